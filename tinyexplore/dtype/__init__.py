@@ -1,0 +1,223 @@
+"""Element types, their limits, and how they promote."""
+
+from __future__ import annotations
+
+import builtins
+import math
+from dataclasses import dataclass, replace
+from typing import Any, Union
+
+ConstType = Union[bool, int, float]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DType:
+    """A scalar or vector element type. `priority` orders promotion; `count` is the number of lanes.
+
+    `fmt` is the `struct`/memoryview code of one lane, None where Python has none (bfloat16).
+    """
+
+    priority: int
+    itemsize: int
+    name: str
+    fmt: str | None
+    count: int = 1
+
+    def __repr__(self) -> str:
+        return f"dtypes.{self.name}" + (f".vec({self.count})" if self.count > 1 else "")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore, (self.name, self.count)
+
+    def vec(self, count: int) -> DType:
+        """This type with `count` lanes (1: the scalar itself)."""
+        return _vector(self, count)
+
+    @property
+    def scalar(self) -> DType:
+        return self if self.count == 1 else _vector(self, 1)
+
+    @property
+    def bits(self) -> int:
+        return self.itemsize * 8
+
+
+@dataclass(frozen=True, slots=True)
+class PtrDType:
+    """The address of `size` elements of `base`; space: "global" | "local" | "reg"."""
+
+    base: DType
+    size: int
+    space: str = "global"
+
+    def __repr__(self) -> str:
+        return f"{self.base!r}.ptr({self.size}, {self.space!r})"
+
+    @property
+    def count(self) -> int:
+        return 1
+
+    @property
+    def name(self) -> str:
+        return f"{self.base.name}*"
+
+
+def _vector(base: DType, count: int) -> DType:
+    key = (base.name, count)
+    if (known := _INTERNED.get(key)) is None:
+        known = _INTERNED[key] = replace(base, count=count)
+    return known
+
+
+def _restore(name: str, count: int) -> DType:
+    return getattr(dtypes, name).vec(count) if name != "void" else dtypes.void
+
+
+class dtypes:
+    """The known types, and questions about them."""
+
+    void = DType(-1, 0, "void", None)
+    bool = DType(0, 1, "bool", "?")
+    int8 = DType(1, 1, "int8", "b")
+    uint8 = DType(2, 1, "uint8", "B")
+    int16 = DType(3, 2, "int16", "h")
+    uint16 = DType(4, 2, "uint16", "H")
+    int32 = DType(5, 4, "int32", "i")
+    uint32 = DType(6, 4, "uint32", "I")
+    int64 = DType(7, 8, "int64", "q")
+    uint64 = DType(8, 8, "uint64", "Q")
+    float16 = DType(9, 2, "float16", "e")
+    bfloat16 = DType(10, 2, "bfloat16", None)
+    float32 = DType(11, 4, "float32", "f")
+    float64 = DType(12, 8, "float64", "d")
+
+    half, float, double = float16, float32, float64
+    char, short, int, long = int8, int16, int32, int64
+    uchar, ushort, uint, ulong = uint8, uint16, uint32, uint64
+    index = int64  # the type of index arithmetic inside kernels: right for tensors past 4 GiB
+
+    floats = (float16, bfloat16, float32, float64)
+    unsigned = (uint8, uint16, uint32, uint64)
+    signed = (int8, int16, int32, int64)
+    ints = unsigned + signed
+    all = (bool,) + ints + floats
+
+    default_float = float32
+    default_int = int32
+
+    @staticmethod
+    def is_float(x: DType) -> bool:  # type: ignore[valid-type]
+        return x.scalar in dtypes.floats
+
+    @staticmethod
+    def is_int(x: DType) -> bool:  # type: ignore[valid-type]
+        return x.scalar in dtypes.ints
+
+    @staticmethod
+    def is_unsigned(x: DType) -> bool:  # type: ignore[valid-type]
+        return x.scalar in dtypes.unsigned
+
+    @staticmethod
+    def is_bool(x: DType) -> bool:  # type: ignore[valid-type]
+        return x.scalar == dtypes.bool
+
+    @staticmethod
+    def from_py(x: Any) -> DType:
+        """The dtype of a Python scalar, or of the elements of a (nested) list or tuple."""
+        if isinstance(x, builtins.bool):
+            return dtypes.bool
+        if isinstance(x, builtins.int):
+            return dtypes.default_int
+        if isinstance(x, builtins.float):
+            return dtypes.default_float
+        if isinstance(x, (list, tuple)):
+            found = [dtypes.from_py(item) for item in x]
+            return max(found, key=lambda dtype: dtype.priority) if found else dtypes.default_float
+        raise TypeError(f"no dtype for {type(x).__name__} {x!r}; expected bool, int, float or a nested list of these")
+
+    @staticmethod
+    def as_const(value: ConstType, dtype: DType) -> ConstType:
+        """`value` as a Python scalar of the kind that `dtype` holds."""
+        if dtypes.is_float(dtype):
+            return builtins.float(value)
+        if dtypes.is_bool(dtype):
+            return builtins.bool(value)
+        return builtins.int(value)
+
+    @staticmethod
+    def min(dtype: DType) -> ConstType:
+        """The least value (minus infinity for floats)."""
+        if dtypes.is_float(dtype):
+            return -math.inf
+        if dtypes.is_bool(dtype):
+            return False
+        return 0 if dtypes.is_unsigned(dtype) else -(1 << (dtype.bits - 1))
+
+    @staticmethod
+    def max(dtype: DType) -> ConstType:
+        """The greatest value (infinity for floats)."""
+        if dtypes.is_float(dtype):
+            return math.inf
+        if dtypes.is_bool(dtype):
+            return True
+        return (1 << (dtype.bits - (0 if dtypes.is_unsigned(dtype) else 1))) - 1
+
+    @staticmethod
+    def fields() -> dict[str, DType]:
+        return {dtype.name: dtype for dtype in dtypes.all}
+
+
+
+
+_INTERNED: dict[tuple[str, builtins.int], DType] = {(dtype.name, 1): dtype for dtype in (*dtypes.all, dtypes.void)}
+
+# A type's direct successors in the promotion lattice; the least upper bound is the least common successor.
+_PROMOTES_TO = {
+    "bool": ("int8", "uint8"),
+    "int8": ("int16",),
+    "int16": ("int32",),
+    "int32": ("int64",),
+    "int64": ("float16", "bfloat16"),
+    "uint8": ("int16", "uint16"),
+    "uint16": ("int32", "uint32"),
+    "uint32": ("int64", "uint64"),
+    "uint64": ("float16", "bfloat16"),
+    "float16": ("float32",),
+    "bfloat16": ("float32",),
+    "float32": ("float64",),
+    "float64": (),
+}
+
+
+def _successors(name: str) -> frozenset[str]:
+    found = {name}
+    for successor in _PROMOTES_TO[name]:
+        found |= _successors(successor)
+    return frozenset(found)
+
+
+_SUCCESSORS = {name: _successors(name) for name in _PROMOTES_TO}
+
+
+def least_upper_dtype(*found: DType) -> DType:
+    """The least type that every one of `found` promotes to."""
+    common = frozenset.intersection(*(_SUCCESSORS[dtype.name] for dtype in found))
+    return min((getattr(dtypes, name) for name in common), key=lambda dtype: dtype.priority)
+
+
+def least_upper_float(dtype: DType) -> DType:
+    """`dtype` itself if it is a float, else the default float."""
+    return dtype if dtypes.is_float(dtype) else least_upper_dtype(dtype, dtypes.default_float)
+
+
+def to_dtype(x: DType | str) -> DType:
+    """A DType from itself or its name ("float32", "half", ...)."""
+    if isinstance(x, DType):
+        return x
+    found = getattr(dtypes, x, None)
+    if not isinstance(found, DType):
+        raise ValueError(f"unknown dtype {x!r}; known: {', '.join(dtypes.fields())}")
+    return found
+
+
+__all__ = ["ConstType", "DType", "PtrDType", "dtypes", "least_upper_dtype", "least_upper_float", "to_dtype"]

@@ -1,0 +1,224 @@
+"""The Trace: everything a view may show, as plain immutable data; JSON in and out; comparable with `==`.
+
+Ids are dense and index the tuple they name (`trace.nodes[i].id == i`). The TypeScript types are generated
+from this module (`explore/schema.py`), so every field is int, float, str, bool, None, a tuple of these,
+or one of the dataclasses below.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+TRACE_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A place in the user's code; `source` indexes `Trace.sources`, `line` counts from 1."""
+
+    id: int
+    source: int
+    line: int
+    function: str
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file of the user's (or a notebook cell), copied in, so that the trace stands alone."""
+
+    id: int
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One IR value. kind: "lazybuffer" | "uop". `digest` is equal across runs for equal content.
+
+    `label` is what a box says ("LOAD", "ADD"); `detail` its second line (shape, index, constant);
+    `group` its role, which gives the colour: "memory" | "reduce" | "loop" | "alu" | "const" | "movement" |
+    "control" | "buffer". `user` indexes `Trace.frames`.
+    """
+
+    id: int
+    kind: str
+    op: str
+    src: tuple[int, ...]
+    dtype: str
+    shape: tuple[int, ...] | None
+    arg: str
+    digest: str
+    user: int | None
+    label: str
+    detail: str
+    group: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rewrite rule as the stepper shows it; `text` is its source code, copied in."""
+
+    id: int
+    name: str
+    law: str
+    doc: str
+    file: str
+    line: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """In a rewrite stage, `before` became `after`: by `rule`, or (rule None) because its sources changed.
+
+    `at_us`: microseconds since the stage began.
+    """
+
+    rule: int | None
+    before: int
+    after: int
+    at_us: float
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The scheduler's word on a LazyBuffer: "realize" | "fuse" | "duplicate" | "view", and why."""
+
+    node: int
+    decision: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class OptStep:
+    """An opt on a kernel: applied (with its reason) or rejected (with the obstacle)."""
+
+    opt: str
+    applied: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One stage of the compiler. Stages form a tree by `parent`; `kernel` is the kernel it worked for.
+
+    name: "schedule" | "optimise" | "lower" | a pass's name | "linearize" | "render" | "compile" | "run" ...
+    before, after: root node ids (several for a schedule). `steps` are the firings of a rewrite pass, in order.
+    """
+
+    id: int
+    name: str
+    parent: int | None
+    kernel: int | None
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    started_us: float
+    elapsed_us: float
+    steps: tuple[Step, ...]
+    decisions: tuple[Decision, ...]
+    opts: tuple[OptStep, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Provenance: node `dst` came from node `src`; `how`: "rewrite" | "rebuild" | words of a `Derived` event."""
+
+    src: int
+    dst: int
+    how: str
+    stage: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of a listing and the nodes (UOps) that made it."""
+
+    text: str
+    nodes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """One listing of one kernel; language: "uops" | "c" | "llvm" | "llvm-opt" | "asm" | "python"."""
+
+    id: int
+    kernel: int
+    language: str
+    lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KernelInfo:
+    """One kernel: what it computes (LazyBuffer ids), the opts applied, its axes and its cost.
+
+    `axes`: (name, kind, size) outermost first. `roots`: LazyBuffers it realises. `nodes`: all LazyBuffers fused
+    into it. `same_as`: an earlier kernel whose program it reuses, else None.
+    """
+
+    id: int
+    name: str
+    device: str
+    roots: tuple[int, ...]
+    nodes: tuple[int, ...]
+    buffers: tuple[int, ...]
+    opts: tuple[str, ...]
+    axes: tuple[tuple[str, str, int], ...]
+    flops: int
+    bytes_moved: int
+    compile_us: float
+    cached: bool
+    same_as: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Timings of one kernel in microseconds, in the order measured; `median_us`, `low_us`, `high_us` (quartiles)."""
+
+    id: int
+    kernel: int
+    times_us: tuple[float, ...]
+    median_us: float
+    low_us: float
+    high_us: float
+
+
+@dataclass(frozen=True, slots=True)
+class BufferInfo:
+    """A device buffer and its life in microseconds since the trace began (None: outlived the trace)."""
+
+    id: int
+    device: str
+    dtype: str
+    size: int
+    bytes: int
+    allocated_us: float | None
+    freed_us: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What the reader must know of this trace. level: "error" | "warning" | "note"."""
+
+    level: str
+    text: str
+    frame: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """One capture, whole. `options` are the settings that produced it, as (name, value)."""
+
+    version: int
+    title: str
+    options: tuple[tuple[str, str], ...]
+    sources: tuple[Source, ...]
+    frames: tuple[Frame, ...]
+    nodes: tuple[Node, ...]
+    rules: tuple[Rule, ...]
+    stages: tuple[Stage, ...]
+    links: tuple[Link, ...]
+    kernels: tuple[KernelInfo, ...]
+    programs: tuple[Program, ...]
+    runs: tuple[Run, ...]
+    buffers: tuple[BufferInfo, ...]
+    messages: tuple[Message, ...]

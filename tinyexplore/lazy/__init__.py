@@ -1,0 +1,5 @@
+"""LazyBuffer: the immutable tensor-level node. What a Tensor will be, before anything is computed."""
+
+from tinyexplore.lazy.lazybuffer import LazyBuffer, ShapeError
+
+__all__ = ["LazyBuffer", "ShapeError"]

@@ -1,0 +1,260 @@
+"""LazyBuffer: one tensor-level operation on other LazyBuffers, with its shape, dtype and device.
+
+Movement ops are nodes of their own; `st` is the ShapeTracker that composes those since the last computed node
+(`base`). A LazyBuffer never changes, but for one thing: when it is realised it gets its `Buffer` and forgets its
+sources, so that what made it can be freed.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+from tinyexplore.device import Buffer
+from tinyexplore.dtype import ConstType, DType, dtypes
+from tinyexplore.shape import ShapeTracker
+from tinyexplore.trace import Recorded, UserFrame, active_recorder
+from tinyexplore.uop import Group, Ops
+
+Shape = tuple[int, ...]
+
+
+class ShapeError(ValueError):
+    """Shapes that do not fit the operation; says what was tried, what was found, what would do."""
+
+
+class LazyBuffer:
+    """`op` on `src`. Compare with `is`; `arg` depends on the op (see `docs/architecture.md`)."""
+
+    __slots__ = ("op", "dtype", "shape", "src", "arg", "device", "st", "buffer", "__weakref__")
+    op: Ops
+    dtype: DType
+    shape: Shape
+    src: tuple[LazyBuffer, ...]
+    arg: Any
+    device: str
+    st: ShapeTracker
+    buffer: Buffer | None
+
+    def __init__(
+        self,
+        op: Ops,
+        dtype: DType,
+        shape: Shape,
+        src: tuple[LazyBuffer, ...],
+        arg: Any,
+        device: str,
+        st: ShapeTracker | None = None,
+        buffer: Buffer | None = None,
+    ) -> None:
+        self.op = op
+        self.dtype = dtype
+        self.shape = shape
+        self.src = src
+        self.arg = arg
+        self.device = device
+        self.st = ShapeTracker.from_shape(shape) if st is None else st
+        self.buffer = buffer
+        recorder = active_recorder()
+        if recorder is not None:
+            recorder.record(Recorded(self, src, _user_frame()))
+
+    def __repr__(self) -> str:
+        state = " realized" if self.is_realized else ""
+        return f"LazyBuffer({self.op.name}, {self.shape}, {self.dtype.name}, {self.device}{state})"
+
+    # *** making ***
+
+    @staticmethod
+    def const(value: ConstType, dtype: DType, device: str, shape: Shape = ()) -> LazyBuffer:
+        """`value` everywhere in `shape`; takes no memory until something asks for it."""
+        scalar = LazyBuffer(Ops.CONST, dtype, (), (), dtypes.as_const(value, dtype), device)
+        if shape == ():
+            return scalar
+        return scalar.reshape((1,) * len(shape)).expand(shape)
+
+    @staticmethod
+    def iota(length: int, dtype: DType, device: str) -> LazyBuffer:
+        """0, 1, 2, ..., length - 1; takes no memory when it is fused."""
+        return LazyBuffer(Ops.IOTA, dtype, (length,), (), None, device)
+
+    @staticmethod
+    def from_buffer(buffer: Buffer, shape: Shape) -> LazyBuffer:
+        """What lies in `buffer`, row-major."""
+        if prod(shape) != buffer.size:
+            raise ShapeError(f"a buffer of {buffer.size} elements cannot have shape {shape}")
+        return LazyBuffer(Ops.BUFFER, buffer.dtype, shape, (), None, buffer.device, buffer=buffer)
+
+    # *** asking ***
+
+    @property
+    def size(self) -> int:
+        return prod(self.shape)
+
+    @property
+    def base(self) -> LazyBuffer:
+        """The computed node under the movement ops."""
+        node = self
+        while node.op in Group.MOVEMENT and node.buffer is None:
+            node = node.src[0]
+        return node
+
+    @property
+    def is_realized(self) -> bool:
+        """True where the values lie in memory."""
+        return self.buffer is not None
+
+    # *** computing ***
+
+    def alu(self, op: Ops, *others: LazyBuffer) -> LazyBuffer:
+        """`op` element by element; all of one shape, device and (but for WHERE's condition) dtype."""
+        src = (self, *others)
+        for other in others:
+            if other.shape != self.shape:
+                raise ShapeError(f"{op.name} of shapes {', '.join(str(lb.shape) for lb in src)}: they must be equal")
+            if other.device != self.device:
+                raise ValueError(f"{op.name} of tensors on {self.device} and {other.device}: move one with .to()")
+        values = src[1:] if op is Ops.WHERE else src
+        if any(lb.dtype is not values[0].dtype for lb in values):
+            raise TypeError(f"{op.name} of dtypes {', '.join(lb.dtype.name for lb in src)}: cast to one dtype first")
+        dtype = dtypes.bool if op in Group.COMPARE else values[0].dtype
+        return LazyBuffer(op, dtype, self.shape, src, None, self.device)
+
+    def cast(self, dtype: DType) -> LazyBuffer:
+        """The values converted to `dtype` (floats to ints truncate)."""
+        if dtype is self.dtype:
+            return self
+        return LazyBuffer(Ops.CAST, dtype, self.shape, (self,), None, self.device)
+
+    def bitcast(self, dtype: DType) -> LazyBuffer:
+        """The same bits read as another dtype of the same size."""
+        if dtype is self.dtype:
+            return self
+        if dtype.itemsize != self.dtype.itemsize:
+            raise TypeError(f"bitcast {self.dtype.name} to {dtype.name}: the sizes differ, cast instead")
+        return LazyBuffer(Ops.BITCAST, dtype, self.shape, (self,), None, self.device)
+
+    def reduce(self, op: Ops, axes: Sequence[int]) -> LazyBuffer:
+        """`op` (ADD, MUL, MAX or MIN) over `axes`, which stay with size 1."""
+        wanted = tuple(sorted(set(axes)))
+        if bad := [axis for axis in wanted if not 0 <= axis < len(self.shape)]:
+            raise ShapeError(f"reduce over axes {bad} of shape {self.shape}")
+        shape = tuple(1 if axis in wanted else size for axis, size in enumerate(self.shape))
+        return LazyBuffer(Ops.REDUCE_AXIS, self.dtype, shape, (self,), (op, wanted), self.device)
+
+    def contiguous(self) -> LazyBuffer:
+        """The same values, realised in row-major order."""
+        if self.is_realized or self.op is Ops.CONTIGUOUS:
+            return self
+        return LazyBuffer(Ops.CONTIGUOUS, self.dtype, self.shape, (self,), None, self.device)
+
+    def copy_to_device(self, device: str) -> LazyBuffer:
+        """The same values in another device's memory."""
+        if device == self.device:
+            return self
+        return LazyBuffer(Ops.COPY, self.dtype, self.shape, (self,), self.device, device)
+
+    # *** moving ***
+
+    def _view(self, op: Ops, shape: Shape, arg: Any, st: ShapeTracker) -> LazyBuffer:
+        return LazyBuffer(op, self.dtype, shape, (self,), arg, self.device, st)
+
+    @property
+    def _tracker(self) -> ShapeTracker:
+        """The tracker that a further movement composes with: a fresh one on anything computed or realised."""
+        return self.st if self.op in Group.MOVEMENT and self.buffer is None else ShapeTracker.from_shape(self.shape)
+
+    def reshape(self, shape: Shape) -> LazyBuffer:
+        if shape == self.shape:
+            return self
+        if prod(shape) != self.size:
+            raise ShapeError(f"reshape {self.shape} to {shape}: {self.size} elements are not {prod(shape)}")
+        return self._view(Ops.RESHAPE, shape, shape, self._tracker.reshape(shape))
+
+    def expand(self, shape: Shape) -> LazyBuffer:
+        """Axes of size 1 repeated to the size in `shape` (same rank)."""
+        if shape == self.shape:
+            return self
+        if len(shape) != len(self.shape) or any(a not in (1, b) for a, b in zip(self.shape, shape)):
+            raise ShapeError(f"expand {self.shape} to {shape}: only axes of size 1 expand, and the rank stays")
+        return self._view(Ops.EXPAND, shape, shape, self._tracker.expand(shape))
+
+    def permute(self, order: Sequence[int]) -> LazyBuffer:
+        order = tuple(order)
+        if sorted(order) != list(range(len(self.shape))):
+            raise ShapeError(f"permute {self.shape} by {order}: need each of 0..{len(self.shape) - 1} once")
+        if order == tuple(range(len(order))):
+            return self
+        shape = tuple(self.shape[axis] for axis in order)
+        return self._view(Ops.PERMUTE, shape, order, self._tracker.permute(order))
+
+    def pad(self, amounts: Sequence[tuple[int, int]]) -> LazyBuffer:
+        """Zeros (False) before and after each axis: `amounts[axis] = (before, after)`, none negative."""
+        amounts = tuple((before, after) for before, after in amounts)
+        if len(amounts) != len(self.shape) or any(before < 0 or after < 0 for before, after in amounts):
+            raise ShapeError(f"pad {self.shape} by {amounts}: need one pair of non-negative amounts per axis")
+        if not any(before or after for before, after in amounts):
+            return self
+        shape = tuple(size + before + after for size, (before, after) in zip(self.shape, amounts))
+        return self._view(Ops.PAD, shape, amounts, self._tracker.pad(amounts))
+
+    def shrink(self, bounds: Sequence[tuple[int, int]]) -> LazyBuffer:
+        """The part `start ≤ i < stop` of each axis: `bounds[axis] = (start, stop)`."""
+        bounds = tuple((start, stop) for start, stop in bounds)
+        fits = len(bounds) == len(self.shape) and all(
+            0 <= start <= stop <= size for (start, stop), size in zip(bounds, self.shape)
+        )
+        if not fits:
+            raise ShapeError(f"shrink {self.shape} to {bounds}: need 0 ≤ start ≤ stop ≤ size for every axis")
+        shape = tuple(stop - start for start, stop in bounds)
+        if shape == self.shape:
+            return self
+        return self._view(Ops.SHRINK, shape, bounds, self._tracker.shrink(bounds))
+
+    def flip(self, axes: Sequence[int]) -> LazyBuffer:
+        """The order of `axes` reversed."""
+        axes = tuple(sorted(set(axes)))
+        if bad := [axis for axis in axes if not 0 <= axis < len(self.shape)]:
+            raise ShapeError(f"flip axes {bad} of shape {self.shape}")
+        if not axes:
+            return self
+        return self._view(Ops.FLIP, self.shape, axes, self._tracker.flip(axes))
+
+    def window(self, axis: int, size: int, stride: int = 1, dilation: int = 1) -> LazyBuffer:
+        """Sliding windows along `axis`: that axis counts the windows, a new last axis the `size` places in one.
+
+        Element (..., o, ..., k) is element o * stride + k * dilation of `axis`.
+        """
+        reach = dilation * (size - 1) + 1
+        if not 0 <= axis < len(self.shape) or min(size, stride, dilation) < 1 or reach > self.shape[axis]:
+            raise ShapeError(
+                f"window of size {size}, stride {stride}, dilation {dilation} along axis {axis} of {self.shape}: "
+                f"needs an axis of at least {reach}"
+            )
+        count = (self.shape[axis] - reach) // stride + 1
+        shape = (*self.shape[:axis], count, *self.shape[axis + 1 :], size)
+        arg = (axis, size, stride, dilation)
+        return self._view(Ops.WINDOW, shape, arg, self._tracker.window(axis, size, stride, dilation))
+
+    def diagonal(self, first: int, second: int) -> LazyBuffer:
+        """Element (..., k, ...) is (..., k, ..., k, ...): axis `second` is dropped, `first` walks both."""
+        rank = len(self.shape)
+        if not (0 <= first < second < rank) or self.shape[first] != self.shape[second]:
+            raise ShapeError(f"diagonal of axes {first}, {second} of {self.shape}: need two axes of equal size, in order")
+        shape = self.shape[:second] + self.shape[second + 1 :]
+        return self._view(Ops.DIAGONAL, shape, (first, second), self._tracker.diagonal(first, second))
+
+
+_PACKAGE = __name__.split(".")[0]
+
+
+def _user_frame() -> UserFrame | None:
+    """The first frame outside the package: the line of the user's that asked for this."""
+    frame = sys._getframe(2)
+    while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] == _PACKAGE:
+        frame = frame.f_back  # type: ignore[assignment]
+    if frame is None:
+        return None
+    return UserFrame(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)

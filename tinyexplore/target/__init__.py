@@ -1,0 +1,49 @@
+"""What a device can do, as data: codegen and heuristics ask this and never a renderer."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from tinyexplore.dtype import DType, dtypes
+from tinyexplore.uop import Ops
+
+
+@dataclass(frozen=True)
+class Target:
+    """A machine as the compiler sees it.
+
+    vector_bytes: width of a vector register (0: scalars only). vector_registers: how many of them.
+    threads: cores that a THREAD axis may use (1: no THREAD axes). l1_bytes, l2_bytes: data cache per core.
+    native_ops: transcendental ops that the device computes by itself for `native_dtypes`; the others are written
+    out in arithmetic. storage_only: dtypes kept in memory and computed in float32.
+    """
+
+    name: str
+    arch: str
+    cpu: str
+    features: str
+    vector_bytes: int
+    vector_registers: int
+    threads: int
+    l1_bytes: int
+    l2_bytes: int
+    native_ops: frozenset[Ops]
+    native_dtypes: tuple[DType, ...]
+    storage_only: tuple[DType, ...] = (dtypes.float16, dtypes.bfloat16)
+
+    def lanes(self, dtype: DType) -> int:
+        """How many values of `dtype` one vector register holds (1: no vectors)."""
+        return max(1, self.vector_bytes // dtype.itemsize)
+
+    def describe(self) -> str:
+        vectors = f"{self.vector_bytes * 8}-bit vectors" if self.vector_bytes else "scalars"
+        return f"{self.name} · {self.cpu} · {vectors} · {self.threads} thread{'s' if self.threads != 1 else ''}"
+
+
+def core_count() -> int:
+    """The cores that this process may run on."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:
+        return os.cpu_count() or 1

@@ -1,0 +1,48 @@
+"""Typed events and the recorder; knows no IR type and shows nothing."""
+
+from tinyexplore.trace.events import (
+    Allocated,
+    Compiled,
+    Decided,
+    Derived,
+    Event,
+    Freed,
+    Measured,
+    OptApplied,
+    OptRejected,
+    Ran,
+    Rebuilt,
+    Recorded,
+    Rendered,
+    Rewrote,
+    SourceLine,
+    StageBegan,
+    StageEnded,
+    UserFrame,
+)
+from tinyexplore.trace.recorder import Recorder, active_recorder, recording, staged
+
+__all__ = [
+    "Allocated",
+    "Compiled",
+    "Decided",
+    "Derived",
+    "Event",
+    "Freed",
+    "Measured",
+    "OptApplied",
+    "OptRejected",
+    "Ran",
+    "Rebuilt",
+    "Recorded",
+    "Recorder",
+    "Rendered",
+    "Rewrote",
+    "SourceLine",
+    "StageBegan",
+    "StageEnded",
+    "UserFrame",
+    "active_recorder",
+    "recording",
+    "staged",
+]

@@ -1,0 +1,172 @@
+"""What the engine tells: a closed union of frozen dataclasses.
+
+Values are live immutable objects of any floor above; they are opaque here, and nothing is formatted.
+Who makes sense of them is `tinyexplore.explore` (see `explore/build.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Union
+
+
+@dataclass(frozen=True, slots=True)
+class UserFrame:
+    """The first frame outside the package when a Tensor operation was called."""
+
+    file: str
+    line: int
+    function: str
+
+
+@dataclass(frozen=True, slots=True)
+class StageBegan:
+    """A stage starts with `root`. Stages nest: "schedule" holds "fuse"; "compile kernel" holds every pass.
+
+    `kernel` is the running number of the kernel in this recording that the stage works for (None: before kernels).
+    """
+
+    stage: str
+    root: Any
+    kernel: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class StageEnded:
+    """The innermost open stage of that name ends; `root` is what it returned, `seconds` its wall time."""
+
+    stage: str
+    root: Any
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A Tensor operation built this LazyBuffer. `src` is copied: realising a LazyBuffer forgets its sources."""
+
+    lazybuffer: Any
+    src: tuple[Any, ...]
+    user_frame: UserFrame | None
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """The scheduler's word on one LazyBuffer: decision "realize" | "fuse" | "duplicate" | "view", and why."""
+
+    lazybuffer: Any
+    decision: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrote:
+    """Rule `rule` (a `tinyexplore.uop.Rule`) turned `before` into `after` in the innermost open stage."""
+
+    rule: Any
+    before: Any
+    after: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """`before` was made anew as `after`, because its sources changed."""
+
+    before: Any
+    after: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """`after` was made from `before` when crossing from one IR to the next; `how` says it in a few words."""
+
+    before: Any
+    after: Any
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class OptApplied:
+    """`opt` turned kernel `before` into `after`; `reason` is the heuristic's, in words."""
+
+    before: Any
+    opt: Any
+    after: Any
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class OptRejected:
+    kernel: Any
+    opt: Any
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One candidate of a search was timed: `seconds` is its best."""
+
+    kernel: Any
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLine:
+    """One line of a listing and the UOps that made it (empty only for text that no UOp asked for)."""
+
+    text: str
+    uops: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """A listing of `program` (a `ProgramSpec`): language "uops" | "c" | "llvm" | "llvm-opt" | "asm" | "python"."""
+
+    program: Any
+    language: str
+    lines: tuple[SourceLine, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    program: Any
+    seconds: float
+    cached: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """`exec_item` ran once in `seconds` (wall), moving at least `bytes_moved` and doing `flops`."""
+
+    exec_item: Any
+    seconds: float
+    bytes_moved: int
+    flops: int
+
+
+@dataclass(frozen=True, slots=True)
+class Allocated:
+    buffer: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Freed:
+    buffer: Any
+
+
+Event = Union[
+    StageBegan,
+    StageEnded,
+    Recorded,
+    Decided,
+    Rewrote,
+    Rebuilt,
+    Derived,
+    OptApplied,
+    OptRejected,
+    Measured,
+    Rendered,
+    Compiled,
+    Ran,
+    Allocated,
+    Freed,
+]

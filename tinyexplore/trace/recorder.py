@@ -1,0 +1,64 @@
+"""Who listens: at most one recorder per context, found through one ContextVar."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TypeVar
+
+from tinyexplore.trace.events import Event, StageBegan, StageEnded
+
+R = TypeVar("R")
+
+
+class Recorder:
+    """Collects events in order, each with its time; the explorer turns them into a Trace afterwards."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.times: list[float] = []
+        self.kernel_count = 0
+
+    def record(self, event: Event) -> None:
+        self.events.append(event)
+        self.times.append(time.perf_counter())
+
+    def next_kernel(self) -> int:
+        """The running number of the kernel that is about to be compiled."""
+        self.kernel_count += 1
+        return self.kernel_count - 1
+
+
+_active: ContextVar[Recorder | None] = ContextVar("tinyexplore_recorder", default=None)
+
+
+def active_recorder() -> Recorder | None:
+    """The recorder listening here, or None; read once per stage, not once per event."""
+    return _active.get()
+
+
+@contextmanager
+def recording(recorder: Recorder | None) -> Iterator[Recorder | None]:
+    """Events go to `recorder` inside the block (None silences an outer one)."""
+    token = _active.set(recorder)
+    try:
+        yield recorder
+    finally:
+        _active.reset(token)
+
+
+def staged(stage: str, root: object, work: Callable[[], R], *, kernel: int | None = None) -> R:
+    """`work()`, told as a stage: began with `root`, ended with what it returned."""
+    recorder = active_recorder()
+    if recorder is None:
+        return work()
+    recorder.record(StageBegan(stage, root, kernel))
+    start = time.perf_counter()
+    result: R | None = None
+    try:
+        result = work()
+        return result
+    finally:
+        recorder.record(StageEnded(stage, result, time.perf_counter() - start))

@@ -1,0 +1,27 @@
+"""The one IR node, patterns and rules over it, and rewriting."""
+
+from tinyexplore.uop.ops import Axis, AxisKind, Group, Ops
+from tinyexplore.uop.pattern import PatternMatcher, Rule, UPat, cvar, law, rule, var
+from tinyexplore.uop.rewrite import Pass, RewriteError, graph_rewrite, run_passes
+from tinyexplore.uop.uop import UOp, index_const, sum_of
+
+__all__ = [
+    "Axis",
+    "AxisKind",
+    "Group",
+    "Ops",
+    "Pass",
+    "PatternMatcher",
+    "RewriteError",
+    "Rule",
+    "UOp",
+    "UPat",
+    "cvar",
+    "graph_rewrite",
+    "index_const",
+    "law",
+    "rule",
+    "run_passes",
+    "sum_of",
+    "var",
+]

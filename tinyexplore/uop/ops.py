@@ -1,0 +1,193 @@
+"""The operations of the one IR node, and what groups they form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+
+class Ops(Enum):
+    """What a UOp (or a LazyBuffer) does. `docs/architecture.md` has the table of sources and arguments."""
+
+    # structure
+    SINK = auto()
+    # values
+    CONST = auto()
+    DEFINE_VAR = auto()
+    # memory
+    DEFINE_GLOBAL = auto()
+    DEFINE_LOCAL = auto()
+    DEFINE_ACC = auto()
+    INDEX = auto()
+    LOAD = auto()
+    STORE = auto()
+    ASSIGN = auto()
+    RESULT = auto()
+    BARRIER = auto()
+    # loops
+    RANGE = auto()
+    ENDRANGE = auto()
+    REDUCE = auto()
+    # vectors
+    VECTORIZE = auto()
+    GEP = auto()
+    HREDUCE = auto()
+    # arithmetic, one source
+    NEG = auto()
+    SQRT = auto()
+    EXP = auto()
+    EXP2 = auto()
+    LOG = auto()
+    LOG2 = auto()
+    SIN = auto()
+    COS = auto()
+    TANH = auto()
+    ERF = auto()
+    FLOOR = auto()
+    CAST = auto()
+    BITCAST = auto()
+    # arithmetic, two sources
+    ADD = auto()
+    MUL = auto()
+    FDIV = auto()
+    IDIV = auto()
+    MOD = auto()
+    MAX = auto()
+    MIN = auto()
+    POW = auto()
+    CMPLT = auto()
+    CMPLE = auto()
+    CMPEQ = auto()
+    CMPNE = auto()
+    AND = auto()
+    OR = auto()
+    XOR = auto()
+    SHL = auto()
+    SHR = auto()
+    # arithmetic, three sources
+    WHERE = auto()
+    MULACC = auto()
+    # tensor level only (LazyBuffer)
+    BUFFER = auto()
+    IOTA = auto()
+    REDUCE_AXIS = auto()
+    RESHAPE = auto()
+    EXPAND = auto()
+    PERMUTE = auto()
+    PAD = auto()
+    SHRINK = auto()
+    FLIP = auto()
+    WINDOW = auto()
+    DIAGONAL = auto()
+    CONTIGUOUS = auto()
+    COPY = auto()
+
+    def __repr__(self) -> str:
+        return f"Ops.{self.name}"
+
+    def __lt__(self, other: Ops) -> bool:
+        return self.value < other.value
+
+    # members are singletons: identity is equality, and the default Enum hash would hash the name each time
+    __hash__ = object.__hash__
+
+
+class Group:
+    """Sets of Ops that passes ask about."""
+
+    UNARY = frozenset(
+        {
+            Ops.NEG,
+            Ops.SQRT,
+            Ops.EXP,
+            Ops.EXP2,
+            Ops.LOG,
+            Ops.LOG2,
+            Ops.SIN,
+            Ops.COS,
+            Ops.TANH,
+            Ops.ERF,
+            Ops.FLOOR,
+            Ops.CAST,
+            Ops.BITCAST,
+        }
+    )
+    TRANSCENDENTAL = frozenset(
+        {Ops.EXP, Ops.EXP2, Ops.LOG, Ops.LOG2, Ops.SIN, Ops.COS, Ops.TANH, Ops.ERF, Ops.POW}
+    )
+    COMPARE = frozenset({Ops.CMPLT, Ops.CMPLE, Ops.CMPEQ, Ops.CMPNE})
+    COMMUTATIVE = frozenset(
+        {Ops.ADD, Ops.MUL, Ops.MAX, Ops.MIN, Ops.CMPEQ, Ops.CMPNE, Ops.AND, Ops.OR, Ops.XOR}
+    )
+    BINARY = frozenset(
+        {
+            Ops.ADD,
+            Ops.MUL,
+            Ops.FDIV,
+            Ops.IDIV,
+            Ops.MOD,
+            Ops.MAX,
+            Ops.MIN,
+            Ops.POW,
+            Ops.AND,
+            Ops.OR,
+            Ops.XOR,
+            Ops.SHL,
+            Ops.SHR,
+        }
+    ) | COMPARE
+    TERNARY = frozenset({Ops.WHERE, Ops.MULACC})
+    ALU = UNARY | BINARY | TERNARY
+    MOVEMENT = frozenset(
+        {
+            Ops.RESHAPE,
+            Ops.EXPAND,
+            Ops.PERMUTE,
+            Ops.PAD,
+            Ops.SHRINK,
+            Ops.FLIP,
+            Ops.WINDOW,
+            Ops.DIAGONAL,
+        }
+    )
+    DEFINE = frozenset({Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL, Ops.DEFINE_ACC, Ops.DEFINE_VAR})
+
+
+class AxisKind(Enum):
+    """How one axis of a kernel's iteration space is walked."""
+
+    GLOBAL = "global"  # an ordinary output loop on a CPU, a grid dimension on a GPU
+    THREAD = "thread"  # an output loop of which each call does the part start ≤ i < stop
+    LOCAL = "local"  # a workgroup dimension
+    REDUCE = "reduce"  # a loop that accumulates
+    GROUP = "group"  # a reduce axis shared by the lanes of a workgroup
+    UNROLL = "unroll"  # a reduce axis written out: one accumulator each
+    UPCAST = "upcast"  # an output axis written out: a register tile
+    VECTOR = "vector"  # an axis done by the lanes of vector instructions
+
+    def __repr__(self) -> str:
+        return f"AxisKind.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """The identity of one axis of a kernel: `id` is unique in the kernel and orders the loops, outermost first."""
+
+    id: int
+    kind: AxisKind
+
+    @property
+    def name(self) -> str:
+        return f"{_AXIS_LETTER[self.kind]}{self.id}"
+
+
+_AXIS_LETTER = {
+    AxisKind.GLOBAL: "g",
+    AxisKind.THREAD: "t",
+    AxisKind.LOCAL: "l",
+    AxisKind.REDUCE: "r",
+    AxisKind.GROUP: "q",
+    AxisKind.UNROLL: "u",
+    AxisKind.UPCAST: "c",
+    AxisKind.VECTOR: "v",
+}

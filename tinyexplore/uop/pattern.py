@@ -1,0 +1,396 @@
+"""Patterns over UOps, and rules: values with a name, a law, a docstring and a place in the source.
+
+A pattern is data: it is matched (compiled to a Python function on first use), printed as the law that the
+explorer shows, and, on the right of a `law`, built. What a rule may not do is kept out of its reach: it sees
+the nodes that its pattern named and returns a node or None.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Union
+
+from tinyexplore.dtype import DType
+from tinyexplore.uop.ops import Group, Ops
+from tinyexplore.uop.uop import UOp
+
+PatternLike = Union["UPat", int, float, bool]
+_ANY_ARG = object()
+
+
+@dataclass(frozen=True, eq=False)
+class UPat:
+    """What a UOp must look like. None (or `_ANY_ARG`) asks nothing of that part.
+
+    ops: the operations allowed. dtypes: the scalar dtypes allowed. src: the sources, in this order unless the
+    operation is commutative. name: what the rule calls the node; used twice, it must be the same node.
+    more_src: further sources may follow.
+    """
+
+    ops: frozenset[Ops] | None = None
+    src: tuple[UPat, ...] | None = None
+    arg: Any = _ANY_ARG
+    name: str | None = None
+    dtypes: tuple[DType, ...] | None = None
+    more_src: bool = False
+
+    @staticmethod
+    def of(
+        ops: Ops | Iterable[Ops],
+        *src: PatternLike,
+        name: str | None = None,
+        arg: Any = _ANY_ARG,
+        dtypes: Iterable[DType] | None = None,
+        more_src: bool = False,
+    ) -> UPat:
+        """A node with these operations; without `src` the sources are free."""
+        allowed = frozenset((ops,)) if isinstance(ops, Ops) else frozenset(ops)
+        sources = tuple(_pattern(item) for item in src) if src or more_src else None
+        return UPat(allowed, sources, arg, name, tuple(dtypes) if dtypes is not None else None, more_src)
+
+    def named(self, name: str) -> UPat:
+        return UPat(self.ops, self.src, self.arg, name, self.dtypes, self.more_src)
+
+    def _binary(self, op: Ops, other: PatternLike, *, reverse: bool = False) -> UPat:
+        pair = (_pattern(other), self) if reverse else (self, _pattern(other))
+        return UPat(frozenset((op,)), pair)
+
+    def __add__(self, other: PatternLike) -> UPat:
+        return self._binary(Ops.ADD, other)
+
+    def __radd__(self, other: PatternLike) -> UPat:
+        return self._binary(Ops.ADD, other, reverse=True)
+
+    def __mul__(self, other: PatternLike) -> UPat:
+        return self._binary(Ops.MUL, other)
+
+    def __rmul__(self, other: PatternLike) -> UPat:
+        return self._binary(Ops.MUL, other, reverse=True)
+
+    def __truediv__(self, other: PatternLike) -> UPat:
+        return self._binary(Ops.FDIV, other)
+
+    def __floordiv__(self, other: PatternLike) -> UPat:
+        return self._binary(Ops.IDIV, other)
+
+    def __mod__(self, other: PatternLike) -> UPat:
+        return self._binary(Ops.MOD, other)
+
+    def __and__(self, other: PatternLike) -> UPat:
+        return self._binary(Ops.AND, other)
+
+    def __or__(self, other: PatternLike) -> UPat:
+        return self._binary(Ops.OR, other)
+
+    def __xor__(self, other: PatternLike) -> UPat:
+        return self._binary(Ops.XOR, other)
+
+    def __lt__(self, other: PatternLike) -> UPat:
+        return self._binary(Ops.CMPLT, other)
+
+    def __le__(self, other: PatternLike) -> UPat:
+        return self._binary(Ops.CMPLE, other)
+
+    def __neg__(self) -> UPat:
+        return UPat(frozenset((Ops.NEG,)), (self,))
+
+    def eq(self, other: PatternLike) -> UPat:
+        return self._binary(Ops.CMPEQ, other)
+
+    def ne(self, other: PatternLike) -> UPat:
+        return self._binary(Ops.CMPNE, other)
+
+    def maximum(self, other: PatternLike) -> UPat:
+        return self._binary(Ops.MAX, other)
+
+    def minimum(self, other: PatternLike) -> UPat:
+        return self._binary(Ops.MIN, other)
+
+    def where(self, yes: PatternLike, no: PatternLike) -> UPat:
+        return UPat(frozenset((Ops.WHERE,)), (self, _pattern(yes), _pattern(no)))
+
+    def __str__(self) -> str:
+        return _law_text(self)
+
+
+def _pattern(value: PatternLike) -> UPat:
+    if isinstance(value, UPat):
+        return value
+    return UPat(frozenset((Ops.CONST,)), (), value)
+
+
+def var(name: str, dtypes: Iterable[DType] | None = None) -> UPat:
+    """Any node (of these scalar dtypes)."""
+    return UPat(name=name, dtypes=tuple(dtypes) if dtypes is not None else None)
+
+
+def cvar(name: str, dtypes: Iterable[DType] | None = None) -> UPat:
+    """Any constant."""
+    return UPat(frozenset((Ops.CONST,)), (), name=name, dtypes=tuple(dtypes) if dtypes is not None else None)
+
+
+_INFIX = {
+    Ops.ADD: "+",
+    Ops.MUL: "*",
+    Ops.FDIV: "/",
+    Ops.IDIV: "//",
+    Ops.MOD: "%",
+    Ops.AND: "&",
+    Ops.OR: "|",
+    Ops.XOR: "^",
+    Ops.SHL: "<<",
+    Ops.SHR: ">>",
+    Ops.CMPLT: "<",
+    Ops.CMPLE: "<=",
+    Ops.CMPEQ: "==",
+    Ops.CMPNE: "!=",
+}
+
+
+def _law_text(pattern: UPat, *, inner: bool = False) -> str:
+    if pattern.ops is None:
+        return pattern.name or "_"
+    if pattern.ops == {Ops.CONST}:
+        return pattern.name or (str(pattern.arg) if pattern.arg is not _ANY_ARG else "const")
+    names = sorted(op.name.lower() for op in pattern.ops)
+    head = names[0] if len(names) == 1 else (pattern.name or "|".join(names[:3]) + ("|…" if len(names) > 3 else ""))
+    if pattern.src is None:
+        return f"{pattern.name}:{head}" if pattern.name and head != pattern.name else head
+    only = next(iter(pattern.ops))
+    if len(names) == 1 and only in _INFIX and len(pattern.src) == 2:
+        left, right = (_law_text(src, inner=True) for src in pattern.src)
+        text = f"{left} {_INFIX[only]} {right}"
+        return f"({text})" if inner else text
+    sources = ", ".join(_law_text(src) for src in pattern.src)
+    return f"{head}({sources}{', …' if pattern.more_src else ''})"
+
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """A rewrite with a name. `law` is the text of what it states; `file`, `line` where it is written."""
+
+    name: str
+    pattern: UPat
+    function: Callable[..., UOp | None]
+    law: str
+    doc: str
+    file: str
+    line: int
+    result: UPat | None = None
+    matchers: dict[Ops | None, Any] = field(default_factory=dict, repr=False)
+
+    def __call__(self, node: UOp, ctx: Any = None) -> UOp | None:
+        """What the rule makes of `node`, or None where it does not apply."""
+        match = self.matchers.get(None)
+        if match is None:
+            match = self.matchers[None] = _compile(self)
+        return match(node, self.function, ctx)
+
+
+def rule(pattern: UPat) -> Callable[[Callable[..., UOp | None]], Rule]:
+    """Makes a documented function a rule; its parameters name parts of `pattern` (and `ctx`, what the pass was given)."""
+
+    def make(function: Callable[..., UOp | None]) -> Rule:
+        code = function.__code__
+        doc = inspect.getdoc(function) or ""
+        law = f"{pattern}  →  {function.__name__}({', '.join(inspect.signature(function).parameters)})"
+        return Rule(function.__name__, pattern, function, law, doc, code.co_filename, code.co_firstlineno)
+
+    return make
+
+
+def law(
+    name: str,
+    left: UPat,
+    right: PatternLike,
+    doc: str = "",
+    when: Callable[..., bool] | None = None,
+) -> Rule:
+    """A rule whose two sides are patterns: `law("mul_one", x * 1, x)`. A number on the right has the dtype of the left.
+
+    `when`, over names of the left side, says where the law holds.
+    """
+    result = _pattern(right)
+    names = sorted(_names(left))
+    build = _compile_build(result, names)
+    function: Callable[..., UOp | None] = build
+    if when is not None:
+        wanted = [names.index(parameter) for parameter in inspect.signature(when).parameters]
+        condition = when
+
+        def function(*nodes: UOp) -> UOp | None:
+            return build(*nodes) if condition(*(nodes[i + 1] for i in wanted)) else None
+
+    caller = inspect.currentframe()
+    frame = caller.f_back if caller is not None else None
+    file, line = (frame.f_code.co_filename, frame.f_lineno) if frame is not None else ("", 0)
+    text = f"{left}  →  {result}"
+    if not doc and when is not None:
+        doc = inspect.getdoc(when) or ""
+    return Rule(name, left, function, text, doc, file, line, result)
+
+
+def _names(pattern: UPat) -> set[str]:
+    found = {pattern.name} if pattern.name else set()
+    for src in pattern.src or ():
+        found |= _names(src)
+    return found
+
+
+def _compile_build(result: UPat, names: list[str]) -> Callable[..., UOp]:
+    """A function of (root, *nodes by name) that builds the right side of a law."""
+
+    def build(pattern: UPat, bound: dict[str, UOp], like: UOp) -> UOp:
+        if pattern.name is not None and pattern.name in bound:
+            return bound[pattern.name]
+        assert pattern.ops is not None and len(pattern.ops) == 1, f"cannot build {pattern}"
+        (op,) = pattern.ops
+        if op is Ops.CONST:
+            return UOp.const(like.dtype, pattern.arg)
+        sources = pattern.src or ()
+        typed = next((src for src in sources if src.ops != {Ops.CONST}), None)
+        if typed is None:
+            inner = like
+        elif op is Ops.WHERE:
+            inner = like
+        else:
+            inner = build(typed, bound, like)
+        built = tuple(build(src, bound, inner) for src in sources)
+        return built[0].alu(op, *built[1:])
+
+    def function(root: UOp, *nodes: UOp) -> UOp:
+        return build(result, dict(zip(names, nodes)), root)
+
+    return function
+
+
+class _Writer:
+    """Writes the matching function of one pattern as Python source."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.values: dict[str, Any] = {}
+        self.bound: dict[str, str] = {}
+        self.count = 0
+
+    def fresh(self, prefix: str) -> str:
+        self.count += 1
+        return f"{prefix}{self.count}"
+
+    def value(self, value: Any) -> str:
+        name = self.fresh("k")
+        self.values[name] = value
+        return name
+
+    def line(self, depth: int, text: str) -> None:
+        self.lines.append("  " * depth + text)
+
+    def match(self, pending: list[tuple[UPat, str, bool]], depth: int, final: Callable[[int], None]) -> None:
+        if not pending:
+            final(depth)
+            return
+        (pattern, node, op_known), *rest = pending
+        conditions = []
+        if pattern.ops is not None and not op_known:
+            if len(pattern.ops) == 1:
+                conditions.append(f"{node}.op is {self.value(next(iter(pattern.ops)))}")
+            else:
+                conditions.append(f"{node}.op in {self.value(pattern.ops)}")
+        if pattern.arg is not _ANY_ARG:
+            conditions.append(f"{node}.arg == {self.value(pattern.arg)}")
+        if pattern.dtypes is not None:
+            conditions.append(f"{node}.dtype.scalar in {self.value(frozenset(pattern.dtypes))}")
+        if pattern.src is not None and (pattern.src or pattern.more_src) and pattern.ops != {Ops.CONST}:
+            comparison = ">=" if pattern.more_src else "=="
+            conditions.append(f"len({node}.src) {comparison} {len(pattern.src)}")
+        if pattern.name is not None and pattern.name in self.bound:
+            conditions.append(f"{node} is {self.bound[pattern.name]}")
+        if conditions:
+            self.line(depth, f"if {' and '.join(conditions)}:")
+            depth += 1
+        newly_bound = pattern.name is not None and pattern.name not in self.bound
+        if newly_bound:
+            self.bound[pattern.name] = node  # type: ignore[index]
+        sources = pattern.src or ()
+        if len(sources) == 2 and pattern.ops and pattern.ops <= Group.COMMUTATIVE and not _same_shape(*sources):
+            left, right, pair = self.fresh("n"), self.fresh("n"), self.fresh("p")
+            self.line(depth, f"{pair} = {node}.src")
+            self.line(depth, f"for {left}, {right} in ({pair}, ({pair}[1], {pair}[0])):")
+            self.match([(sources[0], left, False), (sources[1], right, False), *rest], depth + 1, final)
+        else:
+            inner: list[tuple[UPat, str, bool]] = []
+            for position, src in enumerate(sources):
+                name = self.fresh("n")
+                self.line(depth, f"{name} = {node}.src[{position}]")
+                inner.append((src, name, False))
+            self.match([*inner, *rest], depth, final)
+        if newly_bound:
+            del self.bound[pattern.name]  # type: ignore[arg-type]
+
+
+def _same_shape(a: UPat, b: UPat) -> bool:
+    """Two free variables: the other order would bind the same nodes to swapped names, to no avail."""
+    return a.ops is None and b.ops is None and a.dtypes is None and b.dtypes is None and a.name != b.name
+
+
+def _compile(rule: Rule, *, op_known: bool = False) -> Callable[[UOp, Any, Any], UOp | None]:
+    writer = _Writer()
+    if rule.result is not None:
+        wanted = ["root", *sorted(_names(rule.pattern))]
+    else:
+        wanted = list(inspect.signature(rule.function).parameters)
+
+    def final(depth: int) -> None:
+        arguments = []
+        for name in wanted:
+            if name in writer.bound:
+                arguments.append(writer.bound[name])
+            elif name == "root":
+                arguments.append("root")
+            elif name == "ctx":
+                arguments.append("ctx")
+            else:
+                raise TypeError(f"rule {rule.name}: the pattern {rule.pattern} names no {name!r}")
+        writer.line(depth, f"found = function({', '.join(arguments)})")
+        writer.line(depth, "if found is not None and found is not root: return found")
+
+    writer.line(0, "def match(root, function, ctx):")
+    writer.match([(rule.pattern, "root", op_known)], 1, final)
+    writer.line(1, "return None")
+    exec(compile("\n".join(writer.lines), f"<matcher of {rule.name}>", "exec"), writer.values)
+    return writer.values["match"]
+
+
+class PatternMatcher:
+    """An ordered table of rules, found by the operation of a node; the first that applies wins."""
+
+    def __init__(self, rules: Iterable[Rule]) -> None:
+        self.rules = tuple(rules)
+        self._by_op: dict[Ops, list[tuple[Rule, Any, Any]]] = {}
+
+    def __add__(self, other: PatternMatcher) -> PatternMatcher:
+        return PatternMatcher(self.rules + other.rules)
+
+    def candidates(self, op: Ops) -> list[tuple[Rule, Any, Any]]:
+        """The rules whose pattern allows `op` at its root, with their compiled matchers."""
+        found = self._by_op.get(op)
+        if found is None:
+            found = []
+            for rule in self.rules:
+                if rule.pattern.ops is None or op in rule.pattern.ops:
+                    match = rule.matchers.get(op)
+                    if match is None:
+                        match = rule.matchers[op] = _compile(rule, op_known=True)
+                    found.append((rule, match, rule.function))
+            self._by_op[op] = found
+        return found
+
+    def rewrite(self, node: UOp, ctx: Any = None) -> tuple[Rule, UOp] | None:
+        """The first rule that applies to `node` and what it makes of it; None where no rule applies."""
+        for rule, match, function in self._by_op.get(node.op) or self.candidates(node.op):
+            after = match(node, function, ctx)
+            if after is not None:
+                return rule, after
+        return None

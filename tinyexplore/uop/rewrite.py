@@ -1,0 +1,119 @@
+"""graph_rewrite: rules applied bottom-up until none fires, every node once; and passes, which are named tables."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tinyexplore.trace import Rebuilt, Recorder, Rewrote, StageBegan, StageEnded, active_recorder
+from tinyexplore.uop.pattern import PatternMatcher
+from tinyexplore.uop.uop import UOp
+
+MAX_FIRINGS_ON_ONE_NODE = 256
+
+
+class RewriteError(RuntimeError):
+    """Rules that undo each other, or a rule that raised: named, with the node at fault."""
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A named table of rules: one line of the pipeline."""
+
+    name: str
+    matcher: PatternMatcher
+
+
+def run_passes(root: UOp, passes: Sequence[Pass], ctx: Any = None, *, kernel: int | None = None) -> UOp:
+    """Each pass in turn over the whole graph."""
+    for step in passes:
+        root = graph_rewrite(root, step.matcher, ctx, stage=step.name, kernel=kernel)
+    return root
+
+
+def graph_rewrite(
+    root: UOp, matcher: PatternMatcher, ctx: Any = None, *, stage: str = "rewrite", kernel: int | None = None
+) -> UOp:
+    """`root` rewritten bottom-up: the sources of a node first, then the node until no rule fires.
+
+    Results are memoised on the interned nodes, so a shared node is rewritten once. The walk keeps its own stack:
+    depth is no limit. Each firing is told as `Rewrote`, each node made anew for its new sources as `Rebuilt`.
+    """
+    recorder = active_recorder()
+    if recorder is None:
+        return _rewrite(root, matcher, ctx, None)
+    recorder.record(StageBegan(stage, root, kernel))
+    start = time.perf_counter()
+    after = None
+    try:
+        after = _rewrite(root, matcher, ctx, recorder)
+        return after
+    finally:
+        recorder.record(StageEnded(stage, after, time.perf_counter() - start))
+
+
+def _rewrite(root: UOp, matcher: PatternMatcher, ctx: Any, recorder: Recorder | None) -> UOp:
+    done: dict[UOp, UOp] = {}
+    waiting: dict[UOp, list[UOp]] = {}  # a rewritten node → the nodes that it replaces, all the way back
+    by_op = matcher._by_op
+    stack = [root]
+    while stack:
+        node = stack[-1]
+        if node in done:
+            stack.pop()
+            continue
+        missing = [src for src in node.src if src not in done]
+        if missing:
+            stack.extend(reversed(missing))
+            continue
+        src = tuple([done[source] for source in node.src])
+        current = node
+        if src != node.src:
+            current = UOp(node.op, node.dtype, src, node.arg)
+            if recorder is not None:
+                recorder.record(Rebuilt(node, current))
+            if current in done:
+                _finish(node, done[current], done, waiting)
+                continue
+        after = None
+        for rule, match, function in by_op.get(current.op) or matcher.candidates(current.op):
+            try:
+                after = match(current, function, ctx)
+            except Exception as error:
+                error.add_note(f"in rule {rule.name} ({rule.file}:{rule.line}) on {current!r}") if hasattr(
+                    error, "add_note"
+                ) else None
+                raise
+            if after is not None:
+                break
+        if after is None:
+            done[current] = current
+            _finish(node, current, done, waiting)
+            continue
+        if recorder is not None:
+            recorder.record(Rewrote(rule, current, after))
+        if after in done:
+            done[current] = done[after]
+            _finish(node, done[after], done, waiting)
+            continue
+        origins = waiting.setdefault(after, [])
+        origins.extend((*waiting.pop(node, ()), node, current))
+        if len(origins) > 2 * MAX_FIRINGS_ON_ONE_NODE:
+            raise RewriteError(
+                f"{len(origins) // 2} firings on one node without an end; the last rule was {rule.name} "
+                f"({rule.file}:{rule.line}) on {current!r}"
+            )
+        stack.append(after)
+    return done[root]
+
+
+def _finish(node: UOp, result: UOp, done: dict[UOp, UOp], waiting: dict[UOp, list[UOp]]) -> None:
+    """`node` and everything that became it are done: they are `result`."""
+    done[node] = result
+    pending = waiting.pop(node, None)
+    while pending:
+        origin = pending.pop()
+        done[origin] = result
+        pending.extend(waiting.pop(origin, ()))

@@ -1,0 +1,267 @@
+"""UOp: one small immutable node for kernels, index arithmetic and programs. Equal content is the same object."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any, Union
+from weakref import WeakValueDictionary
+
+from tinyexplore.dtype import ConstType, DType, PtrDType, dtypes
+from tinyexplore.uop.ops import Axis, AxisKind, Group, Ops
+from tinyexplore.util import toposort
+
+AnyDType = Union[DType, PtrDType]
+
+_interned: WeakValueDictionary[Any, UOp] = WeakValueDictionary()
+
+
+def _arg_key(arg: Any) -> Any:
+    """0.0 and -0.0, 1 and True are different constants, though Python calls them equal."""
+    if type(arg) is float and arg == 0.0:
+        return ("float", math.copysign(1.0, arg))
+    return (type(arg), arg)
+
+
+class UOp:
+    """An operation `op` of type `dtype` on `src`, with a hashable `arg`.
+
+    Make one by calling the class: the same content gives the same object, so `is` compares whole graphs.
+    """
+
+    __slots__ = ("op", "dtype", "src", "arg", "_bounds", "_ranges", "_digest", "__weakref__")
+    op: Ops
+    dtype: AnyDType
+    src: tuple[UOp, ...]
+    arg: Any
+
+    def __new__(cls, op: Ops, dtype: AnyDType = dtypes.void, src: tuple[UOp, ...] = (), arg: Any = None) -> UOp:
+        key = (op, dtype, src, _arg_key(arg) if op is Ops.CONST else arg)
+        found = _interned.get(key)
+        if found is not None:
+            return found
+        node = object.__new__(cls)
+        node.op = op
+        node.dtype = dtype
+        node.src = src
+        node.arg = arg
+        node._bounds = None
+        node._ranges = None
+        node._digest = None
+        _interned[key] = node
+        return node
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return UOp, (self.op, self.dtype, self.src, self.arg)
+
+    def __repr__(self) -> str:
+        arg = "" if self.arg is None else f" {self.arg!r}"
+        return f"UOp({self.op.name}, {self.dtype!r},{arg} src={len(self.src)})"
+
+    # *** making ***
+
+    @staticmethod
+    def const(dtype: AnyDType, value: ConstType) -> UOp:
+        """A constant; with a vector dtype, the same value in every lane."""
+        assert isinstance(dtype, DType)
+        value = dtypes.as_const(value, dtype)
+        if isinstance(value, float) and math.isnan(value):
+            value = math.nan  # the one NaN: NaN is not equal to itself, and interning asks identity first
+        return UOp(Ops.CONST, dtype, (), value)
+
+    @staticmethod
+    def range(size: int | UOp, axis: Axis) -> UOp:
+        """A loop variable 0 ≤ i < size."""
+        end = size if isinstance(size, UOp) else index_const(size)
+        return UOp(Ops.RANGE, dtypes.index, (end,), axis)
+
+    @staticmethod
+    def sink(*src: UOp) -> UOp:
+        return UOp(Ops.SINK, dtypes.void, src)
+
+    def replace(self, **changes: Any) -> UOp:
+        values = {"op": self.op, "dtype": self.dtype, "src": self.src, "arg": self.arg}
+        values.update(changes)
+        return UOp(**values)
+
+    def alu(self, op: Ops, *others: UOp) -> UOp:
+        """`op` on self and others; comparisons give bool lanes, WHERE the dtype of its second source."""
+        dtype = self.dtype
+        if op is Ops.WHERE:
+            dtype = others[0].dtype
+        elif op in Group.COMPARE:
+            dtype = dtypes.bool.vec(self.dtype.count)
+        return UOp(op, dtype, (self, *others))
+
+    def cast(self, dtype: AnyDType) -> UOp:
+        return self if self.dtype is dtype else UOp(Ops.CAST, dtype, (self,))
+
+    def bitcast(self, dtype: AnyDType) -> UOp:
+        return self if self.dtype is dtype else UOp(Ops.BITCAST, dtype, (self,))
+
+    def index(self, idx: UOp, valid: UOp | None = None) -> UOp:
+        """The address of element `idx` of this buffer, meaningful only where `valid`."""
+        return UOp(Ops.INDEX, self.dtype, (self, idx) if valid is None else (self, idx, valid))
+
+    def broadcast(self, count: int) -> UOp:
+        """A scalar in `count` lanes."""
+        if count == 1 or self.dtype.count == count:
+            return self
+        assert isinstance(self.dtype, DType)
+        if self.op is Ops.CONST:
+            return UOp.const(self.dtype.vec(count), self.arg)
+        return UOp(Ops.VECTORIZE, self.dtype.vec(count), (self,) * count)
+
+    def _operand(self, other: Any) -> UOp:
+        return other if isinstance(other, UOp) else UOp.const(self.dtype, other)
+
+    def __add__(self, other: Any) -> UOp:
+        return self.alu(Ops.ADD, self._operand(other))
+
+    def __radd__(self, other: Any) -> UOp:
+        return self._operand(other).alu(Ops.ADD, self)
+
+    def __sub__(self, other: Any) -> UOp:
+        other = self._operand(other)
+        if dtypes.is_float(other.dtype):
+            return self.alu(Ops.ADD, other.alu(Ops.NEG))
+        return self.alu(Ops.ADD, other * -1)
+
+    def __mul__(self, other: Any) -> UOp:
+        return self.alu(Ops.MUL, self._operand(other))
+
+    def __rmul__(self, other: Any) -> UOp:
+        return self._operand(other).alu(Ops.MUL, self)
+
+    def __truediv__(self, other: Any) -> UOp:
+        return self.alu(Ops.FDIV, self._operand(other))
+
+    def __floordiv__(self, other: Any) -> UOp:
+        return self.alu(Ops.IDIV, self._operand(other))
+
+    def __mod__(self, other: Any) -> UOp:
+        return self.alu(Ops.MOD, self._operand(other))
+
+    def __and__(self, other: Any) -> UOp:
+        return self.alu(Ops.AND, self._operand(other))
+
+    def __or__(self, other: Any) -> UOp:
+        return self.alu(Ops.OR, self._operand(other))
+
+    def __xor__(self, other: Any) -> UOp:
+        return self.alu(Ops.XOR, self._operand(other))
+
+    def __lshift__(self, other: Any) -> UOp:
+        return self.alu(Ops.SHL, self._operand(other))
+
+    def __rshift__(self, other: Any) -> UOp:
+        return self.alu(Ops.SHR, self._operand(other))
+
+    def __neg__(self) -> UOp:
+        return self.alu(Ops.NEG)
+
+    def __lt__(self, other: Any) -> UOp:
+        return self.alu(Ops.CMPLT, self._operand(other))
+
+    def __le__(self, other: Any) -> UOp:
+        return self.alu(Ops.CMPLE, self._operand(other))
+
+    def __gt__(self, other: Any) -> UOp:
+        return self._operand(other).alu(Ops.CMPLT, self)
+
+    def __ge__(self, other: Any) -> UOp:
+        return self._operand(other).alu(Ops.CMPLE, self)
+
+    def eq(self, other: Any) -> UOp:
+        return self.alu(Ops.CMPEQ, self._operand(other))
+
+    def ne(self, other: Any) -> UOp:
+        return self.alu(Ops.CMPNE, self._operand(other))
+
+    def maximum(self, other: Any) -> UOp:
+        return self.alu(Ops.MAX, self._operand(other))
+
+    def minimum(self, other: Any) -> UOp:
+        return self.alu(Ops.MIN, self._operand(other))
+
+    def where(self, yes: Any, no: Any) -> UOp:
+        """Lane by lane `yes` where self, else `no`; at least one of the two must be a UOp."""
+        if not isinstance(yes, UOp):
+            yes = UOp.const(no.dtype, yes)
+        return self.alu(Ops.WHERE, yes, yes._operand(no))
+
+    # *** asking ***
+
+    def toposort(self) -> list[UOp]:
+        """Every UOp that this one needs and itself, sources first."""
+        return toposort((self,), lambda node: node.src)
+
+    @property
+    def ranges(self) -> frozenset[UOp]:
+        """The loop variables that this value depends on (those that a reduce has closed are not among them)."""
+        if self._ranges is None:
+            for node in toposort((self,), lambda node: node.src if node._ranges is None else ()):
+                if node._ranges is None:
+                    node._ranges = _open_ranges(node)
+        return self._ranges
+
+    @property
+    def digest(self) -> str:
+        """A short name of the content, equal in every process."""
+        if self._digest is None:
+            from hashlib import blake2b
+
+            for node in toposort((self,), lambda node: node.src if node._digest is None else ()):
+                if node._digest is None:
+                    text = f"{node.op.name}|{node.dtype!r}|{node.arg!r}|{','.join(src._digest for src in node.src)}"
+                    node._digest = blake2b(text.encode(), digest_size=8).hexdigest()
+        return self._digest
+
+    @property
+    def size(self) -> int:
+        """How often a RANGE with a constant end runs."""
+        assert self.op is Ops.RANGE
+        return self.src[0].arg
+
+    def substitute(self, replacements: Mapping[UOp, UOp]) -> UOp:
+        """This graph with each key replaced by its value; the values are not searched again."""
+        done: dict[UOp, UOp] = dict(replacements)
+        for node in toposort((self,), lambda node: () if node in replacements else node.src):
+            if node in done:
+                continue
+            src = tuple(done[source] for source in node.src)
+            done[node] = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
+        return done[self]
+
+
+_NO_RANGES: frozenset[UOp] = frozenset()
+
+
+def _open_ranges(node: UOp) -> frozenset[UOp]:
+    if node.op is Ops.RANGE:
+        return node.src[0]._ranges | {node}
+    found = _NO_RANGES
+    for src in node.src:
+        if src._ranges and not src._ranges <= found:
+            found = found | src._ranges if found else src._ranges
+    if node.op is Ops.REDUCE:
+        return found - frozenset(node.src[1:])
+    if node.op is Ops.RESULT:
+        return found - frozenset(node.src[2:])
+    return found
+
+
+def index_const(value: int) -> UOp:
+    """An integer of index arithmetic."""
+    return UOp(Ops.CONST, dtypes.index, (), value)
+
+
+def sum_of(terms: Iterable[UOp]) -> UOp:
+    """The sum of index terms (0 for none)."""
+    total: UOp | None = None
+    for term in terms:
+        total = term if total is None else total + term
+    return index_const(0) if total is None else total
+
+
+__all__ = ["Axis", "AxisKind", "UOp", "index_const", "sum_of"]

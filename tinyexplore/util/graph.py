@@ -1,0 +1,36 @@
+"""Walks over directed acyclic graphs, iterative so that depth never meets the recursion limit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def toposort(roots: Iterable[T], sources: Callable[[T], Iterable[T]]) -> list[T]:
+    """Every node reachable from `roots`, each after all of its sources, in a stable order."""
+    order: list[T] = []
+    seen: set[T] = set()
+    stack: list[tuple[T, bool]] = [(root, False) for root in reversed(list(roots))]
+    while stack:
+        node, sources_done = stack.pop()
+        if sources_done:
+            order.append(node)
+            continue
+        if node in seen:
+            continue
+        seen.add(node)
+        stack.append((node, True))
+        stack.extend((src, False) for src in reversed(list(sources(node))) if src not in seen)
+    return order
+
+
+def consumers(order: Iterable[T], sources: Callable[[T], Iterable[T]]) -> dict[T, list[T]]:
+    """For each node of `order`, the nodes that read it (each once), in the order given."""
+    users: dict[T, list[T]] = {node: [] for node in order}
+    for node in users:
+        for src in dict.fromkeys(sources(node)):
+            if src in users:
+                users[src].append(node)
+    return users
