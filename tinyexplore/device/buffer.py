@@ -1,0 +1,146 @@
+"""Buffer: typed memory on a device, taken when it is first needed and given back when nothing refers to it."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import Any
+
+from tinyexplore.device.allocator import Memory
+from tinyexplore.dtype import DType
+from tinyexplore.trace import Allocated, Freed, active_recorder
+
+_ids = itertools.count()
+
+
+@dataclass(frozen=True, slots=True)
+class BufferKey:
+    """What events say of a buffer: enough to name it, nothing that keeps its memory alive."""
+
+    id: int
+    device: str
+    dtype: DType
+    size: int
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+
+class Buffer:
+    """`size` elements of `dtype` on `device`. `id` is unique in the process.
+
+    The memory lives until the buffer and every view of it are gone; then the device's allocator may reuse it.
+    """
+
+    __slots__ = ("id", "device", "size", "dtype", "_memory", "__weakref__")
+
+    def __init__(self, device: str, size: int, dtype: DType, memory: Memory | None = None) -> None:
+        if size < 0:
+            raise ValueError(f"a buffer cannot have {size} elements")
+        self.id = next(_ids)
+        self.device = device
+        self.size = size
+        self.dtype = dtype
+        self._memory = memory
+
+    @classmethod
+    def from_memory(cls, device: str, dtype: DType, memory: Any) -> Buffer:
+        """The elements of an object with the buffer protocol (bytes, array, NumPy array, mmap), not copied.
+
+        It must be C-contiguous, aligned to its elements and a whole number of them; it is kept alive. Memory that
+        may only be read makes a buffer that kernels may only read.
+        """
+        found = Memory.of(memory)
+        size, rest = divmod(found.nbytes, dtype.itemsize)
+        if rest:
+            raise ValueError(f"{found.nbytes} bytes are not a whole number of {dtype.name} ({dtype.itemsize} bytes)")
+        if size and found.address % dtype.itemsize:
+            raise ValueError(f"memory at {found.address:#x} is not aligned to {dtype.name}; copy it with copyin()")
+        return cls(device, size, dtype, found)
+
+    def __repr__(self) -> str:
+        state = "" if self.is_allocated else ", not allocated"
+        return f"Buffer({self.id}, {self.device}, {self.size} × {self.dtype.name}{state})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore, (self.device, self.size, self.dtype, self.copyout() if self.is_allocated else None)
+
+    @property
+    def key(self) -> BufferKey:
+        """This buffer's description, as `Allocated` and `Freed` events carry it."""
+        return BufferKey(self.id, self.device, self.dtype, self.size)
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+    @property
+    def is_allocated(self) -> bool:
+        return self._memory is not None
+
+    @property
+    def is_readonly(self) -> bool:
+        """True for memory that its owner lets us only read: kernels must not write here."""
+        return self._memory is not None and self._memory.readonly
+
+    @property
+    def memory(self) -> Memory:
+        """The memory itself; holding it keeps it from being reused."""
+        if self._memory is None:
+            raise ValueError(f"{self!r} has no memory yet: call allocate() first")
+        return self._memory
+
+    @property
+    def address(self) -> int:
+        """Where the first element lies."""
+        return self.memory.address
+
+    def allocate(self) -> Buffer:
+        """Takes memory, unless there is some already; its content is undefined. Returns self."""
+        if self._memory is not None:
+            return self
+        from tinyexplore.device.registry import Device
+
+        memory = Device[self.device].allocator.allocate(self.nbytes)
+        self._memory = memory
+        recorder = active_recorder()
+        if recorder is not None:
+            key = self.key
+            recorder.record(Allocated(key))
+            release = memory.on_release
+
+            def release_and_tell() -> None:
+                listening = active_recorder()
+                if listening is not None:
+                    listening.record(Freed(key))
+                if release is not None:
+                    release()
+
+            memory.on_release = release_and_tell
+        return self
+
+    def memoryview(self) -> memoryview:
+        """The bytes, not copied; the memory lives as long as the view."""
+        return self.memory.view()
+
+    def copyin(self, data: Any) -> Buffer:
+        """Fills the buffer from an object with the buffer protocol of exactly `nbytes` bytes. Returns self."""
+        source = memoryview(data)
+        if source.nbytes != self.nbytes:
+            raise ValueError(f"{self!r} holds {self.nbytes} bytes; {source.nbytes} were given")
+        self.allocate()
+        if self.is_readonly:
+            raise ValueError(f"{self!r} wraps memory that may only be read; make a new Buffer to write to")
+        if self.nbytes:
+            self.memoryview()[:] = source.cast("B") if source.c_contiguous else source.tobytes()
+        return self
+
+    def copyout(self) -> bytes:
+        """The content as bytes."""
+        return bytes(self.memoryview())
+
+
+def _restore(device: str, size: int, dtype: DType, content: bytes | None) -> Buffer:
+    buffer = Buffer(device, size, dtype)
+    return buffer if content is None else buffer.copyin(content)

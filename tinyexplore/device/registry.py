@@ -1,0 +1,155 @@
+"""The devices by name. Runtimes register themselves from the package root; a device opens when it is first asked for."""
+
+from __future__ import annotations
+
+import importlib.util
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from tinyexplore.device.allocator import Allocator
+from tinyexplore.device.buffer import Buffer
+from tinyexplore.target import Target
+from tinyexplore.trace import SourceLine
+from tinyexplore.uop import UOp
+from tinyexplore.util import config
+
+
+class UnknownDevice(ValueError):
+    """A device name that nobody registered; the message lists the known ones."""
+
+
+class DeviceUnavailable(RuntimeError):
+    """A known device that cannot open here (no compiler, no package); the message says what would do."""
+
+
+class Program(Protocol):
+    """What devices know of a renderer's `ProgramSpec`."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def key(self) -> str: ...
+
+
+class Renderer(Protocol):
+    """Writes the linear program as source."""
+
+    language: str
+
+    def render(self, name: str, uops: Sequence[UOp]) -> Any:
+        """The `ProgramSpec` of a kernel called `name`."""
+        ...
+
+
+class CompiledProgram(Protocol):
+    """A program ready to run. `entry_address`: the machine code of `name_entry`, None where there is none."""
+
+    entry_address: int | None
+
+    def bind(self, buffers: Sequence[Buffer]) -> Callable[[int, int], None]:
+        """A function of (start, stop) that runs the program on `buffers` (allocated if need be, and kept alive).
+
+        start and stop are the part of the THREAD axis to do, (0, its size) for all of it; without a THREAD axis they
+        are not looked at. Machine code runs without the GIL.
+        """
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceInterface:
+    """An open device. `compile` makes a program of a `ProgramSpec`; `listings` gives further texts of it for display
+    (language, lines): LLVM IR after optimisation, assembly."""
+
+    name: str
+    target: Target
+    allocator: Allocator
+    renderer: Renderer
+    compile: Callable[[Any], CompiledProgram]
+    listings: Callable[[Any], list[tuple[str, tuple[SourceLine, ...]]]]
+
+
+class DeviceRegistry:
+    """Devices by name: `Device["LLVM"]`, `Device.DEFAULT`."""
+
+    def __init__(self) -> None:
+        self._factories: dict[str, Callable[[], DeviceInterface]] = {}
+        self._open: dict[str, DeviceInterface] = {}
+        self._lock = threading.RLock()
+        self._chosen: tuple[str, str] | None = None  # the default set by hand, and config().DEVICE at that time
+
+    def register(self, name: str, factory: Callable[[], DeviceInterface]) -> None:
+        """Makes a device known. `factory` opens it, once, and raises `DeviceUnavailable` where it cannot."""
+        with self._lock:
+            self._factories[name.upper()] = factory
+            self._open.pop(name.upper(), None)
+
+    def names(self) -> tuple[str, ...]:
+        """The known devices, whether they can open here or not."""
+        return tuple(self._factories)
+
+    def available(self) -> tuple[str, ...]:
+        """The devices that open here (this opens them)."""
+        found = []
+        for name in self.names():
+            try:
+                self[name]
+            except DeviceUnavailable:
+                continue
+            found.append(name)
+        return tuple(found)
+
+    def canonicalize(self, name: str | None = None) -> str:
+        """The one spelling of a device name: "llvm", "LLVM:0" → "LLVM"; None is the default device."""
+        if name is None:
+            return self.DEFAULT
+        if name in self._factories:
+            return name
+        head, _, number = name.upper().partition(":")
+        if number not in ("", "0"):
+            raise UnknownDevice(f"device {name!r}: there is one {head} device, number 0; write {head!r}")
+        if head not in self._factories:
+            raise UnknownDevice(f"unknown device {name!r}; known: {', '.join(self.names()) or 'none'}")
+        return head
+
+    def __getitem__(self, name: str) -> DeviceInterface:
+        found = self._open.get(name)
+        if found is not None:
+            return found
+        canonical = self.canonicalize(name)
+        with self._lock:
+            if canonical not in self._open:
+                self._open[canonical] = self._factories[canonical]()
+            return self._open[canonical]
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and name.upper().partition(":")[0] in self._factories
+
+    @property
+    def DEFAULT(self) -> str:
+        """The device of tensors that name none: set by hand, else by `Context(DEVICE=...)` or the environment,
+        else LLVM, or PYTHON where llvmlite is not installed."""
+        configured = config().DEVICE
+        if self._chosen is not None and self._chosen[1] == configured:
+            return self._chosen[0]
+        if configured:
+            return self.canonicalize(configured)
+        return _best_device()
+
+    @DEFAULT.setter
+    def DEFAULT(self, name: str) -> None:
+        self._chosen = (self.canonicalize(name), config().DEVICE)
+
+
+_best: list[str] = []
+
+
+def _best_device() -> str:
+    if not _best:
+        _best.append("LLVM" if importlib.util.find_spec("llvmlite") is not None else "PYTHON")
+    return _best[0]
+
+
+Device = DeviceRegistry()
