@@ -1,0 +1,242 @@
+"""ShapeTracker: where the elements of a moved tensor lie, as a stack of Views, the one that touches memory first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Any
+
+from tinyexplore.dtype import dtypes
+from tinyexplore.shape.view import CACHED_VIEWS, Shape, View
+from tinyexplore.uop import Ops, UOp, index_const, sum_of
+
+
+class ShapeTracker:
+    """Immutable. `views[0]` gives places in memory; each further View gives row-major positions in the one before it.
+
+    Movements go into the last View where that can say them; else they push a new one. Trackers share the Views below,
+    so that a long chain of movements takes time and memory linear in its length.
+    """
+
+    __slots__ = ("_below", "_view", "_count")
+    _below: ShapeTracker | None
+    _view: View
+    _count: int
+
+    def __new__(cls, views: Sequence[View]) -> ShapeTracker:
+        if not views:
+            raise ValueError("a ShapeTracker needs at least one View")
+        tracker: ShapeTracker | None = None
+        for view in views:
+            tracker = _tracker(tracker, view)
+        assert tracker is not None
+        return tracker
+
+    @staticmethod
+    def from_shape(shape: Shape) -> ShapeTracker:
+        """Row-major, from place 0."""
+        return _from_shape(shape)
+
+    # *** asking ***
+
+    @property
+    def shape(self) -> Shape:
+        return self._view.shape
+
+    @property
+    def size(self) -> int:
+        return self._view.size
+
+    @property
+    def views(self) -> tuple[View, ...]:
+        return tuple(self._top_down())[::-1]
+
+    @property
+    def single_view(self) -> bool:
+        return self._below is None
+
+    @property
+    def contiguous(self) -> bool:
+        """True where this is the identity: element n (row-major) lies at place n."""
+        return self._below is None and self._view.contiguous
+
+    @property
+    def real_strides(self) -> tuple[int | None, ...]:
+        """How far in memory a step along each axis goes, wherever it is valid; None where that is not one number."""
+        tracker = self.simplify()
+        if tracker._below is None:
+            return tracker._view.strides
+        pairs = zip(tracker._view.shape, tracker._view.strides)
+        return tuple(0 if size == 1 or stride == 0 else None for size, stride in pairs)
+
+    def _top_down(self) -> Iterator[View]:
+        tracker: ShapeTracker | None = self
+        while tracker is not None:
+            yield tracker._view
+            tracker = tracker._below
+
+    def __eq__(self, other: Any) -> bool:
+        if self is other:
+            return True
+        return isinstance(other, ShapeTracker) and self._count == other._count and self.views == other.views
+
+    def __hash__(self) -> int:
+        return hash(self.views)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ShapeTracker, (self.views,)
+
+    def __repr__(self) -> str:
+        return f"ShapeTracker({', '.join(map(repr, self.views))})"
+
+    # *** moving ***
+
+    def reshape(self, shape: Shape) -> ShapeTracker:
+        view = self._view.reshape(shape)
+        if view is not None:
+            return _tracker(self._below, view)
+        below = self
+        while below._below is not None:
+            merged = below._view.over(below._below._view)
+            if merged is None:
+                break
+            below = _tracker(below._below._below, merged)
+            view = merged.reshape(shape)
+            if view is not None:
+                return _tracker(below._below, view)
+        return _tracker(below, View.create(shape))
+
+    def expand(self, shape: Shape) -> ShapeTracker:
+        return _tracker(self._below, self._view.expand(shape))
+
+    def permute(self, order: Sequence[int]) -> ShapeTracker:
+        return _tracker(self._below, self._view.permute(order))
+
+    def pad(self, amounts: Sequence[tuple[int, int]]) -> ShapeTracker:
+        return _tracker(self._below, self._view.pad(amounts))
+
+    def shrink(self, bounds: Sequence[tuple[int, int]]) -> ShapeTracker:
+        return _tracker(self._below, self._view.shrink(bounds))
+
+    def flip(self, axes: Sequence[int]) -> ShapeTracker:
+        return _tracker(self._below, self._view.flip(axes))
+
+    def window(self, axis: int, size: int, stride: int = 1, dilation: int = 1) -> ShapeTracker:
+        """`axis` becomes the count of windows; a new last axis walks one."""
+        view = self._view.window(axis, size, stride, dilation)
+        if view is not None:
+            return _tracker(self._below, view)
+        view = View.create(self.shape).window(axis, size, stride, dilation)
+        assert view is not None
+        return _tracker(self, view)
+
+    def diagonal(self, first: int, second: int) -> ShapeTracker:
+        """Axis `second` is dropped, `first` walks both."""
+        return _tracker(self._below, self._view.diagonal(first, second))
+
+    def simplify(self) -> ShapeTracker:
+        """The same places with as few Views as are found to do."""
+        if self._below is None:
+            return self
+        views = self.views
+        while True:
+            merged: list[View] = []
+            for view in views:
+                while merged:
+                    single = view.over(merged[-1])
+                    if single is None:
+                        break
+                    merged.pop()
+                    view = single
+                merged.append(view)
+            if len(merged) == len(views):
+                return self if len(merged) == self._count else ShapeTracker(merged)
+            views = tuple(merged)
+
+    # *** where the elements lie ***
+
+    def index(self, coords: Sequence[int]) -> int | None:
+        """The place in memory of the element at `coords`, None in the padding. This is what a ShapeTracker means."""
+        place = None
+        for view in self._top_down():
+            if place is not None:
+                coords = _coordinates(place, view.shape)
+            place = view.locate(coords)
+            if place is None:
+                return None
+        return place
+
+    def to_indexed(self, idxs: Sequence[UOp]) -> tuple[UOp, UOp | None]:
+        """The place and its validity (None: always) as index arithmetic on one UOp per axis."""
+        views = list(self._top_down())
+        top = views[0]
+        mask = top.mask or tuple((0, size) for size in top.shape)
+        dims = tuple(zip(top.shape, top.strides, mask))
+        place, conditions = _place(dims, top.offset, idxs)
+        for view in views[1:]:
+            dims, offset = view.dims()
+            place, more = _place(dims, offset, _coordinate_uops(place, [size for size, _, _ in dims]))
+            if view.has_no_valid_element:
+                more = [UOp.const(dtypes.bool, False)]
+            conditions += more
+        valid = None
+        for condition in dict.fromkeys(conditions):
+            valid = condition if valid is None else valid & condition
+        return place, valid
+
+
+def _tracker(below: ShapeTracker | None, view: View) -> ShapeTracker:
+    tracker = object.__new__(ShapeTracker)
+    tracker._below = below
+    tracker._view = view
+    tracker._count = 1 if below is None else below._count + 1
+    return tracker
+
+
+@lru_cache(CACHED_VIEWS)
+def _from_shape(shape: Shape) -> ShapeTracker:
+    return _tracker(None, View.create(shape))
+
+
+def _coordinates(position: int, shape: Shape) -> list[int]:
+    """Of a row-major position in `shape`."""
+    coords = []
+    for size in reversed(shape):
+        position, coordinate = divmod(position, size)
+        coords.append(coordinate)
+    return coords[::-1]
+
+
+def _coordinate_uops(position: UOp, sizes: Sequence[int]) -> list[UOp]:
+    coords = []
+    inner = 1
+    for axis in range(len(sizes) - 1, -1, -1):
+        coordinate = position if inner == 1 else position // inner
+        coords.append(coordinate if axis == 0 else coordinate % sizes[axis])
+        inner *= sizes[axis]
+    return coords[::-1]
+
+
+def _place(dims: Sequence[tuple[int, int, tuple[int, int]]], offset: int, idxs: Sequence[UOp]) -> tuple[UOp, list[UOp]]:
+    """offset + Σ idx * stride, and the conditions under which it is meant."""
+    terms: list[UOp] = []
+    conditions: list[UOp] = []
+    for (size, stride, (start, stop)), idx in zip(dims, idxs):
+        if start >= stop:
+            return index_const(0), [UOp.const(dtypes.bool, False)]
+        if start > 0:
+            conditions.append(idx >= start)
+        if stop < size:
+            conditions.append(idx < stop)
+        if stride == 0:
+            continue
+        if idx.op is Ops.CONST:
+            offset += idx.arg * stride
+        else:
+            terms.append(idx if stride == 1 else idx * stride)
+    if offset or not terms:
+        terms.append(index_const(offset))
+    return sum_of(terms), conditions
+
+
+__all__ = ["ShapeTracker"]

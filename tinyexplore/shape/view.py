@@ -1,0 +1,326 @@
+"""View: one affine map from coordinates to places in memory, with a box of the coordinates that are valid.
+
+Element (i0, i1, ...) lies at `offset + Σ i_k * strides[k]` if `start_k ≤ i_k < stop_k` for every axis of `mask`;
+elsewhere there is padding. Every movement gives a new View, or None where no single View can say the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
+from typing import Union
+
+Shape = tuple[int, ...]
+Bounds = tuple[int, int]
+Mask = Union[tuple[Bounds, ...], None]
+Dim = tuple[int, int, Bounds]  # size, stride, mask of a run of axes that walk memory as one
+
+CACHED_VIEWS = 1 << 16
+
+
+@dataclass(frozen=True)
+class View:
+    """Make one with `View.create`, which brings equal maps to equal fields:
+
+    an axis of size 1 or with one valid place has stride 0; a mask that allows everything is None; where nothing is
+    valid the mask is (0, 0) on every axis; a shape without elements has strides, offset and mask of nothing.
+    """
+
+    shape: Shape
+    strides: tuple[int, ...]
+    offset: int = 0
+    mask: Mask = None
+
+    @staticmethod
+    def create(shape: Shape, strides: tuple[int, ...] | None = None, offset: int = 0, mask: Mask = None) -> View:
+        """The View in its normal form; without `strides`, row-major."""
+        return _row_major(shape) if strides is None else _create(shape, strides, offset, mask)
+
+    @property
+    def size(self) -> int:
+        return prod(self.shape)
+
+    @property
+    def contiguous(self) -> bool:
+        """True where the elements lie in row-major order from place 0, without padding."""
+        return self.mask is None and self.offset == 0 and self.strides == _row_major(self.shape).strides
+
+    @property
+    def has_no_valid_element(self) -> bool:
+        """True where all is padding (a View without elements has none that are not valid)."""
+        return bool(self.mask) and self.mask[0] == (0, 0)  # type: ignore[index]
+
+    def __repr__(self) -> str:
+        parts = [f"{self.shape}"]
+        if self.strides != _row_major(self.shape).strides:
+            parts.append(f"strides={self.strides}")
+        if self.offset:
+            parts.append(f"offset={self.offset}")
+        if self.mask is not None:
+            parts.append("mask=" + "×".join(f"{start}:{stop}" for start, stop in self.mask))
+        return f"View({', '.join(parts)})"
+
+    # *** moving ***
+
+    def permute(self, order: Sequence[int]) -> View:
+        mask = self.mask
+        return _create(
+            tuple([self.shape[axis] for axis in order]),
+            tuple([self.strides[axis] for axis in order]),
+            self.offset,
+            mask if mask is None else tuple([mask[axis] for axis in order]),
+        )
+
+    def expand(self, shape: Shape) -> View:
+        """Axes of size 1 repeated; they have stride 0 already."""
+        mask = self.mask
+        if mask is not None and not self.has_no_valid_element:
+            mask = tuple([(0, new) if old == 1 else bounds for old, new, bounds in zip(self.shape, shape, mask)])
+        return _create(shape, self.strides, self.offset, mask)
+
+    def pad(self, amounts: Sequence[Bounds]) -> View:
+        old = self.mask or tuple([(0, size) for size in self.shape])
+        shape = tuple([size + before + after for size, (before, after) in zip(self.shape, amounts)])
+        mask = tuple([(start + before, stop + before) for (start, stop), (before, _) in zip(old, amounts)])
+        offset = self.offset - sum([before * stride for (before, _), stride in zip(amounts, self.strides)])
+        return _create(shape, self.strides, offset, mask)
+
+    def shrink(self, bounds: Sequence[Bounds]) -> View:
+        mask = self.mask
+        if mask is not None:
+            mask = tuple(
+                [(max(low, start) - start, min(high, stop) - start) for (low, high), (start, stop) in zip(mask, bounds)]
+            )
+        offset = self.offset + sum([start * stride for (start, _), stride in zip(bounds, self.strides)])
+        return _create(tuple([stop - start for start, stop in bounds]), self.strides, offset, mask)
+
+    def flip(self, axes: Sequence[int]) -> View:
+        strides = list(self.strides)
+        mask = None if self.mask is None else list(self.mask)
+        offset = self.offset
+        for axis in axes:
+            size = self.shape[axis]
+            offset += (size - 1) * strides[axis]
+            strides[axis] = -strides[axis]
+            if mask is not None:
+                start, stop = mask[axis]
+                mask[axis] = (size - stop, size - start)
+        return _create(self.shape, tuple(strides), offset, None if mask is None else tuple(mask))
+
+    def window(self, axis: int, size: int, stride: int, dilation: int) -> View | None:
+        """None where the axis is padded: a place in a window is then valid by the sum of two coordinates."""
+        count = (self.shape[axis] - dilation * (size - 1) - 1) // stride + 1
+        shape = (*self.shape[:axis], count, *self.shape[axis + 1 :], size)
+        step = self.strides[axis]
+        strides = (*self.strides[:axis], step * stride, *self.strides[axis + 1 :], step * dilation)
+        if self.mask is None or self.has_no_valid_element:
+            return _create(shape, strides, self.offset, None if self.mask is None else (*self.mask, (0, 0)))
+        found = _bounds_of_sum(self.mask[axis], 0, ((count, stride), (size, dilation)))
+        if found is None:
+            return None
+        mask = (*self.mask[:axis], found[0], *self.mask[axis + 1 :], found[1])
+        return _create(shape, strides, self.offset, mask)
+
+    def diagonal(self, first: int, second: int) -> View:
+        shape = self.shape[:second] + self.shape[second + 1 :]
+        strides = list(self.strides)
+        strides[first] += strides.pop(second)
+        if self.mask is None:
+            return _create(shape, tuple(strides), self.offset, None)
+        mask = list(self.mask)
+        other = mask.pop(second)
+        mask[first] = (max(mask[first][0], other[0]), min(mask[first][1], other[1]))
+        return _create(shape, tuple(strides), self.offset, tuple(mask))
+
+    def reshape(self, shape: Shape) -> View | None:
+        """None where the new axes would cut across steps in memory or across the edge of the padding."""
+        return self if shape == self.shape else _reshape(self, shape)
+
+    def over(self, below: View) -> View | None:
+        """One View for this one on top of `below` (this one's places are row-major positions in `below`)."""
+        return _compose(self, below)
+
+    # *** asking ***
+
+    def locate(self, coords: Sequence[int]) -> int | None:
+        """The place of an element, None in the padding."""
+        if self.mask is not None and not all(start <= i < stop for i, (start, stop) in zip(coords, self.mask)):
+            return None
+        return self.offset + sum(i * stride for i, stride in zip(coords, self.strides))
+
+    def dims(self) -> tuple[tuple[Dim, ...], int]:
+        """The axes with neighbours merged that walk memory as one (those of size 1 are gone), and the offset."""
+        return _dims(self)
+
+
+@lru_cache(CACHED_VIEWS)
+def _row_major(shape: Shape) -> View:
+    strides = []
+    step = 1
+    for size in reversed(shape):
+        strides.append(step if size != 1 else 0)
+        step *= size
+    return View(shape, tuple(reversed(strides)) if step else (0,) * len(shape))
+
+
+@lru_cache(CACHED_VIEWS)
+def _create(shape: Shape, strides: tuple[int, ...], offset: int, mask: Mask) -> View:
+    if 0 in shape:
+        return View(shape, (0,) * len(shape))
+    if mask is not None:
+        if any([start >= stop for start, stop in mask]):
+            return View(shape, (0,) * len(shape), 0, ((0, 0),) * len(shape))
+        for (start, stop), stride in zip(mask, strides):
+            if stop - start == 1:
+                offset += start * stride
+        strides = tuple([0 if stop - start == 1 else stride for (start, stop), stride in zip(mask, strides)])
+        if all([start == 0 and stop == size for (start, stop), size in zip(mask, shape)]):
+            mask = None
+    elif 1 in shape:
+        strides = tuple([0 if size == 1 else stride for size, stride in zip(shape, strides)])
+    return View(shape, strides, offset, mask)
+
+
+@lru_cache(CACHED_VIEWS)
+def _dims(view: View) -> tuple[tuple[Dim, ...], int]:
+    mask = view.mask or tuple([(0, size) for size in view.shape])
+    offset = view.offset
+    merged: list[Dim] = []
+    for axis, (size, stride, bounds) in enumerate(zip(view.shape, view.strides, mask)):
+        if size == 1:
+            continue
+        if merged:
+            outer_size, outer_stride, (start, stop) = merged[-1]
+            if stop - start == 1:  # the outer coordinate is known: one run of the merged axis is valid
+                run = start * size
+                merged[-1] = (outer_size * size, stride, (run + bounds[0], run + bounds[1]))
+                offset += start * outer_stride - run * stride
+                continue
+            if outer_stride == stride * size and bounds == (0, view.shape[axis]):
+                merged[-1] = (outer_size * size, stride, (start * size, stop * size))
+                continue
+        merged.append((size, stride, bounds))
+    return tuple(merged), offset
+
+
+def _split_bounds(bounds: Bounds, sizes: Sequence[int]) -> list[Bounds] | None:
+    """The box, over axes of `sizes`, of the row-major positions in `bounds`; None where they are no box."""
+    start, stop = bounds
+    inner = prod(sizes)
+    box: list[Bounds] = []
+    for position, size in enumerate(sizes):
+        inner //= size
+        if start % inner == 0 and stop % inner == 0:
+            box.append((start // inner, stop // inner))
+            box.extend((0, rest) for rest in sizes[position + 1 :])
+            return box
+        run = start // inner
+        if (stop - 1) // inner != run:
+            return None
+        box.append((run, run + 1))
+        start -= run * inner
+        stop -= run * inner
+    return box
+
+
+@lru_cache(CACHED_VIEWS)
+def _reshape(view: View, shape: Shape) -> View | None:
+    if 0 in shape or view.contiguous:
+        return _row_major(shape)
+    if view.has_no_valid_element:
+        return _create(shape, (0,) * len(shape), 0, ((0, 0),) * len(shape)) if shape else None
+    dims, offset = _dims(view)
+    strides: list[int] = []
+    mask: list[Bounds] = []
+    sizes = list(shape)
+    for size, stride, bounds in reversed(dims):
+        taken: list[int] = []
+        covered = 1
+        while covered < size:
+            if not sizes:
+                return None
+            taken.append(sizes.pop())
+            strides.append(stride * covered)
+            covered *= taken[-1]
+        if covered != size:
+            return None
+        box = _split_bounds(bounds, taken[::-1])
+        if box is None:
+            return None
+        mask.extend(reversed(box))
+    strides.extend([0] * len(sizes))  # what is left has size 1
+    mask.extend([(0, 1)] * len(sizes))
+    return _create(shape, tuple(reversed(strides)), offset, tuple(reversed(mask)))
+
+
+def _bounds_of_sum(bounds: Bounds, first: int, terms: Sequence[tuple[int, int]]) -> list[Bounds] | None:
+    """For coordinates of (size, positive step): the box where start ≤ first + Σ step * i < stop; None if it is no box."""
+    start, stop = bounds
+    free = [(0, size) for size, _ in terms]
+    last = first + sum((size - 1) * step for size, step in terms)
+    if start <= first and last < stop:
+        return free
+    if last < start or first >= stop:
+        return [(0, 0)] * len(terms)
+    moving = [position for position, (size, _) in enumerate(terms) if size > 1]
+    if len(moving) != 1:
+        return None
+    size, step = terms[moving[0]]
+    low = max(0, -((first - start) // step))
+    high = min(size, (stop - 1 - first) // step + 1)
+    free[moving[0]] = (low, max(low, high))
+    return free
+
+
+@lru_cache(CACHED_VIEWS)
+def _compose(top: View, below: View) -> View | None:
+    if below.contiguous or 0 in top.shape or top.has_no_valid_element:
+        return top
+    if below.has_no_valid_element:
+        return _create(top.shape, top.strides, 0, ((0, 0),) * len(top.shape)) if top.shape else None
+    if top.contiguous:
+        return below.reshape(top.shape)
+    if top.mask is not None:
+        inside = _compose(top.shrink(top.mask), below)
+        if inside is None:
+            return None
+        return inside.pad([(start, size - stop) for (start, stop), size in zip(top.mask, top.shape)])
+    backwards = [axis for axis, stride in enumerate(top.strides) if stride < 0]
+    if backwards:
+        forwards = _compose(top.flip(backwards), below)
+        return None if forwards is None else forwards.flip(backwards)
+    mask = below.mask or tuple([(0, size) for size in below.shape])
+    found = _compose_dims(top, tuple(zip(below.shape, below.strides, mask)), below.offset)
+    return found if found is not None else _compose_dims(top, *_dims(below))
+
+
+def _compose_dims(top: View, dims: Sequence[Dim], offset: int) -> View | None:
+    """`top`, without mask and with strides ≥ 0, over `dims`: each stride is read as a step along every dim."""
+    strides = [0] * len(top.shape)
+    mask = [(0, size) for size in top.shape]
+    rests = list(top.strides)
+    first_rest = top.offset
+    for size, stride, bounds in reversed(dims):
+        steps = [rest % size for rest in rests]
+        rests = [rest // size for rest in rests]
+        first = first_rest % size
+        first_rest //= size
+        if first + sum([step * (count - 1) for step, count in zip(steps, top.shape)]) >= size:
+            return None  # a carry: the walk wraps around this dim
+        offset += first * stride
+        walking = [axis for axis, step in enumerate(steps) if step]
+        for axis in walking:
+            strides[axis] += steps[axis] * stride
+        box = _bounds_of_sum(bounds, first, [(top.shape[axis], steps[axis]) for axis in walking])
+        if box is None:
+            return None
+        if not walking and not bounds[0] <= first < bounds[1]:
+            return _create(top.shape, top.strides, 0, ((0, 0),) * len(top.shape)) if top.shape else None
+        for axis, (start, stop) in zip(walking, box):
+            mask[axis] = (max(mask[axis][0], start), min(mask[axis][1], stop))
+    return _create(top.shape, tuple(strides), offset, tuple(mask))
+
+
+__all__ = ["View"]
