@@ -1,4 +1,4 @@
-"""The devices by name. Runtimes register themselves from the package root; a device opens when it is first asked for."""
+"""The devices by name. Runtimes register themselves from the package root; one opens when it is first asked for."""
 
 from __future__ import annotations
 

@@ -1,0 +1,33 @@
+"""The devices of this package, by name; nothing is imported before a device is first opened."""
+
+from __future__ import annotations
+
+from tinyexplore.device import Device, DeviceInterface
+
+
+def _open_llvm() -> DeviceInterface:
+    from tinyexplore.runtime.llvm import open_llvm
+
+    return open_llvm()
+
+
+def _open_clang() -> DeviceInterface:
+    from tinyexplore.runtime.clang import open_clang
+
+    return open_clang()
+
+
+def _open_python() -> DeviceInterface:
+    from tinyexplore.runtime.python import open_python
+
+    return open_python()
+
+
+def register_devices() -> None:
+    """Makes LLVM, CLANG and PYTHON known to `Device`."""
+    Device.register("LLVM", _open_llvm)
+    Device.register("CLANG", _open_clang)
+    Device.register("PYTHON", _open_python)
+
+
+register_devices()

@@ -1,0 +1,111 @@
+"""ProgramSpec: a kernel as source, every line with the UOps that made it, and what a runner must know of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
+
+from tinyexplore.dtype import PtrDType
+from tinyexplore.target import Target
+from tinyexplore.trace import SourceLine
+from tinyexplore.uop import AxisKind, Ops, UOp
+
+
+class RenderError(ValueError):
+    """A linear program that cannot be written: says which UOp, and what was expected of it."""
+
+
+@dataclass(frozen=True, eq=False)
+class ProgramSpec:
+    """The kernel `name`, rendered.
+
+    uops: the linear program. lines: its source in `language`. thread_extent: how long the THREAD axis is, None where
+    there is none. n_buffers: how many buffers a call takes; writes: the positions of those that it stores to.
+    flops, bytes_moved: the work of one whole run, as far as known. compiler: name and version of what compiles it.
+    """
+
+    name: str
+    target: Target
+    uops: tuple[UOp, ...]
+    language: str
+    lines: tuple[SourceLine, ...]
+    thread_extent: int | None
+    n_buffers: int
+    writes: frozenset[int]
+    flops: int = 0
+    bytes_moved: int = 0
+    compiler: str = ""
+
+    def __repr__(self) -> str:
+        return f"ProgramSpec({self.name!r}, {self.language}, {len(self.uops)} uops, {len(self.lines)} lines)"
+
+    @cached_property
+    def source(self) -> str:
+        """The text of all lines."""
+        return "\n".join(line.text for line in self.lines) + "\n"
+
+    @cached_property
+    def key(self) -> str:
+        """A name for the content: equal where source, target and compiler are."""
+        text = "\0".join((self.source, self.language, repr(self.target), self.compiler))
+        return blake2b(text.encode(), digest_size=20).hexdigest()
+
+
+def thread_axis(uops: Sequence[UOp]) -> UOp | None:
+    """The RANGE that calls divide among themselves."""
+    found = [node for node in uops if node.op is Ops.RANGE and node.arg.kind is AxisKind.THREAD]
+    if len(found) > 1:
+        raise RenderError(
+            f"{len(found)} THREAD axes ({', '.join(n.arg.name for n in found)}); a kernel has at most one"
+        )
+    return found[0] if found else None
+
+
+def global_buffers(uops: Sequence[UOp]) -> list[UOp]:
+    """The DEFINE_GLOBALs in the order of their positions, which are 0, 1, 2, …"""
+    found = sorted((node for node in uops if node.op is Ops.DEFINE_GLOBAL), key=lambda node: node.arg)
+    positions = [node.arg for node in found]
+    if positions != list(range(len(found))):
+        raise RenderError(f"buffer positions {positions}; a kernel's buffers are numbered 0, 1, 2, … without gaps")
+    return found
+
+
+def spec_of(
+    name: str,
+    target: Target,
+    uops: Sequence[UOp],
+    language: str,
+    lines: Sequence[SourceLine],
+    compiler: str,
+) -> ProgramSpec:
+    """The `ProgramSpec` of rendered `lines`, with what the program itself tells."""
+    axis = thread_axis(uops)
+    extent = None
+    if axis is not None:
+        end = axis.src[0]
+        if end.op is not Ops.CONST:
+            raise RenderError(f"THREAD axis {axis.arg.name} ends at {end!r}; its size must be a constant")
+        extent = end.arg
+    writes = {
+        node.src[0].src[0].arg for node in uops if node.op is Ops.STORE and node.src[0].src[0].op is Ops.DEFINE_GLOBAL
+    }
+    return ProgramSpec(
+        name=name,
+        target=target,
+        uops=tuple(uops),
+        language=language,
+        lines=tuple(lines),
+        thread_extent=extent,
+        n_buffers=len(global_buffers(uops)),
+        writes=frozenset(writes),
+        compiler=compiler,
+    )
+
+
+def scalar_base(node: UOp) -> UOp:
+    """The buffer that an INDEX points into."""
+    if node.op is not Ops.INDEX or not isinstance(node.dtype, PtrDType):
+        raise RenderError(f"expected an INDEX, found {node!r}")
+    return node.src[0]

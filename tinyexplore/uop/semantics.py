@@ -1,0 +1,281 @@
+"""What each arithmetic operation means, on Python values, exactly: the definition that every device is tested against.
+
+Floats are Python floats already rounded to their dtype, integers are ints in range, bools are bools.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable
+from typing import Any
+
+from tinyexplore.dtype import DType, dtypes
+from tinyexplore.uop.ops import Group, Ops
+
+_FLOAT32 = struct.Struct("<f")
+_FLOAT16 = struct.Struct("<e")
+_UINT32 = struct.Struct("<I")
+
+
+def float32(x: float) -> float:
+    """`x` rounded to the nearest float32 (ties to even); too large becomes infinite."""
+    try:
+        return _FLOAT32.unpack(_FLOAT32.pack(x))[0]
+    except OverflowError:
+        return math.copysign(math.inf, x)
+
+
+def float16(x: float) -> float:
+    """`x` rounded to the nearest float16 (ties to even); too large becomes infinite."""
+    try:
+        return _FLOAT16.unpack(_FLOAT16.pack(x))[0]
+    except OverflowError:
+        return math.copysign(math.inf, x)
+
+
+def bfloat16_bits(x: float) -> int:
+    """The 16 bits of the bfloat16 nearest to float32(`x`) (ties to even); a NaN stays one."""
+    if x != x:
+        return 0x7FC0
+    bits = _UINT32.unpack(_FLOAT32.pack(float32(x)))[0]
+    return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
+
+
+def bfloat16_from_bits(bits: int) -> float:
+    return _FLOAT32.unpack(_UINT32.pack(bits << 16))[0]
+
+
+def bfloat16(x: float) -> float:
+    """`x` rounded to float32 and then to the nearest bfloat16."""
+    return bfloat16_from_bits(bfloat16_bits(x))
+
+
+def wrap(value: int, dtype: DType) -> int:
+    """The integer of `dtype` that is congruent to `value`."""
+    value &= (1 << dtype.bits) - 1
+    if not dtypes.is_unsigned(dtype) and value >> (dtype.bits - 1):
+        value -= 1 << dtype.bits
+    return value
+
+
+_ROUND: dict[DType, Callable[[float], float]] = {
+    dtypes.float16: float16,
+    dtypes.bfloat16: bfloat16,
+    dtypes.float32: float32,
+    dtypes.float64: float,
+}
+
+
+def to_dtype_range(value: Any, dtype: DType) -> Any:
+    """An exact (or more precise) result as a value of `dtype`: rounded, wrapped, or a truth value."""
+    dtype = dtype.scalar
+    if dtype is dtypes.float64:
+        return float(value)
+    if dtype in _ROUND:
+        return _ROUND[dtype](_float_of(value) if type(value) is int else value)
+    return bool(value) if dtype is dtypes.bool else wrap(value, dtype)
+
+
+def _float_of(value: int) -> float:
+    """An integer as a float that rounds on to any narrower type as the integer itself would (sticky last bit)."""
+    magnitude = abs(value)
+    excess = magnitude.bit_length() - 53
+    if excess > 0:
+        kept = magnitude >> excess
+        magnitude = (kept | (magnitude != kept << excess)) << excess
+    return float(-magnitude if value < 0 else magnitude)
+
+
+# *** one function an operation: exact values in, a value yet to be rounded out ***
+
+
+def _fdiv(x: float, y: float) -> float:
+    if y:
+        return x / y
+    if x == 0 or x != x or y != y:
+        return math.nan
+    return math.copysign(math.inf, x) * math.copysign(1.0, y)
+
+
+def _idiv(x: int, y: int) -> int:
+    if y == 0:
+        return 0
+    quotient = abs(x) // abs(y)
+    return quotient if (x < 0) == (y < 0) else -quotient
+
+
+def _mod(x: Any, y: Any) -> Any:
+    if isinstance(x, float):
+        return math.nan if y == 0 or math.isinf(x) else math.fmod(x, y)
+    return 0 if y == 0 else x - _idiv(x, y) * y
+
+
+def _max(x: Any, y: Any) -> Any:
+    return x if x > y or x != x else y
+
+
+def _min(x: Any, y: Any) -> Any:
+    return x if x < y or x != x else y
+
+
+def _sqrt(x: float) -> float:
+    return x if x == 0 or x != x else math.sqrt(x) if x > 0 else math.nan
+
+
+def _exp(x: float) -> float:
+    try:
+        return math.exp(x)
+    except OverflowError:
+        return math.inf
+
+
+def _exp2(x: float) -> float:
+    try:
+        return math.pow(2.0, x)
+    except OverflowError:
+        return math.inf
+
+
+def _log_by(function: Callable[[float], float]) -> Callable[[float], float]:
+    def logarithm(x: float) -> float:
+        return function(x) if x > 0 else -math.inf if x == 0 else math.nan
+
+    return logarithm
+
+
+def _periodic(function: Callable[[float], float]) -> Callable[[float], float]:
+    def value(x: float) -> float:
+        return math.nan if math.isinf(x) else function(x)
+
+    return value
+
+
+def _floor(x: Any) -> Any:
+    if not isinstance(x, float) or not math.isfinite(x):
+        return x
+    return math.copysign(float(math.floor(x)), x)
+
+
+def _pow(x: Any, y: Any) -> Any:
+    if not isinstance(x, float):
+        return x**y if y >= 0 else {1: 1, -1: 1 if y % 2 == 0 else -1}.get(x, 0)
+    try:
+        return math.pow(x, y)
+    except OverflowError:
+        return -math.inf if x < 0 and y % 2 == 1 else math.inf
+    except ValueError:
+        if x != 0:
+            return math.nan  # a negative number to a broken power
+        return math.copysign(math.inf, x) if y % 2 == 1 else math.inf
+
+
+def _shr(x: int, y: int) -> int:
+    return x >> y if y >= 0 else 0
+
+
+def _shl(x: int, y: int) -> int:
+    return x << y if 0 <= y < 64 else 0
+
+
+MEANING: dict[Ops, Callable[..., Any]] = {
+    Ops.NEG: lambda x: -x,
+    Ops.SQRT: _sqrt,
+    Ops.EXP: _exp,
+    Ops.EXP2: _exp2,
+    Ops.LOG: _log_by(math.log),
+    Ops.LOG2: _log_by(math.log2),
+    Ops.SIN: _periodic(math.sin),
+    Ops.COS: _periodic(math.cos),
+    Ops.TANH: math.tanh,
+    Ops.ERF: math.erf,
+    Ops.FLOOR: _floor,
+    Ops.ADD: lambda x, y: x + y,
+    Ops.MUL: lambda x, y: x * y,
+    Ops.FDIV: _fdiv,
+    Ops.IDIV: _idiv,
+    Ops.MOD: _mod,
+    Ops.MAX: _max,
+    Ops.MIN: _min,
+    Ops.POW: _pow,
+    Ops.CMPLT: lambda x, y: x < y,
+    Ops.CMPLE: lambda x, y: x <= y,
+    Ops.CMPEQ: lambda x, y: x == y,
+    Ops.CMPNE: lambda x, y: x != y,
+    Ops.AND: lambda x, y: x & y,
+    Ops.OR: lambda x, y: x | y,
+    Ops.XOR: lambda x, y: x ^ y,
+    Ops.SHL: _shl,
+    Ops.SHR: _shr,
+    Ops.WHERE: lambda condition, x, y: x if condition else y,
+    Ops.MULACC: lambda x, y, z: x * y + z,
+}
+
+
+def cast(value: Any, dtype: DType, source: DType) -> Any:
+    """The C conversion of a value of `source`; what does not fit an integer type is unspecified, here as on x86."""
+    dtype = dtype.scalar
+    if dtype is dtypes.bool:
+        return value != 0
+    if not dtypes.is_int(dtype):
+        return to_dtype_range(int(value) if source.scalar is dtypes.bool else value, dtype)
+    if not isinstance(value, float):
+        return wrap(int(value), dtype)
+    through = dtype if dtype.itemsize == 8 else dtypes.int64 if dtype is dtypes.uint32 else dtypes.int32
+    if not math.isfinite(value):
+        return wrap(int(dtypes.min(through)), dtype)
+    whole = int(value)
+    low = -(1 << 63) if dtype is dtypes.uint64 else dtypes.min(through)
+    high = dtypes.max(through)
+    return wrap(whole if low <= whole <= high else int(dtypes.min(through)), dtype)
+
+
+def to_bits(value: Any, dtype: DType) -> int:
+    """The bytes of a scalar as an unsigned integer."""
+    dtype = dtype.scalar
+    if dtype is dtypes.bfloat16:
+        return bfloat16_bits(value)
+    assert dtype.fmt is not None
+    return int.from_bytes(struct.pack("<" + dtype.fmt, value), "little")
+
+
+def from_bits(bits: int, dtype: DType) -> Any:
+    """The scalar of `dtype` with these bits."""
+    dtype = dtype.scalar
+    if dtype is dtypes.bfloat16:
+        return bfloat16_from_bits(bits)
+    assert dtype.fmt is not None
+    return struct.unpack("<" + dtype.fmt, bits.to_bytes(dtype.itemsize, "little"))[0]
+
+
+def scalar_function(op: Ops, dtype: DType, src_dtypes: tuple[DType, ...]) -> Callable[..., Any]:
+    """`op` as a function of scalars of `src_dtypes`, giving a scalar of `dtype`."""
+    dtype = dtype.scalar
+    if op is Ops.CAST:
+        return lambda value: cast(value, dtype, src_dtypes[0])
+    if op is Ops.BITCAST:
+        return lambda value: from_bits(to_bits(value, src_dtypes[0]), dtype)
+    if op not in MEANING:
+        raise ValueError(f"{op.name} is not arithmetic: it has no value of its own")
+    meaning = MEANING[op]
+    if op in Group.COMPARE or op is Ops.WHERE:
+        return meaning
+    if dtype is dtypes.bool and op is Ops.NEG:
+        return lambda x: x
+    if dtype in _ROUND and dtype is not dtypes.float64:
+        rounded = _ROUND[dtype]
+        return lambda *values: rounded(meaning(*values))
+    return lambda *values: to_dtype_range(meaning(*values), dtype)
+
+
+def evaluate(op: Ops, dtype: DType, *values: Any, src_dtypes: tuple[DType, ...] | None = None) -> Any:
+    """What `op` gives on scalars `values`, as a value of `dtype`.
+
+    src_dtypes: the dtypes of `values`; needed for CAST and BITCAST, otherwise taken to be `dtype`.
+    Results are those of IEEE 754 and of C on wrapping integers: overflow gives inf, a domain error NaN or inf,
+    MAX and MIN give NaN if either side is NaN, integer division by zero (which no kernel reaches) gives 0.
+    """
+    return scalar_function(op, dtype, src_dtypes or (dtype,) * len(values))(*values)
+
+
+__all__ = ["bfloat16_bits", "bfloat16_from_bits", "cast", "evaluate", "from_bits", "scalar_function", "to_bits", "wrap"]
