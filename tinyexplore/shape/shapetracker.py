@@ -92,19 +92,22 @@ class ShapeTracker:
     # *** moving ***
 
     def reshape(self, shape: Shape) -> ShapeTracker:
-        view = self._view.reshape(shape)
-        if view is not None:
-            return _tracker(self._below, view)
-        below = self
-        while below._below is not None:
-            merged = below._view.over(below._below._view)
-            if merged is None:
-                break
-            below = _tracker(below._below._below, merged)
-            view = merged.reshape(shape)
-            if view is not None:
-                return _tracker(below._below, view)
-        return _tracker(below, View.create(shape))
+        tracker = self
+        while True:
+            view = tracker._view.reshape(shape)
+            below = tracker._below
+            if view is None:
+                if below is None:
+                    break
+                merged = tracker._view.over(below._view)
+                if merged is None:
+                    break
+                tracker = _tracker(below._below, merged)
+            elif below is not None and view.contiguous:
+                tracker = below  # the last View has come to nothing: the one below may say the new shape
+            else:
+                return _tracker(below, view)
+        return _tracker(tracker, View.create(shape))
 
     def expand(self, shape: Shape) -> ShapeTracker:
         return _tracker(self._below, self._view.expand(shape))

@@ -10,11 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
-from typing import Union
 
 Shape = tuple[int, ...]
 Bounds = tuple[int, int]
-Mask = Union[tuple[Bounds, ...], None]
+Mask = tuple[Bounds, ...] | None
 Dim = tuple[int, int, Bounds]  # size, stride, mask of a run of axes that walk memory as one
 
 CACHED_VIEWS = 1 << 16
@@ -256,7 +255,7 @@ def _reshape(view: View, shape: Shape) -> View | None:
 
 
 def _bounds_of_sum(bounds: Bounds, first: int, terms: Sequence[tuple[int, int]]) -> list[Bounds] | None:
-    """For coordinates of (size, positive step): the box where start ≤ first + Σ step * i < stop; None if it is no box."""
+    """For coordinates of (size, positive step): the box of start ≤ first + Σ step * i < stop, None if it is none."""
     start, stop = bounds
     free = [(0, size) for size, _ in terms]
     last = first + sum((size - 1) * step for size, step in terms)
