@@ -1,0 +1,73 @@
+# The two commands of the README:   make lab   ·   make test
+# Others:   make check (what CI checks beside the tests)   make bundle (needs Node)   make wheel   make clean
+# Knobs:    ARGS="..." is passed on (make lab ARGS=--no-browser, make test ARGS="-k softmax -x")
+#           PYTHON=python3.12 chooses the interpreter, VENV=... the place of the environment
+
+PYTHON ?= python3
+VENV   ?= .venv
+ARGS   ?=
+
+BIN      := $(VENV)/bin
+PY       := $(BIN)/python
+PIP      := $(PY) -m pip --disable-pip-version-check install --quiet
+NOTEBOOK ?= notebooks/00_quickstart.ipynb
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help lab test check bundle wheel clean
+
+help:
+	@sed -n '1,4s/^# \{0,1\}//p' Makefile
+
+# ------------------------------------------------------------------------------------ the environment
+# A stamp for each set of extras, so that a second call starts at once; pyproject.toml is what can outdate them.
+
+$(VENV)/.stamp-venv:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
+	  { echo "tinyexplore needs Python 3.10 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1). Try: make PYTHON=python3.12 ..."; exit 1; }
+	@echo "Creating $(VENV) with $$($(PYTHON) --version) ..."
+	@$(PYTHON) -m venv $(VENV) || \
+	  { echo "$(PYTHON) cannot make a virtual environment. On Debian and Ubuntu: apt-get install python3-venv"; exit 1; }
+	@touch $@
+
+$(VENV)/.stamp-lab: pyproject.toml | $(VENV)/.stamp-venv
+	@echo "Installing tinyexplore and JupyterLab (about a minute, once) ..."
+	@$(PIP) --editable '.[lab]'
+	@mkdir -p $(VENV)/share/jupyter/lab/settings
+	@cp notebooks/lab-settings.json $(VENV)/share/jupyter/lab/settings/overrides.json
+	@touch $@
+
+$(VENV)/.stamp-test: pyproject.toml | $(VENV)/.stamp-venv
+	@echo "Installing tinyexplore and what its tests need (about a minute, once) ..."
+	@$(PIP) --editable '.[test]'
+	@touch $@
+
+$(VENV)/.stamp-check: pyproject.toml | $(VENV)/.stamp-venv
+	@echo "Installing what the checks need ..."
+	@$(PIP) --editable '.[check]'
+	@touch $@ $(VENV)/.stamp-test
+
+# --------------------------------------------------------------------------------------- the commands
+
+# JupyterLab refuses to start as root unless told that it may; in a container one often is.
+lab: $(VENV)/.stamp-lab
+	$(BIN)/jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) $(ARGS) $(NOTEBOOK)
+
+# A browser is got where there is none and the machine allows it; where not, the report says what was left out.
+test: $(VENV)/.stamp-test
+	@[ -n "$(TINYEXPLORE_NO_BROWSER)" ] || $(PY) tests/support/chromium.py --install
+	$(PY) -m pytest $(ARGS)
+
+check: $(VENV)/.stamp-check
+	bash .ci/check $(ARGS)
+
+bundle:
+	cd widgets && npm ci --no-audit --no-fund && npm run build
+
+wheel: $(VENV)/.stamp-venv
+	$(PY) -m pip --disable-pip-version-check wheel --quiet --no-deps --wheel-dir dist .
+
+clean:
+	rm -rf $(VENV) build dist widgets/node_modules widgets/build
+	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

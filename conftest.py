@@ -1,0 +1,66 @@
+"""Hooks for the whole suite: which tests this machine can run, and saying aloud which it cannot."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.chromium import FLAGS, find_chromium, no_chromium_notice
+
+LEFT_OUT = pytest.StashKey[tuple[int, str]]()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave the browser tests out where they were declined or there is no Chromium; CI may demand them."""
+    browser_tests = [item for item in items if item.get_closest_marker("browser")]
+    if not browser_tests:
+        return
+    if os.environ.get("TINYEXPLORE_NO_BROWSER", "") not in ("", "0"):
+        reason = "TINYEXPLORE_NO_BROWSER is set"
+    elif find_chromium() is None:
+        reason = no_chromium_notice()
+        if os.environ.get("TINYEXPLORE_REQUIRE_BROWSER", "") not in ("", "0"):
+            raise pytest.UsageError(f"TINYEXPLORE_REQUIRE_BROWSER is set, but {reason}")
+    else:
+        return
+    items[:] = [item for item in items if not item.get_closest_marker("browser")]
+    config.hook.pytest_deselected(items=browser_tests)
+    config.stash[LEFT_OUT] = (len(browser_tests), reason)
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    if left_out := config.stash.get(LEFT_OUT, None):
+        count, reason = left_out
+        terminalreporter.section("BROWSER TESTS LEFT OUT", sep="!", red=True, bold=True)
+        terminalreporter.line(f"{count} browser tests did not run: {reason}", red=True)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """A headless Chromium, shared by the session's browser tests; each takes a page or context of its own."""
+    from playwright.sync_api import sync_playwright
+
+    program = find_chromium()
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=program, args=list(FLAGS))
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="session")
+def screenshots(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where browser tests leave pictures for a person to look at: $SCREENSHOTS, else a temporary folder."""
+    wanted = os.environ.get("SCREENSHOTS")
+    folder = Path(wanted) if wanted else tmp_path_factory.mktemp("screenshots")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """The root of the source tree."""
+    return Path(__file__).parent

@@ -1,0 +1,124 @@
+"""What `import tinyexplore` costs and loads, and what the package does without its optional parts."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+IMPORT_BUDGET_MS = 100
+NOISE_FACTOR = 3  # this runs beside other work on small machines
+HEAVY = ("numpy", "llvmlite", "IPython", "ipywidgets", "anywidget", "jupyterlab", "networkx", "graphviz", "sklearn")
+PUBLIC_NAMES = ("Context", "Device", "Tensor", "capture", "dtypes", "explore", "nn")
+
+
+def run_python(program: str, *arguments: str) -> str:
+    """What a fresh interpreter prints for `program`; its errors become this test's."""
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_importing_the_package_is_cheap() -> None:
+    timed_import = """
+        import time
+        began = time.perf_counter()
+        import tinyexplore
+        print((time.perf_counter() - began) * 1e3)
+    """
+    best_ms = min(float(run_python(timed_import)) for _ in range(5))
+    assert best_ms <= IMPORT_BUDGET_MS * NOISE_FACTOR
+
+
+@pytest.mark.parametrize("statement", ["import tinyexplore", "from tinyexplore import Tensor, Device, dtypes, nn"])
+def test_importing_loads_nothing_heavy(statement: str) -> None:
+    loaded = run_python(f"{statement}\nimport sys, json\nprint(json.dumps(sorted(sys.modules)))")
+    assert set(HEAVY) & set(json.loads(loaded)) == set()
+
+
+def test_computing_on_the_default_device_loads_no_user_interface() -> None:
+    program = """
+        from tinyexplore import Tensor
+        import sys, json
+        assert (Tensor([1, 2, 3]) * 2).tolist() == [2, 4, 6]
+        print(json.dumps(sorted(sys.modules)))
+    """
+    interface = {"IPython", "ipywidgets", "anywidget", "jupyterlab", "networkx", "graphviz"}
+    assert interface & set(json.loads(run_python(program))) == set()
+
+
+@pytest.mark.parametrize("name", PUBLIC_NAMES)
+def test_the_public_door_has(name: str) -> None:
+    import tinyexplore
+
+    assert getattr(tinyexplore, name) is not None
+    assert name in dir(tinyexplore)
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    import tinyexplore
+
+    with pytest.raises(AttributeError, match="no_such_name"):
+        tinyexplore.no_such_name  # noqa: B018
+
+
+WITHOUT = """
+    import sys
+
+    class Missing:
+        '''Makes the named packages look as if they were not installed.'''
+
+        def find_spec(self, name, path=None, target=None):
+            if name.partition(".")[0] in sys.argv[1:]:
+                raise ImportError(f"{name} is not installed here")
+
+    sys.meta_path.insert(0, Missing())
+"""
+
+
+def test_the_python_device_works_without_numpy_and_llvmlite() -> None:
+    program = """
+        from tinyexplore import Context, Tensor
+
+        with Context(DEVICE="PYTHON"):
+            assert (Tensor([1, 2, 3]) + 1).tolist() == [2, 3, 4]
+            x = Tensor([[1.0, 2.0], [3.0, 4.0]])
+            w = Tensor([[0.5, -1.0], [0.25, 2.0]], requires_grad=True)
+            assert (x @ w).tolist() == [[1.0, 3.0], [2.5, 5.0]]
+            (x @ w).relu().sum().backward()
+            assert w.grad.tolist() == [[4.0, 4.0], [6.0, 6.0]]
+        print("done")
+    """
+    program = textwrap.dedent(WITHOUT) + textwrap.dedent(program)
+    assert run_python(program, "numpy", "llvmlite") == "done\n"
+
+
+def test_a_missing_llvmlite_is_explained() -> None:
+    program = """
+        from tinyexplore import Tensor
+        try:
+            (Tensor([1, 2, 3], device="LLVM") + 1).tolist()
+        except Exception as error:
+            print(error)
+    """
+    program = textwrap.dedent(WITHOUT) + textwrap.dedent(program)
+    message = run_python(program, "llvmlite")
+    assert "llvmlite" in message and "PYTHON" in message, "say what is missing and which device does without it"
+
+
+def test_only_the_configuration_reads_the_environment(repository: Path) -> None:
+    readers = [
+        path.relative_to(repository).as_posix()
+        for path in sorted((repository / "tinyexplore").rglob("*.py"))
+        if "os.environ" in path.read_text() or "os.getenv" in path.read_text()
+    ]
+    assert readers == ["tinyexplore/util/config.py"]

@@ -1,0 +1,74 @@
+"""The wheel: what is in it, and that it works where nothing of the source tree is."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+PROGRAM = """
+import tinyexplore
+from pathlib import Path
+from tinyexplore import Tensor
+
+folder = Path(tinyexplore.__file__).parent
+assert "site-packages" in folder.parts, folder
+assert sorted(path.name for path in (folder / "static").glob("*.js")), "the front-end bundle is missing"
+assert (Tensor([1.0, 2.0, 3.0]) + 1).tolist() == [2.0, 3.0, 4.0]
+print("works")
+"""
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
+    """A wheel built from a copy of the tracked files, as someone who clones the repository would."""
+    source = tmp_path_factory.mktemp("source") / "tinyexplore"
+    skipped = shutil.ignore_patterns(".git", ".venv*", "node_modules", "__pycache__", "build", "dist", ".*_cache")
+    shutil.copytree(repository, source, ignore=skipped)
+    target = tmp_path_factory.mktemp("wheel")
+    run([sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(target), str(source)])
+    (built,) = target.glob("*.whl")
+    return built
+
+
+def run(command: list[str], cwd: Path | None = None) -> str:
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_wheel_holds_the_whole_package_and_nothing_else(wheel: Path, repository: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        packed = {name for name in archive.namelist() if ".dist-info/" not in name}
+    wanted = {
+        path.relative_to(repository).as_posix()
+        for path in (repository / "tinyexplore").rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert packed == wanted
+
+
+def test_the_wheel_carries_the_built_front_end(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        bundles = [name for name in archive.namelist() if name.startswith("tinyexplore/static/") and name[-3:] == ".js"]
+        assert bundles, "tinyexplore/static has no bundle: run `make bundle`"
+        assert min(archive.getinfo(name).file_size for name in bundles) > 1000
+
+
+def test_the_wheel_works_in_a_new_environment(wheel: Path, tmp_path: Path) -> None:
+    """Its dependencies are borrowed from this environment by a path file: the network is not what is tested."""
+    run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "venv")])
+    folder = "Scripts" if sys.platform == "win32" else "bin"
+    python = str(tmp_path / "venv" / folder / "python")
+    site = Path(run([python, "-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])"]).strip())
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(site)
+    borrowed = [path for path in sys.path if path.endswith("site-packages")]
+    (site / "borrowed.pth").write_text("\n".join(borrowed) + "\n")
+    assert run([python, "-c", PROGRAM], cwd=tmp_path) == "works\n"
