@@ -1,0 +1,226 @@
+// The intermediate graphs of a rewrite stage, replayed from its steps. The same algorithm as
+// tinyexplore/explore/replay.py; both are checked on the fixtures in tests/replay.
+
+/** What replay reads of a Trace (see model.ts). */
+export interface ReplayTrace {
+  readonly nodes: readonly { readonly src: readonly number[] }[];
+  readonly stages: readonly {
+    readonly before: readonly number[];
+    readonly steps: readonly { readonly rule: number | null; readonly before: number; readonly after: number }[];
+  }[];
+}
+
+/** A box: the trace node whose label it bears, and the display ids of its sources, operand by operand. */
+export interface ShownNode {
+  node: number;
+  src: number[];
+}
+
+/** `root` and the keys of `nodes` are display ids; `changed` are the boxes that the last step touched. */
+export interface ShownGraph {
+  root: number[];
+  nodes: Map<number, ShownNode>;
+  changed: Set<number>;
+}
+
+/** From step `index` on, a node is `target` (null: itself again, because a rule led back to it). */
+interface Replacement {
+  readonly index: number;
+  readonly target: number | null;
+}
+
+/**
+ * graphAt(k) is the graph after the first k steps: every occurrence of a step's `before` is its `after` from that step
+ * on. A node whose sources changed keeps its display id; the node that it is rebuilt as takes that id over.
+ */
+export class Replay {
+  readonly count: number;
+  private readonly sources: readonly (readonly number[])[];
+  private readonly before: readonly number[];
+  private readonly steps: ReplayTrace["stages"][number]["steps"];
+  private readonly replacements = new Map<number, Replacement[]>();
+  private readonly displayIds = new Map<number, number>();
+  private readonly recent = new Map<number, Resolved>();
+
+  constructor(trace: ReplayTrace, stageId: number) {
+    const stage = trace.stages[stageId];
+    if (stage === undefined) {
+      throw new RangeError(`stage ${stageId}: the trace has ${trace.stages.length} stages, numbered from 0`);
+    }
+    this.sources = trace.nodes.map((node) => node.src);
+    this.before = stage.before;
+    this.steps = stage.steps;
+    this.count = stage.steps.length;
+    this.collectReplacements();
+    this.collectDisplayIds();
+  }
+
+  graphAt(k: number): ShownGraph {
+    if (!Number.isInteger(k) || k < 0 || k > this.count) {
+      throw new RangeError(`step ${k}: the stage has ${this.count} steps; choose 0 to ${this.count}`);
+    }
+    const now = this.resolved(k);
+    const changed = new Set<number>();
+    if (k > 0) {
+      const past = this.resolved(k - 1).nodes;
+      for (const [id, shown] of now.nodes) {
+        const old = past.get(id);
+        if (old === undefined || old.node !== shown.node) changed.add(id);
+      }
+      const target = this.latest((this.steps[k - 1] as { after: number }).after, k, new Map());
+      const id = now.idOf.get(target);
+      if (id !== undefined) changed.add(id);
+    }
+    const nodes = new Map<number, ShownNode>();
+    for (const [id, shown] of now.nodes) nodes.set(id, { node: shown.node, src: shown.src.slice() });
+    return { root: now.root.slice(), nodes, changed };
+  }
+
+  /** Where each node leads, step by step. A step that leads back to where it came from makes that node itself again. */
+  private collectReplacements(): void {
+    const current = new Map<number, number>();
+    const put = (node: number, index: number, target: number | null): void => {
+      const list = this.replacements.get(node);
+      if (list === undefined) this.replacements.set(node, [{ index, target }]);
+      else list.push({ index, target });
+      if (target === null) current.delete(node);
+      else current.set(node, target);
+    };
+    this.steps.forEach((step, index) => {
+      if (step.before === step.after) return;
+      let end = step.after;
+      for (let next = current.get(end); next !== undefined && end !== step.before; next = current.get(end)) end = next;
+      if (end === step.before) put(step.after, index, null);
+      put(step.before, index, step.after);
+    });
+  }
+
+  /** A node that first appears as the rebuilt form of another takes over its display id. */
+  private collectDisplayIds(): void {
+    const known = new Set<number>();
+    const meet = (roots: readonly number[]): void => {
+      const stack = [...roots];
+      while (stack.length > 0) {
+        const node = stack.pop() as number;
+        if (known.has(node)) continue;
+        known.add(node);
+        stack.push(...(this.sources[node] as readonly number[]));
+      }
+    };
+    meet(this.before);
+    for (const step of this.steps) {
+      if (step.rule === null && !known.has(step.after)) {
+        this.displayIds.set(step.after, this.displayIds.get(step.before) ?? step.before);
+      }
+      meet([step.after]);
+    }
+  }
+
+  private replacement(node: number, k: number): number | null {
+    const list = this.replacements.get(node);
+    if (list === undefined) return null;
+    for (let i = list.length - 1; i >= 0; i--) {
+      const found = list[i] as Replacement;
+      if (found.index < k) return found.target;
+    }
+    return null;
+  }
+
+  /** What `node` has become after k steps; `memo` shortens the chains. */
+  private latest(node: number, k: number, memo: Map<number, number>): number {
+    const path: number[] = [];
+    let end = node;
+    for (;;) {
+      const known = memo.get(end);
+      if (known !== undefined) {
+        end = known;
+        break;
+      }
+      const next = this.replacement(end, k);
+      if (next === null) break;
+      path.push(end);
+      end = next;
+    }
+    for (const passed of path) memo.set(passed, end);
+    return end;
+  }
+
+  private resolved(k: number): Resolved {
+    const found = this.recent.get(k);
+    if (found !== undefined) return found;
+    const made = this.resolve(k);
+    if (this.recent.size >= 4) this.recent.delete(this.recent.keys().next().value as number);
+    this.recent.set(k, made);
+    return made;
+  }
+
+  /**
+   * A depth-first walk over what the nodes have become. A node inside its own replacement (a rule that wraps what it
+   * matched) is taken as far as it was before it would contain itself; keys past `sources.length` are such nodes as
+   * they stood originally.
+   */
+  private resolve(k: number): Resolved {
+    const memo = new Map<number, number>();
+    const total = this.sources.length;
+    const open = new Set<number>();
+    const made = new Map<number, number[]>(); // sources finished, in post-order
+    const stack: { key: number; original: readonly number[]; src: number[] }[] = [];
+    const enter = (key: number): void => {
+      open.add(key);
+      stack.push({ key, original: this.sources[key < total ? key : key - total] as readonly number[], src: [] });
+    };
+    const root: number[] = [];
+    for (const start of this.before) {
+      const first = this.latest(start, k, memo);
+      root.push(first);
+      if (made.has(first)) continue;
+      enter(first);
+      while (stack.length > 0) {
+        const frame = stack[stack.length - 1] as (typeof stack)[number];
+        if (frame.src.length === frame.original.length) {
+          stack.pop();
+          open.delete(frame.key);
+          made.set(frame.key, frame.src);
+          continue;
+        }
+        const source = frame.original[frame.src.length] as number;
+        let target = frame.key < total ? this.latest(source, k, memo) : total + source;
+        if (open.has(target)) {
+          target = source;
+          for (let next = this.replacement(target, k); next !== null && !open.has(next); ) {
+            target = next;
+            next = this.replacement(target, k);
+          }
+          if (open.has(target)) target = total + source;
+        }
+        frame.src.push(target);
+        if (!made.has(target)) enter(target);
+      }
+    }
+    return this.displayed(root, made);
+  }
+
+  private displayed(root: readonly number[], made: ReadonlyMap<number, number[]>): Resolved {
+    const total = this.sources.length;
+    const idOf = new Map<number, number>();
+    const taken = new Set<number>();
+    for (const key of made.keys()) {
+      const wanted = this.displayIds.get(key) ?? key;
+      const id = taken.has(wanted) ? 2 * total + key : wanted;
+      taken.add(id);
+      idOf.set(key, id);
+    }
+    const ids = (keys: readonly number[]): number[] => keys.map((key) => idOf.get(key) as number);
+    const nodes = new Map<number, ShownNode>();
+    for (const [key, src] of made) {
+      nodes.set(idOf.get(key) as number, { node: key < total ? key : key - total, src: ids(src) });
+    }
+    return { root: ids(root), nodes, idOf };
+  }
+}
+
+interface Resolved {
+  readonly root: number[];
+  readonly nodes: Map<number, ShownNode>;
+  readonly idOf: Map<number, number>;
+}
