@@ -8,11 +8,15 @@ ones go first).
 from __future__ import annotations
 
 import ctypes
-import mmap
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, Protocol
+
+try:
+    import mmap
+except ImportError:  # a Python without it, as in some browsers
+    mmap = None  # type: ignore[assignment]
 
 ALIGNMENT = 64  # a cache line, and the widest vector register
 HUGE_PAGE = 2 << 20
@@ -188,7 +192,7 @@ class HostAllocator:
             ) from error
 
     def _map(self, size: int) -> _Block:
-        if size < MAPPED_FROM:
+        if size < MAPPED_FROM or mmap is None:
             owner = ctypes.create_string_buffer(size + ALIGNMENT)
             address = ctypes.addressof(owner)
             return _Block(-(-address // ALIGNMENT) * ALIGNMENT, size, owner)

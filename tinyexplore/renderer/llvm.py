@@ -1,0 +1,372 @@
+"""The linear program as LLVM IR: explicit vectors, loops in canonical form, one instruction a line.
+
+The text is complete without debug information; `with_debug_info` adds it, the *line* of each instruction being the
+index of its UOp in the program plus one, so that what the optimiser and the assembler print can be traced back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tinyexplore.dtype import DType, PtrDType, dtypes
+from tinyexplore.renderer.llvm_arith import InstructionWriter, literal, memory_type, register_type, suffix
+from tinyexplore.renderer.program import ProgramSpec, RenderError, global_buffers, spec_of
+from tinyexplore.target import Target
+from tinyexplore.trace import SourceLine
+from tinyexplore.uop import AxisKind, Group, Ops, UOp
+
+STACK_LIMIT_BYTES = 512 << 10  # scratch memory beyond this comes from malloc
+
+
+class LLVMRenderer:
+    """Textual LLVM IR for the CPU described by `target`. `compiler` names what compiles it, for cache keys."""
+
+    language = "llvm"
+
+    def __init__(self, target: Target, compiler: str = "llvm") -> None:
+        self.target = target
+        self.compiler = compiler
+
+    def render(self, name: str, uops: Sequence[UOp]) -> ProgramSpec:
+        """The `ProgramSpec` of a kernel called `name`: `define void @name(...)` and `@name_entry`."""
+        lines = _FunctionWriter(self.target).write(name, uops)
+        return spec_of(name, self.target, uops, self.language, lines, self.compiler)
+
+
+class _FunctionWriter(InstructionWriter):
+    """Walks the linear program once; `names` has the register, constant or pointer of each UOp."""
+
+    def __init__(self, target: Target) -> None:
+        super().__init__(target)
+        self.names: dict[UOp, str] = {}
+        self.entry_block: list[SourceLine] = []  # allocas stand in the entry block, where mem2reg finds them
+        self.block = "entry"
+        self.to_free: list[str] = []
+        self.used_names: set[str] = set()
+        self.loop_ends: dict[UOp, str] = {}
+
+    def write(self, name: str, uops: Sequence[UOp]) -> list[SourceLine]:
+        buffers = global_buffers(uops)
+        for node in uops:
+            self.node = node
+            self.write_node(node)
+        self.node = None
+        for pointer in self.to_free:
+            self.raw(f"  call void @free(ptr {pointer})")
+        parameters = []
+        for node in buffers:
+            assert isinstance(node.dtype, PtrDType)
+            parameters.append(f"ptr noalias align {node.dtype.base.itemsize} %data{node.arg}")
+        parameters += ["i64 %start", "i64 %stop"]
+        every = tuple(node for node in uops if node.op in (Ops.STORE, Ops.RANGE))
+        attributes = f'noinline nounwind "prefer-vector-width"="{max(128, self.target.vector_bytes * 8)}"'
+        lines = [SourceLine(f"define void @{name}({', '.join(parameters)}) {attributes} {{", (*buffers, *every))]
+        lines += [SourceLine("entry:", ()), *self.entry_block, *self.lines]
+        lines += [SourceLine("  ret void", ()), SourceLine("}", ()), SourceLine("", ())]
+        lines += _entry_function(name, buffers)
+        if self.declared:
+            lines.append(SourceLine("", ()))
+            lines += [SourceLine(text, ()) for text in self.declared.values()]
+        return lines
+
+    def unique(self, name: str) -> str:
+        """`name`, or `name` with a number where it is taken."""
+        count = 1
+        found = name
+        while found in self.used_names:
+            count += 1
+            found = f"{name}.{count}"
+        self.used_names.add(found)
+        return found
+
+    def label(self, name: str) -> None:
+        self.raw(f"{name}:")
+        self.block = name
+
+    def operand(self, node: UOp) -> str:
+        """The register or constant of a source; an accumulator is read now."""
+        if node.op is Ops.CONST:
+            assert isinstance(node.dtype, DType)
+            return literal(node.arg, node.dtype)
+        if node.op is Ops.DEFINE_ACC:
+            assert isinstance(node.dtype, DType)
+            return self.value(f"load {register_type(node.dtype)}, ptr {self.names[node]}", "now")
+        found = self.names.get(node)
+        if found is None:
+            raise RenderError(f"{self.node!r} uses {node!r}, which does not come before it in the program")
+        return found
+
+    def write_node(self, node: UOp) -> None:
+        op = node.op
+        if op in Group.ALU:
+            self.names[node] = self.alu(node, [self.operand(src) for src in node.src])
+            return
+        match op:
+            case Ops.CONST | Ops.BARRIER | Ops.INDEX:
+                pass  # constants are written where they are used, addresses by LOAD and STORE
+            case Ops.DEFINE_GLOBAL:
+                self.names[node] = f"%data{node.arg}"
+            case Ops.DEFINE_LOCAL:
+                self.define_local(node)
+            case Ops.DEFINE_ACC:
+                self.define_acc(node)
+            case Ops.ASSIGN:
+                acc, value = node.src
+                self.raw(f"  store {register_type(node.dtype)} {self.operand(value)}, ptr {self.names[acc]}")
+            case Ops.RESULT:
+                self.names[node] = self.operand(node.src[0])
+            case Ops.RANGE:
+                self.open_loop(node)
+            case Ops.ENDRANGE:
+                self.close_loop(node)
+            case Ops.LOAD:
+                self.names[node] = self.load(node)
+            case Ops.STORE:
+                self.store(node)
+            case Ops.VECTORIZE:
+                self.names[node] = self.vectorize(node)
+            case Ops.GEP:
+                kind = register_type(node.src[0].dtype)
+                self.names[node] = self.value(
+                    f"extractelement {kind} {self.operand(node.src[0])}, i64 {node.arg}", "lane"
+                )
+            case Ops.HREDUCE:
+                self.names[node] = self.horizontal(node)
+            case Ops.DEFINE_VAR:
+                raise RenderError(f"variable {node.arg[0]!r} is not bound; substitute its value before rendering")
+            case _:
+                raise RenderError(f"{node!r} does not belong in a linear program")
+
+    # *** memory ***
+
+    def define_local(self, node: UOp) -> None:
+        assert isinstance(node.dtype, PtrDType)
+        kind, size = memory_type(node.dtype.base), node.dtype.size
+        name = self.names[node] = "%" + self.unique(str(node.arg))
+        nbytes = size * node.dtype.base.itemsize
+        if nbytes <= STACK_LIMIT_BYTES:
+            self.entry_block.append(SourceLine(f"  {name} = alloca [{size} x {kind}], align 64", (node,)))
+            return
+        self.declared["aligned_alloc"] = "declare noalias ptr @aligned_alloc(i64, i64)"
+        self.declared["free"] = "declare void @free(ptr)"
+        rounded = -(-nbytes // 64) * 64
+        text = f"  {name} = call noalias align 64 ptr @aligned_alloc(i64 64, i64 {rounded})"
+        self.entry_block.append(SourceLine(text, (node,)))
+        self.to_free.append(name)
+
+    def define_acc(self, node: UOp) -> None:
+        kind = register_type(node.dtype)
+        name = self.names[node] = "%" + self.unique(f"acc{node.arg}")
+        self.entry_block.append(SourceLine(f"  {name} = alloca {kind}", (node,)))
+        self.raw(f"  store {kind} {self.operand(node.src[0])}, ptr {name}")
+
+    def address(self, index: UOp) -> tuple[str, DType]:
+        """The pointer to an INDEX's element; it may lie outside the buffer where `valid` is false."""
+        buffer, position = index.src[:2]
+        assert isinstance(buffer.dtype, PtrDType)
+        base = buffer.dtype.base
+        inbounds = " inbounds" if len(index.src) == 2 else ""
+        offset = self.operand(position)
+        pointer = self.value(
+            f"getelementptr{inbounds} {memory_type(base)}, ptr {self.names[buffer]}, i64 {offset}", "ptr"
+        )
+        return pointer, base
+
+    def load(self, node: UOp) -> str:
+        index = node.src[0]
+        dtype = node.dtype
+        assert isinstance(dtype, DType)
+        valid = index.src[2] if len(index.src) > 2 else None
+        pointer, base = self.address(index)
+        kind = memory_type(dtype)
+        plain = f"load {kind}, ptr {pointer}, align {base.itemsize}"
+        if valid is None:
+            return self.from_memory(self.value(plain, "load"), dtype)
+        if valid.dtype.count > 1:
+            loaded = self.masked_load(pointer, valid, dtype)
+            return self.from_memory(loaded, dtype)
+        before = self.block
+        condition = self.operand(valid)
+        here = len(self.lines)
+        self.raw(f"  br i1 {condition}, label %load.at{here}, label %load.done{here}")
+        self.label(f"load.at{here}")
+        loaded = self.value(plain, "load")
+        self.raw(f"  br label %load.done{here}")
+        self.label(f"load.done{here}")
+        zero = "zeroinitializer"
+        merged = self.value(f"phi {kind} [ {loaded}, %load.at{here} ], [ {zero}, %{before} ]", "load")
+        return self.from_memory(merged, dtype)
+
+    def masked_load(self, pointer: str, valid: UOp, dtype: DType) -> str:
+        kind, flags = memory_type(dtype), register_type(valid.dtype)
+        stored = dtypes.uint8.vec(dtype.count) if dtypes.is_bool(dtype) else dtype
+        stored = dtypes.uint16.vec(dtype.count) if dtype.scalar is dtypes.bfloat16 else stored
+        name = f"llvm.masked.load.{suffix(stored)}.p0"
+        self.declared[name] = f"declare {kind} @{name}(ptr, i32 immarg, {flags}, {kind})"
+        align = dtype.itemsize
+        mask = self.operand(valid)
+        return self.value(
+            f"call {kind} @{name}(ptr {pointer}, i32 {align}, {flags} {mask}, {kind} zeroinitializer)", "load"
+        )
+
+    def from_memory(self, value: str, dtype: DType) -> str:
+        if not dtypes.is_bool(dtype):
+            return value
+        zero = "0" if dtype.count == 1 else "zeroinitializer"
+        return self.value(f"icmp ne {memory_type(dtype)} {value}, {zero}", "bool")
+
+    def store(self, node: UOp) -> None:
+        index, stored = node.src
+        dtype = stored.dtype
+        assert isinstance(dtype, DType)
+        value = self.operand(stored)
+        kind = memory_type(dtype)
+        if dtypes.is_bool(dtype):
+            value = self.value(f"zext {register_type(dtype)} {value} to {kind}", "byte")
+        valid = index.src[2] if len(index.src) > 2 else None
+        pointer, base = self.address(index)
+        plain = f"  store {kind} {value}, ptr {pointer}, align {base.itemsize}"
+        if valid is None:
+            self.raw(plain)
+            return
+        condition = self.operand(valid)
+        if valid.dtype.count > 1:
+            flags = register_type(valid.dtype)
+            in_memory = dtypes.uint8.vec(dtype.count) if dtypes.is_bool(dtype) else dtype
+            in_memory = dtypes.uint16.vec(dtype.count) if dtype.scalar is dtypes.bfloat16 else in_memory
+            name = f"llvm.masked.store.{suffix(in_memory)}.p0"
+            self.declared[name] = f"declare void @{name}({kind}, ptr, i32 immarg, {flags})"
+            self.raw(f"  call void @{name}({kind} {value}, ptr {pointer}, i32 {base.itemsize}, {flags} {condition})")
+            return
+        here = len(self.lines)
+        self.raw(f"  br i1 {condition}, label %store.at{here}, label %store.done{here}")
+        self.label(f"store.at{here}")
+        self.raw(plain)
+        self.raw(f"  br label %store.done{here}")
+        self.label(f"store.done{here}")
+
+    # *** loops ***
+
+    def open_loop(self, node: UOp) -> None:
+        name = self.unique(node.arg.name)
+        self.names[node] = f"%{name}"
+        threaded = node.arg.kind is AxisKind.THREAD
+        first, end = ("%start", "%stop") if threaded else ("0", self.operand(node.src[0]))
+        self.loop_ends[node] = end
+        before = self.block
+        if node.src[0].op is Ops.CONST and node.src[0].arg > 0 and not threaded:
+            self.raw(f"  br label %{name}.body")
+        else:
+            runs = self.value(f"icmp slt i64 {first}, {end}", "runs")
+            self.raw(f"  br i1 {runs}, label %{name}.body, label %{name}.done")
+        self.label(f"{name}.body")
+        self.raw(f"  %{name} = phi i64 [ {first}, %{before} ], [ %{name}.next, %{name}.latch ]")
+
+    def close_loop(self, node: UOp) -> None:
+        opened = node.src[0]
+        name = self.names[opened][1:]
+        self.raw(f"  br label %{name}.latch")
+        self.label(f"{name}.latch")
+        self.raw(f"  %{name}.next = add nuw nsw i64 %{name}, 1")
+        again = self.value(f"icmp slt i64 %{name}.next, {self.loop_ends[opened]}", "again")
+        self.raw(f"  br i1 {again}, label %{name}.body, label %{name}.done")
+        self.label(f"{name}.done")
+
+    # *** vectors ***
+
+    def vectorize(self, node: UOp) -> str:
+        dtype = node.dtype
+        assert isinstance(dtype, DType)
+        kind, scalar = register_type(dtype), register_type(dtype.scalar)
+        if all(src.op is Ops.CONST for src in node.src):
+            lanes = ", ".join(f"{scalar} {literal(src.arg, dtype.scalar)}" for src in node.src)
+            return f"<{lanes}>"
+        if all(src is node.src[0] for src in node.src):
+            first = self.value(f"insertelement {kind} poison, {scalar} {self.operand(node.src[0])}, i64 0", "lane")
+            return self.value(
+                f"shufflevector {kind} {first}, {kind} poison, <{dtype.count} x i32> zeroinitializer", "splat"
+            )
+        result = "poison"
+        for lane, src in enumerate(node.src):
+            result = self.value(f"insertelement {kind} {result}, {scalar} {self.operand(src)}, i64 {lane}", "vec")
+        return result
+
+    def horizontal(self, node: UOp) -> str:
+        """Lane i with lane i + half, until one is left; an odd lane waits for the next round."""
+        source = node.src[0].dtype
+        assert isinstance(source, DType)
+        value, count = self.operand(node.src[0]), source.count
+        while count % 2 == 0:
+            kind = register_type(source.scalar.vec(count))
+            halves = []
+            for start in (0, count // 2):
+                mask = ", ".join(f"i32 {start + lane}" for lane in range(count // 2))
+                halves.append(
+                    self.value(f"shufflevector {kind} {value}, {kind} poison, <{count // 2} x i32> <{mask}>", "half")
+                )
+            count //= 2
+            if count == 1:
+                halves = [
+                    self.value(f"extractelement <1 x {register_type(source.scalar)}> {half}, i64 0") for half in halves
+                ]
+            value = self.arithmetic(node, node.arg, source.scalar.vec(count), halves)
+        kind = register_type(source.scalar.vec(count))
+        lanes = [value]
+        if count > 1:
+            lanes = [self.value(f"extractelement {kind} {value}, i64 {lane}", "lane") for lane in range(count)]
+        while len(lanes) > 1:
+            half = len(lanes) // 2
+            pairs = zip(lanes[:half], lanes[half : 2 * half])
+            merged = [self.arithmetic(node, node.arg, source.scalar, list(pair)) for pair in pairs]
+            lanes = merged + lanes[2 * half :]
+        return lanes[0]
+
+
+def _entry_function(name: str, buffers: Sequence[UOp]) -> list[SourceLine]:
+    """`@name_entry(ptr %buffers, ...)`, which unpacks an array of pointers and calls the kernel."""
+    texts = [f"define void @{name}_entry(ptr %buffers, i64 %start, i64 %stop) nounwind {{", "entry:"]
+    arguments = []
+    for node in buffers:
+        texts.append(f"  %slot{node.arg} = getelementptr inbounds ptr, ptr %buffers, i64 {node.arg}")
+        texts.append(f"  %data{node.arg} = load ptr, ptr %slot{node.arg}, align 8")
+        arguments.append(f"ptr %data{node.arg}")
+    call = ", ".join([*arguments, "i64 %start", "i64 %stop"])
+    texts += [f"  tail call void @{name}({call})", "  ret void", "}"]
+    return [SourceLine(text, ()) for text in texts]
+
+
+def with_debug_info(spec: ProgramSpec) -> str:
+    """The IR of `spec` with the place of every instruction: line i + 1 is `spec.uops[i]`."""
+    position = {node: number for number, node in enumerate(spec.uops)}
+    texts = []
+    used: set[int] = set()
+    for line in spec.lines:
+        text = line.text
+        if text.startswith("  ") and line.uops and line.uops[0] in position:
+            number = position[line.uops[0]] + 1
+            used.add(number)
+            text += f", !dbg !{number + 16}"
+        elif text.startswith(f"define void @{spec.name}("):
+            text = text.removesuffix("{") + "!dbg !3 {"
+        elif text.startswith("  call") or text == "  ret void":
+            text += ", !dbg !6" if "_entry" not in text else ""
+        elif text.startswith(f"define void @{spec.name}_entry"):
+            texts.append(text)
+            break
+        texts.append(text)
+    rest = [line.text for line in spec.lines[len(texts) :]]
+    metadata = [
+        "!llvm.dbg.cu = !{!0}",
+        "!llvm.module.flags = !{!4, !5}",
+        '!0 = distinct !DICompileUnit(language: DW_LANG_C99, file: !1, producer: "tinyexplore", isOptimized: true, '
+        "runtimeVersion: 0, emissionKind: LineTablesOnly)",
+        '!1 = !DIFile(filename: "uops", directory: "")',
+        "!2 = !DISubroutineType(types: !{})",
+        f'!3 = distinct !DISubprogram(name: "{spec.name}", scope: !1, file: !1, line: 0, type: !2, scopeLine: 0, '
+        "spFlags: DISPFlagDefinition | DISPFlagOptimized, unit: !0)",
+        '!4 = !{i32 7, !"Dwarf Version", i32 4}',
+        '!5 = !{i32 2, !"Debug Info Version", i32 3}',
+        "!6 = !DILocation(line: 0, scope: !3)",
+    ]
+    metadata += [f"!{number + 16} = !DILocation(line: {number}, scope: !3)" for number in sorted(used)]
+    return "\n".join([*texts, *rest, *metadata]) + "\n"

@@ -1,0 +1,370 @@
+"""Arithmetic of the linear program as LLVM instructions: types, constants, conversions and every ALU operation.
+
+`InstructionWriter` knows how to write one operation; `renderer/llvm.py` walks the program.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from typing import Any
+
+from tinyexplore.dtype import DType, dtypes
+from tinyexplore.renderer.program import RenderError
+from tinyexplore.target import Target
+from tinyexplore.trace import SourceLine
+from tinyexplore.uop import Group, Ops, UOp
+from tinyexplore.uop.bounds import bounds, is_exact
+from tinyexplore.uop.semantics import bfloat16_bits
+
+_REGISTER = {
+    dtypes.bool: "i1",
+    dtypes.int8: "i8",
+    dtypes.uint8: "i8",
+    dtypes.int16: "i16",
+    dtypes.uint16: "i16",
+    dtypes.int32: "i32",
+    dtypes.uint32: "i32",
+    dtypes.int64: "i64",
+    dtypes.uint64: "i64",
+    dtypes.float16: "half",
+    dtypes.bfloat16: "i16",  # bits: converted by integer arithmetic, so that no machine flushes or rounds otherwise
+    dtypes.float32: "float",
+    dtypes.float64: "double",
+}
+
+_INTRINSIC = {
+    Ops.SQRT: "sqrt",
+    Ops.EXP: "exp",
+    Ops.EXP2: "exp2",
+    Ops.LOG: "log",
+    Ops.LOG2: "log2",
+    Ops.SIN: "sin",
+    Ops.COS: "cos",
+    Ops.TANH: "tanh",
+    Ops.FLOOR: "floor",
+    Ops.POW: "pow",
+}
+
+_FLOAT_OP = {Ops.ADD: "fadd contract", Ops.MUL: "fmul contract", Ops.FDIV: "fdiv", Ops.MOD: "frem"}
+_INT_OP = {Ops.ADD: "add", Ops.MUL: "mul", Ops.AND: "and", Ops.OR: "or", Ops.XOR: "xor", Ops.SHL: "shl"}
+_BOOL_OP = {Ops.ADD: "or", Ops.MAX: "or", Ops.MUL: "and", Ops.MIN: "and"}
+_FLOAT_COMPARE = {Ops.CMPLT: "olt", Ops.CMPLE: "ole", Ops.CMPEQ: "oeq", Ops.CMPNE: "une"}
+_INT_COMPARE = {Ops.CMPLT: "lt", Ops.CMPLE: "le", Ops.CMPEQ: "eq", Ops.CMPNE: "ne"}
+
+_COMPUTED_IN_FLOAT32 = (dtypes.float16, dtypes.bfloat16)
+
+
+def register_type(dtype: DType) -> str:
+    """The LLVM type of a value in a register."""
+    scalar = _REGISTER[dtype.scalar]
+    return scalar if dtype.count == 1 else f"<{dtype.count} x {scalar}>"
+
+
+def memory_type(dtype: DType) -> str:
+    """The LLVM type of a value in memory, where a bool takes a byte."""
+    if dtype.scalar is not dtypes.bool:
+        return register_type(dtype)
+    return "i8" if dtype.count == 1 else f"<{dtype.count} x i8>"
+
+
+def _scalar_literal(value: Any, dtype: DType) -> str:
+    if dtype is dtypes.bool:
+        return "true" if value else "false"
+    if dtype is dtypes.float32:
+        try:
+            value = struct.unpack("<f", struct.pack("<f", value))[0]
+        except OverflowError:
+            value = math.copysign(math.inf, value)
+    if dtype in (dtypes.float32, dtypes.float64):
+        if math.isfinite(value) and value == int(value) and abs(value) < 1e6:
+            return f"{value:.1f}"
+        return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
+    if dtype is dtypes.float16:
+        try:
+            return f"0xH{struct.unpack('<H', struct.pack('<e', value))[0]:04X}"
+        except OverflowError:
+            return "0xH7C00" if value > 0 else "0xHFC00"
+    return str(bfloat16_bits(value) if dtype is dtypes.bfloat16 else value)
+
+
+def literal(value: Any, dtype: DType) -> str:
+    """A constant, the same in every lane."""
+    scalar = _scalar_literal(value, dtype.scalar)
+    return scalar if dtype.count == 1 else f"splat ({_REGISTER[dtype.scalar]} {scalar})"
+
+
+def suffix(dtype: DType) -> str:
+    """How intrinsics name a type: f32, v16f32."""
+    scalar = dtype.scalar
+    letter = "f" if dtypes.is_float(scalar) else "i"
+    bits = 1 if scalar is dtypes.bool else scalar.bits
+    return f"{letter}{bits}" if dtype.count == 1 else f"v{dtype.count}{letter}{bits}"
+
+
+class InstructionWriter:
+    """Appends lines to `lines`; `declared` collects the functions that they call."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.lines: list[SourceLine] = []
+        self.declared: dict[str, str] = {}
+        self.node: UOp | None = None  # what is being written
+        self._count = 0
+        self._has_fma = "+fma" in target.features or target.arch in ("aarch64", "arm64")
+
+    def raw(self, text: str) -> None:
+        self.lines.append(SourceLine(text, () if self.node is None else (self.node,)))
+
+    def value(self, text: str, hint: str = "v") -> str:
+        """A new register set by the instruction `text`."""
+        self._count += 1
+        name = f"%{hint}{self._count}"
+        self.raw(f"  {name} = {text}")
+        return name
+
+    def call(self, result: str, function: str, *arguments: tuple[str, str], flags: str = "", hint: str = "v") -> str:
+        """The result of calling `function` with (type, value) arguments."""
+        types = ", ".join(kind for kind, _ in arguments)
+        self.declared[function] = f"declare {result} @{function}({types})"
+        text = ", ".join(f"{kind} {value}" for kind, value in arguments)
+        return self.value(f"call {flags}{result} @{function}({text})", hint)
+
+    # *** operations ***
+
+    def alu(self, node: UOp, values: list[str]) -> str:
+        """The register of an ALU node whose sources are in `values`."""
+        op, dtype = node.op, node.dtype
+        assert isinstance(dtype, DType)
+        source = node.src[0].dtype
+        assert isinstance(source, DType)
+        if op is Ops.CAST:
+            return self.cast(values[0], source, dtype)
+        if op is Ops.BITCAST:
+            return self.bitcast(values[0], source, dtype)
+        if op is Ops.WHERE:
+            kind = register_type(dtype)
+            condition = register_type(source)
+            return self.value(f"select {condition} {values[0]}, {kind} {values[1]}, {kind} {values[2]}", "where")
+        return self.arithmetic(node, op, source, values)
+
+    def arithmetic(self, node: UOp, op: Ops, dtype: DType, values: list[str]) -> str:
+        """`op` on values that are all of `dtype`."""
+        if dtype.scalar in _COMPUTED_IN_FLOAT32:
+            wide = dtypes.float32.vec(dtype.count)
+            result = self.arithmetic(node, op, wide, [self.cast(value, dtype, wide) for value in values])
+            return result if op in Group.COMPARE else self.cast(result, wide, dtype)
+        if op in Group.COMPARE:
+            return self.compare(op, dtype, values)
+        if dtypes.is_float(dtype):
+            return self.float_op(node, op, dtype, values)
+        if dtypes.is_bool(dtype):
+            return self.bool_op(node, op, dtype, values)
+        return self.int_op(node, op, dtype, values)
+
+    def compare(self, op: Ops, dtype: DType, values: list[str]) -> str:
+        kind = register_type(dtype)
+        if dtypes.is_float(dtype):
+            return self.value(f"fcmp {_FLOAT_COMPARE[op]} {kind} {values[0]}, {values[1]}", "cmp")
+        condition = _INT_COMPARE[op]
+        if len(condition) == 2 and condition[0] == "l":
+            condition = ("u" if dtypes.is_unsigned(dtype) or dtypes.is_bool(dtype) else "s") + condition
+        return self.value(f"icmp {condition} {kind} {values[0]}, {values[1]}", "cmp")
+
+    def float_op(self, node: UOp, op: Ops, dtype: DType, values: list[str]) -> str:
+        kind = register_type(dtype)
+        hint = op.name.lower()
+        if op is Ops.NEG:
+            return self.value(f"fneg {kind} {values[0]}", hint)
+        if op in _FLOAT_OP:
+            return self.value(f"{_FLOAT_OP[op]} {kind} {values[0]}, {values[1]}", hint)
+        if op in (Ops.MAX, Ops.MIN):
+            name = f"llvm.{'maximum' if op is Ops.MAX else 'minimum'}.{suffix(dtype)}"
+            return self.call(kind, name, (kind, values[0]), (kind, values[1]), flags="nsz ", hint=hint)
+        if op in _INTRINSIC:
+            name = f"llvm.{_INTRINSIC[op]}.{suffix(dtype)}"
+            return self.call(kind, name, *((kind, value) for value in values), hint=hint)
+        if op is Ops.MULACC and self._has_fma:
+            name = f"llvm.fma.{suffix(dtype)}"
+            return self.call(kind, name, *((kind, value) for value in values), hint=hint)
+        if op is Ops.MULACC:
+            product = self.value(f"fmul contract {kind} {values[0]}, {values[1]}", "mul")
+            return self.value(f"fadd contract {kind} {product}, {values[2]}", hint)
+        if op is Ops.ERF:
+            return self.per_lane("erff" if dtype.scalar is dtypes.float32 else "erf", dtype, values[0])
+        raise RenderError(f"{op.name} of {dtype!r}: not an operation on floats ({node!r})")
+
+    def per_lane(self, function: str, dtype: DType, value: str) -> str:
+        """A C function that knows no vectors, lane by lane."""
+        scalar = register_type(dtype.scalar)
+        if dtype.count == 1:
+            return self.call(scalar, function, (scalar, value), hint=function)
+        kind = register_type(dtype)
+        result = "poison"
+        for lane in range(dtype.count):
+            element = self.value(f"extractelement {kind} {value}, i64 {lane}")
+            element = self.call(scalar, function, (scalar, element))
+            result = self.value(f"insertelement {kind} {result}, {scalar} {element}, i64 {lane}")
+        return result
+
+    def bool_op(self, node: UOp, op: Ops, dtype: DType, values: list[str]) -> str:
+        kind = register_type(dtype)
+        if op is Ops.NEG:
+            return values[0]
+        if op is Ops.MULACC:
+            product = self.value(f"and {kind} {values[0]}, {values[1]}", "and")
+            return self.value(f"or {kind} {product}, {values[2]}", "or")
+        name = _BOOL_OP.get(op) or (_INT_OP[op] if op in (Ops.AND, Ops.OR, Ops.XOR) else None)
+        if name is None:
+            raise RenderError(f"{op.name} of {dtype!r}: not an operation on bools ({node!r})")
+        return self.value(f"{name} {kind} {values[0]}, {values[1]}", name)
+
+    def int_op(self, node: UOp, op: Ops, dtype: DType, values: list[str]) -> str:
+        kind = register_type(dtype)
+        hint = op.name.lower()
+        unsigned = dtypes.is_unsigned(dtype)
+        if op is Ops.NEG:
+            return self.value(
+                f"sub {kind} zeroinitializer, {values[0]}" if dtype.count > 1 else f"sub {kind} 0, {values[0]}"
+            )
+        if op in _INT_OP:
+            nsw = " nsw" if op in (Ops.ADD, Ops.MUL) and dtype is dtypes.index and is_exact(node) else ""
+            return self.value(f"{_INT_OP[op]}{nsw} {kind} {values[0]}, {values[1]}", hint)
+        if op is Ops.SHR:
+            return self.value(f"{'lshr' if unsigned else 'ashr'} {kind} {values[0]}, {values[1]}", hint)
+        if op in (Ops.MAX, Ops.MIN):
+            name = f"llvm.{'u' if unsigned else 's'}{hint}.{suffix(dtype)}"
+            return self.call(kind, name, (kind, values[0]), (kind, values[1]), hint=hint)
+        if op is Ops.MULACC:
+            product = self.value(f"mul {kind} {values[0]}, {values[1]}", "mul")
+            return self.value(f"add {kind} {product}, {values[2]}", "add")
+        if op in (Ops.IDIV, Ops.MOD):
+            return self.divide(node, op, dtype, values)
+        raise RenderError(f"{op.name} of {dtype!r}: not an operation on integers ({node!r})")
+
+    def divide(self, node: UOp, op: Ops, dtype: DType, values: list[str]) -> str:
+        """Truncating division that never traps: by zero it gives 0, and the least integer by -1 wraps."""
+        kind = register_type(dtype)
+        unsigned = dtypes.is_unsigned(dtype)
+        (low, _), (least, most) = bounds(node.src[0]), bounds(node.src[1])
+        instruction = {Ops.IDIV: "div", Ops.MOD: "rem"}[op]
+        instruction = ("u" if unsigned or (low >= 0 and least > 0) else "s") + instruction
+        hint = op.name.lower()
+        if least > 0 or most < -1:
+            return self.value(f"{instruction} {kind} {values[0]}, {values[1]}", hint)
+        flags = register_type(dtypes.bool.vec(dtype.count))
+        by_zero = self.value(f"icmp eq {kind} {values[1]}, {literal(0, dtype)}", "cmp")
+        unsafe = by_zero
+        if not unsigned:
+            extreme = self.value(f"icmp eq {kind} {values[0]}, {literal(dtypes.min(dtype), dtype)}", "cmp")
+            by_minus_one = self.value(f"icmp eq {kind} {values[1]}, {literal(-1, dtype)}", "cmp")
+            overflow = self.value(f"and {flags} {extreme}, {by_minus_one}", "and")
+            unsafe = self.value(f"or {flags} {by_zero}, {overflow}", "or")
+        divisor = self.value(f"select {flags} {unsafe}, {kind} {literal(1, dtype)}, {kind} {values[1]}", "divisor")
+        result = self.value(f"{instruction} {kind} {values[0]}, {divisor}", hint)
+        if op is Ops.MOD:
+            return result
+        return self.value(f"select {flags} {by_zero}, {kind} {literal(0, dtype)}, {kind} {result}", hint)
+
+    # *** conversions ***
+
+    def convert(self, instruction: str, value: str, source: DType | str, target: DType | str) -> str:
+        before = source if isinstance(source, str) else register_type(source)
+        after = target if isinstance(target, str) else register_type(target)
+        return self.value(f"{instruction} {before} {value} to {after}", "cast")
+
+    def cast(self, value: str, source: DType, target: DType) -> str:
+        """C's conversion; what does not fit an integer type is unspecified, but harmless."""
+        if source is target:
+            return value
+        count = source.count
+        f32 = dtypes.float32.vec(count)
+        if dtypes.is_bool(target):
+            if dtypes.is_float(source):
+                wide = f32 if source.scalar in _COMPUTED_IN_FLOAT32 else source
+                return self.compare(Ops.CMPNE, wide, [self.cast(value, source, wide), literal(0.0, wide)])
+            return self.compare(Ops.CMPNE, source, [value, literal(0, source)])
+        if source.scalar is dtypes.bfloat16:
+            return self.cast(self.from_bfloat16(value, count), f32, target)
+        if target.scalar is dtypes.bfloat16:
+            return self.to_bfloat16(self.cast(value, source, f32), count)
+        if source.scalar is dtypes.float16 and target is not f32:
+            return self.cast(self.convert("fpext", value, source, f32), f32, target)
+        if target.scalar is dtypes.float16 and source is not f32:
+            narrowed = self.double_to_odd_float(value, count) if source.scalar is dtypes.float64 else None
+            return self.convert("fptrunc", narrowed or self.cast(value, source, f32), f32, target)
+        from_float, to_float = dtypes.is_float(source), dtypes.is_float(target)
+        if from_float and to_float:
+            return self.convert("fpext" if target.itemsize > source.itemsize else "fptrunc", value, source, target)
+        if to_float:
+            unsigned = dtypes.is_unsigned(source) or dtypes.is_bool(source)
+            return self.convert("uitofp" if unsigned else "sitofp", value, source, target)
+        if from_float:
+            return self.float_to_int(value, source, target)
+        before = 1 if dtypes.is_bool(source) else source.bits
+        if before == target.bits:
+            return value
+        if before > target.bits:
+            return self.convert("trunc", value, source, target)
+        unsigned = dtypes.is_unsigned(source) or dtypes.is_bool(source)
+        return self.convert("zext" if unsigned else "sext", value, source, target)
+
+    def float_to_int(self, value: str, source: DType, target: DType) -> str:
+        """Through a type that machines convert to in one instruction; frozen, so that what does not fit is just a number."""
+        through = dtypes.int64 if target.scalar in (dtypes.uint32, dtypes.int64) else dtypes.int32
+        if target.scalar is dtypes.uint64:
+            through = dtypes.uint64
+        wide = through.vec(source.count)
+        instruction = "fptoui" if through is dtypes.uint64 else "fptosi"
+        whole = self.convert(instruction, value, source, wide)
+        whole = self.value(f"freeze {register_type(wide)} {whole}", "cast")
+        return whole if wide.bits == target.bits else self.convert("trunc", whole, wide, target)
+
+    def from_bfloat16(self, bits: str, count: int) -> str:
+        u16, u32, f32 = (dtype.vec(count) for dtype in (dtypes.uint16, dtypes.uint32, dtypes.float32))
+        wide = self.convert("zext", bits, u16, u32)
+        high = self.value(f"shl {register_type(u32)} {wide}, {literal(16, u32)}", "bits")
+        return self.convert("bitcast", high, u32, f32)
+
+    def to_bfloat16(self, value: str, count: int) -> str:
+        """The nearest bfloat16, ties to even; NaN stays NaN."""
+        u16, u32, f32 = (dtype.vec(count) for dtype in (dtypes.uint16, dtypes.uint32, dtypes.float32))
+        kind, flags = register_type(u32), register_type(dtypes.bool.vec(count))
+        bits = self.convert("bitcast", value, f32, u32)
+        odd = self.value(f"lshr {kind} {bits}, {literal(16, u32)}", "bits")
+        odd = self.value(f"and {kind} {odd}, {literal(1, u32)}", "bits")
+        half = self.value(f"add {kind} {odd}, {literal(0x7FFF, u32)}", "bits")
+        rounded = self.value(f"add {kind} {bits}, {half}", "bits")
+        rounded = self.value(f"lshr {kind} {rounded}, {literal(16, u32)}", "bits")
+        is_nan = self.value(f"fcmp uno {register_type(f32)} {value}, {literal(0.0, f32)}", "nan")
+        chosen = self.value(f"select {flags} {is_nan}, {kind} {literal(0x7FC0, u32)}, {kind} {rounded}", "bits")
+        return self.convert("trunc", chosen, u32, u16)
+
+    def double_to_odd_float(self, value: str, count: int) -> str:
+        """A float32 that rounds to float16 as the double would: towards zero, the last bit set where bits were lost."""
+        i32, f32, f64 = (dtype.vec(count) for dtype in (dtypes.int32, dtypes.float32, dtypes.float64))
+        kind, double, flags = register_type(i32), register_type(f64), register_type(dtypes.bool.vec(count))
+        nearest = self.convert("fptrunc", value, f64, f32)
+        back = self.convert("fpext", nearest, f32, f64)
+        inexact = self.value(f"fcmp one {double} {back}, {value}", "inexact")
+        size, back_size = (
+            self.call(double, f"llvm.fabs.{suffix(f64)}", (double, number), hint="abs") for number in (value, back)
+        )
+        beyond = self.value(f"fcmp ogt {double} {back_size}, {size}", "beyond")
+        bits = self.convert("bitcast", nearest, f32, i32)
+        step = self.convert("sext", beyond, flags, i32)
+        toward_zero = self.value(f"add {kind} {bits}, {step}", "bits")
+        odd = self.value(f"or {kind} {toward_zero}, {literal(1, i32)}", "bits")
+        chosen = self.value(f"select {flags} {inexact}, {kind} {odd}, {kind} {bits}", "bits")
+        return self.convert("bitcast", chosen, i32, f32)
+
+    def bitcast(self, value: str, source: DType, target: DType) -> str:
+        if dtypes.is_bool(source) and target.itemsize == 1:
+            return value if dtypes.is_bool(target) else self.convert("zext", value, source, target)
+        if dtypes.is_bool(target) and source.itemsize == 1:
+            return self.compare(Ops.CMPNE, source, [value, literal(0, source)])
+        if source.itemsize * source.count != target.itemsize * target.count:
+            raise RenderError(f"BITCAST of {source!r} to {target!r}: they must take the same number of bytes")
+        if register_type(source) == register_type(target):
+            return value
+        return self.convert("bitcast", value, source, target)

@@ -1,0 +1,89 @@
+"""What LLVM and C compilers print, made readable: every line with the UOps it came from, directives left out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from tinyexplore.renderer.program import ProgramSpec
+from tinyexplore.trace import SourceLine
+from tinyexplore.uop import Ops, UOp
+
+UopsOfLine = Callable[[int], tuple[UOp, ...]]
+
+_LOCATION = re.compile(r"^!(\d+) = (?:distinct )?!DILocation\(line: (\d+)")
+_DEBUG = re.compile(r",? !dbg !(\d+)")
+_METADATA = re.compile(r", !(?!dbg)[\w.]+ !\d+")
+_LABEL = re.compile(r"^(\.?[\w.$]+):")
+_LOC = re.compile(r"^\s*\.loc\s+\d+\s+(\d+)")
+_BLOCK_COMMENT = re.compile(r"\s*; preds = .*$")
+
+
+def program_roots(uops: Sequence[UOp]) -> tuple[UOp, ...]:
+    """What stands for the whole program where a line belongs to no single UOp: its stores and loops."""
+    return tuple(node for node in uops if node.op in (Ops.STORE, Ops.RANGE))
+
+
+def uop_of_line(spec: ProgramSpec) -> UopsOfLine:
+    """Line numbers of debug information (index + 1) as UOps; 0 and what lies outside is the whole program."""
+    roots = program_roots(spec.uops)
+
+    def find(line: int) -> tuple[UOp, ...]:
+        return (spec.uops[line - 1],) if 1 <= line <= len(spec.uops) else roots
+
+    return find
+
+
+def optimised_ir_lines(spec: ProgramSpec, ir: str) -> tuple[SourceLine, ...]:
+    """The kernel's function out of printed IR with debug locations, without the metadata."""
+    texts = ir.splitlines()
+    line_of = {found[1]: int(found[2]) for text in texts if (found := _LOCATION.match(text))}
+    find = uop_of_line(spec)
+    start = next(number for number, text in enumerate(texts) if text.startswith("define") and f"@{spec.name}(" in text)
+    lines = []
+    for text in texts[start:]:
+        if text.lstrip().startswith(("#dbg", ";")):
+            continue
+        debug = _DEBUG.search(text)
+        clean = _METADATA.sub("", _DEBUG.sub("", text))
+        clean = _BLOCK_COMMENT.sub("", re.sub(r" #\d+", "", clean)).rstrip()
+        if text.startswith("define"):
+            lines.append(SourceLine(clean, find(0)))
+        elif debug is not None:
+            lines.append(SourceLine(clean, find(line_of.get(debug[1], 0))))
+        else:
+            lines.append(SourceLine(clean, find(0) if clean.startswith(" ") else ()))
+        if text.startswith("}"):
+            break
+    return tuple(lines)
+
+
+def assembly_lines(spec: ProgramSpec, assembly: str, find: UopsOfLine | None = None) -> tuple[SourceLine, ...]:
+    """The kernel's instructions and the labels that they jump to; `find` turns `.loc` lines into UOps."""
+    find = find or uop_of_line(spec)
+    texts = assembly.splitlines()
+    names = (f"{spec.name}:", f"_{spec.name}:")
+    start = next(number for number, text in enumerate(texts) if text.startswith(names))
+    kept: list[SourceLine] = [SourceLine(f"{spec.name}:", find(0))]
+    line = 0
+    for text in texts[start + 1 :]:
+        location = _LOC.match(text)
+        if location is not None:
+            line = int(location[1])
+            continue
+        stripped = text.strip()
+        label = _LABEL.match(text)
+        if label is not None and label[1].startswith((".Lfunc_end", "Lfunc_end", ".LFE")):
+            break
+        if stripped.startswith((".size", ".cfi_endproc")):
+            break
+        if label is not None:
+            kept.append(SourceLine(f"{label[1]}:", find(line)))
+            continue
+        if not stripped or stripped.startswith((".", "#", "//", ";", "@")):
+            continue
+        instruction = re.split(r"\s+(?:#|//|@)", stripped.expandtabs(8))[0]
+        mnemonic, _, operands = instruction.partition(" ")
+        kept.append(SourceLine(f"    {mnemonic:<12} {operands.strip()}".rstrip(), find(line)))
+    used = {word for line in kept if line.text[:1] == " " for word in re.findall(r"\.?[\w.$]+", line.text)}
+    return tuple(line for line in kept if line.text[:1] == " " or line.text[:-1] in used or line.text[:-1] == spec.name)

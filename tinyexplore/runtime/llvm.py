@@ -1,0 +1,106 @@
+"""The LLVM device: IR optimised and turned into machine code in this process, by llvmlite's binding alone."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from typing import Any
+
+from tinyexplore.device import DeviceInterface, DeviceUnavailable
+from tinyexplore.dtype import dtypes
+from tinyexplore.renderer.llvm import LLVMRenderer, with_debug_info
+from tinyexplore.renderer.program import ProgramSpec
+from tinyexplore.runtime.asm import assembly_lines, optimised_ir_lines
+from tinyexplore.runtime.host import HOST_ALLOCATOR
+from tinyexplore.runtime.native import NativeProgram, cpu_target
+from tinyexplore.trace import SourceLine
+from tinyexplore.uop import Group, Ops
+
+OPTIMISATION_LEVEL = 3
+
+
+class LLVMCompiler:
+    """IR to machine code for the CPU that runs this. Any thread may call it: LLVM works under llvmlite's lock."""
+
+    def __init__(self) -> None:
+        try:
+            import llvmlite
+            import llvmlite.binding as llvm
+        except ImportError as error:
+            raise DeviceUnavailable(
+                f"the LLVM device needs llvmlite, which does not import ({error}): pip install llvmlite, "
+                "or use Device.DEFAULT = 'CLANG' or 'PYTHON'"
+            ) from error
+        self.llvm = llvm
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        llvm.initialize_native_asmparser()
+        self.cpu = llvm.get_host_cpu_name()
+        self.features = llvm.get_host_cpu_features().flatten()
+        self.version = (
+            f"llvm {'.'.join(map(str, llvm.llvm_version_info))} O{OPTIMISATION_LEVEL}, {llvmlite.__version__}"
+        )
+        self._lock = threading.Lock()
+        self._numbers = itertools.count()
+        self._machine = self._target_machine()
+        self._jit = llvm.create_lljit_compiler(self._target_machine())
+
+    def _target_machine(self) -> Any:
+        target = self.llvm.Target.from_default_triple()
+        return target.create_target_machine(
+            cpu=self.cpu, features=self.features, opt=OPTIMISATION_LEVEL, reloc="pic", codemodel="small"
+        )
+
+    def optimised(self, ir: str) -> Any:
+        """The parsed, verified and optimised module. RuntimeError where the IR is not valid."""
+        llvm = self.llvm
+        module = llvm.parse_assembly(ir, llvm.create_context())
+        module.triple = self._machine.triple
+        module.data_layout = str(self._machine.target_data)
+        module.verify()
+        tuning = llvm.create_pipeline_tuning_options(speed_level=OPTIMISATION_LEVEL)
+        tuning.loop_vectorization = True
+        tuning.slp_vectorization = True
+        tuning.loop_unrolling = False  # code generation unrolls by its opts; more only costs compile time
+        builder = llvm.create_pass_builder(self._machine, tuning)
+        builder.getModulePassManager().run(module, builder)
+        return module
+
+    def object_code(self, ir: str) -> bytes:
+        """The relocatable object file of `ir`."""
+        with self._lock:
+            return self._machine.emit_object(self.optimised(ir))
+
+    def load(self, spec: ProgramSpec, code: bytes) -> NativeProgram:
+        """The program in an object file made by `object_code`, linked into this process."""
+        entry = f"{spec.name}_entry"
+        builder = self.llvm.JITLibraryBuilder()
+        builder.add_object_img(code).add_current_process().export_symbol(entry)
+        with self._lock:
+            library = builder.link(self._jit, f"{spec.name}.{next(self._numbers)}")
+        return NativeProgram(spec, library[entry], (library, self))
+
+    def compile(self, spec: ProgramSpec) -> NativeProgram:
+        """`spec` as machine code, ready to run."""
+        return self.load(spec, self.object_code(spec.source))
+
+    def listings(self, spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, ...]]]:
+        """What LLVM makes of `spec`: its IR after optimisation ("llvm-opt") and the assembly ("asm")."""
+        with self._lock:
+            if "x86" in self._machine.triple and not _intel_syntax:
+                _intel_syntax.append(True)
+                self.llvm.set_option("tinyexplore", "-x86-asm-syntax=intel")
+            module = self.optimised(with_debug_info(spec))
+            ir, assembly = str(module), self._target_machine().emit_assembly(module)
+        return [("llvm-opt", optimised_ir_lines(spec, ir)), ("asm", assembly_lines(spec, assembly))]
+
+
+_intel_syntax: list[bool] = []  # the option belongs to the process and may be given once
+
+
+def open_llvm() -> DeviceInterface:
+    """The LLVM device. DeviceUnavailable where llvmlite is not installed."""
+    compiler = LLVMCompiler()
+    target = cpu_target("LLVM", compiler.cpu, compiler.features, Group.TRANSCENDENTAL | {Ops.SQRT}, (dtypes.float64,))
+    renderer = LLVMRenderer(target, compiler.version)
+    return DeviceInterface("LLVM", target, HOST_ALLOCATOR, renderer, compiler.compile, compiler.listings)

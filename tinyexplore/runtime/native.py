@@ -1,0 +1,106 @@
+"""What the devices that run machine code share: binding a compiled entry to buffers, and asking the CPU."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tinyexplore.device import Buffer
+from tinyexplore.dtype import DType
+from tinyexplore.renderer.program import ProgramSpec
+from tinyexplore.target import Target, core_count
+from tinyexplore.uop import Ops
+
+_ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)  # lets go of the GIL during the call
+
+
+class NativeProgram:
+    """Machine code: `name_entry(void** buffers, int64 start, int64 stop)` at `entry_address`; `owner` keeps it loaded."""
+
+    def __init__(self, spec: ProgramSpec, entry_address: int, owner: Any) -> None:
+        self.spec = spec
+        self.entry_address: int = entry_address
+        self.owner = owner
+        self._entry = _ENTRY(entry_address)
+
+    def __repr__(self) -> str:
+        return f"NativeProgram({self.spec.name!r} at {self.entry_address:#x})"
+
+    def bind(self, buffers: Sequence[Buffer]) -> Callable[[int, int], None]:
+        """A function of (start, stop) that runs on `buffers`, from any thread and without the GIL."""
+        check_buffers(self.spec, buffers)
+        memories = [buffer.allocate().memory for buffer in buffers]
+        pointers = (ctypes.c_void_p * max(1, len(buffers)))(*(memory.address for memory in memories))
+        entry, table = self._entry, ctypes.addressof(pointers)
+        keep = (self, memories, pointers)
+
+        def run(start: int, stop: int, _keep: Any = keep) -> None:
+            entry(table, start, stop)
+
+        return run
+
+
+def check_buffers(spec: ProgramSpec, buffers: Sequence[Buffer]) -> None:
+    """Raises ValueError where `buffers` are not what `spec` takes."""
+    if len(buffers) != spec.n_buffers:
+        raise ValueError(f"kernel {spec.name} takes {spec.n_buffers} buffers; {len(buffers)} were given")
+    for position in spec.writes:
+        if buffers[position].is_readonly:
+            raise ValueError(
+                f"kernel {spec.name} writes to buffer {position}, {buffers[position]!r}, whose memory may only be read"
+            )
+
+
+def cache_bytes(level: int, default: int) -> int:
+    """The size of the data cache of the first core, where the system tells."""
+    root = "/sys/devices/system/cpu/cpu0/cache"
+    try:
+        for entry in sorted(os.listdir(root)):
+            if not entry.startswith("index"):
+                continue
+            found = {}
+            for name in ("level", "type", "size"):
+                with open(f"{root}/{entry}/{name}") as file:
+                    found[name] = file.read().strip()
+            if found["level"] == str(level) and found["type"] in ("Data", "Unified"):
+                unit = {"K": 1 << 10, "M": 1 << 20}.get(found["size"][-1], 1)
+                return int(found["size"].rstrip("KM")) * unit
+    except (OSError, ValueError, KeyError):
+        pass
+    return default
+
+
+def machine() -> str:
+    """The architecture as LLVM and GCC call it."""
+    return {"amd64": "x86_64", "arm64": "aarch64"}.get(platform.machine().lower(), platform.machine().lower())
+
+
+def cpu_target(
+    name: str, cpu: str, features: str, native_ops: frozenset[Ops], native_dtypes: tuple[DType, ...]
+) -> Target:
+    """This machine's CPU, as code generators ask about it. `features`: LLVM's list, "+avx2,+fma,…"."""
+    have = {feature[1:] for feature in features.split(",") if feature.startswith("+")}
+    vector_bytes, registers = 16, 16
+    if machine() == "x86_64":
+        if "avx512f" in have:
+            vector_bytes, registers = 64, 32
+        elif "avx2" in have:
+            vector_bytes = 32
+    elif machine() == "aarch64":
+        registers = 32
+    return Target(
+        name=name,
+        arch=machine(),
+        cpu=cpu,
+        features=features,
+        vector_bytes=vector_bytes,
+        vector_registers=registers,
+        threads=core_count(),
+        l1_bytes=cache_bytes(1, 32 << 10),
+        l2_bytes=cache_bytes(2, 256 << 10),
+        native_ops=native_ops,
+        native_dtypes=native_dtypes,
+    )
