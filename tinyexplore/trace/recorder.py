@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tinyexplore.trace.events import Event, StageBegan, StageEnded
 
@@ -20,6 +20,7 @@ class Recorder:
         self.events: list[Event] = []
         self.times: list[float] = []
         self.kernel_count = 0
+        self.kernels: dict[Any, Any] = {}  # what the engine compiled in this recording, by its own key
 
     def record(self, event: Event) -> None:
         self.events.append(event)

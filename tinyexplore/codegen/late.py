@@ -1,0 +1,103 @@
+"""Late passes: what the target lacks is written out, and reductions become accumulators."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import count
+
+from tinyexplore.dtype import DType, dtypes
+from tinyexplore.target import Target
+from tinyexplore.uop import Group, Ops, PatternMatcher, UOp, UPat, rule, var
+from tinyexplore.uop.identity import reduce_identity
+
+
+@dataclass
+class LateContext:
+    """What the late passes know: the target, and the next accumulator's number."""
+
+    target: Target
+    numbers: count[int]
+
+
+SMALL_FLOATS = (dtypes.float16, dtypes.bfloat16)
+KEPT = frozenset({Ops.CAST, Ops.BITCAST, Ops.WHERE})
+
+
+@rule(UPat.of((Group.ALU - KEPT) | {Ops.REDUCE, Ops.HREDUCE}, name="node"))
+def compute_in_float32(node: UOp, ctx: LateContext) -> UOp | None:
+    """A 16-bit float that the target only stores: computed in float32, then rounded, which gives the same result."""
+    values = node.src[:1] if node.op is Ops.REDUCE else node.src
+    small = next((src.dtype for src in values if src.dtype.scalar in ctx.target.storage_only), None)  # type: ignore[union-attr]
+    if small is None:
+        return None
+    assert isinstance(small, DType) and isinstance(node.dtype, DType)
+    wide = tuple(src.cast(dtypes.float32.vec(src.dtype.count)) for src in values)
+    if node.op in Group.COMPARE:
+        return node.replace(src=wide)
+    inner = node.replace(dtype=dtypes.float32.vec(node.dtype.count), src=(*wide, *node.src[len(values) :]))
+    return inner.cast(node.dtype)
+
+
+@rule(UPat.of(Ops.CAST, UPat.of(Ops.CAST, var("x", SMALL_FLOATS), name="up"), name="down"))
+def cast_there_and_back(down: UOp, up: UOp, x: UOp) -> UOp | None:
+    """A 16-bit float made float32 and then what it was is unchanged."""
+    return x if down.dtype is x.dtype and up.dtype.scalar is dtypes.float32 else None  # type: ignore[union-attr]
+
+
+@rule(UPat.of(Ops.CAST, var("x"), name="cast"))
+def cast_through_float32(cast: UOp, x: UOp, ctx: LateContext) -> UOp | None:
+    """bfloat16 is converted from and to float32 only; other types take the way over it."""
+    here, there = x.dtype.scalar, cast.dtype.scalar  # type: ignore[union-attr]
+    middle = dtypes.float32.vec(cast.dtype.count)
+    if here is dtypes.bfloat16 and there is not dtypes.float32 and there is not dtypes.bool:
+        return x.cast(middle).cast(cast.dtype)
+    if there is dtypes.bfloat16 and here is not dtypes.float32:
+        return x.cast(middle).cast(cast.dtype)
+    if here is dtypes.bfloat16 and there is dtypes.bool:
+        return x.cast(middle).cast(cast.dtype)
+    return None
+
+
+@rule(UPat.of((Ops.ADD, Ops.MAX), var("x", (dtypes.bool,)), var("y"), name="node"))
+def bool_or(node: UOp, x: UOp, y: UOp) -> UOp:
+    """The sum and the larger of two truths: one of them is true."""
+    return x | y
+
+
+@rule(UPat.of((Ops.MUL, Ops.MIN), var("x", (dtypes.bool,)), var("y"), name="node"))
+def bool_and(node: UOp, x: UOp, y: UOp) -> UOp:
+    """The product and the smaller of two truths: both are true."""
+    return x & y
+
+
+@rule(UPat.of(Ops.CAST, var("x"), name="cast"))
+def cast_to_bool(cast: UOp, x: UOp) -> UOp | None:
+    """A number is true where it is not zero (NaN is true)."""
+    if cast.dtype.scalar is not dtypes.bool or x.dtype.scalar is dtypes.bool:  # type: ignore[union-attr]
+        return None
+    return x.ne(UOp.const(x.dtype, 0))
+
+
+@rule(UPat.of(Ops.REDUCE, var("value"), name="reduce", more_src=True))
+def accumulate(reduce: UOp, value: UOp, ctx: LateContext) -> UOp:
+    """A reduction is a register: set before its loops, changed in them, read after them."""
+    loops = reduce.src[1:]
+    register = UOp(Ops.DEFINE_ACC, reduce.dtype, (reduce_identity(reduce.arg, reduce.dtype),), next(ctx.numbers))
+    step = multiply_add(register, value) if reduce.arg is Ops.ADD else None
+    changed = register.alu(reduce.arg, value) if step is None else step
+    if dtypes.is_bool(reduce.dtype):  # type: ignore[arg-type]
+        changed = register | value if reduce.arg in (Ops.ADD, Ops.MAX) else register & value
+    assigned = UOp(Ops.ASSIGN, reduce.dtype, (register, changed))
+    return UOp(Ops.RESULT, reduce.dtype, (register, assigned, *loops))
+
+
+def multiply_add(register: UOp, value: UOp) -> UOp | None:
+    """register + x * y as one operation, rounded once where the target can."""
+    if value.op is not Ops.MUL or not dtypes.is_float(value.dtype):  # type: ignore[arg-type]
+        return None
+    return UOp(Ops.MULACC, value.dtype, (*value.src, register))
+
+
+SMALL_FLOAT_PASS = PatternMatcher((compute_in_float32, cast_through_float32, cast_there_and_back))
+BOOL_PASS = PatternMatcher((bool_or, bool_and, cast_to_bool))
+ACCUMULATE = PatternMatcher((accumulate,))

@@ -1,0 +1,130 @@
+"""From a graph to a list: every value in the outermost loop that has what it needs, every loop opened and closed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from heapq import heappop, heappush
+
+from tinyexplore.trace import staged
+from tinyexplore.uop import Ops, UOp
+from tinyexplore.util import consumers
+
+Path = tuple[UOp, ...]  # the open loops, outermost first
+
+
+def by_id(loops: Iterable[UOp]) -> Path:
+    return tuple(sorted(loops, key=lambda loop: loop.arg.id))
+
+
+def linearize(sink: UOp) -> tuple[UOp, ...]:
+    """The program of `sink` (form: `docs/architecture.md`, "The linear program")."""
+    return staged("linearize", sink, lambda: tuple(_Blocks(sink).emit()))
+
+
+def common_prefix(paths: list[Path]) -> Path:
+    first = paths[0]
+    length = len(first)
+    for path in paths[1:]:
+        length = min(length, len(path))
+        for place in range(length):
+            if path[place] is not first[place]:
+                length = place
+                break
+    return first[:length]
+
+
+class _Blocks:
+    """Which loops each node stands in, and the order inside them."""
+
+    def __init__(self, sink: UOp) -> None:
+        self.sink = sink
+        self.order = [node for node in sink.toposort() if node.op not in (Ops.SINK, Ops.RANGE)]
+        self.place = {node: number for number, node in enumerate(self.order)}
+        self.path: dict[UOp, Path] = {}
+        self.children: dict[Path, dict[UOp, None]] = {}
+        self.find_paths()
+
+    def find_paths(self) -> None:
+        users = consumers(self.order, lambda node: node.src)
+        for node in reversed(self.order):
+            if node in self.path:
+                continue
+            if node.op is Ops.STORE:
+                self.path[node] = by_id(node.ranges)
+                continue
+            # the end of a loop has no other user: loops end at constants, which stand outside of all
+            wanted = common_prefix([self.path[user] for user in users[node]]) if users[node] else ()
+            if any(src.op is Ops.DEFINE_ACC for src in node.src) and node.op is not Ops.RESULT:
+                self.path[node] = wanted  # it reads a register that the loop changes: it stays inside
+                continue
+            self.path[node] = self.outermost(node, wanted)
+            if node.op is Ops.RESULT:
+                register, assigned, *loops = node.src
+                self.path[register] = self.path[node]
+                self.path[assigned] = self.path[node] + by_id(loops)
+        for path in set(self.path.values()):
+            for depth in range(len(path)):
+                self.children.setdefault(path[:depth], {})[path[depth]] = None
+
+    def outermost(self, node: UOp, wanted: Path) -> Path:
+        """The shortest part of `wanted` that has every loop that `node` depends on."""
+        depth = max((place + 1 for place, loop in enumerate(wanted) if loop in node.ranges), default=0)
+        missing = node.ranges - set(wanted[:depth])
+        if missing:
+            names = ", ".join(sorted(loop.arg.name for loop in missing))
+            raise ValueError(f"{node!r} is used outside the loops {names} that it depends on")
+        return wanted[:depth]
+
+    def emit(self) -> list[UOp]:
+        by_path: dict[Path, list[UOp]] = {}
+        for node in self.order:
+            by_path.setdefault(self.path[node], []).append(node)
+        globals_first = sorted((n for n in self.order if n.op is Ops.DEFINE_GLOBAL), key=lambda node: node.arg)
+        out: list[UOp] = list(globals_first)
+        self.emit_block((), by_path, self.order, out)
+        return out
+
+    def emit_block(self, path: Path, by_path: dict[Path, list[UOp]], inside: list[UOp], out: list[UOp]) -> None:
+        """The nodes of one loop body and the loops in it, each after what it needs, else in the graph's order."""
+        depth = len(path)
+
+        def unit(node: UOp) -> UOp:
+            own = self.path[node]
+            return node if len(own) == depth else own[depth]
+
+        contents: dict[UOp, list[UOp]] = {}
+        for node in inside:
+            contents.setdefault(unit(node), []).append(node)
+        needs: dict[UOp, set[UOp]] = {name: set() for name in contents}
+        for node in inside:
+            mine = unit(node)
+            for src in node.src:
+                if src.op is Ops.RANGE or self.path[src][:depth] != path:
+                    continue
+                other = unit(src)
+                if other is not mine:
+                    needs[mine].add(other)
+        users: dict[UOp, list[UOp]] = {name: [] for name in contents}
+        for name, sources in needs.items():
+            for source in sources:
+                users[source].append(name)
+        left = {name: len(sources) for name, sources in needs.items()}
+        key = {name: self.place[nodes[-1]] for name, nodes in contents.items()}
+        ready = [(key[name], id(name), name) for name, count in left.items() if count == 0]
+        ready.sort()
+        emitted = 0
+        while ready:
+            _, _, name = heappop(ready)
+            emitted += 1
+            if name.op is Ops.RANGE:
+                out.append(name)
+                self.emit_block((*path, name), by_path, contents[name], out)
+                out.append(UOp(Ops.ENDRANGE, src=(name,)))
+            elif name.op is not Ops.DEFINE_GLOBAL:
+                out.append(name)
+            for user in users[name]:
+                left[user] -= 1
+                if left[user] == 0:
+                    heappush(ready, (key[user], id(user), user))
+        if emitted != len(contents):
+            raise ValueError("loops that need each other's results: the kernel cannot be put in order")

@@ -1,0 +1,57 @@
+"""The whole lowering, top to bottom: from a kernel's ast to its linear list of UOps."""
+
+from __future__ import annotations
+
+from itertools import count
+
+from tinyexplore.codegen.expand import EXPAND_REDUCES, EXPAND_STORES, MEMORY_LAWS
+from tinyexplore.codegen.late import ACCUMULATE, BOOL_PASS, SMALL_FLOAT_PASS, LateContext
+from tinyexplore.codegen.linearize import linearize
+from tinyexplore.codegen.vectorise import LANES, VECTOR_MEMORY
+from tinyexplore.kernel import Kernel
+from tinyexplore.uop import Pass, UOp, graph_rewrite, run_passes
+from tinyexplore.uop.algebra import SIMPLIFY
+from tinyexplore.uop.spec import AST_SPEC, LINEAR_SPEC, verify
+from tinyexplore.uop.transcendental import TRANSCENDENTAL
+from tinyexplore.util import config
+
+EARLY = (
+    Pass("simplify", SIMPLIFY + MEMORY_LAWS),
+    Pass("write out tiles", EXPAND_STORES),
+    Pass("write out reductions", EXPAND_REDUCES),
+    Pass("simplify the copies", SIMPLIFY + MEMORY_LAWS),
+    Pass("vector memory", VECTOR_MEMORY),
+    Pass("lanes", LANES + EXPAND_STORES),
+)
+LATE = (
+    Pass("truths", BOOL_PASS),
+    Pass("small floats in float32", SMALL_FLOAT_PASS),
+    Pass("accumulators", ACCUMULATE),
+    Pass("simplify the rest", SIMPLIFY + MEMORY_LAWS),
+)
+TARGET_PASS = Pass("transcendental functions", TRANSCENDENTAL)
+
+
+def lower(kernel: Kernel) -> tuple[UOp, ...]:
+    """The program of `kernel`: every pass in turn, each checked against its spec where SPEC=1."""
+    check = config().SPEC > 0
+    sink = kernel.ast
+    if check:
+        verify(sink.toposort(), AST_SPEC, "ast")
+    sink = run_passes(sink, EARLY)
+    context = LateContext(kernel.target, count())
+    sink = run_passes(sink, LATE[:2], context)
+    sink = graph_rewrite(sink, TARGET_PASS.matcher, kernel.target, stage=TARGET_PASS.name)
+    sink = run_passes(sink, LATE[2:], context)
+    uops = linearize(sink)
+    if check:
+        verify(uops, LINEAR_SPEC, "linear program")
+    return uops
+
+
+def all_passes() -> tuple[Pass, ...]:
+    """Every pass in the order in which it runs."""
+    return (*EARLY, *LATE[:2], TARGET_PASS, *LATE[2:])
+
+
+__all__ = ["all_passes", "lower"]

@@ -1,0 +1,145 @@
+"""Passes "vector memory" and "lanes": a VECTOR axis becomes vector types.
+
+First, where addresses can still be read as sums of products, accesses that walk memory along the vector axis become
+vector loads and stores. Then the axis itself becomes the vector 0, 1, 2, … and everything computed from it is widened.
+"""
+
+from __future__ import annotations
+
+from tinyexplore.dtype import DType, dtypes
+from tinyexplore.uop import AxisKind, Group, Ops, PatternMatcher, UOp, UPat, index_const, rule, var
+from tinyexplore.uop.divmod import linear_terms
+
+
+def vector_axis(node: UOp) -> UOp | None:
+    """The VECTOR axis that `node` depends on; there is at most one."""
+    for axis in node.ranges:
+        if axis.arg.kind is AxisKind.VECTOR:
+            return axis
+    return None
+
+
+def stride_along(idx: UOp, axis: UOp) -> int | None:
+    """By how much a step of `axis` moves `idx`; None where that is not the same everywhere."""
+    terms, _ = linear_terms(idx)
+    stride = terms.pop(axis, 0)
+    if any(axis in term.ranges for term in terms):
+        return None
+    return stride
+
+
+def at(node: UOp, axis: UOp, step: int) -> UOp:
+    return node.substitute({axis: index_const(step)})
+
+
+@rule(UPat.of(Ops.LOAD, UPat.of(Ops.INDEX, name="place"), name="load"))
+def vector_load(load: UOp, place: UOp) -> UOp | None:
+    """Neighbouring elements in neighbouring lanes are one vector load; others are loaded one by one."""
+    if load.dtype.count > 1 or (axis := vector_axis(place)) is None:
+        return None
+    dtype = load.dtype.vec(axis.size)
+    if stride_along(place.src[1], axis) == 1:
+        start = place.replace(src=(place.src[0], at(place.src[1], axis, 0), *place.src[2:]))
+        return UOp(Ops.LOAD, dtype, (start,))
+    return UOp(Ops.VECTORIZE, dtype, tuple(at(load, axis, step) for step in range(axis.size)))
+
+
+@rule(UPat.of(Ops.STORE, UPat.of(Ops.INDEX, name="place"), var("value"), name="store"))
+def vector_store(store: UOp, place: UOp, value: UOp) -> UOp | None:
+    """Neighbouring elements from neighbouring lanes are one vector store; others are scattered one by one."""
+    axis = vector_axis(place)
+    if axis is None:
+        return None
+    if stride_along(place.src[1], axis) == 1:
+        start = place.replace(src=(place.src[0], at(place.src[1], axis, 0), *place.src[2:]))
+        return store.replace(src=(start, value), arg=axis.size)
+    places = tuple(at(place, axis, step) for step in range(axis.size))
+    return store.replace(src=(UOp(Ops.VECTORIZE, dtypes.void, places), value))
+
+
+@rule(UPat.of(Ops.REDUCE, var("value"), name="reduce", more_src=True))
+def vector_reduce(reduce: UOp, value: UOp) -> UOp | None:
+    """A reduction over the lanes: an accumulator in each lane, combined once at the end."""
+    axis = next((axis for axis in reduce.src[1:] if axis.arg.kind is AxisKind.VECTOR), None)
+    if axis is None:
+        return None
+    loops = tuple(loop for loop in reduce.src[1:] if loop is not axis)
+    partial = UOp(Ops.REDUCE, reduce.dtype, (value, *loops), reduce.arg) if loops else value
+    return UOp(Ops.HREDUCE, reduce.dtype, (partial, axis), reduce.arg)
+
+
+@rule(
+    UPat.of(
+        (Ops.ADD, Ops.MUL, Ops.MAX, Ops.MIN),
+        UPat.of(Ops.HREDUCE, var("x"), var("lanes"), name="first"),
+        UPat.of(Ops.HREDUCE, var("y"), var("lanes"), name="second"),
+        name="node",
+    )
+)
+def combine_vectors_first(node: UOp, first: UOp, second: UOp, x: UOp, y: UOp) -> UOp | None:
+    """Two vectors whose lanes are to be combined alike: combined with each other, their lanes only once."""
+    if not first.arg is second.arg is node.op:
+        return None
+    return first.replace(src=(x.alu(node.op, y), *first.src[1:]))
+
+
+@rule(UPat.of(Ops.RANGE, name="axis"))
+def lane_numbers(axis: UOp) -> UOp | None:
+    """The vector axis itself is the vector of its steps."""
+    if axis.arg.kind is not AxisKind.VECTOR:
+        return None
+    return UOp(Ops.VECTORIZE, dtypes.index.vec(axis.size), tuple(index_const(step) for step in range(axis.size)))
+
+
+@rule(UPat.of(Group.ALU | {Ops.REDUCE}, name="node"))
+def widen(node: UOp) -> UOp | None:
+    """What is computed from vectors is a vector; scalars among the sources are broadcast."""
+    values = node.src[:1] if node.op is Ops.REDUCE else node.src
+    count = max(src.dtype.count for src in values)
+    if count == node.dtype.count and all(src.dtype.count == count for src in values):
+        return None
+    assert isinstance(node.dtype, DType)
+    wide = tuple(src.broadcast(count) for src in values)
+    return node.replace(dtype=node.dtype.vec(count), src=(*wide, *node.src[len(values) :]))
+
+
+@rule(UPat.of(Ops.HREDUCE, var("value"), var("lanes"), name="node"))
+def lanes_combined(node: UOp, value: UOp, lanes: UOp) -> UOp:
+    """The lanes of a vector combined; a value that is the same in every lane is broadcast first."""
+    return node.replace(src=(value.broadcast(lanes.dtype.count),))
+
+
+@rule(UPat.of(Ops.STORE, var("place"), var("value"), name="store"))
+def store_lanes(store: UOp, place: UOp, value: UOp) -> UOp | None:
+    """A store of as many lanes as its axis has; a value that is the same in every lane is broadcast."""
+    if store.arg is None or place.op is not Ops.INDEX:
+        return None
+    return store.replace(src=(place, value.broadcast(store.arg)), arg=None)
+
+
+@rule(UPat.of(Ops.STORE, UPat.of(Ops.VECTORIZE, name="places"), var("value")))
+def scatter(places: UOp, value: UOp) -> UOp:
+    """A store to scattered places is one store for each lane."""
+    stores = []
+    for lane, place in enumerate(places.src):
+        element = value
+        if value.dtype.count > 1:
+            element = UOp(Ops.GEP, value.dtype.scalar, (value,), lane)  # type: ignore[union-attr]
+        stores.append(UOp(Ops.STORE, dtypes.void, (place, element)))
+    return UOp.sink(*stores)
+
+
+@rule(UPat.of(Ops.GEP, UPat.of(Ops.VECTORIZE, name="vector"), name="lane"))
+def lane_of_vector(lane: UOp, vector: UOp) -> UOp:
+    """A lane of a vector put together from scalars is that scalar."""
+    return vector.src[lane.arg]
+
+
+@rule(UPat.of(Ops.GEP, UPat.of(Ops.CONST, name="constant"), name="lane"))
+def lane_of_constant(lane: UOp, constant: UOp) -> UOp:
+    """Every lane of a vector constant is that constant."""
+    return UOp.const(lane.dtype, constant.arg)
+
+
+VECTOR_MEMORY = PatternMatcher((vector_load, vector_store, vector_reduce, combine_vectors_first))
+LANES = PatternMatcher((lane_numbers, widen, lanes_combined, store_lanes, scatter, lane_of_vector, lane_of_constant))

@@ -1,0 +1,59 @@
+"""Realising: schedule, compile, run; and reading values back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tinyexplore.device import Buffer
+from tinyexplore.engine.runner import ExecItem, Runner, compile_item, compile_kernel, compile_optimised, execute_all
+from tinyexplore.lazy import LazyBuffer
+from tinyexplore.schedule import ScheduleItem, create_schedule
+from tinyexplore.uop import Ops
+
+
+def schedule(outputs: Sequence[LazyBuffer]) -> tuple[ScheduleItem, ...]:
+    """What `realize(outputs)` would do, in order."""
+    return create_schedule([_to_realize(output) for output in outputs])
+
+
+def realize(outputs: Sequence[LazyBuffer]) -> None:
+    """Afterwards every one of `outputs`, or the node that it is a view of, lies in memory."""
+    for output in outputs:
+        if output.size == 0 and output.buffer is None:
+            output.buffer = Buffer(output.device, 0, output.dtype)
+    execute_all(schedule(outputs))
+
+
+def _to_realize(output: LazyBuffer) -> LazyBuffer:
+    """A view realises what it is a view of, unless it shows only a part of it."""
+    if output.buffer is not None:
+        return output
+    base = output.base
+    if base is output or base.buffer is not None:
+        return base
+    return base if output.size >= base.size else output
+
+
+def read(output: LazyBuffer) -> Buffer:
+    """The values of `output`, row-major, in a Buffer of just its size; realised now if need be."""
+    if output.buffer is None:
+        realize([output])
+    base = output.base
+    if base.buffer is not None and (base is output or (base.size == output.size and output.st.contiguous)):
+        return base.buffer
+    packed = LazyBuffer(Ops.CONTIGUOUS, output.dtype, output.shape, (output,), None, output.device)
+    execute_all(create_schedule([packed]))
+    assert packed.buffer is not None
+    return packed.buffer
+
+
+__all__ = [
+    "ExecItem",
+    "Runner",
+    "compile_item",
+    "compile_kernel",
+    "compile_optimised",
+    "read",
+    "realize",
+    "schedule",
+]

@@ -1,0 +1,7 @@
+"""Kernels, the Opts on their axes, and the choice of Opts."""
+
+from tinyexplore.kernel.heuristics import hand_coded
+from tinyexplore.kernel.kernel import Kernel
+from tinyexplore.kernel.opt import Opt, OptError, OptOps
+
+__all__ = ["Kernel", "Opt", "OptError", "OptOps", "hand_coded"]

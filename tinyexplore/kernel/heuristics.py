@@ -1,0 +1,214 @@
+"""The hand-coded choice of opts: a list of decisions, each with the reason that it gives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from tinyexplore.kernel.kernel import Kernel
+from tinyexplore.kernel.merge import with_merged_axes
+from tinyexplore.kernel.opt import Opt, OptError, OptOps
+from tinyexplore.trace import OptRejected, active_recorder
+from tinyexplore.uop import AxisKind, Ops, UOp
+from tinyexplore.uop.divmod import linear_terms
+
+THREAD_STEPS = 1 << 15  # fewer steps than this take less time than waking another thread
+ACCUMULATORS = 8  # independent sums that keep two multiply-add units with a latency of four cycles busy
+
+
+def hand_coded(kernel: Kernel) -> Kernel:
+    """Vectors, register tiles, independent accumulators, threads: for one vector machine with caches."""
+    kernel = with_merged_axes(kernel)
+    if kernel.lanes > 1:
+        kernel = with_vectors(kernel)
+    kernel = with_tiles(kernel)
+    kernel = with_accumulators(kernel)
+    return with_threads(kernel)
+
+
+def attempt(kernel: Kernel, opt: Opt, reason: str) -> Kernel:
+    """`opt` applied, or the kernel as it was where that is not legal (which is told)."""
+    try:
+        return kernel.apply(opt, reason)
+    except OptError as error:
+        recorder = active_recorder()
+        if recorder is not None:
+            recorder.record(OptRejected(kernel, opt, str(error)))
+        return kernel
+
+
+# *** how the kernel walks its memory ***
+
+
+@dataclass(frozen=True)
+class Access:
+    """One INDEX: the factor by which each axis moves its address; None where the axis enters in another way."""
+
+    node: UOp
+    is_store: bool
+    strides: dict[UOp, int | None]
+
+    def stride(self, axis: UOp) -> int | None:
+        return self.strides.get(axis, 0)
+
+
+def accesses(kernel: Kernel) -> list[Access]:
+    stored = {store.src[0] for store in kernel.ast.src}
+    found = []
+    for node in kernel.nodes:
+        if node.op is not Ops.INDEX:
+            continue
+        terms, _ = linear_terms(node.src[1])
+        strides: dict[UOp, int | None] = {}
+        for term, factor in terms.items():
+            if term.op is Ops.RANGE:
+                strides[term] = factor if term not in strides else None
+            else:
+                strides.update(dict.fromkeys(term.ranges))
+        found.append(Access(node, node in stored, strides))
+    return found
+
+
+def vector_score(axis: UOp, found: list[Access]) -> float:
+    """How well `axis` suits as lanes: neighbours in memory count for it, strided or scattered accesses against it."""
+    score = 0.0
+    for access in found:
+        if axis not in access.node.ranges:
+            continue
+        weight = 2.0 if access.is_store else 1.0
+        score += weight if access.stride(axis) == 1 else -weight
+    return score
+
+
+def lanes_for(kernel: Kernel, axis: UOp) -> int:
+    """The most lanes, a power of two, that the machine has and the axis fills."""
+    lanes = kernel.lanes
+    while lanes > axis.size:
+        lanes //= 2
+    return lanes
+
+
+def with_vectors(kernel: Kernel) -> Kernel:
+    """Lanes along the axis that walks memory step by step: an output axis, or each reduction's own."""
+    found = accesses(kernel)
+    inner = [axis for axis in kernel.output_axes if not outer_row_axis(kernel, axis)]
+    best = max(inner, key=lambda axis: (vector_score(axis, found), axis.arg.id), default=None)
+    if best is not None and vector_score(best, found) > 0 and (lanes := lanes_for(kernel, best)) > 1:
+        kernel = attempt(kernel, Opt(OptOps.VECTOR, best.arg.id, lanes), "neighbours along this axis are neighbours in memory")
+    for reduce in kernel.reduces:
+        if any(axis.arg.kind is AxisKind.VECTOR for axis in reduce.src[0].ranges):
+            continue
+        loops = [axis for axis in reduce.src[1:] if axis.arg.kind is AxisKind.REDUCE]
+        inside = {node for node in reduce.src[0].toposort() if node.op is Ops.INDEX}
+        mine = [access for access in found if access.node in inside]
+        axis = max(loops, key=lambda axis: vector_score(axis, mine), default=None)
+        if axis is None or vector_score(axis, mine) <= 0 or axis not in kernel.axes:
+            continue
+        if (lanes := lanes_for(kernel, axis)) > 1:
+            kernel = attempt(kernel, Opt(OptOps.VECTOR, axis.arg.id, lanes), "the reduction walks memory step by step")
+    return kernel
+
+
+def outer_row_axis(kernel: Kernel, axis: UOp) -> bool:
+    """True for the row of a kernel that reduces a row and then walks it again: vectors belong inside."""
+    walks = [store.ranges for store in kernel.ast.src]
+    for reduce in kernel.reduces:
+        if any(not walk <= reduce.ranges for walk in walks) and axis in reduce.ranges:
+            return True
+    return False
+
+
+def with_tiles(kernel: Kernel) -> Kernel:
+    """A register tile: rows and columns whose loads are shared, as many accumulators as the registers hold."""
+    if not kernel.reduces:
+        return with_longer_steps(kernel)
+    found = accesses(kernel)
+    if any(outer_row_axis(kernel, axis) for axis in kernel.output_axes):
+        return kernel
+    lanes_axis = next((axis for axis in kernel.axes if axis.arg.kind is AxisKind.VECTOR), None)
+    loads = [access for access in found if not access.is_store]
+    if len(loads) < 2 or lanes_axis is None:
+        return kernel
+    shared = [axis for axis in kernel.output_axes if axis.arg.kind is AxisKind.GLOBAL and shares_loads(axis, loads)]
+    columns = next((axis for axis in shared if lanes_axis in kernel.output_axes and is_outer_of(axis, lanes_axis, found)), None)
+    rows = max((axis for axis in shared if axis is not columns), key=lambda axis: axis.size, default=None)
+    registers = kernel.target.vector_registers
+    wide = 2 if columns is not None and columns.size >= 2 else 1
+    if columns is not None and wide == 2:
+        kernel = attempt(kernel, Opt(OptOps.UPCAST, columns.arg.id, 2), "two vectors of columns share each row's load")
+    if rows is not None:
+        if lanes_axis in kernel.output_axes:
+            tall = best_block(rows.size, max(2, (registers - 4) // wide // 1), limit=14)
+        else:
+            tall = best_block(rows.size, 4, limit=4)
+        if tall > 1:
+            kernel = attempt(kernel, Opt(OptOps.UPCAST, rows.arg.id, tall), f"{tall} rows share each load of a column")
+    if lanes_axis not in kernel.output_axes and len(shared) > 1:
+        other = max((axis for axis in shared if axis is not rows), key=lambda axis: axis.size)
+        tall = best_block(other.size, 4, limit=4)
+        if tall > 1:
+            kernel = attempt(kernel, Opt(OptOps.UPCAST, other.arg.id, tall), f"{tall} columns share each load of a row")
+    return kernel
+
+
+def with_longer_steps(kernel: Kernel) -> Kernel:
+    """Elementwise: a few vectors a step, so that loads and arithmetic of several overlap."""
+    vectors = [axis for axis in kernel.axes if axis.arg.kind is AxisKind.VECTOR]
+    if not vectors or kernel.steps < 1 << 12:
+        return kernel
+    found = accesses(kernel)
+    arithmetic = sum(node.op not in (Ops.INDEX, Ops.RANGE, Ops.CONST) for node in kernel.nodes)
+    outer = next((axis for axis in reversed(kernel.output_axes) if is_outer_of(axis, vectors[0], found)), None)
+    if outer is None or arithmetic > 40 or outer.size % 4:
+        return kernel
+    return attempt(kernel, Opt(OptOps.UPCAST, outer.arg.id, 4), "four vectors a step keep the load and arithmetic units busy")
+
+
+def is_outer_of(axis: UOp, lanes: UOp, found: list[Access]) -> bool:
+    """True where `axis` is the loop over the vectors that `lanes` was split from."""
+    if axis.arg.kind is not AxisKind.GLOBAL:
+        return False
+    return any(access.is_store and access.stride(lanes) == 1 and access.stride(axis) == lanes.size for access in found)
+
+
+def shares_loads(axis: UOp, loads: list[Access]) -> bool:
+    """True where steps along `axis` use some of the same loaded values."""
+    return any(axis not in load.node.ranges for load in loads)
+
+
+def best_block(size: int, most: int, limit: int) -> int:
+    """A block of at most `most` and `limit` rows: the largest that wastes no more than an eighth of the work."""
+    most = min(most, limit, size)
+    for block in range(most, 1, -1):
+        done = -(-size // block) * block
+        if done * 8 <= size * 9:
+            return block
+    return most if most > 1 else 1
+
+
+def with_accumulators(kernel: Kernel) -> Kernel:
+    """Enough independent sums that one addition need not wait for the one before."""
+    tiles = prod(axis.size for axis in kernel.axes if axis.arg.kind is AxisKind.UPCAST)
+    wanted = ACCUMULATORS // max(1, tiles)
+    if wanted < 2:
+        return kernel
+    for reduce in kernel.reduces:
+        loops = [axis for axis in reduce.src[1:] if axis.arg.kind is AxisKind.REDUCE and axis in kernel.axes]
+        axis = max(loops, key=lambda axis: (axis.size, axis.arg.id), default=None)
+        if axis is None or axis.size < 2:
+            continue
+        amount = next((n for n in range(min(wanted, axis.size), 1, -1) if axis.size % n == 0), min(wanted, axis.size))
+        if axis.size % amount and axis.size < 4 * amount:
+            continue
+        kernel = attempt(kernel, Opt(OptOps.UNROLL, axis.arg.id, amount), "independent accumulators hide the latency of the sum")
+    return kernel
+
+
+def with_threads(kernel: Kernel) -> Kernel:
+    """The outermost output loop goes to all cores where there is enough to do."""
+    if kernel.target.threads < 2 or kernel.steps < THREAD_STEPS * max(1, kernel.lanes // 4):
+        return kernel
+    outermost = next((axis for axis in kernel.output_axes if axis.arg.kind is AxisKind.GLOBAL), None)
+    if outermost is None or outermost.size < 2:
+        return kernel
+    return attempt(kernel, Opt(OptOps.THREAD, outermost.arg.id), f"{kernel.steps} steps are worth waking the other cores")

@@ -1,0 +1,256 @@
+"""Kernel: an ast in range form, the Opts that were applied to it, and the Opts that could be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import prod
+
+from tinyexplore.dtype import DType, dtypes
+from tinyexplore.kernel.opt import Opt, OptError, OptOps
+from tinyexplore.target import Target
+from tinyexplore.trace import Derived, OptApplied, active_recorder
+from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
+
+OUTPUT_KINDS = (AxisKind.GLOBAL, AxisKind.THREAD, AxisKind.LOCAL)
+LOOP_KINDS = (AxisKind.GLOBAL, AxisKind.LOCAL)
+REDUCE_KINDS = (AxisKind.REDUCE, AxisKind.GROUP)
+AMOUNTS = (2, 3, 4, 6, 8, 12, 16, 32)
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel:
+    """`ast` is a SINK of STOREs over RANGEs; `original` the ast before any Opt, which `undo` goes back to."""
+
+    ast: UOp
+    target: Target
+    original: UOp
+    applied: tuple[Opt, ...] = ()
+
+    @staticmethod
+    def of(ast: UOp, target: Target) -> Kernel:
+        return Kernel(ast, target, ast)
+
+    # *** asking ***
+
+    @cached_property
+    def nodes(self) -> list[UOp]:
+        return self.ast.toposort()
+
+    @cached_property
+    def axes(self) -> tuple[UOp, ...]:
+        """Every RANGE, outermost first."""
+        return tuple(sorted((node for node in self.nodes if node.op is Ops.RANGE), key=lambda axis: axis.arg.id))
+
+    @cached_property
+    def reduces(self) -> tuple[UOp, ...]:
+        return tuple(node for node in self.nodes if node.op is Ops.REDUCE)
+
+    @cached_property
+    def output_axes(self) -> tuple[UOp, ...]:
+        """The RANGEs that the stores leave open."""
+        return tuple(axis for axis in self.axes if any(axis in store.ranges for store in self.ast.src))
+
+    @property
+    def name(self) -> str:
+        """r (reduces) or E (elementwise) and the sizes of the axes, outermost first."""
+        kind = "r" if self.reduces else "E"
+        return "_".join((kind, *(str(axis.size) for axis in self.axes))) if self.axes else f"{kind}_1"
+
+    @cached_property
+    def steps(self) -> int:
+        """How many times the innermost body runs, of the nest that runs it most."""
+        most = prod(axis.size for axis in self.output_axes)
+        for reduce in self.reduces:
+            most = max(most, prod(axis.size for axis in reduce.ranges | set(reduce.src[1:])))
+        return most
+
+    @cached_property
+    def vector_dtype(self) -> DType:
+        """The widest type that the kernel loads, stores or accumulates: it says how many lanes a vector has."""
+        widest = dtypes.bool
+        for node in self.nodes:
+            if node.op in (Ops.LOAD, Ops.REDUCE, Ops.STORE):
+                dtype = node.src[1].dtype if node.op is Ops.STORE else node.dtype
+                if dtype.itemsize > widest.itemsize:  # type: ignore[union-attr]
+                    widest = dtype  # type: ignore[assignment]
+        return widest if widest not in self.target.storage_only else dtypes.float32
+
+    @property
+    def lanes(self) -> int:
+        return self.target.lanes(self.vector_dtype)
+
+    def axis(self, axis_id: int) -> UOp:
+        for axis in self.axes:
+            if axis.arg.id == axis_id:
+                return axis
+        known = ", ".join(f"{axis.arg.name} of size {axis.size}" for axis in self.axes)
+        raise OptError(f"no axis {axis_id} in this kernel; it has {known or 'none'}")
+
+    # *** changing ***
+
+    def apply(self, opt: Opt, reason: str = "") -> Kernel:
+        """The kernel after `opt`; OptError where it is not legal."""
+        axis = self.axis(opt.axis)
+        self.check(opt, axis)
+        if opt.op is OptOps.THREAD:
+            ast = substitute_told(self.ast, {axis: axis.replace(arg=Axis(axis.arg.id, AxisKind.THREAD))}, str(opt))
+        elif axis.arg.kind in REDUCE_KINDS:
+            ast = self.split_reduce(axis, opt)
+        else:
+            ast = substitute_told(self.ast, {axis: self.split_output(axis, opt)}, str(opt))
+        after = replace(self, ast=ast, applied=(*self.applied, opt))
+        recorder = active_recorder()
+        if recorder is not None:
+            recorder.record(OptApplied(self, opt, after, reason))
+        return after
+
+    def undo(self) -> Kernel:
+        """The kernel without the last Opt."""
+        kernel = Kernel.of(self.original, self.target)
+        for opt in self.applied[:-1]:
+            kernel = kernel.apply(opt)
+        return kernel
+
+    def available_opts(self) -> tuple[Opt, ...]:
+        """Every Opt (with the usual amounts) that is legal now."""
+        found = []
+        for axis in self.axes:
+            for op in OptOps:
+                amounts = (0,) if op is OptOps.THREAD else AMOUNTS
+                for amount in amounts:
+                    opt = Opt(op, axis.arg.id, amount)
+                    if self.obstacle(opt, axis) is None:
+                        found.append(opt)
+        return tuple(found)
+
+    def check(self, opt: Opt, axis: UOp) -> None:
+        obstacle = self.obstacle(opt, axis)
+        if obstacle is not None:
+            by = f" by {opt.amount}" if opt.amount else ""
+            raise OptError(f"{opt.op.name} axis {opt.axis}{by}: {obstacle}")
+
+    def obstacle(self, opt: Opt, axis: UOp) -> str | None:
+        """What stands against `opt`, in words; None where it is legal."""
+        kind, size = axis.arg.kind, axis.size
+        if opt.op is OptOps.THREAD:
+            return self.thread_obstacle(axis)
+        if opt.amount < 2 or opt.amount > size:
+            return f"the axis has size {size}; choose an amount from 2 to {size}"
+        if opt.op in (OptOps.UNROLL, OptOps.GROUP):
+            return None if kind is AxisKind.REDUCE else f"the axis is {kind.value}, and only reduce axes do this"
+        if opt.op is OptOps.VECTOR:
+            return self.vector_obstacle(opt, axis)
+        if kind not in LOOP_KINDS:
+            return f"the axis is {kind.value}, and only output axes that are still loops do this"
+        if opt.op is OptOps.LOCAL and size == opt.amount:
+            return f"the axis has size {size}: a block of all of it changes nothing"
+        return None
+
+    def vector_obstacle(self, opt: Opt, axis: UOp) -> str | None:
+        if axis.arg.kind not in (*LOOP_KINDS, AxisKind.REDUCE):
+            return f"the axis is {axis.arg.kind.value}, and only loops become vectors"
+        if opt.amount & (opt.amount - 1) or opt.amount > max(1, self.lanes):
+            return f"a vector of {self.target.name} has {self.lanes} lanes of {self.vector_dtype.name}; choose 2 … {self.lanes}"
+        taken = [other for other in self.axes if other.arg.kind is AxisKind.VECTOR]
+        for other in taken:
+            if any(axis in node.ranges and other in node.ranges for node in self.nodes):
+                return f"axis {other.arg.id} is a vector already, and a value has lanes along one axis only"
+        return None
+
+    def thread_obstacle(self, axis: UOp) -> str | None:
+        if self.target.threads < 2:
+            return f"{self.target.name} has one thread"
+        if axis.arg.kind is not AxisKind.GLOBAL:
+            return f"the axis is {axis.arg.kind.value}, and only a global axis is divided among threads"
+        if any(other.arg.kind is AxisKind.THREAD for other in self.axes):
+            return "another axis is divided among threads already"
+        for store in self.ast.src:
+            loops = [loop for loop in store.ranges if loop.arg.kind in OUTPUT_KINDS]
+            if axis not in loops or min(loops, key=lambda loop: loop.arg.id) is not axis:
+                return "the axis is not the outermost loop of every store"
+        return None
+
+    def next_id(self) -> int:
+        return max((axis.arg.id for axis in self.axes), default=-1) + 1
+
+    def split_output(self, axis: UOp, opt: Opt) -> UOp:
+        """The index that stands for `axis` after the split: outer * amount + inner."""
+        size, amount = axis.size, opt.amount
+        inner = UOp.range(amount, Axis(self.next_id(), _INNER_KIND[opt.op]))
+        if size == amount:
+            return inner
+        outer = UOp.range(-(-size // amount), axis.arg)
+        start = outer * index_const(amount)
+        if size % amount:
+            start = start.minimum(index_const(size - amount))
+        return start + inner
+
+    def split_reduce(self, axis: UOp, opt: Opt) -> UOp:
+        """Every REDUCE over `axis` done in blocks; what is left over in a REDUCE of its own."""
+        size, amount = axis.size, opt.amount
+        inner = UOp.range(amount, Axis(self.next_id(), _INNER_KIND[opt.op]))
+        blocks, left = divmod(size, amount)
+        if blocks == 1:
+            loops: tuple[UOp, ...] = (inner,)
+            place = inner
+        else:
+            outer = UOp.range(blocks, axis.arg)
+            loops = (outer, inner)
+            place = outer * index_const(amount) + inner
+        changes: dict[UOp, UOp] = {}
+        for reduce in self.reduces:
+            if axis not in reduce.src[1:]:
+                continue
+            others = tuple(loop for loop in reduce.src[1:] if loop is not axis)
+            body = substitute_told(reduce.src[0], {**changes, axis: place}, str(opt))
+            if opt.op is OptOps.GROUP and len(loops) == 2:
+                part = UOp(Ops.REDUCE, reduce.dtype, (body, inner), reduce.arg)
+                after = UOp(Ops.REDUCE, reduce.dtype, (part, *others, outer), reduce.arg)
+            else:
+                after = UOp(Ops.REDUCE, reduce.dtype, (body, *others, *loops), reduce.arg)
+            _tell(reduce, after, str(opt))
+            if left:
+                rest = UOp.range(left, Axis(self.next_id() + 1, AxisKind.REDUCE))
+                rest_place = rest + index_const(size - left)
+                rest_body = substitute_told(reduce.src[0], {**changes, axis: rest_place}, str(opt))
+                remainder = UOp(Ops.REDUCE, reduce.dtype, (rest_body, *others, rest), reduce.arg)
+                _tell(reduce, remainder, f"{opt}, what is left over")
+                after = after.alu(reduce.arg, remainder)
+            changes[reduce] = after
+        return substitute_told(self.ast, changes, str(opt))
+
+
+_INNER_KIND = {
+    OptOps.VECTOR: AxisKind.VECTOR,
+    OptOps.UPCAST: AxisKind.UPCAST,
+    OptOps.UNROLL: AxisKind.UNROLL,
+    OptOps.LOCAL: AxisKind.LOCAL,
+    OptOps.GROUP: AxisKind.GROUP,
+}
+
+
+def _tell(before: UOp, after: UOp, how: str) -> None:
+    recorder = active_recorder()
+    if recorder is not None and before is not after:
+        recorder.record(Derived(before, after, how))
+
+
+def substitute_told(root: UOp, changes: dict[UOp, UOp], how: str) -> UOp:
+    """`root.substitute(changes)`, told node by node."""
+    recorder = active_recorder()
+    if recorder is None:
+        return root.substitute(changes)
+    done = dict(changes)
+    for before, after in changes.items():
+        for part in after.toposort() if before.op is Ops.RANGE else ():
+            if part.op is Ops.RANGE or part is after:
+                recorder.record(Derived(before, part, how))
+    for node in root.toposort():
+        if node in done:
+            continue
+        src = tuple(done[source] for source in node.src)
+        after = done[node] = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
+        if after is not node:
+            recorder.record(Derived(node, after, how))
+    return done[root]

@@ -1,0 +1,83 @@
+"""Axes that walk memory as one become one: rows of a row-major array need no loop of their own."""
+
+from __future__ import annotations
+
+from tinyexplore.kernel.kernel import Kernel, substitute_told
+from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
+from tinyexplore.uop.divmod import linear_terms
+
+
+def with_merged_axes(kernel: Kernel) -> Kernel:
+    """Every two neighbouring loops of one kind, where each address moves by the inner's size for a step of the outer."""
+    merged = True
+    while merged:
+        merged = False
+        for outer, inner in neighbours(kernel):
+            if is_one_walk(kernel, outer, inner):
+                kernel = merge(kernel, outer, inner)
+                merged = True
+                break
+    return kernel
+
+
+def neighbours(kernel: Kernel) -> list[tuple[UOp, UOp]]:
+    """Pairs (outer, inner) that could be one loop: output axes of the same stores, or axes of the same reductions."""
+    outputs = [axis for axis in kernel.output_axes if axis.arg.kind is AxisKind.GLOBAL]
+    pairs = list(zip(outputs, outputs[1:]))
+    for reduce in kernel.reduces:
+        loops = sorted(reduce.src[1:], key=lambda axis: axis.arg.id)
+        pairs.extend(zip(loops, loops[1:]))
+    return [pair for pair in pairs if always_together(kernel, *pair)]
+
+
+def always_together(kernel: Kernel, outer: UOp, inner: UOp) -> bool:
+    """True where nothing is left open or reduced in only one of the two."""
+    for node in (*kernel.ast.src, *kernel.reduces):
+        open_here = node.ranges
+        if (outer in open_here) != (inner in open_here):
+            return False
+        if (outer in node.src[1:]) != (inner in node.src[1:]):
+            return False
+    return True
+
+
+def is_one_walk(kernel: Kernel, outer: UOp, inner: UOp) -> bool:
+    """True where both axes enter nothing but addresses, and there as outer * (size * stride) + inner * stride."""
+    addresses: set[UOp] = set()
+    for node in kernel.nodes:
+        if node.op is not Ops.INDEX:
+            continue
+        terms, _ = linear_terms(node.src[1])
+        if terms.get(outer, 0) != terms.get(inner, 0) * inner.size:
+            return False
+        if any(term not in (outer, inner) and term.ranges & {outer, inner} for term in terms):
+            return False
+        addresses.update(node.src[1].toposort())
+        if len(node.src) == 3 and node.src[2].ranges & {outer, inner}:
+            return False
+    pair = frozenset((outer, inner))
+    return not any(_counts_with(node, pair, addresses) for node in kernel.nodes if node not in addresses)
+
+
+def _counts_with(node: UOp, pair: frozenset[UOp], addresses: set[UOp]) -> bool:
+    """True where `node` computes with the number of the step itself (a REDUCE only names its loops)."""
+    if node.op in (Ops.INDEX, Ops.LOAD, Ops.STORE, Ops.SINK):
+        return False
+    values = node.src[:1] if node.op is Ops.REDUCE else node.src
+    return any(value in pair or (value in addresses and value.ranges & pair) for value in values)
+
+
+def merge(kernel: Kernel, outer: UOp, inner: UOp) -> Kernel:
+    """One axis of both sizes in the place of the two."""
+    both = UOp.range(outer.size * inner.size, Axis(outer.arg.id, outer.arg.kind))
+    how = f"axes {outer.arg.id} and {inner.arg.id} walk memory as one"
+    reduces: dict[UOp, UOp] = {outer: index_const(0), inner: both}
+    ast = kernel.ast
+    for reduce in kernel.reduces:
+        if inner not in reduce.src[1:]:
+            continue
+        loops = tuple(both if axis is inner else axis for axis in reduce.src[1:] if axis is not outer)
+        body = substitute_told(reduce.src[0], reduces, how)
+        reduces[reduce] = UOp(Ops.REDUCE, reduce.dtype, (body, *loops), reduce.arg)
+    ast = substitute_told(ast, reduces, how)
+    return Kernel(ast, kernel.target, kernel.original, kernel.applied)

@@ -1,0 +1,65 @@
+"""Opts: what may be done to the axes of a kernel. Each is a law on the loop nest, before → after."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class OptError(ValueError):
+    """An Opt that is not legal here: what was tried, what was found, what would do."""
+
+
+class OptOps(Enum):
+    """The kinds of Opt. An axis is named by its id in `Kernel.axes`.
+
+    VECTOR: the lanes of one vector instruction do `amount` neighbouring steps::
+
+        for i in 0..64: out[i] = f(i)        →  for i in 0..4: out[16*i .. 16*i+15] = f(16*i .. 16*i+15)
+
+    UPCAST: `amount` steps of an output axis are written out, so that what they share is done once::
+
+        for i in 0..64: out[i] = f(i)        →  for i in 0..16: out[4*i] = f(4*i); ...; out[4*i+3] = f(4*i+3)
+
+    UNROLL: `amount` steps of a reduction are written out, each with an accumulator of its own::
+
+        for k in 0..64: acc += f(k)          →  for k in 0..16: a0 += f(4*k); ...; a3 += f(4*k+3)
+                                                acc = a0 + a1 + a2 + a3
+
+    THREAD: the steps of the outermost output axis are divided among the cores (`amount` is not used)::
+
+        for i in 0..64: ...                  →  for i in start..stop: ...      (each core with its own start and stop)
+
+    LOCAL: a block of `amount` steps of an output axis becomes a loop inside the other output loops::
+
+        for i in 0..64: for j in 0..64: ...  →  for i in 0..8: for j in 0..64: for l in 0..8: ... 8*i+l ...
+
+    GROUP: a reduction is done in blocks of `amount` steps, each with a partial result::
+
+        for k in 0..64: acc += f(k)          →  for k in 0..8: { part = 0; for q in 0..8: part += f(8*k+q); acc += part }
+
+    An output axis that `amount` does not divide takes its last block so that it ends at the end, over part of the
+    block before (both write the same values); a reduction does the remainder in a loop of its own.
+    """
+
+    VECTOR = "vector"
+    UPCAST = "upcast"
+    UNROLL = "unroll"
+    THREAD = "thread"
+    LOCAL = "local"
+    GROUP = "group"
+
+    def __repr__(self) -> str:
+        return f"OptOps.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Opt:
+    """`op` on the axis with id `axis`, by `amount`."""
+
+    op: OptOps
+    axis: int
+    amount: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.op.name}({self.axis}, {self.amount})" if self.amount else f"{self.op.name}({self.axis})"

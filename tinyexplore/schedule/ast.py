@@ -1,0 +1,137 @@
+"""From a KernelPlan to a ScheduleItem: every visit becomes a UOp, sources first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tinyexplore.device import Buffer
+from tinyexplore.dtype import PtrDType, dtypes
+from tinyexplore.lazy import LazyBuffer
+from tinyexplore.schedule.fusion import KernelPlan, Visit
+from tinyexplore.schedule.indexing import Conditions, flat_index, source_index
+from tinyexplore.schedule.item import ScheduleItem
+from tinyexplore.trace import Derived, active_recorder
+from tinyexplore.uop import Group, Ops, UOp
+from tinyexplore.uop.identity import reduce_identity
+
+def all_of(conditions: Conditions) -> UOp | None:
+    """One condition that holds where all do."""
+    result: UOp | None = None
+    for condition in conditions:
+        result = condition if result is None else result & condition
+    return result
+
+
+class AstBuilder:
+    """Writes one kernel: `memory` maps every LazyBuffer that has, or is about to get, memory to its Buffer."""
+
+    def __init__(self, plan: KernelPlan, memory: Mapping[LazyBuffer, Buffer]) -> None:
+        self.plan = plan
+        self.memory = memory
+        self.buffers: dict[Buffer, UOp] = {}
+        self.values: dict[Visit, UOp] = {}
+        self.made: list[tuple[LazyBuffer, UOp]] = []
+        self.recorder = active_recorder()
+
+    def build(self) -> ScheduleItem:
+        plan = self.plan
+        computed: dict[LazyBuffer, UOp] = {}
+        targets = [self.pointer(node) for node in plan.stores]
+        for node, visit in reversed(plan.visits):
+            value = self.compute(node, visit)
+            self.values[visit] = value
+            if node in plan.stores:
+                computed[node] = value
+            self.note(node, value, "computes" if node.op not in Group.MOVEMENT else "moves")
+        stores = []
+        for node, target in zip(plan.stores, targets):
+            place = target.index(flat_index(plan.shape, plan.idxs))
+            store = UOp(Ops.STORE, dtypes.void, (place, computed[node]))
+            self.note(node, store, "stores")
+            for part in (target, place, *(r for r in plan.loops)):
+                self.note(node, part, "indexes")
+            stores.append(store)
+        ast = UOp.sink(*stores)
+        for node in plan.stores:
+            self.note(node, ast, "becomes the kernel")
+        members = tuple(dict.fromkeys(node for node, _ in plan.visits if node.op not in (Ops.BUFFER,)))
+        return ScheduleItem(plan.device, ast, tuple(self.buffers), tuple(plan.stores), members, tuple(self.made))
+
+    def note(self, node: LazyBuffer, value: UOp, how: str) -> None:
+        if self.recorder is not None:
+            self.recorder.record(Derived(node, value, how))
+            self.made.append((node, value))
+
+    def pointer(self, node: LazyBuffer) -> UOp:
+        buffer = self.memory[node]
+        found = self.buffers.get(buffer)
+        if found is None:
+            dtype = PtrDType(buffer.dtype, buffer.size)
+            found = self.buffers[buffer] = UOp(Ops.DEFINE_GLOBAL, dtype, (), len(self.buffers))
+        return found
+
+    def source_value(self, source: LazyBuffer, visit: Visit) -> UOp:
+        """What a visited source is worth: computed in this kernel, or read from memory."""
+        found = self.values.get(visit)
+        if found is None:
+            found = self.values[visit] = self.leaf(source, visit)
+        return found
+
+    def leaf(self, node: LazyBuffer, visit: Visit) -> UOp:
+        if node.size == 0:
+            value = UOp.const(node.dtype, 0)
+        elif node.op is Ops.CONST and node not in self.memory:
+            value = UOp.const(node.dtype, node.arg)
+        elif node.op is Ops.IOTA and node not in self.memory:
+            value = visit.idxs[0].cast(node.dtype)
+        else:
+            pointer = self.pointer(node)
+            place = pointer.index(flat_index(node.shape, visit.idxs), all_of(visit.conditions))
+            value = UOp(Ops.LOAD, node.dtype, (place,))
+            self.note(node, pointer, "is read from")
+            for idx in visit.idxs:
+                self.note(node, idx, "indexes")
+            self.note(node, place, "indexes")
+        self.note(node, value, "is read")
+        return value
+
+    def compute(self, node: LazyBuffer, visit: Visit) -> UOp:
+        if node.size == 0:
+            return UOp.const(node.dtype, 0)
+        if node.op is Ops.CONST:
+            return UOp.const(node.dtype, node.arg)
+        if node.op is Ops.IOTA:
+            return visit.idxs[0].cast(node.dtype)
+        src = [self.source_value(source, inner) for source, inner in zip(node.src, visit.sources)]
+        if node.op is Ops.CONTIGUOUS:
+            return src[0]
+        if node.op is Ops.PAD:
+            return self.padded(node, visit, src[0])
+        if node.op in Group.MOVEMENT:
+            return src[0]
+        if node.op is Ops.REDUCE_AXIS:
+            return self.reduced(node, visit, src[0])
+        return UOp(node.op, node.dtype, tuple(src))
+
+    def padded(self, node: LazyBuffer, visit: Visit, value: UOp) -> UOp:
+        """Zero outside; a load that is masked by just that condition gives zero by itself."""
+        _, conditions = source_index(node, visit.idxs)
+        inside = all_of(conditions)
+        if inside is None or (value.op is Ops.LOAD and value.src[0].src[2:] == (inside,)):
+            return value
+        return inside.where(value, UOp.const(node.dtype, 0))
+
+    def reduced(self, node: LazyBuffer, visit: Visit, value: UOp) -> UOp:
+        op = node.arg[0]
+        if node.src[0].size == 0:
+            return reduce_identity(op, node.dtype)
+        if not visit.ranges:
+            return value
+        for loop in visit.ranges:
+            self.note(node, loop, "walks")
+        return UOp(Ops.REDUCE, node.dtype, (value, *visit.ranges), op)
+
+
+def build_item(plan: KernelPlan, memory: Mapping[LazyBuffer, Buffer]) -> ScheduleItem:
+    """The kernel of `plan`, its buffers in the order in which it names them, outputs first."""
+    return AstBuilder(plan, memory).build()

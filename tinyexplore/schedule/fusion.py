@@ -1,0 +1,293 @@
+"""Fusion: which LazyBuffers get memory of their own, which are computed inside the kernels that read them, and why.
+
+The graph is walked from the outputs to the inputs. Each node is *visited* by the kernels that read it, at the index
+at which they read it and inside the loops in which they do. A node is fused when that index shows that no value would
+be computed (much) more often than there are elements; else it is realised by a kernel of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from tinyexplore.lazy import LazyBuffer
+from tinyexplore.schedule.indexing import ZERO, Conditions, Index, source_index
+from tinyexplore.trace import Decided, active_recorder
+from tinyexplore.uop import Axis, AxisKind, Group, Ops, UOp
+from tinyexplore.util import config, toposort
+
+EXPENSIVE = Group.TRANSCENDENTAL | {Ops.FDIV, Ops.IDIV, Ops.MOD, Ops.SQRT}
+CHEAP_OPS = 4  # a chain of at most this many light operations is rather done twice than stored
+REPEAT_REDUCE = 1.5  # how often, on average, a reduced element may be computed
+REPEAT_EXPENSIVE = 2.5
+REPEAT_LIGHT = 4.0
+SMALL_WORK = 1 << 15  # below this many steps, loops that run one after another cost less than another kernel
+MIN_ROWS = 16  # rows that must be left to divide among threads when a kernel holds a row's reduction and its use
+
+
+@dataclass(eq=False)
+class KernelPlan:
+    """One kernel in the making: its output loops, what it stores, and every visit made for it."""
+
+    shape: tuple[int, ...]
+    device: str
+    idxs: Index
+    loops: tuple[UOp, ...]
+    next_axis: int
+    stores: list[LazyBuffer] = field(default_factory=list)
+    visits: list[tuple[LazyBuffer, Visit]] = field(default_factory=list)
+    op_count: int = 0
+
+    @staticmethod
+    def over(root: LazyBuffer) -> KernelPlan:
+        ranges: list[UOp] = []
+        idxs: list[UOp] = []
+        for size in root.shape:
+            if size == 1:
+                idxs.append(ZERO)
+                continue
+            ranges.append(UOp.range(size, Axis(len(ranges), AxisKind.GLOBAL)))
+            idxs.append(ranges[-1])
+        return KernelPlan(root.shape, root.device, tuple(idxs), tuple(ranges), len(ranges), [root])
+
+    def reduce_range(self, size: int) -> UOp:
+        self.next_axis += 1
+        return UOp.range(size, Axis(self.next_axis - 1, AxisKind.REDUCE))
+
+
+@dataclass(eq=False, slots=True)
+class Visit:
+    """A kernel wants the elements `idxs` of a node, where `conditions` hold, inside `loops` (outermost first)."""
+
+    plan: KernelPlan
+    idxs: Index
+    conditions: Conditions
+    loops: tuple[UOp, ...]
+    executions: int
+    sources: tuple[Visit, ...] = ()
+    ranges: tuple[UOp, ...] = ()
+
+    @property
+    def key(self) -> tuple[Index, Conditions]:
+        return self.idxs, self.conditions
+
+
+def make_visit(plan: KernelPlan, idxs: Index, conditions: Conditions, loops: tuple[UOp, ...]) -> Visit:
+    """A visit in as few of `loops` as its index needs: the deepest loop used, and those around it."""
+    used: frozenset[UOp] = frozenset()
+    for idx in idxs:
+        used |= idx.ranges
+    needed = tuple(condition for condition in conditions if condition.ranges & used)
+    for condition in needed:
+        used |= condition.ranges
+    depth = max((place + 1 for place, loop in enumerate(loops) if loop in used), default=0)
+    inner = loops[:depth]
+    return Visit(plan, idxs, needed, inner, prod(loop.size for loop in inner))
+
+
+class Fusion:
+    """The decisions for one set of outputs: `plans` in no particular order, `realized` the nodes that get memory."""
+
+    def __init__(self, outputs: Sequence[LazyBuffer]) -> None:
+        self.outputs = dict.fromkeys(outputs)
+        self.order = toposort(outputs, node_sources)
+        self.pending: dict[LazyBuffer, list[Visit]] = {}
+        self.plans: list[KernelPlan] = []
+        self.copies: list[LazyBuffer] = []
+        self.realized: set[LazyBuffer] = set()
+        self.max_ops = config().MAX_KERNEL_OPS
+        self.costs = light_costs(self.order)
+        self.recorder = active_recorder()
+        forced = set(outputs)
+        for node in self.order:
+            if node.op is Ops.COPY:
+                forced.update((node, node.src[0]))
+            elif node.op is Ops.CONTIGUOUS:
+                forced.add(node)
+        self.forced = {node for node in forced if node.buffer is None}
+        for node in reversed(self.order):
+            self.place(node)
+
+    def decide(self, node: LazyBuffer, decision: str, reason: str) -> None:
+        if self.recorder is not None:
+            self.recorder.record(Decided(node, decision, reason))
+
+    def place(self, node: LazyBuffer) -> None:
+        """Decides on `node`, whose readers are all placed, and passes the visits on to its sources."""
+        visits = self.pending.pop(node, [])
+        if node.size == 0 or (is_leaf(node) and node not in self.forced):
+            return
+        if node in self.forced:
+            self.place_forced(node, visits)
+            return
+        if node.op in Group.MOVEMENT:
+            self.decide(node, "view", "a movement is only index arithmetic")
+            for visit in visits:
+                self.pass_on(node, visit)
+            return
+        reason = self.reason_to_realize(node, visits)
+        if reason is not None:
+            self.realize(node, reason)
+            return
+        plans = {visit.plan for visit in visits}
+        if len(plans) > 1:
+            self.decide(node, "duplicate", f"light enough to be computed in each of the {len(plans)} kernels that read it")
+        else:
+            self.decide(node, "fuse", "computed where it is read: every value once, without a trip to memory")
+        for visit in visits:
+            self.pass_on(node, visit)
+
+    def place_forced(self, node: LazyBuffer, visits: list[Visit]) -> None:
+        if node.op is Ops.COPY:
+            self.realized.add(node)
+            self.copies.append(node)
+            self.decide(node, "realize", f"copied from {node.arg} to {node.device}")
+            return
+        why = "an output of the program" if node in self.outputs else "asked to be contiguous"
+        if node not in self.outputs and node.op is not Ops.CONTIGUOUS:
+            why = "another device needs it in memory"
+        plan = self.plan_that_computes(node, visits)
+        if plan is None:
+            self.realize(node, why)
+            return
+        self.realized.add(node)
+        plan.stores.append(node)
+        self.decide(node, "realize", f"{why}; stored by the kernel that reads it, which has the value at hand")
+        self.pass_on(node, visits[0])
+
+    def plan_that_computes(self, node: LazyBuffer, visits: list[Visit]) -> KernelPlan | None:
+        """The kernel that alone reads `node`, each element at its own place: it can store it as well."""
+        if len(visits) != 1 or node.device != visits[0].plan.device:
+            return None
+        visit = visits[0]
+        plan = visit.plan
+        same_place = visit.idxs == plan.idxs and not visit.conditions and node.shape == plan.shape
+        return plan if same_place and self.reason_to_realize(node, visits) is None else None
+
+    def realize(self, node: LazyBuffer, reason: str) -> None:
+        self.realized.add(node)
+        plan = KernelPlan.over(node)
+        self.plans.append(plan)
+        self.decide(node, "realize", reason)
+        self.pass_on(node, make_visit(plan, plan.idxs, (), plan.loops))
+
+    def reason_to_realize(self, node: LazyBuffer, visits: list[Visit]) -> str | None:
+        """Why `node` must get memory of its own; None if it can be computed where it is read."""
+        plans = {visit.plan for visit in visits}
+        is_reduce = node.op is Ops.REDUCE_AXIS
+        if any(plan.op_count >= self.max_ops for plan in plans):
+            return f"the kernel that reads it has {self.max_ops} operations already"
+        if len(plans) > 1:
+            if is_reduce:
+                return f"a reduction that {len(plans)} kernels read"
+            if self.costs[node] > CHEAP_OPS:
+                return f"{len(plans)} kernels read it, and it takes {self.costs[node]} operations to compute"
+        executions = sum(visit.executions for visit in visits)
+        repeats = executions / node.size / len(plans)
+        if is_reduce:
+            return self.reason_to_realize_reduce(node, visits, repeats)
+        if self.reads_little(node):
+            return None
+        limit = REPEAT_EXPENSIVE if node.op in EXPENSIVE else REPEAT_LIGHT
+        if repeats > limit:
+            return f"the loops around its use would compute each element {_times(repeats)}"
+        return None
+
+    def reason_to_realize_reduce(self, node: LazyBuffer, visits: list[Visit], repeats: float) -> str | None:
+        if repeats > REPEAT_REDUCE:
+            return f"the loops around its use would do the reduction {_times(repeats)} for each element"
+        if len(visits) > 1:
+            return f"read at {len(visits)} different places of one kernel"
+        (visit,) = visits
+        work = node.src[0].size
+        if any(loop not in visit.plan.loops for loop in visit.loops):
+            if work > SMALL_WORK:
+                return "inside another reduction it could not be divided among threads"
+            return None
+        whole = prod(loop.size for loop in visit.plan.loops)
+        if visit.executions != whole and visit.executions < MIN_ROWS and max(work, whole) > SMALL_WORK:
+            return f"only {visit.executions} rows would be left to divide among threads"
+        return None
+
+    def reads_little(self, node: LazyBuffer) -> bool:
+        """True for a light value that takes less to compute again than to load: made of constants, or much expanded."""
+        return self.costs[node] <= CHEAP_OPS and node.op not in EXPENSIVE and self.input_size(node) * 2 <= node.size
+
+    def input_size(self, node: LazyBuffer) -> int:
+        """Elements in the memory that `node` is computed from, were its inputs inlined as far as they are light."""
+        total = 0
+        seen = {node}
+        stack = [node]
+        while stack:
+            inner = stack.pop()
+            if inner.buffer is not None or inner.op is Ops.REDUCE_AXIS:
+                total += inner.size
+                continue
+            for src in inner.src:
+                if src not in seen:
+                    seen.add(src)
+                    stack.append(src)
+        return total
+
+    def pass_on(self, node: LazyBuffer, visit: Visit) -> None:
+        """`node` is computed for `visit`: its sources are visited in turn."""
+        plan = visit.plan
+        plan.visits.append((node, visit))
+        if node.size == 0 or node.op in (Ops.CONST, Ops.IOTA):
+            return
+        if node.op in Group.MOVEMENT:
+            source = node.src[0]
+            idxs, conditions = source_index(node, visit.idxs)
+            together = (*visit.conditions, *(c for c in conditions if c not in visit.conditions))
+            inner = make_visit(plan, idxs, together, visit.loops)
+            visit.sources = (self.add_visit(source, inner),)
+            return
+        if node.op is Ops.REDUCE_AXIS:
+            source = node.src[0]
+            axes = [axis for axis in node.arg[1] if source.shape[axis] != 1]
+            ranges = {axis: plan.reduce_range(source.shape[axis]) for axis in axes}
+            visit.ranges = tuple(ranges.values())
+            idxs = tuple(ranges.get(axis, idx) for axis, idx in enumerate(visit.idxs))
+            inner = make_visit(plan, idxs, visit.conditions, visit.loops + visit.ranges)
+            visit.sources = (self.add_visit(source, inner),)
+            plan.op_count += 1
+            return
+        plan.op_count += 1
+        inner = Visit(plan, visit.idxs, visit.conditions, visit.loops, visit.executions)
+        visit.sources = tuple(self.add_visit(source, inner) for source in node.src)
+
+    def add_visit(self, node: LazyBuffer, visit: Visit) -> Visit:
+        """The visit of `node` at that index for that kernel: the one made before, if there is one."""
+        known = self.pending.setdefault(node, [])
+        for other in known:
+            if other.plan is visit.plan and other.key == visit.key:
+                return other
+        own = Visit(visit.plan, visit.idxs, visit.conditions, visit.loops, visit.executions)
+        known.append(own)
+        return own
+
+
+def _times(repeats: float) -> str:
+    return f"{repeats:.0f} times" if repeats >= 10 else f"{repeats:.1f} times"
+
+
+def is_leaf(node: LazyBuffer) -> bool:
+    """True where nothing is left to compute: memory, a constant, a counter."""
+    return node.buffer is not None or node.op in (Ops.CONST, Ops.IOTA)
+
+
+def node_sources(node: LazyBuffer) -> Iterable[LazyBuffer]:
+    return () if node.buffer is not None else node.src
+
+
+def light_costs(order: Sequence[LazyBuffer]) -> dict[LazyBuffer, int]:
+    """Operations to compute one element of each node from memory and from reductions (capped)."""
+    costs: dict[LazyBuffer, int] = {}
+    for node in order:
+        if is_leaf(node) or node.op is Ops.REDUCE_AXIS:
+            costs[node] = 0
+            continue
+        own = 0 if node.op in Group.MOVEMENT else 8 if node.op in EXPENSIVE else 1
+        costs[node] = min(own + sum(costs[src] for src in node.src), 1 << 20)
+    return costs

@@ -1,0 +1,250 @@
+"""SIMPLIFY: what always holds of the arithmetic, whichever kernel it stands in.
+
+Laws of integers hold with wrapping; those that would not are guarded by `is_exact`. Laws of floats hold bit for bit,
+signed zeros, infinities and NaN included.
+"""
+
+from __future__ import annotations
+
+from tinyexplore.dtype import DType, dtypes
+from tinyexplore.uop.bounds import bounds, is_exact
+from tinyexplore.uop.divmod import floor_divide, from_terms, linear_terms
+from tinyexplore.uop.ops import Group, Ops
+from tinyexplore.uop.pattern import PatternMatcher, UPat, cvar, law, rule, var
+from tinyexplore.uop.semantics import evaluate
+from tinyexplore.uop.uop import UOp, index_const
+
+INTS = (dtypes.bool, *dtypes.ints)
+INDEX = (dtypes.index,)
+
+x, y, z = var("x"), var("y"), var("z")
+i, j = var("i", INTS), var("j", INTS)
+n = var("n", dtypes.ints)
+k = var("k", INDEX)
+b, p = var("b", (dtypes.bool,)), var("p", (dtypes.bool,))
+c, d = cvar("c"), cvar("d")
+ci, di = cvar("c", INDEX), cvar("d", INDEX)
+
+add_zero = law("add_zero", n + 0, n)
+mul_one = law("mul_one", n * 1, n)
+mul_one_float = law("mul_one_float", var("x", dtypes.floats) * 1.0, x, "Exact for every float, NaN included.")
+mul_zero = law("mul_zero", n * 0, 0, "Integers only: 0 * inf and 0 * NaN are NaN.")
+idiv_one = law("idiv_one", n // 1, n)
+mod_one = law("mod_one", n % 1, 0)
+fdiv_one = law("fdiv_one", var("x", dtypes.floats) / 1.0, x)
+neg_neg = law("neg_neg", -(-x), x)
+xor_self = law("xor_self", UPat.of(Ops.XOR, i, i), 0)
+and_self = law("and_self", i & i, i)
+or_self = law("or_self", i | i, i)
+and_true = law("and_true", b & True, b)
+and_false = law("and_false", b & False, False)
+or_true = law("or_true", b | True, True)
+or_false = law("or_false", b | False, b)
+where_same = law("where_same", b.where(x, x), x, "The condition decides nothing.")
+where_true = law("where_true", UPat.of(Ops.WHERE, True, x, y), x)
+where_false = law("where_false", UPat.of(Ops.WHERE, False, x, y), y)
+max_self = law("max_self", x.maximum(x), x)
+min_self = law("min_self", x.minimum(x), x)
+where_where = law(
+    "where_where", b.where(b.where(x, y), z), b.where(x, z), "The inner question has the outer's answer."
+)
+less_self = law("less_self", i < i, False)
+
+
+@rule(UPat.of(Group.ALU, name="node"))
+def fold_constants(node: UOp) -> UOp | None:
+    """An operation on constants is done at compile time, by the reference semantics."""
+    for src in node.src:
+        if src.op is not Ops.CONST:
+            return None
+    dtype = node.dtype
+    if not isinstance(dtype, DType):
+        return None
+    kinds = tuple(src.dtype.scalar for src in node.src)  # type: ignore[union-attr]
+    return UOp.const(dtype, evaluate(node.op, dtype.scalar, *(src.arg for src in node.src), src_dtypes=kinds))
+
+
+@rule(UPat.of(Group.COMPARE, i, j, name="node"))
+def compare_by_bounds(node: UOp) -> UOp | None:
+    """A comparison whose sides cannot overlap is decided by their bounds."""
+    low, high = bounds(node)
+    return UOp.const(node.dtype, bool(low)) if low == high else None
+
+
+@rule(UPat.of((Ops.MAX, Ops.MIN), i, j, name="node"))
+def extremum_by_bounds(node: UOp, i: UOp, j: UOp) -> UOp | None:
+    """The larger (smaller) of two integers whose bounds do not overlap."""
+    (a, b), (c, d) = bounds(i), bounds(j)
+    if a >= d:
+        return i if node.op is Ops.MAX else j
+    if c >= b:
+        return j if node.op is Ops.MAX else i
+    return None
+
+
+@rule(UPat.of((Ops.ADD, Ops.MUL, Ops.MAX, Ops.MIN), c, x, name="node", dtypes=dtypes.ints))
+def constant_last(node: UOp, c: UOp, x: UOp) -> UOp | None:
+    """A constant stands on the right, so that other laws find it."""
+    if node.src[0] is not c or x.op is Ops.CONST:
+        return None
+    return x.alu(node.op, c)
+
+
+@rule((n + c) + d)
+def add_constants(n: UOp, c: UOp, d: UOp) -> UOp:
+    """(n + c) + d is n + (c + d), wrapping."""
+    return n + UOp.const(c.dtype, _wrap(c.arg + d.arg, c.dtype))
+
+
+@rule((n * c) * d)
+def mul_constants(n: UOp, c: UOp, d: UOp) -> UOp:
+    """(n * c) * d is n * (c * d), wrapping."""
+    return n * UOp.const(c.dtype, _wrap(c.arg * d.arg, c.dtype))
+
+
+def _wrap(value: int, dtype: object) -> int:
+    assert isinstance(dtype, DType)
+    value &= (1 << dtype.bits) - 1
+    return value - (1 << dtype.bits) if value > int(dtypes.max(dtype.scalar)) else value
+
+
+@rule((var("i", INDEX) + var("j", INDEX)) * ci)
+def distribute_constant(i: UOp, j: UOp, c: UOp) -> UOp:
+    """(i + j) * c is i * c + j * c: sums of products are the form that the index laws know."""
+    return i * c + j * c
+
+
+@rule(UPat.of(Ops.ADD, var("i", INDEX), var("j", INDEX), name="node"))
+def collect_terms(node: UOp) -> UOp | None:
+    """Terms that differ by a constant factor become one; the constant goes last."""
+    if node.dtype.count > 1:
+        return None
+    found, constant = linear_terms(node)
+    if len(found) + (constant != 0) == _term_count(node) and all(found.values()):
+        return None
+    return from_terms(found, constant)
+
+
+def _term_count(node: UOp) -> int:
+    count = 0
+    stack = [node]
+    while stack:
+        part = stack.pop()
+        if part.op is Ops.ADD:
+            stack.extend(part.src)
+        else:
+            count += 1
+    return count
+
+
+@rule(UPat.of(Ops.IDIV, k, ci))
+def divide_terms(k: UOp, c: UOp) -> UOp | None:
+    """What the divisor divides is taken out of the division; the rest goes by its bounds."""
+    if c.arg <= 0 or k.dtype.count > 1 or bounds(k)[0] < 0 or not is_exact(k):
+        return None
+    if bounds(k)[1] < c.arg:
+        return index_const(0)
+    found = floor_divide(k, c.arg)
+    return None if found is None else found[0]
+
+
+@rule(UPat.of(Ops.MOD, k, ci))
+def remainder_of_terms(k: UOp, c: UOp) -> UOp | None:
+    """What the divisor divides leaves no remainder; the rest goes by its bounds."""
+    if c.arg <= 0 or k.dtype.count > 1 or bounds(k)[0] < 0 or not is_exact(k):
+        return None
+    if bounds(k)[1] < c.arg:
+        return k
+    found = floor_divide(k, c.arg)
+    return None if found is None else found[1]
+
+
+@rule(UPat.of(Ops.IDIV, UPat.of(Ops.IDIV, k, ci), di))
+def divide_twice(k: UOp, c: UOp, d: UOp) -> UOp | None:
+    """(k // c) // d is k // (c * d) for positive c and d."""
+    if c.arg <= 0 or d.arg <= 0 or c.arg * d.arg >= 1 << 62:
+        return None
+    return k.alu(Ops.IDIV, index_const(c.arg * d.arg))
+
+
+@rule(UPat.of((Ops.CMPLT, Ops.CMPLE), k + ci, di, name="node"))
+def compare_shifted(node: UOp, k: UOp, c: UOp, d: UOp) -> UOp | None:
+    """k + c < d is k < d - c where the sum cannot wrap."""
+    if node.src[1] is not d or not is_exact(node.src[0]):
+        return None
+    return k.alu(node.op, index_const(d.arg - c.arg))
+
+
+@rule(UPat.of((Ops.CMPLT, Ops.CMPLE), ci, k + di, name="node"))
+def compare_shifted_right(node: UOp, k: UOp, c: UOp, d: UOp) -> UOp | None:
+    """c < k + d is c - d < k where the sum cannot wrap."""
+    if not is_exact(node.src[1]):
+        return None
+    return index_const(c.arg - d.arg).alu(node.op, k)
+
+
+@rule(UPat.of(Ops.CMPLT, UPat.of(Ops.MUL, k, ci), di))
+def compare_scaled(k: UOp, c: UOp, d: UOp) -> UOp | None:
+    """k * c < d is k < ceil(d / c) for positive c, where the product cannot wrap."""
+    if c.arg <= 0 or not is_exact(k * c):
+        return None
+    return k.alu(Ops.CMPLT, index_const(-(-d.arg // c.arg)))
+
+
+@rule(UPat.of(Ops.CAST, x, name="node"))
+def cast_to_itself(node: UOp, x: UOp) -> UOp | None:
+    """A cast to the type that the value already has."""
+    return x if node.dtype is x.dtype else None
+
+
+@rule(UPat.of(Ops.VECTORIZE, name="node"))
+def broadcast_constant(node: UOp) -> UOp | None:
+    """The same constant in every lane is one vector constant."""
+    first = node.src[0]
+    if first.op is not Ops.CONST or any(src is not first for src in node.src):
+        return None
+    return UOp.const(node.dtype, first.arg)
+
+
+SIMPLIFY = PatternMatcher(
+    (
+        fold_constants,
+        add_zero,
+        mul_one,
+        mul_one_float,
+        mul_zero,
+        idiv_one,
+        mod_one,
+        fdiv_one,
+        neg_neg,
+        xor_self,
+        and_self,
+        or_self,
+        and_true,
+        and_false,
+        or_true,
+        or_false,
+        where_same,
+        where_true,
+        where_false,
+        where_where,
+        max_self,
+        min_self,
+        less_self,
+        compare_by_bounds,
+        extremum_by_bounds,
+        constant_last,
+        add_constants,
+        mul_constants,
+        distribute_constant,
+        collect_terms,
+        divide_terms,
+        remainder_of_terms,
+        divide_twice,
+        compare_shifted,
+        compare_shifted_right,
+        compare_scaled,
+        cast_to_itself,
+        broadcast_constant,
+    )
+)

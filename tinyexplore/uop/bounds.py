@@ -1,0 +1,117 @@
+"""Bounds: the least and greatest value that an integer or bool UOp can have, by interval arithmetic."""
+
+from __future__ import annotations
+
+from tinyexplore.dtype import DType, dtypes
+from tinyexplore.uop.ops import Group, Ops
+from tinyexplore.uop.uop import UOp
+from tinyexplore.util import toposort
+
+Bounds = tuple[int, int]
+
+
+def bounds(node: UOp) -> Bounds:
+    """(least, greatest) of an integer or bool node; the limits of its dtype where nothing better is known."""
+    if node._bounds is None:
+        for inner in toposort((node,), lambda inner: inner.src if inner._bounds is None else ()):
+            if inner._bounds is None:
+                inner._bounds = _bounds(inner)
+    return node._bounds
+
+
+def vmin(node: UOp) -> int:
+    return bounds(node)[0]
+
+
+def vmax(node: UOp) -> int:
+    return bounds(node)[1]
+
+
+def is_exact(node: UOp) -> bool:
+    """True where the arithmetic of this integer node cannot wrap: its interval fits the dtype by itself."""
+    if node.op in (Ops.CONST, Ops.RANGE, Ops.DEFINE_VAR):
+        return True
+    interval = _interval(node)
+    if interval is None:
+        return False
+    low, high = _limits(node.dtype)
+    return low <= interval[0] and interval[1] <= high
+
+
+def _limits(dtype: object) -> Bounds:
+    if isinstance(dtype, DType) and (dtypes.is_int(dtype) or dtypes.is_bool(dtype)):
+        return int(dtypes.min(dtype)), int(dtypes.max(dtype))
+    return (-(1 << 63), (1 << 63) - 1)
+
+
+def _bounds(node: UOp) -> Bounds:
+    low, high = _limits(node.dtype)
+    interval = _interval(node)
+    if interval is None or interval[0] < low or interval[1] > high:
+        return low, high
+    return interval
+
+
+def _interval(node: UOp) -> Bounds | None:
+    """The interval before wrapping; None where the op says nothing. The sources' bounds are known."""
+    op, src = node.op, node.src
+    if not isinstance(node.dtype, DType) or dtypes.is_float(node.dtype):
+        return None
+    if op is Ops.CONST:
+        return int(node.arg), int(node.arg)
+    if op is Ops.RANGE:
+        return 0, max(0, bounds(src[0])[1] - 1)
+    if op is Ops.DEFINE_VAR:
+        return node.arg[1], node.arg[2]
+    if op in Group.COMPARE:
+        return _compare(op, src)
+    if op in (Ops.CAST, Ops.WHERE, Ops.VECTORIZE, Ops.GEP):
+        return _passed_on(op, src)
+    if op not in Group.BINARY:
+        return None
+    (a, b), (c, d) = bounds(src[0]), bounds(src[1])
+    if op is Ops.ADD:
+        return a + c, b + d
+    if op is Ops.MUL:
+        corners = (a * c, a * d, b * c, b * d)
+        return min(corners), max(corners)
+    if op is Ops.MAX:
+        return max(a, c), max(b, d)
+    if op is Ops.MIN:
+        return min(a, c), min(b, d)
+    if op is Ops.IDIV and c == d and c > 0:
+        return _truncated(a, c), _truncated(b, c)
+    if op is Ops.MOD and c == d and c > 0:
+        if a >= 0 and b < c:
+            return a, b
+        return (0 if a >= 0 else 1 - c), (0 if b <= 0 else c - 1)
+    if op in (Ops.AND, Ops.OR) and dtypes.is_bool(node.dtype):
+        return (min(a, c), min(b, d)) if op is Ops.AND else (max(a, c), max(b, d))
+    return None
+
+
+def _truncated(value: int, divisor: int) -> int:
+    return value // divisor if value >= 0 else -(-value // divisor)
+
+
+def _compare(op: Ops, src: tuple[UOp, ...]) -> Bounds:
+    if not isinstance(src[0].dtype, DType) or dtypes.is_float(src[0].dtype):
+        return 0, 1
+    (a, b), (c, d) = bounds(src[0]), bounds(src[1])
+    if op is Ops.CMPLT:
+        return int(b < c), int(a < d)
+    if op is Ops.CMPLE:
+        return int(b <= c), int(a <= d)
+    apart = b < c or d < a
+    same = a == b == c == d
+    if op is Ops.CMPEQ:
+        return int(same), int(not apart)
+    return int(apart), int(not same)
+
+
+def _passed_on(op: Ops, src: tuple[UOp, ...]) -> Bounds | None:
+    values = src[1:] if op is Ops.WHERE else src
+    if any(not isinstance(value.dtype, DType) or dtypes.is_float(value.dtype) for value in values):
+        return None
+    found = [bounds(value) for value in values]
+    return min(low for low, _ in found), max(high for _, high in found)

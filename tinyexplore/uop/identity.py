@@ -1,0 +1,21 @@
+"""The value that a reduction starts from."""
+
+from __future__ import annotations
+
+from tinyexplore.dtype import DType, dtypes
+from tinyexplore.uop.ops import Ops
+from tinyexplore.uop.uop import UOp
+
+
+def reduce_identity(op: Ops, dtype: DType) -> UOp:
+    """The constant that `op` (ADD, MUL, MAX, MIN) leaves any other value unchanged by."""
+    match op:
+        case Ops.ADD:
+            return UOp.const(dtype, 0)
+        case Ops.MUL:
+            return UOp.const(dtype, 1)
+        case Ops.MAX:
+            return UOp.const(dtype, dtypes.min(dtype.scalar))
+        case Ops.MIN:
+            return UOp.const(dtype, dtypes.max(dtype.scalar))
+    raise ValueError(f"{op.name} does not reduce; ADD, MUL, MAX and MIN do")
