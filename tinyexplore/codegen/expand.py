@@ -56,13 +56,13 @@ def combined(op: Ops, parts: list[UOp]) -> UOp:
     return parts[0]
 
 
-@rule(UPat.of(Ops.INDEX, var("pointer"), var("idx"), UPat.of(Ops.CONST, True)))
+@rule(UPat.of(Ops.INDEX, var("pointer"), var("idx"), True))
 def valid_always(pointer: UOp, idx: UOp) -> UOp:
     """An access that is always valid is not masked."""
     return pointer.index(idx)
 
 
-@rule(UPat.of(Ops.LOAD, UPat.of(Ops.INDEX, var("pointer"), var("idx"), UPat.of(Ops.CONST, False)), name="load"))
+@rule(UPat.of(Ops.LOAD, UPat.of(Ops.INDEX, var("pointer"), var("idx"), False), name="load"))
 def valid_never(load: UOp) -> UOp:
     """A load that is never valid is zero."""
     return UOp.const(load.dtype, 0)
