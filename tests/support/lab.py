@@ -1,0 +1,147 @@
+"""A JupyterLab of its own for a browser test, and the few things a test does with it.
+
+The server runs in temporary folders (no setting of the user's is read, nothing is saved into the repository),
+without a token, on a free port of the loopback. `LabPage` drives it through JupyterLab's own commands and waits
+on states, never on time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+START_TIMEOUT_S = 120
+RUN_TIMEOUT_S = 600
+
+# Settings that would otherwise get in a test's way: the news question, and cells that are drawn only when scrolled to.
+SETTINGS = {
+    "@jupyterlab/apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
+    "@jupyterlab/notebook-extension/tracker": {"windowingMode": "none", "autoStartDefaultKernel": True},
+    "@jupyterlab/docmanager-extension/plugin": {"autosave": False},
+}
+
+_OUTPUTS = """() => window.jupyterapp.shell.currentWidget.content.widgets
+    .filter(cell => cell.model.type === 'code')
+    .map(cell => cell.model.outputs.toJSON())"""
+
+_RUN_ALL = """() => {
+    window.ranAllCells = false;
+    window.jupyterapp.commands.execute('notebook:run-all-cells').then(() => { window.ranAllCells = true; });
+}"""
+
+
+@contextmanager
+def jupyterlab(root: Path, state: Path) -> Iterator[str]:
+    """The address of a JupyterLab that serves `root` and keeps its own files in `state`."""
+    settings = state / "settings"
+    for plugin, values in SETTINGS.items():
+        path = settings / f"{plugin}.jupyterlab-settings"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(values))
+    environment = {
+        **os.environ,
+        "IPYTHONDIR": str(state / "ipython"),
+        "JUPYTER_CONFIG_DIR": str(state / "config"),
+        "JUPYTER_DATA_DIR": str(state / "data"),
+        "JUPYTER_RUNTIME_DIR": str(state / "runtime"),
+        "JUPYTERLAB_SETTINGS_DIR": str(settings),
+        "JUPYTERLAB_WORKSPACES_DIR": str(state / "workspaces"),
+    }
+    port = free_port()
+    command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={port}"]
+    command += ["--ServerApp.port_retries=0", f"--ServerApp.root_dir={root}", "--IdentityProvider.token="]
+    command += ["--LabApp.expose_app_in_browser=True"]
+    address = f"http://127.0.0.1:{port}"
+    log = state / "jupyterlab.log"
+    with log.open("w") as stream:
+        server = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=stream, stderr=stream)
+        try:
+            await_server(server, address, log)
+            yield address
+        finally:
+            server.terminate()
+            try:
+                server.wait(timeout=30)
+            except subprocess.TimeoutExpired:
+                server.kill()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def await_server(server: subprocess.Popen[bytes], address: str, log: Path) -> None:
+    """Return once the server answers; fail with the end of its log if it does not."""
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while time.monotonic() < deadline and server.poll() is None:
+        try:
+            with urllib.request.urlopen(f"{address}/api/status", timeout=5):
+                return
+        except OSError:
+            time.sleep(0.1)
+    raise RuntimeError(f"JupyterLab did not answer at {address}:\n{log.read_text()[-3000:]}")
+
+
+class LabPage:
+    """One notebook, open in one browser page."""
+
+    def __init__(self, page: Any, address: str) -> None:
+        self.page = page
+        self.address = address
+        self.errors: list[str] = []
+        self.foreign_requests: list[str] = []
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("request", self._note_request)
+
+    def _note_request(self, request: Any) -> None:
+        own = (self.address, self.address.replace("http", "ws", 1), "data:", "blob:")
+        if not request.url.startswith(own):
+            self.foreign_requests.append(request.url)
+
+    def open(self, notebook: str) -> None:
+        """Load JupyterLab on `notebook` and wait until its kernel stands by."""
+        self.page.goto(f"{self.address}/lab/tree/{notebook}")
+        self.page.wait_for_function(
+            "() => window.jupyterapp?.shell?.currentWidget?.content?.widgets?.length", timeout=120e3
+        )
+        self.await_idle()
+
+    def await_idle(self) -> None:
+        self.page.get_by_text("| Idle").wait_for(timeout=RUN_TIMEOUT_S * 1e3)
+
+    def run_all(self) -> None:
+        """Run every cell and wait until the last has ended."""
+        self.page.evaluate(_RUN_ALL)
+        self.page.wait_for_function("() => window.ranAllCells", timeout=RUN_TIMEOUT_S * 1e3)
+        self.await_idle()
+
+    def outputs(self) -> list[list[dict[str, Any]]]:
+        """The outputs of each code cell, as the notebook file would have them."""
+        return list(self.page.evaluate(_OUTPUTS))
+
+    def raised(self) -> list[str]:
+        """What cells raised, one text an exception."""
+        return [
+            f"{output['ename']}: {output['evalue']}"
+            for cell in self.outputs()
+            for output in cell
+            if output["output_type"] == "error"
+        ]
+
+    def use_theme(self, name: str) -> None:
+        """Switch to "JupyterLab Dark" or "JupyterLab Light"."""
+        self.page.evaluate("name => window.jupyterapp.commands.execute('apputils:change-theme', {theme: name})", name)
+        light = "true" if name.endswith("Light") else "false"
+        self.page.wait_for_selector(f"body[data-jp-theme-light='{light}']", state="attached", timeout=30e3)
+        self.page.wait_for_selector("#jupyterlab-splash", state="detached", timeout=30e3)
