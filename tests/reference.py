@@ -1,0 +1,203 @@
+"""The oracle: what a graph of LazyBuffers means, computed node by node with NumPy.
+
+Slow, direct and independent of scheduler, codegen and runtimes. bfloat16 is kept as float32 values that bfloat16 holds.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tinyexplore.device import Buffer
+from tinyexplore.dtype import DType, dtypes
+from tinyexplore.lazy import LazyBuffer
+from tinyexplore.uop import Ops
+from tinyexplore.util import toposort
+
+
+def numpy_dtype(dtype: DType) -> np.dtype:
+    """The NumPy type that holds the values of `dtype` here."""
+    return np.dtype("float32" if dtype is dtypes.bfloat16 else dtype.name)
+
+
+def to_bfloat16(x: np.ndarray) -> np.ndarray:
+    """float32 values rounded to the nearest that bfloat16 has."""
+    bits = np.ascontiguousarray(x, dtype=np.float32).view(np.uint32)
+    rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16) << 16
+    return np.where(np.isnan(x), np.float32(np.nan), rounded.astype(np.uint32).view(np.float32))
+
+
+def converted(x: np.ndarray, dtype: DType) -> np.ndarray:
+    """`x` as values of `dtype`."""
+    if dtype is dtypes.bfloat16:
+        return to_bfloat16(x.astype(np.float32))
+    with np.errstate(all="ignore"):
+        if x.dtype.kind == "f" and dtypes.is_int(dtype):
+            wide = np.trunc(x)
+            return (
+                np.where(np.isfinite(wide), wide, 0)
+                .astype(np.int64 if not dtypes.is_unsigned(dtype) else "uint64")
+                .astype(numpy_dtype(dtype))
+                if dtype is not dtypes.uint64
+                else np.where(
+                    wide < 0,
+                    wide.astype(np.int64).astype(np.uint64),
+                    np.where(np.isfinite(wide), np.abs(wide), 0).astype(np.uint64),
+                )
+            )
+        return x.astype(numpy_dtype(dtype))
+
+
+def buffer_array(buffer: Buffer, shape: tuple[int, ...]) -> np.ndarray:
+    """The content of a buffer."""
+    if buffer.size == 0:
+        return np.empty(shape, numpy_dtype(buffer.dtype))
+    raw = buffer.memoryview()
+    if buffer.dtype is dtypes.bfloat16:
+        return (np.frombuffer(raw, np.uint16).astype(np.uint32) << 16).view(np.float32).reshape(shape)
+    return np.frombuffer(raw, numpy_dtype(buffer.dtype)).reshape(shape).copy()
+
+
+def to_buffer(x: np.ndarray, dtype: DType, device: str) -> Buffer:
+    """A buffer with the elements of `x`, row-major."""
+    if dtype is dtypes.bfloat16:
+        words = (np.ascontiguousarray(x, np.float32).view(np.uint32) >> 16).astype(np.uint16)
+        return Buffer(device, x.size, dtype).copyin(words.tobytes())
+    return Buffer(device, x.size, dtype).copyin(np.ascontiguousarray(x).tobytes())
+
+
+def evaluate(lazydata: LazyBuffer) -> np.ndarray:
+    """The value of a LazyBuffer."""
+    values: dict[LazyBuffer, np.ndarray] = {}
+    for node in toposort([lazydata], lambda one: () if one.buffer is not None else one.src):
+        if node.buffer is not None:
+            values[node] = buffer_array(node.buffer, node.shape)
+            continue
+        with np.errstate(all="ignore"):
+            found = np.asarray(_value(node, [values[source] for source in node.src]))
+        if found.dtype != numpy_dtype(node.dtype):
+            found = converted(found, node.dtype)
+        elif node.dtype is dtypes.bfloat16:
+            found = to_bfloat16(found)
+        assert found.shape == node.shape, f"{node!r}: NumPy gives shape {found.shape}"
+        values[node] = found
+    return values[lazydata]
+
+
+def _value(node: LazyBuffer, src: list[np.ndarray]) -> Any:
+    op, arg = node.op, node.arg
+    if op in _MOVEMENTS:
+        return _MOVEMENTS[op](src[0], arg)
+    if op in _UNARY:
+        return _UNARY[op](src[0])
+    if op in _BINARY:
+        return _BINARY[op](src[0], src[1])
+    if op is Ops.CONST:
+        return np.array(arg, numpy_dtype(node.dtype))
+    if op is Ops.IOTA:
+        return np.arange(node.shape[0]).astype(numpy_dtype(node.dtype))
+    if op is Ops.CAST:
+        return converted(src[0], node.dtype)
+    if op is Ops.BITCAST:
+        return np.ascontiguousarray(src[0]).view(numpy_dtype(node.dtype))
+    if op is Ops.WHERE:
+        return np.where(src[0], src[1], src[2])
+    if op is Ops.MULACC:
+        return src[0] * src[1] + src[2]
+    if op is Ops.REDUCE_AXIS:
+        return _reduced(src[0], *arg)
+    if op in (Ops.CONTIGUOUS, Ops.COPY):
+        return src[0]
+    raise NotImplementedError(f"no reference for {op}")
+
+
+def _reduced(x: np.ndarray, op: Ops, axes: tuple[int, ...]) -> np.ndarray:
+    kinds = {Ops.ADD: np.add, Ops.MUL: np.multiply, Ops.MAX: np.maximum, Ops.MIN: np.minimum}
+    if x.dtype == bool:
+        kinds = {Ops.ADD: np.logical_or, Ops.MUL: np.logical_and, Ops.MAX: np.logical_or, Ops.MIN: np.logical_and}
+        return kinds[op].reduce(x, axis=axes, keepdims=True)
+    return kinds[op].reduce(x, axis=axes, keepdims=True, dtype=x.dtype if op in (Ops.ADD, Ops.MUL) else None)
+
+
+def _truncated(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    safe = np.where(y == 0, 1, y).astype(x.dtype)
+    quotient = np.floor_divide(x, safe)
+    remainder = x - quotient * safe
+    return quotient + ((remainder != 0) & ((x < 0) != (safe < 0))).astype(x.dtype)
+
+
+def _remainder(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return x - _truncated(x, y) * y
+
+
+def _flip(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    return np.flip(x, axes)
+
+
+def _pad(x: np.ndarray, amounts: tuple[tuple[int, int], ...]) -> np.ndarray:
+    return np.pad(x, amounts) if amounts else x
+
+
+def _shrink(x: np.ndarray, bounds: tuple[tuple[int, int], ...]) -> np.ndarray:
+    return x[tuple(slice(start, stop) for start, stop in bounds)]
+
+
+def _window(x: np.ndarray, arg: tuple[int, int, int, int]) -> np.ndarray:
+    axis, size, stride, dilation = arg
+    count = (x.shape[axis] - dilation * (size - 1) - 1) // stride + 1
+    places = np.arange(count)[:, None] * stride + np.arange(size)[None, :] * dilation
+    taken = np.take(x, places, axis=axis)
+    return np.moveaxis(taken, axis + 1, -1)
+
+
+def _diagonal(x: np.ndarray, arg: tuple[int, int]) -> np.ndarray:
+    first, second = arg
+    return np.moveaxis(np.diagonal(x, 0, first, second), -1, first)
+
+
+_MOVEMENTS: dict[Ops, Any] = {
+    Ops.RESHAPE: np.reshape,
+    Ops.EXPAND: np.broadcast_to,
+    Ops.PERMUTE: np.transpose,
+    Ops.PAD: _pad,
+    Ops.SHRINK: _shrink,
+    Ops.FLIP: _flip,
+    Ops.WINDOW: _window,
+    Ops.DIAGONAL: _diagonal,
+}
+
+_UNARY: dict[Ops, Any] = {
+    Ops.NEG: np.negative,
+    Ops.SQRT: np.sqrt,
+    Ops.EXP: np.exp,
+    Ops.EXP2: np.exp2,
+    Ops.LOG: np.log,
+    Ops.LOG2: np.log2,
+    Ops.SIN: np.sin,
+    Ops.COS: np.cos,
+    Ops.TANH: np.tanh,
+    Ops.ERF: np.vectorize(math.erf, otypes=[float]),
+    Ops.FLOOR: np.floor,
+}
+
+_BINARY: dict[Ops, Any] = {
+    Ops.ADD: np.add,
+    Ops.MUL: np.multiply,
+    Ops.FDIV: np.divide,
+    Ops.IDIV: _truncated,
+    Ops.MOD: _remainder,
+    Ops.MAX: np.maximum,
+    Ops.MIN: np.minimum,
+    Ops.POW: np.power,
+    Ops.CMPLT: np.less,
+    Ops.CMPLE: np.less_equal,
+    Ops.CMPEQ: np.equal,
+    Ops.CMPNE: np.not_equal,
+    Ops.AND: np.bitwise_and,
+    Ops.OR: np.bitwise_or,
+    Ops.XOR: np.bitwise_xor,
+    Ops.SHL: np.left_shift,
+    Ops.SHR: np.right_shift,
+}

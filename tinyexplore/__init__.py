@@ -1,0 +1,91 @@
+"""tinyexplore: a tensor-to-kernel compiler whose every stage can be seen, stepped, changed and timed from a notebook.
+
+Names are imported when they are first used, so that `import tinyexplore` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from tinyexplore.devices import register_devices
+
+if TYPE_CHECKING:
+    from tinyexplore import nn
+    from tinyexplore.device import Device
+    from tinyexplore.dtype import dtypes
+    from tinyexplore.explore import Explorer, Trace, capture, explore
+    from tinyexplore.tensor import Tensor
+    from tinyexplore.util import Context, getenv
+
+_HOMES = {
+    "Tensor": "tinyexplore.tensor",
+    "dtypes": "tinyexplore.dtype",
+    "Device": "tinyexplore.device",
+    "Context": "tinyexplore.util",
+    "getenv": "tinyexplore.util",
+    "capture": "tinyexplore.explore",
+    "Explorer": "tinyexplore.explore",
+    "Trace": "tinyexplore.explore",
+}
+
+__version__ = "0.1.0"
+__all__ = [
+    "Context",
+    "Device",
+    "Explorer",
+    "Tensor",
+    "Trace",
+    "capture",
+    "dtypes",
+    "explore",
+    "getenv",
+    "load_ipython_extension",
+    "nn",
+]
+
+
+register_devices()  # by name; none is opened
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("nn", "explore"):  # packages; `explore` can be called, whoever imported it first
+        return importlib.import_module(f"tinyexplore.{name}")
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'tinyexplore' has no attribute {name!r}; known: {', '.join(__all__)}")
+    value = getattr(importlib.import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+class _Door(ModuleType):
+    """This module's type: `tinyexplore.explore` is always the function.
+
+    The subpackage has the same name, and the import system puts a subpackage in its parent's namespace once it is
+    imported; a property of the type stands above that namespace.
+    """
+
+    @property
+    def explore(self) -> Any:
+        return importlib.import_module("tinyexplore.explore").explore
+
+    @explore.setter
+    def explore(self, subpackage: ModuleType) -> None:
+        """The import system's assignment; the subpackage stays reachable by its full name."""
+
+
+sys.modules[__name__].__class__ = _Door
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+def load_ipython_extension(ipython: Any) -> None:
+    """`%load_ext tinyexplore`: magics and rich pictures of tensors, kernels and traces."""
+    from tinyexplore.explore.display import load_ipython_extension as load
+
+    load(ipython)

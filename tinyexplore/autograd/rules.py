@@ -1,0 +1,430 @@
+"""One gradient rule per operation: from the gradient of the result to the gradients of the sources.
+
+Each rule's docstring states the derivative; `g` is the gradient of the result, `y` the result itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from tinyexplore.autograd.tape import GradientRule, Step
+from tinyexplore.dtype import ConstType, dtypes
+from tinyexplore.lazy import LazyBuffer
+from tinyexplore.uop import Ops
+
+Gradients = tuple["LazyBuffer | None", ...]
+
+GRADIENTS: dict[Ops, GradientRule] = {}
+"""The table: an operation that is missing here has no gradient (comparisons, bit operations, rounding)."""
+
+
+def gradient_of(op: Ops) -> Callable[[GradientRule], GradientRule]:
+    """Enters the decorated rule into the table."""
+
+    def enter(rule: GradientRule) -> GradientRule:
+        GRADIENTS[op] = rule
+        return rule
+
+    return enter
+
+
+def _scalar(value: ConstType, like: LazyBuffer) -> LazyBuffer:
+    return LazyBuffer.const(value, like.dtype, like.device, like.shape)
+
+
+def _negated(x: LazyBuffer) -> LazyBuffer:
+    return x.alu(Ops.NEG)
+
+
+def sum_axes(x: LazyBuffer, axes: tuple[int, ...]) -> LazyBuffer:
+    """The sum over `axes` (kept with size 1), accumulated in float32 where `x` is narrower."""
+    if not axes:
+        return x
+    if x.dtype in (dtypes.float16, dtypes.bfloat16):
+        return x.cast(dtypes.float32).reduce(Ops.ADD, axes).cast(x.dtype)
+    return x.reduce(Ops.ADD, axes)
+
+
+# *** one source ***
+
+
+@gradient_of(Ops.NEG)
+def neg_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """y = -x: dx = -g"""
+    return (_negated(g),)
+
+
+@gradient_of(Ops.SQRT)
+def sqrt_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """y = √x: dx = g / 2y"""
+    return (g.alu(Ops.FDIV, step.result.alu(Ops.ADD, step.result)),)
+
+
+@gradient_of(Ops.EXP)
+def exp_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """y = eˣ: dx = g · y"""
+    return (g.alu(Ops.MUL, step.result),)
+
+
+@gradient_of(Ops.EXP2)
+def exp2_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """y = 2ˣ: dx = g · y · ln 2"""
+    return (g.alu(Ops.MUL, step.result).alu(Ops.MUL, _scalar(math.log(2), g)),)
+
+
+@gradient_of(Ops.LOG)
+def log_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """y = ln x: dx = g / x"""
+    return (g.alu(Ops.FDIV, step.sources[0]),)
+
+
+@gradient_of(Ops.LOG2)
+def log2_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """y = log₂ x: dx = g / (x ln 2)"""
+    return (g.alu(Ops.FDIV, step.sources[0].alu(Ops.MUL, _scalar(math.log(2), g))),)
+
+
+@gradient_of(Ops.SIN)
+def sin_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """y = sin x: dx = g · cos x"""
+    return (g.alu(Ops.MUL, step.sources[0].alu(Ops.COS)),)
+
+
+@gradient_of(Ops.COS)
+def cos_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """y = cos x: dx = -g · sin x"""
+    return (_negated(g.alu(Ops.MUL, step.sources[0].alu(Ops.SIN))),)
+
+
+@gradient_of(Ops.TANH)
+def tanh_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """y = tanh x: dx = g · (1 - y²)"""
+    square = step.result.alu(Ops.MUL, step.result)
+    return (g.alu(Ops.MUL, _scalar(1.0, g).alu(Ops.ADD, _negated(square))),)
+
+
+@gradient_of(Ops.ERF)
+def erf_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """y = erf x: dx = g · 2/√π · exp(-x²)"""
+    (x,) = step.sources
+    bell = _negated(x.alu(Ops.MUL, x)).alu(Ops.EXP)
+    return (g.alu(Ops.MUL, bell).alu(Ops.MUL, _scalar(2 / math.sqrt(math.pi), g)),)
+
+
+@gradient_of(Ops.CAST)
+def cast_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """Between float types: dx = g, converted back. From or to anything else there is no gradient."""
+    source = step.sources[0].dtype
+    if not dtypes.is_float(source) or not dtypes.is_float(g.dtype):
+        return (None,)
+    return (g.cast(source),)
+
+
+def relu_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """y = max(x, 0): dx = g where y > 0, else 0 (also at x = 0, where `MAX` would give half)"""
+    zero = _scalar(0.0, g)
+    return (zero.alu(Ops.CMPLT, step.result).alu(Ops.WHERE, g, zero),)
+
+
+def sigmoid_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """y = 1 / (1 + e⁻ˣ): dx = g · y · (1 - y), which stays finite where e⁻ˣ overflows"""
+    y = step.result
+    slope = y.alu(Ops.MUL, _scalar(1.0, y).alu(Ops.ADD, _negated(y)))
+    return (g.alu(Ops.MUL, slope),)
+
+
+# *** functions made of several operations, whose gradient is better written by itself ***
+
+
+def _quotient_by_root(g: LazyBuffer, square: LazyBuffer) -> LazyBuffer:
+    return g.alu(Ops.FDIV, square.alu(Ops.SQRT))
+
+
+def log1p_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """y = ln(1 + x): dx = g / (1 + x)"""
+    (x,) = step.sources
+    return (g.alu(Ops.FDIV, _scalar(1.0, x).alu(Ops.ADD, x)),)
+
+
+def sinh_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """y = sinh x: dx = g · (eˣ + e⁻ˣ) / 2"""
+    (x,) = step.sources
+    cosh = x.alu(Ops.EXP).alu(Ops.ADD, _negated(x).alu(Ops.EXP)).alu(Ops.MUL, _scalar(0.5, x))
+    return (g.alu(Ops.MUL, cosh),)
+
+
+def asinh_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """y = asinh x: dx = g / √(x² + 1)"""
+    (x,) = step.sources
+    return (_quotient_by_root(g, x.alu(Ops.MUL, x).alu(Ops.ADD, _scalar(1.0, x))),)
+
+
+def _one_minus_square(x: LazyBuffer) -> LazyBuffer:
+    return _scalar(1.0, x).alu(Ops.ADD, _negated(x.alu(Ops.MUL, x)))
+
+
+def atanh_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """y = atanh x: dx = g / (1 - x²)"""
+    return (g.alu(Ops.FDIV, _one_minus_square(step.sources[0])),)
+
+
+def atan_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """y = atan x: dx = g / (1 + x²)"""
+    (x,) = step.sources
+    return (g.alu(Ops.FDIV, x.alu(Ops.MUL, x).alu(Ops.ADD, _scalar(1.0, x))),)
+
+
+def asin_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """y = asin x: dx = g / √(1 - x²)"""
+    return (_quotient_by_root(g, _one_minus_square(step.sources[0])),)
+
+
+def acos_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """y = acos x: dx = -g / √(1 - x²)"""
+    return (_negated(_quotient_by_root(g, _one_minus_square(step.sources[0]))),)
+
+
+# *** two and three sources ***
+
+
+@gradient_of(Ops.ADD)
+def add_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """y = a + b: da = g, db = g"""
+    return g, g
+
+
+@gradient_of(Ops.MUL)
+def mul_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """y = a · b: da = g · b, db = g · a"""
+    a, b = step.sources
+    return (
+        g.alu(Ops.MUL, b) if step.needs(0) else None,
+        g.alu(Ops.MUL, a) if step.needs(1) else None,
+    )
+
+
+@gradient_of(Ops.FDIV)
+def fdiv_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """y = a / b: da = g / b, db = -g · y / b"""
+    b = step.sources[1]
+    return (
+        g.alu(Ops.FDIV, b) if step.needs(0) else None,
+        _negated(g.alu(Ops.MUL, step.result).alu(Ops.FDIV, b)) if step.needs(1) else None,
+    )
+
+
+@gradient_of(Ops.POW)
+def pow_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """y = aᵇ: da = g · b · aᵇ⁻¹ (0 where b is 0), db = g · y · ln a (0 where a is 0 and b is not negative)"""
+    a, b = step.sources
+    zero = _scalar(0.0, g)
+    da = db = None
+    if step.needs(0):
+        slope = b.alu(Ops.MUL, a.alu(Ops.POW, b.alu(Ops.ADD, _scalar(-1.0, b))))
+        da = g.alu(Ops.MUL, b.alu(Ops.CMPEQ, zero).alu(Ops.WHERE, zero, slope))
+    if step.needs(1):
+        flat = a.alu(Ops.CMPEQ, zero).alu(Ops.AND, zero.alu(Ops.CMPLE, b))
+        slope = step.result.alu(Ops.MUL, a.alu(Ops.LOG))
+        db = g.alu(Ops.MUL, flat.alu(Ops.WHERE, zero, slope))
+    return da, db
+
+
+def _larger_gradient(step: Step, g: LazyBuffer, takes_first: Ops) -> Gradients:
+    a, b = step.sources
+    first, second = (b, a) if takes_first is Ops.MAX else (a, b)
+    zero = _scalar(0.0, g)
+    half = a.alu(Ops.CMPEQ, b).alu(Ops.WHERE, g.alu(Ops.MUL, _scalar(0.5, g)), zero)
+    return (
+        first.alu(Ops.CMPLT, second).alu(Ops.WHERE, g, half) if step.needs(0) else None,
+        second.alu(Ops.CMPLT, first).alu(Ops.WHERE, g, half) if step.needs(1) else None,
+    )
+
+
+@gradient_of(Ops.MAX)
+def max_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """y = max(a, b): g goes to the larger, half each where they are equal"""
+    return _larger_gradient(step, g, Ops.MAX)
+
+
+@gradient_of(Ops.MIN)
+def min_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """y = min(a, b): g goes to the smaller, half each where they are equal"""
+    return _larger_gradient(step, g, Ops.MIN)
+
+
+@gradient_of(Ops.WHERE)
+def where_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """y = a if c else b: da = g if c else 0, db = 0 if c else g"""
+    condition = step.sources[0]
+    zero = _scalar(0.0, g)
+    return (
+        None,
+        condition.alu(Ops.WHERE, g, zero) if step.needs(1) else None,
+        condition.alu(Ops.WHERE, zero, g) if step.needs(2) else None,
+    )
+
+
+# *** reductions; arg is the tuple of axes ***
+
+
+def reduce_sum_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """y = Σ x: every summand gets g"""
+    return (g.expand(step.sources[0].shape),)
+
+
+def reduce_extremum_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """y = max x (or min): g in equal shares to every place that holds y"""
+    (x,) = step.sources
+    holds = x.alu(Ops.CMPEQ, step.result.expand(x.shape)).cast(g.dtype)
+    share = g.alu(Ops.FDIV, sum_axes(holds, step.arg))
+    return (holds.alu(Ops.MUL, share.expand(x.shape)),)
+
+
+def reduce_prod_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """y = Π x: dxᵢ = g · product of the others
+
+    That is y / xᵢ without zeros; with one zero only its place gets any, the product of the rest; with two nothing.
+    """
+    (x,) = step.sources
+    zero, one = _scalar(0.0, x), _scalar(1.0, x)
+    is_zero = x.alu(Ops.CMPEQ, zero)
+    rest = is_zero.alu(Ops.WHERE, one, x).reduce(Ops.MUL, step.arg).expand(x.shape)
+    zeros = sum_axes(is_zero.cast(x.dtype), step.arg).expand(x.shape)
+    others = zeros.alu(Ops.CMPEQ, is_zero.cast(x.dtype))  # no zero among the other factors
+    product = others.alu(Ops.WHERE, rest.alu(Ops.FDIV, is_zero.alu(Ops.WHERE, one, x)), zero)
+    return (g.expand(x.shape).alu(Ops.MUL, product),)
+
+
+REDUCE_GRADIENTS: dict[Ops, GradientRule] = {
+    Ops.ADD: reduce_sum_gradient,
+    Ops.MAX: reduce_extremum_gradient,
+    Ops.MIN: reduce_extremum_gradient,
+    Ops.MUL: reduce_prod_gradient,
+}
+
+
+# *** movements; arg is the LazyBuffer method's argument ***
+
+
+@gradient_of(Ops.RESHAPE)
+def reshape_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """The old shape again."""
+    return (g.reshape(step.sources[0].shape),)
+
+
+@gradient_of(Ops.EXPAND)
+def expand_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """A repeated element gets the sum over its copies."""
+    before = step.sources[0].shape
+    return (sum_axes(g, tuple(axis for axis, size in enumerate(before) if size != g.shape[axis])),)
+
+
+@gradient_of(Ops.PERMUTE)
+def permute_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """The inverse permutation."""
+    return (g.permute(sorted(range(len(step.arg)), key=step.arg.__getitem__)),)
+
+
+@gradient_of(Ops.PAD)
+def pad_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """The padding is cut off."""
+    shape = step.sources[0].shape
+    return (g.shrink(tuple((before, before + size) for size, (before, _) in zip(shape, step.arg))),)
+
+
+@gradient_of(Ops.SHRINK)
+def shrink_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """What was cut off gets 0."""
+    shape = step.sources[0].shape
+    return (g.pad(tuple((start, size - stop) for size, (start, stop) in zip(shape, step.arg))),)
+
+
+@gradient_of(Ops.FLIP)
+def flip_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """Flipped back."""
+    return (g.flip(step.arg),)
+
+
+def _resized(x: LazyBuffer, axis: int, size: int) -> LazyBuffer:
+    """`axis` cut, or padded with zeros at its end, to `size`."""
+    have = x.shape[axis]
+    if have > size:
+        return x.shrink(tuple((0, size) if i == axis else (0, n) for i, n in enumerate(x.shape)))
+    return x.pad(tuple((0, size - have) if i == axis else (0, 0) for i in range(len(x.shape))))
+
+
+def _dilated(x: LazyBuffer, axis: int, stride: int) -> LazyBuffer:
+    """`stride - 1` zeros between neighbours along `axis`."""
+    if stride == 1:
+        return x
+    shape, count = x.shape, x.shape[axis]
+    apart = x.reshape((*shape[: axis + 1], 1, *shape[axis + 1 :]))
+    apart = _resized(apart, axis + 1, stride)
+    joined = apart.reshape((*shape[:axis], count * stride, *shape[axis + 1 :]))
+    return _resized(joined, axis, (count - 1) * stride + 1)
+
+
+@gradient_of(Ops.WINDOW)
+def window_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """y[o, k] = x[o·stride + k·dilation]: dx[i] = Σₖ g'[i - k·dilation, k]
+
+    g' is g with stride - 1 zeros between windows. Written as a gather, so that nothing is
+    scattered: windows over g' (padded), of which the diagonal is summed.
+    """
+    axis, size, stride, dilation = step.arg
+    length = step.sources[0].shape[axis]
+    rank = len(g.shape) - 1
+    if dilation == 1 and size <= stride:
+        return (_disjoint_window_gradient(g, axis, stride, length),)
+    reach = (size - 1) * dilation
+    spread = _dilated(g, axis, stride)
+    padded = spread.pad(tuple((reach, reach) if i == axis else (0, 0) for i in range(rank + 1)))
+    windows = padded.window(axis, size, 1, dilation).flip((rank + 1,))
+    total = sum_axes(windows.diagonal(rank, rank + 1), (rank,))
+    return (_resized(total.reshape(total.shape[:rank]), axis, length),)
+
+
+def _disjoint_window_gradient(g: LazyBuffer, axis: int, stride: int, length: int) -> LazyBuffer:
+    """Windows that do not overlap are laid side by side again."""
+    rank = len(g.shape) - 1
+    beside = g.permute((*range(axis + 1), rank, *range(axis + 1, rank)))
+    spaced = _resized(beside, axis + 1, stride)
+    joined = spaced.reshape((*g.shape[:axis], g.shape[axis] * stride, *g.shape[axis + 1 : rank]))
+    return _resized(joined, axis, length)
+
+
+@gradient_of(Ops.DIAGONAL)
+def diagonal_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """On the diagonal g, elsewhere 0."""
+    first, second = step.arg
+    shape = step.sources[0].shape
+    places = LazyBuffer.iota(shape[first], dtypes.index, g.device)
+
+    def along(axis: int) -> LazyBuffer:
+        lone = tuple(size if i == axis else 1 for i, size in enumerate(shape))
+        return places.reshape(lone).expand(shape)
+
+    on_diagonal = along(first).alu(Ops.CMPEQ, along(second))
+    repeated = g.reshape((*g.shape[:second], 1, *g.shape[second:])).expand(shape)
+    return (on_diagonal.alu(Ops.WHERE, repeated, _scalar(0.0, repeated)),)
+
+
+# *** memory ***
+
+
+@gradient_of(Ops.CONTIGUOUS)
+def contiguous_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """The same values: dx = g"""
+    return (g,)
+
+
+def contiguous_backward_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """dx = g, realised as a kernel's result"""
+    return (g.contiguous(),)
+
+
+@gradient_of(Ops.COPY)
+def copy_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """dx = g, copied back"""
+    return (g.copy_to_device(step.sources[0].device),)

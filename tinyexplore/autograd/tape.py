@@ -1,0 +1,100 @@
+"""The tape: what was computed from what, and the walk back over it.
+
+It hangs on the tensors themselves (`_ctx`), not on the LazyBuffers: those forget their sources when they are realised,
+so a loss may be read before it is differentiated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from tinyexplore.lazy import LazyBuffer
+from tinyexplore.uop import Ops
+from tinyexplore.util import toposort
+
+
+class Taped(Protocol):
+    """What the tape asks of a tensor."""
+
+    lazydata: LazyBuffer
+    requires_grad: bool | None
+    _ctx: Step | None
+
+
+class Step:
+    """One operation on the tape: `result` was made from `inputs`, whose values then were `sources`.
+
+    `sources` is kept beside `inputs`, because an input may have been assigned to since.
+    """
+
+    __slots__ = ("rule", "inputs", "sources", "result", "arg")
+
+    def __init__(
+        self,
+        rule: GradientRule,
+        inputs: tuple[Any, ...],
+        sources: tuple[LazyBuffer, ...],
+        result: LazyBuffer,
+        arg: Any = None,
+    ) -> None:
+        self.rule = rule
+        self.inputs = inputs
+        self.sources = sources
+        self.result = result
+        self.arg = arg
+
+    def __repr__(self) -> str:
+        return f"Step({self.rule.__name__}, {', '.join(str(lb.shape) for lb in self.sources)} → {self.result.shape})"
+
+    def needs(self, position: int) -> bool:
+        """True where the gradient of that input will be read."""
+        return bool(self.inputs[position].requires_grad)
+
+
+GradientRule = Callable[[Step, LazyBuffer], "tuple[LazyBuffer | None, ...]"]
+"""(step, gradient of its result) → gradient of each input; None where there is none or nobody needs it."""
+
+
+class _Node:
+    """A tensor as the graph walk sees it: equal only to itself (tensors compare element by element)."""
+
+    __slots__ = ("tensor",)
+
+    def __init__(self, tensor: Taped) -> None:
+        self.tensor = tensor
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Node) and other.tensor is self.tensor
+
+    def __hash__(self) -> int:
+        return id(self.tensor)
+
+    def inputs(self) -> list[_Node]:
+        """The inputs that gradients flow to."""
+        step = self.tensor._ctx
+        return [] if step is None else [_Node(source) for source in step.inputs if source.requires_grad]
+
+
+def gradients(root: Taped, seed: LazyBuffer) -> list[tuple[Taped, LazyBuffer]]:
+    """Every tensor that `root` depends on and that requires a gradient, with the gradient: d(root · seed) / d(tensor).
+
+    In the order in which they were used, last first. A tensor that no gradient reaches is left out.
+    """
+    order = toposort([_Node(root)], _Node.inputs)
+    found: dict[int, LazyBuffer] = {id(root): seed}
+    reached: list[tuple[Taped, LazyBuffer]] = []
+    for node in reversed(order):
+        tensor = node.tensor
+        gradient = found.pop(id(tensor), None)
+        if gradient is None:
+            continue
+        reached.append((tensor, gradient))
+        if (step := tensor._ctx) is None:
+            continue
+        for source, part in zip(step.inputs, step.rule(step, gradient)):
+            if part is None or not source.requires_grad:
+                continue
+            known = found.get(id(source))
+            found[id(source)] = part if known is None else known.alu(Ops.ADD, part)
+    return reached

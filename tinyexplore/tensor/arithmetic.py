@@ -1,0 +1,377 @@
+"""Arithmetic, comparison and bits, element by element, with broadcasting and promotion.
+
+Two tensors promote to the least type that holds both. A Python number is weak: it takes the tensor's type, unless it is
+a float and the tensor holds ints (then the default float), or a number and the tensor holds bools.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Union, cast
+
+from tinyexplore.dtype import ConstType, DType, dtypes, least_upper_dtype, least_upper_float
+from tinyexplore.lazy.lazybuffer import ShapeError
+from tinyexplore.tensor.base import Base, Shape
+from tinyexplore.tensor.movement import Movement
+from tinyexplore.uop import Ops
+
+if TYPE_CHECKING:
+    from tinyexplore.tensor.tensor import Tensor
+
+Operand = Union["Tensor", ConstType]
+
+
+def broadcast_shape(what: str, *shapes: Shape) -> Shape:
+    """The shape that all of `shapes` expand to, by NumPy's rule: aligned at the last axis, 1 fits anything."""
+    rank = max(len(shape) for shape in shapes)
+    aligned = [(1,) * (rank - len(shape)) + shape for shape in shapes]
+    result = []
+    for axis in range(rank):
+        sizes = {shape[axis] for shape in aligned} - {1}
+        if len(sizes) > 1:
+            raise ShapeError(
+                f"{what}: shapes {' and '.join(str(shape) for shape in shapes)} do not broadcast: "
+                f"axis {axis - rank} has sizes {' and '.join(str(shape[axis]) for shape in aligned)}; "
+                "each must be equal or 1"
+            )
+        result.append(sizes.pop() if sizes else 1)
+    return tuple(result)
+
+
+def scalar_dtype(value: ConstType, dtype: DType) -> DType:
+    """The type of `tensor of dtype (op) value`."""
+    if isinstance(value, bool) or dtypes.is_float(dtype):
+        return dtype
+    if isinstance(value, float):
+        return dtypes.default_float
+    return dtypes.default_int if dtype is dtypes.bool else dtype
+
+
+class Arithmetic(Movement):
+    __slots__ = ()
+
+    # *** making operands agree ***
+
+    def _as_tensor(self, other: Any, what: str) -> Tensor:
+        """`other` as a tensor that `self` can be combined with; numbers and arrays come along."""
+        if isinstance(other, Base):
+            return cast("Tensor", other)
+        kind = type(other)
+        if kind is int or kind is float or kind is bool:
+            return self._const(other, scalar_dtype(other, self.lazydata.dtype), ())
+        if hasattr(other, "__array_interface__"):
+            return cast(Any, type(self))(other, device=self.lazydata.device)
+        if isinstance(other, (int, float)):
+            return self._as_tensor(float(other) if isinstance(other, float) else int(other), what)
+        raise TypeError(f"{what} of a Tensor and {kind.__name__} {other!r}: need a Tensor, a number or an array")
+
+    def _matched(self, other: Any, what: str, reverse: bool = False) -> tuple[Tensor, Tensor]:
+        """Both operands with one shape and dtype, in the order of the operation."""
+        x = cast("Tensor", self)
+        kind = type(other)
+        if kind is type(self):
+            a, b = x.lazydata, other.lazydata
+            if a.dtype is not b.dtype:
+                dtype = least_upper_dtype(a.dtype, b.dtype)
+                x, other = x.cast(dtype), other.cast(dtype)
+            if a.device != b.device:
+                raise ValueError(f"{what} of tensors on {a.device} and {b.device}: move one with .to()")
+            if a.shape != b.shape:
+                shape = broadcast_shape(what, *((b.shape, a.shape) if reverse else (a.shape, b.shape)))
+                x, other = x._broadcast_to(shape), other._broadcast_to(shape)
+            return (other, x) if reverse else (x, other)
+        if kind is int or kind is float or kind is bool:
+            dtype = scalar_dtype(other, self.lazydata.dtype)
+            x = x.cast(dtype)
+            y = self._const(other, dtype)
+            return (y, x) if reverse else (x, y)
+        return self._matched(self._as_tensor(other, what), what, reverse)
+
+    def _binary(self, op: Ops, other: Any, what: str, reverse: bool = False) -> Tensor:
+        x, y = self._matched(other, what, reverse)
+        return x._alu(op, y)
+
+    def _float(self) -> Tensor:
+        """The tensor itself if it holds floats, else converted."""
+        dtype = self.lazydata.dtype
+        return self.cast(least_upper_float(dtype))
+
+    def _no_bool(self, x: Tensor, what: str, instead: str) -> None:
+        if x.lazydata.dtype is dtypes.bool:
+            raise TypeError(f"{what} of bool tensors means nothing; use {instead}, or cast to a number first")
+
+    def _no_float(self, x: Tensor, what: str) -> None:
+        if dtypes.is_float(x.lazydata.dtype):
+            raise TypeError(f"{what} of {x.dtype.name} tensors: bits are for ints and bools; cast first")
+
+    # *** sums, products, powers ***
+
+    def add(self, x: Operand, reverse: bool = False) -> Tensor:
+        """self + x; of bools: or."""
+        return self._binary(Ops.ADD, x, "add", reverse)
+
+    def sub(self, x: Operand, reverse: bool = False) -> Tensor:
+        """self - x"""
+        a, b = self._matched(x, "sub", reverse)
+        self._no_bool(a, "sub", "^ (xor)")
+        if type(x) in (int, float) and not reverse:
+            return a._alu(Ops.ADD, self._const(-cast(float, x), a.dtype))
+        return a._alu(Ops.ADD, b._unary(Ops.NEG))
+
+    def mul(self, x: Operand, reverse: bool = False) -> Tensor:
+        """self · x; of bools: and."""
+        return self._binary(Ops.MUL, x, "mul", reverse)
+
+    def neg(self) -> Tensor:
+        """-self"""
+        self._no_bool(cast("Tensor", self), "neg", "logical_not()")
+        return self._unary(Ops.NEG)
+
+    def div(self, x: Operand, reverse: bool = False, upcast: bool = True) -> Tensor:
+        """self / x as floats; with `upcast=False` ints divide as ints, towards zero."""
+        a, b = self._matched(x, "div", reverse)
+        if not upcast and not dtypes.is_float(a.dtype):
+            return a._divided(b)[0]
+        return a._float()._alu(Ops.FDIV, b._float())
+
+    def reciprocal(self) -> Tensor:
+        """1 / self"""
+        x = self._float()
+        return x._const(1.0)._alu(Ops.FDIV, x)
+
+    def _divided(self, y: Tensor) -> tuple[Tensor, Tensor]:
+        """Quotient and remainder of ints, towards zero; by zero both are 0."""
+        x = cast("Tensor", self)
+        known = y.lazydata.base
+        if known.op is Ops.CONST and known.arg not in (0, -1) and known.src == () and not _has_padding(y):
+            return x._alu(Ops.IDIV, y), x._alu(Ops.MOD, y)
+        by_zero = y._alu(Ops.CMPEQ, y._const(0))
+        unusual = by_zero
+        if not dtypes.is_unsigned(y.dtype):
+            by_minus_one = y._alu(Ops.CMPEQ, y._const(-1))  # the least int / -1 traps on some machines
+            unusual = by_zero._alu(Ops.OR, by_minus_one)
+        safe = unusual._alu(Ops.WHERE, y._const(1), y)
+        quotient = x._alu(Ops.IDIV, safe)
+        if not dtypes.is_unsigned(y.dtype):
+            quotient = by_minus_one._alu(Ops.WHERE, x._unary(Ops.NEG), quotient)
+        quotient = by_zero._alu(Ops.WHERE, x._const(0), quotient)
+        return quotient, x._alu(Ops.MOD, safe)
+
+    def _floor_divided(self, y: Tensor) -> tuple[Tensor, Tensor]:
+        """Quotient rounded down, and the remainder, which has the sign of `y`."""
+        x = cast("Tensor", self)
+        if dtypes.is_float(x.dtype):
+            quotient = x._alu(Ops.FDIV, y)._unary(Ops.FLOOR)
+            return quotient, x - quotient * y
+        quotient, remainder = x._divided(y)
+        if dtypes.is_unsigned(x.dtype):
+            return quotient, remainder
+        zero = x._const(0)
+        differs = remainder._alu(Ops.CMPLT, zero)._alu(Ops.CMPNE, y._alu(Ops.CMPLT, zero))
+        adjust = differs._alu(Ops.AND, remainder._alu(Ops.CMPNE, zero))
+        return (
+            adjust._alu(Ops.WHERE, quotient._alu(Ops.ADD, x._const(-1)), quotient),
+            adjust._alu(Ops.WHERE, remainder._alu(Ops.ADD, y), remainder),
+        )
+
+    def _number_operands(self, x: Any, what: str, reverse: bool) -> tuple[Tensor, Tensor]:
+        a, b = self._matched(x, what, reverse)
+        if a.dtype is dtypes.bool:
+            return a.cast(dtypes.int8), b.cast(dtypes.int8)
+        return a, b
+
+    def idiv(self, x: Operand, reverse: bool = False) -> Tensor:
+        """self / x rounded down (`//`); ints divided by 0 give 0."""
+        a, b = self._number_operands(x, "floor division", reverse)
+        return a._floor_divided(b)[0]
+
+    def mod(self, x: Operand, reverse: bool = False) -> Tensor:
+        """What `//` leaves over, with the sign of the divisor (`%`); of ints, by 0: 0."""
+        a, b = self._number_operands(x, "mod", reverse)
+        return a._floor_divided(b)[1]
+
+    def fmod(self, x: Operand) -> Tensor:
+        """What division towards zero leaves over, with the sign of the dividend."""
+        a, b = self._number_operands(x, "fmod", False)
+        if not dtypes.is_float(a.dtype):
+            return a._divided(b)[1]
+        return a - (a / b).trunc() * b
+
+    def pow(self, x: Operand, reverse: bool = False) -> Tensor:
+        """self to the power x; ints stay ints (a negative power of an int rounds towards zero)."""
+        if not reverse and type(x) in (int, float):
+            small = self._small_power(cast(float, x))
+            if small is not None:
+                return small
+        a, b = self._number_operands(x, "pow", reverse)
+        if dtypes.is_float(a.dtype):
+            return a._alu(Ops.POW, b)
+        return a._int_power(b)
+
+    def _small_power(self, exponent: float) -> Tensor | None:
+        """Powers that a few multiplications, a root or a reciprocal give, exactly rounded or nearly so."""
+        x = cast("Tensor", self)
+        dtype = scalar_dtype(exponent, x.dtype)
+        if not dtypes.is_float(dtype):
+            if exponent < 0:
+                raise ValueError(
+                    f"{x.dtype.name} to the power {exponent}: cast to float first, ints have no such power"
+                )
+            return x.cast(dtype)._multiplied(int(exponent)) if exponent < (1 << 16) else None
+        x = x.cast(dtype)
+        if exponent == 0.5:
+            return x._unary(Ops.SQRT)
+        if exponent == -0.5:
+            return x._unary(Ops.SQRT).reciprocal()
+        if exponent == int(exponent) and abs(exponent) <= 8:
+            positive = x._multiplied(int(abs(exponent)))
+            return positive.reciprocal() if exponent < 0 else positive
+        return None
+
+    def _multiplied(self, times: int) -> Tensor:
+        """The product of `times` copies, by squaring."""
+        result: Tensor | None = None
+        square = cast("Tensor", self)
+        while times:
+            if times & 1:
+                result = square if result is None else result._alu(Ops.MUL, square)
+            times >>= 1
+            if times:
+                square = square._alu(Ops.MUL, square)
+        return self._const(1) if result is None else result
+
+    def _int_power(self, exponent: Tensor) -> Tensor:
+        """Powers of ints by squaring, one bit of the exponent after the other."""
+        square = cast("Tensor", self)
+        one = self._const(1)
+        result = one
+        for bit in range(self.dtype.bits - (0 if dtypes.is_unsigned(self.dtype) else 1)):
+            is_set = exponent._alu(Ops.AND, exponent._const(1 << bit))._alu(Ops.CMPNE, exponent._const(0))
+            result = result._alu(Ops.MUL, is_set._alu(Ops.WHERE, square, one))
+            square = square._alu(Ops.MUL, square)
+        if dtypes.is_unsigned(self.dtype):
+            return result
+        is_unit = (self == 1) | (self == -1)
+        return ((exponent >= 0) | is_unit).where(result, 0)
+
+    # *** comparison ***
+
+    def _compared(self, op: Ops, other: Any, reverse: bool = False) -> Tensor:
+        dtype = self.lazydata.dtype
+        if type(other) is int and dtypes.is_int(dtype) and not dtypes.min(dtype) <= other <= dtypes.max(dtype):
+            other = float(other)  # out of the type's range: any order-preserving type will do
+        x, y = self._matched(other, "comparison", reverse)
+        return x._alu(op, y)
+
+    def lt(self, x: Operand) -> Tensor:
+        return self._compared(Ops.CMPLT, x)
+
+    def gt(self, x: Operand) -> Tensor:
+        return self._compared(Ops.CMPLT, x, reverse=True)
+
+    def le(self, x: Operand) -> Tensor:
+        return self._compared(Ops.CMPLE, x)
+
+    def ge(self, x: Operand) -> Tensor:
+        return self._compared(Ops.CMPLE, x, reverse=True)
+
+    def eq(self, x: Operand) -> Tensor:
+        return self._compared(Ops.CMPEQ, x)
+
+    def ne(self, x: Operand) -> Tensor:
+        return self._compared(Ops.CMPNE, x)
+
+    def maximum(self, x: Operand) -> Tensor:
+        """The larger of each two; NaN if either is."""
+        return self._binary(Ops.MAX, x, "maximum")
+
+    def minimum(self, x: Operand) -> Tensor:
+        """The smaller of each two; NaN if either is."""
+        return self._binary(Ops.MIN, x, "minimum")
+
+    # *** bits ***
+
+    def _bits(self, op: Ops, x: Any, what: str, reverse: bool) -> Tensor:
+        a, b = self._matched(x, what, reverse)
+        self._no_float(a, what)
+        return a._alu(op, b)
+
+    def bitwise_and(self, x: Operand, reverse: bool = False) -> Tensor:
+        return self._bits(Ops.AND, x, "and", reverse)
+
+    def bitwise_or(self, x: Operand, reverse: bool = False) -> Tensor:
+        return self._bits(Ops.OR, x, "or", reverse)
+
+    def xor(self, x: Operand, reverse: bool = False) -> Tensor:
+        return self._bits(Ops.XOR, x, "xor", reverse)
+
+    def bitwise_xor(self, x: Operand, reverse: bool = False) -> Tensor:
+        return self.xor(x, reverse)
+
+    def bitwise_not(self) -> Tensor:
+        """Every bit turned over; of bools: not."""
+        self._no_float(cast("Tensor", self), "not")
+        if self.dtype is dtypes.bool:
+            return self.logical_not()
+        return self._alu(Ops.XOR, self._const(-1))
+
+    def logical_not(self) -> Tensor:
+        """True where the value is 0."""
+        return self._alu(Ops.CMPEQ, self._const(0))
+
+    def _shifted(self, op: Ops, x: Any, what: str, reverse: bool) -> Tensor:
+        a, b = self._matched(x, what, reverse)
+        self._no_float(a, what)
+        self._no_bool(a, what, "* or &")
+        if type(x) is int and not reverse:
+            if x < 0:
+                raise ValueError(f"{what} by {x}: cannot shift by a negative count")
+            if x < a.dtype.bits:
+                return a._alu(op, b)
+        inside = b._alu(Ops.CMPLT, b._const(a.dtype.bits))
+        count = inside._alu(Ops.WHERE, b, b._const(a.dtype.bits - 1))
+        shifted = a._alu(op, count)
+        if op is Ops.SHR and not dtypes.is_unsigned(a.dtype):
+            return shifted  # the sign fills in, as if shifted on
+        return inside._alu(Ops.WHERE, shifted, a._const(0))
+
+    def lshift(self, x: Operand, reverse: bool = False) -> Tensor:
+        """Bits moved up by x places; past the width nothing is left."""
+        return self._shifted(Ops.SHL, x, "left shift", reverse)
+
+    def rshift(self, x: Operand, reverse: bool = False) -> Tensor:
+        """Bits moved down by x places; signed ints keep their sign."""
+        return self._shifted(Ops.SHR, x, "right shift", reverse)
+
+    # *** choice ***
+
+    def where(self, x: Operand, y: Operand) -> Tensor:
+        """x where this tensor is true (not 0), else y."""
+        condition = cast("Tensor", self).cast(dtypes.bool)
+        if isinstance(x, Base):
+            first, second = x._matched(y, "where")
+        elif isinstance(y, Base):
+            second, first = y._matched(x, "where")
+        else:
+            dtype = least_upper_dtype(dtypes.from_py(x), dtypes.from_py(y))
+            first, second = condition._const(x, dtype), condition._const(y, dtype)
+        if condition.device != first.device:
+            raise ValueError(f"where: the condition is on {condition.device}, the values on {first.device}: use .to()")
+        if condition.shape != first.shape:
+            shape = broadcast_shape("where", condition.shape, first.shape)
+            condition = condition._broadcast_to(shape)
+            first, second = first._broadcast_to(shape), second._broadcast_to(shape)
+        return condition._alu(Ops.WHERE, first, second)
+
+    def masked_fill(self, mask: Tensor, value: Operand) -> Tensor:
+        """`value` where `mask` is true."""
+        return mask.where(value, cast("Tensor", self))
+
+
+def _has_padding(x: Tensor) -> bool:
+    """True where a constant is not the same everywhere."""
+    node = x.lazydata
+    while node.src:
+        if node.op is Ops.PAD:
+            return True
+        node = node.src[0]
+    return False

@@ -1,0 +1,263 @@
+"""What every tensor has: its LazyBuffer, its place on the tape, and how one operation makes a new tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+from tinyexplore.autograd import GRADIENTS, GradientRule, Step, gradients
+from tinyexplore.autograd.rules import REDUCE_GRADIENTS, contiguous_backward_gradient
+from tinyexplore.device import Device
+from tinyexplore.dtype import ConstType, DType, dtypes, to_dtype
+from tinyexplore.lazy import LazyBuffer
+from tinyexplore.lazy.lazybuffer import ShapeError
+from tinyexplore.uop import Ops
+
+if TYPE_CHECKING:
+    from tinyexplore.tensor.tensor import Tensor
+
+Shape = tuple[int, ...]
+Axes = int | Sequence[int] | None
+DTypeLike = DType | str
+
+
+class Base:
+    """The floor under all of Tensor's methods. `lazydata` is the value, `_ctx` the step of the tape that made it."""
+
+    __slots__ = ("lazydata", "requires_grad", "grad", "_ctx", "__weakref__")
+    lazydata: LazyBuffer
+    requires_grad: bool | None
+    grad: Tensor | None
+    _ctx: Step | None
+
+    training: ClassVar[bool] = False
+    no_grad: ClassVar[bool] = False
+
+    # *** asking ***
+
+    @property
+    def shape(self) -> Shape:
+        return self.lazydata.shape
+
+    @property
+    def dtype(self) -> DType:
+        return self.lazydata.dtype
+
+    @property
+    def device(self) -> str:
+        return self.lazydata.device
+
+    @property
+    def ndim(self) -> int:
+        return len(self.lazydata.shape)
+
+    def dim(self) -> int:
+        """The number of axes."""
+        return len(self.lazydata.shape)
+
+    def numel(self) -> int:
+        """The number of elements."""
+        return prod(self.lazydata.shape)
+
+    def element_size(self) -> int:
+        """The bytes of one element."""
+        return self.dtype.itemsize
+
+    def nbytes(self) -> int:
+        """The bytes of all elements."""
+        return self.numel() * self.element_size()
+
+    def size(self, dim: int | None = None) -> int | Shape:
+        """The shape, or one axis of it."""
+        return self.shape if dim is None else self.shape[self._axis(dim)]
+
+    def is_floating_point(self) -> bool:
+        return dtypes.is_float(self.dtype)
+
+    def _axis(self, axis: int, extra: int = 0) -> int:
+        """`axis` counted from the front; `extra` more places are allowed (for a new axis)."""
+        rank = len(self.lazydata.shape) + extra
+        if not -max(rank, 1) <= axis < max(rank, 1):
+            raise IndexError(
+                f"axis {axis} of a tensor of shape {self.shape}: choose one of {-max(rank, 1)}..{max(rank, 1) - 1}"
+            )
+        return axis + rank if axis < 0 and rank else axis
+
+    def _axes(self, axis: Axes) -> Shape:
+        """The axes meant, counted from the front, sorted; None means all."""
+        rank = len(self.lazydata.shape)
+        if axis is None:
+            return tuple(range(rank))
+        wanted = (axis,) if isinstance(axis, int) else tuple(axis)
+        if rank == 0:
+            for one in wanted:
+                self._axis(one)
+            return ()
+        found = sorted(self._axis(one) for one in wanted)
+        if len(set(found)) != len(found):
+            raise ValueError(f"axes {wanted} of a tensor of shape {self.shape}: one stands there twice")
+        return tuple(found)
+
+    # *** one operation: a new LazyBuffer, and a step on the tape where somebody wants gradients ***
+
+    @staticmethod
+    def _wrap(lazydata: LazyBuffer) -> Tensor:
+        raise NotImplementedError("Tensor provides this")
+
+    def _taped(self, lazydata: LazyBuffer, rule: GradientRule | None, inputs: tuple[Any, ...], arg: Any) -> Tensor:
+        """The tensor of `lazydata`, which `rule` differentiates with respect to `inputs`."""
+        result = self._wrap(lazydata)
+        if rule is None or type(self).no_grad:
+            return result
+        for tensor in inputs:
+            if tensor.requires_grad:
+                if not dtypes.is_float(lazydata.dtype):
+                    return result
+                result.requires_grad = True
+                result._ctx = Step(rule, inputs, tuple([one.lazydata for one in inputs]), lazydata, arg)
+                return result
+        return result
+
+    def _unary(self, op: Ops) -> Tensor:
+        return self._taped(self.lazydata.alu(op), GRADIENTS.get(op), (self,), None)
+
+    def _alu(self, op: Ops, *others: Tensor) -> Tensor:
+        """`op` on tensors that already agree in shape and dtype."""
+        lazydata = self.lazydata.alu(op, *[other.lazydata for other in others])
+        return self._taped(lazydata, GRADIENTS.get(op), (self, *others), None)
+
+    def _moved(self, op: Ops, lazydata: LazyBuffer) -> Tensor:
+        """The result of a movement; where nothing moved, the tensor itself."""
+        if lazydata is self.lazydata:
+            return cast("Tensor", self)
+        return self._taped(lazydata, GRADIENTS[op], (self,), lazydata.arg)
+
+    def _reduced(self, op: Ops, axes: Shape) -> Tensor:
+        """The reduction over `axes`, which stay with size 1."""
+        if not axes:
+            return cast("Tensor", self)
+        return self._taped(self.lazydata.reduce(op, axes), REDUCE_GRADIENTS[op], (self,), axes)
+
+    def _const(self, value: ConstType, dtype: DType | None = None, shape: Shape | None = None) -> Tensor:
+        """`value` everywhere, with this tensor's dtype and shape unless told otherwise."""
+        lazydata = self.lazydata
+        dtype = lazydata.dtype if dtype is None else dtype
+        shape = lazydata.shape if shape is None else shape
+        return self._wrap(LazyBuffer.const(wrapped(value, dtype), dtype, lazydata.device, shape))
+
+    # *** dtype and memory ***
+
+    def cast(self, dtype: DTypeLike) -> Tensor:
+        """The values converted: float → int truncates, anything → bool asks for ≠ 0."""
+        target = to_dtype(dtype)
+        if target is self.lazydata.dtype:
+            return cast("Tensor", self)
+        return self._taped(self.lazydata.cast(target), GRADIENTS[Ops.CAST], (self,), None)
+
+    def bitcast(self, dtype: DTypeLike) -> Tensor:
+        """The same bits read as another dtype of the same size."""
+        if self.requires_grad:
+            raise RuntimeError("bitcast has no gradient: detach() the tensor first")
+        return self._wrap(self.lazydata.bitcast(to_dtype(dtype)))
+
+    def contiguous(self) -> Tensor:
+        """The same values, in memory of their own once they are computed."""
+        lazydata = self.lazydata.contiguous()
+        if lazydata is self.lazydata:
+            return cast("Tensor", self)
+        return self._taped(lazydata, GRADIENTS[Ops.CONTIGUOUS], (self,), None)
+
+    def contiguous_backward(self) -> Tensor:
+        """The tensor itself; its gradient is computed into memory of its own."""
+        if not self.requires_grad:
+            return cast("Tensor", self)
+        return self._taped(self.lazydata, contiguous_backward_gradient, (self,), None)
+
+    def to(self, device: str | None) -> Tensor:
+        """The same values on another device (None: the default one)."""
+        target = Device.canonicalize(device)
+        if target == self.lazydata.device:
+            return cast("Tensor", self)
+        return self._taped(self.lazydata.copy_to_device(target), GRADIENTS[Ops.COPY], (self,), None)
+
+    def to_(self, device: str | None) -> Tensor:
+        """Moves this very tensor (a parameter, say) to another device."""
+        self.lazydata = self.lazydata.copy_to_device(Device.canonicalize(device))
+        if self.grad is not None:
+            self.grad.to_(device)
+        return cast("Tensor", self)
+
+    def llvm(self) -> Tensor:
+        return self.to("LLVM")
+
+    def clang(self) -> Tensor:
+        return self.to("CLANG")
+
+    def python(self) -> Tensor:
+        return self.to("PYTHON")
+
+    # *** the tape ***
+
+    def detach(self) -> Tensor:
+        """The same value, off the tape."""
+        result = self._wrap(self.lazydata)
+        result.requires_grad = False
+        return result
+
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+        """Asks for a gradient (or not); returns the tensor."""
+        self.requires_grad = requires_grad
+        return cast("Tensor", self)
+
+    def backward(self, gradient: Tensor | None = None) -> Tensor:
+        """Adds to `grad` of every tensor with `requires_grad` that this one was computed from.
+
+        `gradient` is that of this tensor; a scalar needs none. Tensors in between get no `grad`: ask `gradient()`.
+        """
+        for tensor, found in gradients(self, self._seed(gradient)):
+            if tensor._ctx is not None or not tensor.requires_grad:
+                continue
+            leaf = cast("Tensor", tensor)
+            total = found if leaf.grad is None else leaf.grad.lazydata.alu(Ops.ADD, found)
+            leaf.grad = self._wrap(total)
+            leaf.grad.requires_grad = False
+        return cast("Tensor", self)
+
+    def gradient(self, *targets: Tensor, gradient: Tensor | None = None) -> list[Tensor]:
+        """The gradient of this tensor with respect to each target; `grad` fields are left alone."""
+        found = {id(tensor): value for tensor, value in gradients(self, self._seed(gradient))}
+        missing = [position for position, target in enumerate(targets) if id(target) not in found]
+        if missing:
+            raise RuntimeError(
+                f"gradient: targets {missing} were not used in computing this tensor, or do not require a gradient"
+            )
+        return [self._wrap(found[id(target)]) for target in targets]
+
+    def _seed(self, gradient: Tensor | None) -> LazyBuffer:
+        if not self.requires_grad:
+            raise RuntimeError(
+                "backward: nothing that this tensor was computed from requires a gradient; "
+                "make a Tensor with requires_grad=True before computing with it"
+            )
+        if gradient is None:
+            if self.shape != ():
+                raise RuntimeError(
+                    f"backward of a tensor of shape {self.shape}: reduce it to a scalar (.sum(), .mean()) "
+                    "or give its gradient, backward(gradient)"
+                )
+            return LazyBuffer.const(1.0, self.dtype, self.device)
+        if gradient.shape != self.shape:
+            raise ShapeError(f"backward: the gradient has shape {gradient.shape}, the tensor {self.shape}")
+        return gradient.cast(self.dtype).to(self.device).lazydata
+
+
+def wrapped(value: ConstType, dtype: DType) -> ConstType:
+    """`value` as `dtype` holds it: ints wrap around, as arithmetic does."""
+    if not dtypes.is_int(dtype):
+        return value
+    if isinstance(value, float) and (value != value or value in (float("inf"), -float("inf"))):
+        raise ValueError(f"{value} has no {dtype.name} value; use a float dtype")
+    number = int(value) & ((1 << dtype.bits) - 1)
+    is_negative = not dtypes.is_unsigned(dtype) and number >> (dtype.bits - 1)
+    return number - (1 << dtype.bits) if is_negative else number

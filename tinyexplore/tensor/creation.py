@@ -1,0 +1,277 @@
+"""New tensors: constants, sequences, random numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any, cast
+
+from tinyexplore.device import Buffer, Device
+from tinyexplore.dtype import ConstType, dtypes, to_dtype
+from tinyexplore.lazy import LazyBuffer
+from tinyexplore.tensor import random
+from tinyexplore.tensor.base import DTypeLike, Shape, wrapped
+from tinyexplore.tensor.indexing import Indexing
+from tinyexplore.tensor.movement import flat_sizes
+
+if TYPE_CHECKING:
+    from tinyexplore.tensor.tensor import Tensor
+
+
+def _sizes(shape: tuple[Any, ...]) -> Shape:
+    found = flat_sizes(shape[0], shape[1:]) if shape else ()
+    if min(found, default=0) < 0:
+        raise ValueError(f"shape {found}: sizes cannot be negative")
+    return found
+
+
+class Creation(Indexing):
+    __slots__ = ()
+
+    # *** constants ***
+
+    @classmethod
+    def full(
+        cls,
+        shape: int | Sequence[int],
+        fill_value: ConstType,
+        *,
+        device: str | None = None,
+        dtype: DTypeLike | None = None,
+        requires_grad: bool | None = None,
+    ) -> Tensor:
+        """`fill_value` everywhere; takes no memory until something needs it."""
+        target = dtypes.from_py(fill_value) if dtype is None else to_dtype(dtype)
+        sizes = _sizes((shape,))
+        lazydata = LazyBuffer.const(wrapped(fill_value, target), target, Device.canonicalize(device), sizes)
+        result = cls._wrap(lazydata)
+        result.requires_grad = requires_grad
+        return result
+
+    @classmethod
+    def zeros(cls, *shape: Any, dtype: DTypeLike | None = None, **kwargs: Any) -> Tensor:
+        return cls.full(_sizes(shape), 0, dtype=dtypes.default_float if dtype is None else dtype, **kwargs)
+
+    @classmethod
+    def ones(cls, *shape: Any, dtype: DTypeLike | None = None, **kwargs: Any) -> Tensor:
+        return cls.full(_sizes(shape), 1, dtype=dtypes.default_float if dtype is None else dtype, **kwargs)
+
+    @classmethod
+    def empty(
+        cls,
+        *shape: Any,
+        device: str | None = None,
+        dtype: DTypeLike | None = None,
+        requires_grad: bool | None = None,
+    ) -> Tensor:
+        """Memory whose content is not defined."""
+        sizes = _sizes(shape)
+        target = dtypes.default_float if dtype is None else to_dtype(dtype)
+        buffer = Buffer(Device.canonicalize(device), prod(sizes), target).allocate()
+        result = cls._wrap(LazyBuffer.from_buffer(buffer, sizes))
+        result.requires_grad = requires_grad
+        return result
+
+    def full_like(self, fill_value: ConstType, *, dtype: DTypeLike | None = None, **kwargs: Any) -> Tensor:
+        """`fill_value` in this tensor's shape, dtype and device."""
+        kwargs.setdefault("device", self.device)
+        return type(self).full(self.shape, fill_value, dtype=self.dtype if dtype is None else dtype, **kwargs)
+
+    def zeros_like(self, **kwargs: Any) -> Tensor:
+        return self.full_like(0, **kwargs)
+
+    def ones_like(self, **kwargs: Any) -> Tensor:
+        return self.full_like(1, **kwargs)
+
+    # *** sequences ***
+
+    @classmethod
+    def arange(
+        cls,
+        start: float,
+        stop: float | None = None,
+        step: float = 1,
+        *,
+        device: str | None = None,
+        dtype: DTypeLike | None = None,
+        requires_grad: bool | None = None,
+    ) -> Tensor:
+        """start, start + step, … before `stop`; with one argument 0, 1, … before it."""
+        if stop is None:
+            start, stop = 0, start
+        if step == 0:
+            raise ValueError("arange with step 0 never ends")
+        is_whole = all(isinstance(part, int) for part in (start, stop, step))
+        target = (dtypes.default_int if is_whole else dtypes.default_float) if dtype is None else to_dtype(dtype)
+        length = max(0, -((stop - start) // -step) if is_whole else math.ceil((stop - start) / step))
+        ints = dtypes.default_int if length <= dtypes.max(dtypes.int32) else dtypes.int64
+        result = cls._wrap(LazyBuffer.iota(int(length), ints, Device.canonicalize(device)))
+        result = result.cast(target)
+        if step != 1:
+            result = result * step
+        if start != 0:
+            result = result + start
+        result = result.cast(target)
+        result.requires_grad = requires_grad
+        return result
+
+    @classmethod
+    def linspace(
+        cls, start: float, stop: float, steps: int, *, dtype: DTypeLike | None = None, **kwargs: Any
+    ) -> Tensor:
+        """`steps` numbers from `start` to `stop`, both included, equally far apart."""
+        if steps < 0:
+            raise ValueError(f"linspace with {steps} steps: need 0 at least")
+        target = dtypes.default_float if dtype is None else to_dtype(dtype)
+        if steps == 1:
+            return cls.full((1,), start, dtype=target, **kwargs)
+        wide = target if dtypes.is_float(target) else dtypes.default_float
+        places = cls.arange(steps, dtype=wide, **kwargs)
+        return (places * ((stop - start) / max(steps - 1, 1)) + start).cast(target)
+
+    @classmethod
+    def eye(cls, n: int, m: int | None = None, *, dtype: DTypeLike | None = None, **kwargs: Any) -> Tensor:
+        """n rows, m (or n) columns, 1 on the diagonal, 0 elsewhere."""
+        columns = n if m is None else m
+        if n < 0 or columns < 0:
+            raise ValueError(f"eye({n}, {columns}): sizes cannot be negative")
+        requires_grad = kwargs.pop("requires_grad", None)
+        row, column = cls.arange(n, **kwargs).unsqueeze(1), cls.arange(columns, **kwargs)
+        result = (row == column).cast(dtypes.default_float if dtype is None else dtype)
+        result.requires_grad = requires_grad
+        return result
+
+    def meshgrid(self, *args: Tensor, indexing: str = "ij") -> tuple[Tensor, ...]:
+        """The coordinates of a grid over vectors, one tensor per axis."""
+        if indexing not in ("ij", "xy"):
+            raise ValueError(f"meshgrid indexing {indexing!r}: choose 'ij' or 'xy'")
+        lines = [cast("Tensor", self), *args]
+        swap = indexing == "xy" and len(lines) > 1
+        if swap:
+            lines[0], lines[1] = lines[1], lines[0]
+        shape = tuple(line.numel() for line in lines)
+        grids = []
+        for axis, line in enumerate(lines):
+            lone = line.reshape(tuple(size if i == axis else 1 for i, size in enumerate(shape)))
+            grid = lone._broadcast_to(shape)
+            grids.append(grid.transpose(0, 1) if swap else grid)
+        if swap:
+            grids[0], grids[1] = grids[1], grids[0]
+        return tuple(grids)
+
+    # *** random numbers ***
+
+    @staticmethod
+    def manual_seed(seed: int = 0) -> None:
+        """Starts the random numbers anew from `seed`."""
+        random.generator.seed, random.generator.stream = seed, 0
+
+    @classmethod
+    def rand(
+        cls,
+        *shape: Any,
+        device: str | None = None,
+        dtype: DTypeLike | None = None,
+        requires_grad: bool | None = None,
+    ) -> Tensor:
+        """Evenly distributed from 0 to 1, 1 excluded."""
+        result = random.rand(cast(Any, cls), _sizes(shape), dtype, Device.canonicalize(device))
+        result.requires_grad = requires_grad
+        return result
+
+    @classmethod
+    def randn(
+        cls,
+        *shape: Any,
+        device: str | None = None,
+        dtype: DTypeLike | None = None,
+        requires_grad: bool | None = None,
+    ) -> Tensor:
+        """Normally distributed with mean 0 and standard deviation 1."""
+        result = random.randn(cast(Any, cls), _sizes(shape), dtype, Device.canonicalize(device))
+        result.requires_grad = requires_grad
+        return result
+
+    @classmethod
+    def randint(
+        cls,
+        *shape: Any,
+        low: int = 0,
+        high: int = 10,
+        device: str | None = None,
+        dtype: DTypeLike | None = None,
+        requires_grad: bool | None = None,
+    ) -> Tensor:
+        """Ints evenly distributed from `low` to `high`, that excluded."""
+        result = random.randint(cast(Any, cls), _sizes(shape), low, high, dtype, Device.canonicalize(device))
+        result.requires_grad = requires_grad
+        return result
+
+    def rand_like(self, **kwargs: Any) -> Tensor:
+        kwargs.setdefault("device", self.device)
+        kwargs.setdefault("dtype", self.dtype)
+        return type(self).rand(*self.shape, **kwargs)
+
+    def randn_like(self, **kwargs: Any) -> Tensor:
+        kwargs.setdefault("device", self.device)
+        kwargs.setdefault("dtype", self.dtype)
+        return type(self).randn(*self.shape, **kwargs)
+
+    @classmethod
+    def _scaled(cls, random_tensor: Tensor, scale: float, shift: float, requires_grad: bool | None) -> Tensor:
+        result = random_tensor if scale == 1 else random_tensor * scale
+        result = result if shift == 0 else result + shift
+        result.requires_grad = requires_grad
+        return result
+
+    @classmethod
+    def normal(
+        cls, *shape: Any, mean: float = 0.0, std: float = 1.0, requires_grad: bool | None = None, **kwargs: Any
+    ) -> Tensor:
+        """Normally distributed."""
+        return cls._scaled(cls.randn(*shape, **kwargs), std, mean, requires_grad)
+
+    @classmethod
+    def uniform(
+        cls, *shape: Any, low: float = 0.0, high: float = 1.0, requires_grad: bool | None = None, **kwargs: Any
+    ) -> Tensor:
+        """Evenly distributed from `low` to `high`, that excluded; of an int dtype: rounded towards zero."""
+        target = to_dtype(kwargs.pop("dtype", None) or dtypes.default_float)
+        wide = target if dtypes.is_float(target) else dtypes.default_float
+        found = cls._scaled(cls.rand(*shape, dtype=wide, **kwargs), high - low, low, None).cast(target)
+        found.requires_grad = requires_grad
+        return found
+
+    @classmethod
+    def scaled_uniform(cls, *shape: Any, **kwargs: Any) -> Tensor:
+        """Even in ±1 / √n, for n elements in all."""
+        return cls._even(1 / math.sqrt(max(prod(_sizes(shape)), 1)), shape, kwargs)
+
+    @classmethod
+    def glorot_uniform(cls, *shape: Any, **kwargs: Any) -> Tensor:
+        """Even in ±√(6 / (fan in + fan out)) (Glorot and Bengio, 2010)."""
+        sizes = _sizes(shape)
+        return cls._even(math.sqrt(6 / max(sizes[0] + prod(sizes[1:]), 1)), shape, kwargs)
+
+    @classmethod
+    def kaiming_uniform(cls, *shape: Any, a: float = 0.01, **kwargs: Any) -> Tensor:
+        """Even in ±√3 · √(2 / (1 + a²) / fan in) (He et al., 2015)."""
+        return cls._even(math.sqrt(3 * _he_variance(_sizes(shape), a)), shape, kwargs)
+
+    @classmethod
+    def kaiming_normal(cls, *shape: Any, a: float = 0.01, **kwargs: Any) -> Tensor:
+        """Normal with variance 2 / (1 + a²) / fan in (He et al., 2015)."""
+        return cls.normal(*shape, mean=0.0, std=math.sqrt(_he_variance(_sizes(shape), a)), **kwargs)
+
+    @classmethod
+    def _even(cls, bound: float, shape: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
+        return cls.uniform(*shape, low=-bound, high=bound, **kwargs)
+
+    def multinomial(self, num_samples: int = 1, replacement: bool = False) -> Tensor:
+        """Places of the last axis, drawn with the probabilities that stand there."""
+        return random.multinomial(cast("Tensor", self), num_samples, replacement)
+
+
+def _he_variance(shape: Shape, slope: float) -> float:
+    return 2 / (1 + slope * slope) / max(prod(shape[1:]), 1)

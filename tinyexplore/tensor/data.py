@@ -1,0 +1,198 @@
+"""Between Python's data and buffers: numbers, nested lists, bytes and NumPy arrays."""
+
+from __future__ import annotations
+
+import struct
+import sys
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from tinyexplore.device import Buffer
+from tinyexplore.dtype import ConstType, DType, dtypes
+from tinyexplore.lazy import LazyBuffer
+
+if TYPE_CHECKING:
+    import numpy
+
+Shape = tuple[int, ...]
+
+
+# *** in ***
+
+
+def lazydata_of(data: Any, dtype: DType | None, device: str) -> LazyBuffer:
+    """Any data that a Tensor can be made of."""
+    if isinstance(data, (bool, int, float)):
+        target = dtypes.from_py(data) if dtype is None else dtype
+        return LazyBuffer.const(_checked(data, target), target, device)
+    if isinstance(data, (list, tuple)):
+        return _from_list(data, dtype, device)
+    if isinstance(data, (bytes, bytearray, memoryview)):
+        return _from_bytes(data, dtype, device)
+    if hasattr(data, "__array_interface__") or hasattr(data, "__array__"):
+        return _from_array(data, dtype, device)
+    raise TypeError(
+        f"a Tensor cannot be made of {type(data).__name__}; "
+        "give a number, a nested list of numbers, bytes, a NumPy array or a Tensor"
+    )
+
+
+def _checked(value: ConstType, dtype: DType) -> ConstType:
+    """`value`, if `dtype` can hold it."""
+    if not dtypes.is_int(dtype):
+        return value
+    if isinstance(value, float):
+        if value != value or value in (float("inf"), -float("inf")):
+            raise ValueError(f"{value} has no {dtype.name} value; use a float dtype")
+        value = int(value)
+    if not dtypes.min(dtype) <= value <= dtypes.max(dtype):
+        raise OverflowError(
+            f"{value} does not fit in {dtype.name} ({dtypes.min(dtype)} … {dtypes.max(dtype)}); "
+            "give a wider dtype, such as dtype=dtypes.int64"
+        )
+    return value
+
+
+def _from_list(data: Any, dtype: DType | None, device: str) -> LazyBuffer:
+    shape: list[int] = []
+    level = data
+    while isinstance(level, (list, tuple)):
+        shape.append(len(level))
+        level = level[0] if level else None
+    values: list[Any] = []
+    _flatten_into(values, data, tuple(shape), ())
+    odd = next((value for value in values if not isinstance(value, (bool, int, float))), None)
+    if odd is not None:
+        if hasattr(odd, "__array_interface__"):
+            import numpy
+
+            return _from_array(numpy.asarray(data), dtype, device)
+        advice = "join tensors with Tensor.stack()" if hasattr(odd, "lazydata") else "need bool, int or float"
+        raise TypeError(f"a list for a Tensor holds {type(odd).__name__} {odd!r}: {advice}")
+    target = dtypes.from_py(values) if dtype is None else dtype
+    return LazyBuffer.from_buffer(Buffer(device, len(values), target).copyin(packed(values, target)), tuple(shape))
+
+
+def _flatten_into(values: list[Any], data: Any, shape: Shape, place: Shape) -> None:
+    if not shape:
+        if isinstance(data, (list, tuple)):
+            raise ValueError(
+                f"ragged list: a number is expected at {_subscript(place)}, where a {type(data).__name__} is"
+            )
+        values.append(data)
+        return
+    if not isinstance(data, (list, tuple)):
+        raise ValueError(f"ragged list: {_subscript(place)} is {data!r}, where a list of {shape[0]} is expected")
+    if len(data) != shape[0]:
+        raise ValueError(
+            f"ragged list: {_subscript(place)} has {len(data)} elements, {_subscript((*place[:-1], 0))} has {shape[0]}"
+            "; all lists of one level need equal lengths"
+        )
+    if len(shape) == 1 and not any(isinstance(one, (list, tuple)) for one in data):
+        values.extend(data)
+        return
+    for number, part in enumerate(data):
+        _flatten_into(values, part, shape[1:], (*place, number))
+
+
+def _subscript(place: Shape) -> str:
+    return "data" + "".join(f"[{number}]" for number in place)
+
+
+def packed(values: list[Any], dtype: DType) -> bytes:
+    """Numbers as the bytes of `dtype`."""
+    if dtype is dtypes.bfloat16:
+        return b"".join(struct.pack("<H", _bfloat16_bits(float(value))) for value in values)
+    if dtypes.is_bool(dtype):
+        return bytes(bytearray(value != 0 for value in values))
+    if dtypes.is_int(dtype):
+        values = [_checked(value, dtype) for value in values]
+    try:
+        return struct.pack(f"={len(values)}{dtype.fmt}", *values)
+    except OverflowError:  # half and float overflow to infinity, as a conversion does
+        largest = 65504.0 if dtype is dtypes.float16 else 3.4028234663852886e38
+        limited = [value if abs(value) <= largest or value != value else _infinity(value) for value in values]
+        return struct.pack(f"={len(limited)}{dtype.fmt}", *limited)
+
+
+def _infinity(value: float) -> float:
+    return float("inf") if value > 0 else float("-inf")
+
+
+def _bfloat16_bits(value: float) -> int:
+    """The upper half of the float32, rounded to nearest even."""
+    bits = struct.unpack("<I", packed([value], dtypes.float32))[0] if sys.byteorder == "little" else 0
+    if value != value:
+        return (bits >> 16) | 0x40
+    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16) & 0xFFFF
+
+
+def _from_bytes(data: Any, dtype: DType | None, device: str) -> LazyBuffer:
+    """The bytes as elements of `dtype` (uint8 unless told otherwise), copied: bytes may be moved or changed."""
+    target = dtypes.uint8 if dtype is None else dtype
+    size, rest = divmod(memoryview(data).nbytes, target.itemsize)
+    if rest:
+        raise ValueError(f"{memoryview(data).nbytes} bytes are not a whole number of {target.name} elements")
+    return LazyBuffer.from_buffer(Buffer(device, size, target).copyin(data), (size,))
+
+
+def _from_array(data: Any, dtype: DType | None, device: str) -> LazyBuffer:
+    """A NumPy array: its own memory where that is row-major and of a known type, else a copy."""
+    import numpy
+
+    array = numpy.asarray(data)
+    own = dtypes.fields().get(array.dtype.name)
+    if own is None:
+        raise TypeError(f"a NumPy array of {array.dtype} cannot become a Tensor; known: {', '.join(dtypes.fields())}")
+    target = own if dtype is None else dtype
+    if target is dtypes.bfloat16:
+        bits = numpy.ascontiguousarray(array, dtype=numpy.float32).view(numpy.uint32)
+        rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(numpy.uint16)
+        rounded[numpy.isnan(array)] = 0x7FC0
+        return LazyBuffer.from_buffer(Buffer(device, array.size, target).copyin(rounded.tobytes()), array.shape)
+    wanted = numpy.dtype(target.name)
+    if array.dtype != wanted or not array.dtype.isnative:
+        array = array.astype(wanted)
+    if array.ndim == 0:
+        return LazyBuffer.const(array.item(), target, device)
+    array = numpy.require(array, requirements=["C", "A"])
+    return LazyBuffer.from_buffer(Buffer.from_memory(device, target, array), array.shape)
+
+
+# *** out ***
+
+
+def array_of(buffer: Buffer, shape: Shape) -> numpy.ndarray:
+    """A copy as a NumPy array; bfloat16, which NumPy has not, as float32."""
+    import numpy
+
+    if buffer.size == 0:
+        known = numpy.float32 if buffer.dtype is dtypes.bfloat16 else buffer.dtype.name
+        return numpy.empty(shape, dtype=known)
+    raw = buffer.memoryview()
+    if buffer.dtype is dtypes.bfloat16:
+        wide = numpy.frombuffer(raw, dtype=numpy.uint16).astype(numpy.uint32) << 16
+        return wide.view(numpy.float32).reshape(shape)
+    return numpy.frombuffer(raw, dtype=buffer.dtype.name).reshape(shape).copy()
+
+
+def numbers_of(buffer: Buffer) -> list[ConstType]:
+    """The elements as Python numbers, in order."""
+    if buffer.size == 0:
+        return []
+    raw = buffer.memoryview()
+    if buffer.dtype is dtypes.bfloat16:
+        words = struct.unpack(f"={buffer.size}H", raw)
+        return list(struct.unpack(f"={buffer.size}f", b"".join(struct.pack("=I", word << 16) for word in words)))
+    return list(struct.unpack(f"={buffer.size}{buffer.dtype.fmt}", raw))
+
+
+def nested(values: list[ConstType], shape: Shape) -> Any:
+    """Numbers as nested lists of `shape`."""
+    if not shape:
+        return values[0]
+    for axis in range(len(shape) - 1, 0, -1):
+        size = shape[axis]
+        count = prod(shape[:axis])
+        values = [values[i * size : (i + 1) * size] for i in range(count)]  # type: ignore[misc]
+    return values

@@ -1,0 +1,353 @@
+"""Mathematical functions and activations, element by element. Ints become floats where the function needs it."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, cast
+
+from tinyexplore.autograd import GradientRule
+from tinyexplore.autograd.rules import (
+    acos_gradient,
+    asin_gradient,
+    asinh_gradient,
+    atan_gradient,
+    atanh_gradient,
+    log1p_gradient,
+    relu_gradient,
+    sigmoid_gradient,
+    sinh_gradient,
+)
+from tinyexplore.dtype import ConstType, dtypes
+from tinyexplore.tensor.arithmetic import Arithmetic, Operand
+from tinyexplore.uop import Ops
+
+if TYPE_CHECKING:
+    from tinyexplore.tensor.tensor import Tensor
+
+
+class Functions(Arithmetic):
+    __slots__ = ()
+
+    # *** exponentials and roots ***
+
+    def exp(self) -> Tensor:
+        return self._float()._unary(Ops.EXP)
+
+    def exp2(self) -> Tensor:
+        """2 to the power self"""
+        return self._float()._unary(Ops.EXP2)
+
+    def log(self) -> Tensor:
+        """The natural logarithm."""
+        return self._float()._unary(Ops.LOG)
+
+    def log2(self) -> Tensor:
+        return self._float()._unary(Ops.LOG2)
+
+    def log10(self) -> Tensor:
+        return self.log2() * math.log10(2)
+
+    def sqrt(self) -> Tensor:
+        return self._float()._unary(Ops.SQRT)
+
+    def rsqrt(self) -> Tensor:
+        """1 / √self"""
+        return self.sqrt().reciprocal()
+
+    def square(self) -> Tensor:
+        return self._alu(Ops.MUL, cast("Tensor", self))
+
+    def logaddexp(self, other: Operand) -> Tensor:
+        """ln(eᵃ + eᵇ) without overflow."""
+        a, b = self._matched(other, "logaddexp")
+        a, b = a._float(), b._float()
+        larger = a.maximum(b).detach()
+        anchor = (larger.abs() == math.inf).where(0.0, larger)  # inf - inf would be NaN
+        return ((a - anchor).exp() + (b - anchor).exp()).log() + anchor
+
+    # *** trigonometry ***
+
+    def sin(self) -> Tensor:
+        return self._float()._unary(Ops.SIN)
+
+    def cos(self) -> Tensor:
+        return self._float()._unary(Ops.COS)
+
+    def tan(self) -> Tensor:
+        return self.sin() / self.cos()
+
+    def tanh(self) -> Tensor:
+        return self._float()._unary(Ops.TANH)
+
+    def _ruled(self, value: Tensor, rule: GradientRule) -> Tensor:
+        """`value`, computed from this tensor off the tape, with its own gradient rule."""
+        return self._taped(value.lazydata, rule, (cast("Tensor", self),), None)
+
+    def _log1p(self) -> Tensor:
+        """ln(1 + x), exact near 0 too: the rounding of 1 + x cancels in x / ((1 + x) - 1) (Kahan)"""
+        x = self.detach()
+        whole = 1.0 + x
+        excess = whole - 1.0
+        is_lost = excess == 0
+        near = is_lost.where(x, whole.log() * (x / is_lost.where(1.0, excess)))
+        return self._ruled((x.abs() < 0.5).where(near, whole.log()), log1p_gradient)
+
+    def sinh(self) -> Tensor:
+        """(eˣ - e⁻ˣ) / 2; near 0, where that cancels, t / (1 - t²) · 2 with t = tanh(x / 2)"""
+        taped = self._float()
+        x = taped.detach()
+        t = (x * 0.5).tanh()
+        near = 2.0 * t / (1.0 - t * t)
+        return taped._ruled((x.abs() < 1.0).where(near, (x.exp() - x.neg().exp()) * 0.5), sinh_gradient)
+
+    def cosh(self) -> Tensor:
+        x = self._float()
+        return (x.exp() + x.neg().exp()) * 0.5
+
+    def asinh(self) -> Tensor:
+        """sign(x) · ln(|x| + √(x² + 1)), by ln(1 + …) for the sake of small x"""
+        taped = self._float()
+        x = taped.detach()
+        size = x.abs()
+        is_huge = size.gt(1e9)  # x² + 1 is x² here, and might overflow
+        usual = is_huge.where(1.0, size)
+        found = (usual + usual * usual / (1.0 + (usual * usual + 1.0).sqrt()))._log1p()
+        found = is_huge.where(size.log() + math.log(2), found)
+        return taped._ruled(x._lend_sign(found), asinh_gradient)
+
+    def acosh(self) -> Tensor:
+        """ln(x + √(x² - 1))"""
+        x = self._float()
+        return (x + ((x - 1.0) * (x + 1.0)).sqrt()).log()
+
+    def atanh(self) -> Tensor:
+        """ln((1 + x) / (1 - x)) / 2"""
+        taped = self._float()
+        x = taped.detach()
+        return taped._ruled((2.0 * x / (1.0 - x))._log1p() * 0.5, atanh_gradient)
+
+    def atan(self) -> Tensor:
+        taped = self._float()
+        return taped._ruled(_arc_tangent(taped.detach()), atan_gradient)
+
+    def asin(self) -> Tensor:
+        """2 atan(x / (1 + √(1 - x²)))"""
+        taped = self._float()
+        x = taped.detach()
+        return taped._ruled((x / (1.0 + ((1.0 - x) * (1.0 + x)).sqrt())).atan() * 2.0, asin_gradient)
+
+    def acos(self) -> Tensor:
+        """2 atan(√(1 - x) / √(1 + x))"""
+        taped = self._float()
+        x = taped.detach()
+        return taped._ruled(((1.0 - x).sqrt() / (1.0 + x).sqrt()).atan() * 2.0, acos_gradient)
+
+    def erf(self) -> Tensor:
+        """The error function."""
+        return self._float()._unary(Ops.ERF)
+
+    # *** rounding and signs ***
+
+    def floor(self) -> Tensor:
+        return self._unary(Ops.FLOOR) if self.is_floating_point() else cast("Tensor", self)
+
+    def ceil(self) -> Tensor:
+        return self.neg()._unary(Ops.FLOOR).neg() if self.is_floating_point() else cast("Tensor", self)
+
+    def trunc(self) -> Tensor:
+        """Rounded towards zero."""
+        if not self.is_floating_point():
+            return cast("Tensor", self)
+        return self.lt(0).where(self.ceil(), self.floor())
+
+    def round(self) -> Tensor:
+        """To the nearest whole number; halves go to the even one."""
+        if not self.is_floating_point():
+            return cast("Tensor", self)
+        down = self.floor()
+        rest = cast("Tensor", self) - down
+        is_odd = (down * 0.5).floor() * 2.0 != down
+        up = (rest > 0.5) | ((rest == 0.5) & is_odd)
+        return up.where(down + 1.0, down)
+
+    def abs(self) -> Tensor:
+        """The value without its sign."""
+        if self.dtype is dtypes.bool or dtypes.is_unsigned(self.dtype):
+            return cast("Tensor", self)
+        return self._alu(Ops.MAX, self._unary(Ops.NEG))
+
+    def sign(self) -> Tensor:
+        """-1, 0 or 1; NaN stays."""
+        x = cast("Tensor", self)
+        if self.dtype is dtypes.bool:
+            return x
+        signs = (x < 0).where(x._const(0) if dtypes.is_unsigned(x.dtype) else x._const(-1), x._const(1))
+        stays = x._alu(Ops.CMPEQ, x._const(0))
+        if dtypes.is_float(x.dtype):
+            stays = stays | x.isnan()
+        return stays.where(x.detach(), signs)
+
+    def copysign(self, other: Operand) -> Tensor:
+        """This value with the sign of `other` (also of -0)."""
+        x, y = self._matched(other, "copysign")
+        return y._float()._lend_sign(x._float())
+
+    def _lend_sign(self, value: Tensor) -> Tensor:
+        """`value` with the sign of self."""
+        x = self.detach()
+        ints = {2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}[x.dtype.itemsize]
+        size = value.abs()
+        return (x.bitcast(ints) < 0).where(size.neg(), size)
+
+    # *** what kind of number ***
+
+    def isnan(self) -> Tensor:
+        return self._alu(Ops.CMPNE, cast("Tensor", self))
+
+    def isinf(self, detect_positive: bool = True, detect_negative: bool = True) -> Tensor:
+        if not self.is_floating_point():
+            return self._const(False, dtypes.bool)
+        positive = self.eq(math.inf) if detect_positive else self._const(False, dtypes.bool)
+        negative = self.eq(-math.inf) if detect_negative else self._const(False, dtypes.bool)
+        return positive | negative
+
+    def isfinite(self) -> Tensor:
+        if not self.is_floating_point():
+            return self._const(True, dtypes.bool)
+        return self.abs().lt(math.inf)
+
+    def isclose(self, other: Operand, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
+        """|a - b| ≤ atol + rtol · |b|, element by element."""
+        a, b = self._matched(other, "isclose")
+        a, b = a._float(), b._float()
+        near = ((a - b).abs() <= atol + rtol * b.abs()) & a.isfinite() & b.isfinite()
+        same = near | (a == b)
+        return same | (a.isnan() & b.isnan()) if equal_nan else same
+
+    # *** limits ***
+
+    def clip(self, min_: Operand | None = None, max_: Operand | None = None) -> Tensor:
+        """No smaller than `min_` and no larger than `max_`."""
+        if min_ is None and max_ is None:
+            raise ValueError("clip() needs min_ or max_")
+        result = cast("Tensor", self)
+        if min_ is not None:
+            low, limit = result._matched(min_, "clip")
+            result = low._alu(Ops.CMPLT, limit)._alu(Ops.WHERE, limit, low)
+        if max_ is not None:
+            high, limit = result._matched(max_, "clip")
+            result = limit._alu(Ops.CMPLT, high)._alu(Ops.WHERE, limit, high)
+        return result
+
+    def clamp(self, min_: Operand | None = None, max_: Operand | None = None) -> Tensor:
+        """The same as `clip`."""
+        return self.clip(min_, max_)
+
+    def lerp(self, end: Tensor, weight: Tensor | float) -> Tensor:
+        """self + (end - self) · weight"""
+        return cast("Tensor", self) + (end - cast("Tensor", self)) * weight
+
+    # *** activations ***
+
+    def relu(self) -> Tensor:
+        """max(x, 0)"""
+        x = cast("Tensor", self)
+        if x.dtype is dtypes.bool:
+            return x
+        return x._taped(x.lazydata.alu(Ops.MAX, x._const(0).lazydata), relu_gradient, (x,), None)
+
+    def relu6(self) -> Tensor:
+        """min(max(x, 0), 6)"""
+        return self.hardtanh(0, 6)
+
+    def sigmoid(self) -> Tensor:
+        """1 / (1 + e⁻ˣ)"""
+        x = self._float()
+        grown = x.lazydata.alu(Ops.NEG).alu(Ops.EXP)
+        one = x._const(1.0).lazydata
+        return x._taped(one.alu(Ops.FDIV, one.alu(Ops.ADD, grown)), sigmoid_gradient, (x,), None)
+
+    def silu(self) -> Tensor:
+        """x · sigmoid(x)"""
+        return cast("Tensor", self) * self.sigmoid()
+
+    def swish(self) -> Tensor:
+        """The same as `silu`."""
+        return self.silu()
+
+    def gelu(self) -> Tensor:
+        """x · Φ(x), with the normal distribution's Φ by its usual tanh formula."""
+        x = self._float()
+        return 0.5 * x * (1.0 + (math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)).tanh())
+
+    def quick_gelu(self) -> Tensor:
+        """x · sigmoid(1.702 x)"""
+        return cast("Tensor", self) * self.mul(1.702).sigmoid()
+
+    def mish(self) -> Tensor:
+        """x · tanh(softplus(x))"""
+        return cast("Tensor", self) * self.softplus().tanh()
+
+    def softplus(self, beta: float = 1.0) -> Tensor:
+        """ln(1 + e^(beta·x)) / beta, without overflow: max(z, 0) + ln(1 + e^-|z|) with z = beta·x"""
+        z = self._float() * beta if beta != 1 else self._float()
+        return (z.maximum(0.0) + z.abs().neg().exp()._log1p()) * (1.0 / beta)
+
+    def logsigmoid(self) -> Tensor:
+        """ln sigmoid(x)"""
+        return self.neg().softplus().neg()
+
+    def softsign(self) -> Tensor:
+        """x / (1 + |x|)"""
+        return cast("Tensor", self) / (1 + self.abs())
+
+    def elu(self, alpha: float = 1.0) -> Tensor:
+        """x where positive, alpha · (eˣ - 1) elsewhere"""
+        x = self._float()
+        return x.relu() - alpha * (1.0 - x.minimum(0.0).exp())
+
+    def celu(self, alpha: float = 1.0) -> Tensor:
+        """max(x, 0) + min(0, alpha · (e^(x/alpha) - 1))"""
+        x = self._float()
+        return x.relu() - alpha * (1.0 - (x / alpha).minimum(0.0).exp())
+
+    def selu(self, alpha: float = 1.67326, gamma: float = 1.0507) -> Tensor:
+        """gamma · elu(x, alpha)"""
+        return gamma * self.elu(alpha)
+
+    def leakyrelu(self, neg_slope: float = 0.01) -> Tensor:
+        """x where positive, neg_slope · x elsewhere"""
+        x = self._float()
+        return (x < 0).where(x * neg_slope, x)
+
+    def leaky_relu(self, neg_slope: float = 0.01) -> Tensor:
+        """The same as `leakyrelu`."""
+        return self.leakyrelu(neg_slope)
+
+    def hardtanh(self, min_val: ConstType = -1, max_val: ConstType = 1) -> Tensor:
+        """Clipped to min_val … max_val."""
+        return self.clip(min_val, max_val)
+
+    def hardswish(self) -> Tensor:
+        """x · relu6(x + 3) / 6"""
+        return cast("Tensor", self) * self.add(3).relu6() * (1 / 6)
+
+    def hardsigmoid(self, alpha: float = 1 / 6, beta: float = 0.5) -> Tensor:
+        """alpha · x + beta, clipped to 0 … 1"""
+        return (alpha * cast("Tensor", self) + beta).clip(0, 1)
+
+
+def _arc_tangent(x: Tensor) -> Tensor:
+    """atan by the argument reductions of Cephes: 1/x above tan 3π/8, (x-1)/(x+1) above tan π/8, then a polynomial."""
+    size = x.abs()
+    is_large = size > math.tan(3 * math.pi / 8)
+    is_middle = size > math.tan(math.pi / 8)
+    ratio = is_middle.where((size - 1.0) / (size + 1.0), size)
+    ratio = is_large.where(size.maximum(1.0).reciprocal().neg(), ratio)
+    start = is_large.where(math.pi / 2, is_middle.where(math.pi / 4, 0.0)).cast(x.dtype)
+    z = ratio * ratio
+    terms = 8 if x.dtype is not dtypes.float64 else 22
+    series = z._const((-1) ** terms / (2 * terms + 1))
+    for term in reversed(range(terms)):
+        series = series * z + (-1) ** term / (2 * term + 1)
+    return x._lend_sign(start + ratio * series)

@@ -1,0 +1,279 @@
+"""Indexing by NumPy's rules: ints, slices, None, Ellipsis, and integer or bool tensors and lists.
+
+Elements named by a tensor are found by comparing with 0, 1, 2, …: Σ (index = place ? value : 0). Ints in lists are
+checked at once; ints in a tensor are not known yet, and name nothing (0) when they are out of range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any, cast
+
+from tinyexplore.autograd import gradients
+from tinyexplore.dtype import dtypes, least_upper_dtype
+from tinyexplore.lazy import LazyBuffer
+from tinyexplore.lazy.lazybuffer import ShapeError
+from tinyexplore.tensor.arithmetic import broadcast_shape
+from tinyexplore.tensor.base import Shape
+from tinyexplore.tensor.loss import Loss
+from tinyexplore.uop import Ops
+
+if TYPE_CHECKING:
+    from tinyexplore.tensor.tensor import Tensor
+
+
+class Indexing(Loss):
+    __slots__ = ()
+
+    def __getitem__(self, indices: Any) -> Tensor:
+        items = self._index_items(indices)
+        basic = [slice(None) if _is_advanced(item) else item for item in items]
+        view = self._basic_view(basic)
+        advanced = [item for item in items if _is_advanced(item)]
+        if not advanced:
+            return view
+        # where the advanced items stand in `view`: ints are gone, None is there
+        kept = [item for item in items if not _is_int(item)]
+        axes = [axis for axis, item in enumerate(kept) if _is_advanced(item)]
+        # NumPy: separated by a slice, the new axes come first; ints count as indices there
+        positions = [i for i, item in enumerate(items) if _is_advanced(item) or _is_int(item)]
+        together = positions == list(range(positions[0], positions[-1] + 1))
+        numbers = [view._index_tensor(item, axis) for item, axis in zip(advanced, axes)]
+        return view._gathered(numbers, axes, axes[0] if together else 0)
+
+    def _index_items(self, indices: Any) -> list[Any]:
+        """One item per axis (and None), Ellipsis written out, bool masks turned into ints."""
+        given = list(indices) if isinstance(indices, tuple) else [indices]
+        items: list[Any] = []
+        for item in given:
+            items.extend(_from_mask(item))
+        consumed = sum(item is not None and item is not Ellipsis for item in items)
+        if consumed > self.ndim:
+            raise IndexError(f"{consumed} indices for a tensor of shape {self.shape}, which has {self.ndim} axes")
+        ellipses = [i for i, item in enumerate(items) if item is Ellipsis]
+        if len(ellipses) > 1:
+            raise IndexError("an index can have one Ellipsis (...) at most")
+        at = ellipses[0] if ellipses else len(items)
+        rest = [slice(None)] * (self.ndim - consumed)
+        return items[:at] + rest + items[at + 1 :]
+
+    def _basic_view(self, items: Sequence[Any]) -> Tensor:
+        """Ints, slices and None: shrink, flip, take every so manieth, reshape."""
+        bounds: list[tuple[int, int]] = []
+        flipped: list[int] = []
+        steps: list[tuple[int, int]] = []
+        shape: list[int] = []
+        for item in items:
+            if item is None:
+                shape.append(1)
+                continue
+            axis = len(bounds)
+            size = self.shape[axis]
+            if isinstance(item, slice):
+                start, stop, step = _slice_bounds(item, size)
+                if step < 0:
+                    flipped.append(axis)
+                if abs(step) > 1:
+                    steps.append((axis, abs(step)))
+                bounds.append((start, stop))
+                shape.append(-(-(stop - start) // abs(step)))
+                continue
+            place = int(item)
+            if not -size <= place < size:
+                raise IndexError(f"index {place} for axis {axis} of size {size} (shape {self.shape})")
+            bounds.append((place % size, place % size + 1))
+        view = self._moved(Ops.SHRINK, self.lazydata.shrink(tuple(bounds)))
+        if flipped:
+            view = view._moved(Ops.FLIP, view.lazydata.flip(tuple(flipped)))
+        for axis, step in steps:
+            if view.shape[axis] > 1:
+                view = view._window(axis, 1, step)
+                view = view.reshape(view.shape[:-1])
+        return view.reshape(tuple(shape))
+
+    def _index_tensor(self, item: Any, axis: int) -> Tensor:
+        """The places along `axis` that an item names, as ints counted from the front."""
+        size = self.shape[axis]
+        if isinstance(item, Loss):
+            found = cast("Tensor", item)
+            if not dtypes.is_int(found.dtype):
+                raise TypeError(f"a tensor of {found.dtype.name} cannot be an index: use ints or bools")
+            found = found.to(self.device)
+            return found if dtypes.is_unsigned(found.dtype) else (found < 0).where(found + size, found)
+        places = _nested_ints(item)
+        if bad := [place for place in _flattened(places) if not -size <= place < size]:
+            raise IndexError(f"index {bad[0]} for axis {axis} of size {size} (shape {self.shape})")
+        kind = cast(Any, type(self))
+        counted = _mapped(places, lambda place: place % size if size else place)
+        return kind(counted, device=self.device, dtype=dtypes.default_int)
+
+    def _gathered(self, numbers: Sequence[Tensor], axes: Sequence[int], at: int) -> Tensor:
+        """The elements whose coordinates on `axes` are `numbers`, broadcast; their axes stand at `at`."""
+        shape = broadcast_shape("indices", *(number.shape for number in numbers))
+        others = [axis for axis in range(self.ndim) if axis not in axes]
+        sizes = [self.shape[axis] for axis in axes]
+        dtype = dtypes.int64 if prod(sizes) > dtypes.max(dtypes.int32) else dtypes.default_int
+        place: Tensor | None = None
+        inside: Tensor | None = None
+        for number, size in zip(numbers, sizes):
+            if len(numbers) > 1:
+                fits = (number >= 0) & (number < size)  # one coordinate out of range must not become another's
+                inside = fits if inside is None else inside & fits
+            number = number.cast(least_upper_dtype(number.dtype, dtype))
+            place = number if place is None else place * size + number
+        assert place is not None
+        if inside is not None:
+            place = inside.where(place, -1)
+        place = place._broadcast_to(shape)
+        total = prod(sizes)
+        table = self.permute((*others, *axes)).reshape((*(self.shape[axis] for axis in others), total))
+        # (*others before, *shape, *others after, total)
+        spread = (*table.shape[:at], *(1,) * len(shape), *table.shape[at:-1], total)
+        chosen = place.reshape((*(1,) * at, *shape, *(1,) * (len(others) - at), 1))
+        line = self._wrap(LazyBuffer.iota(total, chosen.dtype, self.device))
+        return (chosen == line).where(table.reshape(spread), 0)._picked()
+
+    def _picked(self) -> Tensor:
+        """The sum over the last axis, of which one element at most is not 0: exact in any dtype."""
+        axis = self.ndim - 1
+        if self.shape[axis] == 0:
+            return self._const(0, shape=self.shape[:-1])
+        return self._reduced(Ops.ADD, (axis,)).reshape(self.shape[:-1])
+
+    def gather(self, dim: int, index: Tensor) -> Tensor:
+        """result[i, j, k] = self[index[i, j, k], j, k] (for dim = 0); `index` may be smaller on the other axes."""
+        axis = self._axis(dim)
+        fits = index.ndim == self.ndim and all(
+            i == axis or have >= asked for i, (have, asked) in enumerate(zip(self.shape, index.shape))
+        )
+        if not fits:
+            raise ShapeError(f"gather along axis {dim} of {self.shape} by an index of shape {index.shape}: too large")
+        if not dtypes.is_int(index.dtype):
+            raise TypeError(f"gather by a tensor of {index.dtype.name}: need ints")
+        bounds = [(0, have if i == axis else asked) for i, (have, asked) in enumerate(zip(self.shape, index.shape))]
+        size = self.shape[axis]
+        places = index.to(self.device).unsqueeze(-1)
+        if not dtypes.is_unsigned(places.dtype):
+            places = (places < 0).where(places + size, places)
+        line = self._wrap(LazyBuffer.iota(size, places.dtype, self.device))
+        order = [i for i in range(self.ndim) if i != axis] + [axis]
+        table = self.shrink(bounds).permute(order).unsqueeze(axis)
+        return (places == line).where(table, 0)._picked()
+
+    # *** writing ***
+
+    def __setitem__(self, indices: Any, v: Any) -> None:
+        """The tensor takes over a copy of itself with other values at `indices` (basic ones, or one bool mask)."""
+        x = cast("Tensor", self)
+        if x.requires_grad or getattr(v, "requires_grad", False):
+            raise RuntimeError("assigning to parts of a tensor has no gradient: use where(), or detach() first")
+        value = (
+            x._as_tensor(v, "setitem").cast(x.dtype)
+            if not isinstance(v, (list, tuple))
+            else cast(Any, type(x))(v, device=x.device, dtype=x.dtype)
+        )
+        if isinstance(indices, Loss) and indices.dtype is dtypes.bool:
+            x.lazydata = indices.where(value, x)._broadcast_to(x.shape).lazydata
+            return
+        items = x._index_items(indices)
+        if any(_is_advanced(item) for item in items):
+            raise IndexError("assigning to places that a tensor or list names: use a bool mask, or where()")
+        view_shape = x._basic_view(items).shape
+        if broadcast_shape("setitem", value.shape, view_shape) != view_shape:
+            raise ShapeError(f"setitem: a value of shape {value.shape} does not fit into {view_shape}")
+        scattered = x._scattered(items, value._broadcast_to(view_shape))
+        written = x._scattered(items, value._const(True, dtypes.bool, view_shape))
+        x.lazydata = written.where(scattered, x).lazydata
+
+    def _scattered(self, items: Sequence[Any], values: Tensor) -> Tensor:
+        """Zeros of this tensor's shape with `values` where the view is: what differentiating the view gives."""
+        kind = type(self)
+        zeros = self._const(0.0, dtypes.default_float)
+        zeros.requires_grad = True
+        was_off, kind.no_grad = kind.no_grad, False
+        try:
+            view = zeros._basic_view(items)
+        finally:
+            kind.no_grad = was_off
+        found = {id(tensor): gradient for tensor, gradient in gradients(view, values.lazydata)}
+        return self._wrap(found[id(zeros)])
+
+
+# *** items of an index ***
+
+
+def _is_int(item: Any) -> bool:
+    return not isinstance(item, Loss) and hasattr(item, "__index__") and not isinstance(item, bool)
+
+
+def _is_advanced(item: Any) -> bool:
+    return not (item is None or item is Ellipsis or isinstance(item, slice) or _is_int(item))
+
+
+def _from_mask(item: Any) -> list[Any]:
+    """A bool mask as the lists of its true places, one per axis; anything else as it is."""
+    if isinstance(item, Loss):
+        if item.dtype is not dtypes.bool:
+            return [item]
+        rows = cast("Tensor", item).tolist()
+        rank = item.ndim
+    elif isinstance(item, bool):
+        raise IndexError(f"index {item}: a single bool names nothing; use a list of bools, or None for a new axis")
+    elif isinstance(item, (list, tuple)) or hasattr(item, "__array_interface__") and getattr(item, "ndim", 0) > 0:
+        rows = item if isinstance(item, (list, tuple)) else item.tolist()
+        first, rank = rows, 0
+        while isinstance(first, (list, tuple)):
+            rank += 1
+            first = first[0] if first else 0
+        if not isinstance(first, bool):
+            return [list(rows)]
+    else:
+        if not (item is None or item is Ellipsis or isinstance(item, slice) or hasattr(item, "__index__")):
+            raise TypeError(f"index {item!r} ({type(item).__name__}): need ints, slices, None, ..., lists or tensors")
+        return [item]
+    places: list[list[int]] = [[] for _ in range(rank)]
+    _true_places(rows, (), places)
+    return list(places)
+
+
+def _true_places(rows: Any, prefix: Shape, places: list[list[int]]) -> None:
+    if not isinstance(rows, (list, tuple)):
+        if rows:
+            for axis, place in enumerate(prefix):
+                places[axis].append(place)
+        return
+    for number, row in enumerate(rows):
+        _true_places(row, (*prefix, number), places)
+
+
+def _slice_bounds(item: slice, size: int) -> tuple[int, int, int]:
+    """(start, stop, step): the elements start ≤ i < stop, to be walked by `step` from the start, or from the end if
+    that is negative; the first element walked is part of them."""
+    for part in (item.start, item.stop, item.step):
+        if part is not None and not hasattr(part, "__index__"):
+            raise TypeError(f"slice {item}: its parts must be ints")
+    places = range(*item.indices(size))
+    if not places:
+        return 0, 0, places.step
+    return min(places[0], places[-1]), max(places[0], places[-1]) + 1, places.step
+
+
+def _nested_ints(item: Any) -> Any:
+    if isinstance(item, (list, tuple)):
+        return [_nested_ints(part) for part in item]
+    if not hasattr(item, "__index__") or isinstance(item, bool):
+        raise TypeError(f"index {item!r} ({type(item).__name__}) in a list: need ints, or bools only")
+    return item.__index__()
+
+
+def _flattened(item: Any) -> list[int]:
+    if not isinstance(item, list):
+        return [item]
+    return [place for part in item for place in _flattened(part)]
+
+
+def _mapped(item: Any, change: Any) -> Any:
+    if isinstance(item, list):
+        return [_mapped(part, change) for part in item]
+    return change(item)

@@ -1,0 +1,111 @@
+"""Losses and regularisation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from tinyexplore.dtype import dtypes
+from tinyexplore.lazy.lazybuffer import ShapeError
+from tinyexplore.tensor.processing import Processing
+
+if TYPE_CHECKING:
+    from tinyexplore.tensor.tensor import Tensor
+
+
+class Loss(Processing):
+    __slots__ = ()
+
+    def dropout(self, p: float = 0.5) -> Tensor:
+        """While training: each element 0 with probability p, the others scaled up by 1 / (1 - p)."""
+        x = cast("Tensor", self)
+        if not 0 <= p <= 1:
+            raise ValueError(f"dropout with p={p}: need a probability, 0 ≤ p ≤ 1")
+        if not type(x).training or p == 0:
+            return x
+        if p == 1:
+            return x * 0
+        keep = type(x).rand(*x.shape, device=x.device) >= p
+        return keep.where(x * (1 / (1 - p)), 0.0)
+
+    def one_hot(self, num_classes: int) -> Tensor:
+        """A new last axis that is 1 at the place that each int names, else 0."""
+        if dtypes.is_float(self.dtype):
+            raise TypeError(f"one_hot of a {self.dtype.name} tensor: need ints")
+        x = self.unsqueeze(-1)
+        spread = x._broadcast_to((*self.shape, num_classes))
+        return (spread == spread._places(spread.ndim - 1, spread.dtype)).cast(dtypes.default_int)
+
+    def _averaged(self, reduction: str) -> Tensor:
+        if reduction not in ("mean", "sum", "none"):
+            raise ValueError(f"reduction {reduction!r}: choose 'mean', 'sum' or 'none'")
+        if reduction == "none":
+            return cast("Tensor", self)
+        return self.mean() if reduction == "mean" else self.sum()
+
+    def binary_crossentropy(self, y: Tensor, reduction: str = "mean") -> Tensor:
+        """-(y · ln p + (1 - y) · ln(1 - p)), where this tensor is p"""
+        p = cast("Tensor", self)
+        return (y.neg() * p.log() - (1 - y) * (1 - p).log())._averaged(reduction)
+
+    def binary_crossentropy_logits(self, y: Tensor, reduction: str = "mean") -> Tensor:
+        """The same for p = sigmoid(x), without overflow: max(x, 0) - x·y + ln(1 + e^-|x|)"""
+        x = self._float()
+        return (x.relu() - x * y + x.abs().neg().exp()._log1p())._averaged(reduction)
+
+    def _class_axis(self, y: Tensor) -> int:
+        """The axis of classes of logits (batch, classes, …) or (classes,), for ints or probabilities `y`."""
+        axis = 0 if self.ndim == 1 else 1
+        expected = self.shape[:axis] + self.shape[axis + 1 :]
+        if self.ndim == 0 or y.shape not in (expected, self.shape):
+            raise ShapeError(f"class labels of shape {y.shape} for scores of shape {self.shape}: need {expected}")
+        return axis
+
+    def sparse_categorical_crossentropy(
+        self, Y: Tensor, ignore_index: int = -1, label_smoothing: float = 0.0, reduction: str = "mean"
+    ) -> Tensor:
+        """-ln softmax at the class that `Y` names, over the last axis; where Y is `ignore_index` none counts."""
+        if not 0 <= label_smoothing <= 1:
+            raise ValueError(f"label_smoothing {label_smoothing}: need 0 ≤ label_smoothing ≤ 1")
+        if Y.shape != self.shape[:-1]:
+            raise ShapeError(f"labels of shape {Y.shape} for scores of shape {self.shape}: need {self.shape[:-1]}")
+        logs = self.log_softmax(-1)
+        classes = self.shape[-1]
+        counts = Y != ignore_index
+        wanted = Y.unsqueeze(-1) == logs._places(logs.ndim - 1, Y.dtype)
+        chosen = (wanted & counts.unsqueeze(-1)).where(logs, 0.0).sum(-1)
+        if label_smoothing:
+            even = counts.where(logs.sum(-1), 0.0) * (1.0 / classes)
+            chosen = chosen * (1 - label_smoothing) + even * label_smoothing
+        if reduction == "mean":
+            return chosen.sum().neg() / counts.sum()
+        return chosen.neg()._averaged(reduction)
+
+    def nll_loss(
+        self, Y: Tensor, weight: Tensor | None = None, ignore_index: int | None = None, reduction: str = "mean"
+    ) -> Tensor:
+        """-x at the class that `Y` names, for log-probabilities (batch, classes, …), each class with its weight."""
+        axis = self._class_axis(Y)
+        places = self._places(axis, Y.dtype)
+        wanted = Y.unsqueeze(axis) == places
+        if ignore_index is not None:
+            wanted = wanted & (Y != ignore_index).unsqueeze(axis)
+        shape = tuple(size if i == axis else 1 for i, size in enumerate(self.shape))
+        share = wanted.cast(self.dtype) if weight is None else wanted.where(weight.reshape(shape).cast(self.dtype), 0.0)
+        losses = (wanted.where(cast("Tensor", self), 0.0) * share).sum(axis).neg()
+        if reduction == "mean":
+            return losses.sum() / share.sum()
+        return losses._averaged(reduction)
+
+    def cross_entropy(self, Y: Tensor, reduction: str = "mean", label_smoothing: float = 0.0) -> Tensor:
+        """-Σ y · ln softmax over axis 1 (axis 0 of a vector); `Y` holds class numbers or probabilities."""
+        if not 0 <= label_smoothing <= 1:
+            raise ValueError(f"label_smoothing {label_smoothing}: need 0 ≤ label_smoothing ≤ 1")
+        axis = self._class_axis(Y)
+        classes = self.shape[axis]
+        share = Y
+        if Y.shape != self.shape:
+            share = (Y.unsqueeze(axis) == self._places(axis, Y.dtype)).cast(self._float().dtype)
+        if label_smoothing:
+            share = share * (1 - label_smoothing) + label_smoothing / classes
+        losses = (self.log_softmax(axis) * share).sum(axis).neg()
+        return losses._averaged(reduction)

@@ -1,0 +1,334 @@
+"""Movement: the same elements at other places. Nothing is computed and, mostly, nothing is copied."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any, cast
+
+from tinyexplore.dtype import ConstType, dtypes, least_upper_dtype
+from tinyexplore.lazy import LazyBuffer
+from tinyexplore.lazy.lazybuffer import ShapeError
+from tinyexplore.tensor.base import Base, Shape
+from tinyexplore.uop import Ops
+
+if TYPE_CHECKING:
+    from tinyexplore.tensor.tensor import Tensor
+
+Amounts = Sequence[tuple[int, int] | None]
+
+
+def flat_sizes(first: Any, rest: tuple[Any, ...]) -> Shape:
+    """`f(2, 3)` and `f((2, 3))` mean the same."""
+    if rest or not isinstance(first, (tuple, list)):
+        first = (first, *rest)
+    for size in first:
+        if not isinstance(size, int) or isinstance(size, bool):
+            raise TypeError(f"a shape or an order is made of ints; found {size!r} ({type(size).__name__}) in {first}")
+    return tuple(first)
+
+
+class Movement(Base):
+    __slots__ = ()
+
+    # *** shape ***
+
+    def reshape(self, shape: int | Sequence[int], *args: int) -> Tensor:
+        """The elements in row-major order under another shape; one size may be -1: what is left over."""
+        wanted = flat_sizes(shape, args)
+        if -1 in wanted:
+            wanted = self._without_minus_one(wanted)
+        if min(wanted, default=0) < 0:
+            raise ShapeError(f"reshape {self.shape} to {wanted}: sizes cannot be negative, but for one -1")
+        return self._moved(Ops.RESHAPE, self.lazydata.reshape(wanted))
+
+    def _without_minus_one(self, wanted: Shape) -> Shape:
+        if wanted.count(-1) > 1:
+            raise ShapeError(f"reshape {self.shape} to {wanted}: only one size can be -1")
+        known = prod(size for size in wanted if size != -1)
+        if known == 0 or self.numel() % known:
+            raise ShapeError(f"reshape {self.shape} to {wanted}: {self.numel()} elements do not divide by {known}")
+        return tuple(self.numel() // known if size == -1 else size for size in wanted)
+
+    def view(self, *shape: Any) -> Tensor:
+        """The same as `reshape`."""
+        return self.reshape(*shape)
+
+    def flatten(self, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+        """Axes `start_dim` to `end_dim` made one."""
+        start, end = self._axis(start_dim), self._axis(end_dim)
+        if start > end:
+            raise ValueError(f"flatten axes {start_dim} to {end_dim} of {self.shape}: the first comes after the last")
+        return self.reshape((*self.shape[:start], prod(self.shape[start : end + 1]), *self.shape[end + 1 :]))
+
+    def unflatten(self, dim: int, sizes: Sequence[int]) -> Tensor:
+        """Axis `dim` split into axes of `sizes`, of which one may be -1."""
+        axis = self._axis(dim)
+        have = self.shape[axis]
+        known = prod(size for size in sizes if size != -1)
+        split = tuple(have // max(known, 1) if size == -1 else size for size in sizes)
+        if prod(split) != have:
+            raise ShapeError(f"unflatten axis {dim} of {self.shape} to {tuple(sizes)}: {have} elements do not fit")
+        return self.reshape((*self.shape[:axis], *split, *self.shape[axis + 1 :]))
+
+    def squeeze(self, dim: int | None = None) -> Tensor:
+        """Without axes of size 1: all of them, or `dim` if that is one."""
+        if dim is None:
+            return self.reshape(tuple(size for size in self.shape if size != 1))
+        axis = self._axis(dim)
+        if self.ndim == 0 or self.shape[axis] != 1:
+            return cast("Tensor", self)
+        return self.reshape(self.shape[:axis] + self.shape[axis + 1 :])
+
+    def unsqueeze(self, dim: int) -> Tensor:
+        """With a new axis of size 1 that becomes number `dim`."""
+        axis = self._axis(dim, extra=1)
+        return self.reshape((*self.shape[:axis], 1, *self.shape[axis:]))
+
+    # *** repeating ***
+
+    def expand(self, shape: int | Sequence[int], *args: int) -> Tensor:
+        """Axes of size 1 (or new ones in front) repeated to the size in `shape`; -1 keeps a size."""
+        wanted = flat_sizes(shape, args)
+        missing = len(wanted) - self.ndim
+        have = (1,) * missing + self.shape
+        target = tuple(old if new == -1 else new for old, new in zip(have, wanted))
+        if missing < 0 or any(old not in (1, new) for old, new in zip(have, target)):
+            raise ShapeError(f"expand {self.shape} to {wanted}: only axes of size 1 (and new ones in front) expand")
+        return self._broadcast_to(target)
+
+    def _broadcast_to(self, shape: Shape) -> Tensor:
+        """Expanded to `shape`, which is known to fit."""
+        have = self.lazydata.shape
+        if have == shape:
+            return cast("Tensor", self)
+        padded = self.reshape((1,) * (len(shape) - len(have)) + have)
+        return padded._moved(Ops.EXPAND, padded.lazydata.expand(shape))
+
+    def repeat(self, repeats: int | Sequence[int], *args: int) -> Tensor:
+        """The whole tensor so many times along each axis (more numbers than axes: new axes in front)."""
+        times = flat_sizes(repeats, args)
+        if len(times) < self.ndim or min(times, default=0) < 0:
+            raise ShapeError(f"repeat {self.shape} by {times}: need one non-negative number per axis")
+        have = (1,) * (len(times) - self.ndim) + self.shape
+        apart = self.reshape(tuple(size for n in have for size in (1, n)))
+        spread = apart._broadcast_to(tuple(size for pair in zip(times, have) for size in pair))
+        return spread.reshape(tuple(time * n for time, n in zip(times, have)))
+
+    def repeat_interleave(self, repeats: int, dim: int | None = None) -> Tensor:
+        """Each element `repeats` times in a row along `dim` (None: of the flattened tensor)."""
+        if dim is None:
+            return self.flatten().repeat_interleave(repeats, 0)
+        axis = self._axis(dim)
+        head, have, tail = self.shape[:axis], self.shape[axis], self.shape[axis + 1 :]
+        spread = self.reshape((*head, have, 1, *tail))._broadcast_to((*head, have, repeats, *tail))
+        return spread.reshape((*head, have * repeats, *tail))
+
+    # *** order ***
+
+    def permute(self, order: int | Sequence[int], *args: int) -> Tensor:
+        """The axes in another order."""
+        wanted = flat_sizes(order, args)
+        axes = tuple(self._axis(axis) for axis in wanted)
+        if sorted(axes) != list(range(self.ndim)):
+            raise ShapeError(f"permute {self.shape} by {wanted}: need each of 0..{self.ndim - 1} once")
+        return self._moved(Ops.PERMUTE, self.lazydata.permute(axes))
+
+    def transpose(self, dim0: int = 1, dim1: int = 0) -> Tensor:
+        """Two axes exchanged."""
+        order = list(range(self.ndim))
+        first, second = self._axis(dim0), self._axis(dim1)
+        order[first], order[second] = order[second], order[first]
+        return self.permute(order)
+
+    @property
+    def T(self) -> Tensor:
+        """Transposed: the last axis first (of a matrix, rows and columns exchanged)."""
+        return self.permute(tuple(reversed(range(self.ndim))))
+
+    def flip(self, axis: int | Sequence[int], *args: int) -> Tensor:
+        """The order along the axes reversed."""
+        return self._moved(Ops.FLIP, self.lazydata.flip(self._axes(flat_sizes(axis, args))))
+
+    def roll(self, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Tensor:
+        """Moved along `dims` by `shifts`; what leaves at one end enters at the other."""
+        if dims is None:
+            return self.flatten().roll(shifts, 0).reshape(self.shape)
+        steps = (shifts,) if isinstance(shifts, int) else tuple(shifts)
+        axes = (dims,) if isinstance(dims, int) else tuple(dims)
+        if len(steps) != len(axes):
+            raise ValueError(f"roll by {steps} along {axes}: need one shift per axis")
+        result = cast("Tensor", self)
+        for step, axis in zip(steps, axes):
+            have = self.shape[self._axis(axis)]
+            cut = -step % max(have, 1)
+            if cut:
+                head, tail = result.split([cut, have - cut], axis)
+                result = tail.cat(head, dim=axis)
+        return result
+
+    # *** cutting and padding ***
+
+    def shrink(self, arg: Amounts) -> Tensor:
+        """The part `start ≤ i < stop` of each axis; None keeps an axis whole."""
+        bounds = tuple((0, size) if part is None else tuple(part) for part, size in zip(arg, self.shape))
+        if len(arg) != self.ndim:
+            raise ShapeError(f"shrink {self.shape} to {tuple(arg)}: need one (start, stop) or None per axis")
+        return self._moved(Ops.SHRINK, self.lazydata.shrink(cast("tuple[tuple[int, int], ...]", bounds)))
+
+    def pad(self, arg: Sequence[Any], value: ConstType = 0.0) -> Tensor:
+        """`value` before and after each axis: `arg[axis] = (before, after)` or None; negative amounts cut.
+
+        A flat sequence of ints counts from the last axis backwards: (left, right, top, bottom, …).
+        """
+        amounts = self._pad_amounts(arg)
+        kept = tuple((max(-b, 0), size - max(-a, 0)) for size, (b, a) in zip(self.shape, amounts))
+        if any(start > stop for start, stop in kept):
+            raise ShapeError(f"pad {self.shape} by {tuple(arg)}: more is cut off than there is")
+        inner = self._moved(Ops.SHRINK, self.lazydata.shrink(kept))
+        amounts = tuple((max(before, 0), max(after, 0)) for before, after in amounts)
+        if not any(before or after for before, after in amounts):
+            return inner
+        padded = inner._moved(Ops.PAD, inner.lazydata.pad(amounts))
+        if value == 0:
+            return padded
+        inside = self._const(True, dtypes.bool, inner.shape)
+        mask = inside._moved(Ops.PAD, inside.lazydata.pad(amounts))
+        return mask.where(padded, value)
+
+    def _pad_amounts(self, arg: Sequence[Any]) -> tuple[tuple[int, int], ...]:
+        if arg and all(isinstance(amount, int) for amount in arg):
+            if len(arg) % 2 or len(arg) > 2 * self.ndim:
+                raise ShapeError(f"pad {self.shape} by {tuple(arg)}: need pairs of ints, at most {self.ndim} of them")
+            pairs = [(arg[i], arg[i + 1]) for i in range(0, len(arg), 2)]
+            return ((0, 0),) * (self.ndim - len(pairs)) + tuple(reversed(pairs))
+        if len(arg) != self.ndim:
+            raise ShapeError(f"pad {self.shape} by {tuple(arg)}: need one (before, after) or None per axis")
+        return tuple((0, 0) if pair is None else (pair[0], pair[1]) for pair in arg)
+
+    def pad2d(self, padding: Sequence[int], value: ConstType = 0.0) -> Tensor:
+        """The last two axes padded by (left, right, top, bottom)."""
+        return self.pad(tuple(padding), value)
+
+    # *** windows and diagonals ***
+
+    def _window(self, axis: int, size: int, stride: int = 1, dilation: int = 1) -> Tensor:
+        """Sliding windows along `axis`, which then counts them; a new last axis walks one."""
+        return self._moved(Ops.WINDOW, self.lazydata.window(axis, size, stride, dilation))
+
+    def unfold(self, dim: int, size: int, step: int) -> Tensor:
+        """All windows of `size` elements along `dim`, `step` apart, in a new last axis."""
+        axis = self._axis(dim)
+        if size < 1 or step < 1 or size > self.shape[axis]:
+            raise ShapeError(f"unfold axis {dim} of {self.shape} by windows of {size}, step {step}: they do not fit")
+        return self._window(axis, size, step)
+
+    def diagonal(self, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+        """The elements with equal index (`offset` more in `dim2`) along two axes, in a new last axis."""
+        first, second = self._axis(dim1), self._axis(dim2)
+        if self.ndim < 2 or first == second:
+            raise ShapeError(f"diagonal of axes {dim1}, {dim2} of {self.shape}: need two different axes")
+        if first > second:
+            first, second, offset = second, first, -offset
+        start1, start2 = max(-offset, 0), max(offset, 0)
+        length = min(self.shape[first] - start1, self.shape[second] - start2)
+        if length < 0:
+            length, start1, start2 = 0, 0, 0
+        bounds = [(0, size) for size in self.shape]
+        bounds[first] = (start1, start1 + length)
+        bounds[second] = (start2, start2 + length)
+        square = self._moved(Ops.SHRINK, self.lazydata.shrink(tuple(bounds)))
+        line = square._moved(Ops.DIAGONAL, square.lazydata.diagonal(first, second))
+        order = [axis for axis in range(line.ndim) if axis != first] + [first]
+        return line.permute(order)
+
+    def diag(self) -> Tensor:
+        """A vector as the diagonal of a matrix of zeros, or the diagonal of a matrix."""
+        if self.ndim == 2:
+            return self.diagonal()
+        if self.ndim != 1:
+            raise ShapeError(f"diag of a tensor of shape {self.shape}: need a vector or a matrix")
+        size = self.shape[0]
+        apart = self.reshape((size, 1)).pad((None, (0, size)))
+        return apart.reshape((size * (size + 1),)).shrink(((0, size * size),)).reshape((size, size))
+
+    def _below(self, offset: int) -> Tensor:
+        """True where column ≤ row + offset, over the last two axes."""
+        if self.ndim < 2:
+            raise ShapeError(f"triangle of a tensor of shape {self.shape}: need two axes at least")
+        rows, columns = self.shape[-2:]
+        row = self._wrap(LazyBuffer.iota(rows, dtypes.int32, self.device)).reshape((rows, 1))
+        column = self._wrap(LazyBuffer.iota(columns, dtypes.int32, self.device)).reshape((1, columns))
+        return column <= (row if offset == 0 else row + offset)
+
+    def tril(self, diagonal: int = 0) -> Tensor:
+        """The last two axes with zeros above the diagonal."""
+        return self._below(diagonal).where(cast("Tensor", self), 0)
+
+    def triu(self, diagonal: int = 0) -> Tensor:
+        """The last two axes with zeros below the diagonal."""
+        return self._below(diagonal - 1).where(0, cast("Tensor", self))
+
+    # *** several tensors ***
+
+    def cat(self, *args: Tensor, dim: int = 0) -> Tensor:
+        """The tensors one after the other along `dim`."""
+        parts = [cast("Tensor", self), *args]
+        axis = self._axis(dim)
+        for part in parts:
+            fits = part.ndim == self.ndim and all(
+                i == axis or size == have for i, (size, have) in enumerate(zip(part.shape, self.shape))
+            )
+            if not fits or self.ndim == 0:
+                shapes = ", ".join(str(one.shape) for one in parts)
+                raise ShapeError(f"cat along axis {dim} of shapes {shapes}: all other axes must agree")
+        if len(parts) == 1:
+            return parts[0]
+        dtype = least_upper_dtype(*(part.dtype for part in parts))
+        total = sum(part.shape[axis] for part in parts)
+        start = 0
+        result: Tensor | None = None
+        for part in parts:
+            amounts = [(0, 0)] * self.ndim
+            amounts[axis] = (start, total - start - part.shape[axis])
+            start += part.shape[axis]
+            if part.shape[axis] == 0:
+                continue
+            padded = part.cast(dtype).pad(amounts)
+            result = padded if result is None else result + padded
+        return parts[0].cast(dtype) if result is None else result
+
+    def stack(self, *args: Tensor, dim: int = 0) -> Tensor:
+        """The tensors, all of one shape, along a new axis."""
+        parts = [cast("Tensor", self), *args]
+        if any(part.shape != self.shape for part in parts):
+            shapes = ", ".join(str(part.shape) for part in parts)
+            raise ShapeError(f"stack of shapes {shapes}: they must be equal")
+        axis = self._axis(dim, extra=1)
+        first, *rest = (part.unsqueeze(axis) for part in parts)
+        return first.cat(*rest, dim=axis)
+
+    def split(self, sizes: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+        """Parts along `dim`: of that size each (the last may be smaller), or of those sizes."""
+        axis = self._axis(dim)
+        have = self.shape[axis]
+        if isinstance(sizes, int):
+            if sizes < 1:
+                raise ValueError(f"split into parts of {sizes}: need at least 1")
+            sizes = [min(sizes, have - start) for start in range(0, max(have, 1), sizes)]
+        if sum(sizes) != have:
+            raise ShapeError(f"split axis {dim} of {self.shape} into {list(sizes)}: they add up to {sum(sizes)}")
+        parts, start = [], 0
+        for size in sizes:
+            bounds: list[Any] = [None] * self.ndim
+            bounds[axis] = (start, start + size)
+            parts.append(self.shrink(bounds))
+            start += size
+        return tuple(parts)
+
+    def chunk(self, chunks: int, dim: int = 0) -> list[Tensor]:
+        """`chunks` parts of equal size (the last may be smaller, and there may be fewer)."""
+        if chunks < 1:
+            raise ValueError(f"chunk into {chunks} parts: need at least 1")
+        have = self.shape[self._axis(dim)]
+        return list(self.split(max(1, -(-have // chunks)), dim))

@@ -1,0 +1,206 @@
+"""Python's operators, and the casts that are named after dtypes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from tinyexplore.dtype import dtypes
+from tinyexplore.tensor.creation import Creation
+
+if TYPE_CHECKING:
+    from tinyexplore.tensor.tensor import Tensor
+
+
+class NamedCasts(Creation):
+    """Casts; they stand alone because their names hide Python's types."""
+
+    __slots__ = ()
+
+    def float(self) -> Tensor:
+        return self.cast(dtypes.float32)
+
+    def half(self) -> Tensor:
+        return self.cast(dtypes.float16)
+
+    def bfloat16(self) -> Tensor:
+        return self.cast(dtypes.bfloat16)
+
+    def double(self) -> Tensor:
+        return self.cast(dtypes.float64)
+
+    def int(self) -> Tensor:
+        return self.cast(dtypes.int32)
+
+    def long(self) -> Tensor:
+        return self.cast(dtypes.int64)
+
+    def short(self) -> Tensor:
+        return self.cast(dtypes.int16)
+
+    def bool(self) -> Tensor:
+        return self.cast(dtypes.bool)
+
+
+def _is_operand(x: Any) -> bool:
+    """What an operator takes; for anything else Python asks the other side."""
+    return isinstance(x, (Creation, int, float)) or hasattr(x, "__array_interface__")
+
+
+class Operators(NamedCasts):
+    __slots__ = ()
+
+    def _in_place(self, result: Tensor) -> Tensor:
+        """`x += y`: the tensor takes over the result; where that is on the tape, `x` becomes the new tensor."""
+        if result.requires_grad:
+            return result
+        return cast("Tensor", self).assign(result.cast(self.dtype))
+
+    def __add__(self, x: Any) -> Tensor:
+        return self.add(x) if _is_operand(x) else NotImplemented
+
+    def __radd__(self, x: Any) -> Tensor:
+        return self.add(x, reverse=True) if _is_operand(x) else NotImplemented
+
+    def __iadd__(self, x: Any) -> Tensor:
+        return self._in_place(self.add(x))
+
+    def __sub__(self, x: Any) -> Tensor:
+        return self.sub(x) if _is_operand(x) else NotImplemented
+
+    def __rsub__(self, x: Any) -> Tensor:
+        return self.sub(x, reverse=True) if _is_operand(x) else NotImplemented
+
+    def __isub__(self, x: Any) -> Tensor:
+        return self._in_place(self.sub(x))
+
+    def __mul__(self, x: Any) -> Tensor:
+        return self.mul(x) if _is_operand(x) else NotImplemented
+
+    def __rmul__(self, x: Any) -> Tensor:
+        return self.mul(x, reverse=True) if _is_operand(x) else NotImplemented
+
+    def __imul__(self, x: Any) -> Tensor:
+        return self._in_place(self.mul(x))
+
+    def __truediv__(self, x: Any) -> Tensor:
+        return self.div(x) if _is_operand(x) else NotImplemented
+
+    def __rtruediv__(self, x: Any) -> Tensor:
+        return self.div(x, reverse=True) if _is_operand(x) else NotImplemented
+
+    def __itruediv__(self, x: Any) -> Tensor:
+        return self._in_place(self.div(x))
+
+    def __floordiv__(self, x: Any) -> Tensor:
+        return self.idiv(x) if _is_operand(x) else NotImplemented
+
+    def __rfloordiv__(self, x: Any) -> Tensor:
+        return self.idiv(x, reverse=True) if _is_operand(x) else NotImplemented
+
+    def __ifloordiv__(self, x: Any) -> Tensor:
+        return self._in_place(self.idiv(x))
+
+    def __mod__(self, x: Any) -> Tensor:
+        return self.mod(x) if _is_operand(x) else NotImplemented
+
+    def __rmod__(self, x: Any) -> Tensor:
+        return self.mod(x, reverse=True) if _is_operand(x) else NotImplemented
+
+    def __imod__(self, x: Any) -> Tensor:
+        return self._in_place(self.mod(x))
+
+    def __pow__(self, x: Any) -> Tensor:
+        return self.pow(x) if _is_operand(x) else NotImplemented
+
+    def __rpow__(self, x: Any) -> Tensor:
+        return self.pow(x, reverse=True) if _is_operand(x) else NotImplemented
+
+    def __ipow__(self, x: Any) -> Tensor:
+        return self._in_place(self.pow(x))
+
+    def __matmul__(self, x: Any) -> Tensor:
+        return self.matmul(cast("Tensor", x)) if isinstance(x, Creation) else NotImplemented
+
+    def __rmatmul__(self, x: Any) -> Tensor:
+        return self.matmul(cast("Tensor", x), reverse=True) if isinstance(x, Creation) else NotImplemented
+
+    def __imatmul__(self, x: Any) -> Tensor:
+        return self._in_place(self.matmul(x))
+
+    def __and__(self, x: Any) -> Tensor:
+        return self.bitwise_and(x) if _is_operand(x) else NotImplemented
+
+    def __rand__(self, x: Any) -> Tensor:
+        return self.bitwise_and(x, reverse=True) if _is_operand(x) else NotImplemented
+
+    def __iand__(self, x: Any) -> Tensor:
+        return self._in_place(self.bitwise_and(x))
+
+    def __or__(self, x: Any) -> Tensor:
+        return self.bitwise_or(x) if _is_operand(x) else NotImplemented
+
+    def __ror__(self, x: Any) -> Tensor:
+        return self.bitwise_or(x, reverse=True) if _is_operand(x) else NotImplemented
+
+    def __ior__(self, x: Any) -> Tensor:
+        return self._in_place(self.bitwise_or(x))
+
+    def __xor__(self, x: Any) -> Tensor:
+        return self.xor(x) if _is_operand(x) else NotImplemented
+
+    def __rxor__(self, x: Any) -> Tensor:
+        return self.xor(x, reverse=True) if _is_operand(x) else NotImplemented
+
+    def __ixor__(self, x: Any) -> Tensor:
+        return self._in_place(self.xor(x))
+
+    def __lshift__(self, x: Any) -> Tensor:
+        return self.lshift(x) if _is_operand(x) else NotImplemented
+
+    def __rlshift__(self, x: Any) -> Tensor:
+        return self.lshift(x, reverse=True) if _is_operand(x) else NotImplemented
+
+    def __ilshift__(self, x: Any) -> Tensor:
+        return self._in_place(self.lshift(x))
+
+    def __rshift__(self, x: Any) -> Tensor:
+        return self.rshift(x) if _is_operand(x) else NotImplemented
+
+    def __rrshift__(self, x: Any) -> Tensor:
+        return self.rshift(x, reverse=True) if _is_operand(x) else NotImplemented
+
+    def __irshift__(self, x: Any) -> Tensor:
+        return self._in_place(self.rshift(x))
+
+    def __lt__(self, x: Any) -> Tensor:
+        return self.lt(x) if _is_operand(x) else NotImplemented
+
+    def __le__(self, x: Any) -> Tensor:
+        return self.le(x) if _is_operand(x) else NotImplemented
+
+    def __gt__(self, x: Any) -> Tensor:
+        return self.gt(x) if _is_operand(x) else NotImplemented
+
+    def __ge__(self, x: Any) -> Tensor:
+        return self.ge(x) if _is_operand(x) else NotImplemented
+
+    def __eq__(self, x: Any) -> Tensor:  # type: ignore[override]
+        return self.eq(x) if _is_operand(x) else NotImplemented
+
+    def __ne__(self, x: Any) -> Tensor:  # type: ignore[override]
+        return self.ne(x) if _is_operand(x) else NotImplemented
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __neg__(self) -> Tensor:
+        return self.neg()
+
+    def __pos__(self) -> Tensor:
+        return cast("Tensor", self)
+
+    def __invert__(self) -> Tensor:
+        return self.bitwise_not()
+
+    def __abs__(self) -> Tensor:
+        return self.abs()

@@ -1,0 +1,225 @@
+"""Reductions: sums, extremes, means, and what is made of them.
+
+Narrow floats are summed in float32, narrow ints in 32 bits; `acc_dtype` asks for another accumulator.
+"""
+
+from __future__ import annotations
+
+import math
+from math import prod
+from typing import TYPE_CHECKING, Any, cast
+
+from tinyexplore.dtype import ConstType, DType, dtypes, least_upper_dtype, to_dtype
+from tinyexplore.lazy import LazyBuffer
+from tinyexplore.tensor.base import Axes, DTypeLike, Shape
+from tinyexplore.tensor.functions import Functions
+from tinyexplore.uop import Ops
+
+if TYPE_CHECKING:
+    from tinyexplore.tensor.tensor import Tensor
+
+
+def sum_dtype(dtype: DType) -> DType:
+    """The type in which elements of `dtype` are added up."""
+    if dtypes.is_float(dtype):
+        return least_upper_dtype(dtype, dtypes.float32)
+    return least_upper_dtype(dtype, dtypes.uint32 if dtypes.is_unsigned(dtype) else dtypes.int32)
+
+
+class Reduction(Functions):
+    __slots__ = ()
+
+    def _reduce(self, op: Ops, axis: Axes, keepdim: bool, identity: ConstType | None, what: str) -> Tensor:
+        axes = self._axes(axis)
+        kept = tuple(1 if i in axes else size for i, size in enumerate(self.shape))
+        if any(self.shape[i] == 0 for i in axes):
+            if identity is None:
+                raise ValueError(
+                    f"{what} over axes {axes} of shape {self.shape}: there is no {what} of nothing; "
+                    "leave empty tensors out, or cat() a neutral element first"
+                )
+            result = self._const(identity, shape=kept)
+        else:
+            result = self._reduced(op, axes)
+        return result if keepdim else result._without_axes(axes)
+
+    def _without_axes(self, axes: Shape) -> Tensor:
+        return self.reshape(tuple(size for i, size in enumerate(self.shape) if i not in axes))
+
+    def _accumulated(
+        self, op: Ops, axis: Axes, keepdim: bool, acc_dtype: DTypeLike | None, identity: ConstType
+    ) -> Tensor:
+        wide = sum_dtype(self.dtype) if acc_dtype is None else to_dtype(acc_dtype)
+        found = self.cast(wide)._reduce(op, axis, keepdim, identity, "sum")
+        is_narrow_float = acc_dtype is None and dtypes.is_float(self.dtype)
+        return found.cast(self.dtype) if is_narrow_float else found
+
+    def sum(self, axis: Axes = None, keepdim: bool = False, acc_dtype: DTypeLike | None = None) -> Tensor:
+        """Added up over `axis` (None: all)."""
+        return self._accumulated(Ops.ADD, axis, keepdim, acc_dtype, 0)
+
+    def prod(self, axis: Axes = None, keepdim: bool = False, acc_dtype: DTypeLike | None = None) -> Tensor:
+        """Multiplied over `axis` (None: all)."""
+        return self._accumulated(Ops.MUL, axis, keepdim, acc_dtype, 1)
+
+    def max(self, axis: Axes = None, keepdim: bool = False) -> Tensor:
+        """The largest over `axis` (None: all); NaN if there is one."""
+        return self._reduce(Ops.MAX, axis, keepdim, None, "max")
+
+    def min(self, axis: Axes = None, keepdim: bool = False) -> Tensor:
+        """The smallest over `axis` (None: all); NaN if there is one."""
+        return self._reduce(Ops.MIN, axis, keepdim, None, "min")
+
+    def any(self, axis: Axes = None, keepdim: bool = False) -> Tensor:
+        """True where one element at least is true."""
+        return self.cast(dtypes.bool)._reduce(Ops.MAX, axis, keepdim, False, "any")
+
+    def all(self, axis: Axes = None, keepdim: bool = False) -> Tensor:
+        """True where every element is true."""
+        return self.cast(dtypes.bool)._reduce(Ops.MIN, axis, keepdim, True, "all")
+
+    def allclose(self, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
+        """Whether `isclose` holds everywhere (this computes it)."""
+        return bool(self.isclose(other, rtol, atol, equal_nan).all().item())
+
+    # *** moments ***
+
+    def _count(self, axes: Shape) -> int:
+        return prod(self.shape[axis] for axis in axes)
+
+    def mean(self, axis: Axes = None, keepdim: bool = False) -> Tensor:
+        """The average; of nothing: NaN."""
+        dtype = self.dtype if dtypes.is_float(self.dtype) else dtypes.default_float
+        wide = self.cast(sum_dtype(dtype))
+        count = self._count(self._axes(axis))
+        total = wide.sum(axis, keepdim)
+        return (total / count if count else total * math.nan).cast(dtype)
+
+    def var(self, axis: Axes = None, keepdim: bool = False, correction: int = 1) -> Tensor:
+        """The mean squared distance from the mean, over n - correction."""
+        dtype = self.dtype if dtypes.is_float(self.dtype) else dtypes.default_float
+        wide = self.cast(sum_dtype(dtype))
+        axes = self._axes(axis)
+        squares = (wide - wide.mean(axes, keepdim=True)).square().sum(axes, keepdim)
+        count = self._count(axes) - correction
+        return (squares / max(count, 0)).cast(dtype)
+
+    def std(self, axis: Axes = None, keepdim: bool = False, correction: int = 1) -> Tensor:
+        """The square root of `var`."""
+        return self.var(axis, keepdim, correction).sqrt()
+
+    def var_mean(self, axis: Axes = None, keepdim: bool = False, correction: int = 1) -> tuple[Tensor, Tensor]:
+        return self.var(axis, keepdim, correction), self.mean(axis, keepdim)
+
+    def std_mean(self, axis: Axes = None, keepdim: bool = False, correction: int = 1) -> tuple[Tensor, Tensor]:
+        return self.std(axis, keepdim, correction), self.mean(axis, keepdim)
+
+    # *** where the extreme stands ***
+
+    def _argument(self, op: Ops, axis: int | None, keepdim: bool) -> Tensor:
+        if axis is None:
+            flat = self.reshape((self.numel(),))
+            found = flat._argument(op, 0, False)
+            return found.reshape((1,) * self.ndim) if keepdim else found
+        at = self._axis(axis)
+        if self.ndim == 0:
+            return self._const(0, dtypes.default_int)
+        size = self.shape[at]
+        x = self.detach()
+        extreme = x._reduce(op, at, True, None, "argmax" if op is Ops.MAX else "argmin")
+        holds = x == extreme
+        if dtypes.is_float(x.dtype):
+            holds = holds | x.isnan()
+        places = x._places(at)
+        return holds.where(places, size)._reduce(Ops.MIN, at, keepdim, None, "argmax")
+
+    def _places(self, axis: int, dtype: DType = dtypes.default_int) -> Tensor:
+        """0, 1, 2, … along `axis`, shaped to broadcast against this tensor."""
+        line = self._wrap(LazyBuffer.iota(self.shape[axis], dtype, self.device))
+        return line.reshape(tuple(size if i == axis else 1 for i, size in enumerate(self.shape)))
+
+    def argmax(self, axis: int | None = None, keepdim: bool = False) -> Tensor:
+        """The first place of the largest element (of the flattened tensor for None)."""
+        return self._argument(Ops.MAX, axis, keepdim)
+
+    def argmin(self, axis: int | None = None, keepdim: bool = False) -> Tensor:
+        """The first place of the smallest element (of the flattened tensor for None)."""
+        return self._argument(Ops.MIN, axis, keepdim)
+
+    # *** softmax and its kin ***
+
+    def _centred(self, axis: Axes) -> Tensor:
+        """x - max(x); the maximum is a constant to the gradient, which does not depend on it."""
+        x = self._float()
+        return x - x.detach().max(axis, keepdim=True)
+
+    def softmax(self, axis: int = -1, dtype: DTypeLike | None = None) -> Tensor:
+        """eˣ / Σ eˣ along `axis`"""
+        if dtype is not None:
+            return self.cast(dtype).softmax(axis)
+        grown = self._centred(axis).exp()
+        return grown / grown.sum(axis, keepdim=True)
+
+    def log_softmax(self, axis: int = -1, dtype: DTypeLike | None = None) -> Tensor:
+        """ln softmax(x)"""
+        if dtype is not None:
+            return self.cast(dtype).log_softmax(axis)
+        centred = self._centred(axis)
+        return centred - centred.exp().sum(axis, keepdim=True).log()
+
+    def logsumexp(self, axis: Axes = None, keepdim: bool = False) -> Tensor:
+        """ln Σ eˣ without overflow"""
+        x = self._float()
+        largest = x.detach().max(axis, keepdim=True)
+        anchor = largest.isfinite().where(largest, 0.0)
+        total = (x - anchor).exp().sum(axis, keepdim=True).log() + anchor
+        return total if keepdim else total._without_axes(self._axes(axis))
+
+    # *** running totals ***
+
+    def _running(self, axis: int) -> Tensor:
+        """A new last axis with everything up to each place of `axis`, preceded by zeros."""
+        at = self._axis(axis)
+        amounts = [(0, 0)] * self.ndim
+        amounts[at] = (self.shape[at] - 1, 0)
+        return self.pad(amounts)._window(at, self.shape[at])
+
+    def cumsum(self, axis: int = 0) -> Tensor:
+        """Each element and all before it along `axis`, added up."""
+        if self.ndim == 0 or self.numel() == 0:
+            return cast("Tensor", self)
+        return self._running(axis).sum(-1)
+
+    def logcumsumexp(self, axis: int = 0) -> Tensor:
+        """ln of the running total of eˣ, without overflow"""
+        if self.ndim == 0 or self.numel() == 0:
+            return cast("Tensor", self)
+        at = self._axis(axis)
+        x = self._float()
+        amounts = [(0, 0)] * self.ndim
+        amounts[at] = (self.shape[at] - 1, 0)
+        return x.pad(amounts, value=-math.inf)._window(at, self.shape[at]).logsumexp(-1)
+
+    # *** normalisation ***
+
+    def layernorm(self, axis: int | tuple[int, ...] = -1, eps: float = 1e-05) -> Tensor:
+        """(x - mean) / √(variance + eps) over `axis`"""
+        centred = cast("Tensor", self) - self.mean(axis, keepdim=True)
+        return centred * (centred.square().mean(axis, keepdim=True) + eps).rsqrt()
+
+    def batchnorm(
+        self,
+        weight: Tensor | None,
+        bias: Tensor | None,
+        mean: Tensor,
+        invstd: Tensor,
+        axis: int | tuple[int, ...] = 1,
+    ) -> Tensor:
+        """(x - mean) · invstd · weight + bias, these given per place of `axis`."""
+        axes = self._axes(axis)
+        shape = tuple(size if i in axes else 1 for i, size in enumerate(self.shape))
+        x = cast("Tensor", self) - mean.reshape(shape)
+        if weight is not None:
+            x = x * weight.reshape(shape)
+        x = x * (invstd.reshape(shape) if len(invstd.shape) == len(axes) else invstd)
+        return x if bias is None else x + bias.reshape(shape)

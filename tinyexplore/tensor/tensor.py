@@ -1,0 +1,204 @@
+"""Tensor: the class that users write with. Its methods stand in the modules beside this one, floor on floor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ContextDecorator
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
+
+from tinyexplore.device import Buffer, Device
+from tinyexplore.dtype import ConstType, dtypes, to_dtype
+from tinyexplore.lazy import LazyBuffer
+from tinyexplore.lazy.lazybuffer import ShapeError
+from tinyexplore.tensor import data as conversion
+from tinyexplore.tensor.base import DTypeLike
+from tinyexplore.tensor.operators import Operators
+
+if TYPE_CHECKING:
+    import numpy
+
+_new = object.__new__
+
+
+class Tensor(Operators):
+    """An array of numbers on a device, computed when somebody looks at it.
+
+    `data`: a number, nested lists, bytes, a NumPy array (row-major ones are not copied) or another Tensor.
+    """
+
+    __slots__ = ()
+    __array_priority__: ClassVar[int] = 100  # NumPy leaves array (op) Tensor to us
+
+    training: ClassVar[bool] = False
+    no_grad: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        data: Any,
+        device: str | None = None,
+        dtype: DTypeLike | None = None,
+        requires_grad: bool | None = None,
+    ) -> None:
+        self._ctx = None
+        self.grad = None
+        self.requires_grad = requires_grad
+        target = None if dtype is None else to_dtype(dtype)
+        if isinstance(data, Tensor):
+            data = data.lazydata
+        if isinstance(data, LazyBuffer):
+            lazydata = data if target is None else data.cast(target)
+            self.lazydata = lazydata if device is None else lazydata.copy_to_device(Device.canonicalize(device))
+        else:
+            self.lazydata = conversion.lazydata_of(data, target, Device.canonicalize(device))
+        if requires_grad and not dtypes.is_float(self.dtype):
+            raise TypeError(f"requires_grad for a tensor of {self.dtype.name}: only floats have gradients")
+
+    @staticmethod
+    def _wrap(lazydata: LazyBuffer) -> Tensor:
+        result = _new(Tensor)
+        result.lazydata = lazydata
+        result.requires_grad = None
+        result.grad = None
+        result._ctx = None
+        return result
+
+    def __repr__(self) -> str:
+        state = "realized" if self.lazydata.is_realized else f"lazy {self.lazydata.op.name}"
+        asked = ", requires_grad" if self.requires_grad else ""
+        return f"<Tensor {self.shape} {self.dtype.name} on {self.device}, {state}{asked}>"
+
+    # *** computing ***
+
+    def realize(self, *others: Tensor, do_update_stats: bool = True) -> Tensor:
+        """Computes this tensor (and the others, together) into memory."""
+        from tinyexplore import engine
+
+        engine.realize([tensor.lazydata for tensor in (self, *others)])
+        return self
+
+    def schedule(self, *others: Tensor) -> list[Any]:
+        """The kernels that computing this tensor (and the others) takes, in order; nothing runs."""
+        from tinyexplore.schedule import create_schedule
+
+        return list(create_schedule([tensor.lazydata for tensor in (self, *others)]))
+
+    # *** looking at it ***
+
+    def _read(self) -> Buffer:
+        from tinyexplore import engine
+
+        return engine.read(self.lazydata)
+
+    def numpy(self) -> numpy.ndarray:
+        """A copy as a NumPy array (bfloat16 as float32)."""
+        return conversion.array_of(self._read(), self.shape)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> numpy.ndarray:
+        found = self.numpy()
+        return found if dtype is None else found.astype(dtype)
+
+    def data(self) -> memoryview:
+        """The elements as a memoryview of the tensor's shape, not copied."""
+        if self.dtype.fmt is None or self.dtype is dtypes.float16:
+            raise TypeError(f"Python's memoryview has no {self.dtype.name}: use .numpy(), or .float().data()")
+        raw = self._read().memoryview()
+        code = cast(Literal["f"], self.dtype.fmt)  # any code; mypy wants one by name
+        return raw.cast(code) if self.numel() == 0 else raw.cast(code, self.shape)
+
+    def tolist(self) -> Any:
+        """Python numbers, in nested lists of the tensor's shape."""
+        return conversion.nested(conversion.numbers_of(self._read()), self.shape)
+
+    def item(self) -> ConstType:
+        """The one element as a Python number."""
+        if self.numel() != 1:
+            raise ValueError(f"item() of a tensor of shape {self.shape}: it has {self.numel()} elements, not one")
+        return conversion.numbers_of(self._read())[0]
+
+    def __bool__(self) -> bool:
+        if self.numel() != 1:
+            raise TypeError(f"truth of a tensor of shape {self.shape}: use .any() or .all()")
+        return bool(self.item())
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __index__(self) -> int:
+        if not dtypes.is_int(self.dtype):
+            raise TypeError(f"a tensor of {self.dtype.name} cannot be an index: cast it to an int dtype")
+        return int(self.item())
+
+    def __len__(self) -> int:
+        if self.ndim == 0:
+            raise TypeError("a tensor without axes has no length")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if self.ndim == 0:
+            raise TypeError("a tensor without axes cannot be iterated over: use .item()")
+        return (self[place] for place in range(self.shape[0]))
+
+    def __contains__(self, value: Any) -> bool:
+        return bool((self == value).any().item())
+
+    # *** changing it ***
+
+    def assign(self, x: Any) -> Tensor:
+        """This tensor takes over the value of `x`, of the same shape, dtype and device."""
+        if not isinstance(x, Tensor):
+            x = Tensor(x, device=self.device, dtype=self.dtype)
+        if x.shape != self.shape:
+            raise ShapeError(f"assign a tensor of shape {x.shape} to one of shape {self.shape}: they must be equal")
+        if x.dtype is not self.dtype:
+            raise TypeError(f"assign a tensor of {x.dtype.name} to one of {self.dtype.name}: cast it first")
+        if x.device != self.device:
+            raise ValueError(f"assign a tensor on {x.device} to one on {self.device}: move it with .to()")
+        self.lazydata = x.lazydata
+        return self
+
+    def replace(self, x: Tensor) -> Tensor:
+        """This tensor becomes what `x` is, of the same shape, off the tape."""
+        if x.shape != self.shape:
+            raise ShapeError(f"replace a tensor of shape {self.shape} by one of shape {x.shape}: they must be equal")
+        self.lazydata = x.lazydata
+        self._ctx = None
+        return self
+
+    def clone(self) -> Tensor:
+        """A copy of its own, on the tape."""
+        return self.contiguous()
+
+    # *** modes ***
+
+    class train(ContextDecorator):
+        """`with Tensor.train():` dropout drops and batch statistics are kept, inside the block."""
+
+        def __init__(self, mode: bool = True) -> None:
+            self.mode = mode
+            self.before: list[bool] = []
+
+        def __enter__(self) -> None:
+            self.before.append(Tensor.training)
+            Tensor.training = self.mode
+
+        def __exit__(self, *error: object) -> None:
+            Tensor.training = self.before.pop()
+
+    class test(ContextDecorator):
+        """`with Tensor.test():` no gradients are asked for inside the block."""
+
+        def __init__(self, mode: bool = True) -> None:
+            self.mode = mode
+            self.before: list[bool] = []
+
+        def __enter__(self) -> None:
+            self.before.append(Tensor.no_grad)
+            Tensor.no_grad = self.mode
+
+        def __exit__(self, *error: object) -> None:
+            Tensor.no_grad = self.before.pop()
+
+    inference_mode = test
