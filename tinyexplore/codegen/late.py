@@ -27,7 +27,7 @@ KEPT = frozenset({Ops.CAST, Ops.BITCAST, Ops.WHERE})
 def compute_in_float32(node: UOp, ctx: LateContext) -> UOp | None:
     """A 16-bit float that the target only stores: computed in float32, then rounded, which gives the same result."""
     values = node.src[:1] if node.op is Ops.REDUCE else node.src
-    small = next((src.dtype for src in values if src.dtype.scalar in ctx.target.storage_only), None)  # type: ignore[union-attr]
+    small = next((src.dtype for src in values if src.dtype.scalar in ctx.target.storage_only), None)
     if small is None:
         return None
     assert isinstance(small, DType) and isinstance(node.dtype, DType)
@@ -41,13 +41,13 @@ def compute_in_float32(node: UOp, ctx: LateContext) -> UOp | None:
 @rule(UPat.of(Ops.CAST, UPat.of(Ops.CAST, var("x", SMALL_FLOATS), name="up"), name="down"))
 def cast_there_and_back(down: UOp, up: UOp, x: UOp) -> UOp | None:
     """A 16-bit float made float32 and then what it was is unchanged."""
-    return x if down.dtype is x.dtype and up.dtype.scalar is dtypes.float32 else None  # type: ignore[union-attr]
+    return x if down.dtype is x.dtype and up.dtype.scalar is dtypes.float32 else None
 
 
 @rule(UPat.of(Ops.CAST, var("x"), name="cast"))
 def cast_through_float32(cast: UOp, x: UOp, ctx: LateContext) -> UOp | None:
     """bfloat16 is converted from and to float32 only; other types take the way over it."""
-    here, there = x.dtype.scalar, cast.dtype.scalar  # type: ignore[union-attr]
+    here, there = x.dtype.scalar, cast.dtype.scalar
     middle = dtypes.float32.vec(cast.dtype.count)
     if here is dtypes.bfloat16 and there is not dtypes.float32 and there is not dtypes.bool:
         return x.cast(middle).cast(cast.dtype)
@@ -73,7 +73,7 @@ def bool_and(node: UOp, x: UOp, y: UOp) -> UOp:
 @rule(UPat.of(Ops.CAST, var("x"), name="cast"))
 def cast_to_bool(cast: UOp, x: UOp) -> UOp | None:
     """A number is true where it is not zero (NaN is true)."""
-    if cast.dtype.scalar is not dtypes.bool or x.dtype.scalar is dtypes.bool:  # type: ignore[union-attr]
+    if cast.dtype.scalar is not dtypes.bool or x.dtype.scalar is dtypes.bool:
         return None
     return x.ne(UOp.const(x.dtype, 0))
 
@@ -85,7 +85,7 @@ def accumulate(reduce: UOp, value: UOp, ctx: LateContext) -> UOp:
     register = UOp(Ops.DEFINE_ACC, reduce.dtype, (reduce_identity(reduce.arg, reduce.dtype),), next(ctx.numbers))
     step = multiply_add(register, value) if reduce.arg is Ops.ADD else None
     changed = register.alu(reduce.arg, value) if step is None else step
-    if dtypes.is_bool(reduce.dtype):  # type: ignore[arg-type]
+    if dtypes.is_bool(reduce.dtype):
         changed = register | value if reduce.arg in (Ops.ADD, Ops.MAX) else register & value
     assigned = UOp(Ops.ASSIGN, reduce.dtype, (register, changed))
     return UOp(Ops.RESULT, reduce.dtype, (register, assigned, *loops))
@@ -93,7 +93,7 @@ def accumulate(reduce: UOp, value: UOp, ctx: LateContext) -> UOp:
 
 def multiply_add(register: UOp, value: UOp) -> UOp | None:
     """register + x * y as one operation, rounded once where the target can."""
-    if value.op is not Ops.MUL or not dtypes.is_float(value.dtype):  # type: ignore[arg-type]
+    if value.op is not Ops.MUL or not dtypes.is_float(value.dtype):
         return None
     return UOp(Ops.MULACC, value.dtype, (*value.src, register))
 

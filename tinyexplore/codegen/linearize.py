@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from heapq import heappop, heappush
 
-from tinyexplore.trace import staged
+from tinyexplore.trace import Derived, active_recorder, staged
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.util import consumers
 
@@ -37,7 +37,7 @@ class _Blocks:
     """Which loops each node stands in, and the order inside them."""
 
     def __init__(self, sink: UOp) -> None:
-        self.sink = sink
+        self.recorder = active_recorder()
         self.order = [node for node in sink.toposort() if node.op not in (Ops.SINK, Ops.RANGE)]
         self.place = {node: number for number, node in enumerate(self.order)}
         self.path: dict[UOp, Path] = {}
@@ -119,7 +119,10 @@ class _Blocks:
             if name.op is Ops.RANGE:
                 out.append(name)
                 self.emit_block((*path, name), by_path, contents[name], out)
-                out.append(UOp(Ops.ENDRANGE, src=(name,)))
+                closed = UOp(Ops.ENDRANGE, src=(name,))
+                if self.recorder is not None:
+                    self.recorder.record(Derived(name, closed, "closes the loop"))
+                out.append(closed)
             elif name.op is not Ops.DEFINE_GLOBAL:
                 out.append(name)
             for user in users[name]:

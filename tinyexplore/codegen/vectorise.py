@@ -29,7 +29,7 @@ def stride_along(idx: UOp, axis: UOp) -> int | None:
 
 
 def at(node: UOp, axis: UOp, step: int) -> UOp:
-    return node.substitute({axis: index_const(step)})
+    return node.substitute({axis: index_const(step)}, tell="one lane")
 
 
 @rule(UPat.of(Ops.LOAD, UPat.of(Ops.INDEX, name="place"), name="load"))
@@ -124,7 +124,7 @@ def scatter(places: UOp, value: UOp) -> UOp:
     for lane, place in enumerate(places.src):
         element = value
         if value.dtype.count > 1:
-            element = UOp(Ops.GEP, value.dtype.scalar, (value,), lane)  # type: ignore[union-attr]
+            element = UOp(Ops.GEP, value.dtype.scalar, (value,), lane)
         stores.append(UOp(Ops.STORE, dtypes.void, (place, element)))
     return UOp.sink(*stores)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import builtins
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Union
+from typing import Any
 
-ConstType = Union[bool, int, float]
+ConstType = bool | int | float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -165,8 +165,6 @@ class dtypes:
     @staticmethod
     def fields() -> dict[str, DType]:
         return {dtype.name: dtype for dtype in dtypes.all}
-
-
 
 
 _INTERNED: dict[tuple[str, builtins.int], DType] = {(dtype.name, 1): dtype for dtype in (*dtypes.all, dtypes.void)}

@@ -94,7 +94,9 @@ def with_vectors(kernel: Kernel) -> Kernel:
     inner = [axis for axis in kernel.output_axes if not outer_row_axis(kernel, axis)]
     best = max(inner, key=lambda axis: (vector_score(axis, found), axis.arg.id), default=None)
     if best is not None and vector_score(best, found) > 0 and (lanes := lanes_for(kernel, best)) > 1:
-        kernel = attempt(kernel, Opt(OptOps.VECTOR, best.arg.id, lanes), "neighbours along this axis are neighbours in memory")
+        kernel = attempt(
+            kernel, Opt(OptOps.VECTOR, best.arg.id, lanes), "neighbours along this axis are neighbours in memory"
+        )
     for reduce in kernel.reduces:
         if any(axis.arg.kind is AxisKind.VECTOR for axis in reduce.src[0].ranges):
             continue
@@ -130,7 +132,9 @@ def with_tiles(kernel: Kernel) -> Kernel:
     if len(loads) < 2 or lanes_axis is None:
         return kernel
     shared = [axis for axis in kernel.output_axes if axis.arg.kind is AxisKind.GLOBAL and shares_loads(axis, loads)]
-    columns = next((axis for axis in shared if lanes_axis in kernel.output_axes and is_outer_of(axis, lanes_axis, found)), None)
+    columns = next(
+        (axis for axis in shared if lanes_axis in kernel.output_axes and is_outer_of(axis, lanes_axis, found)), None
+    )
     rows = max((axis for axis in shared if axis is not columns), key=lambda axis: axis.size, default=None)
     registers = kernel.target.vector_registers
     wide = 2 if columns is not None and columns.size >= 2 else 1
@@ -161,7 +165,9 @@ def with_longer_steps(kernel: Kernel) -> Kernel:
     outer = next((axis for axis in reversed(kernel.output_axes) if is_outer_of(axis, vectors[0], found)), None)
     if outer is None or arithmetic > 40 or outer.size % 4:
         return kernel
-    return attempt(kernel, Opt(OptOps.UPCAST, outer.arg.id, 4), "four vectors a step keep the load and arithmetic units busy")
+    return attempt(
+        kernel, Opt(OptOps.UPCAST, outer.arg.id, 4), "four vectors a step keep the load and arithmetic units busy"
+    )
 
 
 def is_outer_of(axis: UOp, lanes: UOp, found: list[Access]) -> bool:
@@ -200,7 +206,9 @@ def with_accumulators(kernel: Kernel) -> Kernel:
         amount = next((n for n in range(min(wanted, axis.size), 1, -1) if axis.size % n == 0), min(wanted, axis.size))
         if axis.size % amount and axis.size < 4 * amount:
             continue
-        kernel = attempt(kernel, Opt(OptOps.UNROLL, axis.arg.id, amount), "independent accumulators hide the latency of the sum")
+        kernel = attempt(
+            kernel, Opt(OptOps.UNROLL, axis.arg.id, amount), "independent accumulators hide the latency of the sum"
+        )
     return kernel
 
 
@@ -211,4 +219,6 @@ def with_threads(kernel: Kernel) -> Kernel:
     outermost = next((axis for axis in kernel.output_axes if axis.arg.kind is AxisKind.GLOBAL), None)
     if outermost is None or outermost.size < 2:
         return kernel
-    return attempt(kernel, Opt(OptOps.THREAD, outermost.arg.id), f"{kernel.steps} steps are worth waking the other cores")
+    return attempt(
+        kernel, Opt(OptOps.THREAD, outermost.arg.id), f"{kernel.steps} steps are worth waking the other cores"
+    )

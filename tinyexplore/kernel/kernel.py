@@ -72,8 +72,8 @@ class Kernel:
         for node in self.nodes:
             if node.op in (Ops.LOAD, Ops.REDUCE, Ops.STORE):
                 dtype = node.src[1].dtype if node.op is Ops.STORE else node.dtype
-                if dtype.itemsize > widest.itemsize:  # type: ignore[union-attr]
-                    widest = dtype  # type: ignore[assignment]
+                if dtype.itemsize > widest.itemsize:
+                    widest = dtype
         return widest if widest not in self.target.storage_only else dtypes.float32
 
     @property
@@ -151,7 +151,8 @@ class Kernel:
         if axis.arg.kind not in (*LOOP_KINDS, AxisKind.REDUCE):
             return f"the axis is {axis.arg.kind.value}, and only loops become vectors"
         if opt.amount & (opt.amount - 1) or opt.amount > max(1, self.lanes):
-            return f"a vector of {self.target.name} has {self.lanes} lanes of {self.vector_dtype.name}; choose 2 … {self.lanes}"
+            have = f"a vector of {self.target.name} has {self.lanes} lanes of {self.vector_dtype.name}"
+            return f"{have}; choose a power of two up to that"
         taken = [other for other in self.axes if other.arg.kind is AxisKind.VECTOR]
         for other in taken:
             if any(axis in node.ranges and other in node.ranges for node in self.nodes):
@@ -237,20 +238,13 @@ def _tell(before: UOp, after: UOp, how: str) -> None:
 
 
 def substitute_told(root: UOp, changes: dict[UOp, UOp], how: str) -> UOp:
-    """`root.substitute(changes)`, told node by node."""
+    """`root.substitute(changes)`, with what became of each axis told as well."""
     recorder = active_recorder()
-    if recorder is None:
-        return root.substitute(changes)
-    done = dict(changes)
-    for before, after in changes.items():
-        for part in after.toposort() if before.op is Ops.RANGE else ():
-            if part.op is Ops.RANGE or part is after:
-                recorder.record(Derived(before, part, how))
-    for node in root.toposort():
-        if node in done:
-            continue
-        src = tuple(done[source] for source in node.src)
-        after = done[node] = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
-        if after is not node:
-            recorder.record(Derived(node, after, how))
-    return done[root]
+    if recorder is not None:
+        for before, after in changes.items():
+            if before.op is not Ops.RANGE:
+                continue
+            for part in after.toposort():
+                if part is after or part.op is Ops.RANGE:
+                    recorder.record(Derived(before, part, how))
+    return root.substitute(changes, tell=how)

@@ -8,7 +8,7 @@ from tinyexplore.uop.divmod import linear_terms
 
 
 def with_merged_axes(kernel: Kernel) -> Kernel:
-    """Every two neighbouring loops of one kind, where each address moves by the inner's size for a step of the outer."""
+    """Neighbouring loops joined, where a step of the outer moves each address as all the steps of the inner do."""
     merged = True
     while merged:
         merged = False

@@ -36,7 +36,8 @@ class OptOps(Enum):
 
     GROUP: a reduction is done in blocks of `amount` steps, each with a partial result::
 
-        for k in 0..64: acc += f(k)          →  for k in 0..8: { part = 0; for q in 0..8: part += f(8*k+q); acc += part }
+        for k in 0..64: acc += f(k)          →  for k in 0..8: part = 0; for q in 0..8: part += f(8*k+q)
+                                                               acc += part
 
     An output axis that `amount` does not divide takes its last block so that it ends at the end, over part of the
     block before (both write the same values); a reduction does the remainder in a loop of its own.

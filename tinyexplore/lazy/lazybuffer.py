@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from math import prod
+from types import FrameType
 from typing import Any
 
 from tinyexplore.device import Buffer
@@ -242,7 +243,9 @@ class LazyBuffer:
         """Element (..., k, ...) is (..., k, ..., k, ...): axis `second` is dropped, `first` walks both."""
         rank = len(self.shape)
         if not (0 <= first < second < rank) or self.shape[first] != self.shape[second]:
-            raise ShapeError(f"diagonal of axes {first}, {second} of {self.shape}: need two axes of equal size, in order")
+            raise ShapeError(
+                f"diagonal of axes {first}, {second} of {self.shape}: need two axes of equal size, in order"
+            )
         shape = self.shape[:second] + self.shape[second + 1 :]
         return self._view(Ops.DIAGONAL, shape, (first, second), self._tracker.diagonal(first, second))
 
@@ -252,9 +255,9 @@ _PACKAGE = __name__.split(".")[0]
 
 def _user_frame() -> UserFrame | None:
     """The first frame outside the package: the line of the user's that asked for this."""
-    frame = sys._getframe(2)
+    frame: FrameType | None = sys._getframe(2)
     while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] == _PACKAGE:
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     if frame is None:
         return None
     return UserFrame(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)

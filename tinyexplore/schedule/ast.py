@@ -14,6 +14,7 @@ from tinyexplore.trace import Derived, active_recorder
 from tinyexplore.uop import Group, Ops, UOp
 from tinyexplore.uop.identity import reduce_identity
 
+
 def all_of(conditions: Conditions) -> UOp | None:
     """One condition that holds where all do."""
     result: UOp | None = None

@@ -132,7 +132,9 @@ class Fusion:
             return
         plans = {visit.plan for visit in visits}
         if len(plans) > 1:
-            self.decide(node, "duplicate", f"light enough to be computed in each of the {len(plans)} kernels that read it")
+            self.decide(
+                node, "duplicate", f"light enough to be computed in each of the {len(plans)} kernels that read it"
+            )
         else:
             self.decide(node, "fuse", "computed where it is read: every value once, without a trip to memory")
         for visit in visits:

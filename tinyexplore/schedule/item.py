@@ -14,7 +14,7 @@ class ScheduleItem:
     """`ast` is a SINK of STOREs over `buffers` (by the position in DEFINE_GLOBAL), None for a copy.
 
     outputs: the LazyBuffers that this item realises, in the order of the first buffers. members: every LazyBuffer
-    computed in it. values: for each LazyBuffer, the UOps that compute it (several where it is computed in several loops).
+    computed in it. values: in a recording, which UOps compute which LazyBuffer (several for several loops).
     A copy has two buffers: to, from.
     """
 

@@ -7,7 +7,7 @@ Who makes sense of them is `tinyexplore.explore` (see `explore/build.py`).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Union
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,20 +153,20 @@ class Freed:
     buffer: Any
 
 
-Event = Union[
-    StageBegan,
-    StageEnded,
-    Recorded,
-    Decided,
-    Rewrote,
-    Rebuilt,
-    Derived,
-    OptApplied,
-    OptRejected,
-    Measured,
-    Rendered,
-    Compiled,
-    Ran,
-    Allocated,
-    Freed,
-]
+Event = (
+    StageBegan
+    | StageEnded
+    | Recorded
+    | Decided
+    | Rewrote
+    | Rebuilt
+    | Derived
+    | OptApplied
+    | OptRejected
+    | Measured
+    | Rendered
+    | Compiled
+    | Ran
+    | Allocated
+    | Freed
+)

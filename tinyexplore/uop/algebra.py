@@ -32,7 +32,7 @@ mul_zero = law("mul_zero", n * 0, 0, "Integers only: 0 * inf and 0 * NaN are NaN
 idiv_one = law("idiv_one", n // 1, n)
 mod_one = law("mod_one", n % 1, 0)
 fdiv_one = law("fdiv_one", var("x", dtypes.floats) / 1.0, x)
-neg_neg = law("neg_neg", -(-x), x)
+neg_neg = law("neg_neg", UPat.of(Ops.NEG, -x), x)
 xor_self = law("xor_self", UPat.of(Ops.XOR, i, i), 0)
 and_self = law("and_self", i & i, i)
 or_self = law("or_self", i | i, i)
@@ -45,9 +45,7 @@ where_true = law("where_true", UPat.of(Ops.WHERE, True, x, y), x)
 where_false = law("where_false", UPat.of(Ops.WHERE, False, x, y), y)
 max_self = law("max_self", x.maximum(x), x)
 min_self = law("min_self", x.minimum(x), x)
-where_where = law(
-    "where_where", b.where(b.where(x, y), z), b.where(x, z), "The inner question has the outer's answer."
-)
+where_where = law("where_where", b.where(b.where(x, y), z), b.where(x, z), "The inner question has the outer's answer.")
 less_self = law("less_self", i < i, False)
 
 
@@ -60,7 +58,7 @@ def fold_constants(node: UOp) -> UOp | None:
     dtype = node.dtype
     if not isinstance(dtype, DType):
         return None
-    kinds = tuple(src.dtype.scalar for src in node.src)  # type: ignore[union-attr]
+    kinds = tuple(src.dtype.scalar for src in node.src)
     return UOp.const(dtype, evaluate(node.op, dtype.scalar, *(src.arg for src in node.src), src_dtypes=kinds))
 
 

@@ -16,6 +16,7 @@ def bounds(node: UOp) -> Bounds:
         for inner in toposort((node,), lambda inner: inner.src if inner._bounds is None else ()):
             if inner._bounds is None:
                 inner._bounds = _bounds(inner)
+    assert node._bounds is not None
     return node._bounds
 
 

@@ -112,30 +112,29 @@ class Group:
             Ops.BITCAST,
         }
     )
-    TRANSCENDENTAL = frozenset(
-        {Ops.EXP, Ops.EXP2, Ops.LOG, Ops.LOG2, Ops.SIN, Ops.COS, Ops.TANH, Ops.ERF, Ops.POW}
-    )
+    TRANSCENDENTAL = frozenset({Ops.EXP, Ops.EXP2, Ops.LOG, Ops.LOG2, Ops.SIN, Ops.COS, Ops.TANH, Ops.ERF, Ops.POW})
     COMPARE = frozenset({Ops.CMPLT, Ops.CMPLE, Ops.CMPEQ, Ops.CMPNE})
-    COMMUTATIVE = frozenset(
-        {Ops.ADD, Ops.MUL, Ops.MAX, Ops.MIN, Ops.CMPEQ, Ops.CMPNE, Ops.AND, Ops.OR, Ops.XOR}
+    COMMUTATIVE = frozenset({Ops.ADD, Ops.MUL, Ops.MAX, Ops.MIN, Ops.CMPEQ, Ops.CMPNE, Ops.AND, Ops.OR, Ops.XOR})
+    BINARY = (
+        frozenset(
+            {
+                Ops.ADD,
+                Ops.MUL,
+                Ops.FDIV,
+                Ops.IDIV,
+                Ops.MOD,
+                Ops.MAX,
+                Ops.MIN,
+                Ops.POW,
+                Ops.AND,
+                Ops.OR,
+                Ops.XOR,
+                Ops.SHL,
+                Ops.SHR,
+            }
+        )
+        | COMPARE
     )
-    BINARY = frozenset(
-        {
-            Ops.ADD,
-            Ops.MUL,
-            Ops.FDIV,
-            Ops.IDIV,
-            Ops.MOD,
-            Ops.MAX,
-            Ops.MIN,
-            Ops.POW,
-            Ops.AND,
-            Ops.OR,
-            Ops.XOR,
-            Ops.SHL,
-            Ops.SHR,
-        }
-    ) | COMPARE
     TERNARY = frozenset({Ops.WHERE, Ops.MULACC})
     ALU = UNARY | BINARY | TERNARY
     MOVEMENT = frozenset(

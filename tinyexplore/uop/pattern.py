@@ -18,6 +18,7 @@ from tinyexplore.uop.uop import UOp
 
 PatternLike = Union["UPat", int, float, bool]
 _ANY_ARG = object()
+_CONST_ONLY = frozenset((Ops.CONST,))
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +153,7 @@ _INFIX = {
 def _law_text(pattern: UPat, *, inner: bool = False) -> str:
     if pattern.ops is None:
         return pattern.name or "_"
-    if pattern.ops == {Ops.CONST}:
+    if pattern.ops == _CONST_ONLY:
         return pattern.name or (str(pattern.arg) if pattern.arg is not _ANY_ARG else "const")
     names = sorted(op.name.lower() for op in pattern.ops)
     head = names[0] if len(names) == 1 else (pattern.name or "|".join(names[:3]) + ("|…" if len(names) > 3 else ""))
@@ -190,7 +191,7 @@ class Rule:
 
 
 def rule(pattern: UPat) -> Callable[[Callable[..., UOp | None]], Rule]:
-    """Makes a documented function a rule; its parameters name parts of `pattern` (and `ctx`, what the pass was given)."""
+    """Makes a documented function a rule; its parameters name parts of `pattern` (`ctx`: what the pass was given)."""
 
     def make(function: Callable[..., UOp | None]) -> Rule:
         code = function.__code__
@@ -250,7 +251,7 @@ def _compile_build(result: UPat, names: list[str]) -> Callable[..., UOp]:
         if op is Ops.CONST:
             return UOp.const(like.dtype, pattern.arg)
         sources = pattern.src or ()
-        typed = next((src for src in sources if src.ops != {Ops.CONST}), None)
+        typed = next((src for src in sources if src.ops != _CONST_ONLY), None)
         if typed is None:
             inner = like
         elif op is Ops.WHERE:
@@ -302,7 +303,7 @@ class _Writer:
             conditions.append(f"{node}.arg == {self.value(pattern.arg)}")
         if pattern.dtypes is not None:
             conditions.append(f"{node}.dtype.scalar in {self.value(frozenset(pattern.dtypes))}")
-        if pattern.src is not None and (pattern.src or pattern.more_src) and pattern.ops != {Ops.CONST}:
+        if pattern.src is not None and (pattern.src or pattern.more_src) and pattern.ops != _CONST_ONLY:
             comparison = ">=" if pattern.more_src else "=="
             conditions.append(f"len({node}.src) {comparison} {len(pattern.src)}")
         if pattern.name is not None and pattern.name in self.bound:
@@ -326,8 +327,8 @@ class _Writer:
                 self.line(depth, f"{name} = {node}.src[{position}]")
                 inner.append((src, name, False))
             self.match([*inner, *rest], depth, final)
-        if newly_bound:
-            del self.bound[pattern.name]  # type: ignore[arg-type]
+        if newly_bound and pattern.name is not None:
+            del self.bound[pattern.name]
 
 
 def _same_shape(a: UPat, b: UPat) -> bool:

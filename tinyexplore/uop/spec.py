@@ -31,7 +31,7 @@ def _alu(node: UOp) -> bool:
 def _index(node: UOp) -> bool:
     if len(node.src) not in (2, 3) or not isinstance(node.src[0].dtype, PtrDType):
         return False
-    if len(node.src) == 3 and node.src[2].dtype.scalar is not dtypes.bool:  # type: ignore[union-attr]
+    if len(node.src) == 3 and node.src[2].dtype.scalar is not dtypes.bool:
         return False
     return node.src[1].dtype is dtypes.index and node.dtype == node.src[0].dtype
 
@@ -47,7 +47,7 @@ def _store(node: UOp) -> bool:
     place, value = node.src
     if place.op is not Ops.INDEX or not isinstance(place.dtype, PtrDType):
         return False
-    return value.dtype.scalar is place.dtype.base and _mask_fits(place, value.dtype.count)  # type: ignore[union-attr]
+    return value.dtype.scalar is place.dtype.base and _mask_fits(place, value.dtype.count)
 
 
 def _mask_fits(place: UOp, count: int) -> bool:
@@ -59,11 +59,11 @@ def _range(node: UOp) -> bool:
 
 
 def _vectorize(node: UOp) -> bool:
-    return len(node.src) == node.dtype.count and all(src.dtype is node.dtype.scalar for src in node.src)  # type: ignore[union-attr]
+    return len(node.src) == node.dtype.count and all(src.dtype is node.dtype.scalar for src in node.src)
 
 
 def _gep(node: UOp) -> bool:
-    return node.dtype is node.src[0].dtype.scalar and 0 <= node.arg < node.src[0].dtype.count  # type: ignore[union-attr]
+    return node.dtype is node.src[0].dtype.scalar and 0 <= node.arg < node.src[0].dtype.count
 
 
 def _pointer(node: UOp) -> bool:
@@ -97,7 +97,7 @@ LINEAR_SPEC: dict[Ops, Check] = {
     Ops.RESULT: lambda node: node.src[0].op is Ops.DEFINE_ACC and node.src[1].op is Ops.ASSIGN,
     Ops.VECTORIZE: _vectorize,
     Ops.GEP: _gep,
-    Ops.HREDUCE: lambda node: len(node.src) == 1 and node.dtype is node.src[0].dtype.scalar,  # type: ignore[union-attr]
+    Ops.HREDUCE: lambda node: len(node.src) == 1 and node.dtype is node.src[0].dtype.scalar,
     Ops.BARRIER: lambda node: True,
 }
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any, Union
+from typing import Any
 from weakref import WeakValueDictionary
 
 from tinyexplore.dtype import ConstType, DType, PtrDType, dtypes
+from tinyexplore.trace import Derived, active_recorder
 from tinyexplore.uop.ops import Axis, AxisKind, Group, Ops
 from tinyexplore.util import toposort
 
-AnyDType = Union[DType, PtrDType]
+AnyDType = DType | PtrDType
 
 _interned: WeakValueDictionary[Any, UOp] = WeakValueDictionary()
 
@@ -31,9 +32,12 @@ class UOp:
 
     __slots__ = ("op", "dtype", "src", "arg", "_bounds", "_ranges", "_digest", "__weakref__")
     op: Ops
-    dtype: AnyDType
+    dtype: Any  # a DType; a PtrDType for an address
     src: tuple[UOp, ...]
     arg: Any
+    _bounds: tuple[int, int] | None
+    _ranges: frozenset[UOp] | None
+    _digest: str | None
 
     def __new__(cls, op: Ops, dtype: AnyDType = dtypes.void, src: tuple[UOp, ...] = (), arg: Any = None) -> UOp:
         key = (op, dtype, src, _arg_key(arg) if op is Ops.CONST else arg)
@@ -203,7 +207,7 @@ class UOp:
             for node in toposort((self,), lambda node: node.src if node._ranges is None else ()):
                 if node._ranges is None:
                     node._ranges = _open_ranges(node)
-        return self._ranges
+        return self._ranges or _NO_RANGES
 
     @property
     def digest(self) -> str:
@@ -213,9 +217,11 @@ class UOp:
 
             for node in toposort((self,), lambda node: node.src if node._digest is None else ()):
                 if node._digest is None:
-                    text = f"{node.op.name}|{node.dtype!r}|{node.arg!r}|{','.join(src._digest for src in node.src)}"
+                    text = (
+                        f"{node.op.name}|{node.dtype!r}|{node.arg!r}|{','.join(str(src._digest) for src in node.src)}"
+                    )
                     node._digest = blake2b(text.encode(), digest_size=8).hexdigest()
-        return self._digest
+        return str(self._digest)
 
     @property
     def size(self) -> int:
@@ -223,14 +229,20 @@ class UOp:
         assert self.op is Ops.RANGE
         return self.src[0].arg
 
-    def substitute(self, replacements: Mapping[UOp, UOp]) -> UOp:
-        """This graph with each key replaced by its value; the values are not searched again."""
+    def substitute(self, replacements: Mapping[UOp, UOp], tell: str | None = None) -> UOp:
+        """This graph with each key replaced by its value; the values are not searched again.
+
+        With `tell`, each node made anew is told to a recorder as derived from the one it stands for, in those words.
+        """
+        recorder = active_recorder() if tell is not None else None
         done: dict[UOp, UOp] = dict(replacements)
         for node in toposort((self,), lambda node: () if node in replacements else node.src):
             if node in done:
                 continue
-            src = tuple(done[source] for source in node.src)
-            done[node] = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
+            src = tuple([done[source] for source in node.src])
+            after = done[node] = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
+            if recorder is not None and after is not node:
+                recorder.record(Derived(node, after, tell or ""))
         return done[self]
 
 
@@ -239,7 +251,7 @@ _NO_RANGES: frozenset[UOp] = frozenset()
 
 def _open_ranges(node: UOp) -> frozenset[UOp]:
     if node.op is Ops.RANGE:
-        return node.src[0]._ranges | {node}
+        return node.src[0].ranges | {node}
     found = _NO_RANGES
     for src in node.src:
         if src._ranges and not src._ranges <= found:

@@ -48,7 +48,7 @@ def config_from_environment() -> Config:
         raw = os.environ.get(field.name)
         if raw is None:
             continue
-        kind = type(field.default)
+        kind: type = type(getattr(Config, field.name))
         try:
             values[field.name] = kind(raw)
         except ValueError:
