@@ -71,6 +71,22 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         tinyexplore.no_such_name  # noqa: B018
 
 
+@pytest.mark.parametrize(
+    "before",
+    [
+        "",
+        "from tinyexplore import Explorer",
+        "import tinyexplore.explore.model",
+        "from tinyexplore.explore import query",
+    ],
+)
+def test_explore_can_be_called_whatever_was_imported_before(before: str) -> None:
+    """The subpackage has the same name, and the import system may put it in the function's place."""
+    program = f"{before}\nfrom tinyexplore import Context, Tensor, explore\n"
+    program += "with Context(DEVICE='PYTHON'): print(explore(Tensor([1, 2]) + 1).trace.version)"
+    assert int(run_python(program)) > 0
+
+
 WITHOUT = """
     import sys
 
