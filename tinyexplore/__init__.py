@@ -6,8 +6,6 @@ Names are imported when they are first used, so that `import tinyexplore` costs 
 from __future__ import annotations
 
 import importlib
-import sys
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from tinyexplore.devices import register_devices
@@ -27,6 +25,7 @@ _HOMES = {
     "Context": "tinyexplore.util",
     "getenv": "tinyexplore.util",
     "capture": "tinyexplore.explore",
+    "explore": "tinyexplore.explore",
     "Explorer": "tinyexplore.explore",
     "Trace": "tinyexplore.explore",
 }
@@ -59,25 +58,6 @@ def __getattr__(name: str) -> Any:
     value = getattr(importlib.import_module(home), name)
     globals()[name] = value
     return value
-
-
-class _Door(ModuleType):
-    """This module's type: `tinyexplore.explore` is always the function.
-
-    The subpackage has the same name, and the import system puts a subpackage in its parent's namespace once it is
-    imported; a property of the type stands above that namespace.
-    """
-
-    @property
-    def explore(self) -> Any:
-        return importlib.import_module("tinyexplore.explore").explore
-
-    @explore.setter
-    def explore(self, subpackage: ModuleType) -> None:
-        """The import system's assignment; the subpackage stays reachable by its full name."""
-
-
-sys.modules[__name__].__class__ = _Door
 
 
 def __dir__() -> list[str]:
