@@ -45,12 +45,16 @@ export interface LayoutOptions {
 const RANK_GAP = 38;
 const NODE_GAP = 22;
 const DUMMY_GAP = 12;
+const TIGHT_DUMMY_GAP = 5; // beside boxes that are to stay where they were
 const COMPONENT_GAP = 44;
 const LONGEST_ROUTED_SPAN = 12; // longer edges get no dummy nodes: they are drawn as faint curves
 const ORDER_SWEEPS = 8;
 const SWAP_PASSES = 4;
 const PLACE_SWEEPS = 8;
-const PINNED_WEIGHT = 64;
+const PINNED_WEIGHT = 1024;
+const RELAX_ROUNDS = 4;
+const SLOT_REACH = 12;
+const PUSH_COST = 4;
 const FREE_WEIGHT = 0.01;
 
 /** The layered graph: vertices 0 … boxes.length - 1 are boxes, those after are dummies on long edges. */
@@ -64,6 +68,7 @@ interface Layers {
   /** The first dummy of a box's chain, which all its long edges share; -1 where it has none. */
   readonly chain: number[];
   readonly spans: number[];
+  readonly dummyGap: number;
 }
 
 export function layout(
@@ -74,7 +79,7 @@ export function layout(
   const previous = options.previous ?? new Map<number, Point>();
   const cancelled = options.cancelled ?? (() => false);
   const pairs = distinctPairs(boxes, graph.edges);
-  const layers = layered(boxes, pairs);
+  const layers = layered(boxes, pairs, previous.size > 0 ? TIGHT_DUMMY_GAP : DUMMY_GAP);
   const total = layers.rank.length;
   const x = new Array<number>(total).fill(0);
   const y = new Array<number>(total).fill(0);
@@ -93,7 +98,7 @@ export function layout(
       }
     }
     const rows = initialRows(layers, vertices);
-    const position = new Array<number>(0);
+    const position: number[] = [];
     if (pinnedCount > 0) {
       orderByPrevious(layers, rows, pinned);
     } else {
@@ -103,7 +108,7 @@ export function layout(
     if (!cancelled()) swapNeighbours(layers, rows, position, pinned);
     placeX(layers, rows, pinned, x, cancelled);
     placeY(layers, rows, y, top, bottom);
-    frames.push(frameOf(layers, rows, x, top, bottom, previous, y));
+    frames.push(frameOf(layers, rows, x, y, bottom, previous));
   }
   arrange(frames, x, y, top, bottom);
   return finish(layers, x, y, top, bottom);
@@ -212,7 +217,11 @@ function ranks(count: number, pairs: readonly (readonly [number, number])[]): nu
   return rank;
 }
 
-function layered(boxes: readonly Box[], pairs: readonly (readonly [number, number])[]): Layers {
+function layered(
+  boxes: readonly Box[],
+  pairs: readonly (readonly [number, number])[],
+  dummyGap: number,
+): Layers {
   const count = boxes.length;
   const rank = ranks(count, pairs);
   const reach = new Array<number>(count).fill(0); // the longest routed span out of each box
@@ -244,7 +253,7 @@ function layered(boxes: readonly Box[], pairs: readonly (readonly [number, numbe
     at(down, above).push(b);
     at(up, b).push(above);
   });
-  return { boxes, pairs, rank, up, down, chain, spans };
+  return { boxes, pairs, rank, up, down, chain, spans, dummyGap };
 }
 
 /** The vertices of each connected part, in ascending order. */
@@ -306,27 +315,24 @@ function indexRows(rows: readonly number[][], position: number[]): void {
   for (const row of rows) row.forEach((v, i) => (position[v] = i));
 }
 
-/** Rows in the order of the previous positions; new vertices stand between their neighbours. */
+/** Rows in the order of the previous positions; new vertices stand near their neighbours, where there is room. */
 function orderByPrevious(layers: Layers, rows: number[][], pinned: readonly (number | null)[]): void {
   const key = new Map<number, number>();
   let sum = 0;
-  let known = 0;
   for (const row of rows) {
     for (const v of row) {
-      const place = v < pinned.length ? at(pinned, v) : null;
+      const place = pinned[v] ?? null;
       if (place === null) continue;
       key.set(v, place);
       sum += place;
-      known++;
     }
   }
+  const middle = sum / key.size;
   const count = rows.length;
-  for (let progress = true; progress; ) {
-    progress = false;
+  for (let round = 0; round < RELAX_ROUNDS; round++) {
     for (let i = 0; i < 2 * count; i++) {
-      const row = at(rows, i < count ? i : 2 * count - 1 - i);
-      for (const v of row) {
-        if (key.has(v)) continue;
+      for (const v of at(rows, i < count ? i : 2 * count - 1 - i)) {
+        if ((pinned[v] ?? null) !== null) continue;
         let total = 0;
         let found = 0;
         for (const neighbours of [at(layers.up, v), at(layers.down, v)]) {
@@ -337,14 +343,54 @@ function orderByPrevious(layers: Layers, rows: number[][], pinned: readonly (num
             found++;
           }
         }
-        if (found === 0) continue;
-        key.set(v, total / found);
-        progress = true;
+        if (found > 0) key.set(v, total / found);
       }
     }
   }
-  const middle = sum / known;
-  for (const row of rows) row.sort((a, b) => (key.get(a) ?? middle) - (key.get(b) ?? middle));
+  rows.forEach((row, r) => (rows[r] = slotted(layers, row, pinned, key, middle)));
+}
+
+/** The pinned vertices of a row from left to right, the others in the gaps where they push them the least. */
+function slotted(
+  layers: Layers,
+  row: readonly number[],
+  pinned: readonly (number | null)[],
+  key: ReadonlyMap<number, number>,
+  middle: number,
+): number[] {
+  const keyOf = (v: number): number => key.get(v) ?? middle;
+  const isPinned = (v: number): boolean => (pinned[v] ?? null) !== null;
+  const order = row.slice().sort((a, b) => keyOf(a) - keyOf(b));
+  const pins = order.filter(isPinned);
+  const places = pins.map(keyOf);
+  const gap = layers.dummyGap;
+  const lows = [-Infinity, ...pins.map((v) => keyOf(v) + widthOf(layers, v) / 2)];
+  const highs = [...pins.map((v) => keyOf(v) - widthOf(layers, v) / 2), Infinity];
+  const room = lows.map((low, i) => at(highs, i) - low - gap);
+  const slots = emptyLists(lows.length);
+  let nearest = 0; // wishes come in ascending order
+  for (const v of order) {
+    if (isPinned(v)) continue;
+    const want = keyOf(v);
+    const need = v < layers.boxes.length ? widthOf(layers, v) + NODE_GAP + NODE_GAP - gap : gap;
+    while (nearest < places.length && at(places, nearest) <= want) nearest++;
+    let best = nearest;
+    let least = Infinity;
+    const last = Math.min(pins.length, nearest + SLOT_REACH);
+    for (let slot = Math.max(0, nearest - SLOT_REACH); slot <= last; slot++) {
+      const away = Math.max(at(lows, slot) + need / 2 - want, want - (at(highs, slot) - need / 2), 0);
+      const cost = away + PUSH_COST * Math.max(0, need - at(room, slot));
+      if (cost < least) {
+        least = cost;
+        best = slot;
+      }
+    }
+    at(slots, best).push(v);
+    room[best] = at(room, best) - need;
+  }
+  const result = at(slots, 0);
+  pins.forEach((v, i) => result.push(v, ...at(slots, i + 1)));
+  return result;
 }
 
 /** Barycentre sweeps, down and up in turn; the best order met is kept. */
@@ -420,7 +466,7 @@ function pairCrossings(left: readonly number[], right: readonly number[]): numbe
   return count;
 }
 
-/** Neighbours in a row change places where that saves crossings; two boxes that stood before never do. */
+/** Neighbours in a row change places where that saves crossings; boxes that stood before never do. */
 function swapNeighbours(
   layers: Layers,
   rows: readonly number[][],
@@ -437,7 +483,7 @@ function swapNeighbours(
       for (let i = 0; i + 1 < row.length; i++) {
         const v = at(row, i);
         const w = at(row, i + 1);
-        if (isPinned(v) && isPinned(w)) continue;
+        if (isPinned(v) || isPinned(w)) continue;
         const now = pairCrossings(at(above, i), at(above, i + 1)) + pairCrossings(at(below, i), at(below, i + 1));
         if (now === 0) continue;
         const then = pairCrossings(at(above, i + 1), at(above, i)) + pairCrossings(at(below, i + 1), at(below, i));
@@ -519,7 +565,7 @@ function widthOf(layers: Layers, v: number): number {
 /** The least distance of the centres of two neighbours in a row. */
 function separation(layers: Layers, a: number, b: number): number {
   const count = layers.boxes.length;
-  const gap = a < count && b < count ? NODE_GAP : DUMMY_GAP;
+  const gap = a < count && b < count ? NODE_GAP : layers.dummyGap;
   return (widthOf(layers, a) + widthOf(layers, b)) / 2 + gap;
 }
 
@@ -605,10 +651,9 @@ function frameOf(
   layers: Layers,
   rows: readonly number[][],
   x: readonly number[],
-  top: readonly number[],
+  y: readonly number[],
   bottom: readonly number[],
   previous: ReadonlyMap<number, Point>,
-  y: readonly number[],
 ): Frame {
   const vertices: number[] = [];
   const shifts: number[] = [];

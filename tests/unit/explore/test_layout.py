@@ -1,0 +1,225 @@
+"""Graph layout: what it promises, and that the TypeScript twin gives the same numbers.
+
+`python tests/unit/explore/test_layout.py` writes the shared vectors anew.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.support.typescript import missing, run_typescript
+from tinyexplore.explore.layout import Box, Layout, edge_path, layout
+
+VECTORS = Path(__file__).resolve().parents[2] / "fixtures" / "layout"
+TOLERANCE = 1e-6
+
+RUN_LAYOUT = """
+import { layout } from "src/layout.ts";
+function run(test) {
+  const previous = test.previous ? new Map(test.previous.map(([id, x, y]) => [id, { x, y }])) : undefined;
+  const edges = test.edges.map(([src, dst]) => ({ src, dst }));
+  const nodes = test.nodes.map(([id, width, height]) => ({ id, width, height }));
+  const made = layout({ nodes, edges }, { previous });
+  return {
+    positions: [...made.positions].map(([id, { x, y }]) => [id, x, y]),
+    frame: [made.left, made.top, made.width, made.height],
+    edges: made.edges.map((edge) => [edge.src, edge.dst, edge.long, edge.points]),
+  };
+}
+"""
+
+
+def run_layout(case: dict[str, Any]) -> Layout:
+    previous = {node: (x, y) for node, x, y in case["previous"]} if case.get("previous") else None
+    return layout([Box(*box) for box in case["nodes"]], [tuple(edge) for edge in case["edges"]], previous)
+
+
+def as_json(made: Layout) -> dict[str, Any]:
+    return {
+        "positions": [[node, x, y] for node, (x, y) in made.positions.items()],
+        "frame": [made.left, made.top, made.width, made.height],
+        "edges": [[edge.src, edge.dst, edge.long, [list(point) for point in edge.points]] for edge in made.edges],
+    }
+
+
+def numbers(value: Any) -> list[float]:
+    if isinstance(value, list):
+        return [number for item in value for number in numbers(item)]
+    if isinstance(value, dict):
+        return [number for item in value.values() for number in numbers(item)]
+    return [float(value)]
+
+
+def assert_same(found: Any, expected: Any) -> None:
+    assert numbers(found) == pytest.approx(numbers(expected), abs=TOLERANCE, rel=0)
+
+
+def random_case(size: int, seed: int, window: int = 30) -> dict[str, Any]:
+    """A graph like those of a kernel: local edges, a few sources that many use."""
+    chance = random.Random(seed)
+    edges = []
+    for node in range(1, size):
+        for _ in range(chance.choice([0, 1, 1, 2, 2, 3])):
+            near = chance.randrange(max(0, node - window), node)
+            edges.append([near if chance.random() < 0.95 else chance.randrange(node), node])
+    nodes = [[7 * node, 60 + chance.randrange(80), chance.choice([22, 34])] for node in range(size)]
+    return {"nodes": nodes, "edges": [[7 * src, 7 * dst] for src, dst in edges]}
+
+
+def vectors() -> dict[str, dict[str, Any]]:
+    """name → case; every behaviour of the layout once."""
+    box = [90, 34]
+    cases: dict[str, dict[str, Any]] = {
+        "empty": {"nodes": [], "edges": []},
+        "one": {"nodes": [[5, *box]], "edges": [[5, 5]]},
+        "diamond": {"nodes": [[i, *box] for i in range(4)], "edges": [[0, 1], [0, 2], [1, 3], [2, 3], [1, 3]]},
+        "source_near_its_user": {
+            "nodes": [[i, *box] for i in range(7)],
+            "edges": [[0, 1], [1, 2], [2, 3], [3, 4], [5, 6], [6, 4], [0, 4]],
+        },
+        "long_edges": {
+            "nodes": [[i, *box] for i in range(17)],
+            "edges": [*([i, i + 1] for i in range(16)), [0, 13], [0, 14], [2, 9], [2, 12], [4, 16]],
+        },
+        "parts": {
+            "nodes": [[i, 40 + 10 * i, 30] for i in range(12)],
+            "edges": [[0, 1], [1, 2], [3, 4], [3, 5], [6, 8], [7, 8]],
+        },
+        "cycle": {"nodes": [[i, *box] for i in range(4)], "edges": [[0, 1], [1, 2], [2, 1], [2, 3]]},
+        "random_30": random_case(30, 1, 8),
+        "random_150": random_case(150, 2),
+    }
+    before = run_layout(cases["random_30"])
+    step = {"nodes": cases["random_30"]["nodes"][:25], "edges": cases["random_30"]["edges"][5:]}
+    step = {**step, "nodes": [*step["nodes"], [900, 120, 34], [901, 60, 34]]}
+    step["edges"] = [*step["edges"], [0, 900], [900, 70], [901, 900], [7, 901]]
+    step["previous"] = [[node, x, y] for node, (x, y) in before.positions.items()]
+    cases["step_with_previous"] = step
+    parts = run_layout(cases["parts"])
+    cases["parts_with_previous"] = {
+        "nodes": [*cases["parts"]["nodes"], [20, *box], [21, *box]],
+        "edges": [*cases["parts"]["edges"], [0, 20], [20, 2], [9, 10]],
+        "previous": [[node, x, y] for node, (x, y) in parts.positions.items() if node != 11],
+    }
+    return cases
+
+
+def load_vectors() -> list[tuple[str, dict[str, Any]]]:
+    return [(path.stem, json.loads(path.read_text())) for path in sorted(VECTORS.glob("*.json"))]
+
+
+@pytest.mark.parametrize(("name", "vector"), load_vectors())
+def test_python_gives_the_shared_vectors(name: str, vector: dict[str, Any]) -> None:
+    assert_same(as_json(run_layout(vector["case"])), vector["expected"])
+
+
+def test_there_is_a_vector_for_every_behaviour() -> None:
+    assert {name for name, _ in load_vectors()} == set(vectors())
+
+
+@pytest.mark.skipif(missing() is not None, reason=str(missing()))
+def test_typescript_gives_the_same_numbers(tmp_path: Path) -> None:
+    cases = [vector["case"] for _, vector in load_vectors()]
+    cases += [random_case(size, seed) for size, seed in [(12, 10), (45, 11), (300, 12), (1200, 13)]]
+    for case in [random_case(60, 14), random_case(250, 15)]:
+        previous = [[node, x, y] for node, (x, y) in run_layout(case).positions.items()]
+        grown = random_case(len(case["nodes"]) + 9, 16)
+        cases.append({**grown, "previous": previous[::2]})
+    for case, made in zip(cases, run_typescript(tmp_path, RUN_LAYOUT, cases), strict=True):
+        assert_same(made, as_json(run_layout(case)))
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> dict[str, Any]:
+    size = draw(st.integers(1, 30))
+    nodes = [[node, draw(st.integers(10, 150)), draw(st.integers(10, 50))] for node in range(size)]
+    pairs = st.tuples(st.integers(0, size - 1), st.integers(0, size - 1))
+    edges = [sorted(pair) for pair in draw(st.lists(pairs, max_size=60))]
+    return {"nodes": nodes, "edges": edges}
+
+
+def assert_sound(case: dict[str, Any], made: Layout) -> None:
+    boxes = {box[0]: box for box in case["nodes"]}
+    assert set(made.positions) == set(boxes)
+    rows: dict[float, list[tuple[float, float]]] = {}
+    for node, (x, y) in made.positions.items():
+        _, width, height = boxes[node]
+        rows.setdefault(y, []).append((x - width / 2, x + width / 2))
+        assert made.left - TOLERANCE <= x - width / 2 and x + width / 2 <= made.left + made.width + TOLERANCE
+        assert made.top - TOLERANCE <= y - height / 2 and y + height / 2 <= made.top + made.height + TOLERANCE
+    for row in rows.values():
+        for (_, right), (left, _) in pairwise(sorted(row)):
+            assert left - right >= 22 - TOLERANCE
+    for edge in made.edges:
+        assert made.positions[edge.src][1] < made.positions[edge.dst][1]
+        assert all(above[1] <= below[1] for above, below in pairwise(edge.points))
+        assert edge.points[0][0] == made.positions[edge.src][0]
+        assert abs(edge.points[-1][0] - made.positions[edge.dst][0]) < boxes[edge.dst][1] / 2
+    assert {(edge.src, edge.dst) for edge in made.edges} == {(src, dst) for src, dst in case["edges"] if src != dst}
+
+
+@settings(max_examples=60, deadline=None)
+@given(graphs())
+def test_boxes_keep_apart_and_users_stand_below_their_sources(case: dict[str, Any]) -> None:
+    assert_sound(case, run_layout(case))
+
+
+@settings(max_examples=60, deadline=None)
+@given(graphs(), graphs())
+def test_the_same_holds_with_previous_positions(old: dict[str, Any], new: dict[str, Any]) -> None:
+    previous = [[node, x, y] for node, (x, y) in run_layout(old).positions.items()]
+    made = run_layout({**new, "previous": previous})
+    assert set(made.positions) == {box[0] for box in new["nodes"]}
+    for edge in made.edges:
+        assert made.positions[edge.src][1] < made.positions[edge.dst][1]
+
+
+def test_laid_out_again_boxes_stay_put() -> None:
+    case = random_case(120, 3, 12)
+    first = run_layout(case)
+    again = run_layout({**case, "previous": [[node, x, y] for node, (x, y) in first.positions.items()]})
+    moved = [abs(again.positions[node][0] - x) for node, (x, _) in first.positions.items()]
+    assert max(moved) < 3
+    assert [again.positions[node][1] for node in first.positions] == [y for _, y in first.positions.values()]
+
+
+def test_a_tree_has_no_crossings_and_its_parents_stand_over_the_middle() -> None:
+    case = {"nodes": [[i, 60, 30] for i in range(7)], "edges": [[3, 1], [4, 1], [5, 2], [6, 2], [1, 0], [2, 0]]}
+    made = run_layout(case).positions
+    assert made[3][0] < made[4][0] < made[5][0] < made[6][0]
+    assert made[0][0] == pytest.approx((made[3][0] + made[6][0]) / 2, abs=0.5)
+
+
+def test_a_chain_of_ten_thousand_stands_straight() -> None:
+    made = layout([Box(i, 80, 34) for i in range(10_000)], [(i, i + 1) for i in range(9_999)])
+    assert {x for x, _ in made.positions.values()} == {40.0}
+    assert made.height == 10_000 * 34 + 9_999 * 38
+
+
+def test_it_is_fast_enough_for_the_notebook() -> None:
+    """0.07 s and 0.8 s on the machine it was written on; the bounds leave room for a busy one."""
+    for size, bound_s in [(1_000, 0.5), (10_000, 5.0)]:
+        case = random_case(size, 5, 60)
+        start = time.perf_counter()
+        run_layout(case)
+        assert time.perf_counter() - start < bound_s
+
+
+def test_a_path_is_straight_down_or_an_s_curve() -> None:
+    assert edge_path([(1.0, 2.0), (1.0, 10.0), (5.0, 20.0)]) == "M1 2V10C1 15 5 15 5 20"
+
+
+if __name__ == "__main__":
+    VECTORS.mkdir(parents=True, exist_ok=True)
+    for name, case in vectors().items():
+        text = json.dumps({"case": case, "expected": as_json(run_layout(case))}, separators=(",", ":"))
+        (VECTORS / f"{name}.json").write_text(text + "\n")
