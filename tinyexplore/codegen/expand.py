@@ -14,7 +14,9 @@ def copies(node: UOp, axes: list[UOp]) -> list[UOp]:
 
 
 def written_out(node: UOp, kind: AxisKind) -> list[UOp]:
-    return sorted((axis for axis in node.ranges if axis.arg.kind is kind), key=lambda axis: axis.arg.id)
+    """The axes of that kind, the one that was split off first last: its steps stand side by side in the program,
+    so that a value which they share is loaded, used up and forgotten before the next."""
+    return sorted((axis for axis in node.ranges if axis.arg.kind is kind), key=lambda axis: -axis.arg.id)
 
 
 @rule(UPat.of(Ops.STORE, name="store"))
