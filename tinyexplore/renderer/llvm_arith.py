@@ -310,7 +310,7 @@ class InstructionWriter:
         return self.convert("zext" if unsigned else "sext", value, source, target)
 
     def float_to_int(self, value: str, source: DType, target: DType) -> str:
-        """Through a type that machines convert to in one instruction; frozen, so that what does not fit is just a number."""
+        """Through a type that machines convert to in one instruction; frozen: what does not fit is just some number."""
         through = dtypes.int64 if target.scalar in (dtypes.uint32, dtypes.int64) else dtypes.int32
         if target.scalar is dtypes.uint64:
             through = dtypes.uint64

@@ -18,7 +18,7 @@ _ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
 
 class NativeProgram:
-    """Machine code: `name_entry(void** buffers, int64 start, int64 stop)` at `entry_address`; `owner` keeps it loaded."""
+    """Machine code: `name_entry(buffers, start, stop)` at `entry_address`; `owner` keeps it loaded."""
 
     def __init__(self, spec: ProgramSpec, entry_address: int, owner: Any) -> None:
         self.spec = spec

@@ -1,0 +1,295 @@
+"""Arithmetic of the linear program as C expressions, scalar and vector, and the helpers that they call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from tinyexplore.dtype import DType, dtypes
+from tinyexplore.renderer import c_parts as parts
+from tinyexplore.renderer.c_parts import BITS_ONLY, SCALAR, SHORT, short, type_name
+from tinyexplore.renderer.program import RenderError
+from tinyexplore.renderer.text import ATOM, LOOSE, PRODUCT, SUM, TextWriter, infix
+from tinyexplore.trace import SourceLine
+from tinyexplore.uop import Group, Ops, UOp
+from tinyexplore.uop.bounds import bounds
+
+_LIBM = {
+    Ops.SQRT: "sqrt",
+    Ops.EXP: "exp",
+    Ops.EXP2: "exp2",
+    Ops.LOG: "log",
+    Ops.LOG2: "log2",
+    Ops.SIN: "sin",
+    Ops.COS: "cos",
+    Ops.TANH: "tanh",
+    Ops.ERF: "erf",
+    Ops.FLOOR: "floor",
+    Ops.POW: "pow",
+    Ops.MOD: "fmod",
+}
+_SYMBOL = {
+    Ops.ADD: "+",
+    Ops.MUL: "*",
+    Ops.FDIV: "/",
+    Ops.AND: "&",
+    Ops.OR: "|",
+    Ops.XOR: "^",
+    Ops.SHL: "<<",
+    Ops.SHR: ">>",
+    Ops.CMPLT: "<",
+    Ops.CMPLE: "<=",
+    Ops.CMPEQ: "==",
+    Ops.CMPNE: "!=",
+}
+_BOOL_SYMBOL = {Ops.ADD: "|", Ops.MAX: "|", Ops.OR: "|", Ops.MUL: "&", Ops.MIN: "&", Ops.AND: "&", Ops.XOR: "^"}
+_MASK_COMPARE = {Ops.CMPLT: "~{0} & {1}", Ops.CMPLE: "~{0} | {1}", Ops.CMPEQ: "~({0} ^ {1})", Ops.CMPNE: "{0} ^ {1}"}
+
+
+class CArithmetic(TextWriter):
+    """Expressions; `needs` notes the helpers that they call, `prelude` writes these."""
+
+    def __init__(self, uops: Sequence[UOp]) -> None:
+        super().__init__(uops)
+        self._types: dict[DType, list[UOp]] = {}
+        self._helpers: dict[str, tuple[str, list[UOp]]] = {}
+
+    # *** what stands before the kernel ***
+
+    def vector(self, dtype: DType) -> str:
+        """The name of a vector type, which is then defined."""
+        if dtype.count == 1:
+            return type_name(dtype)
+        if dtype.count & (dtype.count - 1):
+            raise RenderError(f"{dtype!r}: C vectors have 2, 4, 8, … lanes")
+        if dtype.scalar in BITS_ONLY:
+            dtype = dtypes.uint16.vec(dtype.count)
+        users = self._types.setdefault(dtype, [])
+        if self.node is not None:
+            users.append(self.node)
+        return short(dtype)
+
+    def type_of(self, node: UOp) -> str:
+        assert isinstance(node.dtype, DType)
+        return self.vector(node.dtype)
+
+    def needs(self, name: str, text: Callable[[], str], types: Iterable[DType] = ()) -> str:
+        """The helper `name`, which is then defined after the helpers that its text needs."""
+        for dtype in types:
+            self.vector(dtype)
+        if name not in self._helpers:
+            self._helpers[name] = (text(), [])
+        if self.node is not None:
+            self._helpers[name][1].append(self.node)
+        return name
+
+    def conversion(self, name: str) -> str:
+        for needed in parts.CONVERSIONS_NEED.get(name, ()):
+            self.conversion(needed)
+        return self.needs(name, lambda: parts.CONVERSIONS[name])
+
+    def prelude(self) -> list[SourceLine]:
+        """Vector types and helpers, each line with the UOps that asked for it."""
+        found = []
+        for dtype, users in self._types.items():
+            for text in parts.vector_type(dtype).split("\n"):
+                found.append(SourceLine(text, tuple(dict.fromkeys(users))))
+        for text, users in self._helpers.values():
+            for line in text.split("\n"):
+                found.append(SourceLine(line, tuple(dict.fromkeys(users))))
+        return found
+
+    def constant(self, node: UOp) -> str:
+        assert isinstance(node.dtype, DType)
+        text = parts.literal(node.arg, node.dtype)
+        return text if node.dtype.count == 1 else self.splat(text, node.dtype)
+
+    def splat(self, text: str, dtype: DType) -> str:
+        plain = dtypes.uint16.vec(dtype.count) if dtype.scalar in BITS_ONLY else dtype
+        name = self.needs(f"splat_{short(plain)}", lambda: parts.splat_text(plain), types=(plain,))
+        return f"{name}({text})"
+
+    # *** operations ***
+
+    def alu(self, node: UOp) -> tuple[str, int]:
+        """The expression of an ALU node and how tightly it binds."""
+        op, dtype = node.op, node.dtype
+        assert isinstance(dtype, DType)
+        source = node.src[0].dtype
+        assert isinstance(source, DType)
+        if op is Ops.CAST:
+            return self.cast(self.operand(node.src[0], ATOM), source, dtype), SUM
+        if op is Ops.BITCAST:
+            return self.bitcast(self.operand(node.src[0], ATOM), source, dtype), SUM
+        if op is Ops.WHERE:
+            return self.where(node, source, dtype), LOOSE
+        if source.count == 1 and (source is dtypes.int64 or op in Group.COMPARE) and source not in BITS_ONLY:
+            if op in (Ops.ADD, Ops.MUL) or op in Group.COMPARE:
+                return infix(self, node)
+        if op in (Ops.IDIV, Ops.MOD) and dtypes.is_int(dtype):
+            return self.divide(node, op, dtype)
+        values = [self.operand(src, ATOM) for src in node.src]
+        return self.arithmetic(op, source, values)
+
+    def combine(self, op: Ops, dtype: DType, left: str, right: str) -> str:
+        """Two scalars of `dtype` combined by ADD, MUL, MAX or MIN."""
+        return self.arithmetic(op, dtype, [left, right])[0]
+
+    def arithmetic(self, op: Ops, dtype: DType, values: list[str]) -> tuple[str, int]:
+        """`op` on expressions that are all of `dtype`."""
+        if dtype.scalar in BITS_ONLY:
+            wide = dtypes.float32.vec(dtype.count)
+            text, tightness = self.arithmetic(op, wide, [self.cast(value, dtype, wide) for value in values])
+            return (text, tightness) if op in Group.COMPARE else (self.cast(f"({text})", wide, dtype), ATOM)
+        if op in Group.COMPARE:
+            return self.compare(op, dtype, values)
+        if dtypes.is_bool(dtype):
+            return self.bool_arithmetic(op, dtype, values)
+        if op in (Ops.MAX, Ops.MIN):
+            return self.extreme(op, dtype, values), ATOM
+        if dtypes.is_float(dtype) and op in _LIBM:
+            return self.libm(op, dtype, values), ATOM
+        if op is Ops.NEG:
+            return (
+                f"-{values[0]}" if dtype.count > 1 or dtype.itemsize >= 4 else f"({SCALAR[dtype]})-{values[0]}"
+            ), SUM
+        if op is Ops.MULACC:
+            text, tightness = f"{values[0]} * {values[1]} + {values[2]}", SUM
+        elif op in _SYMBOL and (op is Ops.FDIV) <= dtypes.is_float(dtype):
+            tightness = {Ops.MUL: PRODUCT, Ops.ADD: SUM}.get(op, LOOSE)
+            text = f"{values[0]} {_SYMBOL[op]} {values[1]}"
+        else:
+            raise RenderError(f"{op.name} of {dtype!r}: no such operation")
+        if dtype.count == 1 and dtypes.is_int(dtype) and dtype.itemsize < 4:
+            return f"({SCALAR[dtype]})({text})", SUM  # C computes small integers as int
+        return text, tightness
+
+    def compare(self, op: Ops, dtype: DType, values: list[str]) -> tuple[str, int]:
+        if dtype.count == 1:
+            return f"{values[0]} {_SYMBOL[op]} {values[1]}", LOOSE
+        if dtypes.is_bool(dtype):
+            return _MASK_COMPARE[op].format(*values), LOOSE
+        mask = self.vector(dtypes.bool.vec(dtype.count))
+        self.vector(parts.mask_int(dtype))
+        return f"__builtin_convertvector({values[0]} {_SYMBOL[op]} {values[1]}, {mask})", ATOM
+
+    def bool_arithmetic(self, op: Ops, dtype: DType, values: list[str]) -> tuple[str, int]:
+        if op is Ops.NEG:
+            return values[0], ATOM
+        if op is Ops.MULACC:
+            return f"({values[0]} & {values[1]}) | {values[2]}", LOOSE
+        if op not in _BOOL_SYMBOL:
+            raise RenderError(f"{op.name} of {dtype!r}: no such operation on bools")
+        return f"{values[0]} {_BOOL_SYMBOL[op]} {values[1]}", LOOSE
+
+    def extreme(self, op: Ops, dtype: DType, values: list[str]) -> str:
+        name = f"{op.name.lower()}_{short(dtype)}"
+        if dtype.count > 1:
+            self.select(dtype)
+        self.needs(name, lambda: parts.extreme_text(op, dtype), types=(dtype,))
+        return f"{name}({', '.join(values)})"
+
+    def select(self, dtype: DType) -> str:
+        dtype = dtypes.uint16.vec(dtype.count) if dtype.scalar in BITS_ONLY else dtype
+        types = (dtype, parts.mask_int(dtype), dtypes.bool.vec(dtype.count))
+        return self.needs(f"select_{short(dtype)}", lambda: parts.select_text(dtype), types=types)
+
+    def where(self, node: UOp, source: DType, dtype: DType) -> str:
+        yes, no = self.operand(node.src[1], ATOM), self.operand(node.src[2], ATOM)
+        if source.count == 1:
+            return f"{self.operand(node.src[0], ATOM)} ? {yes} : {no}"
+        condition = self.operand(node.src[0], ATOM)
+        if dtypes.is_bool(dtype):
+            return f"({condition} & {yes}) | (~{condition} & {no})"
+        return f"{self.select(dtype)}({condition}, {yes}, {no})"
+
+    def libm(self, op: Ops, dtype: DType, values: list[str]) -> str:
+        function = _LIBM[op] + ("f" if dtype.scalar is dtypes.float32 else "")
+        if dtype.count == 1:
+            return f"{function}({', '.join(values)})"
+        call = f"{function}({', '.join(f'{letter}[i]' for letter in 'xyz'[: len(values)])})"
+        name = f"{_LIBM[op]}_{short(dtype)}"
+        self.needs(name, lambda: parts.lanes_text(name, dtype, dtype, call, len(values)), types=(dtype,))
+        return f"{name}({', '.join(values)})"
+
+    def divide(self, node: UOp, op: Ops, dtype: DType) -> tuple[str, int]:
+        left, right = (self.operand(src, ATOM) for src in node.src)
+        low, high = bounds(node.src[1])
+        if low > 0 or high < -1:
+            text = f"{left} {'/' if op is Ops.IDIV else '%'} {right}"
+            small = dtype.count == 1 and dtype.itemsize < 4
+            return (f"({SCALAR[dtype]})({text})", SUM) if small else (text, LOOSE)
+        scalar = dtype.scalar
+        name = self.needs(f"{op.name.lower()}_{short(scalar)}", lambda: parts.divide_text(op, scalar))
+        if dtype.count > 1:
+            one = name
+            name = f"{op.name.lower()}_{short(dtype)}"
+            call = f"{one}(x[i], y[i])"
+            self.needs(name, lambda: parts.lanes_text(name, dtype, dtype, call, 2), types=(dtype,))
+        return f"{name}({left}, {right})", ATOM
+
+    # *** conversions ***
+
+    def cast(self, text: str, source: DType, target: DType) -> str:
+        """C's conversion of an expression in parentheses or an atom; 16-bit floats by helpers on their bits."""
+        if source is target:
+            return text
+        count = source.count
+        f32 = dtypes.float32.vec(count)
+        if source.scalar in BITS_ONLY:
+            widened = self.convert_bits(f"{SHORT[source.scalar]}_to_f32", text, source, f32)
+            return self.cast(widened, f32, target)
+        if target.scalar in BITS_ONLY:
+            if target.scalar is dtypes.float16 and source.scalar is dtypes.float64:
+                return self.convert_bits("f64_to_f16", text, source, target)
+            single = self.cast(text, source, f32)
+            return self.convert_bits(f"f32_to_{SHORT[target.scalar]}", f"({single})", f32, target)
+        if count == 1:
+            return self.scalar_cast(text, source, target)
+        name = self.vector(target)
+        if dtypes.is_bool(target):
+            self.vector(parts.mask_int(source))
+            return f"__builtin_convertvector({text} != 0, {name})"
+        if dtypes.is_bool(source):
+            return f"__builtin_convertvector({text} & 1, {name})"
+        through = _through(source, target)
+        if through is not None:
+            text = f"__builtin_convertvector({text}, {self.vector(through.vec(count))})"
+        return f"__builtin_convertvector({text}, {name})"
+
+    def scalar_cast(self, text: str, source: DType, target: DType) -> str:
+        if dtypes.is_bool(target):
+            return f"({text} != 0)"
+        through = _through(source, target)
+        return f"({SCALAR[target]})" + (f"({SCALAR[through]})" if through is not None else "") + text
+
+    def convert_bits(self, name: str, text: str, source: DType, target: DType) -> str:
+        self.conversion(name)
+        if source.count == 1:
+            return f"{name}({text})"
+        vectors = [dtypes.uint16.vec(x.count) if x.scalar in BITS_ONLY else x for x in (target, source)]
+        lanes = f"{name}_x{source.count}"
+        self.needs(lanes, lambda: parts.lanes_text(lanes, vectors[0], vectors[1], f"{name}(x[i])", 1), types=vectors)
+        return f"{lanes}({text})"
+
+    def bitcast(self, text: str, source: DType, target: DType) -> str:
+        if source.itemsize * source.count != target.itemsize * target.count:
+            raise RenderError(f"BITCAST of {source!r} to {target!r}: they must take the same number of bytes")
+        if dtypes.is_bool(source) or dtypes.is_bool(target):
+            return self.cast(text, source, target)
+        if source.count > 1 or target.count > 1:
+            return f"({self.vector(target)}){text}"
+        if SCALAR[source] == SCALAR[target]:
+            return text
+        before, after = SCALAR[source], SCALAR[target]
+        name = f"bits_{SHORT[source]}_as_{SHORT[target]}"
+        body = f"{after} y; memcpy(&y, &x, {source.itemsize}); return y;"
+        self.needs(name, lambda: f"static inline {after} {name}({before} x) {{ {body} }}")
+        return f"{name}({text})"
+
+
+def _through(source: DType, target: DType) -> DType | None:
+    """The integer type that floats pass through on their way to a narrower or unsigned one, as machines do it."""
+    if not (dtypes.is_float(source) and dtypes.is_int(target)) or target.itemsize == 8:
+        return None
+    through = dtypes.int64 if target.scalar is dtypes.uint32 else dtypes.int32
+    return None if through is target.scalar else through

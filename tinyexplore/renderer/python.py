@@ -1,0 +1,277 @@
+"""The linear program as Python: one function over memoryviews, for the reference interpreter to execute.
+
+Scalars are Python numbers, vectors lists. float32 results are rounded by passing through a one-element float32 view.
+What has no short form is a call of a function named after its meaning (`exp_float32`), which
+`tinyexplore.uop.semantics` defines.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from tinyexplore.dtype import DType, PtrDType, dtypes
+from tinyexplore.renderer.program import ProgramSpec, RenderError, global_buffers, spec_of
+from tinyexplore.renderer.text import ATOM, LOOSE, SUM, TextWriter, infix
+from tinyexplore.target import Target
+from tinyexplore.trace import SourceLine
+from tinyexplore.uop import AxisKind, Group, Ops, UOp
+from tinyexplore.uop.bounds import bounds, is_exact
+from tinyexplore.uop.semantics import to_dtype_range
+
+
+def memory_format(dtype: DType) -> str:
+    """The memoryview format of elements of `dtype`; 16-bit floats are seen as their bits."""
+    return "H" if dtype.scalar in (dtypes.float16, dtypes.bfloat16) else str(dtype.fmt)
+
+
+def meaning_name(op: Ops, dtype: DType, source: DType) -> str:
+    """How the function of `op` is called in the text."""
+    if op in (Ops.CAST, Ops.BITCAST):
+        return f"{op.name.lower()}_{source.name}_to_{dtype.name}"
+    return f"{op.name.lower()}_{source.name}"
+
+
+class PythonRenderer:
+    """Python source for the interpreter. `compiler` names the Python that executes it."""
+
+    language = "python"
+
+    def __init__(self, target: Target, compiler: str = "python") -> None:
+        self.target = target
+        self.compiler = compiler
+
+    def render(self, name: str, uops: Sequence[UOp]) -> ProgramSpec:
+        """The `ProgramSpec` of a function called `name`."""
+        lines = _PythonWriter(uops).write(name)
+        return spec_of(name, self.target, uops, self.language, lines, self.compiler)
+
+
+class _PythonWriter(TextWriter):
+    indent_text = "    "
+
+    def write(self, name: str) -> list[SourceLine]:
+        buffers = global_buffers(self.uops)
+        parameters = ", ".join([f"data{node.arg}" for node in buffers] + ["start", "stop"])
+        self.lines.append(SourceLine(f"def {name}({parameters}):", tuple(buffers)))
+        if any(node.dtype is dtypes.float32 and node.op in _ROUNDED for node in self.uops):
+            self.line('f32 = memoryview(bytearray(4)).cast("f")  # rounds what passes through it')
+        for node in self.uops:
+            self.begin(node)
+            self.write_node(node)
+        if len(self.lines) == 1:
+            self.line("pass")
+        return self.lines
+
+    def constant(self, node: UOp) -> str:
+        assert isinstance(node.dtype, DType)
+        value = to_dtype_range(node.arg, node.dtype)
+        text = repr(value) if not isinstance(value, float) or math.isfinite(value) else f"{value}"
+        return text if node.dtype.count == 1 else f"[{text}] * {node.dtype.count}"
+
+    def write_node(self, node: UOp) -> None:
+        op = node.op
+        if op in Group.ALU:
+            self.write_alu(node)
+            return
+        match op:
+            case Ops.CONST | Ops.BARRIER | Ops.INDEX:
+                pass
+            case Ops.DEFINE_GLOBAL:
+                self.name(node, f"data{node.arg}")
+            case Ops.DEFINE_LOCAL:
+                assert isinstance(node.dtype, PtrDType)
+                base = node.dtype.base
+                name = self.name(node, str(node.arg))
+                self.line(
+                    f'{name} = memoryview(bytearray({node.dtype.size * base.itemsize})).cast("{memory_format(base)}")'
+                )
+            case Ops.DEFINE_ACC:
+                value = self.operand(node.src[0])
+                self.line(f"{self.name(node, f'acc{node.arg}')} = {value}")
+            case Ops.ASSIGN:
+                self.line(f"{self.operand(node.src[0])} = {self.operand(node.src[1])}")
+            case Ops.RESULT:
+                self.texts[node] = self.texts[node.src[0]]
+            case Ops.RANGE:
+                bounds_text = "start, stop" if node.arg.kind is AxisKind.THREAD else self.operand(node.src[0])
+                self.line(f"for {self.name(node, node.arg.name)} in range({bounds_text}):")
+                self.depth += 1
+            case Ops.ENDRANGE:
+                if self.lines[-1].text.endswith(":"):
+                    self.line("pass")
+                self.depth -= 1
+            case Ops.LOAD:
+                self.load(node)
+            case Ops.STORE:
+                self.store(node)
+            case Ops.VECTORIZE:
+                if all(src is node.src[0] for src in node.src):
+                    self.assign(node, f"[{self.operand(node.src[0])}] * {len(node.src)}")
+                else:
+                    self.assign(node, f"[{', '.join(self.operand(src) for src in node.src)}]")
+            case Ops.GEP:
+                self.assign(node, f"{self.operand(node.src[0], ATOM)}[{node.arg}]")
+            case Ops.HREDUCE:
+                function = meaning_name(node.arg, node.dtype, node.dtype)  # type: ignore[arg-type]
+                self.assign(node, f"halves({function}, {self.operand(node.src[0])})")
+            case Ops.DEFINE_VAR:
+                raise RenderError(f"variable {node.arg[0]!r} is not bound; substitute its value before rendering")
+            case _:
+                raise RenderError(f"{node!r} does not belong in a linear program")
+
+    def assign(self, node: UOp, text: str) -> None:
+        self.line(f"{self.variable(node)} = {text}")
+
+    # *** memory ***
+
+    def place(self, index: UOp) -> tuple[str, str]:
+        """The view and the position of an INDEX; Python counts negative positions from the end, which `at` refuses."""
+        buffer, position = index.src[:2]
+        self.also((index,))
+        text = self.operand(position)
+        return self.operand(buffer), text if bounds(position)[0] >= 0 else f"at({text})"
+
+    def load(self, node: UOp) -> None:
+        index = node.src[0]
+        dtype = node.dtype
+        assert isinstance(dtype, DType)
+        view, position = self.place(index)
+        valid = index.src[2] if len(index.src) > 2 else None
+        if dtype.count == 1:
+            text = self.from_bits(dtype, f"{view}[{position}]")
+            if valid is not None:
+                zero = {True: "0.0", False: "0"}[dtypes.is_float(dtype)]
+                zero = "False" if dtypes.is_bool(dtype) else zero
+                text = f"{text} if {self.operand(valid)} else {zero}"
+            self.assign(node, text)
+            return
+        mask = "None" if valid is None else self.operand(valid)
+        text = f"load({view}, {self.operand(index.src[1])}, {dtype.count}, {mask})"
+        if memory_format(dtype) == "H" and dtypes.is_float(dtype):
+            text = f"[{self.from_bits(dtype, 'x')} for x in {text}]"
+        self.assign(node, text)
+
+    def store(self, node: UOp) -> None:
+        index, value = node.src
+        dtype = value.dtype
+        assert isinstance(dtype, DType)
+        view, position = self.place(index)
+        valid = index.src[2] if len(index.src) > 2 else None
+        if dtype.count == 1:
+            condition = "" if valid is None else f"if {self.operand(valid)}: "
+            self.line(f"{condition}{view}[{position}] = {self.to_bits(dtype, self.operand(value))}")
+            return
+        text = self.operand(value)
+        if memory_format(dtype) == "H" and dtypes.is_float(dtype):
+            text = f"[{self.to_bits(dtype, 'x')} for x in {text}]"
+        mask = "None" if valid is None else self.operand(valid)
+        self.line(f"store({view}, {self.operand(index.src[1])}, {text}, {mask})")
+
+    def from_bits(self, dtype: DType, text: str) -> str:
+        return f"{dtype.name}_from_bits({text})" if dtype.scalar in (dtypes.float16, dtypes.bfloat16) else text
+
+    def to_bits(self, dtype: DType, text: str) -> str:
+        return f"{dtype.name}_bits({text})" if dtype.scalar in (dtypes.float16, dtypes.bfloat16) else text
+
+    # *** arithmetic ***
+
+    def write_alu(self, node: UOp) -> None:
+        if node.dtype.count > 1 or node.src[0].dtype.count > 1:
+            self.assign(node, self.lanewise(node))
+            return
+        text, tightness = self.scalar(node)
+        if self.inlined(node, text, tightness):
+            return
+        if node.dtype is dtypes.float32 and node.op in _ROUNDED:
+            self.line(f"f32[0] = {text}; {self.variable(node)} = f32[0]")
+            return
+        self.assign(node, text)
+
+    def call(self, node: UOp) -> str:
+        """The function of this operation's meaning, by name."""
+        source = node.src[1].dtype if node.op is Ops.WHERE else node.src[0].dtype
+        assert isinstance(node.dtype, DType) and isinstance(source, DType)
+        return meaning_name(node.op, node.dtype.scalar, source.scalar)
+
+    def lanewise(self, node: UOp) -> str:
+        names = "xyz"[: len(node.src)]
+        sources = [self.operand(src) for src in node.src]
+        scalar_condition = node.op is Ops.WHERE and node.src[0].dtype.count == 1
+        if scalar_condition:
+            return f"{self.operand(node.src[1])} if {self.operand(node.src[0])} else {self.operand(node.src[2])}"
+        if len(names) == 1:
+            return f"[{self.call(node)}(x) for x in {sources[0]}]"
+        return f"[{self.call(node)}({', '.join(names)}) for {', '.join(names)} in zip({', '.join(sources)})]"
+
+    def scalar(self, node: UOp) -> tuple[str, int]:
+        """The value of a scalar operation, not yet rounded if it is float32."""
+        op, dtype, src = node.op, node.dtype, node.src
+        assert isinstance(dtype, DType)
+        source = src[0].dtype
+        assert isinstance(source, DType)
+        if op is Ops.WHERE:
+            return f"{self.operand(src[1], SUM)} if {self.operand(src[0], SUM)} else {self.operand(src[2], SUM)}", LOOSE
+        if op in Group.COMPARE:
+            return infix(self, node)
+        if op in (Ops.MAX, Ops.MIN) and not dtypes.is_bool(dtype) and not any(s.op is Ops.CONST for s in src):
+            left, right = (self.operand(item, ATOM) for item in src)
+            unordered = f" or {left} != {left}" if dtypes.is_float(dtype) else ""
+            return f"{left} if {left} {'>' if op is Ops.MAX else '<'} {right}{unordered} else {right}", LOOSE
+        if dtype in (dtypes.float32, dtypes.float64):
+            return self.float_scalar(node)
+        if dtypes.is_bool(dtype) and op in _BOOL:
+            left, right = (self.operand(item, SUM) for item in src)
+            return f"{left} {_BOOL[op]} {right}", LOOSE
+        if dtypes.is_int(dtype):
+            return self.int_scalar(node)
+        return self.called(node)
+
+    def called(self, node: UOp) -> tuple[str, int]:
+        return f"{self.call(node)}({', '.join(self.operand(src) for src in node.src)})", ATOM
+
+    def float_scalar(self, node: UOp) -> tuple[str, int]:
+        op, src = node.op, node.src
+        if op in (Ops.ADD, Ops.MUL):
+            return infix(self, node)
+        if op is Ops.NEG:
+            return f"-{self.operand(src[0], ATOM)}", LOOSE
+        if op is Ops.MULACC:
+            return f"{self.operand(src[0], ATOM)} * {self.operand(src[1], ATOM)} + {self.operand(src[2], SUM)}", SUM
+        exact_double = node.dtype is dtypes.float64 and src[0].dtype in (
+            dtypes.float32,
+            dtypes.float16,
+            dtypes.bfloat16,
+        )
+        if op is Ops.CAST and exact_double:
+            return self.operand(src[0]), LOOSE
+        return self.called(node)
+
+    def int_scalar(self, node: UOp) -> tuple[str, int]:
+        op, dtype, src = node.op, node.dtype, node.src
+        assert isinstance(dtype, DType)
+        if op in (Ops.AND, Ops.OR, Ops.XOR) or (op is Ops.SHR and bounds(src[1])[0] >= 0):
+            return infix(self, node)
+        if op in (Ops.IDIV, Ops.MOD) and bounds(src[0])[0] >= 0 and bounds(src[1])[0] > 0:
+            symbol = "//" if op is Ops.IDIV else "%"
+            return f"{self.operand(src[0], ATOM)} {symbol} {self.operand(src[1], ATOM)}", SUM
+        if op is Ops.CAST and dtypes.is_int(src[0].dtype) and _fits(src[0], dtype):  # type: ignore[arg-type]
+            return self.operand(src[0]), LOOSE
+        if op not in (Ops.ADD, Ops.MUL):
+            return self.called(node)
+        text, tightness = infix(self, node)
+        if is_exact(node):
+            return text, tightness
+        if dtypes.is_unsigned(dtype):
+            return f"({text}) & {(1 << dtype.bits) - 1:#x}", LOOSE
+        half = 1 << (dtype.bits - 1)
+        return f"(({text} + {half:#x}) & {2 * half - 1:#x}) - {half:#x}", SUM
+
+
+_ROUNDED = frozenset({Ops.ADD, Ops.MUL, Ops.MULACC})  # written as double arithmetic; the rest is exact or a call
+_BOOL = {Ops.ADD: "|", Ops.MAX: "|", Ops.OR: "|", Ops.MUL: "&", Ops.MIN: "&", Ops.AND: "&", Ops.XOR: "^"}
+
+
+def _fits(node: UOp, dtype: DType) -> bool:
+    low, high = bounds(node)
+    return low >= dtypes.min(dtype) and high <= dtypes.max(dtype)

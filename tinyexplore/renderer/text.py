@@ -1,0 +1,142 @@
+"""What renderers of structured languages share: names, indentation, and which expressions stand inside others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from tinyexplore.dtype import dtypes
+from tinyexplore.renderer.program import RenderError
+from tinyexplore.trace import SourceLine
+from tinyexplore.uop import Group, Ops, UOp
+from tinyexplore.uop.bounds import is_exact
+
+INLINE_LIMIT = 40  # longer expressions get a line and a name of their own
+ATOM, PRODUCT, SUM, LOOSE = 3, 2, 1, 0  # how tightly an expression binds
+
+_NEVER_INLINED = frozenset({Ops.IDIV, Ops.MOD, Ops.MULACC, Ops.CAST, Ops.BITCAST, Ops.WHERE, Ops.POW})
+
+
+def inlinable(uops: Sequence[UOp]) -> set[UOp]:
+    """Scalar index and condition arithmetic that is used once, in the loop it stands in, and reads no accumulator."""
+    users: dict[UOp, list[UOp]] = {}
+    loop_of: dict[UOp, UOp | None] = {}
+    open_loops: list[UOp] = []
+    for node in uops:
+        if node.op is Ops.ENDRANGE:
+            open_loops.pop()
+        loop_of[node] = open_loops[-1] if open_loops else None
+        if node.op is Ops.RANGE:
+            open_loops.append(node)
+        sources = (*node.src, *(inner for src in node.src if src.op is Ops.INDEX for inner in src.src))
+        for src in sources:
+            users.setdefault(src, []).append(node)
+    found = set()
+    for node in uops:
+        if node.op not in Group.ALU or node.op in _NEVER_INLINED or node.dtype not in (dtypes.int64, dtypes.bool):
+            continue
+        if node.dtype is dtypes.int64 and not is_exact(node):
+            continue
+        if any(src.op is Ops.DEFINE_ACC or dtypes.is_float(src.dtype) for src in node.src):  # type: ignore[arg-type]
+            continue
+        using = [user for user in users.get(node, ()) if user.op is not Ops.INDEX]
+        if len(using) == 1 and loop_of.get(using[0], node) is loop_of[node]:
+            found.add(node)
+    return found
+
+
+class TextWriter:
+    """Appends indented lines; knows the text and the tightness of every UOp seen so far."""
+
+    indent_text = "  "
+
+    def __init__(self, uops: Sequence[UOp]) -> None:
+        self.uops = tuple(uops)
+        self.lines: list[SourceLine] = []
+        self.depth = 1
+        self.node: UOp | None = None
+        self.texts: dict[UOp, tuple[str, int]] = {}
+        self._made_by: dict[UOp, tuple[UOp, ...]] = {}  # what an inlined text stands for
+        self._collected: list[UOp] = []
+        self._inlinable = inlinable(uops)
+        self._used_names: set[str] = set()
+        self._variables = 0
+
+    def begin(self, node: UOp) -> None:
+        """The lines that follow are made by `node`, and by what its operands inline."""
+        self.node = node
+        self._collected = []
+
+    def also(self, nodes: Iterable[UOp]) -> None:
+        self._collected.extend(nodes)
+
+    def line(self, text: str) -> None:
+        made_by = () if self.node is None else tuple(dict.fromkeys((self.node, *self._collected)))
+        self.lines.append(SourceLine(self.indent_text * self.depth + text, made_by))
+
+    def operand(self, node: UOp, tightness: int = LOOSE) -> str:
+        """The text of a source, in parentheses where it binds less tightly than asked."""
+        if node.op is Ops.CONST:
+            self._collected.append(node)
+            text = self.constant(node)
+            return f"({text})" if text.startswith("-") and tightness > LOOSE else text
+        found = self.texts.get(node)
+        if found is None:
+            raise RenderError(f"{self.node!r} uses {node!r}, which does not come before it in the program")
+        self._collected.extend(self._made_by.get(node, ()))
+        text, binds = found
+        return text if binds >= tightness else f"({text})"
+
+    def constant(self, node: UOp) -> str:
+        raise NotImplementedError
+
+    def name(self, node: UOp, text: str) -> str:
+        """Calls `node` `text`, with a number where that is taken."""
+        count, found = 1, text
+        while found in self._used_names:
+            count += 1
+            found = f"{text}_{count}"
+        self._used_names.add(found)
+        self.texts[node] = (found, ATOM)
+        return found
+
+    def variable(self, node: UOp) -> str:
+        """Calls `node` v0, v1, …"""
+        found = self.name(node, f"v{self._variables}")
+        self._variables += 1
+        return found
+
+    def inlined(self, node: UOp, text: str, tightness: int) -> bool:
+        """True where `text` will stand inside the only expression that uses `node`."""
+        if node not in self._inlinable or len(text) > INLINE_LIMIT:
+            return False
+        self.texts[node] = (text, tightness)
+        self._made_by[node] = (node, *self._collected)
+        return True
+
+
+INFIX: dict[Ops, tuple[str, int]] = {
+    Ops.ADD: ("+", SUM),
+    Ops.MUL: ("*", PRODUCT),
+    Ops.CMPLT: ("<", LOOSE),
+    Ops.CMPLE: ("<=", LOOSE),
+    Ops.CMPEQ: ("==", LOOSE),
+    Ops.CMPNE: ("!=", LOOSE),
+    Ops.AND: ("&", LOOSE),
+    Ops.OR: ("|", LOOSE),
+    Ops.XOR: ("^", LOOSE),
+    Ops.SHL: ("<<", LOOSE),
+    Ops.SHR: (">>", LOOSE),
+}
+
+
+def infix(writer: TextWriter, node: UOp) -> tuple[str, int]:
+    """`left op right` with only the parentheses it needs, and how tightly that binds."""
+    symbol, tightness = INFIX[node.op]
+    if tightness == LOOSE:  # both languages rank these differently, and readers do not know how: always bracketed
+        left, right = (writer.operand(src, SUM) for src in node.src)
+    else:
+        left = writer.operand(node.src[0], tightness)
+        right = writer.operand(node.src[1], tightness)
+    if symbol == "+" and right.startswith("(-") and node.src[1].op is Ops.CONST:
+        return f"{left} - {right[2:-1]}", tightness
+    return f"{left} {symbol} {right}", tightness

@@ -1,0 +1,141 @@
+"""The PYTHON device: the reference interpreter, the living definition of the linear program.
+
+A program is translated to the text of a Python function once (`renderer/python.py`) and executed. It needs neither
+NumPy nor a compiler, so it also runs in a browser.
+"""
+
+from __future__ import annotations
+
+import math
+import platform
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+from tinyexplore.device import Buffer, DeviceInterface
+from tinyexplore.dtype import DType, dtypes
+from tinyexplore.renderer.program import ProgramSpec
+from tinyexplore.renderer.python import PythonRenderer, meaning_name, memory_format
+from tinyexplore.runtime.host import HOST_ALLOCATOR
+from tinyexplore.runtime.native import check_buffers, machine
+from tinyexplore.target import Target
+from tinyexplore.trace import SourceLine
+from tinyexplore.uop import Group, Ops
+from tinyexplore.uop.semantics import bfloat16_bits, bfloat16_from_bits, from_bits, scalar_function, to_bits
+
+
+def _at(position: int) -> int:
+    if position < 0:
+        raise IndexError(f"element {position} lies before the buffer")
+    return position
+
+
+def _load(view: memoryview, position: int, count: int, mask: Any) -> list[Any]:
+    """`count` neighbours; lanes that `mask` leaves out are 0 and not looked at."""
+    if mask is None or mask is True:
+        return [view[_at(position + lane)] for lane in range(count)]
+    if mask is False:
+        return [0] * count
+    return [view[_at(position + lane)] if valid else 0 for lane, valid in zip(range(count), mask, strict=True)]
+
+
+def _store(view: memoryview, position: int, values: list[Any], mask: Any) -> None:
+    if mask is False:
+        return
+    lanes = [True] * len(values) if mask is None or mask is True else mask
+    for lane, (value, valid) in enumerate(zip(values, lanes, strict=True)):
+        if valid:
+            view[_at(position + lane)] = value
+
+
+def halves(function: Callable[[Any, Any], Any], values: Sequence[Any]) -> Any:
+    """All lanes combined as devices do it: lane i with lane i + half, an odd lane waiting for the next round."""
+    lanes = list(values)
+    while len(lanes) > 1:
+        half = len(lanes) // 2
+        merged = [function(x, y) for x, y in zip(lanes[:half], lanes[half : 2 * half], strict=True)]
+        lanes = merged + lanes[2 * half :]
+    return lanes[0]
+
+
+_NAMES: dict[str, Any] = {
+    "at": _at,
+    "load": _load,
+    "store": _store,
+    "halves": halves,
+    "inf": math.inf,
+    "nan": math.nan,
+    "float16_bits": lambda x: to_bits(x, dtypes.float16),
+    "float16_from_bits": lambda bits: from_bits(bits, dtypes.float16),
+    "bfloat16_bits": bfloat16_bits,
+    "bfloat16_from_bits": bfloat16_from_bits,
+}
+
+
+@cache
+def _function(op: Ops, dtype: DType, source: DType) -> Callable[..., Any]:
+    return scalar_function(op, dtype, (source, source, source))
+
+
+def _meanings(spec: ProgramSpec) -> dict[str, Callable[..., Any]]:
+    """The functions that the text of `spec` calls by name."""
+    found = {}
+    for node in spec.uops:
+        if node.op in Group.ALU or node.op is Ops.HREDUCE:
+            op = node.arg if node.op is Ops.HREDUCE else node.op
+            source = node.src[1].dtype if op is Ops.WHERE else node.src[0].dtype
+            assert isinstance(source, DType) and isinstance(node.dtype, DType)
+            scalar = node.dtype.scalar
+            found[meaning_name(op, scalar, source.scalar)] = _function(op, scalar, source.scalar)
+    return found
+
+
+class PythonProgram:
+    """A Python function over memoryviews."""
+
+    entry_address = None
+
+    def __init__(self, spec: ProgramSpec) -> None:
+        self.spec = spec
+        namespace: dict[str, Any] = {**_NAMES, **_meanings(spec)}
+        exec(compile(spec.source, f"<kernel {spec.name}>", "exec"), namespace)
+        self.function: Callable[..., None] = namespace[spec.name]
+
+    def __repr__(self) -> str:
+        return f"PythonProgram({self.spec.name!r})"
+
+    def bind(self, buffers: Sequence[Buffer]) -> Callable[[int, int], None]:
+        """A function of (start, stop) that interprets the program on `buffers`."""
+        check_buffers(self.spec, buffers)
+        views = [buffer.allocate().memoryview().cast(memory_format(buffer.dtype)) for buffer in buffers]
+        function = self.function
+
+        def run(start: int, stop: int) -> None:
+            function(*views, start, stop)
+
+        return run
+
+
+def open_python() -> DeviceInterface:
+    """The PYTHON device; it opens everywhere."""
+    version = platform.python_version()
+    target = Target(
+        name="PYTHON",
+        arch=machine(),
+        cpu=f"{platform.python_implementation()} {version}",
+        features="",
+        vector_bytes=0,
+        vector_registers=0,
+        threads=1,
+        l1_bytes=32 << 10,
+        l2_bytes=256 << 10,
+        native_ops=Group.TRANSCENDENTAL | {Ops.SQRT, Ops.FLOOR},
+        native_dtypes=dtypes.floats,
+    )
+    renderer = PythonRenderer(target, f"python {version}")
+    return DeviceInterface("PYTHON", target, HOST_ALLOCATOR, renderer, PythonProgram, _no_listings)
+
+
+def _no_listings(spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, ...]]]:
+    """The source is all there is to show."""
+    return []
