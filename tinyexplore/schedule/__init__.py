@@ -27,7 +27,8 @@ def create_schedule(outputs: Sequence[LazyBuffer]) -> tuple[ScheduleItem, ...]:
 def _schedule(outputs: Sequence[LazyBuffer]) -> tuple[ScheduleItem, ...]:
     fusion = Fusion(outputs)
     memory = {node: node.buffer for node in fusion.order if node.buffer is not None}
-    memory.update({node: Buffer(node.device, node.size, node.dtype) for node in fusion.realized})
+    realized = (node for node in fusion.order if node in fusion.realized)  # in the graph's order: the same every time
+    memory.update({node: Buffer(node.device, node.size, node.dtype) for node in realized})
     items = [build_item(plan, memory) for plan in fusion.plans]
     for copy in fusion.copies:
         pair = (memory[copy], memory[copy.src[0]])
