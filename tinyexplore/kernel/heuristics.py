@@ -93,7 +93,8 @@ def with_vectors(kernel: Kernel) -> Kernel:
     found = accesses(kernel)
     inner = [axis for axis in kernel.output_axes if not outer_row_axis(kernel, axis)]
     best = max(inner, key=lambda axis: (vector_score(axis, found), axis.arg.id), default=None)
-    if best is not None and vector_score(best, found) > 0 and (lanes := lanes_for(kernel, best)) > 1:
+    lanes = lanes_for(kernel, best) if best is not None and vector_score(best, found) > 0 else 1
+    if best is not None and lanes > 1 and lanes * 2 >= reduced_lanes(kernel, found):
         kernel = attempt(
             kernel, Opt(OptOps.VECTOR, best.arg.id, lanes), "neighbours along this axis are neighbours in memory"
         )
@@ -109,6 +110,18 @@ def with_vectors(kernel: Kernel) -> Kernel:
         if (lanes := lanes_for(kernel, axis)) > 1:
             kernel = attempt(kernel, Opt(OptOps.VECTOR, axis.arg.id, lanes), "the reduction walks memory step by step")
     return kernel
+
+
+def reduced_lanes(kernel: Kernel, found: list[Access]) -> int:
+    """The most lanes that a reduction could have along an axis of its own."""
+    most = 1
+    for reduce in kernel.reduces:
+        inside = {node for node in reduce.src[0].toposort() if node.op is Ops.INDEX}
+        mine = [access for access in found if access.node in inside]
+        for axis in reduce.src[1:]:
+            if vector_score(axis, mine) > 0:
+                most = max(most, lanes_for(kernel, axis))
+    return most
 
 
 def outer_row_axis(kernel: Kernel, axis: UOp) -> bool:
