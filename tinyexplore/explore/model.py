@@ -8,6 +8,7 @@ or one of the dataclasses below.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 TRACE_VERSION = 1
 
@@ -99,11 +100,20 @@ class OptStep:
 
 
 @dataclass(frozen=True, slots=True)
+class Candidate:
+    """One candidate of a search: the opts applied to the kernel, and its best time in microseconds."""
+
+    opts: tuple[str, ...]
+    best_us: float
+
+
+@dataclass(frozen=True, slots=True)
 class Stage:
     """One stage of the compiler. Stages form a tree by `parent`; `kernel` is the kernel it worked for.
 
     name: "schedule" | "optimise" | "lower" | a pass's name | "linearize" | "render" | "compile" | "run" ...
     before, after: root node ids (several for a schedule). `steps` are the firings of a rewrite pass, in order.
+    `candidates` are those that a search timed, in order.
     """
 
     id: int
@@ -117,6 +127,7 @@ class Stage:
     steps: tuple[Step, ...]
     decisions: tuple[Decision, ...]
     opts: tuple[OptStep, ...]
+    candidates: tuple[Candidate, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,3 +233,16 @@ class Trace:
     runs: tuple[Run, ...]
     buffers: tuple[BufferInfo, ...]
     messages: tuple[Message, ...]
+
+    def save(self, path: str | Path) -> Path:
+        """Writes the trace as JSON, compressed where the name ends in ".gz"."""
+        from tinyexplore.explore.codec import save_trace
+
+        return save_trace(self, path)
+
+    @staticmethod
+    def load(path: str | Path) -> Trace:
+        """A trace that `save` wrote; raises TraceFormatError, saying why, for anything else."""
+        from tinyexplore.explore.codec import load_trace
+
+        return load_trace(path)

@@ -1,0 +1,197 @@
+"""The command `tinyexplore`: capture a script, export a trace, list devices, open the notebooks."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import runpy
+import sys
+import traceback
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+from tinyexplore.explore.export import BundleMissing, summary_text
+from tinyexplore.explore.model import Trace
+from tinyexplore.explore.session import Explorer, capture
+
+OK, FAILED, MISUSED = 0, 1, 2
+
+
+class UsageError(Exception):
+    """What the command was given does not do; the text says what would."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The exit status: 0 done, 1 failed (a script that raised, say), 2 misused."""
+    options = _parser().parse_args(arguments)
+    try:
+        return options.command(options)
+    except (UsageError, BundleMissing, ValueError, OSError) as error:
+        print(f"tinyexplore {options.name}: {error}", file=sys.stderr)
+        return MISUSED
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="tinyexplore", description="See, step and time what tensors turn into.")
+    commands = parser.add_subparsers(dest="name", required=True, metavar="COMMAND")
+
+    lab = commands.add_parser("lab", help="open the notebooks in JupyterLab")
+    lab.add_argument("folder", nargs="?", help="where the notebooks are (default: ./notebooks, else here)")
+    lab.set_defaults(command=run_lab)
+
+    run = commands.add_parser(
+        "run",
+        help="run a Python script and capture everything it computes",
+        description="Run a Python script and capture everything it computes. Options stand before SCRIPT; "
+        "whatever follows it, up to --html or --trace, is the script's own.",
+    )
+    run.add_argument("script", metavar="SCRIPT", help="a Python file")
+    run.add_argument("--html", metavar="OUT", help="write one HTML page")
+    run.add_argument("--trace", metavar="OUT", help="write the trace as .json or .json.gz")
+    run.add_argument("--device", help="the default device inside the script")
+    run.add_argument("--beam", type=int, help="width of the search for opts")
+    run.add_argument("--noopt", action="store_true", help="leave kernels as scheduled")
+    run.add_argument("--repeat", type=int, default=1, help="how often each kernel is timed")
+    run.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARG", help="arguments of the script")
+    run.set_defaults(command=run_script)
+
+    html = commands.add_parser("html", help="make one HTML page of a trace file")
+    html.add_argument("trace", metavar="TRACE", help="a trace written by `run --trace` or `Explorer.save`")
+    html.add_argument("out", metavar="OUT", help="the page to write")
+    html.set_defaults(command=run_html)
+
+    devices = commands.add_parser("devices", help="list the devices and whether they work here")
+    devices.set_defaults(command=run_devices)
+    return parser
+
+
+# *** commands ***
+
+
+def run_lab(options: argparse.Namespace) -> int:
+    """Replaces this process by JupyterLab."""
+    if find_spec("jupyterlab") is None:
+        raise UsageError("JupyterLab is not installed; install it with: pip install 'tinyexplore[lab]'")
+    folder = Path(options.folder) if options.folder else Path("notebooks")
+    if not folder.is_dir():
+        if options.folder:
+            raise UsageError(f"{folder} is not a folder")
+        folder = Path(".")
+    sys.stdout.flush()
+    os.execv(sys.executable, [sys.executable, "-m", "jupyterlab", str(folder)])
+
+
+def run_script(options: argparse.Namespace) -> int:
+    """Runs a script as `python SCRIPT ARGS` would, inside a capture; the partial trace of one that raises is kept."""
+    script = Path(options.script)
+    if not script.is_file():
+        raise UsageError(f"{script} is not a file")
+    outputs, arguments = _split_outputs(options)
+    settings = {"repeat": options.repeat, "title": script.name}
+    settings.update({name: getattr(options, name) for name in ("device", "beam") if getattr(options, name) is not None})
+    if options.noopt:
+        settings["noopt"] = 1
+    for path in outputs.values():
+        _check_writable(path)
+    session = capture(**settings)
+    status = _run_captured(session, script, arguments)
+    print(summary_text(session.trace))
+    for kind, path in outputs.items():
+        if kind == "html":
+            session.to_html(path)
+        else:
+            session.save(path)
+        partial = " (partial)" if session.error is not None and status != OK else ""
+        print(f"wrote {path}{partial}")
+    return status
+
+
+def _run_captured(session: Explorer, script: Path, arguments: list[str]) -> int:
+    saved_argv, saved_path = sys.argv, sys.path[:]
+    sys.argv = [str(script), *arguments]
+    sys.path.insert(0, str(script.resolve().parent))
+    try:
+        with session:
+            runpy.run_path(str(script), run_name="__main__")
+    except SystemExit as stop:
+        return _exit_status(stop)
+    except BaseException as error:
+        # the frames of runpy and of this module are not the reader's business
+        shown = error.__traceback__
+        while shown is not None and shown.tb_frame.f_code.co_filename != str(script):
+            shown = shown.tb_next
+        traceback.print_exception(type(error), error, shown or error.__traceback__)
+        print(f"{script} raised; the trace holds what was recorded until then.", file=sys.stderr)
+        return FAILED
+    finally:
+        sys.argv, sys.path[:] = saved_argv, saved_path
+    return OK
+
+
+def _exit_status(stop: SystemExit) -> int:
+    if stop.code is None:
+        return OK
+    if isinstance(stop.code, int):
+        return stop.code
+    print(stop.code, file=sys.stderr)
+    return FAILED
+
+
+def _split_outputs(options: argparse.Namespace) -> tuple[dict[str, Path], list[str]]:
+    """--html and --trace may stand after the script's own arguments too: `run SCRIPT [args] --html OUT`."""
+    outputs = {kind: Path(value) for kind in ("html", "trace") if (value := getattr(options, kind))}
+    arguments: list[str] = []
+    left = list(options.arguments)
+    while left:
+        word = left.pop(0)
+        kind = word.removeprefix("--") if word in ("--html", "--trace") else None
+        if word == "--":
+            arguments.extend(left)
+            break
+        if kind is None:
+            arguments.append(word)
+        elif not left:
+            raise UsageError(f"{word} needs a file to write")
+        else:
+            outputs[kind] = Path(left.pop(0))
+    if "trace" in outputs and not outputs["trace"].name.endswith((".json", ".json.gz")):
+        raise UsageError(f"--trace {outputs['trace']}: a trace is a .json or .json.gz file")
+    return outputs, arguments
+
+
+def _check_writable(path: Path) -> None:
+    """Before the script runs: afterwards it would be too late."""
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder; give a file to write")
+    if not path.parent.is_dir():
+        raise UsageError(f"{path}: the folder {path.parent} does not exist")
+
+
+def run_html(options: argparse.Namespace) -> int:
+    """A page of a trace file."""
+    if not Path(options.trace).is_file():
+        raise UsageError(f"{options.trace} is not a file")
+    _check_writable(Path(options.out))
+    explorer = Explorer(Trace.load(options.trace))
+    explorer.to_html(options.out)
+    print(f"wrote {options.out}")
+    return OK
+
+
+def run_devices(options: argparse.Namespace) -> int:
+    """Each known device: what it is, or why it does not work here."""
+    from tinyexplore.device import Device, DeviceUnavailable
+
+    for name in Device.names():
+        mark = "*" if name == Device.DEFAULT else " "
+        try:
+            print(f"{mark} {name:8} {Device[name].target.describe()}")
+        except DeviceUnavailable as error:
+            print(f"{mark} {name:8} not available: {error}")
+    print("(* the default)")
+    return OK
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,81 @@
+"""The explorer: from what the engine tells to a Trace, and from a Trace to what one can see and ask.
+
+`tinyexplore.explore` is both this package and the function in it: `from tinyexplore import explore; explore(f, x)`
+must work whether or not something has imported the package before, so the package can be called.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import types
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tinyexplore.explore.codec import TraceFormatError, trace_from_json, trace_to_json
+    from tinyexplore.explore.compare import diff
+    from tinyexplore.explore.model import Trace
+    from tinyexplore.explore.query import biography, line_frames, related, trace_lines, user_lines, where
+    from tinyexplore.explore.session import CaptureError, Explorer, capture, explore
+
+_HOMES = {
+    "Trace": "model",
+    "TraceFormatError": "codec",
+    "trace_from_json": "codec",
+    "trace_to_json": "codec",
+    "biography": "query",
+    "diff": "compare",
+    "line_frames": "query",
+    "related": "query",
+    "trace_lines": "query",
+    "user_lines": "query",
+    "where": "query",
+    "CaptureError": "session",
+    "Explorer": "session",
+    "capture": "session",
+    "explore": "session",
+}
+
+__all__ = [
+    "CaptureError",
+    "Explorer",
+    "Trace",
+    "TraceFormatError",
+    "biography",
+    "capture",
+    "diff",
+    "explore",
+    "line_frames",
+    "related",
+    "trace_from_json",
+    "trace_lines",
+    "trace_to_json",
+    "user_lines",
+    "where",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}; known: {', '.join(__all__)}")
+    value = getattr(importlib.import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+class _CallablePackage(types.ModuleType):
+    """This package; called, it is the function `explore` in it."""
+
+    def __call__(self, f: Any, *args: Any, **options: Any) -> Any:
+        """`explore(f, *args, **options)`: what becomes of `f(*args)`."""
+        from tinyexplore.explore.session import explore
+
+        return explore(f, *args, **options)
+
+
+sys.modules[__name__].__class__ = _CallablePackage

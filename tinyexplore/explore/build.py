@@ -1,0 +1,375 @@
+"""A recording becomes a Trace: one pass over the events, in time linear in events and new nodes.
+
+A partial recording (an exception in the middle) builds too: open stages are closed, and a message says what
+happened and where in the user's code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from typing import Any
+
+from tinyexplore.explore.drafts import KernelDraft, StageDraft, buffer_key, opt_text, roots_of
+from tinyexplore.explore.model import (
+    TRACE_VERSION,
+    BufferInfo,
+    Candidate,
+    Decision,
+    Link,
+    Message,
+    OptStep,
+    Step,
+    Trace,
+)
+from tinyexplore.explore.tables import Tables
+from tinyexplore.trace import (
+    Allocated,
+    Compiled,
+    Decided,
+    Derived,
+    Freed,
+    Measured,
+    OptApplied,
+    OptRejected,
+    Ran,
+    Rebuilt,
+    Recorded,
+    Recorder,
+    Rendered,
+    Rewrote,
+    SourceLine,
+    StageBegan,
+    StageEnded,
+    UserFrame,
+)
+from tinyexplore.uop import UOp
+from tinyexplore.util import toposort
+
+
+def build_trace(
+    recorder: Recorder,
+    *,
+    title: str = "",
+    options: Iterable[tuple[str, str]] = (),
+    messages: Sequence[tuple[str, str, UserFrame | None]] = (),
+    user_sources: Sequence[str] = (),
+) -> Trace:
+    """The trace of what `recorder` heard.
+
+    `messages`: (level, text, the user's frame) of whatever its readers must know. `user_sources`: files to copy in
+    even if no event names them.
+    """
+    builder = Builder()
+    for file in user_sources:
+        builder.source(file)
+    builder.read(recorder)
+    for level, text, frame in messages:
+        builder.messages.append(Message(level, text, builder.frame(frame)))
+    return builder.finish(title, tuple(options))
+
+
+class Builder(Tables):
+    """Reads events in order, filling the tables that it inherits, stages, links and kernels."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.links: dict[tuple[int, int, str, int | None], None] = {}
+        self.stages: list[StageDraft] = []
+        self.open: list[StageDraft] = []
+        self.kernels: list[KernelDraft] = []
+        self.kernel_ids: dict[object, int] = {}  # the recording's number, or a ScheduleItem that has none → dense id
+        self.messages: list[Message] = []
+        # per kernel, the UOps whose origin is known: what appears beside a rewritten root is traced to that root
+        self.accounted: dict[int | None, set[UOp]] = {}
+        self.started = 0.0
+        self.now_us = 0.0
+        self.readers: dict[type, Callable[[Any], None]] = {
+            StageBegan: self._stage_began,
+            StageEnded: self._stage_ended,
+            Recorded: self._recorded,
+            Decided: self._decided,
+            Rewrote: self._rewrote,
+            Rebuilt: self._rebuilt,
+            Derived: self._derived,
+            OptApplied: self._opt_applied,
+            OptRejected: self._opt_rejected,
+            Measured: self._measured,
+            Rendered: self._rendered,
+            Compiled: self._compiled,
+            Ran: self._ran,
+            Allocated: self._allocated,
+            Freed: self._freed,
+        }
+
+    # *** reading ***
+
+    def read(self, recorder: Recorder) -> None:
+        if recorder.times:
+            self.started = recorder.times[0]
+        for event, time in zip(recorder.events, recorder.times, strict=True):
+            self.now_us = round((time - self.started) * 1e6, 2)
+            self.readers[type(event)](event)
+        while self.open:
+            stage = self.open.pop()
+            stage.elapsed_us = round(self.now_us - stage.started_us, 2)
+            text = f'the recording ended inside stage "{stage.name}"'
+            self.messages.append(Message("warning", text, None))
+
+    def finish(self, title: str, options: tuple[tuple[str, str], ...]) -> Trace:
+        kernels = []
+        programs = []
+        runs = []
+        for draft in self.kernels:
+            for language, lines in draft.all_listings():
+                programs.append(draft.program(len(programs), language, lines, self.roots))
+            if draft.times_us:
+                runs.append(draft.run(len(runs)))
+            kernels.append(draft.info(self.kernels, self.roots, self.buffer, self._lazybuffers_behind))
+        return Trace(
+            version=TRACE_VERSION,
+            title=title,
+            options=options,
+            sources=tuple(self.sources),
+            frames=tuple(self.frames),
+            nodes=tuple(self.nodes),
+            rules=tuple(self.rules),
+            stages=tuple(stage.freeze() for stage in self.stages),
+            links=tuple(Link(*key) for key in self.links),
+            kernels=tuple(kernels),
+            programs=tuple(programs),
+            runs=tuple(runs),
+            buffers=tuple(self.buffers.values()),
+            messages=tuple(self.messages),
+        )
+
+    # *** provenance ***
+
+    def _link(self, src: int, dst: int, how: str) -> None:
+        if src != dst:
+            self.links[src, dst, how, self.open[-1].id if self.open else None] = None
+
+    def _scope(self) -> set[UOp]:
+        kernel = self.open[-1].kernel if self.open else None
+        scope = self.accounted.get(kernel)
+        if scope is None:
+            scope = self.accounted[kernel] = set()
+        return scope
+
+    def _account(self, before: int, after: Any, how: str) -> None:
+        """`after` came from node `before`, and so did everything new under it."""
+        self._link(before, self.node(after), how)
+        if not isinstance(after, UOp):
+            return
+        scope = self._scope()
+        scope.add(after)
+        fresh = [src for src in after.src if src not in scope]
+        while fresh:
+            node = fresh.pop()
+            if node in scope:
+                continue
+            scope.add(node)
+            self._link(before, self.node_ids[node], how)
+            fresh.extend(src for src in node.src if src not in scope)
+
+    def _account_all(self, roots: Iterable[Any]) -> None:
+        """What a stage starts from is where its provenance starts."""
+        scope = self._scope()
+        fresh = [root for root in roots if isinstance(root, UOp) and root not in scope]
+        while fresh:
+            node = fresh.pop()
+            if node not in scope:
+                scope.add(node)
+                fresh.extend(src for src in node.src if src not in scope)
+
+    def _align(self, before: UOp, after: UOp, how: str) -> None:
+        """Links from an old graph to a new one that was made without telling each step: where the two differ, nodes
+        in the same place belong together, and what is new below comes from the node above."""
+        scope = self._scope()
+        pairs = [(before, after)]
+        while pairs:
+            old, new = pairs.pop()
+            if new is old or new in scope:
+                continue
+            scope.add(new)
+            self._link(self.node(old), self.node(new), how)
+            if old.op is new.op and len(old.src) == len(new.src):
+                pairs.extend(zip(old.src, new.src, strict=True))
+            else:
+                pairs.extend((old, src) for src in new.src)
+
+    def _lazybuffers_behind(self, ast: UOp) -> tuple[int, ...]:
+        """The LazyBuffers that nodes of `ast` were derived from: what a kernel computes where no item says so."""
+        origins = self._origins
+        found = {src for node in ast.toposort() for src in origins.get(self.node(node), ())}
+        return tuple(sorted(found))
+
+    @cached_property
+    def _origins(self) -> dict[int, list[int]]:
+        """UOp → the LazyBuffers that it was derived from directly; asked for when all events are read."""
+        found: dict[int, list[int]] = {}
+        for src, dst, _, _ in self.links:
+            if self.nodes[src].kind == "lazybuffer":
+                found.setdefault(dst, []).append(src)
+        return found
+
+    # *** one method per event ***
+
+    def _stage_began(self, event: StageBegan) -> None:
+        parent = self.open[-1] if self.open else None
+        kernel = parent.kernel if parent is not None else None
+        if event.kernel is not None:
+            kernel = self._kernel(event.kernel).number
+        roots = roots_of(event.root)
+        draft = StageDraft(
+            id=len(self.stages),
+            name=event.stage,
+            parent=parent.id if parent is not None else None,
+            kernel=kernel,
+            root=event.root,
+            before=tuple(self.node(root) for root in roots),
+            started_us=self.now_us,
+        )
+        self.stages.append(draft)
+        self.open.append(draft)
+        self._account_all(roots)
+        if event.kernel is not None:
+            self._kernel(event.kernel).saw_root(event.root)
+
+    def _stage_ended(self, event: StageEnded) -> None:
+        if not any(stage.name == event.stage for stage in self.open):
+            return  # began before the recorder listened
+        roots = roots_of(event.root)
+        while True:
+            stage = self.open[-1]
+            stage.elapsed_us = round(self.now_us - stage.started_us, 2)
+            if stage.name == event.stage:
+                break
+            self.open.pop()
+        began = roots_of(stage.root)
+        if len(began) == len(roots) == 1 and isinstance(began[0], UOp) and isinstance(roots[0], UOp):
+            self._align(began[0], roots[0], stage.name)
+        stage.after = tuple(self.node(root) for root in roots)
+        self.open.pop()
+        if stage.kernel is not None:
+            self.kernels[stage.kernel].saw_result(event.root)
+
+    def _recorded(self, event: Recorded) -> None:
+        self.recorded.setdefault(event.lazybuffer, (event.src, event.user_frame))
+        self.node(event.lazybuffer)
+
+    def _decided(self, event: Decided) -> None:
+        if self.open:
+            self.open[-1].decisions.append(Decision(self.node(event.lazybuffer), event.decision, event.reason))
+
+    def _step(self, rule: int | None, before: int, after: int) -> None:
+        if self.open:
+            stage = self.open[-1]
+            stage.steps.append(Step(rule, before, after, round(self.now_us - stage.started_us, 1)))
+
+    def _rewrote(self, event: Rewrote) -> None:
+        before = self.node(event.before)
+        self._account(before, event.after, "rewrite")
+        self._step(self.rule(event.rule), before, self.node_ids[event.after])
+
+    def _rebuilt(self, event: Rebuilt) -> None:
+        before = self.node(event.before)
+        self._account(before, event.after, "rebuild")
+        self._step(None, before, self.node_ids[event.after])
+
+    def _derived(self, event: Derived) -> None:
+        for before in roots_of(event.before):
+            for after in roots_of(event.after):
+                self._account(self.node(before), after, event.how)
+
+    def _opt_applied(self, event: OptApplied) -> None:
+        opt = opt_text(event.opt)
+        for before, after in zip(roots_of(event.before), roots_of(event.after), strict=True):
+            self._align(before, after, opt)
+        if self.open:
+            self.open[-1].opts.append(OptStep(opt, True, event.reason))
+
+    def _opt_rejected(self, event: OptRejected) -> None:
+        if self.open:
+            self.open[-1].opts.append(OptStep(opt_text(event.opt), False, event.reason))
+
+    def _measured(self, event: Measured) -> None:
+        if self.open:
+            opts = tuple(opt_text(opt) for opt in event.kernel.applied)
+            self.open[-1].candidates.append(Candidate(opts, round(event.seconds * 1e6, 3)))
+
+    # *** kernels ***
+
+    def _kernel(self, key: object) -> KernelDraft:
+        """The kernel under the recording's number for it, or under its ScheduleItem where it has no number here."""
+        found = self.kernel_ids.get(key)
+        if found is None:
+            found = self.kernel_ids[key] = len(self.kernels)
+            self.kernels.append(KernelDraft(found))
+        return self.kernels[found]
+
+    def _kernel_of(self, program: Any) -> KernelDraft | None:
+        """The kernel that the innermost open stage works for, else the one that already has this program."""
+        if self.open and self.open[-1].kernel is not None:
+            return self.kernels[self.open[-1].kernel]
+        return next((draft for draft in self.kernels if draft.spec is program), None)
+
+    def _rendered(self, event: Rendered) -> None:
+        draft = self._kernel_of(event.program)
+        if draft is None:
+            return
+        draft.spec = event.program
+        draft.listings[event.language] = event.lines
+        self._see_lines(event.lines)
+
+    def _see_lines(self, lines: Sequence[SourceLine]) -> None:
+        """What a program holds without any event having told of it comes from its own sources."""
+        scope = self._scope()
+        for line in lines:
+            for uop in line.uops:
+                self.node(uop)
+                if uop in scope:
+                    continue
+                for node in toposort((uop,), lambda node: () if node in scope else node.src):
+                    if node not in scope:
+                        scope.add(node)
+                        for src in node.src:
+                            self._link(self.node_ids[src], self.node_ids[node], "made with")
+
+    def _compiled(self, event: Compiled) -> None:
+        draft = self._kernel_of(event.program)
+        if draft is not None:
+            draft.spec = event.program
+            draft.compile_us = round(event.seconds * 1e6, 2)
+            draft.cached = event.cached
+
+    def _ran(self, event: Ran) -> None:
+        number, item = event.exec_item.kernel, event.exec_item.item
+        known = self.kernel_ids.get(number) if number is not None else None
+        if known is not None and self.kernels[known].item is item:
+            self.kernels[known].saw_run(event)
+        else:
+            # a copy, or a kernel compiled before this recording began, whose number is another recording's
+            self._kernel(item).saw_run(event)
+
+    # *** memory ***
+
+    def _allocated(self, event: Allocated) -> None:
+        self._set_life(event.buffer, allocated_us=self.now_us)
+
+    def _freed(self, event: Freed) -> None:
+        self._set_life(event.buffer, freed_us=self.now_us)
+
+    def _set_life(self, buffer: Any, *, allocated_us: float | None = None, freed_us: float | None = None) -> None:
+        self.buffer(buffer)
+        key = buffer_key(buffer).id
+        known = self.buffers[key]
+        self.buffers[key] = BufferInfo(
+            id=known.id,
+            device=known.device,
+            dtype=known.dtype,
+            size=known.size,
+            bytes=known.bytes,
+            allocated_us=known.allocated_us if allocated_us is None else allocated_us,
+            freed_us=known.freed_us if freed_us is None else freed_us,
+        )

@@ -1,0 +1,129 @@
+"""Two traces side by side: what tells them apart, aligned by digest, the first difference first."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tinyexplore.explore.model import Node, Stage, Trace
+
+
+@dataclass(frozen=True, slots=True)
+class StagePair:
+    """Two stages in the same place of two traces; one of them None where only the other trace has it."""
+
+    name: str
+    kernel: int | None
+    a: Stage | None
+    b: Stage | None
+    same: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TraceDiff:
+    """What tells two traces apart. Nodes are equal where their digests are.
+
+    `stages` in order; `first` the first of them that differs, inner stages before those that hold them.
+    """
+
+    options: tuple[tuple[str, str | None, str | None], ...]
+    only_a: tuple[Node, ...]
+    only_b: tuple[Node, ...]
+    stages: tuple[StagePair, ...]
+    first: StagePair | None
+    kernels: tuple[tuple[int | None, int | None], ...]
+
+    @property
+    def same(self) -> bool:
+        """True where both traces hold the same nodes in the same stages."""
+        return self.first is None and not self.only_a and not self.only_b
+
+
+def diff(a: Trace, b: Trace) -> TraceDiff:
+    """The differences of two traces, aligned by digest: graphs, then stages, then options."""
+    options_a, options_b = dict(a.options), dict(b.options)
+    names = dict.fromkeys((*options_a, *options_b))
+    options = tuple((name, options_a.get(name), options_b.get(name)) for name in names)
+    kernels = _align_kernels(a, b)
+    stages = _align_stages(a, b, kernels)
+    differing = [pair for pair in stages if not pair.same]
+    parents = {stage.parent for pair in differing for stage in (pair.a,) if stage is not None}
+    innermost = [pair for pair in differing if pair.a is None or pair.a.id not in parents]
+    return TraceDiff(
+        options=tuple(option for option in options if option[1] != option[2]),
+        only_a=_left_over(a, b),
+        only_b=_left_over(b, a),
+        stages=stages,
+        first=innermost[0] if innermost else None,
+        kernels=kernels,
+    )
+
+
+def _left_over(a: Trace, b: Trace) -> tuple[Node, ...]:
+    """The nodes of `a` that `b` has no (further) equal of."""
+    left = Counter(node.digest for node in b.nodes)
+    found = []
+    for node in a.nodes:
+        if left[node.digest]:
+            left[node.digest] -= 1
+        else:
+            found.append(node)
+    return tuple(found)
+
+
+def _digests(trace: Trace, nodes: Iterable[int]) -> tuple[str, ...]:
+    return tuple(trace.nodes[node].digest for node in nodes)
+
+
+def _align_kernels(a: Trace, b: Trace) -> tuple[tuple[int | None, int | None], ...]:
+    """Kernels that compute the same LazyBuffers belong together; the rest pair up in order."""
+    waiting = {kernel.id: _digests(b, kernel.roots) for kernel in b.kernels}
+    pairs: list[tuple[int | None, int | None]] = []
+    unmatched = []
+    for kernel in a.kernels:
+        digests = _digests(a, kernel.roots)
+        match = next((number for number, other in waiting.items() if other == digests), None)
+        if match is None:
+            unmatched.append(kernel.id)
+        else:
+            pairs.append((kernel.id, match))
+            del waiting[match]
+    for number in unmatched:
+        other = next(iter(waiting), None)
+        if other is not None:
+            del waiting[other]
+        pairs.append((number, other))
+    pairs.extend((None, number) for number in waiting)
+    return tuple(sorted(pairs, key=lambda pair: (pair[0] is None, pair[0] or 0)))
+
+
+StageKey = tuple[int | None, str, int]
+
+
+def _keyed(trace: Trace) -> dict[StageKey, Stage]:
+    """Each stage under its kernel, its name, and which of that name it is."""
+    count: Counter[tuple[int | None, str]] = Counter()
+    found: dict[StageKey, Stage] = {}
+    for stage in trace.stages:
+        found[stage.kernel, stage.name, count[stage.kernel, stage.name]] = stage
+        count[stage.kernel, stage.name] += 1
+    return found
+
+
+def _align_stages(a: Trace, b: Trace, kernels: tuple[tuple[int | None, int | None], ...]) -> tuple[StagePair, ...]:
+    partner = {None: None, **{left: right for left, right in kernels if left is not None}}
+    waiting = _keyed(b)
+    pairs = []
+    for (kernel, name, number), stage in _keyed(a).items():
+        other_kernel = partner.get(kernel)
+        found = None
+        if kernel is None or other_kernel is not None:
+            found = waiting.pop((other_kernel, name, number), None)
+        same = found is not None and (
+            _digests(a, stage.before) == _digests(b, found.before)
+            and _digests(a, stage.after) == _digests(b, found.after)
+        )
+        pairs.append(StagePair(name, kernel, stage, found, same))
+    pairs.extend(StagePair(name, kernel, None, stage, False) for (kernel, name, _), stage in waiting.items())
+    return tuple(pairs)

@@ -1,0 +1,274 @@
+"""In IPython: `%load_ext tinyexplore` gives `%%explore` and rich forms of the engine's values.
+
+The engine knows nothing of this; formatters are registered for its types here. IPython is imported by nobody but
+the one who loads the extension.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from tinyexplore.explore.describe import Printer, arg_text, dtype_text, shape_text, uops_listing
+from tinyexplore.explore.model import Node
+from tinyexplore.explore.session import Explorer, capture, realize_all
+from tinyexplore.explore.svg import graph_svg
+from tinyexplore.explore.tables import nodes_of
+from tinyexplore.kernel import Kernel
+from tinyexplore.lazy import LazyBuffer
+from tinyexplore.renderer import ProgramSpec
+from tinyexplore.schedule import ScheduleItem
+from tinyexplore.shape import ShapeTracker
+from tinyexplore.tensor import Tensor
+from tinyexplore.uop import Ops, UOp
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+MAX_DRAWN = 300  # boxes: a larger graph is told in numbers, and the explorer's views open it
+
+USAGE = """%%explore [NAME] [--device D] [--beam N] [--noopt] [--repeat N] [--title T]
+
+Runs the cell, realises the value of its last line, and shows what became of it. NAME: a variable for the Explorer.
+"""
+
+
+class MagicError(ValueError):
+    """Options of `%%explore` that it does not know; the message has its usage."""
+
+
+# *** the extension ***
+
+
+def load_ipython_extension(shell: InteractiveShell) -> None:
+    """What `%load_ext tinyexplore` does."""
+    shell.register_magic_function(_explore_magic(shell), magic_kind="cell", magic_name="explore")
+    register_reprs(shell)
+
+
+def unload_ipython_extension(shell: InteractiveShell) -> None:
+    """What `%unload_ext tinyexplore` does."""
+    shell.magics_manager.magics["cell"].pop("explore", None)
+    for formatter in _formatters(shell).values():
+        for kind in _PICTURES:
+            formatter.pop(kind, None)
+
+
+def register_reprs(shell: InteractiveShell) -> None:
+    """Rich forms of Tensor, LazyBuffer, ShapeTracker, ScheduleItem, Kernel, UOp and ProgramSpec."""
+    formatters = _formatters(shell)
+    for kind, to_html in _PAGES.items():
+        formatters["text/html"].for_type(kind, to_html)
+    for kind, to_svg in _PICTURES.items():
+        formatters["image/svg+xml"].for_type(kind, to_svg)
+
+
+def _formatters(shell: InteractiveShell) -> dict[str, Any]:
+    return shell.display_formatter.formatters
+
+
+def _explore_magic(shell: InteractiveShell) -> Callable[[str, str], Explorer | None]:
+    def explore(line: str, cell: str) -> Explorer | None:
+        """Runs the cell inside a capture and shows what became of it."""
+        name, options = parse_magic_line(line)
+        session = capture(**options)
+        # the cell as its reader sees it, with the magic's own line, so that line numbers agree
+        numbered = cell if cell.lstrip().startswith("%%") else f"# %%explore {line}\n{cell}"
+        shown = False  # run_cell has printed the traceback of whatever the cell raised
+        try:
+            with session:
+                done = shell.run_cell(numbered, store_history=False)
+                shown = not done.success
+                done.raise_error()
+                session.result = done.result
+                realize_all(done.result)
+        except Exception:
+            if not shown:
+                shell.showtraceback()
+        if name is not None:
+            shell.user_ns[name] = session
+        return session
+
+    explore.__doc__ = USAGE
+    return explore
+
+
+def parse_magic_line(line: str) -> tuple[str | None, dict[str, Any]]:
+    """The variable's name and the options on the line of `%%explore`."""
+    import shlex
+
+    name = None
+    options: dict[str, Any] = {}
+    words = shlex.split(line)
+    while words:
+        word = words.pop(0)
+        if word == "--noopt":
+            options["noopt"] = 1
+        elif word.startswith("--") and word[2:] in _MAGIC_OPTIONS:
+            if not words:
+                raise MagicError(f"{word} needs a value\n\n{USAGE}")
+            options[word[2:]] = _magic_value(word, words.pop(0))
+        elif word.isidentifier() and name is None:
+            name = word
+        else:
+            raise MagicError(f"%%explore does not know {word!r}\n\n{USAGE}")
+    return name, options
+
+
+_MAGIC_OPTIONS: dict[str, Callable[[str], Any]] = {"device": str, "beam": int, "repeat": int, "title": str}
+
+
+def _magic_value(option: str, text: str) -> Any:
+    try:
+        return _MAGIC_OPTIONS[option[2:]](text)
+    except ValueError:
+        raise MagicError(f"{option} {text}: expected a whole number\n\n{USAGE}") from None
+
+
+# *** pictures ***
+
+
+def _graph(roots: Iterable[UOp | LazyBuffer]) -> str | None:
+    nodes: tuple[Node, ...] = nodes_of(roots)
+    return graph_svg(nodes) if len(nodes) <= MAX_DRAWN else None
+
+
+def _uop_svg(uop: UOp) -> str | None:
+    return _graph((uop,))
+
+
+def _lazybuffer_svg(lazybuffer: LazyBuffer) -> str | None:
+    return _graph((lazybuffer,))
+
+
+def _tensor_svg(tensor: Tensor) -> str | None:
+    return _graph((tensor.lazydata,))
+
+
+def _kernel_svg(kernel: Kernel) -> str | None:
+    return _graph((kernel.ast,))
+
+
+def _item_svg(item: ScheduleItem) -> str | None:
+    return None if item.ast is None else _graph((item.ast,))
+
+
+# *** pages ***
+
+
+def _page(title: str, facts: Iterable[tuple[str, str]], picture: str | None = None, text: str = "") -> str:
+    rows = "".join(
+        f'<tr><th style="text-align:left">{escape(name)}</th><td style="text-align:left">{escape(value)}</td></tr>'
+        for name, value in facts
+    )
+    block = f"<pre>{escape(text)}</pre>" if text else ""
+    return f"<div><strong>{escape(title)}</strong><table>{rows}</table>{block}{picture or ''}</div>"
+
+
+def _size_of_graph(count: int, picture: str | None) -> str:
+    return f"{count} nodes" if picture is not None else f"{count} nodes (more than {MAX_DRAWN}: open it with explore)"
+
+
+def _tensor_html(tensor: Tensor) -> str:
+    return _lazy_page("Tensor", tensor.lazydata)
+
+
+def _lazybuffer_html(lazybuffer: LazyBuffer) -> str:
+    return _lazy_page("LazyBuffer", lazybuffer)
+
+
+def _lazy_page(title: str, lazybuffer: LazyBuffer) -> str:
+    picture = _lazybuffer_svg(lazybuffer)
+    facts = [
+        ("shape", shape_text(lazybuffer.shape)),
+        ("dtype", lazybuffer.dtype.name),
+        ("device", lazybuffer.device),
+        ("state", "in memory" if lazybuffer.base.is_realized else "not computed yet"),
+        ("graph", _size_of_graph(len(nodes_of((lazybuffer,))), picture)),
+    ]
+    return _page(title, facts, picture)
+
+
+def _shapetracker_html(tracker: ShapeTracker) -> str:
+    facts = [("shape", shape_text(tracker.shape)), ("in order", "yes" if tracker.contiguous else "no")]
+    for number, view in enumerate(tracker.views):
+        mask = "" if view.mask is None else f", valid in {arg_text(view.mask)}"
+        text = f"{shape_text(view.shape)}, strides {arg_text(view.strides)}, offset {view.offset}{mask}"
+        facts.append((f"view {number}", text))
+    return _page("ShapeTracker", facts)
+
+
+def _uop_html(uop: UOp) -> str:
+    nodes = uop.toposort()
+    picture = _uop_svg(uop)
+    text = loop_nest(uop) if uop.op is Ops.SINK else Printer().text(uop)
+    facts = [("dtype", dtype_text(uop.dtype)), ("graph", _size_of_graph(len(nodes), picture))]
+    return _page(f"UOp {uop.op.name}", facts, picture, text)
+
+
+def _kernel_html(kernel: Kernel) -> str:
+    facts = [
+        ("axes", ", ".join(f"{axis.arg.name} {axis.arg.kind.value} {axis.size}" for axis in kernel.axes)),
+        ("opts", ", ".join(map(str, kernel.applied)) or "none"),
+        ("for", kernel.target.describe()),
+    ]
+    return _page(f"Kernel {kernel.name}", facts, None, loop_nest(kernel.ast))
+
+
+def _item_html(item: ScheduleItem) -> str:
+    facts = [
+        ("device", item.device),
+        ("stores", ", ".join(f"{output.op.name} {shape_text(output.shape)}" for output in item.outputs)),
+        ("computes", f"{len(item.members)} LazyBuffers"),
+        ("buffers", str(len(item.buffers))),
+    ]
+    text = "copy between devices" if item.ast is None else loop_nest(item.ast)
+    return _page("ScheduleItem", facts, None, text)
+
+
+def _program_html(program: ProgramSpec) -> str:
+    facts = [
+        ("for", program.target.describe()),
+        ("program", f"{len(program.uops)} UOps, {len(program.lines)} lines of {program.language}"),
+        ("buffers", f"{program.n_buffers}, of which written: {', '.join(map(str, sorted(program.writes)))}"),
+    ]
+    listing = "\n".join(line.text for line in uops_listing(program.uops))
+    return _page(f"ProgramSpec {program.name}", facts, None, f"{program.source}\n{listing}")
+
+
+def loop_nest(sink: UOp) -> str:
+    """A kernel as the plain loops it stands for: its output axes, then what each store writes."""
+    printer = Printer()
+    lines = []
+    open_loops: list[UOp] = []
+    for store in sink.src:
+        loops = sorted(store.ranges, key=lambda axis: axis.arg.id)
+        shared = 0
+        while shared < min(len(loops), len(open_loops)) and loops[shared] is open_loops[shared]:
+            shared += 1
+        for depth in range(shared, len(loops)):
+            axis = loops[depth]
+            end, kind = printer.text(axis.src[0]), axis.arg.kind.value
+            lines.append(f"{'  ' * depth}for {axis.arg.name} in range({end}):  # {kind}")
+        lines.append(f"{'  ' * len(loops)}{printer.text(store)}")
+        open_loops = loops
+    return "\n".join(lines)
+
+
+_PAGES: dict[type, Callable[[Any], str]] = {
+    Tensor: _tensor_html,
+    LazyBuffer: _lazybuffer_html,
+    ShapeTracker: _shapetracker_html,
+    ScheduleItem: _item_html,
+    Kernel: _kernel_html,
+    UOp: _uop_html,
+    ProgramSpec: _program_html,
+}
+_PICTURES: dict[type, Callable[[Any], str | None]] = {
+    Tensor: _tensor_svg,
+    LazyBuffer: _lazybuffer_svg,
+    ScheduleItem: _item_svg,
+    Kernel: _kernel_svg,
+    UOp: _uop_svg,
+}

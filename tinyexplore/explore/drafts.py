@@ -1,0 +1,246 @@
+"""Stages and kernels while they are being read from events; frozen into the model at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+from tinyexplore.device import Buffer
+from tinyexplore.explore.describe import uops_listing
+from tinyexplore.explore.model import (
+    Candidate,
+    Decision,
+    KernelInfo,
+    Line,
+    OptStep,
+    Program,
+    Run,
+    Stage,
+    Step,
+)
+from tinyexplore.kernel import Kernel
+from tinyexplore.lazy import LazyBuffer
+from tinyexplore.renderer import ProgramSpec
+from tinyexplore.schedule import ScheduleItem
+from tinyexplore.trace import Ran, SourceLine
+from tinyexplore.uop import Ops, UOp
+
+Roots = tuple[Any, ...]
+
+
+def roots_of(value: Any) -> Roots:
+    """The IR nodes that a value of any floor stands for: itself, its ast, its program, or those of its parts."""
+    match value:
+        case UOp() | LazyBuffer():
+            return (value,)
+        case Kernel(ast=ast) | ScheduleItem(ast=ast):
+            return () if ast is None else (ast,)
+        case ProgramSpec(uops=uops):
+            return uops
+        case tuple() | list():
+            return tuple(root for item in value for root in roots_of(item))
+        case _:
+            return ()
+
+
+def opt_text(opt: Any) -> str:
+    """An Opt as the views write it: "UPCAST(0, 4)"."""
+    return str(opt)
+
+
+def buffer_key(buffer: Any) -> Any:
+    """What names a buffer without keeping its memory: events carry it already."""
+    return buffer.key if isinstance(buffer, Buffer) else buffer
+
+
+def quantile(values: Sequence[float], part: float) -> float:
+    """The value below which `part` of sorted `values` lie, interpolated."""
+    place = part * (len(values) - 1)
+    low = int(place)
+    high = min(low + 1, len(values) - 1)
+    return values[low] + (values[high] - values[low]) * (place - low)
+
+
+@dataclass(slots=True)
+class StageDraft:
+    """A stage that may still be open."""
+
+    id: int
+    name: str
+    parent: int | None
+    kernel: int | None
+    root: Any
+    before: tuple[int, ...]
+    started_us: float
+    after: tuple[int, ...] = ()
+    elapsed_us: float = 0.0
+    steps: list[Step] = field(default_factory=list)
+    decisions: list[Decision] = field(default_factory=list)
+    opts: list[OptStep] = field(default_factory=list)
+    candidates: list[Candidate] = field(default_factory=list)
+
+    def freeze(self) -> Stage:
+        return Stage(
+            id=self.id,
+            name=self.name,
+            parent=self.parent,
+            kernel=self.kernel,
+            before=self.before,
+            after=self.after,
+            started_us=self.started_us,
+            elapsed_us=self.elapsed_us,
+            steps=tuple(self.steps),
+            decisions=tuple(self.decisions),
+            opts=tuple(self.opts),
+            candidates=tuple(self.candidates),
+        )
+
+
+@dataclass(slots=True)
+class KernelDraft:
+    """What is known so far of one kernel: `ast` as scheduled, then the `kernel` with its opts, then the `spec`."""
+
+    number: int
+    ast: UOp | None = None
+    item: ScheduleItem | None = None
+    kernel: Kernel | None = None
+    spec: ProgramSpec | None = None
+    listings: dict[str, tuple[SourceLine, ...]] = field(default_factory=dict)
+    compile_us: float = 0.0
+    cached: bool = False
+    flops: int = 0
+    bytes_moved: int = 0
+    buffers: tuple[Any, ...] = ()
+    times_us: list[float] = field(default_factory=list)
+
+    # *** reading ***
+
+    def saw_root(self, root: Any) -> None:
+        if isinstance(root, ScheduleItem):
+            self.item = root
+        if isinstance(root, Kernel):
+            self.kernel = root
+        uops = [node for node in roots_of(root) if isinstance(node, UOp)]
+        if uops and self.ast is None:
+            self.ast = uops[0]
+
+    def saw_result(self, result: Any) -> None:
+        if isinstance(result, Kernel):
+            self.kernel = result
+        elif isinstance(result, ProgramSpec):
+            self.spec = result
+
+    def saw_run(self, event: Ran) -> None:
+        self.item = event.exec_item.item
+        runner = event.exec_item.runner
+        if runner is not None:  # None: a copy between devices
+            self.spec = runner.spec
+            self.kernel = runner.kernel
+        self.buffers = tuple(event.exec_item.buffers)
+        self.flops = event.flops
+        self.bytes_moved = event.bytes_moved
+        self.times_us.append(round(event.seconds * 1e6, 3))
+
+    # *** freezing ***
+
+    def all_listings(self) -> list[tuple[str, tuple[SourceLine, ...]]]:
+        """The listings told, and those that the program brings along where it was compiled before; uops first."""
+        listings = dict(self.listings)
+        if self.spec is not None:
+            if "uops" not in listings:
+                listings["uops"] = uops_listing(self.spec.uops)
+            listings.setdefault(self.spec.language, self.spec.lines)
+        return sorted(listings.items(), key=lambda item: item[0] != "uops")
+
+    def program(
+        self,
+        program_id: int,
+        language: str,
+        lines: Iterable[SourceLine],
+        ids: Callable[[Any], tuple[int, ...]],
+    ) -> Program:
+        frozen = tuple(Line(line.text, tuple(dict.fromkeys(ids(line.uops)))) for line in lines)
+        return Program(program_id, self.number, language, frozen)
+
+    def run(self, run_id: int) -> Run:
+        ordered = sorted(self.times_us)
+        return Run(
+            id=run_id,
+            kernel=self.number,
+            times_us=tuple(self.times_us),
+            median_us=round(median(ordered), 3),
+            low_us=round(quantile(ordered, 0.25), 3),
+            high_us=round(quantile(ordered, 0.75), 3),
+        )
+
+    def info(
+        self,
+        kernels: Sequence[KernelDraft],
+        ids: Callable[[Any], tuple[int, ...]],
+        buffer_id: Callable[[Any], int],
+        lazybuffers_behind: Callable[[UOp], tuple[int, ...]],
+    ) -> KernelInfo:
+        roots: tuple[int, ...] = ()
+        if self.item is not None:
+            roots, nodes = ids(self.item.outputs), ids(self.item.members)
+        else:
+            nodes = lazybuffers_behind(self.ast) if self.ast is not None else ()
+        return KernelInfo(
+            id=self.number,
+            name=self.name,
+            device=self.device,
+            roots=roots,
+            nodes=nodes,
+            buffers=tuple(buffer_id(buffer) for buffer in self.buffers),
+            opts=tuple(opt_text(opt) for opt in self.kernel.applied) if self.kernel is not None else (),
+            axes=self.axes(),
+            flops=self.flops or (self.spec.flops if self.spec is not None else 0),
+            bytes_moved=self.bytes_moved or (self.spec.bytes_moved if self.spec is not None else 0),
+            compile_us=self.compile_us,
+            cached=self.cached,
+            same_as=self.same_as(kernels),
+        )
+
+    @property
+    def name(self) -> str:
+        if self.spec is not None:
+            return self.spec.name
+        if self.kernel is not None:
+            return self.kernel.name
+        if self.item is not None and self.item.is_copy:
+            return "copy"
+        return f"kernel {self.number}"
+
+    @property
+    def device(self) -> str:
+        if self.item is not None:
+            return self.item.device
+        if self.spec is not None:
+            return self.spec.target.name
+        return self.kernel.target.name if self.kernel is not None else ""
+
+    def axes(self) -> tuple[tuple[str, str, int], ...]:
+        """Name, kind and size of every loop, outermost first, as far as compilation has come."""
+        if self.kernel is not None:
+            found: Iterable[UOp] = self.kernel.axes
+        elif self.spec is not None:
+            found = self.spec.uops
+        else:
+            found = self.ast.toposort() if self.ast is not None else ()
+        ranges = sorted((node for node in found if node.op is Ops.RANGE), key=lambda node: node.arg.id)
+        return tuple((axis.arg.name, axis.arg.kind.value, axis_size(axis)) for axis in ranges)
+
+    def same_as(self, kernels: Sequence[KernelDraft]) -> int | None:
+        """The first kernel of the trace with this very program, if that is another one."""
+        if self.spec is None:
+            return None
+        first = next(kernel.number for kernel in kernels if kernel.spec is self.spec)
+        return first if first != self.number else None
+
+
+def axis_size(axis: UOp) -> int:
+    """How often a loop runs; 0 where that is only known when it runs."""
+    end = axis.src[0]
+    return end.arg if end.op is Ops.CONST else 0

@@ -1,0 +1,89 @@
+"""The recorder of a capture: it also sees graphs made before it listened, and times each kernel more than once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+
+from tinyexplore.device import Buffer
+from tinyexplore.explore.drafts import roots_of
+from tinyexplore.explore.sources import user_frame_here
+from tinyexplore.lazy import LazyBuffer
+from tinyexplore.trace import Event, Ran, Recorded, Recorder, StageBegan, UserFrame
+from tinyexplore.util import toposort
+
+RETIMING_LIMIT_S = 0.5  # for one kernel: a slow one is measured less often than asked for
+
+
+class CaptureRecorder(Recorder):
+    """A Recorder that passes everything on to the recorder of an enclosing capture, if there is one.
+
+    `repeat`: how often each kernel is timed. `pause_s`: time spent on timing again, taken out of all times told.
+    """
+
+    def __init__(self, repeat: int = 1, outer: Recorder | None = None) -> None:
+        super().__init__()
+        self.repeat = repeat
+        self.outer = outer
+        self.pause_s = 0.0
+        self.known: set[LazyBuffer] = set()
+        self.earlier = 0
+        self.timed: set[object] = set()
+
+    def record(self, event: Event) -> None:
+        kind = type(event)
+        if kind is Recorded:
+            self._see_earlier(event.src, event.user_frame)  # type: ignore[union-attr]
+            self.known.add(event.lazybuffer)  # type: ignore[union-attr]
+        elif kind is StageBegan:
+            self._see_earlier(roots_of(event.root), None)  # type: ignore[union-attr]
+        self.events.append(event)
+        self.times.append(time.perf_counter() - self.pause_s)
+        if self.outer is not None:
+            self.outer.record(event)
+        if kind is Ran and self.repeat > 1:
+            self._time_again(event)  # type: ignore[arg-type]
+
+    def next_kernel(self) -> int:
+        if self.outer is None:
+            return super().next_kernel()
+        self.kernel_count += 1
+        return self.outer.next_kernel()
+
+    def _see_earlier(self, nodes: Iterable[object], frame: UserFrame | None) -> None:
+        """LazyBuffers built before the capture are told now, before realising makes them forget their sources.
+
+        What can be said of their origin is the line that first uses them, or asks for their values.
+        """
+        fresh = [node for node in nodes if isinstance(node, LazyBuffer) and node not in self.known]
+        if not fresh:
+            return
+        frame = frame or user_frame_here()
+        for node in toposort(fresh, lambda node: () if node in self.known else node.src):
+            if node in self.known:
+                continue
+            self.known.add(node)
+            if node.buffer is None:
+                self.earlier += 1
+                self.record(Recorded(node, node.src, frame))
+
+    def _time_again(self, event: Ran) -> None:
+        """Further runs, right now, while the inputs still lie in memory; what the kernel wrote is put back."""
+        exec_item = event.exec_item
+        if exec_item.runner is None or exec_item.runner in self.timed:
+            return
+        self.timed.add(exec_item.runner)
+        started = time.perf_counter()
+        written: list[tuple[Buffer, bytes]] = []
+        for position in exec_item.runner.spec.writes:
+            buffer = exec_item.buffers[position]
+            written.append((buffer, buffer.copyout()))
+        for _ in range(self.repeat - 1):
+            (seconds,) = exec_item.measure(1)
+            self.events.append(Ran(exec_item, seconds, event.bytes_moved, event.flops))
+            self.times.append(self.times[-1])
+            if time.perf_counter() - started > RETIMING_LIMIT_S:
+                break
+        for buffer, content in written:
+            buffer.copyin(content)
+        self.pause_s += time.perf_counter() - started

@@ -1,0 +1,287 @@
+"""Capturing: `explore(f, *args)`, `with capture() as session:`, and the Explorer that both give."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import fields
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from tinyexplore.device import Device, DeviceUnavailable
+from tinyexplore.explore import query
+from tinyexplore.explore.build import build_trace
+from tinyexplore.explore.export import export_html, summary_text
+from tinyexplore.explore.listen import CaptureRecorder
+from tinyexplore.explore.model import Node, Trace
+from tinyexplore.explore.sources import raised_in_package, user_frame_of
+from tinyexplore.tensor import Tensor
+from tinyexplore.trace import UserFrame, active_recorder, recording
+from tinyexplore.util import Config, Context, config
+
+EXPLORE_REPEAT = 10
+PLAIN_WIDGET_LIMIT = 1 << 20  # bytes of compressed trace that a widget carries without a word
+
+_CONFIG_NAMES = {field.name.lower(): field.name for field in fields(Config)}
+
+
+class CaptureError(RuntimeError):
+    """The trace of a capture was asked for before the capture ended."""
+
+
+class Explorer:
+    """One capture and its views: `trace` is all of it as data, `result` what the captured function returned.
+
+    In a notebook it shows itself; `selected` follows what is selected there, `show(nodes)` moves the views.
+    As a context manager (made by `capture`) it records what happens inside the block.
+    """
+
+    def __init__(self, trace: Trace | None = None, *, title: str = "", options: dict[str, Any] | None = None) -> None:
+        given = dict(options or {})
+        self.repeat = _repeat_of(given.pop("repeat", 1))
+        self.title = title
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self._changes = _config_changes(given)
+        self._trace = trace
+        self._recorder: CaptureRecorder | None = None
+        self._stack = ExitStack()
+        self._options: tuple[tuple[str, str], ...] = ()
+        self._notes: list[tuple[str, str, UserFrame | None]] = []
+        self._selected: tuple[int, ...] = ()
+        self._widget: Any = None
+
+    # *** capturing ***
+
+    def __enter__(self) -> Explorer:
+        if self._recorder is not None or self._trace is not None:
+            raise CaptureError("this Explorer holds a capture already: call capture() again for a new one")
+        self._stack.enter_context(Context(**self._changes))
+        self._options = _options_in_force(self.repeat)
+        outer = active_recorder()
+        self._recorder = CaptureRecorder(self.repeat, outer)
+        self._stack.enter_context(recording(self._recorder))
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self._stack.close()
+        finished = isinstance(error, SystemExit) and not error.code  # how a script says that all went well
+        if error is not None and not finished:
+            self.error = error
+            self._notes.append(("error", _error_text(error, tb), user_frame_of(tb)))
+        self._finish()
+
+    def _finish(self) -> None:
+        recorder = self._recorder
+        assert recorder is not None
+        if recorder.earlier:
+            count = recorder.earlier
+            text = f"{count} LazyBuffer{'s' if count > 1 else ''} built before the capture began: "
+            self._notes.append(("note", text + "their lines are those that first used them", None))
+        if not recorder.events:
+            text = "nothing was recorded: no tensor was built or realised inside the capture"
+            self._notes.append(("warning", text, None))
+        self._trace = build_trace(recorder, title=self.title, options=self._options, messages=self._notes)
+        # a Freed that comes later finds no reader; the live objects go with the recorder
+        self._recorder = CaptureRecorder()
+
+    # *** asking ***
+
+    @property
+    def trace(self) -> Trace:
+        """All that was captured, as plain data."""
+        if self._trace is None:
+            raise CaptureError("the capture has not ended: its trace is there after the `with` block")
+        return self._trace
+
+    def where(self, **conditions: Any) -> tuple[Node, ...]:
+        """The nodes that answer to every condition: see `query.where`."""
+        return query.where(self.trace, **conditions)
+
+    @property
+    def selected(self) -> tuple[Node, ...]:
+        """The nodes selected in the views; assigning nodes (or ids) selects them there."""
+        ids = self._widget.selected if self._widget is not None else self._selected
+        return tuple(self.trace.nodes[node] for node in ids)
+
+    @selected.setter
+    def selected(self, nodes: Iterable[Node | int] | Node | int) -> None:
+        if isinstance(nodes, (Node, int)):
+            nodes = (nodes,)
+        ids = [node.id if isinstance(node, Node) else node for node in nodes]
+        count = len(self.trace.nodes)
+        if bad := [node for node in ids if not 0 <= node < count]:
+            raise ValueError(f"no such nodes: {bad}; this trace has nodes 0 … {count - 1}")
+        self._selected = tuple(ids)
+        if self._widget is not None:
+            self._widget.selected = ids
+
+    def show(self, nodes: Iterable[Node | int] | Node | int) -> Explorer:
+        """Selects `nodes` in the views: `view.show(view.where(op="REDUCE"))`."""
+        self.selected = nodes  # type: ignore[assignment]
+        return self
+
+    # *** showing and keeping ***
+
+    @property
+    def widget(self) -> Any:
+        """The interactive views (needs anywidget)."""
+        if self._widget is None:
+            from tinyexplore.explore.codec import trace_to_bytes
+            from tinyexplore.widgets import ExplorerWidget
+
+            self._widget = ExplorerWidget(trace_to_bytes(self.trace))
+            if self._selected:
+                self._widget.selected = list(self._selected)
+        return self._widget
+
+    def svg(self) -> str:
+        """The whole way as one static picture."""
+        from tinyexplore.explore.svg import pipeline_svg
+
+        return pipeline_svg(self.trace)
+
+    def save(self, path: str | Path) -> Path:
+        """Writes the trace, as JSON, compressed where the name ends in ".gz"; `Trace.load` reads it."""
+        return self.trace.save(path)
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """One HTML page that works offline, from a file; written to `path` if one is given."""
+        page = export_html(self.trace)
+        if path is not None:
+            Path(path).write_text(page, encoding="utf-8")
+        return page
+
+    def __repr__(self) -> str:
+        if self._trace is None:
+            return "Explorer(capturing)" if self._recorder is not None else "Explorer(not started)"
+        return summary_text(self._trace)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
+        if self._trace is None:
+            return {"text/plain": repr(self)}
+        from tinyexplore.explore.export import static_html
+
+        data: dict[str, Any] = {"text/plain": repr(self), "image/svg+xml": self.svg()}
+        metadata: dict[str, Any] = {}
+        try:
+            widget = self.widget
+        except ImportError:
+            data["text/html"] = static_html(self._trace)
+            return data
+        shown = widget._repr_mimebundle_(include=include, exclude=exclude)
+        if isinstance(shown, tuple):
+            shown, metadata = shown
+        view = {name: value for name, value in (shown or {}).items() if name != "text/plain"}
+        return {**view, **data}, metadata
+
+
+def capture(*, title: str = "", **options: Any) -> Explorer:
+    """`with capture() as session:` records everything inside; afterwards `session.trace` has it.
+
+    Options: `repeat` (how often each kernel is timed, 1), and any setting of the engine by its name, which holds
+    inside the block: `device="CLANG"`, `beam=2`, `noopt=1`. An exception goes on its way; the partial trace is kept
+    and says so. Captures nest: an outer one also sees what an inner one does.
+    """
+    return Explorer(title=title, options=options)
+
+
+def explore(f: Callable[..., Any] | Any, *args: Any, title: str = "", **options: Any) -> Explorer:
+    """What becomes of `f(*args)`: called and realised inside a capture, each kernel timed `repeat` times (10).
+
+    `f` may also be a Tensor (or Tensors in lists, tuples, dicts): then realising it is captured. Options as for
+    `capture`. If `f` raises, the exception has the partial capture as its attribute `explorer`.
+    """
+    options.setdefault("repeat", EXPLORE_REPEAT)
+    is_data = isinstance(f, (Tensor, list, tuple, dict))
+    if not is_data and not callable(f):
+        raise TypeError(
+            f"explore({type(f).__name__}): expected a function, a Tensor, or Tensors in a list, tuple or dict"
+        )
+    if is_data and args:
+        raise TypeError(f"explore of a {type(f).__name__} takes no further arguments; {len(args)} were given")
+    session = capture(title=title or _title_of(f), **options)
+    try:
+        with session:
+            session.result = f if is_data else f(*args)
+            realize_all(session.result)
+    except BaseException as error:
+        error.explorer = session  # type: ignore[attr-defined]
+        raise
+    return session
+
+
+def realize_all(value: Any) -> int:
+    """Realises every Tensor in `value`, nested in tuples, lists and dicts; how many there were."""
+    tensors = list(_tensors_in(value))
+    if tensors:
+        tensors[0].realize(*tensors[1:])
+    return len(tensors)
+
+
+def _tensors_in(value: Any) -> Iterator[Tensor]:
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from _tensors_in(item)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _tensors_in(item)
+
+
+# *** options ***
+
+
+def _repeat_of(repeat: Any) -> int:
+    if not isinstance(repeat, int) or isinstance(repeat, bool) or repeat < 1:
+        raise ValueError(f"repeat={repeat!r}: how often each kernel is timed; give a whole number from 1 on")
+    return repeat
+
+
+def _config_changes(options: dict[str, Any]) -> dict[str, Any]:
+    """Options under the engine's names; the device checked, so that a wrong name fails before anything runs."""
+    changes = {}
+    for name, value in options.items():
+        known = _CONFIG_NAMES.get(name.lower())
+        if known is None:
+            names = ", ".join(("repeat", "title", *_CONFIG_NAMES))
+            raise ValueError(f"unknown option {name!r}; known: {names}")
+        changes[known] = Device.canonicalize(value) if known == "DEVICE" and value else value
+    return changes
+
+
+def _options_in_force(repeat: int) -> tuple[tuple[str, str], ...]:
+    """What a reader must know to repeat this: the device, its target, and every setting that is not the default."""
+    settings, default = config(), Config()
+    found = [("DEVICE", Device.DEFAULT), ("NOOPT", str(settings.NOOPT)), ("BEAM", str(settings.BEAM))]
+    names = [name for name, _ in found]
+    for field in fields(Config):
+        value = getattr(settings, field.name)
+        if field.name not in names and value != getattr(default, field.name):
+            found.append((field.name, str(value)))
+    found.append(("repeat", str(repeat)))
+    try:
+        found.append(("target", Device[Device.DEFAULT].target.describe()))
+    except DeviceUnavailable as error:
+        found.append(("target", f"not available: {error}"))
+    return tuple(found)
+
+
+def _title_of(f: Any) -> str:
+    if isinstance(f, Tensor):
+        return f"Tensor {'×'.join(map(str, f.shape)) or 'scalar'}"
+    name = getattr(f, "__name__", None) or type(f).__name__
+    return "explore" if name == "<lambda>" else name
+
+
+def _error_text(error: BaseException, tb: TracebackType | None) -> str:
+    """What went wrong, in the exception's words, and that the trace ends there."""
+    what = "".join(traceback.format_exception_only(type(error), error)).strip()
+    where = " inside the compiler" if raised_in_package(tb) else ""
+    return f"{what}\nThe capture stopped here{where}; what was recorded until then is kept."
+
+
+__all__ = ["CaptureError", "Explorer", "capture", "explore", "realize_all"]

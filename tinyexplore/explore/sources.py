@@ -1,0 +1,133 @@
+"""Copies of source text: the user's files and cells, and the code of rewrite rules; a trace stands alone."""
+
+from __future__ import annotations
+
+import inspect
+import linecache
+import os
+import sys
+import textwrap
+import tokenize
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from types import TracebackType
+
+from tinyexplore.trace import UserFrame
+from tinyexplore.uop import Rule
+
+PACKAGE = __name__.split(".")[0]
+PACKAGE_PARENT = str(Path(__file__).resolve().parents[2])
+
+
+def source_name(file: str) -> str:
+    """How a file is called in a trace: "In [3]" for a notebook cell, else its path from here or from the package."""
+    cell = _cell_number(file)
+    if cell is not None:
+        return f"In [{cell}]"
+    if file.startswith("<"):
+        return file
+    path = os.path.abspath(file)
+    for base in (os.getcwd(), PACKAGE_PARENT):
+        if path.startswith(base + os.sep):
+            return Path(os.path.relpath(path, base)).as_posix()
+    return Path(path).name
+
+
+def _cell_number(file: str) -> int | None:
+    """The execution count of the IPython cell compiled under the name `file`."""
+    if "IPython" not in sys.modules:
+        return None
+    from IPython import get_ipython
+
+    shell = get_ipython()
+    if shell is None:
+        return None
+    return shell.compile._filename_map.get(file)
+
+
+def source_text(file: str) -> str:
+    """The text of a file or cell as Python ran it; empty where none can be had (code given to `exec`)."""
+    return "".join(linecache.getlines(file))
+
+
+def package_path(file: str) -> str:
+    """A file of the package by its path from the package's parent; any other as in `source_name`."""
+    path = os.path.abspath(file)
+    if path.startswith(PACKAGE_PARENT + os.sep):
+        return Path(os.path.relpath(path, PACKAGE_PARENT)).as_posix()
+    return source_name(file)
+
+
+# a Rule compares by identity and lives as long as its table, so this cache holds nothing that would go away
+@lru_cache(maxsize=4096)
+def rule_text(rule: Rule) -> str:
+    """The source code of a rule: the decorated function, or the whole `law(...)` as written."""
+    if rule.result is None:
+        try:
+            return textwrap.dedent(inspect.getsource(rule.function)).rstrip()
+        except (OSError, TypeError):
+            return ""
+    return _statement_at(rule.file, rule.line)
+
+
+def _statement_at(file: str, line: int) -> str:
+    """The lines from `line` on until its brackets are closed."""
+    lines = linecache.getlines(file)[line - 1 :]
+    if not lines:
+        return ""
+    remaining = iter(lines)
+    depth = 0
+    end = 1
+    try:
+        for token in tokenize.generate_tokens(lambda: next(remaining, "")):
+            if token.type == tokenize.OP and token.string in "([{":
+                depth += 1
+            elif token.type == tokenize.OP and token.string in ")]}":
+                depth -= 1
+                if depth <= 0:
+                    end = token.end[0]
+                    break
+            elif token.type == tokenize.NEWLINE:
+                end = token.end[0]
+                break
+    except (tokenize.TokenError, IndentationError):
+        end = 1
+    return textwrap.dedent("".join(lines[:end])).rstrip().rstrip(",")
+
+
+def user_frame_here() -> UserFrame | None:
+    """The first frame outside the package, walking out from the caller."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        if not _is_ours(frame.f_globals.get("__name__", "")):
+            return UserFrame(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
+        frame = frame.f_back  # type: ignore[assignment]
+    return None
+
+
+def user_frame_of(traceback: TracebackType | None) -> UserFrame | None:
+    """The innermost frame of a traceback that is the user's: the line of theirs that raised or led to it."""
+    found = None
+    for frame, line in _frames(traceback):
+        if not _is_ours(frame.f_globals.get("__name__", "")):
+            found = UserFrame(frame.f_code.co_filename, line, frame.f_code.co_name)
+        elif found is not None:
+            break
+    return found
+
+
+def raised_in_package(traceback: TracebackType | None) -> bool:
+    """True where the exception came out of the engine rather than out of the user's own code."""
+    names = [frame.f_globals.get("__name__", "") for frame, _ in _frames(traceback)]
+    return bool(names) and any(_is_ours(name) for name in names[1:])
+
+
+def _frames(traceback: TracebackType | None) -> Iterator[tuple]:
+    while traceback is not None:
+        yield traceback.tb_frame, traceback.tb_lineno
+        traceback = traceback.tb_next
+
+
+def _is_ours(module: str) -> bool:
+    return module.split(".")[0] == PACKAGE

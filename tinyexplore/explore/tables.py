@@ -1,0 +1,142 @@
+"""What a trace has ids for: every object is described once and gets the next dense id of its table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from hashlib import blake2b
+from typing import Any
+
+from tinyexplore.explore.describe import Printer, describe, describe_memory
+from tinyexplore.explore.drafts import buffer_key, roots_of
+from tinyexplore.explore.model import BufferInfo, Frame, Node, Rule, Source
+from tinyexplore.explore.sources import package_path, rule_text, source_name, source_text
+from tinyexplore.lazy import LazyBuffer
+from tinyexplore.trace import UserFrame
+from tinyexplore.uop import Ops, UOp
+from tinyexplore.util import toposort
+
+
+class Tables:
+    """Nodes, frames, sources, rules and buffers, by the objects they stand for."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self.node_ids: dict[object, int] = {}  # by identity: UOps are interned, LazyBuffers compare with `is`
+        self.recorded: dict[LazyBuffer, tuple[tuple[LazyBuffer, ...], UserFrame | None]] = {}
+        self.buffer_digests: dict[int, str] = {}
+        self.frames: list[Frame] = []
+        self.frame_ids: dict[UserFrame, int] = {}
+        self.sources: list[Source] = []
+        self.source_ids: dict[str, int] = {}
+        self.rules: list[Rule] = []
+        self.rule_ids: dict[object, int] = {}
+        self.buffers: dict[int, BufferInfo] = {}  # by Buffer.id, which no two buffers of a process share
+        self.printer = Printer()
+
+    def roots(self, value: Any) -> tuple[int, ...]:
+        """The ids of the nodes that a stage's root stands for: one value, several, or none."""
+        return tuple(self.node(root) for root in roots_of(value))
+
+    def node(self, value: UOp | LazyBuffer) -> int:
+        found = self.node_ids.get(value)
+        if found is not None:
+            return found
+        sources = self._sources_of
+        known = self.node_ids
+        for node in toposort((value,), lambda node: () if node in known else sources(node)):
+            if node not in known:
+                known[node] = len(self.nodes)
+                self.nodes.append(self._make(node))
+        return known[value]
+
+    def _sources_of(self, value: UOp | LazyBuffer) -> tuple[Any, ...]:
+        if type(value) is LazyBuffer and value in self.recorded:
+            return self.recorded[value][0]
+        return value.src
+
+    def _make(self, value: UOp | LazyBuffer) -> Node:
+        told = describe(value, self.printer)
+        src = tuple([self.node_ids[source] for source in self._sources_of(value)])
+        op = value.op.name
+        if isinstance(value, UOp):
+            kind, digest, user = "uop", value.digest, None
+        else:
+            kind, user = "lazybuffer", self.frame(self._frame_of(value))
+            if self._is_memory(value):
+                # what computed it, if anything did, is not part of this trace
+                op, told = Ops.BUFFER.name, describe_memory(value)
+            digest = self._digest(value, src)
+        return Node(
+            id=len(self.nodes),
+            kind=kind,
+            op=op,
+            src=src,
+            dtype=told.dtype,
+            shape=told.shape,
+            arg=told.arg,
+            digest=digest,
+            user=user,
+            label=told.label,
+            detail=told.detail,
+            group=told.group,
+        )
+
+    def _is_memory(self, value: LazyBuffer) -> bool:
+        """True for what lay in memory before the trace began."""
+        return value.buffer is not None and (value.op is Ops.BUFFER or value not in self.recorded)
+
+    def _frame_of(self, value: LazyBuffer) -> UserFrame | None:
+        told = self.recorded.get(value)
+        return told[1] if told is not None else None
+
+    def _digest(self, value: LazyBuffer, src: tuple[int, ...]) -> str:
+        """A short name of the content, equal across runs; buffers are told apart by their order of appearance."""
+        op, arg = value.op, value.arg
+        if value.buffer is not None and self._is_memory(value):
+            op = Ops.BUFFER
+            arg = self.buffer_digests.setdefault(value.buffer.id, f"buffer {len(self.buffer_digests)}")
+        sources = ",".join(self.nodes[source].digest for source in src)
+        text = f"{op.name}|{value.dtype!r}|{value.shape}|{arg!r}|{sources}"
+        return blake2b(text.encode(), digest_size=8).hexdigest()
+
+    def frame(self, frame: UserFrame | None) -> int | None:
+        if frame is None:
+            return None
+        found = self.frame_ids.get(frame)
+        if found is None:
+            found = self.frame_ids[frame] = len(self.frames)
+            function = "" if frame.function == "<module>" else frame.function
+            self.frames.append(Frame(found, self.source(frame.file), frame.line, function))
+        return found
+
+    def source(self, file: str) -> int:
+        found = self.source_ids.get(file)
+        if found is None:
+            found = self.source_ids[file] = len(self.sources)
+            self.sources.append(Source(found, source_name(file), source_text(file)))
+        return found
+
+    def rule(self, rule: Any) -> int:
+        found = self.rule_ids.get(rule)
+        if found is None:
+            found = self.rule_ids[rule] = len(self.rules)
+            file = package_path(rule.file)
+            self.rules.append(Rule(found, rule.name, rule.law, rule.doc, file, rule.line, rule_text(rule)))
+        return found
+
+    def buffer(self, buffer: Any) -> int:
+        """The id of a Buffer or of the key that stands for one in events."""
+        key = buffer_key(buffer)
+        found = self.buffers.get(key.id)
+        if found is None:
+            found = BufferInfo(len(self.buffers), key.device, key.dtype.name, key.size, key.nbytes, None, None)
+            self.buffers[key.id] = found
+        return found.id
+
+
+def nodes_of(roots: Iterable[UOp | LazyBuffer]) -> tuple[Node, ...]:
+    """The graph under live values as plain nodes, sources first."""
+    tables = Tables()
+    for root in roots:
+        tables.node(root)
+    return tuple(tables.nodes)
