@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ContextDecorator
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import ConstType, dtypes, to_dtype
@@ -15,7 +15,7 @@ from tinyexplore.tensor.base import DTypeLike
 from tinyexplore.tensor.operators import Operators
 
 if TYPE_CHECKING:
-    import numpy
+    import numpy as np
 
 _new = object.__new__
 
@@ -89,11 +89,11 @@ class Tensor(Operators):
 
         return engine.read(self.lazydata)
 
-    def numpy(self) -> numpy.ndarray:
+    def numpy(self) -> np.ndarray:
         """A copy as a NumPy array (bfloat16 as float32)."""
         return conversion.array_of(self._read(), self.shape)
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> numpy.ndarray:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         found = self.numpy()
         return found if dtype is None else found.astype(dtype)
 
@@ -102,7 +102,7 @@ class Tensor(Operators):
         if self.dtype.fmt is None or self.dtype is dtypes.float16:
             raise TypeError(f"Python's memoryview has no {self.dtype.name}: use .numpy(), or .float().data()")
         raw = self._read().memoryview()
-        code = cast(Literal["f"], self.dtype.fmt)  # any code; mypy wants one by name
+        code: Any = self.dtype.fmt
         return raw.cast(code) if self.numel() == 0 else raw.cast(code, self.shape)
 
     def tolist(self) -> Any:

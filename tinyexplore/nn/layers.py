@@ -1,0 +1,132 @@
+"""Layers with weights: linear maps, convolutions, embeddings, a recurrent cell."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from math import prod
+
+from tinyexplore.tensor import Tensor
+
+Sizes = int | Sequence[int]
+
+
+class Linear:
+    """x · weightᵀ + bias, for x of shape (…, in_features)."""
+
+    def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:
+        bound = 1 / math.sqrt(max(in_features, 1))
+        self.weight = Tensor.uniform(out_features, in_features, low=-bound, high=bound)
+        self.bias = Tensor.uniform(out_features, low=-bound, high=bound) if bias else None
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return x.linear(self.weight.transpose(), self.bias)
+
+
+class _Convolution:
+    """What all convolutions have: geometry, and weights even in ±1 / √fan in."""
+
+    places = 2
+    transposed = False
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Sizes,
+        stride: Sizes = 1,
+        padding: Sizes = 0,
+        dilation: Sizes = 1,
+        groups: int = 1,
+        bias: bool = True,
+    ) -> None:
+        if in_channels % groups or out_channels % groups:
+            raise ValueError(f"{in_channels} → {out_channels} channels in {groups} groups: both must divide by groups")
+        kernel = (kernel_size,) * self.places if isinstance(kernel_size, int) else tuple(kernel_size)
+        if len(kernel) != self.places:
+            raise ValueError(f"kernel_size {kernel_size}: need one int or {self.places}")
+        self.kernel_size, self.stride, self.padding = kernel, stride, padding
+        self.dilation, self.groups = dilation, groups
+        first, second = (in_channels, out_channels) if self.transposed else (out_channels, in_channels)
+        fan_in = prod(kernel) * (second // groups)
+        bound = 1 / math.sqrt(max(fan_in, 1))
+        self.weight = Tensor.uniform(first, second // groups, *kernel, low=-bound, high=bound)
+        self.bias = Tensor.uniform(out_channels, low=-bound, high=bound) if bias else None
+
+
+class Conv2d(_Convolution):
+    """Cross-correlation of (batch, in_channels, height, width) with a learnt kernel."""
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return x.conv2d(self.weight, self.bias, self.groups, self.stride, self.dilation, self.padding)
+
+
+class Conv1d(Conv2d):
+    """Cross-correlation of (batch, in_channels, length) with a learnt kernel."""
+
+    places = 1
+
+
+class ConvTranspose2d(_Convolution):
+    """The transposed convolution of (batch, in_channels, height, width)."""
+
+    transposed = True
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Sizes,
+        stride: Sizes = 1,
+        padding: Sizes = 0,
+        output_padding: Sizes = 0,
+        dilation: Sizes = 1,
+        groups: int = 1,
+        bias: bool = True,
+    ) -> None:
+        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias)
+        self.output_padding = output_padding
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return x.conv_transpose2d(
+            self.weight, self.bias, self.groups, self.stride, self.dilation, self.padding, self.output_padding
+        )
+
+
+class ConvTranspose1d(ConvTranspose2d):
+    """The transposed convolution of (batch, in_channels, length)."""
+
+    places = 1
+
+
+class Embedding:
+    """A learnt vector of `embed_size` for each of `vocab_size` ints."""
+
+    def __init__(self, vocab_size: int, embed_size: int) -> None:
+        self.vocab_size, self.embed_size = vocab_size, embed_size
+        self.weight = Tensor.glorot_uniform(vocab_size, embed_size)
+
+    def __call__(self, idx: Tensor) -> Tensor:
+        return self.weight[idx]
+
+
+class LSTMCell:
+    """One step of a long short-term memory (Hochreiter and Schmidhuber, 1997); gates: in, forget, cell, out."""
+
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True) -> None:
+        bound = 1 / math.sqrt(hidden_size)
+        self.weight_ih = Tensor.uniform(hidden_size * 4, input_size, low=-bound, high=bound)
+        self.weight_hh = Tensor.uniform(hidden_size * 4, hidden_size, low=-bound, high=bound)
+        self.bias_ih = Tensor.uniform(hidden_size * 4, low=-bound, high=bound) if bias else None
+        self.bias_hh = Tensor.uniform(hidden_size * 4, low=-bound, high=bound) if bias else None
+
+    def __call__(self, x: Tensor, hc: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
+        """(hidden, cell) after seeing `x`, starting from `hc` (zeros)."""
+        if hc is None:
+            zeros = Tensor.zeros(x.shape[0], self.weight_hh.shape[1], dtype=self.weight_hh.dtype, device=x.device)
+            hc = (zeros, zeros)
+        hidden, cell = hc
+        gates = x.linear(self.weight_ih.T, self.bias_ih) + hidden.linear(self.weight_hh.T, self.bias_hh)
+        let_in, forget, candidate, let_out = gates.chunk(4, dim=1)
+        cell = forget.sigmoid() * cell + let_in.sigmoid() * candidate.tanh()
+        return let_out.sigmoid() * cell.tanh(), cell

@@ -1,0 +1,116 @@
+"""Normalising layers."""
+
+from __future__ import annotations
+
+from tinyexplore.dtype import dtypes
+from tinyexplore.tensor import Tensor
+
+
+class BatchNorm:
+    """Each channel (axis 1) to mean 0 and variance 1 over the batch, then weight · x + bias (Ioffe and Szegedy, 2015).
+
+    While training by the batch's own statistics, which a running average follows; else by that average.
+    """
+
+    def __init__(
+        self, sz: int, eps: float = 1e-5, affine: bool = True, track_running_stats: bool = True, momentum: float = 0.1
+    ) -> None:
+        self.eps, self.track_running_stats, self.momentum = eps, track_running_stats, momentum
+        self.weight = Tensor.ones(sz) if affine else None
+        self.bias = Tensor.zeros(sz) if affine else None
+        if track_running_stats:
+            self.running_mean = Tensor.zeros(sz, requires_grad=False)
+            self.running_var = Tensor.ones(sz, requires_grad=False)
+            self.num_batches_tracked = Tensor.zeros(1, dtype=dtypes.int64, requires_grad=False)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        if self.track_running_stats and not Tensor.training:
+            mean, var = self.running_mean, self.running_var
+        else:
+            mean, var = self._batch_statistics(x)
+        return x.batchnorm(self.weight, self.bias, mean, (var + self.eps).rsqrt())
+
+    def _batch_statistics(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        axes = tuple(axis for axis in range(x.ndim) if axis != 1)
+        mean = x.mean(axes)
+        centred = x - mean.reshape((1, -1, *(1,) * (x.ndim - 2)))
+        var = centred.square().mean(axes)
+        if self.track_running_stats:
+            count = x.numel() // x.shape[1]
+            self._follow(self.running_mean, mean, 1.0)
+            self._follow(self.running_var, var, count / max(count - 1, 1))
+            self.num_batches_tracked.assign(self.num_batches_tracked + 1)
+        return mean, var
+
+    def _follow(self, running: Tensor, seen: Tensor, scale: float) -> None:
+        share = seen.detach() * (scale * self.momentum)
+        running.assign((running * (1 - self.momentum) + share).cast(running.dtype))
+
+
+BatchNorm2d = BatchNorm3d = BatchNorm
+
+
+class LayerNorm:
+    """The last axes, of `normalized_shape`, to mean 0 and variance 1, then weight · x + bias (Ba et al., 2016)."""
+
+    def __init__(
+        self, normalized_shape: int | tuple[int, ...], eps: float = 1e-5, elementwise_affine: bool = True
+    ) -> None:
+        self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        self.axis = tuple(-1 - i for i in range(len(self.normalized_shape)))
+        self.eps, self.elementwise_affine = eps, elementwise_affine
+        self.weight = Tensor.ones(*self.normalized_shape) if elementwise_affine else None
+        self.bias = Tensor.zeros(*self.normalized_shape) if elementwise_affine else None
+
+    def __call__(self, x: Tensor) -> Tensor:
+        if x.shape[-len(self.normalized_shape) :] != self.normalized_shape:
+            raise ValueError(f"layer norm over {self.normalized_shape} of shape {x.shape}: the last axes must be equal")
+        x = x.layernorm(axis=self.axis, eps=self.eps)
+        if self.weight is None or self.bias is None:
+            return x
+        return x * self.weight + self.bias
+
+
+class LayerNorm2d(LayerNorm):
+    """LayerNorm over the channels (axis 1) of pictures."""
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return super().__call__(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+
+
+class GroupNorm:
+    """Each of `num_groups` groups of channels to mean 0 and variance 1, then weight · x + bias (Wu and He, 2018)."""
+
+    def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True) -> None:
+        if num_channels % num_groups:
+            raise ValueError(f"{num_channels} channels in {num_groups} groups: they must divide evenly")
+        self.num_groups, self.num_channels, self.eps = num_groups, num_channels, eps
+        self.weight = Tensor.ones(num_channels) if affine else None
+        self.bias = Tensor.zeros(num_channels) if affine else None
+
+    def __call__(self, x: Tensor) -> Tensor:
+        normal = x.reshape(x.shape[0], self.num_groups, -1).layernorm(eps=self.eps).reshape(x.shape)
+        if self.weight is None or self.bias is None:
+            return normal
+        shape = (1, -1, *(1,) * (x.ndim - 2))
+        return normal * self.weight.reshape(shape) + self.bias.reshape(shape)
+
+
+class InstanceNorm(GroupNorm):
+    """GroupNorm with a group for each channel."""
+
+    def __init__(self, num_features: int, eps: float = 1e-5, affine: bool = True) -> None:
+        super().__init__(num_features, num_features, eps, affine)
+
+
+class RMSNorm:
+    """x / √(mean x² + eps) · weight over the last axis (Zhang and Sennrich, 2019)."""
+
+    def __init__(self, dim: int, eps: float = 1e-6) -> None:
+        self.eps = eps
+        self.weight = Tensor.ones(dim)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        wide = x.float() if x.dtype in (dtypes.float16, dtypes.bfloat16) else x
+        normal = wide * (wide.square().mean(-1, keepdim=True) + self.eps).rsqrt()
+        return normal.cast(x.dtype) * self.weight

@@ -1,0 +1,223 @@
+"""Optimisers. `step()` computes the new parameters and the optimiser's state in one realisation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tinyexplore.dtype import dtypes
+from tinyexplore.tensor import Tensor
+
+
+def _distinct(tensors: Sequence[Tensor]) -> list[Tensor]:
+    return list({id(tensor): tensor for tensor in tensors}.values())
+
+
+def _number(value: float, device: str) -> Tensor:
+    """A number as data, so that kernels do not change when it does."""
+    return Tensor([value], device=device, dtype=dtypes.float32, requires_grad=False)
+
+
+class Optimizer:
+    """What all optimisers share. Parameters that have no word on gradients are asked for one.
+
+    Those that want none (`requires_grad=False`: running averages, say) are kept as `buffers` and computed along.
+    """
+
+    def __init__(self, params: Sequence[Tensor], lr: float) -> None:
+        for tensor in params:
+            if tensor.requires_grad is None:
+                tensor.requires_grad = True
+        self.params = _distinct([tensor for tensor in params if tensor.requires_grad])
+        self.buffers = _distinct([tensor for tensor in params if not tensor.requires_grad])
+        if not self.params:
+            raise ValueError("an optimiser needs one parameter at least that requires a gradient")
+        self.device = self.params[0].device
+        self.lr = _number(lr, self.device)
+
+    def zero_grad(self) -> None:
+        """Forgets the gradients."""
+        for tensor in self.params:
+            tensor.grad = None
+
+    def step(self) -> None:
+        """One step along the gradients, computed now."""
+        first, *others = self.schedule_step()
+        first.realize(*others)
+
+    def schedule_step(self) -> list[Tensor]:
+        """One step, not computed yet: the tensors that it changes."""
+        was_off, Tensor.no_grad = Tensor.no_grad, True
+        try:
+            return [*self._step(), *self.params, *self.buffers]
+        finally:
+            Tensor.no_grad = was_off
+
+    def _step(self) -> list[Tensor]:
+        """Assigns the new parameters and state; returns the state."""
+        raise NotImplementedError(f"{type(self).__name__} does not say what a step is")
+
+    def _gradients(self) -> list[Tensor]:
+        missing = [place for place, tensor in enumerate(self.params) if tensor.grad is None]
+        if missing:
+            shapes = ", ".join(f"{place} {self.params[place].shape}" for place in missing[:5])
+            raise RuntimeError(f"parameters without a gradient: {shapes}; call backward() on a loss that uses them")
+        return [tensor.grad for tensor in self.params if tensor.grad is not None]
+
+    def _state(self) -> list[Tensor]:
+        """A tensor of zeros, in float32 at least, for each parameter."""
+        found = []
+        for tensor in self.params:
+            dtype = dtypes.float32 if tensor.dtype in (dtypes.float16, dtypes.bfloat16) else tensor.dtype
+            zeros = Tensor.zeros(*tensor.shape, dtype=dtype, device=tensor.device, requires_grad=False)
+            found.append(zeros.contiguous())
+        return found
+
+
+class OptimizerGroup(Optimizer):
+    """Several optimisers as one."""
+
+    def __init__(self, *optimizers: Optimizer) -> None:
+        self.optimizers = optimizers
+        self.params = [tensor for one in optimizers for tensor in one.params]
+        self.buffers = [tensor for one in optimizers for tensor in one.buffers]
+
+    def __getitem__(self, place: int) -> Optimizer:
+        return self.optimizers[place]
+
+    def zero_grad(self) -> None:
+        for one in self.optimizers:
+            one.zero_grad()
+
+    def _step(self) -> list[Tensor]:
+        return [tensor for one in self.optimizers for tensor in one._step()]
+
+
+def _norm(x: Tensor) -> Tensor:
+    return x.cast(dtypes.float32).square().sum().sqrt()
+
+
+class LARS(Optimizer):
+    """Momentum, with a step that is scaled by |parameter| / |gradient| per layer (You et al., 2017).
+
+    `classic` puts the learning rate into the momentum. With tcoef = 0 nothing is scaled: that is SGD.
+    """
+
+    def __init__(
+        self,
+        params: Sequence[Tensor],
+        lr: float = 0.001,
+        momentum: float = 0.9,
+        weight_decay: float = 1e-4,
+        nesterov: bool = False,
+        classic: bool = True,
+        tcoef: float = 0.001,
+    ) -> None:
+        super().__init__(params, lr)
+        self.momentum, self.wd, self.nesterov, self.classic, self.tcoef = (
+            momentum,
+            weight_decay,
+            nesterov,
+            classic,
+            tcoef,
+        )
+        self.b = self._state() if momentum else []
+
+    def _step(self) -> list[Tensor]:
+        for place, (tensor, gradient) in enumerate(zip(self.params, self._gradients())):
+            rate = self._rate(tensor, gradient).cast(tensor.dtype)
+            if self.wd:
+                gradient = gradient + tensor.detach() * self.wd
+            if self.classic:
+                gradient = gradient * rate
+            if self.momentum:
+                speed = self.b[place]
+                speed.assign(speed * self.momentum + gradient.cast(speed.dtype))
+                gradient = gradient + speed * self.momentum if self.nesterov else speed
+            if not self.classic:
+                gradient = gradient * rate
+            tensor.assign((tensor.detach() - gradient).cast(tensor.dtype))
+        return self.b
+
+    def _rate(self, tensor: Tensor, gradient: Tensor) -> Tensor:
+        if not self.tcoef:
+            return self.lr
+        size, slope = _norm(tensor.detach()), _norm(gradient)
+        scale = (size > 0).where((slope > 0).where(size * self.tcoef / (slope + size * self.wd), 1.0), 1.0)
+        return self.lr * scale
+
+
+class SGD(LARS):
+    """Stochastic gradient descent, with momentum if asked for."""
+
+    def __init__(
+        self,
+        params: Sequence[Tensor],
+        lr: float = 0.001,
+        momentum: float = 0.0,
+        weight_decay: float = 0.0,
+        nesterov: bool = False,
+        classic: bool = False,
+    ) -> None:
+        super().__init__(params, lr, momentum, weight_decay, nesterov, classic, tcoef=0.0)
+
+
+class LAMB(Optimizer):
+    """Adam, with a step that is scaled by |parameter| / |step| per layer (You et al., 2020); `adam` leaves that out."""
+
+    def __init__(
+        self,
+        params: Sequence[Tensor],
+        lr: float = 0.001,
+        b1: float = 0.9,
+        b2: float = 0.999,
+        eps: float = 1e-6,
+        weight_decay: float = 0.0,
+        adam: bool = False,
+    ) -> None:
+        super().__init__(params, lr)
+        self.b1, self.b2, self.eps, self.wd, self.adam = b1, b2, eps, weight_decay, adam
+        self.b1_t, self.b2_t = _number(1.0, self.device), _number(1.0, self.device)
+        self.m, self.v = self._state(), self._state()
+
+    def _step(self) -> list[Tensor]:
+        self.b1_t.assign(self.b1_t * self.b1)
+        self.b2_t.assign(self.b2_t * self.b2)
+        for tensor, gradient, m, v in zip(self.params, self._gradients(), self.m, self.v):
+            slope = gradient.cast(m.dtype)
+            m.assign(m * self.b1 + slope * (1.0 - self.b1))
+            v.assign(v * self.b2 + slope.square() * (1.0 - self.b2))
+            mean = m / (1.0 - self.b1_t).cast(m.dtype)
+            spread = v / (1.0 - self.b2_t).cast(v.dtype)
+            value = tensor.detach().cast(m.dtype)
+            change = mean / (spread.sqrt() + self.eps)
+            if self.wd:
+                change = change + value * self.wd
+            if not self.adam:
+                size, length = _norm(value), _norm(change)
+                change = change * (size > 0).where((length > 0).where(size / length, 1.0), 1.0).cast(change.dtype)
+            tensor.assign((value - change * self.lr.cast(m.dtype)).cast(tensor.dtype))
+        return [self.b1_t, self.b2_t, *self.m, *self.v]
+
+
+class AdamW(LAMB):
+    """Adam with weight decay of its own (Loshchilov and Hutter, 2019)."""
+
+    def __init__(
+        self,
+        params: Sequence[Tensor],
+        lr: float = 0.001,
+        b1: float = 0.9,
+        b2: float = 0.999,
+        eps: float = 1e-8,
+        weight_decay: float = 0.01,
+    ) -> None:
+        super().__init__(params, lr, b1, b2, eps, weight_decay, adam=True)
+
+
+class Adam(LAMB):
+    """Steps by running averages of the gradient and of its square (Kingma and Ba, 2015)."""
+
+    def __init__(
+        self, params: Sequence[Tensor], lr: float = 0.001, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8
+    ) -> None:
+        super().__init__(params, lr, b1, b2, eps, 0.0, adam=True)
