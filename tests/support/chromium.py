@@ -1,7 +1,7 @@
 """Finding a Chromium for the browser tests, and getting one where the machine can.
 
-`python tests/support/chromium.py` prints where one is; with `--install` it first tries to get one:
-Debian's package as root, else playwright's own download. It ends with 0 either way, because the other tests
+`python tests/support/chromium.py` says which one it is; with `--install` it first tries to get one where there is
+none: Debian's package as root, else playwright's own download. It ends with 0 either way, because the other tests
 run without a browser; the test report says so loudly.
 """
 
@@ -96,9 +96,7 @@ def main() -> None:
     if "--install" in sys.argv[1:] and find_chromium() is None:
         install_chromium()
     found = find_chromium()
-    print(f"Chromium for the browser tests: {found}" if found else no_chromium_notice(), file=sys.stderr)
-    if found:
-        print(found)
+    print(f"Browser tests use {found}" if found else no_chromium_notice(), flush=True)
 
 
 def no_chromium_notice() -> str:

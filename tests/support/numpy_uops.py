@@ -1,0 +1,81 @@
+"""Arithmetic UOps evaluated by NumPy, for many values at once: what the tests of rules hold the rules to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tinyexplore.dtype import DType
+from tinyexplore.uop import Ops, UOp
+
+_INFIX = {
+    Ops.ADD: np.add,
+    Ops.MUL: np.multiply,
+    Ops.FDIV: np.divide,
+    Ops.MAX: np.maximum,
+    Ops.MIN: np.minimum,
+    Ops.CMPLT: np.less,
+    Ops.CMPLE: np.less_equal,
+    Ops.CMPEQ: np.equal,
+    Ops.CMPNE: np.not_equal,
+    Ops.AND: np.bitwise_and,
+    Ops.OR: np.bitwise_or,
+    Ops.XOR: np.bitwise_xor,
+    Ops.SHL: np.left_shift,
+    Ops.SHR: np.right_shift,
+    Ops.SQRT: np.sqrt,
+    Ops.FLOOR: np.floor,
+}
+
+
+def numpy_dtype(dtype: DType) -> np.dtype:
+    return np.dtype(dtype.scalar.name)
+
+
+def evaluate_in_numpy(root: UOp, values: Mapping[UOp, np.ndarray], *, fused: bool = False) -> np.ndarray:
+    """`root` for every element of the arrays that `values` gives its leaves; lanes of a vector all have that value.
+
+    fused: MULACC is rounded once instead of twice (float32 only).
+    """
+    done = {node: np.asarray(value) for node, value in values.items()}
+    with np.errstate(all="ignore"):
+        for node in root.toposort():
+            if node not in done:
+                done[node] = _value(node, [done[src] for src in node.src], fused)
+    return done[root]
+
+
+def _value(node: UOp, src: list[np.ndarray], fused: bool) -> np.ndarray:
+    dtype = numpy_dtype(node.dtype)
+    match node.op:
+        case Ops.CONST:
+            return np.array(node.arg).astype(dtype)
+        case Ops.CAST:
+            return src[0] != 0 if dtype == np.bool_ else src[0].astype(dtype)
+        case Ops.BITCAST:
+            return src[0].view(dtype)
+        case Ops.NEG:
+            return src[0] if dtype == np.bool_ else np.negative(src[0])
+        case Ops.WHERE:
+            return np.where(*src)
+        case Ops.MULACC if fused and dtype == np.float32:
+            exact = src[0].astype(np.float64) * src[1]
+            return (exact + src[2]).astype(np.float32)
+        case Ops.MULACC:
+            return src[0] * src[1] + src[2]
+        case Ops.IDIV:
+            return _quotient(*src)
+        case Ops.MOD:
+            return np.fmod(src[0], src[1]) if dtype.kind == "f" else src[0] - _quotient(*src) * src[1]
+    found = _INFIX[node.op](*src)
+    assert found.dtype == dtype, f"{node!r} gives {found.dtype}"
+    return found
+
+
+def _quotient(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Towards zero; 0 for a divisor of 0."""
+    divisor = np.where(y == 0, np.ones_like(y), y)
+    floor = x // divisor
+    towards_zero = floor + ((floor * divisor != x) & ((x < 0) != (divisor < 0)))
+    return np.where(y == 0, np.zeros_like(x), towards_zero).astype(x.dtype)
