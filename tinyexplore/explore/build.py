@@ -19,6 +19,8 @@ from tinyexplore.explore.model import (
     Link,
     Message,
     OptStep,
+    Program,
+    Run,
     Step,
     Trace,
 )
@@ -118,8 +120,8 @@ class Builder(Tables):
 
     def finish(self, title: str, options: tuple[tuple[str, str], ...]) -> Trace:
         kernels = []
-        programs = []
-        runs = []
+        programs: list[Program] = []
+        runs: list[Run] = []
         for draft in self.kernels:
             for language, lines in draft.all_listings():
                 programs.append(draft.program(len(programs), language, lines, self.roots))

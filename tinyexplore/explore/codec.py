@@ -83,7 +83,7 @@ def _identity(value: Any) -> Any:
 
 @cache
 def _encoder(kind: Any) -> Codec:
-    if dataclasses.is_dataclass(kind):
+    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
         return _encode_dataclass(kind)
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in (types.UnionType, typing.Union):
@@ -114,8 +114,8 @@ def _encode_dataclass(kind: type) -> Codec:
 
 @cache
 def _decoder(kind: Any) -> Codec:
-    if dataclasses.is_dataclass(kind):
-        return _decode_dataclass(kind)  # type: ignore[arg-type]
+    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
+        return _decode_dataclass(kind)
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in (types.UnionType, typing.Union):
         return _optional(_decoder(_without_none(arguments)))

@@ -112,7 +112,8 @@ def _keyed(trace: Trace) -> dict[StageKey, Stage]:
 
 
 def _align_stages(a: Trace, b: Trace, kernels: tuple[tuple[int | None, int | None], ...]) -> tuple[StagePair, ...]:
-    partner = {None: None, **{left: right for left, right in kernels if left is not None}}
+    partner: dict[int | None, int | None] = {None: None}
+    partner.update((left, right) for left, right in kernels if left is not None)
     waiting = _keyed(b)
     pairs = []
     for (kernel, name, number), stage in _keyed(a).items():

@@ -43,7 +43,8 @@ class MagicError(ValueError):
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
     """What `%load_ext tinyexplore` does."""
-    shell.register_magic_function(_explore_magic(shell), magic_kind="cell", magic_name="explore")
+    register: Any = shell.register_magic_function  # its declared type is that of the decorator around it
+    register(_explore_magic(shell), magic_kind="cell", magic_name="explore")
     register_reprs(shell)
 
 
@@ -65,6 +66,7 @@ def register_reprs(shell: InteractiveShell) -> None:
 
 
 def _formatters(shell: InteractiveShell) -> dict[str, Any]:
+    assert shell.display_formatter is not None  # a shell has one once it is initialised
     return shell.display_formatter.formatters
 
 

@@ -197,7 +197,7 @@ def trace_lines(
     """The lines of listings that `nodes`, or what became of them, made."""
     index = _index(trace)
     found: dict[tuple[int, int], LineRef] = {}
-    for kernel in [info.id for info in trace.kernels] or [None]:
+    for kernel in index.kernels:
         reached = index.closure(_ids(nodes), index.forward, "dst", kernel)
         for node in reached:
             for ref in index.lines_of.get(node, ()):

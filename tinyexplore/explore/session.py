@@ -120,7 +120,7 @@ class Explorer:
 
     def show(self, nodes: Iterable[Node | int] | Node | int) -> Explorer:
         """Selects `nodes` in the views: `view.show(view.where(op="REDUCE"))`."""
-        self.selected = nodes  # type: ignore[assignment]
+        self.selected = nodes
         return self
 
     # *** showing and keeping ***

@@ -1,0 +1,119 @@
+"""The command line."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.explore import toy
+from tinyexplore import cli
+from tinyexplore.explore import Trace
+
+SCRIPT = """
+import sys
+from tinyexplore import Tensor
+
+x = Tensor.ones(4, 4).contiguous()
+print(sys.argv[1:], __name__, (x + 1).sum().item())
+"""
+
+
+@pytest.fixture
+def script(tmp_path):
+    def write(text: str = SCRIPT):
+        path = tmp_path / "script.py"
+        path.write_text(text)
+        return path
+
+    return write
+
+
+def test_run_captures_a_script_with_its_arguments(script, tmp_path, capsys):
+    out = tmp_path / "trace.json.gz"
+    assert cli.main(["run", str(script()), "a", "--b", "--trace", str(out)]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("['a', '--b'] __main__ 32.0\n")
+    assert f"wrote {out}\n" in printed
+    trace = Trace.load(out)
+    assert trace.title == "script.py"
+    assert trace.kernels
+    assert [source.name for source in trace.sources] == ["script.py"]
+
+
+def test_options_before_the_script_hold_inside_it(script, tmp_path):
+    out = tmp_path / "trace.json"
+    assert cli.main(["run", "--device", "PYTHON", "--noopt", "--trace", str(out), str(script())]) == 0
+    options = dict(Trace.load(out).options)
+    assert (options["DEVICE"], options["NOOPT"]) == ("PYTHON", "1")
+
+
+def test_a_script_that_raises_leaves_a_partial_trace_and_fails(script, tmp_path, capsys):
+    out = tmp_path / "trace.json"
+    path = script(SCRIPT + "\nraise RuntimeError('stop')\n")
+    assert cli.main(["run", str(path), "--trace", str(out)]) == 1
+    printed = capsys.readouterr()
+    assert f"wrote {out} (partial)" in printed.out
+    assert "RuntimeError: stop" in printed.err
+    assert "runpy" not in printed.err
+    (message,) = [message for message in Trace.load(out).messages if message.level == "error"]
+    assert message.text.startswith("RuntimeError: stop")
+
+
+@pytest.mark.parametrize(("code", "status"), [("0", 0), ("3", 3), ("", 0), ("'bad'", 1)])
+def test_a_script_that_exits_gives_its_status(script, code, status):
+    assert cli.main(["run", str(script(f"import sys\nsys.exit({code})\n"))]) == status
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["run", "missing.py"], "missing.py is not a file"),
+        (["run", "SCRIPT", "--trace"], "--trace needs a file to write"),
+        (["run", "SCRIPT", "--trace", "x.txt"], "a trace is a .json or .json.gz file"),
+        (["run", "SCRIPT", "--html", "no/such/folder/x.html"], "the folder no/such/folder does not exist"),
+        (["run", "--device", "NVRAM", "SCRIPT"], "unknown device 'NVRAM'; known: LLVM, CLANG, PYTHON"),
+        (["html", "missing.json", "out.html"], "missing.json is not a file"),
+        (["html", "SCRIPT", "out.html"], "not a trace: the text is not JSON"),
+        (["lab", "no/such/folder"], "no/such/folder is not a folder"),
+    ],
+)
+def test_misuse_is_told_with_what_would_do(script, capsys, arguments, complaint):
+    path = str(script())
+    assert cli.main([path if word == "SCRIPT" else word for word in arguments]) == 2
+    assert complaint in capsys.readouterr().err
+
+
+def test_html_makes_one_page_of_a_trace(tmp_path, capsys):
+    trace = toy.trace().save(tmp_path / "trace.json.gz")
+    page = tmp_path / "page.html"
+    assert cli.main(["html", str(trace), str(page)]) == 0
+    assert capsys.readouterr().out == f"wrote {page}\n"
+    assert page.read_text().startswith("<!doctype html>")
+
+
+def test_devices_lists_every_device(capsys):
+    assert cli.main(["devices"]) == 0
+    printed = capsys.readouterr().out
+    assert [line[2:].split()[0] for line in printed.splitlines()[:-1]] == ["LLVM", "CLANG", "PYTHON"]
+
+
+def test_lab_without_jupyterlab_says_how_to_get_it(monkeypatch, capsys):
+    monkeypatch.setattr(cli, "find_spec", lambda name: None)
+    assert cli.main(["lab"]) == 2
+    assert "pip install 'tinyexplore[lab]'" in capsys.readouterr().err
+
+
+def test_lab_becomes_jupyterlab_in_the_folder(monkeypatch, tmp_path):
+    started = []
+    monkeypatch.setattr(cli.os, "execv", lambda program, arguments: started.append(arguments))
+    cli.main(["lab", str(tmp_path)])
+    assert started == [[sys.executable, "-m", "jupyterlab", str(tmp_path)]]
+
+
+def test_the_command_shows_its_usage():
+    done = subprocess.run([sys.executable, "-m", "tinyexplore.cli", "--help"], capture_output=True, text=True)
+    assert done.returncode == 0
+    for command in ("lab", "run", "html", "devices"):
+        assert command in done.stdout

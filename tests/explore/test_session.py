@@ -1,0 +1,261 @@
+"""Capturing real programs, from Tensor to machine code."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from tinyexplore import Context, Tensor, capture, explore
+from tinyexplore.explore import CaptureError, line_frames, related, trace_from_json, trace_to_json, user_lines, where
+from tinyexplore.explore.session import Explorer
+from tinyexplore.trace import active_recorder
+
+
+def softmax_of_linear(x, w, b):
+    hidden = x @ w + b
+    return hidden.softmax()
+
+
+def inputs():
+    shapes = ((8, 24), (24, 16), (16,))
+    return [Tensor.ones(*shape).contiguous().realize() for shape in shapes]
+
+
+@pytest.fixture(scope="module")
+def session() -> Explorer:
+    return explore(softmax_of_linear, *inputs(), repeat=5)
+
+
+def lines_of(function) -> dict[str, int]:
+    text, first = inspect.getsourcelines(function)
+    return {line.strip(): first + number for number, line in enumerate(text)}
+
+
+def test_explore_gives_the_result_and_the_whole_way(session):
+    assert session.result.shape == (8, 16)
+    trace = session.trace
+    assert trace.title == "softmax_of_linear"
+    names = [stage.name for stage in trace.stages if stage.parent is None]
+    assert names == ["schedule", *("kernel" for _ in trace.kernels)]
+    inner = {stage.name for stage in trace.stages}
+    assert {"optimise", "simplify", "linearize", "render", "compile"} <= inner
+    assert all(stage.kernel is not None for stage in trace.stages if stage.name != "schedule")
+    assert trace.messages == ()
+
+
+def test_every_line_of_every_listing_leads_to_a_line_of_the_users(session):
+    trace = session.trace
+    own = set(lines_of(softmax_of_linear).values())
+    lost = [
+        (program.language, line.text)
+        for program in trace.programs
+        for number, line in enumerate(program.lines)
+        if not {frame.line for frame in line_frames(trace, program.id, number)} <= own
+        or not line_frames(trace, program.id, number)
+    ]
+    assert lost == []
+    assert len(trace.programs) >= 2 * len(trace.kernels)
+
+
+def test_the_matmul_kernel_leads_to_the_matmul_and_the_softmax_kernel_to_the_softmax(session):
+    trace = session.trace
+    lines = lines_of(softmax_of_linear)
+    hidden, softmax = lines["hidden = x @ w + b"], lines["return hidden.softmax()"]
+    by_kernel = {
+        kernel.id: {trace.frames[trace.nodes[node].user].line for node in kernel.roots} for kernel in trace.kernels
+    }
+    assert by_kernel == {0: {hidden}, 1: {softmax}}
+
+
+def test_every_uop_of_every_program_has_an_origin(session):
+    trace = session.trace
+    for program in trace.programs:
+        for node in {node for line in program.lines for node in line.nodes}:
+            origins = related(trace, node, "back", kernel=program.kernel, kind="lazybuffer")
+            assert origins or trace.nodes[node].op == "DEFINE_LOCAL", trace.nodes[node]
+
+
+def test_a_users_line_finds_its_kernels_lines(session):
+    from tinyexplore.explore import trace_lines
+
+    trace = session.trace
+    softmax = lines_of(softmax_of_linear)["return hidden.softmax()"]
+    built = [node for node in trace.nodes if node.user is not None and trace.frames[node.user].line == softmax]
+    found = trace_lines(trace, built, language="uops")
+    assert found
+    assert {ref.program.kernel for ref in found} == {1}
+
+
+def test_the_trace_survives_json(session):
+    assert trace_from_json(trace_to_json(session.trace)) == session.trace
+
+
+def test_each_kernel_is_timed_as_often_as_asked(session):
+    assert [len(run.times_us) for run in session.trace.runs] == [5] * len(session.trace.kernels)
+    for run in session.trace.runs:
+        assert run.low_us <= run.median_us <= run.high_us
+
+
+def test_timing_again_does_not_change_what_is_computed():
+    def twice(x):
+        x.assign(x + 1)
+        return x
+
+    x = Tensor([1.0, 2.0, 3.0]).realize()
+    assert explore(twice, x, repeat=4).result.tolist() == [2.0, 3.0, 4.0]
+
+
+def test_two_captures_of_the_same_program_have_the_same_digests():
+    first, second = (explore(softmax_of_linear, *inputs()).trace for _ in range(2))
+    assert [node.digest for node in first.nodes] == [node.digest for node in second.nodes]
+    assert first.kernels[0].name == second.kernels[0].name
+
+
+def test_the_options_that_made_a_trace_are_in_it():
+    trace = explore(softmax_of_linear, *inputs(), device="python", noopt=1, repeat=1).trace
+    options = dict(trace.options)
+    assert (options["DEVICE"], options["NOOPT"], options["BEAM"], options["repeat"]) == ("PYTHON", "1", "0", "1")
+    assert all(kernel.opts == () for kernel in trace.kernels)
+
+
+def test_options_hold_inside_the_capture_only():
+    from tinyexplore.util import config
+
+    with capture(noopt=1):
+        assert config().NOOPT == 1
+    assert config().NOOPT == 0
+    assert active_recorder() is None
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"bem": 2}, "unknown option 'bem'; known: repeat, title"),
+        ({"device": "NVRAM"}, "unknown device 'NVRAM'; known: LLVM, CLANG, PYTHON"),
+        ({"repeat": 0}, "repeat=0: how often each kernel is timed; give a whole number from 1 on"),
+    ],
+)
+def test_a_wrong_option_is_refused_before_anything_runs(options, complaint):
+    with pytest.raises(ValueError) as caught:
+        explore(lambda: pytest.fail("ran"), **options)
+    assert complaint in str(caught.value)
+
+
+@pytest.mark.parametrize("value", [3, "text", None])
+def test_explore_of_something_else_says_what_it_expects(value):
+    with pytest.raises(TypeError, match="expected a function, a Tensor, or Tensors"):
+        explore(value)
+
+
+def test_a_tensor_built_before_is_seen_whole_and_the_trace_says_so():
+    total = (Tensor.arange(6).reshape(2, 3) * 2).sum(1)
+    trace = explore(total).trace
+    assert {"IOTA", "RESHAPE", "MUL", "REDUCE_AXIS"} <= {node.op for node in where(trace, kind="lazybuffer")}
+    assert [message.level for message in trace.messages] == ["note"]
+    for program in trace.programs:
+        assert all(line_frames(trace, program.id, number) for number in range(len(program.lines)))
+
+
+def test_tensors_in_containers_are_realised():
+    found = explore(lambda: {"a": [Tensor.ones(3) + 1], "b": (Tensor.ones(2) * 3, "text")}).result
+    assert found["a"][0].lazydata.base.is_realized
+    assert found["b"][0].lazydata.base.is_realized
+
+
+def test_an_exception_in_the_middle_keeps_the_partial_trace():
+    with pytest.raises(ZeroDivisionError), capture(title="half") as session:
+        (Tensor.ones(4).contiguous() + 1).realize()
+        1 / 0  # noqa: B018 the line that raises
+        (Tensor.ones(4) + 2).realize()
+    trace = session.trace
+    assert len(trace.kernels) == 1
+    (message,) = trace.messages
+    assert message.level == "error"
+    assert message.text == (
+        "ZeroDivisionError: division by zero\nThe capture stopped here; what was recorded until then is kept."
+    )
+    frame = trace.frames[message.frame]
+    assert "the line that raises" in trace.sources[frame.source].text.splitlines()[frame.line - 1]
+    assert "ZeroDivisionError" in repr(session)
+
+
+def test_an_exception_inside_the_engine_names_the_users_line():
+    with pytest.raises(ValueError), capture() as session:
+        Tensor.ones(2, 3) @ Tensor.ones(2, 3)  # noqa: B018 shapes that do not fit
+    (message,) = session.trace.messages
+    assert "inside the compiler" in message.text
+    frame = session.trace.frames[message.frame]
+    assert "shapes that do not fit" in session.trace.sources[frame.source].text.splitlines()[frame.line - 1]
+
+
+def test_explore_hands_the_partial_capture_over_with_the_exception():
+    def fails():
+        (Tensor.ones(4).contiguous() + 1).realize()
+        raise KeyError("no")
+
+    with pytest.raises(KeyError) as caught:
+        explore(fails)
+    assert len(caught.value.explorer.trace.kernels) == 1
+
+
+def test_captures_nest_and_the_outer_one_sees_all():
+    with capture() as outer:
+        (Tensor.ones(4).contiguous() + 1).realize()
+        with capture() as inner:
+            (Tensor.ones(4).contiguous() + 2).realize()
+        (Tensor.ones(4).contiguous() + 3).realize()
+    assert (len(inner.trace.kernels), len(outer.trace.kernels)) == (1, 3)
+
+
+def test_the_trace_is_there_after_the_block_and_not_before():
+    session = capture()
+    with pytest.raises(CaptureError, match="the capture has not ended"):
+        session.trace  # noqa: B018
+    with session:
+        with pytest.raises(CaptureError):
+            session.trace  # noqa: B018
+    assert session.trace.kernels == ()
+    assert [message.level for message in session.trace.messages] == ["warning"]
+    with pytest.raises(CaptureError, match="holds a capture already"):
+        session.__enter__()
+
+
+def test_a_kernel_compiled_before_the_capture_is_seen_in_full_once_per_recording():
+    def work():
+        return Tensor.ones(5).contiguous() * 7
+
+    explore(work, repeat=1)
+    trace = explore(work, repeat=1).trace
+    assert {"uops"} < {program.language for program in trace.programs}
+    assert "simplify" in {stage.name for stage in trace.stages}
+
+
+def test_equal_kernels_share_one_program():
+    a, b = (Tensor.ones(6).contiguous().realize() for _ in range(2))
+    trace = explore(lambda: ((a * 3).realize(), (b * 3).realize()), repeat=1).trace
+    assert [kernel.same_as for kernel in trace.kernels] == [None, 0]
+    assert len({program.kernel for program in trace.programs}) == 2
+
+
+def test_the_selection_is_nodes_and_moves_both_ways(session):
+    reduces = session.where(op="REDUCE")
+    assert reduces
+    assert session.show(reduces).selected == reduces
+    session.selected = reduces[0]
+    assert session.selected == (reduces[0],)
+    with pytest.raises(ValueError, match="no such nodes"):
+        session.selected = [10**6]
+
+
+def test_user_lines_of_the_last_store(session):
+    trace = session.trace
+    frames = {frame.line for store in where(trace, op="STORE") for frame in user_lines(trace, store)}
+    assert frames == {line for text, line in lines_of(softmax_of_linear).items() if not text.startswith("def")}
+
+
+def test_nothing_listens_outside_a_capture():
+    assert active_recorder() is None
+    with Context(NOOPT=1):
+        (Tensor.ones(3).contiguous() + 1).realize()
+    assert active_recorder() is None
