@@ -53,7 +53,7 @@ class Memory:
         if self.nbytes == 0:
             return memoryview(b"") if self.readonly else memoryview(bytearray())
         exporter = (_KeptBytes * self.nbytes).from_address(self.address)
-        exporter.memory = self
+        exporter.memory = self  # type: ignore[attr-defined]
         view = memoryview(exporter).cast("B")
         return view.toreadonly() if self.readonly else view
 

@@ -47,7 +47,8 @@ class Renderer(Protocol):
 class CompiledProgram(Protocol):
     """A program ready to run. `entry_address`: the machine code of `name_entry`, None where there is none."""
 
-    entry_address: int | None
+    @property
+    def entry_address(self) -> int | None: ...
 
     def bind(self, buffers: Sequence[Buffer]) -> Callable[[int, int], None]:
         """A function of (start, stop) that runs the program on `buffers` (allocated if need be, and kept alive).

@@ -104,7 +104,7 @@ class _CWriter(CArithmetic):
                 self.vectorize(node)
             case Ops.GEP:
                 lane = f"{self.operand(node.src[0], ATOM)}[{node.arg}]"
-                self.declare(node, f"{lane} != 0" if dtypes.is_bool(node.src[0].dtype) else lane)  # type: ignore[arg-type]
+                self.declare(node, f"{lane} != 0" if dtypes.is_bool(node.src[0].dtype) else lane)
             case Ops.HREDUCE:
                 self.declare(node, self.horizontal(node))
             case Ops.DEFINE_VAR:
@@ -158,7 +158,7 @@ class _CWriter(CArithmetic):
         else:
             text = f"*(const {vector}_u*)({address})"
         if valid is not None:
-            text = f"{self.operand(valid, ATOM)} ? {text} : ({vector}){{0}}"
+            text = f"{self.operand(valid, ATOM)} ? ({vector})({text}) : ({vector}){{0}}"
         self.declare(node, text)
 
     def store(self, node: UOp) -> None:

@@ -183,9 +183,8 @@ class CArithmetic(TextWriter):
 
     def extreme(self, op: Ops, dtype: DType, values: list[str]) -> str:
         name = f"{op.name.lower()}_{short(dtype)}"
-        if dtype.count > 1:
-            self.select(dtype)
-        self.needs(name, lambda: parts.extreme_text(op, dtype), types=(dtype,))
+        types = (dtype,) if dtype.count == 1 else (dtype, parts.mask_int(dtype))
+        self.needs(name, lambda: parts.extreme_text(op, dtype), types=types)
         return f"{name}({', '.join(values)})"
 
     def select(self, dtype: DType) -> str:

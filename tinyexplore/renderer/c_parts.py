@@ -144,9 +144,9 @@ def extreme_text(op: Ops, dtype: DType) -> str:
     if dtype.count == 1:
         nan = " || x != x" if dtypes.is_float(dtype) else ""
         return f"{head} {{ return x {symbol} y{nan} ? x : y; }}"
-    mask = short(dtypes.bool.vec(dtype.count))
+    bits = short(mask_int(dtype))
     nan = " | (x != x)" if dtypes.is_float(dtype) else ""
-    return f"{head} {{ return select_{kind}(__builtin_convertvector((x {symbol} y){nan}, {mask}), x, y); }}"
+    return f"{head} {{\n  {bits} m = (x {symbol} y){nan};\n  return ({kind})((m & ({bits})x) | (~m & ({bits})y));\n}}"
 
 
 def divide_text(op: Ops, dtype: DType) -> str:

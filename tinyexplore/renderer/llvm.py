@@ -49,6 +49,7 @@ class _FunctionWriter(InstructionWriter):
         buffers = global_buffers(uops)
         for node in uops:
             self.node = node
+            self.also = _written_with(node)
             self.write_node(node)
         self.node = None
         for pointer in self.to_free:
@@ -320,6 +321,17 @@ class _FunctionWriter(InstructionWriter):
             merged = [self.arithmetic(node, node.arg, source.scalar, list(pair)) for pair in pairs]
             lanes = merged + lanes[2 * half :]
         return lanes[0]
+
+
+def _written_with(node: UOp) -> tuple[UOp, ...]:
+    """The sources of `node` that have no instruction of their own: constants, and addresses with theirs."""
+    found = []
+    for src in node.src:
+        if src.op in (Ops.CONST, Ops.INDEX):
+            found.append(src)
+        if src.op is Ops.INDEX:
+            found.extend(inner for inner in src.src if inner.op is Ops.CONST)
+    return tuple(found)
 
 
 def _entry_function(name: str, buffers: Sequence[UOp]) -> list[SourceLine]:

@@ -109,12 +109,14 @@ class InstructionWriter:
         self.target = target
         self.lines: list[SourceLine] = []
         self.declared: dict[str, str] = {}
-        self.node: UOp | None = None  # what is being written
+        self.node: UOp | None = None  # what is being written, and the constants and addresses written with it
+        self.also: tuple[UOp, ...] = ()
         self._count = 0
         self._has_fma = "+fma" in target.features or target.arch in ("aarch64", "arm64")
 
     def raw(self, text: str) -> None:
-        self.lines.append(SourceLine(text, () if self.node is None else (self.node,)))
+        made_by = () if self.node is None else (self.node, *self.also)
+        self.lines.append(SourceLine(text, made_by))
 
     def value(self, text: str, hint: str = "v") -> str:
         """A new register set by the instruction `text`."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tinyexplore.dtype import DType, PtrDType, dtypes
 from tinyexplore.renderer.program import ProgramSpec, RenderError, global_buffers, spec_of
@@ -52,6 +53,7 @@ class _PythonWriter(TextWriter):
 
     def write(self, name: str) -> list[SourceLine]:
         buffers = global_buffers(self.uops)
+        self.opened: dict[UOp, int] = {}
         parameters = ", ".join([f"data{node.arg}" for node in buffers] + ["start", "stop"])
         self.lines.append(SourceLine(f"def {name}({parameters}):", tuple(buffers)))
         if any(node.dtype is dtypes.float32 and node.op in _ROUNDED for node in self.uops):
@@ -95,12 +97,15 @@ class _PythonWriter(TextWriter):
                 self.texts[node] = self.texts[node.src[0]]
             case Ops.RANGE:
                 bounds_text = "start, stop" if node.arg.kind is AxisKind.THREAD else self.operand(node.src[0])
+                self.opened[node] = len(self.lines)
                 self.line(f"for {self.name(node, node.arg.name)} in range({bounds_text}):")
                 self.depth += 1
             case Ops.ENDRANGE:
                 if self.lines[-1].text.endswith(":"):
                     self.line("pass")
                 self.depth -= 1
+                opening = self.lines[self.opened[node.src[0]]]  # the end has no line of its own
+                self.lines[self.opened[node.src[0]]] = replace(opening, uops=(*opening.uops, node))
             case Ops.LOAD:
                 self.load(node)
             case Ops.STORE:
@@ -113,7 +118,7 @@ class _PythonWriter(TextWriter):
             case Ops.GEP:
                 self.assign(node, f"{self.operand(node.src[0], ATOM)}[{node.arg}]")
             case Ops.HREDUCE:
-                function = meaning_name(node.arg, node.dtype, node.dtype)  # type: ignore[arg-type]
+                function = meaning_name(node.arg, node.dtype, node.dtype)
                 self.assign(node, f"halves({function}, {self.operand(node.src[0])})")
             case Ops.DEFINE_VAR:
                 raise RenderError(f"variable {node.arg[0]!r} is not bound; substitute its value before rendering")
@@ -255,7 +260,7 @@ class _PythonWriter(TextWriter):
         if op in (Ops.IDIV, Ops.MOD) and bounds(src[0])[0] >= 0 and bounds(src[1])[0] > 0:
             symbol = "//" if op is Ops.IDIV else "%"
             return f"{self.operand(src[0], ATOM)} {symbol} {self.operand(src[1], ATOM)}", SUM
-        if op is Ops.CAST and dtypes.is_int(src[0].dtype) and _fits(src[0], dtype):  # type: ignore[arg-type]
+        if op is Ops.CAST and dtypes.is_int(src[0].dtype) and _fits(src[0], dtype):
             return self.operand(src[0]), LOOSE
         if op not in (Ops.ADD, Ops.MUL):
             return self.called(node)

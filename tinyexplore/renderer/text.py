@@ -36,7 +36,7 @@ def inlinable(uops: Sequence[UOp]) -> set[UOp]:
             continue
         if node.dtype is dtypes.int64 and not is_exact(node):
             continue
-        if any(src.op is Ops.DEFINE_ACC or dtypes.is_float(src.dtype) for src in node.src):  # type: ignore[arg-type]
+        if any(src.op is Ops.DEFINE_ACC or dtypes.is_float(src.dtype) for src in node.src):
             continue
         using = [user for user in users.get(node, ()) if user.op is not Ops.INDEX]
         if len(using) == 1 and loop_of.get(using[0], node) is loop_of[node]:

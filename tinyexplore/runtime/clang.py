@@ -23,7 +23,7 @@ from tinyexplore.uop import Group, Ops, UOp
 from tinyexplore.util import getenv
 
 COMPILERS = ("clang", "gcc", "cc")
-FLAGS = ("-O2", "-std=gnu99", "-ffp-contract=fast", "-fno-math-errno", "-fwrapv", "-fPIC", "-w")
+FLAGS = ("-O2", "-std=gnu99", "-ffp-contract=fast", "-fno-math-errno", "-fwrapv", "-fno-unroll-loops", "-fPIC", "-w")
 _MACROS = {"__AVX512F__": "avx512f", "__AVX2__": "avx2", "__FMA__": "fma", "__F16C__": "f16c"}
 
 

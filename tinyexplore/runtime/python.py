@@ -90,10 +90,15 @@ def _meanings(spec: ProgramSpec) -> dict[str, Callable[..., Any]]:
     return found
 
 
+def cast_view(view: memoryview, element: Any) -> memoryview:
+    """Bytes as elements of the format `element`."""
+    return view.cast(element)
+
+
 class PythonProgram:
     """A Python function over memoryviews."""
 
-    entry_address = None
+    entry_address: int | None = None
 
     def __init__(self, spec: ProgramSpec) -> None:
         self.spec = spec
@@ -107,7 +112,7 @@ class PythonProgram:
     def bind(self, buffers: Sequence[Buffer]) -> Callable[[int, int], None]:
         """A function of (start, stop) that interprets the program on `buffers`."""
         check_buffers(self.spec, buffers)
-        views = [buffer.allocate().memoryview().cast(memory_format(buffer.dtype)) for buffer in buffers]
+        views = [cast_view(buffer.allocate().memoryview(), memory_format(buffer.dtype)) for buffer in buffers]
         function = self.function
 
         def run(start: int, stop: int) -> None:

@@ -1,0 +1,177 @@
+"""Every operation on every dtype, on all devices, scalar and vector, against the definition of its meaning."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.backends.programs import DEVICES, call, compiled, elementwise
+from tinyexplore.dtype import DType, dtypes
+from tinyexplore.uop import Group, Ops, UOp
+from tinyexplore.uop.semantics import cast, evaluate, to_dtype_range
+
+SIZE = 16
+EXACT_FLOAT = (Ops.NEG, Ops.FLOOR, Ops.ADD, Ops.MUL, Ops.FDIV, Ops.SQRT, Ops.MAX, Ops.MIN)
+CLOSE_FLOAT = (Ops.EXP, Ops.EXP2, Ops.LOG, Ops.LOG2, Ops.SIN, Ops.COS, Ops.TANH, Ops.ERF, Ops.POW, Ops.MOD, Ops.MULACC)
+COMPARE = (Ops.CMPLT, Ops.CMPLE, Ops.CMPEQ, Ops.CMPNE)
+INT = (Ops.NEG, Ops.ADD, Ops.MUL, Ops.IDIV, Ops.MOD, Ops.MAX, Ops.MIN, Ops.AND, Ops.OR, Ops.XOR, Ops.MULACC)
+BOOL = (Ops.ADD, Ops.MUL, Ops.MAX, Ops.MIN, Ops.AND, Ops.OR, Ops.XOR, Ops.MULACC)
+
+
+def operations(dtype: DType) -> tuple[Ops, ...]:
+    if dtypes.is_float(dtype):
+        return (*EXACT_FLOAT, *CLOSE_FLOAT, *COMPARE, Ops.WHERE)
+    if dtypes.is_bool(dtype):
+        return (*BOOL, *COMPARE, Ops.WHERE)
+    return (*INT, *COMPARE, Ops.WHERE, Ops.SHL, Ops.SHR)
+
+
+def arity(op: Ops) -> int:
+    return 1 if op in Group.UNARY else 3 if op in Group.TERNARY else 2
+
+
+def apply(op: Ops, x: UOp, y: UOp, z: UOp) -> UOp:
+    if op is Ops.WHERE:
+        return (x < y).where(y, z)
+    if op in (Ops.SHL, Ops.SHR):
+        return x.alu(op, y & (x.dtype.bits - 1))  # type: ignore[union-attr]
+    return x.alu(op, *(y, z)[: arity(op) - 1])
+
+
+def meaning(op: Ops, dtype: DType, x: Any, y: Any, z: Any) -> Any:
+    if op is Ops.WHERE:
+        return y if x < y else z
+    if op in (Ops.SHL, Ops.SHR):
+        y = to_dtype_range(y & (dtype.bits - 1), dtype)
+    result = dtypes.bool if op in Group.COMPARE else dtype
+    return evaluate(op, result, *(x, y, z)[: arity(op)], src_dtypes=(dtype,) * arity(op))
+
+
+def values_of(dtype: DType) -> st.SearchStrategy[Any]:
+    """Anything that `dtype` holds, the extreme and the special ones often."""
+    if dtypes.is_bool(dtype):
+        return st.booleans()
+    if dtypes.is_int(dtype):
+        low, high = int(dtypes.min(dtype)), int(dtypes.max(dtype))
+        special = st.sampled_from(sorted({low, low + 1, 0, 1, high - 1, high, 7, max(low, -1), max(low, -7)}))
+        return special | st.integers(low, high)
+    special = [
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        0.5,
+        2.0,
+        -2.5,
+        3.0,
+        math.inf,
+        -math.inf,
+        math.nan,
+        1e-40,
+        -1e30,
+        1e5,
+        65504.0,
+        65520.0,
+    ]
+    everyday = st.floats(-30, 30)
+    return (st.sampled_from(special) | everyday | st.floats()).map(lambda value: to_dtype_range(value, dtype))
+
+
+def same(found: Any, expected: Any, dtype: DType, op: Ops) -> bool:
+    if not isinstance(expected, float):
+        return type(found) is type(expected) and found == expected
+    if math.isnan(expected) or math.isnan(found):
+        return math.isnan(expected) and math.isnan(found)
+    if found == expected:
+        signed = expected != 0 or math.copysign(1, found) == math.copysign(1, expected)
+        return signed or op in (Ops.MAX, Ops.MIN, Ops.MULACC)  # which zero they give is not said
+    digits = {dtypes.float16: 10, dtypes.bfloat16: 7, dtypes.float32: 23, dtypes.float64: 52}[dtype]
+    least = {dtypes.float16: 2.0**-24, dtypes.bfloat16: 2.0**-133, dtypes.float32: 2.0**-149, dtypes.float64: 5e-324}[
+        dtype
+    ]
+    return op in CLOSE_FLOAT and abs(found - expected) <= 4 * max(abs(expected) * 2.0**-digits, least)
+
+
+@cache
+def program(device: str, dtype: DType, lanes: int) -> Any:
+    uops, outputs = elementwise([dtype] * 3, lambda xyz: [apply(op, *xyz) for op in operations(dtype)], SIZE, lanes)
+    return compiled(device, uops, f"all_of_{dtype.name}"), outputs
+
+
+@pytest.mark.parametrize("lanes", [1, 4])
+@pytest.mark.parametrize("dtype", dtypes.all, ids=lambda dtype: dtype.name)
+@pytest.mark.parametrize("device", DEVICES)
+@settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_every_operation_means_the_same_everywhere(device: str, dtype: DType, lanes: int, data: st.DataObject) -> None:
+    columns = [data.draw(st.lists(values_of(dtype), min_size=SIZE, max_size=SIZE)) for _ in range(3)]
+    ready, outputs = program(device, dtype, lanes)
+    results = call(ready, [(out, SIZE) for out in outputs], [(dtype, column) for column in columns])
+    for op, found in zip(operations(dtype), results, strict=True):
+        for row, value in enumerate(found):
+            x, y, z = (column[row] for column in columns)
+            expected = meaning(op, dtype, x, y, z)
+            if op is Ops.MULACC and dtypes.is_float(dtype) and _cancels(x, y, z):
+                continue  # rounded once or twice: where product and summand cancel, the two have little in common
+            assert same(value, expected, dtype, op), f"{op.name}({x!r}, {y!r}, {z!r}): {value!r}, expected {expected!r}"
+
+
+def _cancels(x: float, y: float, z: float) -> bool:
+    product = x * y
+    return not abs(product + z) > 0.1 * abs(product) or not math.isfinite(product) or abs(product) > 6e4
+
+
+@cache
+def casts(device: str, source: DType, lanes: int) -> Any:
+    uops, outputs = elementwise(
+        [source], lambda x: [x[0].cast(target.vec(lanes)) for target in dtypes.all], SIZE, lanes
+    )
+    return compiled(device, uops, f"casts_of_{source.name}"), outputs
+
+
+def fits(value: Any, source: DType, target: DType) -> bool:
+    """Where the conversion is specified at all."""
+    if not (dtypes.is_float(source) and dtypes.is_int(target)):
+        return True
+    return math.isfinite(value) and dtypes.min(target) <= int(value) <= dtypes.max(target)
+
+
+@pytest.mark.parametrize("lanes", [1, 8])
+@pytest.mark.parametrize("source", dtypes.all, ids=lambda dtype: dtype.name)
+@pytest.mark.parametrize("device", DEVICES)
+@settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_every_conversion_means_the_same_everywhere(
+    device: str, source: DType, lanes: int, data: st.DataObject
+) -> None:
+    values = data.draw(st.lists(values_of(source), min_size=SIZE, max_size=SIZE))
+    ready, outputs = casts(device, source, lanes)
+    results = call(ready, [(out, SIZE) for out in outputs], [(source, values)])
+    for target, found in zip(dtypes.all, results, strict=True):
+        for value, result in zip(values, found, strict=True):
+            expected = cast(value, target, source)
+            if fits(value, source, target):
+                assert same(result, expected, target, Ops.CAST), (
+                    f"{target.name}({value!r}): {result!r}, not {expected!r}"
+                )
+
+
+PAIRS = [(a, b) for a in dtypes.all for b in dtypes.all if a.itemsize == b.itemsize and dtypes.bool not in (a, b)]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("lanes", [1, 4])
+def test_bits_are_kept_by_bitcast(device: str, lanes: int) -> None:
+    for source in (dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64, dtypes.int8, dtypes.uint64):
+        targets = [b for a, b in PAIRS if a is source]
+        uops, outputs = elementwise([source], lambda x, to=targets: [x[0].bitcast(t.vec(lanes)) for t in to], 4, lanes)
+        values = [0.5, -2.0, 1.0, -0.0] if dtypes.is_float(source) else [1, 100, 0, 27]
+        results = call(compiled(device, uops), [(out, 4) for out in outputs], [(source, values)])
+        for target, found in zip(targets, results, strict=True):
+            expected = [evaluate(Ops.BITCAST, target, value, src_dtypes=(source,)) for value in values]
+            assert [repr(x) for x in found] == [repr(x) for x in expected]
