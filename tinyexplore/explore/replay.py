@@ -5,12 +5,13 @@ The same algorithm as widgets/src/replay.ts; both are checked on the fixtures in
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tinyexplore.explore.model import Trace
 
 _KEPT_GRAPHS = 4
+_ROOT = -1  # stands for the stage among the users of its roots
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,8 @@ class Replay:
         self._steps = stage.steps
         # node → (step, target), …: from that step on it is target (None: itself again)
         self._replacements: dict[int, list[tuple[int, int | None]]] = {}
-        self._display_ids: dict[int, int] = {}
+        # node → (step, display id), …: from that step on it has that id (before: its own)
+        self._display_ids: dict[int, list[tuple[int, int]]] = {}
         self._recent: dict[int, _Resolved] = {}
         self._collect_replacements()
         self._collect_display_ids()
@@ -94,22 +96,21 @@ class Replay:
             self._replacements.setdefault(step.before, []).append((index, step.after))
 
     def _collect_display_ids(self) -> None:
-        """A node that first appears as the rebuilt form of another takes over its display id."""
-        known: set[int] = set()
+        """A node that comes up as the rebuilt form of another takes over its display id."""
+        shown = _Shown(self._sources, self._before)
+        for index, step in enumerate(self._steps):
+            takes_over = step.rule is None and step.before in shown.users and step.after not in shown.users
+            target = self._latest(step.after, index + 1, {})
+            if takes_over and target == step.after:
+                shown_id = self._display_id(step.before, index)
+                self._display_ids.setdefault(target, []).append((index, shown_id))
+            shown.replace(step.before, target, lambda node, k=index + 1: self._latest(node, k, {}))
 
-        def meet(roots: Iterable[int]) -> None:
-            stack = list(roots)
-            while stack:
-                node = stack.pop()
-                if node not in known:
-                    known.add(node)
-                    stack.extend(self._sources[node])
-
-        meet(self._before)
-        for step in self._steps:
-            if step.rule is None and step.after not in known:
-                self._display_ids[step.after] = self._display_ids.get(step.before, step.before)
-            meet((step.after,))
+    def _display_id(self, node: int, k: int) -> int:
+        for index, shown_id in reversed(self._display_ids.get(node, ())):
+            if index < k:
+                return shown_id
+        return node
 
     def _replacement(self, node: int, k: int) -> int | None:
         for index, target in reversed(self._replacements.get(node, ())):
@@ -179,7 +180,7 @@ class Replay:
                 if target not in made:
                     stack.append((target, []))
                     opened.add(target)
-        return self._displayed(root, made)
+        return self._displayed(k, root, made)
 
     def _before_containing(self, source: int, k: int, opened: set[int]) -> int:
         """The last of what `source` has been that is not one of its users now."""
@@ -190,12 +191,12 @@ class Replay:
             following = self._replacement(target, k)
         return target
 
-    def _displayed(self, root: list[int], made: dict[int, list[int]]) -> _Resolved:
+    def _displayed(self, k: int, root: list[int], made: dict[int, list[int]]) -> _Resolved:
         total = len(self._sources)
         id_of: dict[int, int] = {}
         taken: set[int] = set()
         for key in made:
-            wanted = self._display_ids.get(key, key)
+            wanted = self._display_id(key, k)
             shown_id = 2 * total + key if wanted in taken else wanted
             taken.add(shown_id)
             id_of[key] = shown_id
@@ -204,3 +205,50 @@ class Replay:
             ids = tuple([id_of[source] for source in src])
             nodes[id_of[key]] = ShownNode(key if key < total else key - total, ids)
         return _Resolved(tuple([id_of[key] for key in root]), nodes, id_of)
+
+
+class _Shown:
+    """Which nodes stand in the graph, kept up to date replacement by replacement. `users` has a key for each."""
+
+    def __init__(self, sources: Sequence[Sequence[int]], roots: Sequence[int]) -> None:
+        self._sources = sources
+        self._src: dict[int, list[int]] = {}
+        self.users: dict[int, set[int]] = {}
+        for root in roots:
+            self._add(root, lambda node: node)
+            self.users[root].add(_ROOT)
+
+    def _add(self, node: int, latest: Callable[[int], int]) -> None:
+        if node in self.users:
+            return
+        self.users[node] = set()
+        stack = [node]
+        while stack:
+            user = stack.pop()
+            self._src[user] = [latest(source) for source in self._sources[user]]
+            for source in self._src[user]:
+                if source not in self.users:
+                    self.users[source] = set()
+                    stack.append(source)
+                self.users[source].add(user)
+
+    def replace(self, before: int, after: int, latest: Callable[[int], int]) -> None:
+        """Whoever reads `before` reads `after` from now on; what nobody reads any more is gone."""
+        if before not in self.users or before == after:
+            return
+        self._add(after, latest)
+        for user in self.users[before]:
+            self.users[after].add(user)
+            if user != _ROOT:
+                self._src[user] = [after if source == before else source for source in self._src[user]]
+        self.users[before] = set()
+        unread = [before]
+        while unread:
+            node = unread.pop()
+            del self.users[node]
+            for source in self._src.pop(node):
+                users = self.users.get(source)
+                if users is not None and node in users:
+                    users.discard(node)
+                    if not users:
+                        unread.append(source)

@@ -39,7 +39,8 @@ export class Replay {
   private readonly before: readonly number[];
   private readonly steps: ReplayTrace["stages"][number]["steps"];
   private readonly replacements = new Map<number, Replacement[]>();
-  private readonly displayIds = new Map<number, number>();
+  /** From step `index` on, a node has display id `id` (before: its own). */
+  private readonly displayIds = new Map<number, { index: number; id: number }[]>();
   private readonly recent = new Map<number, Resolved>();
 
   constructor(trace: ReplayTrace, stageId: number) {
@@ -95,25 +96,29 @@ export class Replay {
     });
   }
 
-  /** A node that first appears as the rebuilt form of another takes over its display id. */
+  /** A node that comes up as the rebuilt form of another takes over its display id. */
   private collectDisplayIds(): void {
-    const known = new Set<number>();
-    const meet = (roots: readonly number[]): void => {
-      const stack = [...roots];
-      while (stack.length > 0) {
-        const node = stack.pop() as number;
-        if (known.has(node)) continue;
-        known.add(node);
-        stack.push(...(this.sources[node] as readonly number[]));
+    const shown = new Shown(this.sources, this.before);
+    this.steps.forEach((step, index) => {
+      const takesOver = step.rule === null && shown.users.has(step.before) && !shown.users.has(step.after);
+      const target = this.latest(step.after, index + 1, new Map());
+      if (takesOver && target === step.after) {
+        const entry = { index, id: this.displayId(step.before, index) };
+        const list = this.displayIds.get(target);
+        if (list === undefined) this.displayIds.set(target, [entry]);
+        else list.push(entry);
       }
-    };
-    meet(this.before);
-    for (const step of this.steps) {
-      if (step.rule === null && !known.has(step.after)) {
-        this.displayIds.set(step.after, this.displayIds.get(step.before) ?? step.before);
-      }
-      meet([step.after]);
+      shown.replace(step.before, target, (node) => this.latest(node, index + 1, new Map()));
+    });
+  }
+
+  private displayId(node: number, k: number): number {
+    const list = this.displayIds.get(node) ?? [];
+    for (let i = list.length - 1; i >= 0; i--) {
+      const found = list[i] as { index: number; id: number };
+      if (found.index < k) return found.id;
     }
+    return node;
   }
 
   private replacement(node: number, k: number): number | null {
@@ -197,15 +202,15 @@ export class Replay {
         if (!made.has(target)) enter(target);
       }
     }
-    return this.displayed(root, made);
+    return this.displayed(k, root, made);
   }
 
-  private displayed(root: readonly number[], made: ReadonlyMap<number, number[]>): Resolved {
+  private displayed(k: number, root: readonly number[], made: ReadonlyMap<number, number[]>): Resolved {
     const total = this.sources.length;
     const idOf = new Map<number, number>();
     const taken = new Set<number>();
     for (const key of made.keys()) {
-      const wanted = this.displayIds.get(key) ?? key;
+      const wanted = this.displayId(key, k);
       const id = taken.has(wanted) ? 2 * total + key : wanted;
       taken.add(id);
       idOf.set(key, id);
@@ -223,4 +228,67 @@ interface Resolved {
   readonly root: number[];
   readonly nodes: Map<number, ShownNode>;
   readonly idOf: Map<number, number>;
+}
+
+const ROOT = -1; // stands for the stage among the users of its roots
+
+/** Which nodes stand in the graph, kept up to date replacement by replacement. `users` has a key for each. */
+class Shown {
+  readonly users = new Map<number, Set<number>>();
+  private readonly src = new Map<number, number[]>();
+
+  constructor(
+    private readonly sources: readonly (readonly number[])[],
+    roots: readonly number[],
+  ) {
+    for (const root of roots) {
+      this.add(root, (node) => node);
+      (this.users.get(root) as Set<number>).add(ROOT);
+    }
+  }
+
+  private add(node: number, latest: (node: number) => number): void {
+    if (this.users.has(node)) return;
+    this.users.set(node, new Set());
+    const stack = [node];
+    while (stack.length > 0) {
+      const user = stack.pop() as number;
+      const src = (this.sources[user] as readonly number[]).map(latest);
+      this.src.set(user, src);
+      for (const source of src) {
+        let users = this.users.get(source);
+        if (users === undefined) {
+          users = new Set();
+          this.users.set(source, users);
+          stack.push(source);
+        }
+        users.add(user);
+      }
+    }
+  }
+
+  /** Whoever reads `before` reads `after` from now on; what nobody reads any more is gone. */
+  replace(before: number, after: number, latest: (node: number) => number): void {
+    const readers = this.users.get(before);
+    if (readers === undefined || before === after) return;
+    this.add(after, latest);
+    const users = this.users.get(after) as Set<number>;
+    for (const user of [...readers]) {
+      users.add(user);
+      const src = this.src.get(user);
+      if (src !== undefined) this.src.set(user, src.map((source) => (source === before ? after : source)));
+    }
+    this.users.set(before, new Set());
+    const unread = [before];
+    while (unread.length > 0) {
+      const node = unread.pop() as number;
+      this.users.delete(node);
+      const src = this.src.get(node) as number[];
+      this.src.delete(node);
+      for (const source of src) {
+        const left = this.users.get(source);
+        if (left?.delete(node) && left.size === 0) unread.push(source);
+      }
+    }
+  }
 }
