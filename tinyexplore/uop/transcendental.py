@@ -1,0 +1,404 @@
+"""TRANSCENDENTAL: exp, log, sin, ... of float32 written out in arithmetic, for devices that do not have them.
+
+No branches: every lane takes the same way and WHERE chooses, so the same formulas serve scalars and vectors. Exponents
+are taken apart and put together as integers. A MULACC may be rounded once or twice: the errors stated hold for both
+(in ulp, the distance between neighbouring float32 numbers; the nearest float32 is off by at most 0.5).
+The polynomials are derived by `docs/numerics/derive_coefficients.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from tinyexplore.dtype import DType, dtypes
+from tinyexplore.uop.ops import Ops
+from tinyexplore.uop.pattern import PatternMatcher, UPat, rule, var
+from tinyexplore.uop.uop import UOp
+
+FLOAT32 = (dtypes.float32,)
+
+# *** coefficients, lowest degree first ***
+
+# exp(r) = 1 + r + r² P(r) for |r| ≤ ln 2 / 2, to 2**-28.2
+EXP = (
+    0.4999999403953552,
+    0.1666651964187622,
+    0.041668251156806946,
+    0.008368857204914093,
+    0.0013822277542203665,
+)
+# 2**f = 1 + f P(f) for |f| ≤ 1/2, to 2**-28.3
+EXP2 = (
+    0.6931471824645996,
+    0.24022647738456726,
+    0.05550359562039375,
+    0.009618498384952545,
+    0.0013390976237133145,
+    0.00015329592861235142,
+)
+# log(1 + f) = f - f²/2 + f³ P(f) for sqrt(1/2) ≤ 1 + f ≤ sqrt(2), to 2**-27.4
+LOG = (
+    0.3333333134651184,
+    -0.2500081956386566,
+    0.2000124156475067,
+    -0.166234090924263,
+    0.14201581478118896,
+    -0.1315961480140686,
+    0.12762205302715302,
+    -0.07636404037475586,
+)
+# sin(r) = r + r³ P(r²) for |r| ≤ 1, to 2**-31.5
+SIN = (
+    -0.1666666716337204,
+    0.008333354257047176,
+    -0.0001984238624572754,
+    2.7262951789452927e-06,
+)
+# cos(r) = 1 - r²/2 + r⁴ P(r²) for |r| ≤ 1, to 2**-29.1
+COS = (
+    0.04166657477617264,
+    -0.001388469710946083,
+    2.4201404812629335e-05,
+)
+# tanh(x) = x + x³ P(x²) for |x| ≤ 0.625, to 2**-27.7
+TANH = (
+    -0.3333328366279602,
+    0.13331475853919983,
+    -0.05374191328883171,
+    0.0206449031829834,
+    -0.005710334982722998,
+)
+# erf(x) = x + x P(x²) for |x| ≤ 1, to 2**-29.5
+ERF = (
+    0.12837916612625122,
+    -0.3761262893676758,
+    0.11283615231513977,
+    -0.026854919269680977,
+    0.0051902346312999725,
+    -0.0008025700808502734,
+    7.901972276158631e-05,
+)
+# 1 - erf(x) = P(x)⁴ for 1 ≤ x ≤ 4, to 2**-26.8 of erf(x)
+ERFC_ROOT = (
+    1.0021289587020874,
+    -0.2933543622493744,
+    -0.09378375113010406,
+    -0.016992639750242233,
+    0.043481629341840744,
+    -0.012611023150384426,
+    0.0007402508636005223,
+    0.00018303598335478455,
+    -2.2577292838832363e-05,
+)
+# log2((1 + s) / (1 - s)) = s P(s²) for |s| ≤ 0.1716, in float64, to 2**-45.1
+LOG2_OF_RATIO = (
+    2.88539008177785,
+    0.9617966941134365,
+    0.5770779423357906,
+    0.41220925549882986,
+    0.319905561472352,
+    0.28290220088961726,
+)
+# 2**f = 1 + f P(f) for |f| ≤ 1/2, in float64, to 2**-40.2
+EXP2_LONG = (
+    0.6931471805482123,
+    0.24022650698110545,
+    0.05550410935266251,
+    0.009618128616134357,
+    0.0013333454860593483,
+    0.00015403825455537345,
+    1.530915615876497e-05,
+    1.3178934927441282e-06,
+)
+LN2_HIGH = 0.693145751953125  # 15 bits: times a whole number below 512 it is exact
+LN2_LOW = 1.428606765330187e-06
+LOG2E = 1.4426950216293335
+LOG2E_MINUS_ONE = 0.44269505143165588
+# the binary digits of 2/π after 25 zeros, 32 a word
+TWO_OVER_PI = (0x00000051, 0x7CC1B727, 0x220A94FE, 0x13ABE8FA, 0x9A6EE06D, 0xB14ACC9E, 0x21C820FF)
+
+ROUND_TO_WHOLE = 12582912.0  # 1.5 * 2**23: added and taken away, it leaves a float32 below 2**22 rounded
+ROUND_TO_WHOLE_LONG = 6755399441055744.0  # 1.5 * 2**52, the same for float64
+SIGN_BIT = -(1 << 31)
+MAGNITUDE = (1 << 31) - 1
+ONE_BITS = 0x3F800000
+SQRT_HALF_BITS = 0x3F3504F3
+SQRT_HALF_BITS_LONG = 0x3FE6A09E667F3BCD
+
+
+# *** parts ***
+
+
+def _native(ctx: Any, x: UOp, op: Ops) -> bool:
+    """True where the target that `ctx` is computes `op` by itself."""
+    return op in getattr(ctx, "native_ops", ()) and x.dtype.scalar in ctx.native_dtypes  # type: ignore[union-attr]
+
+
+def _like(x: UOp, scalar: DType) -> DType:
+    """`scalar` in as many lanes as `x` has."""
+    return scalar.vec(x.dtype.count)
+
+
+def _mulacc(a: UOp, b: Any, c: Any) -> UOp:
+    return a.alu(Ops.MULACC, a._operand(b), a._operand(c))
+
+
+def _polynomial(t: UOp, coefficients: Sequence[float]) -> UOp:
+    """By Horner's rule."""
+    *rest, last = coefficients
+    value = UOp.const(t.dtype, last)
+    for coefficient in reversed(rest):
+        value = _mulacc(value, t, coefficient)
+    return value
+
+
+def _bits(x: UOp) -> UOp:
+    return x.bitcast(_like(x, dtypes.int32))
+
+
+def _float(bits: UOp) -> UOp:
+    return bits.bitcast(_like(bits, dtypes.float32))
+
+
+def _magnitude(x: UOp) -> UOp:
+    return _float(_bits(x) & MAGNITUDE)
+
+
+def _sign_bit(x: UOp) -> UOp:
+    return _bits(x) & SIGN_BIT
+
+
+def _power_of_two(n_bits: UOp) -> UOp:
+    """2**n, where the low bits of `n_bits` are n: the biased exponent n + 127 in its place."""
+    return _float((n_bits << 23) + ONE_BITS)
+
+
+def _scaled(value: UOp, n: UOp) -> UOp:
+    """value * 2**n, rounded once, where the low bits of `n` are n and value is about 1.
+
+    2**n alone may leave the range of float32 where the result does not: two factors do not, 2**h each for n = 2h, the
+    second twice that for n = 2h + 1.
+    """
+    scale = _power_of_two(n >> 1)
+    return value * scale * _float(_bits(scale) + ((n & 1) << 23))
+
+
+def _exp_parts(x: UOp) -> tuple[UOp, UOp]:
+    """exp(r) and bits whose low end is n, with x = n ln 2 + r and |r| ≤ ln 2 / 2; |n| < 512."""
+    shifted = _mulacc(x, LOG2E, ROUND_TO_WHOLE)
+    n = shifted + -ROUND_TO_WHOLE
+    r = _mulacc(n, -LN2_LOW, _mulacc(n, -LN2_HIGH, x))
+    return _mulacc(_mulacc(_polynomial(r, EXP), r, 1.0), r, 1.0), _bits(shifted)
+
+
+def _log_parts(x: UOp) -> tuple[UOp, UOp]:
+    """e and f with x = 2**e * (1 + f), sqrt(1/2) ≤ 1 + f < sqrt(2), for every x > 0, subnormals included."""
+    small = x < 2.0**-126
+    above = _bits(small.where(x * 2.0**23, x)) + -SQRT_HALF_BITS
+    f = _float((above & 0x7FFFFF) + SQRT_HALF_BITS) + -1.0
+    return (above >> 23).cast(x.dtype) + small.where(UOp.const(x.dtype, -23.0), 0.0), f
+
+
+def _log_special(x: UOp, value: UOp) -> UOp:
+    """`value` for 0 < x < inf; log(inf) = inf, log(0) = -inf, NaN below and for NaN."""
+    value = (x < math.inf).where(value, x)
+    value = (x < 0.0).where(math.nan, value)
+    return x.eq(0.0).where(-math.inf, value)
+
+
+# *** the functions ***
+
+
+@rule(UPat.of(Ops.EXP, var("x"), dtypes=FLOAT32))
+def exp_float32(x: UOp, ctx: Any) -> UOp | None:
+    """exp(x) within 1.2 ulp: x = n ln 2 + r with |r| ≤ ln 2 / 2, a polynomial for exp(r), times 2**n."""
+    if _native(ctx, x, Ops.EXP):
+        return None
+    x = x.maximum(-104.0).minimum(89.0)  # beyond, the result is 0 or infinite as it is there; NaN stays
+    return _scaled(*_exp_parts(x))
+
+
+@rule(UPat.of(Ops.EXP2, var("x"), dtypes=FLOAT32))
+def exp2_float32(x: UOp, ctx: Any) -> UOp | None:
+    """2**x within 1.1 ulp, exact for whole x: x = n + f with |f| ≤ 1/2, a polynomial for 2**f, times 2**n."""
+    if _native(ctx, x, Ops.EXP2):
+        return None
+    x = x.maximum(-151.0).minimum(129.0)
+    shifted = x + ROUND_TO_WHOLE
+    f = _mulacc(shifted + -ROUND_TO_WHOLE, -1.0, x)
+    value = _mulacc(_polynomial(f, EXP2), f, 1.0)
+    return _scaled(value, _bits(shifted))
+
+
+@rule(UPat.of(Ops.LOG, var("x"), dtypes=FLOAT32))
+def log_float32(x: UOp, ctx: Any) -> UOp | None:
+    """log(x) within 1 ulp: x = 2**e (1 + f), then e ln 2 + log(1 + f) with ln 2 in two parts."""
+    if _native(ctx, x, Ops.LOG):
+        return None
+    e, f = _log_parts(x)
+    square = f * f
+    tail = _mulacc(_mulacc(_polynomial(f, LOG), f, -0.5), square, e * LN2_LOW)
+    return _log_special(x, _mulacc(e, LN2_HIGH, f + tail))
+
+
+@rule(UPat.of(Ops.LOG2, var("x"), dtypes=FLOAT32))
+def log2_float32(x: UOp, ctx: Any) -> UOp | None:
+    """log2(x) within 1.3 ulp, exact for powers of two: x = 2**e (1 + f), then e + log(1 + f) * (1 + 0.44...)."""
+    if _native(ctx, x, Ops.LOG2):
+        return None
+    e, f = _log_parts(x)
+    tail = _mulacc(_polynomial(f, LOG), f, -0.5) * (f * f)
+    excess = _mulacc(f, LOG2E_MINUS_ONE, _mulacc(tail, LOG2E_MINUS_ONE, tail))
+    return _log_special(x, (f + excess) + e)
+
+
+def _quarter_turns(magnitude: UOp) -> tuple[UOp, UOp]:
+    """q (0 … 3, int32) and r, |r| ≤ 1, with magnitude = q π/2 + r but for whole turns (Payne and Hanek's reduction).
+
+    The float is a whole number m < 2**24 times 2**(s - 23). Of 2/π only the binary digits from place s on matter: those
+    before make whole turns. So m times 96 digits from there gives the quarter turns: two bits before the point, and
+    enough behind it for the float32 that comes closest to a multiple of π/2. Below 1 nothing is to be done.
+    """
+    bits = _bits(magnitude)
+    long = _like(magnitude, dtypes.uint64)
+    m = ((bits & 0x7FFFFF) | 0x800000).cast(long)
+    s = (bits >> 23) + -127
+    by_two_words, by_one_word = (s & 64).ne(0), (s & 32).ne(0)
+    pairs = [UOp.const(long, high << 32 | low) for high, low in zip(TWO_OVER_PI, TWO_OVER_PI[1:])]
+    pairs = [by_two_words.where(later, now) for now, later in zip(pairs, pairs[2:])]
+    pairs = [by_one_word.where(later, now) for now, later in zip(pairs, pairs[1:])]
+    down = ((s & 31) ^ 31).cast(long)
+    first, second, third = ((pair >> 1 >> down) & 0xFFFFFFFF for pair in pairs)
+    turns = (m * first << 32) + m * second + (m * third >> 32)
+    small = magnitude < 1.0
+    quarter = (turns + (1 << 61)) >> 62
+    q = small.where(0, quarter.cast(_like(magnitude, dtypes.int32)))
+    rest = (turns << 2).bitcast(_like(magnitude, dtypes.int64)).cast(_like(magnitude, dtypes.float64))
+    return q, small.where(magnitude, (rest * (math.pi * 2.0**-65)).cast(magnitude.dtype))
+
+
+def _sine_or_cosine(r: UOp, q: UOp) -> UOp:
+    """sin(q π/2 + r) but for the sign that q & 2 says: sin(r) for even q, cos(r) for odd q."""
+    z = r * r
+    sine = _mulacc(_polynomial(z, SIN) * z, r, r)
+    cosine = _mulacc(_mulacc(_polynomial(z, COS), z, -0.5), z, 1.0)
+    return (q & 1).ne(0).where(cosine, sine)
+
+
+@rule(UPat.of(Ops.SIN, var("x"), dtypes=FLOAT32))
+def sin_float32(x: UOp, ctx: Any) -> UOp | None:
+    """sin(x) within 1.5 ulp for every x: quarter turns taken off exactly, then a polynomial for sine or cosine."""
+    if _native(ctx, x, Ops.SIN):
+        return None
+    magnitude = _magnitude(x)
+    q, r = _quarter_turns(magnitude)
+    sign = ((q & 2) << 30) ^ _sign_bit(x)
+    value = _float(_bits(_sine_or_cosine(r, q)) ^ sign)
+    return (magnitude < math.inf).where(value, math.nan)
+
+
+@rule(UPat.of(Ops.COS, var("x"), dtypes=FLOAT32))
+def cos_float32(x: UOp, ctx: Any) -> UOp | None:
+    """cos(x) within 1.5 ulp for every x: sin(x + π/2), the quarter turn added to those taken off."""
+    if _native(ctx, x, Ops.COS):
+        return None
+    magnitude = _magnitude(x)
+    q, r = _quarter_turns(magnitude)
+    q = q + 1
+    value = _float(_bits(_sine_or_cosine(r, q)) ^ ((q & 2) << 30))
+    return (magnitude < math.inf).where(value, math.nan)
+
+
+@rule(UPat.of(Ops.TANH, var("x"), dtypes=FLOAT32))
+def tanh_float32(x: UOp, ctx: Any) -> UOp | None:
+    """tanh(x) within 1.4 ulp: x + x³ P(x²) below 0.625, 1 - 2 / (exp(2|x|) + 1) above, for |x|; then the sign."""
+    if _native(ctx, x, Ops.TANH):
+        return None
+    magnitude = _magnitude(x)
+    z = magnitude * magnitude
+    near = _mulacc(_polynomial(z, TANH) * z, magnitude, magnitude)
+    double = magnitude.minimum(10.0) * 2.0  # tanh(10) rounds to 1; NaN stays
+    value, n = _exp_parts(double)
+    exp_and_one = _mulacc(value, _power_of_two(n), 1.0)
+    far = UOp.const(x.dtype, -2.0) / exp_and_one + 1.0
+    return _float(_bits((magnitude < 0.625).where(near, far)) | _sign_bit(x))
+
+
+@rule(UPat.of(Ops.ERF, var("x"), dtypes=FLOAT32))
+def erf_float32(x: UOp, ctx: Any) -> UOp | None:
+    """erf(x) within 1.9 ulp: x + x P(x²) below 1, 1 - P(x)⁴ above, for |x|; then the sign."""
+    if _native(ctx, x, Ops.ERF):
+        return None
+    magnitude = _magnitude(x)
+    near = _mulacc(_polynomial(magnitude * magnitude, ERF), magnitude, magnitude)
+    root = _polynomial(magnitude.minimum(4.0), ERFC_ROOT)  # erf(4) rounds to 1; NaN stays
+    square = root * root  # 1 - erf is small here, and its fourth root smooth
+    far = _mulacc(square, -square, 1.0)
+    return _float(_bits((magnitude < 1.0).where(near, far)) | _sign_bit(x))
+
+
+@rule(UPat.of(Ops.POW, var("x"), var("y"), dtypes=FLOAT32))
+def pow_float32(x: UOp, y: UOp, ctx: Any) -> UOp | None:
+    """x**y within 0.51 ulp, exact where the result is a float32: 2**(y log2 |x|) in float64, rounded once at the end.
+
+    The product grows to 150, and its error as much: float64 leaves enough of it. Signs, zeros, infinities and NaN are
+    as in C: x**0 = 1**y = 1 for NaN too; a negative x needs a whole y and gives a negative result for an odd one.
+    """
+    if _native(ctx, x, Ops.POW):
+        return None
+    magnitude = _magnitude(x)
+    power = y.cast(_like(x, dtypes.float64)) * _log2_long(magnitude)
+    value = _exp2_long(power).cast(x.dtype)
+    whole = y.alu(Ops.FLOOR).eq(y)
+    half = y * 0.5
+    odd = whole & half.alu(Ops.FLOOR).ne(half)
+    value = odd.where(_float(_bits(value) | _sign_bit(x)), value)
+    undefined = (x < 0.0) & (x > -math.inf) & _not(whole)
+    value = undefined.where(math.nan, value)
+    one = y.eq(0.0) | x.eq(1.0) | (x.eq(-1.0) & _magnitude(y).eq(math.inf))
+    return one.where(1.0, value)
+
+
+def _not(condition: UOp) -> UOp:
+    return condition ^ True
+
+
+def _log2_long(magnitude: UOp) -> UOp:
+    """log2 of a float32 ≥ 0 as a float64: 2**e times a number m near 1, and log2(m) by s = (m - 1) / (m + 1)."""
+    long, whole = _like(magnitude, dtypes.float64), _like(magnitude, dtypes.int64)
+    above = magnitude.cast(long).bitcast(whole) + -SQRT_HALF_BITS_LONG
+    m = ((above & ((1 << 52) - 1)) + SQRT_HALF_BITS_LONG).bitcast(long)
+    e = (above >> 52).cast(_like(magnitude, dtypes.int32)).cast(long)  # vectors convert int32 more cheaply
+    s = (m + -1.0) / (m + 1.0)
+    value = _mulacc(_polynomial(s * s, LOG2_OF_RATIO), s, e)
+    value = (magnitude < math.inf).where(value, magnitude.cast(long))  # infinity and NaN stay
+    return magnitude.eq(0.0).where(-math.inf, value)
+
+
+def _exp2_long(x: UOp) -> UOp:
+    """2**x in float64 for |x| ≤ 200; beyond, where no float32 lies, as there."""
+    x = x.maximum(-200.0).minimum(200.0)
+    shifted = x + ROUND_TO_WHOLE_LONG
+    f = _mulacc(shifted + -ROUND_TO_WHOLE_LONG, -1.0, x)
+    value = _mulacc(_polynomial(f, EXP2_LONG), f, 1.0)
+    scale = (shifted.bitcast(_like(x, dtypes.int64)) << 52) + (1023 << 52)
+    return value * scale.bitcast(x.dtype)
+
+
+TRANSCENDENTAL = PatternMatcher(
+    (
+        exp_float32,
+        exp2_float32,
+        log_float32,
+        log2_float32,
+        sin_float32,
+        cos_float32,
+        tanh_float32,
+        erf_float32,
+        pow_float32,
+    )
+)
+
+__all__ = ["TRANSCENDENTAL"]
