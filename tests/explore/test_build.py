@@ -47,8 +47,8 @@ def test_a_stage_leads_from_its_first_root_to_its_last():
     (stage,) = trace.stages
     before, after = (trace.nodes[root] for (root,) in (stage.before, stage.after))
     assert (stage.name, stage.kernel, before.op, after.op) == ("simplify", 0, "SINK", "SINK")
-    assert before.digest == toy.row_sum().digest
-    assert after.digest == graph_rewrite(toy.row_sum(), toy.TABLE).digest
+    assert toy.row_sum().digest.startswith(before.digest)
+    assert graph_rewrite(toy.row_sum(), toy.TABLE).digest.startswith(after.digest)
 
 
 def test_a_law_and_a_decorated_rule_bring_their_source_code():

@@ -267,7 +267,7 @@ class Builder(Tables):
     def _step(self, rule: int | None, before: int, after: int) -> None:
         if self.open:
             stage = self.open[-1]
-            stage.steps.append(Step(rule, before, after, round(self.now_us - stage.started_us, 1)))
+            stage.steps.append(Step(rule, before, after, float(round(self.now_us - stage.started_us))))
 
     def _rewrote(self, event: Rewrote) -> None:
         before = self.node(event.before)
@@ -349,10 +349,10 @@ class Builder(Tables):
         number, item = event.exec_item.kernel, event.exec_item.item
         known = self.kernel_ids.get(number) if number is not None else None
         if known is not None and self.kernels[known].item is item:
-            self.kernels[known].saw_run(event)
+            self.kernels[known].saw_run(event, self.now_us)
         else:
             # a copy, or a kernel compiled before this recording began, whose number is another recording's
-            self._kernel(item).saw_run(event)
+            self._kernel(item).saw_run(event, self.now_us)
 
     # *** memory ***
 

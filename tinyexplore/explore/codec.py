@@ -45,7 +45,7 @@ def trace_from_json(text: str | bytes) -> Trace:
 
 def trace_to_bytes(trace: Trace) -> bytes:
     """The gzipped JSON: what travels in a widget, in an export and in a .json.gz file; equal for equal traces."""
-    return gzip.compress(trace_to_json(trace).encode(), compresslevel=6, mtime=0)
+    return gzip.compress(trace_to_json(trace).encode(), compresslevel=9, mtime=0)
 
 
 def trace_from_bytes(data: bytes) -> Trace:

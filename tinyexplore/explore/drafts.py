@@ -114,6 +114,7 @@ class KernelDraft:
     bytes_moved: int = 0
     buffers: tuple[Any, ...] = ()
     times_us: list[float] = field(default_factory=list)
+    run_started_us: float = 0.0
 
     # *** reading ***
 
@@ -132,7 +133,9 @@ class KernelDraft:
         elif isinstance(result, ProgramSpec):
             self.spec = result
 
-    def saw_run(self, event: Ran) -> None:
+    def saw_run(self, event: Ran, ended_us: float) -> None:
+        if not self.times_us:
+            self.run_started_us = max(0.0, round(ended_us - event.seconds * 1e6, 2))
         self.item = event.exec_item.item
         runner = event.exec_item.runner
         if runner is not None:  # None: a copy between devices
@@ -173,6 +176,7 @@ class KernelDraft:
             median_us=round(median(ordered), 3),
             low_us=round(quantile(ordered, 0.25), 3),
             high_us=round(quantile(ordered, 0.75), 3),
+            started_us=self.run_started_us,
         )
 
     def info(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 TRACE_VERSION = 1
 
@@ -183,7 +184,10 @@ class KernelInfo:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Timings of one kernel in microseconds, in the order measured; `median_us`, `low_us`, `high_us` (quartiles)."""
+    """Timings of one kernel in microseconds, in the order measured; `median_us`, `low_us`, `high_us` (quartiles).
+
+    `started_us`: when the first of these runs began, in microseconds since the trace began.
+    """
 
     id: int
     kernel: int
@@ -191,6 +195,7 @@ class Run:
     median_us: float
     low_us: float
     high_us: float
+    started_us: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +238,12 @@ class Trace:
     runs: tuple[Run, ...]
     buffers: tuple[BufferInfo, ...]
     messages: tuple[Message, ...]
+
+    def where(self, **conditions: Any) -> tuple[Node, ...]:
+        """The nodes that answer to every condition: `where(op="LOAD", rule="fold_add")`; see `explore.query.where`."""
+        from tinyexplore.explore.query import where
+
+        return where(self, **conditions)
 
     def save(self, path: str | Path) -> Path:
         """Writes the trace as JSON, compressed where the name ends in ".gz"."""

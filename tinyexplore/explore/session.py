@@ -11,7 +11,6 @@ from types import TracebackType
 from typing import Any
 
 from tinyexplore.device import Device, DeviceUnavailable
-from tinyexplore.explore import query
 from tinyexplore.explore.build import build_trace
 from tinyexplore.explore.export import export_html, summary_text
 from tinyexplore.explore.listen import CaptureRecorder
@@ -97,8 +96,8 @@ class Explorer:
         return self._trace
 
     def where(self, **conditions: Any) -> tuple[Node, ...]:
-        """The nodes that answer to every condition: see `query.where`."""
-        return query.where(self.trace, **conditions)
+        """The nodes that answer to every condition: see `Trace.where`."""
+        return self.trace.where(**conditions)
 
     @property
     def selected(self) -> tuple[Node, ...]:

@@ -15,6 +15,8 @@ from tinyexplore.trace import UserFrame
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.util import toposort
 
+DIGEST_LENGTH = 12  # hexadecimal digits: they do not compress, and are half of a trace's nodes
+
 
 class Tables:
     """Nodes, frames, sources, rules and buffers, by the objects they stand for."""
@@ -38,16 +40,19 @@ class Tables:
         return tuple(self.node(root) for root in roots_of(value))
 
     def node(self, value: UOp | LazyBuffer) -> int:
-        found = self.node_ids.get(value)
+        known = self.node_ids
+        found = known.get(value)
         if found is not None:
             return found
         sources = self._sources_of
-        known = self.node_ids
-        for node in toposort((value,), lambda node: () if node in known else sources(node)):
-            if node not in known:
-                known[node] = len(self.nodes)
-                self.nodes.append(self._make(node))
-        return known[value]
+        if any(source not in known for source in sources(value)):
+            for node in toposort(sources(value), lambda node: () if node in known else sources(node)):
+                if node not in known:
+                    known[node] = len(self.nodes)
+                    self.nodes.append(self._make(node))
+        found = known[value] = len(self.nodes)
+        self.nodes.append(self._make(value))
+        return found
 
     def _sources_of(self, value: UOp | LazyBuffer) -> tuple[Any, ...]:
         if type(value) is LazyBuffer and value in self.recorded:
@@ -59,7 +64,7 @@ class Tables:
         src = tuple([self.node_ids[source] for source in self._sources_of(value)])
         op = value.op.name
         if isinstance(value, UOp):
-            kind, digest, user = "uop", value.digest, None
+            kind, digest, user = "uop", value.digest[:DIGEST_LENGTH], None
         else:
             kind, user = "lazybuffer", self.frame(self._frame_of(value))
             if self._is_memory(value):
@@ -97,7 +102,7 @@ class Tables:
             arg = self.buffer_digests.setdefault(value.buffer.id, f"buffer {len(self.buffer_digests)}")
         sources = ",".join(self.nodes[source].digest for source in src)
         text = f"{op.name}|{value.dtype!r}|{value.shape}|{arg!r}|{sources}"
-        return blake2b(text.encode(), digest_size=8).hexdigest()
+        return blake2b(text.encode(), digest_size=DIGEST_LENGTH // 2).hexdigest()
 
     def frame(self, frame: UserFrame | None) -> int | None:
         if frame is None:

@@ -1,0 +1,29 @@
+"""The timeline in Chrome's trace-event format."""
+
+from __future__ import annotations
+
+import json
+
+from tinyexplore import Tensor, explore
+from tinyexplore.explore.timeline import save_chrome_trace, to_chrome_trace
+
+
+def test_spans_nest_as_the_stages_do(tmp_path):
+    trace = explore(lambda: Tensor.ones(4, 4).contiguous().sum(), title="sum").trace
+    timeline = json.loads(save_chrome_trace(trace, tmp_path / "sum.json").read_text())
+    spans = [event for event in timeline["traceEvents"] if event["ph"] == "X" and event["tid"] == 1]
+    assert [span["name"] for span in spans] == [stage.name for stage in trace.stages]
+    for stage, span in zip(trace.stages, spans, strict=True):
+        if stage.parent is not None:
+            outer = spans[stage.parent]
+            assert outer["ts"] <= span["ts"]
+            assert span["ts"] + span["dur"] <= outer["ts"] + outer["dur"] + 0.1
+    runs = [event["name"] for event in timeline["traceEvents"] if event["ph"] == "X" and event["tid"] == 2]
+    assert runs == [kernel.name for kernel in trace.kernels]
+
+
+def test_memory_is_never_negative():
+    trace = explore(lambda: (Tensor.ones(64).contiguous() + 1).contiguous() * 2).trace
+    levels = [event["args"]["bytes"] for event in to_chrome_trace(trace)["traceEvents"] if event["ph"] == "C"]
+    assert levels
+    assert min(levels) >= 0
