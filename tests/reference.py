@@ -101,7 +101,7 @@ def _value(node: LazyBuffer, src: list[np.ndarray]) -> Any:
     if op is Ops.CAST:
         return converted(src[0], node.dtype)
     if op is Ops.BITCAST:
-        return np.ascontiguousarray(src[0]).view(numpy_dtype(node.dtype))
+        return src[0].copy(order="C").view(numpy_dtype(node.dtype))
     if op is Ops.WHERE:
         return np.where(src[0], src[1], src[2])
     if op is Ops.MULACC:

@@ -25,7 +25,7 @@ def broadcast_shape(what: str, *shapes: Shape) -> Shape:
     rank = max(len(shape) for shape in shapes)
     aligned = [(1,) * (rank - len(shape)) + shape for shape in shapes]
     result = []
-    for axis in range(rank):
+    for axis in reversed(range(rank)):
         sizes = {shape[axis] for shape in aligned} - {1}
         if len(sizes) > 1:
             raise ShapeError(
@@ -34,7 +34,7 @@ def broadcast_shape(what: str, *shapes: Shape) -> Shape:
                 "each must be equal or 1"
             )
         result.append(sizes.pop() if sizes else 1)
-    return tuple(result)
+    return tuple(reversed(result))
 
 
 def scalar_dtype(value: ConstType, dtype: DType) -> DType:

@@ -101,6 +101,8 @@ class Indexing(Loss):
                 raise TypeError(f"a tensor of {found.dtype.name} cannot be an index: use ints or bools")
             found = found.to(self.device)
             return found if dtypes.is_unsigned(found.dtype) else (found < 0).where(found + size, found)
+        if isinstance(item, _TruePlaces) and item.extent != size:
+            raise IndexError(f"a mask with {item.extent} places for axis {axis} of size {size} (shape {self.shape})")
         places = _nested_ints(item)
         if bad := [place for place in _flattened(places) if not -size <= place < size]:
             raise IndexError(f"index {bad[0]} for axis {axis} of size {size} (shape {self.shape})")
@@ -232,12 +234,28 @@ def _from_mask(item: Any) -> list[Any]:
         if not (item is None or item is Ellipsis or isinstance(item, slice) or hasattr(item, "__index__")):
             raise TypeError(f"index {item!r} ({type(item).__name__}): need ints, slices, None, ..., lists or tensors")
         return [item]
-    places: list[list[int]] = [[] for _ in range(rank)]
+    places = [_TruePlaces(extent) for extent in _extents(rows, rank)]
     _true_places(rows, (), places)
     return list(places)
 
 
-def _true_places(rows: Any, prefix: Shape, places: list[list[int]]) -> None:
+class _TruePlaces(list):
+    """Where a mask is true, along one of its axes, which has `extent` places."""
+
+    def __init__(self, extent: int) -> None:
+        super().__init__()
+        self.extent = extent
+
+
+def _extents(rows: Any, rank: int) -> list[int]:
+    found = []
+    for _ in range(rank):
+        found.append(len(rows))
+        rows = rows[0] if rows else []
+    return found
+
+
+def _true_places(rows: Any, prefix: Shape, places: Sequence[list[int]]) -> None:
     if not isinstance(rows, (list, tuple)):
         if rows:
             for axis, place in enumerate(prefix):

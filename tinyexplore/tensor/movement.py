@@ -263,11 +263,11 @@ class Movement(Base):
 
     def tril(self, diagonal: int = 0) -> Tensor:
         """The last two axes with zeros above the diagonal."""
-        return self._below(diagonal).where(cast("Tensor", self), 0)
+        return self._below(diagonal).where(cast("Tensor", self), self._const(0))
 
     def triu(self, diagonal: int = 0) -> Tensor:
         """The last two axes with zeros below the diagonal."""
-        return self._below(diagonal - 1).where(0, cast("Tensor", self))
+        return self._below(diagonal - 1).where(self._const(0), cast("Tensor", self))
 
     # *** several tensors ***
 

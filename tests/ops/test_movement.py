@@ -1,0 +1,155 @@
+"""Movement operations against NumPy, and their gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.ops.support import HOW, check_gradient, computed, random_array, shapes, tensor_on, thorough
+from tinyexplore import Tensor
+from tinyexplore.lazy.lazybuffer import ShapeError
+
+X = random_array((2, 3, 4))
+WIDE = random_array((4, 6))
+
+# name → (operation, the same with NumPy, argument)
+CASES: dict[str, tuple[Callable, Callable, np.ndarray]] = {
+    "reshape": (lambda t: t.reshape(4, -1), lambda x: x.reshape(4, -1), X),
+    "view": (lambda t: t.view((6, 4)), lambda x: x.reshape(6, 4), X),
+    "flatten": (lambda t: t.flatten(1), lambda x: x.reshape(2, 12), X),
+    "unflatten": (lambda t: t.unflatten(-1, (2, -1)), lambda x: x.reshape(2, 3, 2, 2), X),
+    "permute": (lambda t: t.permute(2, 0, 1), lambda x: x.transpose(2, 0, 1), X),
+    "transpose": (lambda t: t.transpose(0, -1), lambda x: x.swapaxes(0, -1), X),
+    "T": (lambda t: t.T, lambda x: x.T, X),
+    "expand": (lambda t: t.expand(5, -1, 3, 4), lambda x: np.broadcast_to(x, (5, 2, 3, 4)), X),
+    "flip": (lambda t: t.flip(0, -1), lambda x: np.flip(x, (0, -1)), X),
+    "squeeze": (lambda t: t.reshape(2, 1, 12, 1).squeeze(), lambda x: x.reshape(2, 12), X),
+    "unsqueeze": (lambda t: t.unsqueeze(-1), lambda x: x[..., None], X),
+    "shrink": (lambda t: t.shrink((None, (1, 3), (0, 2))), lambda x: x[:, 1:3, :2], X),
+    "pad": (lambda t: t.pad(((1, 0), None, (2, 1))), lambda x: np.pad(x, ((1, 0), (0, 0), (2, 1))), X),
+    "pad value": (
+        lambda t: t.pad(((1, 2), None, None), value=3.5),
+        lambda x: np.pad(x, ((1, 2), (0, 0), (0, 0)), constant_values=3.5),
+        X,
+    ),
+    "pad negative": (lambda t: t.pad(((-1, 1), None, (0, -2))), lambda x: np.pad(x[1:, :, :2], ((0, 1), (0, 0), (0, 0))), X),
+    "pad2d": (lambda t: t.pad2d((1, 2, 3, 0)), lambda x: np.pad(x, ((0, 0), (3, 0), (1, 2))), X),
+    "repeat": (lambda t: t.repeat(2, 1, 3, 2), lambda x: np.tile(x, (2, 1, 3, 2)), X),
+    "repeat_interleave": (lambda t: t.repeat_interleave(3, 1), lambda x: np.repeat(x, 3, 1), X),
+    "cat": (lambda t: t.cat(t[:, 1:], t, dim=1), lambda x: np.concatenate((x, x[:, 1:], x), 1), X),
+    "stack": (lambda t: t.stack(t + 1, dim=1), lambda x: np.stack((x, x + 1), 1), X),
+    "split": (lambda t: t.split([1, 2], 1)[1], lambda x: x[:, 1:], X),
+    "chunk": (lambda t: t.chunk(3, -1)[1], lambda x: x[..., 2:4], X),
+    "roll": (lambda t: t.roll((1, -2), (0, 2)), lambda x: np.roll(x, (1, -2), (0, 2)), X),
+    "roll flat": (lambda t: t.roll(5), lambda x: np.roll(x, 5), X),
+    "diagonal": (lambda t: t.diagonal(1), lambda x: np.diagonal(x, 1), WIDE),
+    "diagonal batched": (lambda t: t.diagonal(-1, 1, 2), lambda x: np.diagonal(x, -1, 1, 2), X),
+    "diag": (lambda t: t[0].diag(), lambda x: np.diag(x[0]), WIDE),
+    "tril": (lambda t: t.tril(1), lambda x: np.tril(x, 1), X),
+    "triu": (lambda t: t.triu(-1), lambda x: np.triu(x, -1), X),
+    "unfold": (
+        lambda t: t.unfold(1, 3, 2),
+        lambda x: np.lib.stride_tricks.sliding_window_view(x, 3, axis=1)[:, ::2],
+        WIDE,
+    ),
+    "unfold apart": (
+        lambda t: t.unfold(1, 2, 3),
+        lambda x: np.lib.stride_tricks.sliding_window_view(x, 2, axis=1)[:, ::3],
+        WIDE,
+    ),
+    "window dilated": (
+        lambda t: t._window(1, 3, 1, 2),
+        lambda x: np.lib.stride_tricks.sliding_window_view(x, 5, axis=1)[..., ::2],
+        WIDE,
+    ),
+    "window dilated, strided": (
+        lambda t: t._window(1, 2, 2, 2),
+        lambda x: np.lib.stride_tricks.sliding_window_view(x, 3, axis=1)[:, ::2, ::2],
+        WIDE,
+    ),
+}
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("name", CASES)
+def test_movements_agree_with_numpy(name: str, how: str) -> None:
+    operation, expected, x = CASES[name]
+    np.testing.assert_array_equal(computed(operation(tensor_on(how, x)), how), expected(x))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_movements_have_gradients(name: str) -> None:
+    operation, _, x = CASES[name]
+    check_gradient(operation, x)
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_chains_of_movements_agree_with_numpy(how: str) -> None:
+    @thorough
+    @given(shapes(1, 3), st.data())
+    def check(shape: tuple[int, ...], data: st.DataObject) -> None:
+        x = random_array(shape)
+        t = tensor_on(how, x)
+        for _ in range(data.draw(st.integers(1, 5))):
+            kind = data.draw(st.sampled_from(("permute", "flip", "pad", "slice", "reshape", "add")))
+            axis = data.draw(st.integers(0, x.ndim - 1))
+            if kind == "permute":
+                order = data.draw(st.permutations(range(x.ndim)))
+                t, x = t.permute(order), x.transpose(order)
+            elif kind == "flip":
+                t, x = t.flip(axis), np.flip(x, axis)
+            elif kind == "pad" and x.size < 200:
+                amounts = [(1, 2) if i == axis else (0, 0) for i in range(x.ndim)]
+                t, x = t.pad(amounts), np.pad(x, amounts)
+            elif kind == "slice":
+                part = tuple(slice(None, None, 2) if i == axis else slice(None) for i in range(x.ndim))
+                t, x = t[part], x[part]
+            elif kind == "reshape":
+                t, x = t.flatten(), x.reshape(-1)
+            elif kind == "add":
+                t, x = t + 1, x + 1
+        np.testing.assert_array_equal(computed(t, how), x)
+
+    check()
+
+
+def test_nothing_moves_where_nothing_changes() -> None:
+    t = Tensor(X)
+    assert t.reshape(2, 3, 4) is t
+    assert t.permute(0, 1, 2) is t
+    assert t.expand(2, 3, 4) is t
+    assert t.pad((None, None, None)) is t
+    assert t.squeeze(0) is t
+
+
+@pytest.mark.parametrize(
+    ("act", "says"),
+    [
+        (lambda t: t.reshape(5, 5), "24 elements are not 25"),
+        (lambda t: t.reshape(-1, -1, 2), "only one size can be -1"),
+        (lambda t: t.reshape(-1, 5), "24 elements do not divide by 5"),
+        (lambda t: t.expand(2, 5, 4), "only axes of size 1"),
+        (lambda t: t.permute(0, 0, 1), "need each of 0..2 once"),
+        (lambda t: t.shrink((None, (0, 9), None)), "0 ≤ start ≤ stop ≤ size"),
+        (lambda t: t.pad(((1, 1),)), "need one (before, after) or None per axis"),
+        (lambda t: t.cat(Tensor(WIDE)), "all other axes must agree"),
+        (lambda t: t.stack(Tensor(WIDE)), "they must be equal"),
+        (lambda t: t.split([1, 1, 3], 1), "they add up to 5"),
+        (lambda t: t.unfold(0, 5, 1), "do not fit"),
+        (lambda t: t + Tensor(WIDE), "shapes (2, 3, 4) and (4, 6) do not broadcast: axis -1 has sizes 4 and 6"),
+    ],
+)
+def test_shapes_that_do_not_fit_are_errors_at_the_call(act: Callable, says: str) -> None:
+    with pytest.raises(ShapeError) as caught:
+        act(Tensor(X))
+    assert says in str(caught.value)
+
+
+def test_an_axis_that_is_not_there_is_an_index_error() -> None:
+    for act in (lambda t: t.sum(3), lambda t: t.flip(-4), lambda t: t.unsqueeze(5), lambda t: t.transpose(0, 3)):
+        with pytest.raises(IndexError, match="choose one of"):
+            act(Tensor(X))

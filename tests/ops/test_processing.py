@@ -1,0 +1,303 @@
+"""Matrix products, convolutions, pooling, attention and losses, against NumPy; gradients against differences."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.ops.support import HOW, Array, check_gradient, computed, quick, random_array, tensor_on, thorough
+from tinyexplore import Tensor, dtypes
+from tinyexplore.lazy.lazybuffer import ShapeError
+
+PRODUCTS = [
+    ((3,), (3,)),
+    ((3,), (3, 4)),
+    ((2, 3), (3,)),
+    ((2, 3), (3, 4)),
+    ((5, 2, 3), (3, 4)),
+    ((5, 2, 3), (5, 3, 4)),
+    ((2, 3), (5, 3, 4)),
+    ((5, 2, 3), (3,)),
+    ((3,), (5, 3, 4)),
+    ((2, 1, 2, 3), (5, 3, 4)),
+    ((17, 33), (33, 9)),
+]
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize(("left", "right"), PRODUCTS)
+def test_matmul_agrees_with_numpy(left: tuple[int, ...], right: tuple[int, ...], how: str) -> None:
+    x, w = random_array(left), random_array(right, seed=1)
+    found = computed(tensor_on(how, x) @ tensor_on(how, w), how)
+    np.testing.assert_allclose(found, x @ w, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("left", "right"), PRODUCTS[:-1])
+def test_matmul_has_gradients(left: tuple[int, ...], right: tuple[int, ...]) -> None:
+    check_gradient(lambda x, w: x @ w, random_array(left), random_array(right, seed=1))
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int32", "int64", "float16", "float64"])
+def test_matmul_keeps_the_type(dtype: str, how: str) -> None:
+    x, w = random_array((4, 7), 0, 9, dtype), random_array((7, 3), 0, 9, dtype, seed=1)
+    found = computed(tensor_on(how, x) @ tensor_on(how, w), how)
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found, x @ w, rtol=2e-3 if dtype == "float16" else 1e-6)
+
+
+def test_matmul_says_what_does_not_fit() -> None:
+    with pytest.raises(ShapeError, match=r"last axis of the first \(3\) must equal the last but one of the second \(4\)"):
+        Tensor.ones(2, 3) @ Tensor.ones(4, 5)
+    with pytest.raises(ShapeError, match="a scalar"):
+        Tensor.ones(2, 3).dot(Tensor(1.0))
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize(
+    ("formula", "shapes"),
+    [
+        ("ij,jk->ik", [(2, 3), (3, 4)]),
+        ("ij,jk", [(2, 3), (3, 4)]),
+        ("bij,bjk->bik", [(2, 3, 4), (2, 4, 5)]),
+        ("ij->ji", [(2, 3)]),
+        ("ij->", [(2, 3)]),
+        ("ii->i", [(3, 3)]),
+        ("ii", [(3, 3)]),
+        ("i,j->ij", [(2,), (3,)]),
+        ("ij,kj,j->ik", [(2, 3), (4, 3), (3,)]),
+        ("aij,jka->k", [(2, 3, 4), (4, 5, 2)]),
+    ],
+)
+def test_einsum_agrees_with_numpy(formula: str, shapes: list[tuple[int, ...]], how: str) -> None:
+    xs = [random_array(shape, seed=i) for i, shape in enumerate(shapes)]
+    found = computed(Tensor.einsum(formula, *(tensor_on(how, x) for x in xs)), how)
+    np.testing.assert_allclose(found, np.einsum(formula, *xs), rtol=1e-5, atol=1e-5)
+
+
+def convolution(x: Array, w: Array, groups: int, stride: int, dilation: int, padding: int) -> Array:
+    """By the definition, in float64."""
+    x = np.pad(x.astype(np.float64), ((0, 0), (0, 0), (padding, padding), (padding, padding)))
+    batch, out, per_group = x.shape[0], w.shape[0], w.shape[1]
+    size = [(x.shape[2 + i] - dilation * (w.shape[2 + i] - 1) - 1) // stride + 1 for i in range(2)]
+    y = np.zeros((batch, out, *size))
+    for o in range(out):
+        first = o // (out // groups) * per_group
+        for a, b in np.ndindex(w.shape[2:]):
+            rows = slice(a * dilation, a * dilation + stride * (size[0] - 1) + 1, stride)
+            columns = slice(b * dilation, b * dilation + stride * (size[1] - 1) + 1, stride)
+            part = x[:, first : first + per_group, rows, columns]
+            y[:, o] += (part * w[o, :, a, b][None, :, None, None]).sum(1)
+    return y
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_convolutions_agree_with_their_definition(how: str) -> None:
+    @thorough
+    @given(
+        st.sampled_from((1, 2)),
+        st.integers(1, 2),
+        st.integers(1, 2),
+        st.integers(1, 3),
+        st.integers(1, 3),
+        st.integers(1, 3),
+        st.integers(1, 2),
+        st.integers(0, 2),
+    )
+    def check(groups: int, per_in: int, per_out: int, kh: int, kw: int, stride: int, dilation: int, padding: int) -> None:
+        x = random_array((2, groups * per_in, 6, 7))
+        w = random_array((groups * per_out, per_in, kh, kw), seed=1)
+        found = computed(
+            tensor_on(how, x).conv2d(
+                tensor_on(how, w), groups=groups, stride=stride, dilation=dilation, padding=padding
+            ),
+            how,
+        )
+        expected = convolution(x, w, groups, stride, dilation, padding)
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+    check()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"padding": 1},
+        {"stride": 2, "padding": (0, 1, 2, 1)},
+        {"dilation": 2},
+        {"groups": 2},
+        {"stride": 3, "dilation": 2, "padding": 2},
+    ],
+)
+def test_convolutions_have_gradients(options: dict[str, Any]) -> None:
+    x, b = random_array((1, 2, 5, 5)), random_array((2,), seed=2)
+    w = random_array((2, 2 // options.get("groups", 1), 2, 3), seed=1)
+    check_gradient(lambda x, w, b: x.conv2d(w, b, **options), x, w, b)
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"stride": 2}, {"padding": 1}, {"stride": 2, "output_padding": 1, "padding": 1}, {"dilation": 2}, {"groups": 2}],
+)
+def test_transposed_convolution_is_the_gradient_of_convolution(options: dict[str, Any], how: str) -> None:
+    """Σ y · conv(x) = Σ x · conv_transpose(y) for any x and y"""
+    y, w = random_array((2, 4, 3, 3)), random_array((4, 2, 3, 2), seed=1)
+    found = tensor_on(how, y).conv_transpose2d(tensor_on(how, w), **options)
+    forward = {key: value for key, value in options.items() if key != "output_padding"}
+    x = tensor_on(how, random_array(found.shape, seed=2))
+    back = x.conv2d(tensor_on(how, w), **forward)
+    assert back.shape == y.shape
+    left = computed((back * tensor_on(how, y)).sum(), how)
+    right = computed((found * x).sum(), how)
+    np.testing.assert_allclose(left, right, rtol=1e-4, atol=1e-4)
+
+
+def test_convolutions_in_one_and_three_dimensions() -> None:
+    x, w = random_array((2, 3, 8)), random_array((4, 3, 3), seed=1)
+    found = Tensor(x).conv2d(Tensor(w), padding=1, stride=2).numpy()
+    expected = convolution(x[:, :, None], w[:, :, None], 1, 1, 1, 0)
+    padded = convolution(np.pad(x, ((0, 0), (0, 0), (1, 1)))[:, :, None], w[:, :, None], 1, 1, 1, 0)[:, :, 0, ::2]
+    assert expected.shape == (2, 4, 1, 6)
+    np.testing.assert_allclose(found, padded, rtol=1e-4, atol=1e-5)
+    assert Tensor.ones(1, 2, 4, 4, 4).conv2d(Tensor.ones(3, 2, 2, 2, 2)).numpy().tolist() == np.full((1, 3, 3, 3, 3), 16).tolist()
+
+
+def test_convolution_says_what_does_not_fit() -> None:
+    with pytest.raises(ShapeError, match="3 input channels"):
+        Tensor.ones(1, 2, 4, 4).conv2d(Tensor.ones(1, 3, 2, 2))
+    with pytest.raises(ShapeError, match="add padding or take a smaller kernel"):
+        Tensor.ones(1, 2, 4, 4).conv2d(Tensor.ones(1, 2, 5, 2))
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize(("kernel", "stride", "padding"), [(2, None, 0), (3, 2, 1), ((2, 3), 1, 0), (3, 3, (1, 0))])
+def test_pooling_agrees_with_numpy(kernel: Any, stride: Any, padding: Any, how: str) -> None:
+    x = random_array((2, 3, 7, 8))
+    sides = (kernel, kernel) if isinstance(kernel, int) else kernel
+    steps = sides if stride is None else (stride, stride)
+    pads = (padding, padding) if isinstance(padding, int) else padding
+    around = ((0, 0), (0, 0), (pads[0],) * 2, (pads[1],) * 2)
+
+    def windows(x: Array, fill: float) -> Array:
+        padded = np.pad(x, around, constant_values=fill)
+        return np.lib.stride_tricks.sliding_window_view(padded, sides, (2, 3))[:, :, :: steps[0], :: steps[1]]
+
+    t = tensor_on(how, x)
+    np.testing.assert_array_equal(
+        computed(t.max_pool2d(kernel, stride, padding=padding), how), windows(x, -np.inf).max((-1, -2))
+    )
+    mean = windows(x, 0).mean((-1, -2))
+    np.testing.assert_allclose(computed(t.avg_pool2d(kernel, stride, padding=padding), how), mean, rtol=1e-5, atol=1e-6)
+    counted = windows(x, 0).sum((-1, -2)) / windows(np.ones_like(x), 0).sum((-1, -2))
+    found = computed(t.avg_pool2d(kernel, stride, padding=padding, count_include_pad=False), how)
+    np.testing.assert_allclose(found, counted, rtol=1e-5, atol=1e-6)
+
+
+def test_pooling_has_gradients() -> None:
+    x = random_array((1, 2, 5, 6))
+    check_gradient(lambda t: t.max_pool2d(2), x)
+    check_gradient(lambda t: t.max_pool2d(3, 2, padding=1), x)
+    check_gradient(lambda t: t.avg_pool2d(3, 2), x)
+    check_gradient(lambda t: t.avg_pool2d(2), x)
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("mask", ["none", "causal", "bool", "added"])
+def test_attention(mask: str, how: str) -> None:
+    q, k, v = (random_array((2, 2, 5, 4), seed=i) for i in range(3))
+    added = {
+        "none": np.zeros((5, 5)),
+        "causal": np.where(np.tri(5), 0, -np.inf),
+        "bool": np.where(np.eye(5) + np.tri(5, k=-2), 0, -np.inf),
+        "added": random_array((5, 5), seed=4).astype(np.float64),
+    }[mask]
+    scores = q.astype(np.float64) @ k.swapaxes(-1, -2) / 2 + added
+    grown = np.exp(scores - scores.max(-1, keepdims=True))
+    expected = grown / grown.sum(-1, keepdims=True) @ v
+    given_mask = {"bool": np.isfinite(added), "added": added.astype(np.float32)}.get(mask)
+    found = tensor_on(how, q).scaled_dot_product_attention(
+        tensor_on(how, k),
+        tensor_on(how, v),
+        attn_mask=None if given_mask is None else tensor_on(how, given_mask),
+        is_causal=mask == "causal",
+    )
+    np.testing.assert_allclose(computed(found, how), expected, rtol=1e-4, atol=1e-5)
+
+
+def log_softmax(x: Array) -> Array:
+    centred = x - x.max(1, keepdims=True)
+    return centred - np.log(np.exp(centred).sum(1, keepdims=True))
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_losses_agree_with_their_formulas(how: str) -> None:
+    x = random_array((6, 4), -3, 3)
+    labels = np.array([0, 3, 1, 2, -1, 3])
+    logs = log_softmax(x.astype(np.float64))
+    t, y = tensor_on(how, x), tensor_on(how, labels)
+    chosen = np.array([logs[i, label] for i, label in enumerate(labels) if label >= 0])
+    np.testing.assert_allclose(computed(t.sparse_categorical_crossentropy(y), how), -chosen.mean(), rtol=1e-5)
+    smoothed = 0.9 * chosen.mean() + 0.1 * logs[labels >= 0].mean()
+    found = t.sparse_categorical_crossentropy(y, label_smoothing=0.1)
+    np.testing.assert_allclose(computed(found, how), -smoothed, rtol=1e-5)
+    kept = tensor_on(how, np.maximum(labels, 0))
+    picked = logs[np.arange(6), np.maximum(labels, 0)]
+    np.testing.assert_allclose(computed(t.cross_entropy(kept), how), -picked.mean(), rtol=1e-5)
+    np.testing.assert_allclose(computed(t.cross_entropy(kept, reduction="none"), how), -picked, rtol=1e-5)
+    weight = np.array([1.0, 2.0, 0.5, 3.0], np.float32)
+    shares = weight[np.maximum(labels, 0)]
+    found = t.log_softmax(1).nll_loss(kept, weight=tensor_on(how, weight))
+    np.testing.assert_allclose(computed(found, how), -(picked * shares).sum() / shares.sum(), rtol=1e-5)
+    p, target = random_array((9,), 0.1, 0.9), random_array((9,), 0, 1, seed=1)
+    expected = -(target * np.log(p) + (1 - target) * np.log(1 - p)).mean()
+    logits = np.log(p / (1 - p))
+    np.testing.assert_allclose(computed(tensor_on(how, p).binary_crossentropy(tensor_on(how, target)), how), expected, rtol=1e-5)
+    found = tensor_on(how, logits).binary_crossentropy_logits(tensor_on(how, target))
+    np.testing.assert_allclose(computed(found, how), expected, rtol=1e-5)
+
+
+def test_losses_have_gradients() -> None:
+    x = random_array((4, 3), -3, 3)
+    y, target = Tensor([0, 2, 1, 1]), Tensor(random_array((4, 3), 0, 1, "float64"))
+    check_gradient(lambda t: t.sparse_categorical_crossentropy(y), x)
+    check_gradient(lambda t: t.cross_entropy(y, label_smoothing=0.2), x)
+    check_gradient(lambda t: t.binary_crossentropy_logits(target), x)
+    check_gradient(lambda t: t.sigmoid().binary_crossentropy(target), x)
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_interpolation(how: str) -> None:
+    x = random_array((1, 1, 4))
+    places = np.clip((np.arange(6) + 0.5) * 4 / 6 - 0.5, 0, 3)
+    found = computed(tensor_on(how, x).interpolate((6,)), how)
+    np.testing.assert_allclose(found[0, 0], np.interp(places, np.arange(4), x[0, 0]), rtol=1e-5, atol=1e-6)
+    corners = computed(tensor_on(how, x).interpolate((6,), align_corners=True), how)
+    np.testing.assert_allclose(corners[0, 0], np.interp(np.linspace(0, 3, 6), np.arange(4), x[0, 0]), rtol=1e-5, atol=1e-5)
+    nearest = computed(tensor_on(how, x).interpolate((8,), mode="nearest"), how)
+    np.testing.assert_array_equal(nearest[0, 0], np.repeat(x[0, 0], 2))
+
+
+@quick
+@given(st.floats(0.1, 0.9))
+def test_dropout_keeps_the_mean_while_training(p: float) -> None:
+    x = Tensor.ones(4000)
+    assert x.dropout(p) is x
+    with Tensor.train():
+        found = x.dropout(p).numpy()
+    assert set(np.unique(found)) <= {np.float32(0), np.float32(1 / (1 - p))}
+    assert math.isclose(found.mean(), 1, abs_tol=0.2)
+
+
+def test_one_hot() -> None:
+    assert Tensor([0, 2, 1]).one_hot(3).tolist() == [[1, 0, 0], [0, 0, 1], [0, 1, 0]]
+    assert Tensor([[1], [0]]).one_hot(2).shape == (2, 1, 2)
+    with pytest.raises(TypeError, match="need ints"):
+        Tensor([0.5]).one_hot(3)
+    assert Tensor([0]).one_hot(2).dtype is dtypes.default_int

@@ -1,0 +1,177 @@
+"""Reductions and what is made of them, against NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.ops.support import HOW, Array, check_gradient, computed, quick, random_array, shapes, tensor_on
+from tinyexplore import Tensor, dtypes
+
+REDUCTIONS: dict[str, Callable] = {
+    "sum": np.sum,
+    "prod": np.prod,
+    "max": np.max,
+    "min": np.min,
+    "mean": np.mean,
+}
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("name", [*REDUCTIONS, "var", "std", "any", "all"])
+def test_reductions_agree_with_numpy(name: str, how: str) -> None:
+    @quick
+    @given(shapes(0, 3, 5), st.data(), st.booleans())
+    def check(shape: tuple[int, ...], data: st.DataObject, keepdim: bool) -> None:
+        x = random_array(shape)
+        axes = data.draw(st.sets(st.integers(0, len(shape) - 1))) if shape else set()
+        axis = tuple(axes) or None
+        t = tensor_on(how, x)
+        if name in ("any", "all"):
+            found = computed(getattr(t > 0, name)(axis, keepdim=keepdim), how)
+            np.testing.assert_array_equal(found, getattr(np, name)(x > 0, axis=axis, keepdims=keepdim))
+            return
+        if name in ("var", "std"):
+            found = computed(getattr(t, name)(axis, keepdim=keepdim, correction=0), how)
+            expected = getattr(np, name)(x.astype(np.float64), axis=axis, keepdims=keepdim)
+        else:
+            found = computed(getattr(t, name)(axis, keepdim=keepdim), how)
+            expected = REDUCTIONS[name](x.astype(np.float64), axis=axis, keepdims=keepdim)
+        assert found.shape == expected.shape
+        np.testing.assert_allclose(found, expected, rtol=2e-5, atol=1e-6)
+
+    check()
+
+
+@pytest.mark.parametrize("name", [*REDUCTIONS, "var", "std", "logsumexp"])
+def test_gradients_of_reductions(name: str) -> None:
+    x = random_array((3, 4), 0.5, 2)
+    check_gradient(lambda t: getattr(t, name)(1), x)
+    check_gradient(lambda t: getattr(t, name)(), x)
+    check_gradient(lambda t: getattr(t, name)((0, 1), keepdim=True), x)
+
+
+def test_equal_extremes_share_the_gradient() -> None:
+    x = Tensor([[1.0, 3.0, 3.0], [2.0, 2.0, 2.0]], requires_grad=True)
+    x.max(1).sum().backward()
+    assert x.grad is not None
+    np.testing.assert_allclose(x.grad.numpy(), [[0, 0.5, 0.5], [1 / 3] * 3], rtol=1e-6)
+
+
+def test_the_gradient_of_a_product_with_zeros() -> None:
+    x = Tensor([[2.0, 3.0, 4.0], [2.0, 0.0, 4.0], [0.0, 0.0, 4.0]], requires_grad=True)
+    x.prod(1).sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [[12, 8, 6], [0, 8, 0], [0, 0, 0]]
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize(
+    ("dtype", "result"),
+    [
+        ("bool", "int32"),
+        ("int8", "int32"),
+        ("int16", "int32"),
+        ("int64", "int64"),
+        ("uint8", "uint32"),
+        ("uint64", "uint64"),
+        ("float16", "float16"),
+        ("float64", "float64"),
+    ],
+)
+def test_sums_accumulate_in_a_wide_enough_type(dtype: str, result: str, how: str) -> None:
+    x = np.ones(3000, dtype) if dtype == "float16" else random_array((300,), 0, 100, dtype)
+    found = tensor_on(how, x).sum()
+    assert found.dtype.name == result
+    expected = x.sum(dtype=np.float64 if "float" in dtype else np.int64)
+    np.testing.assert_allclose(computed(found, how), expected.astype(result))
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_argmax_and_argmin_find_the_first_place(how: str) -> None:
+    @quick
+    @given(shapes(1, 3, 5), st.data())
+    def check(shape: tuple[int, ...], data: st.DataObject) -> None:
+        x = random_array(shape, -2, 2, "int32")  # ties are likely
+        axis = data.draw(st.sampled_from((None, *range(len(shape)))))
+        t = tensor_on(how, x)
+        np.testing.assert_array_equal(computed(t.argmax(axis), how), np.argmax(x, axis))
+        np.testing.assert_array_equal(computed(t.argmin(axis), how), np.argmin(x, axis))
+
+    check()
+    x = np.array([[1.0, np.nan, 3.0, np.nan], [np.inf, 1.0, np.inf, 2.0]], np.float32)
+    np.testing.assert_array_equal(computed(tensor_on(how, x).argmax(1), how), np.argmax(x, 1))
+
+
+def softmax(x: Array, axis: int) -> Array:
+    grown = np.exp(x - x.max(axis, keepdims=True))
+    return grown / grown.sum(axis, keepdims=True)
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("axis", [-1, 0, 1])
+def test_softmax_and_its_kin(axis: int, how: str) -> None:
+    x = random_array((3, 5, 4), -80, 80)
+    t = tensor_on(how, x)
+    wide = x.astype(np.float64)
+    np.testing.assert_allclose(computed(t.softmax(axis), how), softmax(wide, axis), rtol=2e-5, atol=1e-7)
+    logs = wide - wide.max(axis, keepdims=True)
+    logs = logs - np.log(np.exp(logs).sum(axis, keepdims=True))
+    np.testing.assert_allclose(computed(t.log_softmax(axis), how), logs, rtol=1e-5, atol=2e-5)
+    np.testing.assert_allclose(
+        computed(t.logsumexp(axis), how), np.logaddexp.reduce(wide, axis), rtol=1e-5, atol=1e-5
+    )
+
+
+def test_gradients_of_softmax_and_its_kin() -> None:
+    x = random_array((3, 4))
+    check_gradient(lambda t: t.softmax(), x)
+    check_gradient(lambda t: t.log_softmax(0), x)
+    check_gradient(lambda t: t.layernorm(), x)
+    check_gradient(lambda t: t.cumsum(1), x)
+    check_gradient(lambda t: t.logcumsumexp(1), x)
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_cumsum_agrees_with_numpy(how: str) -> None:
+    x = random_array((3, 4, 5))
+    for axis in (0, 1, -1):
+        np.testing.assert_allclose(computed(tensor_on(how, x).cumsum(axis), how), x.cumsum(axis), rtol=1e-5, atol=1e-6)
+        found = computed(tensor_on(how, x).logcumsumexp(axis), how)
+        np.testing.assert_allclose(found, np.logaddexp.accumulate(x, axis), rtol=1e-5, atol=1e-5)
+    whole = random_array((7,), -9, 9, "int64")
+    np.testing.assert_array_equal(computed(tensor_on(how, whole).cumsum(), how), whole.cumsum())
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_layernorm(how: str) -> None:
+    x = random_array((4, 6), -5, 5).astype(np.float64)
+    expected = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5)
+    np.testing.assert_allclose(computed(tensor_on(how, x.astype("float32")).layernorm(), how), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("shape", [(0,), (3, 0), (0, 4)])
+def test_reductions_of_nothing(shape: tuple[int, ...], how: str) -> None:
+    x = np.zeros(shape, np.float32)
+    t = tensor_on(how, x)
+    for axis in (None, *range(len(shape))):
+        np.testing.assert_array_equal(computed(t.sum(axis), how), x.sum(axis))
+        np.testing.assert_array_equal(computed(t.prod(axis), how), x.prod(axis))
+        np.testing.assert_array_equal(computed(t.any(axis), how), x.any(axis))
+        np.testing.assert_array_equal(computed(t.all(axis), how), x.all(axis))
+    with pytest.raises(ValueError, match="no max of nothing"):
+        t.max()
+    with pytest.raises(ValueError, match="no argmax of nothing"):
+        t.argmax(shape.index(0))
+    assert np.isnan(computed(t.mean(), how))
+
+
+def test_scalars_reduce_to_themselves() -> None:
+    t = Tensor(3.0)
+    assert [float(one.item()) for one in (t.sum(), t.max(), t.mean(), t.prod(), t.sum(0), t.min(-1))] == [3.0] * 6
+    assert t.argmax().item() == 0
+    assert Tensor([1, 2, 3]).mean().dtype is dtypes.default_float
