@@ -20,7 +20,7 @@ def realize(outputs: Sequence[LazyBuffer]) -> None:
     """Afterwards every one of `outputs`, or the node that it is a view of, lies in memory."""
     for output in outputs:
         if output.size == 0 and output.buffer is None:
-            output.buffer = Buffer(output.device, 0, output.dtype)
+            output.buffer = Buffer(output.device, 0, output.dtype).allocate()
     execute_all(schedule(outputs))
 
 

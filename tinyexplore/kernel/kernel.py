@@ -213,13 +213,20 @@ class Kernel:
             _tell(reduce, after, str(opt))
             if left:
                 rest = UOp.range(left, Axis(self.next_id() + 1, AxisKind.REDUCE))
-                rest_place = rest + index_const(size - left)
-                rest_body = substitute_told(reduce.src[0], {**changes, axis: rest_place}, str(opt))
+                renamed = {axis: rest + index_const(size - left), **self.fresh_inner_loops(reduce.src[0])}
+                rest_body = substitute_told(reduce.src[0], {**changes, **renamed}, str(opt))
                 remainder = UOp(Ops.REDUCE, reduce.dtype, (rest_body, *others, rest), reduce.arg)
                 _tell(reduce, remainder, f"{opt}, what is left over")
                 after = after.alu(reduce.arg, remainder)
             changes[reduce] = after
         return substitute_told(self.ast, changes, str(opt))
+
+    def fresh_inner_loops(self, body: UOp) -> dict[UOp, UOp]:
+        """New axes for the reductions inside `body`: a copy of it is a nest of its own."""
+        inside = {loop for node in body.toposort() if node.op is Ops.REDUCE for loop in node.src[1:]}
+        own = sorted((loop for loop in inside if loop not in body.ranges), key=lambda loop: loop.arg.id)
+        first = self.next_id() + 2
+        return {loop: UOp.range(loop.size, Axis(first + n, loop.arg.kind)) for n, loop in enumerate(own)}
 
 
 _INNER_KIND = {

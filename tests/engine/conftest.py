@@ -1,0 +1,14 @@
+"""Which devices open on this machine."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+
+@pytest.fixture
+def device_or_leave_out(device: str) -> None:
+    """CLANG needs a C compiler; a machine without one says so."""
+    if device == "CLANG" and not any(shutil.which(name) for name in ("cc", "gcc", "clang")):
+        pytest.skip("CLANG: there is no C compiler on this machine")

@@ -1,0 +1,98 @@
+"""Lowering: golden programs, small enough to read."""
+
+from __future__ import annotations
+
+from tests.graphs import from_numpy, matmul, numbers, softmax
+from tests.unit.kernel.test_opts import MACHINE, kernel_of
+from tinyexplore.codegen import all_passes, bytes_moved, flop_count, lower
+from tinyexplore.kernel import hand_coded
+from tinyexplore.uop import Ops, UOp
+from tinyexplore.uop.spec import LINEAR_SPEC, verify
+
+
+def text(uops: tuple[UOp, ...]) -> list[str]:
+    """The program, a line each, constants inlined."""
+    number = {node: place for place, node in enumerate(node for node in uops if node.op is not Ops.CONST)}
+    lines = []
+    depth = 0
+    for node in uops:
+        if node.op is Ops.CONST:
+            continue
+        if node.op is Ops.ENDRANGE:
+            depth -= 1
+        sources = ", ".join(str(src.arg) if src.op is Ops.CONST else f"%{number[src]}" for src in node.src)
+        lanes = f".{node.dtype.count}" if node.dtype.count > 1 else ""
+        lines.append(f"{'  ' * depth}%{number[node]} = {node.op.name}{lanes}({sources})")
+        if node.op is Ops.RANGE:
+            depth += 1
+    return lines
+
+
+def test_a_sum_of_rows_without_opts() -> None:
+    kernel = kernel_of(from_numpy(numbers(4, 6)).reduce(Ops.ADD, (1,)))
+    assert text(lower(kernel)) == [
+        "%0 = DEFINE_GLOBAL()",
+        "%1 = DEFINE_GLOBAL()",
+        "%2 = RANGE(4)",
+        "  %3 = INDEX(%0, %2)",
+        "  %4 = DEFINE_ACC(0.0)",
+        "  %5 = MUL(%2, 6)",
+        "  %6 = RANGE(6)",
+        "    %7 = ADD(%5, %6)",
+        "    %8 = INDEX(%1, %7)",
+        "    %9 = LOAD(%8)",
+        "    %10 = ADD(%4, %9)",
+        "    %11 = ASSIGN(%4, %10)",
+        "  %12 = ENDRANGE(%6)",
+        "  %13 = RESULT(%4, %11, %6)",
+        "  %14 = STORE(%3, %13)",
+        "%15 = ENDRANGE(%2)",
+    ]
+
+
+def test_an_addition_in_vectors() -> None:
+    x = from_numpy(numbers(64))
+    assert text(lower(hand_coded(kernel_of(x.alu(Ops.ADD, x))))) == [
+        "%0 = DEFINE_GLOBAL()",
+        "%1 = DEFINE_GLOBAL()",
+        "%2 = RANGE(4)",
+        "  %3 = MUL(%2, 16)",
+        "  %4 = INDEX(%0, %3)",
+        "  %5 = INDEX(%1, %3)",
+        "  %6 = LOAD.16(%5)",
+        "  %7 = ADD.16(%6, %6)",
+        "  %8 = STORE(%4, %7)",
+        "%9 = ENDRANGE(%2)",
+    ]
+
+
+def test_loops_of_a_softmax_nest_one_after_another_in_the_row() -> None:
+    uops = lower(kernel_of(softmax(from_numpy(numbers(8, 10)))))
+    assert [node.op.name for node in uops if node.op in (Ops.RANGE, Ops.ENDRANGE)] == [
+        "RANGE",
+        *("RANGE", "ENDRANGE") * 3,
+        "ENDRANGE",
+    ]
+
+
+def test_every_pass_has_a_name_of_its_own_and_documented_rules() -> None:
+    passes = all_passes()
+    assert len({step.name for step in passes}) == len(passes)
+    for step in passes:
+        for rule in step.matcher.rules:
+            assert rule.doc or rule.result is not None, rule.name
+            assert rule.file.endswith(".py") and rule.line > 0
+
+
+def test_the_register_tile_keeps_28_accumulators_and_passes_the_spec() -> None:
+    uops = lower(hand_coded(kernel_of(matmul(from_numpy(numbers(64, 64)), from_numpy(numbers(64, 64))))))
+    verify(uops, LINEAR_SPEC, "linear program")
+    assert sum(node.op is Ops.DEFINE_ACC for node in uops) == 28
+    assert sum(node.op is Ops.MULACC for node in uops) == 28
+
+
+def test_cost_counts_values_and_not_indices() -> None:
+    kernel = kernel_of(matmul(from_numpy(numbers(8, 10)), from_numpy(numbers(10, 12))))
+    assert flop_count(kernel.ast) == 2 * 8 * 10 * 12
+    assert bytes_moved(kernel.ast) == 4 * (80 + 120 + 96)
+    assert MACHINE.lanes(kernel.vector_dtype) == 16

@@ -1,0 +1,122 @@
+"""Opts are laws: every legal one leaves the result as it was, every illegal one says what stands against it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.graphs import from_numpy, matmul, numbers, softmax
+from tinyexplore.device import Device
+from tinyexplore.engine import compile_optimised
+from tinyexplore.engine.runner import ExecItem
+from tinyexplore.kernel import Kernel, Opt, OptError, OptOps, hand_coded
+from tinyexplore.lazy import LazyBuffer
+from tinyexplore.schedule import ScheduleItem, create_schedule
+from tinyexplore.target import Target
+from tinyexplore.uop import AxisKind, Ops
+from tinyexplore.util import Context
+
+MACHINE = Target("TEST", "any", "any", "", 64, 32, 2, 32768, 1 << 20, frozenset(), ())
+
+
+def kernel_of(node: LazyBuffer, target: Target = MACHINE) -> Kernel:
+    (item,) = create_schedule([node])
+    return Kernel.of(item.ast, target)
+
+
+def result(item: ScheduleItem, kernel: Kernel) -> np.ndarray:
+    with Context(SPEC=1):
+        runner = compile_optimised("LLVM", kernel)
+    item.buffers[0].allocate().copyin(b"\xff" * item.buffers[0].nbytes)
+    ExecItem(item, runner, None, item.buffers).run()
+    return np.frombuffer(item.buffers[0].copyout(), np.float32)
+
+
+PROGRAMS = {
+    "elementwise": lambda: from_numpy(numbers(5, 37)).alu(Ops.MUL, from_numpy(numbers(5, 37, seed=1))),
+    "transpose": lambda: from_numpy(numbers(19, 23)).permute((1, 0)).contiguous(),
+    "matmul": lambda: matmul(from_numpy(numbers(20, 33)), from_numpy(numbers(33, 35))),
+    "row sum": lambda: from_numpy(numbers(6, 70)).reduce(Ops.ADD, (1,)),
+    "column max": lambda: from_numpy(numbers(45, 20)).reduce(Ops.MAX, (0,)),
+    "softmax": lambda: softmax(from_numpy(numbers(9, 41))),
+    "padded window": lambda: from_numpy(numbers(4, 40)).pad(((0, 0), (2, 3))).window(1, 3).reduce(Ops.ADD, (2,)),
+}
+
+
+@pytest.mark.parametrize("program", sorted(PROGRAMS))
+def test_any_sequence_of_legal_opts_gives_the_same_result(program: str) -> None:
+    (item,) = create_schedule([PROGRAMS[program]()])
+    start = Kernel.of(item.ast, Device["LLVM"].target)
+    expected = result(item, start)
+
+    @settings(max_examples=25, deadline=None)
+    @given(st.data())
+    def run(data: st.DataObject) -> None:
+        kernel = start
+        for _ in range(data.draw(st.integers(1, 4))):
+            legal = kernel.available_opts()
+            written_out = np.prod([a.size for a in kernel.axes if a.arg.kind in (AxisKind.UPCAST, AxisKind.UNROLL)])
+            legal = tuple(opt for opt in legal if opt.amount * written_out <= 32)
+            if not legal:
+                break
+            kernel = kernel.apply(data.draw(st.sampled_from(legal)))
+        np.testing.assert_allclose(result(item, kernel), expected, rtol=1e-4, atol=1e-5)
+
+    run()
+
+
+def test_the_hand_coded_matmul_is_a_register_tile_on_threads() -> None:
+    kernel = hand_coded(kernel_of(matmul(from_numpy(numbers(512, 512)), from_numpy(numbers(512, 512)))))
+    assert [str(opt) for opt in kernel.applied] == ["VECTOR(1, 16)", "UPCAST(1, 2)", "UPCAST(0, 14)", "THREAD(0)"]
+    assert kernel.name == "r_37_16_512_16_2_14"
+
+
+def test_rows_of_an_elementwise_kernel_are_one_walk() -> None:
+    x = from_numpy(numbers(8, 48))
+    kernel = hand_coded(kernel_of(x.alu(Ops.ADD, x)))
+    assert [axis.size for axis in kernel.axes if axis.arg.kind is AxisKind.GLOBAL] == [24]
+
+
+def test_undo_goes_back_one_opt() -> None:
+    start = kernel_of(from_numpy(numbers(64, 64)).alu(Ops.NEG))
+    one = start.apply(Opt(OptOps.UPCAST, 0, 4))
+    two = one.apply(Opt(OptOps.VECTOR, 1, 16))
+    assert two.undo().ast is one.ast
+    assert two.undo().undo().ast is start.ast
+
+
+@pytest.mark.parametrize(
+    ("opt", "message"),
+    [
+        (Opt(OptOps.UPCAST, 0, 7), "UPCAST axis 0 by 7: the axis has size 6; choose an amount from 2 to 6"),
+        (Opt(OptOps.UNROLL, 0, 2), "UNROLL axis 0 by 2: the axis is global, and only reduce axes do this"),
+        (
+            Opt(OptOps.UPCAST, 1, 2),
+            "UPCAST axis 1 by 2: the axis is reduce, and only output axes that are still loops do this",
+        ),
+        (
+            Opt(OptOps.VECTOR, 1, 3),
+            "VECTOR axis 1 by 3: a vector of TEST has 16 lanes of float32; choose a power of two up to that",
+        ),
+        (Opt(OptOps.LOCAL, 0, 6), "LOCAL axis 0 by 6: the axis has size 6: a block of all of it changes nothing"),
+        (Opt(OptOps.THREAD, 1), "THREAD axis 1: the axis is reduce, and only a global axis is divided among threads"),
+        (Opt(OptOps.THREAD, 9), "no axis 9 in this kernel; it has g0 of size 6, r1 of size 70"),
+    ],
+)
+def test_an_illegal_opt_says_what_stands_against_it(opt: Opt, message: str) -> None:
+    with pytest.raises(OptError) as caught:
+        kernel_of(PROGRAMS["row sum"]()).apply(opt)
+    assert str(caught.value) == message
+
+
+def test_a_value_has_lanes_along_one_axis_only() -> None:
+    kernel = kernel_of(PROGRAMS["matmul"]()).apply(Opt(OptOps.VECTOR, 1, 16))
+    with pytest.raises(OptError, match="is a vector already, and a value has lanes along one axis only"):
+        kernel.apply(Opt(OptOps.VECTOR, 0, 16))
+
+
+def test_every_kind_of_opt_documents_its_loop_nest() -> None:
+    for op in OptOps:
+        assert f"{op.name}:" in (OptOps.__doc__ or "")

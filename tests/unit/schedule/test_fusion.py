@@ -1,0 +1,128 @@
+"""What is fused, what is realised, and the reason given."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.graphs import from_numpy, matmul, numbers, softmax, to_numpy
+from tinyexplore.engine import realize
+from tinyexplore.lazy import LazyBuffer
+from tinyexplore.schedule import create_schedule
+from tinyexplore.trace import Decided, Recorder, recording
+from tinyexplore.uop import Ops
+
+
+def decisions(*outputs: LazyBuffer) -> list[tuple[str, str, str]]:
+    """(op, decision, reason) in the order made."""
+    recorder = Recorder()
+    with recording(recorder):
+        create_schedule(outputs)
+    return [(e.lazybuffer.op.name, e.decision, e.reason) for e in recorder.events if isinstance(e, Decided)]
+
+
+def reasons(*outputs: LazyBuffer) -> dict[str, str]:
+    return {op: reason for op, decision, reason in decisions(*outputs) if decision == "realize"}
+
+
+def test_a_chain_is_one_kernel_that_stores_only_its_end() -> None:
+    x = from_numpy(numbers(8, 8))
+    y = x.alu(Ops.ADD, x).alu(Ops.MUL, x).alu(Ops.NEG)
+    assert len(create_schedule([y])) == 1
+    assert decisions(y) == [
+        ("NEG", "realize", "an output of the program"),
+        ("MUL", "fuse", "computed where it is read: every value once, without a trip to memory"),
+        ("ADD", "fuse", "computed where it is read: every value once, without a trip to memory"),
+    ]
+
+
+def test_softmax_is_one_kernel() -> None:
+    (item,) = create_schedule([softmax(from_numpy(numbers(64, 100)))])
+    assert sum(node.op is Ops.REDUCE for node in item.ast.toposort()) == 2
+
+
+def test_layernorm_is_one_kernel() -> None:
+    x = from_numpy(numbers(64, 100))
+
+    def mean(node: LazyBuffer) -> LazyBuffer:
+        scale = LazyBuffer.const(0.01, node.dtype, node.device, (64, 1))
+        return node.reduce(Ops.ADD, (1,)).alu(Ops.MUL, scale).expand(x.shape)
+
+    centred = x.alu(Ops.ADD, mean(x).alu(Ops.NEG))
+    (item,) = create_schedule([centred.alu(Ops.FDIV, mean(centred.alu(Ops.MUL, centred)).alu(Ops.SQRT))])
+    assert sum(node.op is Ops.REDUCE for node in item.ast.toposort()) == 2
+
+
+def test_a_row_too_long_for_one_kernel_is_realised_and_says_why() -> None:
+    x = from_numpy(numbers(2, 100_000))
+    assert reasons(softmax(x)) == {
+        "FDIV": "an output of the program",
+        "EXP": "2 kernels read it, and it takes 10 operations to compute",
+        "REDUCE_AXIS": "only 2 rows would be left to divide among threads",
+    }
+
+
+def test_bias_and_relu_are_the_epilogue_of_a_matmul() -> None:
+    product = matmul(from_numpy(numbers(32, 16)), from_numpy(numbers(16, 24)))
+    bias = from_numpy(numbers(24)).reshape((1, 24)).expand((32, 24))
+    y = product.alu(Ops.ADD, bias).alu(Ops.MAX, LazyBuffer.const(0.0, product.dtype, product.device, (32, 24)))
+    assert len(create_schedule([y])) == 1
+
+
+def test_an_operand_of_a_matmul_is_not_computed_again_for_each_column() -> None:
+    x = from_numpy(numbers(32, 16)).alu(Ops.EXP)
+    y = matmul(x, from_numpy(numbers(16, 24)))
+    assert len(create_schedule([y])) == 2
+    assert reasons(y)["EXP"] == "the loops around its use would compute each element 24 times"
+
+
+def test_a_reduction_that_two_kernels_read_is_realised() -> None:
+    x = from_numpy(numbers(40, 50))
+    total = x.reduce(Ops.ADD, (1,))
+    a, b = total.alu(Ops.NEG), total.alu(Ops.EXP)
+    assert reasons(a, b)["REDUCE_AXIS"] == "a reduction that 2 kernels read"
+
+
+def test_light_work_is_duplicated_and_heavy_work_is_not() -> None:
+    x = from_numpy(numbers(40, 50))
+    light, heavy = x.alu(Ops.NEG), x.alu(Ops.EXP)
+    last = (1,)
+    assert len(create_schedule([light.reduce(Ops.ADD, last), light.reduce(Ops.MAX, last)])) == 2
+    assert len(create_schedule([heavy.reduce(Ops.ADD, last), heavy.reduce(Ops.MAX, last)])) == 3
+
+
+def test_several_outputs_come_from_one_kernel_where_the_reader_has_the_value_at_hand() -> None:
+    gradient, momentum = from_numpy(numbers(64)), from_numpy(numbers(64, seed=1))
+    velocity = momentum.alu(Ops.ADD, gradient)
+    weight = velocity.alu(Ops.MUL, velocity)
+    (item,) = create_schedule([velocity, weight])
+    assert item.outputs == (weight, velocity)
+    realize([velocity, weight])
+    expected = numbers(64, seed=1) + numbers(64)
+    np.testing.assert_allclose(to_numpy(velocity), expected)
+    np.testing.assert_allclose(to_numpy(weight), expected * expected)
+
+
+def test_a_chain_of_100_000_operations_is_scheduled_in_linear_time() -> None:
+    import time
+
+    def seconds(length: int) -> float:
+        x = from_numpy(numbers(4))
+        for _ in range(length):
+            x = x.alu(Ops.NEG)
+        start = time.perf_counter()
+        assert len(create_schedule([x])) == -(-length // 512)
+        return time.perf_counter() - start
+
+    short = min(seconds(10_000) for _ in range(2))
+    assert seconds(100_000) < 30 * short
+
+
+def test_nothing_is_scheduled_for_what_lies_in_memory() -> None:
+    x = from_numpy(numbers(4))
+    assert create_schedule([x]) == ()
+
+
+def test_an_empty_reduction_is_its_identity() -> None:
+    empty = from_numpy(np.zeros((3, 0), np.float32))
+    np.testing.assert_array_equal(to_numpy(empty.reduce(Ops.ADD, (1,))), np.zeros((3, 1)))
+    np.testing.assert_array_equal(to_numpy(empty.reduce(Ops.MAX, (1,))), np.full((3, 1), -np.inf))
