@@ -7,7 +7,7 @@ from itertools import count
 from tinyexplore.codegen.expand import EXPAND_REDUCES, EXPAND_STORES, MEMORY_LAWS
 from tinyexplore.codegen.late import ACCUMULATE, BOOL_PASS, SMALL_FLOAT_PASS, LateContext
 from tinyexplore.codegen.linearize import linearize
-from tinyexplore.codegen.vectorise import LANES, VECTOR_MEMORY
+from tinyexplore.codegen.vectorise import LANES, NEIGHBOURS, VECTOR_MEMORY
 from tinyexplore.kernel import Kernel
 from tinyexplore.uop import Pass, UOp, graph_rewrite, run_passes
 from tinyexplore.uop.algebra import SIMPLIFY
@@ -22,6 +22,7 @@ EARLY = (
     Pass("simplify the copies", SIMPLIFY + MEMORY_LAWS),
     Pass("vector memory", VECTOR_MEMORY),
     Pass("lanes", LANES + EXPAND_STORES),
+    Pass("neighbours", NEIGHBOURS),
 )
 LATE = (
     Pass("truths", BOOL_PASS),

@@ -141,5 +141,37 @@ def lane_of_constant(lane: UOp, constant: UOp) -> UOp:
     return UOp.const(lane.dtype, constant.arg)
 
 
+@rule(UPat.of(Ops.SINK, name="sink"))
+def load_neighbours_together(sink: UOp) -> UOp | None:
+    """Scalars that lie side by side and go into lanes of vectors are loaded as one vector, and taken from its lanes.
+
+    This is what makes a transposition a matter of registers: 16 × 16 gathered scalars become 16 vector loads.
+    """
+    gathered: dict[tuple[UOp, frozenset[tuple[UOp, int]]], dict[int, UOp]] = {}
+    wanted = 0
+    for node in sink.toposort():
+        if node.op is not Ops.VECTORIZE or node.src[0] is node.src[-1]:
+            continue
+        for load in node.src:
+            if load.op is not Ops.LOAD or len(load.src[0].src) == 3:
+                continue
+            terms, offset = linear_terms(load.src[0].src[1])
+            gathered.setdefault((load.src[0].src[0], frozenset(terms.items())), {})[offset] = load
+            wanted = max(wanted, node.dtype.count)
+    changes: dict[UOp, UOp] = {}
+    for loads in gathered.values():
+        for start in sorted(loads):
+            run = [loads.get(start + lane) for lane in range(wanted)]
+            if any(load is None or load in changes for load in run):
+                continue
+            first = loads[start]
+            vector = UOp(Ops.LOAD, first.dtype.vec(wanted), first.src)
+            for lane, load in enumerate(run):
+                assert load is not None
+                changes[load] = UOp(Ops.GEP, load.dtype, (vector,), lane)
+    return sink.substitute(changes, tell="loaded with its neighbours") if changes else None
+
+
 VECTOR_MEMORY = PatternMatcher((vector_load, vector_store, vector_reduce, combine_vectors_first))
 LANES = PatternMatcher((lane_numbers, widen, lanes_combined, store_lanes, scatter, lane_of_vector, lane_of_constant))
+NEIGHBOURS = PatternMatcher((load_neighbours_together,))

@@ -146,8 +146,10 @@ def with_tiles(kernel: Kernel) -> Kernel:
         return kernel
     lanes_axis = next((axis for axis in kernel.axes if axis.arg.kind is AxisKind.VECTOR), None)
     loads = [access for access in found if not access.is_store]
-    if len(loads) < 2 or lanes_axis is None:
+    if lanes_axis is None:
         return kernel
+    if len(loads) < 2:
+        return with_wide_columns(kernel, lanes_axis, found)
     shared = [axis for axis in kernel.output_axes if axis.arg.kind is AxisKind.GLOBAL and shares_loads(axis, loads)]
     columns = next(
         (axis for axis in shared if lanes_axis in kernel.output_axes and is_outer_of(axis, lanes_axis, found)), None
@@ -172,12 +174,27 @@ def with_tiles(kernel: Kernel) -> Kernel:
     return kernel
 
 
+def with_wide_columns(kernel: Kernel, lanes: UOp, found: list[Access]) -> Kernel:
+    """A reduction down the columns: several vectors of columns a row, so that each row's stretch of memory is long."""
+    columns = next((axis for axis in kernel.output_axes if is_outer_of(axis, lanes, found)), None)
+    if columns is None:
+        return kernel
+    wide = best_block(columns.size, ACCUMULATORS, limit=ACCUMULATORS)
+    reason = "neighbouring columns use each row's cache lines while they are there"
+    return attempt(kernel, Opt(OptOps.UPCAST, columns.arg.id, wide), reason) if wide > 1 else kernel
+
+
 def with_longer_steps(kernel: Kernel) -> Kernel:
     """Elementwise: a few vectors a step, so that loads and arithmetic of several overlap."""
     vectors = [axis for axis in kernel.axes if axis.arg.kind is AxisKind.VECTOR]
     if not vectors or kernel.steps < 1 << 12:
         return kernel
     found = accesses(kernel)
+    across = crossing_axis(kernel, vectors[0], found)
+    if across is not None:
+        amount = best_block(across.size, vectors[0].size, limit=vectors[0].size)
+        reason = "loads walk memory along this axis: a square tile uses every cache line whole"
+        return attempt(kernel, Opt(OptOps.UPCAST, across.arg.id, amount), reason)
     arithmetic = sum(node.op not in (Ops.INDEX, Ops.RANGE, Ops.CONST) for node in kernel.nodes)
     outer = next((axis for axis in reversed(kernel.output_axes) if is_outer_of(axis, vectors[0], found)), None)
     if outer is None or arithmetic > 40 or outer.size % 4:
@@ -185,6 +202,17 @@ def with_longer_steps(kernel: Kernel) -> Kernel:
     return attempt(
         kernel, Opt(OptOps.UPCAST, outer.arg.id, 4), "four vectors a step keep the load and arithmetic units busy"
     )
+
+
+def crossing_axis(kernel: Kernel, lanes: UOp, found: list[Access]) -> UOp | None:
+    """The output axis along which a load walks memory that is strided along the lanes: what a transposition has."""
+    for axis in kernel.output_axes:
+        if axis.arg.kind is not AxisKind.GLOBAL or axis.size < 2:
+            continue
+        for access in found:
+            if not access.is_store and access.stride(axis) == 1 and access.stride(lanes) not in (0, 1):
+                return axis
+    return None
 
 
 def is_outer_of(axis: UOp, lanes: UOp, found: list[Access]) -> bool:

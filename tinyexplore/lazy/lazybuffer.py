@@ -21,6 +21,10 @@ from tinyexplore.uop import Group, Ops
 
 Shape = tuple[int, ...]
 
+FEW_RESULTS = 16  # a reduction to fewer results than this leaves cores idle
+MUCH_TO_REDUCE = 1 << 18  # elements from which on a second kernel costs less than idle cores
+MOST_PARTS = 256
+
 
 class ShapeError(ValueError):
     """Shapes that do not fit the operation; says what was tried, what was found, what would do."""
@@ -143,6 +147,26 @@ class LazyBuffer:
         if bad := [axis for axis in wanted if not 0 <= axis < len(self.shape)]:
             raise ShapeError(f"reduce over axes {bad} of shape {self.shape}")
         shape = tuple(1 if axis in wanted else size for axis, size in enumerate(self.shape))
+        if prod(shape) < FEW_RESULTS and self.size >= MUCH_TO_REDUCE:
+            return self._reduce_in_two_steps(op, wanted, shape)
+        return self._reduce_at_once(op, wanted, shape)
+
+    def _reduce_in_two_steps(self, op: Ops, axes: tuple[int, ...], shape: Shape) -> LazyBuffer:
+        """Many partial results first, which the cores can share, then few: it is also the more accurate sum."""
+        outer = max(axes, key=lambda axis: self.shape[axis])
+        size = self.shape[outer]
+        parts = max(n for n in range(1, MOST_PARTS + 1) if size % n == 0)
+        if parts < FEW_RESULTS:
+            return self._reduce_at_once(op, axes, shape)
+        split = self.reshape((*self.shape[:outer], parts, size // parts, *self.shape[outer + 1 :]))
+        inner = tuple(axis if axis < outer else axis + 1 for axis in axes)
+        partial = split._reduce_at_once(
+            op, inner, tuple(1 if axis in inner else n for axis, n in enumerate(split.shape))
+        ).contiguous()
+        flat = partial.reshape(partial.shape[: outer + 1] + partial.shape[outer + 2 :])
+        return flat._reduce_at_once(op, (outer,), shape)
+
+    def _reduce_at_once(self, op: Ops, wanted: tuple[int, ...], shape: Shape) -> LazyBuffer:
         return LazyBuffer(Ops.REDUCE_AXIS, self.dtype, shape, (self,), (op, wanted), self.device)
 
     def contiguous(self) -> LazyBuffer:
