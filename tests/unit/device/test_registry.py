@@ -1,0 +1,66 @@
+"""Devices by name: spelling, the default, what is unknown and what cannot open."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tinyexplore.device import DeviceInterface, DeviceUnavailable, UnknownDevice
+from tinyexplore.device.registry import DeviceRegistry
+from tinyexplore.util import Context
+
+
+def registry() -> tuple[DeviceRegistry, list[str]]:
+    devices, opened = DeviceRegistry(), []
+
+    def factory(name: str) -> Any:
+        def open_device() -> DeviceInterface:
+            opened.append(name)
+            nothing: Any = None
+            return DeviceInterface(name, nothing, nothing, nothing, nothing, nothing)
+
+        return open_device
+
+    def closed() -> DeviceInterface:
+        raise DeviceUnavailable("no such hardware; buy some")
+
+    devices.register("LLVM", factory("LLVM"))
+    devices.register("PYTHON", factory("PYTHON"))
+    devices.register("FUTURE", closed)
+    return devices, opened
+
+
+def test_a_device_opens_once_when_it_is_first_asked_for() -> None:
+    devices, opened = registry()
+    assert opened == []
+    assert devices["llvm"] is devices["LLVM:0"] is devices["LLVM"]
+    assert opened == ["LLVM"]
+
+
+def test_names_have_one_spelling() -> None:
+    devices, _ = registry()
+    assert [devices.canonicalize(name) for name in ("python", "Python:0", "PYTHON")] == ["PYTHON"] * 3
+    assert "llvm:0" in devices and "cuda" not in devices
+    with pytest.raises(UnknownDevice, match="unknown device 'cuda'; known: LLVM, PYTHON, FUTURE"):
+        devices.canonicalize("cuda")
+    with pytest.raises(UnknownDevice, match="there is one LLVM device"):
+        devices.canonicalize("LLVM:1")
+
+
+def test_a_device_that_cannot_open_says_what_would_do() -> None:
+    devices, _ = registry()
+    with pytest.raises(DeviceUnavailable, match="buy some"):
+        devices["FUTURE"]
+    assert devices.available() == ("LLVM", "PYTHON")
+
+
+def test_the_default_is_set_by_hand_or_by_context() -> None:
+    devices, _ = registry()
+    with Context(DEVICE=""):
+        assert devices.canonicalize(None) == devices.DEFAULT == "LLVM"
+        devices.DEFAULT = "python:0"
+        assert devices.DEFAULT == "PYTHON"
+        with Context(DEVICE="llvm"):
+            assert devices.DEFAULT == "LLVM"
+        assert devices.DEFAULT == "PYTHON"
