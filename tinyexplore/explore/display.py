@@ -6,6 +6,8 @@ the one who loads the extension.
 
 from __future__ import annotations
 
+import ast
+import sys
 from collections.abc import Callable, Iterable
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -13,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from tinyexplore.explore.describe import Printer, arg_text, dtype_text, shape_text, uops_listing
 from tinyexplore.explore.model import Node
 from tinyexplore.explore.session import Explorer, capture, realize_all
+from tinyexplore.explore.sources import cell_number
 from tinyexplore.explore.svg import graph_svg
 from tinyexplore.explore.tables import nodes_of
 from tinyexplore.kernel import Kernel
@@ -73,27 +76,51 @@ def _formatters(shell: InteractiveShell) -> dict[str, Any]:
 def _explore_magic(shell: InteractiveShell) -> Callable[[str, str], Explorer | None]:
     def explore(line: str, cell: str) -> Explorer | None:
         """Runs the cell inside a capture and shows what became of it."""
+        __tracebackhide__ = True  # a reader of a traceback looks for the cell, not for us
         name, options = parse_magic_line(line)
         session = capture(**options)
-        # the cell as its reader sees it, with the magic's own line, so that line numbers agree
-        numbered = cell if cell.lstrip().startswith("%%") else f"# %%explore {line}\n{cell}"
-        shown = False  # run_cell has printed the traceback of whatever the cell raised
-        try:
-            with session:
-                done = shell.run_cell(numbered, store_history=False)
-                shown = not done.success
-                done.raise_error()
-                session.result = done.result
-                realize_all(done.result)
-        except Exception:
-            if not shown:
-                shell.showtraceback()
         if name is not None:
             shell.user_ns[name] = session
+        # the cell as its reader sees it, with the magic's own line, so that line numbers agree
+        whole = cell if cell.lstrip().startswith("%%") else f"# %%explore {line}\n{cell}"
+        try:
+            with session:
+                session.result = run_cell(shell, whole)
+                realize_all(session.result)
+        except Exception:
+            display(session)  # the partial capture; the exception goes on its way
+            raise
         return session
+
+    from IPython.display import display
 
     explore.__doc__ = USAGE
     return explore
+
+
+def run_cell(shell: InteractiveShell, cell: str) -> Any:
+    """The value of the cell's last line if that is an expression, else None; its exceptions are raised here."""
+    __tracebackhide__ = True
+    code = shell.transform_cell(cell)
+    compiler: Any = shell.compile  # its declared type knows of text only
+    name = compiler.cache(code, _running_cell(shell), raw_code=cell)
+    tree = shell.transform_ast(compiler.ast_parse(code, filename=name))
+    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+    exec(compiler(tree, name, "exec"), shell.user_ns)
+    if last is None:
+        return None
+    return eval(compiler(ast.Expression(last.value), name, "eval"), shell.user_ns)
+
+
+def _running_cell(shell: InteractiveShell) -> int:
+    """The number of the cell that called the magic (versions differ in when they count on)."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        number = cell_number(frame.f_code.co_filename)
+        if number is not None:
+            return number
+        frame = frame.f_back  # type: ignore[assignment]
+    return shell.execution_count
 
 
 def parse_magic_line(line: str) -> tuple[str | None, dict[str, Any]]:

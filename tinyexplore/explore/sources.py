@@ -22,7 +22,7 @@ PACKAGE_PARENT = str(Path(__file__).resolve().parents[2])
 
 def source_name(file: str) -> str:
     """How a file is called in a trace: "In [3]" for a notebook cell, else its path from here or from the package."""
-    cell = _cell_number(file)
+    cell = cell_number(file)
     if cell is not None:
         return f"In [{cell}]"
     if file.startswith("<"):
@@ -34,7 +34,7 @@ def source_name(file: str) -> str:
     return Path(path).name
 
 
-def _cell_number(file: str) -> int | None:
+def cell_number(file: str) -> int | None:
     """The execution count of the IPython cell compiled under the name `file`."""
     if "IPython" not in sys.modules:
         return None
