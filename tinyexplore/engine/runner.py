@@ -9,12 +9,23 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from tinyexplore.codegen import bytes_moved, flop_count, lower
-from tinyexplore.device import Buffer, CompiledProgram, Device
+from tinyexplore.device import Buffer, CompiledProgram, Device, DeviceInterface
 from tinyexplore.kernel import Kernel, hand_coded
 from tinyexplore.renderer import ProgramSpec
+from tinyexplore.renderer.c import CRenderer
 from tinyexplore.schedule import ScheduleItem
 from tinyexplore.target import core_count
-from tinyexplore.trace import Compiled, Ran, Recorder, Rendered, StageBegan, StageEnded, active_recorder, staged
+from tinyexplore.trace import (
+    Compiled,
+    Ran,
+    Recorder,
+    Rendered,
+    SourceLine,
+    StageBegan,
+    StageEnded,
+    active_recorder,
+    staged,
+)
 from tinyexplore.uop import UOp
 from tinyexplore.util import config
 
@@ -168,11 +179,18 @@ def compile_optimised(device: str, kernel: Kernel, start: float | None = None) -
     spec = staged("render", kernel.ast, render)
     program = staged("compile", kernel.ast, lambda: compile_program(device, spec))
     if recorder is not None:
-        for language, lines in staged("list", kernel.ast, lambda: interface.listings(spec)):
-            if language != spec.language:
-                recorder.record(Rendered(spec, language, lines))
+        for language, lines in staged("list", kernel.ast, lambda: further_listings(interface, spec)):
+            recorder.record(Rendered(spec, language, lines))
     flops, moved = flop_count(kernel.original), bytes_moved(kernel.original)
     return Runner(device, kernel, spec, program, flops, moved, time.perf_counter() - start)
+
+
+def further_listings(interface: DeviceInterface, spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, ...]]]:
+    """For display: the program as C, whatever the device's own language is, and what the device can show of it."""
+    listings = [(language, lines) for language, lines in interface.listings(spec) if language != spec.language]
+    if "c" not in (spec.language, *(language for language, _ in listings)):
+        listings.insert(0, ("c", CRenderer(spec.target).render(spec.name, spec.uops).lines))
+    return listings
 
 
 def compile_program(device: str, spec: ProgramSpec) -> CompiledProgram:
