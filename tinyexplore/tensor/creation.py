@@ -147,17 +147,12 @@ class Creation(Indexing):
         if indexing not in ("ij", "xy"):
             raise ValueError(f"meshgrid indexing {indexing!r}: choose 'ij' or 'xy'")
         lines = [cast("Tensor", self), *args]
-        swap = indexing == "xy" and len(lines) > 1
-        if swap:
-            lines[0], lines[1] = lines[1], lines[0]
         shape = tuple(line.numel() for line in lines)
         grids = []
         for axis, line in enumerate(lines):
             lone = line.reshape(tuple(size if i == axis else 1 for i, size in enumerate(shape)))
             grid = lone._broadcast_to(shape)
-            grids.append(grid.transpose(0, 1) if swap else grid)
-        if swap:
-            grids[0], grids[1] = grids[1], grids[0]
+            grids.append(grid.transpose(0, 1) if indexing == "xy" and len(lines) > 1 else grid)
         return tuple(grids)
 
     # *** random numbers ***

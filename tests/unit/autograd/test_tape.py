@@ -1,0 +1,117 @@
+"""The tape itself: accumulation, modes, depth, errors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tinyexplore import Tensor, dtypes
+from tinyexplore.autograd import GRADIENTS
+from tinyexplore.autograd.rules import REDUCE_GRADIENTS
+
+
+def test_gradients_add_up_over_uses_and_calls() -> None:
+    x = Tensor([1.0, 2.0], requires_grad=True)
+    y = (x * x + x).sum()
+    y.backward()
+    assert x.grad is not None and x.grad.tolist() == [3, 5]
+    y.backward()
+    assert x.grad.tolist() == [6, 10]
+
+
+def test_a_loss_may_be_read_before_it_is_differentiated() -> None:
+    x = Tensor([3.0], requires_grad=True)
+    hidden = (x * 2).realize()
+    loss = (hidden * hidden).sum()
+    assert loss.item() == 36
+    loss.backward()
+    assert x.grad is not None and x.grad.tolist() == [24]
+
+
+def test_assigning_after_use_does_not_change_the_gradient() -> None:
+    x = Tensor([3.0], requires_grad=True)
+    loss = (x * x).sum()
+    x.assign(Tensor([100.0]))
+    loss.backward()
+    assert x.grad is not None and x.grad.tolist() == [6]
+
+
+def test_a_chain_of_a_hundred_thousand_operations() -> None:
+    x = Tensor(1.0, requires_grad=True)
+    y = x
+    for _ in range(100_000):
+        y = y + 1.0
+    (gradient,) = y.gradient(x)
+    assert gradient.lazydata.arg == 1.0
+
+
+def test_only_leaves_get_grad_and_gradient_answers_for_any() -> None:
+    x = Tensor([2.0], requires_grad=True)
+    hidden = x * 3
+    loss = (hidden * hidden).sum()
+    by_hidden, by_x = loss.gradient(hidden, x)
+    assert by_hidden.tolist() == [12] and by_x.tolist() == [36]
+    assert x.grad is None
+    loss.backward()
+    assert hidden.grad is None and x.grad is not None and x.grad.tolist() == [36]
+
+
+def test_nothing_is_taped_without_need() -> None:
+    x = Tensor([2.0])
+    assert (x * 3)._ctx is None and x.requires_grad is None
+    y = Tensor([2.0], requires_grad=True)
+    with Tensor.test():
+        assert (y * 3)._ctx is None
+    assert (y.detach() * 3)._ctx is None
+    assert (y > 1)._ctx is None and y.int()._ctx is None
+    assert (y * 3)._ctx is not None
+
+
+def test_a_given_gradient_starts_the_walk() -> None:
+    x = Tensor([[1.0, 2.0]], requires_grad=True)
+    (x * 2).backward(Tensor([[3.0, 5.0]]))
+    assert x.grad is not None and x.grad.tolist() == [[6, 10]]
+
+
+@pytest.mark.parametrize("dtype", [dtypes.float16, dtypes.bfloat16, dtypes.float64])
+def test_a_gradient_has_the_type_of_its_tensor(dtype: object) -> None:
+    x = Tensor([1.0, 2.0], dtype=dtype, requires_grad=True)  # type: ignore[arg-type]
+    (x.float() * 3).sum().backward()
+    assert x.grad is not None and x.grad.dtype is dtype and x.grad.tolist() == [3, 3]
+
+
+def test_gradients_cross_devices() -> None:
+    x = Tensor([1.0, 2.0], device="PYTHON", requires_grad=True)
+    (x.llvm() * 3).sum().backward()
+    assert x.grad is not None and x.grad.device == "PYTHON" and x.grad.tolist() == [3, 3]
+
+
+def test_many_uses_of_one_narrow_number_are_summed_in_float32() -> None:
+    x = Tensor([1.0], dtype="float16", requires_grad=True)
+    x.expand(4096).sum().backward()
+    assert x.grad is not None and x.grad.item() == 4096
+
+
+def test_what_cannot_be_differentiated_says_why() -> None:
+    with pytest.raises(RuntimeError, match="make a Tensor with requires_grad=True"):
+        Tensor([1.0]).sum().backward()
+    with pytest.raises(RuntimeError, match="reduce it to a scalar"):
+        (Tensor([1.0, 2.0], requires_grad=True) * 2).backward()
+    x, y = Tensor([1.0], requires_grad=True), Tensor([1.0], requires_grad=True)
+    with pytest.raises(RuntimeError, match=r"targets \[1\] were not used"):
+        x.sum().gradient(x, y)
+    with pytest.raises(ValueError, match="the gradient has shape"):
+        (x * 2).backward(Tensor([1.0, 2.0]))
+
+
+def test_every_rule_has_a_name_and_states_its_law() -> None:
+    for rule in {*GRADIENTS.values(), *REDUCE_GRADIENTS.values()}:
+        assert rule.__name__.endswith("_gradient")
+        assert rule.__doc__
+
+
+def test_contiguous_backward_keeps_value_and_gradient() -> None:
+    x = Tensor([1.0, 2.0], requires_grad=True)
+    y = x.contiguous_backward()
+    (y * np.float32(3)).contiguous().sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [3, 3]

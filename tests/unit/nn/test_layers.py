@@ -1,0 +1,122 @@
+"""Layers against their formulas in NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.ops.support import random_array
+from tinyexplore import Tensor, nn
+from tinyexplore.nn.state import get_parameters, get_state_dict
+
+
+def values(tensor: Tensor | None) -> np.ndarray:
+    assert tensor is not None
+    return tensor.numpy().astype(np.float64)
+
+
+def test_linear() -> None:
+    layer, x = nn.Linear(4, 3), random_array((2, 5, 4))
+    np.testing.assert_allclose(
+        layer(Tensor(x)).numpy(), x @ values(layer.weight).T + values(layer.bias), rtol=1e-4, atol=1e-5
+    )
+    assert nn.Linear(4, 3, bias=False).bias is None
+    assert np.abs(values(layer.weight)).max() <= 0.5
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_batchnorm_follows_the_batch_while_training(training: bool) -> None:
+    layer, x = nn.BatchNorm(3), random_array((4, 3, 2, 2), -3, 5).astype(np.float64)
+    with Tensor.train(training):
+        found = layer(Tensor(x.astype(np.float32))).numpy()
+    mean, var = x.mean((0, 2, 3)), x.var((0, 2, 3))
+    if training:
+        np.testing.assert_allclose(values(layer.running_mean), 0.1 * mean, rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(values(layer.running_var), 0.9 + 0.1 * var * 16 / 15, rtol=1e-4)
+        assert layer.num_batches_tracked.tolist() == [1]
+    else:
+        mean, var = np.zeros(3), np.ones(3)
+    shape = (1, 3, 1, 1)
+    np.testing.assert_allclose(
+        found, (x - mean.reshape(shape)) / np.sqrt(var.reshape(shape) + 1e-5), rtol=1e-4, atol=1e-5
+    )
+
+
+def test_the_other_norms() -> None:
+    x = random_array((2, 6, 3, 4), -3, 5).astype(np.float64)
+    t = Tensor(x.astype(np.float32))
+
+    def normal(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+        return (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + 1e-5)
+
+    close = {"rtol": 1e-4, "atol": 1e-5}
+    np.testing.assert_allclose(nn.LayerNorm((3, 4))(t).numpy(), normal(x, (2, 3)), **close)
+    np.testing.assert_allclose(nn.LayerNorm2d(6)(t).numpy(), normal(x, (1,)), **close)
+    np.testing.assert_allclose(nn.InstanceNorm(6)(t).numpy(), normal(x, (2, 3)), **close)
+    grouped = normal(x.reshape(2, 2, 36), (2,)).reshape(x.shape)
+    np.testing.assert_allclose(nn.GroupNorm(2, 6)(t).numpy(), grouped, **close)
+    rms = x / np.sqrt((x**2).mean(-1, keepdims=True) + 1e-6)
+    np.testing.assert_allclose(nn.RMSNorm(4)(t).numpy(), rms, **close)
+    with pytest.raises(ValueError, match="the last axes must be equal"):
+        nn.LayerNorm(3)(t)
+
+
+def test_embedding_looks_rows_up_and_learns_them() -> None:
+    layer = nn.Embedding(10, 4)
+    layer.weight.requires_grad = True
+    found = layer(Tensor([[1, 9], [0, 1]]))
+    np.testing.assert_array_equal(found.numpy(), layer.weight.numpy()[[[1, 9], [0, 1]]])
+    found.sum().backward()
+    counts = np.zeros((10, 4))
+    counts[[0, 9]], counts[1] = 1, 2
+    np.testing.assert_array_equal(values(layer.weight.grad), counts)
+
+
+def test_convolution_layers_have_the_shapes_of_their_geometry() -> None:
+    x = Tensor.ones(2, 4, 9, 8)
+    assert nn.Conv2d(4, 6, 3)(x).shape == (2, 6, 7, 6)
+    assert nn.Conv2d(4, 6, (3, 1), stride=2, padding=1, groups=2)(x).shape == (2, 6, 5, 5)
+    assert nn.Conv1d(4, 6, 3, dilation=2)(x[:, :, 0]).shape == (2, 6, 4)
+    assert nn.ConvTranspose2d(4, 6, 3, stride=2, padding=1, output_padding=1)(x).shape == (2, 6, 18, 16)
+    assert nn.ConvTranspose1d(4, 6, 2, stride=2)(x[:, :, 0]).shape == (2, 6, 16)
+    with pytest.raises(ValueError, match="must divide by groups"):
+        nn.Conv2d(4, 6, 3, groups=4)
+
+
+def test_lstm_cell() -> None:
+    cell, x = nn.LSTMCell(3, 2), random_array((4, 3))
+    h, c = (random_array((4, 2), seed=i).astype(np.float64) for i in (1, 2))
+
+    def sigmoid(x: np.ndarray) -> np.ndarray:
+        return 1 / (1 + np.exp(-x))
+
+    gates = x @ values(cell.weight_ih).T + values(cell.bias_ih) + h @ values(cell.weight_hh).T + values(cell.bias_hh)
+    i, f, g, o = np.split(gates, 4, axis=1)
+    new_c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+    found_h, found_c = cell(Tensor(x), (Tensor(h.astype(np.float32)), Tensor(c.astype(np.float32))))
+    np.testing.assert_allclose(found_c.numpy(), new_c, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(found_h.numpy(), sigmoid(o) * np.tanh(new_c), rtol=1e-4, atol=1e-5)
+    assert [part.shape for part in cell(Tensor(x))] == [(4, 2), (4, 2)]
+
+
+class Model:
+    def __init__(self) -> None:
+        self.layers = [nn.Linear(4, 3), nn.BatchNorm(3)]
+        self.heads = {"a": nn.Linear(3, 2, bias=False), "b": (Tensor.ones(1), 3)}
+        self.name = "model"
+
+
+def test_a_state_dict_names_every_tensor_by_its_way() -> None:
+    assert {name: tensor.shape for name, tensor in get_state_dict(Model()).items()} == {
+        "layers.0.weight": (3, 4),
+        "layers.0.bias": (3,),
+        "layers.1.weight": (3,),
+        "layers.1.bias": (3,),
+        "layers.1.running_mean": (3,),
+        "layers.1.running_var": (3,),
+        "layers.1.num_batches_tracked": (1,),
+        "heads.a.weight": (2, 3),
+        "heads.b.0": (1,),
+    }
+    assert len(get_parameters(Model())) == 9
+    assert list(get_state_dict(Tensor.ones(1), "x")) == ["x"]
