@@ -11,6 +11,7 @@ import ctypes
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Protocol
 
 try:
@@ -52,7 +53,7 @@ class Memory:
         """The bytes, not copied; as long as the view lives, so does the memory."""
         if self.nbytes == 0:
             return memoryview(b"") if self.readonly else memoryview(bytearray())
-        exporter = (_KeptBytes * self.nbytes).from_address(self.address)
+        exporter = _bytes_type(self.nbytes).from_address(self.address)
         exporter.memory = self  # type: ignore[attr-defined]
         view = memoryview(exporter).cast("B")
         return view.toreadonly() if self.readonly else view
@@ -74,6 +75,11 @@ class Memory:
 
 class _KeptBytes(ctypes.c_ubyte):
     """A byte of an array that carries the `Memory` it looks at (ctypes arrays take attributes)."""
+
+
+@lru_cache(maxsize=1024)
+def _bytes_type(nbytes: int) -> type[ctypes.Array[Any]]:
+    return _KeptBytes * nbytes
 
 
 class _PyBuffer(ctypes.Structure):
@@ -196,7 +202,11 @@ class HostAllocator:
             owner = ctypes.create_string_buffer(size + ALIGNMENT)
             address = ctypes.addressof(owner)
             return _Block(-(-address // ALIGNMENT) * ALIGNMENT, size, owner)
-        mapped = mmap.mmap(-1, size + 2 * HUGE_PAGE)  # address space only: pages never touched take no memory
+        span = size + 2 * HUGE_PAGE  # address space only: pages never touched take no memory
+        if hasattr(mmap, "MAP_PRIVATE"):  # shared memory, the default, gets no huge pages
+            mapped = mmap.mmap(-1, span, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        else:
+            mapped = mmap.mmap(-1, span)
         if hasattr(mmap, "MADV_HUGEPAGE"):
             try:
                 mapped.madvise(mmap.MADV_HUGEPAGE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
+from array import array
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -33,8 +34,8 @@ class NativeProgram:
         """A function of (start, stop) that runs on `buffers`, from any thread and without the GIL."""
         check_buffers(self.spec, buffers)
         memories = [buffer.allocate().memory for buffer in buffers]
-        pointers = (ctypes.c_void_p * max(1, len(buffers)))(*(memory.address for memory in memories))
-        entry, table = self._entry, ctypes.addressof(pointers)
+        pointers = array("Q", [memory.address for memory in memories] or [0])
+        entry, table = self._entry, pointers.buffer_info()[0]
         keep = (self, memories, pointers)
 
         def run(start: int, stop: int, _keep: Any = keep) -> None:

@@ -135,4 +135,6 @@ class AstBuilder:
 
 def build_item(plan: KernelPlan, memory: Mapping[LazyBuffer, Buffer]) -> ScheduleItem:
     """The kernel of `plan`, its buffers in the order in which it names them, outputs first."""
-    return AstBuilder(plan, memory).build()
+    item = AstBuilder(plan, memory).build()
+    plan.visits.clear()  # visits name their plan: without that circle, memory is freed as soon as nothing uses it
+    return item
