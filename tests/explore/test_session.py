@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 
 import pytest
 
@@ -259,3 +260,37 @@ def test_nothing_listens_outside_a_capture():
     with Context(NOOPT=1):
         (Tensor.ones(3).contiguous() + 1).realize()
     assert active_recorder() is None
+
+
+def test_selecting_in_the_view_selects_in_python_and_the_other_way_round():
+    session = explore(softmax_of_linear, *inputs(), repeat=1)
+    (first, *_) = session.where(op="REDUCE")
+    session.selected = first
+    assert session.widget.selected == [first.id]
+    session.widget.set_state({"selected": [3, 4]})  # what a click sends
+    assert [node.id for node in session.selected] == [3, 4]
+
+
+def test_a_session_shows_itself_as_widget_picture_and_text(session):
+    data, _ = session._repr_mimebundle_()
+    assert set(data) >= {"application/vnd.jupyter.widget-view+json", "image/svg+xml", "text/plain"}
+    assert data["image/svg+xml"].lstrip().startswith("<svg")
+    assert data["text/plain"] == repr(session)
+    assert "0x" not in data["text/plain"]
+
+
+def test_without_anywidget_a_session_shows_static_html(monkeypatch):
+    session = explore(softmax_of_linear, *inputs(), repeat=1)
+    monkeypatch.setitem(sys.modules, "anywidget", None)
+    monkeypatch.delitem(sys.modules, "tinyexplore.widgets.explorer", raising=False)
+    monkeypatch.delattr("tinyexplore.widgets.explorer", raising=False)
+    data, _ = session._repr_mimebundle_()
+    assert set(data) == {"text/html", "image/svg+xml", "text/plain"}
+    assert "<script" not in data["text/html"]
+    for kernel in session.trace.kernels:
+        assert kernel.name in data["text/html"]
+
+
+def test_the_text_of_a_session_is_equal_from_run_to_run():
+    texts = {repr(explore(softmax_of_linear, *inputs(), repeat=1)) for _ in range(2)}
+    assert len(texts) == 1

@@ -13,7 +13,6 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from tinyexplore.explore.describe import Printer, arg_text, dtype_text, shape_text, uops_listing
-from tinyexplore.explore.model import Node
 from tinyexplore.explore.session import Explorer, capture, realize_all
 from tinyexplore.explore.sources import cell_number
 from tinyexplore.explore.svg import graph_svg
@@ -29,11 +28,9 @@ from tinyexplore.uop import Ops, UOp
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-MAX_DRAWN = 300  # boxes: a larger graph is told in numbers, and the explorer's views open it
-
 USAGE = """%%explore [NAME] [--device D] [--beam N] [--noopt] [--repeat N] [--title T]
 
-Runs the cell, realises the value of its last line, and shows what became of it. NAME: a variable for the Explorer.
+Runs the cell, realises the value of its last line (or what that assigns), and shows what became of it. NAME: a variable for the Explorer.
 """
 
 
@@ -99,7 +96,10 @@ def _explore_magic(shell: InteractiveShell) -> Callable[[str, str], Explorer | N
 
 
 def run_cell(shell: InteractiveShell, cell: str) -> Any:
-    """The value of the cell's last line if that is an expression, else None; its exceptions are raised here."""
+    """The value of the cell's last line: of the expression, or of what it assigns (`y = …`); else None.
+
+    The cell's exceptions are raised here.
+    """
     __tracebackhide__ = True
     code = shell.transform_cell(cell)
     compiler: Any = shell.compile  # its declared type knows of text only
@@ -108,8 +108,22 @@ def run_cell(shell: InteractiveShell, cell: str) -> Any:
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
     exec(compiler(tree, name, "exec"), shell.user_ns)
     if last is None:
-        return None
+        return _assigned(tree.body[-1], shell.user_ns) if tree.body else None
     return eval(compiler(ast.Expression(last.value), name, "eval"), shell.user_ns)
+
+
+def _assigned(statement: ast.stmt, namespace: dict[str, Any]) -> Any:
+    """What an assignment gave to plain names: one value, or a tuple of several; None for any other statement."""
+    if isinstance(statement, ast.Assign):
+        targets = statement.targets
+    elif isinstance(statement, (ast.AnnAssign, ast.AugAssign)):
+        targets = [statement.target]
+    else:
+        return None
+    inside = [node for target in targets for node in ast.walk(target)]
+    names = [node.id for node in inside if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+    values = tuple(namespace[name] for name in dict.fromkeys(names) if name in namespace)
+    return values[0] if len(values) == 1 else values or None
 
 
 def _running_cell(shell: InteractiveShell) -> int:
@@ -158,45 +172,40 @@ def _magic_value(option: str, text: str) -> Any:
 # *** pictures ***
 
 
-def _graph(roots: Iterable[UOp | LazyBuffer]) -> str | None:
-    nodes: tuple[Node, ...] = nodes_of(roots)
-    return graph_svg(nodes) if len(nodes) <= MAX_DRAWN else None
+def _graph(*roots: UOp | LazyBuffer) -> str:
+    return graph_svg(nodes_of(roots))
 
 
-def _uop_svg(uop: UOp) -> str | None:
-    return _graph((uop,))
+def _uop_svg(uop: UOp) -> str:
+    return _graph(uop)
 
 
-def _lazybuffer_svg(lazybuffer: LazyBuffer) -> str | None:
-    return _graph((lazybuffer,))
+def _lazybuffer_svg(lazybuffer: LazyBuffer) -> str:
+    return _graph(lazybuffer)
 
 
-def _tensor_svg(tensor: Tensor) -> str | None:
-    return _graph((tensor.lazydata,))
+def _tensor_svg(tensor: Tensor) -> str:
+    return _graph(tensor.lazydata)
 
 
-def _kernel_svg(kernel: Kernel) -> str | None:
-    return _graph((kernel.ast,))
+def _kernel_svg(kernel: Kernel) -> str:
+    return _graph(kernel.ast)
 
 
 def _item_svg(item: ScheduleItem) -> str | None:
-    return None if item.ast is None else _graph((item.ast,))
+    return None if item.ast is None else _graph(item.ast)
 
 
 # *** pages ***
 
 
-def _page(title: str, facts: Iterable[tuple[str, str]], picture: str | None = None, text: str = "") -> str:
+def _page(title: str, facts: Iterable[tuple[str, str]], picture: str = "", text: str = "") -> str:
     rows = "".join(
         f'<tr><th style="text-align:left">{escape(name)}</th><td style="text-align:left">{escape(value)}</td></tr>'
         for name, value in facts
     )
     block = f"<pre>{escape(text)}</pre>" if text else ""
-    return f"<div><strong>{escape(title)}</strong><table>{rows}</table>{block}{picture or ''}</div>"
-
-
-def _size_of_graph(count: int, picture: str | None) -> str:
-    return f"{count} nodes" if picture is not None else f"{count} nodes (more than {MAX_DRAWN}: open it with explore)"
+    return f"<div><strong>{escape(title)}</strong><table>{rows}</table>{block}{picture}</div>"
 
 
 def _tensor_html(tensor: Tensor) -> str:
@@ -208,15 +217,15 @@ def _lazybuffer_html(lazybuffer: LazyBuffer) -> str:
 
 
 def _lazy_page(title: str, lazybuffer: LazyBuffer) -> str:
-    picture = _lazybuffer_svg(lazybuffer)
+    nodes = nodes_of((lazybuffer,))
     facts = [
         ("shape", shape_text(lazybuffer.shape)),
         ("dtype", lazybuffer.dtype.name),
         ("device", lazybuffer.device),
         ("state", "in memory" if lazybuffer.base.is_realized else "not computed yet"),
-        ("graph", _size_of_graph(len(nodes_of((lazybuffer,))), picture)),
+        ("graph", f"{len(nodes)} LazyBuffers"),
     ]
-    return _page(title, facts, picture)
+    return _page(title, facts, graph_svg(nodes))
 
 
 def _shapetracker_html(tracker: ShapeTracker) -> str:
@@ -229,11 +238,10 @@ def _shapetracker_html(tracker: ShapeTracker) -> str:
 
 
 def _uop_html(uop: UOp) -> str:
-    nodes = uop.toposort()
-    picture = _uop_svg(uop)
+    nodes = nodes_of((uop,))
     text = loop_nest(uop) if uop.op is Ops.SINK else Printer().text(uop)
-    facts = [("dtype", dtype_text(uop.dtype)), ("graph", _size_of_graph(len(nodes), picture))]
-    return _page(f"UOp {uop.op.name}", facts, picture, text)
+    facts = [("dtype", dtype_text(uop.dtype)), ("graph", f"{len(nodes)} UOps")]
+    return _page(f"UOp {uop.op.name}", facts, graph_svg(nodes), text)
 
 
 def _kernel_html(kernel: Kernel) -> str:
@@ -242,7 +250,7 @@ def _kernel_html(kernel: Kernel) -> str:
         ("opts", ", ".join(map(str, kernel.applied)) or "none"),
         ("for", kernel.target.describe()),
     ]
-    return _page(f"Kernel {kernel.name}", facts, None, loop_nest(kernel.ast))
+    return _page(f"Kernel {kernel.name}", facts, "", loop_nest(kernel.ast))
 
 
 def _item_html(item: ScheduleItem) -> str:
@@ -253,7 +261,7 @@ def _item_html(item: ScheduleItem) -> str:
         ("buffers", str(len(item.buffers))),
     ]
     text = "copy between devices" if item.ast is None else loop_nest(item.ast)
-    return _page("ScheduleItem", facts, None, text)
+    return _page("ScheduleItem", facts, "", text)
 
 
 def _program_html(program: ProgramSpec) -> str:
@@ -263,7 +271,7 @@ def _program_html(program: ProgramSpec) -> str:
         ("buffers", f"{program.n_buffers}, of which written: {', '.join(map(str, sorted(program.writes)))}"),
     ]
     listing = "\n".join(line.text for line in uops_listing(program.uops))
-    return _page(f"ProgramSpec {program.name}", facts, None, f"{program.source}\n{listing}")
+    return _page(f"ProgramSpec {program.name}", facts, "", f"{program.source}\n{listing}")
 
 
 def loop_nest(sink: UOp) -> str:

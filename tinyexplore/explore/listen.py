@@ -64,7 +64,7 @@ class CaptureRecorder(Recorder):
                 continue
             self.known.add(node)
             if node.buffer is None:
-                self.earlier += 1
+                self.earlier += not node.base.is_realized  # a view of memory computes nothing
                 self.record(Recorded(node, node.src, frame))
 
     def _time_again(self, event: Ran) -> None:

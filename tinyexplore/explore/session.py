@@ -21,7 +21,6 @@ from tinyexplore.trace import UserFrame, active_recorder, recording
 from tinyexplore.util import Config, Context, config
 
 EXPLORE_REPEAT = 10
-PLAIN_WIDGET_LIMIT = 1 << 20  # bytes of compressed trace that a widget carries without a word
 
 _CONFIG_NAMES = {field.name.lower(): field.name for field in fields(Config)}
 
@@ -131,9 +130,7 @@ class Explorer:
             from tinyexplore.explore.codec import trace_to_bytes
             from tinyexplore.widgets import ExplorerWidget
 
-            self._widget = ExplorerWidget(trace_to_bytes(self.trace))
-            if self._selected:
-                self._widget.selected = list(self._selected)
+            self._widget = ExplorerWidget(trace_to_bytes(self.trace), selected=self._selected)
         return self._widget
 
     def svg(self) -> str:
@@ -160,7 +157,7 @@ class Explorer:
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
         if self._trace is None:
-            return {"text/plain": repr(self)}
+            return {"text/plain": repr(self)}, {}
         from tinyexplore.explore.export import static_html
 
         data: dict[str, Any] = {"text/plain": repr(self), "image/svg+xml": self.svg()}
@@ -169,7 +166,7 @@ class Explorer:
             widget = self.widget
         except ImportError:
             data["text/html"] = static_html(self._trace)
-            return data
+            return data, metadata
         shown = widget._repr_mimebundle_(include=include, exclude=exclude)
         if isinstance(shown, tuple):
             shown, metadata = shown

@@ -1,0 +1,83 @@
+"""One page that needs nothing but a browser."""
+
+from __future__ import annotations
+
+import base64
+import re
+
+import pytest
+
+from tests.explore import toy
+from tests.support.chromium import FLAGS, find_chromium
+from tinyexplore import Tensor, explore
+from tinyexplore.explore.codec import trace_from_bytes
+from tinyexplore.explore.export import export_html, static_html, summary_text
+
+
+@pytest.fixture(scope="module")
+def session():
+    x = Tensor.ones(8, 8).contiguous().realize()
+    return explore(lambda: (x @ x).softmax(), title="<softmax> & more", repeat=3)
+
+
+def test_a_page_holds_the_trace_whole(session):
+    page = export_html(session.trace)
+    (payload,) = re.findall(r'<script type="application/octet-stream\+base64" id="trace">([^<]*)</script>', page)
+    assert trace_from_bytes(base64.b64decode(payload)) == session.trace
+
+
+def test_a_page_forbids_every_request_and_asks_for_none(session):
+    page = export_html(session.trace)
+    assert "default-src 'none'" in page
+    assert not re.search(r'(?:src|href)="(?!data:|#)', page)
+
+
+def test_titles_are_escaped(session):
+    page = export_html(session.trace)
+    assert "<title>&lt;softmax&gt; &amp; more</title>" in page
+    assert "<softmax>" not in page
+
+
+def test_without_scripts_there_are_a_picture_the_kernels_and_the_options(session):
+    page = static_html(session.trace)
+    assert "<svg" in page
+    assert "<script" not in page
+    for kernel in session.trace.kernels:
+        assert kernel.name in page
+    assert "DEVICE=" in page
+
+
+def test_an_error_is_told_in_page_and_summary():
+    with pytest.raises(ZeroDivisionError) as caught:
+        explore(lambda: 1 / 0)
+    trace = caught.value.explorer.trace
+    assert "ZeroDivisionError" in summary_text(trace)
+    assert "<strong>error</strong>: ZeroDivisionError" in static_html(trace)
+
+
+def test_a_summary_counts_what_is_there():
+    text = "Explorer('toy'): 2 LazyBuffers → 1 kernel (kernel 0); 4 firings of 2 rules"
+    assert summary_text(toy.trace()) == text
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(find_chromium() is None, reason="no Chromium on this machine")
+def test_a_page_opens_from_a_file_without_a_request(session, tmp_path):
+    from playwright.sync_api import sync_playwright
+
+    session.to_html(tmp_path / "page.html")
+    url = (tmp_path / "page.html").as_uri()
+    requests, problems = [], []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=find_chromium(), args=list(FLAGS))
+        page = browser.new_page()
+        page.on("request", lambda request: requests.append(request.url))
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.goto(url)
+        page.wait_for_function("document.documentElement.dataset.tinyexplore", timeout=15_000)
+        assert page.evaluate("document.documentElement.dataset.tinyexplore") == "ready"
+        shown = page.inner_text("#explorer")
+        browser.close()
+    assert problems == []
+    assert [request for request in requests if not request.startswith(("data:", "blob:"))] == [url]
+    assert "<softmax> & more" in shown
