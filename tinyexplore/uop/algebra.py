@@ -162,23 +162,27 @@ def divide_twice(k: UOp, c: UOp, d: UOp) -> UOp | None:
     """(k // c) // d is k // (c * d) for positive c and d."""
     if c.arg <= 0 or d.arg <= 0 or c.arg * d.arg >= 1 << 62:
         return None
-    return k.alu(Ops.IDIV, index_const(c.arg * d.arg))
+    return k.alu(Ops.IDIV, UOp.const(k.dtype, c.arg * d.arg))
+
+
+def _fits(value: int) -> bool:
+    return dtypes.min(dtypes.index) <= value <= dtypes.max(dtypes.index)
 
 
 @rule(UPat.of((Ops.CMPLT, Ops.CMPLE), k + ci, di, name="node"))
 def compare_shifted(node: UOp, k: UOp, c: UOp, d: UOp) -> UOp | None:
     """k + c < d is k < d - c where the sum cannot wrap."""
-    if node.src[1] is not d or not is_exact(node.src[0]):
+    if node.src[1] is not d or not is_exact(node.src[0]) or not _fits(d.arg - c.arg):
         return None
-    return k.alu(node.op, index_const(d.arg - c.arg))
+    return k.alu(node.op, UOp.const(k.dtype, d.arg - c.arg))
 
 
 @rule(UPat.of((Ops.CMPLT, Ops.CMPLE), ci, k + di, name="node"))
 def compare_shifted_right(node: UOp, k: UOp, c: UOp, d: UOp) -> UOp | None:
     """c < k + d is c - d < k where the sum cannot wrap."""
-    if not is_exact(node.src[1]):
+    if not is_exact(node.src[1]) or not _fits(c.arg - d.arg):
         return None
-    return index_const(c.arg - d.arg).alu(node.op, k)
+    return UOp.const(k.dtype, c.arg - d.arg).alu(node.op, k)
 
 
 @rule(UPat.of(Ops.CMPLT, UPat.of(Ops.MUL, k, ci), di))
@@ -186,7 +190,7 @@ def compare_scaled(k: UOp, c: UOp, d: UOp) -> UOp | None:
     """k * c < d is k < ceil(d / c) for positive c, where the product cannot wrap."""
     if c.arg <= 0 or not is_exact(k * c):
         return None
-    return k.alu(Ops.CMPLT, index_const(-(-d.arg // c.arg)))
+    return k.alu(Ops.CMPLT, UOp.const(k.dtype, -(-d.arg // c.arg)))
 
 
 @rule(UPat.of(Ops.CAST, x, name="node"))

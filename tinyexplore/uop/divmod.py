@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from math import gcd
 
+from tinyexplore.dtype import dtypes
 from tinyexplore.uop.bounds import bounds
 from tinyexplore.uop.ops import Ops
+from tinyexplore.uop.semantics import wrap
 from tinyexplore.uop.uop import UOp, index_const, sum_of
 
 
@@ -35,10 +37,15 @@ def linear_terms(expr: UOp) -> tuple[dict[UOp, int], int]:
 
 def from_terms(terms: dict[UOp, int], constant: int) -> UOp:
     """The sum written out: terms in the order found, the constant last, nothing for a factor of 0."""
-    parts = [node if factor == 1 else node * index_const(factor) for node, factor in terms.items() if factor]
+    parts = [node if factor == 1 else node * _const(factor) for node, factor in terms.items() if factor]
     if constant or not parts:
-        parts.append(index_const(constant))
+        parts.append(_const(constant))
     return sum_of(parts)
+
+
+def _const(value: int) -> UOp:
+    """`value` in the index type, wrapping."""
+    return index_const(value if -(1 << 62) < value < 1 << 62 else wrap(value, dtypes.index))
 
 
 def floor_divide(expr: UOp, divisor: int) -> tuple[UOp, UOp] | None:
@@ -54,6 +61,11 @@ def floor_divide(expr: UOp, divisor: int) -> tuple[UOp, UOp] | None:
     if low // divisor == high // divisor:
         shift = low // divisor
         return from_terms(whole, whole_constant + shift), from_terms(rest, rest_constant - shift * divisor)
+    if low < 0:  # what is divided by IDIV must not be negative: take fewer whole divisors out
+        shift = low // divisor
+        whole_constant += shift
+        rest_constant -= shift * divisor
+        remainder = from_terms(rest, rest_constant)
     # a common factor of the divisor and of every remaining term: divide both by it
     common = divisor
     for factor in rest.values():
@@ -66,8 +78,6 @@ def floor_divide(expr: UOp, divisor: int) -> tuple[UOp, UOp] | None:
         scaled = inner * index_const(common)
         return quotient, scaled + index_const(left_over) if left_over else scaled
     if not whole and not whole_constant:
-        return None
-    if low < 0:
         return None
     quotient, inner = divide(remainder, divisor)
     return from_terms(whole, whole_constant) + quotient, inner
