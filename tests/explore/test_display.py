@@ -66,10 +66,18 @@ def test_a_cell_that_raises_shows_the_partial_capture_and_raises(shell, capsys):
     assert trace.frames[message.frame].line == 3
 
 
-def test_a_cell_may_end_in_a_statement_and_hold_magics(shell):
-    session = run(shell, "%%explore\n%timeit -n1 -r1 pass\nz = (Tensor.ones(2).contiguous() * 5).realize()")
-    assert session.result is None
+def test_a_cell_may_hold_magics(shell):
+    session = run(shell, "%%explore\n%timeit -n1 -r1 pass\n(Tensor.ones(2).contiguous() * 5)")
     assert len(session.trace.kernels) == 1
+
+
+def test_what_the_last_line_assigns_is_realised(shell):
+    session = run(shell, "%%explore\nz = Tensor.ones(2).contiguous() * 5")
+    assert session.result.tolist() == [5.0, 5.0]
+    assert len(session.trace.kernels) == 1
+    both = run(shell, "%%explore\np, q = Tensor.ones(2).contiguous() * 5, Tensor.ones(3).contiguous() * 7")
+    assert [tensor.tolist() for tensor in both.result] == [[5.0] * 2, [7.0] * 3]
+    assert run(shell, "%%explore\nif z is not None:\n    t = z + 1").result is None
 
 
 @pytest.mark.parametrize(

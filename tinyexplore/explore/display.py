@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
 USAGE = """%%explore [NAME] [--device D] [--beam N] [--noopt] [--repeat N] [--title T]
 
-Runs the cell, realises the value of its last line (or what that assigns), and shows what became of it. NAME: a variable for the Explorer.
+Runs the cell, realises the value of its last line (or what that line assigns), and shows what became of it.
+NAME: a variable for the Explorer.
 """
 
 
