@@ -454,13 +454,13 @@ def _place_x(layers: _Layers, rows: Rows, pinned: Pins, has_pinned: bool, x: lis
             for v in row:
                 place = pinned[v]
                 x[v] = x[v] if place is None else place
-    count = layers.count
-    no_neighbours: list[list[int]] = [[]] * len(layers.rank)
+    nobody: list[list[int]] = [[]] * len(layers.rank)
+    up_pull, down_pull = _pulls(layers, rows)
     for sweep in range(PLACE_SWEEPS + 2):
         downwards = sweep % 2 == 0
         both = sweep >= PLACE_SWEEPS
-        upper = layers.up if downwards or both else no_neighbours
-        lower = layers.down if not downwards or both else no_neighbours
+        upper, upper_pull = (layers.up, up_pull) if downwards or both else (nobody, up_pull)
+        lower, lower_pull = (layers.down, down_pull) if not downwards or both else (nobody, down_pull)
         for r in range(len(rows)) if downwards else range(len(rows) - 1, -1, -1):
             row = rows[r]
             wanted: list[float] = []
@@ -471,21 +471,38 @@ def _place_x(layers: _Layers, rows: Rows, pinned: Pins, has_pinned: bool, x: lis
                     wanted.append(place)
                     weights.append(PINNED_WEIGHT)
                     continue
-                # dummies pull hardest on one another, which keeps long edges straight
-                to_box, to_dummy = (1.0, 2.0) if v < count else (2.0, 8.0)
                 total = 0.0
                 weight = 0.0
-                for u in upper[v]:
-                    pull = to_box if u < count else to_dummy
+                for u, pull in zip(upper[v], upper_pull[v]):
                     total += pull * x[u]
                     weight += pull
-                for u in lower[v]:
-                    pull = to_box if u < count else to_dummy
+                for u, pull in zip(lower[v], lower_pull[v]):
                     total += pull * x[u]
                     weight += pull
                 wanted.append(total / weight if weight > 0.0 else x[v])
                 weights.append(weight if weight > 0.0 else FREE_WEIGHT)
             _place_row(row, gaps[r], wanted, weights, x)
+
+
+def _pulls(layers: _Layers, rows: Rows) -> tuple[dict[int, list[float]], dict[int, list[float]]]:
+    """How hard each neighbour above and below pulls: the links of a chain and of a long edge hardest."""
+    count, up, down = layers.count, layers.up, layers.down
+    up_pull: dict[int, list[float]] = {}
+    down_pull: dict[int, list[float]] = {v: [] for row in rows for v in row}
+    for row in rows:
+        for v in row:
+            pulls = []
+            for u in up[v]:
+                if len(up[v]) == 1 == len(down[u]) or (u >= count and v >= count):
+                    pull = 8.0
+                else:
+                    pull = 2.0 if u >= count or v >= count else 1.0
+                pulls.append(pull)
+            up_pull[v] = pulls
+    for v in down_pull:
+        for u in down[v]:
+            down_pull[v].append(up_pull[u][up[u].index(v)])
+    return up_pull, down_pull
 
 
 def _gaps(layers: _Layers, row: Sequence[int]) -> list[float]:

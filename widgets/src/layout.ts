@@ -531,15 +531,17 @@ function placeX(
         let sum = 0;
         let weight = 0;
         if (downwards || both) {
+          const ends = at(layers.up, v).length === 1;
           for (const u of at(layers.up, v)) {
-            const pull = edgeWeight(u, v, count);
+            const pull = pullOf(v >= count, u >= count, ends && at(layers.down, u).length === 1);
             sum += pull * at(x, u);
             weight += pull;
           }
         }
         if (!downwards || both) {
+          const ends = at(layers.down, v).length === 1;
           for (const u of at(layers.down, v)) {
-            const pull = edgeWeight(u, v, count);
+            const pull = pullOf(v >= count, u >= count, ends && at(layers.up, u).length === 1);
             sum += pull * at(x, u);
             weight += pull;
           }
@@ -552,10 +554,10 @@ function placeX(
   }
 }
 
-/** Dummies pull hardest on one another, which keeps long edges straight. */
-function edgeWeight(u: number, v: number, count: number): number {
-  if (u < count && v < count) return 1;
-  return u >= count && v >= count ? 8 : 2;
+/** The links of a chain and of a long edge pull hardest, which keeps them straight. */
+function pullOf(isDummy: boolean, otherIsDummy: boolean, isChain: boolean): number {
+  if (isChain || (isDummy && otherIsDummy)) return 8;
+  return isDummy || otherIsDummy ? 2 : 1;
 }
 
 function widthOf(layers: Layers, v: number): number {
