@@ -10,9 +10,9 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from tinyexplore import Tensor
 from tinyexplore.dtype import dtypes
-from tinyexplore.explore.display import MagicError, loop_nest, parse_magic_line
+from tinyexplore.explore.display import MagicError, parse_magic_line
 from tinyexplore.explore.session import Explorer
-from tinyexplore.kernel import Kernel, Opt, OptOps
+from tinyexplore.kernel import Kernel
 from tinyexplore.uop import UOp
 
 
@@ -148,22 +148,6 @@ def test_values_of_the_engine_have_rich_forms(shell):
         assert "0x" not in data["text/html"]
         if type(value) in _PICTURES:
             assert data["image/svg+xml"].lstrip().startswith("<svg")
-
-
-def test_a_kernel_is_shown_as_its_loop_nest():
-    from tests.explore import toy
-
-    assert loop_nest(toy.row_sum()) == (
-        "for g0 in range(8):  # global\n  data0[g0] = sum(data1[g0*4 + r1*1 + 0]*1.0 + 0.0 for r1)"
-    )
-
-
-def test_an_opt_shows_in_the_loop_nest():
-    from tests.explore import toy
-    from tinyexplore.device import Device
-
-    kernel = Kernel.of(toy.row_sum(), Device["PYTHON"].target)
-    assert "for g0 in range(2):" in loop_nest(kernel.apply(Opt(OptOps.LOCAL, 0, 4)).ast)
 
 
 def test_the_engine_is_not_changed_by_the_extension():

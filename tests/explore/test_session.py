@@ -294,3 +294,18 @@ def test_without_anywidget_a_session_shows_static_html(monkeypatch):
 def test_the_text_of_a_session_is_equal_from_run_to_run():
     texts = {repr(explore(softmax_of_linear, *inputs(), repeat=1)) for _ in range(2)}
     assert len(texts) == 1
+
+
+def test_every_pass_replays_to_the_graph_it_left(session):
+    from tinyexplore.explore.replay import Replay
+
+    trace = session.trace
+    stages = [stage for stage in trace.stages if stage.steps]
+    assert stages
+    for stage in stages:
+        replay = Replay(trace, stage.id)
+        end = replay.graph_at(len(stage.steps))
+        assert tuple(end.nodes[root].node for root in end.root) == stage.after, stage.name
+        for shown in end.nodes.values():
+            sources = tuple(end.nodes[source].node for source in shown.src)
+            assert sources == trace.nodes[shown.node].src, stage.name

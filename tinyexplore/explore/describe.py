@@ -5,19 +5,16 @@ This module alone knows how a UOp or a LazyBuffer looks; the engine formats noth
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import singledispatch
 from typing import Any
 
-from tinyexplore.dtype import DType, PtrDType, dtypes
+from tinyexplore.dtype import PtrDType, dtypes
+from tinyexplore.explore.expression import MAX_EXPRESSION, Printer, dtype_text, expr_text, number_text
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import Axis, AxisKind, Group, Ops, UOp
-from tinyexplore.util import toposort
-
-MAX_EXPRESSION = 120  # characters: a longer operand is cut to its operation, so that text stays linear in nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,27 +34,6 @@ def describe(value: object, printer: Printer | None = None) -> Description:
     """How `value` is shown. Pass one `printer` for many values: it remembers the expressions it has written."""
     name = type(value).__name__
     return Description(name, str(value)[:MAX_EXPRESSION], "control", "", "", None)
-
-
-# *** small values ***
-
-
-def dtype_text(dtype: DType | PtrDType) -> str:
-    """ "float32", "float32×8" for eight lanes, "float32*" for an address."""
-    if isinstance(dtype, PtrDType):
-        return f"{dtype.base.name}*"
-    return dtype.name if dtype.count == 1 else f"{dtype.name}×{dtype.count}"
-
-
-def number_text(value: Any) -> str:
-    """A constant as Python would write it, shortest first: 0.5, -inf, 1e-05, True."""
-    if isinstance(value, float):
-        if math.isnan(value) or math.isinf(value):
-            return str(value)
-        if value == int(value) and abs(value) < 1e6:
-            return f"{value:.1f}"
-        return f"{value:.7g}"
-    return str(value)
 
 
 def arg_text(arg: Any) -> str:
@@ -96,135 +72,6 @@ _GROUPS: dict[Ops, str] = {
 def group_of(op: Ops) -> str:
     """The role of an operation: what colours its box."""
     return _GROUPS.get(op, "control")
-
-
-# *** expressions ***
-
-_INFIX: dict[Ops, tuple[str, int]] = {
-    Ops.OR: ("|", 2),
-    Ops.XOR: ("^", 3),
-    Ops.AND: ("&", 4),
-    Ops.CMPEQ: ("==", 1),
-    Ops.CMPNE: ("!=", 1),
-    Ops.CMPLT: ("<", 1),
-    Ops.CMPLE: ("<=", 1),
-    Ops.SHL: ("<<", 5),
-    Ops.SHR: (">>", 5),
-    Ops.ADD: ("+", 6),
-    Ops.MUL: ("*", 7),
-    Ops.FDIV: ("/", 7),
-    Ops.IDIV: ("//", 7),
-    Ops.MOD: ("%", 7),
-}
-_ASSOCIATIVE = frozenset({Ops.ADD, Ops.MUL, Ops.AND, Ops.OR, Ops.XOR})
-_ATOM = 10
-_TIGHT = 7  # products are written without spaces: g0*384 + r1
-_PREFIX = 8
-
-Text = tuple[str, int]  # the text of an expression, and how tightly its outermost operator binds
-
-
-class Printer:
-    """Writes expressions with as few parentheses as Python needs; each node is written once and remembered."""
-
-    def __init__(self) -> None:
-        self._done: dict[UOp, Text] = {}
-
-    def text(self, uop: UOp) -> str:
-        """The expression that computes `uop`, from ranges, constants and loads."""
-        return self._text(uop)[0]
-
-    def _text(self, uop: UOp) -> Text:
-        done = self._done
-        found = done.get(uop)
-        if found is None:
-            for node in toposort((uop,), lambda node: () if node in done else node.src):
-                if node not in done:
-                    done[node] = self._write(node)
-            found = done[uop]
-        return found
-
-    def _operand(self, uop: UOp, binding: int) -> str:
-        text, binds = self._done[uop]
-        if len(text) > MAX_EXPRESSION:
-            return f"{uop.op.name.lower()}(…)"
-        return f"({text})" if binds < binding else text
-
-    def _call(self, name: str, sources: Iterable[UOp]) -> Text:
-        return f"{name}({', '.join(self._operand(src, 0) for src in sources)})", _ATOM
-
-    def _write(self, uop: UOp) -> Text:
-        op, src = uop.op, uop.src
-        if op in _INFIX and len(src) == 2:
-            return self._infix(uop)
-        match op:
-            case Ops.CONST:
-                text = number_text(uop.arg)
-                return text, _PREFIX if text.startswith("-") else _ATOM
-            case Ops.RANGE:
-                return uop.arg.name, _ATOM
-            case Ops.DEFINE_VAR:
-                return str(uop.arg[0]), _ATOM
-            case Ops.DEFINE_GLOBAL:
-                return f"data{uop.arg}", _ATOM
-            case Ops.DEFINE_LOCAL:
-                return str(uop.arg), _ATOM
-            case Ops.DEFINE_ACC:
-                return f"acc{uop.arg}", _ATOM
-            case Ops.ASSIGN:
-                return f"{self._operand(src[0], 0)} = {self._operand(src[1], 0)}", 0
-            case Ops.RESULT:
-                return self._operand(src[0], 0), _ATOM
-            case Ops.INDEX:
-                where = f" if {self._operand(src[2], 0)}" if len(src) > 2 else ""
-                return f"{self._operand(src[0], _ATOM)}[{self._operand(src[1], 0)}{where}]", _ATOM
-            case Ops.LOAD:
-                return self._operand(src[0], _ATOM), _ATOM
-            case Ops.STORE:
-                return f"{self._operand(src[0], 0)} = {self._operand(src[1], 0)}", 0
-            case Ops.NEG:
-                return f"-{self._operand(src[0], _PREFIX)}", _PREFIX
-            case Ops.WHERE:
-                condition, yes, no = (self._operand(part, 1) for part in src)
-                return f"{yes} if {condition} else {no}", 0
-            case Ops.CAST:
-                return self._call(dtype_text(uop.dtype), src)
-            case Ops.BITCAST:
-                return self._call(f"bits_as_{dtype_text(uop.dtype)}", src)
-            case Ops.GEP:
-                return f"{self._operand(src[0], _ATOM)}.{uop.arg}", _ATOM
-            case Ops.VECTORIZE if len(set(src)) == 1:
-                return self._call(f"splat{uop.dtype.count}", src[:1])
-            case Ops.VECTORIZE:
-                return self._call("vec", src)
-            case Ops.REDUCE | Ops.HREDUCE:
-                word = {Ops.ADD: "sum", Ops.MUL: "prod", Ops.MAX: "max", Ops.MIN: "min"}[uop.arg]
-                axes = f" for {', '.join(self._operand(axis, 0) for axis in src[1:])}" if len(src) > 1 else ""
-                return f"{word}({self._operand(src[0], 1)}{axes})", _ATOM
-            case _:
-                return self._call(op.name.lower(), src)
-
-    def _infix(self, uop: UOp) -> Text:
-        sign, binds = _INFIX[uop.op]
-        left, right = uop.src
-        if uop.op is Ops.ADD:
-            if right.op is Ops.NEG:
-                return f"{self._operand(left, binds)} - {self._operand(right.src[0], binds + 1)}", binds
-            if right.op is Ops.CONST and not isinstance(right.arg, bool) and right.arg < 0:
-                return f"{self._operand(left, binds)} - {number_text(-right.arg)}", binds
-            if right.op is Ops.MUL and right.src[1].op is Ops.CONST and right.src[1].arg == -1:
-                return f"{self._operand(left, binds)} - {self._operand(right.src[0], binds + 1)}", binds
-        flat = uop.op in _ASSOCIATIVE and right.op is uop.op and not dtypes.is_float(uop.dtype)
-        compared = uop.op in Group.COMPARE  # a < b < c would mean something else
-        left_text = self._operand(left, binds + 1 if compared else binds)
-        right_text = self._operand(right, binds if flat else binds + 1)
-        space = "" if binds == _TIGHT else " "
-        return f"{left_text}{space}{sign}{space}{right_text}", binds
-
-
-def expr_text(uop: UOp) -> str:
-    """`uop` as one expression: "data1[g0*384 + r1] * 0.5" with the parentheses that Python would need."""
-    return Printer().text(uop)
 
 
 # *** nodes ***
@@ -400,3 +247,18 @@ def _uop_line(uop: UOp, names: dict[UOp, str]) -> str:
             return f"{uop.op.name} {', '.join(sources)}".rstrip()
         case _:
             return f"{names[uop]} = {uop.op.name} {', '.join(sources)} : {kind}"
+
+
+__all__ = [
+    "Description",
+    "Printer",
+    "arg_text",
+    "describe",
+    "describe_memory",
+    "dtype_text",
+    "expr_text",
+    "group_of",
+    "number_text",
+    "shape_text",
+    "uops_listing",
+]

@@ -13,6 +13,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from tinyexplore.explore.describe import Printer, arg_text, dtype_text, shape_text, uops_listing
+from tinyexplore.explore.nest import loop_nest
 from tinyexplore.explore.session import Explorer, capture, realize_all
 from tinyexplore.explore.sources import cell_number
 from tinyexplore.explore.svg import graph_svg
@@ -273,25 +274,6 @@ def _program_html(program: ProgramSpec) -> str:
     ]
     listing = "\n".join(line.text for line in uops_listing(program.uops))
     return _page(f"ProgramSpec {program.name}", facts, "", f"{program.source}\n{listing}")
-
-
-def loop_nest(sink: UOp) -> str:
-    """A kernel as the plain loops it stands for: its output axes, then what each store writes."""
-    printer = Printer()
-    lines = []
-    open_loops: list[UOp] = []
-    for store in sink.src:
-        loops = sorted(store.ranges, key=lambda axis: axis.arg.id)
-        shared = 0
-        while shared < min(len(loops), len(open_loops)) and loops[shared] is open_loops[shared]:
-            shared += 1
-        for depth in range(shared, len(loops)):
-            axis = loops[depth]
-            end, kind = printer.text(axis.src[0]), axis.arg.kind.value
-            lines.append(f"{'  ' * depth}for {axis.arg.name} in range({end}):  # {kind}")
-        lines.append(f"{'  ' * len(loops)}{printer.text(store)}")
-        open_loops = loops
-    return "\n".join(lines)
 
 
 _PAGES: dict[type, Callable[[Any], str]] = {
