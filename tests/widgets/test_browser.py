@@ -1,0 +1,290 @@
+"""The standalone viewer in a real browser, over traces made by hand: no Jupyter, no engine, no network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.widgets.sample_traces import big_trace, page, sample_trace
+
+Open = Callable[..., Any]
+TRACE = sample_trace()
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def open_page(browser: Any, tmp_path: Path) -> Iterator[Open]:
+    """Opens a trace; at the end of the test, no page may have raised an error or asked the network for anything."""
+    pages = []
+    errors: list[str] = []
+    requests: list[str] = []
+
+    def open_(trace: Any = TRACE, *, scheme: str = "light", width: int = 1280, height: int = 800) -> Any:
+        path = tmp_path / f"trace{len(pages)}.html"
+        path.write_text(page(trace), encoding="utf-8")
+        tab = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
+        tab.on("pageerror", lambda error: errors.append(str(error)))
+        tab.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+        tab.on("request", lambda request: requests.append(request.url))
+        tab.goto(path.as_uri())
+        tab.wait_for_selector("html[data-tinyexplore=ready]", state="attached", timeout=15_000)
+        pages.append(tab)
+        return tab
+
+    yield open_
+    for tab in pages:
+        tab.close()
+    assert errors == []
+    assert [url for url in requests if not url.startswith(("file:", "data:", "blob:"))] == []
+
+
+def state(tab: Any) -> dict[str, Any]:
+    return tab.evaluate("tinyexplore.handle.state")
+
+
+def lines(tab: Any, pane: str, mark: str) -> list[int]:
+    """The numbers (from 0) of the marked lines of a code pane."""
+    found = f".pane-{pane} .line.{mark}"
+    return tab.evaluate("(where) => [...document.querySelectorAll(where)].map((line) => +line.dataset.line)", found)
+
+
+def boxes(tab: Any, mark: str) -> set[str]:
+    found = f".boxes .box.{mark} .label"
+    return set(tab.evaluate("(where) => [...document.querySelectorAll(where)].map((text) => text.textContent)", found))
+
+
+def stage(name: str) -> int:
+    return next(stage.id for stage in TRACE.stages if stage.name == name)
+
+
+def test_the_page_mounts_itself_and_draws_every_view(open_page: Open) -> None:
+    tab = open_page()
+    assert tab.inner_text("header .name") == "(x @ w + b).softmax(-1)"
+    assert tab.inner_text("header .chips").split("\n")[0].startswith("device LLVM")
+    assert "came from the disk cache" in tab.inner_text(".banner")
+    assert len(tab.query_selector_all(".pipeline .part")) == 7
+    assert len(tab.query_selector_all(".boxes .box")) == 19
+    assert len(tab.query_selector_all(".pane-a .line")) == 10
+    assert len(tab.query_selector_all(".pane-b .line")) == 16
+    assert len(tab.query_selector_all(".pane-c .line")) == 14
+    assert "9 folded into labels" in tab.inner_text(".status")
+    assert "mul_one" in tab.inner_text(".detail.scroll")
+
+
+def test_a_python_line_lights_up_the_graph_and_the_assembly(open_page: Open) -> None:
+    tab = open_page()
+    tab.click(".pane-a .line >> nth=4")
+    assert lines(tab, "a", "sel") == [4]
+    assert {"LOAD", "MUL", "REDUCE ADD", "ADD", "STORE"} <= boxes(tab, "rel")
+    assert "RANGE" not in boxes(tab, "rel")
+    assert 4 in lines(tab, "c", "rel")  # vfmadd231ps
+    assert 5 not in lines(tab, "c", "rel")  # inc rcx, which only counts
+
+
+def test_an_assembly_line_leads_back_to_the_python_line(open_page: Open) -> None:
+    tab = open_page()
+    tab.click(".pane-c .line >> nth=10")  # the store
+    assert lines(tab, "c", "sel") == [10]
+    assert lines(tab, "b", "sel") == [12]
+    assert lines(tab, "a", "rel") == [4]
+
+
+def test_hovering_a_line_outlines_its_relatives(open_page: Open) -> None:
+    tab = open_page()
+    tab.hover(".pane-b .line >> nth=8")
+    assert lines(tab, "b", "hov") == [8]
+    assert lines(tab, "c", "hov") == [4]
+    tab.hover("header")
+    assert lines(tab, "c", "hov") == []
+
+
+def test_a_box_of_the_graph_selects_its_node(open_page: Open) -> None:
+    tab = open_page()
+    tab.click(".boxes .box:has-text('REDUCE ADD')")
+    assert boxes(tab, "sel") == {"REDUCE ADD"}
+    assert lines(tab, "a", "rel") == [4]
+    assert "cell 3:5" in tab.inner_text(".card")
+    tab.keyboard.press("Escape")
+    assert state(tab)["selected"] == []
+
+
+def test_arrow_keys_step_through_firings_and_passes(open_page: Open) -> None:
+    tab = open_page()
+    assert tab.inner_text(".scrub .at") == "4 / 4"
+    first = state(tab)["cursor"]["step"]
+    tab.focus(".tinyexplore")
+    tab.keyboard.press("ArrowLeft")
+    assert tab.inner_text(".scrub .at") == "3 / 4"
+    assert state(tab)["cursor"]["step"] < first
+    tab.keyboard.press("Home")
+    assert tab.inner_text(".scrub .at") == "0 / 4"
+    tab.keyboard.press("ArrowRight")
+    assert tab.inner_text(".detail.scroll h5") == "add_zero"
+    tab.keyboard.press("ArrowDown")
+    assert state(tab)["cursor"]["stage"] == stage("reduce to loop")
+    assert tab.inner_text(".detail.scroll h5") == "reduce_to_loop"
+    assert len(tab.query_selector_all(".cell.add")) > 2
+    tab.keyboard.press("ArrowUp")
+    assert state(tab)["cursor"]["stage"] == stage("simplify")
+
+
+def test_passes_that_change_nothing_are_hidden_until_asked_for(open_page: Open) -> None:
+    tab = open_page()
+    assert "strength of divisions" not in tab.inner_text(".passes")
+    tab.uncheck(".passes input")
+    assert "strength of divisions" in tab.inner_text(".passes")
+
+
+def test_boxes_stay_where_they_were_from_step_to_step(open_page: Open) -> None:
+    tab = open_page()
+    places = (
+        "() => Object.fromEntries([...document.querySelectorAll('.boxes .box')]"
+        ".map((box) => [box.dataset.id, box.style.transform]))"
+    )
+    before = tab.evaluate(places)
+    tab.focus(".tinyexplore")
+    tab.keyboard.press("ArrowLeft")
+    after = tab.evaluate(places)
+    moved = [key for key in before if key in after and before[key] != after[key]]
+    assert len(moved) <= len(before) // 4
+
+
+def test_search_marks_what_it_finds_and_enter_walks_it(open_page: Open) -> None:
+    tab = open_page()
+    tab.focus(".tinyexplore")
+    tab.keyboard.press("/")
+    tab.keyboard.type("op:load /data[12]/")
+    assert tab.inner_text(".found") == "2 found"
+    assert boxes(tab, "hit") == {"LOAD"}
+    tab.keyboard.press("Enter")
+    assert boxes(tab, "sel") == {"LOAD"}
+    tab.keyboard.press("Escape")
+    assert boxes(tab, "hit") == set()
+
+
+def test_origin_and_biography_by_key(open_page: Open) -> None:
+    tab = open_page()
+    tab.click(".row:has-text('multiply-add')")
+    tab.click(".boxes .box:has-text('MULACC')")
+    tab.focus(".tinyexplore")
+    tab.keyboard.press("b")
+    told = tab.inner_text(".biography")
+    assert "reduce_to_loop" in told and "mul_add_to_mulacc" in told
+    tab.keyboard.press("o")
+    assert state(tab)["cursor"]["graph"] == "lazy"
+    kinds = {TRACE.nodes[node].kind for node in state(tab)["selected"]}
+    assert kinds == {"lazybuffer"}
+
+
+def test_the_graph_is_walked_by_keyboard(open_page: Open) -> None:
+    tab = open_page()
+    tab.click(".boxes .box:has-text('STORE')")
+    tab.focus(".tinyexplore")
+    tab.keyboard.press("Shift+ArrowUp")
+    assert boxes(tab, "sel") <= {"INDEX", "ADD"}
+    tab.keyboard.press("Shift+ArrowDown")
+    assert boxes(tab, "sel") == {"STORE"}
+
+
+def test_a_cone_leaves_only_sources_and_users(open_page: Open) -> None:
+    tab = open_page()
+    tab.click(".boxes .box:has-text('REDUCE ADD')")
+    tab.focus(".tinyexplore")
+    tab.keyboard.press("i")
+    assert "outside the cone" in tab.inner_text(".status")
+    assert "data3" not in tab.text_content(".boxes")
+    tab.keyboard.press("i")
+    assert len(tab.query_selector_all(".boxes .box")) == 19
+
+
+def test_decisions_give_their_reasons(open_page: Open) -> None:
+    tab = open_page()
+    tab.click(".row:has-text('schedule')")
+    assert state(tab)["cursor"]["graph"] == "lazy"
+    tab.click(".decision:has-text('two users')")
+    assert boxes(tab, "sel") == {"ADD"}
+    assert "two users" in tab.inner_text(".card")
+
+
+def test_the_kernel_table_sorts_and_chooses(open_page: Open) -> None:
+    tab = open_page()
+    tab.click("[data-place=kernels]")
+    tab.click(".kernels th:has-text('time') button")
+    names = [row.inner_text() for row in tab.query_selector_all(".kernels tbody .kernel-name")]
+    assert names == ["softmax_64_32", "r_64_32_48"]
+    tab.click(".kernels tbody tr:has-text('softmax')")
+    assert state(tab)["cursor"]["kernel"] == 1
+    assert "softmax_64_32" in tab.inner_text(".pane-b")
+
+
+def test_timing_and_memory_are_drawn(open_page: Open) -> None:
+    tab = open_page()
+    tab.click("[data-key=timing]")
+    assert "11.8 µs" in tab.inner_text(".timing")
+    assert len(tab.query_selector_all(".timing .whisker")) == 2
+    tab.click("[data-key=memory]")
+    assert len(tab.query_selector_all(".memory .life")) == 5
+    assert "34.9 kB alive at most" in tab.inner_text(".memory")
+
+
+def test_dark_follows_the_system_and_light_does_too(open_page: Open) -> None:
+    colour = "getComputedStyle(document.querySelector('.tinyexplore')).backgroundColor"
+    assert open_page(scheme="dark").evaluate(colour) == "rgb(20, 24, 31)"
+    assert open_page(scheme="light").evaluate(colour) == "rgb(255, 255, 255)"
+
+
+def test_jupyterlab_decides_the_theme_where_it_says_so(open_page: Open) -> None:
+    tab = open_page(scheme="light")
+    tab.evaluate("document.body.dataset.jpThemeLight = 'false'")
+    tab.wait_for_selector(".tinyexplore[data-theme=dark]", timeout=2000)
+
+
+def test_nothing_is_cut_off_in_a_narrow_notebook(open_page: Open) -> None:
+    tab = open_page(width=700, height=980)
+    assert tab.evaluate("document.documentElement.scrollWidth") <= 700
+    for part in (".graph", ".pane-a", ".pane-b", ".pane-c", ".passes", ".diff"):
+        box = tab.query_selector(part).bounding_box()
+        assert box["width"] > 120 and box["height"] > 60, part
+
+
+def test_a_graph_of_two_thousand_nodes_says_what_it_hides_and_can_show_all(open_page: Open) -> None:
+    tab = open_page(big_trace(1000))
+    assert "hidden" in tab.inner_text(".status")
+    assert "400 of" in tab.inner_text(".status")
+    tab.click(".status button:has-text('show all')")
+    assert "hidden" not in tab.inner_text(".status")
+    took = tab.evaluate(
+        "() => { const t = performance.now(); tinyexplore.handle.go({step: 10}); return performance.now() - t }"
+    )
+    assert took < 2000
+
+
+def test_selection_and_cursor_can_be_set_and_are_told(open_page: Open) -> None:
+    tab = open_page()
+    told = """async () => {
+      const data = tinyexplore.fromBase64(document.getElementById('trace').textContent);
+      const trace = await tinyexplore.readTrace(data);
+      const heard = [];
+      const place = document.createElement('div');
+      document.body.append(place);
+      const handle = tinyexplore.mount(place, trace, { onSelect: (n) => heard.push(n), initial: { selected: [8] } });
+      const first = handle.state.selected;
+      handle.select([7]);
+      const silent = heard.length;
+      place.querySelectorAll('.pane-a .line')[5].click();
+      handle.destroy();
+      return { first, silent, heard: heard.length, left: place.childElementCount };
+    }"""
+    assert tab.evaluate(told) == {"first": [8], "silent": 0, "heard": 1, "left": 0}
+
+
+def test_every_control_has_a_name_for_screen_readers(open_page: Open) -> None:
+    tab = open_page()
+    nameless = """() => [...document.querySelectorAll('button, input, [role=tab], [role=separator]')]
+      .filter((e) => !(e.getAttribute('aria-label') || e.textContent.trim() || e.title || e.closest('label')))
+      .map((e) => e.outerHTML)"""
+    assert tab.evaluate(nameless) == []

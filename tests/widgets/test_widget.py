@@ -1,0 +1,84 @@
+"""The Python side of the explorer: traits, messages, representation; and the committed front end is current."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.widgets.sample_traces import gzipped, sample_trace
+from tinyexplore.explore import schema
+from tinyexplore.widgets import ExplorerWidget
+
+ROOT = Path(__file__).resolve().parents[2]
+TRACE = sample_trace()
+
+
+def test_the_payload_travels_whole() -> None:
+    widget = ExplorerWidget(gzipped(TRACE))
+    assert widget.payload == gzipped(TRACE)
+    assert widget.trace_json.startswith(b'{"version":1')
+    assert not widget.is_large
+
+
+def test_what_a_click_sends_is_seen_in_python() -> None:
+    widget = ExplorerWidget(gzipped(TRACE))
+    heard = []
+    widget.observe(lambda change: heard.append(change["new"]), "selected")
+    widget.set_state({"selected": [3, 5], "cursor": {"stage": 4, "step": 2}})
+    assert heard == [[3, 5]]
+    assert widget.cursor == {"stage": 4, "step": 2}
+
+
+def test_python_selects_by_node_or_id_and_moves_the_reader() -> None:
+    widget = ExplorerWidget(gzipped(TRACE), selected=[1])
+    assert widget.selected == [1]
+    widget.select([TRACE.nodes[4], 7])
+    assert widget.selected == [4, 7]
+    widget.go(stage=3)
+    widget.go(step=1)
+    assert widget.cursor == {"stage": 3, "step": 1}
+
+
+def test_a_payload_that_is_not_gzipped_says_what_would_do() -> None:
+    with pytest.raises(Exception, match="gzipped JSON of a trace, found 7 bytes.*trace_to_bytes"):
+        ExplorerWidget(b'{"a":1}')
+
+
+def test_the_text_of_a_widget_is_stable_and_its_picture_is_shown() -> None:
+    widget = ExplorerWidget(gzipped(TRACE), static="<svg/>")
+    data, _ = widget._repr_mimebundle_()
+    assert data["text/plain"] == f"ExplorerWidget({len(widget.payload)} bytes of trace)"
+    assert data["image/svg+xml"] == "<svg/>"
+    assert "application/vnd.jupyter.widget-view+json" in data
+
+
+def test_bundles_are_small_and_name_no_other_place() -> None:
+    for name in ("explorer.js", "standalone.js"):
+        text = (ROOT / "tinyexplore" / "static" / name).read_text(encoding="utf-8")
+        assert len(text.encode()) < 150_000
+        places = {part.split('"')[0] for part in text.split("://")[1:]}
+        assert all(place.startswith("www.w3.org/2000/svg") for place in places)
+
+
+def test_the_generated_types_are_current() -> None:
+    assert schema.main(["--check"]) == 0
+
+
+def test_a_stale_type_file_is_noticed(tmp_path: Path) -> None:
+    stale = tmp_path / "model.ts"
+    stale.write_text("// old\n", encoding="utf-8")
+    assert schema.main(["--check", "--output", str(stale)]) == 1
+    assert schema.main(["--output", str(stale)]) == 0
+    assert schema.main(["--check", "--output", str(stale)]) == 0
+
+
+@pytest.mark.skipif(
+    shutil.which("node") is None or not (ROOT / "widgets" / "node_modules" / "esbuild").is_dir(),
+    reason="needs node and `npm ci` in widgets/",
+)
+def test_the_committed_bundles_are_what_their_sources_build_to() -> None:
+    found = subprocess.run(["node", "build.mjs", "--check"], cwd=ROOT / "widgets", capture_output=True, text=True)
+    assert found.returncode == 0, found.stderr

@@ -1,0 +1,80 @@
+// Builds the two bundles into ../tinyexplore/static (they are committed); `--check` compares instead of writing,
+// `--tests` builds the unit tests into build/test, `--watch` rebuilds on every change.
+import { readFile, writeFile, mkdir } from "node:fs/promises";
+import { existsSync, readdirSync } from "node:fs";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+import * as esbuild from "esbuild";
+
+const here = path.dirname(fileURLToPath(import.meta.url));
+const target = ["es2022", "chrome111", "firefox115", "safari16.4"];
+
+/** A style sheet becomes a string, minified and with its nesting lowered. */
+const cssText = {
+  name: "css-text",
+  setup(build) {
+    build.onLoad({ filter: /\.css$/ }, async ({ path: file }) => {
+      const source = await readFile(file, "utf8");
+      const { code } = await esbuild.transform(source, { loader: "css", minify: true, target });
+      return { contents: code.trim(), loader: "text" };
+    });
+  },
+};
+
+const shared = {
+  absWorkingDir: here,
+  bundle: true,
+  minify: true,
+  target,
+  charset: "utf8",
+  legalComments: "none",
+  plugins: [cssText],
+  logLevel: "warning",
+};
+const bundles = [
+  { ...shared, entryPoints: ["src/anywidget.ts"], format: "esm", outfile: "../tinyexplore/static/explorer.js" },
+  { ...shared, entryPoints: ["src/standalone.ts"], format: "iife", outfile: "../tinyexplore/static/standalone.js" },
+];
+
+async function buildTests() {
+  const tests = readdirSync(path.join(here, "test")).filter((name) => name.endsWith(".test.ts"));
+  await esbuild.build({
+    ...shared,
+    minify: false,
+    format: "esm",
+    platform: "node",
+    target: "node20",
+    sourcemap: "inline",
+    entryPoints: tests.map((name) => `test/${name}`),
+    outdir: "build/test",
+    outExtension: { ".js": ".mjs" },
+  });
+}
+
+async function check() {
+  let stale = false;
+  for (const options of bundles) {
+    const file = path.resolve(here, options.outfile);
+    const { outputFiles } = await esbuild.build({ ...options, write: false });
+    const same = existsSync(file) && Buffer.compare(await readFile(file), Buffer.from(outputFiles[0].contents)) === 0;
+    if (same) continue;
+    stale = true;
+    console.error(`${path.relative(process.cwd(), file)} is not what its sources build to; run: npm run build`);
+  }
+  process.exit(stale ? 1 : 0);
+}
+
+async function build() {
+  await mkdir(path.resolve(here, "../tinyexplore/static"), { recursive: true });
+  for (const options of bundles) {
+    const { outputFiles } = await esbuild.build({ ...options, write: false });
+    await writeFile(path.resolve(here, options.outfile), outputFiles[0].contents);
+    console.log(`${path.basename(options.outfile)}  ${(outputFiles[0].contents.length / 1000).toFixed(1)} kB`);
+  }
+}
+
+if (process.argv.includes("--tests")) await buildTests();
+else if (process.argv.includes("--check")) await check();
+else if (process.argv.includes("--watch")) {
+  for (const options of bundles) await (await esbuild.context({ ...options, logLevel: "info" })).watch();
+} else await build();

@@ -1,0 +1,94 @@
+// Small helpers to make HTML and SVG elements; text never passes through an HTML parser.
+
+type Attributes = Record<string, string | number | boolean | null | undefined | ((event: never) => void)>;
+export type Child = Element | string | null | undefined | false;
+
+function fill(element: Element, attributes: Attributes, children: Child[]): void {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (typeof value === "function") element.addEventListener(name.slice(2), value as EventListener);
+    else element.setAttribute(name, value === true ? "" : String(value));
+  }
+  append(element, children);
+}
+
+export function append(element: Element, children: Child[]): void {
+  for (const child of children) {
+    if (child !== null && child !== undefined && child !== false) element.append(child);
+  }
+}
+
+/** `h("button", {class: "x", onclick: f}, "text")`: an HTML element. */
+export function h<K extends keyof HTMLElementTagNameMap>(
+  tag: K,
+  attributes: Attributes = {},
+  ...children: Child[]
+): HTMLElementTagNameMap[K] {
+  const element = document.createElement(tag);
+  fill(element, attributes, children);
+  return element;
+}
+
+/** The same for SVG. */
+export function s<K extends keyof SVGElementTagNameMap>(
+  tag: K,
+  attributes: Attributes = {},
+  ...children: Child[]
+): SVGElementTagNameMap[K] {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  fill(element, attributes, children);
+  return element;
+}
+
+export function replaceChildren(element: Element, ...children: Child[]): void {
+  element.replaceChildren();
+  append(element, children);
+}
+
+/** Calls `run` at most once a frame, with the last arguments. */
+export function oncePerFrame<A extends unknown[]>(run: (...args: A) => void): (...args: A) => void {
+  let waiting: A | null = null;
+  return (...args: A) => {
+    const idle = waiting === null;
+    waiting = args;
+    if (!idle) return;
+    requestAnimationFrame(() => {
+      const last = waiting!;
+      waiting = null;
+      run(...last);
+    });
+  };
+}
+
+export function prefersReducedMotion(): boolean {
+  return matchMedia("(prefers-reduced-motion: reduce)").matches;
+}
+
+/** A button that says for screen readers what it does. */
+export function button(text: string, title: string, onclick: () => void, cls = ""): HTMLButtonElement {
+  return h("button", { type: "button", class: cls, title, "aria-label": title, onclick }, text);
+}
+
+/** Arrow keys walk a row of tabs, as screen readers expect. */
+export function tabList(label: string, ...tabs: HTMLElement[]): HTMLElement {
+  const list = h("div", { class: "tabs", role: "tablist", "aria-label": label }, ...tabs);
+  list.addEventListener("keydown", (event) => {
+    const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
+    if (step === 0) return;
+    const all = [...list.querySelectorAll<HTMLElement>('[role="tab"]')];
+    const at = all.indexOf(document.activeElement as HTMLElement);
+    const next = all[(at + step + all.length) % all.length];
+    if (at < 0 || !next) return;
+    event.stopPropagation();
+    event.preventDefault();
+    const key = next.dataset.key;
+    next.click();
+    list.querySelector<HTMLElement>(`[data-key="${CSS.escape(key ?? "")}"]`)?.focus();
+  });
+  return list;
+}
+
+export function tab(key: string, text: string, active: boolean, onclick: () => void, title = text): HTMLElement {
+  const attributes = { type: "button", role: "tab", class: "tab", title, "data-key": key, onclick };
+  return h("button", { ...attributes, "aria-selected": String(active), tabindex: active ? 0 : -1 }, text);
+}

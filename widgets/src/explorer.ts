@@ -1,0 +1,294 @@
+// mount(): the whole explorer in one element, from a trace; knows nothing of Jupyter or of how the trace came.
+
+import css from "./style.css";
+import { append, h, replaceChildren, tab, tabList } from "./dom";
+import { bytes, count, duration } from "./format";
+import type { Stage, Trace } from "./model";
+import { TraceIndex } from "./provenance";
+import { type Cursor, type Panel, Store } from "./store";
+import { CodeView } from "./views/code";
+import { GraphView } from "./views/graph";
+import { KernelsView } from "./views/kernels";
+import { showOrigin } from "./views/nodecard";
+import { PipelineView } from "./views/pipeline";
+import { BiographyView, StepperView } from "./views/stepper";
+import { MemoryView, TimingView } from "./views/timing";
+
+export interface MountOptions {
+  /** Nodes selected and place shown at first. */
+  initial?: { selected?: number[]; cursor?: Partial<Cursor> };
+  onSelect?: (nodes: number[]) => void;
+  onCursor?: (cursor: Cursor) => void;
+  theme?: "light" | "dark" | "auto";
+  /** CSS height; "100vh" for a page of its own. */
+  height?: string;
+  /** Bytes of the payload, for the footer. */
+  size?: number;
+}
+
+export interface Handle {
+  select(nodes: number[]): void;
+  go(cursor: Partial<Cursor>): void;
+  readonly state: { selected: number[]; related: number[]; cursor: Cursor };
+  destroy(): void;
+}
+
+const LARGE_BYTES = 1_000_000;
+const PANELS: [Panel, string][] = [
+  ["rewrites", "Rewrites"],
+  ["kernels", "Kernels"],
+  ["timing", "Timing"],
+  ["memory", "Memory"],
+  ["biography", "Biography"],
+];
+
+export function mount(element: HTMLElement, trace: Trace, options: MountOptions = {}): Handle {
+  const index = new TraceIndex(trace);
+  const store = new Store(index, { ...firstCursor(index), ...options.initial?.cursor });
+  const root = h("div", {
+    class: "tinyexplore",
+    tabindex: 0,
+    role: "application",
+    "aria-label": `Compiler explorer: ${trace.title}`,
+    "data-lm-suppress-shortcuts": "true", // the notebook's own keys stay out of here
+    style: options.height ? `--height:${options.height}` : null,
+  });
+  const graph = new GraphView(store);
+  const stepper = new StepperView(store);
+  const code = new CodeView(store);
+  const pipeline = new PipelineView(store);
+  const panels: Record<Panel, { element: HTMLElement }> = {
+    rewrites: stepper,
+    kernels: new KernelsView(store),
+    timing: new TimingView(store),
+    memory: new MemoryView(store),
+    biography: new BiographyView(store),
+  };
+  const views = [pipeline, graph, code, stepper, panels.kernels, panels.timing, panels.memory, panels.biography];
+  for (const view of views) store.add(view as GraphView);
+
+  const tabs = h("div", { class: "panel-tabs" });
+  const drawTabs = (): void => {
+    const { panel } = store.cursor;
+    const all = PANELS.map(([key, title]) => tab(key, title, key === panel, () => store.go({ panel: key })));
+    replaceChildren(tabs, tabList("Panels", ...all));
+    for (const [key] of PANELS) panels[key].element.hidden = key !== panel;
+  };
+  let place = store.cursor.place;
+  store.add({
+    element: tabs,
+    update: (change) => {
+      if (!change.cursor) return;
+      drawTabs();
+      if (place !== store.cursor.place) code.showPlace();
+      place = store.cursor.place;
+    },
+  });
+  drawTabs();
+
+  const main = h("div", { class: "main" }, graph.element, divider(root, "--split", "x"), code.element);
+  const low = h("div", { class: "low" }, tabs, ...PANELS.map(([key]) => panels[key].element));
+  append(root, [
+    h("style", {}, css),
+    header(trace),
+    banner(trace, store),
+    pipeline.element,
+    main,
+    divider(root, "--low", "y"),
+    low,
+    footer(index, options.size ?? 0),
+  ]);
+  const stopTheme = followTheme(root, options.theme ?? "auto");
+  const sizes = new ResizeObserver(([entry]) => {
+    const { width } = entry.contentRect;
+    root.dataset.width = width < 900 ? "narrow" : width < 1120 ? "medium" : "wide";
+  });
+  sizes.observe(root);
+  root.addEventListener("keydown", (event) => onKey(event, { store, graph, stepper, root }));
+  element.append(root);
+
+  if (options.initial?.selected) store.select(options.initial.selected, true);
+  store.onSelect = options.onSelect ?? null;
+  store.onCursor = options.onCursor ?? null;
+  return {
+    select: (nodes) => store.select(nodes, true),
+    go: (cursor) => store.go(cursor, true),
+    get state() {
+      return { selected: [...store.selected], related: [...store.related], cursor: store.cursor };
+    },
+    destroy: () => {
+      stopTheme();
+      sizes.disconnect();
+      store.destroy();
+      root.remove();
+    },
+  };
+}
+
+/** The pass that did most, of the first kernel that has one; its end. */
+function firstCursor(index: TraceIndex): Cursor {
+  const { trace } = index;
+  const firings = new Map(trace.stages.map((stage): [Stage, number] => [stage, index.firings(stage)]));
+  const kernel = trace.stages.find((stage) => stage.kernel !== null && firings.get(stage)! > 0)?.kernel;
+  const candidates = trace.stages.filter((stage) => kernel === undefined || stage.kernel === kernel);
+  const best = candidates.reduce<Stage | null>(
+    (a, b) => (a === null || firings.get(b)! > firings.get(a)! ? b : a),
+    null,
+  );
+  const hasUops = best !== null && [...best.before, ...best.after].some((id) => index.node(id).kind === "uop");
+  return {
+    place: hasUops ? "passes" : "lazy",
+    kernel: kernel ?? (trace.kernels.length > 0 ? 0 : null),
+    stage: best?.id ?? null,
+    step: best === null ? 0 : index.endOf(best),
+    graph: hasUops ? "uops" : "lazy",
+    panel: "rewrites",
+    tabs: {},
+  };
+}
+
+function header(trace: Trace): HTMLElement {
+  const chips = trace.options.map(([name, value]) =>
+    h("span", { class: "chip", title: `${name} = ${value}` }, h("span", { class: "faint" }, `${name} `), value),
+  );
+  return h("header", {}, h("b", { class: "name" }, trace.title), h("span", { class: "chips" }, ...chips));
+}
+
+function banner(trace: Trace, store: Store): HTMLElement | null {
+  if (trace.messages.length === 0) return null;
+  const rows = trace.messages.map(({ level, text, frame }) => {
+    const at = frame === null ? undefined : trace.frames[frame];
+    const show = (): void => store.select(store.index.nodesOfLine(at!.source, at!.line));
+    const name = at ? `${trace.sources[at.source]?.name ?? "?"}:${at.line}` : "";
+    const link = at ? h("button", { type: "button", class: "quiet", onclick: show }, name) : null;
+    return h("div", { class: `message ${level}`, role: level === "error" ? "alert" : "status" }, h("b", {}, level), h("span", {}, text), link);
+  });
+  return h("div", { class: "banner" }, ...rows);
+}
+
+function footer(index: TraceIndex, size: number): HTMLElement {
+  const { trace } = index;
+  const compiled = trace.kernels.reduce((sum, kernel) => sum + kernel.compile_us, 0);
+  const key = (keys: string[], text: string): Element => h("span", {}, ...keys.map((name) => h("kbd", {}, name)), ` ${text}`);
+  const large = size > LARGE_BYTES ? " (large: the notebook stores it whole)" : "";
+  const facts = [
+    count(trace.kernels.length, "kernel"),
+    compiled > 0 ? `compiled in ${duration(compiled)}` : "",
+    size > 0 ? `trace ${bytes(size)}${large}` : "",
+  ].filter(Boolean);
+  return h(
+    "footer",
+    {},
+    key(["←", "→"], "step"),
+    key(["↑", "↓"], "pass"),
+    key(["⇧ arrows"], "walk the graph"),
+    key(["/"], "search"),
+    key(["O"], "origin"),
+    key(["B"], "biography"),
+    key(["I"], "isolate"),
+    key(["F"], "fit"),
+    h("span", { class: "space" }),
+    h("span", { class: size > LARGE_BYTES ? "large" : null }, facts.join(" · ")),
+  );
+}
+
+interface KeyTargets {
+  store: Store;
+  graph: GraphView;
+  stepper: StepperView;
+  root: HTMLElement;
+}
+
+function onKey(event: KeyboardEvent, { store, graph, stepper, root }: KeyTargets): void {
+  const target = event.composedPath()[0] as HTMLElement;
+  const typing = target instanceof HTMLInputElement && !["checkbox", "range"].includes(target.type);
+  event.stopPropagation();
+  if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
+  const pressed = (target instanceof HTMLButtonElement || target instanceof HTMLInputElement) && [" ", "Enter"].includes(event.key);
+  if (pressed) return;
+  const walks: Record<string, "up" | "down" | "left" | "right"> = {
+    ArrowUp: "up",
+    ArrowDown: "down",
+    ArrowLeft: "left",
+    ArrowRight: "right",
+  };
+  const actions: Record<string, () => void> = {
+    ArrowLeft: () => stepper.move(-1),
+    ArrowRight: () => stepper.move(1),
+    ArrowUp: () => stepper.movePass(-1),
+    ArrowDown: () => stepper.movePass(1),
+    Home: () => stepper.moveToEnd(false),
+    End: () => stepper.moveToEnd(true),
+    "/": () => graph.focusSearch(),
+    o: () => showOrigin(store),
+    b: () => store.go({ panel: store.cursor.panel === "biography" ? "rewrites" : "biography" }),
+    i: () => graph.isolate(),
+    f: () => graph.fit(),
+    n: () => stepper.nextOnNode(),
+    r: () => stepper.nextOfRule(),
+    Escape: () => {
+      store.select([]);
+      root.focus();
+    },
+  };
+  const walk = walks[event.key];
+  const action = event.shiftKey && walk ? () => graph.walk(walk) : actions[event.key.length === 1 ? event.key.toLowerCase() : event.key];
+  if (action === undefined) return;
+  event.preventDefault();
+  action();
+}
+
+/** Light or dark: as told, as JupyterLab or VS Code say, else as the system prefers. Returns how to stop following. */
+function followTheme(root: HTMLElement, theme: "light" | "dark" | "auto"): () => void {
+  const prefers = matchMedia("(prefers-color-scheme: dark)");
+  const apply = (): void => {
+    const { body } = document;
+    const jupyter = body.dataset.jpThemeLight;
+    let dark = prefers.matches;
+    if (theme !== "auto") dark = theme === "dark";
+    else if (jupyter !== undefined) dark = jupyter === "false";
+    else if (body.classList.contains("vscode-dark") || document.documentElement.classList.contains("dark")) dark = true;
+    else if (body.classList.contains("vscode-light")) dark = false;
+    root.dataset.theme = dark ? "dark" : "light";
+  };
+  apply();
+  prefers.addEventListener("change", apply);
+  const watcher = new MutationObserver(apply);
+  watcher.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "class"] });
+  watcher.observe(document.documentElement, { attributes: true, attributeFilter: ["class"] });
+  return () => {
+    prefers.removeEventListener("change", apply);
+    watcher.disconnect();
+  };
+}
+
+/** A bar to drag (or to move by arrow keys) between two parts; it sets a CSS variable in percent or pixels. */
+function divider(root: HTMLElement, variable: string, axis: "x" | "y"): HTMLElement {
+  const label = axis === "x" ? "Width of the graph" : "Height of the lower panel";
+  const orientation = axis === "x" ? "vertical" : "horizontal";
+  const bar = h("div", { class: `divider ${axis}`, role: "separator", tabindex: 0, "aria-label": label, "aria-orientation": orientation });
+  const place = (event: PointerEvent): void => {
+    const box = root.getBoundingClientRect();
+    if (axis === "x") root.style.setProperty(variable, `${clamp(((event.clientX - box.left) / box.width) * 100, 20, 80)}%`);
+    else root.style.setProperty(variable, `${clamp(box.bottom - event.clientY - 27, 90, box.height * 0.6)}px`);
+  };
+  bar.addEventListener("pointerdown", (event) => bar.setPointerCapture(event.pointerId));
+  bar.addEventListener("pointermove", (event) => {
+    if (bar.hasPointerCapture(event.pointerId)) place(event);
+  });
+  bar.addEventListener("dblclick", () => root.style.removeProperty(variable));
+  bar.addEventListener("keydown", (event) => {
+    const sign = { ArrowLeft: -1, ArrowUp: 1, ArrowRight: 1, ArrowDown: -1 }[event.key];
+    if (sign === undefined) return;
+    event.preventDefault();
+    event.stopPropagation();
+    const now = parseFloat(root.style.getPropertyValue(variable)) || (axis === "x" ? 50 : 240);
+    const next = axis === "x" ? `${clamp(now + sign * 2, 20, 80)}%` : `${clamp(now + sign * 16, 90, 600)}px`;
+    root.style.setProperty(variable, next);
+  });
+  return bar;
+}
+
+function clamp(value: number, low: number, high: number): number {
+  return Math.min(high, Math.max(low, value));
+}

@@ -1,0 +1,71 @@
+// Numbers and names as people read them.
+
+import type { KernelInfo } from "./model";
+
+/** Microseconds with three figures and a unit that fits: 0.41 µs, 12.3 ms, 2.10 s. */
+export function duration(us: number): string {
+  if (!Number.isFinite(us)) return "–";
+  if (us < 1000) return `${figures(us)} µs`;
+  if (us < 1e6) return `${figures(us / 1e3)} ms`;
+  return `${figures(us / 1e6)} s`;
+}
+
+export function figures(value: number): string {
+  if (value === 0) return "0";
+  const size = Math.abs(value);
+  if (size >= 100) return Math.round(value).toLocaleString("en-US");
+  return value.toFixed(size >= 10 ? 1 : 2);
+}
+
+export function bytes(count: number): string {
+  if (count < 1000) return `${count} B`;
+  const units = ["kB", "MB", "GB", "TB"];
+  let value = count;
+  let unit = -1;
+  while (value >= 1000 && unit < units.length - 1) {
+    value /= 1000;
+    unit += 1;
+  }
+  return `${figures(value)} ${units[unit]}`;
+}
+
+export function count(n: number, one: string, many = `${one}s`): string {
+  return `${n.toLocaleString("en-US")} ${n === 1 ? one : many}`;
+}
+
+export function truncate(text: string, length: number): string {
+  return text.length <= length ? text : `${text.slice(0, length - 1)}…`;
+}
+
+export function shapeText(shape: number[] | null): string {
+  return shape === null ? "" : `(${shape.join(", ")})`;
+}
+
+/** The parts of a kernel's name; a number that is the size of an axis carries that axis's kind. */
+export function kernelNameParts(kernel: KernelInfo): { text: string; kind: string | null }[] {
+  const waiting = kernel.axes.map(([, kind, size]) => ({ kind, size: String(size) }));
+  return kernel.name.split(/(_)/).map((text) => {
+    const at = /^\d+$/.test(text) ? waiting.findIndex((axis) => axis.size === text) : -1;
+    if (at < 0) return { text, kind: null };
+    const [axis] = waiting.splice(at, 1);
+    return { text, kind: axis.kind };
+  });
+}
+
+export const LANGUAGE_NAMES: Record<string, string> = {
+  uops: "UOps",
+  c: "C",
+  llvm: "LLVM IR",
+  "llvm-opt": "LLVM optimised",
+  asm: "Assembly",
+  python: "Python program",
+  ptx: "PTX",
+  cuda: "CUDA",
+  opencl: "OpenCL",
+  metal: "Metal",
+  wgsl: "WGSL",
+};
+
+export function languageName(language: string): string {
+  return LANGUAGE_NAMES[language] ?? language;
+}

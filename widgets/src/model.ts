@@ -1,0 +1,175 @@
+// Generated from tinyexplore/explore/model.py by `python -m tinyexplore.explore.schema`. Do not edit.
+
+export const TRACE_VERSION = 1;
+
+/** A place in the user's code; `source` indexes `Trace.sources`, `line` counts from 1. */
+export interface Frame {
+  id: number;
+  source: number;
+  line: number;
+  function: string;
+}
+
+/** A file of the user's (or a notebook cell), copied in, so that the trace stands alone. */
+export interface Source {
+  id: number;
+  name: string;
+  text: string;
+}
+
+/** One IR value. kind: "lazybuffer" | "uop". `digest` is equal across runs for equal content. `label` is what a box says ("LOAD", "ADD"); `detail` its second line (shape, index, constant); `group` its role, which gives the colour: "memory" | "reduce" | "loop" | "alu" | "const" | "movement" | "control" | "buffer". `user` indexes `Trace.frames`. */
+export interface Node {
+  id: number;
+  kind: string;
+  op: string;
+  src: number[];
+  dtype: string;
+  shape: number[] | null;
+  arg: string;
+  digest: string;
+  user: number | null;
+  label: string;
+  detail: string;
+  group: string;
+}
+
+/** A rewrite rule as the stepper shows it; `text` is its source code, copied in. */
+export interface Rule {
+  id: number;
+  name: string;
+  law: string;
+  doc: string;
+  file: string;
+  line: number;
+  text: string;
+}
+
+/** In a rewrite stage, `before` became `after`: by `rule`, or (rule None) because its sources changed. `at_us`: microseconds since the stage began. */
+export interface Step {
+  rule: number | null;
+  before: number;
+  after: number;
+  at_us: number;
+}
+
+/** The scheduler's word on a LazyBuffer: "realize" | "fuse" | "duplicate" | "view", and why. */
+export interface Decision {
+  node: number;
+  decision: string;
+  reason: string;
+}
+
+/** An opt on a kernel: applied (with its reason) or rejected (with the obstacle). */
+export interface OptStep {
+  opt: string;
+  applied: boolean;
+  reason: string;
+}
+
+/** One candidate of a search: the opts applied to the kernel, and its best time in microseconds. */
+export interface Candidate {
+  opts: string[];
+  best_us: number;
+}
+
+/** One stage of the compiler. Stages form a tree by `parent`; `kernel` is the kernel it worked for. name: "schedule" | "optimise" | "lower" | a pass's name | "linearize" | "render" | "compile" | "run" ... before, after: root node ids (several for a schedule). `steps` are the firings of a rewrite pass, in order. `candidates` are those that a search timed, in order. */
+export interface Stage {
+  id: number;
+  name: string;
+  parent: number | null;
+  kernel: number | null;
+  before: number[];
+  after: number[];
+  started_us: number;
+  elapsed_us: number;
+  steps: Step[];
+  decisions: Decision[];
+  opts: OptStep[];
+  candidates: Candidate[];
+}
+
+/** Provenance: node `dst` came from node `src`; `how`: "rewrite" | "rebuild" | words of a `Derived` event. */
+export interface Link {
+  src: number;
+  dst: number;
+  how: string;
+  stage: number | null;
+}
+
+/** A line of a listing and the nodes (UOps) that made it. */
+export interface Line {
+  text: string;
+  nodes: number[];
+}
+
+/** One listing of one kernel; language: "uops" | "c" | "llvm" | "llvm-opt" | "asm" | "python". */
+export interface Program {
+  id: number;
+  kernel: number;
+  language: string;
+  lines: Line[];
+}
+
+/** One kernel: what it computes (LazyBuffer ids), the opts applied, its axes and its cost. `axes`: (name, kind, size) outermost first. `roots`: LazyBuffers it realises. `nodes`: all LazyBuffers fused into it. `same_as`: an earlier kernel whose program it reuses, else None. */
+export interface KernelInfo {
+  id: number;
+  name: string;
+  device: string;
+  roots: number[];
+  nodes: number[];
+  buffers: number[];
+  opts: string[];
+  axes: [string, string, number][];
+  flops: number;
+  bytes_moved: number;
+  compile_us: number;
+  cached: boolean;
+  same_as: number | null;
+}
+
+/** Timings of one kernel in microseconds, in the order measured; `median_us`, `low_us`, `high_us` (quartiles). `started_us`: when the first of these runs began, in microseconds since the trace began. */
+export interface Run {
+  id: number;
+  kernel: number;
+  times_us: number[];
+  median_us: number;
+  low_us: number;
+  high_us: number;
+  started_us: number;
+}
+
+/** A device buffer and its life in microseconds since the trace began (None: outlived the trace). */
+export interface BufferInfo {
+  id: number;
+  device: string;
+  dtype: string;
+  size: number;
+  bytes: number;
+  allocated_us: number | null;
+  freed_us: number | null;
+}
+
+/** What the reader must know of this trace. level: "error" | "warning" | "note". */
+export interface Message {
+  level: string;
+  text: string;
+  frame: number | null;
+}
+
+/** One capture, whole. `options` are the settings that produced it, as (name, value). */
+export interface Trace {
+  version: number;
+  title: string;
+  options: [string, string][];
+  sources: Source[];
+  frames: Frame[];
+  nodes: Node[];
+  rules: Rule[];
+  stages: Stage[];
+  links: Link[];
+  kernels: KernelInfo[];
+  programs: Program[];
+  runs: Run[];
+  buffers: BufferInfo[];
+  messages: Message[];
+}

@@ -1,0 +1,28 @@
+// The trace as it travels: gzipped JSON, as bytes in a widget's trait or as base64 in a page.
+
+import { TRACE_VERSION, type Trace } from "./model";
+
+export class PayloadError extends Error {}
+
+export function fromBase64(text: string): Uint8Array {
+  const binary = atob(text.replace(/\s+/g, ""));
+  const data = new Uint8Array(binary.length);
+  for (let i = 0; i < binary.length; i += 1) data[i] = binary.charCodeAt(i);
+  return data;
+}
+
+/** The trace in gzipped JSON (or plain JSON: what a bare trace file holds). */
+export async function readTrace(data: Uint8Array): Promise<Trace> {
+  if (data.length === 0) throw new PayloadError("The payload is empty: give the widget a trace in gzipped JSON.");
+  const gzipped = data[0] === 0x1f && data[1] === 0x8b;
+  const body = new Blob([data as BlobPart]).stream();
+  const stream = gzipped ? body.pipeThrough(new DecompressionStream("gzip")) : body;
+  const trace = JSON.parse(await new Response(stream).text()) as Trace;
+  if (trace.version !== TRACE_VERSION) {
+    throw new PayloadError(
+      `This trace has version ${trace.version}, this viewer reads version ${TRACE_VERSION}; ` +
+        "export the trace again with the tinyexplore that made this viewer.",
+    );
+  }
+  return trace;
+}

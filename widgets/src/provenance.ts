@@ -1,0 +1,227 @@
+// What follows from a trace: who uses a node, what it came from and became, which lines and Python lines it made.
+
+import type { Decision, Frame, KernelInfo, Link, Node, Program, Run, Stage, Step, Trace } from "./model";
+
+export interface Firing {
+  stage: Stage;
+  /** The number of steps done once this one is. */
+  step: number;
+  firing: Step;
+}
+
+export class TraceIndex {
+  readonly trace: Trace;
+  private readonly back: Link[][];
+  private readonly forward: Link[][];
+  readonly children: Map<number | null, Stage[]>;
+  readonly kernelOf: Map<number, number>;
+  readonly decisionOf: Map<number, Decision>;
+  private readonly nearest = new Map<string, Frame | null>();
+  private readonly members = new Map<number, Set<number>>();
+  private byLine: Map<string, number[]> | null = null;
+  private users: Map<number, number[]> | null = null;
+
+  constructor(trace: Trace) {
+    this.trace = trace;
+    this.back = trace.nodes.map(() => []);
+    this.forward = trace.nodes.map(() => []);
+    for (const link of trace.links) {
+      if (link.src === link.dst) continue;
+      this.back[link.dst]?.push(link);
+      this.forward[link.src]?.push(link);
+    }
+    this.children = groupByParent(trace.stages);
+    this.kernelOf = new Map();
+    for (const kernel of trace.kernels) for (const node of kernel.nodes) this.kernelOf.set(node, kernel.id);
+    for (const kernel of trace.kernels) for (const node of kernel.roots) this.kernelOf.set(node, kernel.id);
+    this.decisionOf = new Map();
+    for (const stage of trace.stages) for (const word of stage.decisions) this.decisionOf.set(word.node, word);
+  }
+
+  node(id: number): Node {
+    return this.trace.nodes[id];
+  }
+
+  /** Everything the nodes came from, at any distance, in the history of one kernel (null: of all). */
+  ancestors(ids: Iterable<number>, kernel: number | null = null): Set<number> {
+    return this.closure(ids, this.back, "src", kernel);
+  }
+
+  /** Everything the nodes became. */
+  descendants(ids: Iterable<number>, kernel: number | null = null): Set<number> {
+    return this.closure(ids, this.forward, "dst", kernel);
+  }
+
+  /** The nodes, all they came from and all they became: what lights up with a selection. */
+  related(ids: Iterable<number>, kernel: number | null = null): Set<number> {
+    const start = [...ids];
+    const all = this.ancestors(start, kernel);
+    for (const id of this.descendants(start, kernel)) all.add(id);
+    for (const id of start) all.add(id);
+    return all;
+  }
+
+  private closure(ids: Iterable<number>, links: Link[][], end: "src" | "dst", kernel: number | null): Set<number> {
+    const seen = new Set<number>();
+    const stack = [...ids];
+    while (stack.length > 0) {
+      for (const link of links[stack.pop()!] ?? []) {
+        const id = link[end];
+        if (seen.has(id) || !this.belongs(link, kernel)) continue;
+        seen.add(id);
+        stack.push(id);
+      }
+    }
+    return seen;
+  }
+
+  /** Equal nodes of two kernels are one node: a walk for one kernel must not stray into the other's history. */
+  private belongs(link: Link, kernel: number | null): boolean {
+    if (kernel === null) return true;
+    const owner = link.stage === null ? null : this.trace.stages[link.stage].kernel;
+    if (owner !== null) return owner === kernel;
+    const members = this.membersOf(kernel);
+    return members.size === 0 || this.trace.nodes[link.src].kind !== "lazybuffer" || members.has(link.src);
+  }
+
+  /** The LazyBuffers that a kernel computes, stores or reads. */
+  membersOf(kernel: number): Set<number> {
+    let members = this.members.get(kernel);
+    if (members === undefined) {
+      const info = this.trace.kernels[kernel];
+      members = new Set(info ? [...info.nodes, ...info.roots] : []);
+      for (const id of [...members]) for (const src of this.trace.nodes[id].src) members.add(src);
+      this.members.set(kernel, members);
+    }
+    return members;
+  }
+
+  /** The nodes that a line of the user's Python built. */
+  nodesOfLine(source: number, line: number): number[] {
+    if (this.byLine === null) {
+      this.byLine = new Map();
+      for (const node of this.trace.nodes) {
+        const frame = node.user === null ? undefined : this.trace.frames[node.user];
+        if (frame) push(this.byLine, `${frame.source}:${frame.line}`, node.id);
+      }
+    }
+    return this.byLine.get(`${source}:${line}`) ?? [];
+  }
+
+  /** The nearest Python line on the way back from a node. */
+  frameOf(id: number, kernel: number | null = null): Frame | null {
+    const key = `${kernel}:${id}`;
+    const known = this.nearest.get(key);
+    if (known !== undefined) return known;
+    const seen = new Set([id]);
+    const queue = [id];
+    let found: Frame | null = null;
+    for (let head = 0; head < queue.length && found === null; head += 1) {
+      const user = this.trace.nodes[queue[head]]?.user ?? null;
+      if (user !== null) found = this.trace.frames[user];
+      else
+        for (const link of this.back[queue[head]] ?? []) {
+          if (seen.has(link.src) || !this.belongs(link, kernel)) continue;
+          seen.add(link.src);
+          queue.push(link.src);
+        }
+    }
+    this.nearest.set(key, found);
+    return found;
+  }
+
+  /** The nodes that have this one among their sources. */
+  usersOf(id: number): number[] {
+    if (this.users === null) {
+      this.users = new Map();
+      for (const node of this.trace.nodes) for (const src of new Set(node.src)) push(this.users, src, node.id);
+    }
+    return this.users.get(id) ?? [];
+  }
+
+  /** The ordered firings that led to a node: those whose result it came from, or some node inside the result. */
+  biography(id: number, kernel: number | null = null): Firing[] {
+    const past = this.ancestors([id], kernel);
+    past.add(id);
+    const madePart = (stage: Stage, firing: Step): boolean =>
+      past.has(firing.before) && this.forward[firing.before].some((link) => link.stage === stage.id && past.has(link.dst));
+    const found: Firing[] = [];
+    for (const stage of this.trace.stages) {
+      if (kernel !== null && stage.kernel !== null && stage.kernel !== kernel) continue;
+      stage.steps.forEach((firing, k) => {
+        if (firing.rule !== null && (past.has(firing.after) || madePart(stage, firing))) found.push({ stage, step: k + 1, firing });
+      });
+    }
+    return found;
+  }
+
+  /** The listings of a kernel; a kernel that reuses an earlier program shows that one's. */
+  programsOf(kernel: number | null): Program[] {
+    if (kernel === null) return [];
+    const own = this.trace.programs.filter((program) => program.kernel === kernel);
+    const sharer = this.trace.kernels[kernel]?.same_as ?? null;
+    return own.length > 0 || sharer === null || sharer === kernel ? own : this.programsOf(sharer);
+  }
+
+  runOf(kernel: number): Run | null {
+    return this.trace.runs.findLast((run) => run.kernel === kernel) ?? null;
+  }
+
+  /** Whether a stage turned its nodes into others. Null: it has no nodes (rendering, compiling). */
+  changed(stage: Stage): boolean | null {
+    if (stage.steps.length > 0) return true;
+    if (stage.before.length === 0 && stage.after.length === 0) return null;
+    return stage.before.length !== stage.after.length || stage.before.some((id, i) => id !== stage.after[i]);
+  }
+
+  /** The steps done once the last rule of a stage has fired: only rebuilding is left after them. */
+  endOf(stage: Stage): number {
+    const last = stage.steps.findLastIndex((step) => step.rule !== null);
+    return last < 0 ? stage.steps.length : last + 1;
+  }
+
+  firings(stage: Stage): number {
+    return stage.steps.reduce((sum, step) => sum + (step.rule === null ? 0 : 1), 0);
+  }
+
+  /** The nodes under the roots, sources first. */
+  reachable(roots: Iterable<number>): number[] {
+    const order: number[] = [];
+    const state = new Map<number, number>();
+    const stack = [...roots].reverse();
+    while (stack.length > 0) {
+      const id = stack[stack.length - 1];
+      const at = state.get(id) ?? 0;
+      const src = this.trace.nodes[id]?.src ?? [];
+      if (at > src.length) {
+        stack.pop();
+      } else if (at === src.length) {
+        state.set(id, at + 1);
+        order.push(id);
+        stack.pop();
+      } else {
+        state.set(id, at + 1);
+        if (!state.has(src[at])) stack.push(src[at]);
+      }
+    }
+    return order;
+  }
+}
+
+/** Giga-operations and gigabytes a second of a kernel, where it was timed. */
+export function throughput(kernel: KernelInfo, run: Run | null): { gflops: number | null; gbps: number | null } {
+  if (run === null || run.median_us <= 0) return { gflops: null, gbps: null };
+  return { gflops: kernel.flops / run.median_us / 1e3, gbps: kernel.bytes_moved / run.median_us / 1e3 };
+}
+
+function push<K>(map: Map<K, number[]>, key: K, value: number): void {
+  const list = map.get(key);
+  if (list) list.push(value);
+  else map.set(key, [value]);
+}
+
+function groupByParent(stages: Stage[]): Map<number | null, Stage[]> {
+  const groups = new Map<number | null, Stage[]>();
+  for (const stage of stages) groups.set(stage.parent, [...(groups.get(stage.parent) ?? []), stage]);
+  return groups;
+}

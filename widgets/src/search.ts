@@ -1,0 +1,50 @@
+// The search language of the graph: words, /regular expressions/ and field:value, all of which must hold.
+
+import type { Node } from "./model";
+import { shapeText } from "./format";
+
+export type Matcher = (node: Node) => boolean;
+
+const FIELDS: Record<string, (node: Node) => string> = {
+  op: (node) => node.op,
+  dtype: (node) => node.dtype,
+  shape: (node) => `${shapeText(node.shape)} ${(node.shape ?? []).join("×")} ${(node.shape ?? []).join(",")}`,
+  group: (node) => node.group,
+  arg: (node) => node.arg,
+  label: (node) => node.label,
+  detail: (node) => node.detail,
+  id: (node) => String(node.id),
+  digest: (node) => node.digest,
+};
+
+function everything(node: Node): string {
+  return `${node.label} ${node.op} ${node.detail} ${node.dtype} ${node.arg} ${shapeText(node.shape)}`;
+}
+
+/** The matcher of a query, or the reason why it is none. An empty query gives null. */
+export function parseQuery(query: string): Matcher | null | { error: string } {
+  const terms = query.trim().match(/(?:\w+:)?\/(?:[^/\\]|\\.)+\/|\S+/g);
+  if (terms === null) return null;
+  const tests: Matcher[] = [];
+  for (const term of terms) {
+    const field = /^(\w+):(.*)$/.exec(term);
+    const known = field !== null && field[1] in FIELDS;
+    const read = known ? FIELDS[field[1]] : everything;
+    const wanted = known ? field[2] : term;
+    if (wanted === "") continue;
+    const expression = /^\/(.+)\/$/.exec(wanted);
+    if (expression === null) {
+      const lower = wanted.toLowerCase();
+      const exact = known && (field[1] === "op" || field[1] === "id");
+      tests.push((node) => (exact ? read(node).toLowerCase() === lower : read(node).toLowerCase().includes(lower)));
+      continue;
+    }
+    try {
+      const pattern = new RegExp(expression[1], "i");
+      tests.push((node) => pattern.test(read(node)));
+    } catch (error) {
+      return { error: error instanceof Error ? error.message : String(error) };
+    }
+  }
+  return tests.length === 0 ? null : (node) => tests.every((test) => test(node));
+}

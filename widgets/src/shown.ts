@@ -1,0 +1,274 @@
+// Which graph the cursor points at, and how it is drawn: constants and index maths folded into the boxes that use
+// them, and a budget of boxes; what is left out is counted.
+
+import type { Node, Stage, Trace } from "./model";
+import type { TraceIndex } from "./provenance";
+import { Replay, type ShownGraph } from "./replay";
+import type { Cursor } from "./store";
+import { truncate } from "./format";
+
+export interface DrawnBox {
+  id: number;
+  node: number;
+  label: string;
+  detail: string;
+  width: number;
+  height: number;
+  /** Neighbours that the budget leaves out. */
+  hidden: number;
+  changed: boolean;
+}
+
+export interface DrawnEdge {
+  src: number;
+  dst: number;
+  /** Which sources of `dst` this is. */
+  operands: number[];
+}
+
+export interface DrawnGraph {
+  boxes: DrawnBox[];
+  edges: DrawnEdge[];
+  /** Nodes of the graph before folding and hiding. */
+  total: number;
+  folded: { constants: number; index: number };
+  hidden: number;
+}
+
+export interface FoldOptions {
+  constants: boolean;
+  index: boolean;
+  budget: number;
+  /** Only these nodes and what lies above and below them. */
+  cone: Set<number> | null;
+  /** Boxes kept first when the budget is short. */
+  keep: Set<number>;
+}
+
+const CARRIES_CONSTANT = new Set(["RESHAPE", "EXPAND", "VECTORIZE", "CAST"]);
+const INDEX_TYPES = new Set(["int64", "int32", "bool", "index"]);
+const MAX_DETAIL = 30;
+
+export class Graphs {
+  private readonly replays = new Map<number, Replay>();
+
+  constructor(private readonly index: TraceIndex) {}
+
+  replay(stage: Stage): Replay {
+    let replay = this.replays.get(stage.id);
+    if (replay === undefined) {
+      if (this.replays.size >= 8) this.replays.delete(this.replays.keys().next().value!);
+      replay = new Replay(this.index.trace, stage.id);
+      this.replays.set(stage.id, replay);
+    }
+    return replay;
+  }
+
+  /** The stage whose graph a stage shows: itself, or the last before it that has nodes (for render, compile, run). */
+  stageWithGraph(id: number | null): Stage | null {
+    const stages = this.index.trace.stages;
+    const start = id === null ? undefined : stages[id];
+    for (let at = id ?? -1; at >= 0; at -= 1) {
+      const stage = stages[at];
+      const sameKernel = start === undefined || start.kernel === null || stage.kernel === start.kernel;
+      if (sameKernel && (stage.before.length > 0 || stage.after.length > 0)) return stage;
+    }
+    return null;
+  }
+
+  at(cursor: Cursor): { graph: ShownGraph; family: string; stage: Stage | null } {
+    const stage = this.stageWithGraph(cursor.stage);
+    const isLazy = (roots: readonly number[]): boolean =>
+      roots.length > 0 && this.index.node(roots[0]).kind === "lazybuffer";
+    if (cursor.graph === "lazy" || stage === null || isLazy(stage.before)) {
+      return { graph: this.lazyBuffers(), family: "lazy", stage: null };
+    }
+    const family = `kernel ${stage.kernel}`;
+    if (stage.steps.length > 0) {
+      const replay = this.replay(stage);
+      const step = stage.id === cursor.stage ? Math.min(cursor.step, replay.count) : replay.count;
+      return { graph: replay.graphAt(step), family, stage };
+    }
+    const roots = stage.after.length > 0 ? stage.after : stage.before;
+    return { graph: this.plain(this.index.reachable(roots), [...roots]), family, stage };
+  }
+
+  lazyBuffers(): ShownGraph {
+    const ids = this.index.trace.nodes.filter((node) => node.kind === "lazybuffer").map((node) => node.id);
+    const used = new Set(ids.flatMap((id) => this.index.node(id).src));
+    return this.plain(ids, ids.filter((id) => !used.has(id)));
+  }
+
+  private plain(ids: number[], root: number[]): ShownGraph {
+    const nodes = new Map(ids.map((id) => [id, { node: id, src: [...this.index.node(id).src] }]));
+    return { root, nodes, changed: new Set() };
+  }
+}
+
+export function fold(trace: Trace, graph: ShownGraph, options: FoldOptions): DrawnGraph {
+  const users = usersIn(graph);
+  const constants = options.constants ? constantTexts(trace, graph) : new Map<number, string>();
+  const roots = new Set(graph.root);
+  for (const id of [...constants.keys()]) {
+    if (roots.has(id) || graph.changed.has(id) || options.keep.has(id) || (users.get(id) ?? []).length === 0)
+      constants.delete(id);
+  }
+  const index = options.index ? indexMaths(trace, graph, users, constants, options.keep) : new Set<number>();
+  const isFolded = (id: number): boolean => constants.has(id) || index.has(id);
+  let visible = new Set([...graph.nodes.keys()].filter((id) => !isFolded(id)));
+  const edges = new Map<string, DrawnEdge>();
+  const isBelow = options.cone === null ? null : coneOf(graph, users, options.cone);
+  if (isBelow !== null) visible = new Set([...visible].filter((id) => isBelow.has(id)));
+  const connect = (src: number, dst: number, operand: number): void => {
+    if (constants.has(src)) return;
+    if (index.has(src)) {
+      for (const next of new Set(graph.nodes.get(src)!.src)) connect(next, dst, operand);
+      return;
+    }
+    const key = `${src} ${dst}`;
+    const edge = edges.get(key);
+    if (edge === undefined) edges.set(key, { src, dst, operands: [operand] });
+    else if (!edge.operands.includes(operand)) edge.operands.push(operand);
+  };
+  for (const id of visible) graph.nodes.get(id)!.src.forEach((src, operand) => connect(src, id, operand));
+  const shown = withinBudget([...visible], [...edges.values()], graph, options);
+  const cut = new Map<number, number>();
+  const kept: DrawnEdge[] = [];
+  for (const edge of edges.values()) {
+    const [hasSrc, hasDst] = [shown.has(edge.src), shown.has(edge.dst)];
+    if (hasSrc && hasDst) kept.push(edge);
+    else if (hasSrc) cut.set(edge.src, (cut.get(edge.src) ?? 0) + 1);
+    else if (hasDst) cut.set(edge.dst, (cut.get(edge.dst) ?? 0) + 1);
+  }
+  const boxes = [...shown].map((id) => {
+    const { node, src } = graph.nodes.get(id)!;
+    return drawn(trace.nodes[node], id, src, constants, cut.get(id) ?? 0, graph.changed.has(id));
+  });
+  return {
+    boxes,
+    edges: kept,
+    total: graph.nodes.size,
+    folded: { constants: constants.size, index: index.size },
+    hidden: graph.nodes.size - constants.size - index.size - shown.size,
+  };
+}
+
+function drawn(
+  node: Node,
+  id: number,
+  src: number[],
+  constants: Map<number, string>,
+  hidden: number,
+  changed: boolean,
+): DrawnBox {
+  let detail = node.detail;
+  const folded = src.map((source) => constants.get(source)).filter((text) => text !== undefined);
+  const missing = folded.filter((text) => !detail.includes(text));
+  if (missing.length > 0) detail = detail === "" ? missing.join(", ") : `${missing.join(", ")} · ${detail}`;
+  const lanes = /×\d+$/.exec(node.dtype)?.[0];
+  const label = lanes !== undefined && !node.label.includes(lanes) ? `${node.label} ${lanes}` : node.label;
+  detail = truncate(detail, MAX_DETAIL);
+  const width = Math.max(56, Math.ceil(Math.max(label.length * 6.9, detail.length * 5.9) + 18));
+  return { id, node: node.id, label, detail, width, height: detail === "" ? 26 : 34, hidden, changed };
+}
+
+function usersIn(graph: ShownGraph): Map<number, number[]> {
+  const users = new Map<number, number[]>();
+  for (const [id, { src }] of graph.nodes) {
+    for (const source of new Set(src)) {
+      const list = users.get(source);
+      if (list === undefined) users.set(source, [id]);
+      else list.push(id);
+    }
+  }
+  return users;
+}
+
+/** Constants, and what only reshapes or casts them, with the text that stands for them. */
+function constantTexts(trace: Trace, graph: ShownGraph): Map<number, string> {
+  const texts = new Map<number, string>();
+  const waiting = [...graph.nodes.keys()];
+  const visited = new Set<number>();
+  while (waiting.length > 0) {
+    const id = waiting[waiting.length - 1];
+    const { node: nodeId, src } = graph.nodes.get(id)!;
+    const node = trace.nodes[nodeId];
+    const next = visited.has(id) || !CARRIES_CONSTANT.has(node.op) ? [] : src.filter((source) => !visited.has(source));
+    if (next.length > 0) {
+      visited.add(id);
+      waiting.push(...next);
+      continue;
+    }
+    waiting.pop();
+    visited.add(id);
+    if (node.op === "CONST") texts.set(id, node.detail);
+    else if (CARRIES_CONSTANT.has(node.op) && src.length > 0 && src.every((source) => texts.has(source))) {
+      const said = new Set(src.map((source) => texts.get(source)!));
+      if (said.size === 1) texts.set(id, [...said][0]);
+    }
+  }
+  return texts;
+}
+
+/** Arithmetic on integers that only addresses use. */
+function indexMaths(
+  trace: Trace,
+  graph: ShownGraph,
+  users: Map<number, number[]>,
+  constants: Map<number, string>,
+  keep: Set<number>,
+): Set<number> {
+  const found = new Set<number>();
+  for (const id of [...graph.nodes.keys()].reverse()) {
+    const node = trace.nodes[graph.nodes.get(id)!.node];
+    if (node.kind !== "uop" || constants.has(id) || graph.changed.has(id) || keep.has(id)) continue;
+    if (node.group !== "alu" || !INDEX_TYPES.has(node.dtype)) continue;
+    const consumers = users.get(id) ?? [];
+    if (consumers.length === 0) continue;
+    const onlyAddresses = consumers.every(
+      (user) => found.has(user) || trace.nodes[graph.nodes.get(user)!.node].op === "INDEX",
+    );
+    if (onlyAddresses) found.add(id);
+  }
+  return found;
+}
+
+function coneOf(graph: ShownGraph, users: Map<number, number[]>, centre: Set<number>): Set<number> {
+  const cone = new Set<number>();
+  const walk = (next: (id: number) => number[]): void => {
+    const seen = new Set(centre);
+    const stack = [...centre].filter((id) => graph.nodes.has(id));
+    while (stack.length > 0) {
+      const id = stack.pop()!;
+      cone.add(id);
+      for (const other of next(id)) {
+        if (seen.has(other)) continue;
+        seen.add(other);
+        stack.push(other);
+      }
+    }
+  };
+  walk((id) => graph.nodes.get(id)?.src ?? []);
+  walk((id) => users.get(id) ?? []);
+  return cone;
+}
+
+/** The boxes nearest to what changed, what is selected and the roots, as many as the budget allows. */
+function withinBudget(ids: number[], edges: DrawnEdge[], graph: ShownGraph, options: FoldOptions): Set<number> {
+  if (ids.length <= options.budget) return new Set(ids);
+  const neighbours = new Map<number, number[]>(ids.map((id) => [id, []]));
+  for (const { src, dst } of edges) {
+    neighbours.get(src)?.push(dst);
+    neighbours.get(dst)?.push(src);
+  }
+  const shown = new Set<number>();
+  const queue = [...graph.changed, ...options.keep, ...graph.root].filter((id) => neighbours.has(id));
+  if (queue.length === 0) queue.push(ids[ids.length - 1]);
+  for (let head = 0; shown.size < options.budget && (head < queue.length || shown.size < ids.length); head += 1) {
+    const id = head < queue.length ? queue[head] : ids.find((other) => !shown.has(other))!;
+    if (shown.has(id)) continue;
+    shown.add(id);
+    queue.push(...neighbours.get(id)!);
+  }
+  return shown;
+}

@@ -1,0 +1,27 @@
+// The entry for a page of its own: `tinyexplore.mount`, and a page that holds a trace mounts itself.
+
+import { type Handle, type MountOptions, mount } from "./explorer";
+import { fromBase64, readTrace } from "./payload";
+
+const api = { mount, readTrace, fromBase64, handle: null as Handle | null };
+(globalThis as Record<string, unknown>).tinyexplore = api;
+
+async function mountPage(): Promise<void> {
+  const holder = document.getElementById("trace");
+  const place = document.getElementById("explorer");
+  if (holder === null || place === null) return;
+  try {
+    document.body.style.margin = "0";
+    const data = fromBase64(holder.textContent ?? "");
+    const options = JSON.parse(place.dataset.options ?? "{}") as MountOptions;
+    api.handle = mount(place, await readTrace(data), { size: data.byteLength, height: "100vh", ...options });
+    document.documentElement.dataset.tinyexplore = "ready";
+  } catch (error) {
+    place.setAttribute("role", "alert");
+    place.textContent = `The explorer cannot show this trace. ${String(error)}`;
+    document.documentElement.dataset.tinyexplore = "failed";
+  }
+}
+
+if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", () => void mountPage());
+else void mountPage();

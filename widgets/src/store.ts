@@ -1,0 +1,109 @@
+// What the views share: one selection, one cursor, one hover; whoever changes them tells all others.
+
+import type { TraceIndex } from "./provenance";
+
+export type Place = "python" | "lazy" | "kernels" | "passes" | "uops" | "code" | "run";
+export type Panel = "rewrites" | "kernels" | "timing" | "memory" | "biography";
+
+/** Where the reader is. It travels to Python as a dict, so it is plain data. */
+export interface Cursor {
+  place: Place;
+  kernel: number | null;
+  stage: number | null;
+  /** Steps of the stage that are done. */
+  step: number;
+  graph: "lazy" | "uops";
+  panel: Panel;
+  /** The tab of each code pane. */
+  tabs: Record<string, string>;
+}
+
+export interface Change {
+  cursor: boolean;
+  selection: boolean;
+  hover: boolean;
+}
+
+export interface View {
+  element: HTMLElement;
+  update(change: Change): void;
+  destroy?(): void;
+}
+
+export class Store {
+  readonly index: TraceIndex;
+  cursor: Cursor;
+  selected: Set<number> = new Set();
+  /** The selection, all it came from and all it became. */
+  related: Set<number> = new Set();
+  hovered: Set<number> = new Set();
+  hoverRelated: Set<number> = new Set();
+  /** Called after the reader, not the program, changed something. */
+  onSelect: ((nodes: number[]) => void) | null = null;
+  onCursor: ((cursor: Cursor) => void) | null = null;
+  private readonly views: View[] = [];
+
+  constructor(index: TraceIndex, cursor: Cursor) {
+    this.index = index;
+    this.cursor = cursor;
+  }
+
+  add(view: View): void {
+    this.views.push(view);
+  }
+
+  select(nodes: Iterable<number>, silent = false): void {
+    const known = [...new Set(nodes)].filter((id) => this.index.trace.nodes[id] !== undefined);
+    if (known.length === this.selected.size && known.every((id) => this.selected.has(id))) return;
+    this.selected = new Set(known);
+    this.followKernel(known);
+    this.relate();
+    this.tell({ cursor: false, selection: true, hover: false });
+    if (!silent) this.onSelect?.(known);
+  }
+
+  go(change: Partial<Cursor>, silent = false): void {
+    const before = JSON.stringify(this.cursor);
+    const next = { ...this.cursor, ...change };
+    if (JSON.stringify(next) === before) return;
+    const otherKernel = next.kernel !== this.cursor.kernel;
+    this.cursor = next;
+    if (otherKernel) this.relate();
+    this.tell({ cursor: true, selection: otherKernel, hover: false });
+    if (!silent) this.onCursor?.(next);
+  }
+
+  hover(nodes: Iterable<number>): void {
+    const next = new Set(nodes);
+    if (next.size === this.hovered.size && [...next].every((id) => this.hovered.has(id))) return;
+    this.hovered = next;
+    this.hoverRelated = next.size === 0 ? next : this.index.related(next, this.cursor.kernel);
+    this.tell({ cursor: false, selection: false, hover: true });
+  }
+
+  /** LazyBuffers that only other kernels compute bring their kernel into view. */
+  private followKernel(nodes: number[]): void {
+    const kernels = new Set<number>();
+    for (const id of nodes) {
+      const kernel = this.index.kernelOf.get(id);
+      if (kernel !== undefined) kernels.add(kernel);
+    }
+    const current = this.cursor.kernel;
+    if (kernels.size === 0 || (current !== null && kernels.has(current))) return;
+    if (current !== null && nodes.some((id) => this.index.membersOf(current).has(id))) return;
+    this.go({ kernel: Math.min(...kernels) });
+  }
+
+  private relate(): void {
+    this.related = this.selected.size === 0 ? new Set() : this.index.related(this.selected, this.cursor.kernel);
+  }
+
+  private tell(change: Change): void {
+    for (const view of this.views) view.update(change);
+  }
+
+  destroy(): void {
+    for (const view of this.views) view.destroy?.();
+    this.views.length = 0;
+  }
+}

@@ -1,0 +1,139 @@
+// A node as an indented text tree, and two trees side by side with what changed.
+
+import type { Node, Trace } from "./model";
+
+export interface TreeLine {
+  node: number;
+  prefix: string;
+  text: string;
+  /** Nodes under this line that are not written out. */
+  folded: number;
+}
+
+export interface DiffRow {
+  before: TreeLine | null;
+  after: TreeLine | null;
+  same: boolean;
+}
+
+const MAX_LINES = 160;
+const MAX_DEPTH = 14;
+
+export function nodeText(node: Node): string {
+  const vector = /(?:×|\.vec|x)\d+|\(\d+\)/.exec(node.dtype)?.[0] ?? "";
+  const parts = [node.label, vector && !node.label.includes(vector) ? node.dtype : "", node.detail];
+  return parts.filter((part) => part !== "").join(" ");
+}
+
+/** The tree of `root`. A node in `leaves` is one line; a node written before is not written out again. */
+export function treeLines(trace: Trace, root: number, leaves: Set<number> = new Set()): TreeLine[] {
+  const lines: TreeLine[] = [];
+  const seen = new Set<number>();
+  const sizes = new Map<number, number>();
+  const size = (id: number): number => {
+    if (!sizes.has(id)) sizes.set(id, underneath(trace, id));
+    return sizes.get(id)!;
+  };
+  const write = (id: number, head: string, tail: string, depth: number): void => {
+    const node = trace.nodes[id];
+    const again = seen.has(id) && node.src.length > 0;
+    if (node.src.length > 0 && node.src.every((src) => isSaid(trace, src, node.detail))) {
+      seen.add(id);
+      lines.push({ node: id, prefix: head, text: nodeText(node), folded: 0 });
+      return;
+    }
+    const stop = again || depth >= MAX_DEPTH || lines.length >= MAX_LINES || (depth > 0 && leaves.has(id));
+    seen.add(id);
+    lines.push({ node: id, prefix: head, text: nodeText(node), folded: stop ? size(id) : 0 });
+    if (stop) return;
+    node.src.forEach((source, i) => {
+      const last = i === node.src.length - 1;
+      write(source, tail + (last ? "└ " : "├ "), tail + (last ? "  " : "│ "), depth + 1);
+    });
+  };
+  write(root, "", "", 0);
+  return lines;
+}
+
+/** Whether a source is a constant that the text of its user shows already. */
+function isSaid(trace: Trace, id: number, detail: string): boolean {
+  const node = trace.nodes[id];
+  return node.op === "CONST" && detail.includes(node.detail) && detail !== node.detail;
+}
+
+function underneath(trace: Trace, root: number): number {
+  const seen = new Set([root]);
+  const stack = [root];
+  while (stack.length > 0) {
+    for (const id of trace.nodes[stack.pop()!].src) {
+      if (seen.has(id)) continue;
+      seen.add(id);
+      stack.push(id);
+    }
+  }
+  return seen.size - 1;
+}
+
+function reach(trace: Trace, root: number, limit = 20000): Set<number> {
+  const seen = new Set([root]);
+  const stack = [root];
+  while (stack.length > 0 && seen.size < limit) {
+    for (const id of trace.nodes[stack.pop()!].src) {
+      if (seen.has(id)) continue;
+      seen.add(id);
+      stack.push(id);
+    }
+  }
+  return seen;
+}
+
+/** Before and after as trees, aligned: what both have is folded to one line, what only one has is written out. */
+export function treeDiff(trace: Trace, before: number, after: number): DiffRow[] {
+  const under = reach(trace, before);
+  const shared = new Set([...reach(trace, after)].filter((id) => under.has(id)));
+  return align(treeLines(trace, before, shared), treeLines(trace, after, shared));
+}
+
+/** The longest common subsequence of two lists of lines, as rows; runs that differ stand side by side. */
+export function align(before: TreeLine[], after: TreeLine[]): DiffRow[] {
+  const m = before.length;
+  const n = after.length;
+  const best = Array.from({ length: m + 1 }, () => new Uint16Array(n + 1));
+  for (let i = m - 1; i >= 0; i -= 1) {
+    for (let j = n - 1; j >= 0; j -= 1) {
+      best[i][j] = equal(before[i], after[j]) ? best[i + 1][j + 1] + 1 : Math.max(best[i + 1][j], best[i][j + 1]);
+    }
+  }
+  const rows: DiffRow[] = [];
+  let gone: TreeLine[] = [];
+  let come: TreeLine[] = [];
+  const flush = (): void => {
+    for (let k = 0; k < Math.max(gone.length, come.length); k += 1) {
+      rows.push({ before: gone[k] ?? null, after: come[k] ?? null, same: false });
+    }
+    gone = [];
+    come = [];
+  };
+  let i = 0;
+  let j = 0;
+  while (i < m || j < n) {
+    if (i < m && j < n && equal(before[i], after[j])) {
+      flush();
+      rows.push({ before: before[i], after: after[j], same: true });
+      i += 1;
+      j += 1;
+    } else if (j >= n || (i < m && best[i + 1][j] >= best[i][j + 1])) {
+      gone.push(before[i]);
+      i += 1;
+    } else {
+      come.push(after[j]);
+      j += 1;
+    }
+  }
+  flush();
+  return rows;
+}
+
+function equal(a: TreeLine, b: TreeLine): boolean {
+  return a.node === b.node || (a.text === b.text && a.prefix.length === b.prefix.length && a.folded === b.folded);
+}

@@ -1,0 +1,325 @@
+// The code panes: the user's Python and every listing of the kernel, bound together by one selection, by mutual hover
+// and by soft bands of colour for lines that belong together.
+
+import { button, h, replaceChildren, s, tab, tabList } from "../dom";
+import { languageName } from "../format";
+import type { Line, Program } from "../model";
+import type { Change, Store, View } from "../store";
+import { type Token, tokenize, tokenizePython } from "../tokens";
+
+type BandMode = "role" | "line" | "off";
+
+interface Listing {
+  key: string;
+  title: string;
+  language: string;
+  lines: { tokens: Token[]; nodes: readonly number[]; first: string }[];
+  text: string;
+}
+
+const PANES: Record<string, { label: string; wanted: string[] }> = {
+  a: { label: "Python and UOps", wanted: ["source", "uops"] },
+  b: { label: "Source for the compiler", wanted: ["c", "llvm", "llvm-opt", "python", "cuda", "ptx", "opencl"] },
+  c: { label: "Machine code", wanted: ["asm", "llvm-opt", "ptx", "llvm", "c", "uops"] },
+};
+const CHUNK = 64; // lines that the browser may skip together when they are out of sight
+const BAND_OF_GROUP: Record<string, string> = {
+  loop: "band-loop",
+  memory: "band-memory",
+  buffer: "band-memory",
+  reduce: "band-reduce",
+  alu: "band-alu",
+  movement: "band-alu",
+};
+const GROUP_WEIGHT = ["loop", "reduce", "memory", "alu", "movement", "buffer"];
+
+export class CodeView implements View {
+  readonly element = h("section", { class: "codes", "aria-label": "Code" });
+  private readonly panes: CodePane[];
+  private bands: BandMode = "role";
+
+  constructor(private readonly store: Store) {
+    const [a, b, c] = Object.keys(PANES).map((key) => new CodePane(key, store, () => this.bands, () => this.cycle()));
+    this.panes = [a, b, c];
+    this.element.append(h("div", { class: "column" }, a.element, b.element), h("div", { class: "column" }, c.element));
+  }
+
+  update(change: Change): void {
+    for (const pane of this.panes) pane.update(change);
+  }
+
+  private cycle(): void {
+    const next: Record<BandMode, BandMode> = { role: "line", line: "off", off: "role" };
+    this.bands = next[this.bands];
+    for (const pane of this.panes) pane.draw();
+  }
+
+  showPlace(): void {
+    const { place } = this.store.cursor;
+    const pane = place === "python" || place === "uops" ? this.panes[0] : place === "code" ? this.panes[1] : null;
+    pane?.flash();
+  }
+}
+
+class CodePane {
+  readonly element: HTMLElement;
+  private readonly bar = h("div", { class: "bar" });
+  private readonly body = h("div", { class: "listing scroll", tabindex: 0, role: "group" });
+  private rows: HTMLElement[] = [];
+  private listing: Listing | null = null;
+  private kernel: number | null = null;
+  private lastScrolledFor: Set<number> | null = null;
+
+  constructor(
+    private readonly key: string,
+    private readonly store: Store,
+    private readonly bands: () => BandMode,
+    private readonly cycleBands: () => void,
+  ) {
+    this.element = h("div", { class: `code pane-${key}`, "data-pane": key }, this.bar, this.body);
+    this.body.addEventListener("mouseover", (event) => this.store.hover(this.nodesAt(event)));
+    this.body.addEventListener("mouseleave", () => this.store.hover([]));
+    this.body.addEventListener("click", (event) => this.choose(event));
+    this.body.addEventListener("keydown", (event) => this.walk(event));
+    this.draw();
+  }
+
+  update(change: Change): void {
+    const wanted = this.chosen(this.listings());
+    if (change.cursor && (wanted?.key !== this.listing?.key || this.kernel !== this.store.cursor.kernel)) this.draw();
+    else if (change.selection || change.hover) this.mark();
+    if (change.selection) this.reveal();
+  }
+
+  flash(): void {
+    this.element.classList.remove("flash");
+    void this.element.offsetWidth; // restarts the animation
+    this.element.classList.add("flash");
+  }
+
+  private listings(): { key: string; title: string; program: Program | null; source: number }[] {
+    const { index, cursor } = this.store;
+    const programs = index.programsOf(cursor.kernel);
+    const all = programs.map((program) => ({
+      key: program.language,
+      title: languageName(program.language),
+      program,
+      source: -1,
+    }));
+    const sources = index.trace.sources.map((source) => ({
+      key: `source ${source.id}`,
+      title: index.trace.sources.length === 1 ? "Python" : shortName(source.name),
+      program: null,
+      source: source.id,
+    }));
+    const { wanted } = PANES[this.key];
+    const rank = (key: string): number => wanted.indexOf(key.startsWith("source") ? "source" : key);
+    const known = (key: string): boolean => Object.values(PANES).some(({ wanted: w }) => w.includes(key));
+    return [...sources, ...all]
+      .filter(({ key }) => rank(key) >= 0 || (this.key === "b" && !key.startsWith("source") && !known(key)))
+      .sort((x, y) => rank(x.key) - rank(y.key));
+  }
+
+  private chosen<T extends { key: string }>(listings: T[]): T | null {
+    const wanted = this.store.cursor.tabs[this.key];
+    return listings.find(({ key }) => key === wanted) ?? listings[0] ?? null;
+  }
+
+  draw(): void {
+    const listings = this.listings();
+    const entry = this.chosen(listings);
+    this.kernel = this.store.cursor.kernel;
+    const tabs = listings.map(({ key, title }) => {
+      const open = (): void => this.store.go({ tabs: { ...this.store.cursor.tabs, [this.key]: key } });
+      return tab(key, title, key === entry?.key, open);
+    });
+    const mode = this.bands();
+    const bandsTitle = `Bands of colour: ${BAND_WORDS[mode]}. Click to change.`;
+    replaceChildren(
+      this.bar,
+      tabList(PANES[this.key].label, ...tabs),
+      h("span", { class: "space" }),
+      this.key === "a" ? button(`bands: ${mode}`, bandsTitle, this.cycleBands, "quiet bands") : null,
+      entry === null ? null : this.copyButton(),
+    );
+    this.rows = [];
+    if (entry === null) {
+      this.listing = null;
+      replaceChildren(this.body, h("p", { class: "empty" }, this.emptyText()));
+      return;
+    }
+    this.listing = entry.program === null ? this.fromSource(entry.source) : this.fromProgram(entry.program);
+    this.body.setAttribute("aria-label", `${entry.title} listing`);
+    this.body.dataset.language = this.listing.language;
+    this.writeLines(this.listing);
+    this.mark();
+    this.lastScrolledFor = null;
+    this.reveal();
+  }
+
+  private emptyText(): string {
+    const { index, cursor } = this.store;
+    if (this.key === "a") return "This trace holds no source of yours.";
+    if (cursor.kernel === null) return "This trace has no kernel.";
+    const name = index.trace.kernels[cursor.kernel]?.name ?? `kernel ${cursor.kernel}`;
+    return this.key === "c" ? `No machine code was listed for ${name}.` : `${name} was not rendered in this trace.`;
+  }
+
+  private fromSource(id: number): Listing {
+    const source = this.store.index.trace.sources[id];
+    const text = source.text.replace(/\n+$/, "");
+    const lines = tokenizePython(text).map((tokens, i) => ({
+      tokens,
+      nodes: this.store.index.nodesOfLine(id, i + 1),
+      first: String(i + 1),
+    }));
+    return { key: `source ${id}`, title: source.name, language: "source", lines, text };
+  }
+
+  private fromProgram(program: Program): Listing {
+    const { language } = program;
+    const numbered = language === "uops";
+    const lines = program.lines.map((line: Line, i) => {
+      const own = numbered ? /^\s*(\d+)\s\s/.exec(line.text) : null; // the listing counts its lines itself
+      const text = own === null ? line.text : line.text.slice(own[0].length);
+      return { tokens: tokenize(language, text), nodes: line.nodes, first: own === null ? String(i + 1) : own[1] };
+    });
+    const text = program.lines.map((line) => line.text).join("\n");
+    return { key: language, title: languageName(language), language, lines, text };
+  }
+
+  private writeLines(listing: Listing): void {
+    const chunks: HTMLElement[] = [];
+    listing.lines.forEach(({ tokens, nodes, first }, i) => {
+      const spans = tokens.map(([kind, text]) => (kind === "" ? text : h("span", { class: `t-${kind}` }, text)));
+      const classes = ["line", this.band(listing, nodes), nodes.length > 0 ? "linked" : ""].filter(Boolean).join(" ");
+      const row = h("div", { class: classes, "data-line": i }, h("u", { "aria-hidden": "true" }, first), h("code", {}, ...spans));
+      if (i % CHUNK === 0) chunks.push(h("div", { class: "chunk" }));
+      chunks[chunks.length - 1].append(row);
+      this.rows.push(row);
+    });
+    const width = Math.max(2, ...listing.lines.slice(-1).map((line) => line.first.length));
+    this.body.style.setProperty("--gutter", `${width + 1}ch`);
+    replaceChildren(this.body, ...chunks);
+  }
+
+  private band(listing: Listing, nodes: readonly number[]): string {
+    const mode = this.bands();
+    if (mode === "off" || nodes.length === 0) return "";
+    const { index, cursor } = this.store;
+    if (mode === "line") {
+      const frame = index.frameOf(nodes[0], cursor.kernel);
+      return frame === null ? "" : `band-${(frame.line + frame.source * 3) % 6}`;
+    }
+    if (listing.language === "source") return "";
+    const groups = new Set(nodes.map((id) => (index.node(id).op === "STORE" ? "store" : index.node(id).group)));
+    if (groups.has("store")) return "band-store";
+    const best = GROUP_WEIGHT.find((group) => groups.has(group));
+    return best === undefined ? "" : (BAND_OF_GROUP[best] ?? "");
+  }
+
+  private mark(): void {
+    const { selected, related, hovered, hoverRelated } = this.store;
+    this.listing?.lines.forEach(({ nodes }, i) => {
+      const { classList } = this.rows[i];
+      const isSelected = nodes.some((id) => selected.has(id));
+      classList.toggle("sel", isSelected);
+      classList.toggle("rel", !isSelected && nodes.some((id) => related.has(id)));
+      classList.toggle("hov", hoverRelated.size > 0 && nodes.some((id) => hovered.has(id) || hoverRelated.has(id)));
+    });
+  }
+
+  /** Scrolls the first lit line into sight, if none is. */
+  private reveal(): void {
+    if (this.store.selected === this.lastScrolledFor || this.store.selected.size === 0) return;
+    this.lastScrolledFor = this.store.selected;
+    const lit = this.rows.filter((row) => row.classList.contains("sel"));
+    const all = lit.length > 0 ? lit : this.rows.filter((row) => row.classList.contains("rel"));
+    if (all.length === 0) return;
+    const { top, bottom } = this.body.getBoundingClientRect();
+    const isSeen = (row: HTMLElement): boolean => {
+      const box = row.getBoundingClientRect();
+      return box.top >= top && box.bottom <= bottom;
+    };
+    if (all.some(isSeen)) return;
+    this.body.scrollTop += all[0].getBoundingClientRect().top - top - this.body.clientHeight / 3;
+  }
+
+  private lineAt(event: Event): number {
+    const row = (event.target as Element | null)?.closest?.<HTMLElement>(".line");
+    return row === null || row === undefined ? -1 : Number(row.dataset.line);
+  }
+
+  private nodesAt(event: Event): readonly number[] {
+    return this.listing?.lines[this.lineAt(event)]?.nodes ?? [];
+  }
+
+  private choose(event: Event): void {
+    if ((getSelection()?.toString() ?? "") !== "") return; // the reader is copying text
+    const line = this.lineAt(event);
+    if (line >= 0) this.selectLine(line);
+  }
+
+  private selectLine(line: number): void {
+    const nodes = this.listing?.lines[line]?.nodes ?? [];
+    this.lastScrolledFor = null;
+    this.store.select(nodes);
+    this.rows.forEach((row, i) => row.classList.toggle("caret", i === line));
+  }
+
+  /** Up and down walk the lines that belong to something; the pane scrolls along. */
+  private walk(event: KeyboardEvent): void {
+    const step = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
+    if (step === 0 || this.listing === null) return;
+    event.preventDefault();
+    event.stopPropagation();
+    const { lines } = this.listing;
+    let at = this.rows.findIndex((row) => row.classList.contains("caret"));
+    if (at < 0) at = this.rows.findIndex((row) => row.classList.contains("sel")) - (step > 0 ? 1 : 0);
+    do at += step;
+    while (at >= 0 && at < lines.length && lines[at].nodes.length === 0);
+    if (at < 0 || at >= lines.length) return;
+    this.selectLine(at);
+    this.rows[at].scrollIntoView({ block: "nearest" });
+  }
+
+  private async copy(): Promise<void> {
+    const copied = this.bar.querySelector<HTMLElement>(".copy");
+    if (this.listing === null || copied === null) return;
+    copied.dataset.said = (await copyText(this.listing.text)) ? "copied" : "not allowed";
+    setTimeout(() => delete copied.dataset.said, 1400);
+  }
+
+  private copyButton(): HTMLElement {
+    const made = button("", "Copy this listing", () => void this.copy(), "quiet copy");
+    const sheet = (x: number, y: number): SVGElement => s("rect", { x, y, width: 7, height: 8.5, rx: 1.2 });
+    made.append(s("svg", { viewBox: "0 0 13 13", width: 13, height: 13, "aria-hidden": "true" }, sheet(1, 1), sheet(4.5, 3.5)));
+    return made;
+  }
+}
+
+const BAND_WORDS: Record<BandMode, string> = {
+  role: "by role (loop, memory, arithmetic, reduction, store)",
+  line: "by the Python line that a line comes from",
+  off: "none",
+};
+
+function shortName(name: string): string {
+  return name.split(/[\\/]/).pop() ?? name;
+}
+
+async function copyText(text: string): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    // pages opened from a file have no clipboard; the old way needs a selected text field
+    const field = h("textarea", { style: "position:fixed;opacity:0" });
+    field.value = text;
+    document.body.append(field);
+    field.select();
+    const done = document.execCommand("copy");
+    field.remove();
+    return done;
+  }
+}

@@ -1,0 +1,81 @@
+// The card of the selected node: what it is, why the scheduler treats it so, where it came from.
+
+import { button, h, replaceChildren } from "../dom";
+import { count, shapeText, truncate } from "../format";
+import type { Store } from "../store";
+
+interface CardActions {
+  isolate: () => void;
+  isIsolated: () => boolean;
+}
+
+export class NodeCard {
+  readonly element = h("aside", { class: "card", "aria-label": "Selected node", "aria-live": "polite" });
+
+  constructor(
+    private readonly store: Store,
+    private readonly actions: CardActions,
+  ) {
+    this.element.hidden = true;
+  }
+
+  /** `shown`: node → box of the graph in view, to say what is not in it. */
+  draw(shown: Map<number, number>): void {
+    const { selected, related, index, cursor } = this.store;
+    this.element.hidden = selected.size === 0;
+    if (selected.size === 0) return;
+    const [id] = selected;
+    const node = index.node(id);
+    const here = [...related].filter((other) => shown.has(other)).length;
+    const close = button("×", "Clear the selection (Esc)", () => this.store.select([]), "icon close");
+    const actions = h(
+      "div",
+      { class: "actions" },
+      button(this.actions.isIsolated() ? "whole graph" : "isolate", "Only its sources and users (I)", () => this.actions.isolate()),
+      button("origin", "Select the LazyBuffers it came from, and their Python (O)", () => showOrigin(this.store)),
+      button("biography", "The firings that led to it (B)", () => this.store.go({ panel: "biography" })),
+    );
+    if (selected.size > 1) {
+      const text = `${count(selected.size, "node")} selected`;
+      replaceChildren(this.element, close, h("b", {}, text), h("span", { class: "faint" }, `${here} lit in this graph`), actions);
+      return;
+    }
+    const decision = index.decisionOf.get(id);
+    const kernel = index.kernelOf.get(id);
+    const frame = index.frameOf(id, cursor.kernel);
+    const type = [node.dtype, shapeText(node.shape)].filter(Boolean).join(" ");
+    const source = frame === null ? null : index.trace.sources[frame.source];
+    const line = source?.text.split("\n")[(frame?.line ?? 1) - 1]?.trim() ?? "";
+    const row = (name: string, ...value: (string | Element)[]): Element =>
+      h("div", { class: "fact" }, h("span", { class: "faint" }, name), h("span", {}, ...value));
+    replaceChildren(
+      this.element,
+      close,
+      h("b", {}, node.label, h("span", { class: "faint" }, ` ${type}`)),
+      node.detail !== "" && node.detail !== type ? row("is", truncate(node.detail, 120)) : null,
+      node.arg !== "" && !node.detail.includes(node.arg) ? row("arg", truncate(node.arg, 120)) : null,
+      decision ? row(decision.decision, decision.reason) : null,
+      kernel !== undefined ? row("kernel", index.trace.kernels[kernel].name) : null,
+      frame && source ? row("from", h("code", {}, `${source.name}:${frame.line}`), ` ${truncate(line, 60)}`) : null,
+      here === 0 ? row("note", "not in this graph, nor is anything it came from or became") : null,
+      actions,
+    );
+  }
+}
+
+/** Selects the LazyBuffers that the selection came from, and shows them. */
+export function showOrigin(store: Store): void {
+  const { index, selected, cursor } = store;
+  if (selected.size === 0) return;
+  const [first] = selected;
+  const isOrigin = (id: number): boolean => index.node(id).kind === "lazybuffer";
+  const origins = isOrigin(first) ? [...selected] : nearestOrigins(store, selected);
+  store.go({ graph: "lazy", place: "lazy", tabs: { ...cursor.tabs, a: "source 0" } });
+  if (origins.length > 0) store.select(origins);
+}
+
+function nearestOrigins(store: Store, selected: Set<number>): number[] {
+  const { index, cursor } = store;
+  const past = index.ancestors(selected, cursor.kernel);
+  return [...past].filter((id) => index.node(id).kind === "lazybuffer");
+}

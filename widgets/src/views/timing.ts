@@ -1,0 +1,140 @@
+// Time and memory: the kernels' medians with their quartiles, and the life of every buffer.
+
+import { h, replaceChildren, s } from "../dom";
+import { bytes, duration, figures, truncate } from "../format";
+import type { BufferInfo } from "../model";
+import { throughput } from "../provenance";
+import type { Change, Store, View } from "../store";
+import { kernelName } from "./pipeline";
+
+const MAX_LANES = 400;
+
+export class TimingView implements View {
+  readonly element = h("div", { class: "timing scroll" });
+
+  constructor(private readonly store: Store) {
+    this.draw();
+  }
+
+  update(change: Change): void {
+    if (change.cursor) this.draw();
+  }
+
+  private draw(): void {
+    const { index, cursor } = this.store;
+    const timed = index.trace.kernels.flatMap((kernel) => {
+      const run = index.runOf(kernel.id);
+      return run === null ? [] : [{ kernel, run }];
+    });
+    if (timed.length === 0) {
+      replaceChildren(this.element, h("p", { class: "empty" }, "No kernel of this trace was run."));
+      return;
+    }
+    const longest = Math.max(...timed.map(({ run }) => run.high_us));
+    const total = timed.reduce((sum, { run }) => sum + run.median_us, 0);
+    const rows = timed.map(({ kernel, run }) => {
+      const { gflops, gbps } = throughput(kernel, run);
+      const at = (us: number): string => `${(us / longest) * 100}%`;
+      const spread = `quartiles ${duration(run.low_us)} – ${duration(run.high_us)}, n ${run.times_us.length}`;
+      const chart = h(
+        "span",
+        { class: "chart", title: spread },
+        h("span", { class: "median", style: `width:${at(run.median_us)}` }),
+        h("span", { class: "whisker", style: `left:${at(run.low_us)};width:${at(run.high_us - run.low_us)}` }),
+      );
+      return h(
+        "button",
+        {
+          type: "button",
+          class: "timed",
+          "aria-current": kernel.id === cursor.kernel ? "true" : null,
+          onclick: () => this.store.go({ kernel: kernel.id }),
+        },
+        kernelName(kernel),
+        chart,
+        h("span", { class: "num strong" }, duration(run.median_us)),
+        h("span", { class: "num" }, `± ${duration((run.high_us - run.low_us) / 2)} · n ${run.times_us.length}`),
+        h("span", { class: "num" }, `${figures((run.median_us / total) * 100)} %`),
+        h("span", { class: "num" }, kernel.flops > 0 && gflops !== null ? `${figures(gflops)} GFLOP/s` : ""),
+        h("span", { class: "num" }, gbps !== null ? `${figures(gbps)} GB/s` : ""),
+      );
+    });
+    const sum = `${duration(total)} in ${timed.length} kernels: the sum of the medians; whiskers are quartiles.`;
+    replaceChildren(this.element, h("p", { class: "note" }, sum), ...rows);
+  }
+}
+
+export class MemoryView implements View {
+  readonly element = h("div", { class: "memory scroll" });
+
+  constructor(private readonly store: Store) {
+    this.draw();
+  }
+
+  update(change: Change): void {
+    if (change.cursor) this.draw();
+  }
+
+  private draw(): void {
+    const { trace } = this.store.index;
+    if (trace.buffers.length === 0) {
+      replaceChildren(this.element, h("p", { class: "empty" }, "This trace allocated no buffers."));
+      return;
+    }
+    const known = trace.buffers.flatMap((b) => [b.allocated_us, b.freed_us]).filter((at): at is number => at !== null);
+    const stages = trace.stages.map((stage) => stage.started_us + stage.elapsed_us);
+    const end = Math.max(1, ...known, ...stages) * 1.02;
+    const steps = liveBytes(trace.buffers);
+    const peak = Math.max(...steps.map(([, live]) => live));
+    const kernel = this.store.cursor.kernel === null ? undefined : trace.kernels[this.store.cursor.kernel];
+    const mine = new Set(kernel?.buffers ?? []);
+    const shown = trace.buffers.slice(0, MAX_LANES);
+    const lanes = shown.map((buffer) => this.lane(buffer, end, mine.has(buffer.id)));
+    const left = trace.buffers.length - shown.length;
+    const text = `${trace.buffers.length} buffers, ${bytes(peak)} alive at most, over ${duration(end / 1.02)}.`;
+    const rest = left > 0 ? ` The first ${MAX_LANES} are drawn, ${left} are not.` : "";
+    const used = mine.size > 0 ? " Strong bars: buffers of the chosen kernel." : "";
+    replaceChildren(this.element, h("p", { class: "note" }, text + used + rest), area(steps, end, peak), ...lanes);
+  }
+
+  private lane(buffer: BufferInfo, end: number, mine: boolean): HTMLElement {
+    const start = buffer.allocated_us ?? 0;
+    const stop = buffer.freed_us ?? end;
+    const life = `${buffer.allocated_us === null ? "before the trace" : duration(start)} – ${
+      buffer.freed_us === null ? "outlives the trace" : duration(stop)
+    }`;
+    const label = `${buffer.id}: ${buffer.dtype} × ${buffer.size.toLocaleString("en-US")}, ${bytes(buffer.bytes)}`;
+    const bar = h("span", {
+      class: `life${mine ? " mine" : ""}${buffer.freed_us === null ? " open" : ""}`,
+      style: `left:${(start / end) * 100}%;width:${Math.max(0.4, ((stop - start) / end) * 100)}%`,
+    });
+    const what = h("span", { class: "label" }, truncate(label, 44));
+    return h("div", { class: "lane", title: `${label} on ${buffer.device}; ${life}` }, what, h("span", { class: "track" }, bar));
+  }
+}
+
+/** (time, bytes alive from then on), in order. */
+export function liveBytes(buffers: readonly BufferInfo[]): [number, number][] {
+  const changes = buffers.flatMap((buffer): [number, number][] => {
+    const start: [number, number] = [buffer.allocated_us ?? 0, buffer.bytes];
+    return buffer.freed_us === null ? [start] : [start, [buffer.freed_us, -buffer.bytes]];
+  });
+  changes.sort((a, b) => a[0] - b[0] || a[1] - b[1]);
+  let live = 0;
+  return changes.map(([at, change]) => {
+    live += change;
+    return [at, live];
+  });
+}
+
+function area(steps: [number, number][], end: number, peak: number): HTMLElement {
+  const height = 44;
+  const x = (us: number): string => ((us / end) * 1000).toFixed(1);
+  const y = (live: number): string => (height - 1 - (live / Math.max(1, peak)) * (height - 6)).toFixed(1);
+  let path = `M0 ${height}V${y(0)}`;
+  for (const [at, live] of steps) path += `H${x(at)}V${y(live)}`;
+  path += `H1000V${height}Z`;
+  const size = { viewBox: `0 0 1000 ${height}`, preserveAspectRatio: "none", role: "img" };
+  const drawing = s("svg", { ...size, "aria-label": `Bytes alive over time, ${bytes(peak)} at most` }, s("path", { d: path }));
+  return h("div", { class: "lane total" }, h("span", { class: "label" }, `alive: ${bytes(peak)} at most`), drawing);
+}

@@ -1,0 +1,142 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { bytes, duration, kernelNameParts, truncate } from "../src/format";
+import type { KernelInfo, Node, Trace } from "../src/model";
+import { parseQuery } from "../src/search";
+import { fold } from "../src/shown";
+import { tokenize, tokenizePython } from "../src/tokens";
+import { treeDiff, treeLines } from "../src/tree";
+import { liveBytes } from "../src/views/timing";
+
+function node(id: number, op: string, src: number[] = [], more: Partial<Node> = {}): Node {
+  const base = { kind: "uop", dtype: "int64", shape: null, arg: "", digest: `d${id}`, user: null, detail: "" };
+  return { ...base, id, op, src, label: op, group: op === "CONST" ? "const" : "alu", ...more };
+}
+
+function traceOf(...nodes: Node[]): Trace {
+  return { nodes } as unknown as Trace;
+}
+
+function graphOf(trace: Trace, root: number[]): Parameters<typeof fold>[1] {
+  const nodes = new Map(trace.nodes.map(({ id, src }) => [id, { node: id, src: [...src] }]));
+  return { root, nodes, changed: new Set() };
+}
+
+test("the tokens of a line joined are the line, in every language", () => {
+  const lines = [
+    "  for (long r2 = 0; r2 < 48; r2++) { // loop",
+    "  %v9 = call fast <8 x float> @llvm.fma.v8f32(<8 x float> %v8, ptr %p) ; x",
+    "\tvfmadd231ps\tymm0, ymm1, ymmword ptr [rsi + 4*rax]  # c",
+    ' 3  %3 = LOAD %1, %2 : float32×8  "quoted',
+    "def f(x: int = 0x1F) -> str: return f'{x}'  # é",
+    "",
+  ];
+  for (const language of ["c", "llvm", "asm", "uops", "python", "unheard-of"]) {
+    for (const line of lines) assert.equal(tokenize(language, line).map(([, text]) => text).join(""), line);
+  }
+});
+
+test("tokens have the kinds that a reader expects", () => {
+  const kinds = (language: string, line: string): Record<string, string> =>
+    Object.fromEntries(tokenize(language, line).filter(([kind]) => kind !== "").map(([kind, text]) => [text.trim(), kind]));
+  assert.deepEqual(kinds("c", "float8 a = f(3); // x"), { float8: "type", f: "call", "3": "number", "// x": "comment" });
+  assert.deepEqual(kinds("llvm", "ret i64 %x"), { ret: "call", i64: "type", "%x": "register" });
+  assert.deepEqual(kinds("asm", "\tinc\trcx"), { inc: "call", rcx: "register" });
+});
+
+test("a docstring over several lines is a string on each of them", () => {
+  const lines = tokenizePython('def f():\n    """one\n    two"""\n    return 1');
+  assert.deepEqual(lines[2], [["string", '    two"""']]);
+  assert.deepEqual(lines[3].at(-1), ["number", "1"]);
+});
+
+test("numbers read as people write them", () => {
+  assert.deepEqual([0.4123, 12.34, 123.4, 5678, 2.1e6].map(duration), ["0.41 µs", "12.3 µs", "123 µs", "5.68 ms", "2.10 s"]);
+  assert.deepEqual([12, 12_288, 3_400_000].map(bytes), ["12 B", "12.3 kB", "3.40 MB"]);
+  assert.equal(truncate("abcdef", 4), "abc…");
+});
+
+test("each number of a kernel's name takes the kind of one axis of that size", () => {
+  const kernel = { name: "r_8_8_3", axes: [["t0", "thread", 8], ["r1", "reduce", 8]] } as unknown as KernelInfo;
+  const kinds = kernelNameParts(kernel).filter(({ text }) => /\d/.test(text)).map(({ kind }) => kind);
+  assert.deepEqual(kinds, ["thread", "reduce", null]);
+});
+
+test("a query is words, fields and regular expressions, all of which must hold", () => {
+  const load = node(0, "LOAD", [], { dtype: "float32", detail: "data1[g0*8]" });
+  const matches = (query: string): boolean => {
+    const matcher = parseQuery(query);
+    assert.ok(typeof matcher === "function");
+    return matcher(load);
+  };
+  assert.ok(matches("op:load dtype:float /g\\d/"));
+  assert.ok(!matches("op:LOA"));
+  assert.ok(!matches("load store"));
+  assert.equal(parseQuery("  "), null);
+  assert.ok("error" in (parseQuery("/(/") as object));
+});
+
+test("constants and index maths fold into the boxes that use them", () => {
+  const trace = traceOf(
+    node(0, "RANGE", [], { group: "loop" }),
+    node(1, "CONST", [], { detail: "4" }),
+    node(2, "MUL", [0, 1], { detail: "g0*4" }),
+    node(3, "DEFINE_GLOBAL", [], { group: "buffer", dtype: "float32*" }),
+    node(4, "INDEX", [3, 2], { group: "memory", dtype: "float32*", detail: "data0[g0*4]" }),
+  );
+  const options = { constants: true, index: true, budget: 400, cone: null, keep: new Set<number>() };
+  const drawn = fold(trace, graphOf(trace, [4]), options);
+  assert.deepEqual(drawn.boxes.map(({ id }) => id), [0, 3, 4]);
+  assert.deepEqual(drawn.edges.map(({ src, dst, operands }) => [src, dst, operands]), [[3, 4, [0]], [0, 4, [1]]]);
+  assert.deepEqual([drawn.folded, drawn.hidden, drawn.total], [{ constants: 1, index: 1 }, 0, 5]);
+  const open = fold(trace, graphOf(trace, [4]), { ...options, constants: false, index: false });
+  assert.equal(open.boxes.length, 5);
+});
+
+test("past the budget the nearest boxes are drawn, and what is hidden is counted", () => {
+  const chain = Array.from({ length: 50 }, (_, id) => node(id, "NEG", id === 0 ? [] : [id - 1], { dtype: "float32" }));
+  const trace = traceOf(...chain);
+  const options = { constants: true, index: true, budget: 10, cone: null, keep: new Set<number>() };
+  const drawn = fold(trace, graphOf(trace, [49]), options);
+  assert.deepEqual(drawn.boxes.map(({ id }) => id), [49, 48, 47, 46, 45, 44, 43, 42, 41, 40]);
+  assert.equal(drawn.hidden, 40);
+  assert.equal(drawn.boxes.at(-1)!.hidden, 1);
+});
+
+test("a cone holds what lies above and below its centre", () => {
+  const trace = traceOf(node(0, "A"), node(1, "B"), node(2, "C", [0]), node(3, "D", [1]), node(4, "E", [2, 3]));
+  const options = { constants: true, index: false, budget: 400, cone: new Set([2]), keep: new Set<number>() };
+  assert.deepEqual(fold(trace, graphOf(trace, [4]), options).boxes.map(({ id }) => id), [0, 2, 4]);
+});
+
+test("before and after are aligned; what both have is one line", () => {
+  const trace = traceOf(
+    node(0, "LOAD"), node(1, "LOAD2"), node(2, "MUL", [0, 1]), node(3, "ACC"), node(4, "ADD", [2, 3]), node(5, "MULACC", [0, 1, 3]),
+  );
+  const rows = treeDiff(trace, 4, 5).map(({ before, after, same }) => [
+    before && before.prefix + before.text, after && after.prefix + after.text, same,
+  ]);
+  assert.deepEqual(rows, [
+    ["ADD", "MULACC", false],
+    ["├ MUL", null, false],
+    ["│ ├ LOAD", "├ LOAD", true],
+    ["│ └ LOAD2", "├ LOAD2", true],
+    ["└ ACC", "└ ACC", true],
+  ]);
+});
+
+test("a node met again is not written out again, and says how much is folded", () => {
+  const trace = traceOf(node(0, "X"), node(1, "NEG", [0]), node(2, "MUL", [1, 1]));
+  const lines = treeLines(trace, 2).map(({ prefix, text, folded }) => [prefix + text, folded]);
+  assert.deepEqual(lines, [["MUL", 0], ["├ NEG", 0], ["│ └ X", 0], ["└ NEG", 1]]);
+});
+
+test("bytes alive are the running sum of allocations and frees", () => {
+  const buffer = { id: 0, device: "X", dtype: "f", size: 1 };
+  const buffers = [
+    { ...buffer, bytes: 100, allocated_us: 1, freed_us: 5 },
+    { ...buffer, bytes: 30, allocated_us: 5, freed_us: null },
+    { ...buffer, bytes: 7, allocated_us: null, freed_us: null },
+  ];
+  assert.deepEqual(liveBytes(buffers), [[0, 7], [1, 107], [5, 7], [5, 37]]);
+});
