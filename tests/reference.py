@@ -95,7 +95,7 @@ def _value(node: LazyBuffer, src: list[np.ndarray]) -> Any:
     if op in _BINARY:
         return _BINARY[op](src[0], src[1])
     if op is Ops.CONST:
-        return np.array(arg, numpy_dtype(node.dtype))
+        return np.full(node.shape, arg, numpy_dtype(node.dtype))
     if op is Ops.IOTA:
         return np.arange(node.shape[0]).astype(numpy_dtype(node.dtype))
     if op is Ops.CAST:

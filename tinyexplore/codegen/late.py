@@ -7,7 +7,7 @@ from itertools import count
 
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.target import Target
-from tinyexplore.uop import Group, Ops, PatternMatcher, UOp, UPat, rule, var
+from tinyexplore.uop import Axis, Group, Ops, PatternMatcher, UOp, UPat, rule, var
 from tinyexplore.uop.identity import reduce_identity
 
 
@@ -98,6 +98,35 @@ def multiply_add(register: UOp, value: UOp) -> UOp | None:
     return UOp(Ops.MULACC, value.dtype, (*value.src, register))
 
 
+@rule(UPat.of(Ops.SINK, name="sink"))
+def separate_loops(sink: UOp) -> UOp | None:
+    """Reductions over one axis share a loop only where they stand in the same place; else each gets its own axis.
+
+    What both would read, depending on that axis alone, would have to stand in two places of the program.
+    """
+    nodes = sink.toposort()
+    owner: dict[UOp, tuple[tuple[UOp, ...], int]] = {}
+    for node in nodes:
+        if node.op is not Ops.REDUCE:
+            continue
+        key = _loops_and_place(node)
+        clash = [loop for loop in key[0] if owner.setdefault(loop, key) != key]
+        if not clash:
+            continue
+        first = 1 + max(other.arg.id for other in nodes if other.op is Ops.RANGE)
+        fresh = {loop: loop.replace(arg=Axis(first + n, loop.arg.kind)) for n, loop in enumerate(clash)}
+        alike = [other for other in nodes if other.op is Ops.REDUCE and _loops_and_place(other) == key]
+        changes = {other: other.substitute(fresh, tell="a loop of its own") for other in alike}
+        return sink.substitute(changes, tell="a loop of its own")
+    return None
+
+
+def _loops_and_place(reduce: UOp) -> tuple[tuple[UOp, ...], int]:
+    """The loops that a reduction walks, and the innermost loop that it stands in (-1: none)."""
+    return reduce.src[1:], max((loop.arg.id for loop in reduce.ranges), default=-1)
+
+
 SMALL_FLOAT_PASS = PatternMatcher((compute_in_float32, cast_through_float32, cast_there_and_back))
 BOOL_PASS = PatternMatcher((bool_or, bool_and, cast_to_bool))
+SEPARATE_LOOPS = PatternMatcher((separate_loops,))
 ACCUMULATE = PatternMatcher((accumulate,))

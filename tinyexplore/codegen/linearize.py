@@ -16,9 +16,12 @@ def by_id(loops: Iterable[UOp]) -> Path:
     return tuple(sorted(loops, key=lambda loop: loop.arg.id))
 
 
-def linearize(sink: UOp) -> tuple[UOp, ...]:
-    """The program of `sink` (form: `docs/architecture.md`, "The linear program")."""
-    return staged("linearize", sink, lambda: tuple(_Blocks(sink).emit()))
+def linearize(sink: UOp, arguments: Iterable[UOp] = ()) -> tuple[UOp, ...]:
+    """The program of `sink` (form: `docs/architecture.md`, "The linear program").
+
+    `arguments`: the DEFINE_GLOBALs that a call gives; those that simplification left unused stay arguments.
+    """
+    return staged("linearize", sink, lambda: tuple(_Blocks(sink).emit(arguments)))
 
 
 def common_prefix(paths: list[Path]) -> Path:
@@ -75,12 +78,12 @@ class _Blocks:
             raise ValueError(f"{node!r} is used outside the loops {names} that it depends on")
         return wanted[:depth]
 
-    def emit(self) -> list[UOp]:
+    def emit(self, arguments: Iterable[UOp]) -> list[UOp]:
         by_path: dict[Path, list[UOp]] = {}
         for node in self.order:
             by_path.setdefault(self.path[node], []).append(node)
-        globals_first = sorted((n for n in self.order if n.op is Ops.DEFINE_GLOBAL), key=lambda node: node.arg)
-        out: list[UOp] = list(globals_first)
+        pointers = {*arguments, *(node for node in self.order if node.op is Ops.DEFINE_GLOBAL)}
+        out = sorted(pointers, key=lambda node: node.arg)
         self.emit_block((), by_path, self.order, out)
         return out
 

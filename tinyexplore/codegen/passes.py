@@ -5,11 +5,11 @@ from __future__ import annotations
 from itertools import count
 
 from tinyexplore.codegen.expand import EXPAND_REDUCES, EXPAND_STORES, MEMORY_LAWS
-from tinyexplore.codegen.late import ACCUMULATE, BOOL_PASS, SMALL_FLOAT_PASS, LateContext
+from tinyexplore.codegen.late import ACCUMULATE, BOOL_PASS, SEPARATE_LOOPS, SMALL_FLOAT_PASS, LateContext
 from tinyexplore.codegen.linearize import linearize
 from tinyexplore.codegen.vectorise import LANES, NEIGHBOURS, VECTOR_MEMORY
 from tinyexplore.kernel import Kernel
-from tinyexplore.uop import Pass, UOp, graph_rewrite, run_passes
+from tinyexplore.uop import Ops, Pass, UOp, graph_rewrite, run_passes
 from tinyexplore.uop.algebra import SIMPLIFY
 from tinyexplore.uop.spec import AST_SPEC, LINEAR_SPEC, verify
 from tinyexplore.uop.transcendental import TRANSCENDENTAL
@@ -27,6 +27,7 @@ EARLY = (
 LATE = (
     Pass("truths", BOOL_PASS),
     Pass("small floats in float32", SMALL_FLOAT_PASS),
+    Pass("loops of their own", SEPARATE_LOOPS),
     Pass("accumulators", ACCUMULATE),
     Pass("simplify the rest", SIMPLIFY + MEMORY_LAWS),
 )
@@ -44,7 +45,7 @@ def lower(kernel: Kernel) -> tuple[UOp, ...]:
     sink = run_passes(sink, LATE[:2], context)
     sink = graph_rewrite(sink, TARGET_PASS.matcher, kernel.target, stage=TARGET_PASS.name)
     sink = run_passes(sink, LATE[2:], context)
-    uops = linearize(sink)
+    uops = linearize(sink, (node for node in kernel.original.toposort() if node.op is Ops.DEFINE_GLOBAL))
     if check:
         verify(uops, LINEAR_SPEC, "linear program")
     return uops

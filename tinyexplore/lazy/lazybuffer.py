@@ -75,10 +75,7 @@ class LazyBuffer:
     @staticmethod
     def const(value: ConstType, dtype: DType, device: str, shape: Shape = ()) -> LazyBuffer:
         """`value` everywhere in `shape`; takes no memory until something asks for it."""
-        scalar = LazyBuffer(Ops.CONST, dtype, (), (), dtypes.as_const(value, dtype), device)
-        if shape == ():
-            return scalar
-        return scalar.reshape((1,) * len(shape)).expand(shape)
+        return LazyBuffer(Ops.CONST, dtype, shape, (), dtypes.as_const(value, dtype), device)
 
     @staticmethod
     def iota(length: int, dtype: DType, device: str) -> LazyBuffer:

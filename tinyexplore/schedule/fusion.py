@@ -121,6 +121,8 @@ class Fusion:
         if node in self.forced:
             self.place_forced(node, visits)
             return
+        if not visits:
+            return  # only something empty would have read it
         if node.op in Group.MOVEMENT:
             self.decide(node, "view", "a movement is only index arithmetic")
             for visit in visits:
