@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from tinyexplore.dtype import DType, PtrDType, dtypes
 from tinyexplore.renderer.llvm_arith import InstructionWriter, literal, memory_type, register_type, suffix
 from tinyexplore.renderer.program import ProgramSpec, RenderError, global_buffers, spec_of
+from tinyexplore.renderer.streaming import LINE_BYTES, streaming_stores
 from tinyexplore.target import Target
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import AxisKind, Group, Ops, UOp
@@ -23,21 +24,25 @@ class LLVMRenderer:
 
     language = "llvm"
 
-    def __init__(self, target: Target, compiler: str = "llvm") -> None:
+    def __init__(self, target: Target, compiler: str = "llvm", *, streaming: bool = True) -> None:
         self.target = target
         self.compiler = compiler
+        self.streaming = streaming  # whether large results may be stored past the caches
 
     def render(self, name: str, uops: Sequence[UOp]) -> ProgramSpec:
         """The `ProgramSpec` of a kernel called `name`: `define void @name(...)` and `@name_entry`."""
-        lines = _FunctionWriter(self.target).write(name, uops)
-        return spec_of(name, self.target, uops, self.language, lines, self.compiler)
+        streaming = streaming_stores(uops) if self.streaming else set()
+        lines = _FunctionWriter(self.target, streaming).write(name, uops)
+        aligned = frozenset(node.src[0].src[0].arg for node in streaming)
+        return spec_of(name, self.target, uops, self.language, lines, self.compiler, aligned)
 
 
 class _FunctionWriter(InstructionWriter):
     """Walks the linear program once; `names` has the register, constant or pointer of each UOp."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, streaming: set[UOp]) -> None:
         super().__init__(target)
+        self.streaming = streaming
         self.names: dict[UOp, str] = {}
         self.entry_block: list[SourceLine] = []  # allocas stand in the entry block, where mem2reg finds them
         self.block = "entry"
@@ -52,12 +57,16 @@ class _FunctionWriter(InstructionWriter):
             self.also = _written_with(node)
             self.write_node(node)
         self.node = None
+        if self.streaming:
+            self.raw("  fence seq_cst")  # such stores are seen by other threads only after a fence
         for pointer in self.to_free:
             self.raw(f"  call void @free(ptr {pointer})")
+        aligned = {node.src[0].src[0] for node in self.streaming}
         parameters = []
         for node in buffers:
             assert isinstance(node.dtype, PtrDType)
-            parameters.append(f"ptr noalias align {node.dtype.base.itemsize} %data{node.arg}")
+            align = LINE_BYTES if node in aligned else node.dtype.base.itemsize
+            parameters.append(f"ptr noalias align {align} %data{node.arg}")
         parameters += ["i64 %start", "i64 %stop"]
         every = tuple(node for node in uops if node.op in (Ops.STORE, Ops.RANGE))
         attributes = f'noinline nounwind "prefer-vector-width"="{max(128, self.target.vector_bytes * 8)}"'
@@ -227,6 +236,10 @@ class _FunctionWriter(InstructionWriter):
         valid = index.src[2] if len(index.src) > 2 else None
         pointer, base = self.address(index)
         plain = f"  store {kind} {value}, ptr {pointer}, align {base.itemsize}"
+        if node in self.streaming:
+            align = min(LINE_BYTES, dtype.itemsize * dtype.count)
+            self.raw(f"  store {kind} {value}, ptr {pointer}, align {align}, !nontemporal !{{i32 1}}")
+            return
         if valid is None:
             self.raw(plain)
             return

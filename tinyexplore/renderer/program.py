@@ -24,6 +24,7 @@ class ProgramSpec:
     uops: the linear program. lines: its source in `language`. thread_extent: how long the THREAD axis is, None where
     there is none. n_buffers: how many buffers a call takes; writes: the positions of those that it stores to.
     flops, bytes_moved: the work of one whole run, as far as known. compiler: name and version of what compiles it.
+    aligned: positions of buffers that must start at a cache line.
     """
 
     name: str
@@ -37,6 +38,7 @@ class ProgramSpec:
     flops: int = 0
     bytes_moved: int = 0
     compiler: str = ""
+    aligned: frozenset[int] = frozenset()
 
     def __repr__(self) -> str:
         return f"ProgramSpec({self.name!r}, {self.language}, {len(self.uops)} uops, {len(self.lines)} lines)"
@@ -49,7 +51,8 @@ class ProgramSpec:
     @cached_property
     def key(self) -> str:
         """A name for the content: equal where source, target and compiler are."""
-        text = "\0".join((self.source, self.language, repr(self.target), self.compiler))
+        machine = (self.target.name, self.target.arch, self.target.cpu, self.target.features)
+        text = "\0".join((self.name, self.source, self.language, *machine, self.compiler))
         return blake2b(text.encode(), digest_size=20).hexdigest()
 
 
@@ -79,6 +82,7 @@ def spec_of(
     language: str,
     lines: Sequence[SourceLine],
     compiler: str,
+    aligned: frozenset[int] = frozenset(),
 ) -> ProgramSpec:
     """The `ProgramSpec` of rendered `lines`, with what the program itself tells."""
     axis = thread_axis(uops)
@@ -101,6 +105,7 @@ def spec_of(
         n_buffers=len(global_buffers(uops)),
         writes=frozenset(writes),
         compiler=compiler,
+        aligned=aligned,
     )
 
 

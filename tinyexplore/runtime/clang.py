@@ -16,6 +16,7 @@ from tinyexplore.dtype import dtypes
 from tinyexplore.renderer.c import CRenderer
 from tinyexplore.renderer.program import ProgramSpec
 from tinyexplore.runtime.asm import assembly_lines, program_roots
+from tinyexplore.runtime.cache import cached
 from tinyexplore.runtime.host import HOST_ALLOCATOR
 from tinyexplore.runtime.native import NativeProgram, cpu_target, machine
 from tinyexplore.trace import SourceLine
@@ -63,10 +64,17 @@ class CCompiler:
             self._count += 1
             return Path(self._folder.name) / f"{name}.{self._count}.so"
 
+    def _shared_object(self, spec: ProgramSpec) -> bytes:
+        path = self._new_path(spec.name)
+        self._run(["-shared", "-x", "c", "-", "-o", str(path), "-lm"], spec.source)
+        content = path.read_bytes()
+        path.unlink()
+        return content
+
     def compile(self, spec: ProgramSpec) -> NativeProgram:
         """`spec` as machine code, ready to run."""
         path = self._new_path(spec.name)
-        self._run(["-shared", "-x", "c", "-", "-o", str(path), "-lm"], spec.source)
+        path.write_bytes(cached(spec.key, lambda: self._shared_object(spec)))
         library = ctypes.CDLL(str(path))
         path.unlink()  # what is loaded stays loaded
         entry = ctypes.cast(getattr(library, f"{spec.name}_entry"), ctypes.c_void_p).value

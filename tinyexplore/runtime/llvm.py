@@ -11,12 +11,14 @@ from tinyexplore.dtype import dtypes
 from tinyexplore.renderer.llvm import LLVMRenderer, with_debug_info
 from tinyexplore.renderer.program import ProgramSpec
 from tinyexplore.runtime.asm import assembly_lines, optimised_ir_lines
+from tinyexplore.runtime.cache import cached
 from tinyexplore.runtime.host import HOST_ALLOCATOR
 from tinyexplore.runtime.native import NativeProgram, cpu_target
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import Group, Ops
 
 OPTIMISATION_LEVEL = 3
+PIPELINE = f"O{OPTIMISATION_LEVEL}, vectorised, loops not unrolled"  # part of cache keys
 
 
 class LLVMCompiler:
@@ -37,9 +39,8 @@ class LLVMCompiler:
         llvm.initialize_native_asmparser()
         self.cpu = llvm.get_host_cpu_name()
         self.features = llvm.get_host_cpu_features().flatten()
-        self.version = (
-            f"llvm {'.'.join(map(str, llvm.llvm_version_info))} O{OPTIMISATION_LEVEL}, {llvmlite.__version__}"
-        )
+        version = ".".join(map(str, llvm.llvm_version_info))
+        self.version = f"llvm {version}, llvmlite {llvmlite.__version__}, {PIPELINE}"
         self._lock = threading.Lock()
         self._numbers = itertools.count()
         self._machine = self._target_machine()
@@ -78,11 +79,15 @@ class LLVMCompiler:
         builder.add_object_img(code).add_current_process().export_symbol(entry)
         with self._lock:
             library = builder.link(self._jit, f"{spec.name}.{next(self._numbers)}")
-        return NativeProgram(spec, library[entry], (library, self))
+        unaligned = (lambda: self.compile(self._without_streaming(spec))) if spec.aligned else None
+        return NativeProgram(spec, library[entry], (library, self), unaligned)
+
+    def _without_streaming(self, spec: ProgramSpec) -> ProgramSpec:
+        return LLVMRenderer(spec.target, spec.compiler, streaming=False).render(spec.name, spec.uops)
 
     def compile(self, spec: ProgramSpec) -> NativeProgram:
         """`spec` as machine code, ready to run."""
-        return self.load(spec, self.object_code(spec.source))
+        return self.load(spec, cached(spec.key, lambda: self.object_code(spec.source)))
 
     def listings(self, spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, ...]]]:
         """What LLVM makes of `spec`: its IR after optimisation ("llvm-opt") and the assembly ("asm")."""

@@ -21,8 +21,12 @@ _ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 class NativeProgram:
     """Machine code: `name_entry(buffers, start, stop)` at `entry_address`; `owner` keeps it loaded."""
 
-    def __init__(self, spec: ProgramSpec, entry_address: int, owner: Any) -> None:
+    def __init__(
+        self, spec: ProgramSpec, entry_address: int, owner: Any, unaligned: Callable[[], NativeProgram] | None = None
+    ) -> None:
         self.spec = spec
+        self._unaligned = unaligned
+        self._unaligned_made: NativeProgram | None = None
         self.entry_address: int = entry_address
         self.owner = owner
         self._entry = _ENTRY(entry_address)
@@ -34,6 +38,9 @@ class NativeProgram:
         """A function of (start, stop) that runs on `buffers`, from any thread and without the GIL."""
         check_buffers(self.spec, buffers)
         memories = [buffer.allocate().memory for buffer in buffers]
+        chosen = self.suited(buffers)
+        if chosen is not self:
+            return chosen.bind(buffers)
         pointers = array("Q", [memory.address for memory in memories] or [0])
         entry, table = self._entry, pointers.buffer_info()[0]
         keep = (self, memories, pointers)
@@ -42,6 +49,14 @@ class NativeProgram:
             entry(table, start, stop)
 
         return run
+
+    def suited(self, buffers: Sequence[Buffer]) -> NativeProgram:
+        """This program, or its twin for buffers that do not start at a cache line (wrapped memory need not)."""
+        if all(buffers[position].address % 64 == 0 for position in self.spec.aligned) or self._unaligned is None:
+            return self
+        if self._unaligned_made is None:
+            self._unaligned_made = self._unaligned()
+        return self._unaligned_made
 
 
 def check_buffers(spec: ProgramSpec, buffers: Sequence[Buffer]) -> None:

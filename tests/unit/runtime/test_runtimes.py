@@ -1,0 +1,161 @@
+"""The devices at work: what cannot open or compile, the disk cache, aligned stores, the interpreter's speed."""
+
+from __future__ import annotations
+
+import builtins
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.backends.programs import C_COMPILERS, call, device, elementwise, end, linear, load, loop, pointer, store
+from tinyexplore.device import Buffer, DeviceUnavailable
+from tinyexplore.dtype import dtypes
+from tinyexplore.renderer import ProgramSpec
+from tinyexplore.runtime import cache, clang
+from tinyexplore.runtime.native import cache_bytes, cpu_target
+from tinyexplore.trace import SourceLine
+from tinyexplore.uop import UOp
+from tinyexplore.util import Context
+
+f32 = dtypes.float32
+
+
+def spec_with_text(spec: ProgramSpec, text: str) -> ProgramSpec:
+    from dataclasses import replace
+
+    return replace(spec, lines=tuple(SourceLine(line, ()) for line in text.splitlines()))
+
+
+def doubled() -> list[UOp]:
+    return elementwise([f32], lambda x: [x[0] * 2.0], 4)[0]
+
+
+def test_without_llvmlite_the_llvm_device_says_what_would_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tinyexplore.runtime.llvm import open_llvm
+
+    real = builtins.__import__
+
+    def without_llvmlite(name: str, *arguments: Any, **named: Any) -> Any:
+        if name.startswith("llvmlite"):
+            raise ImportError("No module named 'llvmlite'")
+        return real(name, *arguments, **named)
+
+    monkeypatch.setattr(builtins, "__import__", without_llvmlite)
+    with pytest.raises(DeviceUnavailable, match="pip install llvmlite"):
+        open_llvm()
+
+
+def test_without_a_c_compiler_the_clang_device_says_what_would_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", "no-such-compiler")
+    with pytest.raises(DeviceUnavailable, match="CC='no-such-compiler': no such program"):
+        clang.open_clang()
+    monkeypatch.delenv("CC")
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(DeviceUnavailable, match="none of clang, gcc, cc was found: install"):
+        clang.open_clang()
+
+
+@pytest.mark.parametrize("compiler", C_COMPILERS)
+def test_what_c_refuses_is_shown_with_its_line(compiler: str) -> None:
+    opened = device(f"CLANG with {compiler}")
+    spec = opened.renderer.render("broken", doubled())
+    with pytest.raises(clang.CompileError, match=r"could not compile the kernel(.|\n)*line 2: int x = nonsense;"):
+        opened.compile(spec_with_text(spec, "#include <math.h>\nint x = nonsense;\n"))
+
+
+def test_ir_that_is_not_valid_is_refused() -> None:
+    opened = device("LLVM")
+    spec = opened.renderer.render("broken", doubled())
+    with pytest.raises(RuntimeError, match="use of undefined value"):
+        opened.compile(spec_with_text(spec, "define float @broken() {\n  ret float %nothing\n}"))
+
+
+def test_machine_code_is_found_again_and_never_when_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    made = []
+
+    def make() -> bytes:
+        made.append(True)
+        return b"machine code"
+
+    with Context(CACHELEVEL=1):
+        assert [cache.cached("key", make) for _ in range(3)] == [b"machine code"] * 3
+        assert len(made) == 1
+        path = cache.cache_folder() / "key"
+        path.write_bytes(path.read_bytes().replace(b"code", b"c0de"))
+        assert cache.cached("key", make) == b"machine code" and len(made) == 2
+    with Context(CACHELEVEL=0):
+        cache.cached("key", make)
+    assert len(made) == 3
+    monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null/nowhere")
+    with Context(CACHELEVEL=1):
+        assert cache.cached("key", make) == b"machine code"
+
+
+def test_old_files_make_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache, "MAX_FILES", 9)
+    for number in range(10):
+        (tmp_path / f"key{number}").write_bytes(b"")
+    cache._prune(tmp_path)
+    assert len(list(tmp_path.iterdir())) == 5
+
+
+@pytest.mark.parametrize("name", ["LLVM", *(f"CLANG with {compiler}" for compiler in C_COMPILERS)])
+def test_programs_from_the_cache_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    opened = device(name)
+    with Context(CACHELEVEL=1):
+        for _ in range(2):
+            program = opened.compile(opened.renderer.render("kernel", doubled()))
+            assert call(program, [(f32, 4)], [(f32, [1.0, 2.0, 3.0, 4.0])]) == [[2.0, 4.0, 6.0, 8.0]]
+    assert len(list((tmp_path / "tinyexplore").iterdir())) == 1
+
+
+def test_a_large_result_may_lie_in_memory_that_is_not_aligned() -> None:
+    size = 1 << 22
+    out, source = pointer(0, f32, size), pointer(1, f32, size)
+    step = loop(size // 16)
+    uops = linear(out, source, step, store(out, step * 16, load(source, step * 16, 16) + 1.0), end(step))
+    opened = device("LLVM")
+    spec = opened.renderer.render("copy", uops)
+    assert spec.aligned == {0}
+    program = opened.compile(spec)
+    values = Buffer("LLVM", size, f32).copyin(bytes(4 * size))
+    aligned = Buffer("LLVM", size, f32).allocate()
+    raw = bytearray(4 * size + 128)
+    offset = 4 + -Buffer.from_memory("LLVM", dtypes.uint8, raw).address % 64
+    unaligned = Buffer.from_memory("LLVM", f32, memoryview(raw)[offset : offset + 4 * size])
+    for target in (aligned, unaligned):
+        program.bind([target, values])(0, 0)
+        assert target.copyout() == b"\0\0\x80?" * size
+
+
+def test_the_interpreter_does_millions_of_operations_a_second() -> None:
+    out, source = pointer(0, f32, 50_000), pointer(1, f32, 50_000)
+    step = loop(50_000)
+    x = load(source, step)
+    uops = linear(out, source, step, store(out, step, (x * 2.0 + 1.0) * x + 3.0), end(step))
+    opened = device("PYTHON")
+    program = opened.compile(opened.renderer.render("polynomial", uops))
+    buffers = [Buffer("PYTHON", 50_000, f32).copyin(bytes(200_000)) for _ in range(2)]
+    run = program.bind(buffers)
+    seconds = []
+    for _ in range(3):
+        start = time.perf_counter()
+        run(0, 0)
+        seconds.append(time.perf_counter() - start)
+    assert 6 * 50_000 / min(seconds) > 1e6  # load, store and four operations; about ten times that when undisturbed
+
+
+def test_the_target_tells_the_vectors_of_the_machine() -> None:
+    wide = cpu_target("X", "any", "+avx2,+avx512f,-sse4a", frozenset(), ())
+    narrow = cpu_target("X", "any", "+avx2,-avx512f", frozenset(), ())
+    from tinyexplore.runtime.native import machine
+
+    if machine() == "x86_64":
+        assert (wide.vector_bytes, wide.vector_registers) == (64, 32)
+        assert (narrow.vector_bytes, narrow.vector_registers) == (32, 16)
+    assert cache_bytes(9, 12345) == 12345
+    assert 0 < wide.l1_bytes <= wide.l2_bytes

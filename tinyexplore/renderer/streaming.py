@@ -1,0 +1,86 @@
+"""Which stores may go past the caches: large results, written once, in whole cache lines, and never read.
+
+An ordinary store first fetches the line that it is about to overwrite; for a result that no cache could hold anyway
+that is a third to half of all memory traffic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import gcd
+
+from tinyexplore.dtype import PtrDType
+from tinyexplore.uop import Ops, UOp
+
+STREAM_FROM_BYTES = 16 << 20
+LINE_BYTES = 64
+
+
+def factor(node: UOp) -> int:
+    """A number that divides every value of this index expression (0 divides only 0)."""
+    if node.op is Ops.CONST:
+        return abs(node.arg)
+    if node.op is Ops.ADD:
+        return gcd(factor(node.src[0]), factor(node.src[1]))
+    if node.op is Ops.MUL:
+        return factor(node.src[0]) * factor(node.src[1])
+    if node.op is Ops.SHL and node.src[1].op is Ops.CONST:
+        return factor(node.src[0]) << node.src[1].arg
+    return 1
+
+
+def streaming_stores(uops: Sequence[UOp]) -> set[UOp]:
+    """The STOREs that may bypass the caches, provided that their buffers start at a cache line."""
+    read = {node.src[0].src[0] for node in uops if node.op is Ops.LOAD}
+    groups: dict[tuple[UOp, UOp | None], list[tuple[int, UOp]]] = {}
+    open_loops: list[UOp] = []
+    for node in uops:
+        if node.op is Ops.RANGE:
+            open_loops.append(node)
+        elif node.op is Ops.ENDRANGE:
+            open_loops.pop()
+        elif node.op is Ops.STORE and _once_and_large(node, open_loops, read):
+            buffer, position = node.src[0].src
+            base, offset = _split(position)
+            groups.setdefault((buffer, base), []).append((offset, node))
+    found: set[UOp] = set()
+    for (_, base), stores in groups.items():
+        if _whole_lines(base, stores):
+            found.update(store for _, store in stores)
+    return found
+
+
+def _once_and_large(node: UOp, open_loops: Sequence[UOp], read: set[UOp]) -> bool:
+    index, value = node.src
+    buffer = index.src[0]
+    assert isinstance(buffer.dtype, PtrDType)
+    if buffer.op is not Ops.DEFINE_GLOBAL or buffer in read or len(index.src) > 2 or value.dtype.count == 1:
+        return False
+    if buffer.dtype.size * buffer.dtype.base.itemsize < STREAM_FROM_BYTES:
+        return False
+    return index.src[1].ranges.issuperset(open_loops)  # a loop that the place does not depend on writes it again
+
+
+def _split(position: UOp) -> tuple[UOp | None, int]:
+    """An index as something plus a constant."""
+    if position.op is Ops.CONST:
+        return None, position.arg
+    if position.op is Ops.ADD and position.src[1].op is Ops.CONST:
+        return position.src[0], position.src[1].arg
+    return position, 0
+
+
+def _whole_lines(base: UOp | None, stores: list[tuple[int, UOp]]) -> bool:
+    """True where the stores together fill cache lines, and each is aligned to its own width."""
+    dtype = stores[0][1].src[1].dtype
+    size = dtype.itemsize
+    stores = sorted(stores, key=lambda pair: pair[0])
+    first = stores[0][0]
+    end = first
+    for offset, store in stores:
+        width = store.src[1].dtype.count
+        if offset != end or (offset * size) % (width * size):
+            return False
+        end = offset + width
+    starts_at_line = (first * size) % LINE_BYTES == 0 and (base is None or factor(base) * size % LINE_BYTES == 0)
+    return starts_at_line and (end - first) * size % LINE_BYTES == 0

@@ -1,0 +1,72 @@
+"""Machine code kept on disk, by the content of what it was made from.
+
+The key covers source, target, compiler and its version (`ProgramSpec.key`), and every file ends in a checksum of
+itself, so that what is found is right or not found. `CACHELEVEL=0` turns this off.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from hashlib import blake2b
+from pathlib import Path
+
+from tinyexplore.util import config, getenv
+
+MAX_FILES = 8192
+_CHECKSUM_BYTES = 16
+
+
+def cache_folder() -> Path:
+    """$XDG_CACHE_HOME/tinyexplore, or ~/.cache/tinyexplore."""
+    home = getenv("XDG_CACHE_HOME", "")
+    return (Path(home) if home else Path.home() / ".cache") / "tinyexplore"
+
+
+def cached(key: str, make: Callable[[], bytes]) -> bytes:
+    """What `make` made for `key`, now or in an earlier process. A folder that cannot be used is no error."""
+    if config().CACHELEVEL < 1:
+        return make()
+    path = cache_folder() / key
+    found = _read(path)
+    if found is None:
+        found = make()
+        _write(path, found)
+    return found
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return None
+    data, checksum = content[:-_CHECKSUM_BYTES], content[-_CHECKSUM_BYTES:]
+    return data if blake2b(data, digest_size=_CHECKSUM_BYTES).digest() == checksum else None
+
+
+def _write(path: Path, data: bytes) -> None:
+    """All or nothing, also when several processes write the same key."""
+    checksum = blake2b(data, digest_size=_CHECKSUM_BYTES).digest()
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".new-")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data + checksum)
+            os.replace(temporary, path)
+        except OSError:
+            os.unlink(temporary)
+            return
+        if blake2b(path.name.encode(), digest_size=1).digest()[0] == 0:  # one write in 256 looks at the size
+            _prune(path.parent)
+    except OSError:
+        return
+
+
+def _prune(folder: Path) -> None:
+    """The older half goes once there are too many files."""
+    files = [entry for entry in folder.iterdir() if not entry.name.startswith(".")]
+    if len(files) > MAX_FILES:
+        for entry in sorted(files, key=lambda entry: entry.stat().st_mtime)[: len(files) // 2]:
+            entry.unlink(missing_ok=True)
