@@ -222,7 +222,7 @@ def test_integer_powers_are_exact(how: str) -> None:
     np.testing.assert_array_equal(computed(t ** tensor_on(how, y), how), x**y)
     np.testing.assert_array_equal(computed(2 ** tensor_on(how, y), how), 2**y)
     with pytest.raises(ValueError, match="cast to float"):
-        t ** -1
+        t**-1
 
 
 @pytest.mark.parametrize("how", HOW)
@@ -287,8 +287,12 @@ def test_ties_share_the_gradient() -> None:
 def test_where_chooses_and_broadcasts(how: str) -> None:
     c, x, y = random_array((3, 1), dtype="bool"), random_array((4,)), random_array((3, 4), seed=2)
     condition = tensor_on(how, c)
-    np.testing.assert_array_equal(computed(condition.where(tensor_on(how, x), tensor_on(how, y)), how), np.where(c, x, y))
-    np.testing.assert_array_equal(computed(condition.where(1.5, tensor_on(how, y)), how), np.where(c, np.float32(1.5), y))
+    np.testing.assert_array_equal(
+        computed(condition.where(tensor_on(how, x), tensor_on(how, y)), how), np.where(c, x, y)
+    )
+    np.testing.assert_array_equal(
+        computed(condition.where(1.5, tensor_on(how, y)), how), np.where(c, np.float32(1.5), y)
+    )
     np.testing.assert_array_equal(computed(condition.where(1, 0), how), np.where(c, 1, 0))
     found = computed(tensor_on(how, y).masked_fill(condition, -math.inf), how)
     np.testing.assert_array_equal(found, np.where(c, -np.inf, y))

@@ -36,7 +36,11 @@ CASES: dict[str, tuple[Callable, Callable, np.ndarray]] = {
         lambda x: np.pad(x, ((1, 2), (0, 0), (0, 0)), constant_values=3.5),
         X,
     ),
-    "pad negative": (lambda t: t.pad(((-1, 1), None, (0, -2))), lambda x: np.pad(x[1:, :, :2], ((0, 1), (0, 0), (0, 0))), X),
+    "pad negative": (
+        lambda t: t.pad(((-1, 1), None, (0, -2))),
+        lambda x: np.pad(x[1:, :, :2], ((0, 1), (0, 0), (0, 0))),
+        X,
+    ),
     "pad2d": (lambda t: t.pad2d((1, 2, 3, 0)), lambda x: np.pad(x, ((0, 0), (3, 0), (1, 2))), X),
     "repeat": (lambda t: t.repeat(2, 1, 3, 2), lambda x: np.tile(x, (2, 1, 3, 2)), X),
     "repeat_interleave": (lambda t: t.repeat_interleave(3, 1), lambda x: np.repeat(x, 3, 1), X),

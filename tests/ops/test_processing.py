@@ -52,7 +52,9 @@ def test_matmul_keeps_the_type(dtype: str, how: str) -> None:
 
 
 def test_matmul_says_what_does_not_fit() -> None:
-    with pytest.raises(ShapeError, match=r"last axis of the first \(3\) must equal the last but one of the second \(4\)"):
+    with pytest.raises(
+        ShapeError, match=r"last axis of the first \(3\) must equal the last but one of the second \(4\)"
+    ):
         Tensor.ones(2, 3) @ Tensor.ones(4, 5)
     with pytest.raises(ShapeError, match="a scalar"):
         Tensor.ones(2, 3).dot(Tensor(1.0))
@@ -109,7 +111,9 @@ def test_convolutions_agree_with_their_definition(how: str) -> None:
         st.integers(1, 2),
         st.integers(0, 2),
     )
-    def check(groups: int, per_in: int, per_out: int, kh: int, kw: int, stride: int, dilation: int, padding: int) -> None:
+    def check(
+        groups: int, per_in: int, per_out: int, kh: int, kw: int, stride: int, dilation: int, padding: int
+    ) -> None:
         x = random_array((2, groups * per_in, 6, 7))
         w = random_array((groups * per_out, per_in, kh, kw), seed=1)
         found = computed(
@@ -144,7 +148,14 @@ def test_convolutions_have_gradients(options: dict[str, Any]) -> None:
 @pytest.mark.parametrize("how", HOW)
 @pytest.mark.parametrize(
     "options",
-    [{}, {"stride": 2}, {"padding": 1}, {"stride": 2, "output_padding": 1, "padding": 1}, {"dilation": 2}, {"groups": 2}],
+    [
+        {},
+        {"stride": 2},
+        {"padding": 1},
+        {"stride": 2, "output_padding": 1, "padding": 1},
+        {"dilation": 2},
+        {"groups": 2},
+    ],
 )
 def test_transposed_convolution_is_the_gradient_of_convolution(options: dict[str, Any], how: str) -> None:
     """Σ y · conv(x) = Σ x · conv_transpose(y) for any x and y"""
@@ -166,7 +177,10 @@ def test_convolutions_in_one_and_three_dimensions() -> None:
     padded = convolution(np.pad(x, ((0, 0), (0, 0), (1, 1)))[:, :, None], w[:, :, None], 1, 1, 1, 0)[:, :, 0, ::2]
     assert expected.shape == (2, 4, 1, 6)
     np.testing.assert_allclose(found, padded, rtol=1e-4, atol=1e-5)
-    assert Tensor.ones(1, 2, 4, 4, 4).conv2d(Tensor.ones(3, 2, 2, 2, 2)).numpy().tolist() == np.full((1, 3, 3, 3, 3), 16).tolist()
+    assert (
+        Tensor.ones(1, 2, 4, 4, 4).conv2d(Tensor.ones(3, 2, 2, 2, 2)).numpy().tolist()
+        == np.full((1, 3, 3, 3, 3), 16).tolist()
+    )
 
 
 def test_convolution_says_what_does_not_fit() -> None:
@@ -258,7 +272,9 @@ def test_losses_agree_with_their_formulas(how: str) -> None:
     p, target = random_array((9,), 0.1, 0.9), random_array((9,), 0, 1, seed=1)
     expected = -(target * np.log(p) + (1 - target) * np.log(1 - p)).mean()
     logits = np.log(p / (1 - p))
-    np.testing.assert_allclose(computed(tensor_on(how, p).binary_crossentropy(tensor_on(how, target)), how), expected, rtol=1e-5)
+    np.testing.assert_allclose(
+        computed(tensor_on(how, p).binary_crossentropy(tensor_on(how, target)), how), expected, rtol=1e-5
+    )
     found = tensor_on(how, logits).binary_crossentropy_logits(tensor_on(how, target))
     np.testing.assert_allclose(computed(found, how), expected, rtol=1e-5)
 
@@ -279,7 +295,9 @@ def test_interpolation(how: str) -> None:
     found = computed(tensor_on(how, x).interpolate((6,)), how)
     np.testing.assert_allclose(found[0, 0], np.interp(places, np.arange(4), x[0, 0]), rtol=1e-5, atol=1e-6)
     corners = computed(tensor_on(how, x).interpolate((6,), align_corners=True), how)
-    np.testing.assert_allclose(corners[0, 0], np.interp(np.linspace(0, 3, 6), np.arange(4), x[0, 0]), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(
+        corners[0, 0], np.interp(np.linspace(0, 3, 6), np.arange(4), x[0, 0]), rtol=1e-5, atol=1e-5
+    )
     nearest = computed(tensor_on(how, x).interpolate((8,), mode="nearest"), how)
     np.testing.assert_array_equal(nearest[0, 0], np.repeat(x[0, 0], 2))
 

@@ -121,9 +121,7 @@ def test_softmax_and_its_kin(axis: int, how: str) -> None:
     logs = wide - wide.max(axis, keepdims=True)
     logs = logs - np.log(np.exp(logs).sum(axis, keepdims=True))
     np.testing.assert_allclose(computed(t.log_softmax(axis), how), logs, rtol=1e-5, atol=2e-5)
-    np.testing.assert_allclose(
-        computed(t.logsumexp(axis), how), np.logaddexp.reduce(wide, axis), rtol=1e-5, atol=1e-5
-    )
+    np.testing.assert_allclose(computed(t.logsumexp(axis), how), np.logaddexp.reduce(wide, axis), rtol=1e-5, atol=1e-5)
 
 
 def test_gradients_of_softmax_and_its_kin() -> None:
