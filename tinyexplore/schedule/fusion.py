@@ -101,6 +101,8 @@ class Fusion:
         self.recorder = active_recorder()
         forced = set(outputs)
         for node in self.order:
+            if node.buffer is not None:
+                continue  # realised before: it has no sources any more
             if node.op is Ops.COPY:
                 forced.update((node, node.src[0]))
             elif node.op is Ops.CONTIGUOUS:
