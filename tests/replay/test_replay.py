@@ -407,10 +407,10 @@ def test_a_step_of_a_graph_of_450_nodes_takes_less_than_five_milliseconds(tmp_pa
 def test_python_steps_fast_enough_too() -> None:
     recorded = record(random_expression(200, 7), TOY)
     replay = Replay(recorded.trace, 0)
-    start = time.perf_counter()
+    start = time.process_time()
     for k in range(500, 600):
         replay.graph_at(k)
-    assert (time.perf_counter() - start) / 100 < 0.02
+    assert (time.process_time() - start) / 100 < 0.02
 
 
 if __name__ == "__main__":

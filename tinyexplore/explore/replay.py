@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from tinyexplore.explore.model import Trace
 
@@ -104,7 +105,7 @@ class Replay:
             if takes_over and target == step.after:
                 shown_id = self._display_id(step.before, index)
                 self._display_ids.setdefault(target, []).append((index, shown_id))
-            shown.replace(step.before, target, lambda node, k=index + 1: self._latest(node, k, {}))
+            shown.replace(step.before, target, partial(self._latest, k=index + 1, memo={}))
 
     def _display_id(self, node: int, k: int) -> int:
         for index, shown_id in reversed(self._display_ids.get(node, ())):

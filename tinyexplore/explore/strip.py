@@ -320,7 +320,8 @@ class _Kernels:
         target = next(group for group in self.kernels if group.kernel.id == routed.dst)
         ends = [i for i, maker in target.inputs.items() if maker == routed.src and (routed.dst, i) in places]
         found = []
-        for i in ends or [None]:
+        targets: list[int | None] = [*ends] if ends else [None]
+        for i in targets:
             route = list(points)
             start = places.get((routed.src, self._base(i) if i is not None else source.roots[0]))
             if start is not None:

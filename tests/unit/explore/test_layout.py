@@ -209,9 +209,9 @@ def test_it_is_fast_enough_for_the_notebook() -> None:
     """0.07 s and 0.8 s on the machine it was written on; the bounds leave room for a busy one."""
     for size, bound_s in [(1_000, 0.5), (10_000, 5.0)]:
         case = random_case(size, 5, 60)
-        start = time.perf_counter()
+        start = time.process_time()
         run_layout(case)
-        assert time.perf_counter() - start < bound_s
+        assert time.process_time() - start < bound_s
 
 
 def test_a_path_is_straight_down_or_an_s_curve() -> None:

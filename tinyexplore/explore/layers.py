@@ -1,0 +1,158 @@
+"""The layered graph of a layout: ranks by longest path, dummies on long edges, connected parts.
+
+The same as widgets/src/layers.ts. Every walk is iterative: depth is no limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+Point = tuple[float, float]
+Rows = list[list[int]]
+Pins = Sequence["float | None"]
+
+NODE_GAP = 22.0
+DUMMY_GAP = 12.0
+TIGHT_DUMMY_GAP = 5.0  # beside boxes that are to stay where they were
+LONGEST_ROUTED_SPAN = 12  # longer edges get no dummy nodes: they are drawn as faint curves
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A node to place, in pixels."""
+
+    id: int
+    width: float
+    height: float
+
+
+@dataclass(slots=True)
+class Layers:
+    """The layered graph: vertices below `count` are boxes, those after are dummies on long edges.
+
+    up, down: for each vertex its neighbours one rank above, one below. chain: the first dummy of a box's chain.
+    """
+
+    boxes: Sequence[Box]
+    pairs: list[tuple[int, int]]
+    rank: list[int]
+    up: list[list[int]]
+    down: list[list[int]]
+    chain: list[int]
+    spans: list[int]
+    width: list[float]
+    count: int
+    dummy_gap: float
+
+    def is_long(self, edge: int) -> bool:
+        return self.spans[edge] < 1 or self.spans[edge] > LONGEST_ROUTED_SPAN
+
+
+def distinct_pairs(nodes: Sequence[Box], edges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    index = {box.id: i for i, box in enumerate(nodes)}
+    found = [(index[src], index[dst]) for src, dst in edges if src in index and dst in index and src != dst]
+    return list(dict.fromkeys(found))
+
+
+def _ranks(count: int, pairs: Sequence[tuple[int, int]]) -> list[int]:
+    """Ranks by longest path; who has as many users as sources or more is then pulled down to its users."""
+    sources: list[list[int]] = [[] for _ in range(count)]
+    users: list[list[int]] = [[] for _ in range(count)]
+    for a, b in pairs:
+        users[a].append(b)
+        sources[b].append(a)
+    waiting = [len(found) for found in sources]
+    order = [v for v in range(count) if waiting[v] == 0]
+    place = [-1] * count
+    for i, v in enumerate(order):
+        place[v] = i
+    head = 0
+    unplaced = 0
+    while head < count:
+        if head == len(order):  # only in a graph with cycles: go on with the first box that is left
+            while place[unplaced] >= 0:
+                unplaced += 1
+            place[unplaced] = len(order)
+            order.append(unplaced)
+        for user in users[order[head]]:
+            waiting[user] -= 1
+            if waiting[user] == 0 and place[user] < 0:
+                place[user] = len(order)
+                order.append(user)
+        head += 1
+    rank = [0] * count
+    for v in order:
+        for user in users[v]:
+            if place[user] > place[v]:
+                rank[user] = max(rank[user], rank[v] + 1)
+    for i in range(count - 1, -1, -1):
+        v = order[i]
+        if not users[v] or len(sources[v]) > len(users[v]):
+            continue
+        below = [rank[user] - 1 for user in users[v] if place[user] > i]
+        if below and min(below) > rank[v]:
+            rank[v] = min(below)
+    return rank
+
+
+def layered(nodes: Sequence[Box], pairs: list[tuple[int, int]], dummy_gap: float) -> Layers:
+    count = len(nodes)
+    rank = _ranks(count, pairs)
+    spans = [rank[b] - rank[a] for a, b in pairs]
+    reach = [0] * count  # the longest routed span out of each box
+    for (a, _), span in zip(pairs, spans, strict=True):
+        if reach[a] < span <= LONGEST_ROUTED_SPAN:
+            reach[a] = span
+    up: list[list[int]] = [[] for _ in range(count)]
+    down: list[list[int]] = [[] for _ in range(count)]
+    chain = [-1] * count
+    for a in range(count):
+        if reach[a] < 2:
+            continue
+        chain[a] = len(rank)
+        for step in range(1, reach[a]):
+            dummy = len(rank)
+            above = a if step == 1 else dummy - 1
+            rank.append(rank[a] + step)
+            up.append([above])
+            down.append([])
+            down[above].append(dummy)
+    for (a, b), span in zip(pairs, spans, strict=True):
+        if 1 <= span <= LONGEST_ROUTED_SPAN:
+            above = a if span == 1 else chain[a] + span - 2
+            down[above].append(b)
+            up[b].append(above)
+    width = [float(box.width) for box in nodes] + [0.0] * (len(rank) - count)
+    return Layers(nodes, pairs, rank, up, down, chain, spans, width, count, dummy_gap)
+
+
+def components(layers: Layers) -> list[list[int]]:
+    """The vertices of each connected part, in ascending order."""
+    parent = list(range(len(layers.rank)))
+
+    def find(v: int) -> int:
+        while parent[v] != v:
+            parent[v] = parent[parent[v]]
+            v = parent[v]
+        return v
+
+    links = layers.pairs + [(layers.up[v][0], v) for v in range(layers.count, len(layers.rank))]
+    for a, b in links:
+        first, second = find(a), find(b)
+        if first < second:
+            parent[second] = first
+        else:
+            parent[first] = second
+    members: dict[int, list[int]] = {}
+    for v in range(len(parent)):
+        members.setdefault(find(v), []).append(v)
+    return list(members.values())
+
+
+def total_of(values: Sequence[float]) -> float:
+    """The sum from left to right (the built-in one compensates from Python 3.12 on; JavaScript's does not)."""
+    total = 0.0
+    for value in values:
+        total += value
+    return total
