@@ -1,0 +1,191 @@
+// The layered graph of a layout: ranks by longest path, dummies on long edges, connected parts.
+// The same as tinyexplore/explore/layers.py.
+
+export interface Box {
+  readonly id: number;
+  readonly width: number;
+  readonly height: number;
+}
+
+export interface Edge {
+  readonly src: number;
+  readonly dst: number;
+}
+
+export interface Point {
+  readonly x: number;
+  readonly y: number;
+}
+
+export const NODE_GAP = 22;
+export const DUMMY_GAP = 12;
+export const TIGHT_DUMMY_GAP = 5; // beside boxes that are to stay where they were
+export const LONGEST_ROUTED_SPAN = 12; // longer edges get no dummy nodes: they are drawn as faint curves
+
+/** The layered graph: vertices 0 … boxes.length - 1 are boxes, those after are dummies on long edges. */
+export interface Layers {
+  readonly boxes: readonly Box[];
+  readonly pairs: readonly (readonly [number, number])[];
+  readonly rank: number[];
+  /** For each vertex its neighbours one rank above, and one below. */
+  readonly up: number[][];
+  readonly down: number[][];
+  /** The first dummy of a box's chain, which all its long edges share; -1 where it has none. */
+  readonly chain: number[];
+  readonly spans: number[];
+  readonly dummyGap: number;
+}
+
+export function at<T>(list: readonly T[], index: number): T {
+  return list[index] as T;
+}
+
+export function emptyLists(count: number): number[][] {
+  return Array.from({ length: count }, () => []);
+}
+
+/** Each edge once, as indices, without loops and without edges to boxes that are not there. */
+export function distinctPairs(boxes: readonly Box[], edges: readonly Edge[]): [number, number][] {
+  const index = new Map<number, number>();
+  boxes.forEach((box, i) => index.set(box.id, i));
+  const seen = new Set<number>();
+  const pairs: [number, number][] = [];
+  for (const edge of edges) {
+    const a = index.get(edge.src);
+    const b = index.get(edge.dst);
+    if (a === undefined || b === undefined || a === b) continue;
+    const key = a * boxes.length + b;
+    if (seen.has(key)) continue;
+    seen.add(key);
+    pairs.push([a, b]);
+  }
+  return pairs;
+}
+
+/** Ranks by longest path; who has as many users as sources or more is then pulled down to its users. */
+function ranks(count: number, pairs: readonly (readonly [number, number])[]): number[] {
+  const sources = emptyLists(count);
+  const users = emptyLists(count);
+  const waiting = new Array<number>(count).fill(0);
+  for (const [a, b] of pairs) {
+    at(users, a).push(b);
+    at(sources, b).push(a);
+    waiting[b] = at(waiting, b) + 1;
+  }
+  const order: number[] = [];
+  const place = new Array<number>(count).fill(-1);
+  let next = 0;
+  for (let v = 0; v < count; v++) {
+    if (at(waiting, v) === 0) {
+      place[v] = order.length;
+      order.push(v);
+    }
+  }
+  let head = 0;
+  while (order.length < count || head < order.length) {
+    if (head === order.length) {
+      // only in a graph with cycles: go on with the first box that is left
+      while (at(place, next) >= 0) next++;
+      place[next] = order.length;
+      order.push(next);
+    }
+    const v = at(order, head++);
+    for (const user of at(users, v)) {
+      waiting[user] = at(waiting, user) - 1;
+      if (at(waiting, user) === 0 && at(place, user) < 0) {
+        place[user] = order.length;
+        order.push(user);
+      }
+    }
+  }
+  const rank = new Array<number>(count).fill(0);
+  for (const v of order) {
+    for (const user of at(users, v)) {
+      if (at(place, user) > at(place, v)) rank[user] = Math.max(at(rank, user), at(rank, v) + 1);
+    }
+  }
+  for (let i = count - 1; i >= 0; i--) {
+    const v = at(order, i);
+    if (at(users, v).length === 0 || at(sources, v).length > at(users, v).length) continue;
+    let lowest = -1;
+    for (const user of at(users, v)) {
+      if (at(place, user) < i) continue;
+      if (lowest < 0 || at(rank, user) - 1 < lowest) lowest = at(rank, user) - 1;
+    }
+    if (lowest > at(rank, v)) rank[v] = lowest;
+  }
+  return rank;
+}
+
+export function layered(
+  boxes: readonly Box[],
+  pairs: readonly (readonly [number, number])[],
+  dummyGap: number,
+): Layers {
+  const count = boxes.length;
+  const rank = ranks(count, pairs);
+  const reach = new Array<number>(count).fill(0); // the longest routed span out of each box
+  const spans: number[] = [];
+  for (const [a, b] of pairs) {
+    const span = at(rank, b) - at(rank, a);
+    spans.push(span);
+    if (span <= LONGEST_ROUTED_SPAN && span > at(reach, a)) reach[a] = span;
+  }
+  const up = emptyLists(count);
+  const down = emptyLists(count);
+  const chain = new Array<number>(count).fill(-1);
+  for (let a = 0; a < count; a++) {
+    if (at(reach, a) < 2) continue;
+    chain[a] = rank.length;
+    for (let step = 1; step < at(reach, a); step++) {
+      const dummy = rank.length;
+      const above = step === 1 ? a : dummy - 1;
+      rank.push(at(rank, a) + step);
+      up.push([above]);
+      down.push([]);
+      at(down, above).push(dummy);
+    }
+  }
+  pairs.forEach(([a, b], i) => {
+    const span = at(spans, i);
+    if (span < 1 || span > LONGEST_ROUTED_SPAN) return;
+    const above = span === 1 ? a : at(chain, a) + span - 2;
+    at(down, above).push(b);
+    at(up, b).push(above);
+  });
+  return { boxes, pairs, rank, up, down, chain, spans, dummyGap };
+}
+
+/** The vertices of each connected part, in ascending order. */
+export function components(layers: Layers): number[][] {
+  const total = layers.rank.length;
+  const parent = Array.from({ length: total }, (_, v) => v);
+  const find = (start: number): number => {
+    let v = start;
+    while (at(parent, v) !== v) {
+      parent[v] = at(parent, at(parent, v));
+      v = at(parent, v);
+    }
+    return v;
+  };
+  const join = (a: number, b: number): void => {
+    const first = find(a);
+    const second = find(b);
+    if (first < second) parent[second] = first;
+    else parent[first] = second;
+  };
+  for (const [a, b] of layers.pairs) join(a, b);
+  for (let v = layers.boxes.length; v < total; v++) join(at(at(layers.up, v), 0), v);
+  const members = new Map<number, number[]>();
+  for (let v = 0; v < total; v++) {
+    const root = find(v);
+    const list = members.get(root);
+    if (list === undefined) members.set(root, [v]);
+    else list.push(v);
+  }
+  return [...members.values()];
+}
+
+export function widthOf(layers: Layers, v: number): number {
+  return v < layers.boxes.length ? at(layers.boxes, v).width : 0;
+}

@@ -1,0 +1,224 @@
+// The order of the vertices in each rank: barycentre sweeps and swaps of neighbours against crossings.
+// The same as tinyexplore/explore/ordering.py.
+
+import { at, emptyLists, NODE_GAP, widthOf, type Layers } from "./layers";
+
+const ORDER_SWEEPS = 8;
+const SWAP_PASSES = 4;
+const RELAX_ROUNDS = 4;
+const SLOT_REACH = 12;
+const PUSH_COST = 4;
+
+/** Rows as a depth-first walk from the last users upwards meets them: trees come out without crossings. */
+export function initialRows(layers: Layers, vertices: readonly number[]): number[][] {
+  let first = at(layers.rank, at(vertices, 0));
+  let last = first;
+  for (const v of vertices) {
+    first = Math.min(first, at(layers.rank, v));
+    last = Math.max(last, at(layers.rank, v));
+  }
+  const rows = emptyLists(last - first + 1);
+  const seen = new Set<number>();
+  for (const start of vertices) {
+    if (at(layers.down, start).length > 0) continue;
+    const stack = [start];
+    while (stack.length > 0) {
+      const v = stack.pop() as number;
+      if (seen.has(v)) continue;
+      seen.add(v);
+      at(rows, at(layers.rank, v) - first).push(v);
+      const above = at(layers.up, v);
+      for (let i = above.length - 1; i >= 0; i--) stack.push(at(above, i));
+    }
+  }
+  return rows;
+}
+
+export function indexRows(rows: readonly number[][], position: number[]): void {
+  for (const row of rows) row.forEach((v, i) => (position[v] = i));
+}
+
+/** Rows in the order of the previous positions; new vertices stand near their neighbours, where there is room. */
+export function orderByPrevious(layers: Layers, rows: number[][], pinned: readonly (number | null)[]): void {
+  const key = new Map<number, number>();
+  let sum = 0;
+  for (const row of rows) {
+    for (const v of row) {
+      const place = pinned[v] ?? null;
+      if (place === null) continue;
+      key.set(v, place);
+      sum += place;
+    }
+  }
+  const middle = sum / key.size;
+  const count = rows.length;
+  for (let round = 0; round < RELAX_ROUNDS; round++) {
+    for (let i = 0; i < 2 * count; i++) {
+      for (const v of at(rows, i < count ? i : 2 * count - 1 - i)) {
+        if ((pinned[v] ?? null) !== null) continue;
+        let total = 0;
+        let found = 0;
+        for (const neighbours of [at(layers.up, v), at(layers.down, v)]) {
+          for (const u of neighbours) {
+            const place = key.get(u);
+            if (place === undefined) continue;
+            total += place;
+            found++;
+          }
+        }
+        if (found > 0) key.set(v, total / found);
+      }
+    }
+  }
+  rows.forEach((row, r) => (rows[r] = slotted(layers, row, pinned, key, middle)));
+}
+
+/** The pinned vertices of a row from left to right, the others in the gaps where they push them the least. */
+function slotted(
+  layers: Layers,
+  row: readonly number[],
+  pinned: readonly (number | null)[],
+  key: ReadonlyMap<number, number>,
+  middle: number,
+): number[] {
+  const keyOf = (v: number): number => key.get(v) ?? middle;
+  const isPinned = (v: number): boolean => (pinned[v] ?? null) !== null;
+  const order = row.slice().sort((a, b) => keyOf(a) - keyOf(b));
+  const pins = order.filter(isPinned);
+  const places = pins.map(keyOf);
+  const gap = layers.dummyGap;
+  const lows = [-Infinity, ...pins.map((v) => keyOf(v) + widthOf(layers, v) / 2)];
+  const highs = [...pins.map((v) => keyOf(v) - widthOf(layers, v) / 2), Infinity];
+  const room = lows.map((low, i) => at(highs, i) - low - gap);
+  const slots = emptyLists(lows.length);
+  let nearest = 0; // wishes come in ascending order
+  for (const v of order) {
+    if (isPinned(v)) continue;
+    const want = keyOf(v);
+    const need = v < layers.boxes.length ? widthOf(layers, v) + NODE_GAP + NODE_GAP - gap : gap;
+    while (nearest < places.length && at(places, nearest) <= want) nearest++;
+    let best = nearest;
+    let least = Infinity;
+    const last = Math.min(pins.length, nearest + SLOT_REACH);
+    for (let slot = Math.max(0, nearest - SLOT_REACH); slot <= last; slot++) {
+      const away = Math.max(at(lows, slot) + need / 2 - want, want - (at(highs, slot) - need / 2), 0);
+      const cost = away + PUSH_COST * Math.max(0, need - at(room, slot));
+      if (cost < least) {
+        least = cost;
+        best = slot;
+      }
+    }
+    at(slots, best).push(v);
+    room[best] = at(room, best) - need;
+  }
+  const result = at(slots, 0);
+  pins.forEach((v, i) => result.push(v, ...at(slots, i + 1)));
+  return result;
+}
+
+/** Barycentre sweeps, down and up in turn; the best order met is kept. */
+export function reduceCrossings(layers: Layers, rows: number[][], cancelled: () => boolean): void {
+  const position: number[] = [];
+  indexRows(rows, position);
+  let fewest = crossings(layers, rows, position);
+  let best = rows.map((row) => row.slice());
+  for (let sweep = 0; sweep < ORDER_SWEEPS && fewest > 0 && !cancelled(); sweep++) {
+    const downwards = sweep % 2 === 0;
+    for (let i = 1; i < rows.length; i++) {
+      const r = downwards ? i : rows.length - 1 - i;
+      sortByBarycentre(at(rows, r), downwards ? layers.up : layers.down, position);
+    }
+    const count = crossings(layers, rows, position);
+    if (count < fewest) {
+      fewest = count;
+      best = rows.map((row) => row.slice());
+    }
+  }
+  best.forEach((row, r) => (rows[r] = row));
+}
+
+/** One row sorted by the mean position of its neighbours; who has none keeps its place. */
+function sortByBarycentre(row: number[], neighbours: readonly number[][], position: number[]): void {
+  const keyed: [number, number][] = [];
+  const places: number[] = [];
+  row.forEach((v, i) => {
+    const list = at(neighbours, v);
+    if (list.length === 0) return;
+    let sum = 0;
+    for (const u of list) sum += at(position, u);
+    keyed.push([sum / list.length, v]);
+    places.push(i);
+  });
+  keyed.sort((a, b) => a[0] - b[0]);
+  keyed.forEach(([, v], i) => (row[at(places, i)] = v));
+  row.forEach((v, i) => (position[v] = i));
+}
+
+function sortedPositions(vertices: readonly number[], position: readonly number[]): number[] {
+  return vertices.map((u) => at(position, u)).sort((a, b) => a - b);
+}
+
+/** How many pairs of edges cross between neighbouring rows (a Fenwick tree counts the inversions). */
+function crossings(layers: Layers, rows: readonly number[][], position: readonly number[]): number {
+  let total = 0;
+  for (let r = 0; r + 1 < rows.length; r++) {
+    const size = at(rows, r + 1).length;
+    const tree = new Int32Array(size + 1);
+    let inserted = 0;
+    for (const v of at(rows, r)) {
+      for (const p of sortedPositions(at(layers.down, v), position)) {
+        let before = 0;
+        for (let i = p + 1; i > 0; i -= i & -i) before += tree[i] as number;
+        total += inserted - before;
+        for (let i = p + 1; i <= size; i += i & -i) tree[i] = (tree[i] as number) + 1;
+        inserted++;
+      }
+    }
+  }
+  return total;
+}
+
+/** How many crossings edges to `right` and `left` (sorted positions) have if `left`'s vertex stands on the left. */
+function pairCrossings(left: readonly number[], right: readonly number[]): number {
+  let count = 0;
+  let smaller = 0;
+  for (const p of left) {
+    while (smaller < right.length && at(right, smaller) < p) smaller++;
+    count += smaller;
+  }
+  return count;
+}
+
+/** Neighbours in a row change places where that saves crossings; boxes that stood before never do. */
+export function swapNeighbours(
+  layers: Layers,
+  rows: readonly number[][],
+  position: number[],
+  pinned: readonly (number | null)[],
+): void {
+  const isPinned = (v: number): boolean => v < pinned.length && at(pinned, v) !== null;
+  for (let pass = 0; pass < SWAP_PASSES; pass++) {
+    let improved = false;
+    for (const row of rows) {
+      if (row.length < 2) continue;
+      const above = row.map((v) => sortedPositions(at(layers.up, v), position));
+      const below = row.map((v) => sortedPositions(at(layers.down, v), position));
+      for (let i = 0; i + 1 < row.length; i++) {
+        const v = at(row, i);
+        const w = at(row, i + 1);
+        if (isPinned(v) || isPinned(w)) continue;
+        const now = pairCrossings(at(above, i), at(above, i + 1)) + pairCrossings(at(below, i), at(below, i + 1));
+        if (now === 0) continue;
+        const then = pairCrossings(at(above, i + 1), at(above, i)) + pairCrossings(at(below, i + 1), at(below, i));
+        if (then >= now) continue;
+        improved = true;
+        [row[i], row[i + 1]] = [w, v];
+        [above[i], above[i + 1]] = [at(above, i + 1), at(above, i)];
+        [below[i], below[i + 1]] = [at(below, i + 1), at(below, i)];
+        position[w] = i;
+        position[v] = i + 1;
+      }
+    }
+    if (!improved) return;
+  }
+}

@@ -1,0 +1,240 @@
+// Where the vertices of a layered graph stand: x by sweeps of isotonic regression, y by rank, parts side by side.
+// The same as tinyexplore/explore/placing.py.
+
+import { at, NODE_GAP, widthOf, type Layers, type Point } from "./layers";
+
+const RANK_GAP = 38;
+const COMPONENT_GAP = 44;
+const PLACE_SWEEPS = 8;
+const PINNED_WEIGHT = 1024;
+const FREE_WEIGHT = 0.01;
+
+/** What one connected part covers, and how far its boxes have left their previous height (null: all new). */
+export interface Frame {
+  vertices: number[];
+  left: number;
+  right: number;
+  top: number;
+  bottom: number;
+  shift: number | null;
+}
+
+/** x by sweeps of isotonic regression: every vertex wants to stand at the mean of its neighbours. */
+export function placeX(
+  layers: Layers,
+  rows: readonly number[][],
+  pinned: readonly (number | null)[],
+  x: number[],
+  cancelled: () => boolean,
+): void {
+  const count = layers.boxes.length;
+  const hasPinned = rows.some((row) => row.some((v) => v < count && at(pinned, v) !== null));
+  packRows(layers, rows, x);
+  if (hasPinned) {
+    for (const row of rows) for (const v of row) x[v] = (v < count ? at(pinned, v) : null) ?? at(x, v);
+  }
+  for (let sweep = 0; sweep < PLACE_SWEEPS + 2 && !cancelled(); sweep++) {
+    const downwards = sweep % 2 === 0;
+    const both = sweep >= PLACE_SWEEPS;
+    for (let i = 0; i < rows.length; i++) {
+      const row = at(rows, downwards ? i : rows.length - 1 - i);
+      const wanted: number[] = [];
+      const weights: number[] = [];
+      for (const v of row) {
+        const place = v < count ? at(pinned, v) : null;
+        if (place !== null) {
+          wanted.push(place);
+          weights.push(PINNED_WEIGHT);
+          continue;
+        }
+        let sum = 0;
+        let weight = 0;
+        if (downwards || both) {
+          const ends = at(layers.up, v).length === 1;
+          for (const u of at(layers.up, v)) {
+            const pull = pullOf(v >= count, u >= count, ends && at(layers.down, u).length === 1);
+            sum += pull * at(x, u);
+            weight += pull;
+          }
+        }
+        if (!downwards || both) {
+          const ends = at(layers.down, v).length === 1;
+          for (const u of at(layers.down, v)) {
+            const pull = pullOf(v >= count, u >= count, ends && at(layers.up, u).length === 1);
+            sum += pull * at(x, u);
+            weight += pull;
+          }
+        }
+        wanted.push(weight > 0 ? sum / weight : at(x, v));
+        weights.push(weight > 0 ? weight : FREE_WEIGHT);
+      }
+      placeRow(layers, row, wanted, weights, x);
+    }
+  }
+}
+
+/** The links of a chain and of a long edge pull hardest, which keeps them straight. */
+function pullOf(isDummy: boolean, otherIsDummy: boolean, isChain: boolean): number {
+  if (isChain || (isDummy && otherIsDummy)) return 8;
+  return isDummy || otherIsDummy ? 2 : 1;
+}
+
+/** The least distance of the centres of two neighbours in a row. */
+function separation(layers: Layers, a: number, b: number): number {
+  const count = layers.boxes.length;
+  const gap = a < count && b < count ? NODE_GAP : layers.dummyGap;
+  return (widthOf(layers, a) + widthOf(layers, b)) / 2 + gap;
+}
+
+/** Every row side by side, all rows centred on one axis: where the sweeps begin. */
+function packRows(layers: Layers, rows: readonly number[][], x: number[]): void {
+  for (const row of rows) {
+    let place = 0;
+    row.forEach((v, i) => {
+      if (i > 0) place += separation(layers, at(row, i - 1), v);
+      x[v] = place;
+    });
+    for (const v of row) x[v] = at(x, v) - place / 2;
+  }
+}
+
+/** The x of one row that are nearest to `wanted` (weighted squares) with all separations kept. */
+function placeRow(
+  layers: Layers,
+  row: readonly number[],
+  wanted: readonly number[],
+  weights: readonly number[],
+  x: number[],
+): void {
+  const offsets: number[] = [];
+  const blockWeight: number[] = [];
+  const blockSum: number[] = [];
+  const blockMean: number[] = [];
+  const blockSize: number[] = [];
+  let offset = 0;
+  for (let i = 0; i < row.length; i++) {
+    if (i > 0) offset += separation(layers, at(row, i - 1), at(row, i));
+    offsets.push(offset);
+    let weight = at(weights, i);
+    let sum = weight * (at(wanted, i) - offset);
+    let mean = at(wanted, i) - offset;
+    let size = 1;
+    while (blockMean.length > 0 && at(blockMean, blockMean.length - 1) > mean) {
+      weight += blockWeight.pop() as number;
+      sum += blockSum.pop() as number;
+      size += blockSize.pop() as number;
+      blockMean.pop();
+      mean = sum / weight;
+    }
+    blockWeight.push(weight);
+    blockSum.push(sum);
+    blockMean.push(mean);
+    blockSize.push(size);
+  }
+  let i = 0;
+  for (let block = 0; block < blockMean.length; block++) {
+    for (let k = 0; k < at(blockSize, block); k++) {
+      x[at(row, i)] = at(blockMean, block) + at(offsets, i);
+      i++;
+    }
+  }
+}
+
+export function placeY(layers: Layers, rows: readonly number[][], y: number[], top: number[], bottom: number[]): void {
+  let start = 0;
+  for (const row of rows) {
+    let tallest = 0;
+    for (const v of row) if (v < layers.boxes.length) tallest = Math.max(tallest, at(layers.boxes, v).height);
+    for (const v of row) {
+      y[v] = start + tallest / 2;
+      top[v] = start;
+      bottom[v] = start + tallest;
+    }
+    start += tallest + RANK_GAP;
+  }
+}
+
+export function frameOf(
+  layers: Layers,
+  rows: readonly number[][],
+  x: readonly number[],
+  y: readonly number[],
+  bottom: readonly number[],
+  previous: ReadonlyMap<number, Point>,
+): Frame {
+  const vertices: number[] = [];
+  const shifts: number[] = [];
+  let left = Infinity;
+  let right = -Infinity;
+  let lowest = 0;
+  for (const row of rows) {
+    for (const v of row) {
+      const half = widthOf(layers, v) / 2;
+      vertices.push(v);
+      left = Math.min(left, at(x, v) - half);
+      right = Math.max(right, at(x, v) + half);
+      lowest = Math.max(lowest, at(bottom, v));
+      const box = layers.boxes[v];
+      const place = box === undefined ? undefined : previous.get(box.id);
+      if (place !== undefined) shifts.push(place.y - at(y, v));
+    }
+  }
+  shifts.sort((a, b) => a - b);
+  const shift = shifts.length > 0 ? at(shifts, Math.floor(shifts.length / 2)) : null;
+  return { vertices, left, right, top: 0, bottom: lowest, shift };
+}
+
+/** Parts that stood before stay, moved right only where they would overlap; new parts go on shelves below them. */
+export function arrange(frames: readonly Frame[], x: number[], y: number[], top: number[], bottom: number[]): void {
+  const move = (frame: Frame, dx: number, dy: number): void => {
+    for (const v of frame.vertices) {
+      x[v] = at(x, v) + dx;
+      y[v] = at(y, v) + dy;
+      top[v] = at(top, v) + dy;
+      bottom[v] = at(bottom, v) + dy;
+    }
+    frame.left += dx;
+    frame.right += dx;
+    frame.top += dy;
+    frame.bottom += dy;
+  };
+  const placed: Frame[] = [];
+  const stood = frames.filter((frame) => frame.shift !== null).sort((a, b) => a.left - b.left);
+  for (const frame of stood) {
+    move(frame, 0, frame.shift as number);
+    for (const other of placed) {
+      if (frame.top >= other.bottom || other.top >= frame.bottom || frame.left >= other.right) continue;
+      if (other.left < frame.right) move(frame, other.right + COMPONENT_GAP - frame.left, 0);
+    }
+    placed.push(frame);
+    placed.sort((a, b) => a.left - b.left);
+  }
+  let shelfLeft = 0;
+  let shelfTop = 0;
+  placed.forEach((frame, i) => {
+    shelfLeft = i === 0 ? frame.left : Math.min(shelfLeft, frame.left);
+    shelfTop = i === 0 ? frame.bottom + COMPONENT_GAP : Math.max(shelfTop, frame.bottom + COMPONENT_GAP);
+  });
+  const fresh = frames.filter((frame) => frame.shift === null).sort((a, b) => b.bottom - a.bottom);
+  let widest = 0;
+  let area = 0;
+  for (const frame of fresh) {
+    const width = frame.right - frame.left;
+    widest = Math.max(widest, width);
+    area += (width + COMPONENT_GAP) * (frame.bottom + COMPONENT_GAP);
+  }
+  const shelfWidth = Math.max(widest, 1.4 * Math.sqrt(area));
+  let place = shelfLeft;
+  let shelfHeight = 0;
+  for (const frame of fresh) {
+    const width = frame.right - frame.left;
+    if (place > shelfLeft && place + width > shelfLeft + shelfWidth) {
+      place = shelfLeft;
+      shelfTop += shelfHeight + COMPONENT_GAP;
+      shelfHeight = 0;
+    }
+    shelfHeight = Math.max(shelfHeight, frame.bottom);
+    move(frame, place - frame.left, shelfTop);
+    place += width + COMPONENT_GAP;
+  }
+}
