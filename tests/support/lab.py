@@ -39,6 +39,14 @@ _RUN_ALL = """() => {
 }"""
 
 
+_EVALUATE = """async expression => {
+    const kernel = window.jupyterapp.shell.currentWidget.sessionContext.session.kernel;
+    const future = kernel.requestExecute({code: '', silent: true, user_expressions: {asked: expression}});
+    const {asked} = (await future.done).content.user_expressions;
+    return asked.status === 'ok' ? asked.data['text/plain'] : `${asked.ename}: ${asked.evalue}`;
+}"""
+
+
 @contextmanager
 def jupyterlab(root: Path, state: Path) -> Iterator[str]:
     """The address of a JupyterLab that serves `root` and keeps its own files in `state`."""
@@ -138,6 +146,10 @@ class LabPage:
             for output in cell
             if output["output_type"] == "error"
         ]
+
+    def python(self, expression: str) -> str:
+        """The repr of what `expression` is in the notebook's kernel."""
+        return str(self.page.evaluate(_EVALUATE, expression))
 
     def use_theme(self, name: str) -> None:
         """Switch to "JupyterLab Dark" or "JupyterLab Light"."""
