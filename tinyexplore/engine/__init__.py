@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tinyexplore.device import Buffer
-from tinyexplore.engine.runner import ExecItem, Runner, compile_item, compile_kernel, compile_optimised, execute_all
+from tinyexplore.engine.compile import Runner, compile_optimised
+from tinyexplore.engine.runner import ExecItem, compile_item, compile_kernel, execute_all
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule import ScheduleItem, create_schedule
 from tinyexplore.uop import Ops
