@@ -1,0 +1,147 @@
+"""Every pass of the lowering keeps what a kernel does, whatever opts have been applied to it."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from functools import cache
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.graphs import from_numpy, matmul, softmax
+from tests.laws.kernel_meaning import run_kernel
+from tests.reference import buffer_array
+from tinyexplore.codegen import all_passes
+from tinyexplore.codegen.late import LateContext
+from tinyexplore.codegen.vectorise import LANES
+from tinyexplore.dtype import dtypes
+from tinyexplore.kernel import Kernel
+from tinyexplore.lazy import LazyBuffer
+from tinyexplore.schedule import ScheduleItem, create_schedule
+from tinyexplore.target import Target
+from tinyexplore.trace import Recorder, Rewrote, recording
+from tinyexplore.uop import AxisKind, Ops, UOp, graph_rewrite
+
+FOUR_LANES = Target("TEST", "any", "any", "", 16, 16, 2, 32768, 1 << 20, frozenset(), ())
+UNWRITTEN = object()
+
+
+def whole(*shape: int, seed: int = 0) -> LazyBuffer:
+    """Whole numbers, so that sums in any order are the same."""
+    return from_numpy(np.random.default_rng(seed).integers(-4, 5, shape).astype(np.float32))
+
+
+def small_floats() -> LazyBuffer:
+    x = whole(3, 8).cast(dtypes.bfloat16).contiguous()
+    return x.alu(Ops.MUL, x).reduce(Ops.ADD, (1,)).cast(dtypes.float16)
+
+
+def truths() -> LazyBuffer:
+    x = whole(4, 6)
+    above = x.alu(Ops.CMPLT, x.permute((1, 0)).permute((1, 0)).flip((0,)))
+    return above.reduce(Ops.MAX, (1,)).alu(Ops.MUL, above.reduce(Ops.MIN, (1,)))
+
+
+PROGRAMS = {
+    "elementwise": lambda: whole(3, 9).alu(Ops.MUL, whole(3, 9, seed=1)),
+    "transposition": lambda: whole(5, 8).permute((1, 0)).contiguous(),
+    "matmul": lambda: matmul(whole(4, 5), whole(5, 8, seed=1)),
+    "row sum": lambda: whole(3, 14).reduce(Ops.ADD, (1,)),
+    "column maximum": lambda: whole(6, 5).reduce(Ops.MAX, (0,)),
+    "softmax": lambda: softmax(whole(3, 8)),
+    "padded windows": lambda: whole(2, 9).pad(((0, 0), (2, 1))).window(1, 3).reduce(Ops.ADD, (2,)),
+    "flipped and reshaped": lambda: whole(4, 6).flip((0, 1)).reshape((3, 8)).permute((1, 0)).contiguous(),
+    "16-bit floats": small_floats,
+    "truths": truths,
+    "transcendental": lambda: whole(9).alu(Ops.SIN).alu(Ops.ADD, whole(9).alu(Ops.TANH)),
+    "inner transposition": lambda: whole(4, 3, 2).permute((0, 2, 1)).contiguous(),
+    "count of all": lambda: whole(4, 4).alu(Ops.CMPLT, whole(4, 4, seed=1)).cast(dtypes.int32).reduce(Ops.ADD, (0, 1)),
+}
+
+
+def items_of(program: str) -> list[ScheduleItem]:
+    return [item for item in create_schedule([PROGRAMS[program]()]) if item.ast is not None]
+
+
+def memory_of(item: ScheduleItem) -> dict[int, list[Any]]:
+    """The inputs as they are (what another kernel would write: 1, 2, 3, ...), the outputs unwritten."""
+    memory: dict[int, list[Any]] = {}
+    for number, buffer in enumerate(item.buffers):
+        if number < len(item.outputs):
+            memory[number] = [UNWRITTEN] * buffer.size
+        elif buffer.is_allocated:
+            memory[number] = buffer_array(buffer, (buffer.size,)).tolist()
+        else:
+            memory[number] = [dtypes.as_const(1 + place % 5, buffer.dtype) for place in range(buffer.size)]
+    return memory
+
+
+def outcome(sink: UOp, item: ScheduleItem, *, lanes: bool) -> list[Any]:
+    memory = memory_of(item)
+    run_kernel(sink, memory, lanes=lanes)
+    return [value for number in range(len(item.outputs)) for value in memory[number]]
+
+
+def with_random_opts(kernel: Kernel, random: Random) -> Kernel:
+    for _ in range(random.randint(0, 3)):
+        copies = math.prod(a.size for a in kernel.axes if a.arg.kind in (AxisKind.UPCAST, AxisKind.UNROLL))
+        legal = [opt for opt in kernel.available_opts() if opt.amount * copies <= 12]
+        if not legal:
+            break
+        kernel = kernel.apply(random.choice(legal))
+    return kernel
+
+
+def close(found: list[Any], expected: list[Any]) -> bool:
+    if any(value is UNWRITTEN for value in (*found, *expected)):
+        return False
+    return bool(np.allclose(np.array(found, float), np.array(expected, float), rtol=1e-5, atol=1e-6))
+
+
+def assert_every_pass_keeps(item: ScheduleItem, kernel: Kernel, expected: list[Any]) -> None:
+    context = LateContext(kernel.target, iter(range(1000)))  # type: ignore[arg-type]
+    sink, lanes = kernel.ast, False
+    opts = [str(opt) for opt in kernel.applied]
+    assert close(outcome(sink, item, lanes=lanes), expected), f"{opts} changed the result"
+    for step in all_passes():
+        early = step.name == "transcendental functions"
+        sink = graph_rewrite(sink, step.matcher, kernel.target if early else context, stage=step.name)
+        lanes = lanes or step.name == "vector memory"
+        found = outcome(sink, item, lanes=lanes)
+        assert close(found, expected), f"{step.name} with {opts}: {expected} has become {found}"
+
+
+@cache
+def rules_fired(program: str) -> Counter[str]:
+    """Every pass is checked on the program's kernels with some opts; gives how often each rule has fired."""
+    random = Random(program)
+    recorder = Recorder()
+    for item in items_of(program):
+        start = Kernel.of(item.ast, FOUR_LANES)
+        expected = outcome(start.ast, item, lanes=False)
+        kernels = [start, *(with_random_opts(start, random) for _ in range(8))]
+        with recording(recorder):
+            for kernel in {kernel.ast: kernel for kernel in kernels}.values():
+                assert_every_pass_keeps(item, kernel, expected)
+    return Counter(event.rule.name for event in recorder.events if isinstance(event, Rewrote))
+
+
+@pytest.mark.parametrize("program", sorted(PROGRAMS))
+def test_every_pass_keeps_what_the_kernel_does(program: str) -> None:
+    assert rules_fired(program)
+
+
+def test_every_rule_about_memory_and_loops_is_reached() -> None:
+    """The kernels above are enough for the tables that have no test of single rules."""
+    tables = {"write out tiles", "write out reductions", "vector memory", "lanes", "neighbours", "accumulators"}
+    rules = {rule.name for step in all_passes() if step.name in tables for rule in step.matcher.rules}
+    fired = {name for program in sorted(PROGRAMS) for name in rules_fired(program)}
+    assert rules - fired == {"lane_of_constant"}
+
+
+def test_every_lane_of_a_vector_constant_is_that_constant() -> None:
+    lane = UOp(Ops.GEP, dtypes.float32, (UOp.const(dtypes.float32.vec(4), 2.5),), 3)
+    assert graph_rewrite(lane, LANES) is UOp.const(dtypes.float32, 2.5)
