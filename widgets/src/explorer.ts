@@ -125,11 +125,13 @@ export function mount(element: HTMLElement, trace: Trace, options: MountOptions 
   };
 }
 
-/** The pass that did most, of the first kernel that has one; its end. */
+/** The pass that did most, of the kernel whose passes did most; its end. */
 function firstCursor(index: TraceIndex): Cursor {
   const { trace } = index;
   const firings = new Map(trace.stages.map((stage): [Stage, number] => [stage, index.firings(stage)]));
-  const kernel = trace.stages.find((stage) => stage.kernel !== null && firings.get(stage)! > 0)?.kernel;
+  const work = new Map<number, number>();
+  for (const [{ kernel: of }, n] of firings) if (of !== null && n > 0) work.set(of, (work.get(of) ?? 0) + n);
+  const kernel = [...work].reduce<[number, number] | undefined>((a, b) => (a && a[1] >= b[1] ? a : b), undefined)?.[0];
   const candidates = trace.stages.filter((stage) => kernel === undefined || stage.kernel === kernel);
   const best = candidates.reduce<Stage | null>(
     (a, b) => (a === null || firings.get(b)! > firings.get(a)! ? b : a),

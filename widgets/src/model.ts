@@ -66,10 +66,10 @@ export interface OptStep {
   reason: string;
 }
 
-/** One candidate of a search: the opts applied to the kernel, and its best time in microseconds. */
+/** One candidate of a search: the opts applied to the kernel, and its best time in microseconds. `best_us` is None for a candidate that did not compile. */
 export interface Candidate {
   opts: string[];
-  best_us: number;
+  best_us: number | null;
 }
 
 /** One stage of the compiler. Stages form a tree by `parent`; `kernel` is the kernel it worked for. name: "schedule" | "optimise" | "lower" | a pass's name | "linearize" | "render" | "compile" | "run" ... before, after: root node ids (several for a schedule). `steps` are the firings of a rewrite pass, in order. `candidates` are those that a search timed, in order. */

@@ -14,6 +14,8 @@ export interface DrawnBox {
   detail: string;
   width: number;
   height: number;
+  /** Trace nodes that this box stands for: its own, or all of a region. */
+  members: number[];
   /** Neighbours that the budget leaves out. */
   hidden: number;
   changed: boolean;
@@ -32,6 +34,8 @@ export interface DrawnGraph {
   /** Nodes of the graph before folding and hiding. */
   total: number;
   folded: { constants: number; index: number };
+  /** Nodes drawn as part of a region's box. */
+  inRegions: number;
   hidden: number;
 }
 
@@ -43,6 +47,8 @@ export interface FoldOptions {
   cone: Set<number> | null;
   /** Boxes kept first when the budget is short. */
   keep: Set<number>;
+  /** Boxes that stand for several nodes: who is inside, and what the box says. */
+  regions?: Map<number, { members: number[]; says: string }>;
 }
 
 const CARRIES_CONSTANT = new Set(["RESHAPE", "EXPAND", "VECTORIZE", "CAST"]);
@@ -142,12 +148,17 @@ export function fold(trace: Trace, graph: ShownGraph, options: FoldOptions): Dra
   }
   const boxes = [...shown].map((id) => {
     const { node, src } = graph.nodes.get(id)!;
+    const region = options.regions?.get(id);
+    if (region !== undefined) return regionBox(region, id, node, cut.get(id) ?? 0, graph.changed.has(id));
     return drawn(trace.nodes[node], id, src, constants, cut.get(id) ?? 0, graph.changed.has(id));
   });
+  const inRegions = boxes.reduce((sum, { members }) => sum + (members.length > 1 ? members.length : 0), 0);
+  const beside = [...(options.regions?.values() ?? [])].reduce((sum, { members }) => sum + members.length - 1, 0);
   return {
     boxes,
     edges: kept,
-    total: graph.nodes.size,
+    total: graph.nodes.size + beside,
+    inRegions,
     folded: { constants: constants.size, index: index.size },
     hidden: graph.nodes.size - constants.size - index.size - shown.size,
   };
@@ -166,10 +177,26 @@ function drawn(
   const missing = folded.filter((text) => !detail.includes(text));
   if (missing.length > 0) detail = detail === "" ? missing.join(", ") : `${missing.join(", ")} · ${detail}`;
   const lanes = /×\d+$/.exec(node.dtype)?.[0];
-  const label = lanes !== undefined && !node.label.includes(lanes) ? `${node.label} ${lanes}` : node.label;
+  const label = lanes !== undefined && !`${node.label} ${detail}`.includes(lanes) ? `${node.label} ${lanes}` : node.label;
   detail = truncate(detail, MAX_DETAIL);
+  return { id, node: node.id, label, detail, ...sizeOf(label, detail), members: [node.id], hidden, changed };
+}
+
+function regionBox(
+  { members, says }: { members: number[]; says: string },
+  id: number,
+  node: number,
+  hidden: number,
+  changed: boolean,
+): DrawnBox {
+  const label = `${members.length} nodes`;
+  const detail = truncate(says, MAX_DETAIL + 6);
+  return { id, node, label, detail, ...sizeOf(label, detail), members, hidden, changed };
+}
+
+function sizeOf(label: string, detail: string): { width: number; height: number } {
   const width = Math.max(56, Math.ceil(Math.max(label.length * 6.9, detail.length * 5.9) + 18));
-  return { id, node: node.id, label, detail, width, height: detail === "" ? 26 : 34, hidden, changed };
+  return { width, height: detail === "" ? 26 : 34 };
 }
 
 function usersIn(graph: ShownGraph): Map<number, number[]> {

@@ -76,6 +76,8 @@ export class Store {
   hover(nodes: Iterable<number>): void {
     const next = new Set(nodes);
     if (next.size === this.hovered.size && [...next].every((id) => this.hovered.has(id))) return;
+    // what is lit already needs no second light
+    if ([...next].every((id) => this.selected.has(id))) next.clear();
     this.hovered = next;
     this.hoverRelated = next.size === 0 ? next : this.index.related(next, this.cursor.kernel);
     this.tell({ cursor: false, selection: false, hover: true });

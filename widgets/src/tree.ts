@@ -8,6 +8,8 @@ export interface TreeLine {
   text: string;
   /** Nodes under this line that are not written out. */
   folded: number;
+  /** What equal text may hide: type and argument. */
+  hidden: string;
 }
 
 export interface DiffRow {
@@ -21,7 +23,8 @@ const MAX_DEPTH = 14;
 
 export function nodeText(node: Node): string {
   const vector = /(?:×|\.vec|x)\d+|\(\d+\)/.exec(node.dtype)?.[0] ?? "";
-  const parts = [node.label, vector && !node.label.includes(vector) ? node.dtype : "", node.detail];
+  const isSaid = `${node.label} ${node.detail}`.includes(vector);
+  const parts = [node.label, isSaid ? "" : node.dtype, node.detail];
   return parts.filter((part) => part !== "").join(" ");
 }
 
@@ -39,12 +42,12 @@ export function treeLines(trace: Trace, root: number, leaves: Set<number> = new 
     const again = seen.has(id) && node.src.length > 0;
     if (node.src.length > 0 && node.src.every((src) => isSaid(trace, src, node.detail))) {
       seen.add(id);
-      lines.push({ node: id, prefix: head, text: nodeText(node), folded: 0 });
+      lines.push({ node: id, prefix: head, text: nodeText(node), folded: 0, hidden: hiddenText(node) });
       return;
     }
     const stop = again || depth >= MAX_DEPTH || lines.length >= MAX_LINES || (depth > 0 && leaves.has(id));
     seen.add(id);
-    lines.push({ node: id, prefix: head, text: nodeText(node), folded: stop ? size(id) : 0 });
+    lines.push({ node: id, prefix: head, text: nodeText(node), folded: stop ? size(id) : 0, hidden: hiddenText(node) });
     if (stop) return;
     node.src.forEach((source, i) => {
       const last = i === node.src.length - 1;
@@ -59,6 +62,10 @@ export function treeLines(trace: Trace, root: number, leaves: Set<number> = new 
 function isSaid(trace: Trace, id: number, detail: string): boolean {
   const node = trace.nodes[id];
   return node.op === "CONST" && detail.includes(node.detail) && detail !== node.detail;
+}
+
+function hiddenText(node: Node): string {
+  return [node.dtype, node.arg].filter(Boolean).join(", ");
 }
 
 function underneath(trace: Trace, root: number): number {
@@ -91,7 +98,15 @@ function reach(trace: Trace, root: number, limit = 20000): Set<number> {
 export function treeDiff(trace: Trace, before: number, after: number): DiffRow[] {
   const under = reach(trace, before);
   const shared = new Set([...reach(trace, after)].filter((id) => under.has(id)));
-  return align(treeLines(trace, before, shared), treeLines(trace, after, shared));
+  const rows = align(treeLines(trace, before, shared), treeLines(trace, after, shared));
+  return rows.map(({ before: a, after: b, same }) =>
+    same || a === null || b === null || a.text !== b.text ? { before: a, after: b, same } : { before: told(a), after: told(b), same },
+  );
+}
+
+/** A line that differs from its neighbour only in what its text does not say, says it. */
+function told(line: TreeLine): TreeLine {
+  return line.hidden === "" ? line : { ...line, text: `${line.text} : ${line.hidden}` };
 }
 
 /** The longest common subsequence of two lists of lines, as rows; runs that differ stand side by side. */
@@ -135,5 +150,6 @@ export function align(before: TreeLine[], after: TreeLine[]): DiffRow[] {
 }
 
 function equal(a: TreeLine, b: TreeLine): boolean {
-  return a.node === b.node || (a.text === b.text && a.prefix.length === b.prefix.length && a.folded === b.folded);
+  if (a.node === b.node) return true;
+  return a.text === b.text && a.hidden === b.hidden && a.prefix.length === b.prefix.length && a.folded === b.folded;
 }

@@ -231,6 +231,10 @@ class CodePane {
 
   /** Scrolls the first lit line into sight, if none is. */
   private reveal(): void {
+    if (this.store.selected.size === 0 && this.listing?.language === "source" && this.lastScrolledFor === null) {
+      const first = this.rows.find((row) => row.classList.contains("linked"));
+      if (first) this.body.scrollTop = Math.max(0, first.offsetTop - this.body.offsetTop - 24);
+    }
     if (this.store.selected === this.lastScrolledFor || this.store.selected.size === 0) return;
     this.lastScrolledFor = this.store.selected;
     const lit = this.rows.filter((row) => row.classList.contains("sel"));

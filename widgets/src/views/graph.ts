@@ -4,6 +4,8 @@
 import { button, h, oncePerFrame, prefersReducedMotion, replaceChildren, s } from "../dom";
 import { count } from "../format";
 import { type Layout, edgePath, layout } from "../layout";
+import { contract } from "../regions";
+import type { ShownGraph } from "../replay";
 import { parseQuery } from "../search";
 import { type DrawnBox, type DrawnGraph, Graphs, fold } from "../shown";
 import type { Change, Store, View } from "../store";
@@ -11,6 +13,7 @@ import { nodeText } from "../tree";
 import { NodeCard } from "./nodecard";
 
 const BUDGET = 400;
+const CROWDED = 60; // LazyBuffers; above, what one line made for one kernel is one box
 const CULL_ABOVE = 250; // boxes; below, all are kept as elements
 const FAR = 0.32; // zoom below which boxes have no text
 const READABLE = 0.74; // the smallest zoom at which a graph opens
@@ -42,15 +45,19 @@ export class GraphView implements View {
   private readonly elements = new Map<number, SVGGElement>();
   private readonly arrow = `tinyexplore-arrow-${(views += 1)}`; // a page may hold several views
   private readonly sizes: ResizeObserver;
-  private drawn: DrawnGraph = { boxes: [], edges: [], total: 0, folded: { constants: 0, index: 0 }, hidden: 0 };
+  private drawn: DrawnGraph = { boxes: [], edges: [], total: 0, folded: { constants: 0, index: 0 }, inRegions: 0, hidden: 0 };
   private byId = new Map<number, DrawnBox>();
   private placed: Layout = { positions: new Map(), width: 0, height: 0, left: 0, top: 0, edges: [] };
   private operands = new Map<string, number[]>();
   private camera: Camera = { x: 0, y: 0, zoom: 1 };
   private family = "";
   private drawnKey = "";
+  private canToggleLines = false;
+  private showsRegions = false;
   private foldConstants = true;
   private foldIndex = true;
+  private foldLines: boolean | null = null; // null: as the size of the graph suggests
+  private readonly opened = new Set<number>(); // nodes whose region is drawn one by one
   private budget = BUDGET;
   private cone: Set<number> | null = null;
   private colour: "kernel" | "role" = "kernel";
@@ -107,19 +114,26 @@ export class GraphView implements View {
 
   private draw(): void {
     const { store } = this;
-    const { graph, family, stage } = this.graphs.at(store.cursor);
+    const { graph: whole, family, stage } = this.graphs.at(store.cursor);
     const steps = stage === null ? 0 : Math.min(store.cursor.step, stage.steps.length);
     const key = JSON.stringify([
       family, stage?.id, stage?.id === store.cursor.stage ? steps : -1, this.foldConstants, this.foldIndex, this.budget,
+      this.foldLines, this.opened.size,
       this.cone && [...this.cone], this.colour, store.cursor.kernel,
     ]);
     if (key === this.drawnKey) return;
     this.drawnKey = key;
     if (family !== this.family) this.cone = null;
+    const usesRegions = family === "lazy" && (this.foldLines ?? whole.nodes.size > CROWDED);
+    const { graph, members } = usesRegions ? contract(store.index, whole, this.opened) : { graph: whole, members: new Map() };
     const keep = new Set<number>();
     for (const [id, { node }] of graph.nodes) if (store.selected.has(node)) keep.add(id);
-    const options = { constants: this.foldConstants, index: this.foldIndex, budget: this.budget, cone: this.cone, keep };
+    const regions = this.describeRegions(whole, members);
+    const cone = this.cone;
+    const options = { constants: this.foldConstants, index: this.foldIndex, budget: this.budget, cone, keep, regions };
     this.drawn = fold(store.index.trace, graph, options);
+    this.canToggleLines = family === "lazy";
+    this.showsRegions = usesRegions;
     this.byId = new Map(this.drawn.boxes.map((box) => [box.id, box]));
     const previous = family === this.family ? this.placed.positions : undefined;
     this.placed = layout({ nodes: this.drawn.boxes, edges: this.drawn.edges }, { previous });
@@ -137,8 +151,24 @@ export class GraphView implements View {
     this.card.draw(this.byNode());
   }
 
+  private describeRegions(
+    graph: ShownGraph,
+    members: Map<number, number[]>,
+  ): Map<number, { members: number[]; says: string }> {
+    const { trace } = this.store.index;
+    const regions = new Map<number, { members: number[]; says: string }>();
+    for (const [box, ids] of members) {
+      const nodes = ids.map((id) => graph.nodes.get(id)!.node);
+      const user = trace.nodes[nodes[0]].user;
+      const frame = user === null ? undefined : trace.frames[user];
+      const line = frame === undefined ? "" : (trace.sources[frame.source]?.text.split("\n")[frame.line - 1] ?? "").trim();
+      regions.set(box, { members: nodes, says: frame === undefined ? "" : `${frame.line}: ${line}` });
+    }
+    return regions;
+  }
+
   private writeTitle(stage: string | null, step: number, steps: number): void {
-    const { total, folded, hidden, boxes } = this.drawn;
+    const { total, folded, hidden, boxes, inRegions } = this.drawn;
     const lazy = stage === null;
     const what = lazy ? "LazyBuffers" : "UOp graph";
     const where = lazy ? "" : step < steps ? `in ${stage}, ${step} of ${steps}` : `after ${stage}`;
@@ -151,7 +181,9 @@ export class GraphView implements View {
       button(`→ ${other}`, `Show the graph of ${other}`, swap, "quiet"),
     );
     const foldedAway = folded.constants + folded.index;
-    const parts = [`${boxes.length} of ${total} shown`];
+    const regions = boxes.filter((box) => box.members.length > 1).length;
+    const alone = boxes.length - regions;
+    const parts = regions === 0 ? [`${boxes.length} of ${total} shown`] : [`${alone} of ${total} shown`, `${inRegions} in ${count(regions, "region")}`];
     if (foldedAway > 0) parts.push(`${foldedAway} folded into labels`);
     if (hidden > 0) parts.push(this.cone === null ? `${hidden} hidden` : `${hidden} outside the cone`);
     const more = hidden > 0 && this.cone === null ? button("show all", "Draw every node", () => this.spend(Infinity)) : null;
@@ -170,9 +202,15 @@ export class GraphView implements View {
       change();
       this.draw();
     };
-    const lazy = this.family === "lazy";
+    const lazy = this.canToggleLines;
+    const flipLines = redraw(() => {
+      this.foldLines = !this.showsRegions;
+      this.opened.clear();
+    });
+    const linesTitle = "Draw what one Python line gave one kernel as one box; a double click opens one";
     replaceChildren(
       this.tools,
+      lazy ? toggle("lines", linesTitle, this.showsRegions, flipLines) : null,
       toggle("const", "Fold constants into the labels of their users", this.foldConstants, redraw(() => (this.foldConstants = !this.foldConstants))),
       lazy
         ? toggle("kernels", "Colour by kernel instead of by role", this.colour === "kernel", redraw(() => (this.colour = this.colour === "kernel" ? "role" : "kernel")))
@@ -205,6 +243,7 @@ export class GraphView implements View {
       const kernel = index.kernelOf.get(node.id);
       if (this.colour === "kernel") classes.push(kernel === undefined ? "no-kernel" : `k-${kernel % KERNEL_HUES}`);
     }
+    if (box.members.length > 1) classes.push("region");
     if (box.changed) classes.push("new");
     return classes.join(" ");
   }
@@ -275,7 +314,9 @@ export class GraphView implements View {
       element.dataset.node = String(box.node);
       const [left, top] = [-box.width / 2, -box.height / 2];
       const two = box.detail !== "";
+      const behind = { class: "behind", x: left + 3, y: top - 3, width: box.width, height: box.height, rx: 6 };
       element.replaceChildren(
+        ...(box.members.length > 1 ? [s("rect", behind)] : []),
         s("title", {}, this.tooltip(box)),
         s("rect", { x: left, y: top, width: box.width, height: box.height, rx: 6 }),
         s("text", { class: "label", y: two ? -3 : 4 }, box.label),
@@ -290,6 +331,7 @@ export class GraphView implements View {
   }
 
   private tooltip(box: DrawnBox): string {
+    if (box.members.length > 1) return `${box.members.length} nodes of one Python line in one kernel; a double click opens them`;
     const node = this.store.index.node(box.node);
     const hidden = box.hidden > 0 ? `\n${count(box.hidden, "neighbour")} not drawn` : "";
     return `${nodeText(node)}${node.dtype ? `\n${node.dtype}` : ""}${node.arg ? `\narg ${node.arg}` : ""}${hidden}`;
@@ -333,13 +375,13 @@ export class GraphView implements View {
   // *** marks: selection, relation, hover, search ***
 
   private byNode(): Map<number, number> {
-    return new Map(this.drawn.boxes.map((box) => [box.node, box.id]));
+    return new Map(this.drawn.boxes.flatMap((box) => box.members.map((node): [number, number] => [node, box.id])));
   }
 
   private litBoxes(): number[] {
     const { selected, related } = this.store;
-    const own = this.drawn.boxes.filter((box) => selected.has(box.node));
-    const lit = own.length > 0 ? own : this.drawn.boxes.filter((box) => related.has(box.node));
+    const own = this.drawn.boxes.filter((box) => holds(box, selected));
+    const lit = own.length > 0 ? own : this.drawn.boxes.filter((box) => holds(box, related));
     return lit.map((box) => box.id);
   }
 
@@ -347,11 +389,12 @@ export class GraphView implements View {
     const { selected, related, hovered, hoverRelated } = this.store;
     const hitsOnly = this.hits !== null;
     for (const [id, element] of this.elements) {
-      const node = this.byId.get(id)!.node;
+      const box = this.byId.get(id)!;
+      const isSelected = holds(box, selected);
       const { classList } = element;
-      classList.toggle("sel", selected.has(node));
-      classList.toggle("rel", !selected.has(node) && related.has(node));
-      classList.toggle("hov", hovered.has(node) || hoverRelated.has(node));
+      classList.toggle("sel", isSelected);
+      classList.toggle("rel", !isSelected && holds(box, related));
+      classList.toggle("hov", holds(box, hovered) || holds(box, hoverRelated));
       classList.toggle("hit", hitsOnly && this.hits!.has(id));
       classList.toggle("dim", hitsOnly && !this.hits!.has(id));
     }
@@ -377,10 +420,12 @@ export class GraphView implements View {
       this.found.textContent = matcher.error;
     } else {
       const { index } = this.store;
-      this.hits = new Set(this.drawn.boxes.filter((box) => matcher(index.node(box.node))).map((box) => box.id));
+      const isHit = (node: number): boolean => matcher(index.node(node));
+      this.hits = new Set(this.drawn.boxes.filter((box) => box.members.some(isHit)).map((box) => box.id));
+      const drawn = this.drawn.boxes.reduce((sum, box) => sum + box.members.filter(isHit).length, 0);
       const { graph } = this.graphs.at(this.store.cursor);
-      const all = [...graph.nodes.values()].filter(({ node }) => matcher(index.node(node))).length;
-      const away = all - this.hits.size;
+      const all = [...graph.nodes.values()].filter(({ node }) => isHit(node)).length;
+      const away = all - drawn;
       this.found.textContent = `${all} found${away > 0 ? `, ${away} not drawn` : ""}`;
     }
     if (mark) this.mark();
@@ -395,9 +440,9 @@ export class GraphView implements View {
     }
     if (event.key !== "Enter" || this.hits === null || this.hits.size === 0) return;
     const hits = [...this.hits];
-    const at = hits.findIndex((id) => this.store.selected.has(this.byId.get(id)!.node));
+    const at = hits.findIndex((id) => holds(this.byId.get(id)!, this.store.selected));
     const next = hits[(at + (event.shiftKey ? hits.length - 1 : 1)) % hits.length];
-    this.store.select([this.byId.get(next)!.node]);
+    this.store.select(this.byId.get(next)!.members);
     this.bringIntoSight([next]);
   }
 
@@ -421,7 +466,7 @@ export class GraphView implements View {
     candidates.sort((a, b) => distance(a) - distance(b));
     const target = lit.length === 0 ? from : candidates[0];
     if (target === undefined) return;
-    this.store.select([this.byId.get(target)!.node]);
+    this.store.select(this.byId.get(target)!.members);
     this.bringIntoSight([target]);
   }
 
@@ -541,10 +586,17 @@ export class GraphView implements View {
     };
     this.svg.addEventListener("pointerup", stop);
     this.svg.addEventListener("pointercancel", stop);
-    this.svg.addEventListener("dblclick", () => this.fit());
+    this.svg.addEventListener("dblclick", (event) => {
+      const id = this.boxAt(event);
+      const box = id === null ? undefined : this.byId.get(id);
+      if (box !== undefined && box.members.length > 1) {
+        for (const node of box.members) this.opened.add(node);
+        this.draw();
+      } else if (box === undefined) this.fit();
+    });
     this.svg.addEventListener("mouseover", (event) => {
       const id = this.boxAt(event);
-      this.store.hover(id === null ? [] : [this.byId.get(id)!.node]);
+      this.store.hover(id === null ? [] : this.byId.get(id)!.members);
     });
     this.svg.addEventListener("mouseleave", () => this.store.hover([]));
     this.svg.addEventListener(
@@ -579,13 +631,16 @@ export class GraphView implements View {
 
   private choose(event: MouseEvent): void {
     const id = this.boxAt(event);
-    const node = id === null ? null : this.byId.get(id)!.node;
-    if (node === null) this.store.select([]);
-    else if (event.shiftKey) {
-      const next = new Set(this.store.selected);
-      if (!next.delete(node)) next.add(node);
-      this.store.select(next);
-    } else this.store.select([node]);
+    const members = id === null ? [] : this.byId.get(id)!.members;
+    if (!event.shiftKey || members.length === 0) {
+      this.store.select(members);
+      return;
+    }
+    const next = new Set(this.store.selected);
+    const had = members.every((node) => next.has(node));
+    for (const node of members) if (had) next.delete(node);
+    else next.add(node);
+    this.store.select(next);
   }
 
   // *** the minimap ***
@@ -635,6 +690,10 @@ function arrowHeads(name: string): SVGDefsElement {
       s("path", { d: "M0 0 8 4 0 8z", class: cls }),
     );
   return s("defs", {}, head(name, "arrow"), head(`${name}-sel`, "arrow sel"));
+}
+
+function holds(box: DrawnBox, nodes: Set<number>): boolean {
+  return nodes.size > 0 && box.members.some((node) => nodes.has(node));
 }
 
 function clamp(value: number, low: number, high: number): number {

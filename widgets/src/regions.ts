@@ -1,0 +1,112 @@
+// Regions: what one Python line gave one kernel, drawn as one box with its true count.
+
+import type { TraceIndex } from "./provenance";
+import type { ShownGraph } from "./replay";
+
+const SMALLEST = 4; // fewer nodes are clearer one by one
+
+export interface Contracted {
+  graph: ShownGraph;
+  /** For each region, by the display id of its box: the display ids inside. */
+  members: Map<number, number[]>;
+}
+
+/** The LazyBuffer graph with its regions contracted, except those that hold a node of `open`. */
+export function contract(index: TraceIndex, graph: ShownGraph, open: Set<number>): Contracted {
+  let regions = components(graph, keysOf(index, graph)).filter(
+    (region) => region.length >= SMALLEST && !region.some((id) => open.has(id)),
+  );
+  for (;;) {
+    const made = quotient(graph, regions);
+    const tangled = cyclic(made.graph);
+    if (tangled.size === 0) return made;
+    const left = regions.filter((region) => !tangled.has(boxOf(region)));
+    // a cycle always runs through a region, since the graph itself has none
+    regions = left.length < regions.length ? left : [];
+  }
+}
+
+/** The box of a region bears the id of its last node, which the others lead to. */
+function boxOf(region: number[]): number {
+  return region[region.length - 1];
+}
+
+function keysOf(index: TraceIndex, graph: ShownGraph): Map<number, string> {
+  const keys = new Map<number, string>();
+  const roots = new Set(graph.root);
+  for (const [id, { node: nodeId }] of graph.nodes) {
+    const node = index.node(nodeId);
+    const apart = node.group === "buffer" || index.decisionOf.get(nodeId)?.decision === "realize" || roots.has(id);
+    if (node.kind === "lazybuffer" && node.user !== null && !apart) {
+      keys.set(id, `${index.kernelOf.get(nodeId) ?? "none"} ${node.user}`);
+    }
+  }
+  return keys;
+}
+
+/** Neighbours of equal key, together; each region in the order of the graph, sources first. */
+function components(graph: ShownGraph, keys: Map<number, string>): number[][] {
+  const parent = new Map<number, number>([...keys.keys()].map((id) => [id, id]));
+  const find = (id: number): number => {
+    let top = id;
+    while (parent.get(top) !== top) top = parent.get(top)!;
+    for (let at = id; at !== top; ) {
+      const next = parent.get(at)!;
+      parent.set(at, top);
+      at = next;
+    }
+    return top;
+  };
+  for (const [id, key] of keys) {
+    for (const src of graph.nodes.get(id)!.src) if (keys.get(src) === key) parent.set(find(src), find(id));
+  }
+  const regions = new Map<number, number[]>();
+  for (const id of graph.nodes.keys()) {
+    if (!keys.has(id)) continue;
+    const top = find(id);
+    const region = regions.get(top);
+    if (region === undefined) regions.set(top, [id]);
+    else region.push(id);
+  }
+  return [...regions.values()];
+}
+
+function quotient(graph: ShownGraph, regions: number[][]): Contracted {
+  const box = new Map<number, number>();
+  for (const region of regions) for (const id of region) box.set(id, boxOf(region));
+  const boxed = (id: number): number => box.get(id) ?? id;
+  const nodes: ShownGraph["nodes"] = new Map();
+  const members = new Map(regions.map((region) => [boxOf(region), region]));
+  for (const [id, { node, src }] of graph.nodes) {
+    if (boxed(id) !== id) continue;
+    const inside = members.get(id);
+    const all = inside === undefined ? src.map(boxed) : inside.flatMap((member) => graph.nodes.get(member)!.src.map(boxed));
+    nodes.set(id, { node, src: inside === undefined ? all : [...new Set(all)].filter((source) => source !== id) });
+  }
+  return { graph: { root: graph.root.map(boxed), nodes, changed: new Set([...graph.changed].map(boxed)) }, members };
+}
+
+/** The nodes that lie on a cycle or below one. */
+function cyclic(graph: ShownGraph): Set<number> {
+  const waiting = new Map<number, number>();
+  const users = new Map<number, number[]>();
+  for (const [id, { src }] of graph.nodes) {
+    const sources = new Set(src);
+    waiting.set(id, sources.size);
+    for (const source of sources) {
+      const list = users.get(source);
+      if (list === undefined) users.set(source, [id]);
+      else list.push(id);
+    }
+  }
+  const ready = [...waiting].filter(([, count]) => count === 0).map(([id]) => id);
+  for (let head = 0; head < ready.length; head += 1) {
+    waiting.delete(ready[head]);
+    for (const user of users.get(ready[head]) ?? []) {
+      const count = waiting.get(user)! - 1;
+      waiting.set(user, count);
+      if (count === 0) ready.push(user);
+    }
+  }
+  return new Set(waiting.keys());
+}

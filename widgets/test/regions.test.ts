@@ -1,0 +1,37 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Node, Trace } from "../src/model";
+import { TraceIndex } from "../src/provenance";
+import { contract } from "../src/regions";
+
+/** `lines[i]` is the Python line of node i (null: none); all of one kernel. */
+function graphOf(sources: number[][], lines: (number | null)[]): { index: TraceIndex; graph: Parameters<typeof contract>[1] } {
+  const nodes = sources.map((src, id): Node => {
+    const rest = { dtype: "float32", shape: [2], arg: "", digest: "", detail: "", group: "alu" };
+    return { id, kind: "lazybuffer", op: "ADD", label: "ADD", src, user: lines[id], ...rest };
+  });
+  const empty = { links: [], stages: [], kernels: [], programs: [], runs: [] };
+  const index = new TraceIndex({ nodes, ...empty } as unknown as Trace);
+  const shown = new Map(sources.map((src, id) => [id, { node: id, src }]));
+  return { index, graph: { root: [sources.length - 1], nodes: shown, changed: new Set() } };
+}
+
+test("what one line gave one kernel is one box, with all that is inside and all that comes in", () => {
+  const { index, graph } = graphOf([[], [0], [1], [2, 0], [3], [4]], [0, 1, 1, 1, 1, 0]);
+  const made = contract(index, graph, new Set());
+  assert.deepEqual([...made.members], [[4, [1, 2, 3, 4]]]);
+  assert.deepEqual([...made.graph.nodes].map(([id, { src }]) => [id, src]), [[0, []], [4, [0]], [5, [4]]]);
+});
+
+test("a region with an opened node, or of few nodes, is drawn one by one", () => {
+  const { index, graph } = graphOf([[], [0], [1], [2, 0], [3], [4]], [0, 1, 1, 1, 1, 0]);
+  assert.equal(contract(index, graph, new Set([2])).members.size, 0);
+  const few = graphOf([[], [0], [1], [2]], [0, 0, 1, null]);
+  assert.equal(contract(few.index, few.graph, new Set()).members.size, 0);
+});
+
+test("regions that would make a cycle are left alone", () => {
+  // line 1 is 0 1 2 and, past line 2's node 3, 4; node 4 also reads 2, so that the region would read itself
+  const { index, graph } = graphOf([[], [0], [1], [2], [3, 2], [4]], [1, 1, 1, 2, 1, null]);
+  assert.equal(contract(index, graph, new Set()).members.size, 0);
+});
