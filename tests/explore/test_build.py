@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 
 import pytest
@@ -157,10 +158,14 @@ def test_decisions_and_candidates_stand_in_their_stage():
         recorder.record(StageBegan("schedule", (values,), None))
         recorder.record(Decided(values, "realize", "an output"))
         recorder.record(Measured(Candidate(), 2e-6))
+        recorder.record(Measured(Candidate(), math.inf))
         recorder.record(StageEnded("schedule", (), 0.0))
     (stage,) = build_trace(recorder).stages
     assert [(decision.decision, decision.reason) for decision in stage.decisions] == [("realize", "an output")]
-    assert [(candidate.opts, candidate.best_us) for candidate in stage.candidates] == [(("UPCAST(0, 4)",), 2.0)]
+    assert [(candidate.opts, candidate.best_us) for candidate in stage.candidates] == [
+        (("UPCAST(0, 4)",), 2.0),
+        (("UPCAST(0, 4)",), None),
+    ]
 
 
 def test_buffers_live_from_allocated_to_freed():

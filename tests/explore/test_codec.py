@@ -39,7 +39,7 @@ def full_trace() -> Trace:
         steps=(),
         decisions=(Decision(0, "fuse", "why “not” ↔ <ok>"),),
         opts=(OptStep("UPCAST(0, 4)", False, "the axis has size 3"),),
-        candidates=(Candidate(("UPCAST(0, 4)", "UNROLL(1, 2)"), 3.25),),
+        candidates=(Candidate(("UPCAST(0, 4)", "UNROLL(1, 2)"), 3.25), Candidate((), None)),
     )
     kernel = KernelInfo(0, "r_8_4", "TOY", (1,), (0, 1), (0,), (), (("g0", "global", 8),), 64, 128, 12.5, True, None)
     trace = toy.trace()

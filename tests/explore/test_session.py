@@ -309,3 +309,17 @@ def test_every_pass_replays_to_the_graph_it_left(session):
         for shown in end.nodes.values():
             sources = tuple(end.nodes[source].node for source in shown.src)
             assert sources == trace.nodes[shown.node].src, stage.name
+
+
+def test_a_search_tells_every_candidate_that_it_timed():
+    x = Tensor.ones(32, 32).contiguous().realize()
+    trace = explore(lambda: x @ x, beam=2, repeat=1).trace
+    (stage,) = [stage for stage in trace.stages if stage.name == "optimise"]
+    assert len(stage.candidates) > 2
+    assert dict(trace.options)["BEAM"] == "2"
+    assert trace_from_json(trace_to_json(trace)) == trace
+    (kernel,) = trace.kernels
+    timed = {candidate.opts: candidate.best_us for candidate in stage.candidates}
+    assert kernel.opts in timed
+    for program in trace.programs:
+        assert all(line_frames(trace, program.id, number) for number in range(len(program.lines)))

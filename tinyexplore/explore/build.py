@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
+from math import isfinite
 from typing import Any
 
 from tinyexplore.explore.drafts import KernelDraft, StageDraft, buffer_key, opt_text, roots_of
@@ -298,7 +299,8 @@ class Builder(Tables):
     def _measured(self, event: Measured) -> None:
         if self.open:
             opts = tuple(opt_text(opt) for opt in event.kernel.applied)
-            self.open[-1].candidates.append(Candidate(opts, round(event.seconds * 1e6, 3)))
+            best_us = round(event.seconds * 1e6, 3) if isfinite(event.seconds) else None
+            self.open[-1].candidates.append(Candidate(opts, best_us))
 
     # *** kernels ***
 

@@ -86,7 +86,7 @@ def _explore_magic(shell: InteractiveShell) -> Callable[[str, str], Explorer | N
             with session:
                 session.result = run_cell(shell, whole)
                 realize_all(session.result)
-        except Exception:
+        except (Exception, KeyboardInterrupt):
             display(session)  # the partial capture; the exception goes on its way
             raise
         return session

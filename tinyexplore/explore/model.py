@@ -102,10 +102,13 @@ class OptStep:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One candidate of a search: the opts applied to the kernel, and its best time in microseconds."""
+    """One candidate of a search: the opts applied to the kernel, and its best time in microseconds.
+
+    `best_us` is None for a candidate that did not compile.
+    """
 
     opts: tuple[str, ...]
-    best_us: float
+    best_us: float | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,7 @@ class _Index:
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
+        self.known_frames: dict[tuple[int, int | None], tuple[int, ...]] = {}
 
     @cached_property
     def back(self) -> dict[int, list[Link]]:
@@ -112,6 +113,15 @@ class _Index:
                 if other not in found and self.belongs(link, kernel):
                     found.add(other)
                     stack.append(other)
+        return found
+
+    def frames_behind(self, node: int, kernel: int | None) -> tuple[int, ...]:
+        """The frames of the LazyBuffers that `node` came from; remembered, for many lines ask for the same nodes."""
+        found = self.known_frames.get((node, kernel))
+        if found is None:
+            origins = self.closure((node,), self.back, "src", kernel)
+            users = (self.trace.nodes[origin].user for origin in origins)
+            found = self.known_frames[node, kernel] = tuple(sorted({user for user in users if user is not None}))
         return found
 
     def belongs(self, link: Link, kernel: int | None) -> bool:
@@ -186,9 +196,8 @@ def related(
 
 def user_lines(trace: Trace, node: NodeLike, *, kernel: int | None = None) -> tuple[Frame, ...]:
     """The lines of the user's that asked for `node`: where the LazyBuffers that it came from were built."""
-    origins = related(trace, node, "back", kernel=kernel, kind="lazybuffer")
-    frames = dict.fromkeys(origin.user for origin in origins if origin.user is not None)
-    return tuple(trace.frames[frame] for frame in sorted(frames))
+    (node_id,) = _ids(node)
+    return tuple(trace.frames[frame] for frame in _index(trace).frames_behind(node_id, kernel))
 
 
 def trace_lines(
@@ -232,9 +241,10 @@ def kernel_frames(trace: Trace, kernel: int) -> tuple[Frame, ...]:
     if info is None:
         return ()
     for nodes in (info.roots, info.nodes):
-        frames = {trace.nodes[node].user for node in nodes} - {None}
+        users = (trace.nodes[node].user for node in nodes)
+        frames = {user for user in users if user is not None}
         if frames:
-            return tuple(trace.frames[frame] for frame in sorted(frames))  # type: ignore[type-var, index]
+            return tuple(trace.frames[frame] for frame in sorted(frames))
     return ()
 
 

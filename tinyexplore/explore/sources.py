@@ -118,9 +118,14 @@ def user_frame_of(traceback: TracebackType | None) -> UserFrame | None:
 
 
 def raised_in_package(traceback: TracebackType | None) -> bool:
-    """True where the exception came out of the engine rather than out of the user's own code."""
-    names = [frame.f_globals.get("__name__", "") for frame, _ in _frames(traceback)]
-    return bool(names) and any(_is_ours(name) for name in names[1:])
+    """True where the user's code had called the engine when the exception arose there."""
+    in_user_code = False
+    for frame, _ in _frames(traceback):
+        if not _is_ours(frame.f_globals.get("__name__", "")):
+            in_user_code = True
+        elif in_user_code:
+            return True
+    return False
 
 
 def _frames(traceback: TracebackType | None) -> Iterator[tuple]:
