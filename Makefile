@@ -1,5 +1,6 @@
 # The two commands of the README:   make lab   ·   make test
-# Others:   make check (what CI checks beside the tests)   make bundle (needs Node)   make wheel   make clean
+# Others:   make check (what CI checks beside the tests)   make notebooks (runs them anew)
+#           make bundle (needs Node)   make wheel   make clean
 # Knobs:    ARGS="..." is passed on (make lab ARGS=--no-browser, make test ARGS="-k softmax -x")
 #           PYTHON=python3.12 chooses the interpreter, VENV=... the place of the environment
 
@@ -14,10 +15,10 @@ NOTEBOOK ?= notebooks/00_quickstart.ipynb
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help lab test check bundle wheel clean
+.PHONY: help lab test check notebooks bundle wheel clean
 
 help:
-	@sed -n '1,4s/^# \{0,1\}//p' Makefile
+	@sed -n '1,5s/^# \{0,1\}//p' Makefile
 
 # ------------------------------------------------------------------------------------ the environment
 # A stamp for each set of extras, so that a second call starts at once; pyproject.toml is what can outdate them.
@@ -60,6 +61,10 @@ test: $(VENV)/.stamp-test
 
 check: $(VENV)/.stamp-check
 	bash .ci/check $(ARGS)
+
+# Runs every notebook and writes its outputs into it: what is shown must be what is true.
+notebooks: $(VENV)/.stamp-test
+	$(BIN)/jupyter nbconvert --to notebook --execute --inplace --ExecutePreprocessor.record_timing=False notebooks/*.ipynb
 
 bundle:
 	cd widgets && npm ci --no-audit --no-fund && npm run build
