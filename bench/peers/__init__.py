@@ -1,0 +1,90 @@
+"""The peers by name, and what the worker asks of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+Arrays = dict[str, np.ndarray]
+Call = Callable[[], Any]
+E = TypeVar("E", bound="Engine")
+
+
+class Unsupported(NotImplementedError):
+    """This peer has no way to do that family of cases."""
+
+
+@dataclass(frozen=True)
+class Peer:
+    """`module` is in `bench.peers`; `variant` is told to its Engine; `needs` is what must be installed."""
+
+    name: str
+    module: str
+    variant: str
+    needs: str
+    what: str
+
+
+class Engine:
+    """A peer inside its worker. `version` says which; `note`, after `prepare`, how it was done where that varies."""
+
+    version: str = ""
+    note: str = ""
+
+    def __init__(self, variant: str, threads: int) -> None:
+        self.variant = variant
+        self.threads = threads
+
+    def prepare(self, family: str, arrays: Arrays) -> Call:
+        """A function of nothing that does the case once, to the end, from inputs that are ready. Or Unsupported."""
+        raise NotImplementedError
+
+    def to_numpy(self, result: Any) -> tuple[np.ndarray, ...]:
+        """What a call returned, copied."""
+        raise NotImplementedError
+
+    def drop(self) -> None:
+        """Lets go of what belongs to the last case."""
+
+
+class Families(Generic[E]):
+    """How one peer does each family: `@families("matmul")` on a function of (engine, arrays) that returns the call."""
+
+    def __init__(self, peer: str) -> None:
+        self.peer = peer
+        self.makers: dict[str, Callable[[E, Arrays], Call]] = {}
+
+    def __call__(self, *names: str) -> Callable[[Callable[[E, Arrays], Call]], Callable[[E, Arrays], Call]]:
+        def keep(maker: Callable[[E, Arrays], Call]) -> Callable[[E, Arrays], Call]:
+            self.makers.update(dict.fromkeys(names, maker))
+            return maker
+
+        return keep
+
+    def prepare(self, engine: E, family: str, arrays: Arrays) -> Call:
+        if family not in self.makers:
+            raise Unsupported(f"{self.peer} has nothing for {family}")
+        return self.makers[family](engine, arrays)
+
+
+OURS = ("tinyexplore", "tinyexplore.jit")
+
+PEERS: dict[str, Peer] = {
+    peer.name: peer
+    for peer in (
+        Peer("tinyexplore", "tinyexplore", "", "numpy", "a call builds the lazy graph and realises it"),
+        Peer("tinyexplore.jit", "tinyexplore", "jit", "numpy", "the same inside TinyJit"),
+        Peer("numpy", "numpy", "", "numpy", ""),
+        Peer("torch", "torch", "", "torch", "eager"),
+        Peer("torch.compile", "torch", "compile", "torch", "torch.compile, default mode"),
+        Peer("torch.max", "torch", "max", "torch", "torch.compile, max-autotune"),
+        Peer("jax", "jax", "", "jax", "jax.jit"),
+        Peer("numba", "numba", "", "numba", "parallel loops"),
+        Peer("tinygrad", "tinygrad", "", "tinygrad", "its CPU device, inside TinyJit"),
+        Peer("tinygrad.llvm", "tinygrad", "llvm", "tinygrad", "its CPU device through LLVM, inside TinyJit"),
+        Peer("machine", "machine", "", "llvmlite", "the least traffic of a case, at the machine's best"),
+    )
+}

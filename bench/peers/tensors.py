@@ -1,0 +1,215 @@
+"""Every case as a program on a lazy Tensor: the same text serves tinyexplore and tinygrad."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from bench.peers import Arrays, Call, Unsupported
+from bench.peers import Engine as Base
+from bench.references import (
+    ADAM_B1,
+    ADAM_B2,
+    ADAM_EPS,
+    ADAM_RATE,
+    CONVNET_TRAINED,
+    HEADS,
+    NORM_EPS,
+    SGD_RATE,
+)
+
+Forward = Callable[[dict[str, Any]], Any]
+
+
+class LazyEngine(Base):
+    """`api` has Tensor, TinyJit, SGD, Adam and training (a context); `jit` says whether a call is a replay."""
+
+    api: Any
+    jit: bool = False
+
+    def prepare(self, family: str, arrays: Arrays) -> Call:
+        make = getattr(self, f"make_{family}", None)
+        if make is not None:
+            return make(arrays)
+        if family not in FORWARD:
+            raise Unsupported(f"nothing for {family}")
+        return self.forward(FORWARD[family], arrays)
+
+    def to_numpy(self, result: Any) -> tuple[np.ndarray, ...]:
+        return tuple(np.array(value.numpy()) for value in result)
+
+    def tensors(self, arrays: Arrays) -> dict[str, Any]:
+        """The inputs in the engine's own memory."""
+        found = {name: self.api.Tensor(value).contiguous() for name, value in arrays.items()}
+        for tensor in found.values():
+            tensor.realize()
+        return found
+
+    def jitted(self, f: Callable[[], Any]) -> Callable[[], Any]:
+        if not self.jit:
+            return f
+        jit = self.api.TinyJit(f)
+        jit()  # the first call is ignored, the second recorded
+        jit()
+        return jit
+
+    def forward(self, f: Forward, arrays: Arrays) -> Call:
+        x = self.tensors(arrays)
+        return self.jitted(lambda: (f(x).realize(),))
+
+    # *** steps that need a gradient ***
+
+    def leaves(self, x: dict[str, Any], names: list[str]) -> list[Any]:
+        for name in names:
+            x[name].requires_grad = True
+        return [x[name] for name in names]
+
+    def make_block_fwdbwd(self, arrays: Arrays) -> Call:
+        x = self.tensors(arrays)
+        leaves = self.leaves(x, [name for name in x if name != "x"])
+
+        def step() -> Any:
+            for leaf in leaves:
+                leaf.grad = None
+            loss = block(x).square().mean()
+            loss.backward()
+            grads = [leaf.grad for leaf in leaves]
+            loss.realize(*grads)
+            return (loss, *grads)
+
+        return self.jitted(step)
+
+    def training(self, arrays: Arrays, names: list[str], loss_of: Forward, optimiser: Callable[[Any], Any]) -> Call:
+        x = self.tensors(arrays)
+        leaves = self.leaves(x, names)
+        steps = optimiser(leaves)
+
+        def step() -> Any:
+            with self.api.training():
+                steps.zero_grad()
+                loss = loss_of(x)
+                loss.backward()
+                # together: afterwards the loss would be that of the new weights
+                loss.realize(*steps.schedule_step())
+                return (loss, *leaves)
+
+        if not self.jit:
+            return step
+        # a result is judged after the first step from the given weights; the steps that record must not count
+        jit, first = self.api.TinyJit(step), [True]
+
+        def call() -> Any:
+            if first[0]:
+                first[0] = False
+                return step()
+            return jit()
+
+        return call
+
+    def make_mlp_sgd(self, arrays: Arrays) -> Call:
+        names = [name for name in arrays if name not in ("x", "y")]
+        return self.training(arrays, names, mlp_loss, lambda leaves: self.api.SGD(leaves, lr=SGD_RATE))
+
+    def make_mlp_adam(self, arrays: Arrays) -> Call:
+        names = [name for name in arrays if name not in ("x", "y")]
+        return self.training(arrays, names, mlp_loss, self.adam)
+
+    def make_convnet_adam(self, arrays: Arrays) -> Call:
+        return self.training(arrays, list(CONVNET_TRAINED), convnet_loss, self.adam)
+
+    def adam(self, leaves: list[Any]) -> Any:
+        return self.api.Adam(leaves, lr=ADAM_RATE, b1=ADAM_B1, b2=ADAM_B2, eps=ADAM_EPS)
+
+
+# *** forward programs ***
+
+
+def chain(x: dict[str, Any]) -> Any:
+    return ((x["a"] * x["b"] + x["c"]).relu() * x["d"] - x["a"]).exp()
+
+
+def layernorm(x: Any, w: Any, b: Any) -> Any:
+    return x.layernorm(eps=NORM_EPS) * w + b
+
+
+def attention(q: Any, k: Any, v: Any) -> Any:
+    return q.scaled_dot_product_attention(k, v, is_causal=True)
+
+
+def mlp(x: dict[str, Any]) -> Any:
+    value, layers = x["x"], sum(name.startswith("w") for name in x)
+    for number in range(1, layers + 1):
+        value = value @ x[f"w{number}"] + x[f"b{number}"]
+        value = value.relu() if number < layers else value
+    return value
+
+
+def mlp_loss(x: dict[str, Any]) -> Any:
+    return mlp(x).sparse_categorical_crossentropy(x["y"])
+
+
+def block(x: dict[str, Any]) -> Any:
+    value = x["x"]
+    batch, length, width = value.shape
+    h = layernorm(value, x["ln1_w"], x["ln1_b"])
+    qkv = (h @ x["wqkv"] + x["bqkv"]).reshape(batch, length, 3, HEADS, width // HEADS).permute(2, 0, 3, 1, 4)
+    a = attention(qkv[0], qkv[1], qkv[2]).permute(0, 2, 1, 3).reshape(batch, length, width)
+    value = value + (a @ x["wo"] + x["bo"])
+    h = layernorm(value, x["ln2_w"], x["ln2_b"])
+    return value + ((h @ x["w1"] + x["b1"]).gelu() @ x["w2"] + x["b2"])
+
+
+def convnet(x: dict[str, Any], training: bool = False) -> Any:
+    value = x["x"]
+    for stage in (1, 2):
+        for number in (2 * stage - 1, 2 * stage):
+            value = value.conv2d(x[f"c{number}"], x[f"d{number}"]).relu()
+        if training:
+            mean = value.mean(axis=(0, 2, 3))
+            centred = value - mean.reshape(1, -1, 1, 1)
+            var = (centred * centred).mean(axis=(0, 2, 3))
+        else:
+            mean, var = x[f"mean{stage}"], x[f"var{stage}"]
+        inverse = (var + NORM_EPS).rsqrt()
+        value = value.batchnorm(x[f"g{stage}"], x[f"h{stage}"], mean, inverse).max_pool2d((2, 2))
+    return value.flatten(1) @ x["w"] + x["b"]
+
+
+def convnet_loss(x: dict[str, Any]) -> Any:
+    return convnet(x, training=True).sparse_categorical_crossentropy(x["y"])
+
+
+def sort(x: dict[str, Any]) -> Any:
+    if not hasattr(x["x"], "sort"):
+        raise Unsupported("Tensor.sort does not exist")
+    return x["x"].sort()[0]
+
+
+FORWARD: dict[str, Forward] = {
+    "ew_chain": chain,
+    "ew_add": lambda x: x["a"] + x["b"],
+    "ew_gelu": lambda x: x["x"].gelu(),
+    "sum": lambda x: x["x"].sum(),
+    "colsum": lambda x: x["x"].sum(axis=0),
+    "rowmax": lambda x: x["x"].max(axis=1),
+    "softmax": lambda x: x["x"].softmax(axis=1),
+    "layernorm": lambda x: layernorm(x["x"], x["w"], x["b"]),
+    "matmul": lambda x: x["a"] @ x["b"],
+    "matmul_nt": lambda x: x["a"] @ x["b"].transpose(0, 1),
+    "matmul_tn": lambda x: x["a"].transpose(0, 1) @ x["b"],
+    "matmul_bias_relu": lambda x: (x["a"] @ x["b"] + x["bias"]).relu(),
+    "conv3x3": lambda x: x["x"].conv2d(x["w"], padding=1),
+    "maxpool2": lambda x: x["x"].max_pool2d((2, 2)),
+    "transpose": lambda x: x["x"].transpose(0, 1).contiguous(),
+    "permute_nhwc": lambda x: x["x"].permute(0, 2, 3, 1).contiguous(),
+    "embedding": lambda x: x["table"][x["index"]],
+    "cumsum": lambda x: x["x"].cumsum(axis=x["x"].ndim - 1),
+    "argmax": lambda x: x["x"].argmax(axis=1),
+    "sort": sort,
+    "sdpa": lambda x: attention(x["q"], x["k"], x["v"]),
+    "mlp_fwd": mlp,
+    "block_fwd": block,
+    "convnet_fwd": convnet,
+}

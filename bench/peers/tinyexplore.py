@@ -1,0 +1,41 @@
+"""tinyexplore itself: realised as users do (variant ""), or replayed ("jit")."""
+
+from __future__ import annotations
+
+import importlib
+from types import SimpleNamespace
+from typing import Any
+
+from bench.peers import Unsupported
+from bench.peers.tensors import LazyEngine
+
+
+class Engine(LazyEngine):
+    def __init__(self, variant: str, threads: int) -> None:
+        super().__init__(variant, threads)
+        import tinyexplore
+        from tinyexplore import Device, Tensor
+
+        self.jit = variant == "jit"
+        self.api = _Api(Tensor)
+        self.version = f"{tinyexplore.__version__}, {Device[Device.DEFAULT].target.describe()}"
+        if self.jit:
+            self.api.TinyJit  # noqa: B018 - says at once where there is none
+
+
+class _Api(SimpleNamespace):
+    """Looked up when a case asks: what does not exist is that case's failure, not the peer's."""
+
+    _homes = {"TinyJit": "tinyexplore.jit", "SGD": "tinyexplore.nn.optim", "Adam": "tinyexplore.nn.optim"}
+
+    def __init__(self, tensor: Any) -> None:
+        super().__init__(Tensor=tensor, training=tensor.train)
+
+    def __getattr__(self, name: str) -> Any:
+        home = self._homes.get(name)
+        if home is None:
+            raise AttributeError(name)
+        try:
+            return getattr(importlib.import_module(home), name)
+        except (ImportError, AttributeError) as error:
+            raise Unsupported(f"tinyexplore cannot yet: {home}.{name} does not exist ({error})") from error

@@ -1,0 +1,150 @@
+"""What this machine can do at best: multiply-adds a second, and bytes a second at every level of its memory."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from dataclasses import dataclass
+
+from bench.native import Loops, Memory, Team, shares
+
+SHORT = 0.004  # seconds of one measurement
+ROUNDS = 5
+# bytes for each thread, well inside the level on current CPUs; "memory" is for all threads together
+LEVELS = {"l1": 16 << 10, "l2": 256 << 10, "l3": 4 << 20}
+MEMORY_BYTES = 256 << 20
+
+
+@dataclass(frozen=True)
+class Probe:
+    """One measured ability: the best of a few rounds."""
+
+    name: str
+    threads: int
+    value: float
+    unit: str
+
+
+class Prober:
+    """Loops and memory for the probes; the memory is kept between them, its pages already there."""
+
+    def __init__(self, threads: int) -> None:
+        self.loops = Loops()
+        self.threads = threads
+        self._from: Memory | None = None
+        self._to: Memory | None = None
+
+    def memory(self, nbytes: int) -> tuple[int, int]:
+        """Addresses of two areas of at least `nbytes`, touched."""
+        if self._from is None or self._from.nbytes < nbytes:
+            self._from, self._to = Memory(nbytes), Memory(nbytes)
+            for area in (self._from, self._to):
+                self.loops.stream("fill", 0, area.address, area.nbytes)
+        assert self._to is not None
+        return self._from.address, self._to.address
+
+    def fma_flops_per_second(self, threads: int, rounds: int = ROUNDS) -> float:
+        loops, turns = self.loops, 1 << 16
+        best = 0.0
+        areas = [Memory(1 << 14) for _ in range(threads)]
+        for area in areas:
+            values = (ctypes.c_float * (2 * loops.lanes)).from_address(area.address)
+            for lane in range(loops.lanes):
+                values[lane], values[loops.lanes + lane] = 0.999, 0.001
+        for _ in range(rounds):
+            done: list[int] = []
+
+            def work(number: int, turns: int = turns, done: list[int] = done) -> None:
+                done.append(loops.fma(areas[number].address, turns))
+
+            seconds = Team(threads).seconds(work)
+            best = max(best, sum(done) / seconds)
+            turns = max(1 << 12, int(turns * 3 * SHORT / seconds))
+        return best
+
+    def stream_seconds(self, reads: int, writes: int, *, past_caches: bool, threads: int, repeat: int) -> float:
+        """Seconds to read `reads` and write `writes` bytes once, divided among threads: the mean of `repeat` times."""
+        source, to = self.memory(max(reads, writes))
+        both = min(reads, writes)
+        copied = shares(both, threads) if both else [(0, 0)] * threads
+        rest = shares(max(reads, writes) - both, threads) if reads != writes else [(0, 0)] * threads
+        copy, fill = ("copy_nt", "fill_nt") if past_caches else ("copy", "fill")
+        start = both // 4096 * 4096
+        stream = self.loops.stream
+        only = not (both and any(size for _, size in rest))
+        turns, inner = (1, repeat) if only else (repeat, 1)
+
+        def work(number: int) -> None:
+            offset, size = copied[number]
+            offset2, size2 = rest[number]
+            # each thread's accumulators go to a line of its own
+            for _ in range(turns):
+                if size:
+                    stream(copy, source + offset, to + offset, size, inner)
+                if size2 and reads > writes:
+                    stream("read", source + start + offset2, to + number * 4096, size2, inner)
+                elif size2:
+                    stream(fill, 0, to + start + offset2, size2, inner)
+
+        return Team(threads).seconds(work) / repeat
+
+    def best_stream_seconds(self, reads: int, writes: int, threads: int | None = None, rounds: int = 1) -> float:
+        """The shortest of `rounds` measurements, with the usual stores and with those that go past the caches."""
+        count = threads or self.threads
+        ways = (False, True) if writes > 4096 else (False,)
+        repeat = self._repeats(reads, writes, count)
+        return min(
+            self.stream_seconds(reads, writes, past_caches=way, threads=count, repeat=repeat)
+            for _ in range(rounds)
+            for way in ways
+        )
+
+    def _repeats(self, reads: int, writes: int, threads: int) -> int:
+        """How often to stream in one measurement, so that starting the threads counts for nothing."""
+        repeat = 1
+        while True:
+            seconds = repeat * self.stream_seconds(reads, writes, past_caches=False, threads=threads, repeat=repeat)
+            if seconds >= SHORT / 2 or repeat >= 1 << 20:
+                return max(1, min(1 << 20, int(repeat * SHORT / seconds)))
+            repeat *= 4
+
+    def bytes_per_second(self, reads: int, writes: int, threads: int) -> float:
+        return (reads + writes) / self.best_stream_seconds(reads, writes, threads, ROUNDS)
+
+    def page_fault_seconds(self, *, huge: bool) -> float:
+        """Seconds for each fresh 4 KiB when memory is touched for the first time."""
+        nbytes = 64 << 20
+        best = float("inf")
+        for _ in range(3):
+            area = Memory(nbytes, huge=huge)
+            start = time.perf_counter()
+            self.loops.stream("fill", 0, area.address, nbytes)
+            best = min(best, time.perf_counter() - start)
+            area.close()
+        return best * 4096 / nbytes
+
+    def all(self) -> list[Probe]:
+        """Every probe, on one thread and on all."""
+        found = []
+        for threads in sorted({1, self.threads}):
+            found.append(Probe("fma_float32", threads, self.fma_flops_per_second(threads) / 1e9, "GFLOP/s"))
+            for level, nbytes in LEVELS.items():
+                rate = self.bytes_per_second(nbytes * threads, 0, threads)
+                found.append(Probe(f"read_{level}", threads, rate / 1e9, "GB/s"))
+            found.append(Probe("read_memory", threads, self.bytes_per_second(MEMORY_BYTES, 0, threads) / 1e9, "GB/s"))
+            for name, past in (("copy_memory", False), ("copy_memory_nt", True)):
+                half = MEMORY_BYTES // 2
+                seconds = min(
+                    self.stream_seconds(half, half, past_caches=past, threads=threads, repeat=1) for _ in range(ROUNDS)
+                )
+                found.append(Probe(name, threads, 2 * half / seconds / 1e9, "GB/s"))
+        found.append(Probe("page_fault_4K", 1, self.page_fault_seconds(huge=False) * 1e6, "µs"))
+        found.append(Probe("page_fault_4K_of_2M", 1, self.page_fault_seconds(huge=True) * 1e6, "µs"))
+        return found
+
+
+if __name__ == "__main__":
+    import os
+
+    for probe in Prober(os.cpu_count() or 1).all():
+        print(f"{probe.name:20} {probe.threads:2} threads {probe.value:10.2f} {probe.unit}")

@@ -1,0 +1,349 @@
+"""What each family of cases computes, in NumPy: the judge of every peer. Nets have their gradients written out."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+Arrays = dict[str, np.ndarray]
+Results = tuple[np.ndarray, ...]
+
+HEADS = 8
+SGD_RATE = 0.1
+# an epsilon this large keeps a first step well conditioned where a gradient is all but zero; it costs the same
+ADAM_RATE, ADAM_B1, ADAM_B2, ADAM_EPS = 1e-3, 0.9, 0.999, 1e-3
+NORM_EPS = 1e-5
+GELU_SCALE = 0.7978845608028654  # √(2/π)
+CONVNET_LAYERS = ((1, 32, 5), (32, 32, 5), (32, 64, 3), (64, 64, 3))  # channels in, channels out, window
+
+
+# *** elementwise, reductions, rows ***
+
+
+def ew_chain(x: Arrays) -> Results:
+    return (np.exp(np.maximum(x["a"] * x["b"] + x["c"], 0) * x["d"] - x["a"]),)
+
+
+def ew_add(x: Arrays) -> Results:
+    return (x["a"] + x["b"],)
+
+
+def gelu(x: np.ndarray) -> np.ndarray:
+    return 0.5 * x * (1 + np.tanh(GELU_SCALE * (x + 0.044715 * x**3)))
+
+
+def ew_gelu(x: Arrays) -> Results:
+    return (gelu(x["x"]),)
+
+
+def full_sum(x: Arrays) -> Results:
+    return (np.asarray(np.sum(x["x"], dtype=np.float64)),)
+
+
+def colsum(x: Arrays) -> Results:
+    return (x["x"].sum(0, dtype=np.float64),)
+
+
+def rowmax(x: Arrays) -> Results:
+    return (x["x"].max(1),)
+
+
+def softmax_rows(x: np.ndarray) -> np.ndarray:
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def softmax(x: Arrays) -> Results:
+    return (softmax_rows(x["x"]),)
+
+
+def layernorm(x: Arrays) -> Results:
+    return (_normalised(x["x"])[0] * x["w"] + x["b"],)
+
+
+def cumsum(x: Arrays) -> Results:
+    return (np.cumsum(x["x"], axis=-1, dtype=np.float64),)
+
+
+def argmax(x: Arrays) -> Results:
+    return (x["x"].argmax(1),)
+
+
+def sort(x: Arrays) -> Results:
+    return (np.sort(x["x"]),)
+
+
+# *** matrices ***
+
+
+def matmul(x: Arrays) -> Results:
+    return (x["a"] @ x["b"],)
+
+
+def matmul_nt(x: Arrays) -> Results:
+    return (x["a"] @ x["b"].T,)
+
+
+def matmul_tn(x: Arrays) -> Results:
+    return (x["a"].T @ x["b"],)
+
+
+def matmul_bias_relu(x: Arrays) -> Results:
+    return (np.maximum(x["a"] @ x["b"] + x["bias"], 0),)
+
+
+def conv3x3(x: Arrays) -> Results:
+    padded = np.pad(x["x"], ((0, 0), (0, 0), (1, 1), (1, 1)))
+    return (convolved(padded, x["w"]),)
+
+
+def maxpool2(x: Arrays) -> Results:
+    return (pooled(x["x"]),)
+
+
+def transpose(x: Arrays) -> Results:
+    return (np.ascontiguousarray(x["x"].T),)
+
+
+def permute_nhwc(x: Arrays) -> Results:
+    return (np.ascontiguousarray(x["x"].transpose(0, 2, 3, 1)),)
+
+
+def embedding(x: Arrays) -> Results:
+    return (x["table"][x["index"]],)
+
+
+def _columns(x: np.ndarray, size: int) -> np.ndarray:
+    """Every window of every image as a row: (batch · height · width, channels · size · size)."""
+    windows = sliding_window_view(x, (size, size), axis=(2, 3))
+    return windows.transpose(0, 2, 3, 1, 4, 5).reshape(-1, x.shape[1] * size * size)
+
+
+def convolved(x: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """x (batch, channels, height, width), w (out, channels, size, size), no padding."""
+    out, _, size, _ = w.shape
+    batch, _, height, width = x.shape
+    flat = _columns(x, size) @ w.reshape(out, -1).T
+    return flat.reshape(batch, height - size + 1, width - size + 1, out).transpose(0, 3, 1, 2)
+
+
+def pooled(x: np.ndarray) -> np.ndarray:
+    batch, channels, height, width = x.shape
+    return x.reshape(batch, channels, height // 2, 2, width // 2, 2).max((3, 5))
+
+
+# *** attention ***
+
+
+def _causal_weights(q: np.ndarray, k: np.ndarray) -> np.ndarray:
+    scores = q @ k.swapaxes(-1, -2) * q.shape[-1] ** -0.5
+    length = scores.shape[-1]
+    return softmax_rows(np.where(np.tri(length, dtype=bool), scores, np.float32(-np.inf)))
+
+
+def sdpa(x: Arrays) -> Results:
+    return (_causal_weights(x["q"], x["k"]) @ x["v"],)
+
+
+# *** the MLP ***
+
+
+def _mlp_parameters(x: Arrays) -> list[str]:
+    return [name for name in x if name not in ("x", "y")]
+
+
+def _mlp_gradients(x: Arrays) -> tuple[np.ndarray, Arrays]:
+    """The loss and the gradient of every parameter."""
+    layers = sum(name.startswith("w") for name in x)
+    hidden = [x["x"]]
+    for number in range(1, layers + 1):
+        value = hidden[-1] @ x[f"w{number}"] + x[f"b{number}"]
+        hidden.append(np.maximum(value, 0) if number < layers else value)
+    loss, slope = _cross_entropy(hidden[-1], x["y"])
+    found: Arrays = {}
+    for number in range(layers, 0, -1):
+        found[f"w{number}"] = hidden[number - 1].T @ slope
+        found[f"b{number}"] = slope.sum(0)
+        slope = (slope @ x[f"w{number}"].T) * (hidden[number - 1] > 0)
+    return loss, found
+
+
+def _cross_entropy(scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    weights = softmax_rows(scores)
+    rows = np.arange(len(labels))
+    loss = -np.log(weights[rows, labels]).mean()
+    slope = weights.copy()
+    slope[rows, labels] -= 1
+    return loss, slope / np.float32(len(labels))
+
+
+def _adam_first_step(value: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+    """After one step from zero moments the corrected ones are the gradient and its square."""
+    return value - ADAM_RATE * gradient / (np.abs(gradient) + ADAM_EPS)
+
+
+def mlp_fwd(x: Arrays) -> Results:
+    value, layers = x["x"], sum(name.startswith("w") for name in x)
+    for number in range(1, layers + 1):
+        value = value @ x[f"w{number}"] + x[f"b{number}"]
+        value = np.maximum(value, 0) if number < layers else value
+    return (value,)
+
+
+def mlp_sgd(x: Arrays) -> Results:
+    loss, found = _mlp_gradients(x)
+    return (loss, *(x[name] - SGD_RATE * found[name] for name in _mlp_parameters(x)))
+
+
+def mlp_adam(x: Arrays) -> Results:
+    loss, found = _mlp_gradients(x)
+    return (loss, *(_adam_first_step(x[name], found[name]) for name in _mlp_parameters(x)))
+
+
+# *** the transformer block ***
+
+
+def _normalised(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows with mean 0 and variance 1, and what they were divided by, inverted."""
+    centred = x - x.mean(-1, keepdims=True)
+    inverse = 1 / np.sqrt((centred * centred).mean(-1, keepdims=True) + NORM_EPS)
+    return centred * inverse, inverse
+
+
+def _heads(x: np.ndarray) -> np.ndarray:
+    batch, length, width = x.shape
+    return x.reshape(batch, length, HEADS, width // HEADS).transpose(0, 2, 1, 3)
+
+
+def _joined(x: np.ndarray) -> np.ndarray:
+    batch, heads, length, width = x.shape
+    return x.transpose(0, 2, 1, 3).reshape(batch, length, heads * width)
+
+
+def _block_forward(x: Arrays) -> Arrays:
+    """Every value on the way that the gradients need."""
+    kept: Arrays = {}
+    kept["n1"], kept["i1"] = _normalised(x["x"])
+    kept["h1"] = kept["n1"] * x["ln1_w"] + x["ln1_b"]
+    q, k, v = np.split(kept["h1"] @ x["wqkv"] + x["bqkv"], 3, axis=-1)
+    kept["q"], kept["k"], kept["v"] = _heads(q), _heads(k), _heads(v)
+    kept["p"] = _causal_weights(kept["q"], kept["k"])
+    kept["a"] = _joined(kept["p"] @ kept["v"])
+    kept["r"] = x["x"] + kept["a"] @ x["wo"] + x["bo"]
+    kept["n2"], kept["i2"] = _normalised(kept["r"])
+    kept["h2"] = kept["n2"] * x["ln2_w"] + x["ln2_b"]
+    kept["u"] = kept["h2"] @ x["w1"] + x["b1"]
+    kept["g"] = gelu(kept["u"])
+    kept["out"] = kept["r"] + kept["g"] @ x["w2"] + x["b2"]
+    return kept
+
+
+def block_fwd(x: Arrays) -> Results:
+    return (_block_forward(x)["out"],)
+
+
+def _linear_gradient(found: Arrays, key: str, source: np.ndarray, slope: np.ndarray, w: np.ndarray) -> np.ndarray:
+    flat = slope.reshape(-1, slope.shape[-1])
+    found[f"w{key}"] = source.reshape(-1, source.shape[-1]).T @ flat
+    found[f"b{key}"] = flat.sum(0)
+    return slope @ w.T
+
+
+def _norm_gradient(found: Arrays, key: str, n: np.ndarray, slope: np.ndarray, x: Arrays, i: np.ndarray) -> np.ndarray:
+    found[f"{key}_w"] = (slope * n).sum((0, 1))
+    found[f"{key}_b"] = slope.sum((0, 1))
+    inner = slope * x[f"{key}_w"]
+    return i * (inner - inner.mean(-1, keepdims=True) - n * (inner * n).mean(-1, keepdims=True))
+
+
+def _gelu_slope(x: np.ndarray) -> np.ndarray:
+    t = np.tanh(GELU_SCALE * (x + 0.044715 * x**3))
+    return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * GELU_SCALE * (1 + 3 * 0.044715 * x * x)
+
+
+def block_fwdbwd(x: Arrays) -> Results:
+    """The mean square of the output, and its gradients in the inputs' order."""
+    kept = _block_forward(x)
+    out = kept["out"]
+    found: Arrays = {}
+    slope = 2 * out / np.float32(out.size)
+    inner = _linear_gradient(found, "2", kept["g"], slope, x["w2"]) * _gelu_slope(kept["u"])
+    inner = _linear_gradient(found, "1", kept["h2"], inner, x["w1"])
+    slope = slope + _norm_gradient(found, "ln2", kept["n2"], inner, x, kept["i2"])
+    inner = _heads(_linear_gradient(found, "o", kept["a"], slope, x["wo"]))
+    weights = kept["p"]
+    dv = weights.swapaxes(-1, -2) @ inner
+    dp = inner @ kept["v"].swapaxes(-1, -2)
+    ds = weights * (dp - (dp * weights).sum(-1, keepdims=True)) * kept["q"].shape[-1] ** -0.5
+    dq, dk = ds @ kept["k"], ds.swapaxes(-1, -2) @ kept["q"]
+    inner = np.concatenate([_joined(dq), _joined(dk), _joined(dv)], axis=-1)
+    inner = _linear_gradient(found, "qkv", kept["h1"], inner, x["wqkv"])
+    _norm_gradient(found, "ln1", kept["n1"], inner, x, kept["i1"])
+    return ((out * out).mean(), *(found[name] for name in x if name != "x"))
+
+
+# *** the convnet ***
+
+CONVNET_TRAINED = ("c1", "d1", "c2", "d2", "g1", "h1", "c3", "d3", "c4", "d4", "g2", "h2", "w", "b")
+
+
+def convnet_fwd(x: Arrays) -> Results:
+    value = x["x"]
+    for stage in (1, 2):
+        for number in (2 * stage - 1, 2 * stage):
+            value = np.maximum(convolved(value, x[f"c{number}"]) + x[f"d{number}"][:, None, None], 0)
+        scale = x[f"g{stage}"] / np.sqrt(x[f"var{stage}"] + NORM_EPS)
+        shift = x[f"h{stage}"] - x[f"mean{stage}"] * scale
+        value = pooled(value * scale[:, None, None] + shift[:, None, None])
+    return (value.reshape(len(value), -1) @ x["w"] + x["b"],)
+
+
+def _pool_gradient(x: np.ndarray, slope: np.ndarray) -> np.ndarray:
+    """To the first of equals; equals here are cut off by the ReLU below, so that it does not matter which."""
+    batch, channels, height, width = x.shape
+    split = x.reshape(batch, channels, height // 2, 2, width // 2, 2).transpose(0, 1, 2, 4, 3, 5)
+    flat = split.reshape(*split.shape[:4], 4)
+    found = np.zeros_like(flat)
+    np.put_along_axis(found, flat.argmax(-1)[..., None], slope[..., None], axis=-1)
+    return found.reshape(split.shape).transpose(0, 1, 2, 4, 3, 5).reshape(x.shape)
+
+
+def convnet_adam(x: Arrays) -> Results:
+    """The loss and every parameter after one step."""
+    axes, count = (0, 2, 3), 0
+    kept: dict[str, np.ndarray] = {"v1": x["x"]}
+    value = x["x"]
+    for stage in (1, 2):
+        for number in (2 * stage - 1, 2 * stage):
+            kept[f"v{number}"] = value
+            value = np.maximum(convolved(value, x[f"c{number}"]) + x[f"d{number}"][:, None, None], 0)
+            kept[f"o{number}"] = value
+        mean, variance = value.mean(axes, keepdims=True), value.var(axes, keepdims=True)
+        kept[f"i{stage}"] = 1 / np.sqrt(variance + NORM_EPS)
+        kept[f"n{stage}"] = (value - mean) * kept[f"i{stage}"]
+        value = kept[f"n{stage}"] * x[f"g{stage}"][:, None, None] + x[f"h{stage}"][:, None, None]
+        kept[f"p{stage}"] = value
+        value = pooled(value)
+    flat = value.reshape(len(value), -1)
+    loss, slope = _cross_entropy(flat @ x["w"] + x["b"], x["y"])
+    found: Arrays = {"w": flat.T @ slope, "b": slope.sum(0)}
+    slope = (slope @ x["w"].T).reshape(value.shape)
+    for stage in (2, 1):
+        slope = _pool_gradient(kept[f"p{stage}"], slope)
+        n = kept[f"n{stage}"]
+        found[f"g{stage}"], found[f"h{stage}"] = (slope * n).sum(axes), slope.sum(axes)
+        count = n.size // n.shape[1]
+        inner = slope * x[f"g{stage}"][:, None, None]
+        sums = inner.sum(axes, keepdims=True), (inner * n).sum(axes, keepdims=True)
+        slope = kept[f"i{stage}"] * (inner - sums[0] / count - n * sums[1] / count)
+        for number in (2 * stage, 2 * stage - 1):
+            slope = slope * (kept[f"o{number}"] > 0)
+            w = x[f"c{number}"]
+            out, _, size, _ = w.shape
+            rows = slope.transpose(0, 2, 3, 1).reshape(-1, out)
+            found[f"c{number}"] = (rows.T @ _columns(kept[f"v{number}"], size)).reshape(w.shape)
+            found[f"d{number}"] = slope.sum(axes)
+            edge = size - 1
+            spread = np.pad(slope, ((0, 0), (0, 0), (edge, edge), (edge, edge)))
+            slope = convolved(spread, w[:, :, ::-1, ::-1].swapaxes(0, 1))
+    return (loss, *(_adam_first_step(x[name], found[name]) for name in CONVNET_TRAINED))

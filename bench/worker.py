@@ -1,0 +1,211 @@
+"""One peer in one process: JSON lines in, JSON lines out. Started by the harness: `python -m bench.worker PEER`.
+
+Requests: {"do": "hello", "threads"} · {"do": "setup", "family", "inputs", "reference" (.npz files), "rtol", "atol",
+"traffic" (bytes read and written at least)} ·
+{"do": "time", "slice_seconds", "warm_seconds", "shortest"} · {"do": "check"} · {"do": "drop"} · {"do": "bye"}.
+A reply has "ok"; where it is false, "reason" says why and "kind" whether the peer cannot ("unsupported"), raised
+("error") or computed something else than the reference ("wrong").
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import math
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+
+from bench.peers import PEERS, Engine, Unsupported
+
+
+class WrongResult(ArithmeticError):
+    """A peer computed something else than the reference."""
+
+
+def compare(found: tuple[np.ndarray, ...], wanted: tuple[np.ndarray, ...], rtol: float, atol: float) -> float:
+    """The largest error, as a share of what is allowed: rtol of each value and atol of the array's root mean square.
+
+    Raises WrongResult where that is more than 1, where shapes differ, or where a value is not a number.
+    """
+    if len(found) != len(wanted):
+        raise WrongResult(f"{len(found)} results; the reference has {len(wanted)}")
+    worst = 0.0
+    for place, (have, want) in enumerate(zip(found, wanted)):
+        if have.shape != want.shape:
+            raise WrongResult(f"result {place} has shape {have.shape}; the reference has {want.shape}")
+        size = np.abs(want)
+        scale = float(np.sqrt(np.mean(np.square(size, dtype=np.float64)))) if size.size else 0.0
+        allowed = rtol * size + atol * scale
+        distance = np.abs(have.astype(want.dtype) - want)
+        if np.isnan(distance).any():
+            raise WrongResult(f"result {place} has values that are not numbers")
+        over = distance > allowed
+        if over.any():
+            where = np.unravel_index(int(np.argmax(distance - allowed)), distance.shape)
+            spot = [int(index) for index in where]
+            raise WrongResult(
+                f"result {place} at {spot} is {float(have[where]):.9g}; the reference has {float(want[where]):.9g} "
+                f"({int(over.sum())} of {over.size} values stray too far)"
+            )
+        if (positive := allowed > 0).any():
+            worst = max(worst, float((distance[positive] / allowed[positive]).max()))
+    return worst
+
+
+class Worker:
+    """One peer and the case that it has prepared."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.engine: Engine | None = None
+        self.call: Callable[[], Any] | None = None
+        self.wanted: tuple[np.ndarray, ...] = ()
+        self.rtol = self.atol = 0.0
+
+    def answer(self, request: dict[str, Any]) -> dict[str, Any]:
+        """The reply to a request; whatever goes wrong becomes one too."""
+        try:
+            return {"ok": True, **getattr(self, f"do_{request.pop('do')}")(**request)}
+        except Unsupported as reason:
+            return {"ok": False, "kind": "unsupported", "reason": str(reason)}
+        except WrongResult as reason:
+            return {"ok": False, "kind": "wrong", "reason": str(reason)}
+        except Exception as error:  # a peer's own failure must reach the report, not end the process
+            traceback.print_exc(limit=-6)
+            words = "".join(traceback.format_exception_only(type(error), error)).strip()
+            return {"ok": False, "kind": "error", "reason": words[-600:]}
+
+    def do_hello(self, threads: int) -> dict[str, Any]:
+        peer = PEERS[self.name]
+        self.engine = importlib.import_module(f"bench.peers.{peer.module}").Engine(peer.variant, threads)
+        return {"version": self.engine.version, "python": sys.version.split()[0], "pid": os.getpid()}
+
+    def do_setup(
+        self, family: str, inputs: str, reference: str, rtol: float, atol: float, traffic: tuple[int, int]
+    ) -> dict[str, Any]:
+        """Prepares, calls once (compiling included: `first_seconds`), checks, and calls twice more."""
+        engine = self._engine()
+        self.do_drop()
+        with np.load(inputs) as stored:
+            arrays = {name: stored[name] for name in stored.files}
+        with np.load(reference) as stored:
+            self.wanted = tuple(stored[name] for name in stored.files)
+        self.rtol, self.atol = rtol, atol
+        self.call = engine.prepare(family, arrays)
+        start = time.perf_counter()
+        result = self.call()
+        first = time.perf_counter() - start
+        error = compare(engine.to_numpy(result), self.wanted, rtol, atol)
+        del result
+        seconds = min(self._timed(self.call, 1) for _ in range(2))
+        return {"first_seconds": first, "seconds": seconds, "error": error, "note": engine.note}
+
+    def do_time(self, slice_seconds: float, warm_seconds: float, shortest: float) -> dict[str, Any]:
+        """Samples for about `slice_seconds`, after warming up anew: others have used the caches since.
+
+        A call shorter than `shortest` is repeated until a sample lasts that long, and its mean is the sample.
+        """
+        call = self._prepared()
+        clock = time.perf_counter
+        start = clock()
+        quickest = self._timed(call, 1)
+        while clock() - start < warm_seconds:
+            quickest = min(quickest, self._timed(call, 1))
+        inner = max(1, math.ceil(shortest / max(quickest, 1e-9)))
+        start = clock()
+        samples = [self._timed(call, inner)]
+        while clock() - start < slice_seconds:
+            samples.append(self._timed(call, inner))
+        return {"seconds": samples}
+
+    def do_check(self) -> dict[str, Any]:
+        """One more call, checked: what was timed was right to the end."""
+        return {"error": compare(self._engine().to_numpy(self._prepared()()), self.wanted, self.rtol, self.atol)}
+
+    def do_drop(self) -> dict[str, Any]:
+        self.call, self.wanted = None, ()
+        self._engine().drop()
+        gc.collect()
+        return {}
+
+    def _timed(self, call: Callable[[], Any], inner: int) -> float:
+        clock = time.perf_counter
+        if inner == 1:
+            start = clock()
+            call()
+            return clock() - start
+        turns = repeat(None, inner)
+        start = clock()
+        for _ in turns:
+            call()
+        return (clock() - start) / inner
+
+    def _engine(self) -> Engine:
+        if self.engine is None:
+            raise RuntimeError("say hello first")
+        return self.engine
+
+    def _prepared(self) -> Callable[[], Any]:
+        if self.call is None:
+            raise RuntimeError("no case is set up")
+        return self.call
+
+
+class MachineWorker(Worker):
+    """The machine as a peer: a call moves what a case must move at least, and does nothing with it."""
+
+    def do_hello(self, threads: int) -> dict[str, Any]:
+        from bench.probes import Prober
+
+        self.prober = Prober(threads)
+        return {"version": self.prober.loops.cpu, "python": sys.version.split()[0], "pid": os.getpid()}
+
+    def do_setup(self, traffic: tuple[int, int], **_: Any) -> dict[str, Any]:  # type: ignore[override]
+        self.traffic = traffic
+        seconds = self.prober.best_stream_seconds(*traffic)
+        return {"first_seconds": seconds, "seconds": max(seconds, 0.002), "error": 0.0, "note": ""}
+
+    def do_time(self, slice_seconds: float, warm_seconds: float, shortest: float) -> dict[str, Any]:
+        start = time.perf_counter()
+        samples = [self.prober.best_stream_seconds(*self.traffic)]
+        while time.perf_counter() - start < slice_seconds:
+            samples.append(self.prober.best_stream_seconds(*self.traffic))
+        return {"seconds": samples}
+
+    def do_check(self) -> dict[str, Any]:
+        return {"error": 0.0}
+
+    def do_drop(self) -> dict[str, Any]:
+        return {}
+
+    def do_probes(self) -> dict[str, Any]:
+        """Everything that `bench.probes` knows to measure."""
+        return {"probes": [[probe.name, probe.threads, probe.value, probe.unit] for probe in self.prober.all()]}
+
+
+def serve(name: str) -> None:
+    """Answers until told `bye` or the harness goes. What a peer prints goes to stderr: stdout is for replies."""
+    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    worker = MachineWorker(name) if name == "machine" else Worker(name)
+    for line in sys.stdin:
+        request = json.loads(line)
+        if request["do"] == "bye":
+            break
+        replies.write(json.dumps(worker.answer(request)) + "\n")
+        replies.flush()
+    # some peers wait for ever for threads of their own at exit
+    sys.stderr.flush()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1])

@@ -1,0 +1,221 @@
+"""The bench harness: peers in processes, wrong results refused, ratios as they should be."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bench.__main__ import main
+from bench.cases import CASES, TINY, UnknownCase, choose_cases
+from bench.harness import Harness, Settings, Timing, turns
+from bench.peers import PEERS, Engine, Peer
+from bench.report import Figures, Report, make_row, three_digits
+from bench.worker import Worker, WrongResult, compare
+
+QUICK = Settings(rounds=2, slice_seconds=0.002, rest_seconds=0.0, setup_timeout=60)
+
+
+def tiny(name: str):
+    return choose_cases([name])[0]
+
+
+def test_two_tiny_cases_run_against_numpy_and_are_written_as_table_data_and_plot(tmp_path: Path, capsys) -> None:
+    arguments = ["tiny_add", "tiny_matmul", "--against", "numpy", "--without-us", "--rounds", "2", "--slice-ms", "2"]
+    assert main([*arguments, "--out", str(tmp_path)]) == 0
+    data = json.loads((tmp_path / "results.json").read_text())
+    assert [case["name"] for case in data["cases"]] == ["tiny_add", "tiny_matmul"]
+    assert all(case["best_peer"] == "numpy" for case in data["cases"])
+    assert all(0 < case["peers"]["numpy"]["min_ms"] <= case["peers"]["numpy"]["median_ms"] for case in data["cases"])
+    assert {probe["name"] for probe in data["probes"]} >= {"fma_float32", "read_l1", "read_memory", "copy_memory_nt"}
+    assert (tmp_path / "plot.svg").read_text().count("numpy:") == 2
+    assert "tiny_matmul" in capsys.readouterr().out
+
+
+def test_tinyexplore_itself_is_a_peer_that_is_checked_and_timed() -> None:
+    said: list[str] = []
+    with Harness(["tinyexplore", "numpy"], QUICK, say=said.append) as harness:
+        assert (harness.peers, said) == (["tinyexplore", "numpy"], [])
+        timings = harness.run(tiny("tiny_softmax"))
+    assert {name: timing.failure for name, timing in timings.items()} == dict.fromkeys(timings)
+    row = make_row(tiny("tiny_softmax"), timings, None)
+    assert (row.ours, row.best) == ("tinyexplore", "numpy")
+    assert row.ours_over_best == row.figures["tinyexplore"].minimum / row.figures["numpy"].minimum
+
+
+def test_a_peer_that_computes_something_else_gets_no_time() -> None:
+    case = tiny("tiny_add")
+    wrong = replace(case, reference=lambda x: (x["a"] - x["b"],))
+    with Harness(["numpy"], QUICK) as harness:
+        timing = harness.run(wrong)["numpy"]
+        assert (timing.failure, timing.samples) == ("wrong", [])
+        assert "the reference has" in timing.reason
+        # and the process is still good for the next case
+        assert harness.run(case)["numpy"].failure is None
+
+
+def test_a_result_that_goes_wrong_while_it_is_timed_is_refused(tmp_path: Path) -> None:
+    class Drifting(Engine):
+        def prepare(self, family, arrays):
+            calls = [0.0]
+
+            def call():
+                calls[0] += 1
+                return arrays["a"] + (0 if calls[0] < 4 else 1)
+
+            return call
+
+        def to_numpy(self, result):
+            return (result,)
+
+    worker = Worker("numpy")
+    worker.engine = Drifting("", 1)
+    values = np.arange(4, dtype=np.float32)
+    np.savez(tmp_path / "i.npz", a=values)
+    np.savez(tmp_path / "r.npz", values)
+    files = {"inputs": str(tmp_path / "i.npz"), "reference": str(tmp_path / "r.npz")}
+    assert worker.answer({"do": "setup", "family": "", **files, "rtol": 0, "atol": 0, "traffic": [0, 0]})["ok"]
+    reply = worker.answer({"do": "check"})
+    assert (reply["ok"], reply["kind"]) == (False, "wrong")
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (np.array([1.0, 2.1]), "result 0 at \\[1\\] is 2.1; the reference has 2"),
+        (np.array([1.0, np.nan]), "not numbers"),
+        (np.array([[1.0, 2.0]]), "shape"),
+    ],
+)
+def test_what_compare_refuses(found: np.ndarray, words: str) -> None:
+    with pytest.raises(WrongResult, match=words):
+        compare((found,), (np.array([1.0, 2.0]),), rtol=0.01, atol=0.0)
+
+
+def test_compare_gives_the_share_of_the_tolerance_that_was_used() -> None:
+    assert compare((np.array([1.0, 2.01]),), (np.array([1.0, 2.0]),), rtol=0.01, atol=0.0) == pytest.approx(0.5)
+
+
+def test_a_missing_peer_is_left_out_aloud(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(PEERS, "absent", Peer("absent", "absent", "", "absent", ""))
+    said: list[str] = []
+    with Harness(["absent", "numpy"], QUICK, say=said.append) as harness:
+        assert harness.peers == ["numpy"]
+        assert list(harness.left_out) == ["absent"]
+    assert len(said) == 1
+    assert "absent is LEFT OUT" in said[0]
+
+
+def test_ratios_of_a_synthetic_run() -> None:
+    case = replace(tiny("tiny_add"), flops=2_000_000, read_bytes=10**6, write_bytes=0)
+    timings = {
+        "tinyexplore": Timing(samples=[0.004, 0.002, 0.003]),
+        "tinyexplore.jit": Timing(samples=[0.001, 0.0015]),
+        "numpy": Timing(samples=[0.002, 0.002]),
+        "torch": Timing(samples=[0.0005, 0.01]),
+        "jax": Timing(failure="wrong", reason="off by one"),
+        "machine": Timing(samples=[0.0001, 0.0002]),
+    }
+    row = make_row(case, timings, peak_flops=10e9)
+    assert (row.ours, row.best) == ("tinyexplore.jit", "torch")
+    assert row.ours_over_best == pytest.approx(2.0)
+    assert (row.limit, row.limited_by) == (pytest.approx(0.0002), "flops")
+    assert row.over_limit(row.ours) == pytest.approx(5.0)
+    assert row.figures["tinyexplore"] == Figures(0.002, 0.0025, 0.003, 0.0035, 3)
+    report = Report({}, {}, {"numba": "not installed"}, [], [row])
+    table = report.table()
+    assert "tiny_add, jax: wrong: off by one" in table
+    assert "LEFT OUT: numba: not installed" in table
+    assert "No slower than the best peer in 0 of 1 cases; geometric mean 2.00×." in table
+    (data,) = report.to_dict()["cases"]
+    assert (data["ours_over_best_peer"], data["ours_over_limit"]) == (pytest.approx(2.0), pytest.approx(5.0))
+
+
+def test_a_case_that_tinyexplore_cannot_do_stays_in_the_table() -> None:
+    timings = {"tinyexplore": Timing(failure="unsupported", reason="no sort"), "numpy": Timing(samples=[0.001])}
+    row = make_row(tiny("tiny_sort"), timings, None)
+    assert (row.ours, row.ours_over_best) == (None, None)
+    table = Report({}, {}, {}, [], [row]).table()
+    assert "CANNOT YET" in table
+    assert "tiny_sort, tinyexplore: unsupported: no sort" in table
+
+
+def test_slow_peers_take_part_in_fewer_rounds_spread_evenly() -> None:
+    settings = Settings(rounds=6, slice_seconds=0.01)
+    rounds = turns({"fast": 0.001, "slow": 0.06, "slower": 10.0}, settings)
+    assert [names.count("fast") for names in rounds] == [1] * 6
+    assert [number for number, names in enumerate(rounds) if "slow" in names] == [0, 2, 4]
+    assert [number for number, names in enumerate(rounds) if "slower" in names] == [0, 3]
+
+
+def test_cases_are_chosen_by_beginning_and_unknown_ones_refused() -> None:
+    assert [case.name for case in choose_cases(["mlp_"])] == ["mlp_fwd_128", "mlp_sgd_128", "mlp_adam_128"]
+    assert choose_cases([]) == list(CASES)
+    with pytest.raises(UnknownCase, match="no case is called 'nonsense'"):
+        choose_cases(["nonsense"])
+
+
+def test_every_family_of_cases_has_a_tiny_one() -> None:
+    assert {case.family for case in CASES} == {case.family for case in TINY}
+
+
+def test_inputs_are_the_same_every_time() -> None:
+    case = tiny("tiny_mlp_sgd")
+    first, second = case.make_inputs(), case.make_inputs()
+    assert all(np.array_equal(first[name], second[name]) for name in first)
+
+
+@pytest.mark.parametrize("name", ["tiny_mlp_sgd", "tiny_block_fwdbwd", "tiny_convnet_adam"])
+def test_the_references_gradients_are_those_of_their_losses(name: str) -> None:
+    """Central differences in float64, along one random direction for each parameter."""
+    case = tiny(name)
+    arrays = {
+        key: value.astype(np.float64) if value.dtype == np.float32 else value
+        for key, value in case.make_inputs().items()
+    }
+    rng = np.random.default_rng(0)
+    names = _parameters(case.family, arrays)
+    results = dict(zip(names, case.reference(arrays)[1:], strict=True))
+    for key in names:
+        direction = rng.standard_normal(arrays[key].shape)
+        step = 1e-6
+        ends = []
+        for sign in (1, -1):
+            moved = {**arrays, key: arrays[key] + sign * step * direction}
+            ends.append(float(case.reference(moved)[0]))
+        slope = (ends[0] - ends[1]) / (2 * step)
+        gradient = _gradient(case.family, arrays[key], results[key])
+        assert float((gradient * direction).sum()) == pytest.approx(slope, rel=1e-4, abs=1e-6), key
+
+
+def _parameters(family: str, arrays: dict[str, np.ndarray]) -> list[str]:
+    from bench.references import CONVNET_TRAINED
+
+    if family == "convnet_adam":
+        return list(CONVNET_TRAINED)
+    return [name for name in arrays if name not in ("x", "y")]
+
+
+def _gradient(family: str, before: np.ndarray, result: np.ndarray) -> np.ndarray:
+    """What a reference's result says the gradient was: itself, or undone from a step."""
+    from bench.references import ADAM_EPS, ADAM_RATE, SGD_RATE
+
+    if family == "mlp_sgd":
+        return (before - result) / SGD_RATE
+    if family == "convnet_adam":
+        share = (before - result) / ADAM_RATE
+        return share * ADAM_EPS / (1 - np.abs(share))
+    return result
+
+
+def test_three_digits() -> None:
+    assert [three_digits(value) for value in (0, 0.01234, 1.5, 123.456, 12345.6)] == [
+        "0",
+        "0.0123",
+        "1.50",
+        "123",
+        "12,346",
+    ]
