@@ -18,7 +18,7 @@ WORTH_IT = 0.99  # a candidate must take at most this part of the best time so f
 
 @dataclass(frozen=True)
 class SearchResult:
-    """`kernel` is the fastest found, in `seconds`; `tried` how many were measured; `start_seconds` the first start's."""
+    """The fastest `kernel` found, in `seconds`; `tried` how many were measured, `start_seconds` the one to beat."""
 
     kernel: Kernel
     seconds: float
