@@ -22,6 +22,8 @@ Operand = Union["Tensor", ConstType]
 
 def broadcast_shape(what: str, *shapes: Shape) -> Shape:
     """The shape that all of `shapes` expand to, by NumPy's rule: aligned at the last axis, 1 fits anything."""
+    if all(shape == shapes[0] for shape in shapes):
+        return shapes[0]
     rank = max(len(shape) for shape in shapes)
     aligned = [(1,) * (rank - len(shape)) + shape for shape in shapes]
     result = []
@@ -87,12 +89,18 @@ class Arithmetic(Movement):
         return self._matched(self._as_tensor(other, what), what, reverse)
 
     def _binary(self, op: Ops, other: Any, what: str, reverse: bool = False) -> Tensor:
+        if type(other) is type(self):
+            a, b = self.lazydata, other.lazydata
+            if a.shape == b.shape and a.dtype is b.dtype and not reverse:
+                return self._alu(op, cast("Tensor", other))
         x, y = self._matched(other, what, reverse)
         return x._alu(op, y)
 
     def _float(self) -> Tensor:
         """The tensor itself if it holds floats, else converted."""
         dtype = self.lazydata.dtype
+        if dtype is dtypes.float32:
+            return cast("Tensor", self)
         return self.cast(least_upper_float(dtype))
 
     def _no_bool(self, x: Tensor, what: str, instead: str) -> None:
@@ -141,8 +149,7 @@ class Arithmetic(Movement):
     def _divided(self, y: Tensor) -> tuple[Tensor, Tensor]:
         """Quotient and remainder of ints, towards zero; by zero both are 0."""
         x = cast("Tensor", self)
-        known = y.lazydata.base
-        if known.op is Ops.CONST and known.arg not in (0, -1) and known.src == () and not _has_padding(y):
+        if y.lazydata.op is Ops.CONST and y.lazydata.arg not in (0, -1):
             return x._alu(Ops.IDIV, y), x._alu(Ops.MOD, y)
         by_zero = y._alu(Ops.CMPEQ, y._const(0))
         unusual = by_zero
@@ -365,13 +372,3 @@ class Arithmetic(Movement):
     def masked_fill(self, mask: Tensor, value: Operand) -> Tensor:
         """`value` where `mask` is true."""
         return mask.where(value, cast("Tensor", self))
-
-
-def _has_padding(x: Tensor) -> bool:
-    """True where a constant is not the same everywhere."""
-    node = x.lazydata
-    while node.src:
-        if node.op is Ops.PAD:
-            return True
-        node = node.src[0]
-    return False

@@ -120,18 +120,31 @@ class Base:
         return result
 
     def _unary(self, op: Ops) -> Tensor:
-        return self._taped(self.lazydata.alu(op), GRADIENTS.get(op), (self,), None)
+        if self.requires_grad:
+            return self._taped(self.lazydata.alu(op), GRADIENTS.get(op), (self,), None)
+        return self._wrap(self.lazydata.alu(op))
 
-    def _alu(self, op: Ops, *others: Tensor) -> Tensor:
+    def _alu(self, op: Ops, other: Tensor, third: Tensor | None = None) -> Tensor:
         """`op` on tensors that already agree in shape and dtype."""
-        lazydata = self.lazydata.alu(op, *[other.lazydata for other in others])
-        return self._taped(lazydata, GRADIENTS.get(op), (self, *others), None)
+        if third is not None:
+            lazydata = self.lazydata.alu(op, other.lazydata, third.lazydata)
+            return self._taped(lazydata, GRADIENTS.get(op), (self, other, third), None)
+        lazydata = self.lazydata.alu(op, other.lazydata)
+        if self.requires_grad or other.requires_grad:
+            return self._taped(lazydata, GRADIENTS.get(op), (self, other), None)
+        return self._wrap(lazydata)
 
     def _moved(self, op: Ops, lazydata: LazyBuffer) -> Tensor:
         """The result of a movement; where nothing moved, the tensor itself."""
         if lazydata is self.lazydata:
             return cast("Tensor", self)
-        return self._taped(lazydata, GRADIENTS[op], (self,), lazydata.arg)
+        if self.requires_grad:
+            return self._taped(lazydata, GRADIENTS[op], (self,), lazydata.arg)
+        return self._wrap(lazydata)
+
+    def _reshaped(self, shape: Shape) -> Tensor:
+        """Under another shape, which is known to fit."""
+        return self._moved(Ops.RESHAPE, self.lazydata.reshape(shape))
 
     def _reduced(self, op: Ops, axes: Shape) -> Tensor:
         """The reduction over `axes`, which stay with size 1."""

@@ -83,7 +83,7 @@ class Movement(Base):
     def unsqueeze(self, dim: int) -> Tensor:
         """With a new axis of size 1 that becomes number `dim`."""
         axis = self._axis(dim, extra=1)
-        return self.reshape((*self.shape[:axis], 1, *self.shape[axis:]))
+        return self._reshaped((*self.shape[:axis], 1, *self.shape[axis:]))
 
     # *** repeating ***
 
@@ -102,7 +102,7 @@ class Movement(Base):
         have = self.lazydata.shape
         if have == shape:
             return cast("Tensor", self)
-        padded = self.reshape((1,) * (len(shape) - len(have)) + have)
+        padded = self if len(have) == len(shape) else self._reshaped((1,) * (len(shape) - len(have)) + have)
         return padded._moved(Ops.EXPAND, padded.lazydata.expand(shape))
 
     def repeat(self, repeats: int | Sequence[int], *args: int) -> Tensor:
@@ -111,7 +111,7 @@ class Movement(Base):
         if len(times) < self.ndim or min(times, default=0) < 0:
             raise ShapeError(f"repeat {self.shape} by {times}: need one non-negative number per axis")
         have = (1,) * (len(times) - self.ndim) + self.shape
-        apart = self.reshape(tuple(size for n in have for size in (1, n)))
+        apart = self._reshaped(tuple(size for n in have for size in (1, n)))
         spread = apart._broadcast_to(tuple(size for pair in zip(times, have) for size in pair))
         return spread.reshape(tuple(time * n for time, n in zip(times, have)))
 
@@ -139,7 +139,7 @@ class Movement(Base):
         order = list(range(self.ndim))
         first, second = self._axis(dim0), self._axis(dim1)
         order[first], order[second] = order[second], order[first]
-        return self.permute(order)
+        return self._moved(Ops.PERMUTE, self.lazydata.permute(order))
 
     @property
     def T(self) -> Tensor:

@@ -43,6 +43,9 @@ class NamedCasts(Creation):
 
 def _is_operand(x: Any) -> bool:
     """What an operator takes; for anything else Python asks the other side."""
+    kind = type(x)
+    if kind is float or kind is int:
+        return True
     return isinstance(x, (Creation, int, float)) or hasattr(x, "__array_interface__")
 
 

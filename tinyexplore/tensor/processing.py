@@ -62,16 +62,15 @@ class Processing(Reduction):
         result_dtype = least_upper_dtype(x.dtype, w.dtype)
         wide = sum_dtype(result_dtype) if acc_dtype is None else to_dtype(acc_dtype)
         x, w = x.cast(wide), w.cast(wide)
-        if x.ndim == 1 and w.ndim == 1:
-            return (x * w).sum(-1, acc_dtype=wide).cast(result_dtype if acc_dtype is None else wide)
-        left = x if x.ndim == 1 else x.reshape((*x.shape[:-1], 1, x.shape[-1]))
+        left = x
         right = w if w.ndim == 1 else w.transpose(-1, -2)
-        if w.ndim == 1:
-            left = x
-        elif x.ndim > 1:
-            right = right.reshape((*right.shape[:-2], 1, *right.shape[-2:]))
-        broadcast_shape(f"matmul of shapes {x.shape} and {w.shape}", left.shape, right.shape)
-        return (left * right).sum(-1, acc_dtype=wide).cast(result_dtype if acc_dtype is None else wide)
+        if x.ndim > 1 and w.ndim > 1:
+            left = x._reshaped((*x.shape[:-1], 1, x.shape[-1]))
+            right = right._reshaped((*right.shape[:-2], 1, *right.shape[-2:]))
+        shape = broadcast_shape(f"matmul of shapes {x.shape} and {w.shape}", left.shape, right.shape)
+        product = left._broadcast_to(shape)._alu(Ops.MUL, right._broadcast_to(shape))
+        result = product._reduce(Ops.ADD, -1, False, 0, "sum")
+        return result.cast(result_dtype) if acc_dtype is None else result
 
     def matmul(self, x: Tensor, reverse: bool = False, acc_dtype: DTypeLike | None = None) -> Tensor:
         """The matrix product self @ x, or x @ self if `reverse`."""

@@ -31,20 +31,20 @@ class Reduction(Functions):
 
     def _reduce(self, op: Ops, axis: Axes, keepdim: bool, identity: ConstType | None, what: str) -> Tensor:
         axes = self._axes(axis)
-        kept = tuple(1 if i in axes else size for i, size in enumerate(self.shape))
-        if any(self.shape[i] == 0 for i in axes):
+        if 0 in self.shape and any(self.shape[i] == 0 for i in axes):
             if identity is None:
                 raise ValueError(
                     f"{what} over axes {axes} of shape {self.shape}: there is no {what} of nothing; "
                     "leave empty tensors out, or cat() a neutral element first"
                 )
+            kept = tuple(1 if i in axes else size for i, size in enumerate(self.shape))
             result = self._const(identity, shape=kept)
         else:
             result = self._reduced(op, axes)
         return result if keepdim else result._without_axes(axes)
 
     def _without_axes(self, axes: Shape) -> Tensor:
-        return self.reshape(tuple(size for i, size in enumerate(self.shape) if i not in axes))
+        return self._reshaped(tuple([size for i, size in enumerate(self.lazydata.shape) if i not in axes]))
 
     def _accumulated(
         self, op: Ops, axis: Axes, keepdim: bool, acc_dtype: DTypeLike | None, identity: ConstType
