@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import threading
+from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from tinyexplore.device import DeviceInterface, DeviceUnavailable
@@ -72,13 +74,19 @@ class LLVMCompiler:
         with self._lock:
             return self._machine.emit_object(self.optimised(ir))
 
+    def link(self, name: str, code: bytes, exports: Sequence[str]) -> Any:
+        """An object file in this process: maps `exports` to their addresses, which hold as long as it lives."""
+        builder = self.llvm.JITLibraryBuilder()
+        builder.add_object_img(code).add_current_process()
+        for symbol in exports:
+            builder.export_symbol(symbol)
+        with self._lock:
+            return builder.link(self._jit, f"{name}.{next(self._numbers)}")
+
     def load(self, spec: ProgramSpec, code: bytes) -> NativeProgram:
         """The program in an object file made by `object_code`, linked into this process."""
         entry = f"{spec.name}_entry"
-        builder = self.llvm.JITLibraryBuilder()
-        builder.add_object_img(code).add_current_process().export_symbol(entry)
-        with self._lock:
-            library = builder.link(self._jit, f"{spec.name}.{next(self._numbers)}")
+        library = self.link(spec.name, code, (entry,))
         unaligned = (lambda: self.compile(self._without_streaming(spec))) if spec.aligned else None
         return NativeProgram(spec, library[entry], (library, self), unaligned)
 
@@ -103,9 +111,15 @@ class LLVMCompiler:
 _intel_syntax: list[bool] = []  # the option belongs to the process and may be given once
 
 
+@cache
+def shared_compiler() -> LLVMCompiler:
+    """The compiler of this process."""
+    return LLVMCompiler()
+
+
 def open_llvm() -> DeviceInterface:
     """The LLVM device. DeviceUnavailable where llvmlite is not installed."""
-    compiler = LLVMCompiler()
+    compiler = shared_compiler()
     target = cpu_target("LLVM", compiler.cpu, compiler.features, Group.TRANSCENDENTAL | {Ops.SQRT}, (dtypes.float64,))
     renderer = LLVMRenderer(target, compiler.version)
     return DeviceInterface("LLVM", target, HOST_ALLOCATOR, renderer, compiler.compile, compiler.listings)

@@ -9,7 +9,7 @@ from array import array
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tinyexplore.device import Buffer
+from tinyexplore.device import Buffer, Memory
 from tinyexplore.dtype import DType
 from tinyexplore.renderer.program import ProgramSpec
 from tinyexplore.target import Target, core_count
@@ -34,7 +34,7 @@ class NativeProgram:
     def __repr__(self) -> str:
         return f"NativeProgram({self.spec.name!r} at {self.entry_address:#x})"
 
-    def bind(self, buffers: Sequence[Buffer]) -> Callable[[int, int], None]:
+    def bind(self, buffers: Sequence[Buffer]) -> BoundProgram:
         """A function of (start, stop) that runs on `buffers`, from any thread and without the GIL."""
         check_buffers(self.spec, buffers)
         memories = [buffer.allocate().memory for buffer in buffers]
@@ -42,13 +42,7 @@ class NativeProgram:
         if chosen is not self:
             return chosen.bind(buffers)
         pointers = array("Q", [memory.address for memory in memories] or [0])
-        entry, table = self._entry, pointers.buffer_info()[0]
-        keep = (self, memories, pointers)
-
-        def run(start: int, stop: int, _keep: Any = keep) -> None:
-            entry(table, start, stop)
-
-        return run
+        return BoundProgram(self, memories, pointers)
 
     def suited(self, buffers: Sequence[Buffer]) -> NativeProgram:
         """This program, or its twin for buffers that do not start at a cache line (wrapped memory need not)."""
@@ -57,6 +51,21 @@ class NativeProgram:
         if self._unaligned_made is None:
             self._unaligned_made = self._unaligned()
         return self._unaligned_made
+
+
+class BoundProgram:
+    """A native program and its buffers: call it with (start, stop), or hand its addresses to machine code."""
+
+    __slots__ = ("entry_address", "table_address", "_entry", "_keep")
+
+    def __init__(self, program: NativeProgram, memories: list[Memory], pointers: array[int]) -> None:
+        self.entry_address = program.entry_address
+        self.table_address: int = pointers.buffer_info()[0]
+        self._entry = program._entry
+        self._keep = (program, memories, pointers)
+
+    def __call__(self, start: int, stop: int) -> None:
+        self._entry(self.table_address, start, stop)
 
 
 def check_buffers(spec: ProgramSpec, buffers: Sequence[Buffer]) -> None:

@@ -33,7 +33,7 @@ def doubled() -> list[UOp]:
 
 
 def test_without_llvmlite_the_llvm_device_says_what_would_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tinyexplore.runtime.llvm import open_llvm
+    from tinyexplore.runtime.llvm import LLVMCompiler
 
     real = builtins.__import__
 
@@ -44,7 +44,7 @@ def test_without_llvmlite_the_llvm_device_says_what_would_do(monkeypatch: pytest
 
     monkeypatch.setattr(builtins, "__import__", without_llvmlite)
     with pytest.raises(DeviceUnavailable, match="pip install llvmlite"):
-        open_llvm()
+        LLVMCompiler()
 
 
 def test_without_a_c_compiler_the_clang_device_says_what_would_do(monkeypatch: pytest.MonkeyPatch) -> None:

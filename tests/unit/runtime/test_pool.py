@@ -1,0 +1,94 @@
+"""The pool of native threads: every part is done once, in order, whoever asks and however often."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+
+from tests.backends.programs import compiled, end, linear, load, loop, pointer, store
+from tinyexplore.device import Buffer
+from tinyexplore.dtype import dtypes
+from tinyexplore.runtime.native import BoundProgram
+from tinyexplore.runtime.pool import NativePool, native_pool
+from tinyexplore.uop import AxisKind
+
+i64 = dtypes.int64
+
+
+def add_one(size: int) -> tuple[BoundProgram, Buffer]:
+    """A program that adds one to every element of a buffer: doing a part twice or not at all shows."""
+    out = pointer(0, i64, size)
+    step = loop(size, 0, AxisKind.THREAD)
+    uops = linear(out, step, store(out, step, load(out, step) + 1), end(step))
+    buffer = Buffer("LLVM", size, i64).copyin(bytes(8 * size))
+    return compiled("LLVM", uops, "add_one").bind([buffer]), buffer
+
+
+def test_every_part_is_done_once() -> None:
+    pool = native_pool(4)
+    for size in (1, 2, 3, 7, 64, 1000):
+        for parts in (1, 2, 4, 13):
+            bound, buffer = add_one(size)
+            run = pool.prepare([(bound, size, parts)])
+            for _ in range(20):
+                run()
+            assert set(buffer.memoryview().cast("q")) == {20}, (size, parts)
+
+
+def test_calls_run_in_order() -> None:
+    size = 256
+    out, source = pointer(0, i64, size), pointer(1, i64, size)
+    step = loop(size, 0, AxisKind.THREAD)
+    uops = linear(out, source, step, store(out, step, load(source, step * -1 + (size - 1)) + 1), end(step))
+    program = compiled("LLVM", uops, "reversed_plus_one")
+    first, second = (Buffer("LLVM", size, i64).copyin(bytes(8 * size)) for _ in range(2))
+    there, back = program.bind([second, first]), program.bind([first, second])
+    replay = native_pool(4).prepare([(there, size, 4), (back, size, 3)] * 50)
+    for _ in range(10):
+        replay()  # an element read before the other half was written would count too few
+    assert set(first.memoryview().cast("q")) == {1000}
+
+
+def test_a_program_without_a_thread_axis_runs_once() -> None:
+    out = pointer(0, i64, 1)
+    bound_to = Buffer("LLVM", 1, i64).copyin(bytes(8))
+    bound = compiled("LLVM", linear(out, store(out, 0, load(out, 0) + 1)), "count").bind([bound_to])
+    native_pool(2).prepare([(bound, None, 2)] * 5)()
+    assert list(bound_to.memoryview().cast("q")) == [5]
+
+
+def test_callers_at_the_same_time_get_their_own_work_done() -> None:
+    pool = native_pool(3)
+    pairs = [add_one(100) for _ in range(6)]
+    threads = []
+    for bound, _ in pairs:
+        replay = pool.prepare([(bound, 100, 3)] * 100)
+        threads.append(threading.Thread(target=lambda replay=replay: [replay() for _ in range(20)]))
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [set(buffer.memoryview().cast("q")) for _, buffer in pairs] == [{2000}] * 6
+
+
+def test_a_closed_pool_still_does_its_work() -> None:
+    pool = NativePool(2)
+    bound, buffer = add_one(10)
+    run = pool.prepare([(bound, 10, 2)])
+    run()
+    pool.close()
+    run()
+    assert set(buffer.memoryview().cast("q")) == {2}
+
+
+def test_a_process_ends_while_workers_sleep_or_spin() -> None:
+    code = (
+        "from tests.unit.runtime.test_pool import *\n"
+        "bound, buffer = add_one(64)\n"
+        "native_pool(3).prepare([(bound, 64, 3)] * 1000)()\n"
+        "print(set(buffer.memoryview().cast('q')))"
+    )
+    for _ in range(3):
+        result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+        assert (result.returncode, result.stdout) == (0, "{1000}\n"), result.stderr
