@@ -98,3 +98,10 @@ def test_the_first_difference_of_two_traces_is_the_stage_where_they_part(trace):
     assert (found.first.name, found.first.kernel) == ("simplify", 0)
     assert found.options == (("DEVICE", "TOY", "OTHER"),)
     assert {node.op for node in found.only_a} >= {"IOTA", "REDUCE_AXIS"}
+
+
+def test_traces_and_their_differences_print_in_one_line(trace):
+    assert repr(trace) == (
+        "Trace('toy': 33 nodes, 2 rules, 1 stages, 35 links, 1 kernels, 0 programs, 0 runs, 0 buffers, 0 messages)"
+    )
+    assert repr(diff(trace, toy.trace())) == "TraceDiff(the same nodes in the same stages)"

@@ -39,6 +39,17 @@ class TraceDiff:
         """True where both traces hold the same nodes in the same stages."""
         return self.first is None and not self.only_a and not self.only_b
 
+    def __repr__(self) -> str:
+        if self.same:
+            parts = ["the same nodes in the same stages"]
+        else:
+            parts = [f"{len(self.only_a)} nodes only in a, {len(self.only_b)} only in b"]
+        if self.first is not None:
+            where = "" if self.first.kernel is None else f" of kernel {self.first.kernel}"
+            parts.append(f"they part in stage {self.first.name!r}{where}")
+        parts.extend(f"{name}: {a} → {b}" for name, a, b in self.options)
+        return f"TraceDiff({'; '.join(parts)})"
+
 
 def diff(a: Trace, b: Trace) -> TraceDiff:
     """The differences of two traces, aligned by digest: graphs, then stages, then options."""

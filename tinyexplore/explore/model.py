@@ -242,6 +242,11 @@ class Trace:
     buffers: tuple[BufferInfo, ...]
     messages: tuple[Message, ...]
 
+    def __repr__(self) -> str:
+        tables = ("nodes", "rules", "stages", "links", "kernels", "programs", "runs", "buffers", "messages")
+        counts = ", ".join(f"{len(getattr(self, name))} {name}" for name in tables)
+        return f"Trace({self.title!r}: {counts})"
+
     def where(self, **conditions: Any) -> tuple[Node, ...]:
         """The nodes that answer to every condition: `where(op="LOAD", rule="fold_add")`; see `explore.query.where`."""
         from tinyexplore.explore.query import where
