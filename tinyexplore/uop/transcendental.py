@@ -133,7 +133,7 @@ SQRT_HALF_BITS_LONG = 0x3FE6A09E667F3BCD
 
 def _native(ctx: Any, x: UOp, op: Ops) -> bool:
     """True where the target that `ctx` is computes `op` by itself."""
-    return op in getattr(ctx, "native_ops", ()) and x.dtype.scalar in ctx.native_dtypes  # type: ignore[union-attr]
+    return op in getattr(ctx, "native_ops", ()) and x.dtype.scalar in ctx.native_dtypes
 
 
 def _like(x: UOp, scalar: DType) -> DType:
