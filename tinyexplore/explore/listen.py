@@ -78,12 +78,14 @@ class CaptureRecorder(Recorder):
         for position in exec_item.runner.spec.writes:
             buffer = exec_item.buffers[position]
             written.append((buffer, buffer.copyout()))
-        for _ in range(self.repeat - 1):
-            (seconds,) = exec_item.measure(1)
-            self.events.append(Ran(exec_item, seconds, event.bytes_moved, event.flops))
-            self.times.append(self.times[-1])
-            if time.perf_counter() - started > RETIMING_LIMIT_S:
-                break
-        for buffer, content in written:
-            buffer.copyin(content)
-        self.pause_s += time.perf_counter() - started
+        try:
+            for _ in range(self.repeat - 1):
+                if time.perf_counter() - started + event.seconds > RETIMING_LIMIT_S:
+                    break
+                (seconds,) = exec_item.measure(1)
+                self.events.append(Ran(exec_item, seconds, event.bytes_moved, event.flops))
+                self.times.append(self.times[-1])
+        finally:
+            for buffer, content in written:
+                buffer.copyin(content)
+            self.pause_s += time.perf_counter() - started
