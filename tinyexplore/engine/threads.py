@@ -6,8 +6,12 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
+from tinyexplore.runtime.native import BoundProgram
+from tinyexplore.runtime.pool import find_native_pool
 from tinyexplore.target import core_count
 from tinyexplore.util import config
+
+PARTS_PER_THREAD = 4  # so that a thread that the system holds up leaves its share to the others
 
 _pools: dict[int, ThreadPoolExecutor] = {}
 _pools_lock = threading.Lock()
@@ -26,13 +30,17 @@ def _pool(workers: int) -> ThreadPoolExecutor:
 
 
 def run_divided(bound: Callable[[int, int], None], extent: int | None) -> None:
-    """`bound` over 0 … extent in equal parts, one for each thread; which part is whose never varies."""
+    """`bound` over 0 … extent on all threads: machine code in small parts by whoever is free, else in equal ones."""
     if extent is None:
         bound(0, 1)
         return
     parts = min(thread_count(), extent)
     if parts <= 1:
         bound(0, extent)
+        return
+    native = find_native_pool(thread_count()) if isinstance(bound, BoundProgram) else None
+    if native is not None and isinstance(bound, BoundProgram):
+        native.run(bound, extent, parts * PARTS_PER_THREAD)
         return
     edges = [extent * part // parts for part in range(parts + 1)]
     pool = _pool(parts - 1)

@@ -15,6 +15,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+from tinyexplore.device import DeviceUnavailable
 from tinyexplore.runtime.native import BoundProgram, machine
 
 SPINS = 2000  # pauses before a worker goes to sleep: some tens of microseconds
@@ -51,6 +52,11 @@ class NativePool:
         for thread in self._workers:
             thread.join()
 
+    def run(self, bound: BoundProgram, extent: int, parts: int) -> None:
+        """`bound` over 0 … extent, in `parts` parts."""
+        record = array("q", (bound.entry_address, bound.table_address, extent, min(parts, extent)))
+        self._run(record.buffer_info()[0], 1)
+
     def prepare(self, calls: Sequence[tuple[BoundProgram, int | None, int]]) -> Callable[[], None]:
         """A function that runs `calls` in this order, each once the one before is done.
 
@@ -68,6 +74,15 @@ class NativePool:
             run(where, count)
 
         return replay
+
+
+@cache
+def find_native_pool(threads: int) -> NativePool | None:
+    """The pool of that many threads, or None where there is no LLVM."""
+    try:
+        return native_pool(threads)
+    except DeviceUnavailable:
+        return None
 
 
 @cache
