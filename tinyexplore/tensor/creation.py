@@ -12,8 +12,8 @@ from tinyexplore.dtype import ConstType, dtypes, to_dtype
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.tensor import random
 from tinyexplore.tensor.base import DTypeLike, Shape, wrapped
-from tinyexplore.tensor.indexing import Indexing
 from tinyexplore.tensor.movement import flat_sizes
+from tinyexplore.tensor.ordering import Ordering
 
 if TYPE_CHECKING:
     from tinyexplore.tensor.tensor import Tensor
@@ -26,7 +26,7 @@ def _sizes(shape: tuple[Any, ...]) -> Shape:
     return found
 
 
-class Creation(Indexing):
+class Creation(Ordering):
     __slots__ = ()
 
     # *** constants ***
@@ -202,6 +202,11 @@ class Creation(Indexing):
         result = random.randint(cast(Any, cls), _sizes(shape), low, high, dtype, Device.canonicalize(device))
         result.requires_grad = requires_grad
         return result
+
+    @classmethod
+    def randperm(cls, n: int, *, device: str | None = None, dtype: DTypeLike | None = None) -> Tensor:
+        """0 … n - 1 in random order."""
+        return cls.rand(n, device=device).argsort().cast(dtypes.default_int if dtype is None else dtype)
 
     def rand_like(self, **kwargs: Any) -> Tensor:
         kwargs.setdefault("device", self.device)

@@ -187,8 +187,8 @@ class Tensor(Operators):
         def __exit__(self, *error: object) -> None:
             Tensor.training = self.before.pop()
 
-    class test(ContextDecorator):
-        """`with Tensor.test():` no gradients are asked for inside the block."""
+    class inference_mode(ContextDecorator):
+        """`with Tensor.inference_mode():` nothing is taped inside the block."""
 
         def __init__(self, mode: bool = True) -> None:
             self.mode = mode
@@ -201,4 +201,14 @@ class Tensor(Operators):
         def __exit__(self, *error: object) -> None:
             Tensor.no_grad = self.before.pop()
 
-    inference_mode = test
+    class test(inference_mode):
+        """`with Tensor.test():` nothing is taped inside the block, and nothing drops out."""
+
+        def __enter__(self) -> None:
+            super().__enter__()
+            self.before.append(Tensor.training)
+            Tensor.training = Tensor.training and not self.mode
+
+        def __exit__(self, *error: object) -> None:
+            Tensor.training = self.before.pop()
+            super().__exit__(*error)

@@ -1,0 +1,199 @@
+"""Sorting, scattering and selecting, by comparing every element with every other: simple, and n² in the axis."""
+
+from __future__ import annotations
+
+import math
+from math import prod
+from typing import TYPE_CHECKING, Any, cast
+
+from tinyexplore.dtype import dtypes
+from tinyexplore.lazy.lazybuffer import ShapeError
+from tinyexplore.tensor.arithmetic import broadcast_shape
+from tinyexplore.tensor.indexing import Indexing
+
+if TYPE_CHECKING:
+    from tinyexplore.tensor.tensor import Tensor
+
+
+class Ordering(Indexing):
+    __slots__ = ()
+
+    # *** sorting ***
+
+    def _ranks(self, descending: bool) -> Tensor:
+        """How many elements of the last axis come before each one; equal ones keep their order, NaN comes last."""
+        x = self.detach()
+        mine, other = x.unsqueeze(-1), x.unsqueeze(-2)
+        places = x._places(x.ndim - 1)
+        earlier = places.unsqueeze(-2) < places.unsqueeze(-1)
+        before = other > mine if descending else other < mine
+        same = other == mine
+        if dtypes.is_float(x.dtype):
+            lost = x.isnan()
+            mine_lost, other_lost = lost.unsqueeze(-1), lost.unsqueeze(-2)
+            # as NumPy and PyTorch have it, NaN is larger than any number
+            before = before | ((mine_lost & ~other_lost) if not descending else (other_lost & ~mine_lost))
+            same = same | (mine_lost & other_lost)
+        return (before | (same & earlier)).sum(-1)
+
+    def argsort(self, dim: int = -1, descending: bool = False) -> Tensor:
+        """The places of the elements in order along `dim`; equal ones keep their order."""
+        axis = self._axis(dim)
+        if self.ndim == 0:
+            return self._const(0, dtypes.default_int)
+        lined_up = self.transpose(axis, -1)
+        ranks = lined_up._ranks(descending)
+        places = ranks._places(ranks.ndim - 1)
+        chosen = ranks.unsqueeze(-2) == places.unsqueeze(-1)
+        return chosen.where(places.unsqueeze(-2), 0)._picked().transpose(axis, -1)
+
+    def sort(self, dim: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
+        """The elements in order along `dim`, and their places."""
+        places = self.argsort(dim, descending)
+        if self.ndim == 0:
+            return cast("Tensor", self), places
+        return self.gather(dim, places), places
+
+    def topk(self, k: int, dim: int = -1, largest: bool = True, sorted_: bool = True) -> tuple[Tensor, Tensor]:
+        """The `k` largest (or smallest) elements along `dim`, in order, and their places."""
+        axis = self._axis(dim)
+        if not 0 <= k <= self.shape[axis]:
+            raise ValueError(f"topk of {k} along axis {dim} of shape {self.shape}: need 0 ≤ k ≤ {self.shape[axis]}")
+        bounds: list[tuple[int, int] | None] = [None] * self.ndim
+        bounds[axis] = (0, k)
+        places = self.argsort(dim, descending=largest).shrink(bounds)
+        return self.gather(dim, places), places
+
+    # *** running products and extremes ***
+
+    def _running_of(self, axis: int, neutral: Any) -> Tensor:
+        """A new last axis with everything up to each place of `axis`, preceded by `neutral`."""
+        at = self._axis(axis)
+        amounts = [(0, 0)] * self.ndim
+        amounts[at] = (self.shape[at] - 1, 0)
+        return self.pad(amounts, value=neutral)._window(at, self.shape[at])
+
+    def cumprod(self, axis: int = 0) -> Tensor:
+        """Each element and all before it along `axis`, multiplied."""
+        if self.ndim == 0 or self.numel() == 0:
+            return cast("Tensor", self)
+        return self._running_of(axis, 1).prod(-1)
+
+    def _running_extreme(self, axis: int, neutral: Any, largest: bool) -> tuple[Tensor, Tensor]:
+        if self.ndim == 0 or self.numel() == 0:
+            return cast("Tensor", self), self._const(0, dtypes.default_int)
+        at = self._axis(axis)
+        windows = self._running_of(at, neutral)
+        values = windows.max(-1) if largest else windows.min(-1)
+        size = self.shape[at]
+        holds = windows.detach() == values.detach().unsqueeze(-1)
+        last = holds.where(windows._places(windows.ndim - 1), -1).max(-1)
+        return values, last - (size - 1) + self._places(at)
+
+    def cummax(self, axis: int = 0) -> tuple[Tensor, Tensor]:
+        """The largest element up to each place along `axis`, and where it stands last."""
+        return self._running_extreme(axis, dtypes.min(self.dtype), largest=True)
+
+    def cummin(self, axis: int = 0) -> tuple[Tensor, Tensor]:
+        """The smallest element up to each place along `axis`, and where it stands last."""
+        return self._running_extreme(axis, dtypes.max(self.dtype), largest=False)
+
+    # *** scattering and selecting ***
+
+    def scatter(self, dim: int, index: Tensor, src: Any, reduce: str | None = None) -> Tensor:
+        """This tensor with src[i, j] at [index[i, j], j] (for dim = 0); the last one wins, or "add" or "multiply"."""
+        axis = self._axis(dim)
+        value = src if isinstance(src, Ordering) else index._const(src, self.dtype)
+        fits = index.ndim == value.ndim == self.ndim and all(
+            asked <= given and (i == axis or asked <= have)
+            for i, (asked, given, have) in enumerate(zip(index.shape, value.shape, self.shape))
+        )
+        if not fits:
+            raise ShapeError(
+                f"scatter into {self.shape} along axis {dim}: index {index.shape} and src {value.shape} do not fit"
+            )
+        if reduce not in (None, "add", "multiply"):
+            raise ValueError(f"scatter with reduce={reduce!r}: choose None, 'add' or 'multiply'")
+        around = [(0, have if i == axis else asked) for i, (asked, have) in enumerate(zip(index.shape, self.shape))]
+        source = value.shrink([(0, asked) for asked in index.shape]).cast(self.dtype).transpose(axis, -1).unsqueeze(-2)
+        target = self.shrink(around).transpose(axis, -1)
+        places = target._places(target.ndim - 1, index.dtype).unsqueeze(-1)
+        hits = index.transpose(axis, -1).unsqueeze(-2) == places
+        if reduce == "add":
+            found = target + hits.where(source, 0).sum(-1).cast(self.dtype)
+        elif reduce == "multiply":
+            found = target * hits.where(source, 1).prod(-1).cast(self.dtype)
+        else:
+            order = hits._places(hits.ndim - 1)
+            last = hits.where(order, -1).max(-1, keepdim=True)
+            found = (last.squeeze(-1) >= 0).where((order == last).where(source, 0)._picked(), target)
+        found = found.transpose(axis, -1)
+        if found.shape == self.shape:
+            return found
+        rest = [(0, have - size) for have, size in zip(self.shape, found.shape)]
+        written = found._const(True, dtypes.bool).pad(rest)
+        return written.where(found.pad(rest), cast("Tensor", self))
+
+    def masked_select(self, mask: Tensor) -> Tensor:
+        """The elements where `mask` is true, in one axis (this computes the mask)."""
+        shape = broadcast_shape("masked_select", self.shape, mask.shape)
+        return self._broadcast_to(shape).flatten()[mask.cast(dtypes.bool)._broadcast_to(shape).flatten()]
+
+    def nonzero(self) -> Tensor:
+        """The coordinates of the elements that are not 0, one row each (this computes the tensor)."""
+        flat = self.cast(dtypes.bool).reshape((self.numel(),)).tolist()
+        rows: list[list[int]] = []
+        for place, is_set in enumerate(flat):
+            if is_set:
+                sizes = [prod(self.shape[axis + 1 :]) for axis in range(self.ndim)]
+                rows.append([place // below % size for below, size in zip(sizes, self.shape)])
+        made = cast(Any, type(self))(rows, device=self.device, dtype=dtypes.default_int)
+        return made.reshape(len(rows), self.ndim)
+
+    # *** axes by name ***
+
+    def rearrange(self, formula: str, **sizes: int) -> Tensor:
+        """Axes named, regrouped and reordered: "b (h w) c -> b c h w" with h=…; `...` is not known here."""
+        left, arrow, right = formula.partition("->")
+        before, after = _axis_groups(left), _axis_groups(right)
+        names = [name for group in before for name in group]
+        if (
+            not arrow
+            or sorted(names) != sorted(name for group in after for name in group)
+            or len(set(names)) < len(names)
+        ):
+            raise ValueError(f"rearrange {formula!r}: both sides of '->' must name the same axes, each once")
+        if len(before) != self.ndim:
+            raise ShapeError(
+                f"rearrange {formula!r} of shape {self.shape}: {len(before)} axes are named, not {self.ndim}"
+            )
+        split: list[int] = []
+        for group, have in zip(before, self.shape):
+            known = prod(sizes.get(name, 1) for name in group)
+            open_names = [name for name in group if name not in sizes]
+            if len(open_names) > 1 or have % max(known, 1) or (not open_names and known != have):
+                raise ShapeError(
+                    f"rearrange {formula!r}: an axis of size {have} does not split into {group}; give sizes"
+                )
+            split.extend(sizes.get(name, have // known) for name in group)
+        moved = self.reshape(tuple(split)).permute(tuple(names.index(name) for group in after for name in group))
+        by_name = dict(zip(names, split))
+        return moved.reshape(tuple(math.prod(by_name[name] for name in group) for group in after))
+
+
+def _axis_groups(side: str) -> list[list[str]]:
+    """ "b (h w) c" → [[b], [h, w], [c]]; "()" and "1" are axes without a name."""
+    groups: list[list[str]] = []
+    inside = False
+    for word in side.replace("(", " ( ").replace(")", " ) ").split():
+        if word in "()":
+            if inside == (word == "("):
+                raise ValueError(f"rearrange: parentheses in {side!r} do not match")
+            inside = word == "("
+            if inside:
+                groups.append([])
+        elif inside:
+            groups[-1].append(word)
+        else:
+            groups.append([] if word == "1" else [word])
+    return groups
