@@ -1,9 +1,11 @@
-// Regions: what one Python line gave one kernel, drawn as one box with its true count.
+// Regions: several nodes drawn as one box with their true count. In the LazyBuffer graph, what one Python line gave one
+// kernel; in a UOp graph, twins: the copies that unrolling made of the same computation.
 
 import type { TraceIndex } from "./provenance";
 import type { ShownGraph } from "./replay";
 
 const SMALLEST = 4; // fewer nodes are clearer one by one
+const FEWEST_TWINS = 3;
 
 export interface Contracted {
   graph: ShownGraph;
@@ -13,9 +15,43 @@ export interface Contracted {
 
 /** The LazyBuffer graph with its regions contracted, except those that hold a node of `open`. */
 export function contract(index: TraceIndex, graph: ShownGraph, open: Set<number>): Contracted {
-  let regions = components(graph, keysOf(index, graph)).filter(
-    (region) => region.length >= SMALLEST && !region.some((id) => open.has(id)),
+  const isOpen = (region: number[]): boolean => region.some((id) => open.has(id));
+  return untangled(
+    graph,
+    components(graph, keysOf(index, graph)).filter((region) => region.length >= SMALLEST && !isOpen(region)),
   );
+}
+
+/** A UOp graph with its twins contracted: nodes of equal operation over equal sources, constants and addresses aside. */
+export function contractTwins(index: TraceIndex, graph: ShownGraph, open: Set<number>): Contracted {
+  const names = new Map<string, number>();
+  const shape = new Map<number, number>();
+  const alike = new Map<number, number[]>();
+  const roots = new Set(graph.root);
+  for (const [id, { node: nodeId, src }] of graph.nodes) {
+    const { op, dtype, group, arg, detail, kind } = index.node(nodeId);
+    const isAddress = op === "INDEX";
+    const parts = (isAddress ? src.slice(0, 1) : src).map((source) => shape.get(source) ?? -1);
+    const isConst = group === "const";
+    const own = group === "buffer" || group === "loop" ? arg : isConst ? "" : op === "REDUCE" ? arg : "";
+    const start = op === "DEFINE_ACC" ? src.map((source) => index.node(graph.nodes.get(source)!.node).detail).join() : "";
+    const key = isConst ? "const" : [op, isAddress ? "" : dtype, own, start, parts.join()].join("|");
+    if (!names.has(key)) names.set(key, names.size);
+    const name = names.get(key)!;
+    shape.set(id, name);
+    const isScalarInteger = group === "alu" && /^(u?int(8|16|32|64)|bool)$/.test(dtype) && detail !== dtype;
+    const apart = isConst || isScalarInteger || group === "loop" || group === "buffer" || kind !== "uop";
+    if (apart || roots.has(id) || graph.changed.has(id) || open.has(nodeId)) continue;
+    const list = alike.get(name);
+    if (list === undefined) alike.set(name, [id]);
+    else list.push(id);
+  }
+  return untangled(graph, [...alike.values()].filter((twins) => twins.length >= FEWEST_TWINS));
+}
+
+/** The quotient by the regions, without those that would make a cycle. */
+function untangled(graph: ShownGraph, all: number[][]): Contracted {
+  let regions = all;
   for (;;) {
     const made = quotient(graph, regions);
     const tangled = cyclic(made.graph);
@@ -75,13 +111,17 @@ function quotient(graph: ShownGraph, regions: number[][]): Contracted {
   const box = new Map<number, number>();
   for (const region of regions) for (const id of region) box.set(id, boxOf(region));
   const boxed = (id: number): number => box.get(id) ?? id;
+  const sourcesOf = (inside: number[], own: number): number[] => {
+    const lists = inside.map((member) => graph.nodes.get(member)!.src.map(boxed));
+    const isSame = lists.every((list) => list.length === lists[0].length && list.every((src, i) => src === lists[0][i]));
+    return isSame ? lists[0] : [...new Set(lists.flat())].filter((source) => source !== own);
+  };
   const nodes: ShownGraph["nodes"] = new Map();
   const members = new Map(regions.map((region) => [boxOf(region), region]));
   for (const [id, { node, src }] of graph.nodes) {
     if (boxed(id) !== id) continue;
     const inside = members.get(id);
-    const all = inside === undefined ? src.map(boxed) : inside.flatMap((member) => graph.nodes.get(member)!.src.map(boxed));
-    nodes.set(id, { node, src: inside === undefined ? all : [...new Set(all)].filter((source) => source !== id) });
+    nodes.set(id, { node, src: inside === undefined ? src.map(boxed) : sourcesOf(inside, id) });
   }
   return { graph: { root: graph.root.map(boxed), nodes, changed: new Set([...graph.changed].map(boxed)) }, members };
 }

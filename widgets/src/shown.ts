@@ -39,6 +39,13 @@ export interface DrawnGraph {
   hidden: number;
 }
 
+/** Several nodes in one box: which, and what the box says. */
+export interface Region {
+  members: number[];
+  label: string;
+  detail: string;
+}
+
 export interface FoldOptions {
   constants: boolean;
   index: boolean;
@@ -48,7 +55,7 @@ export interface FoldOptions {
   /** Boxes kept first when the budget is short. */
   keep: Set<number>;
   /** Boxes that stand for several nodes: who is inside, and what the box says. */
-  regions?: Map<number, { members: number[]; says: string }>;
+  regions?: Map<number, Region>;
 }
 
 const CARRIES_CONSTANT = new Set(["RESHAPE", "EXPAND", "VECTORIZE", "CAST"]);
@@ -183,14 +190,13 @@ function drawn(
 }
 
 function regionBox(
-  { members, says }: { members: number[]; says: string },
+  { members, label, detail: text }: Region,
   id: number,
   node: number,
   hidden: number,
   changed: boolean,
 ): DrawnBox {
-  const label = `${members.length} nodes`;
-  const detail = truncate(says, MAX_DETAIL + 6);
+  const detail = truncate(text, MAX_DETAIL + 6);
   return { id, node, label, detail, ...sizeOf(label, detail), members, hidden, changed };
 }
 

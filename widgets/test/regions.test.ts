@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Node, Trace } from "../src/model";
 import { TraceIndex } from "../src/provenance";
-import { contract } from "../src/regions";
+import { contract, contractTwins } from "../src/regions";
 
 /** `lines[i]` is the Python line of node i (null: none); all of one kernel. */
 function graphOf(sources: number[][], lines: (number | null)[]): { index: TraceIndex; graph: Parameters<typeof contract>[1] } {
@@ -34,4 +34,31 @@ test("regions that would make a cycle are left alone", () => {
   // line 1 is 0 1 2 and, past line 2's node 3, 4; node 4 also reads 2, so that the region would read itself
   const { index, graph } = graphOf([[], [0], [1], [2], [3, 2], [4]], [1, 1, 1, 2, 1, null]);
   assert.equal(contract(index, graph, new Set()).members.size, 0);
+});
+
+test("the copies that unrolling made are one box; constants and addresses do not tell them apart", () => {
+  const nodes: Node[] = [];
+  const add = (op: string, src: number[], more: Partial<Node> = {}): number => {
+    const id = nodes.length;
+    const rest = { dtype: "float32", shape: null, arg: "", digest: "", detail: "", group: "memory", user: null };
+    nodes.push({ id, kind: "uop", op, label: op, src, ...rest, ...more });
+    return id;
+  };
+  const buffer = add("DEFINE_GLOBAL", [], { group: "buffer", arg: "1" });
+  const other = add("DEFINE_GLOBAL", [], { group: "buffer", arg: "0" });
+  const stores = [0, 1, 2, 3].map((i) => {
+    const offset = add("CONST", [], { group: "const", detail: String(i), dtype: "int64" });
+    const load = add("LOAD", [add("INDEX", [buffer, offset])]);
+    return add("STORE", [add("INDEX", [other, offset]), load]);
+  });
+  const sink = add("SINK", stores, { group: "control" });
+  const empty = { links: [], stages: [], kernels: [], programs: [], runs: [] };
+  const index = new TraceIndex({ nodes, ...empty } as unknown as Trace);
+  const graph = { root: [sink], nodes: new Map(nodes.map(({ id, src }) => [id, { node: id, src }])), changed: new Set<number>() };
+  const made = contractTwins(index, graph, new Set());
+  const inside = [...made.members.values()].map((ids) => `${ids.length} ${nodes[ids[0]].op}`);
+  assert.deepEqual(inside.sort(), ["4 INDEX", "4 INDEX", "4 LOAD", "4 STORE"]);
+  assert.deepEqual(new Set(made.graph.nodes.get(sink)!.src).size, 1);
+  const stepped = contractTwins(index, { ...graph, changed: new Set([stores[0]]) }, new Set());
+  assert.ok(stepped.graph.nodes.has(stores[0]));
 });

@@ -154,7 +154,8 @@ class CodePane {
     this.writeLines(this.listing);
     this.mark();
     this.lastScrolledFor = null;
-    this.reveal();
+    if (this.body.isConnected) this.reveal();
+    else requestAnimationFrame(() => this.reveal());
   }
 
   private emptyText(): string {
@@ -231,14 +232,14 @@ class CodePane {
 
   /** Scrolls the first lit line into sight, if none is. */
   private reveal(): void {
-    if (this.store.selected.size === 0 && this.listing?.language === "source" && this.lastScrolledFor === null) {
-      const first = this.rows.find((row) => row.classList.contains("linked"));
+    if (this.store.selected.size === 0 && this.lastScrolledFor === null) {
+      const first = this.firstLine();
       if (first) this.body.scrollTop = Math.max(0, first.offsetTop - this.body.offsetTop - 24);
     }
     if (this.store.selected === this.lastScrolledFor || this.store.selected.size === 0) return;
     this.lastScrolledFor = this.store.selected;
     const lit = this.rows.filter((row) => row.classList.contains("sel"));
-    const all = lit.length > 0 ? lit : this.rows.filter((row) => row.classList.contains("rel"));
+    const all = this.mostSpecific(lit.length > 0 ? lit : this.rows.filter((row) => row.classList.contains("rel")));
     if (all.length === 0) return;
     const { top, bottom } = this.body.getBoundingClientRect();
     const isSeen = (row: HTMLElement): boolean => {
@@ -247,6 +248,20 @@ class CodePane {
     };
     if (all.some(isSeen)) return;
     this.body.scrollTop += all[0].getBoundingClientRect().top - top - this.body.clientHeight / 3;
+  }
+
+  /** The lines that the fewest nodes made: a typedef that half the program shares is not what one looks for. */
+  private mostSpecific(rows: HTMLElement[]): HTMLElement[] {
+    const breadth = (row: HTMLElement): number => this.listing!.lines[Number(row.dataset.line)].nodes.length;
+    const least = Math.min(...rows.map(breadth));
+    return rows.filter((row) => breadth(row) === least);
+  }
+
+  /** Where reading starts: your first line that built something, or the head of the kernel's function. */
+  private firstLine(): HTMLElement | undefined {
+    if (this.listing?.language === "source") return this.rows.find((row) => row.classList.contains("linked"));
+    const name = this.kernel === null ? undefined : this.store.index.trace.kernels[this.kernel]?.name;
+    return name === undefined ? undefined : this.rows.find((row) => row.textContent?.includes(`${name}(`));
   }
 
   private lineAt(event: Event): number {

@@ -4,16 +4,17 @@
 import { button, h, oncePerFrame, prefersReducedMotion, replaceChildren, s } from "../dom";
 import { count } from "../format";
 import { type Layout, edgePath, layout } from "../layout";
-import { contract } from "../regions";
+import { contract, contractTwins } from "../regions";
 import type { ShownGraph } from "../replay";
 import { parseQuery } from "../search";
-import { type DrawnBox, type DrawnGraph, Graphs, fold } from "../shown";
+import { type DrawnBox, type DrawnGraph, Graphs, type Region, fold } from "../shown";
 import type { Change, Store, View } from "../store";
 import { nodeText } from "../tree";
 import { NodeCard } from "./nodecard";
 
 const BUDGET = 400;
 const CROWDED = 60; // LazyBuffers; above, what one line made for one kernel is one box
+const CROWDED_UOPS = 90;
 const CULL_ABOVE = 250; // boxes; below, all are kept as elements
 const FAR = 0.32; // zoom below which boxes have no text
 const READABLE = 0.74; // the smallest zoom at which a graph opens
@@ -52,11 +53,12 @@ export class GraphView implements View {
   private camera: Camera = { x: 0, y: 0, zoom: 1 };
   private family = "";
   private drawnKey = "";
-  private canToggleLines = false;
+  private isLazy = false;
   private showsRegions = false;
   private foldConstants = true;
   private foldIndex = true;
   private foldLines: boolean | null = null; // null: as the size of the graph suggests
+  private foldTwins: boolean | null = null;
   private readonly opened = new Set<number>(); // nodes whose region is drawn one by one
   private budget = BUDGET;
   private cone: Set<number> | null = null;
@@ -118,21 +120,23 @@ export class GraphView implements View {
     const steps = stage === null ? 0 : Math.min(store.cursor.step, stage.steps.length);
     const key = JSON.stringify([
       family, stage?.id, stage?.id === store.cursor.stage ? steps : -1, this.foldConstants, this.foldIndex, this.budget,
-      this.foldLines, this.opened.size,
+      this.foldLines, this.foldTwins, this.opened.size,
       this.cone && [...this.cone], this.colour, store.cursor.kernel,
     ]);
     if (key === this.drawnKey) return;
     this.drawnKey = key;
     if (family !== this.family) this.cone = null;
-    const usesRegions = family === "lazy" && (this.foldLines ?? whole.nodes.size > CROWDED);
-    const { graph, members } = usesRegions ? contract(store.index, whole, this.opened) : { graph: whole, members: new Map() };
+    const isLazy = family === "lazy";
+    const usesRegions = (isLazy ? this.foldLines : this.foldTwins) ?? whole.nodes.size > (isLazy ? CROWDED : CROWDED_UOPS);
+    const none = { graph: whole, members: new Map<number, number[]>() };
+    const { graph, members } = usesRegions ? (isLazy ? contract : contractTwins)(store.index, whole, this.opened) : none;
     const keep = new Set<number>();
     for (const [id, { node }] of graph.nodes) if (store.selected.has(node)) keep.add(id);
     const regions = this.describeRegions(whole, members);
     const cone = this.cone;
     const options = { constants: this.foldConstants, index: this.foldIndex, budget: this.budget, cone, keep, regions };
     this.drawn = fold(store.index.trace, graph, options);
-    this.canToggleLines = family === "lazy";
+    this.isLazy = isLazy;
     this.showsRegions = usesRegions;
     this.byId = new Map(this.drawn.boxes.map((box) => [box.id, box]));
     const previous = family === this.family ? this.placed.positions : undefined;
@@ -154,15 +158,21 @@ export class GraphView implements View {
   private describeRegions(
     graph: ShownGraph,
     members: Map<number, number[]>,
-  ): Map<number, { members: number[]; says: string }> {
+  ): Map<number, Region> {
     const { trace } = this.store.index;
-    const regions = new Map<number, { members: number[]; says: string }>();
+    const regions = new Map<number, Region>();
     for (const [box, ids] of members) {
       const nodes = ids.map((id) => graph.nodes.get(id)!.node);
+      const last = trace.nodes[nodes[nodes.length - 1]];
+      if (last.kind === "uop") {
+        regions.set(box, { members: nodes, label: `${nodes.length} × ${last.label}`, detail: last.detail });
+        continue;
+      }
       const user = trace.nodes[nodes[0]].user;
       const frame = user === null ? undefined : trace.frames[user];
       const line = frame === undefined ? "" : (trace.sources[frame.source]?.text.split("\n")[frame.line - 1] ?? "").trim();
-      regions.set(box, { members: nodes, says: frame === undefined ? "" : `${frame.line}: ${line}` });
+      const detail = frame === undefined ? "" : `${frame.line}: ${line}`;
+      regions.set(box, { members: nodes, label: `${nodes.length} nodes`, detail });
     }
     return regions;
   }
@@ -202,15 +212,19 @@ export class GraphView implements View {
       change();
       this.draw();
     };
-    const lazy = this.canToggleLines;
-    const flipLines = redraw(() => {
-      this.foldLines = !this.showsRegions;
+    const lazy = this.isLazy;
+    const flipRegions = redraw(() => {
+      if (lazy) this.foldLines = !this.showsRegions;
+      else this.foldTwins = !this.showsRegions;
       this.opened.clear();
     });
     const linesTitle = "Draw what one Python line gave one kernel as one box; a double click opens one";
+    const twinsTitle = "Draw the copies that unrolling made as one box; a double click opens one";
     replaceChildren(
       this.tools,
-      lazy ? toggle("lines", linesTitle, this.showsRegions, flipLines) : null,
+      lazy
+        ? toggle("lines", linesTitle, this.showsRegions, flipRegions)
+        : toggle("copies", twinsTitle, this.showsRegions, flipRegions),
       toggle("const", "Fold constants into the labels of their users", this.foldConstants, redraw(() => (this.foldConstants = !this.foldConstants))),
       lazy
         ? toggle("kernels", "Colour by kernel instead of by role", this.colour === "kernel", redraw(() => (this.colour = this.colour === "kernel" ? "role" : "kernel")))
@@ -331,7 +345,7 @@ export class GraphView implements View {
   }
 
   private tooltip(box: DrawnBox): string {
-    if (box.members.length > 1) return `${box.members.length} nodes of one Python line in one kernel; a double click opens them`;
+    if (box.members.length > 1) return `${box.members.length} nodes: ${box.label}, ${box.detail}\na double click draws them one by one`;
     const node = this.store.index.node(box.node);
     const hidden = box.hidden > 0 ? `\n${count(box.hidden, "neighbour")} not drawn` : "";
     return `${nodeText(node)}${node.dtype ? `\n${node.dtype}` : ""}${node.arg ? `\narg ${node.arg}` : ""}${hidden}`;
@@ -348,11 +362,11 @@ export class GraphView implements View {
     const operands = this.operands.get(`${edge.src} ${edge.dst}`) ?? [];
     const target = this.byId.get(edge.dst)!;
     const sources = this.drawn.boxes.length > CULL_ABOVE ? 0 : this.store.index.node(target.node).src.length;
-    if (sources < 2 || edge.points.length === 0) return [path];
+    if (sources < 2 || edge.points.length === 0 || (target.members.length > 1 && operands.length > 2)) return [path];
     const [x, y] = edge.points[edge.points.length - 1];
     const from = edge.points[edge.points.length - 2] ?? [x, y];
     const side = from[0] > x ? 6 : -6;
-    return [path, s("text", { class: "operand", x: x + side, y: y - 6 }, operands.join(","))];
+    return [path, s("text", { class: "operand", x: x + side, y: y - 6 }, operandText(operands))];
   }
 
   private farPaths(): SVGElement[] {
@@ -690,6 +704,13 @@ function arrowHeads(name: string): SVGDefsElement {
       s("path", { d: "M0 0 8 4 0 8z", class: cls }),
     );
   return s("defs", {}, head(name, "arrow"), head(`${name}-sel`, "arrow sel"));
+}
+
+/** 0,1 or 0…15: which sources an edge stands for. */
+function operandText(operands: number[]): string {
+  const [first, last] = [operands[0], operands[operands.length - 1]];
+  if (operands.length <= 2) return operands.join(",");
+  return last - first === operands.length - 1 ? `${first}…${last}` : `${first},${operands[1]},…`;
 }
 
 function holds(box: DrawnBox, nodes: Set<number>): boolean {

@@ -517,14 +517,14 @@ export class BiographyView implements View {
 
 /** What a search timed, in order; the length of the bar is the time. */
 function candidateRows(stage: Stage): Element[] {
-  const times = stage.candidates.map((candidate) => candidate.best_us).filter(Number.isFinite);
+  const times = stage.candidates.map((candidate) => candidate.best_us).filter((us): us is number => us !== null);
   const [fastest, slowest] = [Math.min(...times), Math.max(...times)];
   return stage.candidates.map(({ opts, best_us }) =>
     h(
       "div",
       { class: `cell candidate${best_us === fastest ? " best" : ""}` },
-      h("span", { class: "num" }, duration(best_us)),
-      h("span", { class: "chart" }, h("span", { class: "median", style: `width:${(best_us / slowest) * 100}%` })),
+      h("span", { class: "num" }, best_us === null ? "failed" : duration(best_us)),
+      h("span", { class: "chart" }, h("span", { class: "median", style: `width:${((best_us ?? 0) / slowest) * 100}%` })),
       h("span", {}, opts.length === 0 ? "no opts" : opts.join("  ")),
     ),
   );

@@ -30,17 +30,21 @@ export class TimingView implements View {
       replaceChildren(this.element, h("p", { class: "empty" }, "No kernel of this trace was run."));
       return;
     }
-    const longest = Math.max(...timed.map(({ run }) => run.high_us));
+    // a single run that was disturbed must not flatten all other bars: whiskers past twice the longest median are cut
+    const slowest = Math.max(...timed.map(({ run }) => run.median_us));
+    const longest = Math.min(2 * slowest, Math.max(...timed.map(({ run }) => run.high_us)));
     const total = timed.reduce((sum, { run }) => sum + run.median_us, 0);
     const rows = timed.map(({ kernel, run }) => {
       const { gflops, gbps } = throughput(kernel, run);
-      const at = (us: number): string => `${(us / longest) * 100}%`;
+      const at = (us: number): string => `${(Math.min(us, longest) / longest) * 100}%`;
+      const isCut = run.high_us > longest;
       const spread = `quartiles ${duration(run.low_us)} – ${duration(run.high_us)}, n ${run.times_us.length}`;
       const chart = h(
         "span",
         { class: "chart", title: spread },
         h("span", { class: "median", style: `width:${at(run.median_us)}` }),
-        h("span", { class: "whisker", style: `left:${at(run.low_us)};width:${at(run.high_us - run.low_us)}` }),
+        h("span", { class: "whisker", style: `left:${at(run.low_us)};right:calc(100% - ${at(run.high_us)})` }),
+        isCut ? h("span", { class: "cut", title: `up to ${duration(run.high_us)}` }, "▸") : null,
       );
       return h(
         "button",
