@@ -1,0 +1,42 @@
+"""What the README says works: its commands exist, its links lead somewhere, and its Python runs as it stands."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+PROGRAM = """
+import re, sys
+from IPython.core.interactiveshell import InteractiveShell
+
+shell = InteractiveShell.instance()
+for block in re.findall(r"```python\\n(.*?)```", open(sys.argv[1], encoding="utf-8").read(), flags=re.DOTALL):
+    shell.run_cell(block, store_history=True).raise_error()
+print("ran", shell.execution_count - 1, "blocks")
+"""
+
+
+def test_its_python_runs(repository: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", PROGRAM, str(repository / "README.md")]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert int(re.findall(r"ran (\d+) blocks", done.stdout)[0]) >= 4
+    assert (tmp_path / "softmax.html").stat().st_size > 10_000
+
+
+def test_its_first_block_has_two_commands_that_make_knows(repository: Path) -> None:
+    (commands, *_) = re.findall(r"```sh\n(.*?)```", (repository / "README.md").read_text(), flags=re.DOTALL)
+    targets = [line.split()[1] for line in commands.splitlines()]
+    assert targets == ["lab", "test"]
+    for target in targets:
+        done = subprocess.run(["make", "--dry-run", target], cwd=repository, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+
+
+def test_its_links_lead_to_files(repository: Path) -> None:
+    links = re.findall(r"\]\(([^)]+)\)", (repository / "README.md").read_text())
+    local = [link for link in links if "://" not in link and not link.startswith("#")]
+    assert local
+    assert [link for link in local if not (repository / link).exists()] == []
