@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.overhead or options.no_cases:
         from bench.overhead import measure_overhead
 
-        report.overhead = measure_overhead(settings, harness.names, rounds=options.rounds)
+        report.overhead = measure_overhead(settings, harness.names, options.rounds, harness.say)
     print(report.table())
     _write(report, Path(options.out))
     bad = [row.name for row in report.rows if any(row.failures.get(n, ("",))[0] in ("wrong", "error") for n in OURS)]
@@ -97,7 +97,7 @@ def _pythons(given: Sequence[str]) -> dict[str, str]:
             raise ValueError(f"--python {entry}: no peer is called {name!r}; known: {', '.join(PEERS)}")
         if not os.access(path, os.X_OK):
             raise ValueError(f"--python {entry}: {path} is not a program")
-        found[name] = path
+        found[name] = os.path.abspath(path)  # the workers start in the checkout
     return found
 
 

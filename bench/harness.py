@@ -77,16 +77,12 @@ class WorkerLost(RuntimeError):
 class PeerProcess:
     """A worker process and its conversation."""
 
-    def __init__(self, name: str, settings: Settings) -> None:
+    def __init__(self, name: str, settings: Settings, module: str = "bench.worker") -> None:
         self.name = name
-        python = settings.pythons.get(name) or settings.pythons.get(name.split(".")[0])
-        if python is None:
-            # tinyexplore and the machine's probes need this checkout's own environment
-            foreign = PEERS[name].module not in ("tinyexplore", "machine", "numpy")
-            python = (settings.pythons.get("") if foreign else None) or sys.executable
+        python = python_of(name, settings) if name in PEERS else sys.executable
         self._errors = tempfile.TemporaryFile(mode="w+", encoding="utf-8", errors="replace")
         self._process = subprocess.Popen(
-            [python, "-m", "bench.worker", name],
+            [python, "-m", module, name],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
@@ -136,6 +132,16 @@ class PeerProcess:
         except (OSError, ValueError, subprocess.TimeoutExpired):
             self._process.kill()
             self._process.wait()
+
+
+def python_of(name: str, settings: Settings) -> str:
+    """The interpreter of a peer: its own, or that of other engines, or this one."""
+    python = settings.pythons.get(name) or settings.pythons.get(name.split(".")[0])
+    if python is not None:
+        return python
+    # tinyexplore, NumPy and the machine's probes need nothing that this checkout's own environment lacks
+    foreign = PEERS[name].module not in ("tinyexplore", "machine", "numpy")
+    return (settings.pythons.get("") if foreign else None) or sys.executable
 
 
 def environment(threads: int) -> dict[str, str]:

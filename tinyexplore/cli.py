@@ -24,8 +24,13 @@ class UsageError(Exception):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The exit status: 0 done, 1 failed (a script that raised, say), 2 misused."""
-    options = _parser().parse_args(arguments)
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    parser = _parser()
+    # `bench` has a parser of its own, in the checkout: every word after the command is for that one
+    options = parser.parse_args(words[:1] if words[:1] == ["bench"] else words)
     try:
+        if options.name == "bench":
+            return run_bench(words[1:])
         return options.command(options)
     except (UsageError, BundleMissing, ValueError, OSError) as error:
         print(f"tinyexplore {options.name}: {error}", file=sys.stderr)
@@ -60,6 +65,8 @@ def _parser() -> argparse.ArgumentParser:
     html.add_argument("trace", metavar="TRACE", help="a trace written by `run --trace` or `Explorer.save`")
     html.add_argument("out", metavar="OUT", help="the page to write")
     html.set_defaults(command=run_html)
+
+    commands.add_parser("bench", help="time it against other engines and the machine's limits", add_help=False)
 
     devices = commands.add_parser("devices", help="list the devices and whether they work here")
     devices.set_defaults(command=run_devices)
@@ -177,6 +184,21 @@ def run_html(options: argparse.Namespace) -> int:
     explorer.to_html(options.out)
     print(f"wrote {options.out}")
     return OK
+
+
+def run_bench(arguments: list[str]) -> int:
+    """Replaces this process by `python -m bench`, which only a source checkout has."""
+    places = (Path(__file__).resolve().parent.parent, Path.cwd())
+    root = next((place for place in places if (place / "bench" / "harness.py").is_file()), None)
+    if root is None:
+        raise UsageError(
+            f"the benchmarks are not part of the installed package, and there is no bench/ in {places[0]} or "
+            f"{places[1]}: get the source, and run `tinyexplore bench` inside it"
+        )
+    # not `-m bench`: that would take a bench of the folder one is in
+    start = f"import runpy, sys; sys.path[0] = {str(root)!r}; runpy.run_module('bench', run_name='__main__')"
+    sys.stdout.flush()
+    os.execv(sys.executable, [sys.executable, "-c", start, *arguments])
 
 
 def run_devices(options: argparse.Namespace) -> int:

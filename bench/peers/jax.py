@@ -94,6 +94,33 @@ families("sort")(simple(jnp.sort, "x"))
 families("sdpa")(simple(attention, "q", "k", "v"))
 
 
+# *** what Python costs: eager operations, and a call of a jitted function ***
+
+
+@families("py_lazy_add")
+def lazy_add(engine: Engine, x: Arrays) -> Call:
+    a, b = jnp.array(x["a"]), jnp.array(x["b"])
+    return lambda: a + b
+
+
+@families("py_mixed")
+def mixed(engine: Engine, x: Arrays) -> Call:
+    a, b = jnp.array(x["a"]), jnp.array(x["b"])
+
+    def call() -> Any:
+        t = jax.nn.relu((a * 2 + b).reshape(2, 2).transpose(1, 0))
+        return jnp.broadcast_to(jnp.exp(t).sum(1, keepdims=True), (2, 3))
+
+    return call
+
+
+@families("py_jit")
+def jit_call(engine: Engine, x: Arrays) -> Call:
+    a, b = jnp.array(x["a"]), jnp.array(x["b"])
+    compiled = jax.jit(lambda a, b: a + b)
+    return lambda: compiled(a, b)
+
+
 # *** nets ***
 
 

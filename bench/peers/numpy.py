@@ -40,6 +40,23 @@ def ew_chain(engine: Engine, x: Arrays) -> Call:
     return call
 
 
+@families("py_lazy_add")
+def lazy_add(engine: Engine, x: Arrays) -> Call:
+    a, b = x["a"], x["b"]
+    return lambda: a + b
+
+
+@families("py_mixed")
+def mixed(engine: Engine, x: Arrays) -> Call:
+    a, b = x["a"], x["b"]
+
+    def call() -> np.ndarray:
+        t = np.maximum((a * 2 + b).reshape(2, 2).transpose(1, 0), 0)
+        return np.broadcast_to(np.exp(t).sum(1, keepdims=True), (2, 3))
+
+    return call
+
+
 @families("ew_add")
 def ew_add(engine: Engine, x: Arrays) -> Call:
     a, b = x["a"], x["b"]

@@ -28,6 +28,7 @@ class LazyEngine(Base):
 
     api: Any
     jit: bool = False
+    replays_only: bool = False  # another peer of the same engine measures it without a replay
 
     def prepare(self, family: str, arrays: Arrays) -> Call:
         make = getattr(self, f"make_{family}", None)
@@ -58,6 +59,58 @@ class LazyEngine(Base):
     def forward(self, f: Forward, arrays: Arrays) -> Call:
         x = self.tensors(arrays)
         return self.jitted(lambda: (f(x).realize(),))
+
+    # *** what Python costs ***
+
+    def make_py_lazy_add(self, arrays: Arrays) -> Call:
+        self._only_without_replay()
+        x = self.tensors(arrays)
+        a, b = x["a"], x["b"]
+        return lambda: (a + b,)
+
+    def make_py_mixed(self, arrays: Arrays) -> Call:
+        self._only_without_replay()
+        x = self.tensors(arrays)
+        a, b = x["a"], x["b"]
+
+        def call() -> Any:
+            t = (a * 2 + b).reshape(2, 2).permute(1, 0).relu()
+            return (t.exp().sum(axis=1, keepdim=True).expand(2, 3),)
+
+        return call
+
+    def make_py_realize(self, arrays: Arrays) -> Call:
+        self._only_without_replay()
+        x = self.tensors(arrays)
+        a, b = x["a"], x["b"]
+        return lambda: ((a + b).realize(),)
+
+    def make_py_jit(self, arrays: Arrays) -> Call:
+        x = self.tensors(arrays)
+        return self._replayed(lambda: (x["a"] + x["b"]).realize())
+
+    def make_py_jit_100(self, arrays: Arrays) -> Call:
+        x = self.tensors(arrays)
+
+        def call() -> Any:
+            t = x["a"]
+            for _ in range(100):
+                t = (t + x["b"]).contiguous()
+            return t.realize()
+
+        return self._replayed(call)
+
+    def _only_without_replay(self) -> None:
+        if self.replays_only:
+            raise Unsupported("measured without a replay")
+
+    def _replayed(self, f: Callable[[], Any]) -> Call:
+        if not self.jit:
+            raise Unsupported("measured in a replay")
+        jit = self.api.TinyJit(f)
+        jit()
+        jit()
+        return lambda: (jit(),)
 
     # *** steps that need a gradient ***
 

@@ -16,7 +16,7 @@ class Engine(LazyEngine):
         import tinyexplore
         from tinyexplore import Device, Tensor
 
-        self.jit = variant == "jit"
+        self.jit = self.replays_only = variant == "jit"
         self.api = _Api(Tensor)
         self.version = f"{tinyexplore.__version__}, {Device[Device.DEFAULT].target.describe()}"
         if self.jit:

@@ -17,7 +17,7 @@ class Engine(LazyEngine):
         from tinygrad import Context, Device, Tensor, TinyJit
         from tinygrad.nn.optim import SGD, Adam
 
-        self.jit = True
+        self.jit, self.replays_only = True, variant == "llvm"
         training = Tensor.train if hasattr(Tensor, "train") else lambda: Context(TRAINING=1)
         self.api = SimpleNamespace(Tensor=Tensor, TinyJit=TinyJit, SGD=SGD, Adam=Adam, training=training)
         self.version = f"{version('tinygrad')}, {Device.DEFAULT}"

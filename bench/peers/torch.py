@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from bench.peers import Arrays, Call, Families
+from bench.peers import Arrays, Call, Families, Unsupported
 from bench.peers import Engine as Base
 from bench.references import (
     ADAM_B1,
@@ -87,6 +87,42 @@ families("cumsum")(simple(lambda x: x.cumsum(-1), "x"))
 families("argmax")(simple(lambda x: x.argmax(1), "x"))
 families("sort")(simple(lambda x: x.sort().values, "x"))
 families("sdpa")(simple(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True), "q", "k", "v"))
+
+
+# *** what Python costs ***
+
+
+@families("py_lazy_add")
+def lazy_add(engine: Engine, arrays: Arrays) -> Call:
+    if engine.variant:
+        raise Unsupported("measured eagerly")
+    x = tensors(arrays)
+    a, b = x["a"], x["b"]
+    return lambda: a + b
+
+
+@families("py_mixed")
+def mixed(engine: Engine, arrays: Arrays) -> Call:
+    if engine.variant:
+        raise Unsupported("measured eagerly")
+    x = tensors(arrays)
+    a, b = x["a"], x["b"]
+
+    def call() -> Tensor:
+        t = (a * 2 + b).reshape(2, 2).permute(1, 0).relu()
+        return t.exp().sum(1, keepdim=True).expand(2, 3)
+
+    return call
+
+
+@families("py_jit")
+def jit_call(engine: Engine, arrays: Arrays) -> Call:
+    if not engine.variant:
+        raise Unsupported("measured compiled")
+    x = tensors(arrays)
+    a, b = x["a"], x["b"]
+    compiled = engine.compiled(lambda a, b: a + b)
+    return lambda: compiled(a, b)
 
 
 # *** nets ***

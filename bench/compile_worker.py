@@ -1,0 +1,133 @@
+"""tinyexplore's own compile times, in a process: `python -m bench.compile_worker plain|stripped`, JSON lines.
+
+Requests: {"do": "prepare", "case"} · {"do": "cold", "recording": "off"|"on"|"trace"}: one call with every kernel
+compiled anew · {"do": "stages"}: where that time goes · {"do": "bye"}.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import sys
+import time
+import traceback
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from bench.cases import choose_cases
+
+
+def forget() -> None:
+    """No compiled kernel and no memoised result is left: the next call does all the work again."""
+    for name, module in list(sys.modules.items()):
+        if not name.startswith("tinyexplore."):
+            continue
+        for key, value in vars(module).items():
+            if key in ("_runners", "_programs") and isinstance(value, dict):
+                value.clear()
+            elif callable(clear := getattr(value, "cache_clear", None)):
+                clear()
+    gc.collect()
+
+
+class CompileWorker:
+    """One process of tinyexplore and the case that it compiles."""
+
+    def __init__(self) -> None:
+        self.call: Callable[[], Any] = lambda: None
+        self.started = time.perf_counter()
+
+    def do_hello(self, **_: Any) -> dict[str, Any]:
+        from bench import stripped
+        from bench.peers.tinyexplore import Engine
+
+        self.engine = Engine("", os.cpu_count() or 1)
+        self.engine.prepare("ew_add", {"a": np.ones(3, np.float32), "b": np.ones(3, np.float32)})()
+        return {"version": self.engine.version, "removed": sum(stripped.counts.values())}
+
+    def do_prepare(self, case: str, warm: bool = True) -> dict[str, Any]:
+        (found,) = choose_cases([case])
+        self.call = self.engine.prepare(found.family, found.make_inputs())
+        if warm:
+            self.call()
+        return {}
+
+    def do_cold(self, recording: str) -> dict[str, Any]:
+        forget()
+        if recording == "off":
+            start = time.perf_counter()
+            self.call()
+            return {"seconds": time.perf_counter() - start, "events": 0}
+        if recording == "trace":
+            from tinyexplore.explore import capture
+
+            start = time.perf_counter()
+            with capture() as session:
+                self.call()
+            seconds = time.perf_counter() - start
+            return {"seconds": seconds, "events": len(session.trace.nodes)}
+        from tinyexplore.trace import Recorder
+        from tinyexplore.trace import recording as listening_to
+
+        listener = Recorder()
+        start = time.perf_counter()
+        with listening_to(listener):
+            self.call()
+        seconds = time.perf_counter() - start
+        return {"seconds": seconds, "events": len(listener.events)}
+
+    def do_stages(self) -> dict[str, Any]:
+        """Seconds by stage, each without the stages inside it; `run` is what was spent outside all of them."""
+        from tinyexplore.explore import capture
+
+        forget()
+        with capture() as session:
+            self.call()
+        trace = session.trace
+        own = {stage.id: stage.elapsed_us for stage in trace.stages}
+        for stage in trace.stages:
+            if stage.parent is not None:
+                own[stage.parent] -= stage.elapsed_us
+        seconds: defaultdict[str, float] = defaultdict(float)
+        firings = rewriting = 0.0
+        for stage in trace.stages:
+            seconds[stage.name] += own[stage.id] / 1e6
+            if stage.steps:
+                firings += sum(step.rule is not None for step in stage.steps)
+                rewriting += own[stage.id] / 1e6
+        rate = firings / rewriting if rewriting else 0.0
+        kernels = len(trace.kernels)
+        return {"stages": dict(seconds), "kernels": kernels, "firings": int(firings), "firings_per_second": rate}
+
+
+def serve(way: str) -> None:
+    """Answers until told `bye`; stdout is for replies alone."""
+    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    os.environ["CACHELEVEL"] = "0"  # nothing from disk
+    if way == "stripped":
+        from bench.stripped import install
+
+        install()
+    worker = CompileWorker()
+    for line in sys.stdin:
+        request = json.loads(line)
+        name = request.pop("do")
+        if name == "bye":
+            return
+        try:
+            reply = {"ok": True, **getattr(worker, f"do_{name}")(**request)}
+        except Exception as error:  # told to the one who asked
+            traceback.print_exc()
+            words = "".join(traceback.format_exception_only(type(error), error)).strip()
+            reply = {"ok": False, "kind": "error", "reason": words[-600:]}
+        replies.write(json.dumps(reply) + "\n")
+        replies.flush()
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1])

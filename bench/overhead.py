@@ -1,0 +1,233 @@
+"""What the compiler and Python themselves cost: imports, lazy operations, replays, recording, compile times."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bench.cases import Arrays, Case, Results
+from bench.harness import MACHINE, ROOT, Harness, PeerProcess, Settings, WorkerLost, python_of
+from bench.peers import PEERS
+from bench.report import Figures
+
+Entry = dict[str, Any]
+MIXED_OPS = 8  # operations in a call of py_mixed
+REPLAYED = 100  # kernels in a call of py_jit_100
+COMPILED = (("add", "ew_add_1K", 10.0), ("matmul 512", "matmul_512", 50.0), ("MLP training step", "mlp_adam_128", None))
+
+_IMPORT = """
+import sys, time
+def resident():
+    try:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * 4096 / 2**20
+    except OSError:
+        import resource
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+before = resident()
+start = time.perf_counter()
+import {module}
+seconds = time.perf_counter() - start
+print(seconds, resident() - before)
+"""
+
+
+@dataclass(frozen=True)
+class PythonCase:
+    """A call that is all overhead: `per` operations or kernels in it, and the microseconds that one may cost."""
+
+    case: Case
+    per: int
+    target_us: float
+
+
+def _mixed(x: Arrays) -> Results:
+    """As the peers' `py_mixed`."""
+    t = np.maximum((x["a"] * 2 + x["b"]).reshape(2, 2).T, 0)
+    return (np.broadcast_to(np.exp(t).sum(1, keepdims=True), (2, 3)),)
+
+
+def _python_cases() -> tuple[PythonCase, ...]:
+    def inputs(rng: np.random.Generator) -> Arrays:
+        return {name: rng.standard_normal(4, dtype=np.float32) for name in "ab"}
+
+    def add(x: Arrays) -> Results:
+        return (x["a"] + x["b"],)
+
+    def many(x: Arrays) -> Results:
+        return (x["a"] + REPLAYED * x["b"],)
+
+    rows: tuple[tuple[str, str, Callable[[Arrays], Results], int, float], ...] = (
+        ("py_lazy_add", "a + b, not realised where lazy", add, 1, 3.0),
+        ("py_mixed", f"{MIXED_OPS} mixed operations, not realised where lazy, each", _mixed, MIXED_OPS, 3.0),
+        ("py_realize", "a + b built and realised, its kernel compiled before", add, 1, 30.0),
+        ("py_jit", "a call of a jitted function, one kernel", add, 1, 3.5),
+        ("py_jit_100", f"a replay of {REPLAYED} kernels, each", many, REPLAYED, 0.25),
+    )
+    return tuple(
+        PythonCase(Case(name, name, what, inputs, reference, 0, 0, 0, atol=1e-5, group="python"), per, target)
+        for name, what, reference, per, target in rows
+    )
+
+
+def measure_overhead(settings: Settings, peers: Sequence[str], rounds: int, say: Callable[[str], None]) -> list[Entry]:
+    """Every row of the overhead table; what fails is a row that says so."""
+    entries = [*_imports(settings, peers, rounds)]
+    say("imports done")
+    entries.extend(_python_overhead(settings, peers, say))
+    say("Python overhead done")
+    for part in (_recording, _compile_times):
+        try:
+            entries.extend(part(settings, rounds))
+        except WorkerLost as lost:
+            entries.append(_entry(part.__name__.strip("_"), "tinyexplore", "FAILED", "", None, str(lost)))
+        say(f"{part.__name__.strip('_').replace('_', ' ')} done")
+    return entries
+
+
+def _entry(name: str, who: str, value: Any, unit: str, target: float | None, detail: str = "") -> Entry:
+    return {"name": name, "who": who, "value": value, "unit": unit, "target": target, "detail": detail}
+
+
+# *** imports ***
+
+
+def _imports(settings: Settings, peers: Sequence[str], rounds: int) -> Iterator[Entry]:
+    """A fresh process for each; the quickest of a few."""
+    modules = {"tinyexplore": "tinyexplore", "numpy": "numpy", MACHINE: "llvmlite"}
+    modules.update({name: PEERS[name].needs for name in peers if name == PEERS[name].module and name not in modules})
+    for name, module in modules.items():
+        if name not in peers:
+            continue
+        seconds, megabytes = [], []
+        for _ in range(max(2, min(rounds, 5))):
+            done = subprocess.run(
+                [python_of(name, settings), "-c", _IMPORT.format(module=module)],
+                capture_output=True,
+                text=True,
+                cwd=ROOT,
+            )
+            if done.returncode:
+                break
+            first, second = done.stdout.split()
+            seconds.append(float(first))
+            megabytes.append(float(second))
+        if not seconds:
+            continue  # left out aloud already, by the harness
+        ours = name == "tinyexplore"
+        yield _entry("import", module, min(seconds) * 1e3, "ms", 100.0 if ours else None)
+        yield _entry("import, memory", module, min(megabytes), "MB", 40.0 if ours else None)
+
+
+# *** what Python costs ***
+
+
+def _python_overhead(settings: Settings, peers: Sequence[str], say: Callable[[str], None]) -> Iterator[Entry]:
+    names = [name for name in peers if name not in (MACHINE, "numba", "torch.max")]
+    with Harness(names, settings, say=say) as harness:
+        for row in _python_cases():
+            for name, timing in harness.run(row.case).items():
+                label = row.case.what
+                if name == MACHINE:
+                    continue
+                if timing.samples:
+                    figures = Figures.of([seconds / row.per * 1e6 for seconds in timing.samples])
+                    detail = f"median {figures.median:.3g}, {figures.samples} samples"
+                    ours = name.startswith("tinyexplore")
+                    yield _entry(label, name, figures.minimum, "µs", row.target_us if ours else None, detail)
+                elif timing.failure != "unsupported":
+                    yield _entry(label, name, f"{timing.failure}".upper(), "", None, timing.reason)
+
+
+# *** the recorder, and compile times ***
+
+
+class _Compilers:
+    """Processes of `bench.compile_worker`, closed at the end."""
+
+    def __init__(self, settings: Settings, *ways: str) -> None:
+        self.settings = settings
+        self.processes = {way: PeerProcess(way, settings, "bench.compile_worker") for way in ways}
+
+    def __enter__(self) -> _Compilers:
+        for way in self.processes:
+            self.ask(way, do="hello")
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for process in self.processes.values():
+            process.close()
+
+    def ask(self, way: str, **request: Any) -> dict[str, Any]:
+        reply = self.processes[way].ask(self.settings.setup_timeout, **request)
+        if not reply["ok"]:
+            raise WorkerLost("error", reply["reason"])
+        return reply
+
+
+def _recording(settings: Settings, rounds: int) -> list[Entry]:
+    """The recorder off over code without hooks, and on over off: everything compiled anew, in turns."""
+    entries = []
+    with _Compilers(settings, "plain", "stripped") as compilers:
+        for label, case, _ in COMPILED:
+            for way in compilers.processes:
+                compilers.ask(way, do="prepare", case=case)
+            times: dict[str, list[float]] = {}
+            events = 0
+            turns = [("stripped", "off"), ("plain", "off"), ("plain", "on"), ("plain", "trace")]
+            for number in range(max(rounds, 3)):
+                for way, recording in turns[number % 4 :] + turns[: number % 4]:
+                    reply = compilers.ask(way, do="cold", recording=recording)
+                    times.setdefault(f"{way} {recording}", []).append(reply["seconds"])
+                    events = reply["events"] if recording == "on" else events
+            figures = {key: Figures.of(samples) for key, samples in times.items()}
+            off = figures["plain off"]
+            for name, top, bottom, target in (
+                ("recorder off / no hooks", off, figures["stripped off"], 1.01),
+                ("recording / off", figures["plain on"], off, 1.10),
+                ("recording and building the Trace / off", figures["plain trace"], off, None),
+            ):
+                median = f"medians {top.median / bottom.median:.3f}, {top.samples} in turns"
+                detail = f"{median}; {top.minimum * 1e3:.1f} and {bottom.minimum * 1e3:.1f} ms"
+                if "off / no" not in name and "Trace" not in name:
+                    detail += f", {events} events"
+                entries.append(
+                    _entry(f"{name}: {label}", "tinyexplore", top.minimum / bottom.minimum, "×", target, detail)
+                )
+    return entries
+
+
+def _compile_times(settings: Settings, rounds: int) -> list[Entry]:
+    """The first call in a fresh process that has compiled one small kernel, without a recorder; then by stage."""
+    entries = []
+    for label, case, target in COMPILED:
+        fresh, warm, parts = [], [], {}
+        for _ in range(max(2, min(rounds, 3))):
+            with _Compilers(settings, "plain") as compilers:
+                compilers.ask("plain", do="prepare", case=case, warm=False)
+                fresh.append(compilers.ask("plain", do="cold", recording="off")["seconds"])
+                warm.append(min(compilers.ask("plain", do="cold", recording="off")["seconds"] for _ in range(2)))
+                parts = compilers.ask("plain", do="stages")
+        detail = f"{parts['kernels']} kernels, {parts['firings']} firings, {parts['firings_per_second']:,.0f} a second"
+        entries.append(
+            _entry(f"compile and run, first: {label}", "tinyexplore", min(fresh) * 1e3, "ms", target, detail)
+        )
+        entries.append(_entry(f"compile and run, again: {label}", "tinyexplore", min(warm) * 1e3, "ms", target))
+        for stage, seconds in sorted(parts["stages"].items(), key=lambda item: -item[1]):
+            if seconds >= 5e-5:
+                entries.append(
+                    _entry(f"  {label}: {stage}", "tinyexplore", seconds * 1e3, "ms", None, "while recording")
+                )
+    return entries
+
+
+if __name__ == "__main__":
+    from bench.report import overhead_table
+
+    print(overhead_table(measure_overhead(Settings(rounds=5), ["tinyexplore", "numpy"], 5, lambda text: None)))
+    sys.exit(0)

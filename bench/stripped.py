@@ -1,0 +1,126 @@
+"""tinyexplore without its hooks: loaded with every question for a recorder answered "none" before it is compiled.
+
+What the recorder costs when it is off can only be seen beside code that does not ask for one. This import hook
+makes that code of the very same files: `if recorder is not None:` blocks go, `staged(name, root, work)` is `work()`.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from types import CodeType, ModuleType
+from typing import Any
+
+RECORDERS = {"recorder", "listening"}
+KEPT = ("tinyexplore.trace", "tinyexplore.explore")
+
+
+class _Stripper(ast.NodeTransformer):
+    """Names that hold a recorder are None, and what depends on that is decided."""
+
+    def __init__(self) -> None:
+        self.removed = 0
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        self.generic_visit(node)
+        name = node.func.id if isinstance(node.func, ast.Name) else ""
+        if name == "active_recorder":
+            self.removed += 1
+            return ast.copy_location(ast.Constant(None), node)
+        if name == "staged":
+            self.removed += 1
+            return ast.copy_location(ast.Call(node.args[2], [], []), node)
+        return node
+
+    def visit_If(self, node: ast.If) -> Any:
+        known = truth(node.test)
+        if known is None:
+            return self.generic_visit(node)
+        self.removed += 1
+        kept = node.body if known else node.orelse
+        found: list[ast.stmt] = []
+        for statement in kept:
+            visited = self.visit(statement)
+            found.extend(visited if isinstance(visited, list) else [visited])
+        return found or ast.copy_location(ast.Pass(), node)
+
+    def visit_IfExp(self, node: ast.IfExp) -> Any:
+        known = truth(node.test)
+        if known is None:
+            return self.generic_visit(node)
+        self.removed += 1
+        return self.visit(node.body if known else node.orelse)
+
+
+def truth(test: ast.expr) -> bool | None:
+    """What a test is where there is no recorder; None where it does not depend on one alone."""
+    if _is_recorder(test):
+        return False
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        inner = truth(test.operand)
+        return None if inner is None else not inner
+    if isinstance(test, ast.BoolOp):
+        parts = [truth(value) for value in test.values]
+        decisive = isinstance(test.op, ast.Or)
+        if decisive in parts:
+            return decisive
+        return None if None in parts else not decisive
+    if isinstance(test, ast.Compare) and _is_recorder(test.left) and len(test.ops) == 1:
+        against = test.comparators[0]
+        if isinstance(against, ast.Constant) and against.value is None:
+            return isinstance(test.ops[0], ast.Is)
+    return None
+
+
+def _is_recorder(value: ast.expr) -> bool:
+    match value:
+        case ast.NamedExpr(value=inner):
+            return _is_recorder(inner)
+        case ast.Call(func=ast.Name(id="active_recorder")):
+            return True
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name in RECORDERS
+    return False
+
+
+def strip(source: str | bytes, path: str = "<source>") -> tuple[ast.Module, int]:
+    """The tree without its hooks, and how many places were changed."""
+    stripper = _Stripper()
+    tree = stripper.visit(ast.parse(source, path))
+    return ast.fix_missing_locations(tree), stripper.removed
+
+
+class _Loader(SourceFileLoader):
+    def get_code(self, fullname: str) -> CodeType | None:
+        return self.source_to_code(self.get_data(self.path), self.path)  # never the cached code of the usual modules
+
+    def source_to_code(self, data: Any, path: Any, *, _optimize: int = -1) -> CodeType:  # type: ignore[override]
+        tree, removed = strip(data, str(path))
+        counts[self.name] = removed
+        return compile(tree, path, "exec", dont_inherit=True, optimize=_optimize)
+
+
+counts: dict[str, int] = {}
+
+
+class _Finder(MetaPathFinder):
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if not fullname.startswith("tinyexplore.") or fullname.startswith(KEPT):
+            return None
+        spec = PathFinder.find_spec(fullname, path, target)
+        if spec is None or not isinstance(spec.loader, SourceFileLoader) or spec.origin is None:
+            return None
+        spec.loader = _Loader(fullname, spec.origin)
+        return spec
+
+
+def install() -> None:
+    """From now on tinyexplore's modules are imported without hooks."""
+    if any(name.startswith("tinyexplore.") for name in sys.modules):
+        raise RuntimeError("tinyexplore is imported already")
+    sys.meta_path.insert(0, _Finder())
