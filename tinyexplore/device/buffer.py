@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 from dataclasses import dataclass
 from typing import Any
@@ -132,8 +133,8 @@ class Buffer:
         self.allocate()
         if self.is_readonly:
             raise ValueError(f"{self!r} wraps memory that may only be read; make a new Buffer to write to")
-        if self.nbytes:
-            self.memoryview()[:] = source.cast("B") if source.c_contiguous else source.tobytes()
+        found = Memory.of(source if source.c_contiguous else source.tobytes())
+        ctypes.memmove(self.address, found.address, self.nbytes)  # whatever the format: memoryviews ask for equal ones
         return self
 
     def copyout(self) -> bytes:

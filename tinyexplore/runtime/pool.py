@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import os
 import threading
 from array import array
 from collections.abc import Callable, Sequence
@@ -74,6 +75,16 @@ class NativePool:
             run(where, count)
 
         return replay
+
+
+def _forget_pools() -> None:
+    """A forked child has none of its parent's threads: it makes pools of its own."""
+    find_native_pool.cache_clear()
+    native_pool.cache_clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_pools)
 
 
 @cache

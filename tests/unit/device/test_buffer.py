@@ -26,7 +26,7 @@ def test_memory_starts_at_a_cache_line_and_holds_what_was_asked_for(nbytes: int)
     assert memory.address % 64 == 0
     assert view.nbytes == nbytes and view.format == "B"
     view[:] = bytes(range(256)) * (nbytes // 256) + bytes(nbytes % 256)
-    assert bytes(view[:256]) == bytes(range(256))[:nbytes] if nbytes >= 256 else True
+    assert bytes(view) == bytes(range(256)) * (nbytes // 256) + bytes(nbytes % 256)
 
 
 @pytest.mark.parametrize("nbytes", [1, 64, 65, 1000, 100_000, MIB, 5 * MIB, 100 * MIB])
@@ -104,6 +104,16 @@ def test_a_buffer_takes_memory_when_it_is_first_needed() -> None:
     assert buffer.allocate() is buffer and buffer.is_allocated
     assert buffer.copyin(array("f", [1, 2, 3, 4])).copyout() == array("f", [1, 2, 3, 4]).tobytes()
     assert list(buffer.memoryview().cast("f")) == [1, 2, 3, 4]
+
+
+def test_a_copy_asks_for_bytes_of_any_format_and_order() -> None:
+    import numpy as np
+
+    half = np.array([[1.0, 2.0], [3.0, 4.0]], np.float16)
+    for source in (half, half.T, half[:, ::-1], half.astype(">f2"), np.array([True, False] * 4)):
+        buffer = Buffer("PYTHON", 4, dtypes.float16).copyin(source)
+        assert buffer.copyout() == source.tobytes()
+    assert Buffer("PYTHON", 1, dtypes.float64).copyin(np.array(2.5)).copyout() == np.array(2.5).tobytes()
 
 
 def test_a_buffer_of_nothing_works() -> None:

@@ -92,3 +92,20 @@ def test_a_process_ends_while_workers_sleep_or_spin() -> None:
     for _ in range(3):
         result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
         assert (result.returncode, result.stdout) == (0, "{1000}\n"), result.stderr
+
+
+def test_a_forked_child_has_threads_of_its_own() -> None:
+    code = (
+        "import os, warnings\n"
+        "from tests.unit.runtime.test_pool import *\n"
+        "bound, buffer = add_one(64)\n"
+        "native_pool(3).prepare([(bound, 64, 3)] * 10)()\n"
+        "child = os.fork()\n"
+        "native_pool(3).prepare([(bound, 64, 3)] * 10)()\n"
+        "found = set(buffer.memoryview().cast('q'))\n"
+        "if child == 0: os._exit(0 if found == {20} else 1)\n"
+        "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), found)"
+    )
+    command = [sys.executable, "-W", "ignore", "-c", code]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (result.returncode, result.stdout) == (0, "0 {20}\n"), result.stderr
