@@ -6,6 +6,7 @@ import itertools
 import threading
 from collections.abc import Sequence
 from functools import cache
+from importlib import resources
 from typing import Any
 
 from tinyexplore.device import DeviceInterface, DeviceUnavailable
@@ -15,7 +16,7 @@ from tinyexplore.renderer.program import ProgramSpec
 from tinyexplore.runtime.asm import assembly_lines, optimised_ir_lines
 from tinyexplore.runtime.cache import cached
 from tinyexplore.runtime.host import HOST_ALLOCATOR
-from tinyexplore.runtime.native import NativeProgram, cpu_target
+from tinyexplore.runtime.native import NativeProgram, cpu_target, machine
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import Group, Ops
 
@@ -24,9 +25,9 @@ PIPELINE = f"O{OPTIMISATION_LEVEL}, vectorised, loops not unrolled"  # part of c
 
 
 class LLVMCompiler:
-    """IR to machine code for the CPU that runs this. Any thread may call it: LLVM works under llvmlite's lock."""
+    """IR to machine code for this CPU, or for one that has less (`cpu`, `features`). Any thread may call it."""
 
-    def __init__(self) -> None:
+    def __init__(self, cpu: str | None = None, features: str | None = None) -> None:
         try:
             import llvmlite
             import llvmlite.binding as llvm
@@ -39,14 +40,17 @@ class LLVMCompiler:
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
         llvm.initialize_native_asmparser()
-        self.cpu = llvm.get_host_cpu_name()
-        self.features = llvm.get_host_cpu_features().flatten()
+        self.cpu = llvm.get_host_cpu_name() if cpu is None else cpu
+        self.features = llvm.get_host_cpu_features().flatten() if features is None else features
         version = ".".join(map(str, llvm.llvm_version_info))
         self.version = f"llvm {version}, llvmlite {llvmlite.__version__}, {PIPELINE}"
         self._lock = threading.Lock()
         self._numbers = itertools.count()
         self._machine = self._target_machine()
         self._jit = llvm.create_lljit_compiler(self._target_machine())
+        self._half = b""  # object code of the conversions of float16, for CPUs that have no instructions for them
+        if machine() == "x86_64" and "+f16c" not in self.features:
+            self._half = self.object_code(resources.files("tinyexplore.runtime").joinpath("half.ll").read_text())
 
     def _target_machine(self) -> Any:
         target = self.llvm.Target.from_default_triple()
@@ -78,6 +82,8 @@ class LLVMCompiler:
         """An object file in this process: maps `exports` to their addresses, which hold as long as it lives."""
         builder = self.llvm.JITLibraryBuilder()
         builder.add_object_img(code).add_current_process()
+        if self._half:
+            builder.add_object_img(self._half)
         for symbol in exports:
             builder.export_symbol(symbol)
         with self._lock:

@@ -149,6 +149,25 @@ def test_the_interpreter_does_millions_of_operations_a_second() -> None:
     assert 6 * 50_000 / min(seconds) > 1e6  # load, store and four operations; about ten times that when undisturbed
 
 
+def test_float16_is_converted_exactly_on_a_cpu_without_instructions_for_it() -> None:
+    from tinyexplore.renderer.llvm import LLVMRenderer
+    from tinyexplore.runtime.llvm import LLVMCompiler
+    from tinyexplore.runtime.native import machine
+    from tinyexplore.uop.semantics import float16, from_bits
+
+    plain = {"cpu": "x86-64", "features": ""} if machine() == "x86_64" else {}
+    compiler = LLVMCompiler(**plain)
+    target = cpu_target("LLVM", compiler.cpu, compiler.features, frozenset(), ())
+    numbers = [from_bits(bits, dtypes.float16) for bits in range(0, 1 << 16, 7)]
+    between = [x * (1 + step * 2.0**-12) for x in numbers[::5] for step in (-1, 0, 1, 2)]
+    for values, source, to in ((numbers, dtypes.float16, f32), (between, f32, dtypes.float16)):
+        uops, _ = elementwise([source], lambda x, to=to: [x[0].cast(to)], len(values))
+        spec = LLVMRenderer(target, compiler.version).render("convert", uops)
+        (found,) = call(compiler.load(spec, compiler.object_code(spec.source)), [(to, len(values))], [(source, values)])
+        expected = values if to is f32 else [float16(x) for x in values]
+        assert [repr(x) for x in found] == [repr(x) for x in expected]
+
+
 def test_the_target_tells_the_vectors_of_the_machine() -> None:
     wide = cpu_target("X", "any", "+avx2,+avx512f,-sse4a", frozenset(), ())
     narrow = cpu_target("X", "any", "+avx2,-avx512f", frozenset(), ())
