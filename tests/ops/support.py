@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import zlib
 from collections.abc import Callable, Sequence
 
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from tests.reference import evaluate
 from tinyexplore import Tensor
 
-HOW = ("reference", "LLVM")
+HOW = tuple(os.environ.get("OPS_ON", "reference,LLVM").split(","))  # OPS_ON=PYTHON,CLANG tries other devices
 Array = np.ndarray
 
 quick = settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
