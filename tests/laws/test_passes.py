@@ -18,7 +18,7 @@ from tinyexplore.codegen import all_passes
 from tinyexplore.codegen.late import LateContext
 from tinyexplore.codegen.vectorise import LANES
 from tinyexplore.dtype import dtypes
-from tinyexplore.kernel import Kernel
+from tinyexplore.kernel import Kernel, OptOps
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule import ScheduleItem, create_schedule
 from tinyexplore.target import Target
@@ -88,7 +88,8 @@ def outcome(sink: UOp, item: ScheduleItem, *, lanes: bool) -> list[Any]:
 def with_random_opts(kernel: Kernel, random: Random) -> Kernel:
     for _ in range(random.randint(0, 3)):
         copies = math.prod(a.size for a in kernel.axes if a.arg.kind in (AxisKind.UPCAST, AxisKind.UNROLL))
-        legal = [opt for opt in kernel.available_opts() if opt.amount * copies <= 12]
+        # a staged kernel writes memory in the middle, which this oracle cannot say; tests/unit/kernel runs them
+        legal = [opt for opt in kernel.available_opts() if opt.amount * copies <= 12 and opt.op is not OptOps.STAGE]
         if not legal:
             break
         kernel = kernel.apply(random.choice(legal))
@@ -139,7 +140,7 @@ def test_every_rule_about_memory_and_loops_is_reached() -> None:
     tables = {"write out tiles", "write out reductions", "vector memory", "lanes", "neighbours", "accumulators"}
     rules = {rule.name for step in all_passes() if step.name in tables for rule in step.matcher.rules}
     fired = {name for program in sorted(PROGRAMS) for name in rules_fired(program)}
-    assert rules - fired == {"lane_of_constant"}
+    assert rules - fired == {"lane_of_constant", "barrier_without_lanes"}  # the latter is for staged kernels
 
 
 def test_every_lane_of_a_vector_constant_is_that_constant() -> None:

@@ -65,6 +65,9 @@ class _Blocks:
                 register, assigned, *loops = node.src
                 self.path[register] = self.path[node]
                 self.path[assigned] = self.path[node] + by_id(loops)
+            if node.op is Ops.BARRIER:
+                store, *loops = node.src
+                self.path[store] = self.path[node] + by_id(loops)
         for path in set(self.path.values()):
             for depth in range(len(path)):
                 self.children.setdefault(path[:depth], {})[path[depth]] = None
@@ -107,6 +110,9 @@ class _Blocks:
                 other = unit(src)
                 if other is not mine:
                     needs[mine].add(other)
+        for name in contents:
+            if name.op is Ops.RANGE and self.path[name.src[0]] == path:
+                needs[name].add(name.src[0])  # where the loop ends
         users: dict[UOp, list[UOp]] = {name: [] for name in contents}
         for name, sources in needs.items():
             for source in sources:

@@ -32,7 +32,7 @@ def at(node: UOp, axis: UOp, step: int) -> UOp:
     return node.substitute({axis: index_const(step)}, tell="one lane")
 
 
-@rule(UPat.of(Ops.LOAD, UPat.of(Ops.INDEX, name="place"), name="load"))
+@rule(UPat.of(Ops.LOAD, UPat.of(Ops.INDEX, name="place"), name="load", more_src=True))
 def vector_load(load: UOp, place: UOp) -> UOp | None:
     """Neighbouring elements in neighbouring lanes are one vector load; others are loaded one by one."""
     if load.dtype.count > 1 or (axis := vector_axis(place)) is None:
@@ -40,7 +40,7 @@ def vector_load(load: UOp, place: UOp) -> UOp | None:
     dtype = load.dtype.vec(axis.size)
     if stride_along(place.src[1], axis) == 1:
         start = place.replace(src=(place.src[0], at(place.src[1], axis, 0), *place.src[2:]))
-        return UOp(Ops.LOAD, dtype, (start,))
+        return UOp(Ops.LOAD, dtype, (start, *load.src[1:]))
     return UOp(Ops.VECTORIZE, dtype, tuple(at(load, axis, step) for step in range(axis.size)))
 
 
@@ -109,6 +109,13 @@ def lanes_combined(node: UOp, value: UOp, lanes: UOp) -> UOp:
     return node.replace(src=(value.broadcast(lanes.dtype.count),))
 
 
+@rule(UPat.of(Ops.BARRIER, var("store"), name="barrier", more_src=True))
+def barrier_without_lanes(barrier: UOp, store: UOp) -> UOp | None:
+    """What waits for a copy waits for its loops; lanes are no loop."""
+    loops = tuple(loop for loop in barrier.src[1:] if loop.op is Ops.RANGE)
+    return None if len(loops) == len(barrier.src) - 1 else barrier.replace(src=(store, *loops))
+
+
 @rule(UPat.of(Ops.STORE, var("place"), var("value"), name="store"))
 def store_lanes(store: UOp, place: UOp, value: UOp) -> UOp | None:
     """A store of as many lanes as its axis has; a value that is the same in every lane is broadcast."""
@@ -173,5 +180,7 @@ def load_neighbours_together(sink: UOp) -> UOp | None:
 
 
 VECTOR_MEMORY = PatternMatcher((vector_load, vector_store, vector_reduce, combine_vectors_first))
-LANES = PatternMatcher((lane_numbers, widen, lanes_combined, store_lanes, scatter, lane_of_vector, lane_of_constant))
+LANES = PatternMatcher(
+    (lane_numbers, widen, lanes_combined, barrier_without_lanes, store_lanes, scatter, lane_of_vector, lane_of_constant)
+)
 NEIGHBOURS = PatternMatcher((load_neighbours_together,))

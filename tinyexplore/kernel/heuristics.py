@@ -8,11 +8,13 @@ from math import prod
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.merge import with_merged_axes
 from tinyexplore.kernel.opt import Opt, OptError, OptOps
+from tinyexplore.kernel.stage import shared_loads
 from tinyexplore.trace import OptRejected, active_recorder
 from tinyexplore.uop import AxisKind, Ops, UOp
 from tinyexplore.uop.divmod import linear_terms
 
 THREAD_STEPS = 1 << 15  # fewer steps than this take less time than waking another thread
+MANY_ROWS = 8  # blocks of rows that make packing a panel worth its copy
 ACCUMULATORS = 8  # independent sums that keep two multiply-add units with a latency of four cycles busy
 
 
@@ -22,6 +24,7 @@ def hand_coded(kernel: Kernel) -> Kernel:
     if kernel.lanes > 1:
         kernel = with_vectors(kernel)
     kernel = with_tiles(kernel)
+    kernel = with_packed_panels(kernel)
     kernel = with_accumulators(kernel)
     return with_threads(kernel)
 
@@ -171,6 +174,38 @@ def with_tiles(kernel: Kernel) -> Kernel:
         tall = best_block(other.size, 4, limit=4)
         if tall > 1:
             kernel = attempt(kernel, Opt(OptOps.UPCAST, other.arg.id, tall), f"{tall} columns share each load of a row")
+    return kernel
+
+
+def with_packed_panels(kernel: Kernel) -> Kernel:
+    """A matrix that no cache holds: a panel of columns is packed once and stays in the L2 cache for all rows."""
+    lanes = next((axis for axis in kernel.output_axes if axis.arg.kind is AxisKind.VECTOR), None)
+    if lanes is None or len(kernel.reduces) != 1 or len(kernel.ast.src) != 1:
+        return kernel
+    (reduce,) = kernel.reduces
+    if len(reduce.src) != 2:
+        return kernel
+    loop = reduce.src[1]
+    loads = [access for access in accesses(kernel) if not access.is_store and loop in access.node.ranges]
+    rows = [axis for axis in kernel.output_axes if axis.arg.kind is AxisKind.GLOBAL and shared_loads(kernel, axis)]
+    for row in rows:
+        panels = shared_loads(kernel, row)
+        columns = [axis for load in panels for axis in load.ranges if axis.arg.kind is AxisKind.GLOBAL]
+        if len(panels) != 1 or not columns or lanes not in panels[0].ranges or row.size < MANY_ROWS:
+            continue
+        source = panels[0].src[0].src[0].dtype
+        streamed = [access for access in loads if access.node is not panels[0].src[0]]
+        too_large = source.size * source.base.itemsize > kernel.target.l2_bytes
+        if not too_large or any(access.stride(loop) != 1 for access in streamed):
+            continue
+        inside = max(columns, key=lambda axis: axis.arg.id)
+        if inside.arg.id > row.arg.id:
+            kernel = attempt(
+                kernel, Opt(OptOps.SWAP, row.arg.id, inside.arg.id), "columns outside: their panel serves all rows"
+            )
+            row = next(axis for axis in kernel.axes if axis.size == row.size and axis.arg.id == inside.arg.id)
+        reason = "the panel is packed once, read in order from then on, and stays in the L2 cache"
+        return attempt(kernel, Opt(OptOps.STAGE, row.arg.id), reason)
     return kernel
 
 

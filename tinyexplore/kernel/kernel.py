@@ -8,6 +8,8 @@ from math import prod
 
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.kernel.opt import Opt, OptError, OptOps
+from tinyexplore.kernel.stage import stage_obstacle, staged_loads
+from tinyexplore.kernel.told import substitute_told
 from tinyexplore.target import Target
 from tinyexplore.trace import Derived, OptApplied, active_recorder
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
@@ -95,6 +97,13 @@ class Kernel:
         self.check(opt, axis)
         if opt.op is OptOps.THREAD:
             ast = substitute_told(self.ast, {axis: axis.replace(arg=Axis(axis.arg.id, AxisKind.THREAD))}, str(opt))
+        elif opt.op is OptOps.SWAP:
+            other = self.axis(opt.amount)
+            trade = {axis: axis.replace(arg=Axis(other.arg.id, axis.arg.kind))}
+            trade[other] = other.replace(arg=Axis(axis.arg.id, other.arg.kind))
+            ast = substitute_told(self.ast, trade, str(opt))
+        elif opt.op is OptOps.STAGE:
+            ast = substitute_told(self.ast, staged_loads(self, axis), str(opt))
         elif axis.arg.kind in REDUCE_KINDS:
             ast = self.split_reduce(axis, opt)
         else:
@@ -117,7 +126,9 @@ class Kernel:
         found = []
         for axis in self.axes:
             for op in OptOps:
-                amounts = (0,) if op is OptOps.THREAD else AMOUNTS
+                amounts: tuple[int, ...] = (0,) if op in (OptOps.THREAD, OptOps.STAGE) else AMOUNTS
+                if op is OptOps.SWAP:
+                    amounts = tuple(other.arg.id for other in self.output_axes if other.arg.id > axis.arg.id)
                 for amount in amounts:
                     opt = Opt(op, axis.arg.id, amount)
                     if self.obstacle(opt, axis) is None:
@@ -135,6 +146,10 @@ class Kernel:
         kind, size = axis.arg.kind, axis.size
         if opt.op is OptOps.THREAD:
             return self.thread_obstacle(axis)
+        if opt.op is OptOps.SWAP:
+            return self.swap_obstacle(axis, self.axis(opt.amount))
+        if opt.op is OptOps.STAGE:
+            return stage_obstacle(self, axis)
         if opt.amount < 2 or opt.amount > size:
             return f"the axis has size {size}; choose an amount from 2 to {size}"
         if opt.op in (OptOps.UNROLL, OptOps.GROUP):
@@ -157,6 +172,16 @@ class Kernel:
         for other in taken:
             if any(axis in node.ranges and other in node.ranges for node in self.nodes):
                 return f"axis {other.arg.id} is a vector already, and a value has lanes along one axis only"
+        return None
+
+    def swap_obstacle(self, axis: UOp, other: UOp) -> str | None:
+        for one in (axis, other):
+            if one.arg.kind not in LOOP_KINDS:
+                return f"axis {one.arg.id} is {one.arg.kind.value}, and only output axes that are still loops do this"
+        if axis is other:
+            return "an axis has nothing to change places with but another"
+        if any(node.op is Ops.BARRIER for node in self.nodes):
+            return "what is staged was staged for the order that the loops have"
         return None
 
     def thread_obstacle(self, axis: UOp) -> str | None:
@@ -242,16 +267,3 @@ def _tell(before: UOp, after: UOp, how: str) -> None:
     recorder = active_recorder()
     if recorder is not None and before is not after:
         recorder.record(Derived(before, after, how))
-
-
-def substitute_told(root: UOp, changes: dict[UOp, UOp], how: str) -> UOp:
-    """`root.substitute(changes)`, with what became of each axis told as well."""
-    recorder = active_recorder()
-    if recorder is not None:
-        for before, after in changes.items():
-            if before.op is not Ops.RANGE:
-                continue
-            for part in after.toposort():
-                if part is after or part.op is Ops.RANGE:
-                    recorder.record(Derived(before, part, how))
-    return root.substitute(changes, tell=how)

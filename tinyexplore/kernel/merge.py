@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tinyexplore.kernel.kernel import Kernel, substitute_told
+from tinyexplore.kernel.kernel import Kernel
+from tinyexplore.kernel.told import substitute_told
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
 from tinyexplore.uop.divmod import linear_terms
 

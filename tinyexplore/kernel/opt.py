@@ -39,6 +39,16 @@ class OptOps(Enum):
         for k in 0..64: acc += f(k)          →  for k in 0..8: part = 0; for q in 0..8: part += f(8*k+q)
                                                                acc += part
 
+    SWAP: two output axes (`axis` and `amount`) change places::
+
+        for i in 0..64: for j in 0..32: ...  →  for j in 0..32: for i in 0..64: ...
+
+    STAGE: what every step of an output axis reads alike in its reductions is first copied into scratch memory, in the
+    order in which it is read (`amount` is not used)::
+
+        for j: for i: for k: acc += a[i,k] * b[k,j]  →  for j: for k: p[k] = b[k,j]
+                                                               for i: for k: acc += a[i,k] * p[k]
+
     An output axis that `amount` does not divide takes its last block so that it ends at the end, over part of the
     block before (both write the same values); a reduction does the remainder in a loop of its own.
     """
@@ -49,6 +59,8 @@ class OptOps(Enum):
     THREAD = "thread"
     LOCAL = "local"
     GROUP = "group"
+    SWAP = "swap"
+    STAGE = "stage"
 
     def __repr__(self) -> str:
         return f"OptOps.{self.name}"

@@ -163,6 +163,7 @@ class AxisKind(Enum):
     UNROLL = "unroll"  # a reduce axis written out: one accumulator each
     UPCAST = "upcast"  # an output axis written out: a register tile
     VECTOR = "vector"  # an axis done by the lanes of vector instructions
+    COPY = "copy"  # a loop that fills scratch memory, before the loops that read it
 
     def __repr__(self) -> str:
         return f"AxisKind.{self.name}"
@@ -189,4 +190,5 @@ _AXIS_LETTER = {
     AxisKind.UNROLL: "u",
     AxisKind.UPCAST: "c",
     AxisKind.VECTOR: "v",
+    AxisKind.COPY: "p",
 }

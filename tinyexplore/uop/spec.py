@@ -40,6 +40,8 @@ def _load(node: UOp) -> bool:
     pointer = node.src[0].dtype
     if node.src[0].op is not Ops.INDEX or not isinstance(pointer, PtrDType) or not isinstance(node.dtype, DType):
         return False
+    if any(src.op is not Ops.BARRIER for src in node.src[1:]):
+        return False
     return node.dtype.scalar is pointer.base and _mask_fits(node.src[0], node.dtype.count)
 
 
@@ -78,6 +80,7 @@ _COMMON: dict[Ops, Check] = {
     Ops.DEFINE_VAR: lambda node: node.dtype is dtypes.index and len(node.arg) == 3,
     Ops.RANGE: _range,
     Ops.INDEX: _index,
+    Ops.BARRIER: lambda node: node.src[0].op is Ops.STORE and all(src.op is Ops.RANGE for src in node.src[1:]),
     Ops.LOAD: _load,
     Ops.STORE: _store,
 }
@@ -98,7 +101,6 @@ LINEAR_SPEC: dict[Ops, Check] = {
     Ops.VECTORIZE: _vectorize,
     Ops.GEP: _gep,
     Ops.HREDUCE: lambda node: len(node.src) == 1 and node.dtype is node.src[0].dtype.scalar,
-    Ops.BARRIER: lambda node: True,
 }
 
 

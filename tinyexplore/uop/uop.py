@@ -256,7 +256,7 @@ def _open_ranges(node: UOp) -> frozenset[UOp]:
     for src in node.src:
         if src._ranges and not src._ranges <= found:
             found = found | src._ranges if found else src._ranges
-    if node.op in (Ops.REDUCE, Ops.HREDUCE):
+    if node.op in (Ops.REDUCE, Ops.HREDUCE, Ops.BARRIER):
         return found - frozenset(node.src[1:])
     if node.op is Ops.RESULT:
         return found - frozenset(node.src[2:])

@@ -73,6 +73,33 @@ def test_the_hand_coded_matmul_is_a_register_tile_on_threads() -> None:
     assert kernel.name == "r_37_16_512_16_2_14"
 
 
+def test_a_matrix_past_the_l2_cache_is_packed_in_panels() -> None:
+    kernel = hand_coded(kernel_of(matmul(from_numpy(numbers(600, 1024)), from_numpy(numbers(1024, 640)))))
+    assert [str(opt) for opt in kernel.applied[3:]] == ["SWAP(0, 1)", "STAGE(1)", "THREAD(0)"]
+
+
+def test_staging_gives_the_same_result_with_lanes_tiles_and_remainders() -> None:
+    (item,) = create_schedule([matmul(from_numpy(numbers(45, 33)), from_numpy(numbers(33, 50)).flip((0,)))])
+    kernel = Kernel.of(item.ast, Device["LLVM"].target)
+    expected = result(item, kernel)
+    for opt in (
+        Opt(OptOps.VECTOR, 1, 16),
+        Opt(OptOps.UPCAST, 1, 2),
+        Opt(OptOps.UPCAST, 0, 14),
+        Opt(OptOps.SWAP, 0, 1),
+        Opt(OptOps.STAGE, 1),
+    ):
+        kernel = kernel.apply(opt)
+    np.testing.assert_allclose(result(item, kernel), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_staging_asks_for_the_loops_in_order() -> None:
+    with pytest.raises(OptError, match="a loop inside it chooses what is read: SWAP the two first"):
+        kernel_of(PROGRAMS["matmul"]()).apply(Opt(OptOps.STAGE, 0))
+    with pytest.raises(OptError, match="no reduction reads the same in every step of it"):
+        kernel_of(PROGRAMS["row sum"]()).apply(Opt(OptOps.STAGE, 0))
+
+
 def test_rows_of_an_elementwise_kernel_are_one_walk() -> None:
     x = from_numpy(numbers(8, 48))
     kernel = hand_coded(kernel_of(x.alu(Ops.ADD, x)))

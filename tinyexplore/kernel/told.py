@@ -1,0 +1,19 @@
+"""Substitution that tells a recorder what became of each axis."""
+
+from __future__ import annotations
+
+from tinyexplore.trace import Derived, active_recorder
+from tinyexplore.uop import Ops, UOp
+
+
+def substitute_told(root: UOp, changes: dict[UOp, UOp], how: str) -> UOp:
+    """`root.substitute(changes)`, with what became of each axis told as well."""
+    recorder = active_recorder()
+    if recorder is not None:
+        for before, after in changes.items():
+            if before.op is not Ops.RANGE:
+                continue
+            for part in after.toposort():
+                if part is after or part.op is Ops.RANGE:
+                    recorder.record(Derived(before, part, how))
+    return root.substitute(changes, tell=how)
