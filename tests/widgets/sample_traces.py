@@ -549,6 +549,39 @@ def big_trace(nodes: int) -> Trace:
     )
 
 
+def unrolled_trace(copies: int) -> Trace:
+    """One kernel that adds two buffers, its loop written out `copies` times."""
+    builder = Builder()
+    pointers = [
+        builder.uop("DEFINE_GLOBAL", dtype="float32*", arg=str(position), label=f"data{position}")
+        for position in range(3)
+    ]
+    stores = []
+    for copy in range(copies):
+        places = [builder.uop("INDEX", pointer, builder.const(copy), dtype="float32*") for pointer in pointers]
+        loads = [builder.uop("LOAD", place, detail=f"[{copy}]") for place in places[1:]]
+        stores.append(builder.uop("STORE", places[0], builder.uop("ADD", *loads), dtype="", detail=f"data0[{copy}]"))
+    root = builder.uop("SINK", *stores, dtype="", detail=f"{copies} stores")
+    builder.stage("lower", kernel=0, before=(root,), after=(root,))
+    kernel = KernelInfo(0, "unrolled", "LLVM", (), (), (), (), (), 1, 1, 1.0, False, None)
+    return Trace(
+        TRACE_VERSION,
+        "unrolled",
+        (),
+        (),
+        (),
+        tuple(builder.nodes),
+        (),
+        tuple(builder.stages),
+        (),
+        (kernel,),
+        (),
+        (),
+        (),
+        (),
+    )
+
+
 def gzipped(trace: Trace) -> bytes:
     """The trace as the widget's payload: JSON, gzipped, the same bytes every time."""
     text = json.dumps(dataclasses.asdict(trace), separators=(",", ":"))

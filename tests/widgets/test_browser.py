@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.widgets.sample_traces import big_trace, page, sample_trace
+from tests.widgets.sample_traces import big_trace, page, sample_trace, unrolled_trace
 
 Open = Callable[..., Any]
 TRACE = sample_trace()
@@ -280,6 +280,36 @@ def test_selection_and_cursor_can_be_set_and_are_told(open_page: Open) -> None:
       return { first, silent, heard: heard.length, left: place.childElementCount };
     }"""
     assert tab.evaluate(told) == {"first": [8], "silent": 0, "heard": 1, "left": 0}
+
+
+def test_a_cursor_from_outside_may_name_only_a_stage_and_is_made_valid(open_page: Open) -> None:
+    tab = open_page()
+    there = stage("multiply-add")
+    tab.evaluate(f"tinyexplore.handle.go({{stage: {there}}})")
+    cursor = state(tab)["cursor"]
+    ended = [step.rule is not None for step in TRACE.stages[there].steps].index(True) + 1
+    assert (cursor["stage"], cursor["kernel"], cursor["step"]) == (there, 0, ended)
+    tab.evaluate("tinyexplore.handle.go({stage: 999, step: 10000, kernel: -3})")
+    cursor = state(tab)["cursor"]
+    assert (cursor["stage"], cursor["kernel"], cursor["step"]) == (there, 0, len(TRACE.stages[there].steps))
+
+
+def test_copies_are_one_box_that_a_double_click_opens(open_page: Open) -> None:
+    tab = open_page(unrolled_trace(30))
+    assert "210 in 7 regions" in tab.inner_text(".status")
+    before = len(tab.query_selector_all(".boxes .box"))
+    assert before == 11
+    tab.evaluate("""document.querySelector('.boxes .box.region rect:nth-of-type(2)')
+      .dispatchEvent(new MouseEvent('dblclick', {bubbles: true}))""")
+    assert len(tab.query_selector_all(".boxes .box")) > before
+
+
+def test_colours_of_kernels_have_a_key(open_page: Open) -> None:
+    tab = open_page()
+    tab.click("[data-place=lazy]")
+    assert tab.inner_text(".legend").split("\n") == ["r_64_32_48", "softmax_64_32"]
+    tab.click(".legend button:has-text('softmax')")
+    assert state(tab)["cursor"]["kernel"] == 1
 
 
 def test_every_control_has_a_name_for_screen_readers(open_page: Open) -> None:

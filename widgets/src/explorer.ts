@@ -44,7 +44,8 @@ const PANELS: [Panel, string][] = [
 
 export function mount(element: HTMLElement, trace: Trace, options: MountOptions = {}): Handle {
   const index = new TraceIndex(trace);
-  const store = new Store(index, { ...firstCursor(index), ...options.initial?.cursor });
+  const store = new Store(index, firstCursor(index));
+  if (options.initial?.cursor) store.go(options.initial.cursor, true);
   const root = h("div", {
     class: "tinyexplore",
     tabindex: 0,

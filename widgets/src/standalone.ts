@@ -15,6 +15,7 @@ async function mountPage(): Promise<void> {
     const data = fromBase64(holder.textContent ?? "");
     const options = JSON.parse(place.dataset.options ?? "{}") as MountOptions;
     api.handle = mount(place, await readTrace(data), { size: data.byteLength, height: "100vh", ...options });
+    place.querySelector<HTMLElement>(".tinyexplore")?.focus({ preventScroll: true }); // the keys work at once
     document.documentElement.dataset.tinyexplore = "ready";
   } catch (error) {
     place.setAttribute("role", "alert");

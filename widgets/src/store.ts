@@ -56,6 +56,7 @@ export class Store {
     const known = [...new Set(nodes)].filter((id) => this.index.trace.nodes[id] !== undefined);
     if (known.length === this.selected.size && known.every((id) => this.selected.has(id))) return;
     this.selected = new Set(known);
+    if ([...this.hovered].every((id) => this.selected.has(id))) this.hover([]);
     this.followKernel(known);
     this.relate();
     this.tell({ cursor: false, selection: true, hover: false });
@@ -64,13 +65,29 @@ export class Store {
 
   go(change: Partial<Cursor>, silent = false): void {
     const before = JSON.stringify(this.cursor);
-    const next = { ...this.cursor, ...change };
+    const next = this.valid(change);
     if (JSON.stringify(next) === before) return;
     const otherKernel = next.kernel !== this.cursor.kernel;
     this.cursor = next;
     if (otherKernel) this.relate();
     this.tell({ cursor: true, selection: otherKernel, hover: false });
     if (!silent) this.onCursor?.(next);
+  }
+
+  /** The cursor after a change, which may come from outside and name only a stage. */
+  private valid(change: Partial<Cursor>): Cursor {
+    const { trace } = this.index;
+    const next = { ...this.cursor, ...change };
+    if (next.stage !== null && trace.stages[next.stage] === undefined) next.stage = this.cursor.stage;
+    if (next.kernel !== null && trace.kernels[next.kernel] === undefined) next.kernel = this.cursor.kernel;
+    const stage = next.stage === null ? null : trace.stages[next.stage];
+    if (stage !== null && next.stage !== this.cursor.stage) {
+      if (change.step === undefined) next.step = this.index.endOf(stage);
+      if (change.kernel === undefined && stage.kernel !== null && trace.kernels[stage.kernel]) next.kernel = stage.kernel;
+    }
+    const steps = stage?.steps.length ?? 0;
+    next.step = Math.max(0, Math.min(Number.isInteger(next.step) ? next.step : steps, steps));
+    return next;
   }
 
   hover(nodes: Iterable<number>): void {

@@ -234,7 +234,7 @@ class CodePane {
   private reveal(): void {
     if (this.store.selected.size === 0 && this.lastScrolledFor === null) {
       const first = this.firstLine();
-      if (first) this.body.scrollTop = Math.max(0, first.offsetTop - this.body.offsetTop - 24);
+      if (first) this.body.scrollTop += first.getBoundingClientRect().top - this.body.getBoundingClientRect().top - 24;
     }
     if (this.store.selected === this.lastScrolledFor || this.store.selected.size === 0) return;
     this.lastScrolledFor = this.store.selected;

@@ -2,7 +2,7 @@
 // Few boxes are SVG groups; of many, only those in sight are; far away, each colour is one path.
 
 import { button, h, oncePerFrame, prefersReducedMotion, replaceChildren, s } from "../dom";
-import { count } from "../format";
+import { count, truncate } from "../format";
 import { type Layout, edgePath, layout } from "../layout";
 import { contract, contractTwins } from "../regions";
 import type { ShownGraph } from "../replay";
@@ -19,6 +19,7 @@ const CULL_ABOVE = 250; // boxes; below, all are kept as elements
 const FAR = 0.32; // zoom below which boxes have no text
 const READABLE = 0.74; // the smallest zoom at which a graph opens
 const KERNEL_HUES = 8;
+const MAX_LEGEND = 12;
 let views = 0;
 
 interface Camera {
@@ -35,6 +36,7 @@ export class GraphView implements View {
   private readonly found = h("span", { class: "found", role: "status" });
   private readonly tools = h("span", { class: "tools" });
   private readonly canvas = h("div", { class: "canvas" });
+  private readonly legend = h("div", { class: "legend" });
   private readonly status = h("div", { class: "status", role: "status" });
   private readonly svg: SVGSVGElement;
   private readonly world = s("g", { class: "world" });
@@ -64,7 +66,7 @@ export class GraphView implements View {
   private cone: Set<number> | null = null;
   private colour: "kernel" | "role" = "kernel";
   private hits: Set<number> | null = null;
-  private followsFit = true; // until the reader pans or zooms, a new size means a new fit
+  private untouched: "open" | "fit" | null = null; // until the reader pans or zooms, a new size means a new view
 
   constructor(private readonly store: Store) {
     this.graphs = new Graphs(store.index);
@@ -85,7 +87,7 @@ export class GraphView implements View {
       isolate: () => this.isolate(),
       isIsolated: () => this.cone !== null,
     });
-    this.canvas.append(this.svg, this.card.element, this.minimap, this.status);
+    this.canvas.append(this.svg, this.legend, this.card.element, this.minimap, this.status);
     this.element.append(bar, this.canvas);
     this.listen();
     this.sizes = new ResizeObserver(() => this.resized());
@@ -148,6 +150,7 @@ export class GraphView implements View {
     const fired = stage?.steps.slice(0, steps).filter((step) => step.rule !== null).length ?? 0;
     this.writeTitle(stage?.name ?? null, fired, stage === null ? 0 : store.index.firings(stage));
     this.writeTools();
+    this.writeLegend();
     this.build();
     this.runSearch(false);
     if (isNewFamily) this.open();
@@ -188,7 +191,7 @@ export class GraphView implements View {
       this.title,
       h("b", {}, what),
       h("span", {}, lazy ? count(total, "node") : where),
-      button(`→ ${other}`, `Show the graph of ${other}`, swap, "quiet"),
+      button(`→ ${other}`, `Show the graph of ${other}`, swap, "quiet swap"),
     );
     const foldedAway = folded.constants + folded.index;
     const regions = boxes.filter((box) => box.members.length > 1).length;
@@ -231,6 +234,21 @@ export class GraphView implements View {
         : toggle("index", "Fold index arithmetic into the addresses that use it", this.foldIndex, redraw(() => (this.foldIndex = !this.foldIndex))),
       button("fit", "Fit the graph into the view (F)", () => this.fit(), "quiet"),
     );
+  }
+
+  /** Which colour is which kernel, where colours are kernels. */
+  private writeLegend(): void {
+    const { index, cursor } = this.store;
+    const shown = new Set(this.drawn.boxes.map((box) => index.kernelOf.get(box.node)));
+    const kernels = this.isLazy && this.colour === "kernel" ? index.trace.kernels.filter(({ id }) => shown.has(id)) : [];
+    const keys = kernels.slice(0, MAX_LEGEND).map((kernel) => {
+      const choose = (): void => this.store.go({ kernel: kernel.id });
+      const key = button(truncate(kernel.name, 22), `Show the code of ${kernel.name}`, choose, `key k-${kernel.id % KERNEL_HUES}`);
+      key.setAttribute("aria-pressed", String(kernel.id === cursor.kernel));
+      return key;
+    });
+    const more = kernels.length - keys.length;
+    replaceChildren(this.legend, ...keys, more > 0 ? h("span", { class: "faint" }, `and ${count(more, "kernel")} more`) : null);
   }
 
   private spend(budget: number): void {
@@ -496,7 +514,7 @@ export class GraphView implements View {
     const across = (width - 2 * margin) / Math.max(1, this.placed.width);
     const down = (height - 2 * margin) / Math.max(1, this.placed.height);
     const zoom = Math.max(0.02, Math.min(1.1, across, down));
-    this.followsFit = true;
+    this.untouched = "fit";
     this.moveTo({
       zoom,
       x: width / 2 - (this.placed.left + this.placed.width / 2) * zoom,
@@ -507,6 +525,7 @@ export class GraphView implements View {
   /** The whole graph, or of one too tall to be read so, the part around what changed last. */
   private open(): void {
     this.fit();
+    this.untouched = "open";
     const { width, height } = this.size;
     if (this.camera.zoom >= READABLE || this.drawn.boxes.length > CULL_ABOVE) return;
     const zoom = Math.min(READABLE, Math.max(this.camera.zoom, (width - 36) / Math.max(1, this.placed.width)));
@@ -516,7 +535,6 @@ export class GraphView implements View {
     const across = clamp(width / 2 - x * zoom, width - 18 - left - this.placed.width * zoom, 18 - left);
     const down = clamp(height / 2 - y * zoom, height - 28 - top - this.placed.height * zoom, 18 - top);
     const isWide = this.placed.width * zoom > width - 36;
-    this.followsFit = false;
     this.moveTo({ zoom, x: isWide ? across : width / 2 - left - (this.placed.width * zoom) / 2, y: down });
   }
 
@@ -549,6 +567,7 @@ export class GraphView implements View {
     const view: [number, number, number, number] = [-x / zoom, -y / zoom, (width - x) / zoom, (height - y) / zoom];
     if (boxes.some((box) => overlaps(view, this.frame(box)))) return;
     const place = this.placed.positions.get(boxes[0].id)!;
+    this.untouched = null;
     this.moveTo({ zoom, x: width / 2 - place.x * zoom, y: height / 2 - place.y * zoom });
   }
 
@@ -560,19 +579,20 @@ export class GraphView implements View {
     const box = element.getBoundingClientRect();
     const card = this.card.element.getBoundingClientRect();
     if (box.left > card.right || box.bottom < card.top) return;
-    this.followsFit = false;
+    this.untouched = null;
     this.moveTo({ ...this.camera, y: this.camera.y - (box.bottom - card.top) - 12 });
   }
 
   private zoomAt(px: number, py: number, factor: number): void {
     const zoom = Math.min(3, Math.max(0.02, this.camera.zoom * factor));
     const scale = zoom / this.camera.zoom;
-    this.followsFit = false;
+    this.untouched = null;
     this.moveTo({ zoom, x: px - (px - this.camera.x) * scale, y: py - (py - this.camera.y) * scale });
   }
 
   private resized(): void {
-    if (this.followsFit) this.fit();
+    if (this.untouched === "fit") this.fit();
+    else if (this.untouched === "open") this.open();
     else this.settle();
   }
 
@@ -588,7 +608,7 @@ export class GraphView implements View {
       if (!from.moved && Math.hypot(dx, dy) < 4) return;
       if (!from.moved) this.svg.setPointerCapture(event.pointerId);
       from.moved = true;
-      this.followsFit = false;
+      this.untouched = null;
       this.svg.classList.add("panning");
       this.moveTo({ ...from.camera, x: from.camera.x + dx, y: from.camera.y + dy });
     });
@@ -631,7 +651,7 @@ export class GraphView implements View {
       const { width, height } = this.size;
       const wx = this.placed.left + ((event.clientX - left) / w) * this.placed.width;
       const wy = this.placed.top + ((event.clientY - top) / hh) * this.placed.height;
-      this.followsFit = false;
+      this.untouched = null;
       this.moveTo({ ...this.camera, x: width / 2 - wx * this.camera.zoom, y: height / 2 - wy * this.camera.zoom });
     };
     this.minimap.addEventListener("pointerdown", jump);
