@@ -168,13 +168,12 @@ def load_neighbours_together(sink: UOp) -> UOp | None:
     changes: dict[UOp, UOp] = {}
     for loads in gathered.values():
         for start in sorted(loads):
-            run = [loads.get(start + lane) for lane in range(wanted)]
-            if any(load is None or load in changes for load in run):
+            run = [loads[start + lane] for lane in range(wanted) if start + lane in loads]
+            if len(run) < wanted or any(load in changes for load in run):
                 continue
             first = loads[start]
             vector = UOp(Ops.LOAD, first.dtype.vec(wanted), first.src)
             for lane, load in enumerate(run):
-                assert load is not None
                 changes[load] = UOp(Ops.GEP, load.dtype, (vector,), lane)
     return sink.substitute(changes, tell="loaded with its neighbours") if changes else None
 
