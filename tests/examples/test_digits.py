@@ -1,0 +1,16 @@
+"""The example trains to its promise and gives the same scores on every device."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+
+@pytest.mark.slow
+def test_the_digits_example_keeps_its_promises(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(repository / "examples" / "digits.py"), run_name="__main__")
+    told = capsys.readouterr().out
+    assert "test accuracy 9" in told
+    assert "PYTHON: 32 pictures" in told and "LLVM: 360 pictures" in told
