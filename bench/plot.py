@@ -10,6 +10,7 @@ from bench.report import Report, Row, three_digits
 ROW_HEIGHT = 24
 LEFT, RIGHT, TOP, BOTTOM = 190, 130, 84, 34
 PLOT_WIDTH = 640
+FARTHEST = 300.0  # times the limit: what is slower is drawn at the edge, with an arrow
 # colours that people with the usual kinds of colour blindness tell apart (Okabe and Ito, 2008), and a shape each
 MARKS: dict[str, tuple[str, str]] = {
     "tinyexplore": ("#d55e00", "diamond"),
@@ -37,7 +38,7 @@ def plot_svg(report: Report) -> str:
     height = TOP + ROW_HEIGHT * len(report.rows) + BOTTOM
 
     def x(ratio: float) -> float:
-        return LEFT + PLOT_WIDTH * (math.log10(ratio) - first) / (last - first)
+        return LEFT + PLOT_WIDTH * (min(math.log10(ratio), last) - first) / (last - first)
 
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
@@ -64,7 +65,8 @@ def _span(row: Row) -> list[float]:
     base = _base(row)
     if base is None:
         return []
-    return [1.0, *(value / base for figures in row.figures.values() for value in (figures.minimum, figures.high))]
+    ratios = [value / base for figures in row.figures.values() for value in (figures.minimum, figures.high)]
+    return [1.0, *(min(ratio, FARTHEST) for ratio in ratios)]
 
 
 def _legend(peers: list[str]) -> list[str]:
@@ -81,7 +83,7 @@ def _grid(first: float, last: float, x: object, height: int) -> list[str]:
     assert callable(x)
     parts = []
     for exponent in range(math.floor(first) - 1, math.ceil(last) + 1):
-        for step in (1, 2, 5):
+        for step in (1, 2, 5) if last - first < 2 else (1,):
             ratio = step * 10.0**exponent
             if not first - 1e-9 <= math.log10(ratio) <= last + 1e-9:
                 continue
@@ -106,6 +108,8 @@ def _row(row: Row, y: float, x: object, width: int) -> list[str]:
         parts.append(f'<path d="M{start:.1f} {y:.1f}H{end:.1f}" stroke="{colour}" stroke-opacity="0.45"/>')
         tip = f"{name}: {three_digits(figures.minimum * 1e3)} ms, median {three_digits(figures.median * 1e3)} ms"
         parts.append(_mark(shape, colour, start, y, tip))
+        if figures.minimum / base > FARTHEST:
+            parts.append(f'<path d="M{start + 7:.1f} {y - 4:.1f}l5 4-5 4" fill="none" stroke="{colour}"/>')
     unit = "limit" if row.limit is not None else "quickest"
     side = f'<text x="{width - RIGHT + 10}" y="{y + 4:.1f}" fill="#555">{unit} {three_digits(base * 1e3)} ms</text>'
     parts.append(side)

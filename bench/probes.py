@@ -89,14 +89,18 @@ class Prober:
         return Team(threads).seconds(work) / repeat
 
     def best_stream_seconds(self, reads: int, writes: int, threads: int | None = None, rounds: int = 1) -> float:
-        """The shortest of `rounds` measurements, with the usual stores and with those that go past the caches."""
-        count = threads or self.threads
+        """The shortest of `rounds` measurements, with the usual stores and with those that go past the caches.
+
+        `threads` None: the better of one thread and all.
+        """
+        counts = {1, self.threads} if threads is None else {threads}
         ways = (False, True) if writes > 4096 else (False,)
-        repeat = self._repeats(reads, writes, count)
+        repeats = {count: self._repeats(reads, writes, count) for count in counts}
         return min(
-            self.stream_seconds(reads, writes, past_caches=way, threads=count, repeat=repeat)
+            self.stream_seconds(reads, writes, past_caches=way, threads=count, repeat=repeats[count])
             for _ in range(rounds)
             for way in ways
+            for count in counts
         )
 
     def _repeats(self, reads: int, writes: int, threads: int) -> int:

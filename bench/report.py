@@ -246,6 +246,8 @@ def _notes(report: Report) -> list[str]:
         met = sum(ratio <= 1 for ratio in ratios)
         mean = math.exp(statistics.fmean(math.log(ratio) for ratio in ratios))
         notes.append(f"No slower than the best peer in {met} of {len(ratios)} cases; geometric mean {mean:.2f}×.")
+    if beaten := [row.name for row in report.rows if (share := row.over_limit(row.best)) is not None and share < 1]:
+        notes.append(f"Quicker than the limit, which was measured while the machine was busy: {', '.join(beaten)}.")
     cannot = [
         f"  {row.name}, {name}: {kind}: {reason}"
         for row in report.rows

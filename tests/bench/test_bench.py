@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +18,7 @@ from bench.cases import CASES, TINY, UnknownCase, choose_cases
 from bench.harness import Harness, Settings, Timing, turns
 from bench.peers import PEERS, Engine, Peer
 from bench.report import Figures, Report, make_row, three_digits
+from bench.stripped import strip
 from bench.worker import Worker, WrongResult, compare
 
 QUICK = Settings(rounds=2, slice_seconds=0.002, rest_seconds=0.0, setup_timeout=60)
@@ -219,3 +224,30 @@ def test_three_digits() -> None:
         "123",
         "12,346",
     ]
+
+
+def test_the_command_finds_the_checkouts_bench_from_any_folder(tmp_path: Path, repository: Path) -> None:
+    (tmp_path / "bench.py").write_text("raise SystemExit('the wrong bench')")
+    command = [sys.executable, "-m", "tinyexplore.cli", "bench", "--list"]
+    env = {**os.environ, "PYTHONPATH": str(repository)}
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("ew_chain_16M")
+
+
+def test_stripping_leaves_no_question_for_a_recorder() -> None:
+    lines = [
+        "def f(x):",
+        "    r = 1",
+        "    recorder = active_recorder()",
+        "    if recorder is not None:",
+        "        recorder.record(x)",
+        "    if recorder is None:",
+        "        r = 2",
+        "    return staged('a', x, lambda: r)",
+    ]
+    tree, removed = strip("\n".join(lines))
+    assert (
+        ast.unparse(tree) == "def f(x):\n    r = 1\n    recorder = None\n    pass\n    r = 2\n    return (lambda: r)()"
+    )
+    assert removed == 4
