@@ -56,6 +56,8 @@ class Operators(NamedCasts):
         """`x += y`: the tensor takes over the result; where that is on the tape, `x` becomes the new tensor."""
         if result.requires_grad:
             return result
+        if dtypes.is_float(result.dtype) and not dtypes.is_float(self.dtype):
+            raise TypeError(f"in place, {self.dtype.name} cannot become {result.dtype.name}: write x = x ... instead")
         return cast("Tensor", self).assign(result.cast(self.dtype))
 
     def __add__(self, x: Any) -> Tensor:

@@ -210,6 +210,11 @@ def test_assign_takes_over_value_and_checks_what_it_is() -> None:
     assert t.tolist() == [2, 4] and view.tolist() == [1, 2]
     t += 1
     assert t.tolist() == [3, 5]
+    whole = Tensor([1, 2])
+    whole += 1
+    assert whole.tolist() == [2, 3]
+    with pytest.raises(TypeError, match="int32 cannot become float32"):
+        whole /= 2
     with pytest.raises(ValueError, match=r"\(3,\) to one of shape \(2,\)"):
         t.assign(Tensor([1.0, 2.0, 3.0]))
     with pytest.raises(TypeError, match="cast it first"):
