@@ -8,7 +8,6 @@ import re
 import pytest
 
 from tests.explore import toy
-from tests.support.chromium import FLAGS, find_chromium
 from tinyexplore import Tensor, explore
 from tinyexplore.explore.codec import trace_from_bytes
 from tinyexplore.explore.export import export_html, static_html, summary_text
@@ -61,23 +60,18 @@ def test_a_summary_counts_what_is_there():
 
 
 @pytest.mark.browser
-@pytest.mark.skipif(find_chromium() is None, reason="no Chromium on this machine")
-def test_a_page_opens_from_a_file_without_a_request(session, tmp_path):
-    from playwright.sync_api import sync_playwright
-
+def test_a_page_opens_from_a_file_without_a_request(session, tmp_path, browser):
     session.to_html(tmp_path / "page.html")
     url = (tmp_path / "page.html").as_uri()
     requests, problems = [], []
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=find_chromium(), args=list(FLAGS))
-        page = browser.new_page()
-        page.on("request", lambda request: requests.append(request.url))
-        page.on("pageerror", lambda error: problems.append(str(error)))
-        page.goto(url)
-        page.wait_for_function("document.documentElement.dataset.tinyexplore", timeout=15_000)
-        assert page.evaluate("document.documentElement.dataset.tinyexplore") == "ready"
-        shown = page.inner_text("#explorer")
-        browser.close()
+    page = browser.new_page()
+    page.on("request", lambda request: requests.append(request.url))
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.goto(url)
+    page.wait_for_function("document.documentElement.dataset.tinyexplore", timeout=15_000)
+    assert page.evaluate("document.documentElement.dataset.tinyexplore") == "ready"
+    shown = page.inner_text("#explorer")
+    page.close()
     assert problems == []
     assert [request for request in requests if not request.startswith(("data:", "blob:"))] == [url]
     assert "<softmax> & more" in shown

@@ -23,6 +23,7 @@ INSTALL_TIMEOUT_S = 600
 # Quiet, without requests of its own, and able to start as root in a container.
 FLAGS = (
     "--no-sandbox",
+    "--disable-gpu",
     "--disable-dev-shm-usage",
     "--disable-background-networking",
     "--disable-component-update",
