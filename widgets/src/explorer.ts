@@ -22,6 +22,8 @@ export interface MountOptions {
   theme?: "light" | "dark" | "auto";
   /** CSS height; "100vh" for a page of its own. */
   height?: string;
+  /** The explorer is the whole page: a wheel over the graph may zoom at once. */
+  page?: boolean;
   /** Bytes of the payload, for the footer. */
   size?: number;
 }
@@ -52,6 +54,7 @@ export function mount(element: HTMLElement, trace: Trace, options: MountOptions 
     role: "application",
     "aria-label": `Compiler explorer: ${trace.title}`,
     "data-lm-suppress-shortcuts": "true", // the notebook's own keys stay out of here
+    "data-page": options.page ?? null,
     style: options.height ? `--height:${options.height}` : null,
   });
   const graph = new GraphView(store);

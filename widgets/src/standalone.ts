@@ -14,14 +14,24 @@ async function mountPage(): Promise<void> {
     document.body.style.margin = "0";
     const data = fromBase64(holder.textContent ?? "");
     const options = JSON.parse(place.dataset.options ?? "{}") as MountOptions;
-    api.handle = mount(place, await readTrace(data), { size: data.byteLength, height: "100vh", ...options });
-    place.querySelector<HTMLElement>(".tinyexplore")?.focus({ preventScroll: true }); // the keys work at once
+    api.handle = mount(place, await readTrace(data), { size: data.byteLength, height: "100vh", page: true, ...options });
+    listenToPage(place.querySelector<HTMLElement>(".tinyexplore")!);
     document.documentElement.dataset.tinyexplore = "ready";
   } catch (error) {
     place.setAttribute("role", "alert");
     place.textContent = `The explorer cannot show this trace. ${String(error)}`;
     document.documentElement.dataset.tinyexplore = "failed";
   }
+}
+
+/** Keys work before anything was clicked. */
+function listenToPage(root: HTMLElement): void {
+  document.body.addEventListener("keydown", (event) => {
+    if (event.target !== document.body) return;
+    const { key, shiftKey, ctrlKey, metaKey, altKey } = event;
+    const again = new KeyboardEvent("keydown", { key, shiftKey, ctrlKey, metaKey, altKey, cancelable: true });
+    if (!root.dispatchEvent(again)) event.preventDefault();
+  });
 }
 
 if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", () => void mountPage());

@@ -191,7 +191,7 @@ export class GraphView implements View {
       this.title,
       h("b", {}, what),
       h("span", {}, lazy ? count(total, "node") : where),
-      button(`→ ${other}`, `Show the graph of ${other}`, swap, "quiet swap"),
+      this.hasOther(lazy) ? button(`→ ${other}`, `Show the graph of ${other}`, swap, "quiet swap") : null,
     );
     const foldedAway = folded.constants + folded.index;
     const regions = boxes.filter((box) => box.members.length > 1).length;
@@ -249,6 +249,10 @@ export class GraphView implements View {
     });
     const more = kernels.length - keys.length;
     replaceChildren(this.legend, ...keys, more > 0 ? h("span", { class: "faint" }, `and ${count(more, "kernel")} more`) : null);
+  }
+
+  private hasOther(lazy: boolean): boolean {
+    return this.store.index.trace.nodes.some(({ kind }) => (kind === "uop") === lazy);
   }
 
   private spend(budget: number): void {
@@ -638,7 +642,7 @@ export class GraphView implements View {
       (event) => {
         // in a notebook a plain wheel scrolls the page unless the graph has the focus
         const root = this.svg.closest(".tinyexplore");
-        if (!event.ctrlKey && !event.metaKey && !root?.matches(":focus-within")) return;
+        if (!event.ctrlKey && !event.metaKey && !root?.matches(":focus-within, [data-page]")) return;
         event.preventDefault();
         const { left, top } = this.svg.getBoundingClientRect();
         this.zoomAt(event.clientX - left, event.clientY - top, Math.exp(-event.deltaY * 0.0016));

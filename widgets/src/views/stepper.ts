@@ -90,7 +90,7 @@ export class StepperView implements View {
     const roots = stage.after.length > 0 ? stage.after : stage.before;
     const isLazy = roots.length > 0 && index.node(roots[0]).kind === "lazybuffer";
     const graph = isLazy ? "lazy" : "uops";
-    this.store.go({ stage: stage.id, kernel, step: index.endOf(stage), place: "passes", graph, panel: "rewrites" });
+    this.store.go({ stage: stage.id, kernel, step: index.endOf(stage), place: isLazy ? "lazy" : "passes", graph, panel: "rewrites" });
   }
 
   private seek(found: (step: Step) => boolean): void {
@@ -160,7 +160,7 @@ export class StepperView implements View {
       this.hideUnchanged = toggle.checked;
       this.drawTree();
     });
-    const says = `hide ${hidden.length} unchanged`;
+    const says = hidden.length > 0 ? `hide ${hidden.length} unchanged` : "hide unchanged";
     const bar = h("div", { class: "bar" }, h("b", {}, "Passes"), h("span", { class: "space" }), h("label", {}, says, toggle));
     const rows = shown.map((stage) => this.treeRow(stage));
     const list = h("div", { class: "rows scroll", role: "tree", "aria-label": "Passes" }, ...rows);
