@@ -55,7 +55,7 @@ def _one_paragraph(cls: type) -> str:
 def _type(hint: typing.Any, where: str) -> str:
     if hint in _SCALARS:
         return _SCALARS[hint]
-    if dataclasses.is_dataclass(hint):
+    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
         return hint.__name__
     origin = typing.get_origin(hint)
     arguments = typing.get_args(hint)

@@ -45,7 +45,7 @@ export function treeLines(trace: Trace, root: number, leaves: Set<number> = new 
       lines.push({ node: id, prefix: head, text: nodeText(node), folded: 0, hidden: hiddenText(node) });
       return;
     }
-    const stop = again || depth >= MAX_DEPTH || lines.length >= MAX_LINES || (depth > 0 && leaves.has(id));
+    const stop = again || depth >= MAX_DEPTH || lines.length >= MAX_LINES || leaves.has(id);
     seen.add(id);
     lines.push({ node: id, prefix: head, text: nodeText(node), folded: stop ? size(id) : 0, hidden: hiddenText(node) });
     if (stop) return;

@@ -125,6 +125,12 @@ test("before and after are aligned; what both have is one line", () => {
   ]);
 });
 
+test("a result that was a part of what it replaces is one line on both sides", () => {
+  const trace = traceOf(node(0, "X"), node(1, "NEG", [0]), node(2, "CONST", [], { detail: "0" }), node(3, "ADD", [1, 2]));
+  const rows = treeDiff(trace, 3, 1).map(({ before, after, same }) => [before?.text, after?.text, same]);
+  assert.deepEqual(rows, [["ADD", undefined, false], ["NEG", "NEG", true], ["CONST 0", undefined, false]]);
+});
+
 test("a node met again is not written out again, and says how much is folded", () => {
   const trace = traceOf(node(0, "X"), node(1, "NEG", [0]), node(2, "MUL", [1, 1]));
   const lines = treeLines(trace, 2).map(({ prefix, text, folded }) => [prefix + text, folded]);

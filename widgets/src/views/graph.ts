@@ -190,7 +190,7 @@ export class GraphView implements View {
     replaceChildren(
       this.title,
       h("b", {}, what),
-      h("span", {}, lazy ? count(total, "node") : where),
+      h("span", { title: where || null }, lazy ? count(total, "node") : where),
       this.hasOther(lazy) ? button(`→ ${other}`, `Show the graph of ${other}`, swap, "quiet swap") : null,
     );
     const foldedAway = folded.constants + folded.index;

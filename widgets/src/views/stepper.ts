@@ -36,6 +36,7 @@ export class StepperView implements View {
       this.openAround(this.store.cursor.stage);
       this.drawTree();
       this.drawStep();
+      requestAnimationFrame(() => this.showActive()); // once the panel is in sight
     }
     if (change.selection || change.hover) this.mark();
   }
@@ -173,6 +174,12 @@ export class StepperView implements View {
     if (focused) active?.focus({ preventScroll: true });
     if (active !== null) keepInSight(list, active);
     this.updateCounts();
+  }
+
+  private showActive(): void {
+    const list = this.passes.querySelector<HTMLElement>(".rows");
+    const active = list?.querySelector<HTMLElement>('[aria-selected="true"]');
+    if (list && active && list.clientHeight > 0) keepInSight(list, active);
   }
 
   private treeRow(stage: Stage): HTMLElement {
