@@ -11,10 +11,10 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from bench.cases import CASES, TINY, UnknownCase, choose_cases
+from bench.cases import CASES, TINY, Case, UnknownCase, choose_cases
 from bench.harness import Harness, Settings
 from bench.peers import OURS, PEERS
-from bench.report import Report, make_row, three_digits, times
+from bench.report import Report, Row, make_row, three_digits, times
 
 DEFAULT_PEERS = "numpy,torch,torch.compile,jax,numba,tinygrad,tinygrad.llvm"
 
@@ -101,21 +101,23 @@ def _pythons(given: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _measure(harness: Harness, cases: Sequence[Any]) -> Report:
+def _measure(harness: Harness, cases: Sequence[Case]) -> Report:
     with harness:
         probes = harness.probes() if cases else []
         report = Report(_about(harness.settings), harness.versions, harness.left_out, probes)
+        measured = []
         for number, case in enumerate(cases, 1):
-            peak = _peak(report.probes, harness.settings.thread_count)
-            row = make_row(case, harness.run(case), peak)
-            report.rows.append(row)
+            measured.append((case, harness.run(case)))
+            row = make_row(*measured[-1], harness.peak_flops)
             print(_progress(f"{number}/{len(cases)}", row), file=sys.stderr, flush=True)
-        if cases:
+        if cases and harness.settings.rounds >= 5:
             report.probes = _better(report.probes, harness.probes())
+        # now that the machine's peak is known best
+        report.rows.extend(make_row(case, timings, harness.peak_flops) for case, timings in measured)
     return report
 
 
-def _progress(place: str, row: Any) -> str:
+def _progress(place: str, row: Row) -> str:
     figures = ", ".join(f"{name} {three_digits(value.minimum * 1e3)}" for name, value in row.figures.items())
     failed = ", ".join(
         f"{name}: {kind}" for name, (kind, _) in row.failures.items() if kind != "unsupported" or name in OURS
@@ -123,11 +125,6 @@ def _progress(place: str, row: Any) -> str:
     return f"{place} {row.name}: {figures} ms; ours/best {times(row.ours_over_best)}" + (
         f"; {failed}" if failed else ""
     )
-
-
-def _peak(probes: Sequence[tuple[str, int, float, str]], threads: int) -> float | None:
-    values = [value * 1e9 for name, count, value, _ in probes if name == "fma_float32" and count == threads]
-    return max(values, default=None)
 
 
 def _better(

@@ -169,6 +169,7 @@ class Harness:
         self.say = say
         self.versions: dict[str, str] = {}
         self.left_out: dict[str, str] = {}
+        self.peak_flops = 0.0  # the most that the machine was seen to do in a second
         self._processes: dict[str, PeerProcess] = {}
 
     def __enter__(self) -> Harness:
@@ -214,7 +215,10 @@ class Harness:
         if not reply["ok"]:
             self.say(f"!! the machine's probes failed: {reply['reason']}")
             return []
-        return [(str(name), int(threads), float(value), str(unit)) for name, threads, value, unit in reply["probes"]]
+        found = [(str(name), int(threads), float(value), str(unit)) for name, threads, value, unit in reply["probes"]]
+        peaks = [value * 1e9 for name, threads, value, _ in found if name == "fma_float32"]
+        self.peak_flops = max(self.peak_flops, *peaks)
+        return found
 
     def run(self, case: Case) -> dict[str, Timing]:
         """Every peer on `case`; peers that fail have a Timing that says so."""
@@ -281,6 +285,7 @@ class Harness:
                 reply = self._ask(name, timing, settings.setup_timeout, do="time", shortest=SHORTEST, **times)
                 if reply is not None:
                     timing.samples.extend(reply["seconds"])
+                    self.peak_flops = max(self.peak_flops, reply.get("peak_flops", 0.0))
 
 
 def turns(estimates: dict[str, float], settings: Settings) -> list[list[str]]:

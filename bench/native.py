@@ -130,7 +130,7 @@ class Memory:
 
     def __init__(self, nbytes: int, *, huge: bool = True) -> None:
         self.nbytes = -(-max(nbytes, 1) // CHUNK) * CHUNK
-        self._map = mmap.mmap(-1, self.nbytes + self.HUGE)
+        self._map = _private_map(self.nbytes + self.HUGE)
         advice = "MADV_HUGEPAGE" if huge else "MADV_NOHUGEPAGE"
         if hasattr(mmap, advice):
             try:
@@ -145,6 +145,31 @@ class Memory:
         """Gives the memory back."""
         del self._first
         self._map.close()
+
+
+def _meet_ir(pause: str) -> str:
+    """`void meet(ptr counter, i64 count)`: adds one to the counter and spins until it has reached `count`."""
+    return f"""
+define void @meet(ptr %counter, i64 %count) {{
+entry:
+  %mine = atomicrmw add ptr %counter, i64 1 seq_cst
+  br label %wait
+wait:
+{pause}
+  %now = load atomic i64, ptr %counter acquire, align 8
+  %here = icmp uge i64 %now, %count
+  br i1 %here, label %end, label %wait
+end:
+  ret void
+}}
+"""
+
+
+def _private_map(nbytes: int) -> mmap.mmap:
+    """Memory of this process alone: what is shared, Python's default, gets no huge pages."""
+    if hasattr(mmap, "MAP_PRIVATE"):
+        return mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    return mmap.mmap(-1, nbytes)
 
 
 class Loops:
@@ -165,7 +190,10 @@ class Loops:
         is_x86 = "x86_64" in machine.triple
         vector = f"<{self.lanes} x i32>"
         fence = "  call void @llvm.x86.sse.sfence()" if is_x86 else "  fence seq_cst"
-        parts = ["declare void @llvm.x86.sse.sfence()"] if is_x86 else []
+        pause = "  call void @llvm.x86.sse2.pause()" if is_x86 else ""
+        declared = ("llvm.x86.sse.sfence", "llvm.x86.sse2.pause") if is_x86 else ()
+        parts = [f"declare void @{name}()" for name in declared]
+        parts.append(_meet_ir(pause))
         parts.extend(_copy_ir(name, vector, self.vector_bytes, fence) for name in _COPIES)
         parts.extend([_read_ir(vector, self.vector_bytes), _fma_ir(self.lanes), "!0 = !{i32 1}"])
         module = llvm.parse_assembly("\n".join(parts))
@@ -177,12 +205,17 @@ class Loops:
         for name in (*_COPIES, "read"):
             kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, *[ctypes.c_int64] * 3)
             self._functions[name] = kind(self._engine.get_function_address(name))
-        kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
-        self._functions["fma"] = kind(self._engine.get_function_address("fma"))
+        for name in ("fma", "meet"):
+            kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
+            self._functions[name] = kind(self._engine.get_function_address(name))
 
     def stream(self, name: str, source: int, to: int, nbytes: int, repeat: int = 1) -> None:
         """`name` ("read", "copy", "copy_nt", "fill", "fill_nt") over `nbytes`, a whole number of CHUNKs."""
         self._functions[name](source, to, nbytes, self.step, repeat)
+
+    def meet(self, counter: int, count: int) -> None:
+        """Waits, spinning, until as many have come as `count` says."""
+        self._functions["meet"](counter, count)
 
     def fma(self, at: int, turns: int) -> int:
         """Multiply-adds on registers; how many floating-point operations that was."""
@@ -191,34 +224,32 @@ class Loops:
 
 
 class Team:
-    """Threads that start a piece of work together; the time is from the first start to the last end."""
+    """Threads that do a piece of work together, again and again, meeting before each time."""
 
-    def __init__(self, threads: int) -> None:
+    def __init__(self, loops: Loops, threads: int) -> None:
+        self.loops = loops
         self.threads = threads
 
-    def seconds(self, work: Callable[[int], Any]) -> float:
-        """`work(number)` on every thread at once."""
-        if self.threads == 1:
-            start = time.perf_counter()
-            work(0)
-            return time.perf_counter() - start
-        spans: list[tuple[float, float]] = []
-        barrier = threading.Barrier(self.threads)
+    def best_seconds(self, work: Callable[[int], Any], times: int) -> float:
+        """`work(number)` on every thread at once, `times` times: the shortest, from the first start to the last end."""
+        counter = ctypes.c_int64(0)
+        place = ctypes.addressof(counter)
+        spans: list[list[tuple[float, float]]] = [[] for _ in range(self.threads)]
 
         def run(number: int) -> None:
-            barrier.wait()
-            start = time.perf_counter()
-            work(number)
-            spans.append((start, time.perf_counter()))
+            for turn in range(1, times + 1):
+                self.loops.meet(place, turn * self.threads)
+                start = time.perf_counter()
+                work(number)
+                spans[number].append((start, time.perf_counter()))
 
-        members = [threading.Thread(target=run, args=(number,)) for number in range(self.threads)]
-        for member in members:
+        others = [threading.Thread(target=run, args=(number,)) for number in range(1, self.threads)]
+        for member in others:
             member.start()
-        for member in members:
+        run(0)
+        for member in others:
             member.join()
-        if len(spans) != self.threads:
-            raise RuntimeError("a thread of a measurement failed; its traceback is on stderr")
-        return max(end for _, end in spans) - min(start for start, _ in spans)
+        return min(max(end for _, end in turn) - min(start for start, _ in turn) for turn in zip(*spans))
 
 
 def shares(nbytes: int, parts: int) -> Sequence[tuple[int, int]]:

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 
 from bench.native import Loops, Memory, Team, shares
 
-SHORT = 0.004  # seconds of one measurement
-ROUNDS = 5
+SHORT = 0.0004  # seconds of one measurement: long beside its start, short beside what disturbs it
+TIMES = 8  # measurements in a row
+ROUNDS = 5  # rows of measurements for a probe of memory
+FMA_ROUNDS = 25
 # bytes for each thread, well inside the level on current CPUs; "memory" is for all threads together
 LEVELS = {"l1": 16 << 10, "l2": 256 << 10, "l3": 4 << 20}
-MEMORY_BYTES = 256 << 20
+MEMORY_BYTES = 128 << 20
 
 
 @dataclass(frozen=True)
@@ -43,8 +45,8 @@ class Prober:
         assert self._to is not None
         return self._from.address, self._to.address
 
-    def fma_flops_per_second(self, threads: int, rounds: int = ROUNDS) -> float:
-        loops, turns = self.loops, 1 << 16
+    def fma_flops_per_second(self, threads: int, rounds: int = FMA_ROUNDS) -> float:
+        loops, turns = self.loops, 1 << 14
         best = 0.0
         areas = [Memory(1 << 14) for _ in range(threads)]
         for area in areas:
@@ -57,13 +59,18 @@ class Prober:
             def work(number: int, turns: int = turns, done: list[int] = done) -> None:
                 done.append(loops.fma(areas[number].address, turns))
 
-            seconds = Team(threads).seconds(work)
-            best = max(best, sum(done) / seconds)
-            turns = max(1 << 12, int(turns * 3 * SHORT / seconds))
+            seconds = Team(loops, threads).best_seconds(work, TIMES)
+            best = max(best, threads * done[0] / seconds)
+            turns = max(1 << 10, int(turns * SHORT / seconds))
         return best
 
-    def stream_seconds(self, reads: int, writes: int, *, past_caches: bool, threads: int, repeat: int) -> float:
-        """Seconds to read `reads` and write `writes` bytes once, divided among threads: the mean of `repeat` times."""
+    def stream_seconds(
+        self, reads: int, writes: int, *, past_caches: bool, threads: int, repeat: int, times: int = TIMES
+    ) -> float:
+        """Seconds to read `reads` and write `writes` bytes once, divided among threads: the shortest of `times`.
+
+        Each of them is the mean of `repeat` in one go.
+        """
         source, to = self.memory(max(reads, writes))
         both = min(reads, writes)
         copied = shares(both, threads) if both else [(0, 0)] * threads
@@ -86,7 +93,7 @@ class Prober:
                 elif size2:
                     stream(fill, 0, to + start + offset2, size2, inner)
 
-        return Team(threads).seconds(work) / repeat
+        return Team(self.loops, threads).best_seconds(work, times) / repeat
 
     def best_stream_seconds(self, reads: int, writes: int, threads: int | None = None, rounds: int = 1) -> float:
         """The shortest of `rounds` measurements, with the usual stores and with those that go past the caches.
@@ -107,7 +114,8 @@ class Prober:
         """How often to stream in one measurement, so that starting the threads counts for nothing."""
         repeat = 1
         while True:
-            seconds = repeat * self.stream_seconds(reads, writes, past_caches=False, threads=threads, repeat=repeat)
+            once = self.stream_seconds(reads, writes, past_caches=False, threads=threads, repeat=repeat, times=3)
+            seconds = repeat * once
             if seconds >= SHORT / 2 or repeat >= 1 << 20:
                 return max(1, min(1 << 20, int(repeat * SHORT / seconds)))
             repeat *= 4

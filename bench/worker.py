@@ -178,7 +178,7 @@ class MachineWorker(Worker):
         samples = [self.prober.best_stream_seconds(*self.traffic)]
         while time.perf_counter() - start < slice_seconds:
             samples.append(self.prober.best_stream_seconds(*self.traffic))
-        return {"seconds": samples}
+        return {"seconds": samples, "peak_flops": self.prober.fma_flops_per_second(self.prober.threads, rounds=3)}
 
     def do_check(self) -> dict[str, Any]:
         return {"error": 0.0}
