@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { bytes, duration, kernelNameParts, truncate } from "../src/format";
 import type { KernelInfo, Node, Trace } from "../src/model";
+import { explain } from "../src/opcodes";
 import { parseQuery } from "../src/search";
 import { fold } from "../src/shown";
 import { tokenize, tokenizePython } from "../src/tokens";
@@ -42,6 +43,14 @@ test("tokens have the kinds that a reader expects", () => {
   assert.deepEqual(kinds("c", "float8 a = f(3); // x"), { float8: "type", f: "call", "3": "number", "// x": "comment" });
   assert.deepEqual(kinds("llvm", "ret i64 %x"), { ret: "call", i64: "type", "%x": "register" });
   assert.deepEqual(kinds("asm", "\tinc\trcx"), { inc: "call", rcx: "register" });
+});
+
+test("operations are explained where there is something to say", () => {
+  assert.match(explain("asm", "\tvfmadd231ps")!, /multiply-add/);
+  assert.match(explain("asm", "jne")!, /if a condition/);
+  assert.match(explain("uops", "GEP")!, /lane/);
+  assert.match(explain("llvm-opt", "phi")!, /control/);
+  assert.equal(explain("c", "f"), null);
 });
 
 test("a docstring over several lines is a string on each of them", () => {

@@ -4,6 +4,7 @@
 import { button, h, replaceChildren, s, tab, tabList } from "../dom";
 import { languageName } from "../format";
 import type { Line, Program } from "../model";
+import { explain } from "../opcodes";
 import type { Change, Store, View } from "../store";
 import { type Token, tokenize, tokenizePython } from "../tokens";
 
@@ -192,7 +193,11 @@ class CodePane {
   private writeLines(listing: Listing): void {
     const chunks: HTMLElement[] = [];
     listing.lines.forEach(({ tokens, nodes, first }, i) => {
-      const spans = tokens.map(([kind, text]) => (kind === "" ? text : h("span", { class: `t-${kind}` }, text)));
+      const spans = tokens.map(([kind, text]) => {
+        if (kind === "") return text;
+        const meaning = kind === "call" ? explain(listing.language, text) : null;
+        return h("span", { class: `t-${kind}`, title: meaning && `${text.trim()}: ${meaning}` }, text);
+      });
       const classes = ["line", this.band(listing, nodes), nodes.length > 0 ? "linked" : ""].filter(Boolean).join(" ");
       const row = h("div", { class: classes, "data-line": i }, h("u", { "aria-hidden": "true" }, first), h("code", {}, ...spans));
       if (i % CHUNK === 0) chunks.push(h("div", { class: "chunk" }));

@@ -1,0 +1,79 @@
+// What an operation does, in a few words: tooltips for the words of a listing that name one.
+
+const UOPS: Record<string, string> = {
+  DEFINE_GLOBAL: "a buffer argument of the kernel",
+  DEFINE_LOCAL: "scratch memory of one call",
+  DEFINE_ACC: "a register, set to its start value here",
+  DEFINE_VAR: "an integer argument",
+  CONST: "a constant, the same in every lane",
+  ENDRANGE: "closes a loop",
+  INDEX: "the address of an element; with a condition, lanes that fail it touch no memory",
+  LOAD: "reads as many neighbouring elements as the type has lanes",
+  STORE: "writes as many neighbouring elements as the value has lanes",
+  ASSIGN: "the register becomes the value",
+  RESULT: "the register's value after its loops",
+  REDUCE: "combines a value over loops",
+  HREDUCE: "combines all lanes of a vector, in halves",
+  VECTORIZE: "a vector from one scalar per lane; of equal scalars, a broadcast",
+  GEP: "one lane of a vector",
+  CAST: "the same value in another type",
+  BITCAST: "the same bits in another type",
+  WHERE: "the second where the condition holds, else the third",
+  MULACC: "x * y + z, rounded once or twice",
+  FDIV: "division of floats, correctly rounded",
+  IDIV: "division of integers, towards zero",
+  MOD: "the remainder, with the sign of the dividend",
+  BARRIER: "waits for all threads of the workgroup",
+};
+
+/** x86-64 and AArch64, most specific first. */
+const ASM: [RegExp, string][] = [
+  [/^v?fn?m(add|sub)(132|213|231)/, "fused multiply-add (or subtract): one rounding"],
+  [/^fml[as]$|^fn?m(add|sub)$/, "fused multiply-add (or subtract): one rounding"],
+  [/^vbroadcast|^vpbroadcast|^ld1r$/, "one element into every lane"],
+  [/^v?mov(ups|upd|dqu|aps|apd|dqa|ss|sd|d|q)/, "moves between memory and a vector register"],
+  [/^v?p?(gather)/, "reads lanes from many addresses"],
+  [/^v?p?(insert|extract)|^v?p?(perm|shuf|unpck|blend|align)/, "rearranges lanes"],
+  [/^v?(cvt)|^[su]cvtf|^fcvt/, "converts between types"],
+  [/^v?xor(ps|pd)$|^vpxor/, "exclusive or; of a register with itself: zero"],
+  [/^v?p?add|^fadd|^inc/, "adds"],
+  [/^v?p?sub|^fsub|^dec/, "subtracts"],
+  [/^v?p?mul|^imul|^fmul|^madd/, "multiplies"],
+  [/^v?p?div|^idiv|^fdiv|^[su]div/, "divides"],
+  [/^v?p?(max|min)|^f(max|min)/, "the larger (or smaller) of each pair"],
+  [/^v?(sqrt|rsqrt|rcp)|^fsqrt/, "square root, or an estimate of a reciprocal"],
+  [/^v?p?cmp|^v?u?comis|^test$|^fcmp/, "compares"],
+  [/^lea$|^adr/, "computes an address (or a sum) without touching memory"],
+  [/^(sh[lr]|sa[lr]|ro[lr]|rorx|v?ps[lr][la])|^lsl|^lsr|^asr/, "shifts or rotates bits"],
+  [/^(jmp|b)$/, "jumps"],
+  [/^j\w+$|^b\.|^cbn?z|^tbn?z/, "jumps if a condition holds"],
+  [/^cmov|^csel/, "moves if a condition holds"],
+  [/^call|^bl$/, "calls a function"],
+  [/^ret/, "returns"],
+  [/^push|^pop|^stp|^ldp/, "saves or restores registers on the stack"],
+  [/^vzeroupper/, "clears the upper halves of the vector registers, which older code expects"],
+  [/^prefetch|^prfm/, "asks for a cache line ahead of its use"],
+  [/^mov|^ldr|^str|^ld1|^st1/, "moves between registers and memory"],
+];
+
+const LLVM: Record<string, string> = {
+  getelementptr: "computes an address; touches no memory",
+  phi: "a value that depends on where control came from: the loop's variables",
+  select: "one of two values, by a condition",
+  shufflevector: "rearranges or repeats lanes",
+  insertelement: "replaces one lane",
+  extractelement: "takes one lane",
+  br: "jumps, perhaps by a condition",
+  icmp: "compares integers",
+  fcmp: "compares floats",
+  freeze: "turns an undefined value into some fixed one",
+};
+
+/** What the word at the head of an operation means in a language; null where there is nothing to say. */
+export function explain(language: string, word: string): string | null {
+  const name = word.trim();
+  if (language === "uops") return UOPS[name] ?? null;
+  if (language.startsWith("llvm")) return LLVM[name] ?? null;
+  if (language === "asm") return ASM.find(([pattern]) => pattern.test(name))?.[1] ?? null;
+  return null;
+}
