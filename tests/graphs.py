@@ -17,7 +17,7 @@ from tinyexplore.uop import Ops
 
 def from_numpy(array: np.ndarray, device: str = "LLVM") -> LazyBuffer:
     """A LazyBuffer of a copy of `array`."""
-    array = np.ascontiguousarray(array)
+    array = np.array(array, order="C")
     buffer = Buffer(device, array.size, getattr(dtypes, str(array.dtype))).allocate()
     buffer.copyin(array.tobytes())
     return LazyBuffer.from_buffer(buffer, array.shape)

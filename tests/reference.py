@@ -94,6 +94,12 @@ def _value(node: LazyBuffer, src: list[np.ndarray]) -> Any:
         return _UNARY[op](src[0])
     if op in _BINARY:
         return _BINARY[op](src[0], src[1])
+    if op is Ops.GATHER:
+        table, index = src[0], src[1].astype(np.int64)
+        inside = (index >= 0) & (index < table.shape[-1])
+        if not table.shape[-1]:
+            return np.zeros(node.shape, numpy_dtype(node.dtype))
+        return np.where(inside, np.take_along_axis(table, np.where(inside, index, 0)[..., None], -1)[..., 0], 0)
     if op is Ops.CONST:
         return np.full(node.shape, arg, numpy_dtype(node.dtype))
     if op is Ops.IOTA:

@@ -99,6 +99,7 @@ def with_vectors(kernel: Kernel) -> Kernel:
     """Lanes along the axis that walks memory step by step: an output axis, or each reduction's own."""
     found = accesses(kernel)
     inner = [axis for axis in kernel.output_axes if not outer_row_axis(kernel, axis)]
+    inner = [axis for axis in inner if axis not in kernel.gathered_along]
     best = max(inner, key=lambda axis: (vector_score(axis, found), axis.arg.id), default=None)
     lanes = lanes_for(kernel, best) if best is not None and vector_score(best, found) > 0 else 1
     if best is not None and lanes > 1 and lanes * 2 >= reduced_lanes(kernel, found):

@@ -82,6 +82,17 @@ class Kernel:
     def lanes(self) -> int:
         return self.target.lanes(self.vector_dtype)
 
+    @cached_property
+    def gathered_along(self) -> frozenset[UOp]:
+        """The axes along which some address depends on a loaded value."""
+        found: set[UOp] = set()
+        for node in self.nodes:
+            if node.op is Ops.INDEX:
+                for part in node.src[1].toposort():
+                    if part.op is Ops.LOAD:
+                        found |= part.ranges
+        return frozenset(found)
+
     def axis(self, axis_id: int) -> UOp:
         for axis in self.axes:
             if axis.arg.id == axis_id:
@@ -168,6 +179,8 @@ class Kernel:
         if opt.amount & (opt.amount - 1) or opt.amount > max(1, self.lanes):
             have = f"a vector of {self.target.name} has {self.lanes} lanes of {self.vector_dtype.name}"
             return f"{have}; choose a power of two up to that"
+        if axis in self.gathered_along:
+            return "along this axis addresses depend on loaded values: each lane would load by itself"
         taken = [other for other in self.axes if other.arg.kind is AxisKind.VECTOR]
         for other in taken:
             if any(axis in node.ranges and other in node.ranges for node in self.nodes):

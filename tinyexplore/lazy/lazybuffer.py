@@ -166,6 +166,16 @@ class LazyBuffer:
     def _reduce_at_once(self, op: Ops, wanted: tuple[int, ...], shape: Shape) -> LazyBuffer:
         return LazyBuffer(Ops.REDUCE_AXIS, self.dtype, shape, (self,), (op, wanted), self.device)
 
+    def gather(self, index: LazyBuffer) -> LazyBuffer:
+        """Element (...) is element (..., index[...]) of this: the last axis is picked from; out of range gives 0."""
+        if not self.shape or index.shape != self.shape[:-1]:
+            raise ShapeError(f"gather from {self.shape} by an index of {index.shape}: need {self.shape[:-1]}")
+        if not dtypes.is_int(index.dtype):
+            raise TypeError(f"gather by {index.dtype.name}: need ints")
+        if index.device != self.device:
+            raise ValueError(f"gather on {self.device} by an index on {index.device}: move one with .to()")
+        return LazyBuffer(Ops.GATHER, self.dtype, index.shape, (self, index), None, self.device)
+
     def contiguous(self) -> LazyBuffer:
         """The same values, realised in row-major order."""
         if self.is_realized or self.op is Ops.CONTIGUOUS:

@@ -32,6 +32,7 @@ class AstBuilder:
         self.buffers: dict[Buffer, UOp] = {}
         self.values: dict[Visit, UOp] = {}
         self.made: list[tuple[LazyBuffer, UOp]] = []
+        self.gathered: dict[UOp, UOp] = {}
         self.recorder = active_recorder()
 
     def build(self) -> ScheduleItem:
@@ -53,6 +54,8 @@ class AstBuilder:
                 self.note(node, part, "indexes")
             stores.append(store)
         ast = UOp.sink(*stores)
+        while any(node in self.gathered for node in ast.toposort()):
+            ast = ast.substitute(self.gathered, tell="gathered")
         for node in plan.stores:
             self.note(node, ast, "becomes the kernel")
         members = tuple(dict.fromkeys(node for node, _ in plan.visits if node.op not in (Ops.BUFFER,)))
@@ -110,6 +113,8 @@ class AstBuilder:
             return self.padded(node, visit, src[0])
         if node.op in Group.MOVEMENT:
             return src[0]
+        if node.op is Ops.GATHER:
+            return self.picked(node, visit, src[0], src[1])
         if node.op is Ops.REDUCE_AXIS:
             return self.reduced(node, visit, src[0])
         return UOp(node.op, node.dtype, tuple(src))
@@ -120,6 +125,15 @@ class AstBuilder:
         inside = all_of(conditions)
         if inside is None or (value.op is Ops.LOAD and value.src[0].src[2:] == (inside,)):
             return value
+        return inside.where(value, UOp.const(node.dtype, 0))
+
+    def picked(self, node: LazyBuffer, visit: Visit, value: UOp, index: UOp) -> UOp:
+        """The table's element where the index is in range, else 0; memory is never touched outside the table."""
+        assert visit.picked is not None
+        place = index.cast(dtypes.index)
+        last = visit.picked.arg[2]
+        self.gathered[visit.picked] = place.maximum(0).minimum(last)
+        inside = (place >= 0) & (place <= last)
         return inside.where(value, UOp.const(node.dtype, 0))
 
     def reduced(self, node: LazyBuffer, visit: Visit, value: UOp) -> UOp:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
+from tinyexplore.dtype import dtypes
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule.indexing import ZERO, Conditions, Index, source_index
 from tinyexplore.trace import Decided, active_recorder
@@ -67,6 +68,7 @@ class Visit:
     executions: int
     sources: tuple[Visit, ...] = ()
     ranges: tuple[UOp, ...] = ()
+    picked: UOp | None = None  # what stands for a gathered place until the index is computed
 
     @property
     def key(self) -> tuple[Index, Conditions]:
@@ -107,6 +109,8 @@ class Fusion:
                 forced.update((node, node.src[0]))
             elif node.op is Ops.CONTIGUOUS:
                 forced.add(node)
+            elif node.op is Ops.GATHER and not is_leaf(node.src[0].base):
+                forced.add(node.src[0].base)
         self.forced = {node for node in forced if node.buffer is None}
         for node in reversed(self.order):
             self.place(node)
@@ -152,7 +156,7 @@ class Fusion:
             return
         why = "an output of the program" if node in self.outputs else "asked to be contiguous"
         if node not in self.outputs and node.op is not Ops.CONTIGUOUS:
-            why = "another device needs it in memory"
+            why = "copied or gathered from, and so needed in memory"
         plan = self.plan_that_computes(node, visits)
         if plan is None:
             self.realize(node, why)
@@ -260,8 +264,22 @@ class Fusion:
             plan.op_count += 1
             return
         plan.op_count += 1
+        if node.op is Ops.GATHER:
+            self.pass_on_gather(node, visit)
+            return
         inner = Visit(plan, visit.idxs, visit.conditions, visit.loops, visit.executions)
         visit.sources = tuple(self.add_visit(source, inner) for source in node.src)
+
+    def pass_on_gather(self, node: LazyBuffer, visit: Visit) -> None:
+        """The index is read like any operand; the table at a place that only the index knows: a variable until then."""
+        plan = visit.plan
+        table, index = node.src
+        at_index = Visit(plan, visit.idxs, visit.conditions, visit.loops, visit.executions)
+        loops = sorted(frozenset().union(*(idx.ranges for idx in visit.idxs)), key=lambda loop: loop.arg.id)
+        name = f"gathered{len(plan.visits)}"
+        visit.picked = UOp(Ops.DEFINE_VAR, dtypes.index, tuple(loops), (name, 0, table.shape[-1] - 1))
+        at_table = make_visit(plan, (*visit.idxs, visit.picked), visit.conditions, visit.loops)
+        visit.sources = (self.add_visit(table, at_table), self.add_visit(index, at_index))
 
     def add_visit(self, node: LazyBuffer, visit: Visit) -> Visit:
         """The visit of `node` at that index for that kernel: the one made before, if there is one."""

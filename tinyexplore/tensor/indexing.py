@@ -1,7 +1,7 @@
 """Indexing by NumPy's rules: ints, slices, None, Ellipsis, and integer or bool tensors and lists.
 
-Elements named by a tensor are found by comparing with 0, 1, 2, …: Σ (index = place ? value : 0). Ints in lists are
-checked at once; ints in a tensor are not known yet, and name nothing (0) when they are out of range.
+Elements named by a tensor are gathered: one load each. Ints in lists are checked at once; ints in a tensor are not
+known yet, and name nothing (0) when they are out of range.
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, cast
 
-from tinyexplore.autograd import gradients
+from tinyexplore.autograd import GRADIENTS, gradients
 from tinyexplore.dtype import dtypes, least_upper_dtype
-from tinyexplore.lazy import LazyBuffer
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.arithmetic import broadcast_shape
 from tinyexplore.tensor.base import Shape
@@ -133,15 +132,17 @@ class Indexing(Loss):
         # (*others before, *shape, *others after, total)
         spread = (*table.shape[:at], *(1,) * len(shape), *table.shape[at:-1], total)
         chosen = place.reshape((*(1,) * at, *shape, *(1,) * (len(others) - at), 1))
-        line = self._wrap(LazyBuffer.iota(total, chosen.dtype, self.device))
-        return (chosen == line).where(table.reshape(spread), 0)._picked()
+        return table.reshape(spread)._picked(chosen)
 
-    def _picked(self) -> Tensor:
-        """The sum over the last axis, of which one element at most is not 0: exact in any dtype."""
-        axis = self.ndim - 1
-        if self.shape[axis] == 0:
-            return self._const(0, shape=self.shape[:-1])
-        return self._reduced(Ops.ADD, (axis,)).reshape(self.shape[:-1])
+    def _picked(self, places: Tensor) -> Tensor:
+        """Element (...) is element (..., places[..., 0]) of this; both are broadcast but for the last axis."""
+        shape = broadcast_shape("gather", self.shape[:-1], places.shape[:-1])
+        if self.shape[-1] == 0:
+            return self._const(0, shape=shape)
+        table = self._broadcast_to((*shape, self.shape[-1]))
+        index = places.reshape(places.shape[:-1])._broadcast_to(shape).lazydata
+        gathered = table.lazydata.gather(index)
+        return table._taped(gathered, GRADIENTS[Ops.GATHER], (table,), index)
 
     def gather(self, dim: int, index: Tensor) -> Tensor:
         """result[i, j, k] = self[index[i, j, k], j, k] (for dim = 0); `index` may be smaller on the other axes."""
@@ -158,10 +159,9 @@ class Indexing(Loss):
         places = index.to(self.device).unsqueeze(-1)
         if not dtypes.is_unsigned(places.dtype):
             places = (places < 0).where(places + size, places)
-        line = self._wrap(LazyBuffer.iota(size, places.dtype, self.device))
         order = [i for i in range(self.ndim) if i != axis] + [axis]
         table = self.shrink(bounds).permute(order).unsqueeze(axis)
-        return (places == line).where(table, 0)._picked()
+        return table._picked(places)
 
     # *** writing ***
 

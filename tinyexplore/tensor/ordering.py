@@ -45,7 +45,7 @@ class Ordering(Indexing):
         ranks = lined_up._ranks(descending)
         places = ranks._places(ranks.ndim - 1)
         chosen = ranks.unsqueeze(-2) == places.unsqueeze(-1)
-        return chosen.where(places.unsqueeze(-2), 0)._picked().transpose(axis, -1)
+        return chosen.where(places.unsqueeze(-2), 0).sum(-1).transpose(axis, -1)
 
     def sort(self, dim: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
         """The elements in order along `dim`, and their places."""
@@ -126,7 +126,7 @@ class Ordering(Indexing):
         else:
             order = hits._places(hits.ndim - 1)
             last = hits.where(order, -1).max(-1, keepdim=True)
-            found = (last.squeeze(-1) >= 0).where((order == last).where(source, 0)._picked(), target)
+            found = (last.squeeze(-1) >= 0).where(source._picked(last), target)
         found = found.transpose(axis, -1)
         if found.shape == self.shape:
             return found

@@ -79,6 +79,7 @@ class Ops(Enum):
     FLIP = auto()
     WINDOW = auto()
     DIAGONAL = auto()
+    GATHER = auto()
     CONTIGUOUS = auto()
     COPY = auto()
 
