@@ -83,7 +83,8 @@ def measure_overhead(settings: Settings, peers: Sequence[str], rounds: int, say:
     say("Python overhead done")
     for part in (_recording, _compile_times):
         try:
-            entries.extend(part(settings, rounds))
+            for entry in part(settings, rounds):  # those before a failure count
+                entries.append(entry)
         except WorkerLost as lost:
             entries.append(_entry(part.__name__.strip("_"), "tinyexplore", "FAILED", "", None, str(lost)))
         say(f"{part.__name__.strip('_').replace('_', ' ')} done")
@@ -101,9 +102,10 @@ def _imports(settings: Settings, peers: Sequence[str], rounds: int) -> Iterator[
     """A fresh process for each; the quickest of a few."""
     modules = {"tinyexplore": "tinyexplore", "numpy": "numpy", MACHINE: "llvmlite"}
     modules.update({name: PEERS[name].needs for name in peers if name == PEERS[name].module and name not in modules})
-    for name, module in modules.items():
-        if name not in peers:
-            continue
+    statements = [(name, module) for name, module in modules.items() if name in peers]
+    if "tinyexplore" in peers:
+        statements.insert(1, ("tinyexplore", "tinyexplore; tinyexplore.Tensor"))
+    for name, module in statements:
         seconds, megabytes = [], []
         for _ in range(max(2, min(rounds, 5))):
             done = subprocess.run(
@@ -119,7 +121,7 @@ def _imports(settings: Settings, peers: Sequence[str], rounds: int) -> Iterator[
             megabytes.append(float(second))
         if not seconds:
             continue  # left out aloud already, by the harness
-        ours = name == "tinyexplore"
+        ours = module == "tinyexplore"
         yield _entry("import", module, min(seconds) * 1e3, "ms", 100.0 if ours else None)
         yield _entry("import, memory", module, min(megabytes), "MB", 40.0 if ours else None)
 
@@ -170,9 +172,8 @@ class _Compilers:
         return reply
 
 
-def _recording(settings: Settings, rounds: int) -> list[Entry]:
+def _recording(settings: Settings, rounds: int) -> Iterator[Entry]:
     """The recorder off over code without hooks, and on over off: everything compiled anew, in turns."""
-    entries = []
     with _Compilers(settings, "plain", "stripped") as compilers:
         for label, case, _ in COMPILED:
             repeats = {"ew_add_1K": 10, "matmul_512": 3}.get(case, 1)  # quick ones vary more
@@ -198,15 +199,11 @@ def _recording(settings: Settings, rounds: int) -> list[Entry]:
                 detail = f"{median}; {top.minimum * 1e3:.2f} and {bottom.minimum * 1e3:.2f} ms"
                 if "off / no" not in name and "Trace" not in name:
                     detail += f", {events} events"
-                entries.append(
-                    _entry(f"{name}: {label}", "tinyexplore", top.minimum / bottom.minimum, "×", target, detail)
-                )
-    return entries
+                yield _entry(f"{name}: {label}", "tinyexplore", top.minimum / bottom.minimum, "×", target, detail)
 
 
-def _compile_times(settings: Settings, rounds: int) -> list[Entry]:
+def _compile_times(settings: Settings, rounds: int) -> Iterator[Entry]:
     """The first call in a fresh process that has compiled one small kernel, without a recorder; then by stage."""
-    entries = []
     for label, case, target in COMPILED:
         fresh, warm, parts = [], [], {}
         for _ in range(max(2, min(rounds, 3))):
@@ -216,16 +213,11 @@ def _compile_times(settings: Settings, rounds: int) -> list[Entry]:
                 warm.append(min(compilers.ask("plain", do="cold", recording="off")["seconds"] for _ in range(2)))
                 parts = compilers.ask("plain", do="stages")
         detail = f"{parts['kernels']} kernels, {parts['firings']} firings, {parts['firings_per_second']:,.0f} a second"
-        entries.append(
-            _entry(f"compile and run, first: {label}", "tinyexplore", min(fresh) * 1e3, "ms", target, detail)
-        )
-        entries.append(_entry(f"compile and run, again: {label}", "tinyexplore", min(warm) * 1e3, "ms", target))
+        yield _entry(f"compile and run, first: {label}", "tinyexplore", min(fresh) * 1e3, "ms", target, detail)
+        yield _entry(f"compile and run, again: {label}", "tinyexplore", min(warm) * 1e3, "ms", target)
         for stage, seconds in sorted(parts["stages"].items(), key=lambda item: -item[1]):
             if seconds >= 5e-5:
-                entries.append(
-                    _entry(f"  {label}: {stage}", "tinyexplore", seconds * 1e3, "ms", None, "while recording")
-                )
-    return entries
+                yield _entry(f"  {label}: {stage}", "tinyexplore", seconds * 1e3, "ms", None, "while recording")
 
 
 if __name__ == "__main__":
