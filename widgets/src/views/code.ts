@@ -21,7 +21,7 @@ interface Listing {
 const PANES: Record<string, { label: string; wanted: string[] }> = {
   a: { label: "Python and UOps", wanted: ["source", "uops"] },
   b: { label: "Source for the compiler", wanted: ["c", "llvm", "llvm-opt", "python", "cuda", "ptx", "opencl"] },
-  c: { label: "Machine code", wanted: ["asm", "llvm-opt", "ptx", "llvm", "c", "uops"] },
+  c: { label: "Machine code", wanted: ["asm", "llvm-opt", "ptx", "llvm", "python", "c", "uops"] },
 };
 const CHUNK = 64; // lines that the browser may skip together when they are out of sight
 const BAND_OF_GROUP: Record<string, string> = {
