@@ -197,5 +197,5 @@ def test_building_is_linear_in_firings(firings):
         assert sum(step.rule is not None for step in trace.stages[0].steps) == count
         return time.perf_counter() - started
 
-    small, large = min(seconds(firings // 10) for _ in range(3)), seconds(firings)
+    small, large = (min(seconds(count) for _ in range(3)) for count in (firings // 10, firings))
     assert large < 30 * max(small, 0.005), f"{firings // 10} firings {small:.3f} s, {firings} firings {large:.3f} s"
