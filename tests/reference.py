@@ -94,6 +94,9 @@ def _value(node: LazyBuffer, src: list[np.ndarray]) -> Any:
         return _UNARY[op](src[0])
     if op in _BINARY:
         return _BINARY[op](src[0], src[1])
+    if op is Ops.SCAN_AXIS:
+        running = {Ops.ADD: np.add, Ops.MUL: np.multiply, Ops.MAX: np.maximum, Ops.MIN: np.minimum}[arg[0]]
+        return running.accumulate(src[0], arg[1], src[0].dtype) if src[0].size else src[0]
     if op is Ops.GATHER:
         table, index = src[0], src[1].astype(np.int64)
         inside = (index >= 0) & (index < table.shape[-1])

@@ -439,3 +439,10 @@ def gather_gradient(step: Step, g: LazyBuffer) -> Gradients:
     chosen = index.reshape((*index.shape, 1)).expand(x.shape).alu(Ops.CMPEQ, line)
     spread = g.reshape((*g.shape, 1)).expand(x.shape)
     return (chosen.alu(Ops.WHERE, spread, _scalar(0, spread)),)
+
+
+@gradient_of(Ops.SCAN_AXIS)
+def cumsum_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """y(i) = Σ x(j) over j ≤ i: dx(j) = Σ g(i) over i ≥ j, the running total from the other end"""
+    axis = step.arg
+    return (g.flip((axis,)).scan(Ops.ADD, axis).flip((axis,)),)

@@ -14,7 +14,7 @@ def flop_count(ast: UOp) -> int:
     """Arithmetic on values (not on indices), each operation once per run of the loops that it depends on."""
     total = 0
     for node in ast.toposort():
-        if node.op is Ops.REDUCE:
+        if node.op in (Ops.REDUCE, Ops.SCAN):
             if not _is_index(node):
                 total += prod(axis.size for axis in node.ranges | set(node.src[1:]))
         elif node.op in Group.ALU - FREE and not _is_index(node):

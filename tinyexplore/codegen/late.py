@@ -23,10 +23,10 @@ SMALL_FLOATS = (dtypes.float16, dtypes.bfloat16)
 KEPT = frozenset({Ops.CAST, Ops.BITCAST, Ops.WHERE})
 
 
-@rule(UPat.of((Group.ALU - KEPT) | {Ops.REDUCE, Ops.HREDUCE}, name="node"))
+@rule(UPat.of((Group.ALU - KEPT) | {Ops.REDUCE, Ops.HREDUCE, Ops.SCAN}, name="node"))
 def compute_in_float32(node: UOp, ctx: LateContext) -> UOp | None:
     """A 16-bit float that the target only stores: computed in float32, then rounded, which gives the same result."""
-    values = node.src[:1] if node.op is Ops.REDUCE else node.src
+    values = node.src[:1] if node.op in (Ops.REDUCE, Ops.SCAN) else node.src
     small = next((src.dtype for src in values if src.dtype.scalar in ctx.target.storage_only), None)
     if small is None:
         return None
@@ -84,11 +84,24 @@ def accumulate(reduce: UOp, value: UOp, ctx: LateContext) -> UOp:
     loops = reduce.src[1:]
     register = UOp(Ops.DEFINE_ACC, reduce.dtype, (reduce_identity(reduce.arg, reduce.dtype),), next(ctx.numbers))
     step = multiply_add(register, value) if reduce.arg is Ops.ADD else None
-    changed = register.alu(reduce.arg, value) if step is None else step
-    if dtypes.is_bool(reduce.dtype):
-        changed = register | value if reduce.arg in (Ops.ADD, Ops.MAX) else register & value
+    changed = combined_with(register, reduce.arg, value) if step is None else step
     assigned = UOp(Ops.ASSIGN, reduce.dtype, (register, changed))
     return UOp(Ops.RESULT, reduce.dtype, (register, assigned, *loops))
+
+
+@rule(UPat.of(Ops.SCAN, var("value"), var("loop"), name="scan"))
+def carry(scan: UOp, value: UOp, loop: UOp, ctx: LateContext) -> UOp:
+    """A scan is a register too: set before its loop, changed in every step, read in the same step."""
+    register = UOp(Ops.DEFINE_ACC, scan.dtype, (reduce_identity(scan.arg, scan.dtype),), next(ctx.numbers))
+    assigned = UOp(Ops.ASSIGN, scan.dtype, (register, combined_with(register, scan.arg, value), loop))
+    return UOp(Ops.RESULT, scan.dtype, (register, assigned))
+
+
+def combined_with(register: UOp, op: Ops, value: UOp) -> UOp:
+    """The register and one more value, combined; truths by or and and."""
+    if dtypes.is_bool(register.dtype):
+        return register | value if op in (Ops.ADD, Ops.MAX) else register & value
+    return register.alu(op, value)
 
 
 def multiply_add(register: UOp, value: UOp) -> UOp | None:
@@ -129,4 +142,4 @@ def _loops_and_place(reduce: UOp) -> tuple[tuple[UOp, ...], int]:
 SMALL_FLOAT_PASS = PatternMatcher((compute_in_float32, cast_through_float32, cast_there_and_back))
 BOOL_PASS = PatternMatcher((bool_or, bool_and, cast_to_bool))
 SEPARATE_LOOPS = PatternMatcher((separate_loops,))
-ACCUMULATE = PatternMatcher((accumulate,))
+ACCUMULATE = PatternMatcher((accumulate, carry))

@@ -63,7 +63,8 @@ class _Blocks:
             self.path[node] = self.outermost(node, wanted)
             if node.op is Ops.RESULT:
                 register, assigned, *loops = node.src
-                self.path[register] = self.path[node]
+                is_scan = len(assigned.src) == 3  # read in the loop that changes it, which is the innermost
+                self.path[register] = self.path[node][:-1] if is_scan else self.path[node]
                 self.path[assigned] = self.path[node] + by_id(loops)
             if node.op is Ops.BARRIER:
                 store, *loops = node.src

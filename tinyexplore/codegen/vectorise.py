@@ -91,10 +91,10 @@ def lane_numbers(axis: UOp) -> UOp | None:
     return UOp(Ops.VECTORIZE, dtypes.index.vec(axis.size), tuple(index_const(step) for step in range(axis.size)))
 
 
-@rule(UPat.of(Group.ALU | {Ops.REDUCE}, name="node"))
+@rule(UPat.of(Group.ALU | {Ops.REDUCE, Ops.SCAN}, name="node"))
 def widen(node: UOp) -> UOp | None:
     """What is computed from vectors is a vector; scalars among the sources are broadcast."""
-    values = node.src[:1] if node.op is Ops.REDUCE else node.src
+    values = node.src[:1] if node.op in (Ops.REDUCE, Ops.SCAN) else node.src
     count = max(src.dtype.count for src in values)
     if count == node.dtype.count and all(src.dtype.count == count for src in values):
         return None

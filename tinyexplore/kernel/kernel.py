@@ -169,6 +169,8 @@ class Kernel:
             return self.vector_obstacle(opt, axis)
         if kind not in LOOP_KINDS:
             return f"the axis is {kind.value}, and only output axes that are still loops do this"
+        if opt.op is OptOps.LOCAL and any(other.arg.kind is AxisKind.SCAN for other in self.axes):
+            return "the loop of a scan must stay innermost"
         if opt.op is OptOps.LOCAL and size == opt.amount:
             return f"the axis has size {size}: a block of all of it changes nothing"
         return None

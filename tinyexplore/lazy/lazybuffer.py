@@ -166,6 +166,12 @@ class LazyBuffer:
     def _reduce_at_once(self, op: Ops, wanted: tuple[int, ...], shape: Shape) -> LazyBuffer:
         return LazyBuffer(Ops.REDUCE_AXIS, self.dtype, shape, (self,), (op, wanted), self.device)
 
+    def scan(self, op: Ops, axis: int) -> LazyBuffer:
+        """The running result of `op` (ADD, MUL, MAX or MIN) along `axis`: of each element and all before it."""
+        if not 0 <= axis < len(self.shape):
+            raise ShapeError(f"scan along axis {axis} of shape {self.shape}")
+        return LazyBuffer(Ops.SCAN_AXIS, self.dtype, self.shape, (self,), (op, axis), self.device)
+
     def gather(self, index: LazyBuffer) -> LazyBuffer:
         """Element (...) is element (..., index[...]) of this: the last axis is picked from; out of range gives 0."""
         if not self.shape or index.shape != self.shape[:-1]:

@@ -121,7 +121,7 @@ class _FunctionWriter(InstructionWriter):
             case Ops.DEFINE_ACC:
                 self.define_acc(node)
             case Ops.ASSIGN:
-                acc, value = node.src
+                acc, value = node.src[:2]
                 self.raw(f"  store {register_type(node.dtype)} {self.operand(value)}, ptr {self.names[acc]}")
             case Ops.RESULT:
                 self.names[node] = self.operand(node.src[0])

@@ -42,14 +42,17 @@ class KernelPlan:
 
     @staticmethod
     def over(root: LazyBuffer) -> KernelPlan:
+        """Loops over the elements of `root`, row-major; the axis of a scan goes in order, inside all others."""
+        scanned = root.arg[1] if root.op is Ops.SCAN_AXIS else None
+        order = sorted(range(len(root.shape)), key=lambda axis: axis == scanned)
+        idxs: list[UOp] = [ZERO] * len(root.shape)
         ranges: list[UOp] = []
-        idxs: list[UOp] = []
-        for size in root.shape:
-            if size == 1:
-                idxs.append(ZERO)
+        for axis in order:
+            if root.shape[axis] == 1:
                 continue
-            ranges.append(UOp.range(size, Axis(len(ranges), AxisKind.GLOBAL)))
-            idxs.append(ranges[-1])
+            kind = AxisKind.SCAN if axis == scanned else AxisKind.GLOBAL
+            idxs[axis] = UOp.range(root.shape[axis], Axis(len(ranges), kind))
+            ranges.append(idxs[axis])
         return KernelPlan(root.shape, root.device, tuple(idxs), tuple(ranges), len(ranges), [root])
 
     def reduce_range(self, size: int) -> UOp:
@@ -186,6 +189,8 @@ class Fusion:
         """Why `node` must get memory of its own; None if it can be computed where it is read."""
         plans = {visit.plan for visit in visits}
         is_reduce = node.op is Ops.REDUCE_AXIS
+        if node.op is Ops.SCAN_AXIS:
+            return "a running result: its loop must go in order"
         if any(plan.op_count >= self.max_ops for plan in plans):
             return f"the kernel that reads it has {self.max_ops} operations already"
         if len(plans) > 1:
@@ -231,7 +236,7 @@ class Fusion:
         stack = [node]
         while stack:
             inner = stack.pop()
-            if inner.buffer is not None or inner.op is Ops.REDUCE_AXIS:
+            if inner.buffer is not None or inner.op in (Ops.REDUCE_AXIS, Ops.SCAN_AXIS):
                 total += inner.size
                 continue
             for src in inner.src:
@@ -309,7 +314,7 @@ def light_costs(order: Sequence[LazyBuffer]) -> dict[LazyBuffer, int]:
     """Operations to compute one element of each node from memory and from reductions (capped)."""
     costs: dict[LazyBuffer, int] = {}
     for node in order:
-        if is_leaf(node) or node.op is Ops.REDUCE_AXIS:
+        if is_leaf(node) or node.op in (Ops.REDUCE_AXIS, Ops.SCAN_AXIS):
             costs[node] = 0
             continue
         own = 0 if node.op in Group.MOVEMENT else 8 if node.op in EXPENSIVE else 1

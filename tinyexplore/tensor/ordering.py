@@ -10,6 +10,8 @@ from tinyexplore.dtype import dtypes
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.arithmetic import broadcast_shape
 from tinyexplore.tensor.indexing import Indexing
+from tinyexplore.tensor.reduction import sum_dtype
+from tinyexplore.uop import Ops
 
 if TYPE_CHECKING:
     from tinyexplore.tensor.tensor import Tensor
@@ -77,18 +79,22 @@ class Ordering(Indexing):
         """Each element and all before it along `axis`, multiplied."""
         if self.ndim == 0 or self.numel() == 0:
             return cast("Tensor", self)
-        return self._running_of(axis, 1).prod(-1)
+        if self.requires_grad:
+            return self._running_of(axis, 1).prod(-1)
+        total = self.cast(sum_dtype(self.dtype))._scanned(Ops.MUL, self._axis(axis))
+        return total.cast(self.dtype) if dtypes.is_float(self.dtype) else total
 
     def _running_extreme(self, axis: int, neutral: Any, largest: bool) -> tuple[Tensor, Tensor]:
         if self.ndim == 0 or self.numel() == 0:
             return cast("Tensor", self), self._const(0, dtypes.default_int)
         at = self._axis(axis)
-        windows = self._running_of(at, neutral)
-        values = windows.max(-1) if largest else windows.min(-1)
-        size = self.shape[at]
-        holds = windows.detach() == values.detach().unsqueeze(-1)
-        last = holds.where(windows._places(windows.ndim - 1), -1).max(-1)
-        return values, last - (size - 1) + self._places(at)
+        if self.requires_grad:
+            windows = self._running_of(at, neutral)
+            values = windows.max(-1) if largest else windows.min(-1)
+        else:
+            values = self._scanned(Ops.MAX if largest else Ops.MIN, at)
+        here = self.detach() == values.detach()
+        return values, here.where(self._places(at), -1)._scanned(Ops.MAX, at)
 
     def cummax(self, axis: int = 0) -> tuple[Tensor, Tensor]:
         """The largest element up to each place along `axis`, and where it stands last."""

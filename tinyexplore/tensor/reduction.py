@@ -9,6 +9,7 @@ import math
 from math import prod
 from typing import TYPE_CHECKING, Any, cast
 
+from tinyexplore.autograd import GRADIENTS
 from tinyexplore.dtype import ConstType, DType, dtypes, least_upper_dtype, to_dtype
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.tensor.base import Axes, DTypeLike, Shape
@@ -177,18 +178,18 @@ class Reduction(Functions):
 
     # *** running totals ***
 
-    def _running(self, axis: int) -> Tensor:
-        """A new last axis with everything up to each place of `axis`, preceded by zeros."""
-        at = self._axis(axis)
-        amounts = [(0, 0)] * self.ndim
-        amounts[at] = (self.shape[at] - 1, 0)
-        return self.pad(amounts)._window(at, self.shape[at])
-
     def cumsum(self, axis: int = 0) -> Tensor:
         """Each element and all before it along `axis`, added up."""
         if self.ndim == 0 or self.numel() == 0:
             return cast("Tensor", self)
-        return self._running(axis).sum(-1)
+        wide = self.cast(sum_dtype(self.dtype))
+        total = wide._scanned(Ops.ADD, self._axis(axis))
+        return total.cast(self.dtype) if dtypes.is_float(self.dtype) else total
+
+    def _scanned(self, op: Ops, axis: int) -> Tensor:
+        """The running result of `op` along `axis`."""
+        rule = GRADIENTS[Ops.SCAN_AXIS] if op is Ops.ADD else None
+        return self._taped(self.lazydata.scan(op, axis), rule, (self,), axis)
 
     def logcumsumexp(self, axis: int = 0) -> Tensor:
         """ln of the running total of eˣ, without overflow"""

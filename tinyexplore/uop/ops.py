@@ -28,6 +28,7 @@ class Ops(Enum):
     RANGE = auto()
     ENDRANGE = auto()
     REDUCE = auto()
+    SCAN = auto()
     # vectors
     VECTORIZE = auto()
     GEP = auto()
@@ -80,6 +81,7 @@ class Ops(Enum):
     WINDOW = auto()
     DIAGONAL = auto()
     GATHER = auto()
+    SCAN_AXIS = auto()
     CONTIGUOUS = auto()
     COPY = auto()
 
@@ -164,6 +166,7 @@ class AxisKind(Enum):
     UNROLL = "unroll"  # a reduce axis written out: one accumulator each
     UPCAST = "upcast"  # an output axis written out: a register tile
     VECTOR = "vector"  # an axis done by the lanes of vector instructions
+    SCAN = "scan"  # an output loop whose steps go in order, each from the running result of the one before
     COPY = "copy"  # a loop that fills scratch memory, before the loops that read it
 
     def __repr__(self) -> str:
@@ -192,4 +195,5 @@ _AXIS_LETTER = {
     AxisKind.UPCAST: "c",
     AxisKind.VECTOR: "v",
     AxisKind.COPY: "p",
+    AxisKind.SCAN: "s",
 }
