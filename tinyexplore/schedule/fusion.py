@@ -23,6 +23,7 @@ CHEAP_OPS = 4  # a chain of at most this many light operations is rather done tw
 REPEAT_REDUCE = 1.5  # how often, on average, a reduced element may be computed
 REPEAT_EXPENSIVE = 2.5
 REPEAT_LIGHT = 4.0
+REPEAT_PADDED = 8.0  # a copy with its padding costs less than masks in an inner loop that reads everything so often
 SMALL_WORK = 1 << 15  # below this many steps, loops that run one after another cost less than another kernel
 MIN_ROWS = 16  # rows that must be left to divide among threads when a kernel holds a row's reduction and its use
 
@@ -132,6 +133,10 @@ class Fusion:
             return
         if not visits:
             return  # only something empty would have read it
+        repeats = sum(visit.executions for visit in visits) / node.size
+        if node.op is Ops.PAD and repeats >= REPEAT_PADDED:
+            self.realize(node, f"its use would ask {_times(repeats)} for each element whether it is padding")
+            return
         if node.op in Group.MOVEMENT:
             self.decide(node, "view", "a movement is only index arithmetic")
             for visit in visits:

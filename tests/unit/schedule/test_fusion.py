@@ -75,6 +75,16 @@ def test_an_operand_of_a_matmul_is_not_computed_again_for_each_column() -> None:
     assert reasons(y)["EXP"] == "the loops around its use would compute each element 24 times"
 
 
+def test_padding_that_a_convolution_reads_again_and_again_is_copied_once() -> None:
+    image, weight = from_numpy(numbers(16, 16)), from_numpy(numbers(8, 3, 3))
+    windows = image.pad(((1, 1), (1, 1))).window(0, 3).window(1, 3).reshape((1, 16, 16, 3, 3)).expand((8, 16, 16, 3, 3))
+    weights = weight.reshape((8, 1, 1, 3, 3)).expand((8, 16, 16, 3, 3))
+    node = windows.alu(Ops.MUL, weights).reduce(Ops.ADD, (3, 4))
+    assert reasons(node)["PAD"] == "its use would ask 57 times for each element whether it is padding"
+    once = image.pad(((1, 1), (1, 1))).window(0, 3).reduce(Ops.ADD, (2,))
+    assert "PAD" not in reasons(once)
+
+
 def test_a_reduction_that_two_kernels_read_is_realised() -> None:
     x = from_numpy(numbers(40, 50))
     total = x.reduce(Ops.ADD, (1,))
