@@ -59,7 +59,7 @@ def shape_text(shape: Sequence[int]) -> str:
 _GROUPS: dict[Ops, str] = {
     **{op: "alu" for op in Group.ALU},
     **{op: "movement" for op in Group.MOVEMENT},
-    **{op: "memory" for op in (Ops.INDEX, Ops.LOAD, Ops.STORE, Ops.CONTIGUOUS, Ops.COPY)},
+    **{op: "memory" for op in (Ops.INDEX, Ops.LOAD, Ops.STORE, Ops.GATHER, Ops.CONTIGUOUS, Ops.COPY)},
     **{op: "buffer" for op in (Ops.BUFFER, Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL)},
     **{op: "reduce" for op in (Ops.REDUCE, Ops.REDUCE_AXIS, Ops.SCAN, Ops.SCAN_AXIS, Ops.HREDUCE)},
     **{op: "reduce" for op in (Ops.DEFINE_ACC, Ops.ASSIGN, Ops.RESULT)},
@@ -169,6 +169,8 @@ _LOOP_WORDS = {
     AxisKind.UNROLL: "  # written out",
     AxisKind.UPCAST: "  # written out",
     AxisKind.VECTOR: "  # lanes",
+    AxisKind.SCAN: "  # in order, each from the one before",
+    AxisKind.COPY: "  # fills scratch memory",
 }
 
 

@@ -15,7 +15,7 @@ from tinyexplore.explore.build import build_trace
 from tinyexplore.explore.export import export_html, summary_text
 from tinyexplore.explore.listen import CaptureRecorder
 from tinyexplore.explore.model import Node, Trace
-from tinyexplore.explore.sources import raised_in_package, user_frame_of
+from tinyexplore.explore.sources import raised_in_compiler, user_frame_of
 from tinyexplore.tensor import Tensor
 from tinyexplore.trace import UserFrame, active_recorder, recording
 from tinyexplore.util import Config, Context, config
@@ -274,10 +274,10 @@ def _title_of(f: Any) -> str:
 
 
 def _error_text(error: BaseException, tb: TracebackType | None) -> str:
-    """What went wrong, in the exception's words, and that the trace ends there."""
+    """What went wrong, in the exception's words, who raised it, and that the trace ends there."""
     what = "".join(traceback.format_exception_only(type(error), error)).strip()
-    where = " inside the compiler" if raised_in_package(tb) else ""
-    return f"{what}\nThe capture stopped here{where}; what was recorded until then is kept."
+    where = "inside the compiler" if raised_in_compiler(tb) else "in the program, not in the compiler"
+    return f"{what}\nThe capture stopped here, {where}; what was recorded until then is kept."
 
 
 __all__ = ["CaptureError", "Explorer", "capture", "explore", "realize_all"]

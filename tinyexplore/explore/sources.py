@@ -17,6 +17,7 @@ from tinyexplore.trace import UserFrame
 from tinyexplore.uop import Rule
 
 PACKAGE = __name__.split(".")[0]
+COMPILER_FLOORS = (["schedule"], ["kernel"], ["codegen"], ["renderer"], ["runtime"], ["engine"])
 PACKAGE_PARENT = str(Path(__file__).resolve().parents[2])
 
 
@@ -117,15 +118,13 @@ def user_frame_of(traceback: TracebackType | None) -> UserFrame | None:
     return found
 
 
-def raised_in_package(traceback: TracebackType | None) -> bool:
-    """True where the user's code had called the engine when the exception arose there."""
-    in_user_code = False
-    for frame, _ in _frames(traceback):
-        if not _is_ours(frame.f_globals.get("__name__", "")):
-            in_user_code = True
-        elif in_user_code:
-            return True
-    return False
+def raised_in_compiler(traceback: TracebackType | None) -> bool:
+    """True where the exception arose while a kernel was planned, compiled or run, not in the program itself.
+
+    What the Tensor floors refuse (shapes that do not fit, a wrong dtype) is the program's own error.
+    """
+    names = [frame.f_globals.get("__name__", "") for frame, _ in _frames(traceback)]
+    return any(_is_ours(name) and name.split(".")[1:2] in COMPILER_FLOORS for name in names)
 
 
 def _frames(traceback: TracebackType | None) -> Iterator[tuple]:
