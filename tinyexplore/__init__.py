@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from tinyexplore.devices import register_devices
+from tinyexplore.trace import Recorder, register_console
 
 if TYPE_CHECKING:
     from tinyexplore import nn
@@ -47,6 +48,15 @@ __all__ = [
 
 
 register_devices()  # by name; none is opened
+
+
+def _console() -> Recorder:
+    from tinyexplore.explore.console import ConsoleRecorder
+
+    return ConsoleRecorder()
+
+
+register_console(_console)  # for DEBUG; made when first needed
 
 
 def __getattr__(name: str) -> Any:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 from tinyexplore.device import Buffer
 from tinyexplore.engine.compile import Runner, compile_optimised
 from tinyexplore.engine.runner import ExecItem, compile_item, compile_kernel, execute_all
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule import ScheduleItem, create_schedule
+from tinyexplore.trace import active_recorder, console_recorder, recording
 from tinyexplore.uop import Ops
+from tinyexplore.util import config
 
 
 def schedule(outputs: Sequence[LazyBuffer]) -> tuple[ScheduleItem, ...]:
@@ -22,7 +25,15 @@ def realize(outputs: Sequence[LazyBuffer]) -> None:
     for output in outputs:
         if output.size == 0 and output.buffer is None:
             output.buffer = Buffer(output.device, 0, output.dtype).allocate()
-    execute_all(schedule(outputs))
+    with console():
+        execute_all(schedule(outputs))
+
+
+def console() -> AbstractContextManager[object]:
+    """Where DEBUG asks for it and nobody else listens, the console does."""
+    if not config().DEBUG or active_recorder() is not None:
+        return nullcontext()
+    return recording(console_recorder())
 
 
 def _to_realize(output: LazyBuffer) -> LazyBuffer:
@@ -43,7 +54,8 @@ def read(output: LazyBuffer) -> Buffer:
     if base.buffer is not None and (base is output or (base.size == output.size and output.st.contiguous)):
         return base.buffer
     packed = LazyBuffer(Ops.CONTIGUOUS, output.dtype, output.shape, (output,), None, output.device)
-    execute_all(create_schedule([packed]))
+    with console():
+        execute_all(create_schedule([packed]))
     assert packed.buffer is not None
     return packed.buffer
 

@@ -141,6 +141,8 @@ def _(value: LazyBuffer, printer: Printer | None = None) -> Description:
             detail = number_text(value.arg)
         case Ops.REDUCE_AXIS:
             detail = f"{value.arg[0].name} over {', '.join(map(str, value.arg[1]))} → {shape}"
+        case Ops.SCAN_AXIS:
+            detail = f"running {value.arg[0].name} along {value.arg[1]} · {shape}"
         case Ops.COPY:
             detail = f"{value.arg} → {value.device}"
         case Ops.BUFFER:

@@ -20,7 +20,14 @@ from tinyexplore.trace.events import (
     StageEnded,
     UserFrame,
 )
-from tinyexplore.trace.recorder import Recorder, active_recorder, recording, staged
+from tinyexplore.trace.recorder import (
+    Recorder,
+    active_recorder,
+    console_recorder,
+    recording,
+    register_console,
+    staged,
+)
 
 __all__ = [
     "Allocated",
@@ -43,6 +50,8 @@ __all__ = [
     "StageEnded",
     "UserFrame",
     "active_recorder",
+    "console_recorder",
     "recording",
+    "register_console",
     "staged",
 ]

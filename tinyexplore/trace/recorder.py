@@ -40,6 +40,22 @@ def active_recorder() -> Recorder | None:
     return _active.get()
 
 
+_console_makers: list[Callable[[], Recorder]] = []
+_consoles: list[Recorder] = []
+
+
+def register_console(make: Callable[[], Recorder]) -> None:
+    """`make` gives the recorder that writes to the console where DEBUG asks for it; made once, when first needed."""
+    _console_makers[:] = [make]
+
+
+def console_recorder() -> Recorder | None:
+    """The recorder that writes to the console; None where nobody registered one."""
+    if not _consoles and _console_makers:
+        _consoles.append(_console_makers[0]())
+    return _consoles[0] if _consoles else None
+
+
 @contextmanager
 def recording(recorder: Recorder | None) -> Iterator[Recorder | None]:
     """Events go to `recorder` inside the block (None silences an outer one)."""

@@ -15,7 +15,8 @@ from typing import Any
 class Config:
     """Every knob of the engine, under the names that programs of this family know.
 
-    DEBUG: 1 lists devices, 2 kernels with times, 4 sources. BEAM: width of the search for opts (0: off).
+    DEBUG: 1 writes devices, 2 kernels with times, 3 opts and decisions with reasons, 4 sources to the console.
+    BEAM: width of the search for opts (0: off).
     NOOPT: 1 leaves kernels as scheduled. JIT: 0 turns TinyJit off. DEVICE: the default device ("" = LLVM).
     THREADS: worker threads of the CPU devices (0 = one per core). CACHELEVEL: 0 no disk cache.
     DEFAULT_FLOAT: dtype of Python floats. MAX_KERNEL_OPS: where a fused kernel is cut for its size.
@@ -53,10 +54,21 @@ def config_from_environment() -> Config:
             values[field.name] = kind(raw)
         except ValueError:
             raise ValueError(f"environment variable {field.name}={raw!r}: expected {kind.__name__}") from None
+        check_option(field.name, values[field.name])
     for name in DEVICE_FLAGS:
         if "DEVICE" not in values and os.environ.get(name, "0") not in ("0", ""):
             values["DEVICE"] = name
     return Config(**values)
+
+
+def check_option(name: str, value: Any) -> None:
+    """Raises where `value` cannot be the option `name`: numbers are whole and from 0 on, names are text."""
+    kind: type = type(getattr(Config, name))
+    if not isinstance(value, kind):
+        wanted = "a whole number" if kind is int else "text"
+        raise TypeError(f"{name}={value!r} ({type(value).__name__}): need {wanted}")
+    if isinstance(value, int) and value < 0:
+        raise ValueError(f"{name}={value}: cannot be negative; 0 is off or the default")
 
 
 _current: _PythonContextVar[Config | None] = _PythonContextVar("tinyexplore_config", default=None)
@@ -80,6 +92,8 @@ class Context(ContextDecorator):
         known = {field.name for field in fields(Config)}
         if unknown := sorted(set(changes) - known):
             raise ValueError(f"Context({', '.join(unknown)}): no such option; known: {', '.join(sorted(known))}")
+        for name, value in changes.items():
+            check_option(name, value)
         self.changes = changes
         self.tokens: list[Token[Config | None]] = []
 
