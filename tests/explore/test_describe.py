@@ -97,6 +97,12 @@ def test_every_operation_has_a_group():
     assert set(Ops) == set(_GROUPS)
 
 
+def test_every_kind_of_loop_has_its_words():
+    from tinyexplore.explore.describe import _LOOP_WORDS
+
+    assert set(AxisKind) == set(_LOOP_WORDS)
+
+
 def test_the_linear_program_is_numbered_and_indented_by_its_loops():
     sink = toy.row_sum()
     (store,) = sink.src

@@ -174,20 +174,36 @@ def test_an_exception_in_the_middle_keeps_the_partial_trace():
     (message,) = trace.messages
     assert message.level == "error"
     assert message.text == (
-        "ZeroDivisionError: division by zero\nThe capture stopped here; what was recorded until then is kept."
+        "ZeroDivisionError: division by zero\n"
+        "The capture stopped here, in the program, not in the compiler; what was recorded until then is kept."
     )
     frame = trace.frames[message.frame]
     assert "the line that raises" in trace.sources[frame.source].text.splitlines()[frame.line - 1]
     assert "ZeroDivisionError" in repr(session)
 
 
-def test_an_exception_inside_the_engine_names_the_users_line():
+def test_what_a_tensor_refuses_is_the_programs_error_and_names_its_line():
     with pytest.raises(ValueError), capture() as session:
         Tensor.ones(2, 3) @ Tensor.ones(2, 3)  # noqa: B018 shapes that do not fit
     (message,) = session.trace.messages
-    assert "inside the compiler" in message.text
+    assert "in the program, not in the compiler" in message.text
     frame = session.trace.frames[message.frame]
     assert "shapes that do not fit" in session.trace.sources[frame.source].text.splitlines()[frame.line - 1]
+
+
+def test_an_exception_inside_the_compiler_says_so_and_names_the_users_line(monkeypatch):
+    from tinyexplore.engine import runner
+
+    def broken(kernel):
+        raise RuntimeError("no such luck")
+
+    monkeypatch.setattr(runner, "hand_coded", broken)
+    with pytest.raises(RuntimeError), capture() as session:
+        (Tensor.arange(7) * 3).realize()  # the line that asked for it
+    error = next(message for message in session.trace.messages if message.level == "error")
+    assert "inside the compiler" in error.text
+    frame = session.trace.frames[error.frame]
+    assert "the line that asked for it" in session.trace.sources[frame.source].text.splitlines()[frame.line - 1]
 
 
 def test_explore_hands_the_partial_capture_over_with_the_exception():

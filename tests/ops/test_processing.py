@@ -188,6 +188,14 @@ def test_convolution_says_what_does_not_fit() -> None:
         Tensor.ones(1, 2, 4, 4).conv2d(Tensor.ones(1, 3, 2, 2))
     with pytest.raises(ShapeError, match="add padding or take a smaller kernel"):
         Tensor.ones(1, 2, 4, 4).conv2d(Tensor.ones(1, 2, 5, 2))
+    with pytest.raises(ShapeError, match=r"weights \(3,\).*need as many axes in both, 3 at least"):
+        Tensor.ones(1, 2, 4, 4).conv2d(Tensor.ones(3))
+    with pytest.raises(ShapeError, match="output channels, 3, must divide by groups"):
+        Tensor.ones(1, 2, 4, 4).conv2d(Tensor.ones(3, 1, 2, 2), groups=2)
+    with pytest.raises(ShapeError, match=r"stride \(0, 0\).* each must be at least 1"):
+        Tensor.ones(1, 2, 4, 4).conv2d(Tensor.ones(3, 2, 2, 2), stride=0)
+    with pytest.raises(ShapeError, match=r"kernel \(0, 0\).* each must be at least 1"):
+        Tensor.ones(1, 2, 4, 4).avg_pool2d(0)
 
 
 @pytest.mark.parametrize("how", HOW)

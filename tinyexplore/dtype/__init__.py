@@ -212,7 +212,7 @@ def to_dtype(x: DType | str) -> DType:
     """A DType from itself or its name ("float32", "half", ...)."""
     if isinstance(x, DType):
         return x
-    found = getattr(dtypes, x, None)
+    found = getattr(dtypes, x, None) if isinstance(x, str) else None
     if not isinstance(found, DType):
         raise ValueError(f"unknown dtype {x!r}; known: {', '.join(dtypes.fields())}")
     return found

@@ -89,6 +89,8 @@ class Base:
         rank = len(self.lazydata.shape)
         if axis is None:
             return tuple(range(rank))
+        if not isinstance(axis, int) and not isinstance(axis, Sequence):
+            raise TypeError(f"axis {axis!r} ({type(axis).__name__}): need an int, several ints, or None for all")
         wanted = (axis,) if isinstance(axis, int) else tuple(axis)
         if rank == 0:
             for one in wanted:

@@ -31,6 +31,8 @@ class Loss(Processing):
         """A new last axis that is 1 at the place that each int names, else 0."""
         if dtypes.is_float(self.dtype):
             raise TypeError(f"one_hot of a {self.dtype.name} tensor: need ints")
+        if num_classes < 0:
+            raise ValueError(f"one_hot into {num_classes} classes: a count cannot be negative")
         x = self.unsqueeze(-1)
         spread = x._broadcast_to((*self.shape, num_classes))
         return (spread == spread._places(spread.ndim - 1, spread.dtype)).cast(dtypes.default_int)

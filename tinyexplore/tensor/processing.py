@@ -96,6 +96,8 @@ class Processing(Reduction):
         """(…, *spatial) → (…, *places, *kernel)"""
         result = cast("Tensor", self)
         first = self.ndim - len(kernel)
+        if min((*kernel, *stride, *dilation), default=1) < 1:
+            raise ShapeError(f"kernel {kernel}, stride {stride}, dilation {dilation}: each must be at least 1")
         for number, (size, step, gap) in enumerate(zip(kernel, stride, dilation)):
             reach = gap * (size - 1) + 1
             if result.shape[first + number] < reach:
@@ -163,7 +165,7 @@ class Processing(Reduction):
         the last axes.
         """
         places = weight.ndim - 2
-        self._check_convolution(weight, groups, places, weight.shape[1] * groups)
+        self._check_convolution(weight, groups)
         result_dtype = least_upper_dtype(self.dtype, weight.dtype)
         wide = sum_dtype(result_dtype) if acc_dtype is None else to_dtype(acc_dtype)
         kernel = weight.shape[2:]
@@ -181,13 +183,17 @@ class Processing(Reduction):
         result = result.cast(result_dtype if acc_dtype is None else wide)
         return result if bias is None else result + bias.reshape((1, -1, *(1,) * places))
 
-    def _check_convolution(self, weight: Tensor, groups: int, places: int, channels: int) -> None:
-        if places < 1 or self.ndim != weight.ndim or self.shape[1] != channels or weight.shape[0] % groups:
-            raise ShapeError(
-                f"convolution of shape {self.shape} (batch, in, *spatial) with weights {weight.shape} "
-                f"(out, in / groups, *kernel), groups={groups}: need as many axes in both, {channels} input channels, "
-                "and output channels that divide by groups"
-            )
+    def _check_convolution(self, weight: Tensor, groups: int) -> None:
+        what = (
+            f"convolution of shape {self.shape} (batch, in, *spatial) with weights {weight.shape} "
+            f"(out, in / groups, *kernel), groups={groups}"
+        )
+        if weight.ndim < 3 or self.ndim != weight.ndim:
+            raise ShapeError(f"{what}: need as many axes in both, 3 at least; reshape the one that lacks some")
+        if groups < 1 or weight.shape[0] % groups:
+            raise ShapeError(f"{what}: the output channels, {weight.shape[0]}, must divide by groups")
+        if self.shape[1] != weight.shape[1] * groups:
+            raise ShapeError(f"{what}: these weights need {weight.shape[1] * groups} input channels")
 
     def conv_transpose2d(
         self,
@@ -204,7 +210,8 @@ class Processing(Reduction):
         Each element is spread `stride` apart, and the flipped kernel slides over that.
         """
         places = weight.ndim - 2
-        if places < 1 or self.ndim != weight.ndim or self.shape[1] != weight.shape[0] or weight.shape[0] % groups:
+        fits = places >= 1 and self.ndim == weight.ndim and self.shape[1] == weight.shape[0]
+        if not fits or groups < 1 or weight.shape[0] % groups:
             raise ShapeError(
                 f"transposed convolution of shape {self.shape} (batch, in, *spatial) with weights {weight.shape} "
                 f"(in, out / groups, *kernel), groups={groups}: need equal input channels that divide by groups"
