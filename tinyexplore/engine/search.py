@@ -10,7 +10,7 @@ from tinyexplore.dtype import PtrDType
 from tinyexplore.engine.compile import compile_optimised
 from tinyexplore.engine.threads import run_divided
 from tinyexplore.kernel import Kernel, hand_coded
-from tinyexplore.kernel.merge import with_merged_axes
+from tinyexplore.kernel.merge import with_merged_axes, with_split_axes
 from tinyexplore.kernel.search import SearchResult, beam_search
 from tinyexplore.trace import active_recorder, recording
 from tinyexplore.uop import Ops, UOp
@@ -59,12 +59,12 @@ class Measure:
 def searched(device: str, kernel: Kernel, width: int) -> Kernel:
     """`kernel` with the opts that a beam of `width` finds fastest; the hand-coded choice is the one to beat."""
     with recording(None):
-        starts = (hand_coded(kernel), with_merged_axes(kernel))
+        starts = (hand_coded(kernel), with_merged_axes(with_split_axes(kernel)))
     result: SearchResult = beam_search(starts, width, Measure(device, kernel.ast))
     recorder = active_recorder()
     if recorder is None:
         return result.kernel
-    step = with_merged_axes(kernel)
+    step = with_merged_axes(with_split_axes(kernel))
     for number, opt in enumerate(result.kernel.applied):
         step = step.apply(opt, result.reason if number == 0 else "")
     return step

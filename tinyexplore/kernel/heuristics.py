@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import prod
 
 from tinyexplore.kernel.kernel import Kernel
-from tinyexplore.kernel.merge import with_merged_axes
+from tinyexplore.kernel.merge import with_merged_axes, with_split_axes
 from tinyexplore.kernel.opt import Opt, OptError, OptOps
 from tinyexplore.kernel.stage import shared_loads
 from tinyexplore.trace import OptRejected, active_recorder
@@ -20,7 +20,7 @@ ACCUMULATORS = 8  # independent sums that keep two multiply-add units with a lat
 
 def hand_coded(kernel: Kernel) -> Kernel:
     """Vectors, register tiles, independent accumulators, threads: for one vector machine with caches."""
-    kernel = with_merged_axes(kernel)
+    kernel = with_merged_axes(with_split_axes(kernel))
     if kernel.lanes > 1:
         kernel = with_vectors(kernel)
     kernel = with_tiles(kernel)

@@ -22,16 +22,24 @@ AMOUNTS = (2, 3, 4, 6, 8, 12, 16, 32)
 
 @dataclass(frozen=True, eq=False)
 class Kernel:
-    """`ast` is a SINK of STOREs over RANGEs; `original` the ast before any Opt, which `undo` goes back to."""
+    """`ast` is a SINK of STOREs over RANGEs; `original` as the scheduler wrote it; `start` before the first Opt.
+
+    Between `original` and `start` lie only changes that are no choice: axes merged or split (`kernel/merge.py`).
+    """
 
     ast: UOp
     target: Target
     original: UOp
+    start: UOp
     applied: tuple[Opt, ...] = ()
 
     @staticmethod
     def of(ast: UOp, target: Target) -> Kernel:
-        return Kernel(ast, target, ast)
+        return Kernel(ast, target, ast, ast)
+
+    def restarted(self, ast: UOp) -> Kernel:
+        """The same kernel with other axes, before any Opt."""
+        return Kernel(ast, self.target, self.original, ast)
 
     # *** asking ***
 
@@ -127,7 +135,7 @@ class Kernel:
 
     def undo(self) -> Kernel:
         """The kernel without the last Opt."""
-        kernel = Kernel.of(self.original, self.target)
+        kernel = self.restarted(self.start)
         for opt in self.applied[:-1]:
             kernel = kernel.apply(opt)
         return kernel

@@ -1,11 +1,42 @@
-"""Axes that walk memory as one become one: rows of a row-major array need no loop of their own."""
+"""Axes as memory has them: a loop that is taken apart by divisions becomes two, loops that walk as one become one."""
 
 from __future__ import annotations
 
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.told import substitute_told
-from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
+from tinyexplore.uop import Axis, AxisKind, Ops, UOp, graph_rewrite, index_const
+from tinyexplore.uop.algebra import SIMPLIFY
 from tinyexplore.uop.divmod import linear_terms
+
+
+def with_split_axes(kernel: Kernel) -> Kernel:
+    """Every axis whose number is divided by some c (heads of an attention, say) split there: no division is left."""
+    while (found := divided_axis(kernel)) is not None:
+        axis, by = found
+        inner = UOp.range(by, Axis(kernel.next_id(), axis.arg.kind))
+        outer = UOp.range(axis.size // by, axis.arg)
+        how = f"axis {axis.arg.id} is divided by {by}"
+        changes: dict[UOp, UOp] = {axis: outer * index_const(by) + inner}
+        for reduce in kernel.reduces:
+            if axis in reduce.src[1:]:
+                body = substitute_told(reduce.src[0], changes, how)
+                loops = tuple(part for loop in reduce.src[1:] for part in ((outer, inner) if loop is axis else (loop,)))
+                changes[reduce] = UOp(Ops.REDUCE, reduce.dtype, (body, *loops), reduce.arg)
+        ast = graph_rewrite(substitute_told(kernel.ast, changes, how), SIMPLIFY, stage="split axes")
+        kernel = kernel.restarted(ast)
+    return kernel
+
+
+def divided_axis(kernel: Kernel) -> tuple[UOp, int] | None:
+    """An axis whose number is divided by a divisor of its size, and that divisor."""
+    for node in kernel.nodes:
+        if node.op not in (Ops.IDIV, Ops.MOD) or node.src[1].op is not Ops.CONST:
+            continue
+        axis, by = node.src[0], node.src[1].arg
+        if axis.op is Ops.RANGE and axis.arg.kind in (AxisKind.GLOBAL, AxisKind.REDUCE) and 1 < by < axis.size:
+            if axis.size % by == 0:
+                return axis, by
+    return None
 
 
 def with_merged_axes(kernel: Kernel) -> Kernel:
@@ -81,4 +112,4 @@ def merge(kernel: Kernel, outer: UOp, inner: UOp) -> Kernel:
         body = substitute_told(reduce.src[0], reduces, how)
         reduces[reduce] = UOp(Ops.REDUCE, reduce.dtype, (body, *loops), reduce.arg)
     ast = substitute_told(ast, reduces, how)
-    return Kernel(ast, kernel.target, kernel.original, kernel.applied)
+    return kernel.restarted(ast)

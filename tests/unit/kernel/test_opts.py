@@ -106,12 +106,24 @@ def test_rows_of_an_elementwise_kernel_are_one_walk() -> None:
     assert [axis.size for axis in kernel.axes if axis.arg.kind is AxisKind.GLOBAL] == [24]
 
 
+def test_an_axis_of_heads_and_features_is_split_where_it_is_divided() -> None:
+    heads = from_numpy(numbers(4, 16, 8)).permute((1, 0, 2)).reshape((16, 32))
+    kernel = kernel_of(matmul(heads, from_numpy(numbers(32, 24))))
+    found = hand_coded(kernel)
+    assert not any(node.op in (Ops.IDIV, Ops.MOD) for node in found.nodes)
+    (item,) = create_schedule([matmul(heads, from_numpy(numbers(32, 24)))])
+    plain = result(item, Kernel.of(item.ast, Device["LLVM"].target))
+    np.testing.assert_allclose(result(item, hand_coded(Kernel.of(item.ast, Device["LLVM"].target))), plain, rtol=1e-5)
+
+
 def test_undo_goes_back_one_opt() -> None:
     start = kernel_of(from_numpy(numbers(64, 64)).alu(Ops.NEG))
     one = start.apply(Opt(OptOps.UPCAST, 0, 4))
     two = one.apply(Opt(OptOps.VECTOR, 1, 16))
     assert two.undo().ast is one.ast
     assert two.undo().undo().ast is start.ast
+    chosen = hand_coded(start)  # its axes were merged before the first opt
+    assert chosen.undo().applied == chosen.applied[:-1]
 
 
 @pytest.mark.parametrize(
