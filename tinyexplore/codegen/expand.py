@@ -10,7 +10,7 @@ from tinyexplore.uop import AxisKind, Ops, PatternMatcher, UOp, UPat, index_cons
 def copies(node: UOp, axes: list[UOp]) -> list[UOp]:
     """`node` for every step of `axes`, the last axis fastest."""
     steps = product(*(range(axis.size) for axis in axes))
-    return [node.substitute(dict(zip(axes, map(index_const, place))), tell="a step written out") for place in steps]
+    return [node.with_axes(dict(zip(axes, map(index_const, place))), tell="a step written out") for place in steps]
 
 
 def written_out(node: UOp, kind: AxisKind) -> list[UOp]:

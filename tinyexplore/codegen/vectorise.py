@@ -29,7 +29,7 @@ def stride_along(idx: UOp, axis: UOp) -> int | None:
 
 
 def at(node: UOp, axis: UOp, step: int) -> UOp:
-    return node.substitute({axis: index_const(step)}, tell="one lane")
+    return node.with_axes({axis: index_const(step)}, tell="one lane")
 
 
 @rule(UPat.of(Ops.LOAD, UPat.of(Ops.INDEX, name="place"), name="load", more_src=True))

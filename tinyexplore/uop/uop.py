@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -234,10 +234,21 @@ class UOp:
 
         With `tell`, each node made anew is told to a recorder as derived from the one it stands for, in those words.
         """
+        return self._substituted(replacements, tell, lambda node: node in replacements)
+
+    def with_axes(self, places: Mapping[UOp, UOp], tell: str) -> UOp:
+        """`substitute` for RANGEs that are open here: what does not depend on them is not even looked at."""
+        axes = frozenset(places)
+        return self._substituted(places, tell, lambda node: node in places or axes.isdisjoint(node.ranges))
+
+    def _substituted(self, replacements: Mapping[UOp, UOp], tell: str | None, stays: Callable[[UOp], bool]) -> UOp:
         recorder = active_recorder() if tell is not None else None
         done: dict[UOp, UOp] = dict(replacements)
-        for node in toposort((self,), lambda node: () if node in replacements else node.src):
+        for node in toposort((self,), lambda node: () if stays(node) else node.src):
             if node in done:
+                continue
+            if stays(node):
+                done[node] = node
                 continue
             src = tuple([done[source] for source in node.src])
             after = done[node] = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
