@@ -206,6 +206,21 @@ def test_an_exception_inside_the_compiler_says_so_and_names_the_users_line(monke
     assert "the line that asked for it" in session.trace.sources[frame.source].text.splitlines()[frame.line - 1]
 
 
+def test_a_kernel_that_ran_elsewhere_than_the_option_says_is_told():
+    x = Tensor([1.0, 2.0, 3.0], device="LLVM").realize()
+    (message,) = explore(lambda: x * 2, device="PYTHON").trace.messages
+    assert (message.level, message.text[:44]) == ("note", "kernels ran on LLVM, where their inputs are:")
+    assert explore(lambda: Tensor([1.0, 2.0]) * 2, device="PYTHON").trace.messages == ()
+    assert explore(lambda: x * 2).trace.messages == ()
+
+
+def test_tensors_built_and_never_computed_are_told():
+    with capture() as session:
+        Tensor.ones(3) + 1  # noqa: B018 nobody asks for it
+    (message,) = session.trace.messages
+    assert (message.level, message.text[:20]) == ("note", "nothing was computed")
+
+
 def test_explore_hands_the_partial_capture_over_with_the_exception():
     def fails():
         (Tensor.ones(4).contiguous() + 1).realize()

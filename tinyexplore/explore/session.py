@@ -17,7 +17,7 @@ from tinyexplore.explore.listen import CaptureRecorder
 from tinyexplore.explore.model import Node, Trace
 from tinyexplore.explore.sources import raised_in_compiler, user_frame_of
 from tinyexplore.tensor import Tensor
-from tinyexplore.trace import UserFrame, active_recorder, recording
+from tinyexplore.trace import Ran, UserFrame, active_recorder, recording
 from tinyexplore.util import Config, Context, config
 
 EXPLORE_REPEAT = 10
@@ -81,6 +81,13 @@ class Explorer:
         if not recorder.events:
             text = "nothing was recorded: no tensor was built or realised inside the capture"
             self._notes.append(("warning", text, None))
+        elif not any(isinstance(event, Ran) for event in recorder.events) and self.error is None:
+            text = "nothing was computed: tensors were built, but none was asked for its values (.realize(), .numpy())"
+            self._notes.append(("note", text, None))
+        elif "DEVICE" in self._changes and (elsewhere := _devices_of(recorder) - {dict(self._options)["DEVICE"]}):
+            text = f"kernels ran on {', '.join(sorted(elsewhere))}, where their inputs are: DEVICE is for tensors "
+            text += "made inside the capture; x.to(...) moves one that was there before"
+            self._notes.append(("note", text, None))
         self._trace = build_trace(recorder, title=self.title, options=self._options, messages=self._notes)
         # a Freed that comes later finds no reader; the live objects go with the recorder
         self._recorder = CaptureRecorder()
@@ -264,6 +271,12 @@ def _options_in_force(repeat: int) -> tuple[tuple[str, str], ...]:
     except DeviceUnavailable as error:
         found.append(("target", f"not available: {error}"))
     return tuple(found)
+
+
+def _devices_of(recorder: CaptureRecorder) -> set[str]:
+    """The devices on which kernels ran."""
+    ran = [event.exec_item for event in recorder.events if isinstance(event, Ran)]
+    return {item.item.device for item in ran if item.runner is not None}
 
 
 def _title_of(f: Any) -> str:

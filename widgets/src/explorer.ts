@@ -174,12 +174,15 @@ function banner(trace: Trace, store: Store): HTMLElement | null {
 
 function footer(index: TraceIndex, size: number): HTMLElement {
   const { trace } = index;
-  const compiled = trace.kernels.reduce((sum, kernel) => sum + kernel.compile_us, 0);
+  const fresh = trace.kernels.filter((kernel) => !kernel.cached);
+  const cached = trace.kernels.length - fresh.length;
+  const compiled = fresh.reduce((sum, kernel) => sum + kernel.compile_us, 0);
   const key = (keys: string[], text: string): Element => h("span", {}, ...keys.map((name) => h("kbd", {}, name)), ` ${text}`);
   const large = size > LARGE_BYTES ? " (large: the notebook stores it whole)" : "";
   const facts = [
     count(trace.kernels.length, "kernel"),
-    compiled > 0 ? `compiled in ${duration(compiled)}` : "",
+    compiled > 0 ? `${cached > 0 ? `${fresh.length} ` : ""}compiled in ${duration(compiled)}` : "",
+    cached > 0 ? `${cached} from the cache` : "",
     size > 0 ? `trace ${bytes(size)}${large}` : "",
   ].filter(Boolean);
   return h(
@@ -194,7 +197,7 @@ function footer(index: TraceIndex, size: number): HTMLElement {
     key(["I"], "isolate"),
     key(["F"], "fit"),
     h("span", { class: "space" }),
-    h("span", { class: size > LARGE_BYTES ? "large" : null }, facts.join(" · ")),
+    h("span", { class: size > LARGE_BYTES ? "facts large" : "facts", title: facts.join(" · ") }, facts.join(" · ")),
   );
 }
 

@@ -69,3 +69,8 @@ export const LANGUAGE_NAMES: Record<string, string> = {
 export function languageName(language: string): string {
   return LANGUAGE_NAMES[language] ?? language;
 }
+
+/** " ± 0.6 µs": half of what lies between the quartiles; nothing of a single run. */
+export function spread(run: { low_us: number; high_us: number; times_us: number[] }): string {
+  return run.times_us.length < 2 ? "" : ` ± ${duration((run.high_us - run.low_us) / 2)}`;
+}

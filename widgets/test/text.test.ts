@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { bytes, duration, kernelNameParts, truncate } from "../src/format";
+import { bytes, duration, kernelNameParts, spread, truncate } from "../src/format";
 import type { KernelInfo, Node, Trace } from "../src/model";
 import { explain } from "../src/opcodes";
 import { parseQuery } from "../src/search";
@@ -154,4 +154,9 @@ test("bytes alive are the running sum of allocations and frees", () => {
     { ...buffer, bytes: 7, allocated_us: null, freed_us: null },
   ];
   assert.deepEqual(liveBytes(buffers), [[0, 7], [1, 107], [5, 7], [5, 37]]);
+});
+
+test("a single run has no spread", () => {
+  assert.equal(spread({ low_us: 2, high_us: 2, times_us: [2] }), "");
+  assert.equal(spread({ low_us: 2, high_us: 3, times_us: [2, 2.5, 3] }), " ± 0.50 µs");
 });

@@ -17,7 +17,8 @@ const CROWDED = 60; // LazyBuffers; above, what one line made for one kernel is 
 const CROWDED_UOPS = 90;
 const CULL_ABOVE = 250; // boxes; below, all are kept as elements
 const FAR = 0.32; // zoom below which boxes have no text
-const READABLE = 0.74; // the smallest zoom at which a graph opens
+const READABLE = 0.74; // a graph taller than the view opens at this zoom, or smaller where it is wide,
+const LEGIBLE = 0.5; // but never smaller than this, at which one can still read
 const KERNEL_HUES = 8;
 const MAX_LEGEND = 12;
 let views = 0;
@@ -531,15 +532,16 @@ export class GraphView implements View {
     this.fit();
     this.untouched = "open";
     const { width, height } = this.size;
-    if (this.camera.zoom >= READABLE || this.drawn.boxes.length > CULL_ABOVE) return;
-    const zoom = Math.min(READABLE, Math.max(this.camera.zoom, (width - 36) / Math.max(1, this.placed.width)));
+    if (this.camera.zoom >= READABLE) return;
+    const across = (width - 36) / Math.max(1, this.placed.width);
+    const zoom = Math.min(READABLE, Math.max(this.camera.zoom, across, LEGIBLE));
     const lit = this.drawn.boxes.find((box) => box.changed) ?? this.drawn.boxes[this.drawn.boxes.length - 1];
     const { x, y } = this.placed.positions.get(lit.id)!;
     const [left, top] = [this.placed.left * zoom, this.placed.top * zoom];
-    const across = clamp(width / 2 - x * zoom, width - 18 - left - this.placed.width * zoom, 18 - left);
+    const x0 = clamp(width / 2 - x * zoom, width - 18 - left - this.placed.width * zoom, 18 - left);
     const down = clamp(height / 2 - y * zoom, height - 28 - top - this.placed.height * zoom, 18 - top);
     const isWide = this.placed.width * zoom > width - 36;
-    this.moveTo({ zoom, x: isWide ? across : width / 2 - left - (this.placed.width * zoom) / 2, y: down });
+    this.moveTo({ zoom, x: isWide ? x0 : width / 2 - left - (this.placed.width * zoom) / 2, y: down });
   }
 
   private moveTo(camera: Camera): void {

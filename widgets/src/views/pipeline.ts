@@ -1,7 +1,7 @@
 // The pipeline strip: where you are, what each stage holds, what it took; a click goes there.
 
 import { h, replaceChildren } from "../dom";
-import { count, duration, kernelNameParts, languageName } from "../format";
+import { count, duration, kernelNameParts, languageName, spread } from "../format";
 import type { Stage } from "../model";
 import type { Change, Cursor, Place, Store, View } from "../store";
 
@@ -36,7 +36,8 @@ export class PipelineView implements View {
     for (const stage of index.trace.stages) {
       const inside = index.children.get(stage.id) ?? [];
       const own = stage.elapsed_us - inside.reduce((sum, child) => sum + child.elapsed_us, 0);
-      times[this.placeOf(stage)] += Math.max(0, own);
+      // listings in other languages are made for the reader: no program waits for them
+      if (stage.name !== "list") times[this.placeOf(stage)] += Math.max(0, own);
     }
     times.run = index.trace.kernels.reduce((sum, kernel) => sum + (index.runOf(kernel.id)?.median_us ?? 0), 0);
     return times;
@@ -70,7 +71,6 @@ export class PipelineView implements View {
     const lines = code.reduce((sum, program) => sum + (program === assembly ? 0 : program.lines.length), 0);
     const kernel = cursor.kernel === null ? undefined : trace.kernels[cursor.kernel];
     const run = cursor.kernel === null ? null : index.runOf(cursor.kernel);
-    const spread = run === null ? 0 : (run.high_us - run.low_us) / 2;
     const python = trace.sources.reduce((sum, source) => sum + source.text.trimEnd().split("\n").length, 0);
     const languages = code.map((program) => languageName(program.language).replace("LLVM optimised", "LLVM IR"));
     const part = (place: Place, title: string, ...text: (string | Element)[]): Part => {
@@ -89,7 +89,7 @@ export class PipelineView implements View {
           ? "not rendered"
           : [count(lines, "line"), assembly ? `${assembly.lines.length} assembly` : ""].filter(Boolean).join(" · "),
       ),
-      part("run", "Run", run === null ? "not timed" : `${duration(run.median_us)} ± ${duration(spread)}`),
+      part("run", "Run", run === null ? "not timed" : `${duration(run.median_us)}${spread(run)}`),
     ];
   }
 

@@ -162,7 +162,7 @@ export class StepperView implements View {
       this.drawTree();
     });
     const says = hidden.length > 0 ? `hide ${hidden.length} unchanged` : "hide unchanged";
-    const bar = h("div", { class: "bar" }, h("b", {}, "Passes"), h("span", { class: "space" }), h("label", {}, says, toggle));
+    const bar = h("div", { class: "bar" }, h("b", {}, "Passes"), h("span", { class: "space" }), h("label", { title: says }, h("span", {}, says), toggle));
     const rows = shown.map((stage) => this.treeRow(stage));
     const list = h("div", { class: "rows scroll", role: "tree", "aria-label": "Passes" }, ...rows);
     const old = this.passes.querySelector(".rows");

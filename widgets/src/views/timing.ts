@@ -1,7 +1,7 @@
 // Time and memory: the kernels' medians with their quartiles, and the life of every buffer.
 
 import { h, replaceChildren, s } from "../dom";
-import { bytes, duration, figures, truncate } from "../format";
+import { bytes, duration, figures, spread as spreadOf, truncate } from "../format";
 import type { BufferInfo } from "../model";
 import { throughput } from "../provenance";
 import type { Change, Store, View } from "../store";
@@ -57,7 +57,7 @@ export class TimingView implements View {
         kernelName(kernel),
         chart,
         h("span", { class: "num strong" }, duration(run.median_us)),
-        h("span", { class: "num" }, `± ${duration((run.high_us - run.low_us) / 2)} · n ${run.times_us.length}`),
+        h("span", { class: "num" }, `${spreadOf(run)} · n ${run.times_us.length}`.replace(/^ · /, "")),
         h("span", { class: "num" }, `${figures((run.median_us / total) * 100)} %`),
         h("span", { class: "num" }, kernel.flops > 0 && gflops !== null ? `${figures(gflops)} GFLOP/s` : ""),
         h("span", { class: "num" }, gbps !== null ? `${figures(gbps)} GB/s` : ""),
