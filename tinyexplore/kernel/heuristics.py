@@ -15,6 +15,7 @@ from tinyexplore.uop.divmod import linear_terms
 
 THREAD_STEPS = 1 << 15  # fewer steps than this take less time than waking another thread
 MANY_ROWS = 8  # blocks of rows that make packing a panel worth its copy
+MIRRORED_AXES = 4  # 16 places a step, a vector register each
 ACCUMULATORS = 8  # independent sums that keep two multiply-add units with a latency of four cycles busy
 
 
@@ -160,12 +161,18 @@ def with_tiles(kernel: Kernel) -> Kernel:
     )
     rows = max((axis for axis in shared if axis is not columns), key=lambda axis: axis.size, default=None)
     registers = kernel.target.vector_registers
-    wide = 2 if columns is not None and columns.size >= 2 else 1
-    if columns is not None and wide == 2:
-        kernel = attempt(kernel, Opt(OptOps.UPCAST, columns.arg.id, 2), "two vectors of columns share each row's load")
+    rows_are_neighbours = rows is not None and any(load.stride(rows) == 1 for load in loads)
+    widest = 4 if registers >= 32 and not rows_are_neighbours else 2
+    wide = best_block(columns.size, widest, limit=widest) if columns is not None else 1
+    if columns is not None and wide > 1:
+        reason = f"{wide} vectors of columns share each row's load"
+        kernel = attempt(kernel, Opt(OptOps.UPCAST, columns.arg.id, wide), reason)
     if rows is not None:
         if lanes_axis in kernel.output_axes:
-            tall = best_block(rows.size, max(2, (registers - 4) // wide // 1), limit=14)
+            # rows that are streams of their own: few, as streams a power of two apart share one set of the L1 cache;
+            # rows that lie side by side: as many as one cache line has
+            few = wide == widest and not rows_are_neighbours
+            tall = best_block(rows.size, max(2, (registers - 4) // wide), limit=6 if few else 14)
         else:
             tall = best_block(rows.size, 4, limit=4)
         if tall > 1:
@@ -222,6 +229,11 @@ def with_wide_columns(kernel: Kernel, lanes: UOp, found: list[Access]) -> Kernel
 
 def with_longer_steps(kernel: Kernel) -> Kernel:
     """Elementwise: a few vectors a step, so that loads and arithmetic of several overlap."""
+    if mirrored := mirrored_pairs(kernel):
+        reason = "both places of this axis are computed from the same two elements"
+        for axis in mirrored:
+            kernel = attempt(kernel, Opt(OptOps.UPCAST, axis.arg.id, axis.size), reason)
+        return kernel
     vectors = [axis for axis in kernel.axes if axis.arg.kind is AxisKind.VECTOR]
     if not vectors or kernel.steps < 1 << 12:
         return kernel
@@ -238,6 +250,25 @@ def with_longer_steps(kernel: Kernel) -> Kernel:
     return attempt(
         kernel, Opt(OptOps.UPCAST, outer.arg.id, 4), "four vectors a step keep the load and arithmetic units busy"
     )
+
+
+def mirrored_pairs(kernel: Kernel) -> tuple[UOp, ...]:
+    """Output axes of size 2 that some buffer is read along both ways, as in a sorting network; few enough to unroll."""
+    by_buffer: dict[UOp, list[Access]] = {}
+    for access in accesses(kernel):
+        if not access.is_store:
+            by_buffer.setdefault(access.node.src[0], []).append(access)
+
+    def both_ways(axis: UOp) -> bool:
+        for group in by_buffer.values():
+            strides = {access.stride(axis) for access in group}
+            if any(stride and -stride in strides for stride in strides):
+                return True
+        return False
+
+    pairs = [axis for axis in kernel.output_axes if axis.size == 2 and axis.arg.kind is AxisKind.GLOBAL]
+    found = tuple(axis for axis in pairs if both_ways(axis))
+    return found if len(found) <= MIRRORED_AXES else ()
 
 
 def crossing_axis(kernel: Kernel, lanes: UOp, found: list[Access]) -> UOp | None:
