@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tinyexplore.device import Device
     from tinyexplore.dtype import dtypes
     from tinyexplore.explore import Explorer, Trace, capture, explore
+    from tinyexplore.jit import TinyJit
     from tinyexplore.tensor import Tensor
     from tinyexplore.util import Context, getenv
 
@@ -23,6 +24,7 @@ _HOMES = {
     "Tensor": "tinyexplore.tensor",
     "dtypes": "tinyexplore.dtype",
     "Device": "tinyexplore.device",
+    "TinyJit": "tinyexplore.jit",
     "Context": "tinyexplore.util",
     "getenv": "tinyexplore.util",
     "capture": "tinyexplore.explore",
@@ -37,6 +39,7 @@ __all__ = [
     "Device",
     "Explorer",
     "Tensor",
+    "TinyJit",
     "Trace",
     "capture",
     "dtypes",

@@ -6,8 +6,17 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 from tinyexplore.device import Buffer
+from tinyexplore.engine.batch import prepare_batch
 from tinyexplore.engine.compile import Runner, compile_optimised
-from tinyexplore.engine.runner import ExecItem, compile_item, compile_kernel, execute_all
+from tinyexplore.engine.runner import (
+    Capture,
+    ExecItem,
+    active_capture,
+    capturing,
+    compile_item,
+    compile_kernel,
+    execute_all,
+)
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule import ScheduleItem, create_schedule
 from tinyexplore.trace import active_recorder, console_recorder, recording
@@ -48,6 +57,11 @@ def _to_realize(output: LazyBuffer) -> LazyBuffer:
 
 def read(output: LazyBuffer) -> Buffer:
     """The values of `output`, row-major, in a Buffer of just its size; realised now if need be."""
+    if active_capture() is not None:
+        raise RuntimeError(
+            "a function that TinyJit captures looks at a tensor's values (.item(), .numpy(), if, print): a replay runs "
+            "kernels only and would go on with the values of today; return the tensor and look at it outside"
+        )
     if output.buffer is None:
         realize([output])
     base = output.base
@@ -61,11 +75,15 @@ def read(output: LazyBuffer) -> Buffer:
 
 
 __all__ = [
+    "Capture",
     "ExecItem",
     "Runner",
+    "active_capture",
+    "capturing",
     "compile_item",
     "compile_kernel",
     "compile_optimised",
+    "prepare_batch",
     "read",
     "realize",
     "schedule",

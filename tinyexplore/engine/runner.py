@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
 
 from tinyexplore.device import Buffer, Device
 from tinyexplore.engine.compile import Runner, compile_optimised
 from tinyexplore.engine.search import searched
 from tinyexplore.engine.threads import run_divided, thread_count
 from tinyexplore.kernel import Kernel, hand_coded
+from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule import ScheduleItem
 from tinyexplore.trace import Ran, Recorder, StageBegan, StageEnded, active_recorder, staged
 from tinyexplore.uop import UOp
@@ -104,12 +107,56 @@ def compile_kernel(device: str, ast: UOp) -> Runner:
     return compile_optimised(device, kernel, start)
 
 
+# *** capturing ***
+
+
+@dataclass(eq=False)
+class Capture:
+    """What was run while it was listening: the ExecItems in order, and every LazyBuffer that they computed or read."""
+
+    items: list[ExecItem] = field(default_factory=list)
+    used: set[LazyBuffer] = field(default_factory=set)
+
+    def add(self, done: ExecItem) -> None:
+        """Keeps `done`, without the graph that it came from."""
+        for node in done.item.members:
+            self.used.add(node)
+            self.used.update(node.src)
+        item = replace(done.item, outputs=(), members=(), values=())
+        self.items.append(ExecItem(item, done.runner, None, done.buffers, done.bound))
+
+
+_capture: ContextVar[Capture | None] = ContextVar("tinyexplore_capture", default=None)
+
+
+def active_capture() -> Capture | None:
+    """The capture listening here, or None."""
+    return _capture.get()
+
+
+@contextmanager
+def capturing(capture: Capture | None) -> Iterator[Capture | None]:
+    """What runs inside the block is added to `capture` (None: an outer one is left out)."""
+    token = _capture.set(capture)
+    try:
+        yield capture
+    finally:
+        _capture.reset(token)
+
+
+# *** running ***
+
+
 def execute_all(items: Sequence[ScheduleItem]) -> None:
     """Every item in order, each compiled when its turn comes; a buffer is let go after its last reader."""
     remaining = list(reversed(items))
     while remaining:
         item = remaining.pop()
-        compile_item(item).run()
+        compiled = compile_item(item)
+        compiled.run()
+        capture = active_capture()
+        if capture is not None:
+            capture.add(compiled)
         for node, buffer in zip(item.outputs, item.buffers):
             node.buffer = buffer
             node.src = ()

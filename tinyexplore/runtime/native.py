@@ -56,13 +56,14 @@ class NativeProgram:
 class BoundProgram:
     """A native program and its buffers: call it with (start, stop), or hand its addresses to machine code."""
 
-    __slots__ = ("entry_address", "table_address", "_entry", "_keep")
+    __slots__ = ("entry_address", "table_address", "pointers", "_entry", "_keep")
 
     def __init__(self, program: NativeProgram, memories: list[Memory], pointers: array[int]) -> None:
         self.entry_address = program.entry_address
+        self.pointers = pointers  # what lies at `table_address`: whoever replaces one keeps its memory alive
         self.table_address: int = pointers.buffer_info()[0]
         self._entry = program._entry
-        self._keep = (program, memories, pointers)
+        self._keep = (program, memories)
 
     def __call__(self, start: int, stop: int) -> None:
         self._entry(self.table_address, start, stop)

@@ -12,6 +12,7 @@ from tinyexplore.device import Device
 from tinyexplore.dtype import ConstType, DType, dtypes, to_dtype
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.lazy.lazybuffer import ShapeError
+from tinyexplore.tensor.changes import note_change
 from tinyexplore.uop import Ops
 
 if TYPE_CHECKING:
@@ -198,6 +199,7 @@ class Base:
 
     def to_(self, device: str | None) -> Tensor:
         """Moves this very tensor (a parameter, say) to another device."""
+        note_change(self)
         self.lazydata = self.lazydata.copy_to_device(Device.canonicalize(device))
         if self.grad is not None:
             self.grad.to_(device)
@@ -234,9 +236,12 @@ class Base:
             if tensor._ctx is not None or not tensor.requires_grad:
                 continue
             leaf = cast("Tensor", tensor)
-            total = found if leaf.grad is None else leaf.grad.lazydata.alu(Ops.ADD, found)
-            leaf.grad = self._wrap(total)
-            leaf.grad.requires_grad = False
+            if leaf.grad is None:
+                leaf.grad = self._wrap(found)
+                leaf.grad.requires_grad = False
+            else:
+                note_change(leaf.grad)
+                leaf.grad.lazydata = leaf.grad.lazydata.alu(Ops.ADD, found)
         return cast("Tensor", self)
 
     def gradient(self, *targets: Tensor, gradient: Tensor | None = None) -> list[Tensor]:

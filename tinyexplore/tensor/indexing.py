@@ -15,6 +15,7 @@ from tinyexplore.dtype import dtypes, least_upper_dtype
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.arithmetic import broadcast_shape
 from tinyexplore.tensor.base import Shape
+from tinyexplore.tensor.changes import note_change
 from tinyexplore.tensor.loss import Loss
 from tinyexplore.uop import Ops
 
@@ -176,6 +177,7 @@ class Indexing(Loss):
             else cast(Any, type(x))(v, device=x.device, dtype=x.dtype)
         )
         if isinstance(indices, Loss) and indices.dtype is dtypes.bool:
+            note_change(x)
             x.lazydata = indices.where(value, x)._broadcast_to(x.shape).lazydata
             return
         items = x._index_items(indices)
@@ -186,6 +188,7 @@ class Indexing(Loss):
             raise ShapeError(f"setitem: a value of shape {value.shape} does not fit into {view_shape}")
         scattered = x._scattered(items, value._broadcast_to(view_shape))
         written = x._scattered(items, value._const(True, dtypes.bool, view_shape))
+        note_change(x)
         x.lazydata = written.where(scattered, x).lazydata
 
     def _scattered(self, items: Sequence[Any], values: Tensor) -> Tensor:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 from tinyexplore.device import Buffer
 from tinyexplore.dtype import DType, dtypes, to_dtype
 from tinyexplore.lazy import LazyBuffer
+from tinyexplore.tensor.changes import note_key
 from tinyexplore.uop import Ops
 
 if TYPE_CHECKING:
@@ -32,9 +33,16 @@ class Generator:
 
     def next_key(self, device: str) -> LazyBuffer:
         """Seed and number of the next random tensor, as data: a kernel does not change with them."""
+        buffer = Buffer(device, 3, dtypes.uint32)
+        self.fill(buffer)
+        note_key(buffer)
+        return LazyBuffer.from_buffer(buffer, (3,))
+
+    def fill(self, buffer: Buffer) -> None:
+        """Writes seed and number of the next random tensor into memory made by `next_key`."""
         words = array("I", [self.seed & 0xFFFFFFFF, (self.seed >> 32) & 0xFFFFFFFF, self.stream & 0xFFFFFFFF])
         self.stream += 1
-        return LazyBuffer.from_buffer(Buffer(device, 3, dtypes.uint32).copyin(words), (3,))
+        buffer.copyin(words)
 
 
 generator = Generator()

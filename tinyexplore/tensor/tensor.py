@@ -12,6 +12,7 @@ from tinyexplore.lazy import LazyBuffer
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor import data as conversion
 from tinyexplore.tensor.base import DTypeLike
+from tinyexplore.tensor.changes import note_change
 from tinyexplore.tensor.operators import Operators
 
 if TYPE_CHECKING:
@@ -156,6 +157,7 @@ class Tensor(Operators):
             raise TypeError(f"assign a tensor of {x.dtype.name} to one of {self.dtype.name}: cast it first")
         if x.device != self.device:
             raise ValueError(f"assign a tensor on {x.device} to one on {self.device}: move it with .to()")
+        note_change(self)
         self.lazydata = x.lazydata
         return self
 
@@ -163,6 +165,7 @@ class Tensor(Operators):
         """This tensor becomes what `x` is, of the same shape, off the tape."""
         if x.shape != self.shape:
             raise ShapeError(f"replace a tensor of shape {self.shape} by one of shape {x.shape}: they must be equal")
+        note_change(self)
         self.lazydata = x.lazydata
         self._ctx = None
         return self

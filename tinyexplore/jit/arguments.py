@@ -1,0 +1,126 @@
+"""The arguments of a call: its tensors in order, each with a name, and all that must stay as it was captured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tinyexplore import engine
+from tinyexplore.lazy import LazyBuffer
+from tinyexplore.tensor import Tensor
+from tinyexplore.uop import Ops
+
+
+class JitError(RuntimeError):
+    """A call that TinyJit cannot capture or replay; says what was captured, what came, what would do."""
+
+
+class Leaf:
+    """Stands for tensor number `number` in a structure without tensors."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Leaf) and other.number == self.number
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"<tensor {self.number}>"
+
+
+def taken_apart(value: Any, name: str, found: list[tuple[str, Tensor]]) -> Any:
+    """`value` with a Leaf for each tensor, which is appended to `found` under its name; what is nested is copied."""
+    if isinstance(value, Tensor):
+        found.append((name, value))
+        return Leaf(len(found) - 1)
+    if isinstance(value, dict):
+        return {key: taken_apart(part, f"{name}[{key!r}]", found) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        parts = [taken_apart(part, f"{name}[{place}]", found) for place, part in enumerate(value)]
+        if isinstance(value, list):
+            return parts
+        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+    return value
+
+
+def put_together(structure: Any, value_of: Callable[[int], Any]) -> Any:
+    """The inverse of `taken_apart`."""
+    if isinstance(structure, Leaf):
+        return value_of(structure.number)
+    if isinstance(structure, dict):
+        return {key: put_together(part, value_of) for key, part in structure.items()}
+    if isinstance(structure, list):
+        return [put_together(part, value_of) for part in structure]
+    if isinstance(structure, tuple):
+        parts = [put_together(part, value_of) for part in structure]
+        return type(structure)(*parts) if hasattr(structure, "_fields") else tuple(parts)
+    return structure
+
+
+class Arguments:
+    """The arguments of one call."""
+
+    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.tensors: list[tuple[str, Tensor]] = []
+        self.structure: dict[str, Any] = {}
+        self.positional = not kwargs
+        for place, value in enumerate(args):
+            self.structure[f"argument {place}"] = taken_apart(value, f"argument {place}", self.tensors)
+        for key in sorted(kwargs):
+            self.structure[f"argument {key}"] = taken_apart(kwargs[key], f"argument {key}", self.tensors)
+
+    def check(self, captured: Arguments) -> None:
+        """JitError where these arguments, tensors aside, are not the captured ones."""
+        if list(self.structure) != list(captured.structure):
+            raise JitError(
+                f"captured with {_listed(captured.structure)}, called with {_listed(self.structure)}: "
+                "a replay needs the same arguments; use a TinyJit of its own for each form, or reset()"
+            )
+        for name, structure in self.structure.items():
+            before = captured.structure[name]
+            if not _same(structure, before):
+                raise JitError(
+                    f"{name} was captured as {before!r}, and is now {structure!r}: only tensors may change between "
+                    "calls; pass a Tensor, use a TinyJit of its own for each value, or reset()"
+                )
+
+
+def _same(now: Any, before: Any) -> bool:
+    if now is before:
+        return True
+    if type(now) is not type(before):
+        return False
+    if isinstance(now, dict):
+        return list(now) == list(before) and all(_same(now[key], before[key]) for key in now)
+    if isinstance(now, (list, tuple)):
+        return len(now) == len(before) and all(_same(a, b) for a, b in zip(now, before))
+    try:
+        return bool(now == before)
+    except Exception:  # whatever cannot be compared (an array with several answers) is not known to be the same
+        return False
+
+
+def _listed(structure: dict[str, Any]) -> str:
+    return ", ".join(structure) or "no arguments"
+
+
+def settle(tensors: list[Tensor]) -> None:
+    """Brings each tensor into memory, row-major, in a buffer of just its size; nothing of that is captured."""
+    with engine.capturing(None):
+        lazy = [tensor.lazydata for tensor in tensors if tensor.lazydata.buffer is None]
+        if not lazy:
+            return
+        engine.realize(lazy)
+        for tensor in tensors:
+            if tensor.lazydata.buffer is None:
+                tensor.lazydata = packed(tensor.lazydata)
+        engine.realize([tensor.lazydata for tensor in tensors])
+
+
+def packed(lazydata: LazyBuffer) -> LazyBuffer:
+    """The same values in memory of their own, once realised (`contiguous` leaves what lies in memory where it is)."""
+    return LazyBuffer(Ops.CONTIGUOUS, lazydata.dtype, lazydata.shape, (lazydata,), None, lazydata.device)

@@ -1,0 +1,126 @@
+"""Capturing one call: which kernels ran, what they read that may change, and what they left behind."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from typing import Any
+
+from tinyexplore import engine
+from tinyexplore.device import Buffer
+from tinyexplore.engine import Capture
+from tinyexplore.jit.arguments import Arguments, JitError, packed, put_together, settle, taken_apart
+from tinyexplore.jit.replay import Captured, Output, Replay, State, written_by
+from tinyexplore.lazy import LazyBuffer
+from tinyexplore.tensor import Tensor
+from tinyexplore.tensor.changes import Notes, noting
+
+
+def capture(
+    fxn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], known: list[Tensor]
+) -> tuple[Replay, Any]:
+    """Calls `fxn`; how to do that again, and what it returned. `known` are tensors that it will assign to."""
+    arguments = Arguments(args, kwargs)
+    given = [tensor for _, tensor in arguments.tensors]
+    settle(given)
+    settle(known)
+    before = {id(tensor): (tensor, tensor.lazydata) for tensor in live_tensors()}
+    _make_private([*known, *given], before)
+    heard, notes = Capture(), Notes()
+    with engine.capturing(heard):
+        with noting(notes):
+            result = fxn(*args, **kwargs)
+        names: list[tuple[str, Tensor]] = []
+        structure = taken_apart(result, "result", names)
+        changed = [
+            (tensor, old)
+            for tensor, old in notes.changed.values()
+            if id(tensor) in before and tensor.lazydata is not old and isinstance(tensor, Tensor)
+        ]
+        fresh = [tensor for _, tensor in names if id(tensor) not in before]
+        engine.realize([tensor.lazydata for tensor in (*(tensor for tensor, _ in changed), *fresh)])
+        if not heard.items:
+            raise JitError(
+                f"{getattr(fxn, '__qualname__', fxn)} realised nothing: TinyJit replays kernels, so a function must "
+                "compute tensors (and return them, assign them, or call .realize())"
+            )
+        written = written_by(heard.items)
+        taken: set[Buffer] = set()
+        for tensor, _ in changed:
+            buffer = tensor.lazydata.buffer
+            if buffer is None or buffer not in written or buffer in taken:
+                tensor.lazydata = packed(tensor.lazydata)
+                engine.realize([tensor.lazydata])
+            assert tensor.lazydata.buffer is not None
+            taken.add(tensor.lazydata.buffer)
+        values: dict[int, LazyBuffer] = {}
+        for tensor in fresh:
+            value = tensor.lazydata
+            base = value.base.buffer
+            if base is None or base not in written or base in taken:
+                value = packed(value)
+                engine.realize([value])
+            values[id(tensor)] = value
+    numbers = {id(tensor): number for number, tensor in reversed(list(enumerate(given)))}
+    assigned: list[tuple[int, LazyBuffer]] = []
+    states: list[State] = []
+    for tensor, old in changed:
+        if id(tensor) in numbers:
+            assigned.append((numbers[id(tensor)], tensor.lazydata))
+            continue
+        _check_before(tensor, old, written, before)
+        assert old.buffer is not None
+        states.append(State(tensor, old.buffer, tensor.lazydata))
+    outputs = [
+        Output(numbers.get(id(tensor)), tensor, None)
+        if id(tensor) in before
+        else Output(None, None, values[id(tensor)])
+        for _, tensor in names
+    ]
+    settled = {id(tensor) for tensor, _ in changed} | {id(tensor) for tensor in given}
+    others = [pair for key, pair in before.items() if key not in settled]
+    given_before = [before[id(tensor)][1] for tensor in given]
+    baked = [
+        (tensor, old) for tensor, old in others if old in heard.used and (old.buffer is None or old.buffer in written)
+    ]
+    replay = Replay(
+        Captured(arguments, given_before, heard.items, states, assigned, notes.keys, structure, outputs, others, baked)
+    )
+    replay.hand_over(given)
+    return replay, put_together(structure, lambda number: outputs[number].tensor_of(given))
+
+
+def live_tensors() -> list[Tensor]:
+    """Every Tensor that somebody holds: whatever a function changes from outside is one of them."""
+    return [found for found in gc.get_objects() if issubclass(type(found), Tensor) and hasattr(found, "lazydata")]
+
+
+def _make_private(known: list[Tensor], before: dict[int, tuple[Tensor, LazyBuffer]]) -> None:
+    """A tensor that will be another, or assigned to, shares memory with no other: reads of it can be told apart."""
+    owners: dict[Buffer, int] = {}
+    for _, value in before.values():
+        buffer = value.base.buffer
+        if buffer is not None:
+            owners[buffer] = owners.get(buffer, 0) + 1
+    for tensor in known:
+        buffer = tensor.lazydata.buffer
+        if buffer is not None and owners.get(buffer, 0) > 1:
+            tensor.lazydata = packed(tensor.lazydata)
+            engine.realize([tensor.lazydata])
+            before[id(tensor)] = (tensor, tensor.lazydata)
+
+
+def _check_before(
+    tensor: Tensor, old: LazyBuffer, written: set[Buffer], before: dict[int, tuple[Tensor, LazyBuffer]]
+) -> None:
+    if old.buffer is None or old.buffer in written:
+        raise JitError(
+            f"{tensor!r} was assigned to, and its value did not lie in memory when the captured call began: "
+            "realize() it before"
+        )
+    for other, value in before.values():
+        if other is not tensor and value.base.buffer is old.buffer:
+            raise JitError(
+                f"{tensor!r} was assigned to in the captured call, not in the one before, and shares its memory with "
+                f"{other!r}: assign clones (.clone().realize()), so that reads of the two can be told apart"
+            )

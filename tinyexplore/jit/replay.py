@@ -1,0 +1,243 @@
+"""Replaying captured kernels: other inputs, state that moves on, random keys drawn anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from tinyexplore import engine
+from tinyexplore.device import Buffer
+from tinyexplore.engine import ExecItem, prepare_batch
+from tinyexplore.jit.arguments import Arguments, JitError, Leaf, put_together
+from tinyexplore.jit.slots import Slot, copy_bytes
+from tinyexplore.lazy import LazyBuffer
+from tinyexplore.tensor import Tensor
+from tinyexplore.tensor.changes import Epoch
+from tinyexplore.tensor.random import generator
+from tinyexplore.trace import active_recorder
+
+
+class State:
+    """A tensor that each call assigns to: its value lies in two buffers by turns, read in one, written in the other."""
+
+    def __init__(self, tensor: Tensor, before: Buffer, after: LazyBuffer) -> None:
+        assert after.buffer is not None
+        self.tensor, self.before = tensor, before
+        other = Buffer(after.device, after.size, after.dtype).allocate()
+        self.values = (after, LazyBuffer.from_buffer(other, after.shape))  # read in turn 0, read in turn 1
+        self.buffers = (after.buffer, other)
+
+
+@dataclass(eq=False)
+class Output:
+    """One tensor of the result: argument `number`, or `tensor`, which was there before, or a new one of `value`."""
+
+    number: int | None
+    tensor: Tensor | None
+    value: LazyBuffer | None
+
+    def tensor_of(self, given: list[Tensor]) -> Tensor:
+        if self.value is not None:
+            return Tensor._wrap(self.value)
+        if self.number is not None:
+            return given[self.number]
+        assert self.tensor is not None
+        return self.tensor
+
+
+@dataclass(eq=False)
+class Captured:
+    """What one call was made of. `others`: the tensors that it neither got nor changed, with their values before it;
+    `baked`: those among them whose values the kernels compute anew, and so do not read from memory."""
+
+    arguments: Arguments
+    given: list[LazyBuffer]
+    items: list[ExecItem]
+    states: list[State]
+    assigned: list[tuple[int, LazyBuffer]]
+    keys: list[Buffer]
+    structure: Any
+    outputs: list[Output]
+    others: list[tuple[Tensor, LazyBuffer]]
+    baked: list[tuple[Tensor, LazyBuffer]]
+
+
+def outputs_of(item: ExecItem) -> int:
+    """How many of the first buffers of `item` it writes."""
+    return 1 if item.runner is None else len(item.runner.spec.writes)
+
+
+def written_by(items: Iterable[ExecItem]) -> set[Buffer]:
+    """The buffers that any of `items` writes."""
+    return {buffer for item in items for buffer in item.buffers[: outputs_of(item)]}
+
+
+def read_by(items: Iterable[ExecItem]) -> set[Buffer]:
+    """The buffers that any of `items` reads."""
+    return {buffer for item in items for buffer in item.buffers[outputs_of(item) :]}
+
+
+class Replay:
+    """Does a captured call again. Where it has state there are two lists of items, which work in turns."""
+
+    def __init__(self, found: Captured) -> None:
+        self.found, self.states, self.assigned, self.keys = found, found.states, found.assigned, found.keys
+        self.training = Tensor.training
+        self.turn = 0
+        self.turns = [_exchanged(found.items, found.states, turn) for turn in ((0, 1) if found.states else (0,))]
+        self.steps: list[list[Callable[[], None]]] = [prepare_batch(items) for items in self.turns]
+        every = list({id(item): item for items in self.turns for item in items}.values())
+        self.written = frozenset(buffer.address for buffer in written_by(every))
+        self.slots = self._argument_slots(every)
+        self.watched, self.fixed = self._watched(every)
+        structure = list(found.arguments.structure.values())
+        self.plain = found.arguments.positional and all(isinstance(one, Leaf) for one in structure)
+        self.count = len(structure)
+        self.single = found.outputs[0].value if found.structure == Leaf(0) else None
+        self.epoch = Epoch.count
+
+    def __repr__(self) -> str:
+        return f"Replay({len(self.items)} kernels, {len(self.slots)} tensors given, {len(self.states)} changed)"
+
+    @property
+    def items(self) -> list[ExecItem]:
+        """The kernels and copies of the next replay."""
+        return self.turns[self.turn]
+
+    def _argument_slots(self, every: list[ExecItem]) -> list[Slot]:
+        """One per tensor given; the second of one and the same has no places of its own."""
+        slots: list[Slot] = []
+        self.same: list[tuple[int, int]] = []
+        first: dict[Buffer, int] = {}
+        for number, ((name, _), value) in enumerate(zip(self.found.arguments.tensors, self.found.given)):
+            assert value.buffer is not None
+            if value.buffer in first:
+                self.same.append((first[value.buffer], number))
+            known = first.setdefault(value.buffer, number) == number
+            slots.append(Slot(name, value, value.buffer, every if known else ()))
+        return slots
+
+    def _watched(self, every: list[ExecItem]) -> tuple[list[tuple[Tensor, Slot]], list[tuple[Tensor, LazyBuffer]]]:
+        """Tensors that the kernels read from elsewhere: those that may get another buffer, and those that may not.
+
+        They may not where it cannot be told which of several tensors a kernel reads, or which value it starts from.
+        """
+        mine = {value.buffer for value in self.found.given} | {state.before for state in self.states}
+        outside = read_by(self.found.items) - written_by(self.found.items) - mine
+        sharers: dict[Buffer, list[tuple[Tensor, LazyBuffer]]] = {}
+        for tensor, value in self.found.others:
+            buffer = value.base.buffer
+            if buffer in outside:
+                sharers.setdefault(buffer, []).append((tensor, value))
+        watched: list[tuple[Tensor, Slot]] = []
+        fixed = list(self.found.baked)
+        for buffer, sharing in sharers.items():
+            tensor, value = sharing[0]
+            if len(sharing) > 1 or value.buffer is not buffer or self.found.baked:
+                fixed.extend(sharing)
+                continue
+            slot = Slot("a tensor read", value, buffer, every)
+            slot.last = value
+            watched.append((tensor, slot))
+        return watched, fixed
+
+    # *** before a replay ***
+
+    def ready(self) -> bool:
+        """Follows what was assigned elsewhere since the last call; False where only a new capture can."""
+        if Epoch.count == self.epoch:
+            return True
+        for tensor, value in self.fixed:
+            if tensor.lazydata is not value:
+                return False
+        moved = []
+        for state in self.states:
+            value, expected = state.tensor.lazydata, state.values[self.turn]
+            if value is not expected:
+                if not _alike(value, expected):
+                    return False
+                moved.append((state, engine.read(value).copyout()))
+        for tensor, slot in self.watched:
+            if tensor.lazydata is not slot.last:
+                if not _alike(tensor.lazydata, slot.like):
+                    return False
+                slot.take(tensor, self.written)
+        for state, content in moved:  # read first, all of them: they may have been exchanged among each other
+            state.buffers[self.turn].copyin(content)
+            state.tensor.lazydata = state.values[self.turn]
+        self.epoch = Epoch.count
+        return True
+
+    def _checked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Tensor]:
+        now = Arguments(args, kwargs)
+        now.check(self.found.arguments)
+        return [tensor for _, tensor in now.tensors]
+
+    # *** replaying ***
+
+    def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The kernels once more, for these arguments."""
+        if Tensor.training is not self.training:
+            raise JitError(
+                f"captured while Tensor.training was {self.training}, called while it is {Tensor.training}: "
+                "use a TinyJit of its own for each, or reset()"
+            )
+        given: Any = args
+        if kwargs or not self.plain or len(args) != self.count or any(type(one) is not Tensor for one in args):
+            given = self._checked(args, kwargs)
+        for first, second in self.same:
+            if given[first].lazydata is not given[second].lazydata:
+                names = f"{self.slots[second].name} was captured as the same tensor as {self.slots[first].name}"
+                raise JitError(f"{names}, and is now another one: capture with two tensors")
+        for slot, tensor in zip(self.slots, given):
+            if tensor.lazydata is not slot.last:
+                slot.take(tensor, self.written)
+        for key in self.keys:
+            generator.fill(key)
+        if active_recorder() is not None:
+            for item in self.items:
+                item.run()
+        else:
+            for step in self.steps[self.turn]:
+                step()
+        if self.states or self.assigned:
+            self._move_on(given)
+        if self.single is not None:
+            return Tensor._wrap(self.single)
+        outputs = self.found.outputs
+        return put_together(self.found.structure, lambda number: outputs[number].tensor_of(given))
+
+    def _move_on(self, given: list[Tensor]) -> None:
+        if self.states:
+            self.turn = turn = 1 - self.turn
+            for state in self.states:
+                state.tensor.lazydata = state.values[turn]
+        self.hand_over(given)
+        Epoch.count += 1
+        self.epoch = Epoch.count
+
+    def hand_over(self, given: list[Tensor]) -> None:
+        """Arguments that were assigned to get their new values in memory of their own."""
+        for number, value in self.assigned:
+            assert value.buffer is not None
+            own = Buffer(value.device, value.size, value.dtype).allocate()
+            copy_bytes(own, value.buffer)
+            given[number].lazydata = LazyBuffer.from_buffer(own, value.shape)
+
+
+def _alike(a: LazyBuffer, b: LazyBuffer) -> bool:
+    return a.shape == b.shape and a.dtype is b.dtype and a.device == b.device
+
+
+def _exchanged(items: list[ExecItem], states: list[State], turn: int) -> list[ExecItem]:
+    """`items` reading the state from its buffer `turn` and writing it to the other one."""
+    other: dict[Buffer, Buffer] = {}
+    for state in states:
+        other[state.before] = state.buffers[turn]
+        other[state.buffers[0]] = state.buffers[1 - turn]
+    found = []
+    for item in items:
+        buffers = tuple(other.get(buffer, buffer) for buffer in item.buffers)
+        found.append(item if buffers == item.buffers else ExecItem(item.item, item.runner, None, buffers))
+    return found

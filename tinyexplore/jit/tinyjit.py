@@ -1,0 +1,108 @@
+"""TinyJit: the first call is ignored, the second captured, every later one replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Generic, TypeVar
+from weakref import ref
+
+from tinyexplore import engine
+from tinyexplore.jit.arguments import Arguments, settle
+from tinyexplore.jit.capture import capture
+from tinyexplore.jit.replay import Replay
+from tinyexplore.tensor import Tensor
+from tinyexplore.tensor.changes import Notes, noting
+from tinyexplore.util import config
+
+R = TypeVar("R")
+
+
+class TinyJit(Generic[R]):
+    """`fxn`, which realises tensors, with its kernels replayed from the third call on; a decorator, also of methods.
+
+    Tensors among the arguments (in lists, tuples and dicts as well) may be others in every call, of the same shape,
+    dtype and device; all else must stay as it was in the second call. What the function computes is returned in
+    tensors whose memory belongs to the TinyJit: the next call overwrites it, so copy (`.numpy()`, or
+    `.clone().realize()` where the value is to stay a tensor) what must outlive that call. Tensors that the function
+    assigns to (parameters, an optimiser's state, running averages) change in every call, and random tensors are drawn
+    anew, as without TinyJit. Tensors that it only reads are followed when they are assigned to elsewhere. Python
+    values that the function reads from elsewhere are those of the second call. Not for use from two threads at once.
+    """
+
+    __slots__ = ("fxn", "name", "_calls", "_changed", "_replay", "__weakref__")
+
+    def __init__(self, fxn: Callable[..., R]) -> None:
+        self.fxn = fxn
+        self.name: str | None = None
+        self.reset()
+
+    def reset(self) -> None:
+        """Forgets what was captured: the next call is a first one."""
+        self._calls = 0
+        self._changed: list[ref[Any]] = []
+        self._replay: Replay | None = None
+
+    def __repr__(self) -> str:
+        state = f"{len(self.jit_cache)} kernels captured" if self._replay is not None else f"{self._calls} calls"
+        return f"TinyJit({getattr(self.fxn, '__qualname__', self.fxn)!s}, {state})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return TinyJit, (self.fxn,)
+
+    @property
+    def captured(self) -> Replay | None:
+        """What was captured, or None before the second call."""
+        return self._replay
+
+    @property
+    def jit_cache(self) -> list[engine.ExecItem]:
+        """The kernels and copies of a replay, in order."""
+        return [] if self._replay is None else list(self._replay.items)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> R:
+        if not config().JIT or engine.active_capture() is not None:
+            return self.fxn(*args, **kwargs)  # inside another capture its kernels belong to that one
+        replay = self._replay
+        if replay is not None and replay.ready():
+            return replay(args, kwargs)
+        if replay is None and self._calls == 0:
+            return self._first(args, kwargs)
+        known = [tensor for one in self._changed if (tensor := one()) is not None]
+        if replay is not None:
+            known.extend(state.tensor for state in replay.states)
+        self._replay = None
+        self._replay, result = capture(self.fxn, args, kwargs, known)
+        self._calls += 1
+        return result
+
+    def _first(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
+        """An ordinary call; the tensors that it assigns to are brought into memory."""
+        settle([tensor for _, tensor in Arguments(args, kwargs).tensors])
+        notes = Notes()
+        with noting(notes):
+            result = self.fxn(*args, **kwargs)
+        changed = [tensor for tensor, _ in notes.changed.values() if isinstance(tensor, Tensor)]
+        settle(changed)
+        self._changed = [ref(tensor) for tensor in changed]
+        self._calls = 1
+        return result
+
+    # *** methods: every object gets a TinyJit of its own ***
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: Any, owner: type | None = None) -> TinyJit[R]:
+        if instance is None:
+            return self
+        name = self.name or self.fxn.__name__
+        try:
+            known = vars(instance)
+        except TypeError:
+            kind = type(instance).__name__
+            raise TypeError(f"TinyJit of a method of {kind}, which has no __dict__: leave out its __slots__") from None
+        own = known.get(name)  # where Python finds it by itself, but for `__call__` and its like
+        if own is None:
+            own = known[name] = TinyJit(partial(self.fxn, instance))
+        return own
