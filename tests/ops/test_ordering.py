@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.ops.support import HOW, check_gradient, computed, quick, random_array, shapes, tensor_on
+from tests.ops.support import HOW, check_gradient, computed, quick, random_array, shapes, tensor_on, thorough
 from tinyexplore import Tensor
+from tinyexplore.engine import schedule
 from tinyexplore.lazy.lazybuffer import ShapeError
+from tinyexplore.tensor import ordering
 
 
 @pytest.mark.parametrize("how", HOW)
@@ -28,6 +32,93 @@ def test_sorting_agrees_with_numpy(how: str) -> None:
     x = np.array([2.0, np.nan, -np.inf, 1.0, np.inf, np.nan], np.float32)
     np.testing.assert_array_equal(computed(tensor_on(how, x).sort()[0], how), np.sort(x))
     check_gradient(lambda t: t.sort(1)[0], random_array((2, 4)))
+
+
+def in_order(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
+    """The places of a stable sort; NaN is the largest."""
+    if not descending:
+        return np.argsort(x, axis, kind="stable")
+    backwards = np.argsort(np.flip(x, axis), axis, kind="stable")
+    return np.flip(x.shape[axis] - 1 - backwards, axis)
+
+
+SORTABLE = "float32 float64 float16 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool".split()
+
+
+def tied_array(shape: Sequence[int], name: str, seed: int) -> np.ndarray:
+    """Full of ties, extremes, NaN and zeros of both signs."""
+    dtype = np.dtype(name)
+    generator = np.random.default_rng(seed)
+    if dtype.kind == "b":
+        return generator.integers(0, 2, shape).astype(bool)
+    if dtype.kind == "f":
+        limits = np.finfo(dtype)
+        odd = np.array([np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0, 1, -1, limits.max, limits.tiny], dtype)
+        x = generator.standard_normal(shape).astype(dtype)
+    else:
+        info = np.iinfo(dtype)
+        odd = np.array([info.min, info.max, 0, 1, info.max - 1, info.max // 2], dtype)
+        x = generator.integers(info.min, info.max, shape, dtype, endpoint=True)
+    return np.where(generator.random(shape) < 0.5, x, generator.choice(odd, shape))
+
+
+@st.composite
+def long_arrays(draw: st.DrawFn, longest: int) -> np.ndarray:
+    """Arrays of any dtype with one axis that may be long, or empty."""
+    shape = draw(st.lists(st.integers(0, 3), max_size=2))
+    shape.insert(draw(st.integers(0, len(shape))), draw(st.integers(0, longest)))
+    return tied_array(shape, draw(st.sampled_from(SORTABLE)), draw(st.integers(0, 99)))
+
+
+@pytest.mark.parametrize("device", ["LLVM", "PYTHON"])
+def test_the_network_agrees_with_numpy(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ordering, "SHORT", 1)
+    monkeypatch.setattr(ordering, "FEW_COMPARISONS", 0)
+
+    @(thorough if device == "LLVM" else quick)
+    @given(long_arrays(300 if device == "LLVM" else 20), st.data(), st.booleans())
+    def check(x: np.ndarray, data: st.DataObject, descending: bool) -> None:
+        axis = data.draw(st.integers(-x.ndim, x.ndim - 1))
+        expected = in_order(x, axis, descending)
+        values, places = Tensor(x, device=device).sort(axis, descending)
+        np.testing.assert_array_equal(places.numpy(), expected)
+        np.testing.assert_array_equal(values.numpy(), np.take_along_axis(x, expected, axis))
+
+    check()
+
+
+@pytest.mark.parametrize("dtype", SORTABLE)
+def test_the_network_sorts_every_dtype(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ordering, "FEW_COMPARISONS", 0)
+    x = tied_array((70,), dtype, 1)
+    for descending in (False, True):
+        found = Tensor(x).argsort(descending=descending)
+        np.testing.assert_array_equal(found.numpy(), in_order(x, 0, descending))
+
+
+def test_long_axes_are_sorted_by_default_and_gradients_find_their_way() -> None:
+    x = random_array((3000,))
+    t = Tensor(x, requires_grad=True)
+    values, places = t.sort(descending=True)
+    np.testing.assert_array_equal(values.numpy(), -np.sort(-x))
+    (values * Tensor(np.arange(3000, dtype=np.float32))).sum().backward()
+    expected = np.empty(3000, np.float32)
+    expected[places.numpy()] = np.arange(3000)
+    assert t.grad is not None
+    np.testing.assert_array_equal(t.grad.numpy(), expected)
+    best, _ = Tensor(x).topk(5)
+    np.testing.assert_array_equal(best.numpy(), -np.sort(-x)[:5])
+
+
+def test_a_network_is_three_rounds_a_kernel_and_few_kernels_are_different() -> None:
+    items = schedule([Tensor(random_array((1 << 14,))).realize().argsort().lazydata])
+    # 2^11 lines of 2^3 columns: the first two merges are one kernel, the last three begin with one across the columns
+    down_the_lines = sum(-(-merged // 3) for merged in range(3, 12))
+    across_first = sum(1 + -(-11 // 3) for _ in range(12, 15))
+    packing, places = 1, 1
+    assert len(items) == packing + 1 + down_the_lines + across_first + places
+    # each merge begins with a kernel of its own; all that follow are the same few
+    assert len({item.ast for item in items}) == packing + (14 - 1) + 4 + places
 
 
 @pytest.mark.parametrize("how", HOW)

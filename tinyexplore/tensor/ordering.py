@@ -1,4 +1,4 @@
-"""Sorting, scattering and selecting, by comparing every element with every other: simple, and n² in the axis."""
+"""Sorting, scattering and selecting; what is short is sorted, and all is scattered, by comparing all with all."""
 
 from __future__ import annotations
 
@@ -10,11 +10,17 @@ from tinyexplore.dtype import dtypes
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.arithmetic import broadcast_shape
 from tinyexplore.tensor.indexing import Indexing
+from tinyexplore.tensor.network import places_in_order
 from tinyexplore.tensor.reduction import sum_dtype
 from tinyexplore.uop import Ops
 
 if TYPE_CHECKING:
     from tinyexplore.tensor.tensor import Tensor
+
+
+# Up to here a few kernels that compare all with all take less time than the many of a network take to be scheduled
+SHORT = 32
+FEW_COMPARISONS = 1 << 22
 
 
 class Ordering(Indexing):
@@ -24,7 +30,7 @@ class Ordering(Indexing):
 
     def _ranks(self, descending: bool) -> Tensor:
         """How many elements of the last axis come before each one; equal ones keep their order, NaN comes last."""
-        x = self.detach()
+        x = cast("Tensor", self)
         mine, other = x.unsqueeze(-1), x.unsqueeze(-2)
         places = x._places(x.ndim - 1)
         earlier = places.unsqueeze(-2) < places.unsqueeze(-1)
@@ -43,8 +49,14 @@ class Ordering(Indexing):
         axis = self._axis(dim)
         if self.ndim == 0:
             return self._const(0, dtypes.default_int)
-        lined_up = self.transpose(axis, -1)
-        ranks = lined_up._ranks(descending)
+        x = self.detach().transpose(axis, -1)
+        length = x.shape[-1]
+        if x.numel() == 0:
+            return self._const(0, dtypes.default_int)
+        if length > SHORT and x.numel() * length > FEW_COMPARISONS:
+            places = places_in_order(x.reshape((x.numel() // length, length)), descending)
+            return places.cast(dtypes.default_int).reshape(x.shape).transpose(axis, -1)
+        ranks = x._ranks(descending)
         places = ranks._places(ranks.ndim - 1)
         chosen = ranks.unsqueeze(-2) == places.unsqueeze(-1)
         return chosen.where(places.unsqueeze(-2), 0).sum(-1).transpose(axis, -1)
