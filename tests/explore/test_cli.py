@@ -117,3 +117,8 @@ def test_the_command_shows_its_usage():
     assert done.returncode == 0
     for command in ("lab", "run", "html", "devices"):
         assert command in done.stdout
+
+
+def test_an_option_that_cannot_be_is_said_before_anything_runs(script, capsys):
+    assert cli.main(["run", "--beam", "-2", str(script())]) == 2
+    assert capsys.readouterr() == ("", "tinyexplore run: BEAM=-2: cannot be negative; 0 is off or the default\n")

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any
 
 from tinyexplore.device import Device, DeviceUnavailable
+from tinyexplore.engine import further_listings
 from tinyexplore.explore.build import build_trace
 from tinyexplore.explore.export import export_html, summary_text
 from tinyexplore.explore.listen import CaptureRecorder
@@ -19,6 +20,7 @@ from tinyexplore.explore.sources import raised_in_compiler, user_frame_of
 from tinyexplore.tensor import Tensor
 from tinyexplore.trace import Ran, UserFrame, active_recorder, recording
 from tinyexplore.util import Config, Context, config
+from tinyexplore.util.config import check_option
 
 EXPLORE_REPEAT = 10
 
@@ -88,7 +90,9 @@ class Explorer:
             text = f"kernels ran on {', '.join(sorted(elsewhere))}, where their inputs are: DEVICE is for tensors "
             text += "made inside the capture; x.to(...) moves one that was there before"
             self._notes.append(("note", text, None))
-        self._trace = build_trace(recorder, title=self.title, options=self._options, messages=self._notes)
+        self._trace = build_trace(
+            recorder, title=self.title, options=self._options, messages=self._notes, listings=further_listings
+        )
         # a Freed that comes later finds no reader; the live objects go with the recorder
         self._recorder = CaptureRecorder()
 
@@ -252,6 +256,8 @@ def _config_changes(options: dict[str, Any]) -> dict[str, Any]:
         if known is None:
             names = ", ".join(("repeat", "title", *_CONFIG_NAMES))
             raise ValueError(f"unknown option {name!r}; known: {names}")
+        if known != "DEVICE" or value:
+            check_option(known, value)
         changes[known] = Device.canonicalize(value) if known == "DEVICE" and value else value
     return changes
 

@@ -49,6 +49,7 @@ export class GraphView implements View {
   private readonly elements = new Map<number, SVGGElement>();
   private readonly arrow = `tinyexplore-arrow-${(views += 1)}`; // a page may hold several views
   private readonly sizes: ResizeObserver;
+  private measured: { clientWidth: number; clientHeight: number } | null = null; // the canvas, until it changes size
   private drawn: DrawnGraph = { boxes: [], edges: [], total: 0, folded: { constants: 0, index: 0 }, inRegions: 0, hidden: 0 };
   private byId = new Map<number, DrawnBox>();
   private placed: Layout = { positions: new Map(), width: 0, height: 0, left: 0, top: 0, edges: [] };
@@ -509,8 +510,11 @@ export class GraphView implements View {
 
   // *** the camera ***
 
+  /** Asked for at every step, so measured only after a change: a measurement makes the browser lay out the page. */
   private get size(): { width: number; height: number } {
-    return { width: this.canvas.clientWidth || 600, height: this.canvas.clientHeight || 380 };
+    const { clientWidth: width, clientHeight: height } = this.measured ?? this.canvas;
+    if (this.measured === null && width > 0 && height > 0) this.measured = { clientWidth: width, clientHeight: height };
+    return { width: width || 600, height: height || 380 };
   }
 
   fit(): void {
@@ -597,6 +601,7 @@ export class GraphView implements View {
   }
 
   private resized(): void {
+    this.measured = null;
     if (this.untouched === "fit") this.fit();
     else if (this.untouched === "open") this.open();
     else this.settle();

@@ -16,6 +16,7 @@ export class StepperView implements View {
   private readonly detail = h("div", { class: "detail scroll" });
   private readonly closed = new Set<number>();
   private hideUnchanged = true;
+  private shownAt = ""; // the stage and the panel when the tree of passes was last moved to its active row
   private skipRebuilds = true;
   private drawnTree = "";
   private drawnStep = "";
@@ -36,7 +37,9 @@ export class StepperView implements View {
       this.openAround(this.store.cursor.stage);
       this.drawTree();
       this.drawStep();
-      requestAnimationFrame(() => this.showActive()); // once the panel is in sight
+      const { stage, panel } = this.store.cursor;
+      if (this.shownAt !== `${stage} ${panel}`) requestAnimationFrame(() => this.showActive()); // once it is in sight
+      this.shownAt = `${stage} ${panel}`;
     }
     if (change.selection || change.hover) this.mark();
   }
