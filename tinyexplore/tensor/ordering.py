@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # Up to here a few kernels that compare all with all take less time than the many of a network take to be scheduled
 SHORT = 32
-FEW_COMPARISONS = 1 << 22
+FEW_COMPARISONS = 1 << 24
 
 
 class Ordering(Indexing):

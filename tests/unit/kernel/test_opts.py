@@ -106,6 +106,16 @@ def test_rows_of_an_elementwise_kernel_are_one_walk() -> None:
     assert [axis.size for axis in kernel.axes if axis.arg.kind is AxisKind.GLOBAL] == [24]
 
 
+def test_a_pair_that_exchanges_is_one_step() -> None:
+    x = from_numpy(numbers(2, 640))
+    node = x.alu(Ops.MAX, x.flip((0,)))
+    assert [str(opt) for opt in hand_coded(kernel_of(node)).applied] == ["VECTOR(1, 16)", "UPCAST(0, 2)"]
+    (item,) = create_schedule([node])
+    target = Device["LLVM"].target
+    plain = result(item, Kernel.of(item.ast, target))
+    np.testing.assert_array_equal(result(item, hand_coded(Kernel.of(item.ast, target))), plain)
+
+
 def test_an_axis_of_heads_and_features_is_split_where_it_is_divided() -> None:
     heads = from_numpy(numbers(4, 16, 8)).permute((1, 0, 2)).reshape((16, 32))
     kernel = kernel_of(matmul(heads, from_numpy(numbers(32, 24))))
