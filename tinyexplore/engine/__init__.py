@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 from tinyexplore.device import Buffer
 from tinyexplore.engine.batch import prepare_batch
-from tinyexplore.engine.compile import Runner, compile_optimised
+from tinyexplore.engine.compile import Runner, compile_optimised, further_listings
 from tinyexplore.engine.runner import (
     Capture,
     ExecItem,
@@ -83,6 +83,7 @@ __all__ = [
     "compile_item",
     "compile_kernel",
     "compile_optimised",
+    "further_listings",
     "prepare_batch",
     "read",
     "realize",

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 
 from tinyexplore.codegen import bytes_moved, flop_count, lower
-from tinyexplore.device import CompiledProgram, Device, DeviceInterface
+from tinyexplore.device import CompiledProgram, Device
 from tinyexplore.kernel import Kernel
 from tinyexplore.renderer import ProgramSpec
 from tinyexplore.renderer.c import CRenderer
@@ -43,15 +43,16 @@ def compile_optimised(device: str, kernel: Kernel, start: float | None = None) -
 
     spec = staged("render", kernel.ast, render)
     program = staged("compile", kernel.ast, lambda: compile_program(device, spec))
-    if recorder is not None:
-        for language, lines in staged("list", kernel.ast, lambda: further_listings(interface, spec)):
-            recorder.record(Rendered(spec, language, lines))
     flops, moved = flop_count(kernel.original), bytes_moved(kernel.original)
     return Runner(device, kernel, spec, program, flops, moved, time.perf_counter() - start)
 
 
-def further_listings(interface: DeviceInterface, spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, ...]]]:
-    """For display: the program as C, whatever the device's own language is, and what the device can show of it."""
+def further_listings(spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, ...]]]:
+    """For display: the program as C, whatever the device's own language is, and what the device can show of it.
+
+    Nothing of this happens while a program is recorded: who shows the recording asks for it.
+    """
+    interface = Device[spec.target.name]
     listings = [(language, lines) for language, lines in interface.listings(spec) if language != spec.language]
     if "c" not in (spec.language, *(language for language, _ in listings)):
         listings.insert(0, ("c", CRenderer(spec.target).render(spec.name, spec.uops).lines))

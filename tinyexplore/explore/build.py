@@ -49,6 +49,8 @@ from tinyexplore.trace import (
 from tinyexplore.uop import UOp
 from tinyexplore.util import toposort
 
+Listings = Callable[[Any], list[tuple[str, tuple[SourceLine, ...]]]]
+
 
 def build_trace(
     recorder: Recorder,
@@ -57,13 +59,14 @@ def build_trace(
     options: Iterable[tuple[str, str]] = (),
     messages: Sequence[tuple[str, str, UserFrame | None]] = (),
     user_sources: Sequence[str] = (),
+    listings: Listings | None = None,
 ) -> Trace:
     """The trace of what `recorder` heard.
 
     `messages`: (level, text, the user's frame) of whatever its readers must know. `user_sources`: files to copy in
-    even if no event names them.
+    even if no event names them. `listings`: gives further texts of a program (language, lines), such as its assembly.
     """
-    builder = Builder()
+    builder = Builder(listings)
     for file in user_sources:
         builder.source(file)
     builder.read(recorder)
@@ -75,8 +78,9 @@ def build_trace(
 class Builder(Tables):
     """Reads events in order, filling the tables that it inherits, stages, links and kernels."""
 
-    def __init__(self) -> None:
+    def __init__(self, listings: Listings | None = None) -> None:
         super().__init__()
+        self.more_listings = listings
         self.links: dict[tuple[int, int, str, int | None], None] = {}
         self.stages: list[StageDraft] = []
         self.open: list[StageDraft] = []
@@ -325,6 +329,10 @@ class Builder(Tables):
         draft.spec = event.program
         draft.listings[event.language] = event.lines
         self._see_lines(event.lines)
+        if self.more_listings is not None and event.language == event.program.language:
+            for language, lines in self.more_listings(event.program):
+                draft.listings[language] = lines
+                self._see_lines(lines)
 
     def _see_lines(self, lines: Sequence[SourceLine]) -> None:
         """What a program holds without any event having told of it comes from its own sources."""
