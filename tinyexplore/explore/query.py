@@ -42,7 +42,7 @@ class _Index:
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
-        self.known_frames: dict[tuple[int, int | None], tuple[int, ...]] = {}
+        self.known_frames: dict[int | None, dict[int, set[int]]] = {}
 
     @cached_property
     def back(self) -> dict[int, list[Link]]:
@@ -116,12 +116,25 @@ class _Index:
         return found
 
     def frames_behind(self, node: int, kernel: int | None) -> tuple[int, ...]:
-        """The frames of the LazyBuffers that `node` came from; remembered, for many lines ask for the same nodes."""
-        found = self.known_frames.get((node, kernel))
-        if found is None:
-            origins = self.closure((node,), self.back, "src", kernel)
-            users = (self.trace.nodes[origin].user for origin in origins)
-            found = self.known_frames[node, kernel] = tuple(sorted({user for user in users if user is not None}))
+        """The frames of the LazyBuffers that `node` came from."""
+        known = self.known_frames.get(kernel)
+        if known is None:
+            known = self.known_frames[kernel] = self.spread_frames(kernel)
+        return tuple(sorted(known.get(node, ())))
+
+    def spread_frames(self, kernel: int | None) -> dict[int, set[int]]:
+        """Every node's frames at once: each frame flows along the links from the nodes that it asked for."""
+        found: dict[int, set[int]] = {node.id: {node.user} for node in self.trace.nodes if node.user is not None}
+        waiting = list(found)
+        while waiting:
+            node = waiting.pop()
+            for link in self.forward.get(node, ()):
+                if not self.belongs(link, kernel):
+                    continue
+                there = found.setdefault(link.dst, set())
+                if not found[node] <= there:
+                    there |= found[node]
+                    waiting.append(link.dst)
         return found
 
     def belongs(self, link: Link, kernel: int | None) -> bool:
