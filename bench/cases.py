@@ -21,8 +21,8 @@ class Case:
 
     `flops`, `read_bytes` and `write_bytes` are the least that any engine must do: what a causal mask or an unused
     gradient lets one leave out is left out, and `exp` counts for nothing. `stateful`: a call changes its inputs (a
-    training step), so that only the first call's result is compared. A result may stray from the reference by
-    `rtol` of each value and `atol` of the array's root mean square.
+    training step), so that the first call's result and the losses of the next ones are compared. A result may stray
+    from the reference by `rtol` of each value and `atol` of the array's root mean square.
     """
 
     name: str

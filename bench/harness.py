@@ -20,6 +20,7 @@ import numpy as np
 
 from bench.cases import Case
 from bench.peers import PEERS
+from bench.references import STEPS
 
 ROOT = Path(__file__).resolve().parent.parent
 SHORTEST = 30e-6  # seconds that one sample lasts at least: shorter calls are repeated inside it
@@ -227,7 +228,7 @@ class Harness:
             estimates = self._set_up(case, Path(folder), timings)
         self._take_turns(timings, estimates)
         for name in estimates:
-            if timings[name].failure is None and not case.stateful:
+            if timings[name].failure is None:
                 self._ask(name, timings[name], self.settings.setup_timeout, do="check")
         for name in timings:
             if name in self._processes:
@@ -250,6 +251,7 @@ class Harness:
                 "rtol": case.rtol,
                 "atol": case.atol,
                 "traffic": [case.read_bytes, case.write_bytes],
+                "steps": STEPS if case.stateful else 0,
             }
             reply = self._ask(name, timings[name], self.settings.setup_timeout, **request)
             if reply is not None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 Arrays = dict[str, np.ndarray]
 Results = tuple[np.ndarray, ...]
+Gradients = Callable[[Arrays], tuple[np.ndarray, Arrays]]
 
 HEADS = 8
 SGD_RATE = 0.1
@@ -152,7 +155,7 @@ def _mlp_parameters(x: Arrays) -> list[str]:
     return [name for name in x if name not in ("x", "y")]
 
 
-def _mlp_gradients(x: Arrays) -> tuple[np.ndarray, Arrays]:
+def mlp_gradients(x: Arrays) -> tuple[np.ndarray, Arrays]:
     """The loss and the gradient of every parameter."""
     layers = sum(name.startswith("w") for name in x)
     hidden = [x["x"]]
@@ -177,9 +180,28 @@ def _cross_entropy(scores: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, 
     return loss, slope / np.float32(len(labels))
 
 
-def _adam_first_step(value: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-    """After one step from zero moments the corrected ones are the gradient and its square."""
-    return value - ADAM_RATE * gradient / (np.abs(gradient) + ADAM_EPS)
+STEPS = 6  # of a training case, whose losses are compared one by one: a replay must train as the first step did
+
+
+def _trained(x: Arrays, names: list[str], gradients: Gradients, rule: str) -> Results:
+    """The loss, every parameter after one step, and the losses of STEPS steps."""
+    now = dict(x)
+    m, v = ({name: np.zeros_like(x[name]) for name in names} for _ in range(2))
+    losses: list[np.ndarray] = []
+    after: list[np.ndarray] = []
+    for step in range(1, STEPS + 1):
+        loss, found = gradients(now)
+        losses.append(loss)
+        for name in names:
+            change = SGD_RATE * found[name]
+            if rule == "adam":
+                m[name] = ADAM_B1 * m[name] + (1 - ADAM_B1) * found[name]
+                v[name] = ADAM_B2 * v[name] + (1 - ADAM_B2) * found[name] ** 2
+                root = np.sqrt(v[name] / (1 - ADAM_B2**step))
+                change = ADAM_RATE * (m[name] / (1 - ADAM_B1**step)) / (root + ADAM_EPS)
+            now[name] = now[name] - change
+        after = after or [now[name] for name in names]
+    return (losses[0], *after, np.array(losses))
 
 
 def mlp_fwd(x: Arrays) -> Results:
@@ -191,13 +213,11 @@ def mlp_fwd(x: Arrays) -> Results:
 
 
 def mlp_sgd(x: Arrays) -> Results:
-    loss, found = _mlp_gradients(x)
-    return (loss, *(x[name] - SGD_RATE * found[name] for name in _mlp_parameters(x)))
+    return _trained(x, _mlp_parameters(x), mlp_gradients, "sgd")
 
 
 def mlp_adam(x: Arrays) -> Results:
-    loss, found = _mlp_gradients(x)
-    return (loss, *(_adam_first_step(x[name], found[name]) for name in _mlp_parameters(x)))
+    return _trained(x, _mlp_parameters(x), mlp_gradients, "adam")
 
 
 # *** the transformer block ***
@@ -309,7 +329,11 @@ def _pool_gradient(x: np.ndarray, slope: np.ndarray) -> np.ndarray:
 
 
 def convnet_adam(x: Arrays) -> Results:
-    """The loss and every parameter after one step."""
+    return _trained(x, list(CONVNET_TRAINED), convnet_gradients, "adam")
+
+
+def convnet_gradients(x: Arrays) -> tuple[np.ndarray, Arrays]:
+    """The loss and the gradient of every trained parameter."""
     axes, count = (0, 2, 3), 0
     kept: dict[str, np.ndarray] = {"v1": x["x"]}
     value = x["x"]
@@ -346,4 +370,4 @@ def convnet_adam(x: Arrays) -> Results:
             edge = size - 1
             spread = np.pad(slope, ((0, 0), (0, 0), (edge, edge), (edge, edge)))
             slope = convolved(spread, w[:, :, ::-1, ::-1].swapaxes(0, 1))
-    return (loss, *(_adam_first_step(x[name], found[name]) for name in CONVNET_TRAINED))
+    return loss, found

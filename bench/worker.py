@@ -1,7 +1,7 @@
 """One peer in one process: JSON lines in, JSON lines out. Started by the harness: `python -m bench.worker PEER`.
 
 Requests: {"do": "hello", "threads"} · {"do": "setup", "family", "inputs", "reference" (.npz files), "rtol", "atol",
-"traffic" (bytes read and written at least)} ·
+"traffic" (bytes read and written at least), "steps"} ·
 {"do": "time", "slice_seconds", "warm_seconds", "shortest"} · {"do": "check"} · {"do": "drop"} · {"do": "bye"}.
 A reply has "ok"; where it is false, "reason" says why and "kind" whether the peer cannot ("unsupported"), raised
 ("error") or computed something else than the reference ("wrong").
@@ -69,6 +69,7 @@ class Worker:
         self.call: Callable[[], Any] | None = None
         self.wanted: tuple[np.ndarray, ...] = ()
         self.rtol = self.atol = 0.0
+        self.first_loss: float | None = None
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
         """The reply to a request; whatever goes wrong becomes one too."""
@@ -89,9 +90,12 @@ class Worker:
         return {"version": self.engine.version, "python": sys.version.split()[0], "pid": os.getpid()}
 
     def do_setup(
-        self, family: str, inputs: str, reference: str, rtol: float, atol: float, traffic: tuple[int, int]
+        self, family: str, inputs: str, reference: str, rtol: float, atol: float, traffic: tuple[int, int], steps: int
     ) -> dict[str, Any]:
-        """Prepares, calls once (compiling included: `first_seconds`), checks, and calls twice more."""
+        """Prepares, calls once (compiling included: `first_seconds`), checks, and calls twice more.
+
+        `steps`: for a training case, how many calls in a row have their losses compared; else 0.
+        """
         engine = self._engine()
         self.do_drop()
         with np.load(inputs) as stored:
@@ -103,8 +107,13 @@ class Worker:
         start = time.perf_counter()
         result = self.call()
         first = time.perf_counter() - start
-        error = compare(engine.to_numpy(result), self.wanted, rtol, atol)
+        found = engine.to_numpy(result)
         del result
+        self.first_loss = float(found[0]) if steps else None
+        if steps:
+            later = [engine.to_numpy(self.call())[0] for _ in range(steps - 1)]
+            found = (*found, np.array([found[0], *later]))
+        error = compare(found, self.wanted, rtol, atol)
         seconds = min(self._timed(self.call, 1) for _ in range(2))
         return {"first_seconds": first, "seconds": seconds, "error": error, "note": engine.note}
 
@@ -127,8 +136,18 @@ class Worker:
         return {"seconds": samples}
 
     def do_check(self) -> dict[str, Any]:
-        """One more call, checked: what was timed was right to the end."""
-        return {"error": compare(self._engine().to_numpy(self._prepared()()), self.wanted, self.rtol, self.atol)}
+        """What was timed was right to the end: a result is spoiled, so that a call that does nothing is found out.
+
+        Of a training case, the loss must have gone down.
+        """
+        engine, call = self._engine(), self._prepared()
+        if self.first_loss is not None:
+            loss = float(engine.to_numpy(call())[0])
+            if not loss < self.first_loss:
+                raise WrongResult(f"after all steps the loss is {loss:.6g}; it began at {self.first_loss:.6g}")
+            return {"error": 0.0}
+        engine.spoil(call())
+        return {"error": compare(engine.to_numpy(call()), self.wanted, self.rtol, self.atol)}
 
     def do_drop(self) -> dict[str, Any]:
         self.call, self.wanted = None, ()

@@ -46,8 +46,17 @@ class Engine:
         """What a call returned, copied."""
         raise NotImplementedError
 
+    def spoil(self, result: Any) -> None:
+        """Overwrites the memory of a result that the next call will use again, where there is such memory."""
+
     def drop(self) -> None:
         """Lets go of what belongs to the last case."""
+
+
+def spoil_array(result: Any) -> None:
+    """`spoil` for NumPy arrays."""
+    if isinstance(result, np.ndarray) and result.flags.owndata and result.flags.writeable:
+        result.view(np.uint8).fill(0xFF)
 
 
 class Families(Generic[E]):

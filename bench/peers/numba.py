@@ -10,7 +10,7 @@ import numba
 import numpy as np
 from numba import njit, prange
 
-from bench.peers import Arrays, Call, Families
+from bench.peers import Arrays, Call, Families, spoil_array
 from bench.peers import Engine as Base
 from bench.references import GELU_SCALE, NORM_EPS
 
@@ -29,6 +29,9 @@ class Engine(Base):
 
     def to_numpy(self, result: Any) -> tuple[np.ndarray, ...]:
         return (np.array(result),)
+
+    def spoil(self, result: Any) -> None:
+        spoil_array(result)
 
 
 def into(f: Any, out_of: Callable[[Arrays], np.ndarray], *names: str) -> Callable[[Engine, Arrays], Call]:

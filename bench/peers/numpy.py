@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.peers import Arrays, Call, Families
+from bench.peers import Arrays, Call, Families, spoil_array
 from bench.peers import Engine as Base
 
 families: Families[Engine] = Families("numpy")
@@ -23,6 +23,9 @@ class Engine(Base):
 
     def to_numpy(self, result: Any) -> tuple[np.ndarray, ...]:
         return (np.array(result),)
+
+    def spoil(self, result: Any) -> None:
+        spoil_array(result)
 
 
 @families("ew_chain")

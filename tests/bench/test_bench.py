@@ -13,10 +13,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bench import references
 from bench.__main__ import main
 from bench.cases import CASES, TINY, UnknownCase, choose_cases
 from bench.harness import Harness, Settings, Timing, turns
-from bench.peers import PEERS, Engine, Peer
+from bench.peers import PEERS, Engine, Peer, spoil_array
+from bench.references import STEPS
 from bench.report import Figures, Report, make_row, three_digits
 from bench.stripped import strip
 from bench.worker import Worker, WrongResult, compare
@@ -82,9 +84,60 @@ def test_a_result_that_goes_wrong_while_it_is_timed_is_refused(tmp_path: Path) -
     np.savez(tmp_path / "i.npz", a=values)
     np.savez(tmp_path / "r.npz", values)
     files = {"inputs": str(tmp_path / "i.npz"), "reference": str(tmp_path / "r.npz")}
-    assert worker.answer({"do": "setup", "family": "", **files, "rtol": 0, "atol": 0, "traffic": [0, 0]})["ok"]
+    assert worker.answer({"do": "setup", "family": "", **files, "rtol": 0, "atol": 0, "traffic": [0, 0], "steps": 0})[
+        "ok"
+    ]
     reply = worker.answer({"do": "check"})
     assert (reply["ok"], reply["kind"]) == (False, "wrong")
+
+
+class Recorded(Engine):
+    """A peer that computes once and then only shows the same memory again, as a broken replay would."""
+
+    def prepare(self, family, arrays):
+        out = arrays["a"] + arrays["b"]
+        return lambda: out
+
+    def to_numpy(self, result):
+        return (result.copy(),)
+
+    def spoil(self, result):
+        spoil_array(result)
+
+
+def test_a_replay_that_does_nothing_is_found_out(tmp_path: Path) -> None:
+    worker = Worker("numpy")
+    worker.engine = Recorded("", 1)
+    case = tiny("tiny_add")
+    assert worker.answer(setup_request(case, tmp_path, steps=0))["ok"]
+    assert worker.answer({"do": "check"})["kind"] == "wrong"
+
+
+def test_a_training_step_that_trains_only_once_is_found_out(tmp_path: Path) -> None:
+    case = tiny("tiny_mlp_sgd")
+
+    class Once(Engine):
+        def prepare(self, family, arrays):
+            found = case.reference(arrays)[:-1]
+            return lambda: found
+
+        def to_numpy(self, result):
+            return result
+
+    worker = Worker("numpy")
+    worker.engine = Once("", 1)
+    reply = worker.answer(setup_request(case, tmp_path, steps=STEPS))
+    assert (reply["ok"], reply["kind"]) == (False, "wrong")
+    assert "result 7 at [" in reply["reason"]
+
+
+def setup_request(case, folder: Path, steps: int) -> dict:
+    arrays = case.make_inputs()
+    np.savez(folder / "i.npz", **arrays)
+    np.savez(folder / "r.npz", *(np.asarray(value) for value in case.reference(arrays)))
+    files = {"inputs": str(folder / "i.npz"), "reference": str(folder / "r.npz")}
+    tolerance = {"rtol": case.rtol, "atol": case.atol}
+    return {"do": "setup", "family": case.family, **files, **tolerance, "traffic": [0, 0], "steps": steps}
 
 
 @pytest.mark.parametrize(
@@ -173,47 +226,33 @@ def test_inputs_are_the_same_every_time() -> None:
     assert all(np.array_equal(first[name], second[name]) for name in first)
 
 
-@pytest.mark.parametrize("name", ["tiny_mlp_sgd", "tiny_block_fwdbwd", "tiny_convnet_adam"])
-def test_the_references_gradients_are_those_of_their_losses(name: str) -> None:
+def block_gradients(arrays):
+    loss, *found = references.block_fwdbwd(arrays)
+    return loss, dict(zip([name for name in arrays if name != "x"], found, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("name", "gradients"),
+    [
+        ("tiny_mlp_sgd", references.mlp_gradients),
+        ("tiny_block_fwdbwd", block_gradients),
+        ("tiny_convnet_adam", references.convnet_gradients),
+    ],
+)
+def test_the_references_gradients_are_those_of_their_losses(name: str, gradients) -> None:
     """Central differences in float64, along one random direction for each parameter."""
-    case = tiny(name)
     arrays = {
         key: value.astype(np.float64) if value.dtype == np.float32 else value
-        for key, value in case.make_inputs().items()
+        for key, value in tiny(name).make_inputs().items()
     }
     rng = np.random.default_rng(0)
-    names = _parameters(case.family, arrays)
-    results = dict(zip(names, case.reference(arrays)[1:], strict=True))
-    for key in names:
-        direction = rng.standard_normal(arrays[key].shape)
-        step = 1e-6
-        ends = []
-        for sign in (1, -1):
-            moved = {**arrays, key: arrays[key] + sign * step * direction}
-            ends.append(float(case.reference(moved)[0]))
+    found = gradients(arrays)[1]
+    assert len(found) >= 6
+    for key, gradient in found.items():
+        direction, step = rng.standard_normal(arrays[key].shape), 1e-6
+        ends = [float(gradients({**arrays, key: arrays[key] + move * direction})[0]) for move in (step, -step)]
         slope = (ends[0] - ends[1]) / (2 * step)
-        gradient = _gradient(case.family, arrays[key], results[key])
         assert float((gradient * direction).sum()) == pytest.approx(slope, rel=1e-4, abs=1e-6), key
-
-
-def _parameters(family: str, arrays: dict[str, np.ndarray]) -> list[str]:
-    from bench.references import CONVNET_TRAINED
-
-    if family == "convnet_adam":
-        return list(CONVNET_TRAINED)
-    return [name for name in arrays if name not in ("x", "y")]
-
-
-def _gradient(family: str, before: np.ndarray, result: np.ndarray) -> np.ndarray:
-    """What a reference's result says the gradient was: itself, or undone from a step."""
-    from bench.references import ADAM_EPS, ADAM_RATE, SGD_RATE
-
-    if family == "mlp_sgd":
-        return (before - result) / SGD_RATE
-    if family == "convnet_adam":
-        share = (before - result) / ADAM_RATE
-        return share * ADAM_EPS / (1 - np.abs(share))
-    return result
 
 
 def test_three_digits() -> None:
