@@ -19,6 +19,7 @@ from tinyexplore.uop import Axis, AxisKind, Group, Ops, UOp
 from tinyexplore.util import config, toposort
 
 EXPENSIVE = Group.TRANSCENDENTAL | {Ops.FDIV, Ops.IDIV, Ops.MOD, Ops.SQRT}
+STORED = frozenset({Ops.REDUCE_AXIS, Ops.SCAN_AXIS, Ops.CONTIGUOUS, Ops.COPY})  # costs are counted up to these
 CHEAP_OPS = 4  # a chain of at most this many light operations is rather done twice than stored
 REPEAT_REDUCE = 1.5  # how often, on average, a reduced element may be computed
 REPEAT_EXPENSIVE = 2.5
@@ -241,7 +242,7 @@ class Fusion:
         stack = [node]
         while stack:
             inner = stack.pop()
-            if inner.buffer is not None or inner.op in (Ops.REDUCE_AXIS, Ops.SCAN_AXIS):
+            if inner.buffer is not None or inner.op in STORED:
                 total += inner.size
                 continue
             for src in inner.src:
@@ -319,7 +320,7 @@ def light_costs(order: Sequence[LazyBuffer]) -> dict[LazyBuffer, int]:
     """Operations to compute one element of each node from memory and from reductions (capped)."""
     costs: dict[LazyBuffer, int] = {}
     for node in order:
-        if is_leaf(node) or node.op in (Ops.REDUCE_AXIS, Ops.SCAN_AXIS):
+        if is_leaf(node) or node.op in STORED:
             costs[node] = 0
             continue
         own = 0 if node.op in Group.MOVEMENT else 8 if node.op in EXPENSIVE else 1
