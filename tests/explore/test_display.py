@@ -59,7 +59,7 @@ def test_lines_are_those_that_the_reader_sees_in_the_cell(shell):
 def test_a_cell_that_raises_shows_the_partial_capture_and_raises(shell, capsys):
     done = shell.run_cell("%%explore half\n(Tensor.ones(3).contiguous() + 1).realize()\n1 / 0", store_history=True)
     assert isinstance(done.error_in_exec, ZeroDivisionError)
-    assert "Explorer: " in capsys.readouterr().out
+    assert "Explorer('1 / 0'): " in capsys.readouterr().out
     trace = shell.user_ns["half"].trace
     assert len(trace.kernels) == 1
     (message,) = trace.messages

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tinyexplore.explore.describe import Printer, arg_text, dtype_text, shape_text, uops_listing
 from tinyexplore.explore.nest import loop_nest
-from tinyexplore.explore.session import Explorer, capture, realize_all
+from tinyexplore.explore.session import EXPLORE_REPEAT, Explorer, capture, realize_all
 from tinyexplore.explore.sources import cell_number
 from tinyexplore.explore.svg import graph_svg
 from tinyexplore.explore.tables import nodes_of
@@ -77,7 +77,7 @@ def _explore_magic(shell: InteractiveShell) -> Callable[[str, str], Explorer | N
         """Runs the cell inside a capture and shows what became of it."""
         __tracebackhide__ = True  # a reader of a traceback looks for the cell, not for us
         name, options = parse_magic_line(line)
-        session = capture(**options)
+        session = capture(**{"title": _last_line(cell), "repeat": EXPLORE_REPEAT, **options})
         if name is not None:
             shell.user_ns[name] = session
         # the cell as its reader sees it, with the magic's own line, so that line numbers agree
@@ -95,6 +95,12 @@ def _explore_magic(shell: InteractiveShell) -> Callable[[str, str], Explorer | N
 
     explore.__doc__ = USAGE
     return explore
+
+
+def _last_line(cell: str) -> str:
+    """What a cell is called: the last line of its code, which says what it is about."""
+    lines = [line.strip() for line in cell.splitlines()]
+    return next((line for line in reversed(lines) if line and not line.startswith(("#", "%"))), "")
 
 
 def run_cell(shell: InteractiveShell, cell: str) -> Any:

@@ -305,6 +305,7 @@ class CodePane {
     if (at < 0 || at >= lines.length) return;
     this.selectLine(at);
     this.rows[at].scrollIntoView({ block: "nearest" });
+    this.body.scrollLeft = 0;
   }
 
   private async copy(): Promise<void> {
