@@ -25,7 +25,8 @@ class Engine(LazyEngine):
     def spoil(self, result: Any) -> None:
         for tensor in result:
             buffer = tensor.lazydata.base.buffer
-            buffer.memoryview()[:] = b"\xff" * buffer.nbytes
+            if buffer is not None:  # a lazy result has no memory yet
+                buffer.memoryview()[:] = b"\xff" * buffer.nbytes
 
 
 class _Api(SimpleNamespace):
