@@ -95,7 +95,7 @@ class LazyEngine(Base):
         def call() -> Any:
             t = x["a"]
             for _ in range(100):
-                t = (t + x["b"]).contiguous()
+                t = (t + x["b"]).realize()
             return t.realize()
 
         return self._replayed(call)
