@@ -76,16 +76,23 @@ def accesses(kernel: Kernel) -> list[Access]:
 def vector_score(axis: UOp, found: list[Access]) -> float:
     """How well `axis` suits as lanes: neighbours in memory count for it, strided or scattered accesses against it.
 
-    A store is the dearer access where everything runs once; beside the loads of a reduction it hardly counts.
+    A store is the dearer access where everything runs once; beside the loads inside a reduction, it and what else
+    happens once for each result hardly count.
     """
     score = 0.0
-    reduces = any(axis.arg.kind is AxisKind.REDUCE for access in found for axis in access.node.ranges)
+    reduces = any(is_inside_reduction(access) for access in found)
     for access in found:
         if axis not in access.node.ranges:
             continue
-        weight = 1.0 if not access.is_store else 0.5 if reduces else 2.0
+        weight = 2.0 if access.is_store else 1.0
+        if reduces and not is_inside_reduction(access):
+            weight = 0.25
         score += weight if access.stride(axis) == 1 else -weight
     return score
+
+
+def is_inside_reduction(access: Access) -> bool:
+    return any(axis.arg.kind is AxisKind.REDUCE for axis in access.node.ranges)
 
 
 def lanes_for(kernel: Kernel, axis: UOp) -> int:

@@ -126,6 +126,14 @@ def test_an_axis_of_heads_and_features_is_split_where_it_is_divided() -> None:
     np.testing.assert_allclose(result(item, hand_coded(Kernel.of(item.ast, Device["LLVM"].target))), plain, rtol=1e-5)
 
 
+def test_a_bias_does_not_turn_the_lanes_of_a_transposed_matmul() -> None:
+    product = matmul(from_numpy(numbers(32, 64)), from_numpy(numbers(48, 64)).permute((1, 0)))
+    bias = from_numpy(numbers(48)).reshape((1, 48)).expand((32, 48))
+    kernel = hand_coded(kernel_of(product.alu(Ops.ADD, bias)))
+    (lanes,) = (axis for axis in kernel.axes if axis.arg.kind is AxisKind.VECTOR)
+    assert lanes not in kernel.output_axes  # along the reduction, where both operands walk memory
+
+
 def test_undo_goes_back_one_opt() -> None:
     start = kernel_of(from_numpy(numbers(64, 64)).alu(Ops.NEG))
     one = start.apply(Opt(OptOps.UPCAST, 0, 4))
