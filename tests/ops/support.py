@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import zlib
 from collections.abc import Callable, Sequence
 
@@ -13,7 +14,9 @@ from hypothesis import strategies as st
 from tests.reference import evaluate
 from tinyexplore import Tensor
 
-HOW = tuple(os.environ.get("OPS_ON", "reference,LLVM").split(","))  # OPS_ON=PYTHON,CLANG tries other devices
+HAS_COMPILER = any(shutil.which(name) for name in ("clang", "gcc", "cc"))
+EVERYWHERE = "reference,LLVM,PYTHON,CLANG" if HAS_COMPILER else "reference,LLVM,PYTHON"
+HOW = tuple(os.environ.get("OPS_ON", EVERYWHERE).split(","))  # OPS_ON=LLVM is quick while one works on an operation
 Array = np.ndarray
 
 quick = settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
