@@ -111,9 +111,10 @@ class _Blocks:
                 other = unit(src)
                 if other is not mine:
                     needs[mine].add(other)
-        for name in contents:
-            if name.op is Ops.RANGE and self.path[name.src[0]] == path:
-                needs[name].add(name.src[0])  # where the loop ends
+        for name, nodes in contents.items():
+            if name.op is Ops.RANGE:  # where it, and the loops inside it, end
+                ends = {loop.src[0] for node in nodes for loop in self.path[node][depth:]}
+                needs[name].update(end for end in ends if self.path[end] == path)
         users: dict[UOp, list[UOp]] = {name: [] for name in contents}
         for name, sources in needs.items():
             for source in sources:

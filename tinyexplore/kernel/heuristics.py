@@ -166,7 +166,13 @@ def with_tiles(kernel: Kernel) -> Kernel:
     columns = next(
         (axis for axis in shared if lanes_axis in kernel.output_axes and is_outer_of(axis, lanes_axis, found)), None
     )
-    rows = max((axis for axis in shared if axis is not columns), key=lambda axis: axis.size, default=None)
+    # rows that share a vector's load rather than a single value's: a convolution's filters, not its pictures
+    vectors = [load for load in loads if lanes_axis in load.node.ranges]
+    rows = max(
+        (axis for axis in shared if axis is not columns),
+        key=lambda axis: (shares_loads(axis, vectors), axis.size),
+        default=None,
+    )
     registers = kernel.target.vector_registers
     rows_are_neighbours = rows is not None and any(load.stride(rows) == 1 for load in loads)
     widest = 4 if registers >= 32 and not rows_are_neighbours else 2

@@ -134,6 +134,14 @@ def test_a_bias_does_not_turn_the_lanes_of_a_transposed_matmul() -> None:
     assert lanes not in kernel.output_axes  # along the reduction, where both operands walk memory
 
 
+def test_a_convolution_tiles_its_filters_and_not_its_pictures() -> None:
+    pictures = from_numpy(numbers(64, 8, 20, 20)).window(2, 3).window(3, 3).reshape((64, 1, 8, 18, 18, 3, 3))
+    filters = from_numpy(numbers(16, 8, 3, 3)).reshape((1, 16, 8, 1, 1, 3, 3))
+    shape = (64, 16, 8, 18, 18, 3, 3)
+    node = pictures.expand(shape).alu(Ops.MUL, filters.expand(shape)).reduce(Ops.ADD, (2, 5, 6))
+    assert any(opt.op is OptOps.UPCAST and opt.axis == 1 for opt in hand_coded(kernel_of(node)).applied)
+
+
 def test_undo_goes_back_one_opt() -> None:
     start = kernel_of(from_numpy(numbers(64, 64)).alu(Ops.NEG))
     one = start.apply(Opt(OptOps.UPCAST, 0, 4))
