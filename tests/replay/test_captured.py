@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -48,6 +50,39 @@ def test_every_pass_ends_in_what_it_returned(trace: Trace) -> None:
         assert sorted(shown.node for shown in graph.nodes.values()) == sorted(expected)
         for shown in graph.nodes.values():
             assert tuple(graph.nodes[src].node for src in shown.src) == trace.nodes[shown.node].src
+
+
+def content(start: list[int], follow: Callable[[int], tuple[Any, tuple[int, ...]]], table: dict[Any, int]) -> list[int]:
+    """A number for what stands under each of `start`: equal content has equal numbers in one `table`."""
+    found: dict[int, int] = {}
+    for place in toposort(start, lambda place: follow(place)[1]):
+        node, src = follow(place)
+        found[place] = table.setdefault((node, tuple(found[one] for one in src)), len(table))
+    return [found[place] for place in start]
+
+
+def test_every_prefix_is_the_graph_with_the_first_steps_applied(trace: Trace) -> None:
+    """The other way to the same graph: from the roots down, each node as the latest step that far has left it."""
+    table: dict[Any, int] = {}
+    for stage_id in passes(trace):
+        stage = trace.stages[stage_id]
+        replay = Replay(trace, stage_id)
+        for k in range(replay.count + 1):
+            became = {step.before: step.after for step in stage.steps[:k]}
+
+            def latest(place: int, became: dict[int, int] = became) -> tuple[Any, tuple[int, ...]]:
+                while place in became:
+                    place = became[place]
+                node = trace.nodes[place]
+                return (node.op, node.dtype, node.arg), node.src
+
+            shown = replay.graph_at(k)
+
+            def drawn(place: int, shown: Any = shown) -> tuple[Any, tuple[int, ...]]:
+                node = trace.nodes[shown.nodes[place].node]
+                return (node.op, node.dtype, node.arg), tuple(shown.nodes[place].src)
+
+            assert content(list(shown.root), drawn, table) == content(list(stage.before), latest, table)
 
 
 def test_every_step_changes_something_that_stands_in_the_graph(trace: Trace) -> None:
