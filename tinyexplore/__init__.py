@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tinyexplore.explore import Explorer, Trace, capture, explore
     from tinyexplore.jit import TinyJit
     from tinyexplore.tensor import Tensor
-    from tinyexplore.util import Context, getenv
+    from tinyexplore.util import Context, ContextVar, GlobalCounters, Profiling, Timing, getenv
 
 _HOMES = {
     "Tensor": "tinyexplore.tensor",
@@ -26,6 +26,10 @@ _HOMES = {
     "Device": "tinyexplore.device",
     "TinyJit": "tinyexplore.jit",
     "Context": "tinyexplore.util",
+    "ContextVar": "tinyexplore.util",
+    "GlobalCounters": "tinyexplore.util",
+    "Profiling": "tinyexplore.util",
+    "Timing": "tinyexplore.util",
     "getenv": "tinyexplore.util",
     "capture": "tinyexplore.explore",
     "explore": "tinyexplore.explore",
@@ -36,9 +40,13 @@ _HOMES = {
 __version__ = "0.1.0"
 __all__ = [
     "Context",
+    "ContextVar",
     "Device",
     "Explorer",
+    "GlobalCounters",
+    "Profiling",
     "Tensor",
+    "Timing",
     "TinyJit",
     "Trace",
     "capture",

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.graphs import from_numpy, to_numpy
+from tinyexplore import Tensor, TinyJit
 from tinyexplore.uop import Ops
 from tinyexplore.util import Context
 
@@ -33,3 +34,24 @@ def test_decisions_opts_and_sources_follow(capsys: pytest.CaptureFixture[str]) -
     out = capsys.readouterr().out
     assert "REDUCE_AXIS: realize, an output of the program" in out
     assert "VECTOR(" in out and "define void @r_" in out
+
+
+def test_each_level_tells_more(capsys: pytest.CaptureFixture[str]) -> None:
+    told = []
+    for level in range(1, 8):
+        x = from_numpy(np.ones((11, 12 + level), np.float32))
+        with Context(DEBUG=level):
+            to_numpy(x.alu(Ops.MUL, x).reduce(Ops.MAX, (0,)))
+        told.append(capsys.readouterr().out)
+    marks = {"GFLOP/s": 2, "data0: Buffer(": 3, "define void @r_": 4, " = REDUCE ": 5, "DEFINE_ACC": 6, "\n    ret": 7}
+    found = {mark: min(level for level, out in enumerate(told, 1) if mark in out) for mark in marks}
+    assert found == marks
+
+
+def test_replays_are_told_too(capsys: pytest.CaptureFixture[str]) -> None:
+    double = TinyJit(lambda x: (x * 2).realize())
+    x = Tensor.ones(77).contiguous().realize()
+    with Context(DEBUG=2):
+        for _ in range(4):
+            double(x)
+    assert capsys.readouterr().out.count("GFLOP/s") == 4

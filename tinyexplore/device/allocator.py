@@ -14,6 +14,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Protocol
 
+from tinyexplore.util import GlobalCounters
+
 try:
     import mmap
 except ImportError:  # a Python without it, as in some browsers
@@ -164,7 +166,8 @@ class HostAllocator:
             if block is None:
                 block = self._fresh(size)
             self.used_bytes += size
-        return Memory(block.address, nbytes, block, on_release=lambda: self._release(block))
+            GlobalCounters.mem_used += nbytes
+        return Memory(block.address, nbytes, block, on_release=lambda: self._release(block, nbytes))
 
     def empty_cache(self) -> int:
         """Gives every block kept for reuse back to the system; returns how many bytes that was."""
@@ -216,9 +219,10 @@ class HostAllocator:
         start = -(-_address_of(memoryview(mapped)) // HUGE_PAGE) * HUGE_PAGE
         return _Block(start + self._mapped_count % _STAGGER_LINES * ALIGNMENT * 5, size, mapped)
 
-    def _release(self, block: _Block) -> None:
+    def _release(self, block: _Block, nbytes: int) -> None:
         with self._lock:
             self.used_bytes -= block.size
+            GlobalCounters.mem_used -= nbytes
             self._kept.setdefault(block.size, []).append(block)
             self._kept.move_to_end(block.size)
             self.cached_bytes += block.size

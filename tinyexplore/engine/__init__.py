@@ -38,9 +38,15 @@ def realize(outputs: Sequence[LazyBuffer]) -> None:
         execute_all(schedule(outputs))
 
 
+def is_heard() -> bool:
+    """True where somebody wants to be told of every kernel: a recorder, or the console for DEBUG or PROFILE."""
+    settings = config()
+    return active_recorder() is not None or settings.DEBUG > 0 or settings.PROFILE > 0
+
+
 def console() -> AbstractContextManager[object]:
-    """Where DEBUG asks for it and nobody else listens, the console does."""
-    if not config().DEBUG or active_recorder() is not None:
+    """Where DEBUG or PROFILE ask for it and nobody else listens, the console does."""
+    if active_recorder() is not None or not is_heard():
         return nullcontext()
     return recording(console_recorder())
 
@@ -84,6 +90,7 @@ __all__ = [
     "compile_kernel",
     "compile_optimised",
     "further_listings",
+    "is_heard",
     "prepare_batch",
     "read",
     "realize",

@@ -17,7 +17,7 @@ from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule import ScheduleItem
 from tinyexplore.trace import Ran, Recorder, StageBegan, StageEnded, active_recorder, staged
 from tinyexplore.uop import UOp
-from tinyexplore.util import config
+from tinyexplore.util import GlobalCounters, config
 
 
 @dataclass(eq=False)
@@ -32,13 +32,21 @@ class ExecItem:
 
     def run(self) -> None:
         """Once, on all its threads; told as `Ran` where a recorder listens."""
-        recorder = active_recorder()
         start = time.perf_counter()
         self.execute()
+        seconds = time.perf_counter() - start
+        GlobalCounters.add(1, self.flops, self.bytes_moved, seconds)
+        recorder = active_recorder()
         if recorder is not None:
-            flops = self.runner.flops if self.runner is not None else 0
-            moved = self.runner.bytes_moved if self.runner is not None else 2 * self.buffers[0].nbytes
-            recorder.record(Ran(self, time.perf_counter() - start, moved, flops))
+            recorder.record(Ran(self, seconds, self.bytes_moved, self.flops))
+
+    @property
+    def flops(self) -> int:
+        return 0 if self.runner is None else self.runner.flops
+
+    @property
+    def bytes_moved(self) -> int:
+        return 2 * self.buffers[0].nbytes if self.runner is None else self.runner.bytes_moved
 
     def execute(self) -> None:
         if self.runner is None:

@@ -2,28 +2,46 @@
 
 from __future__ import annotations
 
+import atexit
+import json
+import os
 import sys
+import time
+from pathlib import Path
+from typing import Any
 
-from tinyexplore.explore.describe import describe
-from tinyexplore.trace import Compiled, Decided, Event, OptApplied, Ran, Recorder, Rendered
-from tinyexplore.util import config
+from tinyexplore.engine import further_listings
+from tinyexplore.explore.describe import describe, uops_listing
+from tinyexplore.schedule import ScheduleItem
+from tinyexplore.trace import Compiled, Decided, Event, OptApplied, Ran, Recorder, Rendered, SourceLine, StageBegan
+from tinyexplore.util import GlobalCounters, config
+
+PROFILE_FILE = "profile.json"
 
 
 class ConsoleRecorder(Recorder):
-    """Writes events to standard output: DEBUG=1 devices, 2 kernels as they run, 3 opts and decisions, 4 sources."""
+    """Writes events to standard output, by the level of DEBUG.
+
+    1: devices when they are first used. 2: kernels as they run, with times. 3: buffers, opts and decisions with
+    reasons. 4: sources. 5: each kernel's ast. 6: its linear program. 7: its assembly.
+    With PROFILE=1 it also keeps what ran, and writes it as a timeline when the process ends.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.devices: set[str] = set()
         self.total_seconds = 0.0
+        self.profile: list[dict[str, Any]] = []
 
     def record(self, event: Event) -> None:
-        level = config().DEBUG
-        text = self.line(event, level)
-        if text is not None:
+        settings = config()
+        if settings.PROFILE and isinstance(event, Ran):
+            self.keep(event)
+        text = self.text(event, settings.DEBUG) if settings.DEBUG else None
+        if text:
             print(text, file=sys.stdout, flush=True)
 
-    def line(self, event: Event, level: int) -> str | None:
+    def text(self, event: Event, level: int) -> str | None:
         """What there is to say of `event` at this level; None for nothing."""
         match event:
             case Compiled(program=program) if program.target.name not in self.devices:
@@ -35,9 +53,10 @@ class ConsoleRecorder(Recorder):
                 return f"    {opt}: {reason}"
             case Decided(lazybuffer=node, decision=decision, reason=reason) if level >= 3:
                 return f"    {describe(node).label}: {decision}, {reason}"
-            case Rendered(language=language, lines=lines, program=program) if level >= 4:
-                own = language == program.language
-                return "\n".join(line.text for line in lines) if own else None
+            case StageBegan(stage="kernel", root=ScheduleItem() as item) if level >= 3:
+                return _kernel_text(item, level)
+            case Rendered(language=language, program=program) if level >= 4 and language == program.language:
+                return _program_text(event, level)
         return None
 
     def ran(self, event: Ran) -> str:
@@ -45,5 +64,52 @@ class ConsoleRecorder(Recorder):
         self.total_seconds += event.seconds
         name = f"{runner.device:7s} {runner.kernel.name}" if runner is not None else "copy"
         times = f"{event.seconds * 1e6:10.1f} µs   {self.total_seconds * 1e3:9.2f} ms in all"
-        rates = f"{event.flops / event.seconds / 1e9:8.2f} GFLOP/s {event.bytes_moved / event.seconds / 1e9:7.2f} GB/s"
-        return f"{name:50s} {times}   {rates}"
+        seconds = max(event.seconds, 1e-9)
+        rates = f"{event.flops / seconds / 1e9:8.2f} GFLOP/s {event.bytes_moved / seconds / 1e9:7.2f} GB/s"
+        return f"{name:50s} {times}   {rates}   {GlobalCounters.mem_used / 1e6:8.2f} MB used"
+
+    def keep(self, event: Ran) -> None:
+        """One span of the timeline; the first one sees to its being written."""
+        if not self.profile:
+            atexit.register(self.write_profile)
+        runner = event.exec_item.runner
+        started_us = (time.perf_counter() - event.seconds) * 1e6
+        self.profile.append(
+            {
+                "ph": "X",
+                "pid": os.getpid(),
+                "tid": 0 if runner is None else runner.device,
+                "name": "copy" if runner is None else runner.kernel.name,
+                "ts": started_us,
+                "dur": event.seconds * 1e6,
+                "args": {"flops": event.flops, "bytes_moved": event.bytes_moved},
+            }
+        )
+
+    def write_profile(self) -> Path:
+        """Writes the timeline into the current folder, for ui.perfetto.dev or chrome://tracing."""
+        path = Path(PROFILE_FILE)
+        path.write_text(json.dumps({"traceEvents": self.profile, "displayTimeUnit": "ms"}), encoding="utf-8")
+        return path
+
+
+def _joined(lines: tuple[SourceLine, ...]) -> str:
+    return "\n".join(line.text for line in lines)
+
+
+def _kernel_text(item: ScheduleItem, level: int) -> str:
+    """The buffers of a kernel that is about to be compiled; from 5 on also its ast."""
+    buffers = [f"    data{place}: {buffer!r}" for place, buffer in enumerate(item.buffers)]
+    if level >= 5 and item.ast is not None:
+        buffers.append(_joined(uops_listing(item.ast.toposort())))
+    return "\n".join(buffers)
+
+
+def _program_text(event: Rendered, level: int) -> str:
+    """The source of a program; from 6 on after its linear program, from 7 on before its assembly."""
+    parts = [_joined(event.lines)]
+    if level >= 6:
+        parts.insert(0, _joined(uops_listing(event.program.uops)))
+    if level >= 7:
+        parts += [_joined(lines) for language, lines in further_listings(event.program) if language == "asm"]
+    return "\n".join(parts)

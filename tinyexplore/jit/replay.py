@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +16,7 @@ from tinyexplore.lazy import LazyBuffer
 from tinyexplore.tensor import Tensor
 from tinyexplore.tensor.changes import Epoch
 from tinyexplore.tensor.random import generator
-from tinyexplore.trace import active_recorder
+from tinyexplore.util import GlobalCounters
 
 
 class State:
@@ -88,6 +89,11 @@ class Replay:
         self.turns = [_exchanged(found.items, found.states, turn) for turn in ((0, 1) if found.states else (0,))]
         self.steps: list[list[Callable[[], None]]] = [prepare_batch(items) for items in self.turns]
         every = list({id(item): item for items in self.turns for item in items}.values())
+        self.costs = (
+            len(self.items),
+            sum(item.flops for item in self.items),
+            sum(item.bytes_moved for item in self.items),
+        )
         self.written = frozenset(buffer.address for buffer in written_by(every))
         self.slots = self._argument_slots(every)
         self.watched, self.fixed = self._watched(every)
@@ -195,12 +201,15 @@ class Replay:
                 slot.take(tensor, self.written)
         for key in self.keys:
             generator.fill(key)
-        if active_recorder() is not None:
-            for item in self.items:
-                item.run()
+        if engine.is_heard():
+            with engine.console():
+                for item in self.items:
+                    item.run()
         else:
+            began = time.perf_counter()
             for step in self.steps[self.turn]:
                 step()
+            GlobalCounters.add(*self.costs, time.perf_counter() - began)
         if self.states or self.assigned:
             self._move_on(given)
         if self.single is not None:

@@ -18,6 +18,7 @@ from tinyexplore.dtype import ConstType, DType, dtypes
 from tinyexplore.shape import ShapeTracker
 from tinyexplore.trace import Recorded, UserFrame, active_recorder
 from tinyexplore.uop import Group, Ops
+from tinyexplore.util import config
 
 Shape = tuple[int, ...]
 
@@ -144,7 +145,7 @@ class LazyBuffer:
         if bad := [axis for axis in wanted if not 0 <= axis < len(self.shape)]:
             raise ShapeError(f"reduce over axes {bad} of shape {self.shape}")
         shape = tuple(1 if axis in wanted else size for axis, size in enumerate(self.shape))
-        if prod(shape) < FEW_RESULTS and self.size >= MUCH_TO_REDUCE:
+        if prod(shape) < FEW_RESULTS and self.size >= MUCH_TO_REDUCE and config().SPLIT_REDUCEOP:
             return self._reduce_in_two_steps(op, wanted, shape)
         return self._reduce_at_once(op, wanted, shape)
 

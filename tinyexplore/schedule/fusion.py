@@ -104,6 +104,7 @@ class Fusion:
         self.copies: list[LazyBuffer] = []
         self.realized: set[LazyBuffer] = set()
         self.max_ops = config().MAX_KERNEL_OPS
+        self.may_store_several = config().MULTIOUTPUT > 0
         self.costs = light_costs(self.order)
         self.recorder = active_recorder()
         forced = set(outputs)
@@ -177,7 +178,7 @@ class Fusion:
 
     def plan_that_computes(self, node: LazyBuffer, visits: list[Visit]) -> KernelPlan | None:
         """The kernel that alone reads `node`, each element at its own place: it can store it as well."""
-        if len(visits) != 1 or node.device != visits[0].plan.device:
+        if not self.may_store_several or len(visits) != 1 or node.device != visits[0].plan.device:
             return None
         visit = visits[0]
         plan = visit.plan

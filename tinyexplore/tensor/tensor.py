@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ContextDecorator
+from contextlib import ContextDecorator, nullcontext
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tinyexplore.device import Buffer, Device
@@ -14,6 +14,7 @@ from tinyexplore.tensor import data as conversion
 from tinyexplore.tensor.base import DTypeLike
 from tinyexplore.tensor.changes import note_change
 from tinyexplore.tensor.operators import Operators
+from tinyexplore.util import GlobalCounters
 
 if TYPE_CHECKING:
     import numpy as np
@@ -71,10 +72,14 @@ class Tensor(Operators):
     # *** computing ***
 
     def realize(self, *others: Tensor, do_update_stats: bool = True) -> Tensor:
-        """Computes this tensor (and the others, together) into memory."""
+        """Computes this tensor (and the others, together) into memory.
+
+        `do_update_stats=False`: what runs is not counted in `GlobalCounters`.
+        """
         from tinyexplore import engine
 
-        engine.realize([tensor.lazydata for tensor in (self, *others)])
+        with nullcontext() if do_update_stats else GlobalCounters.paused():
+            engine.realize([tensor.lazydata for tensor in (self, *others)])
         return self
 
     def schedule(self, *others: Tensor) -> list[Any]:

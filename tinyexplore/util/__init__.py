@@ -1,6 +1,18 @@
-"""Graph walks and the one configuration: what every floor may use."""
+"""Graph walks, the one configuration, and counters of what ran: what every floor may use."""
 
-from tinyexplore.util.config import Config, Context, config, getenv
+from tinyexplore.util.config import Config, Context, ContextVar, config, getenv
+from tinyexplore.util.counters import GlobalCounters, Profiling, Timing
 from tinyexplore.util.graph import consumers, toposort
 
-__all__ = ["Config", "Context", "config", "consumers", "getenv", "toposort"]
+__all__ = [
+    "Config",
+    "Context",
+    "ContextVar",
+    "GlobalCounters",
+    "Profiling",
+    "Timing",
+    "config",
+    "consumers",
+    "getenv",
+    "toposort",
+]

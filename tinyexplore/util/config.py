@@ -7,19 +7,25 @@ from contextlib import ContextDecorator
 from contextvars import ContextVar as _PythonContextVar
 from contextvars import Token
 from dataclasses import dataclass, fields, replace
+from functools import total_ordering
 from types import TracebackType
-from typing import Any
+from typing import Any, ClassVar
 
 
 @dataclass(frozen=True)
 class Config:
     """Every knob of the engine, under the names that programs of this family know.
 
-    DEBUG: 1 writes devices, 2 kernels with times, 3 opts and decisions with reasons, 4 sources to the console.
+    DEBUG writes to the console: 1 devices, 2 kernels with times, 3 buffers, opts and decisions with reasons, 4 sources,
+    5 each kernel's ast, 6 its linear program, 7 its assembly.
     BEAM: width of the search for opts (0: off).
     NOOPT: 1 leaves kernels as scheduled. JIT: 0 turns TinyJit off. DEVICE: the default device ("" = LLVM).
     THREADS: worker threads of the CPU devices (0 = one per core). CACHELEVEL: 0 no disk cache.
     DEFAULT_FLOAT: dtype of Python floats. MAX_KERNEL_OPS: where a fused kernel is cut for its size.
+    SPLIT_REDUCEOP: 0 leaves large reductions to few results whole. MULTIOUTPUT: 0 gives each output its own kernel.
+    TRANSCENDENTAL: exp, sin and their kin are arithmetic of our own in float32, the device's in float64, always.
+    PROFILE: 1 writes a timeline of what ran to profile.json when the process ends.
+    TC, TC_OPT: use of tensor cores (no device here has any). THREEFRY: random numbers come from Threefry, always.
     """
 
     DEBUG: int = 0
@@ -32,6 +38,13 @@ class Config:
     DEFAULT_FLOAT: str = "float32"
     MAX_KERNEL_OPS: int = 512
     SPEC: int = 0
+    SPLIT_REDUCEOP: int = 1
+    MULTIOUTPUT: int = 1
+    TRANSCENDENTAL: int = 1
+    PROFILE: int = 0
+    TC: int = 1
+    TC_OPT: int = 0
+    THREEFRY: int = 1
 
 
 DEVICE_FLAGS = ("LLVM", "CLANG", "PYTHON")
@@ -85,23 +98,82 @@ def config() -> Config:
     return _process_config[0]
 
 
+@total_ordering
+class ContextVar:
+    """A whole number that `Context` changes by its name: one of the `Config`, or one of a program's own.
+
+    `ContextVar("LEVEL", 0)` starts from the environment variable LEVEL, else from 0; one name is one variable.
+    """
+
+    _own: ClassVar[dict[str, _PythonContextVar[Any]]] = {}
+
+    def __init__(self, key: str, default_value: Any = 0) -> None:
+        self.key = key
+        if not _is_option(key) and key not in self._own:
+            start = getenv(key, default_value)
+            self._own[key] = _PythonContextVar(key, default=start)
+
+    @property
+    def value(self) -> Any:
+        return getattr(config(), self.key) if _is_option(self.key) else self._own[self.key].get()
+
+    @value.setter
+    def value(self, value: Any) -> None:
+        _change(self.key, value)
+
+    def __repr__(self) -> str:
+        return f"ContextVar({self.key}={self.value!r})"
+
+    def __bool__(self) -> bool:
+        return bool(self.value)
+
+    def __int__(self) -> int:
+        return int(self.value)
+
+    __index__ = __int__
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __eq__(self, other: object) -> bool:
+        return bool(self.value == (other.value if isinstance(other, ContextVar) else other))
+
+    def __lt__(self, other: Any) -> bool:
+        return bool(self.value < (other.value if isinstance(other, ContextVar) else other))
+
+
+def _is_option(name: str) -> bool:
+    return name in Config.__dataclass_fields__
+
+
+def _change(name: str, value: Any) -> tuple[_PythonContextVar[Any], Token[Any]]:
+    """Sets an option or a program's own variable from here on; what undoes it."""
+    if _is_option(name):
+        check_option(name, value)
+        return _current, _current.set(replace(config(), **{name: value}))
+    variable = ContextVar._own[name]
+    return variable, variable.set(value)
+
+
 class Context(ContextDecorator):
     """`with Context(DEBUG=2, BEAM=4): ...` changes the configuration for the block (or the decorated function)."""
 
     def __init__(self, **changes: Any) -> None:
-        known = {field.name for field in fields(Config)}
+        known = {*Config.__dataclass_fields__, *ContextVar._own}
         if unknown := sorted(set(changes) - known):
             raise ValueError(f"Context({', '.join(unknown)}): no such option; known: {', '.join(sorted(known))}")
         for name, value in changes.items():
-            check_option(name, value)
+            if _is_option(name):
+                check_option(name, value)
         self.changes = changes
-        self.tokens: list[Token[Config | None]] = []
+        self.undo: list[list[tuple[_PythonContextVar[Any], Token[Any]]]] = []
 
     def __enter__(self) -> Context:
-        self.tokens.append(_current.set(replace(config(), **self.changes)))
+        self.undo.append([_change(name, value) for name, value in self.changes.items()])
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        _current.reset(self.tokens.pop())
+        for variable, token in reversed(self.undo.pop()):
+            variable.reset(token)

@@ -1,0 +1,93 @@
+"""What this process has run: counters that programs read, and a context manager that times a block."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ContextDecorator, contextmanager
+from typing import ClassVar
+
+
+class GlobalCounters:
+    """Work done since the last `reset()`, and the memory in use now.
+
+    global_ops: arithmetic operations of all kernels; global_mem: the bytes that they moved, at least;
+    time_sum_s: seconds in kernels and copies; kernel_count: how many ran; mem_used: bytes of live buffers.
+    """
+
+    global_ops: ClassVar[int] = 0
+    global_mem: ClassVar[int] = 0
+    time_sum_s: ClassVar[float] = 0.0
+    kernel_count: ClassVar[int] = 0
+    mem_used: ClassVar[int] = 0
+
+    @classmethod
+    def reset(cls) -> None:
+        """Starts all counts anew; `mem_used` stays, because the memory does."""
+        cls.global_ops, cls.global_mem, cls.time_sum_s, cls.kernel_count = 0, 0, 0.0, 0
+
+    @classmethod
+    def add(cls, kernels: int, ops: int, bytes_moved: int, seconds: float) -> None:
+        """`kernels` ran, taking `seconds` together."""
+        cls.kernel_count += kernels
+        cls.global_ops += ops
+        cls.global_mem += bytes_moved
+        cls.time_sum_s += seconds
+
+    @classmethod
+    @contextmanager
+    def paused(cls) -> Iterator[None]:
+        """What runs inside the block is not counted."""
+        before = (cls.global_ops, cls.global_mem, cls.time_sum_s, cls.kernel_count)
+        try:
+            yield
+        finally:
+            cls.global_ops, cls.global_mem, cls.time_sum_s, cls.kernel_count = before
+
+
+class Timing(ContextDecorator):
+    """`with Timing("matmul: "):` prints how long the block took; `et` holds the nanoseconds afterwards.
+
+    `on_exit` gets the nanoseconds and returns what is printed after the time.
+    """
+
+    def __init__(self, prefix: str = "", on_exit: Callable[[int], str] | None = None, enabled: bool = True) -> None:
+        self.prefix, self.on_exit, self.enabled = prefix, on_exit, enabled
+        self.et = 0
+
+    def __enter__(self) -> Timing:
+        self.began = time.perf_counter_ns()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.et = time.perf_counter_ns() - self.began
+        if self.enabled:
+            print(f"{self.prefix}{self.et * 1e-6:6.2f} ms" + (self.on_exit(self.et) if self.on_exit else ""))
+
+
+class Profiling(ContextDecorator):
+    """`with Profiling():` prints the functions of the block that took longest, as Python's profiler saw them.
+
+    `sort` as in `pstats`, `frac` the share of the functions to print, `fn` a file for the whole profile.
+    """
+
+    def __init__(self, enabled: bool = True, sort: str = "cumtime", frac: float = 0.2, fn: str | None = None) -> None:
+        import cProfile  # a tenth of what `import tinyexplore` takes, and rarely wanted
+
+        self.enabled, self.sort, self.frac, self.fn = enabled, sort, frac, fn
+        self.profile = cProfile.Profile()
+
+    def __enter__(self) -> Profiling:
+        if self.enabled:
+            self.profile.enable()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if not self.enabled:
+            return
+        import pstats
+
+        self.profile.disable()
+        if self.fn is not None:
+            self.profile.dump_stats(self.fn)
+        pstats.Stats(self.profile).strip_dirs().sort_stats(self.sort).print_stats(self.frac)
