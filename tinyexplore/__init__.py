@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tinyexplore.explore import Explorer, Trace, capture, explore
     from tinyexplore.jit import TinyJit
     from tinyexplore.tensor import Tensor
-    from tinyexplore.util import Context, ContextVar, GlobalCounters, Profiling, Timing, getenv
+    from tinyexplore.util import Context, ContextVar, GlobalCounters, Profiling, Timing, fetch, getenv
 
 _HOMES = {
     "Tensor": "tinyexplore.tensor",
@@ -30,6 +30,7 @@ _HOMES = {
     "GlobalCounters": "tinyexplore.util",
     "Profiling": "tinyexplore.util",
     "Timing": "tinyexplore.util",
+    "fetch": "tinyexplore.util",
     "getenv": "tinyexplore.util",
     "capture": "tinyexplore.explore",
     "explore": "tinyexplore.explore",
@@ -52,6 +53,7 @@ __all__ = [
     "capture",
     "dtypes",
     "explore",
+    "fetch",
     "getenv",
     "load_ipython_extension",
     "nn",

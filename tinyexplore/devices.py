@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tinyexplore.device import Device, DeviceInterface
+from tinyexplore.device import Device, DeviceInterface, Storage
 
 
 def _open_llvm() -> DeviceInterface:
@@ -23,11 +23,25 @@ def _open_python() -> DeviceInterface:
     return open_python()
 
 
+def _open_disk(path: str) -> Storage:
+    from tinyexplore.runtime.disk import open_disk
+
+    return open_disk(path)
+
+
+def _open_numpy(_: str) -> Storage:
+    from tinyexplore.runtime.host import HOST_ALLOCATOR
+
+    return Storage("NPY", HOST_ALLOCATOR)
+
+
 def register_devices() -> None:
-    """Makes LLVM, CLANG and PYTHON known to `Device`."""
+    """Makes LLVM, CLANG and PYTHON known to `Device`, and as storage DISK (files) and NPY (NumPy arrays)."""
     Device.register("LLVM", _open_llvm)
     Device.register("CLANG", _open_clang)
     Device.register("PYTHON", _open_python)
+    Device.register_storage("DISK", _open_disk)
+    Device.register_storage("NPY", _open_numpy)
 
 
 register_devices()

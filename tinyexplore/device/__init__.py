@@ -7,6 +7,7 @@ from tinyexplore.device.registry import (
     Device,
     DeviceInterface,
     DeviceUnavailable,
+    Storage,
     UnknownDevice,
 )
 
@@ -20,5 +21,6 @@ __all__ = [
     "DeviceUnavailable",
     "HostAllocator",
     "Memory",
+    "Storage",
     "UnknownDevice",
 ]

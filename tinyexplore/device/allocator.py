@@ -60,6 +60,12 @@ class Memory:
         view = memoryview(exporter).cast("B")
         return view.toreadonly() if self.readonly else view
 
+    def part(self, start: int, nbytes: int, *, readonly: bool = False) -> Memory:
+        """`nbytes` of this memory from `start` on; the whole lives as long as any part."""
+        if not 0 <= start <= start + nbytes <= self.nbytes:
+            raise ValueError(f"bytes {start} to {start + nbytes} of a memory of {self.nbytes}")
+        return Memory(self.address + start, nbytes, self, readonly=readonly or self.readonly)
+
     def __del__(self) -> None:
         if self.on_release is not None:
             self.on_release()

@@ -65,6 +65,10 @@ class Buffer:
         return f"Buffer({self.id}, {self.device}, {self.size} × {self.dtype.name}{state})"
 
     def __reduce__(self) -> tuple[Any, ...]:
+        from tinyexplore.device.registry import Device
+
+        if Device.is_storage(self.device):
+            raise TypeError(f"{self!r} cannot be pickled: what lies in storage stays there; move it with .to() first")
         return _restore, (self.device, self.size, self.dtype, self.copyout() if self.is_allocated else None)
 
     @property
@@ -103,7 +107,7 @@ class Buffer:
             return self
         from tinyexplore.device.registry import Device
 
-        memory = Device[self.device].allocator.allocate(self.nbytes)
+        memory = Device.allocator(self.device).allocate(self.nbytes)
         self._memory = memory
         recorder = active_recorder()
         if recorder is not None:

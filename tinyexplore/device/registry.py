@@ -72,11 +72,20 @@ class DeviceInterface:
     listings: Callable[[Any], list[tuple[str, tuple[SourceLine, ...]]]]
 
 
+@dataclass(frozen=True, eq=False)
+class Storage:
+    """An open device that holds values and computes nothing: a file, the memory of NumPy arrays."""
+
+    name: str
+    allocator: Allocator
+
+
 class DeviceRegistry:
     """Devices by name: `Device["LLVM"]`, `Device.DEFAULT`."""
 
     def __init__(self) -> None:
         self._factories: dict[str, Callable[[], DeviceInterface]] = {}
+        self._storages: dict[str, Callable[[str], Storage]] = {}
         self._open: dict[str, DeviceInterface] = {}
         self._lock = threading.RLock()
         self._chosen: tuple[str, str] | None = None  # the default set by hand, and config().DEVICE at that time
@@ -86,6 +95,14 @@ class DeviceRegistry:
         with self._lock:
             self._factories[name.upper()] = factory
             self._open.pop(name.upper(), None)
+
+    def register_storage(self, name: str, opens: Callable[[str], Storage]) -> None:
+        """Makes storage known: `NAME` or `NAME:what`; `opens` gets what stands after the colon, in its own spelling."""
+        self._storages[name.upper()] = opens
+
+    def is_storage(self, name: str) -> bool:
+        """True for devices that hold values and compute nothing."""
+        return name.partition(":")[0] in self._storages
 
     def names(self) -> tuple[str, ...]:
         """The known devices, whether they can open here or not."""
@@ -103,30 +120,44 @@ class DeviceRegistry:
         return tuple(found)
 
     def canonicalize(self, name: str | None = None) -> str:
-        """The one spelling of a device name: "llvm", "LLVM:0" → "LLVM"; None is the default device."""
+        """The one spelling of a device name: "llvm", "LLVM:0" → "LLVM", "disk:a/B" → "DISK:a/B"; None: the default."""
         if name is None:
             return self.DEFAULT
         if name in self._factories:
             return name
+        head, colon, rest = name.partition(":")
+        if head.upper() in self._storages:
+            return head.upper() + colon + rest
         head, _, number = name.upper().partition(":")
+        if head not in self._factories:
+            known = ", ".join((*self.names(), *self._storages)) or "none"
+            raise UnknownDevice(f"unknown device {name!r}; known: {known}")
         if number not in ("", "0"):
             raise UnknownDevice(f"device {name!r}: there is one {head} device, number 0; write {head!r}")
-        if head not in self._factories:
-            raise UnknownDevice(f"unknown device {name!r}; known: {', '.join(self.names()) or 'none'}")
         return head
+
+    def allocator(self, name: str) -> Allocator:
+        """Where the memory of a device comes from, be it one that computes or one that only stores."""
+        head, _, rest = name.partition(":")
+        if head in self._storages:
+            return self._storages[head](rest).allocator
+        return self[name].allocator
 
     def __getitem__(self, name: str) -> DeviceInterface:
         found = self._open.get(name)
         if found is not None:
             return found
         canonical = self.canonicalize(name)
+        if self.is_storage(canonical):
+            raise DeviceUnavailable(f"{canonical} stores values and computes nothing: move the tensor with .to()")
         with self._lock:
             if canonical not in self._open:
                 self._open[canonical] = self._factories[canonical]()
             return self._open[canonical]
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and name.upper().partition(":")[0] in self._factories
+        head = name.upper().partition(":")[0] if isinstance(name, str) else ""
+        return head in self._factories or head in self._storages
 
     @property
     def DEFAULT(self) -> str:

@@ -1,5 +1,6 @@
 """LazyBuffer: the immutable tensor-level node. What a Tensor will be, before anything is computed."""
 
 from tinyexplore.lazy.lazybuffer import LazyBuffer, ShapeError
+from tinyexplore.lazy.stored import StorageError, StoredBuffer
 
-__all__ = ["LazyBuffer", "ShapeError"]
+__all__ = ["LazyBuffer", "ShapeError", "StorageError", "StoredBuffer"]

@@ -13,7 +13,7 @@ from math import prod
 from types import FrameType
 from typing import Any
 
-from tinyexplore.device import Buffer
+from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import ConstType, DType, dtypes
 from tinyexplore.shape import ShapeTracker
 from tinyexplore.trace import Recorded, UserFrame, active_recorder
@@ -88,7 +88,7 @@ class LazyBuffer:
         """What lies in `buffer`, row-major."""
         if prod(shape) != buffer.size:
             raise ShapeError(f"a buffer of {buffer.size} elements cannot have shape {shape}")
-        return LazyBuffer(Ops.BUFFER, buffer.dtype, shape, (), None, buffer.device, buffer=buffer)
+        return kind_on(buffer.device)(Ops.BUFFER, buffer.dtype, shape, (), None, buffer.device, buffer=buffer)
 
     # *** asking ***
 
@@ -193,12 +193,12 @@ class LazyBuffer:
         """The same values in another device's memory."""
         if device == self.device:
             return self
-        return LazyBuffer(Ops.COPY, self.dtype, self.shape, (self,), self.device, device)
+        return kind_on(device)(Ops.COPY, self.dtype, self.shape, (self,), self.device, device)
 
     # *** moving ***
 
     def _view(self, op: Ops, shape: Shape, arg: Any, st: ShapeTracker) -> LazyBuffer:
-        return LazyBuffer(op, self.dtype, shape, (self,), arg, self.device, st)
+        return type(self)(op, self.dtype, shape, (self,), arg, self.device, st)
 
     @property
     def _tracker(self) -> ShapeTracker:
@@ -286,6 +286,15 @@ class LazyBuffer:
             )
         shape = self.shape[:second] + self.shape[second + 1 :]
         return self._view(Ops.DIAGONAL, shape, (first, second), self._tracker.diagonal(first, second))
+
+
+def kind_on(device: str) -> type[LazyBuffer]:
+    """The class of nodes on `device`: what a file or a NumPy array holds is only viewed and copied."""
+    if not Device.is_storage(device):
+        return LazyBuffer
+    from tinyexplore.lazy.stored import StoredBuffer
+
+    return StoredBuffer
 
 
 _PACKAGE = __name__.split(".")[0]

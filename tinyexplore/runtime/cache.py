@@ -12,16 +12,10 @@ from collections.abc import Callable
 from hashlib import blake2b
 from pathlib import Path
 
-from tinyexplore.util import config, getenv
+from tinyexplore.util import cache_folder, config
 
 MAX_FILES = 8192
 _CHECKSUM_BYTES = 16
-
-
-def cache_folder() -> Path:
-    """$XDG_CACHE_HOME/tinyexplore, or ~/.cache/tinyexplore."""
-    home = getenv("XDG_CACHE_HOME", "")
-    return (Path(home) if home else Path.home() / ".cache") / "tinyexplore"
 
 
 def cached(key: str, make: Callable[[], bytes]) -> bytes:
@@ -66,7 +60,7 @@ def _write(path: Path, data: bytes) -> None:
 
 def _prune(folder: Path) -> None:
     """The older half goes once there are too many files."""
-    files = [entry for entry in folder.iterdir() if not entry.name.startswith(".")]
+    files = [entry for entry in folder.iterdir() if not entry.name.startswith(".") and entry.is_file()]
     if len(files) > MAX_FILES:
         for entry in sorted(files, key=lambda entry: entry.stat().st_mtime)[: len(files) // 2]:
             entry.unlink(missing_ok=True)

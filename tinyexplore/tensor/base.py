@@ -10,7 +10,7 @@ from tinyexplore.autograd import GRADIENTS, GradientRule, Step, gradients
 from tinyexplore.autograd.rules import REDUCE_GRADIENTS, contiguous_backward_gradient
 from tinyexplore.device import Device
 from tinyexplore.dtype import ConstType, DType, dtypes, to_dtype
-from tinyexplore.lazy import LazyBuffer
+from tinyexplore.lazy import LazyBuffer, StoredBuffer
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.changes import note_change
 from tinyexplore.uop import Ops
@@ -158,6 +158,8 @@ class Base:
     def _const(self, value: ConstType, dtype: DType | None = None, shape: Shape | None = None) -> Tensor:
         """`value` everywhere, with this tensor's dtype and shape unless told otherwise."""
         lazydata = self.lazydata
+        if isinstance(lazydata, StoredBuffer):
+            lazydata.refuse("arithmetic with a number")
         dtype = lazydata.dtype if dtype is None else dtype
         shape = lazydata.shape if shape is None else shape
         return self._wrap(LazyBuffer.const(wrapped(value, dtype), dtype, lazydata.device, shape))

@@ -12,8 +12,10 @@ from tinyexplore.dtype import ConstType, dtypes, to_dtype
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.tensor import random
 from tinyexplore.tensor.base import DTypeLike, Shape, wrapped
+from tinyexplore.tensor.data import elements_at
 from tinyexplore.tensor.movement import flat_sizes
 from tinyexplore.tensor.ordering import Ordering
+from tinyexplore.util import fetch
 
 if TYPE_CHECKING:
     from tinyexplore.tensor.tensor import Tensor
@@ -72,6 +74,21 @@ class Creation(Ordering):
         result = cls._wrap(LazyBuffer.from_buffer(buffer, sizes))
         result.requires_grad = requires_grad
         return result
+
+    @classmethod
+    def from_blob(
+        cls, ptr: int, shape: Sequence[int], *, dtype: DTypeLike | None = None, device: str | None = None
+    ) -> Tensor:
+        """What lies in host memory at address `ptr`, row-major, not copied; its owner must keep it there."""
+        sizes = _sizes((tuple(shape),))
+        target = dtypes.default_float if dtype is None else to_dtype(dtype)
+        lazydata = elements_at(ptr, prod(sizes), target, Device.canonicalize(device))
+        return cls._wrap(lazydata.reshape(sizes))
+
+    @classmethod
+    def from_url(cls, url: str, gunzip: bool = False, *, sha256: str | None = None, **kwargs: Any) -> Tensor:
+        """The bytes of the file at `url`, downloaded once (see `tinyexplore.util.fetch`) and read when needed."""
+        return cast(Any, cls)(fetch(url, gunzip=gunzip, sha256=sha256), **kwargs)
 
     def full_like(self, fill_value: ConstType, *, dtype: DTypeLike | None = None, **kwargs: Any) -> Tensor:
         """`fill_value` in this tensor's shape, dtype and device."""

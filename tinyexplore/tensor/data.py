@@ -5,9 +5,10 @@ from __future__ import annotations
 import struct
 import sys
 from math import prod
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
-from tinyexplore.device import Buffer
+from tinyexplore.device import Buffer, Device, Memory
 from tinyexplore.dtype import ConstType, DType, dtypes
 from tinyexplore.lazy import LazyBuffer
 
@@ -22,8 +23,12 @@ Shape = tuple[int, ...]
 
 def lazydata_of(data: Any, dtype: DType | None, device: str) -> LazyBuffer:
     """Any data that a Tensor can be made of."""
+    if device.startswith("DISK:"):  # a file is not touched before somebody realises the tensor
+        return lazydata_of(data, dtype, Device.DEFAULT).copy_to_device(device)
     if isinstance(data, (bool, int, float)):
         target = dtypes.from_py(data) if dtype is None else dtype
+        if Device.is_storage(device):
+            return LazyBuffer.from_buffer(Buffer(device, 1, target).copyin(packed([data], target)), ())
         return LazyBuffer.const(_checked(data, target), target, device)
     if isinstance(data, (list, tuple)):
         return _from_list(data, dtype, device)
@@ -154,9 +159,28 @@ def _from_array(data: Any, dtype: DType | None, device: str) -> LazyBuffer:
     if array.dtype != wanted or not array.dtype.isnative:
         array = array.astype(wanted)
     if array.ndim == 0:
-        return LazyBuffer.const(array.item(), target, device)
+        return lazydata_of(array.item(), target, device)
     array = numpy.require(array, requirements=["C", "A"])
     return LazyBuffer.from_buffer(Buffer.from_memory(device, target, array), array.shape)
+
+
+def file_elements(path: PurePath, dtype: DType) -> LazyBuffer:
+    """The elements of a file that exists, which are not read yet."""
+    found = Path(path).resolve(strict=True)
+    if not found.is_file():
+        raise OSError(f"{found} is no file: a Tensor is made of a file's bytes")
+    count, rest = divmod(found.stat().st_size, dtype.itemsize)
+    if rest:
+        raise ValueError(f"{found} has {found.stat().st_size} bytes, which are not a whole number of {dtype.name}")
+    return LazyBuffer.from_buffer(Buffer(f"DISK:{found}", count, dtype).allocate(), (count,))
+
+
+def elements_at(address: int, count: int, dtype: DType, device: str) -> LazyBuffer:
+    """`count` elements in host memory from `address` on, not copied; whoever owns the memory keeps it there."""
+    if address % dtype.itemsize:
+        raise ValueError(f"address {address:#x} is not aligned to {dtype.name}")
+    memory = Memory(address, count * dtype.itemsize, None)
+    return LazyBuffer.from_buffer(Buffer(device, count, dtype, memory), (count,))
 
 
 # *** out ***

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from tinyexplore.autograd import GRADIENTS, gradients
 from tinyexplore.dtype import dtypes, least_upper_dtype
+from tinyexplore.lazy import StoredBuffer
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.arithmetic import broadcast_shape
 from tinyexplore.tensor.base import Shape
@@ -171,6 +172,11 @@ class Indexing(Loss):
         x = cast("Tensor", self)
         if x.requires_grad or getattr(v, "requires_grad", False):
             raise RuntimeError("assigning to parts of a tensor has no gradient: use where(), or detach() first")
+        if isinstance(x.lazydata, StoredBuffer):
+            part = x._basic_view(x._index_items(indices))
+            found = v if isinstance(v, type(x)) else cast(Any, type(x))(v, dtype=x.dtype)
+            part.assign(found._broadcast_to(part.shape))
+            return
         value = (
             x._as_tensor(v, "setitem").cast(x.dtype)
             if not isinstance(v, (list, tuple))

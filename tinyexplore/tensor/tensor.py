@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ContextDecorator, nullcontext
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import ConstType, dtypes, to_dtype
-from tinyexplore.lazy import LazyBuffer
+from tinyexplore.lazy import LazyBuffer, StoredBuffer
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor import data as conversion
 from tinyexplore.tensor.base import DTypeLike
@@ -25,7 +26,8 @@ _new = object.__new__
 class Tensor(Operators):
     """An array of numbers on a device, computed when somebody looks at it.
 
-    `data`: a number, nested lists, bytes, a NumPy array (row-major ones are not copied) or another Tensor.
+    `data`: a number, nested lists, bytes, a NumPy array (row-major ones are not copied), another Tensor, or the
+    pathlib.Path of a file, whose bytes are read when they are needed (on the device `DISK:path` unless told otherwise).
     """
 
     __slots__ = ()
@@ -47,6 +49,8 @@ class Tensor(Operators):
         target = None if dtype is None else to_dtype(dtype)
         if isinstance(data, Tensor):
             data = data.lazydata
+        if isinstance(data, PurePath):
+            data, target = conversion.file_elements(data, target or dtypes.uint8), None
         if isinstance(data, LazyBuffer):
             lazydata = data if target is None else data.cast(target)
             self.lazydata = lazydata if device is None else lazydata.copy_to_device(Device.canonicalize(device))
@@ -93,7 +97,13 @@ class Tensor(Operators):
     def _read(self) -> Buffer:
         from tinyexplore import engine
 
-        return engine.read(self.lazydata)
+        lazydata = self.lazydata
+        if isinstance(lazydata, StoredBuffer):
+            found = lazydata.run()
+            if found is not None:
+                return found
+            lazydata = lazydata.copy_to_device(Device.DEFAULT)
+        return engine.read(lazydata)
 
     def numpy(self) -> np.ndarray:
         """A copy as a NumPy array (bfloat16 as float32)."""
@@ -153,13 +163,20 @@ class Tensor(Operators):
     # *** changing it ***
 
     def assign(self, x: Any) -> Tensor:
-        """This tensor takes over the value of `x`, of the same shape, dtype and device."""
+        """This tensor takes over the value of `x`, of the same shape, dtype and device.
+
+        One that lies in storage (on DISK, say) is written there, now, whatever device `x` is on.
+        """
+        stored = isinstance(self.lazydata, StoredBuffer)
         if not isinstance(x, Tensor):
-            x = Tensor(x, device=self.device, dtype=self.dtype)
+            x = Tensor(x, device=None if stored else self.device, dtype=self.dtype)
         if x.shape != self.shape:
             raise ShapeError(f"assign a tensor of shape {x.shape} to one of shape {self.shape}: they must be equal")
         if x.dtype is not self.dtype:
             raise TypeError(f"assign a tensor of {x.dtype.name} to one of {self.dtype.name}: cast it first")
+        if isinstance(self.lazydata, StoredBuffer):
+            self.lazydata.write(x._read().memoryview())
+            return self
         if x.device != self.device:
             raise ValueError(f"assign a tensor on {x.device} to one on {self.device}: move it with .to()")
         note_change(self)

@@ -2,17 +2,21 @@
 
 from tinyexplore.util.config import Config, Context, ContextVar, config, getenv
 from tinyexplore.util.counters import GlobalCounters, Profiling, Timing
+from tinyexplore.util.fetch import FetchError, cache_folder, fetch
 from tinyexplore.util.graph import consumers, toposort
 
 __all__ = [
     "Config",
     "Context",
     "ContextVar",
+    "FetchError",
     "GlobalCounters",
     "Profiling",
     "Timing",
+    "cache_folder",
     "config",
     "consumers",
+    "fetch",
     "getenv",
     "toposort",
 ]

@@ -1,0 +1,159 @@
+"""StoredBuffer: values that lie in storage (a file, a NumPy array). They are viewed and copied, not computed with.
+
+Copying a view reads only what it shows: one run of bytes as it is, any other view by a kernel of the device that it
+goes to, which reads the storage in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from tinyexplore.device import Buffer, Device
+from tinyexplore.dtype import DType
+from tinyexplore.lazy.lazybuffer import LazyBuffer, Shape, ShapeError
+from tinyexplore.uop import Group, Ops
+
+
+class StorageError(TypeError):
+    """An operation that storage cannot do; says what was tried and where to move the tensor."""
+
+
+class StoredBuffer(LazyBuffer):
+    """A LazyBuffer on a device that only stores. Every movement of it is one too."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def of(buffer: Buffer, shape: Shape) -> StoredBuffer:
+        """What lies in `buffer`, row-major."""
+        return StoredBuffer(Ops.BUFFER, buffer.dtype, shape, (), None, buffer.device, buffer=buffer)
+
+    # *** what storage does not do ***
+
+    def refuse(self, what: str) -> NoReturn:
+        """What every computation comes to."""
+        raise StorageError(f'{what} on {self.device}: storage is only viewed and copied; move it first: .to("LLVM")')
+
+    def alu(self, op: Ops, *others: LazyBuffer) -> LazyBuffer:
+        self.refuse(op.name)
+
+    def cast(self, dtype: DType) -> LazyBuffer:
+        return self if dtype is self.dtype else self.refuse(f"cast to {dtype.name}")
+
+    def reduce(self, op: Ops, axes: Sequence[int]) -> LazyBuffer:
+        self.refuse(f"reduction by {op.name}")
+
+    def scan(self, op: Ops, axis: int) -> LazyBuffer:
+        self.refuse(f"running {op.name}")
+
+    def gather(self, index: LazyBuffer) -> LazyBuffer:
+        self.refuse("gather")
+
+    def contiguous(self) -> LazyBuffer:
+        return self
+
+    # *** where it lies ***
+
+    def run(self) -> Buffer | None:
+        """The stored elements themselves, if they lie in one run in row-major order; else None."""
+        buffer = self.base.buffer
+        if buffer is None:
+            return None
+        if self.size == 0:
+            return Buffer(self.device, 0, self.dtype, buffer.memory.part(0, 0))
+        tracker = self._tracker.simplify()
+        if not tracker.single_view:
+            return None
+        (view,) = tracker.views
+        if view.mask is not None or view.strides != type(view).create(view.shape).strides:
+            return None
+        size = self.dtype.itemsize
+        return Buffer(self.device, self.size, self.dtype, buffer.memory.part(view.offset * size, self.size * size))
+
+    def write(self, content: memoryview) -> None:
+        """Puts bytes in the place of the stored elements, now."""
+        run = self.run()
+        if run is None:
+            raise StorageError(
+                f"assign to a view of shape {self.shape} on {self.device} whose elements do not lie in one run: "
+                "assign to whole rows, or to the elements one by one"
+            )
+        if run.is_readonly:
+            raise StorageError(f"assign to {self.device}, which may only be read")
+        run.copyin(content)
+
+    # *** what storage does ***
+
+    def bitcast(self, dtype: DType) -> LazyBuffer:
+        """The same bytes as another dtype; where the sizes differ, the last axis grows or shrinks."""
+        if dtype is self.dtype:
+            return self
+        last, rest = divmod(self.shape[-1] * self.dtype.itemsize, dtype.itemsize) if self.shape else (0, 1)
+        if dtype.itemsize == self.dtype.itemsize:
+            last, rest = self.shape[-1] if self.shape else 1, 0
+        if rest:
+            raise ShapeError(
+                f"bitcast {self.dtype.name} of shape {self.shape} to {dtype.name}: the last axis is not a whole number "
+                f"of {dtype.itemsize} bytes"
+            )
+        run = self.run()
+        if run is None:
+            self.refuse("bitcast of a view whose elements do not lie in one run")
+        shape = (*self.shape[:-1], last) if self.shape else ()
+        count = run.nbytes // dtype.itemsize
+        return StoredBuffer.of(Buffer(self.device, count, dtype, run.memory), shape)
+
+    def copy_to_device(self, device: str) -> LazyBuffer:
+        """The values in the memory of `device`, read when they are computed."""
+        if device == self.device:
+            return self
+        run = self.run()
+        if run is not None:
+            kind = StoredBuffer if Device.is_storage(device) else LazyBuffer
+            return kind(Ops.COPY, self.dtype, self.shape, (StoredBuffer.of(run, self.shape),), self.device, device)
+        if Device.is_storage(device):
+            return self.copy_to_device(Device.DEFAULT).copy_to_device(device)
+        base = self.base
+        if base.buffer is None:
+            assert base.op is Ops.COPY  # on its way here, and not yet arrived
+            return self._moved_again(base.src[0].copy_to_device(device))
+        memory = base.buffer.memory
+        if memory.address % self.dtype.itemsize:
+            return self._moved_again(base.copy_to_device(device))
+        in_place = Buffer(device, base.size, self.dtype, memory.part(0, memory.nbytes, readonly=True))
+        return self._moved_again(LazyBuffer.from_buffer(in_place, base.shape)).contiguous()
+
+    def _moved_again(self, start: LazyBuffer) -> LazyBuffer:
+        """The movements between the base and this view, done to `start`."""
+        steps: list[LazyBuffer] = []
+        node: LazyBuffer = self
+        while node.op in Group.MOVEMENT and node.buffer is None:
+            steps.append(node)
+            node = node.src[0]
+        for step in reversed(steps):
+            start = moved_like(start, step)
+        return start
+
+
+def moved_like(source: LazyBuffer, step: LazyBuffer) -> LazyBuffer:
+    """`source` after the movement that `step` is."""
+    arg: Any = step.arg
+    match step.op:
+        case Ops.RESHAPE:
+            return source.reshape(step.shape)
+        case Ops.EXPAND:
+            return source.expand(step.shape)
+        case Ops.PERMUTE:
+            return source.permute(arg)
+        case Ops.PAD:
+            return source.pad(arg)
+        case Ops.SHRINK:
+            return source.shrink(arg)
+        case Ops.FLIP:
+            return source.flip(arg)
+        case Ops.WINDOW:
+            return source.window(*arg)
+        case Ops.DIAGONAL:
+            return source.diagonal(*arg)
+    raise ValueError(f"{step.op.name} is not a movement")
