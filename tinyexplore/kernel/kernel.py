@@ -101,6 +101,15 @@ class Kernel:
                         found |= part.ranges
         return frozenset(found)
 
+    @cached_property
+    def copied_along(self) -> frozenset[UOp]:
+        """The axes of which each step has a staged copy of its own."""
+        found: set[UOp] = set()
+        for node in self.nodes:
+            if node.op is Ops.BARRIER:
+                found |= node.ranges
+        return frozenset(found)
+
     def axis(self, axis_id: int) -> UOp:
         for axis in self.axes:
             if axis.arg.id == axis_id:
@@ -169,6 +178,8 @@ class Kernel:
             return self.swap_obstacle(axis, self.axis(opt.amount))
         if opt.op is OptOps.STAGE:
             return stage_obstacle(self, axis)
+        if axis in self.copied_along:
+            return "what is staged is copied once for each step of it: do this before STAGE"
         if opt.amount < 2 or opt.amount > size:
             return f"the axis has size {size}; choose an amount from 2 to {size}"
         if opt.op in (OptOps.UNROLL, OptOps.GROUP):
@@ -192,8 +203,10 @@ class Kernel:
         if axis in self.gathered_along:
             return "along this axis addresses depend on loaded values: each lane would load by itself"
         taken = [other for other in self.axes if other.arg.kind is AxisKind.VECTOR]
+        together = [node.ranges for node in self.nodes]
+        together += [reduce.src[0].ranges.union(reduce.src[1:]) for reduce in self.reduces]  # lanes that nothing reads
         for other in taken:
-            if any(axis in node.ranges and other in node.ranges for node in self.nodes):
+            if any(axis in ranges and other in ranges for ranges in together):
                 return f"axis {other.arg.id} is a vector already, and a value has lanes along one axis only"
         return None
 

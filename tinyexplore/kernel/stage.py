@@ -61,7 +61,8 @@ def staged_loads(kernel: Kernel, axis: UOp) -> dict[UOp, UOp]:
     """For each load that the steps of `axis` share: the load from scratch memory that stands for it."""
     changes: dict[UOp, UOp] = {}
     next_id = kernel.next_id()
-    for number, load in enumerate(shared_loads(kernel, axis)):
+    staged = sum(node.op is Ops.DEFINE_LOCAL for node in kernel.nodes)
+    for number, load in enumerate(shared_loads(kernel, axis), staged):
         axes = packed_axes(load)
         size = prod(inner.size for inner in axes)
         scratch = UOp(Ops.DEFINE_LOCAL, PtrDType(load.dtype, size, "local"), (), f"packed{number}")

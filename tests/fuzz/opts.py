@@ -1,0 +1,247 @@
+"""The fuzz of opts: random programs of awkward sizes, each kernel under random legal opts, compared with NumPy.
+
+    python -m tests.fuzz.opts --count 5000             all of it, in pieces, each in a process of its own
+    python -m tests.fuzz.opts --only 1234              one case again
+
+A case is known by its number alone. Every buffer ends where a page begins that nobody may touch, so that a program
+which reads or writes past the end does not get away with it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import math
+import mmap
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from random import Random
+
+import numpy as np
+
+from tests.fuzz.programs import PROGRAMS
+from tests.reference import buffer_array, evaluate, numpy_dtype
+from tinyexplore.device import Buffer, Device
+from tinyexplore.device.allocator import Memory
+from tinyexplore.dtype import dtypes
+from tinyexplore.engine import compile_optimised
+from tinyexplore.engine.threads import run_divided
+from tinyexplore.kernel import Kernel, Opt, OptError, OptOps, hand_coded
+from tinyexplore.kernel.merge import with_merged_axes, with_split_axes
+from tinyexplore.lazy import LazyBuffer
+from tinyexplore.schedule import ScheduleItem, create_schedule
+from tinyexplore.uop import AxisKind
+from tinyexplore.util import Context
+
+SEQUENCES = 4  # of opts for each kernel of a program
+MOST_OPTS = 6
+MOST_COPIES = 64
+PIECE = 50
+PAGE = mmap.PAGESIZE
+
+
+class Mismatch(AssertionError):
+    """A sequence of opts that changed a kernel's result: the case, the opts and where they differ."""
+
+
+@dataclass
+class Tried:
+    """What has been tried: sequences of opts, and how often each kind of opt and each program was among them."""
+
+    sequences: int
+    kinds: Counter[str]
+    programs: Counter[str]
+
+
+def fenced(device: str, like: Buffer) -> Buffer:
+    """A buffer for as much as `like` holds, all bits set, that ends at a page which may not be touched."""
+    pages = -(-max(1, like.nbytes) // PAGE)
+    region = mmap.mmap(-1, (pages + 1) * PAGE)
+    base = ctypes.addressof(ctypes.c_char.from_buffer(region))
+    region[:] = b"\xff" * len(region)
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.mprotect(ctypes.c_void_p(base + pages * PAGE), ctypes.c_size_t(PAGE), 0):
+        raise OSError(ctypes.get_errno(), "mprotect")
+    memory = Memory(base + pages * PAGE - like.nbytes, like.nbytes, region)
+    return Buffer(device, like.size, like.dtype, memory)
+
+
+def random_opts(random: Random, kernel: Kernel) -> Kernel:
+    """`kernel` after some legal opts: every kind as likely as another, amounts usual and unusual."""
+    for _ in range(random.randint(0, MOST_OPTS)):
+        copies = math.prod(axis.size for axis in kernel.axes if axis.arg.kind in (AxisKind.UPCAST, AxisKind.UNROLL))
+        legal = [opt for opt in kernel.available_opts() if not too_long(opt, copies)]
+        if not legal:
+            break
+        kind = random.choice(sorted({opt.op for opt in legal}, key=lambda op: op.name))
+        opt = random.choice([opt for opt in legal if opt.op is kind])
+        if random.random() < 0.3 and kind in (OptOps.UPCAST, OptOps.UNROLL, OptOps.LOCAL, OptOps.GROUP):
+            unusual = Opt(kind, opt.axis, random.randint(2, kernel.axis(opt.axis).size))
+            opt = opt if too_long(unusual, copies) else unusual
+        try:
+            kernel = kernel.apply(opt)
+        except OptError:  # an unusual amount
+            continue
+    return kernel
+
+
+def too_long(opt: Opt, copies: int) -> bool:
+    return opt.op in (OptOps.UPCAST, OptOps.UNROLL) and copies * opt.amount > MOST_COPIES
+
+
+def start_of(random: Random, kernel: Kernel) -> Kernel:
+    """One of the kernels that a search may start from."""
+    match random.randint(0, 3):
+        case 0:
+            return kernel
+        case 1:
+            return hand_coded(kernel)
+    return with_merged_axes(with_split_axes(kernel))
+
+
+def run_fenced(item: ScheduleItem, kernel: Kernel, memory: dict[int, np.ndarray]) -> list[np.ndarray]:
+    """What `kernel` writes; `memory` has what lies in the buffers that it reads."""
+    runner = compile_optimised(item.device, kernel)
+    buffers = [fenced(item.device, buffer) for buffer in item.buffers]
+    for given, buffer in zip(item.buffers, buffers):
+        if given.id in memory:
+            buffer.copyin(memory[given.id].tobytes())
+    run_divided(runner.program.bind(buffers), runner.spec.thread_extent)
+    return [np.frombuffer(buffer.copyout(), np.uint8).copy() for buffer in buffers[: len(item.outputs)]]
+
+
+def compare(found: np.ndarray, node: LazyBuffer, expected: np.ndarray) -> str:
+    """ "" where the bytes `found` are the values `expected`, else what differs."""
+    buffer = Buffer(node.device, expected.size, node.dtype).copyin(found.tobytes())
+    values = buffer_array(buffer, expected.shape)
+    tolerance = {dtypes.float16: 2e-2, dtypes.bfloat16: 6e-2, dtypes.float64: 1e-7}.get(node.dtype, 2e-4)
+    try:
+        if expected.dtype.kind == "f":
+            scale = max(1.0, float(np.abs(expected[np.isfinite(expected)]).max(initial=0.0)))
+            np.testing.assert_allclose(values, expected, rtol=tolerance, atol=tolerance * scale)
+        else:
+            np.testing.assert_array_equal(values, expected)
+    except AssertionError as error:
+        return str(error)
+    return ""
+
+
+def run_case(number: int, device: str, tried: Tried) -> None:
+    """The program and the opts with this number; Mismatch where NumPy says otherwise."""
+    random = Random(number)
+    name = random.choice(sorted(PROGRAMS))
+    tensor = PROGRAMS[name](random, device)
+    node = tensor.lazydata
+    if node.buffer is not None or node.size == 0:
+        return
+    items = create_schedule([node.base if node.base.size == node.size else node])
+    memory: dict[int, np.ndarray] = {}
+    with Context(SPEC=1, CACHELEVEL=0), np.errstate(all="ignore"):
+        for item in items:
+            if item.ast is None:
+                continue
+            for buffer in item.buffers[len(item.outputs) :]:
+                if buffer.id not in memory:
+                    memory[buffer.id] = np.frombuffer(buffer.allocate().copyout(), np.uint8)
+            expected = [evaluate(output) for output in item.outputs]
+            plain = Kernel.of(item.ast, Device[item.device].target)
+            done = set()
+            for _ in range(SEQUENCES):
+                kernel = random_opts(random, start_of(random, plain))
+                if kernel.ast in done:
+                    continue
+                done.add(kernel.ast)
+                tried.sequences += 1
+                tried.programs[name] += 1
+                tried.kinds.update(opt.op.name for opt in kernel.applied)
+                opts = ", ".join(map(str, kernel.applied)) or "no opts"
+                try:
+                    results = run_fenced(item, kernel, memory)
+                except Exception as error:
+                    raise Mismatch(
+                        f"case {number}, {name} on {device}: {opts}: {type(error).__name__}: {error}"
+                    ) from error
+                for output, found, values in zip(item.outputs, results, expected):
+                    if words := compare(found, output, values):
+                        raise Mismatch(f"case {number}, {name} on {device}: {opts}: {words}")
+            for output, buffer, values in zip(item.outputs, item.buffers, expected):
+                memory[buffer.id] = results_bytes(values, output)
+
+
+def results_bytes(values: np.ndarray, node: LazyBuffer) -> np.ndarray:
+    """The expected values as the next kernel reads them."""
+    if node.dtype is dtypes.bfloat16:
+        words = (np.ascontiguousarray(values, np.float32).view(np.uint32) >> 16).astype(np.uint16)
+        return words.reshape(-1).view(np.uint8)
+    return np.ascontiguousarray(values, numpy_dtype(node.dtype)).reshape(-1).view(np.uint8)
+
+
+def run_cases(numbers: Iterator[int] | Sequence[int], device: str, wanted: int, announce: bool = False) -> Tried:
+    """Cases in turn until `wanted` sequences have been tried; announce: each one's number, for whoever sees a crash."""
+    tried = Tried(0, Counter(), Counter())
+    for number in numbers:
+        if tried.sequences >= wanted:
+            break
+        if announce:
+            print(f"case {number}", flush=True)
+        run_case(number, device, tried)
+    return tried
+
+
+# *** the command ***
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Random legal opts on random programs, compared with NumPy.")
+    parser.add_argument("--count", type=int, default=5000, help="sequences of opts to try")
+    parser.add_argument("--first", type=int, default=0, help="number of the first case")
+    parser.add_argument("--device", default="LLVM")
+    parser.add_argument("--only", type=int, help="one case, in this process")
+    parser.add_argument("--piece", type=int, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.only is not None:
+        print(run_cases([options.only], options.device, 1 << 30))
+        return 0
+    if options.piece is not None:
+        tried = run_cases(range(options.first, options.first + options.piece), options.device, 1 << 30, announce=True)
+        print("tried", tried.sequences, *(f"{kind}={count}" for kind, count in tried.kinds.items()))
+        return 0
+    return in_pieces(options)
+
+
+def in_pieces(options: argparse.Namespace) -> int:
+    """Pieces in processes of their own: a program that crashes is one failure, and the next piece goes on."""
+    began, total, failures, first = time.time(), 0, [], options.first
+    kinds: Counter[str] = Counter()
+    while total < options.count:
+        words = [sys.executable, "-m", "tests.fuzz.opts", "--device", options.device]
+        words += ["--first", str(first), "--piece", str(PIECE)]
+        done = subprocess.run(words, capture_output=True, text=True)
+        cases = [line for line in done.stdout.splitlines() if line.startswith("case ")]
+        last = int(cases[-1].split()[1]) if cases else first
+        if done.returncode == 0:
+            counts = done.stdout.splitlines()[-1].split()[1:]
+            total += int(counts[0])
+            kinds.update({kind: int(count) for kind, count in (word.split("=") for word in counts[1:])})
+            first += PIECE
+        else:
+            words = done.stderr.strip().splitlines() or [f"died of signal {-done.returncode}"]
+            shown = next((line for line in reversed(words) if "Mismatch: case" in line), words[-1])
+            failures.append(f"case {last} (exit {done.returncode}): {shown[:600]}")
+            print(failures[-1], flush=True)
+            total += 2 * (last - first)
+            first = last + 1
+        print(f"{total} sequences to case {first}, {len(failures)} failures, {time.time() - began:.0f} s", flush=True)
+    print(
+        f"{total} sequences of opts on {options.device}, cases {options.first} to {first - 1}: {len(failures)} failures"
+    )
+    print(", ".join(f"{kind} {count}" for kind, count in sorted(kinds.items())))
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,60 @@
+"""A slice of the fuzz of opts: `python -m tests.fuzz.opts --count 5000` is the whole of it."""
+
+from __future__ import annotations
+
+from itertools import count
+
+import numpy as np
+import pytest
+
+from tests.fuzz.opts import Mismatch, Tried, fenced, run_cases
+from tests.fuzz.programs import PROGRAMS
+from tests.graphs import from_numpy, matmul, numbers
+from tests.ops.support import HAS_COMPILER
+from tests.unit.kernel.test_opts import kernel_of
+from tinyexplore.device import Buffer
+from tinyexplore.dtype import dtypes
+from tinyexplore.kernel import Kernel, Opt, OptError, OptOps
+from tinyexplore.uop import Ops
+
+SEQUENCES = {"LLVM": 240, "CLANG": 30}
+
+
+@pytest.mark.parametrize("device", sorted(SEQUENCES))
+def test_opts_change_no_result(device: str) -> None:
+    if device == "CLANG" and not HAS_COMPILER:
+        pytest.skip("CLANG: there is no C compiler on this machine")
+    tried: Tried = run_cases(count(100_000), device, SEQUENCES[device])
+    assert tried.sequences >= SEQUENCES[device]
+    if device == "LLVM":
+        assert set(tried.kinds) == {op.name for op in OptOps}
+        assert len(tried.programs) > len(PROGRAMS) - 5
+
+
+def test_a_wrong_result_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = Kernel.split_output
+    monkeypatch.setattr(Kernel, "split_output", lambda kernel, axis, opt: honest(kernel, axis, opt) * 0)
+    with pytest.raises(Mismatch, match="case 1000.., .* on LLVM: "):
+        run_cases(count(100_000), "LLVM", 40)
+
+
+def test_a_buffer_of_the_fuzz_ends_where_nobody_may_read() -> None:
+    made = fenced("LLVM", Buffer("LLVM", 5, dtypes.float32))
+    assert (made.address + made.nbytes) % 4096 == 0
+    assert made.copyout() == b"\xff" * 20
+
+
+def test_what_has_been_staged_stays_as_it_is() -> None:
+    kernel = kernel_of(matmul(from_numpy(numbers(8, 9)), from_numpy(numbers(9, 10))))
+    staged = kernel.apply(Opt(OptOps.SWAP, 0, 1)).apply(Opt(OptOps.STAGE, 1))
+    for op in (OptOps.UPCAST, OptOps.VECTOR, OptOps.LOCAL):
+        with pytest.raises(OptError, match="copied once for each step of it: do this before STAGE"):
+            staged.apply(Opt(op, 0, 2))
+    assert Opt(OptOps.UPCAST, 1, 2) in staged.available_opts()
+
+
+def test_lanes_that_nothing_reads_are_lanes_too() -> None:
+    x = from_numpy(np.ones((1, 32), np.float32)).expand((4, 32))
+    kernel = kernel_of(x.reduce(Ops.MAX, (0,))).apply(Opt(OptOps.VECTOR, 1, 4))
+    with pytest.raises(OptError, match="a value has lanes along one axis only"):
+        kernel.apply(Opt(OptOps.VECTOR, 0, 16))
