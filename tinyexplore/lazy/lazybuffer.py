@@ -1,7 +1,7 @@
 """LazyBuffer: one tensor-level operation on other LazyBuffers, with its shape, dtype and device.
 
 Movement ops are nodes of their own; `st` is the ShapeTracker that composes those since the last computed node
-(`base`). A LazyBuffer never changes, but for one thing: when it is realised it gets its `Buffer` and forgets its
+(`base`), worked out when somebody asks. A LazyBuffer never changes, but for one thing: when it is realised it gets its `Buffer` and forgets its
 sources, so that what made it can be freed.
 """
 
@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from math import prod
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
 from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import ConstType, DType, dtypes
@@ -34,14 +34,13 @@ class ShapeError(ValueError):
 class LazyBuffer:
     """`op` on `src`. Compare with `is`; `arg` depends on the op (see `docs/architecture.md`)."""
 
-    __slots__ = ("op", "dtype", "shape", "src", "arg", "device", "st", "buffer", "__weakref__")
+    __slots__ = ("op", "dtype", "shape", "src", "arg", "device", "buffer", "__weakref__")
     op: Ops
     dtype: DType
     shape: Shape
     src: tuple[LazyBuffer, ...]
     arg: Any
     device: str
-    st: ShapeTracker
     buffer: Buffer | None
 
     def __init__(
@@ -52,7 +51,6 @@ class LazyBuffer:
         src: tuple[LazyBuffer, ...],
         arg: Any,
         device: str,
-        st: ShapeTracker | None = None,
         buffer: Buffer | None = None,
     ) -> None:
         self.op = op
@@ -61,7 +59,6 @@ class LazyBuffer:
         self.src = src
         self.arg = arg
         self.device = device
-        self.st = ShapeTracker.from_shape(shape) if st is None else st
         self.buffer = buffer
         recorder = active_recorder()
         if recorder is not None:
@@ -108,6 +105,19 @@ class LazyBuffer:
     def is_realized(self) -> bool:
         """True where the values lie in memory."""
         return self.buffer is not None
+
+    @property
+    def st(self) -> ShapeTracker:
+        """Where in `base` the elements lie."""
+        moves: list[LazyBuffer] = []
+        node = self
+        while node.op in Group.MOVEMENT and node.buffer is None:
+            moves.append(node)
+            node = node.src[0]
+        tracker = ShapeTracker.from_shape(node.shape)
+        for move in reversed(moves):
+            tracker = moved_like(tracker, move)
+        return tracker
 
     # *** computing ***
 
@@ -197,20 +207,15 @@ class LazyBuffer:
 
     # *** moving ***
 
-    def _view(self, op: Ops, shape: Shape, arg: Any, st: ShapeTracker) -> LazyBuffer:
-        return type(self)(op, self.dtype, shape, (self,), arg, self.device, st)
-
-    @property
-    def _tracker(self) -> ShapeTracker:
-        """The tracker that a further movement composes with: a fresh one on anything computed or realised."""
-        return self.st if self.op in Group.MOVEMENT and self.buffer is None else ShapeTracker.from_shape(self.shape)
+    def _view(self, op: Ops, shape: Shape, arg: Any) -> LazyBuffer:
+        return type(self)(op, self.dtype, shape, (self,), arg, self.device)
 
     def reshape(self, shape: Shape) -> LazyBuffer:
         if shape == self.shape:
             return self
         if prod(shape) != self.size:
             raise ShapeError(f"reshape {self.shape} to {shape}: {self.size} elements are not {prod(shape)}")
-        return self._view(Ops.RESHAPE, shape, shape, self._tracker.reshape(shape))
+        return self._view(Ops.RESHAPE, shape, shape)
 
     def expand(self, shape: Shape) -> LazyBuffer:
         """Axes of size 1 repeated to the size in `shape` (same rank)."""
@@ -218,7 +223,7 @@ class LazyBuffer:
             return self
         if len(shape) != len(self.shape) or any(a not in (1, b) for a, b in zip(self.shape, shape)):
             raise ShapeError(f"expand {self.shape} to {shape}: only axes of size 1 expand, and the rank stays")
-        return self._view(Ops.EXPAND, shape, shape, self._tracker.expand(shape))
+        return self._view(Ops.EXPAND, shape, shape)
 
     def permute(self, order: Sequence[int]) -> LazyBuffer:
         order = tuple(order)
@@ -227,7 +232,7 @@ class LazyBuffer:
         if order == tuple(range(len(order))):
             return self
         shape = tuple(self.shape[axis] for axis in order)
-        return self._view(Ops.PERMUTE, shape, order, self._tracker.permute(order))
+        return self._view(Ops.PERMUTE, shape, order)
 
     def pad(self, amounts: Sequence[tuple[int, int]]) -> LazyBuffer:
         """Zeros (False) before and after each axis: `amounts[axis] = (before, after)`, none negative."""
@@ -237,7 +242,7 @@ class LazyBuffer:
         if not any(before or after for before, after in amounts):
             return self
         shape = tuple(size + before + after for size, (before, after) in zip(self.shape, amounts))
-        return self._view(Ops.PAD, shape, amounts, self._tracker.pad(amounts))
+        return self._view(Ops.PAD, shape, amounts)
 
     def shrink(self, bounds: Sequence[tuple[int, int]]) -> LazyBuffer:
         """The part `start ≤ i < stop` of each axis: `bounds[axis] = (start, stop)`."""
@@ -250,7 +255,7 @@ class LazyBuffer:
         shape = tuple(stop - start for start, stop in bounds)
         if shape == self.shape:
             return self
-        return self._view(Ops.SHRINK, shape, bounds, self._tracker.shrink(bounds))
+        return self._view(Ops.SHRINK, shape, bounds)
 
     def flip(self, axes: Sequence[int]) -> LazyBuffer:
         """The order of `axes` reversed."""
@@ -259,7 +264,7 @@ class LazyBuffer:
             raise ShapeError(f"flip axes {bad} of shape {self.shape}")
         if not axes:
             return self
-        return self._view(Ops.FLIP, self.shape, axes, self._tracker.flip(axes))
+        return self._view(Ops.FLIP, self.shape, axes)
 
     def window(self, axis: int, size: int, stride: int = 1, dilation: int = 1) -> LazyBuffer:
         """Sliding windows along `axis`: that axis counts the windows, a new last axis the `size` places in one.
@@ -275,7 +280,7 @@ class LazyBuffer:
         count = (self.shape[axis] - reach) // stride + 1
         shape = (*self.shape[:axis], count, *self.shape[axis + 1 :], size)
         arg = (axis, size, stride, dilation)
-        return self._view(Ops.WINDOW, shape, arg, self._tracker.window(axis, size, stride, dilation))
+        return self._view(Ops.WINDOW, shape, arg)
 
     def diagonal(self, first: int, second: int) -> LazyBuffer:
         """Element (..., k, ...) is (..., k, ..., k, ...): axis `second` is dropped, `first` walks both."""
@@ -285,7 +290,33 @@ class LazyBuffer:
                 f"diagonal of axes {first}, {second} of {self.shape}: need two axes of equal size, in order"
             )
         shape = self.shape[:second] + self.shape[second + 1 :]
-        return self._view(Ops.DIAGONAL, shape, (first, second), self._tracker.diagonal(first, second))
+        return self._view(Ops.DIAGONAL, shape, (first, second))
+
+
+Movable = TypeVar("Movable", LazyBuffer, ShapeTracker)
+
+
+def moved_like(source: Movable, step: LazyBuffer) -> Movable:
+    """`source` after the movement that `step` is."""
+    arg: Any = step.arg
+    match step.op:
+        case Ops.RESHAPE:
+            return source.reshape(step.shape)
+        case Ops.EXPAND:
+            return source.expand(step.shape)
+        case Ops.PERMUTE:
+            return source.permute(arg)
+        case Ops.PAD:
+            return source.pad(arg)
+        case Ops.SHRINK:
+            return source.shrink(arg)
+        case Ops.FLIP:
+            return source.flip(arg)
+        case Ops.WINDOW:
+            return source.window(*arg)
+        case Ops.DIAGONAL:
+            return source.diagonal(*arg)
+    raise ValueError(f"{step.op.name} is not a movement")
 
 
 def kind_on(device: str) -> type[LazyBuffer]:

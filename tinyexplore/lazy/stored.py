@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import DType
-from tinyexplore.lazy.lazybuffer import LazyBuffer, Shape, ShapeError
+from tinyexplore.lazy.lazybuffer import LazyBuffer, Shape, ShapeError, moved_like
 from tinyexplore.uop import Group, Ops
 
 
@@ -62,7 +62,7 @@ class StoredBuffer(LazyBuffer):
             return None
         if self.size == 0:
             return Buffer(self.device, 0, self.dtype, buffer.memory.part(0, 0))
-        tracker = self._tracker.simplify()
+        tracker = self.st.simplify()
         if not tracker.single_view:
             return None
         (view,) = tracker.views
@@ -134,26 +134,3 @@ class StoredBuffer(LazyBuffer):
         for step in reversed(steps):
             start = moved_like(start, step)
         return start
-
-
-def moved_like(source: LazyBuffer, step: LazyBuffer) -> LazyBuffer:
-    """`source` after the movement that `step` is."""
-    arg: Any = step.arg
-    match step.op:
-        case Ops.RESHAPE:
-            return source.reshape(step.shape)
-        case Ops.EXPAND:
-            return source.expand(step.shape)
-        case Ops.PERMUTE:
-            return source.permute(arg)
-        case Ops.PAD:
-            return source.pad(arg)
-        case Ops.SHRINK:
-            return source.shrink(arg)
-        case Ops.FLIP:
-            return source.flip(arg)
-        case Ops.WINDOW:
-            return source.window(*arg)
-        case Ops.DIAGONAL:
-            return source.diagonal(*arg)
-    raise ValueError(f"{step.op.name} is not a movement")
