@@ -29,7 +29,7 @@ def forget() -> None:
         for key, value in vars(module).items():
             if key in ("_runners", "_programs") and isinstance(value, dict):
                 value.clear()
-            elif callable(clear := getattr(value, "cache_clear", None)):
+            elif not isinstance(value, type) and callable(clear := getattr(value, "cache_clear", None)):
                 clear()
     gc.collect()
 

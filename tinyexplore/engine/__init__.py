@@ -8,11 +8,13 @@ from contextlib import AbstractContextManager, nullcontext
 from tinyexplore.device import Buffer
 from tinyexplore.engine.batch import prepare_batch
 from tinyexplore.engine.compile import Runner, compile_optimised, further_listings
+from tinyexplore.engine.plan import Plan, plans, walk
 from tinyexplore.engine.runner import (
     Capture,
     ExecItem,
     active_capture,
     capturing,
+    compile_all,
     compile_item,
     compile_kernel,
     execute_all,
@@ -34,8 +36,26 @@ def realize(outputs: Sequence[LazyBuffer]) -> None:
     for output in outputs:
         if output.size == 0 and output.buffer is None:
             output.buffer = Buffer(output.device, 0, output.dtype).allocate()
-    with console():
-        execute_all(schedule(outputs))
+    _compute([_to_realize(output) for output in outputs])
+
+
+def _compute(outputs: Sequence[LazyBuffer]) -> None:
+    """Brings `outputs` into memory: by a plan made before, where there is one and nobody listens or captures."""
+    wanted = [node for node in dict.fromkeys(outputs) if node.buffer is None and node.size]
+    if not wanted:
+        return
+    graph = None if is_heard() or active_capture() is not None else walk(wanted)
+    if graph is None:
+        with console():
+            execute_all(create_schedule(wanted))
+        return
+    plan = plans.find(graph)
+    if plan is None:
+        items = create_schedule(wanted)
+        plan = Plan.of(items, compile_all(items), graph)
+        plans.keep(graph, plan)
+        del items
+    plan.run(graph)
 
 
 def is_heard() -> bool:
@@ -74,8 +94,7 @@ def read(output: LazyBuffer) -> Buffer:
     if base.buffer is not None and (base is output or (base.size == output.size and output.st.contiguous)):
         return base.buffer
     packed = LazyBuffer(Ops.CONTIGUOUS, output.dtype, output.shape, (output,), None, output.device)
-    with console():
-        execute_all(create_schedule([packed]))
+    _compute([packed])
     assert packed.buffer is not None
     return packed.buffer
 

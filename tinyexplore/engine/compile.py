@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import copy_context
 from dataclasses import dataclass
+from functools import cache
 
 from tinyexplore.codegen import bytes_moved, flop_count, lower
 from tinyexplore.device import CompiledProgram, Device
 from tinyexplore.kernel import Kernel
 from tinyexplore.renderer import ProgramSpec
 from tinyexplore.renderer.c import CRenderer
+from tinyexplore.target import core_count
 from tinyexplore.trace import Compiled, Rendered, SourceLine, active_recorder, staged
+
+# While one thread lowers, the one that compiles asks for the interpreter between its calls into the compiler, some ten
+# for a kernel; with Python's own 5 ms, it would wait longer than it works.
+SWITCH_SECONDS = 1e-4
 
 _programs: dict[tuple[str, str], CompiledProgram] = {}
 
@@ -31,20 +43,60 @@ class Runner:
 def compile_optimised(device: str, kernel: Kernel, start: float | None = None) -> Runner:
     """A Runner of `kernel` as it is, with the opts that it has."""
     start = time.perf_counter() if start is None else start
-    interface = Device[device]
+    spec = lowered(device, kernel)
+    program = staged("compile", kernel.ast, lambda: compile_program(device, spec))
+    return runner_of(device, kernel, spec, program, start)
+
+
+def lowered(device: str, kernel: Kernel) -> ProgramSpec:
+    """The source of `kernel`."""
     uops = lower(kernel)
-    recorder = active_recorder()
 
     def render() -> ProgramSpec:
-        spec = interface.renderer.render(kernel.name, uops)
+        spec = Device[device].renderer.render(kernel.name, uops)
+        recorder = active_recorder()
         if recorder is not None:
             recorder.record(Rendered(spec, spec.language, spec.lines))
         return spec
 
-    spec = staged("render", kernel.ast, render)
-    program = staged("compile", kernel.ast, lambda: compile_program(device, spec))
+    return staged("render", kernel.ast, render)
+
+
+def runner_of(device: str, kernel: Kernel, spec: ProgramSpec, program: CompiledProgram, start: float) -> Runner:
     flops, moved = flop_count(kernel.original), bytes_moved(kernel.original)
     return Runner(device, kernel, spec, program, flops, moved, time.perf_counter() - start)
+
+
+@contextmanager
+def compiling_ahead() -> Iterator[Callable[[str, Kernel], Callable[[], Runner]]]:
+    """Inside the block, a function that lowers a kernel and has it compiled by another thread meanwhile.
+
+    It returns what waits for the Runner, or raises what went wrong. Nothing may be recorded: events would mix.
+    """
+    assert active_recorder() is None
+    context = copy_context()  # the thread compiles under the configuration in force here
+
+    def compile_later(device: str, kernel: Kernel) -> Callable[[], Runner]:
+        start = time.perf_counter()
+        spec = lowered(device, kernel)
+        program = _compilers().submit(context.copy().run, compile_program, device, spec)
+        return lambda: runner_of(device, kernel, spec, program.result(), start)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(min(interval, SWITCH_SECONDS))
+    try:
+        yield compile_later
+    finally:
+        sys.setswitchinterval(interval)
+
+
+@cache
+def _compilers() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(core_count(), thread_name_prefix="tinyexplore-compile")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_compilers.cache_clear)  # a forked child has none of its parent's threads
 
 
 def further_listings(spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, ...]]]:

@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 
 from tinyexplore.device import Buffer, Device
-from tinyexplore.engine.compile import Runner, compile_optimised
+from tinyexplore.engine.compile import Runner, compile_optimised, compiling_ahead
 from tinyexplore.engine.search import searched
 from tinyexplore.engine.threads import run_divided, thread_count
 from tinyexplore.kernel import Kernel, hand_coded
@@ -69,15 +69,21 @@ class ExecItem:
 
 # *** compiling ***
 
-_runners: dict[tuple[str, UOp, int, int, int], Runner] = {}
+RunnerKey = tuple[str, UOp, int, int, int]
+_runners: dict[RunnerKey, Runner] = {}
+
+
+def _runner_key(item: ScheduleItem) -> RunnerKey:
+    assert item.ast is not None
+    settings = config()
+    return item.device, item.ast, settings.NOOPT, settings.BEAM, thread_count()
 
 
 def compile_item(item: ScheduleItem) -> ExecItem:
     """The ExecItem of a ScheduleItem: compiled now, or found among the kernels compiled before."""
     if item.ast is None:
         return ExecItem(item, None, None, item.buffers)
-    settings = config()
-    key = (item.device, item.ast, settings.NOOPT, settings.BEAM, thread_count())
+    key = _runner_key(item)
     recorder = active_recorder()
     if recorder is not None:
         return _compile_told(item, key, recorder)
@@ -87,7 +93,21 @@ def compile_item(item: ScheduleItem) -> ExecItem:
     return ExecItem(item, runner, None, item.buffers)
 
 
-def _compile_told(item: ScheduleItem, key: tuple[str, UOp, int, int, int], recorder: Recorder) -> ExecItem:
+def compile_all(items: Sequence[ScheduleItem]) -> list[Runner | None]:
+    """The runners of `items` (None for copies). What is to be compiled is compiled while the next is lowered."""
+    keys = [None if item.ast is None else _runner_key(item) for item in items]
+    missing = dict.fromkeys(key for key in keys if key is not None and key not in _runners)
+    if len(missing) == 1 or config().BEAM:  # a search wants a quiet machine for its measurements
+        for key in missing:
+            _runners[key] = compile_kernel(key[0], key[1])
+    elif missing:
+        with compiling_ahead() as compile_later:
+            waiting = {key: compile_later(key[0], choose_opts(key[0], key[1])) for key in missing}
+            _runners.update({key: finish() for key, finish in waiting.items()})
+    return [None if key is None else _runners[key] for key in keys]
+
+
+def _compile_told(item: ScheduleItem, key: RunnerKey, recorder: Recorder) -> ExecItem:
     """A recording wants to see every stage: each kernel is lowered anew, once per recording."""
     number = recorder.next_kernel()
     assert item.ast is not None
@@ -105,14 +125,18 @@ def _compile_told(item: ScheduleItem, key: tuple[str, UOp, int, int, int], recor
 def compile_kernel(device: str, ast: UOp) -> Runner:
     """From an ast to a Runner: choose opts, lower, render, compile."""
     start = time.perf_counter()
-    interface = Device[device]
-    kernel = Kernel.of(ast, interface.target)
+    return compile_optimised(device, choose_opts(device, ast), start)
+
+
+def choose_opts(device: str, ast: UOp) -> Kernel:
+    """The kernel of `ast` with the opts that it is to have: measured, by the heuristics, or none."""
+    kernel = Kernel.of(ast, Device[device].target)
     settings = config()
-    if settings.BEAM and not settings.NOOPT:
-        kernel = staged("optimise", ast, lambda: searched(device, kernel, settings.BEAM))
-    elif not settings.NOOPT:
-        kernel = staged("optimise", ast, lambda: hand_coded(kernel))
-    return compile_optimised(device, kernel, start)
+    if settings.NOOPT:
+        return kernel
+    if settings.BEAM:
+        return staged("optimise", ast, lambda: searched(device, kernel, settings.BEAM))
+    return staged("optimise", ast, lambda: hand_coded(kernel))
 
 
 # *** capturing ***
@@ -156,7 +180,9 @@ def capturing(capture: Capture | None) -> Iterator[Capture | None]:
 
 
 def execute_all(items: Sequence[ScheduleItem]) -> None:
-    """Every item in order, each compiled when its turn comes; a buffer is let go after its last reader."""
+    """Every item in order; a buffer is let go after its last reader. In a recording, each is compiled in its turn."""
+    if active_recorder() is None:
+        compile_all(items)
     remaining = list(reversed(items))
     while remaining:
         item = remaining.pop()

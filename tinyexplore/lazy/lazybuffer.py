@@ -1,8 +1,8 @@
 """LazyBuffer: one tensor-level operation on other LazyBuffers, with its shape, dtype and device.
 
 Movement ops are nodes of their own; `st` is the ShapeTracker that composes those since the last computed node
-(`base`), worked out when somebody asks. A LazyBuffer never changes, but for one thing: when it is realised it gets its `Buffer` and forgets its
-sources, so that what made it can be freed.
+(`base`), worked out when somebody asks. A LazyBuffer never changes, but for one thing: when it is realised it gets its
+`Buffer` and forgets its sources, so that what made it can be freed.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from contextlib import ContextDecorator
 from contextvars import ContextVar as _PythonContextVar
 from contextvars import Token
 from dataclasses import dataclass, fields, replace
-from functools import total_ordering
+from functools import cached_property, total_ordering
 from types import TracebackType
 from typing import Any, ClassVar
 
@@ -45,6 +45,11 @@ class Config:
     TC: int = 1
     TC_OPT: int = 0
     THREEFRY: int = 1
+
+    @cached_property
+    def values(self) -> tuple[Any, ...]:
+        """Every option, in order: part of the key of what depends on any of them."""
+        return tuple(getattr(self, field.name) for field in fields(self))
 
 
 DEVICE_FLAGS = ("LLVM", "CLANG", "PYTHON")

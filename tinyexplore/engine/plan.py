@@ -1,0 +1,196 @@
+"""Plans: a schedule without its memory, kept under the structure of the graph that it was made for.
+
+A program asks for the same graph over other buffers again and again (a training step, say). What tells such graphs
+apart is read off in one walk; one that was met before is neither fused nor lowered nor compiled again.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tinyexplore.device import Buffer
+from tinyexplore.dtype import DType
+from tinyexplore.engine.compile import Runner
+from tinyexplore.engine.threads import run_divided
+from tinyexplore.lazy import LazyBuffer
+from tinyexplore.schedule import ScheduleItem
+from tinyexplore.uop import Ops
+from tinyexplore.util import GlobalCounters, config
+
+MOST_NODES = 1 << 16  # of all graphs that plans are kept for; a key takes some 100 bytes a node
+LARGEST_GRAPH = MOST_NODES >> 2  # a larger one takes so long to run that planning it again does not show
+
+Key = tuple[Any, ...]
+
+
+@dataclass(eq=False, slots=True)
+class Walk:
+    """A graph as numbers. `key` is equal for graphs that differ in nothing but which buffers they read.
+
+    nodes: every LazyBuffer, by its number. buffers: what the graph reads, by slot.
+    """
+
+    key: Key
+    nodes: list[LazyBuffer]
+    buffers: list[Buffer]
+
+
+def walk(outputs: Sequence[LazyBuffer]) -> Walk | None:
+    """The graph behind `outputs`; None where it is too large to keep a plan for."""
+    number: dict[LazyBuffer, int] = {}
+    slots: dict[Buffer, int] = {}
+    key: list[Any] = []
+    stack = list(outputs)
+    while stack:
+        node = stack[-1]
+        if node in number:
+            stack.pop()
+            continue
+        buffer, src = node.buffer, node.src
+        if buffer is not None:  # one buffer under two nodes is one slot: the kernel gets it once
+            key += (None, slots.setdefault(buffer, len(slots)), node.dtype, node.shape, node.device)
+        elif not src:
+            key += (node.op, node.dtype, _constant(node.arg), node.shape, node.device)
+        else:
+            missing = [source for source in src if source not in number]
+            if missing:
+                stack += missing
+                continue
+            key += (node.op, node.dtype, node.arg)  # from these and the sources, shape and device follow
+            for source in src:
+                key.append(number[source])
+            if node.op is Ops.COPY:
+                key.append(node.device)
+        number[node] = len(number)
+        stack.pop()
+    if len(number) > LARGEST_GRAPH:
+        return None
+    key.append(tuple([number[node] for node in outputs]))
+    key.append(config().values)
+    return Walk(tuple(key), list(number), list(slots))
+
+
+def _constant(value: Any) -> Any:
+    """0.0 and -0.0 are equal to Python; the dtype beside them tells other equal constants apart."""
+    return str(value) if value == 0 else value
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Made:
+    """A buffer that a step fills: its slot, what it is, and the number of the node whose value it holds."""
+
+    slot: int
+    node: int
+    device: str
+    size: int
+    dtype: DType
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Step:
+    """A kernel (`runner`) or a copy (None) over the buffers in `slots`; nobody needs those in `done` afterwards."""
+
+    runner: Runner | None
+    slots: tuple[int, ...]
+    made: tuple[Made, ...]
+    done: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What is to be done for one structure of graph, in order. Holds no memory and no LazyBuffer."""
+
+    steps: tuple[Step, ...]
+    slot_count: int
+    flops: int
+    bytes_moved: int
+
+    @staticmethod
+    def of(items: Sequence[ScheduleItem], runners: Sequence[Runner | None], graph: Walk) -> Plan:
+        """The plan that does for graphs like `graph` what `items` do for it."""
+        number = {node: place for place, node in enumerate(graph.nodes)}
+        slot_of = {buffer: slot for slot, buffer in enumerate(graph.buffers)}
+        used = [tuple([slot_of.setdefault(buffer, len(slot_of)) for buffer in item.buffers]) for item in items]
+        last = {slot: place for place, slots in enumerate(used) for slot in slots}
+        steps = []
+        for place, (item, runner, slots) in enumerate(zip(items, runners, used)):
+            made = tuple(
+                Made(slot, number[node], node.device, node.size, node.dtype) for slot, node in zip(slots, item.outputs)
+            )
+            steps.append(Step(runner, slots, made, tuple(slot for slot in dict.fromkeys(slots) if last[slot] == place)))
+        flops = sum(runner.flops for runner in runners if runner is not None)
+        moved = sum(
+            2 * item.buffers[0].nbytes if runner is None else runner.bytes_moved for item, runner in zip(items, runners)
+        )
+        return Plan(tuple(steps), len(slot_of), flops, moved)
+
+    def run(self, graph: Walk) -> None:
+        """Every step for `graph`, which is used up: its nodes get their buffers and forget their sources."""
+        memory: list[Any] = [*graph.buffers, *[None] * (self.slot_count - len(graph.buffers))]
+        nodes = graph.nodes
+        targets = [[nodes[made.node] for made in step.made] for step in reversed(self.steps)]
+        del nodes
+        graph.nodes, graph.buffers = [], []  # so that a buffer is let go after its last reader
+        began = time.perf_counter()
+        for step in self.steps:
+            for made in step.made:
+                memory[made.slot] = Buffer(made.device, made.size, made.dtype)
+            buffers = [memory[slot] for slot in step.slots]
+            if step.runner is None:
+                to, source = buffers
+                to.allocate().copyin(source.memoryview())
+            else:
+                run_divided(step.runner.program.bind(buffers), step.runner.spec.thread_extent)
+            for node, made in zip(targets.pop(), step.made):
+                node.buffer = memory[made.slot]
+                node.src = ()
+            for slot in step.done:
+                memory[slot] = None
+            del buffers
+        GlobalCounters.add(len(self.steps), self.flops, self.bytes_moved, time.perf_counter() - began)
+
+
+class Plans:
+    """The plans used last, as many as stand for `MOST_NODES` nodes. Any thread may ask."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._plans: OrderedDict[Key, tuple[Plan, int]] = OrderedDict()
+        self._nodes = 0
+
+    def find(self, graph: Walk) -> Plan | None:
+        with self._lock:
+            found = self._plans.get(graph.key)
+            if found is None:
+                return None
+            self._plans.move_to_end(graph.key)
+            return found[0]
+
+    def keep(self, graph: Walk, plan: Plan) -> None:
+        """`plan` for the structure of `graph`; the one used longest ago makes room."""
+        with self._lock:
+            if graph.key in self._plans:
+                return
+            self._plans[graph.key] = (plan, len(graph.nodes))
+            self._nodes += len(graph.nodes)
+            while self._nodes > MOST_NODES:
+                _, (_, count) = self._plans.popitem(last=False)
+                self._nodes -= count
+
+    def cache_clear(self) -> None:
+        with self._lock:
+            self._plans.clear()
+            self._nodes = 0
+
+    def __len__(self) -> int:
+        return len(self._plans)
+
+
+plans = Plans()
+
+__all__ = ["Plan", "Plans", "Walk", "plans", "walk"]
