@@ -7,7 +7,7 @@ goes to, which reads the storage in place.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import DType
