@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.ops.support import HOW, check_gradient, computed, random_array, shapes, tensor_on, thorough
+from tests.ops.support import HOW, check_gradient, computed, quick, random_array, shapes, tensor_on, thorough
 from tinyexplore import Tensor
 from tinyexplore.lazy.lazybuffer import ShapeError
 
@@ -157,3 +157,39 @@ def test_an_axis_that_is_not_there_is_an_index_error() -> None:
     for act in (lambda t: t.sum(3), lambda t: t.flip(-4), lambda t: t.unsqueeze(5), lambda t: t.transpose(0, 3)):
         with pytest.raises(IndexError, match="choose one of"):
             act(Tensor(X))
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize(("mode", "numpy_mode"), [("reflect", "reflect"), ("replicate", "edge"), ("circular", "wrap")])
+def test_padding_by_what_is_there(mode: str, numpy_mode: str, how: str) -> None:
+    @quick
+    @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=2, max_size=2))
+    def check(amounts: list[tuple[int, int]]) -> None:
+        x = random_array((3, 4))
+        found = tensor_on(how, x).pad(amounts, mode=mode)
+        np.testing.assert_array_equal(computed(found, how), np.pad(x, amounts, mode=numpy_mode))  # type: ignore[call-overload]
+
+    check()
+    check_gradient(lambda t: t.pad(((1, 2), (0, 3)), mode=mode), random_array((3, 4)))
+
+
+def test_padding_by_more_than_there_is() -> None:
+    with pytest.raises(ShapeError, match=r"mode 'reflect': at most 2 on a side"):
+        Tensor.ones(3).pad((3, 0), mode="reflect")
+    with pytest.raises(ShapeError, match=r"mode 'circular': at most 3 on a side"):
+        Tensor.ones(3).pad((4, 0), mode="circular")
+    with pytest.raises(ValueError, match="pad mode 'mirror': choose one of constant, reflect"):
+        Tensor.ones(3).pad((1, 1), mode="mirror")
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_rearranging_with_an_ellipsis(how: str) -> None:
+    x = random_array((2, 3, 4, 6))
+    t = tensor_on(how, x)
+    np.testing.assert_array_equal(
+        computed(t.rearrange("a ... (b c) -> c a ... b", b=2), how),
+        np.transpose(x.reshape(2, 3, 4, 2, 3), (4, 0, 1, 2, 3)),
+    )
+    np.testing.assert_array_equal(
+        computed(t.rearrange("a ... b -> b (a ...)"), how), x.transpose(3, 0, 1, 2).reshape(6, 24)
+    )

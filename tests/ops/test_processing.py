@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.ops.support import HOW, Array, check_gradient, computed, quick, random_array, tensor_on, thorough
-from tinyexplore import Tensor, dtypes
+from tinyexplore import Context, Tensor, dtypes
 from tinyexplore.lazy.lazybuffer import ShapeError
 
 PRODUCTS = [
@@ -74,6 +74,9 @@ def test_matmul_says_what_does_not_fit() -> None:
         ("i,j->ij", [(2,), (3,)]),
         ("ij,kj,j->ik", [(2, 3), (4, 3), (3,)]),
         ("aij,jka->k", [(2, 3, 4), (4, 5, 2)]),
+        ("...ij,...jk->...ik", [(5, 1, 2, 3), (2, 3, 4)]),
+        ("i...,i", [(2, 3), (2,)]),
+        ("...->...", [(2, 3)]),
     ],
 )
 def test_einsum_agrees_with_numpy(formula: str, shapes: list[tuple[int, ...]], how: str) -> None:
@@ -327,3 +330,69 @@ def test_one_hot() -> None:
     with pytest.raises(TypeError, match="need ints"):
         Tensor([0.5]).one_hot(3)
     assert Tensor([0]).one_hot(2).dtype is dtypes.default_int
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("size", [(3, 3), (4, 7), (9, 8)])
+def test_winograd_filters_agree_with_their_definition(size: tuple[int, int], how: str) -> None:
+    x, w = random_array((2, 4, *size)), random_array((6, 2, 3, 3), seed=1)
+    with Context(WINO=1):
+        found = computed(tensor_on(how, x).conv2d(tensor_on(how, w), groups=2, padding=1), how)
+    np.testing.assert_allclose(found, convolution(x, w, 2, 1, 1, 1), rtol=1e-4, atol=1e-4)
+
+
+def test_winograd_filters_on_other_axes_and_their_gradients() -> None:
+    x, w = random_array((1, 2, 9)), random_array((3, 2, 3), seed=1)
+    cube, filters = random_array((1, 1, 4, 4, 4)), random_array((2, 1, 3, 3, 3), seed=2)
+    plain = Tensor(x).conv2d(Tensor(w)).numpy(), Tensor(cube).conv2d(Tensor(filters)).numpy()
+    with Context(WINO=1):
+        np.testing.assert_allclose(Tensor(x).conv2d(Tensor(w)).numpy(), plain[0], rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(Tensor(cube).conv2d(Tensor(filters)).numpy(), plain[1], rtol=1e-4, atol=1e-4)
+        check_gradient(lambda x, w: x.conv2d(w, padding=1), random_array((1, 1, 3, 3)), random_array((1, 1, 3, 3)))
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_image_operations_equal_the_plain_ones(how: str) -> None:
+    x, w = tensor_on(how, random_array((1, 4, 5, 5))), tensor_on(how, random_array((4, 4, 3, 3), seed=1))
+    plain = computed(x.conv2d(w, padding=1), how)
+    np.testing.assert_array_equal(computed(x.image_conv2d(w, padding=1), how), plain)
+    a, b = tensor_on(how, random_array((4, 8))), tensor_on(how, random_array((8, 4), seed=1))
+    np.testing.assert_array_equal(computed(a.image_dot(b), how), computed(a.dot(b), how))
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_heads_of_key_and_value_serve_several_of_the_query(how: str) -> None:
+    q, k, v = random_array((2, 6, 3, 4)), random_array((2, 2, 5, 4), seed=1), random_array((2, 2, 5, 4), seed=2)
+    found = tensor_on(how, q).scaled_dot_product_attention(tensor_on(how, k), tensor_on(how, v), enable_gqa=True)
+    scores = q @ np.repeat(k, 3, 1).swapaxes(-1, -2) / 2
+    grown = np.exp(scores - scores.max(-1, keepdims=True))
+    expected = grown / grown.sum(-1, keepdims=True) @ np.repeat(v, 3, 1)
+    np.testing.assert_allclose(computed(found, how), expected, rtol=1e-4, atol=1e-5)
+    with pytest.raises(ShapeError, match="must be a multiple of those of key and value"):
+        Tensor.ones(1, 3, 2, 4).scaled_dot_product_attention(
+            Tensor.ones(1, 2, 2, 4), Tensor.ones(1, 2, 2, 4), enable_gqa=True
+        )
+
+
+def test_attention_drops_out_while_training() -> None:
+    x = Tensor.ones(1, 1, 64, 8)
+    Tensor.manual_seed(0)
+    with Tensor.train():
+        found = x.scaled_dot_product_attention(x, x, dropout_p=0.5).numpy()
+    assert abs(found.mean() - 1) < 0.2 and found.std() > 0.05
+    np.testing.assert_allclose(x.scaled_dot_product_attention(x, x, dropout_p=0.5).numpy(), 1, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["acc_dtype", "dtype"])
+def test_the_type_in_which_is_summed_is_the_result_s(name: str) -> None:
+    x, wide = Tensor.ones(2, 3, dtype="float16"), {name: "float32"}
+    results = [
+        x.sum(**wide),
+        x.prod(**wide),
+        x.dot(x.T, **wide),
+        x.matmul(x.T, **wide),
+        Tensor.einsum("ij,kj->ik", x, x, **wide),
+        x.reshape(1, 1, 2, 3).conv2d(x.reshape(1, 1, 2, 3), **wide),
+    ]
+    assert [result.dtype for result in results] == [dtypes.float32] * 6
+    assert x.sum(dtype="int64").item() == 6

@@ -174,10 +174,21 @@ class Base:
         return self._taped(self.lazydata.cast(target), GRADIENTS[Ops.CAST], (self,), None)
 
     def bitcast(self, dtype: DTypeLike) -> Tensor:
-        """The same bits read as another dtype of the same size."""
+        """The same bits read as another dtype; where its size is another, the last axis grows or shrinks."""
         if self.requires_grad:
             raise RuntimeError("bitcast has no gradient: detach() the tensor first")
-        return self._wrap(self.lazydata.bitcast(to_dtype(dtype)))
+        target = to_dtype(dtype)
+        here, there = self.dtype.itemsize, target.itemsize
+        if here == there:
+            return self._wrap(self.lazydata.bitcast(target))
+        if self.ndim == 0 or self.shape[-1] * here % there:
+            raise ShapeError(
+                f"bitcast {self.dtype.name} of shape {self.shape} to {target.name}: the last axis "
+                f"({self.shape[-1] * here if self.ndim else 'there is none'}) must be a whole number of {there} bytes"
+            )
+        bits = self.lazydata.bitcast(unsigned_of(here))
+        resized = _split_words(bits, there) if here > there else _joined_words(bits, there)
+        return self._wrap(resized.bitcast(target))
 
     def contiguous(self) -> Tensor:
         """The same values, in memory of their own once they are computed."""
@@ -215,6 +226,18 @@ class Base:
 
     def python(self) -> Tensor:
         return self.to("PYTHON")
+
+    def cuda(self) -> Tensor:
+        return self.to("CUDA")
+
+    def gpu(self) -> Tensor:
+        return self.to("GPU")
+
+    def llvm_bf16_cast(self, dtype: DTypeLike) -> Tensor:
+        """A bfloat16 tensor converted on LLVM, for the sake of devices that cannot."""
+        if self.dtype is not dtypes.bfloat16:
+            raise TypeError(f"llvm_bf16_cast of a {self.dtype.name} tensor: it is for bfloat16; use cast()")
+        return self.to("LLVM").cast(dtype)
 
     # *** the tape ***
 
@@ -272,6 +295,34 @@ class Base:
         if gradient.shape != self.shape:
             raise ShapeError(f"backward: the gradient has shape {gradient.shape}, the tensor {self.shape}")
         return gradient.cast(self.dtype).to(self.device).lazydata
+
+
+def unsigned_of(itemsize: int) -> DType:
+    """The unsigned int of so many bytes."""
+    return {1: dtypes.uint8, 2: dtypes.uint16, 4: dtypes.uint32, 8: dtypes.uint64}[itemsize]
+
+
+def _split_words(bits: LazyBuffer, itemsize: int) -> LazyBuffer:
+    """Each word as several of `itemsize` bytes, the lower first."""
+    parts = bits.dtype.itemsize // itemsize
+    shape = (*bits.shape, parts)
+    step = LazyBuffer.const(itemsize * 8, bits.dtype, bits.device, (parts,))
+    shifts = LazyBuffer.iota(parts, bits.dtype, bits.device).alu(Ops.MUL, step)
+    shifts = shifts.reshape((*(1,) * len(bits.shape), parts)).expand(shape)
+    words = bits.reshape((*bits.shape, 1)).expand(shape).alu(Ops.SHR, shifts)
+    return words.cast(unsigned_of(itemsize)).reshape((*bits.shape[:-1], bits.shape[-1] * parts))
+
+
+def _joined_words(bits: LazyBuffer, itemsize: int) -> LazyBuffer:
+    """Several words as one of `itemsize` bytes, the first one lowest."""
+    parts = itemsize // bits.dtype.itemsize
+    wide = unsigned_of(itemsize)
+    shape = (*bits.shape[:-1], bits.shape[-1] // parts, parts)
+    step = LazyBuffer.const(bits.dtype.bits, wide, bits.device, (parts,))
+    shifts = LazyBuffer.iota(parts, wide, bits.device).alu(Ops.MUL, step)
+    shifts = shifts.reshape((*(1,) * (len(shape) - 1), parts)).expand(shape)
+    moved = bits.cast(wide).reshape(shape).alu(Ops.SHL, shifts)
+    return moved.reduce(Ops.ADD, (len(shape) - 1,)).reshape(shape[:-1])
 
 
 def wrapped(value: ConstType, dtype: DType) -> ConstType:

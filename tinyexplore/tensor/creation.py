@@ -13,8 +13,8 @@ from tinyexplore.lazy import LazyBuffer
 from tinyexplore.tensor import random
 from tinyexplore.tensor.base import DTypeLike, Shape, wrapped
 from tinyexplore.tensor.data import elements_at
+from tinyexplore.tensor.linalg import LinearAlgebra
 from tinyexplore.tensor.movement import flat_sizes
-from tinyexplore.tensor.ordering import Ordering
 from tinyexplore.util import fetch
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def _sizes(shape: tuple[Any, ...]) -> Shape:
     return found
 
 
-class Creation(Ordering):
+class Creation(LinearAlgebra):
     __slots__ = ()
 
     # *** constants ***

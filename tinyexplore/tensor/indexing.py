@@ -18,6 +18,7 @@ from tinyexplore.tensor.arithmetic import broadcast_shape
 from tinyexplore.tensor.base import Shape
 from tinyexplore.tensor.changes import note_change
 from tinyexplore.tensor.loss import Loss
+from tinyexplore.tensor.reduction import place_dtype
 from tinyexplore.uop import Ops
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ class Indexing(Loss):
             found = cast("Tensor", item)
             if not dtypes.is_int(found.dtype):
                 raise TypeError(f"a tensor of {found.dtype.name} cannot be an index: use ints or bools")
-            found = found.to(self.device)
+            found = found.to(self.device).cast(place_dtype(found.dtype))
             return found if dtypes.is_unsigned(found.dtype) else (found < 0).where(found + size, found)
         if isinstance(item, _TruePlaces) and item.extent != size:
             raise IndexError(f"a mask with {item.extent} places for axis {axis} of size {size} (shape {self.shape})")
@@ -158,7 +159,7 @@ class Indexing(Loss):
             raise TypeError(f"gather by a tensor of {index.dtype.name}: need ints")
         bounds = [(0, have if i == axis else asked) for i, (have, asked) in enumerate(zip(self.shape, index.shape))]
         size = self.shape[axis]
-        places = index.to(self.device).unsqueeze(-1)
+        places = index.to(self.device).cast(place_dtype(index.dtype)).unsqueeze(-1)
         if not dtypes.is_unsigned(places.dtype):
             places = (places < 0).where(places + size, places)
         order = [i for i in range(self.ndim) if i != axis] + [axis]
@@ -168,7 +169,8 @@ class Indexing(Loss):
     # *** writing ***
 
     def __setitem__(self, indices: Any, v: Any) -> None:
-        """The tensor takes over a copy of itself with other values at `indices` (basic ones, or one bool mask)."""
+        """The tensor takes over a copy of itself with other values at `indices`; where one place is named twice, the
+        last value stays."""
         x = cast("Tensor", self)
         if x.requires_grad or getattr(v, "requires_grad", False):
             raise RuntimeError("assigning to parts of a tensor has no gradient: use where(), or detach() first")
@@ -182,20 +184,31 @@ class Indexing(Loss):
             if not isinstance(v, (list, tuple))
             else cast(Any, type(x))(v, device=x.device, dtype=x.dtype)
         )
-        if isinstance(indices, Loss) and indices.dtype is dtypes.bool:
+        if _is_whole_mask(indices, x.shape) and value.numel() == 1:
             note_change(x)
-            x.lazydata = indices.where(value, x)._broadcast_to(x.shape).lazydata
+            x.lazydata = indices.to(x.device).where(value.reshape(()), x).lazydata
             return
         items = x._index_items(indices)
         if any(_is_advanced(item) for item in items):
-            raise IndexError("assigning to places that a tensor or list names: use a bool mask, or where()")
+            x._write_places(indices, value)
+            return
         view_shape = x._basic_view(items).shape
-        if broadcast_shape("setitem", value.shape, view_shape) != view_shape:
-            raise ShapeError(f"setitem: a value of shape {value.shape} does not fit into {view_shape}")
-        scattered = x._scattered(items, value._broadcast_to(view_shape))
+        scattered = x._scattered(items, _fitted(value, view_shape))
         written = x._scattered(items, value._const(True, dtypes.bool, view_shape))
         note_change(x)
         x.lazydata = written.where(scattered, x).lazydata
+
+    def _write_places(self, indices: Any, value: Tensor) -> None:
+        """Each element's number is read at `indices`; so the places to write are those that reading would find."""
+        x = cast(Any, self)
+        total = x.numel()
+        dtype = dtypes.default_int if total < dtypes.max(dtypes.default_int) else dtypes.int64
+        numbers = x._const(0, dtype, (total,))._places(0, dtype).reshape(x.shape)
+        places = (numbers + 1)[indices] - 1  # -1 where an index is out of range: written nowhere
+        source = _fitted(value, places.shape).flatten()
+        written = x.reshape((total,)).scatter(0, places.flatten(), source).reshape(x.shape)
+        note_change(x)
+        x.lazydata = written.lazydata
 
     def _scattered(self, items: Sequence[Any], values: Tensor) -> Tensor:
         """Zeros of this tensor's shape with `values` where the view is: what differentiating the view gives."""
@@ -211,7 +224,20 @@ class Indexing(Loss):
         return self._wrap(found[id(zeros)])
 
 
+def _fitted(value: Tensor, shape: Shape) -> Tensor:
+    """`value` broadcast to the shape of what is written; axes of size 1 in front may be left over, as NumPy has it."""
+    while value.ndim > len(shape) and value.shape[0] == 1:
+        value = value.reshape(value.shape[1:])
+    if broadcast_shape("setitem", value.shape, shape) != shape:
+        raise ShapeError(f"setitem: a value of shape {value.shape} does not fit into {shape}")
+    return value._broadcast_to(shape)
+
+
 # *** items of an index ***
+
+
+def _is_whole_mask(indices: Any, shape: Shape) -> bool:
+    return isinstance(indices, Loss) and indices.dtype is dtypes.bool and indices.shape == shape
 
 
 def _is_int(item: Any) -> bool:

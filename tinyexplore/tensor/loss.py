@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 from tinyexplore.dtype import dtypes
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.processing import Processing
+from tinyexplore.tensor.reduction import place_dtype
 
 if TYPE_CHECKING:
     from tinyexplore.tensor.tensor import Tensor
@@ -35,7 +36,7 @@ class Loss(Processing):
             raise ValueError(f"one_hot into {num_classes} classes: a count cannot be negative")
         x = self.unsqueeze(-1)
         spread = x._broadcast_to((*self.shape, num_classes))
-        return (spread == spread._places(spread.ndim - 1, spread.dtype)).cast(dtypes.default_int)
+        return (spread == spread._places(spread.ndim - 1, place_dtype(spread.dtype))).cast(dtypes.default_int)
 
     def _averaged(self, reduction: str) -> Tensor:
         if reduction not in ("mean", "sum", "none"):
@@ -73,7 +74,7 @@ class Loss(Processing):
         logs = self.log_softmax(-1)
         classes = self.shape[-1]
         counts = Y != ignore_index
-        wanted = Y.unsqueeze(-1) == logs._places(logs.ndim - 1, Y.dtype)
+        wanted = Y.unsqueeze(-1) == logs._places(logs.ndim - 1, place_dtype(Y.dtype))
         chosen = (wanted & counts.unsqueeze(-1)).where(logs, 0.0).sum(-1)
         if label_smoothing:
             even = counts.where(logs.sum(-1), 0.0) * (1.0 / classes)
@@ -87,7 +88,7 @@ class Loss(Processing):
     ) -> Tensor:
         """-x at the class that `Y` names, for log-probabilities (batch, classes, …), each class with its weight."""
         axis = self._class_axis(Y)
-        places = self._places(axis, Y.dtype)
+        places = self._places(axis, place_dtype(Y.dtype))
         wanted = Y.unsqueeze(axis) == places
         if ignore_index is not None:
             wanted = wanted & (Y != ignore_index).unsqueeze(axis)
@@ -106,7 +107,7 @@ class Loss(Processing):
         classes = self.shape[axis]
         share = Y
         if Y.shape != self.shape:
-            share = (Y.unsqueeze(axis) == self._places(axis, Y.dtype)).cast(self._float().dtype)
+            share = (Y.unsqueeze(axis) == self._places(axis, place_dtype(Y.dtype))).cast(self._float().dtype)
         if label_smoothing:
             share = share * (1 - label_smoothing) + label_smoothing / classes
         losses = (self.log_softmax(axis) * share).sum(axis).neg()

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tinyexplore.tensor.tensor import Tensor
 
 Amounts = Sequence[tuple[int, int] | None]
+PAD_MODES = ("constant", "reflect", "replicate", "circular")
 
 
 def flat_sizes(first: Any, rest: tuple[Any, ...]) -> Shape:
@@ -176,11 +177,17 @@ class Movement(Base):
             raise ShapeError(f"shrink {self.shape} to {tuple(arg)}: need one (start, stop) or None per axis")
         return self._moved(Ops.SHRINK, self.lazydata.shrink(cast("tuple[tuple[int, int], ...]", bounds)))
 
-    def pad(self, arg: Sequence[Any], value: ConstType = 0.0) -> Tensor:
-        """`value` before and after each axis: `arg[axis] = (before, after)` or None; negative amounts cut.
+    def pad(self, arg: Sequence[Any], mode: str | ConstType = "constant", value: ConstType = 0.0) -> Tensor:
+        """New elements before and after each axis: `arg[axis] = (before, after)` or None; negative amounts cut.
 
-        A flat sequence of ints counts from the last axis backwards: (left, right, top, bottom, …).
+        A flat sequence of ints counts from the last axis backwards: (left, right, top, bottom, …). What is new:
+        "constant": `value` · "reflect": mirrored at the edge, which is not repeated · "replicate": the edge ·
+        "circular": the other end. A number in place of the mode is the `value`.
         """
+        if not isinstance(mode, str):
+            return self.pad(arg, "constant", mode)
+        if mode not in PAD_MODES:
+            raise ValueError(f"pad mode {mode!r}: choose one of {', '.join(PAD_MODES)}")
         amounts = self._pad_amounts(arg)
         kept = tuple((max(-b, 0), size - max(-a, 0)) for size, (b, a) in zip(self.shape, amounts))
         if any(start > stop for start, stop in kept):
@@ -189,12 +196,47 @@ class Movement(Base):
         amounts = tuple((max(before, 0), max(after, 0)) for before, after in amounts)
         if not any(before or after for before, after in amounts):
             return inner
+        if mode != "constant":
+            for axis, (before, after) in enumerate(amounts):
+                inner = inner._extended(axis, before, after, mode)
+            return inner
         padded = inner._moved(Ops.PAD, inner.lazydata.pad(amounts))
         if value == 0:
             return padded
         inside = self._const(True, dtypes.bool, inner.shape)
         mask = inside._moved(Ops.PAD, inside.lazydata.pad(amounts))
         return mask.where(padded, value)
+
+    def _extended(self, axis: int, before: int, after: int, mode: str) -> Tensor:
+        """One axis longer, by elements that it has."""
+        if not before and not after:
+            return cast("Tensor", self)
+        size = self.shape[axis]
+        most = {"reflect": size - 1, "circular": size, "replicate": before + after if size else 0}[mode]
+        if max(before, after) > most:
+            raise ShapeError(
+                f"pad axis {axis} of {self.shape} by {(before, after)}, mode {mode!r}: at most {max(most, 0)} on a side"
+            )
+        if mode == "replicate":
+            wide = [self.shape[:axis] + (amount,) + self.shape[axis + 1 :] for amount in (before, after)]
+            first, last = self._cut(axis, 0, min(1, size)), self._cut(axis, max(size - 1, 0), size)
+            parts = [
+                first._broadcast_to(wide[0]) if before else first._cut(axis, 0, 0),
+                cast("Tensor", self),
+                last._broadcast_to(wide[1]) if after else last._cut(axis, 0, 0),
+            ]
+        elif mode == "reflect":
+            first = self._cut(axis, 1, before + 1).flip(axis)
+            last = self._cut(axis, size - after - 1, size - 1).flip(axis)
+            parts = [first, cast("Tensor", self), last]
+        else:
+            parts = [self._cut(axis, size - before, size), cast("Tensor", self), self._cut(axis, 0, after)]
+        filled = [part for part in parts if part.shape[axis]]
+        return filled[0].cat(*filled[1:], dim=axis)
+
+    def _cut(self, axis: int, start: int, stop: int) -> Tensor:
+        """The part start ≤ i < stop of one axis."""
+        return self.shrink([(start, stop) if i == axis else None for i in range(self.ndim)])
 
     def _pad_amounts(self, arg: Sequence[Any]) -> tuple[tuple[int, int], ...]:
         if arg and all(isinstance(amount, int) for amount in arg):

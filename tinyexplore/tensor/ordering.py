@@ -1,4 +1,4 @@
-"""Sorting, scattering and selecting; what is short is sorted, and all is scattered, by comparing all with all."""
+"""Sorting, running extremes, and axes by name; what is short is sorted by comparing all with all."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from tinyexplore.dtype import dtypes
 from tinyexplore.lazy.lazybuffer import ShapeError
-from tinyexplore.tensor.arithmetic import broadcast_shape
-from tinyexplore.tensor.indexing import Indexing
 from tinyexplore.tensor.network import places_in_order
 from tinyexplore.tensor.reduction import sum_dtype
+from tinyexplore.tensor.scattering import Scattering
 from tinyexplore.uop import Ops
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ SHORT = 32
 FEW_COMPARISONS = 1 << 24
 
 
-class Ordering(Indexing):
+class Ordering(Scattering):
     __slots__ = ()
 
     # *** sorting ***
@@ -116,64 +115,16 @@ class Ordering(Indexing):
         """The smallest element up to each place along `axis`, and where it stands last."""
         return self._running_extreme(axis, dtypes.max(self.dtype), largest=False)
 
-    # *** scattering and selecting ***
-
-    def scatter(self, dim: int, index: Tensor, src: Any, reduce: str | None = None) -> Tensor:
-        """This tensor with src[i, j] at [index[i, j], j] (for dim = 0); the last one wins, or "add" or "multiply"."""
-        axis = self._axis(dim)
-        value = src if isinstance(src, Ordering) else index._const(src, self.dtype)
-        fits = index.ndim == value.ndim == self.ndim and all(
-            asked <= given and (i == axis or asked <= have)
-            for i, (asked, given, have) in enumerate(zip(index.shape, value.shape, self.shape))
-        )
-        if not fits:
-            raise ShapeError(
-                f"scatter into {self.shape} along axis {dim}: index {index.shape} and src {value.shape} do not fit"
-            )
-        if reduce not in (None, "add", "multiply"):
-            raise ValueError(f"scatter with reduce={reduce!r}: choose None, 'add' or 'multiply'")
-        around = [(0, have if i == axis else asked) for i, (asked, have) in enumerate(zip(index.shape, self.shape))]
-        source = value.shrink([(0, asked) for asked in index.shape]).cast(self.dtype).transpose(axis, -1).unsqueeze(-2)
-        target = self.shrink(around).transpose(axis, -1)
-        places = target._places(target.ndim - 1, index.dtype).unsqueeze(-1)
-        hits = index.transpose(axis, -1).unsqueeze(-2) == places
-        if reduce == "add":
-            found = target + hits.where(source, 0).sum(-1).cast(self.dtype)
-        elif reduce == "multiply":
-            found = target * hits.where(source, 1).prod(-1).cast(self.dtype)
-        else:
-            order = hits._places(hits.ndim - 1)
-            last = hits.where(order, -1).max(-1, keepdim=True)
-            found = (last.squeeze(-1) >= 0).where(source._picked(last), target)
-        found = found.transpose(axis, -1)
-        if found.shape == self.shape:
-            return found
-        rest = [(0, have - size) for have, size in zip(self.shape, found.shape)]
-        written = found._const(True, dtypes.bool).pad(rest)
-        return written.where(found.pad(rest), cast("Tensor", self))
-
-    def masked_select(self, mask: Tensor) -> Tensor:
-        """The elements where `mask` is true, in one axis (this computes the mask)."""
-        shape = broadcast_shape("masked_select", self.shape, mask.shape)
-        return self._broadcast_to(shape).flatten()[mask.cast(dtypes.bool)._broadcast_to(shape).flatten()]
-
-    def nonzero(self) -> Tensor:
-        """The coordinates of the elements that are not 0, one row each (this computes the tensor)."""
-        flat = self.cast(dtypes.bool).reshape((self.numel(),)).tolist()
-        rows: list[list[int]] = []
-        for place, is_set in enumerate(flat):
-            if is_set:
-                sizes = [prod(self.shape[axis + 1 :]) for axis in range(self.ndim)]
-                rows.append([place // below % size for below, size in zip(sizes, self.shape)])
-        made = cast(Any, type(self))(rows, device=self.device, dtype=dtypes.default_int)
-        return made.reshape(len(rows), self.ndim)
-
     # *** axes by name ***
 
     def rearrange(self, formula: str, **sizes: int) -> Tensor:
-        """Axes named, regrouped and reordered: "b (h w) c -> b c h w" with h=…; `...` is not known here."""
+        """Axes named, regrouped and reordered: "b (h w) ... -> b h w ..." with h=…; `...` stands for further axes."""
         left, arrow, right = formula.partition("->")
         before, after = _axis_groups(left), _axis_groups(right)
+        further = self.ndim - len(before) + 1
+        if [_ELLIPSIS] in before and further >= 0:
+            more = [f"...{number}" for number in range(further)]
+            before, after = _without_ellipsis(before, more), _without_ellipsis(after, more)
         names = [name for group in before for name in group]
         if (
             not arrow
@@ -197,6 +148,23 @@ class Ordering(Indexing):
         moved = self.reshape(tuple(split)).permute(tuple(names.index(name) for group in after for name in group))
         by_name = dict(zip(names, split))
         return moved.reshape(tuple(math.prod(by_name[name] for name in group) for group in after))
+
+
+_ELLIPSIS = "..."
+
+
+def _without_ellipsis(groups: list[list[str]], names: list[str]) -> list[list[str]]:
+    """`...` by itself becomes an axis each, inside parentheses one for all."""
+    found: list[list[str]] = []
+    for group in groups:
+        if group == [_ELLIPSIS]:
+            found.extend([name] for name in names)
+        elif _ELLIPSIS in group:
+            at = group.index(_ELLIPSIS)
+            found.append(group[:at] + names + group[at + 1 :])
+        else:
+            found.append(group)
+    return found
 
 
 def _axis_groups(side: str) -> list[list[str]]:

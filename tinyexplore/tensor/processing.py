@@ -1,56 +1,38 @@
-"""Products of matrices, convolutions and pooling: movement, one multiplication and one reduction."""
+"""Products of matrices and convolutions: movement, one multiplication and one reduction."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from string import ascii_letters
 from typing import TYPE_CHECKING, cast
 
 from tinyexplore.dtype import dtypes, least_upper_dtype, to_dtype
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.arithmetic import broadcast_shape
-from tinyexplore.tensor.base import DTypeLike, Shape
-from tinyexplore.tensor.reduction import Reduction, sum_dtype
+from tinyexplore.tensor.base import DTypeLike
+from tinyexplore.tensor.pooling import Pooling, Sizes, padding_pairs, per_axis
+from tinyexplore.tensor.reduction import sum_dtype
+from tinyexplore.tensor.winograd import minimal_filters
 from tinyexplore.uop import Ops
+from tinyexplore.util import config
 
 if TYPE_CHECKING:
     from tinyexplore.tensor.tensor import Tensor
 
-Sizes = int | Sequence[int]
 
-
-def per_axis(value: Sizes, count: int, what: str) -> Shape:
-    """`value` for each of `count` spatial axes."""
-    found = (value,) * count if isinstance(value, int) else tuple(value)
-    if len(found) != count:
-        raise ValueError(f"{what} {value}: need one int, or one for each of {count} spatial axes")
-    return found
-
-
-def padding_pairs(padding: Sizes, count: int) -> tuple[tuple[int, int], ...]:
-    """(before, after) for each of `count` spatial axes, in their order.
-
-    Given as one int, one per axis, or pairs from the last axis backwards: (left, right, top, bottom).
-    """
-    if isinstance(padding, int):
-        return ((padding, padding),) * count
-    if len(padding) == count:
-        return tuple((amount, amount) for amount in padding)
-    if len(padding) == 2 * count:
-        return tuple((padding[i], padding[i + 1]) for i in reversed(range(0, 2 * count, 2)))
-    raise ValueError(f"padding {tuple(padding)}: need one int, {count} ints or {2 * count} ints")
-
-
-class Processing(Reduction):
+class Processing(Pooling):
     __slots__ = ()
 
     # *** matrices ***
 
-    def dot(self, w: Tensor, acc_dtype: DTypeLike | None = None) -> Tensor:
+    def dot(self, w: Tensor, acc_dtype: DTypeLike | None = None, dtype: DTypeLike | None = None) -> Tensor:
         """The matrix product: the last axis of this tensor against the last but one of `w`; the others broadcast.
 
+        Summed in `acc_dtype` (`dtype` is its later name), which is the result's too.
         Built so that the summed axis is last: (…, m, 1, k) · (…, 1, n, k) → (…, m, n).
         """
+        acc_dtype = dtype if acc_dtype is None else acc_dtype
         x = cast("Tensor", self)
         n_axis = 0 if w.ndim == 1 else w.ndim - 2
         if x.ndim == 0 or w.ndim == 0 or x.shape[-1] != w.shape[n_axis]:
@@ -72,8 +54,15 @@ class Processing(Reduction):
         result = product._reduce(Ops.ADD, -1, False, 0, "sum")
         return result.cast(result_dtype) if acc_dtype is None else result
 
-    def matmul(self, x: Tensor, reverse: bool = False, acc_dtype: DTypeLike | None = None) -> Tensor:
+    def matmul(
+        self,
+        x: Tensor,
+        reverse: bool = False,
+        acc_dtype: DTypeLike | None = None,
+        dtype: DTypeLike | None = None,
+    ) -> Tensor:
         """The matrix product self @ x, or x @ self if `reverse`."""
+        acc_dtype = dtype if acc_dtype is None else acc_dtype
         if reverse:
             return x.dot(cast("Tensor", self), acc_dtype)
         return self.dot(x, acc_dtype)
@@ -83,69 +72,16 @@ class Processing(Reduction):
         x = cast("Tensor", self) * weight if weight.ndim == 1 else self.dot(weight)
         return x if bias is None else x + bias
 
+    def image_dot(self, w: Tensor, acc_dtype: DTypeLike | None = None) -> Tensor:
+        """The same as `dot`; a device with texture memory may keep the operands there."""
+        return self.dot(w, acc_dtype)
+
     def sequential(self, ll: Sequence[Callable[[Tensor], Tensor]]) -> Tensor:
         """Through all functions, one after the other."""
         x = cast("Tensor", self)
         for layer in ll:
             x = layer(x)
         return x
-
-    # *** windows over the last axes ***
-
-    def _windows(self, kernel: Shape, stride: Shape, dilation: Shape) -> Tensor:
-        """(…, *spatial) → (…, *places, *kernel)"""
-        result = cast("Tensor", self)
-        first = self.ndim - len(kernel)
-        if min((*kernel, *stride, *dilation), default=1) < 1:
-            raise ShapeError(f"kernel {kernel}, stride {stride}, dilation {dilation}: each must be at least 1")
-        for number, (size, step, gap) in enumerate(zip(kernel, stride, dilation)):
-            reach = gap * (size - 1) + 1
-            if result.shape[first + number] < reach:
-                raise ShapeError(
-                    f"kernel {kernel} with dilation {dilation} on {self.shape[first:]} (padding included): "
-                    f"axis {number} needs at least {reach}; add padding or take a smaller kernel"
-                )
-            result = result._window(first + number, size, step, gap)
-        return result
-
-    def avg_pool2d(
-        self,
-        kernel_size: Sizes = (2, 2),
-        stride: Sizes | None = None,
-        dilation: Sizes = 1,
-        padding: Sizes = 0,
-        count_include_pad: bool = True,
-    ) -> Tensor:
-        """The mean of each window over the last axes; without `count_include_pad` padding does not count."""
-        kernel, axes, places = self._pool_geometry(kernel_size)
-        step = kernel if stride is None else per_axis(stride, places, "stride")
-        gap = per_axis(dilation, places, "dilation")
-        pairs = ((0, 0),) * (self.ndim - places) + padding_pairs(padding, places)
-        windows = self.pad(pairs)._windows(kernel, step, gap)
-        if count_include_pad:
-            return windows.mean(axes)
-        counted = self._const(1.0, dtypes.default_float).pad(pairs)._windows(kernel, step, gap)
-        return windows.sum(axes) / counted.sum(axes).cast(windows.dtype)
-
-    def max_pool2d(
-        self,
-        kernel_size: Sizes = (2, 2),
-        stride: Sizes | None = None,
-        dilation: Sizes = 1,
-        padding: Sizes = 0,
-    ) -> Tensor:
-        """The largest of each window over the last axes; padding never wins."""
-        kernel, axes, places = self._pool_geometry(kernel_size)
-        step = kernel if stride is None else per_axis(stride, places, "stride")
-        pairs = ((0, 0),) * (self.ndim - places) + padding_pairs(padding, places)
-        padded = self.pad(pairs, value=dtypes.min(self.dtype))
-        return padded._windows(kernel, step, per_axis(dilation, places, "dilation")).max(axes)
-
-    def _pool_geometry(self, kernel_size: Sizes) -> tuple[Shape, Shape, int]:
-        kernel = (kernel_size, kernel_size) if isinstance(kernel_size, int) else tuple(kernel_size)
-        if self.ndim < len(kernel):
-            raise ShapeError(f"pooling by {kernel} of a tensor of shape {self.shape}: it has too few axes")
-        return kernel, tuple(range(self.ndim, self.ndim + len(kernel))), len(kernel)
 
     # *** convolution ***
 
@@ -158,12 +94,15 @@ class Processing(Reduction):
         dilation: Sizes = 1,
         padding: Sizes = 0,
         acc_dtype: DTypeLike | None = None,
+        dtype: DTypeLike | None = None,
     ) -> Tensor:
         """Cross-correlation of (batch, in, *spatial) with weights (out, in / groups, *kernel), for any number of axes.
 
         Windows (batch, group, 1, *places, in, *kernel) times weights (group, out / groups, in, *kernel), summed over
-        the last axes.
+        the last axes in `acc_dtype` (`dtype` is its later name). With WINO=1, kernels of 3 places on each axis that
+        move by single steps go by Winograd's minimal filters.
         """
+        acc_dtype = dtype if acc_dtype is None else acc_dtype
         places = weight.ndim - 2
         self._check_convolution(weight, groups)
         result_dtype = least_upper_dtype(self.dtype, weight.dtype)
@@ -171,7 +110,12 @@ class Processing(Reduction):
         kernel = weight.shape[2:]
         per_group, out = weight.shape[1], weight.shape[0] // groups
         padded = self.cast(wide).pad(((0, 0), (0, 0), *padding_pairs(padding, places)))
-        windows = padded._windows(kernel, per_axis(stride, places, "stride"), per_axis(dilation, places, "dilation"))
+        steps, gaps = per_axis(stride, places, "stride"), per_axis(dilation, places, "dilation")
+        if config().WINO and set(kernel) == {3} and {*steps, *gaps} == {1} and dtypes.is_float(wide):
+            result = minimal_filters(padded, weight.cast(wide), groups)
+            result = result.cast(result_dtype if acc_dtype is None else wide)
+            return result if bias is None else result + bias.reshape((1, -1, *(1,) * places))
+        windows = padded._windows(kernel, steps, gaps)
         batch, size = self.shape[0], windows.shape[2 : 2 + places]
         split = windows.reshape((batch, groups, 1, per_group, *size, *kernel))
         spatial = tuple(range(4, 4 + places))
@@ -182,6 +126,19 @@ class Processing(Reduction):
         result = (columns * filters).sum(summed, acc_dtype=wide).reshape((batch, groups * out, *size))
         result = result.cast(result_dtype if acc_dtype is None else wide)
         return result if bias is None else result + bias.reshape((1, -1, *(1,) * places))
+
+    def image_conv2d(
+        self,
+        weight: Tensor,
+        bias: Tensor | None = None,
+        groups: int = 1,
+        stride: Sizes = 1,
+        dilation: Sizes = 1,
+        padding: Sizes = 0,
+        acc_dtype: DTypeLike | None = None,
+    ) -> Tensor:
+        """The same as `conv2d`; a device with texture memory may keep the operands there."""
+        return self.conv2d(weight, bias, groups, stride, dilation, padding, acc_dtype)
 
     def _check_convolution(self, weight: Tensor, groups: int) -> None:
         what = (
@@ -243,39 +200,6 @@ class Processing(Reduction):
         bounds[axis] = (0, (size - 1) * apart + 1)
         return joined.shrink(bounds)
 
-    # *** resizing ***
-
-    def interpolate(self, size: Sequence[int], mode: str = "linear", align_corners: bool = False) -> Tensor:
-        """The last axes sampled at `size` places: "linear" between neighbours, or "nearest"."""
-        if mode not in ("linear", "nearest"):
-            raise ValueError(f"interpolate mode {mode!r}: choose 'linear' or 'nearest'")
-        result = cast("Tensor", self)
-        for number, wanted in enumerate(size):
-            axis = self.ndim - len(size) + number
-            result = result._resampled(axis, wanted, mode, align_corners)
-        return result.cast(self.dtype)
-
-    def _resampled(self, axis: int, wanted: int, mode: str, align_corners: bool) -> Tensor:
-        """One axis times a matrix of weights, which are hats around the places asked for."""
-        have = self.shape[axis]
-        rows = self._wrap_iota(wanted).reshape((wanted, 1))
-        columns = self._wrap_iota(have).reshape((1, have))
-        if mode == "nearest":
-            weights = ((rows * (have / wanted)).floor() == columns).cast(dtypes.default_float)
-        else:
-            if align_corners:
-                places = rows * ((have - 1) / max(wanted - 1, 1))
-            else:
-                places = ((rows + 0.5) * (have / wanted) - 0.5).clip(0, have - 1)
-            weights = (1.0 - (places - columns).abs()).relu()
-        moved = self.transpose(axis, -1).dot(weights.T.cast(dtypes.default_float))
-        return moved.transpose(axis, -1)
-
-    def _wrap_iota(self, size: int) -> Tensor:
-        from tinyexplore.lazy import LazyBuffer
-
-        return self._wrap(LazyBuffer.iota(size, dtypes.default_int, self.device)).cast(dtypes.default_float)
-
     # *** attention ***
 
     def scaled_dot_product_attention(
@@ -285,8 +209,14 @@ class Processing(Reduction):
         attn_mask: Tensor | None = None,
         dropout_p: float = 0.0,
         is_causal: bool = False,
+        enable_gqa: bool = False,
     ) -> Tensor:
-        """softmax(q · kᵀ / √d + mask) · v; a bool mask keeps where it is true."""
+        """softmax(q · kᵀ / √d + mask) · v; a bool mask keeps where it is true.
+
+        `enable_gqa`: the third axis from the end are heads; each head of key and value serves several of the query.
+        """
+        if enable_gqa:
+            key, value = self._heads_repeated(key), self._heads_repeated(value)
         scores = self.dot(key.transpose(-2, -1)) * (1.0 / math.sqrt(self.shape[-1]))
         if is_causal:
             if attn_mask is not None:
@@ -299,13 +229,30 @@ class Processing(Reduction):
                 scores = scores + attn_mask
         return scores.softmax(-1).dropout(dropout_p).dot(value)
 
+    def _heads_repeated(self, x: Tensor) -> Tensor:
+        if self.ndim < 3 or x.ndim < 3 or self.shape[-3] % max(x.shape[-3], 1):
+            raise ShapeError(
+                f"attention with enable_gqa: the heads (third axis from the end) of the query, {self.shape}, "
+                f"must be a multiple of those of key and value, {x.shape}"
+            )
+        return x.repeat_interleave(self.shape[-3] // x.shape[-3], x.ndim - 3)
+
     # *** sums over named axes ***
 
     @staticmethod
-    def einsum(formula: str, *raw_xs: Tensor | Sequence[Tensor], acc_dtype: DTypeLike | None = None) -> Tensor:
-        """Einstein's notation: "ij,jk->ik" multiplies along shared letters and sums those that the result drops."""
+    def einsum(
+        formula: str,
+        *raw_xs: Tensor | Sequence[Tensor],
+        acc_dtype: DTypeLike | None = None,
+        dtype: DTypeLike | None = None,
+    ) -> Tensor:
+        """Einstein's notation: "ij,jk->ik" multiplies along shared letters and sums those that the result drops.
+
+        `...` stands for further axes in front of the named ones, which broadcast.
+        """
+        acc_dtype = dtype if acc_dtype is None else acc_dtype
         xs = cast("list[Tensor]", list(raw_xs[0]) if isinstance(raw_xs[0], (tuple, list)) else list(raw_xs))
-        text = formula.replace(" ", "")
+        text, xs = _with_letters_for_dots(formula.replace(" ", ""), xs)
         left, arrow, right = text.partition("->")
         inputs = left.split(",")
         if not arrow:
@@ -333,6 +280,35 @@ class Processing(Reduction):
         axes = tuple(range(len(right), len(order)))
         result = full.sum(axes, acc_dtype=acc_dtype)
         return result if acc_dtype is not None else result.cast(product.dtype)
+
+
+def _with_letters_for_dots(text: str, xs: list[Tensor]) -> tuple[str, list[Tensor]]:
+    """The formula with a letter for every axis that `...` stands for, and operands that have all of them."""
+    left, arrow, right = text.partition("->")
+    inputs = left.split(",")
+    if "..." not in text or len(inputs) != len(xs):
+        return text, xs
+    free = [letter for letter in ascii_letters if letter not in text]
+    counts = [x.ndim - len(letters.replace("...", "")) if "..." in letters else 0 for letters, x in zip(inputs, xs)]
+    if min(counts) < 0:
+        return text, xs
+    dots = "".join(free[: max(counts)])
+    shapes = []
+    for letters, x, count in zip(inputs, xs, counts):
+        start = letters.index("...") if "..." in letters else 0
+        shapes.append(x.shape[start : start + count])
+    shape = broadcast_shape(f"einsum {text!r}", *shapes)
+    found = []
+    for letters, x, count in zip(inputs, xs, counts):
+        if "..." in letters:
+            start = letters.index("...")
+            x = x.reshape((*x.shape[:start], *(1,) * (len(dots) - count), *x.shape[start:]))
+            x = x._broadcast_to((*x.shape[:start], *shape, *x.shape[start + len(dots) :]))
+        found.append(x)
+    if not arrow:
+        named = left.replace("...", "").replace(",", "")
+        right = "..." + "".join(sorted(letter for letter in set(named) if named.count(letter) == 1))
+    return ",".join(inputs).replace("...", dots) + "->" + right.replace("...", dots), found
 
 
 def _named_axes(x: Tensor, letters: str, order: Sequence[str]) -> Tensor:

@@ -131,12 +131,18 @@ def multinomial(probabilities: Tensor, num_samples: int, replacement: bool) -> T
     """Places of the last axis, each drawn with its probability (rows need not add up to 1)."""
     if probabilities.ndim not in (1, 2) or num_samples < 1:
         raise ValueError(f"multinomial of shape {probabilities.shape}, {num_samples} samples: need 1 or 2 axes, ≥ 1")
-    if not replacement and num_samples != 1:
-        raise ValueError("multinomial without replacement draws one sample: use replacement=True")
     weights = probabilities if probabilities.ndim == 2 else probabilities.unsqueeze(0)
-    rows = weights.shape[0]
+    rows, classes = weights.shape
+    kind = cast(Any, type(probabilities))
+    if not replacement and num_samples > 1:
+        if num_samples > classes:
+            raise ValueError(f"multinomial draws {num_samples} of {classes} without replacement: there are too few")
+        # the smallest of exponential times with these rates comes first (Efraimidis and Spirakis, 2006)
+        times = (1.0 - kind.rand(rows, classes, device=probabilities.device)).log().neg() / weights._float()
+        places = times.topk(num_samples, largest=False)[1]
+        return (places if probabilities.ndim == 2 else places.squeeze(0)).cast(dtypes.default_int)
     sums = weights._float().cumsum(1)
     bounds = sums / sums[:, -1:]
-    drawn = cast(Any, type(probabilities)).rand(rows, num_samples, 1, device=probabilities.device)
+    drawn = kind.rand(rows, num_samples, 1, device=probabilities.device)
     places = (drawn >= bounds.unsqueeze(1)).sum(-1).minimum(weights.shape[1] - 1)
     return (places if probabilities.ndim == 2 else places.squeeze(0)).cast(dtypes.default_int)

@@ -27,6 +27,11 @@ def sum_dtype(dtype: DType) -> DType:
     return least_upper_dtype(dtype, dtypes.uint32 if dtypes.is_unsigned(dtype) else dtypes.int32)
 
 
+def place_dtype(dtype: DType) -> DType:
+    """The type in which places are compared with ints of `dtype`: a narrow one could not count a long axis."""
+    return dtype if dtype.itemsize >= 4 else dtypes.int32
+
+
 class Reduction(Functions):
     __slots__ = ()
 
@@ -55,13 +60,25 @@ class Reduction(Functions):
         is_narrow_float = acc_dtype is None and dtypes.is_float(self.dtype)
         return found.cast(self.dtype) if is_narrow_float else found
 
-    def sum(self, axis: Axes = None, keepdim: bool = False, acc_dtype: DTypeLike | None = None) -> Tensor:
-        """Added up over `axis` (None: all)."""
-        return self._accumulated(Ops.ADD, axis, keepdim, acc_dtype, 0)
+    def sum(
+        self,
+        axis: Axes = None,
+        keepdim: bool = False,
+        acc_dtype: DTypeLike | None = None,
+        dtype: DTypeLike | None = None,
+    ) -> Tensor:
+        """Added up over `axis` (None: all), in `acc_dtype` (`dtype` is its later name)."""
+        return self._accumulated(Ops.ADD, axis, keepdim, dtype if acc_dtype is None else acc_dtype, 0)
 
-    def prod(self, axis: Axes = None, keepdim: bool = False, acc_dtype: DTypeLike | None = None) -> Tensor:
-        """Multiplied over `axis` (None: all)."""
-        return self._accumulated(Ops.MUL, axis, keepdim, acc_dtype, 1)
+    def prod(
+        self,
+        axis: Axes = None,
+        keepdim: bool = False,
+        acc_dtype: DTypeLike | None = None,
+        dtype: DTypeLike | None = None,
+    ) -> Tensor:
+        """Multiplied over `axis` (None: all), in `acc_dtype` (`dtype` is its later name)."""
+        return self._accumulated(Ops.MUL, axis, keepdim, dtype if acc_dtype is None else acc_dtype, 1)
 
     def max(self, axis: Axes = None, keepdim: bool = False) -> Tensor:
         """The largest over `axis` (None: all); NaN if there is one."""

@@ -25,6 +25,7 @@ class Config:
     SPLIT_REDUCEOP: 0 leaves large reductions to few results whole. MULTIOUTPUT: 0 gives each output its own kernel.
     TRANSCENDENTAL: exp, sin and their kin are arithmetic of our own in float32, the device's in float64, always.
     PROFILE: 1 writes a timeline of what ran to profile.json when the process ends.
+    WINO: 1 computes convolutions with kernels of 3 places by Winograd's minimal filters.
     TC, TC_OPT: use of tensor cores (no device here has any). THREEFRY: random numbers come from Threefry, always.
     """
 
@@ -45,6 +46,7 @@ class Config:
     TC: int = 1
     TC_OPT: int = 0
     THREEFRY: int = 1
+    WINO: int = 0
 
     @cached_property
     def values(self) -> tuple[Any, ...]:

@@ -88,6 +88,17 @@ def test_multinomial_draws_by_weight() -> None:
     assert shares[0] == shares[3] == 0 and abs(shares[2] - 0.75) < 0.05
 
 
+def test_multinomial_without_replacement_draws_each_once() -> None:
+    Tensor.manual_seed(4)
+    drawn = Tensor([[1.0, 2.0, 0.0, 5.0]] * 400).multinomial(3, replacement=False).numpy()
+    assert drawn.shape == (400, 3)
+    np.testing.assert_array_equal(np.sort(drawn, 1), np.tile([0, 1, 3], (400, 1)))
+    assert abs((drawn[:, 0] == 3).mean() - 5 / 8) < 0.08
+    assert sorted(Tensor([1.0, 1.0, 1.0]).multinomial(3).tolist()) == [0, 1, 2]
+    with pytest.raises(ValueError, match="without replacement: there are too few"):
+        Tensor([1.0, 1.0]).multinomial(3)
+
+
 def test_wrong_requests_are_told() -> None:
     with pytest.raises(TypeError, match="randint gives ints"):
         Tensor.rand(3, dtype="int32")

@@ -1,0 +1,96 @@
+"""Interpolation against its definition, written place by place."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.ops.support import HOW, Array, check_gradient, computed, quick, random_array, tensor_on
+from tinyexplore import Tensor
+from tinyexplore.lazy.lazybuffer import ShapeError
+
+MODES = ("linear", "bicubic", "nearest", "nearest-exact", "area")
+
+
+def keys(x: float) -> float:
+    """The cubic convolution kernel with a = -0.75."""
+    x = abs(x)
+    if x <= 1:
+        return 1.25 * x**3 - 2.25 * x**2 + 1
+    return -0.75 * x**3 + 3.75 * x**2 - 6 * x + 3 if x < 2 else 0.0
+
+
+def weights(have: int, wanted: int, mode: str, corners: bool) -> Array:
+    """How much each of `have` elements counts for each of `wanted` places."""
+    table = np.zeros((wanted, have))
+    for i in range(wanted):
+        middle = i * (have - 1) / max(wanted - 1, 1) if corners else (i + 0.5) * have / wanted - 0.5
+        if mode == "nearest":
+            table[i, i * have // wanted] = 1
+        elif mode == "nearest-exact":
+            table[i, min(math.floor(middle + 0.5), have - 1)] = 1
+        elif mode == "area":
+            start, stop = i * have // wanted, math.ceil((i + 1) * have / wanted)
+            table[i, start:stop] = 1 / (stop - start)
+        elif mode == "bicubic":
+            for near in range(math.floor(middle) - 1, math.floor(middle) + 3):
+                table[i, min(max(near, 0), have - 1)] += keys(middle - near)
+        else:
+            middle = min(max(middle, 0), have - 1)
+            table[i] = np.maximum(1 - np.abs(np.arange(have) - middle), 0)
+    return table
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("mode", MODES)
+def test_places_are_sampled_as_defined(mode: str, how: str) -> None:
+    @quick
+    @given(st.integers(1, 6), st.integers(1, 6), st.integers(1, 9), st.integers(1, 9), st.booleans())
+    def check(rows: int, columns: int, new_rows: int, new_columns: int, corners: bool) -> None:
+        corners = corners and mode in ("linear", "bicubic")
+        x = random_array((2, rows, columns))
+        options: dict[str, Any] = {"mode": mode, "align_corners": corners}
+        found = computed(tensor_on(how, x).interpolate((new_rows, new_columns), **options), how)
+        across = weights(columns, new_columns, mode, corners)
+        expected = weights(rows, new_rows, mode, corners) @ x.astype(np.float64) @ across.T
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+    check()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_sampling_has_gradients(mode: str) -> None:
+    check_gradient(lambda t: t.interpolate((5, 2), mode=mode), random_array((3, 4)))
+
+
+def test_one_and_three_axes_and_other_names() -> None:
+    x = random_array((2, 2, 3, 4))
+    assert Tensor(x).interpolate((5,)).shape == (2, 2, 3, 5)
+    three = Tensor(x).interpolate((4, 6, 8), mode="trilinear")
+    assert three.shape == (2, 4, 6, 8)
+    two = Tensor(x).interpolate((6, 8), mode="bilinear").numpy()
+    np.testing.assert_array_equal(two, Tensor(x).interpolate((6, 8)).numpy())
+
+
+def test_kinds_of_numbers_are_kept() -> None:
+    assert Tensor([0, 10, 20]).interpolate((6,), mode="nearest").tolist() == [0, 0, 10, 10, 20, 20]
+    assert Tensor([0, 10, 20]).interpolate((5,), align_corners=True).tolist() == [0, 5, 10, 15, 20]
+    assert Tensor([math.inf, 1.0]).interpolate((4,), mode="nearest").tolist() == [math.inf, math.inf, 1.0, 1.0]
+
+
+def test_what_cannot_be_sampled() -> None:
+    with pytest.raises(ValueError, match="interpolate mode 'cubic': choose one of linear"):
+        Tensor.ones(3).interpolate((2,), mode="cubic")
+    with pytest.raises(ValueError, match="only linear and cubic"):
+        Tensor.ones(3).interpolate((2,), mode="nearest", align_corners=True)
+    with pytest.raises(ShapeError, match="need 1 to 1 sizes, each 1 at least"):
+        Tensor.ones(3).interpolate((2, 2))
+    with pytest.raises(ShapeError, match="each 1 at least"):
+        Tensor.ones(3).interpolate((0,))
+    with pytest.raises(ShapeError, match="axis 0 has nothing to sample"):
+        Tensor.ones(0).interpolate((2,))

@@ -1,0 +1,194 @@
+"""Windows over the last axes, pooled: their mean, their largest element, and the way back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any, cast
+
+from tinyexplore.dtype import ConstType, dtypes
+from tinyexplore.lazy.lazybuffer import ShapeError
+from tinyexplore.tensor.base import Shape
+from tinyexplore.tensor.reduction import Reduction
+
+if TYPE_CHECKING:
+    from tinyexplore.tensor.tensor import Tensor
+
+Pairs = tuple[tuple[int, int], ...]
+Sizes = int | Sequence[int]
+
+
+def per_axis(value: Sizes, count: int, what: str) -> Shape:
+    """`value` for each of `count` spatial axes."""
+    found = (value,) * count if isinstance(value, int) else tuple(value)
+    if len(found) != count:
+        raise ValueError(f"{what} {value}: need one int, or one for each of {count} spatial axes")
+    return found
+
+
+def padding_pairs(padding: Sizes, count: int) -> Pairs:
+    """(before, after) for each of `count` spatial axes, in their order.
+
+    Given as one int, one per axis, or pairs from the last axis backwards: (left, right, top, bottom).
+    """
+    if isinstance(padding, int):
+        return ((padding, padding),) * count
+    if len(padding) == count:
+        return tuple((amount, amount) for amount in padding)
+    if len(padding) == 2 * count:
+        return tuple((padding[i], padding[i + 1]) for i in reversed(range(0, 2 * count, 2)))
+    raise ValueError(f"padding {tuple(padding)}: need one int, {count} ints or {2 * count} ints")
+
+
+class Pooling(Reduction):
+    __slots__ = ()
+
+    def _windows(self, kernel: Shape, stride: Shape, dilation: Shape) -> Tensor:
+        """(…, *spatial) → (…, *places, *kernel)"""
+        result = cast("Tensor", self)
+        first = self.ndim - len(kernel)
+        if min((*kernel, *stride, *dilation), default=1) < 1:
+            raise ShapeError(f"kernel {kernel}, stride {stride}, dilation {dilation}: each must be at least 1")
+        for number, (size, step, gap) in enumerate(zip(kernel, stride, dilation)):
+            reach = gap * (size - 1) + 1
+            if result.shape[first + number] < reach:
+                raise ShapeError(
+                    f"kernel {kernel} with dilation {dilation} on {self.shape[first:]} (padding included): "
+                    f"axis {number} needs at least {reach}; add padding or take a smaller kernel"
+                )
+            result = result._window(first + number, size, step, gap)
+        return result
+
+    def avg_pool2d(
+        self,
+        kernel_size: Sizes = (2, 2),
+        stride: Sizes | None = None,
+        dilation: Sizes = 1,
+        padding: Sizes = 0,
+        count_include_pad: bool = True,
+        ceil_mode: bool = False,
+    ) -> Tensor:
+        """The mean of each window over the last axes; without `count_include_pad` padding does not count.
+
+        `ceil_mode`: one more window where a part of it is inside; what it reads beyond the padding does not count.
+        """
+        pool = self._pool(kernel_size, stride, dilation, padding, ceil_mode)
+        windows = self.pad(pool.inner)._pooled(pool)
+        if count_include_pad and pool.beyond is None:
+            return windows.mean(pool.axes)
+        one = self._const(1.0, dtypes.default_float)
+        ones = one.pad(pool.inner, value=1.0 if count_include_pad else 0.0)
+        return windows.sum(pool.axes) / ones._pooled(pool).sum(pool.axes).cast(windows._float().dtype)
+
+    def max_pool2d(
+        self,
+        kernel_size: Sizes = (2, 2),
+        stride: Sizes | None = None,
+        dilation: Sizes = 1,
+        padding: Sizes = 0,
+        ceil_mode: bool = False,
+        return_indices: bool = False,
+    ) -> Any:
+        """The largest of each window over the last axes; padding never wins.
+
+        `return_indices`: beside it, where that stands (first) in the flattened last axes, as `max_unpool2d` wants it.
+        """
+        pool = self._pool(kernel_size, stride, dilation, padding, ceil_mode)
+        lowest = dtypes.min(self.dtype)
+        windows = self.pad(pool.inner, value=lowest)._pooled(pool, lowest)
+        found = windows.max(pool.axes)
+        if not return_indices:
+            return found
+        size = self.shape[self.ndim - len(pool.kernel) :]
+        places = self._const(0, dtypes.default_int, (prod(size),))._places(0).reshape(size)
+        none = prod(size)
+        spots = places.pad(pool.inner[-len(size) :], value=none)._pooled(pool, none)
+        kept = windows.detach()
+        holds = kept == kept.max(pool.axes, keepdim=True)
+        if dtypes.is_float(self.dtype):
+            holds = holds | kept.isnan()
+        return found, holds.where(spots, none).min(pool.axes)
+
+    def max_unpool2d(
+        self,
+        indices: Tensor,
+        kernel_size: Sizes = (2, 2),
+        stride: Sizes | None = None,
+        dilation: Sizes = 1,
+        padding: Sizes = 0,
+        output_size: Sequence[int] | None = None,
+    ) -> Tensor:
+        """Zeros with each element at its place before `max_pool2d(…, return_indices=True)`.
+
+        `output_size`: the shape before (its last axes will do); without it the smallest that pools to this one.
+        """
+        if indices.shape != self.shape:
+            raise ShapeError(f"max_unpool2d of shape {self.shape} by indices of {indices.shape}: they must be equal")
+        kernel, places = self._pool_kernel(kernel_size)
+        step = kernel if stride is None else per_axis(stride, places, "stride")
+        gap = per_axis(dilation, places, "dilation")
+        pads = padding_pairs(padding, places)
+        head, tail = self.shape[: self.ndim - places], self.shape[self.ndim - places :]
+        size = tuple(
+            (count - 1) * apart - before - after + dist * (width - 1) + 1
+            for count, apart, (before, after), dist, width in zip(tail, step, pads, gap, kernel)
+        )
+        if output_size is not None:
+            size = tuple(output_size)[-places:]
+        flat = self.reshape((*head, prod(tail)))
+        zeros = flat._const(0, shape=(*head, prod(size)))
+        spread = cast(Any, zeros).scatter(-1, indices.reshape(flat.shape), flat)
+        return spread.reshape((*head, *size))
+
+    # *** geometry ***
+
+    def _pool_kernel(self, kernel_size: Sizes) -> tuple[Shape, int]:
+        kernel = (kernel_size, kernel_size) if isinstance(kernel_size, int) else tuple(kernel_size)
+        if self.ndim < len(kernel):
+            raise ShapeError(f"pooling by {kernel} of a tensor of shape {self.shape}: it has too few axes")
+        return kernel, len(kernel)
+
+    def _pool(
+        self, kernel_size: Sizes, stride: Sizes | None, dilation: Sizes, padding: Sizes, ceil_mode: bool
+    ) -> _Pool:
+        kernel, places = self._pool_kernel(kernel_size)
+        step = kernel if stride is None else per_axis(stride, places, "stride")
+        gap = per_axis(dilation, places, "dilation")
+        pads = padding_pairs(padding, places)
+        rest = ((0, 0),) * (self.ndim - places)
+        more = [0] * places
+        if ceil_mode and min((*kernel, *step, *gap)) > 0:
+            for number, (size, (before, after)) in enumerate(zip(self.shape[self.ndim - places :], pads)):
+                more[number] = _overhang(size, before, after, gap[number] * (kernel[number] - 1) + 1, step[number])
+        beyond = (*rest, *((0, amount) for amount in more)) if any(more) else None
+        axes = tuple(range(self.ndim, self.ndim + places))
+        return _Pool(kernel, step, gap, (*rest, *pads), beyond, axes)
+
+    def _pooled(self, pool: _Pool, beyond: ConstType = 0) -> Tensor:
+        """The windows of a tensor that is padded already, but for what they read beyond."""
+        x = cast("Tensor", self)
+        if pool.beyond is not None:
+            x = x.pad(pool.beyond[-x.ndim :], value=beyond)
+        return x._windows(pool.kernel, pool.step, pool.gap)
+
+
+@dataclass(frozen=True)
+class _Pool:
+    """Where windows stand. `inner` is padding; `beyond` what partial windows read after that, None without any."""
+
+    kernel: Shape
+    step: Shape
+    gap: Shape
+    inner: Pairs
+    beyond: Pairs | None
+    axes: Shape
+
+
+def _overhang(size: int, before: int, after: int, reach: int, step: int) -> int:
+    """How far the last window stands out where counts are rounded up; each starts inside or in the left padding."""
+    room = size + before + after - reach
+    count = -(-room // step) + 1
+    if (count - 1) * step >= size + before:
+        count -= 1
+    return max((count - 1) * step - room, 0)
