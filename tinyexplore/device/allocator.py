@@ -151,7 +151,8 @@ def size_class(nbytes: int) -> int:
 class HostAllocator:
     """Host memory for every device that computes on the CPU; safe to use from several threads.
 
-    `cache_bytes`: how much freed memory is kept for reuse.
+    `cache_bytes`: how much freed memory is kept for reuse. `used_bytes`: what is given out now, in whole size
+    classes. `cached_bytes`: what is kept.
     """
 
     def __init__(self, cache_bytes: int = DEFAULT_CACHE_BYTES) -> None:
@@ -173,6 +174,7 @@ class HostAllocator:
                 block = self._fresh(size)
             self.used_bytes += size
             GlobalCounters.mem_used += nbytes
+            GlobalCounters.mem_peak = max(GlobalCounters.mem_peak, GlobalCounters.mem_used)
         return Memory(block.address, nbytes, block, on_release=lambda: self._release(block, nbytes))
 
     def empty_cache(self) -> int:

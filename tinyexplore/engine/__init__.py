@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from tinyexplore.device import Buffer
 from tinyexplore.engine.batch import prepare_batch
 from tinyexplore.engine.compile import Runner, compile_optimised, further_listings
+from tinyexplore.engine.memory import MemoryPlan, lives_of, outputs_of, plan_memory, share_memory
 from tinyexplore.engine.plan import Plan, plans, walk
 from tinyexplore.engine.runner import (
     Capture,
@@ -21,7 +22,7 @@ from tinyexplore.engine.runner import (
 )
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule import ScheduleItem, create_schedule
-from tinyexplore.trace import active_recorder, console_recorder, recording
+from tinyexplore.trace import Planned, active_recorder, console_recorder, recording
 from tinyexplore.uop import Ops
 from tinyexplore.util import config
 
@@ -47,7 +48,9 @@ def _compute(outputs: Sequence[LazyBuffer]) -> None:
     graph = None if is_heard() or active_capture() is not None else walk(wanted)
     if graph is None:
         with console():
-            execute_all(create_schedule(wanted))
+            items = list(create_schedule(wanted))
+            tell_memory(items, wanted)
+            execute_all(items)
         return
     plan = plans.find(graph)
     if plan is None:
@@ -56,6 +59,17 @@ def _compute(outputs: Sequence[LazyBuffer]) -> None:
         plans.keep(graph, plan)
         del items
     plan.run(graph)
+
+
+def tell_memory(items: Sequence[ScheduleItem], outputs: Sequence[LazyBuffer]) -> None:
+    """Where somebody listens: what the intermediates need, which nobody asked for."""
+    recorder = active_recorder()
+    if recorder is None:
+        return
+    kept = [buffer for item in items for node, buffer in zip(item.outputs, item.buffers) if node in outputs]
+    plan = plan_memory(items, kept)
+    if plan.lives:
+        recorder.record(Planned(plan))
 
 
 def is_heard() -> bool:
@@ -102,16 +116,22 @@ def read(output: LazyBuffer) -> Buffer:
 __all__ = [
     "Capture",
     "ExecItem",
+    "MemoryPlan",
     "Runner",
     "active_capture",
     "capturing",
     "compile_item",
     "compile_kernel",
     "compile_optimised",
+    "console",
     "further_listings",
     "is_heard",
+    "lives_of",
+    "outputs_of",
+    "plan_memory",
     "prepare_batch",
     "read",
     "realize",
     "schedule",
+    "share_memory",
 ]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from weakref import WeakSet, ref
 
 from tinyexplore.device import Buffer, Device
 from tinyexplore.engine.compile import Runner, compile_optimised, compiling_ahead
@@ -144,16 +145,27 @@ def choose_opts(device: str, ast: UOp) -> Kernel:
 
 @dataclass(eq=False)
 class Capture:
-    """What was run while it was listening: the ExecItems in order, and every LazyBuffer that they computed or read."""
+    """What was run while it was listening: the ExecItems in order, and every LazyBuffer that they computed or read.
+
+    `owners`: which LazyBuffer's value lies in a buffer that was written. Neither is kept alive: a buffer whose owner
+    is gone is nobody's, and may be used for something else as soon as its last reader ran.
+    """
 
     items: list[ExecItem] = field(default_factory=list)
-    used: set[LazyBuffer] = field(default_factory=set)
+    used: WeakSet[LazyBuffer] = field(default_factory=WeakSet)
+    owners: dict[Buffer, ref[LazyBuffer]] = field(default_factory=dict)
+
+    def owned(self) -> list[Buffer]:
+        """The buffers written whose values somebody still holds."""
+        return [buffer for buffer, owner in self.owners.items() if owner() is not None]
 
     def add(self, done: ExecItem) -> None:
         """Keeps `done`, without the graph that it came from."""
         for node in done.item.members:
             self.used.add(node)
             self.used.update(node.src)
+        for node, buffer in zip(done.item.outputs, done.buffers):
+            self.owners[buffer] = ref(node)
         item = replace(done.item, outputs=(), members=(), values=())
         self.items.append(ExecItem(item, done.runner, None, done.buffers, done.bound))
 
@@ -180,17 +192,25 @@ def capturing(capture: Capture | None) -> Iterator[Capture | None]:
 
 
 def execute_all(items: Sequence[ScheduleItem]) -> None:
-    """Every item in order; a buffer is let go after its last reader. In a recording, each is compiled in its turn."""
+    """Every item in order. In a recording, each is compiled when its turn comes.
+
+    A list is emptied on the way, so that what nobody else holds is let go after its last reader: memory of the
+    intermediates serves those that come later.
+    """
     if active_recorder() is None:
         compile_all(items)
-    remaining = list(reversed(items))
-    while remaining:
-        item = remaining.pop()
-        compiled = compile_item(item)
-        compiled.run()
-        capture = active_capture()
-        if capture is not None:
-            capture.add(compiled)
-        for node, buffer in zip(item.outputs, item.buffers):
-            node.buffer = buffer
-            node.src = ()
+    waiting = items if isinstance(items, list) else list(items)
+    waiting.reverse()
+    while waiting:
+        _execute(waiting.pop())
+
+
+def _execute(item: ScheduleItem) -> None:
+    compiled = compile_item(item)
+    compiled.run()
+    capture = active_capture()
+    if capture is not None:
+        capture.add(compiled)
+    for node, buffer in zip(item.outputs, item.buffers):
+        node.buffer = buffer
+        node.src = ()

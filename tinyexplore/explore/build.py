@@ -18,6 +18,7 @@ from tinyexplore.explore.model import (
     Candidate,
     Decision,
     Link,
+    MemoryUse,
     Message,
     OptStep,
     Program,
@@ -35,6 +36,7 @@ from tinyexplore.trace import (
     Measured,
     OptApplied,
     OptRejected,
+    Planned,
     Ran,
     Rebuilt,
     Recorded,
@@ -87,6 +89,7 @@ class Builder(Tables):
         self.kernels: list[KernelDraft] = []
         self.kernel_ids: dict[object, int] = {}  # the recording's number, or a ScheduleItem that has none → dense id
         self.messages: list[Message] = []
+        self.memory: list[MemoryUse] = []
         # per kernel, the UOps whose origin is known: what appears beside a rewritten root is traced to that root
         self.accounted: dict[int | None, set[UOp]] = {}
         self.started = 0.0
@@ -105,6 +108,7 @@ class Builder(Tables):
             Rendered: self._rendered,
             Compiled: self._compiled,
             Ran: self._ran,
+            Planned: self._planned,
             Allocated: self._allocated,
             Freed: self._freed,
         }
@@ -148,6 +152,7 @@ class Builder(Tables):
             runs=tuple(runs),
             buffers=tuple(self.buffers.values()),
             messages=tuple(self.messages),
+            memory=tuple(self.memory),
         )
 
     # *** provenance ***
@@ -365,6 +370,14 @@ class Builder(Tables):
             self._kernel(item).saw_run(event, self.now_us)
 
     # *** memory ***
+
+    def _planned(self, event: Planned) -> None:
+        plan = event.plan
+        lives = tuple(
+            (life.nbytes, life.first, life.last, offset) for life, offset in zip(plan.lives, plan.offsets, strict=True)
+        )
+        use = MemoryUse(len(self.memory), plan.total_bytes, plan.bound_bytes, plan.peak_bytes, lives)
+        self.memory.append(use)
 
     def _allocated(self, event: Allocated) -> None:
         self._set_life(event.buffer, allocated_us=self.now_us)

@@ -13,7 +13,18 @@ from typing import Any
 from tinyexplore.engine import further_listings
 from tinyexplore.explore.describe import describe, uops_listing
 from tinyexplore.schedule import ScheduleItem
-from tinyexplore.trace import Compiled, Decided, Event, OptApplied, Ran, Recorder, Rendered, SourceLine, StageBegan
+from tinyexplore.trace import (
+    Compiled,
+    Decided,
+    Event,
+    OptApplied,
+    Planned,
+    Ran,
+    Recorder,
+    Rendered,
+    SourceLine,
+    StageBegan,
+)
 from tinyexplore.util import GlobalCounters, config
 
 PROFILE_FILE = "profile.json"
@@ -49,6 +60,8 @@ class ConsoleRecorder(Recorder):
                 return program.target.describe()
             case Ran() if level >= 2:
                 return self.ran(event)
+            case Planned(plan=plan) if level >= 2:
+                return f"memory: {plan.describe()}"
             case OptApplied(opt=opt, reason=reason) if level >= 3:
                 return f"    {opt}: {reason}"
             case Decided(lazybuffer=node, decision=decision, reason=reason) if level >= 3:

@@ -215,6 +215,21 @@ class BufferInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class MemoryUse:
+    """What the intermediates of one schedule (or of a captured call) take, in bytes.
+
+    `total_bytes`: each by itself. `bound_bytes`: the most that is live at one time. `peak_bytes`: where they share
+    memory. `lives`: (bytes, first item, last item, offset in the shared memory) of each.
+    """
+
+    id: int
+    total_bytes: int
+    bound_bytes: int
+    peak_bytes: int
+    lives: tuple[tuple[int, int, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Message:
     """What the reader must know of this trace. level: "error" | "warning" | "note"."""
 
@@ -241,6 +256,7 @@ class Trace:
     runs: tuple[Run, ...]
     buffers: tuple[BufferInfo, ...]
     messages: tuple[Message, ...]
+    memory: tuple[MemoryUse, ...] = ()
 
     def __repr__(self) -> str:
         tables = ("nodes", "rules", "stages", "links", "kernels", "programs", "runs", "buffers", "messages")

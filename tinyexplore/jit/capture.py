@@ -14,19 +14,48 @@ from tinyexplore.jit.replay import Captured, Output, Replay, State, written_by
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.tensor import Tensor
 from tinyexplore.tensor.changes import Notes, noting
+from tinyexplore.trace import Planned, active_recorder
 
 
 def capture(
     fxn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], known: list[Tensor]
 ) -> tuple[Replay, Any]:
     """Calls `fxn`; how to do that again, and what it returned. `known` are tensors that it will assign to."""
+    heard = Capture()
+    found, given = _captured(heard, fxn, args, kwargs, known)
+    _share_memory(found, heard)
+    replay = Replay(found)
+    replay.hand_over(given)
+    return replay, put_together(found.structure, lambda number: found.outputs[number].tensor_of(given))
+
+
+def _share_memory(found: Captured, heard: Capture) -> None:
+    """Intermediates that nobody holds any more, now that the call is over, share memory from the first replay on."""
+    gc.collect()  # what only a circle of references holds is nobody's
+    kept = {*heard.owned(), *found.keys}
+    for state in found.states:
+        kept.update((state.before, *state.buffers))
+    for values in ([value for _, value in found.assigned], [output.value for output in found.outputs], found.given):
+        kept.update(value.base.buffer for value in values if value is not None and value.base.buffer is not None)
+    found.items, found.memory = engine.share_memory(found.items, kept)
+    with engine.console():
+        recorder = active_recorder()
+        if recorder is not None:
+            for plan in found.memory:
+                recorder.record(Planned(plan))
+
+
+def _captured(
+    heard: Capture, fxn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], known: list[Tensor]
+) -> tuple[Captured, list[Tensor]]:
+    """Calls `fxn`, and what that was made of; afterwards nothing of the call is held but what it left behind."""
     arguments = Arguments(args, kwargs)
     given = [tensor for _, tensor in arguments.tensors]
     settle(given)
     settle(known)
     before = {id(tensor): (tensor, tensor.lazydata) for tensor in live_tensors()}
     _make_private([*known, *given], before)
-    heard, notes = Capture(), Notes()
+    notes = Notes()
     with engine.capturing(heard):
         with noting(notes):
             result = fxn(*args, **kwargs)
@@ -83,11 +112,10 @@ def capture(
     baked = [
         (tensor, old) for tensor, old in others if old in heard.used and (old.buffer is None or old.buffer in written)
     ]
-    replay = Replay(
-        Captured(arguments, given_before, heard.items, states, assigned, notes.keys, structure, outputs, others, baked)
+    found = Captured(
+        arguments, given_before, heard.items, states, assigned, notes.keys, structure, outputs, others, baked
     )
-    replay.hand_over(given)
-    return replay, put_together(structure, lambda number: outputs[number].tensor_of(given))
+    return found, given
 
 
 def live_tensors() -> list[Tensor]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tinyexplore import engine
 from tinyexplore.device import Buffer
-from tinyexplore.engine import ExecItem, prepare_batch
+from tinyexplore.engine import ExecItem, MemoryPlan, outputs_of, prepare_batch
 from tinyexplore.jit.arguments import Arguments, JitError, Leaf, put_together
 from tinyexplore.jit.slots import Slot, copy_bytes
 from tinyexplore.lazy import LazyBuffer
@@ -50,7 +50,8 @@ class Output:
 @dataclass(eq=False)
 class Captured:
     """What one call was made of. `others`: the tensors that it neither got nor changed, with their values before it;
-    `baked`: those among them whose values the kernels compute anew, and so do not read from memory."""
+    `baked`: those among them whose values the kernels compute anew, and so do not read from memory. `memory`: how the
+    intermediates share memory, per device."""
 
     arguments: Arguments
     given: list[LazyBuffer]
@@ -62,11 +63,7 @@ class Captured:
     outputs: list[Output]
     others: list[tuple[Tensor, LazyBuffer]]
     baked: list[tuple[Tensor, LazyBuffer]]
-
-
-def outputs_of(item: ExecItem) -> int:
-    """How many of the first buffers of `item` it writes."""
-    return 1 if item.runner is None else len(item.runner.spec.writes)
+    memory: list[MemoryPlan] = field(default_factory=list)
 
 
 def written_by(items: Iterable[ExecItem]) -> set[Buffer]:
@@ -105,6 +102,11 @@ class Replay:
 
     def __repr__(self) -> str:
         return f"Replay({len(self.items)} kernels, {len(self.slots)} tensors given, {len(self.states)} changed)"
+
+    @property
+    def memory(self) -> list[MemoryPlan]:
+        """How the intermediates share memory, one plan for each device that has some."""
+        return self.found.memory
 
     @property
     def items(self) -> list[ExecItem]:

@@ -102,6 +102,7 @@ class Fusion:
         self.pending: dict[LazyBuffer, list[Visit]] = {}
         self.plans: list[KernelPlan] = []
         self.copies: list[LazyBuffer] = []
+        self.copied: set[LazyBuffer] = set()
         self.realized: set[LazyBuffer] = set()
         self.max_ops = config().MAX_KERNEL_OPS
         self.may_store_several = config().MULTIOUTPUT > 0
@@ -113,6 +114,7 @@ class Fusion:
                 continue  # realised before: it has no sources any more
             if node.op is Ops.COPY:
                 forced.update((node, node.src[0]))
+                self.copied.add(node.src[0])
             elif node.op is Ops.CONTIGUOUS:
                 forced.add(node)
             elif node.op is Ops.GATHER and not is_leaf(node.src[0].base):
@@ -177,8 +179,13 @@ class Fusion:
         self.pass_on(node, visits[0])
 
     def plan_that_computes(self, node: LazyBuffer, visits: list[Visit]) -> KernelPlan | None:
-        """The kernel that alone reads `node`, each element at its own place: it can store it as well."""
-        if not self.may_store_several or len(visits) != 1 or node.device != visits[0].plan.device:
+        """The kernel that alone reads `node`, each element at its own place: it can store it as well.
+
+        What is copied to another device has a second reader, whose result that very kernel may need.
+        """
+        if not self.may_store_several or len(visits) != 1 or node in self.copied:
+            return None
+        if node.device != visits[0].plan.device:
             return None
         visit = visits[0]
         plan = visit.plan

@@ -144,6 +144,13 @@ class Ran:
 
 
 @dataclass(frozen=True, slots=True)
+class Planned:
+    """What the intermediates of one schedule, or of a captured call, need (a `tinyexplore.engine.MemoryPlan`)."""
+
+    plan: Any
+
+
+@dataclass(frozen=True, slots=True)
 class Allocated:
     buffer: Any
 
@@ -167,6 +174,7 @@ Event = (
     | Rendered
     | Compiled
     | Ran
+    | Planned
     | Allocated
     | Freed
 )

@@ -12,7 +12,8 @@ class GlobalCounters:
     """Work done since the last `reset()`, and the memory in use now.
 
     global_ops: arithmetic operations of all kernels; global_mem: the bytes that they moved, at least;
-    time_sum_s: seconds in kernels and copies; kernel_count: how many ran; mem_used: bytes of live buffers.
+    time_sum_s: seconds in kernels and copies; kernel_count: how many ran; mem_used: bytes of live buffers;
+    mem_peak: the most of them at one time.
     """
 
     global_ops: ClassVar[int] = 0
@@ -20,10 +21,12 @@ class GlobalCounters:
     time_sum_s: ClassVar[float] = 0.0
     kernel_count: ClassVar[int] = 0
     mem_used: ClassVar[int] = 0
+    mem_peak: ClassVar[int] = 0
 
     @classmethod
     def reset(cls) -> None:
-        """Starts all counts anew; `mem_used` stays, because the memory does."""
+        """Starts all counts anew; `mem_used` stays, because the memory does, and `mem_peak` goes down to it."""
+        cls.mem_peak = cls.mem_used
         cls.global_ops, cls.global_mem, cls.time_sum_s, cls.kernel_count = 0, 0, 0.0, 0
 
     @classmethod

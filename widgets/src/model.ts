@@ -149,6 +149,15 @@ export interface BufferInfo {
   freed_us: number | null;
 }
 
+/** What the intermediates of one schedule (or of a captured call) take, in bytes. `total_bytes`: each by itself. `bound_bytes`: the most that is live at one time. `peak_bytes`: where they share memory. `lives`: (bytes, first item, last item, offset in the shared memory) of each. */
+export interface MemoryUse {
+  id: number;
+  total_bytes: number;
+  bound_bytes: number;
+  peak_bytes: number;
+  lives: [number, number, number, number][];
+}
+
 /** What the reader must know of this trace. level: "error" | "warning" | "note". */
 export interface Message {
   level: string;
@@ -172,4 +181,5 @@ export interface Trace {
   runs: Run[];
   buffers: BufferInfo[];
   messages: Message[];
+  memory: MemoryUse[];
 }

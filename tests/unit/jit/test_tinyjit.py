@@ -13,7 +13,7 @@ from tinyexplore.jit import JitError
 from tinyexplore.trace import Ran, Recorder, recording
 
 
-@pytest.fixture(params=["LLVM", "PYTHON"], autouse=True)
+@pytest.fixture(params=["LLVM", "CLANG", "PYTHON"], autouse=True)
 def device(request: pytest.FixtureRequest) -> Iterator[str]:
     with Context(DEVICE=request.param):
         yield request.param

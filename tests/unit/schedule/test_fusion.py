@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.graphs import from_numpy, matmul, numbers, softmax, to_numpy
+from tinyexplore.device import Buffer
 from tinyexplore.engine import realize
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule import create_schedule
@@ -136,3 +137,15 @@ def test_an_empty_reduction_is_its_identity() -> None:
     empty = from_numpy(np.zeros((3, 0), np.float32))
     np.testing.assert_array_equal(to_numpy(empty.reduce(Ops.ADD, (1,))), np.zeros((3, 1)))
     np.testing.assert_array_equal(to_numpy(empty.reduce(Ops.MAX, (1,))), np.full((3, 1), -np.inf))
+
+
+def test_a_kernel_does_not_store_what_a_copy_that_it_reads_is_made_of() -> None:
+    x = from_numpy(numbers(4, 4))
+    stored = x.alu(Ops.ADD, x).contiguous()
+    there_and_back = stored.copy_to_device("CLANG").copy_to_device("LLVM")
+    items = create_schedule([stored, there_and_back.alu(Ops.ADD, stored)])
+    written = {buffer for item in items for buffer in item.buffers[: len(item.outputs)]}
+    known: set[Buffer] = set()
+    for item in items:
+        assert written & set(item.buffers[len(item.outputs) :]) <= known
+        known.update(item.buffers[: len(item.outputs)])

@@ -1,0 +1,170 @@
+"""The memory planner: intermediates whose lives do not overlap lie in the same place.
+
+A buffer lives from the item that writes it first to the last one that uses it. Which bytes each gets is the problem of
+packing rectangles (life × size) into a strip that is as low as can be; the rule that works well in practice, the
+largest first and each as low as it fits, is from Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net
+Inference" (2020).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from tinyexplore.device import Buffer, Memory
+from tinyexplore.device.allocator import ALIGNMENT
+from tinyexplore.dtype import dtypes
+from tinyexplore.engine.runner import ExecItem
+from tinyexplore.schedule import ScheduleItem
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """`nbytes` that are needed from item `first` to item `last`, both included."""
+
+    nbytes: int
+    first: int
+    last: int
+
+    def meets(self, other: Life) -> bool:
+        """True where both are needed at the same time."""
+        return self.first <= other.last and other.first <= self.last
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPlan:
+    """Where intermediates lie in the memory that they share: `offsets` in the order of `lives`, in bytes.
+
+    total_bytes: what they would take each by itself. bound_bytes: what live at one time takes at the least.
+    peak_bytes: what they take with these offsets.
+    """
+
+    lives: tuple[Life, ...]
+    offsets: tuple[int, ...]
+
+    @property
+    def total_bytes(self) -> int:
+        return sum(life.nbytes for life in self.lives)
+
+    @property
+    def bound_bytes(self) -> int:
+        return lower_bound(self.lives)
+
+    @property
+    def peak_bytes(self) -> int:
+        return _peak(self.lives, self.offsets)
+
+    def describe(self) -> str:
+        """One line for people."""
+        return (
+            f"{len(self.lives)} intermediates of {_bytes(self.total_bytes)} in {_bytes(self.peak_bytes)} "
+            f"(at least {_bytes(self.bound_bytes)} live at once)"
+        )
+
+
+def lower_bound(lives: Iterable[Life]) -> int:
+    """The most bytes that are needed at one time."""
+    changes: dict[int, int] = {}
+    for life in lives:
+        changes[life.first] = changes.get(life.first, 0) + life.nbytes
+        changes[life.last + 1] = changes.get(life.last + 1, 0) - life.nbytes
+    now = most = 0
+    for time in sorted(changes):
+        now += changes[time]
+        most = max(most, now)
+    return most
+
+
+def plan_lives(lives: Sequence[Life]) -> MemoryPlan:
+    """Places for all of `lives`: by size, and where that wastes something by time too, whichever takes less."""
+    plan = MemoryPlan(tuple(lives), _placed(lives, lambda place: (-lives[place].nbytes, lives[place].first)))
+    if plan.peak_bytes == plan.bound_bytes:
+        return plan
+    other = MemoryPlan(tuple(lives), _placed(lives, lambda place: (lives[place].first, -lives[place].nbytes)))
+    return min(plan, other, key=lambda one: one.peak_bytes)
+
+
+def _placed(lives: Sequence[Life], order: Callable[[int], tuple[int, int]]) -> tuple[int, ...]:
+    offsets = [0] * len(lives)
+    done: list[int] = []  # by offset
+    for place in sorted(range(len(lives)), key=order):
+        life = lives[place]
+        offset = 0
+        for other in done:
+            if not life.meets(lives[other]):
+                continue
+            if offsets[other] - offset >= life.nbytes:
+                break
+            offset = max(offset, offsets[other] + lives[other].nbytes)
+        offsets[place] = offset
+        at = next((number for number, other in enumerate(done) if offsets[other] > offset), len(done))
+        done.insert(at, place)
+    return tuple(offsets)
+
+
+def _peak(lives: Sequence[Life], offsets: Sequence[int]) -> int:
+    return max((offset + life.nbytes for life, offset in zip(lives, offsets)), default=0)
+
+
+def _bytes(count: int) -> str:
+    for unit in ("B", "KB", "MB"):
+        if count < 1000:
+            return f"{count:.4g} {unit}"
+        count /= 1000  # type: ignore[assignment]
+    return f"{count:.4g} GB"
+
+
+# *** of schedules and captures ***
+
+
+def outputs_of(item: ExecItem | ScheduleItem) -> int:
+    """How many of the first buffers of `item` it writes."""
+    if isinstance(item, ScheduleItem):
+        return len(item.outputs)
+    return 1 if item.runner is None else len(item.runner.spec.writes)
+
+
+def lives_of(items: Sequence[ExecItem | ScheduleItem], kept: Collection[Buffer]) -> dict[Buffer, Life]:
+    """The life of each buffer that `items` write before they read it, but for those in `kept`, in order."""
+    first: dict[Buffer, int] = {}
+    last: dict[Buffer, int] = {}
+    outside = set(kept)
+    for time, item in enumerate(items):
+        count = outputs_of(item)
+        for place, buffer in enumerate(item.buffers):
+            if place >= count and buffer not in first:
+                outside.add(buffer)
+            first.setdefault(buffer, time)
+            last[buffer] = time
+    return {
+        buffer: Life(-(-buffer.nbytes // ALIGNMENT) * ALIGNMENT, first[buffer], last[buffer])
+        for buffer in first
+        if buffer not in outside and buffer.size
+    }
+
+
+def plan_memory(items: Sequence[ExecItem | ScheduleItem], kept: Collection[Buffer] = ()) -> MemoryPlan:
+    """What the intermediates of `items` need; what is in `kept` lies elsewhere, because it outlives them."""
+    return plan_lives(list(lives_of(items, kept).values()))
+
+
+def share_memory(items: Sequence[ExecItem], kept: Collection[Buffer]) -> tuple[list[ExecItem], list[MemoryPlan]]:
+    """`items` with their intermediates in shared memory, and the plan of each device; a device has its own."""
+    lives = lives_of(items, kept)
+    moved: dict[Buffer, Buffer] = {}
+    plans = []
+    for device in dict.fromkeys(buffer.device for buffer in lives):
+        mine = [buffer for buffer in lives if buffer.device == device]
+        plan = plan_lives([lives[buffer] for buffer in mine])
+        arena = Buffer(device, plan.peak_bytes, dtypes.uint8).allocate().memory
+        for buffer, offset in zip(mine, plan.offsets):
+            part = Memory(arena.address + offset, buffer.nbytes, arena)
+            moved[buffer] = Buffer(device, buffer.size, buffer.dtype, part)
+        plans.append(plan)
+    found = []
+    for item in items:
+        buffers = tuple(moved.get(buffer, buffer) for buffer in item.buffers)
+        if buffers != item.buffers:
+            item = ExecItem(replace(item.item, buffers=buffers), item.runner, item.kernel, buffers)
+        found.append(item)
+    return found, plans
