@@ -6,6 +6,9 @@ vector loads and stores. Then the axis itself becomes the vector 0, 1, 2, … an
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TypeGuard
+
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.uop import AxisKind, Group, Ops, PatternMatcher, UOp, UPat, index_const, rule, var
 from tinyexplore.uop.divmod import linear_terms
@@ -150,32 +153,92 @@ def lane_of_constant(lane: UOp, constant: UOp) -> UOp:
 
 @rule(UPat.of(Ops.SINK, name="sink"))
 def load_neighbours_together(sink: UOp) -> UOp | None:
-    """Scalars that lie side by side and go into lanes of vectors are loaded as one vector, and taken from its lanes.
+    """Scalars near each other in memory that go into lanes are loaded as vectors, and taken from the lanes of those.
 
-    This is what makes a transposition a matter of registers: 16 × 16 gathered scalars become 16 vector loads.
+    This is what makes a transposition a matter of registers: 16 × 16 gathered scalars become 16 vector loads. Every
+    second element (a pool's window) is found in two vectors, a row's end and the next row's start in two others.
+    Nothing is loaded before the first or after the last element that is wanted.
     """
-    gathered: dict[tuple[UOp, frozenset[tuple[UOp, int]]], dict[int, UOp]] = {}
+    gathered: dict[Place, dict[int, UOp]] = {}
+    changes: dict[UOp, UOp] = {}
     wanted = 0
     for node in sink.toposort():
         if node.op is not Ops.VECTORIZE or node.src[0] is node.src[-1]:
             continue
-        for load in node.src:
-            if load.op is not Ops.LOAD or len(load.src[0].src) == 3:
-                continue
-            terms, offset = linear_terms(load.src[0].src[1])
-            gathered.setdefault((load.src[0].src[0], frozenset(terms.items())), {})[offset] = load
-            wanted = max(wanted, node.dtype.count)
-    changes: dict[UOp, UOp] = {}
+        places = [place_of(load) for load in node.src]
+        if in_stretches(places):
+            changes[node] = UOp(Ops.VECTORIZE, node.dtype, stretches_joined(node.src, [offset for _, offset in places]))
+            continue
+        for place, load in zip(places, node.src):
+            if place is not None:
+                gathered.setdefault(place[0], {})[place[1]] = load
+                wanted = max(wanted, node.dtype.count)
     for loads in gathered.values():
-        for start in sorted(loads):
-            run = [loads[start + lane] for lane in range(wanted) if start + lane in loads]
-            if len(run) < wanted or any(load in changes for load in run):
-                continue
-            first = loads[start]
-            vector = UOp(Ops.LOAD, first.dtype.vec(wanted), first.src)
-            for lane, load in enumerate(run):
-                changes[load] = UOp(Ops.GEP, load.dtype, (vector,), lane)
+        changes.update(loaded_together(loads, wanted))
     return sink.substitute(changes, tell="loaded with its neighbours") if changes else None
+
+
+Place = tuple[UOp, frozenset[tuple[UOp, int]]]  # a buffer, and what an address in it is beside a constant
+MOST_STRETCHES = 3  # stretches of memory that a vector is put together from, each loaded by itself
+WORTH_A_VECTOR = 4  # scalars that one vector load must replace
+
+
+def place_of(load: UOp) -> tuple[Place, int] | None:
+    """Where a plain load of one element reads: the same Place for all that differ by a constant only."""
+    if load.op is not Ops.LOAD or load.dtype.count > 1 or len(load.src[0].src) == 3:
+        return None
+    terms, offset = linear_terms(load.src[0].src[1])
+    return (load.src[0].src[0], frozenset(terms.items())), offset
+
+
+def in_stretches(places: list[tuple[Place, int] | None]) -> TypeGuard[list[tuple[Place, int]]]:
+    """True where the lanes walk forwards through a few stretches of neighbours."""
+    first = places[0]
+    if first is None or any(place is None or place[0] != first[0] for place in places):
+        return False
+    steps = [after[1] - before[1] for before, after in zip(places, places[1:]) if before and after]
+    return min(steps) >= 1 and sum(step > 1 for step in steps) < MOST_STRETCHES
+
+
+def stretches_joined(loads: Sequence[UOp], offsets: list[int]) -> tuple[UOp, ...]:
+    """The lanes: each stretch out of a vector that has its elements in the very lanes that they go to."""
+    vectors: dict[int, UOp] = {}
+    lanes = []
+    for lane, (load, offset) in enumerate(zip(loads, offsets)):
+        start = offset - lane
+        if start not in vectors:
+            vectors[start] = vector_at(loads[0], start - offsets[0], len(loads))
+        lanes.append(UOp(Ops.GEP, load.dtype, (vectors[start],), lane))
+    return tuple(lanes)
+
+
+def vector_at(load: UOp, distance: int, count: int) -> UOp:
+    """`count` neighbours, the first of them `distance` behind what `load` reads."""
+    pointer, idx = load.src[0].src
+    assert isinstance(load.dtype, DType)
+    place = pointer.index(idx + index_const(distance)) if distance else load.src[0]
+    return UOp(Ops.LOAD, load.dtype.vec(count), (place, *load.src[1:]))
+
+
+def loaded_together(loads: dict[int, UOp], count: int) -> dict[UOp, UOp]:
+    """Lanes of vectors of `count` neighbours that stand for the loads at these places, as few vectors as will do."""
+    changes: dict[UOp, UOp] = {}
+    places = sorted(loads)
+    if not places or places[-1] - places[0] < count - 1:
+        return changes
+    first = loads[places[0]]
+    pointer, idx = first.src[0].src
+    left = places
+    while left:
+        start = min(left[0], places[-1] - count + 1)
+        inside = [place for place in left if place < start + count]
+        left = left[len(inside) :]
+        if len(inside) < WORTH_A_VECTOR:
+            continue
+        vector = vector_at(first, start - places[0], count)
+        for place in inside:
+            changes[loads[place]] = UOp(Ops.GEP, first.dtype, (vector,), place - start)
+    return changes
 
 
 VECTOR_MEMORY = PatternMatcher((vector_load, vector_store, vector_reduce, combine_vectors_first))

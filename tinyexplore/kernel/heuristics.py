@@ -15,6 +15,7 @@ from tinyexplore.uop.divmod import linear_terms
 
 THREAD_STEPS = 1 << 15  # fewer steps than this take less time than waking another thread
 MANY_ROWS = 8  # blocks of rows that make packing a panel worth its copy
+SHUFFLED_STRIDE = 4  # every so many elements are taken out of whole vectors, at about the price of a load each
 MIRRORED_AXES = 4  # 16 places a step, a vector register each
 ACCUMULATORS = 8  # independent sums that keep two multiply-add units with a latency of four cycles busy
 
@@ -65,12 +66,22 @@ def accesses(kernel: Kernel) -> list[Access]:
         terms, _ = linear_terms(node.src[1])
         strides: dict[UOp, int | None] = {}
         for term, factor in terms.items():
+            if term.op is Ops.MIN and (axis := block_number(term)) is not None:
+                term, factor = axis, factor * term.src[0].src[1].arg
             if term.op is Ops.RANGE:
                 strides[term] = factor if term not in strides else None
             else:
                 strides.update(dict.fromkeys(term.ranges))
         found.append(Access(node, node in stored, strides))
     return found
+
+
+def block_number(start: UOp) -> UOp | None:
+    """The axis that counts the blocks, where `start` is min(axis * size, last): they end at the end."""
+    place = start.src[0]
+    if place.op is Ops.MUL and place.src[0].op is Ops.RANGE and place.src[1].op is Ops.CONST:
+        return place.src[0]
+    return None
 
 
 def vector_score(axis: UOp, found: list[Access]) -> float:
@@ -87,7 +98,11 @@ def vector_score(axis: UOp, found: list[Access]) -> float:
         weight = 2.0 if access.is_store else 1.0
         if reduces and not is_inside_reduction(access):
             weight = 0.25
-        score += weight if access.stride(axis) == 1 else -weight
+        stride = access.stride(axis)
+        if stride == 1:
+            score += weight
+        elif stride is None or access.is_store or not 1 < stride <= SHUFFLED_STRIDE:
+            score -= weight
     return score
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
@@ -13,6 +14,7 @@ from tinyexplore.kernel.told import substitute_told
 from tinyexplore.target import Target
 from tinyexplore.trace import Derived, OptApplied, active_recorder
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
+from tinyexplore.uop.divmod import linear_terms
 
 OUTPUT_KINDS = (AxisKind.GLOBAL, AxisKind.THREAD, AxisKind.LOCAL)
 LOOP_KINDS = (AxisKind.GLOBAL, AxisKind.LOCAL)
@@ -130,12 +132,14 @@ class Kernel:
             trade = {axis: axis.replace(arg=Axis(other.arg.id, axis.arg.kind))}
             trade[other] = other.replace(arg=Axis(axis.arg.id, other.arg.kind))
             ast = substitute_told(self.ast, trade, str(opt))
+        elif opt.op is OptOps.MERGE:
+            ast = substitute_told(self.ast, self.merged(axis, self.axis(opt.amount)), str(opt))
         elif opt.op is OptOps.STAGE:
             ast = substitute_told(self.ast, staged_loads(self, axis), str(opt))
         elif axis.arg.kind in REDUCE_KINDS:
             ast = self.split_reduce(axis, opt)
         else:
-            ast = substitute_told(self.ast, {axis: self.split_output(axis, opt)}, str(opt))
+            ast = substitute_told(self.ast, self.split_output(axis, opt), str(opt))
         after = replace(self, ast=ast, applied=(*self.applied, opt))
         recorder = active_recorder()
         if recorder is not None:
@@ -157,6 +161,8 @@ class Kernel:
                 amounts: tuple[int, ...] = (0,) if op in (OptOps.THREAD, OptOps.STAGE) else AMOUNTS
                 if op is OptOps.SWAP:
                     amounts = tuple(other.arg.id for other in self.output_axes if other.arg.id > axis.arg.id)
+                if op is OptOps.MERGE:
+                    amounts = tuple(other.arg.id for other in self.output_axes if other is not axis)
                 for amount in amounts:
                     opt = Opt(op, axis.arg.id, amount)
                     if self.obstacle(opt, axis) is None:
@@ -176,6 +182,8 @@ class Kernel:
             return self.thread_obstacle(axis)
         if opt.op is OptOps.SWAP:
             return self.swap_obstacle(axis, self.axis(opt.amount))
+        if opt.op is OptOps.MERGE:
+            return self.merge_obstacle(axis, self.axis(opt.amount))
         if opt.op is OptOps.STAGE:
             return stage_obstacle(self, axis)
         if axis in self.copied_along:
@@ -220,6 +228,29 @@ class Kernel:
             return "what is staged was staged for the order that the loops have"
         return None
 
+    def merge_obstacle(self, outer: UOp, inner: UOp) -> str | None:
+        for axis, kinds in ((outer, (AxisKind.GLOBAL, AxisKind.UPCAST)), (inner, (AxisKind.GLOBAL,))):
+            if axis.arg.kind not in kinds or axis not in self.output_axes:
+                what = "output axes that are still loops" + (", or a tile of one," if axis is outer else "")
+                return f"axis {axis.arg.id} is {axis.arg.kind.value}, and only {what} do this"
+        if outer is inner:
+            return "an axis has nothing to merge with but another"
+        if any(node.op in (Ops.BARRIER, Ops.SCAN) for node in self.nodes):
+            return "what is staged, or runs on from step to step, needs the loops as they are"
+        for store in self.ast.src:
+            terms, _ = linear_terms(store.src[0].src[1])
+            rest = [term for term in terms if term not in (outer, inner)]
+            as_one = inner in terms and terms.get(outer) == terms[inner] * inner.size
+            if not as_one or any(term.ranges & {outer, inner} for term in rest):
+                return "the result does not walk the two as one"
+        return None
+
+    def merged(self, outer: UOp, inner: UOp) -> dict[UOp, UOp]:
+        """What stands for the two axes: quotient and remainder of one of both sizes, in the place of the inner."""
+        both = UOp.range(outer.size * inner.size, Axis(inner.arg.id, AxisKind.GLOBAL))
+        size = index_const(inner.size)
+        return {outer: both.alu(Ops.IDIV, size), inner: both.alu(Ops.MOD, size)}
+
     def thread_obstacle(self, axis: UOp) -> str | None:
         if self.target.threads < 2:
             return f"{self.target.name} has one thread"
@@ -236,17 +267,25 @@ class Kernel:
     def next_id(self) -> int:
         return max((axis.arg.id for axis in self.axes), default=-1) + 1
 
-    def split_output(self, axis: UOp, opt: Opt) -> UOp:
-        """The index that stands for `axis` after the split: outer * amount + inner."""
+    def split_output(self, axis: UOp, opt: Opt) -> dict[UOp, UOp]:
+        """What stands for `axis` after the split: outer * amount + inner, the last block so that it ends at the end.
+
+        An axis of such blocks is split into blocks of them, which end there too: only the blocks of blocks overlap.
+        """
         size, amount = axis.size, opt.amount
         inner = UOp.range(amount, Axis(self.next_id(), _INNER_KIND[opt.op]))
         if size == amount:
-            return inner
+            return {axis: inner}
+        blocks = ragged_blocks(axis, self.nodes)
+        if blocks is not None:
+            place, step, end = blocks
+            wide = step * amount
+            if end >= wide:
+                outer = UOp.range(-(-end // wide), axis.arg)
+                start = _clamped(outer * index_const(wide), outer.size * wide, end - wide)
+                return {place: start + inner * index_const(step)}
         outer = UOp.range(-(-size // amount), axis.arg)
-        start = outer * index_const(amount)
-        if size % amount:
-            start = start.minimum(index_const(size - amount))
-        return start + inner
+        return {axis: _clamped(outer * index_const(amount), outer.size * amount, size - amount) + inner}
 
     def split_reduce(self, axis: UOp, opt: Opt) -> UOp:
         """Every REDUCE over `axis` done in blocks; what is left over in a REDUCE of its own."""
@@ -297,6 +336,24 @@ _INNER_KIND = {
     OptOps.LOCAL: AxisKind.LOCAL,
     OptOps.GROUP: AxisKind.GROUP,
 }
+
+
+def ragged_blocks(axis: UOp, nodes: Iterable[UOp]) -> tuple[UOp, int, int] | None:
+    """Where `axis` counts overlapping blocks: (the node of a block's start, steps a block, steps in all); else None."""
+    users = [node for node in nodes if axis in node.src and node.op not in (Ops.REDUCE, Ops.BARRIER)]
+    if len(users) != 1 or users[0].op is not Ops.MUL or users[0].src[1].op is not Ops.CONST:
+        return None
+    starts = [node for node in nodes if users[0] in node.src]
+    if len(starts) != 1 or starts[0].op is not Ops.MIN or starts[0].src[1].op is not Ops.CONST:
+        return None
+    step, last = users[0].src[1].arg, starts[0].src[1].arg
+    return starts[0], step, last + step
+
+
+def _clamped(start: UOp, end: int, last: int) -> UOp:
+    """`start`, or `last` where the block would not end by then; `end`: where the last block ends without."""
+    width = start.src[1].arg
+    return start if end - width == last else start.minimum(index_const(last))
 
 
 def _tell(before: UOp, after: UOp, how: str) -> None:

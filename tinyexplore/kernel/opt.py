@@ -43,6 +43,11 @@ class OptOps(Enum):
 
         for i in 0..64: for j in 0..32: ...  →  for j in 0..32: for i in 0..64: ...
 
+    MERGE: two output axes (`axis` and, inside it, `amount`) that the result walks as one become one, so that lanes
+    need not end where a short row ends; the outer one may be a tile of rows already::
+
+        for i in 0..4: for j in 0..6: ...    →  for p in 0..24: ...            (with i = p / 6, j = p % 6)
+
     STAGE: what every step of an output axis reads alike in its reductions is first copied into scratch memory, in the
     order in which it is read (`amount` is not used)::
 
@@ -60,6 +65,7 @@ class OptOps(Enum):
     LOCAL = "local"
     GROUP = "group"
     SWAP = "swap"
+    MERGE = "merge"
     STAGE = "stage"
 
     def __repr__(self) -> str:

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.graphs import from_numpy, matmul, numbers, softmax
+from tinyexplore.codegen import lower
 from tinyexplore.device import Device
 from tinyexplore.engine import compile_optimised
 from tinyexplore.engine.runner import ExecItem
@@ -16,6 +17,7 @@ from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule import ScheduleItem, create_schedule
 from tinyexplore.target import Target
 from tinyexplore.uop import AxisKind, Ops
+from tinyexplore.uop.bounds import bounds
 from tinyexplore.util import Context
 
 MACHINE = Target("TEST", "any", "any", "", 64, 32, 2, 32768, 1 << 20, frozenset(), ())
@@ -140,6 +142,39 @@ def test_a_convolution_tiles_its_filters_and_not_its_pictures() -> None:
     shape = (64, 16, 8, 18, 18, 3, 3)
     node = pictures.expand(shape).alu(Ops.MUL, filters.expand(shape)).reduce(Ops.ADD, (2, 5, 6))
     assert any(opt.op is OptOps.UPCAST and opt.axis == 1 for opt in hand_coded(kernel_of(node)).applied)
+
+
+def test_blocks_of_blocks_end_where_the_axis_ends() -> None:
+    start = kernel_of(from_numpy(numbers(1023)).alu(Ops.NEG))
+    kernel = start.apply(Opt(OptOps.VECTOR, 0, 16)).apply(Opt(OptOps.UPCAST, 0, 4))
+    assert kernel.name == "E_16_16_4"  # 16 blocks of 64, the last one from 959 on: no block starts past the end
+    (store,) = kernel.ast.src
+    assert bounds(store.src[0].src[1]) == (0, 1022)
+
+
+def test_merged_axes_give_the_same_result_with_lanes_across_the_ends_of_rows() -> None:
+    pictures = from_numpy(numbers(3, 11, 13)).window(1, 3).window(2, 3).reshape((1, 3, 9, 11, 3, 3))
+    filters = from_numpy(numbers(4, 3, 3, 3)).reshape((4, 3, 1, 1, 3, 3))
+    shape = (4, 3, 9, 11, 3, 3)
+    node = pictures.expand(shape).alu(Ops.MUL, filters.expand(shape)).reduce(Ops.ADD, (1, 4, 5))
+    (item,) = create_schedule([node])
+    kernel = Kernel.of(item.ast, Device["LLVM"].target)
+    expected = result(item, kernel)
+    for opt in (Opt(OptOps.UPCAST, 1, 4), Opt(OptOps.MERGE, 6, 2), Opt(OptOps.VECTOR, 2, 8), Opt(OptOps.UPCAST, 2, 6)):
+        kernel = kernel.apply(opt)
+    np.testing.assert_allclose(result(item, kernel), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_axes_that_the_result_does_not_walk_as_one_are_not_merged() -> None:
+    kernel = kernel_of(from_numpy(numbers(6, 7, 5)).permute((0, 2, 1)).alu(Ops.NEG))
+    with pytest.raises(OptError, match="MERGE axis 0 by 2: the result does not walk the two as one"):
+        kernel.apply(Opt(OptOps.MERGE, 0, 2))
+
+
+def test_a_pool_loads_whole_vectors() -> None:
+    (item,) = create_schedule([from_numpy(numbers(40, 64)).window(1, 2, 2).reduce(Ops.MAX, (2,))])
+    program = lower(hand_coded(Kernel.of(item.ast, MACHINE)))
+    assert {node.dtype.count for node in program if node.op is Ops.LOAD} == {16}
 
 
 def test_undo_goes_back_one_opt() -> None:
