@@ -1,0 +1,19 @@
+"""The state of models: named tensors of an object, and files of them (safetensors, PyTorch's, GGUF)."""
+
+from tinyexplore.nn.state.file import FormatError
+from tinyexplore.nn.state.gguf import gguf_load
+from tinyexplore.nn.state.names import get_parameters, get_state_dict, load_state_dict
+from tinyexplore.nn.state.safetensors import safe_load, safe_load_metadata, safe_save
+from tinyexplore.nn.state.torch import torch_load
+
+__all__ = [
+    "FormatError",
+    "get_parameters",
+    "get_state_dict",
+    "gguf_load",
+    "load_state_dict",
+    "safe_load",
+    "safe_load_metadata",
+    "safe_save",
+    "torch_load",
+]

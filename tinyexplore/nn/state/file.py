@@ -1,0 +1,52 @@
+"""A file of tensors: its bytes for those who read its structure, and lazy tensors of its parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from os import PathLike
+from pathlib import Path
+
+from tinyexplore.device import Buffer
+from tinyexplore.dtype import DType, dtypes
+from tinyexplore.lazy import StoredBuffer
+from tinyexplore.tensor import Tensor
+
+Source = Tensor | str | PathLike[str]
+
+
+class FormatError(ValueError):
+    """A file that is not what it says, is damaged, or asks for what no file of tensors needs."""
+
+
+class TensorFile:
+    """The bytes of a file, mapped and not read, or of a tensor of bytes.
+
+    `name` is for messages, `raw` the bytes; tensors of its parts lie on the device of `whole`.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self.whole = source if isinstance(source, Tensor) else Tensor(Path(source))
+        if self.whole.dtype is not dtypes.uint8 or self.whole.ndim != 1:
+            raise TypeError(
+                f"a file as a tensor is a vector of uint8, not {self.whole.shape} of {self.whole.dtype.name}"
+            )
+        self.name = self.whole.device.partition(":")[2] or "the tensor"
+        self.buffer = self.whole._read()
+        self.raw = self.buffer.memoryview()
+
+    @property
+    def nbytes(self) -> int:
+        return self.buffer.nbytes
+
+    def error(self, what: str, why: str) -> FormatError:
+        """`what` the file was taken for, and why it is none."""
+        return FormatError(f"{self.name} is not {what}: {why}")
+
+    def tensor(self, start: int, dtype: DType, shape: Sequence[int]) -> Tensor:
+        """Elements from byte `start` on, row-major; nothing is read yet."""
+        count = prod(shape)
+        stored = self.buffer.device if self.buffer.device.startswith("DISK:") else "NPY"
+        memory = self.buffer.memory.part(start, count * dtype.itemsize)
+        lazydata = StoredBuffer.of(Buffer(stored, count, dtype, memory), tuple(shape))
+        return Tensor(lazydata).to(self.whole.device)

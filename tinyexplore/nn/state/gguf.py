@@ -1,0 +1,230 @@
+"""The GGUF format (github.com/ggml-org/ggml/blob/master/docs/gguf.md): a header of keys with values, entries for the
+tensors, and their data, often in one of GGML's block quantisations, which become float32 when they are computed.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+from tinyexplore.device import Device
+from tinyexplore.dtype import DType, dtypes
+from tinyexplore.nn.state.file import FormatError, Source, TensorFile
+from tinyexplore.tensor import Tensor
+
+_FORMAT = "a GGUF file"
+_MAX_RANK = 8
+_MAX_DEPTH = 4  # of arrays in arrays
+_NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
+_TEXT, _ARRAY = 8, 9
+
+PLAIN: dict[int, DType] = {
+    0: dtypes.float32,
+    1: dtypes.float16,
+    24: dtypes.int8,
+    25: dtypes.int16,
+    26: dtypes.int32,
+    27: dtypes.int64,
+    28: dtypes.float64,
+    30: dtypes.bfloat16,
+}
+
+
+def gguf_load(tensor: Source) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """The keys with their values, and the tensors of a GGUF file (or of a tensor with its bytes).
+
+    Tensors of a plain dtype lie on the file's device; quantised ones are lazy float32 on the default device, or the
+    one that `tensor` is on, computed from their blocks. FormatError where the file is damaged or of an unknown kind.
+    """
+    reader = _Reader(TensorFile(tensor))
+    file = reader.file
+    if reader.take(4) != b"GGUF":
+        raise file.error(_FORMAT, "it does not begin with GGUF")
+    version = reader.number("I")
+    if version not in (2, 3):
+        raise file.error(_FORMAT, f"version {version}; known: 2 and 3")
+    tensor_count, key_count = reader.number("Q"), reader.number("Q")
+    values: dict[str, Any] = {}
+    for _ in range(reader.count(key_count, 13)):
+        key = reader.text()
+        values[key] = reader.value(reader.number("I"), 0)
+    entries = [_entry(reader) for _ in range(reader.count(tensor_count, 25))]
+    alignment = values.get("general.alignment", 32)
+    if type(alignment) is not int or alignment <= 0:
+        raise file.error(_FORMAT, "an alignment that is not a number of bytes")
+    start = -(-reader.at // alignment) * alignment
+    found: dict[str, Tensor] = {}
+    for name, shape, kind, offset in entries:
+        if name in found:
+            raise file.error(_FORMAT, f"two tensors called {name:.80}")
+        found[name] = _tensor(file, name, shape, kind, start + offset)
+    return values, found
+
+
+class _Reader:
+    """Takes one thing after another from the bytes of a file; FormatError where they end."""
+
+    def __init__(self, file: TensorFile) -> None:
+        self.file, self.at = file, 0
+
+    def take(self, size: int) -> bytes:
+        if size > self.file.nbytes - self.at:
+            raise self.file.error(_FORMAT, f"cut off at byte {self.at}, where {size} more are expected")
+        self.at += size
+        return bytes(self.file.raw[self.at - size : self.at])
+
+    def number(self, code: str) -> Any:
+        (value,) = struct.unpack("<" + code, self.take(struct.calcsize(code)))
+        return value
+
+    def count(self, count: int, least_bytes: int) -> int:
+        """`count`, if that many things of at least that size can follow."""
+        if count * least_bytes > self.file.nbytes - self.at:
+            raise self.file.error(_FORMAT, f"cut off at byte {self.at}, where {count} entries are expected")
+        return count
+
+    def text(self) -> str:
+        return self.take(self.number("Q")).decode("utf-8", errors="replace")
+
+    def value(self, kind: int, depth: int) -> Any:
+        """A value of one of the format's types: a number, a truth, text, or a list of values of one type."""
+        if kind in _NUMBERS:
+            return self.number(_NUMBERS[kind])
+        if kind == _TEXT:
+            return self.text()
+        if kind != _ARRAY or depth == _MAX_DEPTH:
+            raise self.file.error(_FORMAT, f"a value of type {kind}, {depth} arrays deep")
+        inner, length = self.number("I"), self.number("Q")
+        if inner in _NUMBERS:
+            code = _NUMBERS[inner]
+            size = self.count(length, struct.calcsize(code)) * struct.calcsize(code)
+            return list(struct.unpack(f"<{length}{code}", self.take(size)))
+        return [self.value(inner, depth + 1) for _ in range(self.count(length, 8))]
+
+
+def _entry(reader: _Reader) -> tuple[str, tuple[int, ...], int, int]:
+    """Name, shape (the file has the innermost axis first), type, and place in the data."""
+    name, rank = reader.text(), reader.number("I")
+    if rank > _MAX_RANK:
+        raise reader.file.error(_FORMAT, f"tensor {name:.80} has {rank} axes")
+    shape = tuple(reversed([reader.number("Q") for _ in range(rank)]))
+    return name, shape, reader.number("I"), reader.number("Q")
+
+
+def _tensor(file: TensorFile, name: str, shape: tuple[int, ...], kind: int, start: int) -> Tensor:
+    count = prod(shape)
+    quantised = QUANTISED.get(kind)
+    if quantised is None and kind not in PLAIN:
+        known = ", ".join([dtype.name for dtype in PLAIN.values()] + [one.name for one in QUANTISED.values()])
+        raise file.error(_FORMAT, f"tensor {name:.80} has type {kind}; known: {known}")
+    size, block = (PLAIN[kind].itemsize, 1) if quantised is None else (quantised.nbytes, quantised.elements)
+    if count % block or (count // block * size > file.nbytes - start):
+        raise file.error(_FORMAT, f"tensor {name:.80} of shape {shape} is cut off, or no whole number of blocks")
+    if quantised is None:
+        return file.tensor(start, PLAIN[kind], shape)
+    stored = file.tensor(start, dtypes.uint8, (count // block, size))
+    blocks = stored.to(Device.DEFAULT) if Device.is_storage(stored.device) else stored
+    return quantised.unpack(blocks).reshape(shape)
+
+
+# *** blocks ***
+
+
+class Quantisation:
+    """`nbytes` hold `elements` numbers; `unpack` makes float32 (blocks, elements) of uint8 (blocks, nbytes)."""
+
+    def __init__(self, name: str, nbytes: int, elements: int, unpack: Callable[[Tensor], Tensor]) -> None:
+        self.name, self.nbytes, self.elements, self.unpack = name, nbytes, elements, unpack
+
+
+def _half(blocks: Tensor, at: int) -> Tensor:
+    """The float16 at byte `at` of each block, as float32 (blocks, 1)."""
+    low, high = (blocks[:, place : place + 1].cast(dtypes.uint16) for place in (at, at + 1))
+    return (low + high * 256).bitcast(dtypes.float16).cast(dtypes.float32)
+
+
+def _bits(x: Tensor, shift: int, width: int) -> Tensor:
+    """`width` bits of each byte, from bit `shift` on."""
+    return (x >> shift) & ((1 << width) - 1)
+
+
+def _nibbles(packed: Tensor) -> Tensor:
+    """The lower halves of all bytes of the last axis, then the upper ones."""
+    return _bits(packed, 0, 4).cat(_bits(packed, 4, 4), dim=-1)
+
+
+def _fifth_bits(blocks: Tensor, at: int) -> Tensor:
+    """32 bits in four bytes from `at` on, one for each element: 0 or 16."""
+    return ((blocks[:, at : at + 4].unsqueeze(-1) >> _eight(blocks)) & 1).reshape(-1, 32) * 16
+
+
+def _eight(like: Tensor) -> Tensor:
+    return Tensor.arange(8, dtype=dtypes.uint8, device=like.device)
+
+
+def _q4_0(blocks: Tensor) -> Tensor:
+    return _half(blocks, 0) * (_nibbles(blocks[:, 2:18]).float() - 8)
+
+
+def _q4_1(blocks: Tensor) -> Tensor:
+    return _half(blocks, 0) * _nibbles(blocks[:, 4:20]).float() + _half(blocks, 2)
+
+
+def _q5_0(blocks: Tensor) -> Tensor:
+    return _half(blocks, 0) * ((_nibbles(blocks[:, 6:22]) + _fifth_bits(blocks, 2)).float() - 16)
+
+
+def _q5_1(blocks: Tensor) -> Tensor:
+    return _half(blocks, 0) * (_nibbles(blocks[:, 8:24]) + _fifth_bits(blocks, 4)).float() + _half(blocks, 2)
+
+
+def _q8_0(blocks: Tensor) -> Tensor:
+    return _half(blocks, 0) * blocks[:, 2:34].bitcast(dtypes.int8).float()
+
+
+def _scales_and_mins(blocks: Tensor) -> tuple[Tensor, Tensor]:
+    """Eight scales and eight minima of six bits, in the twelve bytes from 4 on; float32 (blocks, 8, 1)."""
+    first, second, third = (blocks[:, at : at + 4] for at in (4, 8, 12))
+    scales = _bits(first, 0, 6).cat(_bits(third, 0, 4) + _bits(first, 6, 2) * 16, dim=-1)
+    mins = _bits(second, 0, 6).cat(_bits(third, 4, 4) + _bits(second, 6, 2) * 16, dim=-1)
+    return (
+        (_half(blocks, 0) * scales.float()).unsqueeze(-1),
+        (_half(blocks, 2) * mins.float()).unsqueeze(-1),
+    )
+
+
+def _q4_k(blocks: Tensor) -> Tensor:
+    scales, mins = _scales_and_mins(blocks)
+    numbers = _nibbles(blocks[:, 16:144].reshape(-1, 4, 32)).reshape(-1, 8, 32)
+    return scales * numbers.float() - mins
+
+
+def _q5_k(blocks: Tensor) -> Tensor:
+    scales, mins = _scales_and_mins(blocks)
+    numbers = _nibbles(blocks[:, 48:176].reshape(-1, 4, 32)).reshape(-1, 8, 32)
+    fifth = ((blocks[:, 16:48].unsqueeze(1) >> _eight(blocks).reshape(1, 8, 1)) & 1) * 16
+    return scales * (numbers + fifth).float() - mins
+
+
+def _q6_k(blocks: Tensor) -> Tensor:
+    lower = _nibbles(blocks[:, :128].reshape(-1, 2, 64)).reshape(-1, 2, 4, 32)
+    upper = blocks[:, 128:192].reshape(-1, 2, 1, 32)
+    upper = Tensor.cat(*(_bits(upper, shift, 2) for shift in (0, 2, 4, 6)), dim=2)
+    scales = (blocks[:, 192:208].bitcast(dtypes.int8).float() * _half(blocks, 208)).unsqueeze(-1)
+    return scales * ((lower + upper * 16).float() - 32).reshape(-1, 16, 16)
+
+
+QUANTISED: dict[int, Quantisation] = {
+    2: Quantisation("Q4_0", 18, 32, _q4_0),
+    3: Quantisation("Q4_1", 20, 32, _q4_1),
+    6: Quantisation("Q5_0", 22, 32, _q5_0),
+    7: Quantisation("Q5_1", 24, 32, _q5_1),
+    8: Quantisation("Q8_0", 34, 32, _q8_0),
+    12: Quantisation("Q4_K", 144, 256, _q4_k),
+    13: Quantisation("Q5_K", 176, 256, _q5_k),
+    14: Quantisation("Q6_K", 210, 256, _q6_k),
+}
+
+__all__ = ["FormatError", "QUANTISED", "gguf_load"]

@@ -1,0 +1,75 @@
+"""The tensors of an object by their dotted names, and giving them other values."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+from tinyexplore.tensor import Tensor
+
+
+def get_state_dict(obj: Any, prefix: str = "", tensor_type: type = Tensor) -> dict[str, Tensor]:
+    """Every tensor in `obj` (attributes, lists, tuples, dicts, nested), by its dotted name."""
+    return dict(_named(obj, prefix.rstrip("."), tensor_type, ()))
+
+
+def _named(obj: Any, name: str, tensor_type: type, around: tuple[int, ...]) -> Iterator[tuple[str, Tensor]]:
+    if isinstance(obj, tensor_type):
+        yield name, obj  # type: ignore[misc]
+        return
+    if hasattr(obj, "_asdict"):
+        parts = obj._asdict()
+    elif isinstance(obj, dict):
+        parts = obj
+    elif isinstance(obj, (list, tuple)):
+        parts = dict(enumerate(obj))
+    elif hasattr(obj, "__dict__") and not isinstance(obj, type):
+        parts = obj.__dict__
+    else:
+        return
+    if id(obj) in around:  # an object that holds itself, or the one that it belongs to
+        return
+    for key, part in parts.items():
+        yield from _named(part, f"{name}.{key}" if name else str(key), tensor_type, (*around, id(obj)))
+
+
+def get_parameters(obj: Any) -> list[Tensor]:
+    """Every tensor in `obj`."""
+    return list(get_state_dict(obj).values())
+
+
+def load_state_dict(
+    model: Any, state_dict: dict[str, Tensor], strict: bool = True, verbose: bool = True, consume: bool = False
+) -> None:
+    """The tensors of `model` take over the values of those with their names, moved to their device and dtype.
+
+    `strict`: KeyError where the model has a tensor that the state has not. What the state has and the model has not is
+    left alone, with a warning if `verbose`, which also shows progress. `consume` empties `state_dict` on the way, to
+    free memory.
+    """
+    from tqdm.auto import tqdm
+
+    own = get_state_dict(model)
+    missing = [name for name in own if name not in state_dict]
+    unknown = [name for name in state_dict if name not in own]
+    if strict and missing:
+        raise KeyError(f"load_state_dict: the model has {_listed(missing)}, the state has not")
+    if verbose and (missing or unknown):
+        parts = [f"{_listed(missing)} keep their values"] if missing else []
+        parts += [f"{_listed(unknown)} are not in the model"] if unknown else []
+        warnings.warn(f"load_state_dict: {'; '.join(parts)}", stacklevel=2)
+    for name, tensor in tqdm(own.items(), desc="loading", disable=not verbose, leave=False, delay=1):
+        if name not in state_dict:
+            continue
+        found = state_dict.pop(name) if consume else state_dict[name]
+        if found.shape != tensor.shape:
+            raise ValueError(
+                f"load_state_dict: {name} has shape {tensor.shape} in the model, {found.shape} in the state"
+            )
+        tensor.replace(found.to(tensor.device).cast(tensor.dtype)).realize()
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return ", ".join(names[:5]) + more

@@ -1,0 +1,209 @@
+"""A pickle as data: a machine for pickle's opcodes that builds plain values, and calls what it is given by name.
+
+Python's own unpickler calls whatever a file names, which makes loading a file as dangerous as running it. Here a name
+stands for one of `builders` or the file is refused; the opcodes are read by `pickletools`.
+"""
+
+from __future__ import annotations
+
+import io
+import pickletools
+import struct
+from collections.abc import Callable, Mapping
+from typing import Any, BinaryIO
+
+Builder = Callable[..., Any]
+_PLAIN_KEYS = (str, int, float, bytes, type(None))
+_PUSHED = frozenset(
+    "INT BININT BININT1 BININT2 LONG LONG1 LONG4 FLOAT BINFLOAT UNICODE SHORT_BINUNICODE BINUNICODE BINUNICODE8 STRING "
+    "BINSTRING SHORT_BINSTRING BINBYTES SHORT_BINBYTES BINBYTES8 BYTEARRAY8".split()
+)
+_FRESH: dict[str, Callable[[], Any]] = {
+    "NONE": lambda: None,
+    "NEWTRUE": lambda: True,
+    "NEWFALSE": lambda: False,
+    "EMPTY_LIST": list,
+    "EMPTY_TUPLE": tuple,
+    "EMPTY_DICT": dict,
+    "EMPTY_SET": set,
+}
+
+
+class PickleError(ValueError):
+    """A pickle that is damaged, or asks for what data does not need."""
+
+
+class Named:
+    """A class or function that a pickle names: `build` makes what it stands for."""
+
+    def __init__(self, name: str, build: Builder) -> None:
+        self.name, self.build = name, build
+
+    def __call__(self, arguments: Any) -> Any:
+        if not isinstance(arguments, tuple):
+            raise PickleError(f"{self.name} is called with {type(arguments).__name__}, not a tuple")
+        try:
+            return self.build(*arguments)
+        except PickleError:
+            raise
+        except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, struct.error) as error:
+            raise PickleError(f"{self.name} cannot be made of what the file gives: {error}") from None
+
+
+class _Mark:
+    """Where the items of a list, tuple, dict or set begin on the stack."""
+
+
+_MARK = _Mark()
+
+
+def read_pickle(file: BinaryIO | bytes, builders: Mapping[str, Any], storage: Builder | None = None) -> Any:
+    """The value of one pickle, read from `file` up to its end.
+
+    `builders`: what "module.name" stands for: a function is called with the arguments that the pickle gives, anything
+    else is the value itself. `storage` makes a value of a persistent id.
+    """
+    stream = io.BytesIO(file) if isinstance(file, bytes) else file
+    machine = _Machine(builders, storage)
+    try:
+        for opcode, argument, _ in pickletools.genops(stream):
+            if opcode.name == "STOP":
+                return machine.pop()
+            machine.step(opcode.name, argument)
+    except PickleError:
+        raise
+    except (ValueError, IndexError, KeyError, TypeError, UnicodeError, OverflowError, MemoryError) as error:
+        raise PickleError(f"the pickle is damaged ({error})") from None
+    raise PickleError("the pickle has no end")
+
+
+class _Machine:
+    """The stack and the memo of one pickle."""
+
+    def __init__(self, builders: Mapping[str, Any], storage: Builder | None) -> None:
+        self.builders, self.storage = builders, storage
+        self.stack: list[Any] = []
+        self.memo: dict[int, Any] = {}
+
+    def pop(self) -> Any:
+        value = self.stack.pop()
+        if value is _MARK:
+            raise PickleError("the pickle is damaged (a mark where a value is expected)")
+        return value
+
+    def pop_to_mark(self) -> list[Any]:
+        """The values above the last mark, which goes too."""
+        for place in range(len(self.stack) - 1, -1, -1):
+            if self.stack[place] is _MARK:
+                items = self.stack[place + 1 :]
+                del self.stack[place:]
+                return items
+        raise PickleError("the pickle is damaged (a mark is missing)")
+
+    def top(self, kind: type) -> Any:
+        value = self.stack[-1]
+        if not isinstance(value, kind):
+            raise PickleError(f"the pickle is damaged ({type(value).__name__} where {kind.__name__} is expected)")
+        return value
+
+    def step(self, name: str, argument: Any) -> None:
+        """One opcode."""
+        push = self.stack.append
+        if name in _PUSHED:
+            push(argument)
+            return
+        if name in _FRESH:
+            push(_FRESH[name]())
+            return
+        match name:
+            case "PROTO" | "FRAME":
+                pass
+            case "MARK":
+                push(_MARK)
+            case "POP":
+                self.stack.pop()
+            case "POP_MARK":
+                self.pop_to_mark()
+            case "DUP":
+                push(self.stack[-1])
+            case "PUT" | "BINPUT" | "LONG_BINPUT":
+                self.memo[argument] = self.stack[-1]
+            case "MEMOIZE":
+                self.memo[len(self.memo)] = self.stack[-1]
+            case "GET" | "BINGET" | "LONG_BINGET":
+                push(self.memo[argument])
+            case "TUPLE1" | "TUPLE2" | "TUPLE3":
+                items = [self.pop() for _ in range(int(name[-1]))]
+                push(tuple(reversed(items)))
+            case "TUPLE":
+                push(tuple(self.pop_to_mark()))
+            case "LIST":
+                push(self.pop_to_mark())
+            case "DICT":
+                push(_pairs(self.pop_to_mark()))
+            case "FROZENSET":
+                push(frozenset(map(plain_key, self.pop_to_mark())))
+            case "APPEND":
+                item = self.pop()
+                self.top(list).append(item)
+            case "APPENDS":
+                added = self.pop_to_mark()
+                self.top(list).extend(added)
+            case "SETITEM":
+                value, key = self.pop(), self.pop()
+                self.top(dict)[plain_key(key)] = value
+            case "SETITEMS":
+                pairs = _pairs(self.pop_to_mark())
+                self.top(dict).update(pairs)
+            case "ADDITEMS":
+                added = self.pop_to_mark()
+                self.top(set).update(map(plain_key, added))
+            case _:
+                self.named(name, argument)
+
+    def named(self, name: str, argument: Any) -> None:
+        """The opcodes that name or call something."""
+        match name:
+            case "GLOBAL":
+                self.stack.append(self.find(*argument.split(" ", 1)))
+            case "STACK_GLOBAL":
+                attribute, module = self.pop(), self.pop()
+                self.stack.append(self.find(module, attribute))
+            case "REDUCE" | "NEWOBJ":
+                arguments = self.pop()
+                function = self.top(Named)
+                self.stack[-1] = function(arguments)
+            case "BUILD":
+                state = self.pop()
+                built = self.stack[-1]
+                if hasattr(built, "restore"):
+                    built.restore(state)
+                elif not isinstance(built, dict):  # further attributes of an ordered dict, which it needs not
+                    raise PickleError(f"the pickle gives a state to a {type(built).__name__}, which has none")
+            case "BINPERSID" if self.storage is not None:
+                self.stack.append(Named("a storage", self.storage)((self.pop(),)))
+            case _:
+                raise PickleError(f"the pickle uses {name}, which data does not need")
+
+    def find(self, module: Any, attribute: Any) -> Any:
+        if not isinstance(module, str) or not isinstance(attribute, str):
+            raise PickleError("the pickle is damaged (a name that is no text)")
+        name = f"{module}.{attribute}"
+        if name not in self.builders:
+            raise PickleError(f"the pickle asks for {name!r:.100}, which no state of a model needs: it is not loaded")
+        found = self.builders[name]
+        return Named(name, found) if callable(found) else found
+
+
+def plain_key(value: Any) -> Any:
+    """`value`, if it may stand as a key: deeper tuples would have the interpreter recurse over them without end."""
+    parts = value if isinstance(value, tuple) else (value,)
+    if not all(isinstance(part, _PLAIN_KEYS) for part in parts):
+        raise PickleError(f"the pickle has a key of type {type(value).__name__}; need text, numbers or tuples of them")
+    return value
+
+
+def _pairs(items: list[Any]) -> dict[Any, Any]:
+    if len(items) % 2:
+        raise PickleError("the pickle is damaged (a key without a value)")
+    return {plain_key(key): value for key, value in zip(items[::2], items[1::2])}

@@ -1,0 +1,141 @@
+"""The safetensors format (huggingface.co/docs/safetensors): the length of a JSON header (8 bytes, little endian), the
+header (name → dtype, shape, place in the data), and the data, without holes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from math import prod
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from tinyexplore.dtype import DType, dtypes
+from tinyexplore.nn.state.file import Source, TensorFile
+from tinyexplore.tensor import Tensor
+
+_OF_NAME: dict[str, str] = {
+    "BOOL": "bool",
+    "I8": "int8",
+    "U8": "uint8",
+    "I16": "int16",
+    "U16": "uint16",
+    "I32": "int32",
+    "U32": "uint32",
+    "I64": "int64",
+    "U64": "uint64",
+    "F16": "float16",
+    "BF16": "bfloat16",
+    "F32": "float32",
+    "F64": "float64",
+    "F8_E4M3": "fp8e4m3",
+    "F8_E5M2": "fp8e5m2",
+}
+_FIELDS = dtypes.fields()
+_NAMES: dict[str, DType] = {name: _FIELDS[own] for name, own in _OF_NAME.items() if own in _FIELDS}
+_CODES = {dtype: name for name, dtype in _NAMES.items()}
+_MAX_HEADER = 100_000_000  # the format's own limit
+_FORMAT = "a safetensors file"
+
+
+def safe_save(tensors: dict[str, Tensor], fn: str | PathLike[str], metadata: dict[str, Any] | None = None) -> None:
+    """Writes named tensors to a safetensors file; `metadata` (as strings) goes into its header.
+
+    The file is written beside `fn` and then takes its place, so that tensors loaded from there may be saved there.
+    """
+    header: dict[str, Any] = {}
+    if metadata:
+        header["__metadata__"] = {str(key): str(value) for key, value in metadata.items()}
+    place = 0
+    for name, tensor in tensors.items():
+        if name == "__metadata__":
+            raise ValueError("safe_save: no tensor can be called __metadata__, the format keeps that name for itself")
+        size = tensor.nbytes()
+        header[name] = {
+            "dtype": _CODES[tensor.dtype],
+            "shape": list(tensor.shape),
+            "data_offsets": [place, place + size],
+        }
+        place += size
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    if tensors:
+        first, *others = tensors.values()
+        first.realize(*others)
+    path = Path(fn)
+    new = path.with_name(f".{path.name}.{os.getpid()}.new")
+    try:
+        with open(new, "wb") as file:
+            file.write(len(text).to_bytes(8, "little"))
+            file.write(text)
+            for tensor in tensors.values():
+                if tensor.numel():
+                    file.write(tensor._read().memoryview())
+        os.replace(new, path)
+    finally:
+        new.unlink(missing_ok=True)
+
+
+def safe_load_metadata(fn: Source) -> tuple[Tensor, int, Any]:
+    """The file as a tensor of bytes, where its data starts, and its header."""
+    file = TensorFile(fn)
+    start, header = _header(file)
+    return file.whole, start, header
+
+
+def safe_load(fn: Source) -> dict[str, Tensor]:
+    """The named tensors of a safetensors file, on its DISK device: `.to(...)` reads them, `load_state_dict` too.
+
+    FormatError where the file is damaged or its header says what cannot be.
+    """
+    file = TensorFile(fn)
+    start, header = _header(file)
+    header.pop("__metadata__", None)
+    entries = [(name, *_entry(file, name, entry)) for name, entry in header.items()]
+    end = 0
+    for name, _, _, begin, stop in sorted(entries, key=lambda entry: (entry[3], entry[4])):
+        if begin != end:
+            raise file.error(_FORMAT, f"{name} starts at byte {begin} of the data, where byte {end} comes next")
+        end = stop
+    if start + end != file.nbytes:
+        raise file.error(_FORMAT, f"its tensors end at byte {start + end}, the file at byte {file.nbytes}")
+    return {name: file.tensor(start + begin, dtype, shape) for name, dtype, shape, begin, _ in entries}
+
+
+def _header(file: TensorFile) -> tuple[int, dict[str, Any]]:
+    """Where the data starts, and the header."""
+    length = int.from_bytes(file.raw[:8], "little") if file.nbytes >= 8 else -1
+    if not 0 <= length <= min(file.nbytes - 8, _MAX_HEADER):
+        raise file.error(_FORMAT, f"{file.nbytes} bytes cannot hold a header of {length}")
+    try:
+        header = json.loads(bytes(file.raw[8 : 8 + length]), object_pairs_hook=_without_doubles)
+    except (ValueError, RecursionError) as error:
+        raise file.error(_FORMAT, f"its header is not JSON ({error})") from None
+    if not isinstance(header, dict):
+        raise file.error(_FORMAT, f"its header is a {type(header).__name__}, not names with their entries")
+    return 8 + length, header
+
+
+def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name stands there twice")
+    return found
+
+
+def _entry(file: TensorFile, name: str, entry: Any) -> tuple[DType, tuple[int, ...], int, int]:
+    """dtype, shape, begin and end of a tensor in the data, each checked."""
+    try:
+        code, shape, (begin, end) = entry["dtype"], entry["shape"], entry["data_offsets"]
+    except (TypeError, KeyError, ValueError):
+        raise file.error(_FORMAT, f"{name} needs dtype, shape and two data_offsets, and has {entry!r:.100}") from None
+    if not isinstance(shape, list) or any(type(size) is not int or size < 0 for size in (*shape, begin, end)):
+        found = f"{name} has shape {shape!r:.100} at {begin!r:.20} to {end!r:.20}"
+        raise file.error(_FORMAT, f"{found}: sizes and places are whole numbers from 0 on")
+    dtype = _NAMES.get(code) if isinstance(code, str) else None
+    if dtype is None:
+        raise file.error(_FORMAT, f"{name} has dtype {code!r:.50}; known: {', '.join(_NAMES)}")
+    if prod(shape) * dtype.itemsize != end - begin:
+        raise file.error(_FORMAT, f"{name}, {dtype.name} of shape {tuple(shape)}, cannot fill bytes {begin} to {end}")
+    return dtype, tuple(shape), begin, end

@@ -1,0 +1,325 @@
+"""Files that torch.save has written: a zip archive with a pickle and one record for each storage (since PyTorch 1.6),
+or, older, five pickles in a row followed by the storages. Nothing that such a file names is imported or called.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+import zipfile
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+from tinyexplore.device import Device
+from tinyexplore.dtype import DType, dtypes
+from tinyexplore.nn.state.file import FormatError, Source, TensorFile
+from tinyexplore.nn.state.pickles import PickleError, plain_key, read_pickle
+from tinyexplore.tensor import Tensor
+
+_FORMAT = "a file of tensors by torch.save"
+_LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
+_LEGACY_PROTOCOL = 1001
+_LOCAL_HEADER = struct.Struct("<4s5H3L2H")  # of a zip archive's member
+_MAX_PICKLE = 1 << 28
+_MAX_RANK = 64
+_MAX_DEPTH = 200
+
+_STORAGES = {
+    "Float": dtypes.float32,
+    "Double": dtypes.float64,
+    "Half": dtypes.float16,
+    "BFloat16": dtypes.bfloat16,
+    "Long": dtypes.int64,
+    "Int": dtypes.int32,
+    "Short": dtypes.int16,
+    "Char": dtypes.int8,
+    "Byte": dtypes.uint8,
+    "Bool": dtypes.bool,
+}
+_DTYPES = {
+    **{name: dtype for name, dtype in dtypes.fields().items() if not name.startswith("fp8")},
+    "half": dtypes.float16,
+    "float": dtypes.float32,
+    "double": dtypes.float64,
+    "long": dtypes.int64,
+    "int": dtypes.int32,
+    "short": dtypes.int16,
+}
+
+
+class _NumpyType:
+    """What is left of a NumPy dtype: its code, and the byte order that the pickle tells afterwards."""
+
+    def __init__(self, code: str, *_: Any) -> None:
+        self.code = str(code)
+
+    def restore(self, state: Any) -> None:
+        if isinstance(state, tuple) and len(state) > 1 and state[1] == ">":
+            raise PickleError("a NumPy number in big-endian order")
+
+
+def _numpy_scalar(kind: _NumpyType, content: bytes) -> Any:
+    codes = {"b1": "?", "i1": "b", "i2": "h", "i4": "i", "i8": "q", "u1": "B", "u2": "H", "u4": "I", "u8": "Q"}
+    codes |= {"f2": "e", "f4": "f", "f8": "d"}
+    return struct.unpack("<" + codes[kind.code.lstrip("<=|")], content)[0]
+
+
+def torch_load(fn: Source) -> dict[str, Any]:
+    """What torch.save put there: a dict, or any nesting of dicts, lists and numbers, with tensors on the file's device.
+
+    FormatError where the file is damaged, or names a class or function that plain tensors do not need.
+    """
+    file = TensorFile(fn)
+    try:
+        if bytes(file.raw[:2]) == b"PK":
+            return _load_zip(file)
+        return _load_legacy(file)
+    except PickleError as error:
+        raise file.error(_FORMAT, str(error)) from None
+
+
+# *** tensors ***
+
+
+class _Storage:
+    """`count` elements of `dtype` from byte `start` on; in old files the place is known last."""
+
+    def __init__(self, file: TensorFile, dtype: DType, count: int, start: int | None) -> None:
+        self.file, self.dtype, self.count, self.start = file, dtype, count, start
+
+
+class _View:
+    """A tensor in a storage, made when the storage's place is known."""
+
+    def __init__(self, storage: Any, offset: Any, size: Any, stride: Any, dtype: DType | None = None) -> None:
+        if not isinstance(storage, _Storage):
+            raise PickleError(f"a tensor in a {type(storage).__name__}, which is no storage")
+        self.storage = storage
+        self.dtype = storage.dtype if dtype is None else dtype
+        numbers = (offset, *size, *stride)
+        if len(size) != len(stride) or len(size) > _MAX_RANK:
+            raise PickleError(f"a tensor of {len(size)} axes and {len(stride)} strides")
+        if any(type(number) is not int or number < 0 for number in numbers):
+            raise PickleError("a tensor whose sizes and strides are not all whole numbers from 0 on")
+        self.offset, self.size, self.stride = offset, tuple(size), tuple(stride)
+        room = storage.count * storage.dtype.itemsize // self.dtype.itemsize
+        last = offset + sum((size - 1) * stride for size, stride in zip(self.size, self.stride))
+        if prod(self.size) and last >= room:
+            raise PickleError(f"a tensor of size {self.size} ends at element {last} of a storage of {room}")
+
+    def tensor(self) -> Tensor:
+        storage = self.storage
+        if storage.start is None:
+            raise PickleError("a storage whose content is missing")
+        at = storage.start + self.offset * self.dtype.itemsize
+        if prod(self.size) == 0:
+            return storage.file.tensor(storage.start, self.dtype, self.size)
+        order = sorted(range(len(self.size)), key=lambda axis: (-self.stride[axis], self.size[axis] == 1, axis))
+        if _row_major([self.size[axis] for axis in order], [self.stride[axis] for axis in order]):
+            packed = storage.file.tensor(at, self.dtype, [self.size[axis] for axis in order])
+            return packed.permute([order.index(axis) for axis in range(len(order))])
+        reach = 1 + sum((size - 1) * stride for size, stride in zip(self.size, self.stride))
+        elements = storage.file.tensor(at, self.dtype, (reach,)).to(Device.DEFAULT)
+        places = Tensor.zeros(*self.size, dtype=dtypes.int64, device=elements.device)
+        for axis, (size, stride) in enumerate(zip(self.size, self.stride)):
+            steps = Tensor.arange(size, dtype=dtypes.int64, device=elements.device) * stride
+            places = places + steps.reshape([-1 if i == axis else 1 for i in range(len(self.size))])
+        return elements[places]
+
+
+def _row_major(size: Sequence[int], stride: Sequence[int]) -> bool:
+    step = 1
+    for extent, found in zip(reversed(size), reversed(stride)):
+        if extent != 1 and found != step:
+            return False
+        step *= extent
+    return True
+
+
+def _rebuilt(function: Any, kind: Any, arguments: Any, state: Any) -> Any:
+    """A tensor with further attributes, which are left out."""
+    return function(arguments)
+
+
+_BUILDERS: dict[str, Any] = {
+    "collections.OrderedDict": lambda pairs=(): {plain_key(key): value for key, value in pairs},
+    "torch._utils._rebuild_tensor": _View,
+    "torch._utils._rebuild_tensor_v2": lambda storage, offset, size, stride, *_: _View(storage, offset, size, stride),
+    "torch._utils._rebuild_tensor_v3": lambda storage, offset, size, stride, grad, hooks, dtype, *_: _View(
+        storage, offset, size, stride, dtype
+    ),
+    "torch._utils._rebuild_parameter": lambda data, *_: data,
+    "torch._utils._rebuild_parameter_with_state": lambda data, *_: data,
+    "torch._tensor._rebuild_from_type_v2": _rebuilt,
+    "torch.nn.parameter.Parameter": lambda data=None, *_: data,
+    "torch.Tensor": lambda data=None, *_: data,
+    "torch.Size": lambda sizes=(): tuple(sizes),
+    "torch.device": lambda kind, number=None: kind if number is None else f"{kind}:{number}",
+    "torch.storage.UntypedStorage": dtypes.uint8,
+    "torch.UntypedStorage": dtypes.uint8,
+    **{f"torch.{name}Storage": dtype for name, dtype in _STORAGES.items()},
+    **{f"torch.{name}": dtype for name, dtype in _DTYPES.items()},
+    "_codecs.encode": lambda text, coding="latin1": text.encode("latin1"),
+    "numpy.dtype": _NumpyType,
+    "numpy.core.multiarray.scalar": _numpy_scalar,
+    "numpy._core.multiarray.scalar": _numpy_scalar,
+    "builtins.set": lambda items=(): set(map(plain_key, items)),
+    "__builtin__.set": lambda items=(): set(map(plain_key, items)),
+}
+
+
+def _with_tensors(value: Any) -> Any:
+    """`value` with a tensor for each view, and lists, tuples and dicts as they are (made anew)."""
+    made: dict[int, Any] = {}
+
+    def of(part: Any, depth: int) -> Any:
+        if depth > _MAX_DEPTH:
+            raise PickleError(f"lists or dicts nested more than {_MAX_DEPTH} deep")
+        if id(part) in made:
+            return made[id(part)]
+        if isinstance(part, _View):
+            made[id(part)] = part.tensor()
+        elif isinstance(part, dict):
+            named: dict[Any, Any] = {}
+            made[id(part)] = named
+            named.update((key, of(inner, depth + 1)) for key, inner in part.items())
+        elif isinstance(part, list):
+            items: list[Any] = []
+            made[id(part)] = items
+            items.extend(of(inner, depth + 1) for inner in part)
+        elif isinstance(part, tuple):
+            made[id(part)] = tuple(of(inner, depth + 1) for inner in part)
+        else:
+            return part
+        return made[id(part)]
+
+    return of(value, 0)
+
+
+def _storage_id(value: Any) -> tuple[DType, str, int]:
+    """dtype, key and number of elements that a persistent id tells."""
+    if not isinstance(value, tuple) or len(value) not in (5, 6) or value[0] != "storage":
+        raise PickleError("a persistent id that is no storage")
+    _, dtype, key, _, count = value[:5]
+    if not isinstance(dtype, DType) or not isinstance(key, str) or type(count) is not int or count < 0:
+        raise PickleError("a storage without dtype, key and number of elements")
+    return dtype, key, count
+
+
+# *** the zip archive ***
+
+
+def _load_zip(file: TensorFile) -> Any:
+    try:
+        archive = zipfile.ZipFile(io.BufferedReader(_Raw(file.raw)))
+        members = {member.filename: member for member in archive.infolist()}
+    except (zipfile.BadZipFile, ValueError, OSError, EOFError, NotImplementedError, struct.error) as error:
+        raise file.error(_FORMAT, f"a damaged zip archive ({error})") from None
+    pickles = [name for name in members if name.endswith("/data.pkl") and name.count("/") == 1]
+    if len(pickles) != 1:
+        raise file.error(_FORMAT, f"a zip archive with {len(pickles)} members called */data.pkl; need one")
+    root = pickles[0].removesuffix("data.pkl")
+
+    def place(name: str) -> tuple[int, int]:
+        """Where a member's bytes begin in the file, and how many they are."""
+        member = members.get(root + name)
+        if member is None:
+            raise PickleError(f"{root + name} is missing in the archive")
+        if member.compress_type != zipfile.ZIP_STORED:
+            raise PickleError(f"{root + name} is compressed; torch.save stores as it is")
+        head = bytes(file.raw[member.header_offset : member.header_offset + _LOCAL_HEADER.size])
+        if len(head) < _LOCAL_HEADER.size or head[:4] != b"PK\x03\x04":
+            raise PickleError(f"{root + name} has no header where the archive says")
+        *_, name_length, extra_length = _LOCAL_HEADER.unpack(head)
+        start = member.header_offset + _LOCAL_HEADER.size + name_length + extra_length
+        if start + member.file_size > file.nbytes:
+            raise PickleError(f"{root + name} is cut off")
+        return start, member.file_size
+
+    def content(name: str) -> bytes:
+        start, size = place(name)
+        if size > _MAX_PICKLE:
+            raise PickleError(f"{root + name} has {size} bytes, more than any structure of tensors needs")
+        return bytes(file.raw[start : start + size])
+
+    if root + "byteorder" in members and content("byteorder") != b"little":
+        raise file.error(_FORMAT, "its numbers are big-endian")
+
+    def storage(identity: Any) -> _Storage:
+        dtype, key, count = _storage_id(identity)
+        start, size = place(f"data/{key}")
+        if count * dtype.itemsize > size:
+            raise PickleError(f"storage {key} has {size} bytes, too few for {count} of {dtype.name}")
+        return _Storage(file, dtype, count, start)
+
+    return _with_tensors(read_pickle(content("data.pkl"), _BUILDERS, storage))
+
+
+class _Raw(io.RawIOBase):
+    """A memoryview as a file that can be read and sought."""
+
+    def __init__(self, raw: memoryview) -> None:
+        self.raw, self.at = raw, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, into: Any) -> int:
+        part = self.raw[self.at : self.at + len(into)]
+        into[: len(part)] = part
+        self.at += len(part)
+        return len(part)
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self.at, io.SEEK_END: len(self.raw)}[whence]
+        if start + offset < 0:
+            raise OSError(f"a place {start + offset} before the file")
+        self.at = start + offset
+        return self.at
+
+    def tell(self) -> int:
+        return self.at
+
+
+# *** pickles in a row ***
+
+
+def _load_legacy(file: TensorFile) -> Any:
+    stream = io.BufferedReader(_Raw(file.raw))
+    magic = read_pickle(stream, {})
+    if magic != _LEGACY_MAGIC or read_pickle(stream, {}) != _LEGACY_PROTOCOL:
+        raise file.error(_FORMAT, "neither a zip archive nor pickles of the older kind")
+    system = read_pickle(stream, {})
+    if not isinstance(system, dict) or system.get("little_endian") is not True:
+        raise file.error(_FORMAT, "its numbers are big-endian")
+    storages: dict[str, _Storage] = {}
+
+    def storage(identity: Any) -> _Storage:
+        dtype, key, count = _storage_id(identity)
+        if len(identity) == 6 and identity[5] is not None:
+            raise PickleError(f"storage {key} is a view of another one, which PyTorch wrote before 0.4")
+        return storages.setdefault(key, _Storage(file, dtype, count, None))
+
+    structure = read_pickle(stream, _BUILDERS, storage)
+    keys = read_pickle(stream, {})
+    at = stream.tell()
+    if not isinstance(keys, list):
+        raise file.error(_FORMAT, "the list of its storages is missing")
+    for key in keys:
+        found = storages.get(key) if isinstance(key, str) else None
+        if found is None:
+            raise file.error(_FORMAT, "a storage that belongs to no tensor")
+        count = int.from_bytes(file.raw[at : at + 8], "little")
+        size = found.count * found.dtype.itemsize
+        if count != found.count or at + 8 + size > file.nbytes:
+            raise file.error(_FORMAT, f"storage {key} of {found.count} elements is cut off, or says {count}")
+        found.start = at + 8
+        at += 8 + size
+    return _with_tensors(structure)
+
+
+__all__ = ["FormatError", "torch_load"]
