@@ -179,7 +179,7 @@ class Base:
             raise RuntimeError("bitcast has no gradient: detach() the tensor first")
         target = to_dtype(dtype)
         here, there = self.dtype.itemsize, target.itemsize
-        if here == there:
+        if here == there or isinstance(self.lazydata, StoredBuffer):
             return self._wrap(self.lazydata.bitcast(target))
         if self.ndim == 0 or self.shape[-1] * here % there:
             raise ShapeError(
