@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -44,6 +45,17 @@ def softmax(x: LazyBuffer) -> LazyBuffer:
     shifted = x.alu(Ops.ADD, x.reduce(Ops.MAX, (last,)).expand(x.shape).alu(Ops.NEG))
     weights = shifted.alu(Ops.EXP)
     return weights.alu(Ops.FDIV, weights.reduce(Ops.ADD, (last,)).expand(x.shape))
+
+
+def attention(q: LazyBuffer, k: LazyBuffer, v: LazyBuffer, causal: bool = False) -> LazyBuffer:
+    scores = matmul(q, k.permute((1, 0)))
+    if causal:
+        rows, columns = (LazyBuffer.iota(size, scores.dtype, scores.device) for size in scores.shape)
+        row = rows.reshape((scores.shape[0], 1)).expand(scores.shape)
+        column = columns.reshape((1, scores.shape[1])).expand(scores.shape)
+        hidden = LazyBuffer.const(-math.inf, scores.dtype, scores.device, scores.shape)
+        scores = row.alu(Ops.CMPLT, column).alu(Ops.WHERE, hidden, scores)
+    return matmul(softmax(scores), v)
 
 
 def _factors(draw: Callable, size: int, count: int) -> tuple[int, ...]:

@@ -37,6 +37,13 @@ def flatten_sink(sink: UOp) -> UOp | None:
     return UOp.sink(*flat)
 
 
+@rule(UPat.of(Ops.BARRIER, UPat.of(Ops.SINK, name="sink"), name="barrier", more_src=True))
+def flatten_barrier(barrier: UOp, sink: UOp) -> UOp:
+    """What waits for several stores names them all; written out, an axis is no loop."""
+    loops = (loop for loop in barrier.src[1:] if loop.arg.kind is not AxisKind.UPCAST)
+    return barrier.replace(src=(*sink.src, *loops))
+
+
 @rule(UPat.of(Ops.REDUCE, var("value"), name="reduce", more_src=True))
 def reduce_each(reduce: UOp, value: UOp) -> UOp | None:
     """A reduction over an unrolled axis becomes one reduction for each step, their results combined pair by pair."""
@@ -76,7 +83,7 @@ def reduce_without_loops(reduce: UOp, value: UOp) -> UOp | None:
     return value if len(reduce.src) == 1 else None
 
 
-EXPAND_STORES = PatternMatcher((store_each, flatten_sink))
+EXPAND_STORES = PatternMatcher((store_each, flatten_sink, flatten_barrier))
 EXPAND_REDUCES = PatternMatcher((reduce_each,))
 MEMORY_LAWS = PatternMatcher((valid_always, valid_never, reduce_without_loops))
 

@@ -67,8 +67,8 @@ class _Blocks:
                 self.path[register] = self.path[node][:-1] if is_scan else self.path[node]
                 self.path[assigned] = self.path[node] + by_id(loops)
             if node.op is Ops.BARRIER:
-                store, *loops = node.src
-                self.path[store] = self.path[node] + by_id(loops)
+                inside = self.path[node] + by_id(src for src in node.src if src.op is Ops.RANGE)
+                self.path.update({src: inside for src in node.src if src.op is Ops.STORE})
         for path in set(self.path.values()):
             for depth in range(len(path)):
                 self.children.setdefault(path[:depth], {})[path[depth]] = None

@@ -112,11 +112,11 @@ def lanes_combined(node: UOp, value: UOp, lanes: UOp) -> UOp:
     return node.replace(src=(value.broadcast(lanes.dtype.count),))
 
 
-@rule(UPat.of(Ops.BARRIER, var("store"), name="barrier", more_src=True))
-def barrier_without_lanes(barrier: UOp, store: UOp) -> UOp | None:
-    """What waits for a copy waits for its loops; lanes are no loop."""
-    loops = tuple(loop for loop in barrier.src[1:] if loop.op is Ops.RANGE)
-    return None if len(loops) == len(barrier.src) - 1 else barrier.replace(src=(store, *loops))
+@rule(UPat.of(Ops.BARRIER, name="barrier", more_src=True))
+def barrier_without_lanes(barrier: UOp) -> UOp | None:
+    """What waits for stores waits for their loops; lanes are no loop."""
+    kept = tuple(src for src in barrier.src if src.op in (Ops.STORE, Ops.SINK, Ops.RANGE))
+    return None if len(kept) == len(barrier.src) else barrier.replace(src=kept)
 
 
 @rule(UPat.of(Ops.STORE, var("place"), var("value"), name="store"))

@@ -173,6 +173,7 @@ _LOOP_WORDS = {
     AxisKind.VECTOR: "  # lanes",
     AxisKind.SCAN: "  # in order, each from the one before",
     AxisKind.COPY: "  # fills scratch memory",
+    AxisKind.ROW: "  # fills a row",
 }
 
 

@@ -84,7 +84,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The scheduler's word on a LazyBuffer: "realize" | "fuse" | "duplicate" | "view", and why."""
+    """The scheduler's word on a LazyBuffer: "realize" | "fuse" | "duplicate" | "keep" | "view", and why."""
 
     node: int
     decision: str

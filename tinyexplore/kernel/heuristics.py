@@ -17,6 +17,7 @@ THREAD_STEPS = 1 << 15  # fewer steps than this take less time than waking anoth
 MANY_ROWS = 8  # blocks of rows that make packing a panel worth its copy
 SHUFFLED_STRIDE = 4  # every so many elements are taken out of whole vectors, at about the price of a load each
 MIRRORED_AXES = 4  # 16 places a step, a vector register each
+WIDE_TILE = 4  # vectors side by side in the register tile of a row that is kept
 ACCUMULATORS = 8  # independent sums that keep two multiply-add units with a latency of four cycles busy
 
 
@@ -25,6 +26,7 @@ def hand_coded(kernel: Kernel) -> Kernel:
     kernel = with_merged_axes(with_split_axes(kernel))
     if kernel.lanes > 1:
         kernel = with_vectors(kernel)
+    kernel = with_tiles_of_rows(kernel)
     kernel = with_tiles(kernel)
     kernel = with_packed_panels(kernel)
     kernel = with_accumulators(kernel)
@@ -129,6 +131,9 @@ def with_vectors(kernel: Kernel) -> Kernel:
         kernel = attempt(
             kernel, Opt(OptOps.VECTOR, best.arg.id, lanes), "neighbours along this axis are neighbours in memory"
         )
+    for axis in kernel.axes:
+        if axis.arg.kind is AxisKind.ROW and (lanes := lanes_for(kernel, axis)) > 1:
+            kernel = attempt(kernel, Opt(OptOps.VECTOR, axis.arg.id, lanes), "a kept row lies in memory step by step")
     for reduce in kernel.reduces:
         if any(axis.arg.kind is AxisKind.VECTOR for axis in reduce.src[0].ranges):
             continue
@@ -211,6 +216,50 @@ def with_tiles(kernel: Kernel) -> Kernel:
         if tall > 1:
             kernel = attempt(kernel, Opt(OptOps.UPCAST, other.arg.id, tall), f"{tall} columns share each load of a row")
     return kernel
+
+
+def with_tiles_of_rows(kernel: Kernel) -> Kernel:
+    """Rows that are kept and then multiplied with something (attention): several at once, so that they share it."""
+    rows = innermost_row_loop(kernel)
+    if rows is None:
+        return kernel
+    products = [reduce for reduce in kernel.reduces if rows in reduce.ranges and shared_with(reduce, rows)]
+    if not products or any(lanes_of(reduce) is None for reduce in products):
+        return kernel
+    for columns in {loop: None for reduce in products if (loop := vector_loop(kernel, lanes_of(reduce))) is not None}:
+        wide = best_block(columns.size, WIDE_TILE, limit=WIDE_TILE)
+        if wide > 1:
+            reason = f"{wide} vectors of columns share each row's load"
+            kernel = attempt(kernel, Opt(OptOps.UPCAST, columns.arg.id, wide), reason)
+    tall = best_block(rows.size, (kernel.target.vector_registers - 4) // WIDE_TILE, limit=6)
+    if tall > 1:
+        kernel = attempt(kernel, Opt(OptOps.UPCAST, rows.arg.id, tall), f"{tall} rows share each load of a column")
+    return attempt(kernel, Opt(OptOps.STAGE, rows.arg.id), "what all rows read is packed once, lanes side by side")
+
+
+def innermost_row_loop(kernel: Kernel) -> UOp | None:
+    """The loop that counts the rows that the kernel keeps in scratch memory."""
+    loops = {axis for node in kernel.nodes if node.op is Ops.BARRIER for axis in node.ranges}
+    return max((axis for axis in loops if axis.arg.kind is AxisKind.GLOBAL), key=lambda axis: axis.arg.id, default=None)
+
+
+def shared_with(reduce: UOp, rows: UOp) -> bool:
+    """True where a reduction inside `rows` reads memory that is the same for all of them."""
+    loads = [node for node in reduce.src[0].toposort() if node.op is Ops.LOAD and set(reduce.src[1:]) <= node.ranges]
+    return any(rows not in load.ranges for load in loads)
+
+
+def lanes_of(node: UOp) -> UOp | None:
+    """The axis along which a value has lanes."""
+    return next((axis for axis in node.ranges if axis.arg.kind is AxisKind.VECTOR), None)
+
+
+def vector_loop(kernel: Kernel, lanes: UOp | None) -> UOp | None:
+    """The loop over the vectors that `lanes` was split from; None where one vector is all."""
+    for node in kernel.nodes:
+        if node.op is Ops.ADD and lanes in node.src:
+            return next((loop for src in node.src for loop in src.ranges if loop is not lanes), None)
+    return None
 
 
 def with_packed_panels(kernel: Kernel) -> Kernel:

@@ -9,6 +9,7 @@ from math import prod
 
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.kernel.opt import Opt, OptError, OptOps
+from tinyexplore.kernel.rows import keeps_row, kept_along, more_rows, split_row
 from tinyexplore.kernel.stage import stage_obstacle, staged_loads
 from tinyexplore.kernel.told import substitute_told
 from tinyexplore.target import Target
@@ -108,7 +109,7 @@ class Kernel:
         """The axes of which each step has a staged copy of its own."""
         found: set[UOp] = set()
         for node in self.nodes:
-            if node.op is Ops.BARRIER:
+            if node.op is Ops.BARRIER and not keeps_row(node):
                 found |= node.ranges
         return frozenset(found)
 
@@ -138,8 +139,12 @@ class Kernel:
             ast = substitute_told(self.ast, staged_loads(self, axis), str(opt))
         elif axis.arg.kind in REDUCE_KINDS:
             ast = self.split_reduce(axis, opt)
+        elif axis.arg.kind is AxisKind.ROW:
+            ast = split_row(self, axis, opt)
         else:
-            ast = substitute_told(self.ast, self.split_output(axis, opt), str(opt))
+            places = self.split_output(axis, opt)
+            ast = substitute_told(self.ast, more_rows(self, axis, opt, self.next_id()), str(opt))
+            ast = substitute_told(ast, places, str(opt))
         after = replace(self, ast=ast, applied=(*self.applied, opt))
         recorder = active_recorder()
         if recorder is not None:
@@ -194,7 +199,7 @@ class Kernel:
             return None if kind is AxisKind.REDUCE else f"the axis is {kind.value}, and only reduce axes do this"
         if opt.op is OptOps.VECTOR:
             return self.vector_obstacle(opt, axis)
-        if kind not in LOOP_KINDS:
+        if kind not in LOOP_KINDS and (kind is not AxisKind.ROW or opt.op is not OptOps.UPCAST):
             return f"the axis is {kind.value}, and only output axes that are still loops do this"
         if opt.op is OptOps.LOCAL and any(other.arg.kind is AxisKind.SCAN for other in self.axes):
             return "the loop of a scan must stay innermost"
@@ -203,11 +208,13 @@ class Kernel:
         return None
 
     def vector_obstacle(self, opt: Opt, axis: UOp) -> str | None:
-        if axis.arg.kind not in (*LOOP_KINDS, AxisKind.REDUCE):
+        if axis.arg.kind not in (*LOOP_KINDS, AxisKind.REDUCE, AxisKind.ROW):
             return f"the axis is {axis.arg.kind.value}, and only loops become vectors"
         if opt.amount & (opt.amount - 1) or opt.amount > max(1, self.lanes):
             have = f"a vector of {self.target.name} has {self.lanes} lanes of {self.vector_dtype.name}"
             return f"{have}; choose a power of two up to that"
+        if kept_along(self, axis):
+            return "along this axis rows are kept in scratch memory, one after the other: lanes would need all at once"
         if axis in self.gathered_along:
             return "along this axis addresses depend on loaded values: each lane would load by itself"
         taken = [other for other in self.axes if other.arg.kind is AxisKind.VECTOR]

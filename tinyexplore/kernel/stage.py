@@ -13,7 +13,14 @@ if TYPE_CHECKING:
     from tinyexplore.kernel.kernel import Kernel
 
 OUTER_KINDS = (AxisKind.GLOBAL, AxisKind.THREAD, AxisKind.LOCAL)
-PACKING_ORDER = {AxisKind.REDUCE: 0, AxisKind.GROUP: 1, AxisKind.UNROLL: 2, AxisKind.UPCAST: 3, AxisKind.VECTOR: 4}
+PACKING_ORDER = {
+    AxisKind.ROW: 0,
+    AxisKind.REDUCE: 1,
+    AxisKind.GROUP: 2,
+    AxisKind.UNROLL: 3,
+    AxisKind.UPCAST: 4,
+    AxisKind.VECTOR: 5,
+}
 
 
 def shared_loads(kernel: Kernel, axis: UOp) -> list[UOp]:

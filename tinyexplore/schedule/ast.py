@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 
 from tinyexplore.device import Buffer
 from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.schedule.fusion import KernelPlan, Visit
+from tinyexplore.schedule.fusion import KeptRow, KernelPlan, Visit
 from tinyexplore.schedule.indexing import Conditions, flat_index, source_index
 from tinyexplore.schedule.item import ScheduleItem
 from tinyexplore.trace import Derived, active_recorder
@@ -78,8 +79,21 @@ class AstBuilder:
         """What a visited source is worth: computed in this kernel, or read from memory."""
         found = self.values.get(visit)
         if found is None:
-            found = self.values[visit] = self.leaf(source, visit)
+            found = self.kept_row(source, visit, visit.kept) if visit.kept is not None else self.leaf(source, visit)
+            self.values[visit] = found
         return found
+
+    def kept_row(self, node: LazyBuffer, visit: Visit, row: KeptRow) -> UOp:
+        """An element of a row that was computed before, read from scratch memory."""
+        shape = tuple(node.shape[axis] for axis in row.axes)
+        scratch = UOp(Ops.DEFINE_LOCAL, PtrDType(node.dtype, prod(shape), "local"), (), f"row{row.number}")
+        store = UOp(Ops.STORE, dtypes.void, (scratch.index(flat_index(shape, row.ranges)), self.values[row.filled]))
+        barrier = UOp(Ops.BARRIER, dtypes.void, (store, *row.ranges))
+        place = scratch.index(flat_index(shape, tuple(visit.idxs[axis] for axis in row.axes)))
+        value = UOp(Ops.LOAD, node.dtype, (place, barrier))
+        for part, how in ((store, "keeps"), (barrier, "keeps"), (place, "indexes"), (value, "is read")):
+            self.note(node, part, how)
+        return value
 
     def leaf(self, node: LazyBuffer, visit: Visit) -> UOp:
         if node.size == 0:

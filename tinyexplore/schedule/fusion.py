@@ -14,6 +14,16 @@ from math import prod
 from tinyexplore.dtype import dtypes
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule.indexing import ZERO, Conditions, Index, source_index
+from tinyexplore.schedule.rows import (
+    ROW_BYTES,
+    SHARED_BYTES,
+    Row,
+    bytes_every_row_reads,
+    common_row,
+    reduces_within,
+    row_bytes,
+    steps_between,
+)
 from tinyexplore.trace import Decided, active_recorder
 from tinyexplore.uop import Axis, AxisKind, Group, Ops, UOp
 from tinyexplore.util import config, toposort
@@ -39,6 +49,7 @@ class KernelPlan:
     loops: tuple[UOp, ...]
     next_axis: int
     stores: list[LazyBuffer] = field(default_factory=list)
+    rows: int = 0
     visits: list[tuple[LazyBuffer, Visit]] = field(default_factory=list)
     op_count: int = 0
 
@@ -57,9 +68,9 @@ class KernelPlan:
             ranges.append(idxs[axis])
         return KernelPlan(root.shape, root.device, tuple(idxs), tuple(ranges), len(ranges), [root])
 
-    def reduce_range(self, size: int) -> UOp:
+    def inner_range(self, size: int, kind: AxisKind) -> UOp:
         self.next_axis += 1
-        return UOp.range(size, Axis(self.next_axis - 1, AxisKind.REDUCE))
+        return UOp.range(size, Axis(self.next_axis - 1, kind))
 
 
 @dataclass(eq=False, slots=True)
@@ -74,10 +85,21 @@ class Visit:
     sources: tuple[Visit, ...] = ()
     ranges: tuple[UOp, ...] = ()
     picked: UOp | None = None  # what stands for a gathered place until the index is computed
+    kept: KeptRow | None = None  # where the value lies by then, if it is not computed here
 
     @property
     def key(self) -> tuple[Index, Conditions]:
         return self.idxs, self.conditions
+
+
+@dataclass(eq=False, slots=True)
+class KeptRow:
+    """A row in scratch memory: `filled` is the visit that computes it, `ranges` its loops over the node's `axes`."""
+
+    number: int
+    filled: Visit
+    axes: tuple[int, ...]
+    ranges: tuple[UOp, ...]
 
 
 def make_visit(plan: KernelPlan, idxs: Index, conditions: Conditions, loops: tuple[UOp, ...]) -> Visit:
@@ -147,6 +169,10 @@ class Fusion:
                 self.pass_on(node, visit)
             return
         reason = self.reason_to_realize(node, visits)
+        row = self.row_to_keep(node, visits, reason)
+        if row is not None:
+            self.keep(node, visits, row)
+            return
         if reason is not None:
             self.realize(node, reason)
             return
@@ -231,13 +257,56 @@ class Fusion:
         (visit,) = visits
         work = node.src[0].size
         if any(loop not in visit.plan.loops for loop in visit.loops):
-            if work > SMALL_WORK:
+            if work > SMALL_WORK and not self.stays_in_cache(node, visit):
                 return "inside another reduction it could not be divided among threads"
             return None
         whole = prod(loop.size for loop in visit.plan.loops)
         if visit.executions != whole and visit.executions < MIN_ROWS and max(work, whole) > SMALL_WORK:
             return f"only {visit.executions} rows would be left to divide among threads"
         return None
+
+    def row_to_keep(self, node: LazyBuffer, visits: list[Visit], reason: str | None) -> Row | None:
+        """The row of `node` to compute once and keep, where fusing would compute it again and again; None: no row."""
+        if node.op in (Ops.SCAN_AXIS, Ops.GATHER) or (reason is None and (len(visits) < 2 or node.op not in EXPENSIVE)):
+            return None
+        row = common_row(node, visits)
+        if row is None or row_bytes(node, row) > ROW_BYTES:
+            return None
+        if prod(loop.size for loop in row.loops) < MIN_ROWS and node.size > SMALL_WORK:
+            return None
+        if reason is None:
+            return row
+        if node.op is not Ops.REDUCE_AXIS and not reduces_within(node):
+            return None  # plain arithmetic is better done once, for all kernels that stream it
+        columns = max(steps_between(row, visit) for visit in visits)
+        shared = max(row_bytes(node, row) * columns, bytes_every_row_reads(node, visits[0].idxs, row))
+        return row if shared <= SHARED_BYTES else None
+
+    def keep(self, node: LazyBuffer, visits: list[Visit], row: Row) -> None:
+        """Computed once for each row, into scratch memory that every visit then reads."""
+        plan = visits[0].plan
+        ranges = tuple(plan.inner_range(node.shape[axis], AxisKind.ROW) for axis in row.axes)
+        place = dict(zip(row.axes, ranges))
+        idxs = tuple(place.get(axis, idx) for axis, idx in enumerate(visits[0].idxs))
+        loops = row.loops + ranges
+        filled = Visit(plan, idxs, (), loops, prod(loop.size for loop in loops))
+        kept = KeptRow(plan.rows, filled, row.axes, ranges)
+        plan.rows += 1
+        for visit in visits:
+            visit.kept = kept
+        size = row_bytes(node, row) / 1024
+        often = sum(steps_between(row, visit) for visit in visits)
+        self.decide(
+            node, "keep", f"read {_times(often)} by the loops of one kernel: a row of {size:.3g} KiB stays in the cache"
+        )
+        self.pass_on(node, filled)
+
+    def stays_in_cache(self, node: LazyBuffer, visit: Visit) -> bool:
+        """True for a reduction that fills a row, over memory that the cache holds for all rows."""
+        outer = tuple(loop for loop in visit.loops if loop in visit.plan.loops)
+        if any(loop.arg.kind is not AxisKind.ROW for loop in visit.loops[len(outer) :]):
+            return False
+        return bytes_every_row_reads(node, visit.idxs, Row((), outer)) <= SHARED_BYTES
 
     def reads_little(self, node: LazyBuffer) -> bool:
         """True for a light value that takes less to compute again than to load: made of constants, or much expanded."""
@@ -275,7 +344,7 @@ class Fusion:
         if node.op is Ops.REDUCE_AXIS:
             source = node.src[0]
             axes = [axis for axis in node.arg[1] if source.shape[axis] != 1]
-            ranges = {axis: plan.reduce_range(source.shape[axis]) for axis in axes}
+            ranges = {axis: plan.inner_range(source.shape[axis], AxisKind.REDUCE) for axis in axes}
             visit.ranges = tuple(ranges.values())
             idxs = tuple(ranges.get(axis, idx) for axis, idx in enumerate(visit.idxs))
             inner = make_visit(plan, idxs, visit.conditions, visit.loops + visit.ranges)

@@ -176,7 +176,7 @@ class Reduction(Functions):
         if dtype is not None:
             return self.cast(dtype).softmax(axis)
         grown = self._centred(axis).exp()
-        return grown / grown.sum(axis, keepdim=True)
+        return grown * grown.sum(axis, keepdim=True).reciprocal()
 
     def log_softmax(self, axis: int = -1, dtype: DTypeLike | None = None) -> Tensor:
         """ln softmax(x)"""

@@ -51,7 +51,7 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """The scheduler's word on one LazyBuffer: decision "realize" | "fuse" | "duplicate" | "view", and why."""
+    """The scheduler's word on one LazyBuffer: decision "realize" | "fuse" | "duplicate" | "keep" | "view", and why."""
 
     lazybuffer: Any
     decision: str

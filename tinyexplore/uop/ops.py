@@ -168,6 +168,7 @@ class AxisKind(Enum):
     VECTOR = "vector"  # an axis done by the lanes of vector instructions
     SCAN = "scan"  # an output loop whose steps go in order, each from the running result of the one before
     COPY = "copy"  # a loop that fills scratch memory, before the loops that read it
+    ROW = "row"  # a loop that computes a row into scratch memory, before the loops that read it
 
     def __repr__(self) -> str:
         return f"AxisKind.{self.name}"
@@ -195,5 +196,6 @@ _AXIS_LETTER = {
     AxisKind.UPCAST: "c",
     AxisKind.VECTOR: "v",
     AxisKind.COPY: "p",
+    AxisKind.ROW: "w",
     AxisKind.SCAN: "s",
 }

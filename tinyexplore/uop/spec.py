@@ -80,7 +80,7 @@ _COMMON: dict[Ops, Check] = {
     Ops.DEFINE_VAR: lambda node: node.dtype is dtypes.index and len(node.arg) == 3,
     Ops.RANGE: _range,
     Ops.INDEX: _index,
-    Ops.BARRIER: lambda node: node.src[0].op is Ops.STORE and all(src.op is Ops.RANGE for src in node.src[1:]),
+    Ops.BARRIER: lambda node: node.src[0].op is Ops.STORE and all(src.op in (Ops.STORE, Ops.RANGE) for src in node.src),
     Ops.LOAD: _load,
     Ops.STORE: _store,
 }

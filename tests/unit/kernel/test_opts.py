@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.graphs import from_numpy, matmul, numbers, softmax
+from tests.graphs import attention, from_numpy, matmul, numbers, softmax
 from tinyexplore.codegen import lower
 from tinyexplore.device import Device
 from tinyexplore.engine import compile_optimised
@@ -43,6 +43,8 @@ PROGRAMS = {
     "row sum": lambda: from_numpy(numbers(6, 70)).reduce(Ops.ADD, (1,)),
     "column max": lambda: from_numpy(numbers(45, 20)).reduce(Ops.MAX, (0,)),
     "softmax": lambda: softmax(from_numpy(numbers(9, 41))),
+    "attention": lambda: attention(*(from_numpy(numbers(19, 12, seed=seed)) for seed in range(3))),
+    "causal attention": lambda: attention(*(from_numpy(numbers(19, 12, seed=seed)) for seed in range(3)), causal=True),
     "padded window": lambda: from_numpy(numbers(4, 40)).pad(((0, 0), (2, 3))).window(1, 3).reduce(Ops.ADD, (2,)),
 }
 

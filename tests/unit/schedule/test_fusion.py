@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.graphs import from_numpy, matmul, numbers, softmax, to_numpy
+from tests.graphs import attention, from_numpy, matmul, numbers, softmax, to_numpy
 from tinyexplore.device import Buffer
 from tinyexplore.engine import realize
 from tinyexplore.lazy import LazyBuffer
@@ -51,6 +51,28 @@ def test_layernorm_is_one_kernel() -> None:
     centred = x.alu(Ops.ADD, mean(x).alu(Ops.NEG))
     (item,) = create_schedule([centred.alu(Ops.FDIV, mean(centred.alu(Ops.MUL, centred)).alu(Ops.SQRT))])
     assert sum(node.op is Ops.REDUCE for node in item.ast.toposort()) == 2
+
+
+def test_what_a_row_is_read_for_twice_is_kept() -> None:
+    x = softmax(from_numpy(numbers(64, 100)))
+    kept = [reason for name, decision, reason in decisions(x) if decision == "keep"]
+    assert kept == ["read 2.0 times by the loops of one kernel: a row of 0.391 KiB stays in the cache"]
+    (item,) = create_schedule([softmax(from_numpy(numbers(64, 100)))])
+    assert sum(node.op is Ops.EXP for node in item.ast.toposort()) == 1
+
+
+def test_attention_is_one_kernel_without_the_matrix_of_scores() -> None:
+    q, k, v = (from_numpy(numbers(40, 16, seed=seed)) for seed in range(3))
+    (item,) = create_schedule([attention(q, k, v)])
+    assert [buffer.size for buffer in item.buffers] == [640] * 4
+    kept = [node.dtype.size for node in item.ast.toposort() if node.op is Ops.DEFINE_LOCAL]
+    assert kept == [40, 40, 40]  # scores, their exponentials, their softmax: one row of each
+
+
+def test_attention_over_more_than_the_cache_holds_is_three_kernels() -> None:
+    q = from_numpy(numbers(32, 64))
+    k, v = (from_numpy(numbers(6000, 64, seed=seed)) for seed in range(2))
+    assert len(create_schedule([attention(q, k, v)])) == 3
 
 
 def test_a_row_too_long_for_one_kernel_is_realised_and_says_why() -> None:

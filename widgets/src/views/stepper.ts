@@ -406,6 +406,7 @@ export class StepperView implements View {
       realize: "gets memory of its own",
       fuse: "is computed inside the kernel of its user",
       duplicate: "is computed again by each user, because that is cheaper than memory",
+      keep: "is computed once for each row into scratch memory, which the kernel's loops then read",
       view: "is another way to look at a buffer; nothing is computed",
     };
     const text = Object.entries(counts).map(([decision, n]) => h("p", {}, h("span", { class: `tag d-${decision}` }, `${decision} ${n}`), ` ${words[decision] ?? ""}`));

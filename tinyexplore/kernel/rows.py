@@ -1,0 +1,64 @@
+"""Kept rows under Opts: loops that fill a row are split like output loops; a tile of rows keeps as many rows at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tinyexplore.dtype import PtrDType, dtypes
+from tinyexplore.kernel.opt import Opt, OptOps
+from tinyexplore.kernel.told import substitute_told
+from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
+
+if TYPE_CHECKING:
+    from tinyexplore.kernel.kernel import Kernel
+
+
+def filling(kernel: Kernel) -> list[UOp]:
+    """Every BARRIER: what scratch memory waits for."""
+    return [node for node in kernel.nodes if node.op is Ops.BARRIER]
+
+
+def scratch_of(barrier: UOp) -> UOp:
+    """The scratch memory that a BARRIER's store fills."""
+    return barrier.src[0].src[0].src[0]
+
+
+def keeps_row(barrier: UOp) -> bool:
+    """True for a row that the scheduler keeps, False for what STAGE copies."""
+    return scratch_of(barrier).arg.startswith("row")
+
+
+def kept_along(kernel: Kernel, axis: UOp) -> list[UOp]:
+    """The BARRIERs of scratch memory whose contents differ from step to step of `axis`."""
+    return [barrier for barrier in filling(kernel) if keeps_row(barrier) and axis in barrier.ranges]
+
+
+def split_row(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
+    """The ast with a loop that fills a row split: the last block ends at the end, over part of the one before."""
+    changes = kernel.split_output(axis, opt)
+    fresh = {loop for place in changes.values() for loop in place.ranges}
+    own = tuple(sorted(fresh, key=lambda loop: loop.arg.id))
+    for barrier in filling(kernel):
+        if axis in barrier.src[1:]:
+            store = substitute_told(barrier.src[0], changes, str(opt))
+            loops = tuple(part for loop in barrier.src[1:] for part in (own if loop is axis else (loop,)))
+            return substitute_told(kernel.ast, {barrier: UOp(Ops.BARRIER, dtypes.void, (store, *loops))}, str(opt))
+    raise ValueError(f"no row is filled by axis {axis.arg.id}")
+
+
+def more_rows(kernel: Kernel, axis: UOp, opt: Opt, step_id: int) -> dict[UOp, UOp]:
+    """For each access to scratch memory that differs along the output axis `axis`: the access with one row for each
+    step that UPCAST writes out at once (steps of the axis `step_id`)."""
+    if opt.op is not OptOps.UPCAST:
+        return {}
+    step = UOp.range(opt.amount, Axis(step_id, AxisKind.UPCAST))
+    grown: dict[UOp, UOp] = {}
+    for barrier in kept_along(kernel, axis):
+        scratch = scratch_of(barrier)
+        grown[scratch] = scratch.replace(dtype=PtrDType(scratch.dtype.base, scratch.dtype.size * opt.amount, "local"))
+    changes = {}
+    for node in kernel.nodes:
+        if node.op is Ops.INDEX and node.src[0] in grown:
+            row = step * index_const(node.src[0].dtype.size)
+            changes[node] = grown[node.src[0]].index(node.src[1] + row, *node.src[2:])
+    return changes
