@@ -50,7 +50,7 @@ def softmax(x: LazyBuffer) -> LazyBuffer:
 def attention(q: LazyBuffer, k: LazyBuffer, v: LazyBuffer, causal: bool = False) -> LazyBuffer:
     scores = matmul(q, k.permute((1, 0)))
     if causal:
-        rows, columns = (LazyBuffer.iota(size, scores.dtype, scores.device) for size in scores.shape)
+        rows, columns = (LazyBuffer.iota(size, dtypes.int32, scores.device) for size in scores.shape)
         row = rows.reshape((scores.shape[0], 1)).expand(scores.shape)
         column = columns.reshape((1, scores.shape[1])).expand(scores.shape)
         hidden = LazyBuffer.const(-math.inf, scores.dtype, scores.device, scores.shape)

@@ -37,11 +37,16 @@ def flatten_sink(sink: UOp) -> UOp | None:
     return UOp.sink(*flat)
 
 
-@rule(UPat.of(Ops.BARRIER, UPat.of(Ops.SINK, name="sink"), name="barrier", more_src=True))
-def flatten_barrier(barrier: UOp, sink: UOp) -> UOp:
-    """What waits for several stores names them all; written out, an axis is no loop."""
-    loops = (loop for loop in barrier.src[1:] if loop.arg.kind is not AxisKind.UPCAST)
-    return barrier.replace(src=(*sink.src, *loops))
+@rule(UPat.of(Ops.BARRIER, name="barrier", more_src=True))
+def flatten_barrier(barrier: UOp) -> UOp | None:
+    """What waits for several stores names them all; an axis that is written out is no loop."""
+    if all(src.op is not Ops.SINK for src in barrier.src):
+        return None
+    flat: list[UOp] = []
+    for src in barrier.src:
+        if src.op is not Ops.RANGE or src.arg.kind is not AxisKind.UPCAST:
+            flat.extend(src.src if src.op is Ops.SINK else (src,))
+    return barrier.replace(src=tuple(flat))
 
 
 @rule(UPat.of(Ops.REDUCE, var("value"), name="reduce", more_src=True))

@@ -49,14 +49,23 @@ class _Blocks:
 
     def find_paths(self) -> None:
         users = consumers(self.order, lambda node: node.src)
+        steps: dict[UOp, list[UOp]] = {}  # of each loop, what uses its variable
+        ends: dict[UOp, list[UOp]] = {}  # the loops that end at a node
+        for node in self.order:
+            for loop in node.src:
+                if loop.op is Ops.RANGE:
+                    steps.setdefault(loop, []).append(node)
+        for loop in steps:
+            ends.setdefault(loop.src[0], []).append(loop)
         for node in reversed(self.order):
             if node in self.path:
                 continue
             if node.op is Ops.STORE:
                 self.path[node] = by_id(node.ranges)
                 continue
-            # the end of a loop has no other user: loops end at constants, which stand outside of all
-            wanted = common_prefix([self.path[user] for user in users[node]]) if users[node] else ()
+            paths = [self.path[user] for user in users[node]]
+            paths += [around for loop in ends.get(node, ()) for around in self.paths_around(loop, steps[loop])]
+            wanted = common_prefix(paths) if paths else ()
             if any(src.op is Ops.DEFINE_ACC for src in node.src) and node.op is not Ops.RESULT:
                 self.path[node] = wanted  # it reads a register that the loop changes: it stays inside
                 continue
@@ -72,6 +81,10 @@ class _Blocks:
         for path in set(self.path.values()):
             for depth in range(len(path)):
                 self.children.setdefault(path[:depth], {})[path[depth]] = None
+
+    def paths_around(self, loop: UOp, users: list[UOp]) -> list[Path]:
+        """The loops outside of `loop`, wherever its variable is used."""
+        return [path[: path.index(loop)] for user in users if loop in (path := self.path[user])]
 
     def outermost(self, node: UOp, wanted: Path) -> Path:
         """The shortest part of `wanted` that has every loop that `node` depends on."""

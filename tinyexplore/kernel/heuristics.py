@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
+from tinyexplore.kernel.cut import cut_obstacle
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.merge import with_merged_axes, with_split_axes
 from tinyexplore.kernel.opt import Opt, OptError, OptOps
@@ -30,7 +31,7 @@ def hand_coded(kernel: Kernel) -> Kernel:
     kernel = with_tiles(kernel)
     kernel = with_packed_panels(kernel)
     kernel = with_accumulators(kernel)
-    return with_threads(kernel)
+    return with_cut_loops(with_threads(kernel))
 
 
 def attempt(kernel: Kernel, opt: Opt, reason: str) -> Kernel:
@@ -131,9 +132,9 @@ def with_vectors(kernel: Kernel) -> Kernel:
         kernel = attempt(
             kernel, Opt(OptOps.VECTOR, best.arg.id, lanes), "neighbours along this axis are neighbours in memory"
         )
-    for axis in kernel.axes:
-        if axis.arg.kind is AxisKind.ROW and (lanes := lanes_for(kernel, axis)) > 1:
-            kernel = attempt(kernel, Opt(OptOps.VECTOR, axis.arg.id, lanes), "a kept row lies in memory step by step")
+    for row in kernel.axes:
+        if row.arg.kind is AxisKind.ROW and (lanes := lanes_for(kernel, row)) > 1:
+            kernel = attempt(kernel, Opt(OptOps.VECTOR, row.arg.id, lanes), "a kept row lies in memory step by step")
     for reduce in kernel.reduces:
         if any(axis.arg.kind is AxisKind.VECTOR for axis in reduce.src[0].ranges):
             continue
@@ -411,3 +412,11 @@ def with_threads(kernel: Kernel) -> Kernel:
     return attempt(
         kernel, Opt(OptOps.THREAD, outermost.arg.id), f"{kernel.steps} steps are worth waking the other cores"
     )
+
+
+def with_cut_loops(kernel: Kernel) -> Kernel:
+    """A causal mask: for each block of rows, only the columns that it can see."""
+    for axis in kernel.output_axes:
+        if cut_obstacle(kernel, axis) is None:
+            return kernel.apply(Opt(OptOps.CUT, axis.arg.id), "a mask hides the rest from these rows")
+    return kernel

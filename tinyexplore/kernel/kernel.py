@@ -8,6 +8,7 @@ from functools import cached_property
 from math import prod
 
 from tinyexplore.dtype import DType, dtypes
+from tinyexplore.kernel.cut import cut_obstacle, shorter_loops
 from tinyexplore.kernel.opt import Opt, OptError, OptOps
 from tinyexplore.kernel.rows import keeps_row, kept_along, more_rows, split_row
 from tinyexplore.kernel.stage import stage_obstacle, staged_loads
@@ -20,6 +21,7 @@ from tinyexplore.uop.divmod import linear_terms
 OUTPUT_KINDS = (AxisKind.GLOBAL, AxisKind.THREAD, AxisKind.LOCAL)
 LOOP_KINDS = (AxisKind.GLOBAL, AxisKind.LOCAL)
 REDUCE_KINDS = (AxisKind.REDUCE, AxisKind.GROUP)
+WITHOUT_AMOUNT = (OptOps.THREAD, OptOps.STAGE, OptOps.CUT)
 AMOUNTS = (2, 3, 4, 6, 8, 12, 16, 32)
 
 
@@ -135,6 +137,8 @@ class Kernel:
             ast = substitute_told(self.ast, trade, str(opt))
         elif opt.op is OptOps.MERGE:
             ast = substitute_told(self.ast, self.merged(axis, self.axis(opt.amount)), str(opt))
+        elif opt.op is OptOps.CUT:
+            ast = shorter_loops(self, axis)
         elif opt.op is OptOps.STAGE:
             ast = substitute_told(self.ast, staged_loads(self, axis), str(opt))
         elif axis.arg.kind in REDUCE_KINDS:
@@ -163,7 +167,7 @@ class Kernel:
         found = []
         for axis in self.axes:
             for op in OptOps:
-                amounts: tuple[int, ...] = (0,) if op in (OptOps.THREAD, OptOps.STAGE) else AMOUNTS
+                amounts: tuple[int, ...] = (0,) if op in WITHOUT_AMOUNT else AMOUNTS
                 if op is OptOps.SWAP:
                     amounts = tuple(other.arg.id for other in self.output_axes if other.arg.id > axis.arg.id)
                 if op is OptOps.MERGE:
@@ -183,6 +187,10 @@ class Kernel:
     def obstacle(self, opt: Opt, axis: UOp) -> str | None:
         """What stands against `opt`, in words; None where it is legal."""
         kind, size = axis.arg.kind, axis.size
+        if any(done.op is OptOps.CUT for done in self.applied):
+            return "loops end at a place that depends on others by now: CUT comes last"
+        if opt.op is OptOps.CUT:
+            return cut_obstacle(self, axis)
         if opt.op is OptOps.THREAD:
             return self.thread_obstacle(axis)
         if opt.op is OptOps.SWAP:

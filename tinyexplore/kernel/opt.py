@@ -54,6 +54,11 @@ class OptOps(Enum):
         for j: for i: for k: acc += a[i,k] * b[k,j]  →  for j: for k: p[k] = b[k,j]
                                                                for i: for k: acc += a[i,k] * p[k]
 
+    CUT: loops end where a mask hides all that is left from a block of rows (`amount` is not used; it comes last)::
+
+        for i in 0..64: for k in 0..64: acc += p[k] * v[k]       (p[k] = 0 for k > i)
+                                             →  for i in 0..64: for k in 0..i+1: acc += p[k] * v[k]
+
     An output axis that `amount` does not divide takes its last block so that it ends at the end, over part of the
     block before (both write the same values); a reduction does the remainder in a loop of its own.
     """
@@ -67,6 +72,7 @@ class OptOps(Enum):
     SWAP = "swap"
     MERGE = "merge"
     STAGE = "stage"
+    CUT = "cut"
 
     def __repr__(self) -> str:
         return f"OptOps.{self.name}"

@@ -1,4 +1,4 @@
-"""Kept rows under Opts: loops that fill a row are split like output loops; a tile of rows keeps as many rows at once."""
+"""Kept rows under Opts: a loop that fills a row is split like an output loop; a tile of rows keeps them all at once."""
 
 from __future__ import annotations
 

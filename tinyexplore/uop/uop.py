@@ -225,9 +225,14 @@ class UOp:
 
     @property
     def size(self) -> int:
-        """How often a RANGE with a constant end runs."""
+        """How often a RANGE runs, at the most where its end is not a constant."""
         assert self.op is Ops.RANGE
-        return self.src[0].arg
+        end = self.src[0]
+        if end.op is Ops.CONST:
+            return end.arg
+        from tinyexplore.uop.bounds import bounds
+
+        return max(0, bounds(end)[1])
 
     def substitute(self, replacements: Mapping[UOp, UOp], tell: str | None = None) -> UOp:
         """This graph with each key replaced by its value; the values are not searched again.

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.graphs import attention, from_numpy, matmul, numbers, softmax
 from tinyexplore.codegen import lower
 from tinyexplore.device import Device
+from tinyexplore.dtype import dtypes
 from tinyexplore.engine import compile_optimised
 from tinyexplore.engine.runner import ExecItem
 from tinyexplore.kernel import Kernel, Opt, OptError, OptOps, hand_coded
@@ -75,6 +76,37 @@ def test_the_hand_coded_matmul_is_a_register_tile_on_threads() -> None:
     kernel = hand_coded(kernel_of(matmul(from_numpy(numbers(512, 512)), from_numpy(numbers(512, 512)))))
     assert [str(opt) for opt in kernel.applied] == ["VECTOR(1, 16)", "UPCAST(1, 4)", "UPCAST(0, 6)", "THREAD(0)"]
     assert kernel.name == "r_86_8_512_16_4_6"
+
+
+def causal(length: int) -> LazyBuffer:
+    return attention(*(from_numpy(numbers(length, 16, seed=seed)) for seed in range(3)), causal=True)
+
+
+def test_a_causal_mask_ends_the_loops_over_what_it_hides() -> None:
+    kernel = hand_coded(kernel_of(causal(192)))
+    assert kernel.applied[-1].op is OptOps.CUT
+    early = [axis.arg.kind.value for axis in kernel.axes if axis.src[0].op is not Ops.CONST]
+    assert sorted(early) == ["reduce"] * 3 + ["row"] * 3
+    assert kernel.undo().applied == kernel.applied[:-1]
+
+
+@pytest.mark.parametrize("length", [1, 2, 15, 16, 17, 63, 64, 65, 100, 128, 130, 200])
+def test_what_a_mask_hides_is_never_read(length: int) -> None:
+    (item,) = create_schedule([causal(length)])
+    kernel = Kernel.of(item.ast, Device["LLVM"].target)
+    np.testing.assert_allclose(result(item, hand_coded(kernel)), result(item, kernel), rtol=1e-4, atol=1e-6)
+
+
+def test_zeros_that_a_program_writes_are_multiplied_with_what_there_is() -> None:
+    keep = np.tril(np.ones((8, 8), np.float32))
+    row, column = (LazyBuffer.iota(8, dtypes.int32, "LLVM").reshape(shape).expand((8, 8)) for shape in ((8, 1), (1, 8)))
+    zero = LazyBuffer.const(0.0, dtypes.float32, "LLVM", (8, 8))
+    lower = row.alu(Ops.CMPLT, column).alu(Ops.WHERE, zero, from_numpy(keep))
+    right = np.full((8, 8), np.inf, np.float32)
+    (item,) = create_schedule([lower.alu(Ops.MUL, from_numpy(right)).reduce(Ops.ADD, (1,))])
+    kernel = hand_coded(Kernel.of(item.ast, Device["LLVM"].target))
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_equal(result(item, kernel), (keep * right).sum(1))
 
 
 def test_a_matrix_past_the_l2_cache_is_packed_in_panels() -> None:
