@@ -328,7 +328,7 @@ class Kernel:
             _tell(reduce, after, str(opt))
             if left:
                 rest = UOp.range(left, Axis(self.next_id() + 1, AxisKind.REDUCE))
-                renamed = {axis: rest + index_const(size - left), **self.fresh_inner_loops(reduce.src[0])}
+                renamed = {axis: rest + index_const(size - left), **self.fresh_inner_loops(reduce.src[0], axis)}
                 rest_body = substitute_told(reduce.src[0], {**changes, **renamed}, str(opt))
                 remainder = UOp(Ops.REDUCE, reduce.dtype, (rest_body, *others, rest), reduce.arg)
                 _tell(reduce, remainder, f"{opt}, what is left over")
@@ -336,9 +336,10 @@ class Kernel:
             changes[reduce] = after
         return substitute_told(self.ast, changes, str(opt))
 
-    def fresh_inner_loops(self, body: UOp) -> dict[UOp, UOp]:
-        """New axes for the reductions inside `body`: a copy of it is a nest of its own."""
-        inside = {loop for node in body.toposort() if node.op is Ops.REDUCE for loop in node.src[1:]}
+    def fresh_inner_loops(self, body: UOp, axis: UOp) -> dict[UOp, UOp]:
+        """New axes for the reductions inside `body` that depend on `axis`: a copy of it is a nest of its own."""
+        nested = [node for node in body.toposort() if node.op is Ops.REDUCE and axis in node.ranges]
+        inside = {loop for node in nested for loop in node.src[1:]}
         own = sorted((loop for loop in inside if loop not in body.ranges), key=lambda loop: loop.arg.id)
         first = self.next_id() + 2
         return {loop: UOp.range(loop.size, Axis(first + n, loop.arg.kind)) for n, loop in enumerate(own)}
