@@ -276,6 +276,8 @@ class Fusion:
             return None
         if reason is None:
             return row
+        if node.size * node.dtype.itemsize <= SHARED_BYTES:
+            return None  # the cache holds all of it between two simpler kernels
         if node.op is not Ops.REDUCE_AXIS and not reduces_within(node):
             return None  # plain arithmetic is better done once, for all kernels that stream it
         columns = max(steps_between(row, visit) for visit in visits)

@@ -62,11 +62,16 @@ def test_what_a_row_is_read_for_twice_is_kept() -> None:
 
 
 def test_attention_is_one_kernel_without_the_matrix_of_scores() -> None:
-    q, k, v = (from_numpy(numbers(40, 16, seed=seed)) for seed in range(3))
+    q, k, v = (from_numpy(numbers(400, 16, seed=seed)) for seed in range(3))
     (item,) = create_schedule([attention(q, k, v)])
-    assert [buffer.size for buffer in item.buffers] == [640] * 4
+    assert [buffer.size for buffer in item.buffers] == [6400] * 4
     kept = [node.dtype.size for node in item.ast.toposort() if node.op is Ops.DEFINE_LOCAL]
-    assert kept == [40, 40, 40]  # scores, their exponentials, their softmax: one row of each
+    assert kept == [400, 400, 400]  # scores, their exponentials, their softmax: one row of each
+
+
+def test_scores_that_the_cache_holds_are_realised() -> None:
+    q, k, v = (from_numpy(numbers(40, 16, seed=seed)) for seed in range(3))
+    assert len(create_schedule([attention(q, k, v)])) == 3
 
 
 def test_attention_over_more_than_the_cache_holds_is_three_kernels() -> None:
