@@ -9,12 +9,13 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from tinyexplore.devices import register_devices
-from tinyexplore.trace import Recorder, register_console
+from tinyexplore.trace import Recorder, register_console, register_progress
 
 if TYPE_CHECKING:
     from tinyexplore import nn
     from tinyexplore.device import Device
     from tinyexplore.dtype import dtypes
+    from tinyexplore.engine import measuring_on
     from tinyexplore.explore import Explorer, Trace, capture, explore
     from tinyexplore.jit import TinyJit
     from tinyexplore.tensor import Tensor
@@ -34,6 +35,7 @@ _HOMES = {
     "getenv": "tinyexplore.util",
     "capture": "tinyexplore.explore",
     "explore": "tinyexplore.explore",
+    "measuring_on": "tinyexplore.engine",
     "Explorer": "tinyexplore.explore",
     "Trace": "tinyexplore.explore",
 }
@@ -56,6 +58,7 @@ __all__ = [
     "fetch",
     "getenv",
     "load_ipython_extension",
+    "measuring_on",
     "nn",
 ]
 
@@ -69,7 +72,14 @@ def _console() -> Recorder:
     return ConsoleRecorder()
 
 
+def _progress() -> Recorder | None:
+    from tinyexplore.explore.progress import find_progress
+
+    return find_progress()
+
+
 register_console(_console)  # for DEBUG; made when first needed
+register_progress(_progress)  # for BEAM
 
 
 def __getattr__(name: str) -> Any:

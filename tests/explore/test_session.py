@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -342,11 +343,20 @@ def test_every_pass_replays_to_the_graph_it_left(session):
             assert sources == trace.nodes[shown.node].src, stage.name
 
 
-def test_a_search_tells_every_candidate_that_it_timed():
+def test_a_search_tells_every_candidate_that_it_timed(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr("tinyexplore.kernel.search.PER_ROUND", 4)
     x = Tensor.ones(32, 32).contiguous().realize()
-    trace = explore(lambda: x @ x, beam=2, repeat=1).trace
+    with ThreadPoolExecutor(2) as executor:
+        found = explore(lambda: x @ x, beam=2, repeat=1, executor=executor)
+    trace = found.trace
+    assert list(found.searches) == [0]
+    search = found.searches[0]
+    assert 0 < search.after_us <= search.before_us
+    notes = [message.text for message in trace.messages if message.level == "note"]
+    assert [text for text in notes if text.startswith("BEAM ") and text.endswith(search.reason)]
     (stage,) = [stage for stage in trace.stages if stage.name == "optimise"]
-    assert len(stage.candidates) > 2
+    assert len(stage.candidates) == search.tried > 2
     assert dict(trace.options)["BEAM"] == "2"
     assert trace_from_json(trace_to_json(trace)) == trace
     (kernel,) = trace.kernels

@@ -20,6 +20,7 @@ from tinyexplore.engine.runner import (
     compile_kernel,
     execute_all,
 )
+from tinyexplore.engine.search import Executor, measuring_on
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule import ScheduleItem, create_schedule
 from tinyexplore.trace import Planned, active_recorder, console_recorder, recording
@@ -116,6 +117,7 @@ def read(output: LazyBuffer) -> Buffer:
 __all__ = [
     "Capture",
     "ExecItem",
+    "Executor",
     "MemoryPlan",
     "Runner",
     "active_capture",
@@ -129,6 +131,7 @@ __all__ = [
     "lives_of",
     "outputs_of",
     "plan_memory",
+    "measuring_on",
     "prepare_batch",
     "read",
     "realize",

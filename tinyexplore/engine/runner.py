@@ -70,14 +70,14 @@ class ExecItem:
 
 # *** compiling ***
 
-RunnerKey = tuple[str, UOp, int, int, int]
+RunnerKey = tuple[str, UOp, int, tuple[int, int], int]
 _runners: dict[RunnerKey, Runner] = {}
 
 
 def _runner_key(item: ScheduleItem) -> RunnerKey:
     assert item.ast is not None
     settings = config()
-    return item.device, item.ast, settings.NOOPT, settings.BEAM, thread_count()
+    return item.device, item.ast, settings.NOOPT, (settings.BEAM, settings.BEAM_SEED), thread_count()
 
 
 def compile_item(item: ScheduleItem) -> ExecItem:

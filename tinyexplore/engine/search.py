@@ -1,73 +1,304 @@
-"""Measuring for beam_search: a candidate is compiled and run on scratch memory of the kernel's own sizes."""
+"""BEAM: the choice of opts by measuring, in worker processes or on any executor, kept on disk."""
 
 from __future__ import annotations
 
+import concurrent.futures
+import json
 import math
-import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+from hashlib import blake2b
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Protocol
 
-from tinyexplore.device import Buffer
-from tinyexplore.dtype import PtrDType
-from tinyexplore.engine.compile import compile_optimised
-from tinyexplore.engine.threads import run_divided
-from tinyexplore.kernel import Kernel, hand_coded
+from tinyexplore.engine.candidate import machine_of, request_of
+from tinyexplore.engine.crew import answer, dismiss
+from tinyexplore.kernel import Kernel, Opt, OptOps, hand_coded
 from tinyexplore.kernel.merge import with_merged_axes, with_split_axes
-from tinyexplore.kernel.search import SearchResult, beam_search
-from tinyexplore.trace import active_recorder, recording
-from tinyexplore.uop import Ops, UOp
+from tinyexplore.kernel.search import SearchResult, Timing, beam_search, find_replayed
+from tinyexplore.runtime.cache import find, keep
+from tinyexplore.target import core_count
+from tinyexplore.trace import (
+    Event,
+    Measured,
+    Recorder,
+    Searched,
+    Searching,
+    active_recorder,
+    progress_recorder,
+    recording,
+)
+from tinyexplore.uop import Ops
+from tinyexplore.uop.plain import to_plain
+from tinyexplore.util import config
 
-RUNS = 5
-HOPELESS = 3.0  # a first run this many times slower than the best so far ends the measurement
+COMPILE_LIMIT_S = 60.0  # for one candidate, on a machine that does other things as well
+RUN_LIMIT_S = 20.0  # and 50 times what the best takes
+QUEUE_LIMIT_S = 60.0  # what an executor may add to that
+FORMAT = 1  # of what is kept on disk
 
 
-def scratch_buffers(device: str, ast: UOp) -> tuple[Buffer, ...]:
-    """Memory for a kernel that nobody else uses: zeros."""
-    pointers = sorted((node for node in ast.toposort() if node.op is Ops.DEFINE_GLOBAL), key=lambda node: node.arg)
-    buffers = []
-    for pointer in pointers:
-        assert isinstance(pointer.dtype, PtrDType)
-        buffer = Buffer(device, pointer.dtype.size, pointer.dtype.base).allocate()
-        buffer.copyin(bytes(buffer.nbytes))
-        buffers.append(buffer)
-    return tuple(buffers)
+class Executor(Protocol):
+    """What measures for a search: a `concurrent.futures` executor, or what a cluster has in its place."""
+
+    def submit(self, function: Any, /, *arguments: Any) -> Any:
+        """A future of `function(*arguments)`: it has `result(timeout)` and `cancel()`."""
+        ...
 
 
-class Measure:
-    """The clock of one search: seconds of a candidate's best run, infinity for one that does not compile."""
+_executor: ContextVar[Executor | None] = ContextVar("tinyexplore_executor", default=None)
 
-    def __init__(self, device: str, ast: UOp) -> None:
-        self.device = device
-        self.buffers = scratch_buffers(device, ast)
-        self.best = math.inf
 
-    def __call__(self, kernel: Kernel) -> float:
-        try:
-            runner = compile_optimised(self.device, kernel)
-        except (ValueError, RuntimeError):
-            return math.inf
-        run = runner.program.bind(self.buffers)
-        fastest = math.inf
-        for _ in range(RUNS):
-            start = time.perf_counter()
-            run_divided(run, runner.spec.thread_extent)
-            fastest = min(fastest, time.perf_counter() - start)
-            if fastest > self.best * HOPELESS:
-                break
-        self.best = min(self.best, fastest)
-        return fastest
+@contextmanager
+def measuring_on(executor: Executor | None) -> Iterator[None]:
+    """Searches (BEAM) inside the block compile and run their candidates through `executor`.
+
+    It must run functions of this package: threads or processes here, or the workers of a cluster whose machines are
+    like this one (a worker on another kind of machine loses its candidates, and says so). None: this process.
+    """
+    token = _executor.set(executor)
+    try:
+        yield
+    finally:
+        _executor.reset(token)
 
 
 def searched(device: str, kernel: Kernel, width: int) -> Kernel:
-    """`kernel` with the opts that a beam of `width` finds fastest; the hand-coded choice is the one to beat."""
+    """`kernel` with the opts that a beam of `width` finds fastest; the hand-coded choice is the one to beat.
+
+    What was found is kept on disk (`CACHELEVEL=0`: not), under the kernel, the machine, the compiler, the width and
+    the seed; found there, it is told like a new one.
+    """
+    if any(node.op is Ops.DEFINE_VAR for node in kernel.nodes):
+        return hand_coded(kernel)  # its sizes are known only when it runs
     with recording(None):
         starts = (hand_coded(kernel), with_merged_axes(with_split_axes(kernel)))
-    result: SearchResult = beam_search(starts, width, Measure(device, kernel.ast))
-    recorder = active_recorder()
-    if recorder is None:
+    key = search_key(device, starts, width)
+    result = find_kept(key, starts)
+    if result is None:
+        result = search(device, starts, width, key)
+    return told_again(kernel, starts, result)
+
+
+def search(device: str, starts: Sequence[Kernel], width: int, key: str) -> SearchResult:
+    """A new search, kept under `key` if anything could be measured."""
+    heard = Heard(active_recorder())
+    with Bench(device, starts[0]) as bench, recording(heard):
+        result = beam_search(starts, width, bench, config().BEAM_SEED)
+        if bench.progress is not None:
+            bench.progress.record(heard.events[-1])
+    if not result.why_lost:
+        keep(key, as_bytes(result, heard.events, starts))
+    return result
+
+
+def told_again(kernel: Kernel, starts: Sequence[Kernel], result: SearchResult) -> Kernel:
+    """The kernel that was found, with each of its opts told where somebody listens."""
+    if active_recorder() is None:
         return result.kernel
+    if result.kernel.ast is starts[0].ast:
+        return hand_coded(kernel)
     step = with_merged_axes(with_split_axes(kernel))
+    if step.ast is not result.kernel.start:
+        return result.kernel
     for number, opt in enumerate(result.kernel.applied):
         step = step.apply(opt, result.reason if number == 0 else "")
     return step
 
 
-__all__ = ["Measure", "scratch_buffers", "searched"]
+class Heard(Recorder):
+    """Keeps what a search tells, and passes it on."""
+
+    def __init__(self, outer: Recorder | None) -> None:
+        super().__init__()
+        self.outer = outer
+
+    def record(self, event: Event) -> None:
+        super().record(event)
+        if self.outer is not None:
+            self.outer.record(event)
+
+
+class Bench:
+    """The clock of one search. Candidates are compiled in parallel, and each different program is timed once.
+
+    Without an executor, threads of this process wait for its workers, and candidates are timed one after the other,
+    each against the best so far. With one, all of a round are handed over at once.
+    """
+
+    def __init__(self, device: str, start: Kernel) -> None:
+        self.device = device
+        self.start = start
+        given = _executor.get()
+        self.own = None if given is not None else concurrent.futures.ThreadPoolExecutor(core_count())
+        self.executor: Any = given or self.own
+        self.programs: dict[str, tuple[Kernel, Timing]] = {}
+        self.progress = progress_recorder()
+        self.gone = ""
+
+    def __enter__(self) -> Bench:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        if self.own is not None:
+            self.own.shutdown(wait=kind is None, cancel_futures=True)
+        if kind is None:
+            return
+        if self.own is not None:
+            dismiss()  # interrupted: nothing goes on behind the user's back
+        if self.progress is not None:
+            tried = len(self.programs)
+            self.progress.record(Searched(self.start, self.start, math.inf, math.inf, tried, "interrupted"))
+
+    # *** what a search asks ***
+
+    def times(self, kernels: Sequence[Kernel], best: float) -> Iterator[Timing]:
+        """See `kernel.search.Clock`."""
+        compiled: list[dict[str, Any]] = []
+        futures = [self.submit("compile", kernel, COMPILE_LIMIT_S) for kernel in kernels]
+        for future in futures:
+            self.show(len(compiled), 0, len(kernels), best)
+            compiled.append(self.reply(future, COMPILE_LIMIT_S))
+        waiting: dict[str, Any] = {}
+        if self.own is None:
+            for kernel, reply in zip(kernels, compiled):
+                if "program" in reply and reply["program"] not in {*self.programs, *waiting}:
+                    waiting[reply["program"]] = self.submit_timing(kernel, best)
+        for number, (kernel, reply) in enumerate(zip(kernels, compiled)):
+            self.show(len(kernels), number, len(kernels), best)
+            timing = self.timing(kernel, reply, best, waiting)
+            best = min(best, timing.seconds)
+            yield timing
+        self.show(len(kernels), len(kernels), len(kernels), best)
+
+    def duel(self, first: Kernel, second: Kernel) -> tuple[float, float]:
+        """See `kernel.search.Clock`; where it cannot be held, the times that were measured stand."""
+        limit = run_limit(self.time_of(first))
+        reply = self.reply(self.submit("duel", first, limit, second), limit)
+        if "lost" in reply:
+            return self.time_of(first), self.time_of(second)
+        one, other = reply["seconds"]
+        return float(one), float(other)
+
+    # *** how it is answered ***
+
+    def timing(self, kernel: Kernel, compiled: dict[str, Any], best: float, waiting: dict[str, Any]) -> Timing:
+        """The time of one candidate, from what compiling it has given; `waiting`: timings that were handed over."""
+        if "lost" in compiled:
+            return Timing(math.inf, compiled["lost"])
+        program = compiled["program"]
+        if program in self.programs:
+            same, timing = self.programs[program]
+            opts = ", ".join(map(str, same.applied)) or "no opts"
+            return Timing(timing.seconds, f"the same program as {opts}")
+        future = waiting.get(program) or self.submit_timing(kernel, best)
+        reply = self.reply(future, run_limit(best))
+        if "lost" in reply:
+            timing = Timing(math.inf, reply["lost"])
+        else:
+            timing = Timing(float(reply["seconds"]), reply["note"], reply["disturbed"])
+        self.programs[program] = (kernel, timing)
+        return timing
+
+    def time_of(self, kernel: Kernel) -> float:
+        return next((timing.seconds for known, timing in self.programs.values() if known.ast is kernel.ast), math.inf)
+
+    def submit_timing(self, kernel: Kernel, best: float) -> Any:
+        limit = None if math.isinf(best) else best
+        return self.submit("time", kernel, run_limit(best), self.start, limit=limit)
+
+    def submit(self, do: str, kernel: Kernel, limit_s: float, *others: Kernel, **more: Any) -> Any:
+        request = request_of(do, kernel, self.device, *others, **more)
+        return self.executor.submit(answer, request, kernel.ast.digest, limit_s)
+
+    def reply(self, future: Any, limit_s: float) -> dict[str, Any]:
+        """What a worker says; {"lost": why} where the executor has no answer."""
+        if self.gone:
+            future.cancel()
+            return {"lost": self.gone}
+        patience = limit_s + QUEUE_LIMIT_S
+        try:
+            return json.loads(future.result(patience))
+        except (TimeoutError, concurrent.futures.TimeoutError):
+            future.cancel()
+            self.gone = f"the executor gave no answer within {patience:.0f} s"
+            return {"lost": self.gone}
+        except Exception as error:
+            return {"lost": f"{type(error).__name__}: {error}"}
+
+    def show(self, compiled: int, measured: int, candidates: int, best: float) -> None:
+        if self.progress is not None:
+            self.progress.record(Searching(self.start, compiled, measured, candidates, best))
+
+
+def run_limit(best: float) -> float:
+    """How long a candidate may take to be compiled, checked and timed."""
+    return COMPILE_LIMIT_S + RUN_LIMIT_S + (0.0 if math.isinf(best) else 50 * best)
+
+
+# *** on disk ***
+
+
+def search_key(device: str, starts: Sequence[Kernel], width: int) -> str:
+    """A name for a search: equal where kernel, machine, compiler, version, width and seed are."""
+    settings = config()
+    parts = [FORMAT, _version(), device, machine_of(device), width, settings.BEAM_SEED, settings.THREADS]
+    parts.append(to_plain([starts[0].original, *(start.ast for start in starts)]))
+    return blake2b(json.dumps(parts).encode(), digest_size=20).hexdigest()
+
+
+@cache
+def _version() -> str:
+    try:
+        return version("tinyexplore")
+    except PackageNotFoundError:  # a checkout that is not installed; the kernels in the key still tell most changes
+        return ""
+
+
+def as_bytes(result: SearchResult, events: Sequence[Event], starts: Sequence[Kernel]) -> bytes:
+    """What is kept of a search: the choice and every candidate, each as its start and its opts."""
+
+    def place(kernel: Kernel) -> list[Any]:
+        start = next(number for number, start in enumerate(starts) if start.start is kernel.start)
+        return [start, [[opt.op.name, opt.axis, opt.amount] for opt in kernel.applied]]
+
+    measured = [
+        [*place(event.kernel), None if math.isinf(event.seconds) else event.seconds, event.note]
+        for event in events
+        if isinstance(event, Measured)
+    ]
+    chosen = [*place(result.kernel), result.seconds, result.start_seconds, result.tried, result.disturbed]
+    return json.dumps({"chosen": chosen, "measured": measured}).encode()
+
+
+def find_kept(key: str, starts: Sequence[Kernel]) -> SearchResult | None:
+    """The outcome of an earlier search, and its candidates told once more; None where there was none."""
+    content = find(key)
+    if content is None:
+        return None
+    data = json.loads(content)
+
+    def kernel(start: int, opts: list[Any]) -> Kernel | None:
+        return find_replayed(starts[start], [Opt(OptOps[op], axis, amount) for op, axis, amount in opts])
+
+    with recording(None):
+        start, opts, *outcome = data["chosen"]
+        chosen = kernel(start, opts)
+    if chosen is None:
+        return None
+    result = SearchResult(chosen, *outcome)
+    recorder = active_recorder()
+    if recorder is not None:
+        for start, opts, took, note in data["measured"]:
+            with recording(None):
+                candidate = kernel(start, opts)
+            if candidate is not None:
+                recorder.record(Measured(candidate, math.inf if took is None else took, note))
+        reason = f"{result.reason} (found by an earlier search)"
+        recorder.record(Searched(starts[0], chosen, result.start_seconds, result.seconds, result.tried, reason))
+    return result
+
+
+__all__ = ["Bench", "Executor", "measuring_on", "searched"]

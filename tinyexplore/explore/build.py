@@ -23,6 +23,7 @@ from tinyexplore.explore.model import (
     OptStep,
     Program,
     Run,
+    Search,
     Step,
     Trace,
 )
@@ -43,6 +44,8 @@ from tinyexplore.trace import (
     Recorder,
     Rendered,
     Rewrote,
+    Searched,
+    Searching,
     SourceLine,
     StageBegan,
     StageEnded,
@@ -105,6 +108,8 @@ class Builder(Tables):
             OptApplied: self._opt_applied,
             OptRejected: self._opt_rejected,
             Measured: self._measured,
+            Searching: lambda event: None,
+            Searched: self._searched,
             Rendered: self._rendered,
             Compiled: self._compiled,
             Ran: self._ran,
@@ -308,8 +313,15 @@ class Builder(Tables):
     def _measured(self, event: Measured) -> None:
         if self.open:
             opts = tuple(opt_text(opt) for opt in event.kernel.applied)
-            best_us = round(event.seconds * 1e6, 3) if isfinite(event.seconds) else None
-            self.open[-1].candidates.append(Candidate(opts, best_us))
+            self.open[-1].candidates.append(Candidate(opts, _microseconds(event.seconds), event.note))
+
+    def _searched(self, event: Searched) -> None:
+        if self.open:
+            before, after = _microseconds(event.before_seconds), _microseconds(event.after_seconds)
+            self.open[-1].search = Search(before, after, event.tried, event.reason)
+        times = f"{event.before_seconds * 1e6:.1f} µs → {event.after_seconds * 1e6:.1f} µs, "
+        times = times if isfinite(event.after_seconds) else ""
+        self.messages.append(Message("note", f"BEAM {event.before.name}: {times}{event.reason}", None))
 
     # *** kernels ***
 
@@ -398,3 +410,7 @@ class Builder(Tables):
             allocated_us=known.allocated_us if allocated_us is None else allocated_us,
             freed_us=known.freed_us if freed_us is None else freed_us,
         )
+
+
+def _microseconds(seconds: float) -> float | None:
+    return round(seconds * 1e6, 3) if isfinite(seconds) else None

@@ -17,11 +17,13 @@ from tinyexplore.trace import (
     Compiled,
     Decided,
     Event,
+    Measured,
     OptApplied,
     Planned,
     Ran,
     Recorder,
     Rendered,
+    Searched,
     SourceLine,
     StageBegan,
 )
@@ -33,8 +35,8 @@ PROFILE_FILE = "profile.json"
 class ConsoleRecorder(Recorder):
     """Writes events to standard output, by the level of DEBUG.
 
-    1: devices when they are first used. 2: kernels as they run, with times. 3: buffers, opts and decisions with
-    reasons. 4: sources. 5: each kernel's ast. 6: its linear program. 7: its assembly.
+    1: devices when they are first used. 2: kernels as they run, with times, and what BEAM found. 3: buffers, opts,
+    candidates and decisions with reasons. 4: sources. 5: each kernel's ast. 6: its linear program. 7: its assembly.
     With PROFILE=1 it also keeps what ran, and writes it as a timeline when the process ends.
     """
 
@@ -62,6 +64,11 @@ class ConsoleRecorder(Recorder):
                 return self.ran(event)
             case Planned(plan=plan) if level >= 2:
                 return f"memory: {plan.describe()}"
+            case Searched(before=kernel, before_seconds=before, after_seconds=after, reason=reason) if level >= 2:
+                return f"BEAM    {kernel.name}: {before * 1e6:.1f} µs → {after * 1e6:.1f} µs, {reason}"
+            case Measured(kernel=kernel, seconds=seconds, note=note) if level >= 3:
+                opts = ", ".join(map(str, kernel.applied)) or "no opts"
+                return f"    {seconds * 1e6:10.1f} µs  {opts}{note and f' ({note})'}"
             case OptApplied(opt=opt, reason=reason) if level >= 3:
                 return f"    {opt}: {reason}"
             case Decided(lazybuffer=node, decision=decision, reason=reason) if level >= 3:

@@ -17,6 +17,7 @@ from tinyexplore.explore.model import (
     OptStep,
     Program,
     Run,
+    Search,
     Stage,
     Step,
 )
@@ -80,6 +81,7 @@ class StageDraft:
     decisions: list[Decision] = field(default_factory=list)
     opts: list[OptStep] = field(default_factory=list)
     candidates: list[Candidate] = field(default_factory=list)
+    search: Search | None = None
 
     def freeze(self) -> Stage:
         return Stage(
@@ -95,6 +97,7 @@ class StageDraft:
             decisions=tuple(self.decisions),
             opts=tuple(self.opts),
             candidates=tuple(self.candidates),
+            search=self.search,
         )
 
 

@@ -104,11 +104,26 @@ class OptStep:
 class Candidate:
     """One candidate of a search: the opts applied to the kernel, and its best time in microseconds.
 
-    `best_us` is None for a candidate that did not compile.
+    `best_us` is None for a candidate that was lost; `note` says why, or where else the time is from.
     """
 
     opts: tuple[str, ...]
     best_us: float | None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """The outcome of a search: the hand-coded choice and the one that was found, timed in turns, in microseconds.
+
+    They are the same where nothing was faster. `tried`: how many candidates were measured; `reason`: the outcome in
+    words. A time is None where nothing could be measured.
+    """
+
+    before_us: float | None
+    after_us: float | None
+    tried: int
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +132,7 @@ class Stage:
 
     name: "schedule" | "optimise" | "lower" | a pass's name | "linearize" | "render" | "compile" | "run" ...
     before, after: root node ids (several for a schedule). `steps` are the firings of a rewrite pass, in order.
-    `candidates` are those that a search timed, in order.
+    `candidates` are those that a search timed, in order, `search` is its outcome.
     """
 
     id: int
@@ -132,6 +147,7 @@ class Stage:
     decisions: tuple[Decision, ...]
     opts: tuple[OptStep, ...]
     candidates: tuple[Candidate, ...] = ()
+    search: Search | None = None
 
 
 @dataclass(frozen=True, slots=True)

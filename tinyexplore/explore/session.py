@@ -11,11 +11,11 @@ from types import TracebackType
 from typing import Any
 
 from tinyexplore.device import Device, DeviceUnavailable
-from tinyexplore.engine import further_listings
+from tinyexplore.engine import further_listings, measuring_on
 from tinyexplore.explore.build import build_trace
 from tinyexplore.explore.export import export_html, summary_text
 from tinyexplore.explore.listen import CaptureRecorder
-from tinyexplore.explore.model import Node, Trace
+from tinyexplore.explore.model import Node, Search, Trace
 from tinyexplore.explore.sources import raised_in_compiler, user_frame_of
 from tinyexplore.tensor import Tensor
 from tinyexplore.trace import Ran, UserFrame, active_recorder, recording
@@ -44,6 +44,7 @@ class Explorer:
         self.title = title
         self.result: Any = None
         self.error: BaseException | None = None
+        self._executor = given.pop("executor", None)
         self._changes = _config_changes(given)
         self._trace = trace
         self._recorder: CaptureRecorder | None = None
@@ -59,6 +60,8 @@ class Explorer:
         if self._recorder is not None or self._trace is not None:
             raise CaptureError("this Explorer holds a capture already: call capture() again for a new one")
         self._stack.enter_context(Context(**self._changes))
+        if self._executor is not None:
+            self._stack.enter_context(measuring_on(self._executor))
         self._options = _options_in_force(self.repeat)
         outer = active_recorder()
         self._recorder = CaptureRecorder(self.repeat, outer)
@@ -132,6 +135,12 @@ class Explorer:
         self.selected = nodes
         return self
 
+    @property
+    def searches(self) -> dict[int, Search]:
+        """What came of each search by BEAM, by the kernel's number in `trace.kernels`."""
+        stages = self.trace.stages
+        return {stage.kernel: stage.search for stage in stages if stage.kernel is not None and stage.search is not None}
+
     # *** showing and keeping ***
 
     @property
@@ -189,7 +198,8 @@ def capture(*, title: str = "", **options: Any) -> Explorer:
     """`with capture() as session:` records everything inside; afterwards `session.trace` has it.
 
     Options: `repeat` (how often each kernel is timed, 1), and any setting of the engine by its name, which holds
-    inside the block: `device="CLANG"`, `beam=2`, `noopt=1`. An exception goes on its way; the partial trace is kept
+    inside the block: `device="CLANG"`, `beam=2`, `noopt=1`; `executor` is what a search measures on (see
+    `measuring_on`). An exception goes on its way; the partial trace is kept
     and says so. Captures nest: an outer one also sees what an inner one does.
     """
     return Explorer(title=title, options=options)
@@ -254,7 +264,7 @@ def _config_changes(options: dict[str, Any]) -> dict[str, Any]:
     for name, value in options.items():
         known = _CONFIG_NAMES.get(name.lower())
         if known is None:
-            names = ", ".join(("repeat", "title", *_CONFIG_NAMES))
+            names = ", ".join(("repeat", "title", "executor", *_CONFIG_NAMES))
             raise ValueError(f"unknown option {name!r}; known: {names}")
         if known != "DEVICE" or value:
             check_option(known, value)

@@ -2,91 +2,190 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
+from random import Random
+from typing import Protocol
 
-from tinyexplore.kernel.kernel import Kernel
-from tinyexplore.kernel.opt import OptOps
-from tinyexplore.trace import Measured, active_recorder, recording
+from tinyexplore.kernel.kernel import AMOUNTS, Kernel
+from tinyexplore.kernel.opt import Opt, OptError, OptOps
+from tinyexplore.trace import Measured, Searched, active_recorder, recording
 from tinyexplore.uop import AxisKind, UOp
 
 MOST_COPIES = 64  # steps written out, register tile times unrolling: beyond it programs grow and registers spill
 MOST_ROUNDS = 8
-WORTH_IT = 0.99  # a candidate must take at most this part of the best time so far to be called better
+PER_ROUND = 32  # candidates of one round for each kernel that the beam is wide
+WORTH_IT = 0.99  # a kernel must take at most this part of another's time to be called better
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds of one run; infinite for a candidate that was lost, and then `note` says why.
+
+    `note` may also say where the time is from: another candidate that is the same program, or a run given up early.
+    `disturbed`: other programs had the machine's cores all the while, so that the time says little.
+    """
+
+    seconds: float
+    note: str = ""
+    disturbed: bool = False
+
+
+class Clock(Protocol):
+    """What measures for a search."""
+
+    def times(self, kernels: Sequence[Kernel], best: float) -> Iterable[Timing]:
+        """The time of each of `kernels`, in their order, as it becomes known. `best`: what there is to beat, in
+        seconds; a kernel that is clearly slower need not be timed to the end."""
+        ...
+
+    def duel(self, first: Kernel, second: Kernel) -> tuple[float, float]:
+        """The two once more, run in turns: a minimum of many measurements favours whoever was lucky."""
+        ...
 
 
 @dataclass(frozen=True)
 class SearchResult:
-    """The fastest `kernel` found, in `seconds`; `tried` how many were measured, `start_seconds` the one to beat."""
+    """The fastest `kernel` found, in `seconds`; `tried` how many were measured, `start_seconds` the one to beat.
+
+    `disturbed`: how many times say little, because the machine was busy. `why_lost`: what became of the candidates,
+    where none could be measured.
+    """
 
     kernel: Kernel
     seconds: float
     start_seconds: float
     tried: int
+    disturbed: int = 0
+    why_lost: str = ""
 
     @property
     def reason(self) -> str:
         """The outcome in words."""
-        if self.seconds < self.start_seconds * WORTH_IT:
-            gain = self.start_seconds / self.seconds
-            return f"{gain:.2f}× faster than the hand-coded choice, the best of {self.tried} measured"
-        return f"none of {self.tried} measured beats the hand-coded choice"
+        if self.why_lost:
+            return f"nothing could be measured, the hand-coded choice stays: {self.why_lost}"
+        busy = f" (other programs ran during {self.disturbed} of the measurements)" if self.disturbed else ""
+        if not self.seconds < self.start_seconds * WORTH_IT:
+            return f"none of {self.tried} measured beats the hand-coded choice{busy}"
+        if math.isinf(self.start_seconds):
+            return f"the best of {self.tried} measured; the hand-coded choice could not be{busy}"
+        gain = self.start_seconds / self.seconds
+        return f"{gain:.2f}× faster than the hand-coded choice, the best of {self.tried} measured{busy}"
 
 
-def beam_search(starts: Iterable[Kernel], width: int, measure: Callable[[Kernel], float]) -> SearchResult:
+def beam_search(starts: Iterable[Kernel], width: int, clock: Clock, seed: int = 0) -> SearchResult:
     """The fastest kernel that opts lead to from `starts`, keeping the `width` best of each round.
 
-    `measure` gives seconds (`math.inf` for one that failed). The first of `starts` is the one to beat: it is the
-    result unless another is faster by more than a hundredth. Every measurement is told as `Measured`; what measuring
-    itself does is not. The order of candidates is fixed, so the result varies only as the clock does.
+    A round tries what one change makes of each kernel kept: an opt more, an opt less, another amount. Where there are
+    too many, `seed` says which and in what order; equal times keep that order. So the result varies with the seed and
+    the clock, and with nothing else. The first of `starts` is the one to beat: it is the result unless another is
+    faster by more than a hundredth, also in a duel. Every time is told as `Measured`, the outcome as `Searched`; what
+    measuring itself does is not told.
     """
-    recorder = active_recorder()
-    times: dict[UOp, float] = {}
-
-    def timed(kernel: Kernel) -> float:
-        if kernel.ast not in times:
-            with recording(None):
-                times[kernel.ast] = measure(kernel)
-            if recorder is not None:
-                recorder.record(Measured(kernel, times[kernel.ast]))
-        return times[kernel.ast]
-
+    search = _Search(clock)
     beam = list(starts)
-    first = best = beam[0]
-    for kernel in beam:
-        timed(kernel)
+    first = beam[0]
+    random = Random(seed)
+    search.time(beam)
     for _ in range(MOST_ROUNDS):
-        beam = sorted(beam, key=timed)[:width]
-        if timed(beam[0]) < timed(best) * WORTH_IT:
-            best = beam[0]
-        grown = [after for kernel in beam for after in candidates(kernel) if after.ast not in times]
-        if not grown:
+        beam = sorted(beam, key=search.seconds)[:width]
+        floor = search.seconds(beam[0])
+        if math.isinf(floor):
+            break  # nothing runs
+        fresh = {after.ast: after for kernel in beam for after in neighbours(kernel) if after.ast not in search.known}
+        if not fresh:
             break
-        floor = timed(beam[0])
-        for kernel in grown:
-            timed(kernel)
-        if min(timed(kernel) for kernel in grown) >= floor:
-            break
+        grown = list(fresh.values())
+        random.shuffle(grown)
+        grown = grown[: PER_ROUND * width]
+        search.time(grown)
         beam.extend(grown)
-    final = min(beam, key=timed)
-    if timed(final) < timed(best) * WORTH_IT:
-        best = final
-    return SearchResult(best, timed(best), timed(first), len(times))
+        if min(search.seconds(kernel) for kernel in grown) >= floor * WORTH_IT:
+            break
+    return search.verdict(first, min(beam, key=search.seconds))
 
 
-def candidates(kernel: Kernel) -> list[Kernel]:
-    """What one more opt makes of `kernel`, without programs that would be too long."""
-    copies = prod(axis.size for axis in kernel.axes if axis.arg.kind in (AxisKind.UPCAST, AxisKind.UNROLL))
-    found = []
-    for opt in kernel.available_opts():
-        if opt.op in (OptOps.UPCAST, OptOps.UNROLL) and copies * opt.amount > MOST_COPIES:
-            continue
-        if opt.op is OptOps.VECTOR and opt.amount < min(4, kernel.lanes):
-            continue
+class _Search:
+    """What is known of the candidates of one search."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.recorder = active_recorder()
+        self.known: dict[UOp, Timing] = {}
+        self.best = math.inf
+
+    def seconds(self, kernel: Kernel) -> float:
+        return self.known[kernel.ast].seconds
+
+    def time(self, kernels: Sequence[Kernel]) -> None:
+        for kernel, timing in zip(kernels, self.measured(kernels), strict=True):
+            self.known[kernel.ast] = timing
+            self.best = min(self.best, timing.seconds)
+            if self.recorder is not None:
+                self.recorder.record(Measured(kernel, timing.seconds, timing.note))
+
+    def measured(self, kernels: Sequence[Kernel]) -> Iterator[Timing]:
         with recording(None):
-            found.append(kernel.apply(opt))
+            yield from self.clock.times(kernels, self.best)
+
+    def verdict(self, first: Kernel, best: Kernel) -> SearchResult:
+        seconds, start_seconds, why_lost = self.seconds(best), self.seconds(first), ""
+        if best.ast is not first.ast and seconds < start_seconds * WORTH_IT < math.inf:
+            with recording(None):
+                start_seconds, seconds = self.clock.duel(first, best)
+        if math.isinf(seconds):
+            why_lost = next((timing.note for timing in self.known.values() if timing.note), "no program ran")
+        if not seconds < start_seconds * WORTH_IT:
+            best, seconds = first, start_seconds
+        disturbed = sum(timing.disturbed for timing in self.known.values())
+        result = SearchResult(best, seconds, start_seconds, len(self.known), disturbed, why_lost)
+        if self.recorder is not None:
+            self.recorder.record(Searched(first, best, start_seconds, seconds, result.tried, result.reason))
+        return result
+
+
+# *** candidates ***
+
+
+def neighbours(kernel: Kernel) -> list[Kernel]:
+    """What one change makes of `kernel`: each opt more, each opt less, each other amount of one that it has."""
+    with recording(None):
+        found = [kernel.apply(opt) for opt in kernel.available_opts() if not is_too_much(kernel, opt)]
+        for place, old in enumerate(kernel.applied):
+            before, after = kernel.applied[:place], kernel.applied[place + 1 :]
+            changes: list[tuple[Opt, ...]] = [()]
+            if old.op in (OptOps.VECTOR, OptOps.UPCAST, OptOps.UNROLL, OptOps.LOCAL, OptOps.GROUP):
+                changes += [(Opt(old.op, old.axis, amount),) for amount in AMOUNTS if amount != old.amount]
+            for change in changes:
+                replayed = find_replayed(kernel, (*before, *change, *after), limited=True)
+                if replayed is not None:
+                    found.append(replayed)
     return found
 
 
-__all__ = ["SearchResult", "beam_search", "candidates"]
+def find_replayed(kernel: Kernel, opts: Sequence[Opt], *, limited: bool = False) -> Kernel | None:
+    """`opts` from where `kernel` started; None where one is not legal there, or (limited) `is_too_much`."""
+    made = kernel.restarted(kernel.start)
+    for opt in opts:
+        try:
+            if limited and is_too_much(made, opt):
+                return None
+            made = made.apply(opt)
+        except OptError:
+            return None
+    return made
+
+
+def is_too_much(kernel: Kernel, opt: Opt) -> bool:
+    """True where the program would be too long, or its vectors shorter than is worth a try."""
+    if opt.op is OptOps.VECTOR:
+        return opt.amount < min(4, kernel.lanes)
+    if opt.op not in (OptOps.UPCAST, OptOps.UNROLL):
+        return False
+    copies = prod(axis.size for axis in kernel.axes if axis.arg.kind in (AxisKind.UPCAST, AxisKind.UNROLL))
+    return copies * opt.amount > MOST_COPIES
+
+
+__all__ = ["Clock", "SearchResult", "Timing", "beam_search", "find_replayed", "neighbours"]

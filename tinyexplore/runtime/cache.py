@@ -20,14 +20,22 @@ _CHECKSUM_BYTES = 16
 
 def cached(key: str, make: Callable[[], bytes]) -> bytes:
     """What `make` made for `key`, now or in an earlier process. A folder that cannot be used is no error."""
-    if config().CACHELEVEL < 1:
-        return make()
-    path = cache_folder() / key
-    found = _read(path)
+    found = find(key)
     if found is None:
         found = make()
-        _write(path, found)
+        keep(key, found)
     return found
+
+
+def find(key: str) -> bytes | None:
+    """What was kept under `key`, by this process or an earlier one."""
+    return _read(cache_folder() / key) if config().CACHELEVEL >= 1 else None
+
+
+def keep(key: str, data: bytes) -> None:
+    """Keeps `data` for `find`, if that is possible."""
+    if config().CACHELEVEL >= 1:
+        _write(cache_folder() / key, data)
 
 
 def _read(path: Path) -> bytes | None:

@@ -103,10 +103,41 @@ class OptRejected:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One candidate of a search was timed: `seconds` is its best."""
+    """One candidate of a search was timed: `seconds` is its best, infinite where it was lost; `note` says why, or
+    where else the time is from."""
 
     kernel: Any
     seconds: float
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Searching:
+    """How far the present round of a search for `kernel` is: `compiled` and `measured` of `candidates`.
+
+    Told only to whoever shows progress (`register_progress`). `best_seconds`: the best so far, in all rounds.
+    """
+
+    kernel: Any
+    compiled: int
+    measured: int
+    candidates: int
+    best_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """A search that began with kernel `before` chose `after`; the seconds of both, run in turns.
+
+    They are the same kernel where nothing was faster. `tried`: how many were measured; `reason`: the outcome in words.
+    """
+
+    before: Any
+    after: Any
+    before_seconds: float
+    after_seconds: float
+    tried: int
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +202,8 @@ Event = (
     | OptApplied
     | OptRejected
     | Measured
+    | Searching
+    | Searched
     | Rendered
     | Compiled
     | Ran

@@ -56,6 +56,19 @@ def console_recorder() -> Recorder | None:
     return _consoles[0] if _consoles else None
 
 
+_progress_makers: list[Callable[[], Recorder | None]] = []
+
+
+def register_progress(make: Callable[[], Recorder | None]) -> None:
+    """`make` gives the recorder that shows how far long work is, or None where there is nowhere to show it."""
+    _progress_makers[:] = [make]
+
+
+def progress_recorder() -> Recorder | None:
+    """A recorder for the progress of one piece of long work; None where nobody shows any."""
+    return _progress_makers[0]() if _progress_makers else None
+
+
 @contextmanager
 def recording(recorder: Recorder | None) -> Iterator[Recorder | None]:
     """Events go to `recorder` inside the block (None silences an outer one)."""

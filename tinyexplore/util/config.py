@@ -18,7 +18,7 @@ class Config:
 
     DEBUG writes to the console: 1 devices, 2 kernels with times, 3 buffers, opts and decisions with reasons, 4 sources,
     5 each kernel's ast, 6 its linear program, 7 its assembly.
-    BEAM: width of the search for opts (0: off).
+    BEAM: width of the search for opts (0: off). BEAM_SEED: which candidates it tries where there are too many.
     NOOPT: 1 leaves kernels as scheduled. JIT: 0 turns TinyJit off. DEVICE: the default device ("" = LLVM).
     THREADS: worker threads of the CPU devices (0 = one per core). CACHELEVEL: 0 no disk cache.
     DEFAULT_FLOAT: dtype of Python floats. MAX_KERNEL_OPS: where a fused kernel is cut for its size.
@@ -31,6 +31,7 @@ class Config:
 
     DEBUG: int = 0
     BEAM: int = 0
+    BEAM_SEED: int = 0
     NOOPT: int = 0
     JIT: int = 1
     DEVICE: str = ""

@@ -66,13 +66,22 @@ export interface OptStep {
   reason: string;
 }
 
-/** One candidate of a search: the opts applied to the kernel, and its best time in microseconds. `best_us` is None for a candidate that did not compile. */
+/** One candidate of a search: the opts applied to the kernel, and its best time in microseconds. `best_us` is None for a candidate that was lost; `note` says why, or where else the time is from. */
 export interface Candidate {
   opts: string[];
   best_us: number | null;
+  note: string;
 }
 
-/** One stage of the compiler. Stages form a tree by `parent`; `kernel` is the kernel it worked for. name: "schedule" | "optimise" | "lower" | a pass's name | "linearize" | "render" | "compile" | "run" ... before, after: root node ids (several for a schedule). `steps` are the firings of a rewrite pass, in order. `candidates` are those that a search timed, in order. */
+/** The outcome of a search: the hand-coded choice and the one that was found, timed in turns, in microseconds. They are the same where nothing was faster. `tried`: how many candidates were measured; `reason`: the outcome in words. A time is None where nothing could be measured. */
+export interface Search {
+  before_us: number | null;
+  after_us: number | null;
+  tried: number;
+  reason: string;
+}
+
+/** One stage of the compiler. Stages form a tree by `parent`; `kernel` is the kernel it worked for. name: "schedule" | "optimise" | "lower" | a pass's name | "linearize" | "render" | "compile" | "run" ... before, after: root node ids (several for a schedule). `steps` are the firings of a rewrite pass, in order. `candidates` are those that a search timed, in order, `search` is its outcome. */
 export interface Stage {
   id: number;
   name: string;
@@ -86,6 +95,7 @@ export interface Stage {
   decisions: Decision[];
   opts: OptStep[];
   candidates: Candidate[];
+  search: Search | null;
 }
 
 /** Provenance: node `dst` came from node `src`; `how`: "rewrite" | "rebuild" | words of a `Derived` event. */

@@ -3,12 +3,34 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator, Sequence
 
-from tests.graphs import from_numpy, numbers
+import pytest
+
+from tests.graphs import from_numpy, matmul, numbers
 from tests.unit.kernel.test_opts import kernel_of
 from tinyexplore.kernel import Kernel, Opt, OptOps, beam_search
-from tinyexplore.trace import Measured, Recorder, recording
+from tinyexplore.kernel.search import Timing, find_replayed, neighbours
+from tinyexplore.trace import Measured, Recorder, Searched, recording
 from tinyexplore.uop import Ops
+
+
+class Formula:
+    """A clock that computes the times; `asked` has what it was asked, in order."""
+
+    def __init__(self, seconds: Callable[[Kernel], float], rematch: Callable[[Kernel], float] | None = None) -> None:
+        self.seconds = seconds
+        self.rematch = rematch or seconds
+        self.asked: list[Kernel] = []
+
+    def times(self, kernels: Sequence[Kernel], best: float) -> Iterator[Timing]:
+        for kernel in kernels:
+            self.asked.append(kernel)
+            seconds = self.seconds(kernel)
+            yield Timing(seconds, "lost" if math.isinf(seconds) else "")
+
+    def duel(self, first: Kernel, second: Kernel) -> tuple[float, float]:
+        return self.rematch(first), self.rematch(second)
 
 
 def start() -> Kernel:
@@ -21,24 +43,76 @@ def likes_vectors_and_unrolling(kernel: Kernel) -> float:
 
 
 def test_the_search_climbs_to_what_the_clock_likes() -> None:
-    result = beam_search([start()], 2, likes_vectors_and_unrolling)
-    assert Opt(OptOps.VECTOR, 1, 16) in result.kernel.applied or any(
-        o.op is OptOps.VECTOR for o in result.kernel.applied
-    )
+    result = beam_search([start()], 2, Formula(likes_vectors_and_unrolling))
+    assert any(opt.op is OptOps.VECTOR and opt.amount == 16 for opt in result.kernel.applied)
     assert result.seconds < 1 / 100
     assert result.reason.startswith(f"{result.start_seconds / result.seconds:.2f}× faster")
 
 
 def test_a_start_that_nothing_beats_stays_and_the_result_says_so() -> None:
     kernel = start()
-    result = beam_search([kernel], 3, lambda candidate: 1.0 if candidate is kernel else 2.0)
+    result = beam_search([kernel], 3, Formula(lambda candidate: 1.0 if candidate.ast is kernel.ast else 2.0))
     assert result.kernel is kernel
     assert result.reason == f"none of {result.tried} measured beats the hand-coded choice"
 
 
-def test_failures_are_passed_over_and_every_measurement_is_told() -> None:
+def test_luck_in_the_measurements_does_not_last_in_a_duel() -> None:
+    kernel = start()
     recorder = Recorder()
     with recording(recorder):
-        result = beam_search([start()], 1, lambda k: math.inf if k.applied[:1] and k.applied[0].amount > 4 else 1.0)
+        result = beam_search([kernel], 2, Formula(likes_vectors_and_unrolling, rematch=lambda candidate: 1.0))
+    assert result.kernel is kernel and result.seconds == result.start_seconds == 1.0
+    (searched,) = (event for event in recorder.events if isinstance(event, Searched))
+    assert searched.before is searched.after is kernel
+    assert searched.reason == f"none of {result.tried} measured beats the hand-coded choice"
+
+
+def test_failures_are_passed_over_and_every_measurement_is_told() -> None:
+    recorder = Recorder()
+    fails_often = Formula(lambda k: math.inf if k.applied[:1] and k.applied[0].amount > 4 else 1.0)
+    with recording(recorder):
+        result = beam_search([start()], 1, fails_often)
     told = [event for event in recorder.events if isinstance(event, Measured)]
-    assert len(told) == result.tried > 5 and any(event.seconds == math.inf for event in told)
+    assert len(told) == result.tried > 5
+    assert {event.note for event in told if event.seconds == math.inf} == {"lost"}
+    assert isinstance(recorder.events[-1], Searched)
+
+
+def test_where_nothing_runs_the_first_stays_and_the_reason_is_given() -> None:
+    result = beam_search([start()], 2, Formula(lambda kernel: math.inf))
+    assert result.tried == 1
+    assert result.reason == "nothing could be measured, the hand-coded choice stays: lost"
+
+
+@pytest.mark.parametrize("seed", [0, 7])
+def test_the_same_seed_and_times_give_the_same_candidates_and_choice(seed: int) -> None:
+    runs = [Formula(likes_vectors_and_unrolling) for _ in range(2)]
+    chosen = [beam_search([start()], 2, clock, seed).kernel.applied for clock in runs]
+    assert chosen[0] == chosen[1]
+    assert [kernel.applied for kernel in runs[0].asked] == [kernel.applied for kernel in runs[1].asked]
+
+
+def test_the_seed_orders_the_candidates_and_equal_times_keep_that_order() -> None:
+    def ties(kernel: Kernel) -> float:
+        return 0.5 if kernel.applied else 1.0
+
+    clocks = [Formula(ties) for _ in range(3)]
+    results = [beam_search([start()], 1, clock, seed) for seed, clock in enumerate(clocks)]
+    for result, clock in zip(results, clocks):
+        assert result.kernel is next(kernel for kernel in clock.asked if kernel.applied)
+    assert len({clock.asked[1].ast for clock in clocks}) > 1
+
+
+def test_neighbours_differ_by_one_opt_more_less_or_changed() -> None:
+    kernel = kernel_of(matmul(from_numpy(numbers(64, 64)), from_numpy(numbers(64, 64))))
+    for opt in (Opt(OptOps.VECTOR, 1, 16), Opt(OptOps.UPCAST, 0, 4)):
+        kernel = kernel.apply(opt)
+    found = {after.applied for after in neighbours(kernel)}
+    vector, upcast = kernel.applied
+    assert (vector,) in found and (upcast,) in found
+    assert (vector, Opt(OptOps.UPCAST, 0, 6)) in found and (Opt(OptOps.VECTOR, 1, 8), upcast) in found
+    assert (vector, upcast, Opt(OptOps.THREAD, 0)) in found
+    assert all(len(opts) <= 3 for opts in found)
+    replayed = find_replayed(kernel, kernel.applied)
+    assert replayed is not None and replayed.ast is kernel.ast
+    assert find_replayed(kernel, (upcast, upcast, upcast, upcast, upcast)) is None

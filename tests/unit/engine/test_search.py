@@ -1,0 +1,300 @@
+"""BEAM: candidates in worker processes that may die, on any executor, kept on disk."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import json
+import math
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.graphs import from_numpy, matmul, numbers, to_numpy
+from tests.unit.kernel.test_opts import kernel_of
+from tinyexplore.device import Device
+from tinyexplore.dtype import PtrDType, dtypes
+from tinyexplore.engine import crew, measuring_on, search
+from tinyexplore.engine.candidate import Lost, Workbench, alone, among_compilers, differ, request_of
+from tinyexplore.kernel import Kernel, Opt, OptOps
+from tinyexplore.kernel import search as beam
+from tinyexplore.trace import Event, Measured, Recorder, Searched, recording
+from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
+from tinyexplore.util import Context
+
+
+@pytest.fixture(autouse=True)
+def short_searches(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Few candidates, and a cache of their own."""
+    monkeypatch.setattr(beam, "PER_ROUND", 5)
+    monkeypatch.setattr(beam, "MOST_ROUNDS", 2)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+
+class Events(Recorder):
+    def of(self, kind: type) -> list[Any]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+
+def small_matmul(m: int = 24, k: int = 33, n: int = 40) -> tuple[Kernel, np.ndarray]:
+    a, b = numbers(m, k), numbers(k, n, seed=1)
+    return kernel_of(matmul(from_numpy(a), from_numpy(b)), Device["LLVM"].target), a @ b
+
+
+def searched(kernel: Kernel, width: int = 1) -> tuple[Kernel, Events]:
+    events = Events()
+    with recording(events):
+        found = search.searched("LLVM", kernel, width)
+    return found, events
+
+
+# *** the whole of it ***
+
+
+def test_beam_gives_right_results_and_says_what_it_found() -> None:
+    a, b = numbers(31, 17), numbers(17, 50, seed=1)
+    events = Events()
+    with Context(BEAM=1), recording(events):
+        found = to_numpy(matmul(from_numpy(a), from_numpy(b)))
+    np.testing.assert_allclose(found, a @ b, rtol=1e-4, atol=1e-5)
+    (outcome,) = events.of(Searched)
+    assert outcome.tried == len(events.of(Measured)) >= 5
+    assert outcome.before_seconds < 1 and outcome.after_seconds <= outcome.before_seconds
+    assert ("faster than" in outcome.reason) != ("beats the hand-coded choice" in outcome.reason)
+
+
+def test_what_was_found_is_kept_and_told_like_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel, _ = small_matmul()
+    first, before = searched(kernel)
+    monkeypatch.setattr(search, "Bench", None)  # nothing may be measured any more
+    second, after = searched(kernel)
+    assert second.ast is first.ast
+    assert [(e.kernel.applied, e.seconds, e.note) for e in before.of(Measured)] == [
+        (e.kernel.applied, e.seconds, e.note) for e in after.of(Measured)
+    ]
+    (outcome,) = after.of(Searched)
+    assert outcome.reason.endswith("(found by an earlier search)")
+    for changed in ({"BEAM_SEED": 3}, {"CACHELEVEL": 0}, {"THREADS": 1}):
+        with Context(**changed), pytest.raises(TypeError, match="NoneType"):
+            searched(kernel)
+    with pytest.raises(TypeError, match="NoneType"):
+        searched(kernel, width=2)
+
+
+def test_a_width_of_any_size_ends() -> None:
+    kernel = kernel_of(from_numpy(numbers(3)).alu(Ops.NEG), Device["LLVM"].target)
+    found, events = searched(kernel, width=50)
+    assert len(events.of(Searched)) == 1 and found.original is kernel.original
+
+
+# *** executors ***
+
+
+def on(executor: Any) -> str:
+    kernel, expected = small_matmul(8, 9, 16)
+    with measuring_on(executor):
+        _, events = searched(kernel)
+    assert [event for event in events.of(Measured) if math.isinf(event.seconds)] == []
+    return events.of(Searched)[0].reason
+
+
+@pytest.mark.parametrize(
+    "make",
+    [concurrent.futures.ThreadPoolExecutor, concurrent.futures.ProcessPoolExecutor],
+    ids=lambda make: make.__name__,
+)
+def test_any_executor_measures(make: Any) -> None:
+    with make(2) as executor:
+        assert "measured" in on(executor)
+
+
+def test_the_workers_of_a_dask_cluster_measure() -> None:
+    from dask.distributed import Client, LocalCluster
+
+    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
+        with Client(cluster) as client:
+            assert "measured" in on(client.get_executor())
+
+
+class Silent:
+    """Takes work and does nothing."""
+
+    def submit(self, function: Any, /, *arguments: Any) -> concurrent.futures.Future[str]:
+        return concurrent.futures.Future()
+
+
+def test_an_executor_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "QUEUE_LIMIT_S", -search.COMPILE_LIMIT_S)
+    kernel, _ = small_matmul()
+    with measuring_on(Silent()):
+        found, events = searched(kernel)
+    (outcome,) = events.of(Searched)
+    expected = "nothing could be measured, the hand-coded choice stays: the executor gave no answer within 0 s"
+    assert outcome.reason == expected and found.ast is outcome.before.ast
+    assert search.find_kept(search.search_key("LLVM", [found, found], 1), [found]) is None
+
+
+class Interrupted(Silent):
+    def submit(self, function: Any, /, *arguments: Any) -> concurrent.futures.Future[str]:
+        raise KeyboardInterrupt
+
+
+def test_an_interrupt_ends_a_search() -> None:
+    with measuring_on(Interrupted()), pytest.raises(KeyboardInterrupt):
+        searched(small_matmul()[0])
+
+
+# *** one candidate ***
+
+
+def storing(place: UOp, size: int = 8) -> Kernel:
+    """A kernel that writes 1.0 somewhere."""
+    memory = UOp(Ops.DEFINE_GLOBAL, PtrDType(dtypes.float32, size), (), 0)
+    store = UOp(Ops.STORE, dtypes.void, (memory.index(place), UOp.const(dtypes.float32, 1.0)))
+    return Kernel.of(UOp.sink(store), Device["LLVM"].target)
+
+
+def ask(do: str, kernel: Kernel, *others: Kernel, device: str = "LLVM", limit_s: float = 60.0) -> dict[str, Any]:
+    request = request_of(do, kernel, device, *others, limit=None)
+    return json.loads(crew.answer(request, kernel.ast.digest, limit_s))
+
+
+def test_a_candidate_that_crashes_hangs_or_fills_memory_loses_only_itself() -> None:
+    outside = storing(index_const(1 << 45))
+    assert ask("time", outside, outside)["lost"] == "it crashed its worker (SIGSEGV)"
+
+    endless = storing(UOp.range(1 << 50, Axis(0, AxisKind.GLOBAL)) % index_const(8))
+    began = time.monotonic()
+    assert ask("time", endless, endless, device="PYTHON", limit_s=4.0)["lost"] == "it took longer than 4 s"
+    assert time.monotonic() - began < 30
+
+    huge = storing(index_const(0), size=1 << 50)
+    assert ask("time", huge, huge)["lost"] == "it ran out of memory"
+
+    sound = storing(index_const(0))
+    assert ask("time", sound, sound)["seconds"] < 1
+
+
+def test_a_candidate_with_wrong_results_is_lost() -> None:
+    right, wrong = storing(index_const(0)), storing(index_const(1))
+    bench = Workbench()
+    assert bench.answer(json.loads(request_of("time", right, "LLVM", right, limit=None)))["seconds"] < 1
+    with pytest.raises(Lost, match=r"its results are wrong \(buffer 0\)"):
+        bench.answer(json.loads(request_of("time", wrong, "LLVM", right, limit=None)))
+
+
+def test_rounding_is_no_wrong_result() -> None:
+    x = numbers(1000)
+    assert not differ(x * np.float32(1 + 1e-6), x, dtypes.float32)
+    assert not differ(np.array([np.nan, np.inf]), np.array([np.nan, np.inf]), dtypes.float64)
+    assert differ(x[::-1], x, dtypes.float32)
+    assert differ(np.arange(5), np.arange(1, 6), dtypes.int32)
+
+
+def test_a_kernel_for_another_machine_is_refused() -> None:
+    kernel = storing(index_const(0))
+    request = {**json.loads(request_of("compile", kernel, "LLVM")), "machine": "pdp11"}
+    reply = json.loads(crew.answer(json.dumps(request), "", 60.0))
+    assert reply["lost"].startswith("this worker is another machine: ")
+    assert "lost" in json.loads(crew.answer('{"do": "anything"}', "", 60.0))
+
+
+def test_a_hopeless_candidate_is_given_up_after_one_run() -> None:
+    kernel, _ = small_matmul()
+    bench = Workbench()
+    reply = bench.answer(json.loads(request_of("time", kernel, "LLVM", kernel, limit=1e-12)))
+    assert reply["note"] == "given up after one run"
+
+
+def test_candidates_that_are_the_same_program_are_timed_once() -> None:
+    kernel = kernel_of(from_numpy(numbers(16)).alu(Ops.NEG), Device["LLVM"].target)
+    one = kernel.apply(Opt(OptOps.UPCAST, 0, 2))
+    with search.Bench("LLVM", kernel) as bench:
+        first, again = bench.times([one, one], math.inf)
+    assert again.seconds == first.seconds < 1
+    assert again.note == "the same program as UPCAST(0, 2)"
+
+
+def test_nothing_compiles_while_something_is_timed() -> None:
+    order: list[str] = []
+
+    def compiles() -> None:
+        with among_compilers():
+            order.append("compiled")
+
+    with alone():
+        other = threading.Thread(target=compiles)
+        other.start()
+        time.sleep(0.2)
+        order.append("timed")
+    other.join()
+    assert order == ["timed", "compiled"]
+
+
+# *** telling ***
+
+
+class Bar:
+    """What tqdm does, without a screen."""
+
+    def __init__(self, **options: Any) -> None:
+        self.said = [options["desc"]]
+        self.n, self.total, self.open = 0.0, 0, True
+
+    def reset(self, total: int) -> None:
+        self.n, self.total = 0.0, total
+
+    def update(self, by: float) -> None:
+        self.n += by
+        assert by >= 0 and self.n <= self.total
+
+    def set_postfix_str(self, text: str, refresh: bool) -> None:
+        self.said.append(text)
+
+    def close(self) -> None:
+        self.open = False
+
+
+def test_progress_is_a_bar_that_fills_each_round_and_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tinyexplore.explore.progress import ProgressRecorder
+
+    bars: list[Bar] = []
+
+    def make(**options: Any) -> Bar:
+        bars.append(Bar(**options))
+        return bars[-1]
+
+    monkeypatch.setattr(search, "progress_recorder", lambda: ProgressRecorder(make))
+    searched(small_matmul()[0])
+    (bar,) = bars
+    assert not bar.open and bar.n == bar.total
+    assert bar.said[0].startswith("BEAM r_") and any(text.startswith("best ") for text in bar.said)
+
+
+def test_progress_is_shown_only_where_somebody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tinyexplore.explore import progress
+
+    monkeypatch.setattr(progress.sys.stderr, "isatty", lambda: False, raising=False)
+    assert progress.find_progress() is None
+    monkeypatch.setattr(progress, "_in_notebook", lambda: True)
+    assert isinstance(progress.find_progress(), progress.ProgressRecorder)
+
+
+def test_the_console_tells_the_outcome(capsys: pytest.CaptureFixture[str]) -> None:
+    from tinyexplore.explore.console import ConsoleRecorder
+
+    kernel = storing(index_const(0))
+    event: Event = Searched(kernel, kernel, 2e-6, 1e-6, 7, "2.00× faster than the hand-coded choice")
+    with Context(DEBUG=2):
+        ConsoleRecorder().record(event)
+    assert capsys.readouterr().out == "BEAM    E_1: 2.0 µs → 1.0 µs, 2.00× faster than the hand-coded choice\n"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nobody_left() -> Iterator[None]:
+    yield
+    crew.dismiss()

@@ -1,0 +1,348 @@
+"""What a worker process does with one candidate of a search: compile it, check its results, time it.
+
+Started by `engine/crew.py`; reads requests from standard input, one a line, and writes one line for each. On one
+machine, whatever process asks, any number compile at a time, but one alone is timed, and then none compiles.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import math
+import os
+import random
+import struct
+import sys
+import tempfile
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tinyexplore.device import Buffer, Device
+from tinyexplore.dtype import DType, PtrDType, dtypes
+from tinyexplore.engine.compile import Runner, compile_optimised
+from tinyexplore.engine.threads import run_divided
+from tinyexplore.kernel import Kernel
+from tinyexplore.uop import Ops, UOp
+from tinyexplore.uop.plain import from_plain, to_plain
+from tinyexplore.util import Context, config
+
+try:
+    import fcntl
+    import resource
+except ImportError:  # a system without them: nothing keeps two timings apart, and no one tells of interruptions
+    fcntl = None  # type: ignore[assignment]
+    resource = None  # type: ignore[assignment]
+
+HOPELESS = 3.0  # a first run this many times slower than the best so far ends the measurement
+BEHIND = 1.3  # so does being this many times slower after a few more
+ENOUGH = 8  # undisturbed samples
+SAMPLE_S = 100e-6  # a sample is as many runs as take this long: the clock is no finer
+SAMPLING_S, DUEL_S = 0.3, 1.5  # for one candidate; for a duel
+REMEMBERED = 256  # compiled programs
+COMPARED = 1 << 18  # elements of a result that are compared
+TOLERANCE = {dtypes.float16: 2e-2, dtypes.bfloat16: 1e-1, dtypes.float32: 1e-3, dtypes.float64: 1e-6}
+DIFFERING = 1e-3  # the part of a result that may differ: a comparison decides by the last bit of a float now and then
+
+
+class Lost(Exception):
+    """Why a candidate is out, in words."""
+
+
+@dataclass
+class Sampled:
+    """Seconds of a candidate's best run. `disturbed`: other programs had this machine's cores all the while."""
+
+    seconds: float
+    disturbed: bool
+    note: str
+
+
+# *** requests (`request_of` is called by who asks, the rest by who answers) ***
+
+
+def request_of(do: str, kernel: Kernel, device: str, *others: Kernel, **more: Any) -> str:
+    """A request as text: `do` is "compile", "time" or "duel"; the graphs of the kernels, and the settings in force."""
+    settings = {**asdict(config()), "DEBUG": 0, "BEAM": 0, "PROFILE": 0, "CACHELEVEL": 0}  # few candidates come back
+    graphs = to_plain([kernel.original, kernel.ast, *(other.ast for other in others)])
+    return json.dumps(
+        {"do": do, "device": device, "machine": machine_of(device), "settings": settings, "graphs": graphs, **more}
+    )
+
+
+def machine_of(device: str) -> str:
+    """What must be equal for a time to mean the same."""
+    interface = Device[device]
+    target = interface.target
+    lanes, threads = target.vector_bytes, target.threads
+    compiler = getattr(interface.renderer, "compiler", "")
+    return f"{target.arch} {target.cpu} {target.features}, {lanes} bytes, {threads} threads, {compiler}"
+
+
+# *** the machine, shared by everybody who measures on it ***
+
+
+@contextmanager
+def among_compilers() -> Iterator[None]:
+    """For compiling: not while something is timed."""
+    with _lock(lambda: fcntl.LOCK_SH):
+        yield
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """For timing: not while anything else is timed or compiled for a search on this machine."""
+    with _lock(lambda: fcntl.LOCK_EX):
+        yield
+
+
+@contextmanager
+def _lock(kind: Callable[[], int]) -> Iterator[None]:
+    if fcntl is None:
+        yield
+        return
+    path = os.path.join(tempfile.gettempdir(), f"tinyexplore-{os.getuid()}.lock")
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
+    try:
+        fcntl.flock(handle, kind())
+        yield
+    finally:
+        os.close(handle)
+
+
+def interruptions() -> int:
+    """How often the system has taken a core from this process."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw if resource is not None else 0
+
+
+# *** the worker ***
+
+
+class Workbench:
+    """What one worker remembers: compiled programs, and the memory and right results of the kernel in question."""
+
+    def __init__(self) -> None:
+        self.runners: OrderedDict[UOp, Runner] = OrderedDict()
+        self.original: UOp | None = None
+        self.buffers: tuple[Buffer, ...] = ()
+        self.expected: dict[UOp, list[Any]] = {}
+
+    def answer(self, request: dict[str, Any]) -> dict[str, Any]:
+        device = request["device"]
+        if machine_of(device) != request["machine"]:
+            raise Lost(f"this worker is another machine: {machine_of(device)}")
+        original, *asts = from_plain(request["graphs"])
+        target = Device[device].target
+        kernels = [Kernel(ast, target, original, ast) for ast in asts]
+        with Context(**request["settings"]):
+            with among_compilers():
+                runners = [self.compiled(device, kernel) for kernel in kernels]
+            if request["do"] == "compile":
+                return {"program": runners[0].spec.key, "compile_s": runners[0].compile_seconds}
+            self.prepare(device, original)
+            if request["do"] == "duel":
+                return {"seconds": self.duel(*runners)}
+            return vars(self.time(runners[0], runners[1], request["limit"]))
+
+    def compiled(self, device: str, kernel: Kernel) -> Runner:
+        found = self.runners.pop(kernel.ast, None)
+        runner = self.runners[kernel.ast] = found or compile_optimised(device, kernel)
+        if len(self.runners) > REMEMBERED:
+            self.runners.popitem(last=False)
+        return runner
+
+    def prepare(self, device: str, original: UOp) -> None:
+        """Memory of the kernel's own sizes, which nobody else uses."""
+        if original is not self.original:
+            self.original, self.expected, self.buffers = original, {}, ()
+            self.buffers = scratch_buffers(device, original)
+
+    def run_of(self, runner: Runner) -> Callable[[], None]:
+        bound = runner.program.bind(self.buffers)
+        return lambda: run_divided(bound, runner.spec.thread_extent)
+
+    def results(self, runner: Runner) -> list[Any]:
+        """What one run writes, from every bit set."""
+        places = sorted(runner.spec.writes)
+        for place in places:
+            self.buffers[place].copyin(b"\xff" * self.buffers[place].nbytes)
+        self.run_of(runner)()
+        return [sampled(self.buffers[place]) for place in places]
+
+    def check(self, runner: Runner, reference: Runner) -> None:
+        """Raises where `runner` computes something else than `reference`."""
+        expected = self.expected.get(reference.kernel.ast)
+        if expected is None:
+            with alone():
+                expected = self.expected[reference.kernel.ast] = self.results(reference)
+        if runner is reference:
+            return
+        with alone():
+            found = self.results(runner)
+        for place, (mine, right) in zip(sorted(runner.spec.writes), zip(found, expected)):
+            if differ(mine, right, self.buffers[place].dtype):
+                raise Lost(f"its results are wrong (buffer {place})")
+
+    def time(self, runner: Runner, reference: Runner, limit: float | None) -> Sampled:
+        """The best run. `limit`: the seconds of the best candidate so far, if there is one."""
+        self.check(runner, reference)
+        run, best = self.run_of(runner), math.inf if limit is None else limit
+        with alone():
+            first = undisturbed(run, 1, best * HOPELESS)
+            if first > best * HOPELESS:
+                return Sampled(first, False, "given up after one run")
+            calls = max(1, round(SAMPLE_S / max(first, 1e-7)))
+            fastest, quiet, samples, began = first, 0, 0, time.perf_counter()
+            while quiet < ENOUGH and (samples < 2 or time.perf_counter() - began < SAMPLING_S):
+                seconds, was_quiet = sample(run, calls)
+                fastest = min(fastest, seconds)
+                quiet += was_quiet
+                samples += 1
+                if (quiet >= 3 or samples >= 9) and fastest > best * BEHIND:
+                    return Sampled(fastest, False, f"given up after {samples} samples")
+        if quiet < 2:
+            return Sampled(fastest, True, f"something else ran during {samples - quiet} of {samples} samples")
+        return Sampled(fastest, False, "")
+
+    def duel(self, *runners: Runner) -> list[float]:
+        """The best seconds of each, run in turns."""
+        runs = [self.run_of(runner) for runner in runners]
+        with alone():
+            first = [min(sample(run, 1)[0], sample(run, 1)[0]) for run in runs]
+            calls = max(1, round(SAMPLE_S / max(min(first), 1e-7)))
+            fastest, began, turns = first, time.perf_counter(), 0
+            while turns < 4 or (turns < 4 * ENOUGH and time.perf_counter() - began < DUEL_S):
+                fastest = [min(old, sample(run, calls)[0]) for old, run in zip(fastest, runs)]
+                turns += 1
+        return fastest
+
+
+def sample(run: Callable[[], None], calls: int) -> tuple[float, bool]:
+    """Seconds of one run, from `calls` of them, and whether no core was taken from this process meanwhile."""
+    before = interruptions()
+    start = time.perf_counter()
+    for _ in range(calls):
+        run()
+    seconds = (time.perf_counter() - start) / calls
+    return seconds, interruptions() == before
+
+
+def undisturbed(run: Callable[[], None], calls: int, enough: float) -> float:
+    """A sample; one that was disturbed and took longer than `enough` is taken again, a few times."""
+    fastest, was_quiet = sample(run, calls)
+    for _ in range(3):
+        if was_quiet or fastest <= enough:
+            break
+        seconds, was_quiet = sample(run, calls)
+        fastest = min(fastest, seconds)
+    return fastest
+
+
+# *** memory and results ***
+
+
+def scratch_buffers(device: str, ast: UOp) -> tuple[Buffer, ...]:
+    """Memory for a kernel that nobody else uses, filled with numbers of a usual size, always the same."""
+    pointers = sorted((node for node in ast.toposort() if node.op is Ops.DEFINE_GLOBAL), key=lambda node: node.arg)
+    buffers = []
+    for pointer in pointers:
+        assert isinstance(pointer.dtype, PtrDType)
+        base = pointer.dtype.base
+        buffer = Buffer(device, pointer.dtype.size, base).allocate()
+        pattern = numbers(base, pointer.arg)
+        repeats = -(-buffer.nbytes // len(pattern))
+        buffers.append(buffer.copyin((pattern * repeats)[: buffer.nbytes]))
+    return tuple(buffers)
+
+
+def numbers(dtype: DType, seed: int) -> bytes:
+    """A stretch of numbers: floats from a half to one and a half, whole numbers from 0 to 96, truths."""
+    source = random.Random(seed)
+    count = 4099  # a prime, so that rows differ
+    if dtype is dtypes.bool:
+        return bytes(source.randrange(2) for _ in range(count))
+    if dtype is dtypes.bfloat16:
+        words = (struct.unpack("<I", struct.pack("<f", source.uniform(0.5, 1.5)))[0] >> 16 for _ in range(count))
+        return struct.pack(f"={count}H", *words)
+    whole = dtypes.is_int(dtype)
+    return struct.pack(
+        f"={count}{dtype.fmt}", *(source.randrange(97) if whole else source.uniform(0.5, 1.5) for _ in range(count))
+    )
+
+
+def sampled(buffer: Buffer) -> Any:
+    """Elements of a buffer, evenly spread over all of it, as a NumPy array of numbers to compare."""
+    import numpy
+
+    if buffer.dtype is dtypes.bfloat16:
+        wide = numpy.frombuffer(buffer.memoryview(), "uint16").astype("uint32") << 16
+        found = wide.view("float32")
+    else:
+        found = numpy.frombuffer(buffer.memoryview(), buffer.dtype.name)
+    return found[:: max(1, found.size // COMPARED)].copy()
+
+
+def differ(found: Any, expected: Any, dtype: DType) -> bool:
+    """True where more of `found` is off than rounding explains."""
+    import numpy
+
+    if found.size == 0:
+        return False
+    with numpy.errstate(all="ignore"):
+        if dtype in TOLERANCE:
+            finite = expected[numpy.isfinite(expected)].astype("float64")
+            scale = float(numpy.abs(finite).max()) if finite.size else 1.0
+            close = numpy.isclose(found, expected, TOLERANCE[dtype], TOLERANCE[dtype] * scale * 1e-2, equal_nan=True)
+        else:
+            close = found == expected
+    return bool((~close).sum() > DIFFERING * found.size)
+
+
+# *** the process ***
+
+
+def reply_to(bench: Workbench, line: str) -> dict[str, Any]:
+    """The answer to one request; what goes wrong is an answer too."""
+    try:
+        return bench.answer(json.loads(line))
+    except Lost as error:
+        return {"lost": str(error)}
+    except MemoryError:
+        bench.__init__()  # type: ignore[misc]
+        return {"lost": "it ran out of memory"}
+    except Exception as error:
+        return {"lost": f"{type(error).__name__}: {error}"}
+
+
+def main() -> None:
+    """Until nobody asks any more."""
+    replies = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # whatever else is printed is no answer
+    expendable()
+    bench = Workbench()
+    for line in sys.stdin:
+        seconds, _, request = line.partition(" ")
+        with open(os.devnull, "w") as nowhere:
+            faulthandler.dump_traceback_later(float(seconds), exit=True, file=nowhere)  # also out of machine code
+            reply = reply_to(bench, request)
+            faulthandler.cancel_dump_traceback_later()
+        replies.write(json.dumps(reply) + "\n")
+        replies.flush()
+
+
+def expendable() -> None:
+    """Where memory runs out, this process is the one to go, not the one that it works for."""
+    try:
+        with open("/proc/self/oom_score_adj", "w") as file:
+            file.write("1000")
+        physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        resource.setrlimit(resource.RLIMIT_AS, (physical, resource.getrlimit(resource.RLIMIT_AS)[1]))
+    except (OSError, ValueError, AttributeError):
+        return
+
+
+if __name__ == "__main__":
+    main()

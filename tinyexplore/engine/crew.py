@@ -1,0 +1,146 @@
+"""Worker processes that may die: each does one request at a time, and only the request is lost with it.
+
+`answer` is the one function that a search submits to its executor, whatever that is: it is plain text in, plain text
+out, and the process that calls it (this one, or a worker of a cluster) has workers of its own for it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+FOLDER = str(Path(__file__).resolve().parents[2])  # where this package is found, installed or not
+PROGRAM = f"import sys; sys.path.insert(0, {FOLDER!r}); from tinyexplore.engine.candidate import main; main()"
+
+
+class WorkerLost(RuntimeError):
+    """A worker ended before it answered: it crashed, ran out of memory or took too long."""
+
+
+def answer(request: str, name: str, timeout_s: float) -> str:
+    """The reply to `request`, both JSON objects; {"lost": why} where the worker did not live to give one.
+
+    `name`: requests with the same name go to the same worker where that is free, because it remembers what it compiled.
+    """
+    try:
+        worker = _crew.take(name)
+    except OSError as error:
+        return json.dumps({"lost": f"no worker process starts here: {error}"})
+    try:
+        reply = worker.ask(request, name, timeout_s)
+    except WorkerLost as error:
+        _crew.drop(worker)
+        return json.dumps({"lost": str(error)})
+    except BaseException:  # interrupted: whoever asks this worker next must not get this answer
+        _crew.drop(worker)
+        raise
+    _crew.put_back(worker)
+    return reply
+
+
+def dismiss() -> None:
+    """Ends every worker of this process, idle or not; the next request starts a new one."""
+    _crew.dismiss()
+
+
+class Worker:
+    """One process that runs `engine/candidate.py`, and the pipes to it."""
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # an interrupt from the keyboard is for the one who waits
+        )
+
+    def ask(self, request: str, name: str, timeout_s: float) -> str:
+        """The reply; the worker itself watches the time, and ends when it is over."""
+        self.names.add(name)
+        began = time.monotonic()
+        assert self.process.stdin is not None and self.process.stdout is not None
+        try:
+            self.process.stdin.write(f"{timeout_s} {request}\n".encode())
+            self.process.stdin.flush()
+            reply = self.process.stdout.readline()
+        except OSError:
+            reply = b""
+        if not reply.endswith(b"\n"):
+            raise WorkerLost(self.epitaph(time.monotonic() - began, timeout_s))
+        return reply.decode()
+
+    def epitaph(self, seconds: float, timeout_s: float) -> str:
+        """What became of a worker that does not answer."""
+        self.kill()
+        status = self.process.returncode
+        if seconds >= timeout_s:
+            return f"it took longer than {timeout_s:.0f} s"
+        if status >= 0:
+            return f"its worker ended with status {status}"
+        names = {-number.value: number.name for number in signal.Signals}
+        return f"it crashed its worker ({names.get(status, f'signal {-status}')})"
+
+    def kill(self) -> None:
+        """Ends the process; one that has ended already keeps its status."""
+        try:
+            self.process.wait(0.2)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            try:
+                if pipe is not None:
+                    pipe.close()
+            except OSError:
+                pass
+
+
+class Crew:
+    """The workers of this process: as many as there are requests at one time."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._idle: list[Worker] = []
+        self._all: set[Worker] = set()
+
+    def take(self, name: str) -> Worker:
+        with self._lock:
+            known = [worker for worker in self._idle if name in worker.names]
+            if self._idle:
+                worker = (known or self._idle)[-1]
+                self._idle.remove(worker)
+                return worker
+        worker = Worker()
+        with self._lock:
+            self._all.add(worker)
+        return worker
+
+    def put_back(self, worker: Worker) -> None:
+        with self._lock:
+            if worker in self._all:
+                self._idle.append(worker)
+
+    def drop(self, worker: Worker) -> None:
+        with self._lock:
+            self._all.discard(worker)
+        worker.kill()
+
+    def dismiss(self) -> None:
+        with self._lock:
+            leaving, self._all, self._idle = list(self._all), set(), []
+        for worker in leaving:
+            worker.process.kill()
+
+
+_crew = Crew()
+atexit.register(dismiss)
+
+__all__ = ["WorkerLost", "answer", "dismiss"]

@@ -1,0 +1,55 @@
+"""Progress of long work: a search for opts as a bar, in a terminal or a notebook, where tqdm is installed."""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Any
+
+from tinyexplore.trace import Event, Recorder, Searched, Searching
+
+
+class ProgressRecorder(Recorder):
+    """Shows `Searching` events as one bar, which goes when the search ends. `make`: what `tqdm.tqdm` is."""
+
+    def __init__(self, make: Any) -> None:
+        super().__init__()
+        self.make = make
+        self.bar: Any = None
+
+    def record(self, event: Event) -> None:
+        match event:
+            case Searching():
+                self.show(event)
+            case Searched() if self.bar is not None:
+                self.bar.close()
+                self.bar = None
+
+    def show(self, event: Searching) -> None:
+        """A candidate counts half when it is compiled, and half when it is measured."""
+        if self.bar is None:
+            self.bar = self.make(desc=f"BEAM {event.kernel.name}", unit="candidate", leave=False)
+        bar = self.bar
+        if event.compiled + event.measured == 0:
+            bar.reset(total=event.candidates)
+        if not math.isinf(event.best_seconds):
+            bar.set_postfix_str(f"best {event.best_seconds * 1e6:.1f} µs", refresh=False)
+        bar.update((event.compiled + event.measured) / 2 - bar.n)
+
+
+def find_progress() -> ProgressRecorder | None:
+    """A recorder for one search; None without tqdm, or where nobody would see it. `TQDM_DISABLE=1` turns it off."""
+    if not (_in_notebook() or (sys.stderr is not None and sys.stderr.isatty())):
+        return None
+    try:
+        from tqdm.auto import tqdm
+    except ImportError:
+        return None
+    return ProgressRecorder(tqdm)
+
+
+def _in_notebook() -> bool:
+    """True in a Jupyter kernel. IPython is asked only where it is loaded already."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return shell is not None and hasattr(shell, "kernel")

@@ -1,0 +1,85 @@
+"""UOps as plain data, and back: what another process is told of a kernel. Nothing in it can run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any
+
+from tinyexplore.dtype import DType, PtrDType, dtypes
+from tinyexplore.uop.ops import Axis, AxisKind, Ops
+from tinyexplore.uop.uop import AnyDType, UOp
+from tinyexplore.util import toposort
+
+_FURTHER = [field.name for field in fields(Axis) if field.name not in ("id", "kind")]
+_SCALARS = {dtype.name: dtype for dtype in (dtypes.void, *dtypes.all)}
+
+
+def to_plain(roots: Sequence[UOp]) -> list[Any]:
+    """All that `roots` need, sources first, as [[op, dtype, sources, arg], …] that JSON can write, and where they are.
+
+    TypeError for an arg that is none of the kinds known here.
+    """
+    order = toposort(tuple(roots), lambda node: node.src)
+    place = {node: number for number, node in enumerate(order)}
+    nodes = [[node.op.name, _dtype(node.dtype), [place[src] for src in node.src], _arg(node.arg)] for node in order]
+    return [nodes, [place[root] for root in roots]]
+
+
+def from_plain(data: Sequence[Any]) -> tuple[UOp, ...]:
+    """The roots that `to_plain` was given: the very same objects in a process that has them. ValueError otherwise."""
+    try:
+        nodes, roots = data
+        made: list[UOp] = []
+        for op, dtype, sources, arg in nodes:
+            if any(not 0 <= source < len(made) for source in sources):
+                raise ValueError(f"{op} has sources {sources}, but only {len(made)} nodes stand before it")
+            made.append(UOp(Ops[op], _to_dtype(dtype), tuple(made[source] for source in sources), _to_arg(arg)))
+        return tuple(made[root] for root in roots)
+    except (TypeError, KeyError, IndexError) as error:
+        raise ValueError(f"this is no graph of UOps: {type(error).__name__}: {error}") from error
+
+
+def _dtype(dtype: AnyDType) -> list[Any]:
+    if isinstance(dtype, PtrDType):
+        return [dtype.base.name, dtype.base.count, dtype.size, dtype.space]
+    return [dtype.name, dtype.count]
+
+
+def _to_dtype(data: list[Any]) -> AnyDType:
+    name, count, *pointer = data
+    scalar: DType = _SCALARS[name]
+    base = scalar if count == 1 else scalar.vec(count)
+    return PtrDType(base, *pointer) if pointer else base
+
+
+def _arg(arg: Any) -> Any:
+    if arg is None or isinstance(arg, (bool, int, str)):
+        return arg
+    if isinstance(arg, float):
+        return {"float": "nan" if math.isnan(arg) else arg.hex()}
+    if isinstance(arg, Ops):
+        return {"op": arg.name}
+    if isinstance(arg, Axis):
+        return {"axis": [arg.id, arg.kind.value, *(getattr(arg, name) for name in _FURTHER)]}
+    if isinstance(arg, tuple):
+        return {"tuple": [_arg(item) for item in arg]}
+    raise TypeError(f"a UOp with the arg {arg!r} ({type(arg).__name__}) cannot be told to another process")
+
+
+def _to_arg(data: Any) -> Any:
+    if not isinstance(data, dict):
+        return data
+    ((kind, value),) = data.items()
+    match kind:
+        case "float":
+            return math.nan if value == "nan" else float.fromhex(value)
+        case "op":
+            return Ops[value]
+        case "axis":
+            number, name, *further = value
+            return Axis(number, AxisKind(name), *further)
+        case "tuple":
+            return tuple(_to_arg(item) for item in value)
+    raise ValueError(f"an arg of the unknown kind {kind!r}")
