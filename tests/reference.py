@@ -1,6 +1,7 @@
 """The oracle: what a graph of LazyBuffers means, computed node by node with NumPy.
 
-Slow, direct and independent of scheduler, codegen and runtimes. bfloat16 is kept as float32 values that bfloat16 holds.
+Slow, direct and independent of scheduler, codegen and runtimes. bfloat16 and the fp8s are kept as float32 values that
+they hold; ml_dtypes knows which.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from tinyexplore.device import Buffer
@@ -16,23 +18,31 @@ from tinyexplore.lazy import LazyBuffer
 from tinyexplore.uop import Ops
 from tinyexplore.util import toposort
 
+SMALL = {
+    dtypes.bfloat16: ml_dtypes.bfloat16,
+    dtypes.fp8e4m3: ml_dtypes.float8_e4m3fn,
+    dtypes.fp8e5m2: ml_dtypes.float8_e5m2,
+}
+
 
 def numpy_dtype(dtype: DType) -> np.dtype:
     """The NumPy type that holds the values of `dtype` here."""
-    return np.dtype("float32" if dtype is dtypes.bfloat16 else dtype.name)
+    return np.dtype("float32" if dtype in SMALL else dtype.name)
 
 
-def to_bfloat16(x: np.ndarray) -> np.ndarray:
-    """float32 values rounded to the nearest that bfloat16 has."""
-    bits = np.ascontiguousarray(x, dtype=np.float32).view(np.uint32)
-    rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16) << 16
-    return np.where(np.isnan(x), np.float32(np.nan), rounded.astype(np.uint32).view(np.float32))
+def to_small(x: np.ndarray, dtype: DType) -> np.ndarray:
+    """float32 values rounded to the nearest that `dtype` has; numbers too large for an fp8 become its largest."""
+    small = SMALL[dtype]
+    if dtype in dtypes.fp8s:
+        largest = np.float32(ml_dtypes.finfo(small).max)
+        x = np.where(np.isfinite(x), np.clip(x, -largest, largest), x)
+    return x.astype(small).astype(np.float32)
 
 
 def converted(x: np.ndarray, dtype: DType) -> np.ndarray:
     """`x` as values of `dtype`."""
-    if dtype is dtypes.bfloat16:
-        return to_bfloat16(x.astype(np.float32))
+    if dtype in SMALL:
+        return to_small(x.astype(np.float32), dtype)
     with np.errstate(all="ignore"):
         if x.dtype.kind == "f" and dtypes.is_int(dtype):
             wide = np.trunc(x)
@@ -55,16 +65,15 @@ def buffer_array(buffer: Buffer, shape: tuple[int, ...]) -> np.ndarray:
     if buffer.size == 0:
         return np.empty(shape, numpy_dtype(buffer.dtype))
     raw = buffer.memoryview()
-    if buffer.dtype is dtypes.bfloat16:
-        return (np.frombuffer(raw, np.uint16).astype(np.uint32) << 16).view(np.float32).reshape(shape)
+    if buffer.dtype in SMALL:
+        return np.frombuffer(raw, SMALL[buffer.dtype]).astype(np.float32).reshape(shape)
     return np.frombuffer(raw, numpy_dtype(buffer.dtype)).reshape(shape).copy()
 
 
 def to_buffer(x: np.ndarray, dtype: DType, device: str) -> Buffer:
     """A buffer with the elements of `x`, row-major."""
-    if dtype is dtypes.bfloat16:
-        words = (np.ascontiguousarray(x, np.float32).view(np.uint32) >> 16).astype(np.uint16)
-        return Buffer(device, x.size, dtype).copyin(words.tobytes())
+    if dtype in SMALL:
+        return Buffer(device, x.size, dtype).copyin(x.astype(SMALL[dtype]).tobytes())
     return Buffer(device, x.size, dtype).copyin(np.ascontiguousarray(x).tobytes())
 
 
@@ -79,8 +88,8 @@ def evaluate(lazydata: LazyBuffer) -> np.ndarray:
             found = np.asarray(_value(node, [values[source] for source in node.src]))
         if found.dtype != numpy_dtype(node.dtype):
             found = converted(found, node.dtype)
-        elif node.dtype is dtypes.bfloat16:
-            found = to_bfloat16(found)
+        elif node.dtype in SMALL:
+            found = to_small(found, node.dtype)
         assert found.shape == node.shape, f"{node!r}: NumPy gives shape {found.shape}"
         values[node] = found
     return values[lazydata]
@@ -110,7 +119,7 @@ def _value(node: LazyBuffer, src: list[np.ndarray]) -> Any:
     if op is Ops.CAST:
         return converted(src[0], node.dtype)
     if op is Ops.BITCAST:
-        return src[0].copy(order="C").view(numpy_dtype(node.dtype))
+        return _bits_as(src[0], node.src[0].dtype, node.dtype)
     if op is Ops.WHERE:
         return np.where(src[0], src[1], src[2])
     if op is Ops.MULACC:
@@ -120,6 +129,12 @@ def _value(node: LazyBuffer, src: list[np.ndarray]) -> Any:
     if op in (Ops.CONTIGUOUS, Ops.COPY):
         return src[0]
     raise NotImplementedError(f"no reference for {op}")
+
+
+def _bits_as(x: np.ndarray, source: DType, target: DType) -> np.ndarray:
+    stored = x.astype(SMALL[source]) if source in SMALL else x.copy(order="C")
+    found = stored.view(SMALL.get(target, target.name))
+    return found.astype(np.float32) if target in SMALL else found
 
 
 def _reduced(x: np.ndarray, op: Ops, axes: tuple[int, ...]) -> np.ndarray:

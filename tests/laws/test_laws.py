@@ -8,6 +8,7 @@ import pytest
 
 from tests.laws.instances import Instances
 from tests.laws.meaning import same_value, type_error, value_of, written
+from tinyexplore.codegen.fp8 import FP8_CONVERSIONS
 from tinyexplore.codegen.late import BOOL_PASS, SMALL_FLOAT_PASS, SMALL_FLOATS
 from tinyexplore.uop import PatternMatcher, Rule
 from tinyexplore.uop.algebra import SIMPLIFY
@@ -15,7 +16,12 @@ from tinyexplore.uop.algebra import SIMPLIFY
 TRIES = 1000
 LEAST_FIRINGS = 8
 STORES_SMALL_FLOATS = SimpleNamespace(target=SimpleNamespace(storage_only=SMALL_FLOATS))
-TABLES = {"simplify": (SIMPLIFY, None), "truths": (BOOL_PASS, None), "small": (SMALL_FLOAT_PASS, STORES_SMALL_FLOATS)}
+TABLES = {
+    "simplify": (SIMPLIFY, None),
+    "truths": (BOOL_PASS, None),
+    "small": (SMALL_FLOAT_PASS, STORES_SMALL_FLOATS),
+    "fp8": (FP8_CONVERSIONS, None),
+}
 
 
 def every_rule() -> list:

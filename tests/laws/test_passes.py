@@ -39,6 +39,13 @@ def small_floats() -> LazyBuffer:
     return x.alu(Ops.MUL, x).reduce(Ops.ADD, (1,)).cast(dtypes.float16)
 
 
+def fp8s() -> LazyBuffer:
+    x = whole(3, 8).cast(dtypes.fp8e4m3)
+    y = x.alu(Ops.MUL, x).cast(dtypes.fp8e5m2)
+    chosen = y.alu(Ops.CMPLT, y.flip((1,))).alu(Ops.WHERE, y, LazyBuffer.const(3.0, dtypes.fp8e5m2, "LLVM", (3, 8)))
+    return chosen.cast(dtypes.float32)
+
+
 def truths() -> LazyBuffer:
     x = whole(4, 6)
     above = x.alu(Ops.CMPLT, x.permute((1, 0)).permute((1, 0)).flip((0,)))
@@ -55,6 +62,7 @@ PROGRAMS = {
     "padded windows": lambda: whole(2, 9).pad(((0, 0), (2, 1))).window(1, 3).reduce(Ops.ADD, (2,)),
     "flipped and reshaped": lambda: whole(4, 6).flip((0, 1)).reshape((3, 8)).permute((1, 0)).contiguous(),
     "16-bit floats": small_floats,
+    "8-bit floats": fp8s,
     "truths": truths,
     "transcendental": lambda: whole(9).alu(Ops.SIN).alu(Ops.ADD, whole(9).alu(Ops.TANH)),
     "inner transposition": lambda: whole(4, 3, 2).permute((0, 2, 1)).contiguous(),

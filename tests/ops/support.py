@@ -28,6 +28,13 @@ def computed(tensor: Tensor, how: str) -> Array:
     return evaluate(tensor.lazydata) if how == "reference" else tensor.numpy()
 
 
+def all_computed(tensors: Sequence[Tensor], how: str) -> list[Array]:
+    """The values of several tensors, scheduled together: few kernels to compile."""
+    if how != "reference":
+        tensors[0].realize(*tensors[1:])
+    return [computed(tensor, how) for tensor in tensors]
+
+
 def tensor_on(how: str, data: Array, *, requires_grad: bool | None = None) -> Tensor:
     """`data` as a tensor where `how` computes."""
     return Tensor(data, device="LLVM" if how == "reference" else how, requires_grad=requires_grad)

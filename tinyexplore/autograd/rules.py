@@ -41,7 +41,7 @@ def sum_axes(x: LazyBuffer, axes: tuple[int, ...]) -> LazyBuffer:
     """The sum over `axes` (kept with size 1), accumulated in float32 where `x` is narrower."""
     if not axes:
         return x
-    if x.dtype in (dtypes.float16, dtypes.bfloat16):
+    if dtypes.is_float(x.dtype) and x.dtype.itemsize < 4:
         return x.cast(dtypes.float32).reduce(Ops.ADD, axes).cast(x.dtype)
     return x.reduce(Ops.ADD, axes)
 

@@ -19,15 +19,16 @@ class LateContext:
     numbers: count[int]
 
 
-SMALL_FLOATS = (dtypes.float16, dtypes.bfloat16)
+SMALL_FLOATS = (dtypes.float16, dtypes.bfloat16, *dtypes.fp8s)
 KEPT = frozenset({Ops.CAST, Ops.BITCAST, Ops.WHERE})
 
 
 @rule(UPat.of((Group.ALU - KEPT) | {Ops.REDUCE, Ops.HREDUCE, Ops.SCAN}, name="node"))
 def compute_in_float32(node: UOp, ctx: LateContext) -> UOp | None:
-    """A 16-bit float that the target only stores: computed in float32, then rounded, which gives the same result."""
+    """A small float that the target only stores: computed in float32, then rounded, which gives the same result."""
     values = node.src[:1] if node.op in (Ops.REDUCE, Ops.SCAN) else node.src
-    small = next((src.dtype for src in values if src.dtype.scalar in ctx.target.storage_only), None)
+    stored = (*ctx.target.storage_only, *dtypes.fp8s)
+    small = next((src.dtype for src in values if src.dtype.scalar in stored), None)
     if small is None:
         return None
     assert isinstance(small, DType) and isinstance(node.dtype, DType)
@@ -40,21 +41,17 @@ def compute_in_float32(node: UOp, ctx: LateContext) -> UOp | None:
 
 @rule(UPat.of(Ops.CAST, UPat.of(Ops.CAST, var("x", SMALL_FLOATS), name="up"), name="down"))
 def cast_there_and_back(down: UOp, up: UOp, x: UOp) -> UOp | None:
-    """A 16-bit float made float32 and then what it was is unchanged."""
+    """A small float made float32 and then what it was is unchanged."""
     return x if down.dtype is x.dtype and up.dtype.scalar is dtypes.float32 else None
 
 
 @rule(UPat.of(Ops.CAST, var("x"), name="cast"))
 def cast_through_float32(cast: UOp, x: UOp, ctx: LateContext) -> UOp | None:
-    """bfloat16 is converted from and to float32 only; other types take the way over it."""
+    """bfloat16 and the fp8s are converted from and to float32 only; other types take the way over it."""
     here, there = x.dtype.scalar, cast.dtype.scalar
-    middle = dtypes.float32.vec(cast.dtype.count)
-    if here is dtypes.bfloat16 and there is not dtypes.float32 and there is not dtypes.bool:
-        return x.cast(middle).cast(cast.dtype)
-    if there is dtypes.bfloat16 and here is not dtypes.float32:
-        return x.cast(middle).cast(cast.dtype)
-    if here is dtypes.bfloat16 and there is dtypes.bool:
-        return x.cast(middle).cast(cast.dtype)
+    over = (dtypes.bfloat16, *dtypes.fp8s)
+    if (here in over and there is not dtypes.float32) or (there in over and here is not dtypes.float32):
+        return x.cast(dtypes.float32.vec(cast.dtype.count)).cast(cast.dtype)
     return None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import count
 
 from tinyexplore.codegen.expand import EXPAND_REDUCES, EXPAND_STORES, MEMORY_LAWS
+from tinyexplore.codegen.fp8 import FP8_AS_BYTES, FP8_CONVERSIONS, as_bytes
 from tinyexplore.codegen.late import ACCUMULATE, BOOL_PASS, SEPARATE_LOOPS, SMALL_FLOAT_PASS, LateContext
 from tinyexplore.codegen.linearize import linearize
 from tinyexplore.codegen.vectorise import LANES, NEIGHBOURS, VECTOR_MEMORY
@@ -24,9 +25,13 @@ EARLY = (
     Pass("lanes", LANES + EXPAND_STORES),
     Pass("neighbours", NEIGHBOURS),
 )
-LATE = (
+TYPES = (
     Pass("truths", BOOL_PASS),
     Pass("small floats in float32", SMALL_FLOAT_PASS),
+    Pass("fp8 conversions", FP8_CONVERSIONS),
+    Pass("fp8 as bytes", FP8_AS_BYTES),
+)
+LATE = (
     Pass("loops of their own", SEPARATE_LOOPS),
     Pass("accumulators", ACCUMULATE),
     Pass("simplify the rest", SIMPLIFY + MEMORY_LAWS),
@@ -42,10 +47,10 @@ def lower(kernel: Kernel) -> tuple[UOp, ...]:
         verify(sink.toposort(), AST_SPEC, "ast")
     sink = run_passes(sink, EARLY)
     context = LateContext(kernel.target, count())
-    sink = run_passes(sink, LATE[:2], context)
+    sink = run_passes(sink, TYPES, context)
     sink = graph_rewrite(sink, TARGET_PASS.matcher, kernel.target, stage=TARGET_PASS.name)
-    sink = run_passes(sink, LATE[2:], context)
-    uops = linearize(sink, (node for node in kernel.original.toposort() if node.op is Ops.DEFINE_GLOBAL))
+    sink = run_passes(sink, LATE, context)
+    uops = linearize(sink, (as_bytes(node) for node in kernel.original.toposort() if node.op is Ops.DEFINE_GLOBAL))
     if check:
         verify(uops, LINEAR_SPEC, "linear program")
     return uops
@@ -53,7 +58,7 @@ def lower(kernel: Kernel) -> tuple[UOp, ...]:
 
 def all_passes() -> tuple[Pass, ...]:
     """Every pass in the order in which it runs."""
-    return (*EARLY, *LATE[:2], TARGET_PASS, *LATE[2:])
+    return (*EARLY, *TYPES, TARGET_PASS, *LATE)
 
 
 __all__ = ["all_passes", "lower"]

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import builtins
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
+
+from tinyexplore.util import config
 
 ConstType = bool | int | float
 
@@ -42,6 +46,29 @@ class DType:
         return self.itemsize * 8
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class ImageDType(DType):
+    """A texture of `shape`, (height, width, 4). Devices here keep it as plain memory, elements of `scalar`."""
+
+    shape: tuple[int, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"dtypes.{self.name}({self.shape})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _image, (self.name, self.shape)
+
+    @property
+    def scalar(self) -> DType:
+        return dtypes.float16 if self.name == "imageh" else dtypes.float32
+
+
+@cache
+def _image(name: str, shape: tuple[int, ...]) -> ImageDType:
+    base = dtypes.float16 if name == "imageh" else dtypes.float32
+    return ImageDType(100, base.itemsize, name, base.fmt, 1, shape)
+
+
 @dataclass(frozen=True, slots=True)
 class PtrDType:
     """The address of `size` elements of `base`; space: "global" | "local" | "reg"."""
@@ -73,7 +100,23 @@ def _restore(name: str, count: int) -> DType:
     return getattr(dtypes, name).vec(count) if name != "void" else dtypes.void
 
 
-class dtypes:
+class _Defaults(type):
+    """`dtypes.default_float`: what was assigned to it, else what DEFAULT_FLOAT says."""
+
+    _chosen_float: DType | None = None
+
+    @property
+    def default_float(cls) -> DType:
+        return cls._chosen_float or to_dtype(config().DEFAULT_FLOAT)
+
+    @default_float.setter
+    def default_float(cls, dtype: DType) -> None:
+        if dtype is not None and not dtypes.is_float(dtype):
+            raise ValueError(f"the default float cannot be {dtype.name}: need a float dtype")
+        cls._chosen_float = dtype
+
+
+class dtypes(metaclass=_Defaults):
     """The known types, and questions about them."""
 
     void = DType(-1, 0, "void", None)
@@ -86,28 +129,31 @@ class dtypes:
     uint32 = DType(6, 4, "uint32", "I")
     int64 = DType(7, 8, "int64", "q")
     uint64 = DType(8, 8, "uint64", "Q")
-    float16 = DType(9, 2, "float16", "e")
-    bfloat16 = DType(10, 2, "bfloat16", None)
-    float32 = DType(11, 4, "float32", "f")
-    float64 = DType(12, 8, "float64", "d")
+    fp8e4m3 = DType(9, 1, "fp8e4m3", None)  # 3 bits after the point, up to 448, no infinity
+    fp8e5m2 = DType(10, 1, "fp8e5m2", None)  # 2 bits after the point, up to 57344
+    float16 = DType(11, 2, "float16", "e")
+    bfloat16 = DType(12, 2, "bfloat16", None)
+    float32 = DType(13, 4, "float32", "f")
+    float64 = DType(14, 8, "float64", "d")
 
     half, float, double = float16, float32, float64
     char, short, int, long = int8, int16, int32, int64
     uchar, ushort, uint, ulong = uint8, uint16, uint32, uint64
+    pyint = int64  # a Python int in a program
     index = int64  # the type of index arithmetic inside kernels: right for tensors past 4 GiB
 
+    fp8s = (fp8e4m3, fp8e5m2)  # "FP8 formats for deep learning" (Micikevicius et al., 2022)
     floats = (float16, bfloat16, float32, float64)
     unsigned = (uint8, uint16, uint32, uint64)
     signed = (int8, int16, int32, int64)
     ints = unsigned + signed
-    all = (bool,) + ints + floats
+    all = (bool,) + ints + floats  # what programs compute with; fp8s are bytes there (`codegen/fp8.py`)
 
-    default_float = float32
     default_int = int32
 
     @staticmethod
     def is_float(x: DType) -> bool:  # type: ignore[valid-type]
-        return x.scalar in dtypes.floats
+        return x.scalar in dtypes.floats or x.scalar in dtypes.fp8s
 
     @staticmethod
     def is_int(x: DType) -> bool:  # type: ignore[valid-type]
@@ -146,32 +192,45 @@ class dtypes:
 
     @staticmethod
     def min(dtype: DType) -> ConstType:
-        """The least value (minus infinity for floats)."""
+        """The least value (minus infinity for floats that have it)."""
         if dtypes.is_float(dtype):
-            return -math.inf
+            return -448.0 if dtype.scalar is dtypes.fp8e4m3 else -math.inf
         if dtypes.is_bool(dtype):
             return False
         return 0 if dtypes.is_unsigned(dtype) else -(1 << (dtype.bits - 1))
 
     @staticmethod
     def max(dtype: DType) -> ConstType:
-        """The greatest value (infinity for floats)."""
+        """The greatest value (infinity for floats that have it)."""
         if dtypes.is_float(dtype):
-            return math.inf
+            return 448.0 if dtype.scalar is dtypes.fp8e4m3 else math.inf
         if dtypes.is_bool(dtype):
             return True
         return (1 << (dtype.bits - (0 if dtypes.is_unsigned(dtype) else 1))) - 1
 
     @staticmethod
+    def imageh(shp: Sequence[builtins.int]) -> ImageDType:
+        """A texture of float16."""
+        return _image("imageh", tuple(shp))
+
+    @staticmethod
+    def imagef(shp: Sequence[builtins.int]) -> ImageDType:
+        """A texture of float32."""
+        return _image("imagef", tuple(shp))
+
+    @staticmethod
     def fields() -> dict[str, DType]:
-        return {dtype.name: dtype for dtype in dtypes.all}
+        """Every type by its name."""
+        return {dtype.name: dtype for dtype in (*dtypes.all, *dtypes.fp8s)}
 
 
-_INTERNED: dict[tuple[str, builtins.int], DType] = {(dtype.name, 1): dtype for dtype in (*dtypes.all, dtypes.void)}
+_INTERNED: dict[tuple[str, builtins.int], DType] = {
+    (dtype.name, 1): dtype for dtype in (*dtypes.fields().values(), dtypes.void)
+}
 
 # A type's direct successors in the promotion lattice; the least upper bound is the least common successor.
 _PROMOTES_TO = {
-    "bool": ("int8", "uint8"),
+    "bool": ("int8", "uint8", "fp8e4m3", "fp8e5m2"),
     "int8": ("int16",),
     "int16": ("int32",),
     "int32": ("int64",),
@@ -180,6 +239,8 @@ _PROMOTES_TO = {
     "uint16": ("int32", "uint32"),
     "uint32": ("int64", "uint64"),
     "uint64": ("float16", "bfloat16"),
+    "fp8e4m3": ("float16", "bfloat16"),
+    "fp8e5m2": ("float16", "bfloat16"),
     "float16": ("float32",),
     "bfloat16": ("float32",),
     "float32": ("float64",),
@@ -209,13 +270,22 @@ def least_upper_float(dtype: DType) -> DType:
 
 
 def to_dtype(x: DType | str) -> DType:
-    """A DType from itself or its name ("float32", "half", ...)."""
+    """A DType from itself or its name ("float32", "half", "HALF", …); of a texture, that of its elements."""
     if isinstance(x, DType):
-        return x
-    found = getattr(dtypes, x, None) if isinstance(x, str) else None
+        return x if not isinstance(x, ImageDType) else x.scalar
+    found = getattr(dtypes, x.lower(), None) if isinstance(x, str) and not x.startswith("default") else None
     if not isinstance(found, DType):
         raise ValueError(f"unknown dtype {x!r}; known: {', '.join(dtypes.fields())}")
     return found
 
 
-__all__ = ["ConstType", "DType", "PtrDType", "dtypes", "least_upper_dtype", "least_upper_float", "to_dtype"]
+__all__ = [
+    "ConstType",
+    "DType",
+    "ImageDType",
+    "PtrDType",
+    "dtypes",
+    "least_upper_dtype",
+    "least_upper_float",
+    "to_dtype",
+]

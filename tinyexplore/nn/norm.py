@@ -111,6 +111,6 @@ class RMSNorm:
         self.weight = Tensor.ones(dim)
 
     def __call__(self, x: Tensor) -> Tensor:
-        wide = x.float() if x.dtype in (dtypes.float16, dtypes.bfloat16) else x
+        wide = x.float() if x.dtype.itemsize < 4 else x
         normal = wide * (wide.square().mean(-1, keepdim=True) + self.eps).rsqrt()
         return normal.cast(x.dtype) * self.weight

@@ -67,7 +67,7 @@ class Optimizer:
         """A tensor of zeros, in float32 at least, for each parameter."""
         found = []
         for tensor in self.params:
-            dtype = dtypes.float32 if tensor.dtype in (dtypes.float16, dtypes.bfloat16) else tensor.dtype
+            dtype = dtypes.float32 if tensor.dtype.itemsize < 4 else tensor.dtype
             zeros = Tensor.zeros(*tensor.shape, dtype=dtype, device=tensor.device, requires_grad=False)
             found.append(zeros.contiguous())
         return found

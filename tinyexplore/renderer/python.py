@@ -23,6 +23,8 @@ from tinyexplore.uop.semantics import to_dtype_range
 
 def memory_format(dtype: DType) -> str:
     """The memoryview format of elements of `dtype`; 16-bit floats are seen as their bits."""
+    if dtype.scalar in dtypes.fp8s:
+        return "B"
     return "H" if dtype.scalar in (dtypes.float16, dtypes.bfloat16) else str(dtype.fmt)
 
 

@@ -11,11 +11,15 @@ from typing import TYPE_CHECKING, Any
 from tinyexplore.device import Buffer, Device, Memory
 from tinyexplore.dtype import ConstType, DType, dtypes
 from tinyexplore.lazy import LazyBuffer
+from tinyexplore.uop.semantics import from_bits, to_bits
 
 if TYPE_CHECKING:
     import numpy
 
 Shape = tuple[int, ...]
+
+# what the package ml_dtypes adds to NumPy
+_ADDED = {"bfloat16": dtypes.bfloat16, "float8_e4m3fn": dtypes.fp8e4m3, "float8_e5m2": dtypes.fp8e5m2}
 
 
 # *** in ***
@@ -106,8 +110,8 @@ def _subscript(place: Shape) -> str:
 
 def packed(values: list[Any], dtype: DType) -> bytes:
     """Numbers as the bytes of `dtype`."""
-    if dtype is dtypes.bfloat16:
-        return b"".join(struct.pack("<H", _bfloat16_bits(float(value))) for value in values)
+    if dtype.fmt is None:
+        return b"".join(to_bits(float(value), dtype).to_bytes(dtype.itemsize, sys.byteorder) for value in values)
     if dtypes.is_bool(dtype):
         return bytes(bytearray(value != 0 for value in values))
     if dtypes.is_int(dtype):
@@ -124,14 +128,6 @@ def _infinity(value: float) -> float:
     return float("inf") if value > 0 else float("-inf")
 
 
-def _bfloat16_bits(value: float) -> int:
-    """The upper half of the float32, rounded to nearest even."""
-    bits = struct.unpack("<I", packed([value], dtypes.float32))[0] if sys.byteorder == "little" else 0
-    if value != value:
-        return (bits >> 16) | 0x40
-    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16) & 0xFFFF
-
-
 def _from_bytes(data: Any, dtype: DType | None, device: str) -> LazyBuffer:
     """The bytes as elements of `dtype` (uint8 unless told otherwise), copied: bytes may be moved or changed."""
     target = dtypes.uint8 if dtype is None else dtype
@@ -146,15 +142,15 @@ def _from_array(data: Any, dtype: DType | None, device: str) -> LazyBuffer:
     import numpy
 
     array = numpy.asarray(data)
-    own = dtypes.fields().get(array.dtype.name)
+    own = _ADDED.get(array.dtype.name) or dtypes.fields().get(array.dtype.name)
     if own is None:
         raise TypeError(f"a NumPy array of {array.dtype} cannot become a Tensor; known: {', '.join(dtypes.fields())}")
     target = own if dtype is None else dtype
-    if target is dtypes.bfloat16:
-        bits = numpy.ascontiguousarray(array, dtype=numpy.float32).view(numpy.uint32)
-        rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(numpy.uint16)
-        rounded[numpy.isnan(array)] = 0x7FC0
-        return LazyBuffer.from_buffer(Buffer(device, array.size, target).copyin(rounded.tobytes()), array.shape)
+    if own.fmt is None:
+        buffer = Buffer(device, array.size, own).copyin(array.tobytes())
+        return LazyBuffer.from_buffer(buffer, array.shape).cast(target)
+    if target.fmt is None:
+        return _from_array(array.astype(numpy.float32), dtypes.float32, device).cast(target)
     wanted = numpy.dtype(target.name)
     if array.dtype != wanted or not array.dtype.isnative:
         array = array.astype(wanted)
@@ -187,28 +183,31 @@ def elements_at(address: int, count: int, dtype: DType, device: str) -> LazyBuff
 
 
 def array_of(buffer: Buffer, shape: Shape) -> numpy.ndarray:
-    """A copy as a NumPy array; bfloat16, which NumPy has not, as float32."""
+    """A copy as a NumPy array; bfloat16 and fp8s, which NumPy has not, as float32."""
     import numpy
 
+    dtype = buffer.dtype
     if buffer.size == 0:
-        known = numpy.float32 if buffer.dtype is dtypes.bfloat16 else buffer.dtype.name
-        return numpy.empty(shape, dtype=known)
+        return numpy.empty(shape, dtype=numpy.float32 if dtype.fmt is None else dtype.name)
     raw = buffer.memoryview()
-    if buffer.dtype is dtypes.bfloat16:
+    if dtype is dtypes.bfloat16:
         wide = numpy.frombuffer(raw, dtype=numpy.uint16).astype(numpy.uint32) << 16
         return wide.view(numpy.float32).reshape(shape)
-    return numpy.frombuffer(raw, dtype=buffer.dtype.name).reshape(shape).copy()
+    if dtype in dtypes.fp8s:
+        table = numpy.array([from_bits(bits, dtype) for bits in range(256)], dtype=numpy.float32)
+        return table[numpy.frombuffer(raw, dtype=numpy.uint8)].reshape(shape)
+    return numpy.frombuffer(raw, dtype=dtype.name).reshape(shape).copy()
 
 
 def numbers_of(buffer: Buffer) -> list[ConstType]:
     """The elements as Python numbers, in order."""
     if buffer.size == 0:
         return []
-    raw = buffer.memoryview()
-    if buffer.dtype is dtypes.bfloat16:
-        words = struct.unpack(f"={buffer.size}H", raw)
-        return list(struct.unpack(f"={buffer.size}f", b"".join(struct.pack("=I", word << 16) for word in words)))
-    return list(struct.unpack(f"={buffer.size}{buffer.dtype.fmt}", raw))
+    raw, dtype = buffer.memoryview(), buffer.dtype
+    if dtype.fmt is not None:
+        return list(struct.unpack(f"={buffer.size}{dtype.fmt}", raw))
+    words = struct.unpack(f"={buffer.size}{'H' if dtype.itemsize == 2 else 'B'}", raw)
+    return [from_bits(word, dtype) for word in words]
 
 
 def nested(values: list[ConstType], shape: Shape) -> Any:

@@ -195,7 +195,7 @@ class Functions(Arithmetic):
     def _lend_sign(self, value: Tensor) -> Tensor:
         """`value` with the sign of self."""
         x = self.detach()
-        ints = {2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}[x.dtype.itemsize]
+        ints = {1: dtypes.int8, 2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}[x.dtype.itemsize]
         size = value.abs()
         return (x.bitcast(ints) < 0).where(size.neg(), size)
 

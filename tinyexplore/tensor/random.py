@@ -80,7 +80,7 @@ def random_words(kind: type[Tensor], size: int, device: str) -> tuple[Tensor, Te
 
 def uniform_of(words: Tensor, dtype: DType) -> Tensor:
     """0 ≤ u < 1 from the upper bits: as many as every value of `dtype` below 1 can hold."""
-    bits = {dtypes.float16: 11, dtypes.bfloat16: 8}.get(dtype, 24)
+    bits = {dtypes.fp8e5m2: 3, dtypes.fp8e4m3: 4, dtypes.float16: 11, dtypes.bfloat16: 8}.get(dtype, 24)
     wide = dtypes.float64 if dtype is dtypes.float64 else dtypes.float32
     whole = words._alu(Ops.SHR, words._const(32 - bits)).cast(wide)
     return whole._alu(Ops.MUL, whole._const(2.0**-bits)).cast(dtype)

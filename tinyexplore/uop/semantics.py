@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from tinyexplore.dtype import DType, dtypes
@@ -51,6 +52,45 @@ def bfloat16(x: float) -> float:
     return bfloat16_from_bits(bfloat16_bits(x))
 
 
+@dataclass(frozen=True)
+class Fp8:
+    """A float in a byte: sign, exponent with `bias`, `mantissa` bits. The rest are codes, the byte without its sign."""
+
+    mantissa: int
+    bias: int
+    greatest: int  # the largest number, which larger ones become
+    infinite: int  # what infinity becomes: NaN in the format that has none
+    nan: int = 0x7F
+
+
+FP8 = {dtypes.fp8e4m3: Fp8(3, 7, 0x7E, 0x7F), dtypes.fp8e5m2: Fp8(2, 15, 0x7B, 0x7C)}
+
+
+def fp8_bits(x: float, dtype: DType) -> int:
+    """The byte of the value of `dtype` nearest to float32(`x`) (ties to even, at most the largest); a NaN stays one."""
+    kind, x = FP8[dtype], float32(x)
+    sign = 0x80 if math.copysign(1.0, x) < 0 else 0
+    if x != x or math.isinf(x):
+        return sign | (kind.nan if x != x else kind.infinite)
+    exponent = 1 - kind.bias
+    if x:
+        exponent = max(exponent, math.frexp(x)[1] - 1)
+    steps = round(math.ldexp(abs(x), kind.mantissa - exponent))
+    return sign | min(steps + (exponent + kind.bias - 1 << kind.mantissa), kind.greatest)
+
+
+def fp8_from_bits(bits: int, dtype: DType) -> float:
+    """The value of a byte."""
+    kind, code = FP8[dtype], bits & 0x7F
+    sign = -1.0 if bits & 0x80 else 1.0
+    if code > kind.greatest:
+        return math.copysign(math.inf if code == kind.infinite != kind.nan else math.nan, sign)
+    exponent, steps = code >> kind.mantissa, code & (1 << kind.mantissa) - 1
+    if exponent:
+        steps |= 1 << kind.mantissa
+    return math.copysign(math.ldexp(steps, max(exponent, 1) - kind.bias - kind.mantissa), sign)
+
+
 def wrap(value: int, dtype: DType) -> int:
     """The integer of `dtype` that is congruent to `value`."""
     value &= (1 << dtype.bits) - 1
@@ -60,6 +100,8 @@ def wrap(value: int, dtype: DType) -> int:
 
 
 _ROUND: dict[DType, Callable[[float], float]] = {
+    dtypes.fp8e4m3: lambda x: fp8_from_bits(fp8_bits(x, dtypes.fp8e4m3), dtypes.fp8e4m3),
+    dtypes.fp8e5m2: lambda x: fp8_from_bits(fp8_bits(x, dtypes.fp8e5m2), dtypes.fp8e5m2),
     dtypes.float16: float16,
     dtypes.bfloat16: bfloat16,
     dtypes.float32: float32,
@@ -235,6 +277,8 @@ def to_bits(value: Any, dtype: DType) -> int:
     dtype = dtype.scalar
     if dtype is dtypes.bfloat16:
         return bfloat16_bits(value)
+    if dtype in FP8:
+        return fp8_bits(value, dtype)
     assert dtype.fmt is not None
     return int.from_bytes(struct.pack("<" + dtype.fmt, value), "little")
 
@@ -244,6 +288,8 @@ def from_bits(bits: int, dtype: DType) -> Any:
     dtype = dtype.scalar
     if dtype is dtypes.bfloat16:
         return bfloat16_from_bits(bits)
+    if dtype in FP8:
+        return fp8_from_bits(bits, dtype)
     assert dtype.fmt is not None
     return struct.unpack("<" + dtype.fmt, bits.to_bytes(dtype.itemsize, "little"))[0]
 
@@ -278,4 +324,16 @@ def evaluate(op: Ops, dtype: DType, *values: Any, src_dtypes: tuple[DType, ...] 
     return scalar_function(op, dtype, src_dtypes or (dtype,) * len(values))(*values)
 
 
-__all__ = ["bfloat16_bits", "bfloat16_from_bits", "cast", "evaluate", "from_bits", "scalar_function", "to_bits", "wrap"]
+__all__ = [
+    "FP8",
+    "bfloat16_bits",
+    "bfloat16_from_bits",
+    "cast",
+    "evaluate",
+    "fp8_bits",
+    "fp8_from_bits",
+    "from_bits",
+    "scalar_function",
+    "to_bits",
+    "wrap",
+]

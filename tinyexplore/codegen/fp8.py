@@ -1,0 +1,97 @@
+"""Passes "fp8 conversions" and "fp8 as bytes": floats of 8 bits are bytes to every device, converted by arithmetic."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tinyexplore.dtype import DType, PtrDType, dtypes
+from tinyexplore.uop import Ops, PatternMatcher, UOp, UPat, rule, var
+from tinyexplore.uop.semantics import FP8, to_bits
+
+FLOAT32_MANTISSA, FLOAT32_BIAS, FLOAT32_INFINITY = 23, 127, 0x7F800000
+WHOLE = 1 << FLOAT32_MANTISSA  # the least float32 that the next one is 1 above
+
+
+def _power_of_two(exponent: int) -> int:
+    """The bits of the float32 2 ** exponent."""
+    return exponent + FLOAT32_BIAS << FLOAT32_MANTISSA
+
+
+@rule(UPat.of(Ops.CAST, var("x", dtypes.fp8s), name="cast"))
+def fp8_to_float32(cast: UOp, x: UOp) -> UOp | None:
+    """The exponent's and the mantissa's bits moved to where float32 has them; exact."""
+    if cast.dtype.scalar is not dtypes.float32:
+        return None
+    kind, count = FP8[x.dtype.scalar], x.dtype.count
+    byte = x.bitcast(dtypes.uint8.vec(count)).cast(dtypes.uint32.vec(count))
+    code = byte & 0x7F
+    normal = (code << (FLOAT32_MANTISSA - kind.mantissa)) + (FLOAT32_BIAS - kind.bias << FLOAT32_MANTISSA)
+    tiny = (code.cast(cast.dtype) * 2.0 ** (1 - kind.bias - kind.mantissa)).bitcast(code.dtype)
+    bits = (code < 1 << kind.mantissa).where(tiny, normal)
+    if kind.infinite != kind.nan:
+        bits = code.eq(kind.infinite).where(FLOAT32_INFINITY, bits)
+    bits = (code > max(kind.greatest, kind.infinite - (kind.infinite == kind.nan))).where(0x7FC00000, bits)
+    return (bits | (byte >> 7 << 31)).bitcast(cast.dtype)
+
+
+@rule(UPat.of(Ops.CAST, var("x", (dtypes.float32,)), name="cast"))
+def float32_to_fp8(cast: UOp, x: UOp) -> UOp | None:
+    """The nearest, ties to even; what is too large becomes the largest; NaN stays, and infinity where there is one."""
+    kind = FP8.get(cast.dtype.scalar)
+    if kind is None:
+        return None
+    u32 = dtypes.uint32.vec(x.dtype.count)
+    bits = x.bitcast(u32)
+    size = bits & 0x7FFFFFFF
+    lost = FLOAT32_MANTISSA - kind.mantissa
+    rounded = size + ((size >> lost & 1) + ((1 << lost - 1) - 1)) >> lost
+    normal = rounded + -(FLOAT32_BIAS - kind.bias << kind.mantissa) % (1 << 32)
+    # below the normal numbers: whole steps of the least one; adding 2 ** 23 rounds to a whole number
+    steps = size.bitcast(x.dtype) * 2.0 ** (kind.bias - 1 + kind.mantissa) + float(WHOLE)
+    tiny = steps.bitcast(u32) + -_power_of_two(FLOAT32_MANTISSA) % (1 << 32)
+    code = (size < _power_of_two(1 - kind.bias)).where(tiny, normal)
+    code = (code > kind.greatest).where(kind.greatest, code)
+    code = size.eq(FLOAT32_INFINITY).where(kind.infinite, code)
+    code = (size > FLOAT32_INFINITY).where(kind.nan, code)
+    return (code | (bits >> 24 & 0x80)).cast(dtypes.uint8.vec(x.dtype.count)).bitcast(cast.dtype)
+
+
+@rule(UPat.of(Ops.CONST, dtypes=dtypes.fp8s, name="const"))
+def fp8_constant(const: UOp) -> UOp:
+    """The constant's byte."""
+    return UOp.const(dtypes.uint8.vec(const.dtype.count), to_bits(const.arg, const.dtype))
+
+
+@rule(UPat.of(Ops.BITCAST, var("x"), name="cast"))
+def same_bits(cast: UOp, x: UOp) -> UOp | None:
+    """Bits read as what they are, or as a byte, which stands for an fp8 here."""
+    if x.dtype is cast.dtype:
+        return x
+    return x.bitcast(_stored(cast.dtype)) if cast.dtype.scalar in dtypes.fp8s else None
+
+
+MOVED = (Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL, Ops.INDEX, Ops.LOAD, Ops.WHERE, Ops.VECTORIZE, Ops.GEP)
+
+
+@rule(UPat.of(MOVED, name="node"))
+def fp8_moves_as_byte(node: UOp) -> UOp | None:
+    """Memory, and what only moves values: bytes instead."""
+    dtype = _stored(node.dtype)
+    return None if dtype == node.dtype else node.replace(dtype=dtype)
+
+
+def _stored(dtype: DType | PtrDType) -> DType | PtrDType:
+    if isinstance(dtype, PtrDType):
+        return replace(dtype, base=dtypes.uint8) if dtype.base in dtypes.fp8s else dtype
+    return dtypes.uint8.vec(dtype.count) if dtype.scalar in dtypes.fp8s else dtype
+
+
+def as_bytes(pointer: UOp) -> UOp:
+    """A kernel's argument as the program has it."""
+    return fp8_moves_as_byte.function(pointer) or pointer
+
+
+FP8_CONVERSIONS = PatternMatcher((fp8_to_float32, float32_to_fp8))
+FP8_AS_BYTES = PatternMatcher((fp8_constant, same_bits, fp8_moves_as_byte))
+
+__all__ = ["FP8_AS_BYTES", "FP8_CONVERSIONS", "as_bytes"]
