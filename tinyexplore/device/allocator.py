@@ -173,8 +173,7 @@ class HostAllocator:
             if block is None:
                 block = self._fresh(size)
             self.used_bytes += size
-            GlobalCounters.mem_used += nbytes
-            GlobalCounters.mem_peak = max(GlobalCounters.mem_peak, GlobalCounters.mem_used)
+        GlobalCounters.allocated(nbytes)
         return Memory(block.address, nbytes, block, on_release=lambda: self._release(block, nbytes))
 
     def empty_cache(self) -> int:
@@ -230,7 +229,7 @@ class HostAllocator:
     def _release(self, block: _Block, nbytes: int) -> None:
         with self._lock:
             self.used_bytes -= block.size
-            GlobalCounters.mem_used -= nbytes
+            GlobalCounters.allocated(-nbytes)
             self._kept.setdefault(block.size, []).append(block)
             self._kept.move_to_end(block.size)
             self.cached_bytes += block.size

@@ -14,6 +14,7 @@ from tinyexplore.target import Target
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import UOp
 from tinyexplore.util import config
+from tinyexplore.util.locks import new_in_children
 
 
 class UnknownDevice(ValueError):
@@ -185,3 +186,4 @@ def _best_device() -> str:
 
 
 Device = DeviceRegistry()
+new_in_children(Device, "_lock")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from threading import RLock
 
 from tinyexplore.device import Buffer
 from tinyexplore.engine.batch import prepare_batch
@@ -26,6 +27,7 @@ from tinyexplore.schedule import ScheduleItem, create_schedule
 from tinyexplore.trace import Planned, active_recorder, console_recorder, recording
 from tinyexplore.uop import Ops
 from tinyexplore.util import config
+from tinyexplore.util.locks import new_in_children
 
 
 def schedule(outputs: Sequence[LazyBuffer]) -> tuple[ScheduleItem, ...]:
@@ -41,8 +43,24 @@ def realize(outputs: Sequence[LazyBuffer]) -> None:
     _compute([_to_realize(output) for output in outputs])
 
 
+class _Computing:
+    """One thread computes at a time: graphs share nodes, and these change when they are computed."""
+
+    def __init__(self) -> None:
+        self.lock = RLock()
+
+
+_computing = _Computing()
+new_in_children(_computing, "lock")
+
+
 def _compute(outputs: Sequence[LazyBuffer]) -> None:
     """Brings `outputs` into memory: by a plan made before, where there is one and nobody listens or captures."""
+    with _computing.lock:
+        _compute_alone(outputs)
+
+
+def _compute_alone(outputs: Sequence[LazyBuffer]) -> None:
     wanted = [node for node in dict.fromkeys(outputs) if node.buffer is None and node.size]
     if not wanted:
         return
@@ -55,7 +73,7 @@ def _compute(outputs: Sequence[LazyBuffer]) -> None:
         return
     plan = plans.find(graph)
     if plan is None:
-        items = create_schedule(wanted)
+        items = list(create_schedule(wanted))
         plan = Plan.of(items, compile_all(items), graph)
         plans.keep(graph, plan)
         del items

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tinyexplore.engine.runner import ExecItem
-from tinyexplore.engine.threads import PARTS_PER_THREAD, thread_count
+from tinyexplore.engine.threads import estimated_ns, parts_for, thread_count
 from tinyexplore.runtime.native import BoundProgram
 from tinyexplore.runtime.pool import find_native_pool
 
@@ -47,5 +47,5 @@ def _native_call(item: ExecItem, threads: int) -> NativeCall | None:
     if not isinstance(item.bound, BoundProgram) or find_native_pool(threads) is None:
         return None
     extent = item.runner.spec.thread_extent
-    parts = 1 if extent is None else min(threads, extent)
-    return item.bound, extent, parts if parts == 1 else parts * PARTS_PER_THREAD
+    work_ns = estimated_ns(item.runner.flops, item.runner.bytes_moved)
+    return item.bound, extent, parts_for(extent, work_ns, threads)

@@ -24,7 +24,6 @@ from typing import Any
 from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import DType, PtrDType, dtypes
 from tinyexplore.engine.compile import Runner, compile_optimised
-from tinyexplore.engine.threads import run_divided
 from tinyexplore.kernel import Kernel
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.plain import from_plain, to_plain
@@ -162,7 +161,7 @@ class Workbench:
 
     def run_of(self, runner: Runner) -> Callable[[], None]:
         bound = runner.program.bind(self.buffers)
-        return lambda: run_divided(bound, runner.spec.thread_extent)
+        return lambda: runner.run(bound)
 
     def results(self, runner: Runner) -> list[Any]:
         """What one run writes, from every bit set."""

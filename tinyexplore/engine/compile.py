@@ -14,6 +14,7 @@ from functools import cache
 
 from tinyexplore.codegen import bytes_moved, flop_count, lower
 from tinyexplore.device import CompiledProgram, Device
+from tinyexplore.engine.threads import estimated_ns, run_divided
 from tinyexplore.kernel import Kernel
 from tinyexplore.renderer import ProgramSpec
 from tinyexplore.renderer.c import CRenderer
@@ -38,6 +39,10 @@ class Runner:
     flops: int
     bytes_moved: int
     compile_seconds: float
+
+    def run(self, bound: Callable[[int, int], None]) -> None:
+        """`bound`, which is this program bound to buffers, once, on as many threads as it is worth."""
+        run_divided(bound, self.spec.thread_extent, estimated_ns(self.flops, self.bytes_moved))
 
 
 def compile_optimised(device: str, kernel: Kernel, start: float | None = None) -> Runner:

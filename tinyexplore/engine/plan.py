@@ -16,11 +16,11 @@ from typing import Any
 from tinyexplore.device import Buffer
 from tinyexplore.dtype import DType
 from tinyexplore.engine.compile import Runner
-from tinyexplore.engine.threads import run_divided
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule import ScheduleItem
 from tinyexplore.uop import Ops
 from tinyexplore.util import GlobalCounters, config
+from tinyexplore.util.locks import new_in_children
 
 MOST_NODES = 1 << 16  # of all graphs that plans are kept for; a key takes some 100 bytes a node
 LARGEST_GRAPH = MOST_NODES >> 2  # a larger one takes so long to run that planning it again does not show
@@ -145,7 +145,7 @@ class Plan:
                 to, source = buffers
                 to.allocate().copyin(source.memoryview())
             else:
-                run_divided(step.runner.program.bind(buffers), step.runner.spec.thread_extent)
+                step.runner.run(step.runner.program.bind(buffers))
             for node, made in zip(targets.pop(), step.made):
                 node.buffer = memory[made.slot]
                 node.src = ()
@@ -192,5 +192,6 @@ class Plans:
 
 
 plans = Plans()
+new_in_children(plans, "_lock")
 
 __all__ = ["Plan", "Plans", "Walk", "plans", "walk"]

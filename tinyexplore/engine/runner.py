@@ -12,7 +12,7 @@ from weakref import WeakSet, ref
 from tinyexplore.device import Buffer, Device
 from tinyexplore.engine.compile import Runner, compile_optimised, compiling_ahead
 from tinyexplore.engine.search import searched
-from tinyexplore.engine.threads import run_divided, thread_count
+from tinyexplore.engine.threads import thread_count
 from tinyexplore.kernel import Kernel, hand_coded
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule import ScheduleItem
@@ -56,7 +56,7 @@ class ExecItem:
             return
         if self.bound is None:
             self.bound = self.runner.program.bind(self.buffers)
-        run_divided(self.bound, self.runner.spec.thread_extent)
+        self.runner.run(self.bound)
 
     def measure(self, repeat: int) -> list[float]:
         """Seconds of each of `repeat` further runs (a kernel writes the same again)."""

@@ -1,7 +1,14 @@
-"""The pool of threads that a kernel's THREAD axis is divided among."""
+"""When a kernel goes parallel, and the pool of threads that its THREAD axis is divided among.
+
+The rule: a kernel has a THREAD axis if its opts give it one (`kernel/heuristics.py` says from how many steps on). Each
+run is then divided into parts that take about `PART_NS` at the least, by an estimate from bytes and operations. Work
+for less than two parts is done by the calling thread: no worker is woken, and nothing is paid for those that there are.
+Which thread does which part changes no result: the kernel's steps do not depend on each other.
+"""
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -12,14 +19,33 @@ from tinyexplore.target import core_count
 from tinyexplore.util import config
 
 PARTS_PER_THREAD = 4  # so that a thread that the system holds up leaves its share to the others
+PART_NS = 5_000  # waking a worker costs some microseconds
+BYTES_PER_NS = 48  # of one core out of its caches; what comes from memory is slower, and large enough anyway
+FLOPS_PER_NS = 32  # of one core with vectors, when not all are multiply-adds
 
 _pools: dict[int, ThreadPoolExecutor] = {}
 _pools_lock = threading.Lock()
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pools.clear)  # a forked child has none of its parent's threads
 
 
 def thread_count() -> int:
     """Threads that one kernel may use: `THREADS`, or one per core."""
     return config().THREADS or core_count()
+
+
+def estimated_ns(flops: int, bytes_moved: int) -> float:
+    """About how long one core takes."""
+    return flops / FLOPS_PER_NS + bytes_moved / BYTES_PER_NS
+
+
+def parts_for(extent: int | None, work_ns: float, threads: int) -> int:
+    """Into how many parts to divide a THREAD axis of `extent` steps, all together `work_ns` of work for one core."""
+    if extent is None or threads < 2 or work_ns < 2 * PART_NS:
+        return 1
+    worth = int(min(work_ns / PART_NS, threads * PARTS_PER_THREAD))
+    return min(extent, worth if worth < threads else worth // threads * threads)
 
 
 def _pool(workers: int) -> ThreadPoolExecutor:
@@ -29,21 +55,26 @@ def _pool(workers: int) -> ThreadPoolExecutor:
         return _pools[workers]
 
 
-def run_divided(bound: Callable[[int, int], None], extent: int | None) -> None:
-    """`bound` over 0 … extent on all threads: machine code in small parts by whoever is free, else in equal ones."""
+def run_divided(bound: Callable[[int, int], None], extent: int | None, work_ns: float = float("inf")) -> None:
+    """`bound` over 0 … extent, by as many threads as `work_ns` is worth.
+
+    Machine code in small parts, each by whoever is free; what Python runs in one part for each thread.
+    """
     if extent is None:
         bound(0, 1)
         return
-    parts = min(thread_count(), extent)
-    if parts <= 1:
+    threads = thread_count()
+    parts = parts_for(extent, work_ns, threads)
+    if parts == 1:
         bound(0, extent)
         return
-    native = find_native_pool(thread_count()) if isinstance(bound, BoundProgram) else None
+    native = find_native_pool(threads) if isinstance(bound, BoundProgram) else None
     if native is not None and isinstance(bound, BoundProgram):
-        native.run(bound, extent, parts * PARTS_PER_THREAD)
+        native.run(bound, extent, parts)
         return
+    parts = min(parts, threads)
     edges = [extent * part // parts for part in range(parts + 1)]
-    pool = _pool(parts - 1)
+    pool = _pool(threads - 1)
     waiting: list[Future[None]] = [pool.submit(bound, edges[part], edges[part + 1]) for part in range(1, parts)]
     bound(edges[0], edges[1])
     for future in waiting:

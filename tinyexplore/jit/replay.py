@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from time import perf_counter
 from typing import Any
 
 from tinyexplore import engine
@@ -16,7 +16,8 @@ from tinyexplore.lazy import LazyBuffer
 from tinyexplore.tensor import Tensor
 from tinyexplore.tensor.changes import Epoch
 from tinyexplore.tensor.random import generator
-from tinyexplore.util import GlobalCounters
+from tinyexplore.trace import active_recorder
+from tinyexplore.util import GlobalCounters, config
 
 
 class State:
@@ -154,7 +155,8 @@ class Replay:
 
     def ready(self) -> bool:
         """Follows what was assigned elsewhere since the last call; False where only a new capture can."""
-        if Epoch.count == self.epoch:
+        now = Epoch.count
+        if now == self.epoch:
             return True
         for tensor, value in self.fixed:
             if tensor.lazydata is not value:
@@ -174,7 +176,7 @@ class Replay:
         for state, content in moved:  # read first, all of them: they may have been exchanged among each other
             state.buffers[self.turn].copyin(content)
             state.tensor.lazydata = state.values[self.turn]
-        self.epoch = Epoch.count
+        self.epoch = now
         return True
 
     def _checked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Tensor]:
@@ -192,26 +194,30 @@ class Replay:
                 "use a TinyJit of its own for each, or reset()"
             )
         given: Any = args
-        if kwargs or not self.plain or len(args) != self.count or any(type(one) is not Tensor for one in args):
+        if kwargs or not self.plain or len(args) != self.count:
             given = self._checked(args, kwargs)
-        for first, second in self.same:
-            if given[first].lazydata is not given[second].lazydata:
-                names = f"{self.slots[second].name} was captured as the same tensor as {self.slots[first].name}"
-                raise JitError(f"{names}, and is now another one: capture with two tensors")
-        for slot, tensor in zip(self.slots, given):
-            if tensor.lazydata is not slot.last:
-                slot.take(tensor, self.written)
+        try:
+            for slot, tensor in zip(self.slots, given):
+                if tensor.lazydata is not slot.last:
+                    slot.take(tensor, self.written)
+        except AttributeError:  # something that is no tensor stands for one
+            self._checked(args, kwargs)
+            raise
+        if self.same:
+            self._check_same(given)
         for key in self.keys:
             generator.fill(key)
-        if engine.is_heard():
+        settings = config()
+        if settings.DEBUG or settings.PROFILE or active_recorder() is not None:
             with engine.console():
                 for item in self.items:
                     item.run()
         else:
-            began = time.perf_counter()
+            began = perf_counter()
             for step in self.steps[self.turn]:
                 step()
-            GlobalCounters.add(*self.costs, time.perf_counter() - began)
+            kernels, flops, moved = self.costs
+            GlobalCounters.add(kernels, flops, moved, perf_counter() - began)
         if self.states or self.assigned:
             self._move_on(given)
         if self.single is not None:
@@ -219,14 +225,19 @@ class Replay:
         outputs = self.found.outputs
         return put_together(self.found.structure, lambda number: outputs[number].tensor_of(given))
 
+    def _check_same(self, given: list[Tensor]) -> None:
+        for first, second in self.same:
+            if given[first].lazydata is not given[second].lazydata:
+                names = f"{self.slots[second].name} was captured as the same tensor as {self.slots[first].name}"
+                raise JitError(f"{names}, and is now another one: capture with two tensors")
+
     def _move_on(self, given: list[Tensor]) -> None:
         if self.states:
             self.turn = turn = 1 - self.turn
             for state in self.states:
                 state.tensor.lazydata = state.values[turn]
         self.hand_over(given)
-        Epoch.count += 1
-        self.epoch = Epoch.count
+        self.epoch = Epoch.advance(self.epoch)
 
     def hand_over(self, given: list[Tensor]) -> None:
         """Arguments that were assigned to get their new values in memory of their own."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from threading import RLock
 from typing import Any, Generic, TypeVar
 from weakref import ref
 
@@ -12,7 +13,7 @@ from tinyexplore.jit.arguments import Arguments, settle
 from tinyexplore.jit.capture import capture
 from tinyexplore.jit.replay import Replay
 from tinyexplore.tensor import Tensor
-from tinyexplore.tensor.changes import Notes, noting
+from tinyexplore.tensor.changes import Epoch, Notes, noting
 from tinyexplore.util import config
 
 R = TypeVar("R")
@@ -27,14 +28,16 @@ class TinyJit(Generic[R]):
     `.clone().realize()` where the value is to stay a tensor) what must outlive that call. Tensors that the function
     assigns to (parameters, an optimiser's state, running averages) change in every call, and random tensors are drawn
     anew, as without TinyJit. Tensors that it only reads are followed when they are assigned to elsewhere. Python
-    values that the function reads from elsewhere are those of the second call. Not for use from two threads at once.
+    values that the function reads from elsewhere are those of the second call. Calls from several threads wait for each
+    other, and each overwrites the result of the one before: threads that work side by side want a TinyJit each.
     """
 
-    __slots__ = ("fxn", "name", "_calls", "_changed", "_replay", "__weakref__")
+    __slots__ = ("fxn", "name", "_calls", "_changed", "_replay", "_lock", "__weakref__")
 
     def __init__(self, fxn: Callable[..., R]) -> None:
         self.fxn = fxn
         self.name: str | None = None
+        self._lock = RLock()
         self.reset()
 
     def reset(self) -> None:
@@ -63,11 +66,15 @@ class TinyJit(Generic[R]):
     def __call__(self, *args: Any, **kwargs: Any) -> R:
         if not config().JIT or engine.active_capture() is not None:
             return self.fxn(*args, **kwargs)  # inside another capture its kernels belong to that one
-        replay = self._replay
-        if replay is not None and replay.ready():
-            return replay(args, kwargs)
-        if replay is None and self._calls == 0:
-            return self._first(args, kwargs)
+        with self._lock:
+            replay = self._replay
+            if replay is not None and (Epoch.count == replay.epoch or replay.ready()):
+                return replay(args, kwargs)
+            if replay is None and self._calls == 0:
+                return self._first(args, kwargs)
+            return self._captured_anew(replay, args, kwargs)
+
+    def _captured_anew(self, replay: Replay | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
         known = [tensor for one in self._changed if (tensor := one()) is not None]
         if replay is not None:
             known.extend(state.tensor for state in replay.states)

@@ -19,6 +19,7 @@ from tinyexplore.runtime.host import HOST_ALLOCATOR
 from tinyexplore.runtime.native import NativeProgram, cpu_target, machine
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import Group, Ops
+from tinyexplore.util.locks import held_in_forks
 
 OPTIMISATION_LEVEL = 3
 PIPELINE = f"O{OPTIMISATION_LEVEL}, vectorised, loops not unrolled"  # part of cache keys
@@ -120,7 +121,9 @@ _intel_syntax: list[bool] = []  # the option belongs to the process and may be g
 @cache
 def shared_compiler() -> LLVMCompiler:
     """The compiler of this process."""
-    return LLVMCompiler()
+    compiler = LLVMCompiler()
+    held_in_forks(compiler._lock)
+    return compiler
 
 
 def open_llvm() -> DeviceInterface:

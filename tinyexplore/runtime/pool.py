@@ -12,14 +12,15 @@ import os
 import threading
 from array import array
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from importlib import resources
-from typing import Any
 
 from tinyexplore.device import DeviceUnavailable
 from tinyexplore.runtime.native import BoundProgram, machine
+from tinyexplore.target import core_count
+from tinyexplore.util.locks import new_in_children
 
-SPINS = 2000  # pauses before a worker goes to sleep: some tens of microseconds
+SPINS = 2000  # pauses before a thread that waits goes to sleep: some tens of microseconds
 _PAUSE = {  # how each machine waits a moment: the instruction, and what it must be declared by
     "x86_64": ("call void @llvm.x86.sse2.pause()", "declare void @llvm.x86.sse2.pause()"),
     "aarch64": ("call void @llvm.aarch64.hint(i32 1)", "declare void @llvm.aarch64.hint(i32)"),
@@ -27,36 +28,40 @@ _PAUSE = {  # how each machine waits a moment: the instruction, and what it must
 
 
 class NativePool:
-    """`threads - 1` workers beside the calling thread. Callers that come while it is busy do their calls alone."""
+    """`threads - 1` workers beside the calling thread. Callers that come while it is busy do their calls alone.
+
+    The workers are threads of the system that Python knows nothing of. They start with the first kernel that is worth
+    dividing; a forked child starts its own.
+    """
 
     def __init__(self, threads: int) -> None:
         from tinyexplore.runtime.llvm import shared_compiler
 
         compiler = shared_compiler()
-        names = ("pool_init", "pool_stop", "pool_worker", "pool_run")
         text = resources.files("tinyexplore.runtime").joinpath("pool.ll").read_text()
         pause, declaration = _PAUSE.get(machine(), ("fence seq_cst", ""))
-        text = text.replace("SPINS", str(SPINS)).replace("PAUSE", pause) + declaration + "\n"
-        self._library = compiler.link("pool", compiler.object_code(text), names)
-        init, self._stop, worker = (ctypes.CFUNCTYPE(None)(self._library[name]) for name in names[:3])
-        self._run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(self._library["pool_run"])
-        init()
+        text = text.replace("MOST_WORKERS", str(threads)).replace("PAUSE", pause) + declaration + "\n"
         self.threads = threads
-        self._workers = [threading.Thread(target=worker, daemon=True) for _ in range(threads - 1)]
-        for thread in self._workers:
-            thread.start()
+        self._library = compiler.link("pool", compiler.object_code(text), ("pool_init", "pool_stop", "pool_run"))
+        self._init = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64)(self._library["pool_init"])
+        self._stop = ctypes.CFUNCTYPE(None)(self._library["pool_stop"])
+        self._run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._library["pool_run"])
+        self.start_anew()
         atexit.register(self.close)
+
+    def start_anew(self) -> None:
+        """Forgets all workers: none has started yet, or this is a forked child, which has none of its parent's."""
+        spins = SPINS if self.threads <= core_count() else 0  # who spins keeps a core from the thread waited for
+        self._init(self.threads - 1, spins)
 
     def close(self) -> None:
         """Sends the workers home; calls made afterwards run on the calling thread."""
         self._stop()
-        for thread in self._workers:
-            thread.join()
 
     def run(self, bound: BoundProgram, extent: int, parts: int) -> None:
         """`bound` over 0 … extent, in `parts` parts."""
-        record = array("q", (bound.entry_address, bound.table_address, extent, min(parts, extent)))
-        self._run(record.buffer_info()[0], 1)
+        record = array("q", (1, bound.entry_address, bound.table_address, extent, min(parts, extent)))
+        self._run(record.buffer_info()[0])
 
     def prepare(self, calls: Sequence[tuple[BoundProgram, int | None, int]]) -> Callable[[], None]:
         """A function that runs `calls` in this order, each once the one before is done.
@@ -64,27 +69,32 @@ class NativePool:
         A call is (bound program, extent of its THREAD axis or None, parts to divide that into). One part runs on the
         calling thread at once: right for work of a few microseconds, which waking a worker would only delay.
         """
-        records = array("q")
+        record = array("q", (len(calls),))
         for bound, extent, parts in calls:
             size = 1 if extent is None else extent
-            records.extend((bound.entry_address, bound.table_address, size, max(1, min(parts, size))))
-        run, where, count = self._run, records.buffer_info()[0], len(calls)
-        keep = (self, records, [bound for bound, _, _ in calls])
-
-        def replay(_keep: Any = keep) -> None:
-            run(where, count)
-
-        return replay
+            record.extend((bound.entry_address, bound.table_address, size, max(1, min(parts, size))))
+        run = partial(self._run, record.buffer_info()[0])
+        run.keeps = (self, record, [bound for bound, _, _ in calls])  # type: ignore[attr-defined]
+        return run
 
 
-def _forget_pools() -> None:
-    """A forked child has none of its parent's threads: it makes pools of its own."""
-    find_native_pool.cache_clear()
-    native_pool.cache_clear()
+class _Pools:
+    """The pools of this process, by the number of their threads."""
 
+    def __init__(self) -> None:
+        self.made: dict[int, NativePool] = {}
+        self.lock = threading.RLock()
+
+    def start_anew(self) -> None:
+        for pool in self.made.values():
+            pool.start_anew()
+
+
+_pools = _Pools()
+new_in_children(_pools, "lock")
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_pools)
+    os.register_at_fork(after_in_child=_pools.start_anew)
 
 
 @cache
@@ -96,7 +106,9 @@ def find_native_pool(threads: int) -> NativePool | None:
         return None
 
 
-@cache
 def native_pool(threads: int) -> NativePool:
     """The pool of that many threads, made once. DeviceUnavailable where there is no LLVM."""
-    return NativePool(threads)
+    with _pools.lock:
+        if threads not in _pools.made:
+            _pools.made[threads] = NativePool(threads)
+        return _pools.made[threads]

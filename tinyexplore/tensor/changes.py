@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -26,6 +27,14 @@ class Epoch:
     """Counts changes of any tensor in this process: as long as it stands still, no tensor has another value."""
 
     count = 0
+    _lock = Lock()
+
+    @classmethod
+    def advance(cls, seen: int) -> int:
+        """Counts a change made by somebody who knows all changes up to `seen`; up to where they know them now."""
+        with cls._lock:
+            cls.count += 1
+            return cls.count if cls.count == seen + 1 else seen
 
 
 _notes: ContextVar[Notes | None] = ContextVar("tinyexplore_notes", default=None)
@@ -43,7 +52,7 @@ def noting(notes: Notes | None) -> Iterator[None]:
 
 def note_change(tensor: Base) -> None:
     """`tensor` is about to take over another value."""
-    Epoch.count += 1
+    Epoch.advance(0)
     notes = _notes.get()
     if notes is not None:
         notes.changed.setdefault(id(tensor), (tensor, tensor.lazydata))

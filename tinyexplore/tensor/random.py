@@ -9,6 +9,7 @@ from __future__ import annotations
 from array import array
 from dataclasses import dataclass
 from math import prod
+from threading import Lock
 from typing import TYPE_CHECKING, Any, cast
 
 from tinyexplore.device import Buffer
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 PARITY = 0x1BD11BDA
+
+
+_drawing = Lock()  # every tensor gets a number of its own, whichever thread asks
 
 
 @dataclass
@@ -40,9 +44,10 @@ class Generator:
 
     def fill(self, buffer: Buffer) -> None:
         """Writes seed and number of the next random tensor into memory made by `next_key`."""
-        words = array("I", [self.seed & 0xFFFFFFFF, (self.seed >> 32) & 0xFFFFFFFF, self.stream & 0xFFFFFFFF])
-        self.stream += 1
-        buffer.copyin(words)
+        with _drawing:
+            seed, stream = self.seed, self.stream
+            self.stream += 1
+        buffer.copyin(array("I", [seed & 0xFFFFFFFF, (seed >> 32) & 0xFFFFFFFF, stream & 0xFFFFFFFF]))
 
 
 generator = Generator()

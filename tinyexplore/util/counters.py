@@ -5,47 +5,58 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ContextDecorator, contextmanager
-from typing import ClassVar
+from threading import RLock
+
+from tinyexplore.util.locks import new_in_children
 
 
-class GlobalCounters:
-    """Work done since the last `reset()`, and the memory in use now.
+class Counters:
+    """Work done since the last `reset()`, and the memory in use now. There is one: `GlobalCounters`.
 
     global_ops: arithmetic operations of all kernels; global_mem: the bytes that they moved, at least;
     time_sum_s: seconds in kernels and copies; kernel_count: how many ran; mem_used: bytes of live buffers;
     mem_peak: the most of them at one time.
     """
 
-    global_ops: ClassVar[int] = 0
-    global_mem: ClassVar[int] = 0
-    time_sum_s: ClassVar[float] = 0.0
-    kernel_count: ClassVar[int] = 0
-    mem_used: ClassVar[int] = 0
-    mem_peak: ClassVar[int] = 0
+    __slots__ = ("global_ops", "global_mem", "time_sum_s", "kernel_count", "mem_used", "mem_peak", "_lock")
 
-    @classmethod
-    def reset(cls) -> None:
+    def __init__(self) -> None:
+        self._lock = RLock()  # the garbage collector may free memory inside any method
+        self.mem_used = 0
+        self.reset()
+
+    def reset(self) -> None:
         """Starts all counts anew; `mem_used` stays, because the memory does, and `mem_peak` goes down to it."""
-        cls.mem_peak = cls.mem_used
-        cls.global_ops, cls.global_mem, cls.time_sum_s, cls.kernel_count = 0, 0, 0.0, 0
+        self.mem_peak = self.mem_used
+        self.global_ops = self.global_mem = self.kernel_count = 0
+        self.time_sum_s = 0.0
 
-    @classmethod
-    def add(cls, kernels: int, ops: int, bytes_moved: int, seconds: float) -> None:
+    def add(self, kernels: int, ops: int, bytes_moved: int, seconds: float) -> None:
         """`kernels` ran, taking `seconds` together."""
-        cls.kernel_count += kernels
-        cls.global_ops += ops
-        cls.global_mem += bytes_moved
-        cls.time_sum_s += seconds
+        with self._lock:
+            self.kernel_count += kernels
+            self.global_ops += ops
+            self.global_mem += bytes_moved
+            self.time_sum_s += seconds
 
-    @classmethod
+    def allocated(self, nbytes: int) -> None:
+        """`nbytes` more are in use (freed: a negative number)."""
+        with self._lock:
+            self.mem_used += nbytes
+            self.mem_peak = max(self.mem_peak, self.mem_used)
+
     @contextmanager
-    def paused(cls) -> Iterator[None]:
+    def paused(self) -> Iterator[None]:
         """What runs inside the block is not counted."""
-        before = (cls.global_ops, cls.global_mem, cls.time_sum_s, cls.kernel_count)
+        before = (self.global_ops, self.global_mem, self.time_sum_s, self.kernel_count)
         try:
             yield
         finally:
-            cls.global_ops, cls.global_mem, cls.time_sum_s, cls.kernel_count = before
+            self.global_ops, self.global_mem, self.time_sum_s, self.kernel_count = before
+
+
+GlobalCounters = Counters()
+new_in_children(GlobalCounters, "_lock")
 
 
 class Timing(ContextDecorator):
