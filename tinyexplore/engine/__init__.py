@@ -67,9 +67,9 @@ def _compute_alone(outputs: Sequence[LazyBuffer]) -> None:
     graph = None if is_heard() or active_capture() is not None else walk(wanted)
     if graph is None:
         with console():
-            items = list(create_schedule(wanted))
-            tell_memory(items, wanted)
-            execute_all(items)
+            told = list(create_schedule(wanted))
+            tell_memory(told, wanted)
+            execute_all(told)
         return
     plan = plans.find(graph)
     if plan is None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 from tinyexplore.dtype import dtypes, least_upper_dtype, to_dtype
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.arithmetic import broadcast_shape
-from tinyexplore.tensor.base import DTypeLike
+from tinyexplore.tensor.base import DTypeLike, Shape
 from tinyexplore.tensor.pooling import Pooling, Sizes, padding_pairs, per_axis
 from tinyexplore.tensor.reduction import sum_dtype
 from tinyexplore.tensor.winograd import minimal_filters
@@ -18,6 +18,8 @@ from tinyexplore.uop import Ops
 from tinyexplore.util import config
 
 if TYPE_CHECKING:
+    from tinyexplore.autograd.tape import Step
+    from tinyexplore.lazy import LazyBuffer
     from tinyexplore.tensor.tensor import Tensor
 
 
@@ -108,24 +110,35 @@ class Processing(Pooling):
         result_dtype = least_upper_dtype(self.dtype, weight.dtype)
         wide = sum_dtype(result_dtype) if acc_dtype is None else to_dtype(acc_dtype)
         kernel = weight.shape[2:]
-        per_group, out = weight.shape[1], weight.shape[0] // groups
         padded = self.cast(wide).pad(((0, 0), (0, 0), *padding_pairs(padding, places)))
         steps, gaps = per_axis(stride, places, "stride"), per_axis(dilation, places, "dilation")
         if config().WINO and set(kernel) == {3} and {*steps, *gaps} == {1} and dtypes.is_float(wide):
             result = minimal_filters(padded, weight.cast(wide), groups)
             result = result.cast(result_dtype if acc_dtype is None else wide)
             return result if bias is None else result + bias.reshape((1, -1, *(1,) * places))
-        windows = padded._windows(kernel, steps, gaps)
-        batch, size = self.shape[0], windows.shape[2 : 2 + places]
-        split = windows.reshape((batch, groups, 1, per_group, *size, *kernel))
-        spatial = tuple(range(4, 4 + places))
-        taps = tuple(range(4 + places, 4 + 2 * places))
-        columns = split.permute((0, 1, 2, *spatial, 3, *taps))
-        filters = weight.cast(wide).reshape((1, groups, out, *(1,) * places, per_group, *kernel))
-        summed = tuple(range(-1 - places, 0))
-        result = (columns * filters).sum(summed, acc_dtype=wide).reshape((batch, groups * out, *size))
+        filters = weight.cast(wide)
+        result = padded.detach()._convolved(filters.detach(), groups, steps, gaps)
+        result = padded._taped(result.lazydata, convolution_gradient, (padded, filters), (groups, steps, gaps))
         result = result.cast(result_dtype if acc_dtype is None else wide)
         return result if bias is None else result + bias.reshape((1, -1, *(1,) * places))
+
+    def _unfolded(self, kernel: Shape, groups: int, steps: Shape, gaps: Shape) -> Tensor:
+        """The windows that a convolution multiplies with each filter: (batch, group, 1, *places, in, *kernel)."""
+        places = len(kernel)
+        windows = self._windows(kernel, steps, gaps)
+        split = windows.reshape((windows.shape[0], groups, 1, -1, *windows.shape[2:]))
+        spatial, taps = tuple(range(4, 4 + places)), tuple(range(4 + places, 4 + 2 * places))
+        return split.permute((0, 1, 2, *spatial, 3, *taps))
+
+    def _convolved(self, filters: Tensor, groups: int, steps: Shape, gaps: Shape) -> Tensor:
+        """A convolution without padding or bias, in one dtype."""
+        batch, (out, per_group), kernel = self.shape[0], filters.shape[:2], filters.shape[2:]
+        places = len(kernel)
+        columns = self._unfolded(kernel, groups, steps, gaps)
+        size = columns.shape[3 : 3 + places]
+        each = filters.reshape((1, groups, out // groups, *(1,) * places, per_group, *kernel))
+        summed = tuple(range(-1 - places, 0))
+        return (columns * each).sum(summed, acc_dtype=self.dtype).reshape((batch, out, *size))
 
     def image_conv2d(
         self,
@@ -321,3 +334,26 @@ def _named_axes(x: Tensor, letters: str, order: Sequence[str]) -> Tensor:
     present = [letter for letter in order if letter in letters]
     moved = x.permute(tuple(letters.index(letter) for letter in present))
     return moved.reshape(tuple(moved.shape[present.index(letter)] if letter in present else 1 for letter in order))
+
+
+def convolution_gradient(step: Step, g: LazyBuffer) -> tuple[LazyBuffer | None, ...]:
+    """y = x ⋆ w: dx is the transposed convolution of g with w, dw the windows of x times g, over batch and places.
+
+    The tape would add up overlapping windows instead, of which there are as many values as a convolution multiplies.
+    """
+    groups, steps, gaps = step.arg
+    padded, filters = step.inputs
+    x, w = (tensor._wrap(source) for tensor, source in zip(step.inputs, step.sources))
+    grown = padded._wrap(g)
+    out, kernel, size = w.shape[0], w.shape[2:], g.shape[2:]
+    dx = dw = None
+    if step.needs(0):
+        reach = [(n - 1) * s + (k - 1) * d + 1 for n, s, k, d in zip(size, steps, kernel, gaps)]
+        left = [have - least for have, least in zip(x.shape[2:], reach)]
+        dx = grown.conv_transpose2d(w, None, groups, steps, gaps, 0, left).lazydata
+    if step.needs(1):
+        columns = x._unfolded(kernel, groups, steps, gaps)
+        each = grown.reshape((g.shape[0], groups, out // groups, *size, *(1,) * (1 + len(kernel))))
+        summed = (0, *range(3, 3 + len(size)))
+        dw = (columns * each).sum(summed, acc_dtype=x.dtype).reshape(w.shape).lazydata
+    return dx, dw
