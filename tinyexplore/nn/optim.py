@@ -221,3 +221,52 @@ class Adam(LAMB):
         self, params: Sequence[Tensor], lr: float = 0.001, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8
     ) -> None:
         super().__init__(params, lr, b1, b2, eps, 0.0, adam=True)
+
+
+class Muon(Optimizer):
+    """Momentum whose step, as a matrix, is brought near to an orthogonal one (Jordan et al., 2024).
+
+    Each parameter is seen as a matrix of its first axis and all others. Singular values go to about 1 in `ns_steps`
+    Newton-Schulz steps X ← a·X + b·(XXᵀ)X + c·(XXᵀ)²X, with (a, b, c) = `ns_params`. Weight decay is of its own.
+    """
+
+    def __init__(
+        self,
+        params: Sequence[Tensor],
+        lr: float = 0.02,
+        momentum: float = 0.95,
+        weight_decay: float = 0.1,
+        ns_steps: int = 5,
+        ns_params: tuple[float, float, float] = (3.4445, -4.775, 2.0315),
+        nesterov: bool = True,
+    ) -> None:
+        super().__init__(params, lr)
+        if scalars := [place for place, tensor in enumerate(self.params) if tensor.ndim == 0]:
+            raise ValueError(
+                f"Muon: parameters {scalars} are scalars; it needs matrices, give these to another optimiser"
+            )
+        self.momentum, self.wd, self.nesterov = momentum, weight_decay, nesterov
+        self.ns_steps, self.ns_params = ns_steps, ns_params
+        self.b = self._state() if momentum else []
+
+    def _step(self) -> list[Tensor]:
+        for place, (tensor, gradient) in enumerate(zip(self.params, self._gradients())):
+            rate = self.lr.cast(tensor.dtype)
+            if self.momentum:
+                speed = self.b[place]
+                speed.assign(speed * self.momentum + gradient.cast(speed.dtype))
+                gradient = gradient + speed * self.momentum if self.nesterov else speed
+            step = self._orthogonal(gradient.reshape(gradient.shape[0], -1)).reshape(tensor.shape)
+            value = tensor.detach() * (1.0 - rate * self.wd) if self.wd else tensor.detach()
+            tensor.assign((value - step * rate).cast(tensor.dtype))
+        return self.b
+
+    def _orthogonal(self, x: Tensor) -> Tensor:
+        a, b, c = self.ns_params
+        is_tall = x.shape[0] > x.shape[1]
+        x = x.T if is_tall else x
+        x = x / (_norm(x) + 1e-7).cast(x.dtype)
+        for _ in range(self.ns_steps):
+            square = x @ x.T
+            x = x * a + (square * b + square @ square * c) @ x
+        return x.T if is_tall else x

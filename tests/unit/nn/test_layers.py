@@ -33,7 +33,7 @@ def test_batchnorm_follows_the_batch_while_training(training: bool) -> None:
     if training:
         np.testing.assert_allclose(values(layer.running_mean), 0.1 * mean, rtol=1e-4, atol=1e-6)
         np.testing.assert_allclose(values(layer.running_var), 0.9 + 0.1 * var * 16 / 15, rtol=1e-4)
-        assert layer.num_batches_tracked.tolist() == [1]
+        assert layer.num_batches_tracked.item() == 1
     else:
         mean, var = np.zeros(3), np.ones(3)
     shape = (1, 3, 1, 1)
@@ -114,7 +114,7 @@ def test_a_state_dict_names_every_tensor_by_its_way() -> None:
         "layers.1.bias": (3,),
         "layers.1.running_mean": (3,),
         "layers.1.running_var": (3,),
-        "layers.1.num_batches_tracked": (1,),
+        "layers.1.num_batches_tracked": (),
         "heads.a.weight": (2, 3),
         "heads.b.0": (1,),
     }

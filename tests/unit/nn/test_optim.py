@@ -70,6 +70,27 @@ def test_lars() -> None:
     np.testing.assert_allclose(walk(lambda params: optim.LARS(params, 0.1)), x, rtol=1e-5)
 
 
+def test_muon() -> None:
+    x, speed = START.copy(), np.zeros_like(START)
+    for g in SLOPES:
+        speed = 0.95 * speed + g
+        step = g + 0.95 * speed
+        step /= np.linalg.norm(step)
+        for _ in range(5):
+            square = step @ step.T
+            step = 3.4445 * step - 4.775 * square @ step + 2.0315 * square @ square @ step
+        x = x * (1 - 0.02 * 0.1) - 0.02 * step
+    np.testing.assert_allclose(walk(lambda params: optim.Muon(params)), x, rtol=1e-4, atol=1e-5)
+    tall = Tensor(START.T.astype(np.float32))
+    optimizer = optim.Muon([tall], lr=1.0, weight_decay=0)
+    (tall * Tensor(SLOPES[0].T.astype(np.float32))).sum().backward()
+    optimizer.step()
+    sizes = np.linalg.svd(START.T - tall.numpy(), compute_uv=False)
+    assert ((0.6 < sizes) & (sizes < 1.3)).all(), "the step is nearly orthogonal"
+    with pytest.raises(ValueError, match=r"parameters \[0\] are scalars"):
+        optim.Muon([Tensor(1.0)])
+
+
 def test_a_step_is_one_realisation_of_parameters_and_state(monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = Tensor([1.0, 2.0]), Tensor([3.0])
     running = Tensor([0.0], requires_grad=False)

@@ -63,6 +63,8 @@ def load_state_dict(
         if name not in state_dict:
             continue
         found = state_dict.pop(name) if consume else state_dict[name]
+        if {found.shape, tensor.shape} == {(), (1,)}:  # a count may be a scalar or a vector of one
+            found = found.reshape(tensor.shape)
         if found.shape != tensor.shape:
             raise ValueError(
                 f"load_state_dict: {name} has shape {tensor.shape} in the model, {found.shape} in the state"
