@@ -1,6 +1,6 @@
 """Layers, optimisers, and the state of models."""
 
-from tinyexplore.nn import optim, state
+from tinyexplore.nn import datasets, optim, state
 from tinyexplore.nn.layers import (
     Conv1d,
     Conv2d,
@@ -37,6 +37,7 @@ __all__ = [
     "LayerNorm2d",
     "Linear",
     "RMSNorm",
+    "datasets",
     "optim",
     "state",
 ]

@@ -86,9 +86,9 @@ class Creation(LinearAlgebra):
         return cls._wrap(lazydata.reshape(sizes))
 
     @classmethod
-    def from_url(cls, url: str, gunzip: bool = False, *, sha256: str | None = None, **kwargs: Any) -> Tensor:
+    def from_url(cls, url: str, gunzip: bool = False, *, checksum: str | None = None, **kwargs: Any) -> Tensor:
         """The bytes of the file at `url`, downloaded once (see `tinyexplore.util.fetch`) and read when needed."""
-        return cast(Any, cls)(fetch(url, gunzip=gunzip, sha256=sha256), **kwargs)
+        return cast(Any, cls)(fetch(url, gunzip=gunzip, checksum=checksum), **kwargs)
 
     def full_like(self, fill_value: ConstType, *, dtype: DTypeLike | None = None, **kwargs: Any) -> Tensor:
         """`fill_value` in this tensor's shape, dtype and device."""

@@ -30,19 +30,19 @@ def fetch(
     gunzip: bool = False,
     allow_caching: bool = True,
     *,
-    sha256: str | None = None,
+    checksum: str | None = None,
 ) -> Path:
     """The file at `url` (http or https), downloaded once; a path that begins with / or . is that file itself.
 
-    `name`, `subdir`: where it is kept among the downloads. `gunzip`: kept unpacked. `sha256`: the checksum, in hex, of
-    what the server sends; FetchError where it is another one, or where the download fails.
+    `name`, `subdir`: where it is kept among the downloads. `gunzip`: kept unpacked. `checksum`: of what the server
+    sends, "sha256:" (or "md5:") and the number in hex; FetchError where it is another, or where the download fails.
     """
     if url.startswith(("/", ".")):
         return Path(url)
     if not url.startswith(("http://", "https://")):
         raise ValueError(f"fetch {url!r}: need http://, https://, or a path that begins with / or .")
     downloads = cache_folder() / "downloads"
-    told = hashlib.sha256(f"{url} {gunzip} {sha256}".encode()).hexdigest()[:32]
+    told = hashlib.sha256(f"{url} {gunzip} {checksum}".encode()).hexdigest()[:32]
     path = downloads / (subdir or "") / (name or told)
     if not path.resolve().is_relative_to(downloads.resolve()):
         raise ValueError(f"fetch: name {name!r} in {subdir!r} leads out of the folder of downloads")
@@ -52,7 +52,7 @@ def fetch(
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".new-")
     try:
         os.close(handle)
-        _download(url, Path(temporary), sha256)
+        _download(url, Path(temporary), checksum)
         if gunzip:
             _unpack(Path(temporary), url)
         os.replace(temporary, path)
@@ -62,13 +62,16 @@ def fetch(
     return path
 
 
-def _download(url: str, path: Path, sha256: str | None) -> None:
+def _download(url: str, path: Path, checksum: str | None) -> None:
     import urllib.request
 
     from tqdm.auto import tqdm
 
     request = urllib.request.Request(url, headers={"User-Agent": "tinyexplore"})
-    digest = hashlib.sha256()
+    kind, _, expected = (checksum or "sha256:").partition(":")
+    if kind not in ("sha256", "md5"):
+        raise ValueError(f"checksum {checksum!r}: need 'sha256:' or 'md5:' and the number in hex")
+    digest = hashlib.new(kind, usedforsecurity=False)
     try:
         with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer, open(path, "wb") as file:
             length = answer.headers.get("Content-Length")
@@ -83,8 +86,8 @@ def _download(url: str, path: Path, sha256: str | None) -> None:
     size = path.stat().st_size
     if total is not None and size != total:
         raise FetchError(f"{url}: {size} of {total} bytes came; try again")
-    if sha256 is not None and digest.hexdigest() != sha256.lower():
-        raise FetchError(f"{url} has the SHA-256 checksum {digest.hexdigest()}, not {sha256}: it is not the file meant")
+    if checksum is not None and digest.hexdigest() != expected.lower():
+        raise FetchError(f"{url} has the {kind} {digest.hexdigest()}, not {expected}: it is not the file meant")
 
 
 def _unpack(path: Path, url: str) -> None:

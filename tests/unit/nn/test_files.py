@@ -175,7 +175,7 @@ def zip_of(pickled: bytes, compression: int = zipfile.ZIP_STORED, name: str = "a
 
 def deep_tuple() -> bytes:
     """A dict with a key of tuples, very deep: hashing it would overflow the stack of the interpreter."""
-    return b"\x80\x02}" + b")" + b"\x85" * 200_000 + b"K\x01s."
+    return b"\x80\x02}" + b")" + b"\x85" * 50_000 + b"K\x01s."
 
 
 HARMFUL: list[tuple[bytes, str]] = [

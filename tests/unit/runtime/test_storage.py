@@ -8,6 +8,7 @@ import os
 import pickle
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -173,6 +174,7 @@ def test_what_storage_refuses(path: Path, tmp_path: Path) -> None:
 class Answers(BaseHTTPRequestHandler):
     content = bytes(range(200))
     asked: list[str] = []
+    served: dict[str, bytes] = {}
 
     def do_GET(self) -> None:
         self.asked.append(self.path)
@@ -180,6 +182,7 @@ class Answers(BaseHTTPRequestHandler):
             self.send_error(404)
             return
         body = gzip.compress(self.content) if self.path.endswith(".gz") else self.content
+        body = self.served.get(self.path, body)
         self.send_response(200)
         self.send_header("Content-Length", str(len(body) + (self.path == "/short") * 10))
         self.end_headers()
@@ -189,11 +192,9 @@ class Answers(BaseHTTPRequestHandler):
         pass
 
 
-@pytest.fixture
-def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setenv("no_proxy", "*")
-    Answers.asked = []
+@contextmanager
+def serving() -> Iterator[str]:
+    """The address of a server on this machine."""
     with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as http:
         thread = threading.Thread(target=http.serve_forever, daemon=True)
         thread.start()
@@ -201,21 +202,30 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         http.shutdown()
 
 
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("no_proxy", "*")
+    monkeypatch.setattr(Answers, "asked", [])
+    with serving() as address:
+        yield address
+
+
 def test_a_file_is_fetched_once_and_checked(server: str, tmp_path: Path) -> None:
-    right = hashlib.sha256(Answers.content).hexdigest()
-    found = Tensor.from_url(f"{server}/a.bin", sha256=right)
+    right = "sha256:" + hashlib.sha256(Answers.content).hexdigest()
+    found = Tensor.from_url(f"{server}/a.bin", checksum=right)
     assert found.device.startswith(f"DISK:{tmp_path}/cache/tinyexplore/downloads/")
     assert found[100:103].tolist() == [100, 101, 102]
-    assert Tensor.from_url(f"{server}/a.bin", sha256=right, device="PYTHON").numpy().tobytes() == Answers.content
+    assert Tensor.from_url(f"{server}/a.bin", checksum=right, device="PYTHON").numpy().tobytes() == Answers.content
     assert Answers.asked == ["/a.bin"]
     assert fetch(f"{server}/b.gz", "b", "sub", gunzip=True).read_bytes() == Answers.content
-    assert fetch(f"{server}/a.bin", sha256=right, allow_caching=False).is_file() and len(Answers.asked) == 3
+    assert fetch(f"{server}/a.bin", checksum=right, allow_caching=False).is_file() and len(Answers.asked) == 3
     assert fetch("/a/path") == Path("/a/path")
 
 
 def test_what_is_not_the_file_meant_is_refused_and_not_kept(server: str, tmp_path: Path) -> None:
-    with pytest.raises(FetchError, match="not 00: it is not the file meant"):
-        fetch(f"{server}/a.bin", sha256="00")
+    with pytest.raises(FetchError, match="has the md5 .* not 00: it is not the file meant"):
+        fetch(f"{server}/a.bin", checksum="md5:00")
     with pytest.raises(FetchError, match="could not be fetched: HTTP Error 404"):
         fetch(f"{server}/missing")
     with pytest.raises(FetchError, match="could not be fetched|200 of 210 bytes"):
@@ -224,6 +234,8 @@ def test_what_is_not_the_file_meant_is_refused_and_not_kept(server: str, tmp_pat
         fetch(f"{server}/a.bin", gunzip=True)
     with pytest.raises(ValueError, match="leads out of the folder"):
         fetch(f"{server}/a.bin", "../../x")
+    with pytest.raises(ValueError, match="need 'sha256:' or 'md5:'"):
+        fetch(f"{server}/a.bin", checksum="abc")
     with pytest.raises(ValueError, match="need http://"):
         fetch("ftp://example.org/x")
     assert [entry for entry in (tmp_path / "cache").rglob("*") if entry.is_file()] == []

@@ -4,6 +4,7 @@ from tinyexplore.nn.state.file import FormatError
 from tinyexplore.nn.state.gguf import gguf_load
 from tinyexplore.nn.state.names import get_parameters, get_state_dict, load_state_dict
 from tinyexplore.nn.state.safetensors import safe_load, safe_load_metadata, safe_save
+from tinyexplore.nn.state.tar import tar_extract
 from tinyexplore.nn.state.torch import torch_load
 
 __all__ = [
@@ -15,5 +16,6 @@ __all__ = [
     "safe_load",
     "safe_load_metadata",
     "safe_save",
+    "tar_extract",
     "torch_load",
 ]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from math import prod
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 from tinyexplore.device import Buffer
 from tinyexplore.dtype import DType, dtypes
@@ -43,6 +45,10 @@ class TensorFile:
         """`what` the file was taken for, and why it is none."""
         return FormatError(f"{self.name} is not {what}: {why}")
 
+    def stream(self) -> io.RawIOBase:
+        """The bytes as an open file."""
+        return _Stream(self.raw)
+
     def tensor(self, start: int, dtype: DType, shape: Sequence[int]) -> Tensor:
         """Elements from byte `start` on, row-major; nothing is read yet."""
         count = prod(shape)
@@ -50,3 +56,32 @@ class TensorFile:
         memory = self.buffer.memory.part(start, count * dtype.itemsize)
         lazydata = StoredBuffer.of(Buffer(stored, count, dtype, memory), tuple(shape))
         return Tensor(lazydata).to(self.whole.device)
+
+
+class _Stream(io.RawIOBase):
+    """A memoryview as a file that can be read and sought."""
+
+    def __init__(self, raw: memoryview) -> None:
+        self.raw, self.at = raw, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, into: Any) -> int:
+        part = self.raw[self.at : self.at + len(into)]
+        into[: len(part)] = part
+        self.at += len(part)
+        return len(part)
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self.at, io.SEEK_END: len(self.raw)}[whence]
+        if start + offset < 0:
+            raise OSError(f"a place {start + offset} before the file")
+        self.at = start + offset
+        return self.at
+
+    def tell(self) -> int:
+        return self.at

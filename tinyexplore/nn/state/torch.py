@@ -212,7 +212,7 @@ def _storage_id(value: Any) -> tuple[DType, str, int]:
 
 def _load_zip(file: TensorFile) -> Any:
     try:
-        archive = zipfile.ZipFile(io.BufferedReader(_Raw(file.raw)))
+        archive = zipfile.ZipFile(io.BufferedReader(file.stream()))
         members = {member.filename: member for member in archive.infolist()}
     except (zipfile.BadZipFile, ValueError, OSError, EOFError, NotImplementedError, struct.error) as error:
         raise file.error(_FORMAT, f"a damaged zip archive ({error})") from None
@@ -256,40 +256,11 @@ def _load_zip(file: TensorFile) -> Any:
     return _with_tensors(read_pickle(content("data.pkl"), _BUILDERS, storage))
 
 
-class _Raw(io.RawIOBase):
-    """A memoryview as a file that can be read and sought."""
-
-    def __init__(self, raw: memoryview) -> None:
-        self.raw, self.at = raw, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def readinto(self, into: Any) -> int:
-        part = self.raw[self.at : self.at + len(into)]
-        into[: len(part)] = part
-        self.at += len(part)
-        return len(part)
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self.at, io.SEEK_END: len(self.raw)}[whence]
-        if start + offset < 0:
-            raise OSError(f"a place {start + offset} before the file")
-        self.at = start + offset
-        return self.at
-
-    def tell(self) -> int:
-        return self.at
-
-
 # *** pickles in a row ***
 
 
 def _load_legacy(file: TensorFile) -> Any:
-    stream = io.BufferedReader(_Raw(file.raw))
+    stream = io.BufferedReader(file.stream())
     magic = read_pickle(stream, {})
     if magic != _LEGACY_MAGIC or read_pickle(stream, {}) != _LEGACY_PROTOCOL:
         raise file.error(_FORMAT, "neither a zip archive nor pickles of the older kind")

@@ -1,0 +1,121 @@
+"""Pictures to learn from: training pictures, training labels, test pictures, test labels, all of them uint8.
+
+They lie in files on DISK until they are moved (`device`), and are downloaded once where no `folder` has them.
+"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from math import prod
+from os import PathLike
+from pathlib import Path
+
+from tinyexplore.nn.state.file import FormatError
+from tinyexplore.nn.state.tar import tar_extract
+from tinyexplore.tensor import Tensor
+from tinyexplore.util import fetch
+
+Dataset = tuple[Tensor, Tensor, Tensor, Tensor]
+
+_MNIST = "https://storage.googleapis.com/cvdf-datasets/mnist/"
+_FASHION = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"
+_CIFAR = "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz"
+_IDX_FILES = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
+_MNIST_MD5 = (
+    "f68b3c2dcbeaaa9fbdd348bbdeb94873",
+    "d53e105ee54ea40749a09fcbcd1e9432",
+    "9fb629c4189551a2d022fa330f9573f3",
+    "ec29112dd5afa0611ce80d1b7f02629c",
+)
+_FASHION_MD5 = (
+    "8d4fb7e6c68d591d4c3dfef9ec88bf0d",
+    "25c81989df183df01b3e8a0aad5dffbe",
+    "bef4ecab320f06d8554ea6380940ec79",
+    "bb300cfdad3c16e7a12a480ee83cd310",
+)
+_CIFAR_MD5 = "c32a1d4ab5d03f1284b67883e8d87530"
+_CIFAR_RECORD = 1 + 3 * 32 * 32  # the label, then red, green and blue
+_DIGITS_TEST = 360
+
+
+def mnist(device: str | None = None, fashion: bool = False, folder: str | PathLike[str] | None = None) -> Dataset:
+    """Handwritten digits (or, `fashion`, pieces of clothing) of 28 × 28 pixels: 60 000 to learn from, 10 000 to test.
+
+    Pictures have shape (count, 1, 28, 28), values 0 … 255. `folder` holds the four idx files, packed by gzip or not.
+    `device`: where the tensors go; None leaves them in their files (packed ones: in memory).
+    """
+    base, sums = (_FASHION, _FASHION_MD5) if fashion else (_MNIST, _MNIST_MD5)
+    found = []
+    for name, md5 in zip(_IDX_FILES, sums):
+        if folder is None:
+            content = Tensor.from_url(f"{base}{name}.gz", gunzip=True, checksum=f"md5:{md5}")
+        else:
+            content = _local(Path(folder), name)
+        numbers = _idx(content, name)
+        found.append(numbers if device is None else numbers.to(device))
+    train, train_labels, test, test_labels = found
+    return train.unsqueeze(1), train_labels, test.unsqueeze(1), test_labels
+
+
+def cifar(device: str | None = None, folder: str | PathLike[str] | None = None) -> Dataset:
+    """CIFAR-10: photographs of 32 × 32 pixels in ten classes: 50 000 to learn from, 10 000 to test.
+
+    Pictures have shape (count, 3, 32, 32), values 0 … 255. `folder` holds the files of the "binary version".
+    `device`: where the tensors go (None: the default one, because the parts are put together).
+    """
+    names = [f"data_batch_{number}.bin" for number in range(1, 6)] + ["test_batch.bin"]
+    if folder is None:
+        archive = tar_extract(fetch(_CIFAR, gunzip=True, checksum=f"md5:{_CIFAR_MD5}"))
+        missing = [name for name in names if f"cifar-10-batches-bin/{name}" not in archive]
+        if missing:
+            raise FormatError(f"{_CIFAR} lacks {', '.join(missing)}")
+        files = {name: archive[f"cifar-10-batches-bin/{name}"] for name in names}
+    else:
+        files = {name: _local(Path(folder), name) for name in names}
+    for name, content in files.items():
+        if content.numel() % _CIFAR_RECORD:
+            raise FormatError(f"{name}: {content.numel()} bytes are no whole number of pictures ({_CIFAR_RECORD} each)")
+    batches = [files[name].reshape(-1, _CIFAR_RECORD).to(device) for name in names]
+    train, test = batches[0].cat(*batches[1:-1]), batches[-1]
+    return train[:, 1:].reshape(-1, 3, 32, 32), train[:, 0], test[:, 1:].reshape(-1, 3, 32, 32), test[:, 0]
+
+
+def digits(device: str | None = None) -> Dataset:
+    """Handwritten digits of 8 × 8 pixels that come with scikit-learn: 1437 to learn from, the last 360 to test.
+
+    Pictures have shape (count, 1, 8, 8), values 0 … 16.
+    """
+    from sklearn.datasets import load_digits
+
+    pictures, labels = load_digits(return_X_y=True)
+    x = Tensor(pictures.reshape(-1, 1, 8, 8).astype("uint8"), device=device)
+    y = Tensor(labels.astype("uint8"), device=device)
+    return x[:-_DIGITS_TEST], y[:-_DIGITS_TEST], x[-_DIGITS_TEST:], y[-_DIGITS_TEST:]
+
+
+def _local(folder: Path, name: str) -> Tensor:
+    """The bytes of the file `name` in `folder`; of its packed form in memory, if only that is there."""
+    path, packed = folder / name, folder / f"{name}.gz"
+    if path.is_file():
+        return Tensor(path)
+    if not packed.is_file():
+        raise FileNotFoundError(f"neither {name} nor {name}.gz in {folder}")
+    try:
+        return Tensor(gzip.decompress(packed.read_bytes()), device="NPY")
+    except (OSError, EOFError, zlib.error) as error:
+        raise FormatError(f"{packed} does not unpack as gzip: {error}") from None
+
+
+def _idx(whole: Tensor, name: str) -> Tensor:
+    """The numbers of an idx file: two zeros, type 8 (uint8), the number of axes, their sizes (big-endian), the data."""
+    head = bytes(whole[:4].tolist())
+    if len(head) < 4 or head[:3] != b"\0\0\x08" or not 1 <= head[3] <= 4:
+        raise FormatError(f"{name} is not an idx file of uint8: it begins with {head.hex(' ') or 'nothing'}")
+    start = 4 + 4 * head[3]
+    sizes = bytes(whole[4:start].tolist())
+    shape = [int.from_bytes(sizes[at : at + 4], "big") for at in range(0, len(sizes), 4)]
+    data = whole[start:]
+    if len(sizes) != 4 * head[3] or prod(shape) != data.numel():
+        raise FormatError(f"{name} has {data.numel()} bytes of data, not those of shape {tuple(shape)}")
+    return data.reshape(shape)
