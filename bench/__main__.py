@@ -1,4 +1,4 @@
-"""`python -m bench [CASE...] [--against PEERS]`: times the cases and writes a table, JSON and a plot."""
+"""`python -m bench [CASE...] [--against PEERS]`: times the cases and writes JSON, Markdown and a plot."""
 
 from __future__ import annotations
 
@@ -6,17 +6,23 @@ import argparse
 import os
 import platform
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from bench import tables
 from bench.cases import CASES, TINY, Case, UnknownCase, choose_cases
+from bench.first_run import COMPILING_PEERS, measure_first_runs
 from bench.harness import Harness, Settings
+from bench.overhead import measure_overhead
 from bench.peers import OURS, PEERS
-from bench.report import Report, Row, make_row, three_digits, times
+from bench.report import Report, Row, make_row
+from bench.targets import cases_with_aims
 
-DEFAULT_PEERS = "numpy,torch,torch.compile,jax,numba,tinygrad,tinygrad.llvm"
+DEFAULT_PEERS = "numpy,torch,torch.compile,torch.max,jax,numba,tinygrad,tinygrad.llvm"
+DOCUMENTS = "docs/performance"
+Say = Callable[[str], None]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -26,28 +32,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _list()
         return 0
     try:
-        cases = choose_cases(options.cases)
-        if options.no_cases:
-            cases = []
-        settings = Settings(
-            threads=options.threads,
-            rounds=options.rounds,
-            slice_seconds=options.slice_ms / 1e3,
-            setup_timeout=options.timeout,
-            pythons=_pythons(options.python),
-        )
-        peers = [*([] if options.without_us else OURS), *filter(None, options.against.split(","))]
-        harness = Harness(peers, settings, say=lambda text: print(text, file=sys.stderr))
-    except (UnknownCase, ValueError) as error:
+        if options.report:
+            written = _write(Report.load(Path(options.report)), Path(options.report).parent)
+            print(written)
+            return 0
+        report = _measured(options)
+    except (UnknownCase, ValueError, OSError) as error:
         print(f"bench: {error}", file=sys.stderr)
         return 2
-    report = _measure(harness, cases)
-    if options.overhead or options.no_cases:
-        from bench.overhead import measure_overhead
-
-        report.overhead = measure_overhead(settings, harness.names, options.rounds, harness.say)
-    print(report.table())
-    _write(report, Path(options.out))
+    print(tables.targets_text(report) if options.targets else tables.text(report))
     bad = [row.name for row in report.rows if any(row.failures.get(n, ("",))[0] in ("wrong", "error") for n in OURS)]
     return 1 if bad else 0
 
@@ -60,20 +53,26 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("cases", nargs="*", metavar="CASE", help="names or beginnings of names (default: all)")
     parser.add_argument("--against", default=DEFAULT_PEERS, metavar="PEERS", help=f"default: {DEFAULT_PEERS}")
     parser.add_argument("--without-us", action="store_true", help="time the peers only")
-    parser.add_argument("--rounds", type=int, default=10, help="slices for each peer and case (10)")
-    parser.add_argument("--slice-ms", type=float, default=30.0, help="how long a slice is (30)")
-    parser.add_argument("--threads", type=int, default=0, help="threads for each peer (default: one per core)")
-    parser.add_argument("--timeout", type=float, default=120.0, help="seconds that a peer may prepare a case (120)")
-    parser.add_argument(
+    what = parser.add_argument_group("what to measure (default: the cases, warm)")
+    what.add_argument("--all", action="store_true", help=f"everything below and every case, into {DOCUMENTS}/")
+    what.add_argument("--first-run", action="store_true", help="the first call of a fresh process, compiling included")
+    what.add_argument("--overhead", action="store_true", help="Python overhead, recording, compile times, imports")
+    what.add_argument("--targets", action="store_true", help="what has an aim, without peers: each figure beside it")
+    what.add_argument("--report", metavar="JSON", help="nothing: write table and plot of an earlier run anew")
+    how = parser.add_argument_group("how")
+    how.add_argument("--rounds", type=int, default=10, help="slices for each peer and case (10)")
+    how.add_argument("--slice-ms", type=float, default=30.0, help="how long a slice is (30)")
+    how.add_argument("--threads", type=int, default=0, help="threads for each peer (default: one per core)")
+    how.add_argument("--timeout", type=float, default=120.0, help="seconds that a peer may prepare a case (120)")
+    how.add_argument(
         "--python",
         action="append",
         default=[],
         metavar="[PEER=]PATH",
         help="the interpreter of a peer, or of all other engines; also $TINYEXPLORE_BENCH_PYTHON",
     )
-    parser.add_argument("--overhead", action="store_true", help="also: Python overhead, recording, compile times")
-    parser.add_argument("--no-cases", action="store_true", help="overhead only")
-    parser.add_argument("--out", default="bench/results", metavar="FOLDER", help="bench/results")
+    how.add_argument("--out", metavar="FOLDER", help=f"bench/results, or {DOCUMENTS} with --all")
+    how.add_argument("--update", action="store_true", help="keep what FOLDER's results.json has beside it")
     parser.add_argument("--list", action="store_true", help="list cases and peers")
     return parser
 
@@ -101,30 +100,72 @@ def _pythons(given: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _measure(harness: Harness, cases: Sequence[Case]) -> Report:
-    with harness:
-        probes = harness.probes() if cases else []
-        report = Report(_about(harness.settings), harness.versions, harness.left_out, probes)
-        measured = []
-        for number, case in enumerate(cases, 1):
-            measured.append((case, harness.run(case)))
-            row = make_row(*measured[-1], harness.peak_flops)
-            print(_progress(f"{number}/{len(cases)}", row), file=sys.stderr, flush=True)
-        if cases and harness.settings.rounds >= 5:
-            report.probes = _better(report.probes, harness.probes())
-        # now that the machine's peak is known best
-        report.rows.extend(make_row(case, timings, harness.peak_flops) for case, timings in measured)
+# *** measuring ***
+
+
+def _measured(options: argparse.Namespace) -> Report:
+    """What `options` ask for; written after each part, so that what is done is kept."""
+    settings = Settings(
+        threads=options.threads,
+        rounds=options.rounds,
+        slice_seconds=options.slice_ms / 1e3,
+        setup_timeout=options.timeout,
+        pythons=_pythons(options.python),
+    )
+    cases = choose_cases(cases_with_aims() if options.targets and not options.cases else options.cases)
+    against = [] if options.targets else list(filter(None, options.against.split(",")))
+    peers = [*([] if options.without_us else OURS), *against]
+    if unknown := [name for name in peers if name not in PEERS]:
+        raise ValueError(f"unknown peers {', '.join(unknown)}; known: {', '.join(PEERS)}")
+    folder = Path(options.out or (DOCUMENTS if options.all else "bench/results"))
+    older = _older(folder) if options.update else None
+    report = Report(_about(settings), {}, {}, [])
+    for part in _parts(options, report, settings, cases, peers, lambda text: print(text, file=sys.stderr, flush=True)):
+        merged = report if older is None else report.updating(older)
+        print(_write(merged, folder), f"({part})", file=sys.stderr, flush=True)
     return report
 
 
+def _parts(
+    options: argparse.Namespace, report: Report, settings: Settings, cases: list[Case], peers: list[str], say: Say
+) -> Iterator[str]:
+    """Measures one part after the other into `report`, and says which one is done."""
+    only = options.first_run or options.overhead
+    if options.all or options.targets or not only:
+        harness = Harness(peers, settings, say)
+        _measure_cases(report, harness, cases, say)
+        yield "the cases"
+    if options.all or options.targets or options.overhead:
+        small = [name for name in peers if name not in report.left_out]
+        report.overhead = measure_overhead(settings, small, options.rounds, say)
+        yield "overhead"
+    if options.all or options.first_run:
+        compiling = [name for name in peers if name in COMPILING_PEERS and name not in report.left_out]
+        report.first = measure_first_runs(cases, compiling, settings, say)
+        yield "first runs"
+
+
+def _measure_cases(report: Report, harness: Harness, cases: Sequence[Case], say: Say) -> None:
+    with harness:
+        report.peers, report.left_out = harness.versions, harness.left_out
+        report.probes = harness.probes()
+        measured = []
+        for number, case in enumerate(cases, 1):
+            measured.append((case, harness.run(case), _now()))
+            say(_progress(f"{number}/{len(cases)}", make_row(*measured[-1][:2], harness.peak_flops)))
+        if harness.settings.rounds >= 5:
+            report.probes = _better(report.probes, harness.probes())
+        # now that the machine's peak is known best
+        report.rows = [make_row(case, timings, harness.peak_flops, date) for case, timings, date in measured]
+
+
 def _progress(place: str, row: Row) -> str:
-    figures = ", ".join(f"{name} {three_digits(value.minimum * 1e3)}" for name, value in row.figures.items())
+    figures = ", ".join(f"{name} {tables.milliseconds(value.minimum)}" for name, value in row.figures.items())
     failed = ", ".join(
         f"{name}: {kind}" for name, (kind, _) in row.failures.items() if kind != "unsupported" or name in OURS
     )
-    return f"{place} {row.name}: {figures} ms; ours/best {times(row.ours_over_best)}" + (
-        f"; {failed}" if failed else ""
-    )
+    ratio = tables.times(row.ours_over_best)
+    return f"{place} {row.name}: {figures} ms; ours/best {ratio}" + (f"; {failed}" if failed else "")
 
 
 def _better(
@@ -139,9 +180,16 @@ def _better(
     return found
 
 
+# *** what is written ***
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")
+
+
 def _about(settings: Settings) -> dict[str, Any]:
     return {
-        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "date": _now(),
         "machine": f"{_cpu_name()}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}",
         "load at the start": f"{os.getloadavg()[0]:.2f}" if hasattr(os, "getloadavg") else "unknown",
         "threads": settings.thread_count,
@@ -158,17 +206,24 @@ def _cpu_name() -> str:
         return platform.processor() or platform.machine()
 
 
-def _write(report: Report, folder: Path) -> None:
+def _older(folder: Path) -> Report | None:
+    path = folder / "results.json"
+    return Report.load(path) if path.is_file() else None
+
+
+def _write(report: Report, folder: Path) -> str:
+    """results.json, results.md and plot.svg in `folder`; says so."""
     from bench.plot import plot_svg
 
     folder.mkdir(parents=True, exist_ok=True)
     report.save(folder / "results.json")
-    (folder / "table.txt").write_text(report.table(), encoding="utf-8")
-    written = ["results.json", "table.txt"]
+    command = f"tinyexplore bench --report {(folder / 'results.json').as_posix()}"
+    (folder / "results.md").write_text(tables.markdown(report, command), encoding="utf-8")
+    written = ["results.json", "results.md"]
     if report.rows:
         (folder / "plot.svg").write_text(plot_svg(report), encoding="utf-8")
         written.append("plot.svg")
-    print(f"wrote {', '.join(written)} to {folder}/")
+    return f"wrote {', '.join(written)} to {folder}/"
 
 
 if __name__ == "__main__":

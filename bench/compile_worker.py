@@ -1,7 +1,8 @@
 """tinyexplore's own compile times, in a process: `python -m bench.compile_worker plain|stripped`, JSON lines.
 
 Requests: {"do": "prepare", "case"} · {"do": "cold", "recording": "off"|"on"|"trace"}: one call with every kernel
-compiled anew · {"do": "stages"}: where that time goes · {"do": "bye"}.
+compiled anew · {"do": "running"}: what the kernels themselves take · {"do": "stages"}: where that time goes ·
+{"do": "bye"}.
 """
 
 from __future__ import annotations
@@ -79,6 +80,19 @@ class CompileWorker:
             self.call()
         seconds = time.perf_counter() - start
         return {"seconds": seconds, "events": len(listener.events)}
+
+    def do_running(self) -> dict[str, Any]:
+        """Seconds that the kernels of a call take, when everything is compiled: the least of three calls."""
+        from tinyexplore.trace import Ran, Recorder
+        from tinyexplore.trace import recording as listening_to
+
+        found = []
+        for _ in range(3):
+            listener = Recorder()
+            with listening_to(listener):
+                self.call()
+            found.append(sum(event.seconds for event in listener.events if isinstance(event, Ran)))
+        return {"seconds": min(found)}
 
     def do_stages(self) -> dict[str, Any]:
         """Seconds by stage, each without the stages inside it; `run` is what was spent outside all of them."""

@@ -11,7 +11,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -56,7 +57,6 @@ class Timing:
     """
 
     samples: list[float] = field(default_factory=list)
-    first_seconds: float = math.nan
     error: float = math.nan
     note: str = ""
     failure: str | None = None
@@ -78,7 +78,9 @@ class WorkerLost(RuntimeError):
 class PeerProcess:
     """A worker process and its conversation."""
 
-    def __init__(self, name: str, settings: Settings, module: str = "bench.worker") -> None:
+    def __init__(
+        self, name: str, settings: Settings, module: str = "bench.worker", variables: Mapping[str, str] | None = None
+    ) -> None:
         self.name = name
         python = python_of(name, settings) if name in PEERS else sys.executable
         self._errors = tempfile.TemporaryFile(mode="w+", encoding="utf-8", errors="replace")
@@ -89,7 +91,7 @@ class PeerProcess:
             stderr=self._errors,
             text=True,
             cwd=ROOT,
-            env=environment(settings.thread_count),
+            env={**environment(settings.thread_count), **(variables or {})},
         )
         self._replies: queue.Queue[str] = queue.Queue()
         threading.Thread(target=self._listen, daemon=True).start()
@@ -237,27 +239,27 @@ class Harness:
 
     def _set_up(self, case: Case, folder: Path, timings: dict[str, Timing]) -> dict[str, float]:
         """Seconds that one call takes about, for the peers that are ready."""
-        arrays = case.make_inputs()
-        np.savez(folder / "inputs.npz", **arrays)  # type: ignore[arg-type]
-        np.savez(folder / "reference.npz", *(np.asarray(value) for value in case.reference(arrays)))
-        del arrays
+        request = {
+            "do": "setup",
+            **store(case, folder),
+            "traffic": [case.read_bytes, case.write_bytes],
+            "steps": STEPS if case.stateful else 0,
+        }
+
+        def prepare(name: str) -> dict[str, Any] | None:
+            return self._ask(name, timings[name], self.settings.setup_timeout, **request)
+
+        # compiling is not what is timed here: several at once; the machine itself, which is, when they are done
+        names = list(self._processes)
+        with ThreadPoolExecutor(max(2, self.settings.thread_count)) as pool:
+            replies = dict(zip(names, pool.map(lambda name: prepare(name) if name != MACHINE else None, names)))
+        if MACHINE in names:
+            replies[MACHINE] = prepare(MACHINE)
         estimates = {}
-        for name in list(self._processes):
-            request = {
-                "do": "setup",
-                "family": case.family,
-                "inputs": str(folder / "inputs.npz"),
-                "reference": str(folder / "reference.npz"),
-                "rtol": case.rtol,
-                "atol": case.atol,
-                "traffic": [case.read_bytes, case.write_bytes],
-                "steps": STEPS if case.stateful else 0,
-            }
-            reply = self._ask(name, timings[name], self.settings.setup_timeout, **request)
+        for name, reply in replies.items():
             if reply is not None:
                 estimates[name] = reply["seconds"]
-                timings[name].first_seconds, timings[name].note = reply["first_seconds"], reply["note"]
-                timings[name].error = reply["error"]
+                timings[name].note, timings[name].error = reply["note"], reply["error"]
         return estimates
 
     def _ask(self, name: str, timing: Timing, timeout: float, **request: Any) -> dict[str, Any] | None:
@@ -288,6 +290,20 @@ class Harness:
                 if reply is not None:
                     timing.samples.extend(reply["seconds"])
                     self.peak_flops = max(self.peak_flops, reply.get("peak_flops", 0.0))
+
+
+def store(case: Case, folder: Path) -> dict[str, Any]:
+    """A case's inputs and its results by NumPy in `folder`; what a worker must be told to find and compare them."""
+    arrays = case.make_inputs()
+    np.savez(folder / "inputs.npz", **arrays)  # type: ignore[arg-type]
+    np.savez(folder / "reference.npz", *(np.asarray(value) for value in case.reference(arrays)))
+    return {
+        "family": case.family,
+        "inputs": str(folder / "inputs.npz"),
+        "reference": str(folder / "reference.npz"),
+        "rtol": case.rtol,
+        "atol": case.atol,
+    }
 
 
 def turns(estimates: dict[str, float], settings: Settings) -> list[list[str]]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from xml.sax.saxutils import escape
 
-from bench.report import Report, Row, three_digits
+from bench.report import Report, Row
+from bench.tables import three_digits
 
 ROW_HEIGHT = 24
 LEFT, RIGHT, TOP, BOTTOM = 190, 130, 84, 34

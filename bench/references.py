@@ -318,18 +318,54 @@ def convnet_fwd(x: Arrays) -> Results:
     return (value.reshape(len(value), -1) @ x["w"] + x["b"],)
 
 
+def convnet_clearance(x: Arrays) -> np.ndarray:
+    """For each image how near `convnet_adam` comes to a place where its gradient jumps, over the layer's spread.
+
+    Such places are a ReLU's input at 0, and a pool's window with two equal largest values.
+    """
+    value = x["x"].astype(np.float64)
+    batch = len(value)
+    closest = np.full(batch, np.inf)
+    for stage in (1, 2):
+        for number in (2 * stage - 1, 2 * stage):
+            before = convolved(value, x[f"c{number}"]) + x[f"d{number}"][:, None, None]
+            spread = before.std()
+            closest = np.minimum(closest, np.abs(before).reshape(batch, -1).min(1) / spread)
+            value = np.maximum(before, 0)
+        second, first = np.moveaxis(np.partition(_windows(value), (2, 3), axis=-1)[..., 2:], -1, 0)
+        # where the second is a ReLU's 0, the first is as far from it as was seen above
+        gap = np.where(second > 0, first - second, np.inf)
+        closest = np.minimum(closest, gap.reshape(batch, -1).min(1) / spread)
+        centred = value - value.mean((0, 2, 3), keepdims=True)
+        normal = centred / np.sqrt((centred * centred).mean((0, 2, 3), keepdims=True) + NORM_EPS)
+        value = pooled(normal * x[f"g{stage}"][:, None, None] + x[f"h{stage}"][:, None, None])
+    return closest
+
+
+def _windows(x: np.ndarray) -> np.ndarray:
+    """The four values of each window of a pool: (batch, channels, height / 2, width / 2, 4)."""
+    batch, channels, height, width = x.shape
+    split = x.reshape(batch, channels, height // 2, 2, width // 2, 2).transpose(0, 1, 2, 4, 3, 5)
+    return split.reshape(*split.shape[:4], 4)
+
+
 def _pool_gradient(x: np.ndarray, slope: np.ndarray) -> np.ndarray:
     """To the first of equals; equals here are cut off by the ReLU below, so that it does not matter which."""
     batch, channels, height, width = x.shape
-    split = x.reshape(batch, channels, height // 2, 2, width // 2, 2).transpose(0, 1, 2, 4, 3, 5)
-    flat = split.reshape(*split.shape[:4], 4)
-    found = np.zeros_like(flat)
-    np.put_along_axis(found, flat.argmax(-1)[..., None], slope[..., None], axis=-1)
-    return found.reshape(split.shape).transpose(0, 1, 2, 4, 3, 5).reshape(x.shape)
+    windows = _windows(x)
+    found = np.zeros_like(windows)
+    np.put_along_axis(found, windows.argmax(-1)[..., None], slope[..., None], axis=-1)
+    split = found.reshape(batch, channels, height // 2, width // 2, 2, 2)
+    return split.transpose(0, 1, 2, 4, 3, 5).reshape(x.shape)
 
 
 def convnet_adam(x: Arrays) -> Results:
     return _trained(x, list(CONVNET_TRAINED), convnet_gradients, "adam")
+
+
+def _over_images(x: np.ndarray) -> np.ndarray:
+    """The mean of each channel, summed in float64: NumPy's float32 sum over these axes errs in the fifth digit."""
+    return x.mean((0, 2, 3), keepdims=True, dtype=np.float64).astype(x.dtype)
 
 
 def convnet_gradients(x: Arrays) -> tuple[np.ndarray, Arrays]:
@@ -342,7 +378,7 @@ def convnet_gradients(x: Arrays) -> tuple[np.ndarray, Arrays]:
             kept[f"v{number}"] = value
             value = np.maximum(convolved(value, x[f"c{number}"]) + x[f"d{number}"][:, None, None], 0)
             kept[f"o{number}"] = value
-        mean, variance = value.mean(axes, keepdims=True), value.var(axes, keepdims=True)
+        mean, variance = _over_images(value), _over_images(np.square(value - _over_images(value)))
         kept[f"i{stage}"] = 1 / np.sqrt(variance + NORM_EPS)
         kept[f"n{stage}"] = (value - mean) * kept[f"i{stage}"]
         value = kept[f"n{stage}"] * x[f"g{stage}"][:, None, None] + x[f"h{stage}"][:, None, None]

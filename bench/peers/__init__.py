@@ -94,6 +94,7 @@ PEERS: dict[str, Peer] = {
         Peer("numba", "numba", "", "numba", "parallel loops"),
         Peer("tinygrad", "tinygrad", "", "tinygrad", "its CPU device, inside TinyJit"),
         Peer("tinygrad.llvm", "tinygrad", "llvm", "tinygrad", "its CPU device through LLVM, inside TinyJit"),
+        Peer("tinygrad.x86", "tinygrad", "x86", "tinygrad", "its CPU device through its own assembler, inside TinyJit"),
         Peer("machine", "machine", "", "llvmlite", "the least traffic of a case, at the machine's best"),
     )
 }

@@ -1,35 +1,69 @@
-"""tinygrad on its CPU device, inside its TinyJit: compiled by clang (variant ""), or by LLVM ("llvm")."""
+"""tinygrad on its CPU device, inside its TinyJit: compiled by clang (variant ""), LLVM ("llvm") or itself ("x86")."""
 
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Iterator
 from importlib.metadata import version
+from pathlib import Path
 from types import SimpleNamespace
 
 from bench.peers.tensors import LazyEngine
+
+LIBRARY_FOLDERS = ("/usr/lib", "/usr/lib64", "/usr/local/lib", "~/.rustup/toolchains", "/opt/homebrew/opt")
+SMALLEST_LIBRARY = 1 << 20  # bytes: what is smaller is a script for the linker
+OPAQUE_POINTERS = 16  # the first LLVM that reads the typed pointers of tinygrad's text as pointers to anything
 
 
 class Engine(LazyEngine):
     def __init__(self, variant: str, threads: int) -> None:
         super().__init__(variant, threads)
-        self._choose_device("LLVM" if variant == "llvm" else "")
+        self._choose_device(variant.upper())
         os.environ.setdefault("CPU_COUNT", str(threads))
         from tinygrad import Context, Device, Tensor, TinyJit
         from tinygrad.nn.optim import SGD, Adam
 
-        self.jit, self.replays_only = True, variant == "llvm"
+        self.jit, self.replays_only = True, bool(variant)
         training = Tensor.train if hasattr(Tensor, "train") else lambda: Context(TRAINING=1)
         self.api = SimpleNamespace(Tensor=Tensor, TinyJit=TinyJit, SGD=SGD, Adam=Adam, training=training)
         self.version = f"{version('tinygrad')}, {Device.DEFAULT}"
+        if variant == "llvm":
+            self.version += f", {Path(os.environ.get('LLVM_PATH', 'its own choice of LLVM')).name}"
 
     @staticmethod
     def _choose_device(compiler: str) -> None:
         """By the environment, which it reads when it is imported; each generation of releases has its own way."""
         release = tuple(int(part) for part in version("tinygrad").split(".")[:2])
+        if compiler == "LLVM" and release >= (0, 11):
+            os.environ.setdefault("LLVM_PATH", newest_llvm())
         if release >= (0, 14):
             os.environ["DEV"] = f"CPU:{compiler}" if compiler else "CPU"
         elif release >= (0, 11):
             os.environ["CPU"] = "1"
-            os.environ["CPU_LLVM"] = str(int(bool(compiler)))
+            os.environ["CPU_LLVM"] = str(int(compiler == "LLVM"))
         else:
             os.environ[compiler or "CLANG"] = "1"
+
+
+def newest_llvm() -> str:
+    """The shared library of the newest LLVM on this machine; where several are found, tinygrad takes any."""
+    found = dict(_llvm_libraries())
+    newest = max(found, default=0)
+    if newest < OPAQUE_POINTERS:
+        have = f"only LLVM {', '.join(map(str, sorted(found)))}" if found else "none"
+        raise RuntimeError(
+            f"tinygrad's LLVM backend needs LLVM {OPAQUE_POINTERS} or newer and there is {have}; install one "
+            "(Debian: apt-get install libllvm19) or name its shared library in LLVM_PATH"
+        )
+    return found[newest]
+
+
+def _llvm_libraries() -> Iterator[tuple[int, str]]:
+    for folder in LIBRARY_FOLDERS:
+        for pattern in ("libLLVM*", "*/libLLVM*", "*/lib/libLLVM*"):
+            for path in Path(folder).expanduser().glob(pattern):
+                match = re.match(r"libLLVM[-.](?:so\.)?(\d+)[-.]", path.name)
+                is_library = ".so" in path.name or path.suffix == ".dylib"
+                if match is not None and is_library and path.stat().st_size > SMALLEST_LIBRARY:
+                    yield int(match[1]), str(path)

@@ -15,12 +15,15 @@ import pytest
 
 from bench import references
 from bench.__main__ import main
-from bench.cases import CASES, TINY, UnknownCase, choose_cases
+from bench.cases import CASES, CLEAR, TINY, UnknownCase, choose_cases
+from bench.first_run import measure_first_runs
 from bench.harness import Harness, Settings, Timing, turns
 from bench.peers import PEERS, Engine, Peer, spoil_array
 from bench.references import STEPS
-from bench.report import Figures, Report, make_row, three_digits
+from bench.report import Figures, FirstRun, Report, make_row
 from bench.stripped import strip
+from bench.tables import markdown, text, three_digits
+from bench.targets import aims, cases_with_aims
 from bench.worker import Worker, WrongResult, compare
 
 QUICK = Settings(rounds=2, slice_seconds=0.002, rest_seconds=0.0, setup_timeout=60)
@@ -184,7 +187,7 @@ def test_ratios_of_a_synthetic_run() -> None:
     assert row.over_limit(row.ours) == pytest.approx(5.0)
     assert row.figures["tinyexplore"] == Figures(0.002, 0.0025, 0.003, 0.0035, 3)
     report = Report({}, {}, {"numba": "not installed"}, [], [row])
-    table = report.table()
+    table = text(report)
     assert "tiny_add, jax: wrong: off by one" in table
     assert "LEFT OUT: numba: not installed" in table
     assert "No slower than the best peer in 0 of 1 cases; geometric mean 2.00×." in table
@@ -192,11 +195,83 @@ def test_ratios_of_a_synthetic_run() -> None:
     assert (data["ours_over_best_peer"], data["ours_over_limit"]) == (pytest.approx(2.0), pytest.approx(5.0))
 
 
+def sample_report() -> Report:
+    timings = {
+        "tinyexplore": Timing(samples=[0.004, 0.002, 0.003]),
+        "tinyexplore.jit": Timing(samples=[0.001, 0.0015]),
+        "torch.compile": Timing(samples=[0.003]),
+        "torch.max": Timing(samples=[0.002]),
+        "jax": Timing(failure="wrong", reason="off by\none"),
+        "machine": Timing(samples=[0.0005]),
+    }
+    case = replace(choose_cases(["matmul_512"])[0], flops=10**9, read_bytes=10**6)
+    first = FirstRun(
+        "matmul_512", {"tinyexplore": 0.03, "tinyexplore, warm disk": 0.01, "jax": 0.06}, date="2026-01-02"
+    )
+    entry = {"area": "import", "name": "import", "who": "tinyexplore", "value": 80.0, "unit": "ms", "target": 100.0}
+    about = {"machine": "some CPU", "threads": 2}
+    row = make_row(case, timings, peak_flops=4e12, date="2026-01-02")
+    return Report(about, {"jax": "1"}, {}, [("fma_float32", 1, 267.0, "GFLOP/s")], [row], [first], [entry])
+
+
+def test_a_report_comes_back_from_its_file(tmp_path: Path) -> None:
+    report = sample_report()
+    assert Report.load(report.save(tmp_path / "results.json")) == report
+
+
+def test_markdown_has_a_column_for_each_engine_at_its_best_and_every_aim() -> None:
+    lines = markdown(sample_report(), "some command").splitlines()
+    assert "| `matmul_512` | 2.00 | 1.00 | **2.00** | WRONG | 0.50× | 0.500 | memory | 50 % |" in lines
+    assert "| `matmul_512` | 30.0 | 10.0 | 60.0 | 0.50× |" in lines
+    assert "| matmul, all layouts | matmul_512 | ≥ 460 GFLOP/s | 1,000 GFLOP/s | yes |" in lines
+    assert "| import | import | ≤ 100 ms | 80.0 ms | yes |" in lines
+    assert "| matmul, all layouts | matmul_256 | ≥ 410 GFLOP/s | not measured | – |" in lines
+    assert "- matmul_512, jax: wrong: off by one" in lines
+
+
+def test_a_later_run_keeps_what_it_did_not_measure_and_only_of_the_same_machine() -> None:
+    older = sample_report()
+    row = make_row(choose_cases(["sort_1M"])[0], {"numpy": Timing(samples=[0.004])}, None)
+    newer = Report(older.about, {"numpy": "2"}, {}, [], [row])
+    both = newer.updating(older)
+    assert [row.name for row in both.rows] == ["matmul_512", "sort_1M"]
+    assert (both.first, both.overhead, both.probes) == (older.first, older.overhead, older.probes)
+    elsewhere = Report({"machine": "another CPU", "threads": 2}, {}, {}, [])
+    with pytest.raises(ValueError, match="the machine was some CPU, and is another CPU"):
+        elsewhere.updating(older)
+
+
+def test_every_case_with_an_aim_exists_and_an_aim_that_is_missed_says_by_how_much() -> None:
+    assert set(cases_with_aims()) <= {case.name for case in CASES}
+    report = sample_report()
+    report.overhead[0]["value"] = 150.0
+    (aim,) = [aim for aim in aims(report) if aim.area == "import"]
+    assert (aim.is_met, aim.found, aim.aim) == (False, 150.0, 100.0)
+    assert "| import | import | ≤ 100 ms | 150 ms | 1.50× off |" in markdown(report, "")
+
+
+def test_first_runs_are_checked_and_the_second_finds_the_first_ones_code() -> None:
+    case = tiny("tiny_bias_relu")
+    (run,) = measure_first_runs([case], ["numpy"], QUICK, say=lambda text: None)
+    assert (run.name, run.failures) == (case.name, {})
+    assert set(run.seconds) == {"tinyexplore", "tinyexplore, warm disk", "numpy"}
+    (bad,) = measure_first_runs([replace(case, rtol=0, atol=0)], ["numpy"], QUICK, say=lambda text: None)
+    assert bad.failures["tinyexplore"][0] == "wrong"
+
+
+def test_no_image_of_the_convnet_lies_where_rounding_turns_a_gradient() -> None:
+    arrays = tiny("tiny_convnet_adam").make_inputs()
+    assert references.convnet_clearance(arrays).min() >= CLEAR
+    # a first convolution of 0 puts every ReLU's input at its bias: one all but 0 is found in every image
+    arrays["c1"][3], arrays["d1"][3] = 0, 1e-9
+    assert references.convnet_clearance(arrays).max() < 1e-8
+
+
 def test_a_case_that_tinyexplore_cannot_do_stays_in_the_table() -> None:
     timings = {"tinyexplore": Timing(failure="unsupported", reason="no sort"), "numpy": Timing(samples=[0.001])}
     row = make_row(tiny("tiny_sort"), timings, None)
     assert (row.ours, row.ours_over_best) == (None, None)
-    table = Report({}, {}, {}, [], [row]).table()
+    table = text(Report({}, {}, {}, [], [row]))
     assert "CANNOT YET" in table
     assert "tiny_sort, tinyexplore: unsupported: no sort" in table
 

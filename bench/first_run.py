@@ -1,0 +1,79 @@
+"""First runs: the first call of a fresh process, compiling included, with nothing on disk; ours also with a warm disk.
+
+What is timed begins where imports are done and the inputs lie in the engine's own memory, and ends with the result,
+which is compared with NumPy's before it counts.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from bench.cases import Case
+from bench.harness import PeerProcess, Settings, WorkerLost, store
+from bench.report import FirstRun
+
+COLD, WARM = "tinyexplore", "tinyexplore, warm disk"
+COMPILING_PEERS = ("torch.compile", "jax")
+REPEATS = 3
+PATIENCE = 2.0  # seconds: a longer first run is not repeated
+
+# where each engine keeps what it compiled
+CACHES = (
+    "XDG_CACHE_HOME",
+    "TORCHINDUCTOR_CACHE_DIR",
+    "TRITON_CACHE_DIR",
+    "NUMBA_CACHE_DIR",
+    "JAX_COMPILATION_CACHE_DIR",
+)
+
+
+def measure_first_runs(
+    cases: Sequence[Case], peers: Sequence[str], settings: Settings, say: Callable[[str], None]
+) -> list[FirstRun]:
+    """A FirstRun for each case: of tinyexplore, of tinyexplore again on a warm disk, and of each of `peers`."""
+    found = []
+    for number, case in enumerate(cases, 1):
+        run = FirstRun(case.name, date=datetime.now(timezone.utc).isoformat(timespec="seconds"))
+        with tempfile.TemporaryDirectory(prefix="tinyexplore-bench-") as folder:
+            request = store(case, Path(folder))
+            for way in (COLD, *peers):
+                _measure(run, way, request, settings)
+        found.append(run)
+        shown = ", ".join(f"{way} {seconds * 1e3:,.0f}" for way, seconds in run.seconds.items())
+        failed = ", ".join(f"{way}: {kind}" for way, (kind, _) in run.failures.items())
+        say(f"{number}/{len(cases)} {case.name}, first run: {shown} ms" + (f"; {failed}" if failed else ""))
+    return found
+
+
+def _measure(run: FirstRun, way: str, request: dict[str, Any], settings: Settings) -> None:
+    """The best of a few fresh processes, each with an empty folder for what it compiles."""
+    for _ in range(REPEATS):
+        with tempfile.TemporaryDirectory(prefix="tinyexplore-bench-cache-") as cache:
+            try:
+                seconds = _first_call(way, request, settings, cache)
+                run.seconds[way] = min(seconds, run.seconds.get(way, seconds))
+                if way == COLD:
+                    again = _first_call(way, request, settings, cache)
+                    run.seconds[WARM] = min(again, run.seconds.get(WARM, again))
+            except WorkerLost as lost:
+                run.failures[way] = (lost.kind, str(lost))
+                run.seconds.pop(way, None)
+                return
+        if seconds > PATIENCE:
+            return
+
+
+def _first_call(peer: str, request: dict[str, Any], settings: Settings, cache: str) -> float:
+    process = PeerProcess(peer, settings, variables=dict.fromkeys(CACHES, cache))
+    try:
+        for question in ({"do": "hello", "threads": settings.thread_count}, {"do": "first", **request}):
+            reply = process.ask(settings.setup_timeout, **question)
+            if not reply["ok"]:
+                raise WorkerLost(reply.get("kind", "error"), reply["reason"])
+        return float(reply["seconds"])
+    finally:
+        process.close()
