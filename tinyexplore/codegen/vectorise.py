@@ -167,7 +167,7 @@ def load_neighbours_together(sink: UOp) -> UOp | None:
             continue
         places = [place_of(load) for load in node.src]
         if in_stretches(places):
-            changes[node] = UOp(Ops.VECTORIZE, node.dtype, stretches_joined(node.src, [offset for _, offset in places]))
+            changes[node] = stretches_joined(node.src, [offset for _, offset in places])
             continue
         for place, load in zip(places, node.src):
             if place is not None:
@@ -200,16 +200,15 @@ def in_stretches(places: list[tuple[Place, int] | None]) -> TypeGuard[list[tuple
     return min(steps) >= 1 and sum(step > 1 for step in steps) < MOST_STRETCHES
 
 
-def stretches_joined(loads: Sequence[UOp], offsets: list[int]) -> tuple[UOp, ...]:
-    """The lanes: each stretch out of a vector that has its elements in the very lanes that they go to."""
-    vectors: dict[int, UOp] = {}
-    lanes = []
-    for lane, (load, offset) in enumerate(zip(loads, offsets)):
-        start = offset - lane
-        if start not in vectors:
-            vectors[start] = vector_at(loads[0], start - offsets[0], len(loads))
-        lanes.append(UOp(Ops.GEP, load.dtype, (vectors[start],), lane))
-    return tuple(lanes)
+def stretches_joined(loads: Sequence[UOp], offsets: list[int]) -> UOp:
+    """The vector: each stretch out of one that has its elements in the very lanes that they go to."""
+    starts = [offset - lane for lane, offset in enumerate(offsets)]
+    joined = vector_at(loads[0], 0, len(loads))
+    for start in sorted(set(starts))[1:]:
+        mask = tuple(UOp.const(dtypes.bool, own >= start) for own in starts)
+        later = vector_at(loads[0], start - starts[0], len(loads))
+        joined = UOp(Ops.VECTORIZE, dtypes.bool.vec(len(loads)), mask).where(later, joined)
+    return joined
 
 
 def vector_at(load: UOp, distance: int, count: int) -> UOp:

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 
+from tinyexplore.kernel.access import (
+    Access,
+    accesses,
+    attempt,
+    best_block,
+    is_inside_reduction,
+    is_outer_of,
+    lanes_for,
+    outer_row_axis,
+    shares_loads,
+)
 from tinyexplore.kernel.cut import cut_obstacle
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.merge import with_merged_axes, with_split_axes
-from tinyexplore.kernel.opt import Opt, OptError, OptOps
-from tinyexplore.kernel.stage import shared_loads
-from tinyexplore.trace import OptRejected, active_recorder
+from tinyexplore.kernel.opt import Opt, OptOps
+from tinyexplore.kernel.product import find_product, with_product_tiles
 from tinyexplore.uop import AxisKind, Ops, UOp
-from tinyexplore.uop.divmod import linear_terms
 
 THREAD_STEPS = 1 << 15  # fewer steps than this take less time than waking another thread
-MANY_ROWS = 8  # blocks of rows that make packing a panel worth its copy
 SHUFFLED_STRIDE = 4  # every so many elements are taken out of whole vectors, at about the price of a load each
 MIRRORED_AXES = 4  # 16 places a step, a vector register each
 WIDE_TILE = 4  # vectors side by side in the register tile of a row that is kept
@@ -25,66 +32,11 @@ ACCUMULATORS = 8  # independent sums that keep two multiply-add units with a lat
 def hand_coded(kernel: Kernel) -> Kernel:
     """Vectors, register tiles, independent accumulators, threads: for one vector machine with caches."""
     kernel = with_merged_axes(with_split_axes(kernel))
-    if kernel.lanes > 1:
-        kernel = with_vectors(kernel)
-    kernel = with_tiles_of_rows(kernel)
-    kernel = with_tiles(kernel)
-    kernel = with_packed_panels(kernel)
-    kernel = with_accumulators(kernel)
-    return with_cut_loops(with_threads(kernel))
-
-
-def attempt(kernel: Kernel, opt: Opt, reason: str) -> Kernel:
-    """`opt` applied, or the kernel as it was where that is not legal (which is told)."""
-    try:
-        return kernel.apply(opt, reason)
-    except OptError as error:
-        recorder = active_recorder()
-        if recorder is not None:
-            recorder.record(OptRejected(kernel, opt, str(error)))
-        return kernel
-
-
-# *** how the kernel walks its memory ***
-
-
-@dataclass(frozen=True)
-class Access:
-    """One INDEX: the factor by which each axis moves its address; None where the axis enters in another way."""
-
-    node: UOp
-    is_store: bool
-    strides: dict[UOp, int | None]
-
-    def stride(self, axis: UOp) -> int | None:
-        return self.strides.get(axis, 0)
-
-
-def accesses(kernel: Kernel) -> list[Access]:
-    stored = {store.src[0] for store in kernel.ast.src}
-    found = []
-    for node in kernel.nodes:
-        if node.op is not Ops.INDEX:
-            continue
-        terms, _ = linear_terms(node.src[1])
-        strides: dict[UOp, int | None] = {}
-        for term, factor in terms.items():
-            if term.op is Ops.MIN and (axis := block_number(term)) is not None:
-                term, factor = axis, factor * term.src[0].src[1].arg
-            if term.op is Ops.RANGE:
-                strides[term] = factor if term not in strides else None
-            else:
-                strides.update(dict.fromkeys(term.ranges))
-        found.append(Access(node, node in stored, strides))
-    return found
-
-
-def block_number(start: UOp) -> UOp | None:
-    """The axis that counts the blocks, where `start` is min(axis * size, last): they end at the end."""
-    place = start.src[0]
-    if place.op is Ops.MUL and place.src[0].op is Ops.RANGE and place.src[1].op is Ops.CONST:
-        return place.src[0]
-    return None
+    product = find_product(kernel) if kernel.lanes > 1 else None
+    tiled = with_product_tiles(product) if product is not None else None
+    if tiled is None:
+        tiled = with_tiles(with_tiles_of_rows(with_vectors(kernel) if kernel.lanes > 1 else kernel))
+    return with_cut_loops(with_threads(with_accumulators(tiled)))
 
 
 def vector_score(axis: UOp, found: list[Access]) -> float:
@@ -107,18 +59,6 @@ def vector_score(axis: UOp, found: list[Access]) -> float:
         elif stride is None or access.is_store or not 1 < stride <= SHUFFLED_STRIDE:
             score -= weight
     return score
-
-
-def is_inside_reduction(access: Access) -> bool:
-    return any(axis.arg.kind is AxisKind.REDUCE for axis in access.node.ranges)
-
-
-def lanes_for(kernel: Kernel, axis: UOp) -> int:
-    """The most lanes, a power of two, that the machine has and the axis fills."""
-    lanes = kernel.lanes
-    while lanes > axis.size:
-        lanes //= 2
-    return lanes
 
 
 def with_vectors(kernel: Kernel) -> Kernel:
@@ -159,15 +99,6 @@ def reduced_lanes(kernel: Kernel, found: list[Access]) -> int:
             if vector_score(axis, mine) > 0:
                 most = max(most, lanes_for(kernel, axis))
     return most
-
-
-def outer_row_axis(kernel: Kernel, axis: UOp) -> bool:
-    """True for the row of a kernel that reduces a row and then walks it again: vectors belong inside."""
-    walks = [store.ranges for store in kernel.ast.src]
-    for reduce in kernel.reduces:
-        if any(not walk <= reduce.ranges for walk in walks) and axis in reduce.ranges:
-            return True
-    return False
 
 
 def with_tiles(kernel: Kernel) -> Kernel:
@@ -263,38 +194,6 @@ def vector_loop(kernel: Kernel, lanes: UOp | None) -> UOp | None:
     return None
 
 
-def with_packed_panels(kernel: Kernel) -> Kernel:
-    """A matrix that no cache holds: a panel of columns is packed once and stays in the L2 cache for all rows."""
-    lanes = next((axis for axis in kernel.output_axes if axis.arg.kind is AxisKind.VECTOR), None)
-    if lanes is None or len(kernel.reduces) != 1 or len(kernel.ast.src) != 1:
-        return kernel
-    (reduce,) = kernel.reduces
-    if len(reduce.src) != 2:
-        return kernel
-    loop = reduce.src[1]
-    loads = [access for access in accesses(kernel) if not access.is_store and loop in access.node.ranges]
-    rows = [axis for axis in kernel.output_axes if axis.arg.kind is AxisKind.GLOBAL and shared_loads(kernel, axis)]
-    for row in rows:
-        panels = shared_loads(kernel, row)
-        columns = [axis for load in panels for axis in load.ranges if axis.arg.kind is AxisKind.GLOBAL]
-        if len(panels) != 1 or not columns or lanes not in panels[0].ranges or row.size < MANY_ROWS:
-            continue
-        source = panels[0].src[0].src[0].dtype
-        streamed = [access for access in loads if access.node is not panels[0].src[0]]
-        too_large = source.size * source.base.itemsize > kernel.target.l2_bytes
-        if not too_large or any(access.stride(loop) != 1 for access in streamed):
-            continue
-        inside = max(columns, key=lambda axis: axis.arg.id)
-        if inside.arg.id > row.arg.id:
-            kernel = attempt(
-                kernel, Opt(OptOps.SWAP, row.arg.id, inside.arg.id), "columns outside: their panel serves all rows"
-            )
-            row = next(axis for axis in kernel.axes if axis.size == row.size and axis.arg.id == inside.arg.id)
-        reason = "the panel is packed once, read in order from then on, and stays in the L2 cache"
-        return attempt(kernel, Opt(OptOps.STAGE, row.arg.id), reason)
-    return kernel
-
-
 def with_wide_columns(kernel: Kernel, lanes: UOp, found: list[Access]) -> Kernel:
     """A reduction down the columns: several vectors of columns a row, so that each row's stretch of memory is long."""
     columns = next((axis for axis in kernel.output_axes if is_outer_of(axis, lanes, found)), None)
@@ -358,28 +257,6 @@ def crossing_axis(kernel: Kernel, lanes: UOp, found: list[Access]) -> UOp | None
             if not access.is_store and access.stride(axis) == 1 and access.stride(lanes) not in (0, 1):
                 return axis
     return None
-
-
-def is_outer_of(axis: UOp, lanes: UOp, found: list[Access]) -> bool:
-    """True where `axis` is the loop over the vectors that `lanes` was split from."""
-    if axis.arg.kind is not AxisKind.GLOBAL:
-        return False
-    return any(access.is_store and access.stride(lanes) == 1 and access.stride(axis) == lanes.size for access in found)
-
-
-def shares_loads(axis: UOp, loads: list[Access]) -> bool:
-    """True where steps along `axis` use some of the same loaded values."""
-    return any(axis not in load.node.ranges for load in loads)
-
-
-def best_block(size: int, most: int, limit: int) -> int:
-    """A block of at most `most` and `limit` rows: the largest that wastes no more than an eighth of the work."""
-    most = min(most, limit, size)
-    for block in range(most, 1, -1):
-        done = -(-size // block) * block
-        if done * 8 <= size * 9:
-            return block
-    return most if most > 1 else 1
 
 
 def with_accumulators(kernel: Kernel) -> Kernel:

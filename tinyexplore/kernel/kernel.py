@@ -11,7 +11,7 @@ from tinyexplore.dtype import DType, dtypes
 from tinyexplore.kernel.cut import cut_obstacle, shorter_loops
 from tinyexplore.kernel.opt import Opt, OptError, OptOps
 from tinyexplore.kernel.rows import keeps_row, kept_along, more_rows, split_row
-from tinyexplore.kernel.stage import stage_obstacle, staged_loads
+from tinyexplore.kernel.stage import collect_obstacle, collected_stores, stage_obstacle, staged_loads
 from tinyexplore.kernel.told import substitute_told
 from tinyexplore.target import Target
 from tinyexplore.trace import Derived, OptApplied, active_recorder
@@ -21,7 +21,7 @@ from tinyexplore.uop.divmod import linear_terms
 OUTPUT_KINDS = (AxisKind.GLOBAL, AxisKind.THREAD, AxisKind.LOCAL)
 LOOP_KINDS = (AxisKind.GLOBAL, AxisKind.LOCAL)
 REDUCE_KINDS = (AxisKind.REDUCE, AxisKind.GROUP)
-WITHOUT_AMOUNT = (OptOps.THREAD, OptOps.STAGE, OptOps.CUT)
+WITHOUT_AMOUNT = (OptOps.THREAD, OptOps.STAGE, OptOps.COLLECT, OptOps.CUT)
 AMOUNTS = (2, 3, 4, 6, 8, 12, 16, 32)
 
 
@@ -141,6 +141,8 @@ class Kernel:
             ast = shorter_loops(self, axis)
         elif opt.op is OptOps.STAGE:
             ast = substitute_told(self.ast, staged_loads(self, axis), str(opt))
+        elif opt.op is OptOps.COLLECT:
+            ast = substitute_told(self.ast, collected_stores(self), str(opt))
         elif axis.arg.kind in REDUCE_KINDS:
             ast = self.split_reduce(axis, opt)
         elif axis.arg.kind is AxisKind.ROW:
@@ -199,6 +201,8 @@ class Kernel:
             return self.merge_obstacle(axis, self.axis(opt.amount))
         if opt.op is OptOps.STAGE:
             return stage_obstacle(self, axis)
+        if opt.op is OptOps.COLLECT:
+            return collect_obstacle(self, axis)
         if axis in self.copied_along:
             return "what is staged is copied once for each step of it: do this before STAGE"
         if opt.amount < 2 or opt.amount > size:
@@ -363,7 +367,7 @@ def ragged_blocks(axis: UOp, nodes: Iterable[UOp]) -> tuple[UOp, int, int] | Non
     if len(starts) != 1 or starts[0].op is not Ops.MIN or starts[0].src[1].op is not Ops.CONST:
         return None
     step, last = users[0].src[1].arg, starts[0].src[1].arg
-    return starts[0], step, last + step
+    return (starts[0], step, last + step) if -(-(last + step) // step) == axis.size else None
 
 
 def _clamped(start: UOp, end: int, last: int) -> UOp:

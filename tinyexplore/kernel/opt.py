@@ -54,6 +54,11 @@ class OptOps(Enum):
         for j: for i: for k: acc += a[i,k] * b[k,j]  →  for j: for k: p[k] = b[k,j]
                                                                for i: for k: acc += a[i,k] * p[k]
 
+    COLLECT: results whose neighbours in a vector (`axis`) lie apart in memory are put down in scratch memory first, a
+    register tile at a time, and stored from there in the order in which they lie (`amount` is not used)::
+
+        for i: out[9*(16*i .. 16*i+15)] = f  →  for i: s[0 .. 15] = f; for l in 0..16: out[9*(16*i+l)] = s[l]
+
     CUT: loops end where a mask hides all that is left from a block of rows (`amount` is not used; it comes last)::
 
         for i in 0..64: for k in 0..64: acc += p[k] * v[k]       (p[k] = 0 for k > i)
@@ -72,6 +77,7 @@ class OptOps(Enum):
     SWAP = "swap"
     MERGE = "merge"
     STAGE = "stage"
+    COLLECT = "collect"
     CUT = "cut"
 
     def __repr__(self) -> str:

@@ -1,18 +1,21 @@
-"""STAGE: operands copied into scratch memory, packed in the order in which the inner loops read them."""
+"""STAGE and COLLECT: scratch memory between a tile and what it reads, or writes, in another order."""
 
 from __future__ import annotations
 
 from math import prod
 from typing import TYPE_CHECKING
 
-from tinyexplore.dtype import PtrDType, dtypes
-from tinyexplore.uop import Axis, AxisKind, Ops, UOp
+from tinyexplore.dtype import DType, PtrDType, dtypes
+from tinyexplore.kernel.strides import strides_of
+from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
 from tinyexplore.uop.divmod import from_terms
 
 if TYPE_CHECKING:
     from tinyexplore.kernel.kernel import Kernel
 
 OUTER_KINDS = (AxisKind.GLOBAL, AxisKind.THREAD, AxisKind.LOCAL)
+MOST_L2 = 4  # a copy may take this many times the L2 cache: read in order, it comes from the next one fast enough
+TILE_KINDS = (AxisKind.UPCAST, AxisKind.VECTOR)
 PACKING_ORDER = {
     AxisKind.ROW: 0,
     AxisKind.REDUCE: 1,
@@ -36,15 +39,19 @@ def shared_loads(kernel: Kernel, axis: UOp) -> list[UOp]:
     return list(found)
 
 
-def packed_axes(load: UOp) -> list[UOp]:
-    """The axes of the packed copy, the last one fastest: lanes, register tile, reduction."""
-    inner = [axis for axis in load.ranges if axis.arg.kind in PACKING_ORDER]
-    return sorted(inner, key=lambda axis: (PACKING_ORDER[axis.arg.kind], axis.arg.id))
+def packed_axes(load: UOp, axis: UOp) -> list[UOp]:
+    """The axes of the packed copy, the last one fastest: lanes, register tile, reduction, loops inside `axis`."""
+    inner = [loop for loop in load.ranges if loop.arg.kind in PACKING_ORDER or is_inside(loop, axis)]
+    return sorted(inner, key=lambda loop: (PACKING_ORDER.get(loop.arg.kind, -1), loop.arg.id))
 
 
-def packed_bytes(load: UOp) -> int:
+def is_inside(loop: UOp, axis: UOp) -> bool:
+    return loop.arg.kind in OUTER_KINDS and loop.arg.id > axis.arg.id
+
+
+def packed_bytes(load: UOp, axis: UOp) -> int:
     """The memory that a packed copy of `load` takes."""
-    return prod(axis.size for axis in packed_axes(load)) * load.dtype.itemsize
+    return prod(inner.size for inner in packed_axes(load, axis)) * load.dtype.itemsize
 
 
 def stage_obstacle(kernel: Kernel, axis: UOp) -> str | None:
@@ -54,13 +61,11 @@ def stage_obstacle(kernel: Kernel, axis: UOp) -> str | None:
     loads = shared_loads(kernel, axis)
     if not loads:
         return "no reduction reads the same in every step of it"
+    most = MOST_L2 * kernel.target.l2_bytes
     for load in loads:
-        outside = [loop for loop in load.ranges if loop.arg.kind in OUTER_KINDS]
-        if any(loop.arg.id > axis.arg.id for loop in outside):
-            return "a loop inside it chooses what is read: SWAP the two first"
-        if packed_bytes(load) * 2 > kernel.target.l2_bytes:
-            size = packed_bytes(load) >> 10
-            return f"the copy takes {size} KiB, more than half of the L2 cache ({kernel.target.l2_bytes >> 10} KiB)"
+        if packed_bytes(load, axis) > most:
+            size, cache = packed_bytes(load, axis) >> 10, kernel.target.l2_bytes >> 10
+            return f"the copy takes {size} KiB, more than {MOST_L2} times the L2 cache ({cache} KiB)"
     return None
 
 
@@ -70,19 +75,90 @@ def staged_loads(kernel: Kernel, axis: UOp) -> dict[UOp, UOp]:
     next_id = kernel.next_id()
     staged = sum(node.op is Ops.DEFINE_LOCAL for node in kernel.nodes)
     for number, load in enumerate(shared_loads(kernel, axis), staged):
-        axes = packed_axes(load)
+        axes = packed_axes(load, axis)
         size = prod(inner.size for inner in axes)
         scratch = UOp(Ops.DEFINE_LOCAL, PtrDType(load.dtype, size, "local"), (), f"packed{number}")
-        copies = {}
-        for inner in axes:
-            kind = AxisKind.VECTOR if inner.arg.kind is AxisKind.VECTOR else AxisKind.COPY
-            copies[inner] = UOp.range(inner.size, Axis(next_id, kind))
-            next_id += 1
+        places = copy_places(load, axes, next_id)
+        loops = sorted({loop for place in places.values() for loop in place.ranges}, key=lambda loop: loop.arg.id)
+        next_id += len(loops)
         place = _row_major(axes)
-        value = load.substitute(copies, tell=f"STAGE({axis.arg.id})")
-        store = UOp(Ops.STORE, dtypes.void, (scratch.index(place.substitute(copies)), value))
-        filled = UOp(Ops.BARRIER, dtypes.void, (store, *copies.values()))
+        value = load.substitute(places, tell=f"STAGE({axis.arg.id})")
+        store = UOp(Ops.STORE, dtypes.void, (scratch.index(place.substitute(places)), value))
+        filled = UOp(Ops.BARRIER, dtypes.void, (store, *loops))
         changes[load] = UOp(Ops.LOAD, load.dtype, (scratch.index(place), filled))
+    return changes
+
+
+def copy_places(load: UOp, axes: list[UOp], first_id: int) -> dict[UOp, UOp]:
+    """For each packed axis its number while the copy is made, which walks the source in order.
+
+    Lanes across the source's rows are filled in square tiles, a vector's worth of each row, so that registers
+    transpose them. A few neighbours without lanes are written out.
+    """
+    strides = strides_of(load.src[0].src[1])
+    lanes = next((axis for axis in axes if axis.arg.kind is AxisKind.VECTOR), None)
+    walked = next((axis for axis in axes if strides.get(axis) == 1), None)
+    across = lanes is not None and walked is not None and walked is not lanes and walked.size >= lanes.size
+    is_masked = len(load.src[0].src) == 3
+
+    def farthest_first(axis: UOp) -> tuple[int, int]:
+        stride = strides.get(axis)
+        return (-abs(stride) if stride else 0, axis.arg.id)
+
+    places: dict[UOp, UOp] = {}
+    for axis in sorted(axes, key=farthest_first):
+        kind = AxisKind.COPY
+        if axis is lanes:
+            kind = AxisKind.VECTOR
+        elif axis.arg.kind is AxisKind.UPCAST and lanes is None and not is_masked:
+            kind = AxisKind.UPCAST
+        size = axis.size
+        if across and axis is walked and lanes is not None and not is_masked:
+            block = UOp.range(lanes.size, Axis(first_id, AxisKind.UPCAST))
+            first_id += 1
+            size = -(-axis.size // lanes.size)
+            start = UOp.range(size, Axis(first_id, kind)) * index_const(lanes.size)
+            last = index_const(axis.size - lanes.size)
+            places[axis] = (start.minimum(last) if axis.size % lanes.size else start) + block
+        else:
+            places[axis] = UOp.range(size, Axis(first_id, kind))
+        first_id += 1
+    return places
+
+
+# *** results ***
+
+
+def collect_obstacle(kernel: Kernel, axis: UOp) -> str | None:
+    """What stands against collecting the results along `axis`; None where it is legal."""
+    if axis.arg.kind is not AxisKind.VECTOR or axis not in kernel.output_axes:
+        return f"the axis is {axis.arg.kind.value}, and only the lanes of results do this"
+    if all(strides_of(store.src[0].src[1]).get(axis) == 1 for store in kernel.ast.src):
+        return "neighbours in a vector are neighbours in memory"
+    return None
+
+
+def collected_stores(kernel: Kernel) -> dict[UOp, UOp]:
+    """For each store of a tile: the store of what was collected in scratch memory, one element after the other."""
+    changes: dict[UOp, UOp] = {}
+    next_id = kernel.next_id()
+    for number, store in enumerate(kernel.ast.src):
+        place, value = store.src
+        strides = strides_of(place.src[1])
+        axes = [axis for axis in store.ranges if axis.arg.kind in TILE_KINDS]
+        axes.sort(key=lambda axis: (PACKING_ORDER[axis.arg.kind], axis.arg.id))
+        copies = {}
+        for axis in sorted(axes, key=lambda axis: -abs(strides.get(axis) or 0)):
+            copies[axis] = UOp.range(axis.size, Axis(next_id, AxisKind.COPY))
+            next_id += 1
+        dtype = value.dtype
+        assert isinstance(dtype, DType)
+        size = prod(axis.size for axis in axes)
+        scratch = UOp(Ops.DEFINE_LOCAL, PtrDType(dtype, size, "local"), (), f"tile{number}")
+        inside = _row_major(axes)
+        filled = UOp(Ops.BARRIER, dtypes.void, (UOp(Ops.STORE, dtypes.void, (scratch.index(inside), value)), *axes))
+        element = UOp(Ops.LOAD, dtype, (scratch.index(inside.substitute(copies)), filled))
+        changes[store] = UOp(Ops.STORE, dtypes.void, (place.substitute(copies, tell="COLLECT"), element))
     return changes
 
 

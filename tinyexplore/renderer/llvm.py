@@ -49,10 +49,15 @@ class _FunctionWriter(InstructionWriter):
         self.to_free: list[str] = []
         self.used_names: set[str] = set()
         self.loop_ends: dict[UOp, str] = {}
+        self.columns: dict[tuple[UOp, ...], list[str]] = {}  # of the matrices transposed in the loop that is open
+        self.only_transposed: set[UOp] = set()
 
     def write(self, name: str, uops: Sequence[UOp]) -> list[SourceLine]:
         buffers = global_buffers(uops)
+        self.only_transposed = _only_transposed(uops)
         for node in uops:
+            if node in self.only_transposed:
+                continue
             self.node = node
             self.also = _written_with(node)
             self.write_node(node)
@@ -262,6 +267,7 @@ class _FunctionWriter(InstructionWriter):
     # *** loops ***
 
     def open_loop(self, node: UOp) -> None:
+        self.columns.clear()
         name = self.unique(node.arg.name)
         self.names[node] = f"%{name}"
         threaded = node.arg.kind is AxisKind.THREAD
@@ -277,6 +283,7 @@ class _FunctionWriter(InstructionWriter):
         self.raw(f"  %{name} = phi i64 [ {first}, %{before} ], [ %{name}.next, %{name}.latch ]")
 
     def close_loop(self, node: UOp) -> None:
+        self.columns.clear()
         opened = node.src[0]
         name = self.names[opened][1:]
         self.raw(f"  br label %{name}.latch")
@@ -300,10 +307,33 @@ class _FunctionWriter(InstructionWriter):
             return self.value(
                 f"shufflevector {kind} {first}, {kind} poison, <{dtype.count} x i32> zeroinitializer", "splat"
             )
+        matrix = _transposed_from(node)
+        if matrix is not None:
+            return self.transposed(matrix)[node.src[0].arg]
         result = "poison"
         for lane, src in enumerate(node.src):
             result = self.value(f"insertelement {kind} {result}, {scalar} {self.operand(src)}, i64 {lane}", "vec")
         return result
+
+    def transposed(self, matrix: tuple[UOp, ...]) -> list[str]:
+        """The columns of a square matrix of registers: log n rounds in which row i and row i + n/2 interleave."""
+        if matrix in self.columns:
+            return self.columns[matrix]
+        size = len(matrix)
+        kind = register_type(matrix[0].dtype)
+        halves = []
+        for start in (0, size // 2):
+            lanes = ", ".join(f"i32 {start + i}, i32 {start + i + size}" for i in range(size // 2))
+            halves.append(f"<{size} x i32> <{lanes}>")
+        rows = [self.operand(row) for row in matrix]
+        for _ in range(size.bit_length() - 1):
+            rows = [
+                self.value(f"shufflevector {kind} {rows[i]}, {kind} {rows[i + size // 2]}, {half}", "mix")
+                for i in range(size // 2)
+                for half in halves
+            ]
+        self.columns[matrix] = rows
+        return rows
 
     def horizontal(self, node: UOp) -> str:
         """Lane i with lane i + half, until one is left; an odd lane waits for the next round."""
@@ -334,6 +364,26 @@ class _FunctionWriter(InstructionWriter):
             merged = [self.arithmetic(node, node.arg, source.scalar, list(pair)) for pair in pairs]
             lanes = merged + lanes[2 * half :]
         return lanes[0]
+
+
+def _transposed_from(node: UOp) -> tuple[UOp, ...] | None:
+    """The rows of the square matrix of which this VECTORIZE is a column; None where it is none."""
+    first = node.src[0]
+    if first.op is not Ops.GEP or len(node.src) & (len(node.src) - 1):
+        return None
+    rows = tuple(src.src[0] if src.op is Ops.GEP and src.arg == first.arg else node for src in node.src)
+    is_square = node not in rows and len(set(rows)) == len(rows) and all(row.dtype is node.dtype for row in rows)
+    return rows if is_square else None
+
+
+def _only_transposed(uops: Sequence[UOp]) -> set[UOp]:
+    """The GEPs that nothing but a column of a transposed matrix uses: they need no instruction."""
+    columns = {node for node in uops if node.op is Ops.VECTORIZE and _transposed_from(node) is not None}
+    lanes = {lane for node in columns for lane in node.src}
+    for node in uops:
+        if node not in columns:
+            lanes.difference_update(node.src)
+    return lanes
 
 
 def _written_with(node: UOp) -> tuple[UOp, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -42,6 +44,12 @@ def tall_attention(length: int, causal: bool = False) -> LazyBuffer:
     rows = max(length, -(-(512 << 10) // (4 * length)) + 1)
     sizes = ((rows, 12), (length, 12), (length, 12))
     return attention(*(from_numpy(numbers(*size, seed=seed)) for seed, size in enumerate(sizes)), causal=causal)
+
+
+def applied(kernel: Kernel, *opts: Opt) -> Kernel:
+    for opt in opts:
+        kernel = kernel.apply(opt)
+    return kernel
 
 
 PROGRAMS = {
@@ -132,11 +140,53 @@ def test_staging_gives_the_same_result_with_lanes_tiles_and_remainders() -> None
     np.testing.assert_allclose(result(item, kernel), expected, rtol=1e-4, atol=1e-5)
 
 
-def test_staging_asks_for_the_loops_in_order() -> None:
-    with pytest.raises(OptError, match="a loop inside it chooses what is read: SWAP the two first"):
-        kernel_of(PROGRAMS["matmul"]()).apply(Opt(OptOps.STAGE, 0))
+def test_staging_packs_what_the_loops_inside_read() -> None:
+    (item,) = create_schedule([PROGRAMS["matmul"]()])
+    kernel = Kernel.of(item.ast, Device["LLVM"].target)
+    expected = result(item, kernel)
+    for opts in (
+        [Opt(OptOps.STAGE, 0)],  # all columns, for every row
+        [Opt(OptOps.VECTOR, 0, 8), Opt(OptOps.UPCAST, 1, 4), Opt(OptOps.STAGE, 1), Opt(OptOps.COLLECT, 3)],
+        [Opt(OptOps.VECTOR, 1, 16), Opt(OptOps.LOCAL, 0, 7), Opt(OptOps.STAGE, 1), Opt(OptOps.STAGE, 4)],
+    ):
+        np.testing.assert_allclose(result(item, applied(kernel, *opts)), expected, rtol=1e-4, atol=1e-5)
     with pytest.raises(OptError, match="no reduction reads the same in every step of it"):
         kernel_of(PROGRAMS["row sum"]()).apply(Opt(OptOps.STAGE, 0))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "first_transposed", "second_transposed", "opts"),
+    [
+        ((96, 80, 160), False, True, "SWAP(0, 1) STAGE(1)"),  # the second is transposed in registers, and packed
+        ((700, 1024, 640), True, False, "SWAP(0, 1) LOCAL(1, 18) SWAP(0, 1) STAGE(1) STAGE(6)"),  # both are too large
+    ],
+)
+def test_operands_that_are_walked_in_strides_are_packed(
+    sizes: tuple[int, int, int], first_transposed: bool, second_transposed: bool, opts: str
+) -> None:
+    m, k, n = sizes
+    a = from_numpy(numbers(k, m)).permute((1, 0)) if first_transposed else from_numpy(numbers(m, k))
+    b = from_numpy(numbers(n, k)).permute((1, 0)) if second_transposed else from_numpy(numbers(k, n))
+    (item,) = create_schedule([matmul(a, b)])
+    target = replace(MACHINE, name="LLVM", arch=Device["LLVM"].target.arch)
+    kernel = hand_coded(Kernel.of(item.ast, target))
+    assert " ".join(str(opt) for opt in kernel.applied[3:-1]) == opts
+    left = numbers(k, m).T if first_transposed else numbers(m, k)
+    right = numbers(n, k).T if second_transposed else numbers(k, n)
+    np.testing.assert_allclose(result(item, kernel).reshape(m, n), left @ right, rtol=1e-3, atol=1e-3)
+
+
+def test_lanes_whose_results_lie_apart_are_collected() -> None:
+    pictures = from_numpy(numbers(16, 64, 8, 8)).window(2, 3).window(3, 3).reshape((16, 1, 64, 6, 6, 3, 3))
+    filters = from_numpy(numbers(64, 64, 3, 3)).reshape((1, 64, 64, 1, 1, 3, 3))
+    shape = (16, 64, 64, 6, 6, 3, 3)
+    node = pictures.expand(shape).alu(Ops.MUL, filters.expand(shape)).reduce(Ops.ADD, (2, 5, 6))
+    kernel = hand_coded(kernel_of(node))  # rows of 6 places fill no vector; filters do, when they are packed
+    assert {opt.op for opt in kernel.applied} >= {OptOps.STAGE, OptOps.COLLECT}
+    (item,) = create_schedule([node])
+    target = Device["LLVM"].target
+    plain = result(item, Kernel.of(item.ast, target))
+    np.testing.assert_allclose(result(item, hand_coded(Kernel.of(item.ast, target))), plain, rtol=1e-3, atol=1e-3)
 
 
 def test_rows_of_an_elementwise_kernel_are_one_walk() -> None:

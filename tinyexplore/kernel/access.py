@@ -1,0 +1,87 @@
+"""How a kernel walks its memory: what every hand-coded decision looks at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tinyexplore.kernel.kernel import Kernel
+from tinyexplore.kernel.opt import Opt, OptError
+from tinyexplore.kernel.strides import strides_of
+from tinyexplore.trace import OptRejected, active_recorder
+from tinyexplore.uop import AxisKind, Ops, UOp
+
+
+@dataclass(frozen=True)
+class Access:
+    """One INDEX: the factor by which each axis moves its address; None where the axis enters in another way."""
+
+    node: UOp
+    is_store: bool
+    strides: dict[UOp, int | None]
+
+    def stride(self, axis: UOp) -> int | None:
+        return self.strides.get(axis, 0)
+
+
+def accesses(kernel: Kernel) -> list[Access]:
+    stored = {store.src[0] for store in kernel.ast.src}
+    found = []
+    for node in kernel.nodes:
+        if node.op is not Ops.INDEX:
+            continue
+        found.append(Access(node, node in stored, strides_of(node.src[1])))
+    return found
+
+
+def is_inside_reduction(access: Access) -> bool:
+    return any(axis.arg.kind is AxisKind.REDUCE for axis in access.node.ranges)
+
+
+def is_outer_of(axis: UOp, lanes: UOp, found: list[Access]) -> bool:
+    """True where `axis` is the loop over the vectors that `lanes` was split from."""
+    if axis.arg.kind is not AxisKind.GLOBAL:
+        return False
+    return any(access.is_store and access.stride(lanes) == 1 and access.stride(axis) == lanes.size for access in found)
+
+
+def shares_loads(axis: UOp, loads: list[Access]) -> bool:
+    """True where steps along `axis` use some of the same loaded values."""
+    return any(axis not in load.node.ranges for load in loads)
+
+
+def lanes_for(kernel: Kernel, axis: UOp) -> int:
+    """The most lanes, a power of two, that the machine has and the axis fills."""
+    lanes = kernel.lanes
+    while lanes > axis.size:
+        lanes //= 2
+    return lanes
+
+
+def outer_row_axis(kernel: Kernel, axis: UOp) -> bool:
+    """True for the row of a kernel that reduces a row and then walks it again: vectors belong inside."""
+    walks = [store.ranges for store in kernel.ast.src]
+    for reduce in kernel.reduces:
+        if any(not walk <= reduce.ranges for walk in walks) and axis in reduce.ranges:
+            return True
+    return False
+
+
+def best_block(size: int, most: int, limit: int) -> int:
+    """A block of at most `most` and `limit` rows: the largest that wastes no more than an eighth of the work."""
+    most = min(most, limit, size)
+    for block in range(most, 1, -1):
+        done = -(-size // block) * block
+        if done * 8 <= size * 9:
+            return block
+    return most if most > 1 else 1
+
+
+def attempt(kernel: Kernel, opt: Opt, reason: str) -> Kernel:
+    """`opt` applied, or the kernel as it was where that is not legal (which is told)."""
+    try:
+        return kernel.apply(opt, reason)
+    except OptError as error:
+        recorder = active_recorder()
+        if recorder is not None:
+            recorder.record(OptRejected(kernel, opt, str(error)))
+        return kernel

@@ -1,0 +1,330 @@
+"""Sums of products (matmul, convolution, their gradients): the axis of the lanes, the register tile, what is packed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf, prod
+
+from tinyexplore.kernel.access import Access, accesses, attempt, lanes_for, outer_row_axis
+from tinyexplore.kernel.kernel import Kernel
+from tinyexplore.kernel.opt import Opt, OptOps
+from tinyexplore.kernel.stage import MOST_L2, PACKING_ORDER
+from tinyexplore.uop import AxisKind, Ops, UOp
+
+# what one vector costs beside the multiply-adds that it serves, in instructions
+LOAD = 1.0
+STRIDED_LOAD = 3.0  # taken out of two or three vectors
+LANE = 2.0  # for each lane that is loaded or stored by itself
+PACKING = 8.0  # a vector transposed into a panel and stored there
+REDUCING = 8.0  # all lanes of an accumulator combined
+
+SHUFFLED_STRIDE = 4  # up to here, every so many elements are taken out of whole vectors
+SHARED_BY = 4.0  # what a register tile shares a load among, about
+MANY_ROWS = 8  # tiles of rows that make packing a panel worth its copy
+PACKED_ROWS = 48  # rows that make a transposing copy worth it
+MOST_VECTORS, MOST_ROWS, MOST_STREAMS = 8, 14, 6
+WAYS_BYTES = 4096  # streams so far apart, or a multiple of it, share one set of the L1 cache
+JOINING = 2  # registers that vectors of several stretches take while they are put together
+TILE_LOAD = 0.5  # what a load costs where it hides behind multiply-adds
+WORTH_MERGING = 0.95
+
+
+@dataclass(frozen=True)
+class Product:
+    """One sum of products; `loads` are the operands' INDEXes, `stores` the results'."""
+
+    kernel: Kernel
+    reduce: UOp
+    loads: tuple[Access, ...]
+    stores: tuple[Access, ...]
+
+    @property
+    def steps(self) -> int:
+        """Terms of each sum."""
+        return prod(loop.size for loop in self.reduce.src[1:])
+
+    @property
+    def outputs(self) -> list[UOp]:
+        return [axis for axis in self.kernel.output_axes if axis.arg.kind is AxisKind.GLOBAL]
+
+    def along(self, axis: UOp) -> list[Access]:
+        """The operands that change along `axis`."""
+        return [load for load in self.loads if axis in load.node.ranges]
+
+    def rows_of(self, vectors: list[Access]) -> list[UOp]:
+        """The output loops along which those operands stay the same: their vectors are used again in each step."""
+        return [axis for axis in self.outputs if all(axis not in load.node.ranges for load in vectors)]
+
+
+@dataclass(frozen=True)
+class Tile:
+    """`wide` vectors by `tall` steps of `rows`; `merged` steps of `outer` are joined with the lanes' axis first."""
+
+    cost: float
+    wide: int
+    tall: int
+    rows: UOp | None
+    outer: UOp | None = None
+    merged: int = 1
+
+
+def find_product(kernel: Kernel) -> Product | None:
+    """The kernel's only reduction, where it sums over two operands or more, one of them shared along some output."""
+    if len(kernel.reduces) != 1 or kernel.reduces[0].arg is not Ops.ADD or kernel.gathered_along:
+        return None
+    (reduce,) = kernel.reduces
+    if any(outer_row_axis(kernel, axis) for axis in kernel.output_axes):
+        return None
+    if any(node.op in (Ops.BARRIER, Ops.SCAN) for node in kernel.nodes):
+        return None
+    inside = set(reduce.src[0].toposort())
+    found = accesses(kernel)
+    loads = tuple(access for access in found if access.node in inside)
+    stores = tuple(access for access in found if access.is_store)
+    product = Product(kernel, reduce, loads, stores)
+    shared = any(axis not in load.node.ranges for axis in product.outputs for load in loads)
+    return product if len(loads) >= 2 and shared else None
+
+
+def with_product_tiles(product: Product) -> Kernel | None:
+    """Lanes, tile and panels of a sum of products; None where lanes belong to the reduction itself."""
+    kernel = product.kernel
+    costs = {axis: lane_cost(product, axis) for axis in product.outputs}
+    lanes = min(costs, key=lambda axis: (costs[axis], -axis.arg.id), default=None)
+    if lanes is None or costs[lanes] >= reduced_cost(product):
+        return None
+    count = lanes_for(kernel, lanes)
+    tile = best_tile(product, lanes)
+    if tile.outer is not None:
+        reason = f"{tile.merged} rows of {lanes.size} fill {tile.wide} vectors"
+        block = kernel.next_id()
+        kernel = attempt(kernel, Opt(OptOps.UPCAST, tile.outer.arg.id, tile.merged), reason)
+        kernel = attempt(kernel, Opt(OptOps.MERGE, block, lanes.arg.id), reason)
+        count = kernel.lanes
+    reason = f"the least beside each multiply-add: {costs[lanes]:.2f} instructions, itself included"
+    kernel = attempt(kernel, Opt(OptOps.VECTOR, lanes.arg.id, count), reason)
+    if tile.wide > 1:
+        reason = f"{tile.wide} vectors share each row's load"
+        kernel = attempt(kernel, Opt(OptOps.UPCAST, lanes.arg.id, tile.wide), reason)
+    if tile.rows is not None and tile.tall > 1:
+        kernel = attempt(
+            kernel, Opt(OptOps.UPCAST, tile.rows.arg.id, tile.tall), f"{tile.tall} rows share each load of a vector"
+        )
+    if tile.outer is None:
+        kernel = with_panels(kernel)
+    vector = next((axis for axis in kernel.output_axes if axis.arg.kind is AxisKind.VECTOR), None)
+    if vector is not None and any(store.stride(lanes) not in (1, None) for store in product.stores):
+        kernel = attempt(kernel, Opt(OptOps.COLLECT, vector.arg.id), "each lane's result belongs to another row")
+    return kernel
+
+
+# *** lanes ***
+
+
+def lane_cost(product: Product, axis: UOp) -> float:
+    """Instructions for each vector of multiply-adds, with lanes along the output `axis`: waste, loads, stores."""
+    kernel = product.kernel
+    vectors = product.along(axis)
+    if not vectors or axis.size < 2:
+        return inf
+    tile = best_tile(product, axis)
+    rows = prod(row.size for row in product.rows_of(vectors))
+    shared = min(SHARED_BY, max(1, rows))
+    packings = 1 if axis.size > tile.wide * kernel.lanes else parts(kernel)
+    cost = 1.0 + LOAD / SHARED_BY * (len(product.loads) - len(vectors))
+    for load in vectors:
+        stride = load.stride(axis)
+        if stride == 1:
+            cost += LOAD / shared
+        elif stride is not None and 1 < stride <= SHUFFLED_STRIDE and not is_masked(load):
+            cost += STRIDED_LOAD / shared
+        elif rows >= PACKED_ROWS and not is_masked(load) and panel_fits(product, load, 1):
+            cost += LOAD / shared + PACKING * packings / rows
+        else:
+            cost += LANE * kernel.lanes / shared
+    for store in product.stores:
+        if store.stride(axis) != 1:
+            cost += LANE * kernel.lanes / product.steps
+    return cost * tile.cost
+
+
+def parts(kernel: Kernel) -> int:
+    """Into how many parts the threads divide a loop, each of them a call that packs for itself."""
+    return 4 * kernel.target.threads
+
+
+def reduced_cost(product: Product) -> float:
+    """The same with lanes along the reduction."""
+    kernel = product.kernel
+    best = inf
+    for loop in product.reduce.src[1:]:
+        if any(load.stride(loop) != 1 for load in product.loads) or loop.size < kernel.lanes:
+            continue
+        blocks, left = divmod(loop.size, kernel.lanes)
+        done = (blocks + left) * kernel.lanes / loop.size
+        loads = LOAD / SHARED_BY * len(product.loads)
+        tile = 1 + TILE_LOAD * 2 / SHARED_BY
+        best = min(best, tile * done * (1.0 + loads) + REDUCING * kernel.lanes / product.steps)
+    return best
+
+
+def is_masked(access: Access) -> bool:
+    return len(access.node.src) == 3
+
+
+def panel_fits(product: Product, load: Access, wide: int) -> bool:
+    """True where a packed panel of `wide` vectors of this operand takes no more than half of the L2 cache."""
+    return 2 * product.steps * product.kernel.lanes * wide * itemsize(load) <= product.kernel.target.l2_bytes
+
+
+def itemsize(load: Access) -> int:
+    return load.node.src[0].dtype.base.itemsize
+
+
+# *** the register tile ***
+
+
+def best_tile(product: Product, lanes: UOp) -> Tile:
+    """The tile that wastes least, on places past the end and on loads: few enough accumulators for the registers."""
+    vectors = product.along(lanes)
+    rows = [axis for axis in product.rows_of(vectors) if axis is not lanes]
+    count = lanes_for(product.kernel, lanes)
+    blocks = -(-lanes.size // count)
+    widest = MOST_VECTORS if product.kernel.target.vector_registers >= 32 else MOST_VECTORS // 2
+    packed = any(load.stride(lanes) != 1 for load in vectors)
+    found = []
+    for wide in range(1, min(widest, blocks) + 1):
+        if wide > 1 and packed and not all(panel_fits(product, load, wide) for load in vectors):
+            break
+        waste = waste_of(blocks, wide) * blocks * product.kernel.lanes / lanes.size
+        found.append(with_rows(product, Tile(waste, wide, 1, None), rows))
+    plain = min(found, key=lambda tile: tile.cost)
+    outer = row_above(product, lanes, vectors)
+    if outer is None:
+        return plain
+    for merged in range(2, min(outer.size, widest * product.kernel.lanes // lanes.size) + 1):
+        size = merged * lanes.size
+        wide = -(-size // product.kernel.lanes)
+        if size >= product.kernel.lanes:
+            waste = waste_of(outer.size, merged) * wide * product.kernel.lanes / size
+            others = [axis for axis in rows if axis is not outer]
+            found.append(with_rows(product, Tile(waste, wide, 1, None, outer, merged), others))
+    best = min(found, key=lambda tile: tile.cost)
+    return best if best.cost < WORTH_MERGING * plain.cost else plain
+
+
+def with_rows(product: Product, tile: Tile, rows: list[UOp]) -> Tile:
+    """`tile` with the best number of rows; its cost is the waste so far."""
+    registers = product.kernel.target.vector_registers
+    best = Tile(tile.cost * (1 + TILE_LOAD * (1 / tile.wide + 1)), tile.wide, 1, None, tile.outer, tile.merged)
+    for axis in sorted(rows, key=lambda axis: (nearest(product, axis), -axis.size)):
+        for tall in range(2, min(most_rows(product, axis), axis.size) + 1):
+            if tall * tile.wide + tile.wide + 1 + (JOINING if tile.outer is not None else 0) > registers:
+                break
+            cost = tile.cost * waste_of(axis.size, tall) * (1 + TILE_LOAD * (1 / tile.wide + 1 / tall))
+            if cost < best.cost:
+                best = Tile(cost, tile.wide, tall, axis, tile.outer, tile.merged)
+    return best
+
+
+def nearest(product: Product, axis: UOp) -> int:
+    """The shortest way that a step of `axis` moves in an operand."""
+    return min((abs(load.stride(axis) or 1 << 60) for load in product.along(axis)), default=1 << 60)
+
+
+def most_rows(product: Product, axis: UOp) -> int:
+    """Streams that share one set of the L1 cache displace each other: few of them."""
+    strides = [(load.stride(axis), itemsize(load)) for load in product.along(axis)]
+    clash = any(stride is None or stride * size % WAYS_BYTES == 0 for stride, size in strides)
+    return MOST_STREAMS if clash else MOST_ROWS
+
+
+def waste_of(size: int, block: int) -> float:
+    """What is done over what is wanted, in blocks."""
+    return -(-size // block) * block / size
+
+
+def row_above(product: Product, lanes: UOp, vectors: list[Access]) -> UOp | None:
+    """The axis whose rows, each all of `lanes`, the result has side by side, in no operand without the other."""
+    if any(is_masked(load) or not 1 <= (load.stride(lanes) or 0) <= SHUFFLED_STRIDE for load in vectors):
+        return None
+    for axis in product.outputs:
+        if axis is lanes or product.along(axis) != vectors or any(load.stride(axis) is None for load in vectors):
+            continue
+        if all(lies_in_rows(store, axis, lanes) for store in product.stores):
+            return axis
+    return None
+
+
+def lies_in_rows(store: Access, axis: UOp, lanes: UOp) -> bool:
+    step = store.stride(lanes)
+    return bool(step) and store.stride(axis) == lanes.size * (step or 0)
+
+
+# *** panels ***
+
+
+def with_panels(kernel: Kernel) -> Kernel:
+    """The operand with the lanes is packed in panels that stay in the L2 cache, where it is transposed or too large.
+
+    The other operand is packed too, in blocks of rows, where the reduction would walk it in strides past the cache.
+    """
+    product = find_product(kernel)
+    lanes = next((axis for axis in kernel.output_axes if axis.arg.kind is AxisKind.VECTOR), None)
+    if product is None or lanes is None or len(product.along(lanes)) != 1:
+        return kernel
+    (panel,) = product.along(lanes)
+    rows, columns = product.rows_of([panel]), [axis for axis in product.outputs if axis in panel.node.ranges]
+    repeats = prod(axis.size for axis in rows) // (1 if columns else parts(kernel))
+    transposed = not 1 <= (panel.stride(lanes) or 0) <= SHUFFLED_STRIDE
+    large = buffer_bytes(panel) > kernel.target.l2_bytes and is_strided(product, panel) and repeats >= MANY_ROWS
+    panel_bytes = itemsize(panel) * prod(axis.size for axis in panel.node.ranges if axis.arg.kind in PACKING_ORDER)
+    if not rows or is_masked(panel) or panel_bytes * 2 > kernel.target.l2_bytes or not (transposed or large):
+        return kernel
+    first = min(rows, key=lambda axis: axis.arg.id)
+    inside = [axis for axis in columns if axis.arg.id > first.arg.id]
+    if len(inside) > 1:
+        return kernel
+    row_id = first.arg.id
+    if inside:
+        row_id = inside[0].arg.id
+        reason = "columns outside: their panel serves all rows"
+        kernel = attempt(kernel, Opt(OptOps.SWAP, first.arg.id, row_id), reason)
+    other = product.along(first)
+    if len(rows) == len(columns) == len(other) == 1 and is_strided(product, other[0]):
+        if buffer_bytes(other[0]) > kernel.target.l2_bytes:
+            kernel, row_id = with_packed_rows(kernel, min(axis.arg.id for axis in columns + rows), row_id)
+    reason = "the panel is packed once, read in order from then on, and stays in the L2 cache"
+    return attempt(kernel, Opt(OptOps.STAGE, row_id), reason)
+
+
+def is_strided(product: Product, load: Access) -> bool:
+    """True where each step of the reduction jumps in memory."""
+    innermost = max(product.reduce.src[1:], key=lambda loop: loop.arg.id)
+    return load.stride(innermost) != 1
+
+
+def with_packed_rows(kernel: Kernel, column_id: int, row_id: int) -> tuple[Kernel, int]:
+    """Blocks of rows outermost, the block packed for all its columns; and the loop of the rows inside a block."""
+    row = kernel.axis(row_id)
+    product = find_product(kernel)
+    if product is None:
+        return kernel, row_id
+    (load,) = product.along(row)
+    tile_bytes = itemsize(load) * prod(axis.size for axis in load.node.ranges if axis.arg.kind in PACKING_ORDER)
+    block = min(MOST_L2 * kernel.target.l2_bytes // tile_bytes, -(-row.size // parts(kernel)))
+    if block < 2 or block >= row.size:
+        return kernel, row_id
+    inner = kernel.next_id()
+    reason = f"blocks of {block} tiles of rows"
+    kernel = attempt(kernel, Opt(OptOps.LOCAL, row_id, block), reason)
+    kernel = attempt(
+        kernel, Opt(OptOps.SWAP, column_id, row_id), "blocks of rows outside: what is packed serves all columns"
+    )
+    reason = "the reduction would walk these rows in strides: packed, it walks them in order"
+    return attempt(kernel, Opt(OptOps.STAGE, row_id), reason), inner
+
+
+def buffer_bytes(access: Access) -> int:
+    dtype = access.node.src[0].dtype
+    return dtype.size * dtype.base.itemsize

@@ -1,0 +1,31 @@
+"""By how much a step of each axis moves an address."""
+
+from __future__ import annotations
+
+from tinyexplore.uop import Ops, UOp
+from tinyexplore.uop.divmod import linear_terms
+
+
+def strides_of(idx: UOp) -> dict[UOp, int | None]:
+    """The factor by which each axis moves `idx`; None where it enters in another way.
+
+    The number of a block that ends where its axis ends counts as if no block did: min(16 * i, last) has stride 16.
+    """
+    terms, _ = linear_terms(idx)
+    strides: dict[UOp, int | None] = {}
+    for term, factor in terms.items():
+        if term.op is Ops.MIN and (axis := block_number(term)) is not None:
+            term, factor = axis, factor * term.src[0].src[1].arg
+        if term.op is Ops.RANGE:
+            strides[term] = factor if term not in strides else None
+        else:
+            strides.update(dict.fromkeys(term.ranges))
+    return strides
+
+
+def block_number(start: UOp) -> UOp | None:
+    """The axis that counts the blocks, where `start` is min(axis * size, last): they end at the end."""
+    place = start.src[0]
+    if place.op is Ops.MUL and place.src[0].op is Ops.RANGE and place.src[1].op is Ops.CONST:
+        return place.src[0]
+    return None
