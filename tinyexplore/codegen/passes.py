@@ -10,17 +10,19 @@ from tinyexplore.codegen.late import ACCUMULATE, BOOL_PASS, SEPARATE_LOOPS, SMAL
 from tinyexplore.codegen.linearize import linearize
 from tinyexplore.codegen.vectorise import LANES, NEIGHBOURS, VECTOR_MEMORY
 from tinyexplore.kernel import Kernel
-from tinyexplore.uop import Ops, Pass, UOp, graph_rewrite, run_passes
+from tinyexplore.uop import Ops, Pass, PatternMatcher, UOp, graph_rewrite, run_passes
 from tinyexplore.uop.algebra import SIMPLIFY
 from tinyexplore.uop.spec import AST_SPEC, LINEAR_SPEC, verify
 from tinyexplore.uop.transcendental import TRANSCENDENTAL
 from tinyexplore.util import config
 
+ALWAYS = PatternMatcher(SIMPLIFY.rules + MEMORY_LAWS.rules, remembers=True)
+
 EARLY = (
-    Pass("simplify", SIMPLIFY + MEMORY_LAWS),
+    Pass("simplify", ALWAYS),
     Pass("write out tiles", EXPAND_STORES),
     Pass("write out reductions", EXPAND_REDUCES),
-    Pass("simplify the copies", SIMPLIFY + MEMORY_LAWS),
+    Pass("simplify the copies", ALWAYS),
     Pass("vector memory", VECTOR_MEMORY),
     Pass("lanes", LANES + EXPAND_STORES),
     Pass("neighbours", NEIGHBOURS),
@@ -34,7 +36,7 @@ TYPES = (
 LATE = (
     Pass("loops of their own", SEPARATE_LOOPS),
     Pass("accumulators", ACCUMULATE),
-    Pass("simplify the rest", SIMPLIFY + MEMORY_LAWS),
+    Pass("simplify the rest", ALWAYS),
 )
 TARGET_PASS = Pass("transcendental functions", TRANSCENDENTAL)
 

@@ -10,7 +10,7 @@ from tinyexplore.device import Buffer
 from tinyexplore.engine.batch import prepare_batch
 from tinyexplore.engine.compile import Runner, compile_optimised, further_listings
 from tinyexplore.engine.memory import MemoryPlan, lives_of, outputs_of, plan_memory, share_memory
-from tinyexplore.engine.plan import Plan, plans, walk
+from tinyexplore.engine.plan import Plan, Walk, plans, walk
 from tinyexplore.engine.runner import (
     Capture,
     ExecItem,
@@ -73,11 +73,14 @@ def _compute_alone(outputs: Sequence[LazyBuffer]) -> None:
         return
     plan = plans.find(graph)
     if plan is None:
-        items = list(create_schedule(wanted))
-        plan = Plan.of(items, compile_all(items), graph)
+        plan = _planned(wanted, graph)
         plans.keep(graph, plan)
-        del items
     plan.run(graph)
+
+
+def _planned(wanted: Sequence[LazyBuffer], graph: Walk) -> Plan:
+    items = create_schedule(wanted)
+    return Plan.of(items, compile_all(items), graph)
 
 
 def tell_memory(items: Sequence[ScheduleItem], outputs: Sequence[LazyBuffer]) -> None:

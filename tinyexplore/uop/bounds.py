@@ -12,12 +12,15 @@ Bounds = tuple[int, int]
 
 def bounds(node: UOp) -> Bounds:
     """(least, greatest) of an integer or bool node; the limits of its dtype where nothing better is known."""
-    if node._bounds is None:
-        for inner in toposort((node,), lambda inner: inner.src if inner._bounds is None else ()):
-            if inner._bounds is None:
-                inner._bounds = _bounds(inner)
-    assert node._bounds is not None
-    return node._bounds
+    found = node._bounds
+    if found is None:
+        for source in node.src:
+            if source._bounds is None:
+                for inner in toposort((source,), lambda inner: inner.src if inner._bounds is None else ()):
+                    if inner._bounds is None:
+                        inner._bounds = _bounds(inner)
+        found = node._bounds = _bounds(node)
+    return found
 
 
 def vmin(node: UOp) -> int:

@@ -14,7 +14,7 @@ from typing import Any, Union
 
 from tinyexplore.dtype import DType
 from tinyexplore.uop.ops import Group, Ops
-from tinyexplore.uop.uop import UOp
+from tinyexplore.uop.uop import UOp, ops_mask
 
 PatternLike = Union["UPat", int, float, bool]
 _ANY_ARG = object()
@@ -365,18 +365,25 @@ def _compile(rule: Rule, *, op_known: bool = False) -> Callable[[UOp, Any, Any],
 
 
 class PatternMatcher:
-    """An ordered table of rules, found by the operation of a node; the first that applies wins."""
+    """An ordered table of rules, found by the operation of a node; the first that applies wins.
 
-    def __init__(self, rules: Iterable[Rule]) -> None:
+    `remembers`: a graph in which no rule fires is marked as such, and not looked at again. For tables that see the same
+    graphs several times, and whose rules look at nothing but the nodes.
+    """
+
+    def __init__(self, rules: Iterable[Rule], *, remembers: bool = False) -> None:
         self.rules = tuple(rules)
-        self._by_op: dict[Ops, list[tuple[Rule, Any, Any]]] = {}
+        self.remembers = remembers
+        self.by_op: dict[Ops, list[tuple[Rule, Any, Any]]] = {}
+        roots = [frozenset(Ops) if rule.pattern.ops is None else rule.pattern.ops for rule in self.rules]
+        self.mask = ops_mask(frozenset().union(*roots))  # of the operations that some rule can apply to
 
     def __add__(self, other: PatternMatcher) -> PatternMatcher:
         return PatternMatcher(self.rules + other.rules)
 
     def candidates(self, op: Ops) -> list[tuple[Rule, Any, Any]]:
         """The rules whose pattern allows `op` at its root, with their compiled matchers."""
-        found = self._by_op.get(op)
+        found = self.by_op.get(op)
         if found is None:
             found = []
             for rule in self.rules:
@@ -385,12 +392,12 @@ class PatternMatcher:
                     if match is None:
                         match = rule.matchers[op] = _compile(rule, op_known=True)
                     found.append((rule, match, rule.function))
-            self._by_op[op] = found
+            self.by_op[op] = found
         return found
 
     def rewrite(self, node: UOp, ctx: Any = None) -> tuple[Rule, UOp] | None:
         """The first rule that applies to `node` and what it makes of it; None where no rule applies."""
-        for rule, match, function in self._by_op.get(node.op) or self.candidates(node.op):
+        for rule, match, function in self.by_op.get(node.op) or self.candidates(node.op):
             after = match(node, function, ctx)
             if after is not None:
                 return rule, after

@@ -12,6 +12,7 @@ from tinyexplore.uop.pattern import PatternMatcher
 from tinyexplore.uop.uop import UOp
 
 MAX_FIRINGS_ON_ONE_NODE = 256
+_NEVER = object()
 
 
 class RewriteError(RuntimeError):
@@ -57,17 +58,28 @@ def graph_rewrite(
 def _rewrite(root: UOp, matcher: PatternMatcher, ctx: Any, recorder: Recorder | None) -> UOp:
     done: dict[UOp, UOp] = {}
     waiting: dict[UOp, list[UOp]] = {}  # a rewritten node → the nodes that it replaces, all the way back
-    by_op = matcher._by_op
+    by_op, mask = matcher.by_op, matcher.mask
+    settles: object = matcher if matcher.remembers else _NEVER
+    if not root.mask & mask or root.settled is settles:
+        return root
     stack = [root]
     while stack:
         node = stack[-1]
         if node in done:
             stack.pop()
             continue
-        missing = [src for src in node.src if src not in done]
+        missing = []
+        for source in node.src:
+            if source not in done:
+                if source.mask & mask and source.settled is not settles:
+                    missing.append(source)
+                else:
+                    done[source] = source  # no rule can fire, or has fired before, anywhere in it
         if missing:
-            stack.extend(reversed(missing))
+            missing.reverse()
+            stack += missing
             continue
+        stack.pop()
         src = tuple([done[source] for source in node.src])
         current = node
         if src != node.src:
@@ -78,20 +90,24 @@ def _rewrite(root: UOp, matcher: PatternMatcher, ctx: Any, recorder: Recorder | 
                 _finish(node, done[current], done, waiting)
                 continue
         after = None
-        for rule, match, function in by_op.get(current.op) or matcher.candidates(current.op):
+        if current.settled is not settles:
+            rule = None
             try:
-                after = match(current, function, ctx)
+                for rule, match, function in by_op.get(current.op) or matcher.candidates(current.op):  # noqa: B007
+                    after = match(current, function, ctx)
+                    if after is not None:
+                        break
             except Exception as error:
-                error.add_note(f"in rule {rule.name} ({rule.file}:{rule.line}) on {current!r}") if hasattr(
-                    error, "add_note"
-                ) else None
+                if rule is not None and hasattr(error, "add_note"):
+                    error.add_note(f"in rule {rule.name} ({rule.file}:{rule.line}) on {current!r}")
                 raise
-            if after is not None:
-                break
         if after is None:
             done[current] = current
+            if matcher.remembers:
+                current.settled = matcher
             _finish(node, current, done, waiting)
             continue
+        assert rule is not None
         if recorder is not None:
             recorder.record(Rewrote(rule, current, after))
         if after in done:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
-from weakref import WeakValueDictionary
+from weakref import ref
 
 from tinyexplore.dtype import ConstType, DType, PtrDType, dtypes
 from tinyexplore.trace import Derived, active_recorder
@@ -14,7 +14,27 @@ from tinyexplore.util import toposort
 
 AnyDType = DType | PtrDType
 
-_interned: WeakValueDictionary[Any, UOp] = WeakValueDictionary()
+_BIT = {op: 1 << number for number, op in enumerate(Ops)}
+
+
+class _Known(ref["UOp"]):
+    """A node, as long as somebody holds it, and what it is found by."""
+
+    __slots__ = ("key",)
+    key: Any
+
+
+_interned: dict[Any, _Known] = {}
+
+
+def _forget(known: _Known) -> None:
+    if _interned.get(known.key) is known:
+        del _interned[known.key]
+
+
+def ops_mask(ops: Iterable[Ops]) -> int:
+    """A set of operations as an int, to compare with `UOp.mask`."""
+    return sum(_BIT[op] for op in set(ops))
 
 
 def _arg_key(arg: Any) -> Any:
@@ -30,29 +50,42 @@ class UOp:
     Make one by calling the class: the same content gives the same object, so `is` compares whole graphs.
     """
 
-    __slots__ = ("op", "dtype", "src", "arg", "_bounds", "_ranges", "_digest", "__weakref__")
+    __slots__ = ("op", "dtype", "src", "arg", "mask", "settled", "_bounds", "_ranges", "_digest", "__weakref__")
     op: Ops
     dtype: Any  # a DType; a PtrDType for an address
     src: tuple[UOp, ...]
     arg: Any
+    mask: int  # the operations in this graph, a bit each (`ops_mask`)
+    settled: object  # the table of rules of which none fires anywhere in this graph, if one is known
     _bounds: tuple[int, int] | None
     _ranges: frozenset[UOp] | None
     _digest: str | None
 
     def __new__(cls, op: Ops, dtype: AnyDType = dtypes.void, src: tuple[UOp, ...] = (), arg: Any = None) -> UOp:
         key = (op, dtype, src, _arg_key(arg) if op is Ops.CONST else arg)
-        found = _interned.get(key)
-        if found is not None:
+        known = _interned.get(key)
+        if known is not None and (found := known()) is not None:
             return found
         node = object.__new__(cls)
         node.op = op
         node.dtype = dtype
         node.src = src
         node.arg = arg
+        mask = _BIT[op]
+        for source in src:
+            mask |= source.mask
+        node.mask = mask
+        node.settled = None
         node._bounds = None
         node._ranges = None
         node._digest = None
-        _interned[key] = node
+        mine = _Known(node, _forget)
+        mine.key = key
+        known = _interned.setdefault(key, mine)
+        if known is not mine:  # another thread was first, or the one found above was let go just now
+            if (found := known()) is not None:
+                return found
+            _interned[key] = mine
         return node
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -198,16 +231,34 @@ class UOp:
 
     def toposort(self) -> list[UOp]:
         """Every UOp that this one needs and itself, sources first."""
-        return toposort((self,), lambda node: node.src)
+        order: dict[UOp, None] = {}
+        stack = [self]
+        while stack:
+            node = stack[-1]
+            if node in order:
+                stack.pop()
+                continue
+            missing = [source for source in node.src if source not in order]
+            if missing:
+                missing.reverse()
+                stack += missing
+            else:
+                order[node] = None
+                stack.pop()
+        return list(order)
 
     @property
     def ranges(self) -> frozenset[UOp]:
         """The loop variables that this value depends on (those that a reduce has closed are not among them)."""
-        if self._ranges is None:
-            for node in toposort((self,), lambda node: node.src if node._ranges is None else ()):
-                if node._ranges is None:
-                    node._ranges = _open_ranges(node)
-        return self._ranges or _NO_RANGES
+        found = self._ranges
+        if found is None:
+            for source in self.src:
+                if source._ranges is None:
+                    for node in toposort((source,), lambda node: node.src if node._ranges is None else ()):
+                        if node._ranges is None:
+                            node._ranges = _open_ranges(node)
+            found = self._ranges = _open_ranges(self)
+        return found
 
     @property
     def digest(self) -> str:
@@ -239,22 +290,40 @@ class UOp:
 
         With `tell`, each node made anew is told to a recorder as derived from the one it stands for, in those words.
         """
-        return self._substituted(replacements, tell, lambda node: node in replacements)
+        return self._substituted(replacements, tell, None)
 
     def with_axes(self, places: Mapping[UOp, UOp], tell: str) -> UOp:
         """`substitute` for RANGEs that are open here: what does not depend on them is not even looked at."""
-        axes = frozenset(places)
-        return self._substituted(places, tell, lambda node: node in places or axes.isdisjoint(node.ranges))
+        return self._substituted(places, tell, frozenset(places))
 
-    def _substituted(self, replacements: Mapping[UOp, UOp], tell: str | None, stays: Callable[[UOp], bool]) -> UOp:
+    def _substituted(self, replacements: Mapping[UOp, UOp], tell: str | None, axes: frozenset[UOp] | None) -> UOp:
         recorder = active_recorder() if tell is not None else None
         done: dict[UOp, UOp] = dict(replacements)
-        for node in toposort((self,), lambda node: () if stays(node) else node.src):
+        mask = ops_mask(node.op for node in replacements)
+        if not self.mask & mask:
+            return self
+        stack = [self]
+        while stack:
+            node = stack[-1]
             if node in done:
+                stack.pop()
                 continue
-            if stays(node):
+            if axes is not None and axes.isdisjoint(node.ranges):
                 done[node] = node
+                stack.pop()
                 continue
+            missing = []
+            for source in node.src:
+                if source not in done:
+                    if source.mask & mask:
+                        missing.append(source)
+                    else:
+                        done[source] = source
+            if missing:
+                missing.reverse()
+                stack += missing
+                continue
+            stack.pop()
             src = tuple([done[source] for source in node.src])
             after = done[node] = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
             if recorder is not None and after is not node:
@@ -292,4 +361,4 @@ def sum_of(terms: Iterable[UOp]) -> UOp:
     return index_const(0) if total is None else total
 
 
-__all__ = ["Axis", "AxisKind", "UOp", "index_const", "sum_of"]
+__all__ = ["Axis", "AxisKind", "UOp", "index_const", "ops_mask", "sum_of"]
