@@ -114,18 +114,16 @@ def separate_loops(sink: UOp) -> UOp | None:
 
     What both would read, depending on that axis alone, would have to stand in two places of the program.
     """
-    nodes = sink.toposort()
+    reduces = sink.find(Ops.REDUCE)
     owner: dict[UOp, tuple[tuple[UOp, ...], int]] = {}
-    for node in nodes:
-        if node.op is not Ops.REDUCE:
-            continue
+    for node in reduces:
         key = _loops_and_place(node)
         clash = [loop for loop in key[0] if owner.setdefault(loop, key) != key]
         if not clash:
             continue
-        first = 1 + max(other.arg.id for other in nodes if other.op is Ops.RANGE)
+        first = 1 + max(other.arg.id for other in sink.find(Ops.RANGE))
         fresh = {loop: loop.replace(arg=Axis(first + n, loop.arg.kind)) for n, loop in enumerate(clash)}
-        alike = [other for other in nodes if other.op is Ops.REDUCE and _loops_and_place(other) == key]
+        alike = [other for other in reduces if _loops_and_place(other) == key]
         changes = {other: other.substitute(fresh, tell="a loop of its own") for other in alike}
         return sink.substitute(changes, tell="a loop of its own")
     return None
@@ -136,7 +134,7 @@ def _loops_and_place(reduce: UOp) -> tuple[tuple[UOp, ...], int]:
     return reduce.src[1:], max((loop.arg.id for loop in reduce.ranges), default=-1)
 
 
-SMALL_FLOAT_PASS = PatternMatcher((compute_in_float32, cast_through_float32, cast_there_and_back))
-BOOL_PASS = PatternMatcher((bool_or, bool_and, cast_to_bool))
+SMALL_FLOAT_PASS = PatternMatcher((compute_in_float32, cast_through_float32, cast_there_and_back), only=SMALL_FLOATS)
+BOOL_PASS = PatternMatcher((bool_or, bool_and, cast_to_bool), only=(dtypes.bool,))
 SEPARATE_LOOPS = PatternMatcher((separate_loops,))
 ACCUMULATE = PatternMatcher((accumulate, carry))

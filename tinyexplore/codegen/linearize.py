@@ -27,7 +27,9 @@ def linearize(sink: UOp, arguments: Iterable[UOp] = ()) -> tuple[UOp, ...]:
 def common_prefix(paths: list[Path]) -> Path:
     first = paths[0]
     length = len(first)
-    for path in paths[1:]:
+    for path in paths:
+        if path is first:
+            continue
         length = min(length, len(path))
         for place in range(length):
             if path[place] is not first[place]:
@@ -44,7 +46,6 @@ class _Blocks:
         self.order = [node for node in sink.toposort() if node.op not in (Ops.SINK, Ops.RANGE)]
         self.place = {node: number for number, node in enumerate(self.order)}
         self.path: dict[UOp, Path] = {}
-        self.children: dict[Path, dict[UOp, None]] = {}
         self.find_paths()
 
     def find_paths(self) -> None:
@@ -78,9 +79,6 @@ class _Blocks:
             if node.op is Ops.BARRIER:
                 inside = self.path[node] + by_id(src for src in node.src if src.op is Ops.RANGE)
                 self.path.update({src: inside for src in node.src if src.op is Ops.STORE})
-        for path in set(self.path.values()):
-            for depth in range(len(path)):
-                self.children.setdefault(path[:depth], {})[path[depth]] = None
 
     def paths_around(self, loop: UOp, users: list[UOp]) -> list[Path]:
         """The loops outside of `loop`, wherever its variable is used."""
@@ -88,41 +86,39 @@ class _Blocks:
 
     def outermost(self, node: UOp, wanted: Path) -> Path:
         """The shortest part of `wanted` that has every loop that `node` depends on."""
-        depth = max((place + 1 for place, loop in enumerate(wanted) if loop in node.ranges), default=0)
-        missing = node.ranges - set(wanted[:depth])
-        if missing:
+        ranges, depth, found = node.ranges, 0, 0
+        if not ranges:
+            return ()
+        for place, loop in enumerate(wanted, 1):
+            if loop in ranges:
+                depth, found = place, found + 1
+        if found < len(ranges):
+            missing = ranges - set(wanted)
             names = ", ".join(sorted(loop.arg.name for loop in missing))
             raise ValueError(f"{node!r} is used outside the loops {names} that it depends on")
         return wanted[:depth]
 
     def emit(self, arguments: Iterable[UOp]) -> list[UOp]:
-        by_path: dict[Path, list[UOp]] = {}
-        for node in self.order:
-            by_path.setdefault(self.path[node], []).append(node)
         pointers = {*arguments, *(node for node in self.order if node.op is Ops.DEFINE_GLOBAL)}
         out = sorted(pointers, key=lambda node: node.arg)
-        self.emit_block((), by_path, self.order, out)
+        self.emit_block((), self.order, out)
         return out
 
-    def emit_block(self, path: Path, by_path: dict[Path, list[UOp]], inside: list[UOp], out: list[UOp]) -> None:
+    def emit_block(self, path: Path, inside: list[UOp], out: list[UOp]) -> None:
         """The nodes of one loop body and the loops in it, each after what it needs, else in the graph's order."""
         depth = len(path)
-
-        def unit(node: UOp) -> UOp:
-            own = self.path[node]
-            return node if len(own) == depth else own[depth]
-
+        unit: dict[UOp, UOp] = {}  # what is put in order here: the node itself, or the loop that it stands in
         contents: dict[UOp, list[UOp]] = {}
         for node in inside:
-            contents.setdefault(unit(node), []).append(node)
+            own = self.path[node]
+            name = unit[node] = node if len(own) == depth else own[depth]
+            contents.setdefault(name, []).append(node)
         needs: dict[UOp, set[UOp]] = {name: set() for name in contents}
         for node in inside:
-            mine = unit(node)
+            mine = unit[node]
             for src in node.src:
-                if src.op is Ops.RANGE or self.path[src][:depth] != path:
-                    continue
-                other = unit(src)
-                if other is not mine:
+                other = unit.get(src)
+                if other is not None and other is not mine:
                     needs[mine].add(other)
         for name, nodes in contents.items():
             if name.op is Ops.RANGE:  # where it, and the loops inside it, end
@@ -142,7 +138,7 @@ class _Blocks:
             emitted += 1
             if name.op is Ops.RANGE:
                 out.append(name)
-                self.emit_block((*path, name), by_path, contents[name], out)
+                self.emit_block((*path, name), contents[name], out)
                 closed = UOp(Ops.ENDRANGE, src=(name,))
                 if self.recorder is not None:
                     self.recorder.record(Derived(name, closed, "closes the loop"))

@@ -162,8 +162,8 @@ def load_neighbours_together(sink: UOp) -> UOp | None:
     gathered: dict[Place, dict[int, UOp]] = {}
     changes: dict[UOp, UOp] = {}
     wanted = 0
-    for node in sink.toposort():
-        if node.op is not Ops.VECTORIZE or node.src[0] is node.src[-1]:
+    for node in sink.find(Ops.VECTORIZE):
+        if node.src[0] is node.src[-1]:
             continue
         places = [place_of(load) for load in node.src]
         if in_stretches(places):

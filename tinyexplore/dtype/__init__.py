@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -26,6 +26,12 @@ class DType:
     name: str
     fmt: str | None
     count: int = 1
+    scalar: DType = field(init=False, repr=False)  # one lane of it
+    bit: int = field(init=False, repr=False)  # one for each scalar type, below 1 << 32: sets of types are ints
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scalar", self if self.count == 1 else _vector(self, 1))
+        object.__setattr__(self, "bit", 1 << (self.priority + 1))
 
     def __repr__(self) -> str:
         return f"dtypes.{self.name}" + (f".vec({self.count})" if self.count > 1 else "")
@@ -35,11 +41,7 @@ class DType:
 
     def vec(self, count: int) -> DType:
         """This type with `count` lanes (1: the scalar itself)."""
-        return _vector(self, count)
-
-    @property
-    def scalar(self) -> DType:
-        return self if self.count == 1 else _vector(self, 1)
+        return self if count == self.count else _vector(self, count)
 
     @property
     def bits(self) -> int:
@@ -58,9 +60,10 @@ class ImageDType(DType):
     def __reduce__(self) -> tuple[Any, ...]:
         return _image, (self.name, self.shape)
 
-    @property
-    def scalar(self) -> DType:
-        return dtypes.float16 if self.name == "imageh" else dtypes.float32
+    def __post_init__(self) -> None:
+        scalar = dtypes.float16 if self.name == "imageh" else dtypes.float32
+        object.__setattr__(self, "scalar", scalar)
+        object.__setattr__(self, "bit", scalar.bit)
 
 
 @cache
@@ -83,6 +86,10 @@ class PtrDType:
     @property
     def count(self) -> int:
         return 1
+
+    @property
+    def bit(self) -> int:
+        return self.base.bit
 
     @property
     def name(self) -> str:

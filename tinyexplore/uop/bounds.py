@@ -5,22 +5,25 @@ from __future__ import annotations
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.uop.ops import Group, Ops
 from tinyexplore.uop.uop import UOp
-from tinyexplore.util import toposort
 
 Bounds = tuple[int, int]
 
 
 def bounds(node: UOp) -> Bounds:
     """(least, greatest) of an integer or bool node; the limits of its dtype where nothing better is known."""
-    found = node._bounds
-    if found is None:
-        for source in node.src:
-            if source._bounds is None:
-                for inner in toposort((source,), lambda inner: inner.src if inner._bounds is None else ()):
-                    if inner._bounds is None:
-                        inner._bounds = _bounds(inner)
-        found = node._bounds = _bounds(node)
-    return found
+    if node._bounds is None:
+        stack = [node]
+        while stack:
+            inner = stack[-1]
+            missing = [source for source in inner.src if source._bounds is None]
+            if missing:
+                stack += missing
+                continue
+            if inner._bounds is None:
+                inner._bounds = _bounds(inner)
+            stack.pop()
+    assert node._bounds is not None
+    return node._bounds
 
 
 def vmin(node: UOp) -> int:

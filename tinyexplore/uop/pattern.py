@@ -14,7 +14,7 @@ from typing import Any, Union
 
 from tinyexplore.dtype import DType
 from tinyexplore.uop.ops import Group, Ops
-from tinyexplore.uop.uop import UOp, ops_mask
+from tinyexplore.uop.uop import UOp, dtypes_mask, ops_mask
 
 PatternLike = Union["UPat", int, float, bool]
 _ANY_ARG = object()
@@ -367,12 +367,14 @@ def _compile(rule: Rule, *, op_known: bool = False) -> Callable[[UOp, Any, Any],
 class PatternMatcher:
     """An ordered table of rules, found by the operation of a node; the first that applies wins.
 
+    `only`: no rule applies to a graph that has none of these scalar dtypes.
     `remembers`: a graph in which no rule fires is marked as such, and not looked at again. For tables that see the same
     graphs several times, and whose rules look at nothing but the nodes.
     """
 
-    def __init__(self, rules: Iterable[Rule], *, remembers: bool = False) -> None:
+    def __init__(self, rules: Iterable[Rule], *, only: Iterable[DType] | None = None, remembers: bool = False) -> None:
         self.rules = tuple(rules)
+        self.kinds = -1 if only is None else dtypes_mask(only)
         self.remembers = remembers
         self.by_op: dict[Ops, list[tuple[Rule, Any, Any]]] = {}
         roots = [frozenset(Ops) if rule.pattern.ops is None else rule.pattern.ops for rule in self.rules]

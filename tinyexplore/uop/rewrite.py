@@ -60,7 +60,7 @@ def _rewrite(root: UOp, matcher: PatternMatcher, ctx: Any, recorder: Recorder | 
     waiting: dict[UOp, list[UOp]] = {}  # a rewritten node → the nodes that it replaces, all the way back
     by_op, mask = matcher.by_op, matcher.mask
     settles: object = matcher if matcher.remembers else _NEVER
-    if not root.mask & mask or root.settled is settles:
+    if not (root.mask & mask and root.mask & matcher.kinds) or root.settled is settles:
         return root
     stack = [root]
     while stack:
@@ -93,7 +93,10 @@ def _rewrite(root: UOp, matcher: PatternMatcher, ctx: Any, recorder: Recorder | 
         if current.settled is not settles:
             rule = None
             try:
-                for rule, match, function in by_op.get(current.op) or matcher.candidates(current.op):  # noqa: B007
+                candidates = by_op.get(current.op)
+                if candidates is None:
+                    candidates = matcher.candidates(current.op)
+                for rule, match, function in candidates:  # noqa: B007
                     after = match(current, function, ctx)
                     if after is not None:
                         break
@@ -105,7 +108,10 @@ def _rewrite(root: UOp, matcher: PatternMatcher, ctx: Any, recorder: Recorder | 
             done[current] = current
             if matcher.remembers:
                 current.settled = matcher
-            _finish(node, current, done, waiting)
+            if waiting:
+                _finish(node, current, done, waiting)
+            else:
+                done[node] = current
             continue
         assert rule is not None
         if recorder is not None:

@@ -14,7 +14,7 @@ from tinyexplore.util import toposort
 
 AnyDType = DType | PtrDType
 
-_BIT = {op: 1 << number for number, op in enumerate(Ops)}
+_BIT = {op: 1 << number for number, op in enumerate(Ops, 32)}  # the lower bits are those of dtypes
 
 
 class _Known(ref["UOp"]):
@@ -37,6 +37,11 @@ def ops_mask(ops: Iterable[Ops]) -> int:
     return sum(_BIT[op] for op in set(ops))
 
 
+def dtypes_mask(found: Iterable[DType]) -> int:
+    """A set of scalar dtypes as an int, to compare with `UOp.mask`."""
+    return sum({dtype.bit for dtype in found})
+
+
 def _arg_key(arg: Any) -> Any:
     """0.0 and -0.0, 1 and True are different constants, though Python calls them equal."""
     if type(arg) is float and arg == 0.0:
@@ -55,7 +60,7 @@ class UOp:
     dtype: Any  # a DType; a PtrDType for an address
     src: tuple[UOp, ...]
     arg: Any
-    mask: int  # the operations in this graph, a bit each (`ops_mask`)
+    mask: int  # the operations (`ops_mask`) and the scalar dtypes (`dtypes_mask`) in this graph, a bit each
     settled: object  # the table of rules of which none fires anywhere in this graph, if one is known
     _bounds: tuple[int, int] | None
     _ranges: frozenset[UOp] | None
@@ -71,7 +76,7 @@ class UOp:
         node.dtype = dtype
         node.src = src
         node.arg = arg
-        mask = _BIT[op]
+        mask = _BIT[op] | dtype.bit
         for source in src:
             mask |= source.mask
         node.mask = mask
@@ -229,16 +234,16 @@ class UOp:
 
     # *** asking ***
 
-    def toposort(self) -> list[UOp]:
-        """Every UOp that this one needs and itself, sources first."""
+    def toposort(self, within: int = -1) -> list[UOp]:
+        """Every UOp that this one needs and itself, sources first; only what has an operation of `within` below it."""
         order: dict[UOp, None] = {}
-        stack = [self]
+        stack = [self] if self.mask & within else []
         while stack:
             node = stack[-1]
             if node in order:
                 stack.pop()
                 continue
-            missing = [source for source in node.src if source not in order]
+            missing = [source for source in node.src if source not in order and source.mask & within]
             if missing:
                 missing.reverse()
                 stack += missing
@@ -247,18 +252,26 @@ class UOp:
                 stack.pop()
         return list(order)
 
+    def find(self, *ops: Ops) -> list[UOp]:
+        """The nodes of this graph with one of these operations, sources first."""
+        return [node for node in self.toposort(ops_mask(ops)) if node.op in ops]
+
     @property
     def ranges(self) -> frozenset[UOp]:
         """The loop variables that this value depends on (those that a reduce has closed are not among them)."""
-        found = self._ranges
-        if found is None:
-            for source in self.src:
-                if source._ranges is None:
-                    for node in toposort((source,), lambda node: node.src if node._ranges is None else ()):
-                        if node._ranges is None:
-                            node._ranges = _open_ranges(node)
-            found = self._ranges = _open_ranges(self)
-        return found
+        if self._ranges is None:
+            stack = [self]
+            while stack:
+                node = stack[-1]
+                missing = [source for source in node.src if source._ranges is None]
+                if missing:
+                    stack += missing
+                    continue
+                if node._ranges is None:
+                    node._ranges = _open_ranges(node)
+                stack.pop()
+        assert self._ranges is not None
+        return self._ranges
 
     @property
     def digest(self) -> str:
@@ -361,4 +374,4 @@ def sum_of(terms: Iterable[UOp]) -> UOp:
     return index_const(0) if total is None else total
 
 
-__all__ = ["Axis", "AxisKind", "UOp", "index_const", "ops_mask", "sum_of"]
+__all__ = ["Axis", "AxisKind", "UOp", "dtypes_mask", "index_const", "ops_mask", "sum_of"]
