@@ -24,7 +24,9 @@ from typing import Any
 from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import DType, PtrDType, dtypes
 from tinyexplore.engine.compile import Runner, compile_optimised
+from tinyexplore.engine.threads import thread_count
 from tinyexplore.kernel import Kernel
+from tinyexplore.target import core_count
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.plain import from_plain, to_plain
 from tinyexplore.util import Context, config
@@ -117,6 +119,16 @@ def interruptions() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw if resource is not None else 0
 
 
+def is_crowded() -> bool:
+    """True where, at this moment, other programs want cores that a kernel on all its threads would use."""
+    try:
+        with open("/proc/loadavg") as file:
+            running = int(file.read().split()[3].partition("/")[0])
+    except (OSError, ValueError, IndexError):
+        return False
+    return running - 1 + thread_count() > core_count()
+
+
 # *** the worker ***
 
 
@@ -202,7 +214,7 @@ class Workbench:
                 samples += 1
                 if (quiet >= 3 or samples >= 9) and fastest > best * BEHIND:
                     return Sampled(fastest, False, f"given up after {samples} samples")
-        if quiet < 2:
+        if quiet < ENOUGH // 4:
             return Sampled(fastest, True, f"something else ran during {samples - quiet} of {samples} samples")
         return Sampled(fastest, False, "")
 
@@ -220,13 +232,13 @@ class Workbench:
 
 
 def sample(run: Callable[[], None], calls: int) -> tuple[float, bool]:
-    """Seconds of one run, from `calls` of them, and whether no core was taken from this process meanwhile."""
-    before = interruptions()
+    """Seconds of one run, from `calls` of them, and whether this process had the machine for itself."""
+    crowded, before = is_crowded(), interruptions()
     start = time.perf_counter()
     for _ in range(calls):
         run()
     seconds = (time.perf_counter() - start) / calls
-    return seconds, interruptions() == before
+    return seconds, not crowded and interruptions() == before
 
 
 def undisturbed(run: Callable[[], None], calls: int, enough: float) -> float:

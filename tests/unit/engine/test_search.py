@@ -18,7 +18,7 @@ from tests.graphs import from_numpy, matmul, numbers, to_numpy
 from tests.unit.kernel.test_opts import kernel_of
 from tinyexplore.device import Device
 from tinyexplore.dtype import PtrDType, dtypes
-from tinyexplore.engine import crew, measuring_on, search
+from tinyexplore.engine import candidate, crew, measuring_on, search
 from tinyexplore.engine.candidate import Lost, Workbench, alone, among_compilers, differ, request_of
 from tinyexplore.kernel import Kernel, Opt, OptOps
 from tinyexplore.kernel import search as beam
@@ -208,6 +208,16 @@ def test_a_hopeless_candidate_is_given_up_after_one_run() -> None:
     bench = Workbench()
     reply = bench.answer(json.loads(request_of("time", kernel, "LLVM", kernel, limit=1e-12)))
     assert reply["note"] == "given up after one run"
+
+
+@pytest.mark.parametrize("crowded", [True, False])
+def test_a_time_from_a_busy_machine_is_marked(crowded: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(candidate, "is_crowded", lambda: crowded)
+    monkeypatch.setattr(candidate, "interruptions", lambda: 0)
+    kernel = storing(index_const(0))
+    reply = Workbench().answer(json.loads(request_of("time", kernel, "LLVM", kernel, limit=None)))
+    assert reply["disturbed"] is crowded
+    assert reply["note"].startswith("something else ran during") is crowded
 
 
 def test_candidates_that_are_the_same_program_are_timed_once() -> None:
