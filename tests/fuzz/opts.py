@@ -17,8 +17,8 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from random import Random
 
 import numpy as np
@@ -52,9 +52,9 @@ class Mismatch(AssertionError):
 class Tried:
     """What has been tried: sequences of opts, and how often each kind of opt and each program was among them."""
 
-    sequences: int
-    kinds: Counter[str]
-    programs: Counter[str]
+    sequences: int = 0
+    kinds: Counter[str] = field(default_factory=Counter)
+    programs: Counter[str] = field(default_factory=Counter)
 
 
 def fenced(device: str, like: Buffer) -> Buffer:
@@ -77,7 +77,8 @@ def random_opts(random: Random, kernel: Kernel) -> Kernel:
         legal = [opt for opt in kernel.available_opts() if not too_long(opt, copies)]
         if not legal:
             break
-        kind = random.choice(sorted({opt.op for opt in legal}, key=lambda op: op.name))
+        kinds = sorted({opt.op for opt in legal}, key=lambda op: op.name)
+        kind = OptOps.CUT if OptOps.CUT in kinds and random.random() < 0.5 else random.choice(kinds)  # few allow it
         opt = random.choice([opt for opt in legal if opt.op is kind])
         if random.random() < 0.3 and kind in (OptOps.UPCAST, OptOps.UNROLL, OptOps.LOCAL, OptOps.GROUP):
             unusual = Opt(kind, opt.axis, random.randint(2, kernel.axis(opt.axis).size))
@@ -130,10 +131,10 @@ def compare(found: np.ndarray, node: LazyBuffer, expected: np.ndarray) -> str:
     return ""
 
 
-def run_case(number: int, device: str, tried: Tried) -> None:
-    """The program and the opts with this number; Mismatch where NumPy says otherwise."""
+def run_case(number: int, device: str, tried: Tried, names: Sequence[str] = ()) -> None:
+    """The program (of `names`, or any) and the opts with this number; Mismatch where NumPy says otherwise."""
     random = Random(number)
-    name = random.choice(sorted(PROGRAMS))
+    name = random.choice(names or sorted(PROGRAMS))
     tensor = PROGRAMS[name](random, device)
     node = tensor.lazydata
     if node.buffer is not None or node.size == 0:
@@ -180,9 +181,9 @@ def results_bytes(values: np.ndarray, node: LazyBuffer) -> np.ndarray:
     return np.ascontiguousarray(values, numpy_dtype(node.dtype)).reshape(-1).view(np.uint8)
 
 
-def run_cases(numbers: Iterator[int] | Sequence[int], device: str, wanted: int, announce: bool = False) -> Tried:
+def run_cases(numbers: Iterable[int], device: str, wanted: int, *, announce: bool = False) -> Tried:
     """Cases in turn until `wanted` sequences have been tried; announce: each one's number, for whoever sees a crash."""
-    tried = Tried(0, Counter(), Counter())
+    tried = Tried()
     for number in numbers:
         if tried.sequences >= wanted:
             break

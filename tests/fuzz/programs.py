@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from random import Random
 
@@ -228,8 +229,20 @@ def joined(random: Random, device: str) -> Tensor:
 
 def attention(random: Random, device: str) -> Tensor:
     b, t, d = random.choice((1, 2)), random.choice((1, 5, 16, 23)), random.choice((4, 7, 16))
-    q, k, v = (filled(random, (b, 2, t, d), device) / 4 for _ in range(3))
+    q, k, v = (filled(random, (b, 2, t, d), device) for _ in range(3))
     return q.scaled_dot_product_attention(k, v, is_causal=random.random() < 0.5)
+
+
+def masked(random: Random, device: str) -> Tensor:
+    """Rows of which a triangle hides the end: loops may stop early, and rows are kept."""
+    rows, columns = random.choice((1, 5, 16, 23, 40)), random.choice((1, 8, 17, 33, 64))
+    scores = filled(random, (rows, columns), device)
+    seen = Tensor.ones(rows, columns, device=device).tril(random.choice((-1, 0, 0, 3))).cast("bool")
+    weights = seen.where(scores, -1e9 if random.random() < 0.3 else -math.inf).softmax(-1)
+    values = filled(random, (columns, random.choice((1, 7, 16))), device)
+    return random.choice(
+        (weights, weights @ values, seen.where(scores, 0).sum(1), seen.where(scores, -math.inf).max(1))
+    )
 
 
 def gradient(random: Random, device: str) -> Tensor:
@@ -283,6 +296,7 @@ PROGRAMS: dict[str, Program] = {
         diagonals,
         joined,
         attention,
+        masked,
         gradient,
         empty,
         counted,

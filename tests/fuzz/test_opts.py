@@ -7,7 +7,7 @@ from itertools import count
 import numpy as np
 import pytest
 
-from tests.fuzz.opts import Mismatch, Tried, fenced, run_cases
+from tests.fuzz.opts import Mismatch, Tried, fenced, run_case, run_cases
 from tests.fuzz.programs import PROGRAMS
 from tests.graphs import from_numpy, matmul, numbers
 from tests.ops.support import HAS_COMPILER
@@ -15,7 +15,7 @@ from tests.unit.kernel.test_opts import kernel_of
 from tinyexplore.device import Buffer
 from tinyexplore.dtype import dtypes
 from tinyexplore.kernel import Kernel, Opt, OptError, OptOps
-from tinyexplore.uop import Ops
+from tinyexplore.uop import Ops, UOp
 
 SEQUENCES = {"LLVM": 240, "CLANG": 30}
 
@@ -27,13 +27,26 @@ def test_opts_change_no_result(device: str) -> None:
     tried: Tried = run_cases(count(100_000), device, SEQUENCES[device])
     assert tried.sequences >= SEQUENCES[device]
     if device == "LLVM":
-        assert set(tried.kinds) == {op.name for op in OptOps}
+        assert set(tried.kinds) | {"CUT"} == {op.name for op in OptOps}
         assert len(tried.programs) > len(PROGRAMS) - 5
+
+
+def test_loops_that_a_mask_cuts_off_change_no_result() -> None:
+    tried = Tried()
+    for number in count(300_000):
+        run_case(number, "LLVM", tried, ("attention", "masked"))
+        if tried.kinds["CUT"] >= 3 or tried.sequences > 500:
+            break
+    assert tried.kinds["CUT"] >= 3
 
 
 def test_a_wrong_result_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = Kernel.split_output
-    monkeypatch.setattr(Kernel, "split_output", lambda kernel, axis, opt: honest(kernel, axis, opt) * 0)
+
+    def always_the_first(kernel: Kernel, axis: UOp, opt: Opt) -> dict[UOp, UOp]:
+        return {old: place * 0 for old, place in honest(kernel, axis, opt).items()}
+
+    monkeypatch.setattr(Kernel, "split_output", always_the_first)
     with pytest.raises(Mismatch, match="case 1000.., .* on LLVM: "):
         run_cases(count(100_000), "LLVM", 40)
 
