@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -139,8 +140,14 @@ class Crew:
         for worker in leaving:
             worker.process.kill()
 
+    def forget(self) -> None:
+        """In a forked process: the workers are its parent's."""
+        self.__init__()  # type: ignore[misc]
+
 
 _crew = Crew()
 atexit.register(dismiss)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_crew.forget)
 
 __all__ = ["WorkerLost", "answer", "dismiss"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import json
 import math
+import multiprocessing
 import threading
 import time
 from collections.abc import Iterator
@@ -110,6 +111,19 @@ def on(executor: Any) -> str:
 def test_any_executor_measures(make: Any) -> None:
     with make(2) as executor:
         assert "measured" in on(executor)
+
+
+def pids_here() -> set[int]:
+    return {worker.process.pid for worker in crew._crew._all}
+
+
+def test_a_forked_process_has_workers_of_its_own() -> None:
+    kernel = storing(index_const(0))
+    ask("compile", kernel)
+    assert pids_here()
+    with concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as forked:
+        assert forked.submit(pids_here).result() == set()
+    assert "program" in ask("compile", kernel)
 
 
 def test_the_workers_of_a_dask_cluster_measure() -> None:
