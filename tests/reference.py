@@ -16,6 +16,7 @@ from tinyexplore.device import Buffer
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.uop import Ops
+from tinyexplore.uop.symbolic import concrete
 from tinyexplore.util import toposort
 
 SMALL = {
@@ -61,10 +62,10 @@ def converted(x: np.ndarray, dtype: DType) -> np.ndarray:
 
 
 def buffer_array(buffer: Buffer, shape: tuple[int, ...]) -> np.ndarray:
-    """The content of a buffer."""
+    """The content of a buffer (of symbolic shapes, what lies at its beginning)."""
     if buffer.size == 0:
         return np.empty(shape, numpy_dtype(buffer.dtype))
-    raw = buffer.memoryview()
+    raw = buffer.memoryview()[: math.prod(shape) * buffer.dtype.itemsize]
     if buffer.dtype in SMALL:
         return np.frombuffer(raw, SMALL[buffer.dtype]).astype(np.float32).reshape(shape)
     return np.frombuffer(raw, numpy_dtype(buffer.dtype)).reshape(shape).copy()
@@ -82,7 +83,7 @@ def evaluate(lazydata: LazyBuffer) -> np.ndarray:
     values: dict[LazyBuffer, np.ndarray] = {}
     for node in toposort([lazydata], lambda one: () if one.buffer is not None else one.src):
         if node.buffer is not None:
-            values[node] = buffer_array(node.buffer, node.shape)
+            values[node] = buffer_array(node.buffer, concrete(node.shape))
             continue
         with np.errstate(all="ignore"):
             found = np.asarray(_value(node, [values[source] for source in node.src]))
@@ -90,13 +91,13 @@ def evaluate(lazydata: LazyBuffer) -> np.ndarray:
             found = converted(found, node.dtype)
         elif node.dtype in SMALL:
             found = to_small(found, node.dtype)
-        assert found.shape == node.shape, f"{node!r}: NumPy gives shape {found.shape}"
+        assert found.shape == concrete(node.shape), f"{node!r}: NumPy gives shape {found.shape}"
         values[node] = found
     return values[lazydata]
 
 
 def _value(node: LazyBuffer, src: list[np.ndarray]) -> Any:
-    op, arg = node.op, node.arg
+    op, arg, shape = node.op, concrete(node.arg), concrete(node.shape)
     if op in _MOVEMENTS:
         return _MOVEMENTS[op](src[0], arg)
     if op in _UNARY:
@@ -110,12 +111,12 @@ def _value(node: LazyBuffer, src: list[np.ndarray]) -> Any:
         table, index = src[0], src[1].astype(np.int64)
         inside = (index >= 0) & (index < table.shape[-1])
         if not table.shape[-1]:
-            return np.zeros(node.shape, numpy_dtype(node.dtype))
+            return np.zeros(shape, numpy_dtype(node.dtype))
         return np.where(inside, np.take_along_axis(table, np.where(inside, index, 0)[..., None], -1)[..., 0], 0)
     if op is Ops.CONST:
-        return np.full(node.shape, arg, numpy_dtype(node.dtype))
+        return np.full(shape, arg, numpy_dtype(node.dtype))
     if op is Ops.IOTA:
-        return np.arange(node.shape[0]).astype(numpy_dtype(node.dtype))
+        return np.arange(shape[0]).astype(numpy_dtype(node.dtype))
     if op is Ops.CAST:
         return converted(src[0], node.dtype)
     if op is Ops.BITCAST:

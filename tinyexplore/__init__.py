@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tinyexplore.explore import Explorer, Trace, capture, explore
     from tinyexplore.jit import TinyJit
     from tinyexplore.tensor import Tensor
+    from tinyexplore.uop.symbolic import Variable
     from tinyexplore.util import Context, ContextVar, GlobalCounters, Profiling, Timing, fetch, getenv
 
 _HOMES = {
@@ -26,6 +27,7 @@ _HOMES = {
     "dtypes": "tinyexplore.dtype",
     "Device": "tinyexplore.device",
     "TinyJit": "tinyexplore.jit",
+    "Variable": "tinyexplore.uop.symbolic",
     "Context": "tinyexplore.util",
     "ContextVar": "tinyexplore.util",
     "GlobalCounters": "tinyexplore.util",
@@ -52,6 +54,7 @@ __all__ = [
     "Timing",
     "TinyJit",
     "Trace",
+    "Variable",
     "capture",
     "dtypes",
     "explore",

@@ -14,15 +14,17 @@ from tests.backends.programs import (
     device,
     elementwise,
     end,
+    from_bytes,
     linear,
     load,
     loop,
     pointer,
     store,
 )
+from tinyexplore.device import Buffer
 from tinyexplore.dtype import DType, PtrDType, dtypes
 from tinyexplore.renderer import RenderError
-from tinyexplore.uop import AxisKind, Ops, UOp, index_const
+from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
 
 f32 = dtypes.float32
 every_device = pytest.mark.parametrize("name", DEVICES)
@@ -245,7 +247,6 @@ def test_threads_run_parts_at_the_same_time(name: str) -> None:
     out, source = pointer(0, f32, 64), pointer(1, f32, 64)
     uops = linear(out, source, outer, store(out, outer, load(source, outer) * 2.0 + 1.0), end(outer))
     program = compiled(name, uops)
-    from tinyexplore.device import Buffer
 
     target = Buffer(program.spec.target.name, 64, f32).allocate()
     source_buffer = Buffer.from_memory(program.spec.target.name, f32, memoryview(bytearray(256)))
@@ -263,7 +264,6 @@ def test_what_is_bound_stays_alive_and_what_is_readonly_stays_unwritten(name: st
     out, source = pointer(0, f32, 2), pointer(1, f32, 2)
     step = loop(2)
     program = compiled(name, linear(out, source, step, store(out, step, load(source, step)), end(step)))
-    from tinyexplore.device import Buffer
 
     home = program.spec.target.name
     source_buffer = Buffer.from_memory(home, f32, bytearray(b"\0\0\x80?\0\0\0@"))
@@ -286,13 +286,36 @@ def test_what_has_no_place_in_a_linear_program_is_named(name: str) -> None:
     bad = UOp(Ops.REDUCE, f32, (UOp.const(f32, 1.0),), Ops.ADD)
     with pytest.raises(RenderError, match="REDUCE"):
         device(name).renderer.render("bad", linear(out, store(out, 0, bad)))
-    unbound = UOp(Ops.DEFINE_VAR, dtypes.int64, (), ("n", 1, 10))
-    with pytest.raises(RenderError, match="variable 'n' is not bound"):
-        device(name).renderer.render("bad", linear(out, store(out, 0, unbound.cast(f32))))
     with pytest.raises(RenderError, match="positions"):
         device(name).renderer.render(
             "bad", linear(pointer(1, f32, 1), store(pointer(1, f32, 1), 0, UOp.const(f32, 1.0)))
         )
+
+
+@every_device
+def test_variables_are_arguments_after_the_buffers(name: str) -> None:
+    n, m = (
+        UOp(Ops.DEFINE_VAR, dtypes.int64, (), (label, 0, 9)) for label in ("int", "x y")
+    )  # whatever a user calls it
+    out = pointer(0, f32, 9)
+    step = UOp.range(n, Axis(0, AxisKind.GLOBAL))
+    program = compiled(name, linear(out, n, m, store(out, step, (m * step).cast(f32)), end(step)), "arguments")
+    assert program.spec.variables == (n, m)
+    for count, factor in ((3, 2), (0, 1), (9, 0)):
+        buffer = Buffer(device(name).name, 9, f32).copyin(bytes(36))
+        program.bind([buffer], (count, factor))(0, 1)
+        assert from_bytes(buffer.copyout(), f32) == [float(i * factor) if i < count else 0.0 for i in range(9)]
+    with pytest.raises(ValueError, match="takes int, x y; 0 values were given"):
+        program.bind([buffer])
+
+
+@every_device
+def test_a_threads_axis_may_end_at_a_variable(name: str) -> None:
+    n = UOp(Ops.DEFINE_VAR, dtypes.int64, (), ("n", 1, 9))
+    out = pointer(0, f32, 36)
+    step = UOp.range(n * index_const(4), Axis(0, AxisKind.THREAD))
+    program = compiled(name, linear(out, n, store(out, step, step.cast(f32)), end(step)), "threads")
+    assert (program.spec.thread_extent, program.spec.extent((3,))) == (36, 12)
 
 
 def every_uop_that_computes(uops: list[UOp]) -> set[Any]:

@@ -2,32 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import prod
 
 from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.uop import Group, Ops, UOp
+from tinyexplore.uop.symbolic import greatest, simplified, sint
 
 FREE = frozenset({Ops.CAST, Ops.BITCAST, Ops.WHERE})
 
 
-def flop_count(ast: UOp) -> int:
-    """Arithmetic on values (not on indices), each operation once per run of the loops that it depends on."""
-    total = 0
+def flop_count(ast: UOp) -> sint:
+    """Arithmetic on values (not on indices), each operation once per run of the loops that it depends on.
+
+    Like `bytes_moved`, arithmetic with the kernel's Variables where its loops are symbolic.
+    """
+    total: sint = 0
     for node in ast.toposort():
         if node.op in (Ops.REDUCE, Ops.SCAN):
             if not _is_index(node):
-                total += prod(axis.size for axis in node.ranges | set(node.src[1:]))
+                total = total + _steps(node.ranges | set(node.src[1:]))
         elif node.op in Group.ALU - FREE and not _is_index(node):
-            total += prod(axis.size for axis in node.ranges)
-    return total
+            total = total + _steps(node.ranges)
+    return simplified(total)
+
+
+def _steps(axes: Iterable[UOp]) -> sint:
+    return prod([axis.size if axis.is_static else axis.src[0] for axis in axes])
 
 
 def _is_index(node: UOp) -> bool:
     return node.dtype is dtypes.index or (node.op in Group.COMPARE and node.src[0].dtype is dtypes.index)
 
 
-def bytes_moved(ast: UOp) -> int:
-    """Every buffer that the kernel touches, once."""
-    pointers = {node for node in ast.toposort() if node.op is Ops.DEFINE_GLOBAL}
-    sizes = [node.dtype for node in pointers]
-    return sum(dtype.size * dtype.base.itemsize for dtype in sizes if isinstance(dtype, PtrDType))
+def bytes_moved(ast: UOp) -> sint:
+    """Every buffer that the kernel touches, once; of one that is walked by symbolic loops, what they reach."""
+    reached: dict[UOp, sint] = {}
+    nodes = ast.toposort()
+    for node in nodes:
+        if node.op is Ops.INDEX and any(not axis.is_static for axis in node.src[1].ranges):
+            pointer, steps = node.src[0], simplified(_steps(node.src[1].ranges))
+            if greatest(steps) > greatest(reached.get(pointer, 0)):
+                reached[pointer] = steps
+    total: sint = 0
+    for node in nodes:
+        if node.op is Ops.DEFINE_GLOBAL and isinstance(node.dtype, PtrDType):
+            size = reached.get(node, node.dtype.size)
+            size = node.dtype.size if greatest(size) > node.dtype.size else size
+            total = total + size * node.dtype.base.itemsize
+    return simplified(total)

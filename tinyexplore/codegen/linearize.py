@@ -10,6 +10,7 @@ from tinyexplore.uop import Ops, UOp
 from tinyexplore.util import consumers
 
 Path = tuple[UOp, ...]  # the open loops, outermost first
+ARGUMENTS = (Ops.DEFINE_GLOBAL, Ops.DEFINE_VAR)  # stand first in the list
 
 
 def by_id(loops: Iterable[UOp]) -> Path:
@@ -19,7 +20,8 @@ def by_id(loops: Iterable[UOp]) -> Path:
 def linearize(sink: UOp, arguments: Iterable[UOp] = ()) -> tuple[UOp, ...]:
     """The program of `sink` (form: `docs/architecture.md`, "The linear program").
 
-    `arguments`: the DEFINE_GLOBALs that a call gives; those that simplification left unused stay arguments.
+    `arguments`: the DEFINE_GLOBALs and DEFINE_VARs that a call gives; those that simplification left unused stay
+    arguments.
     """
     return staged("linearize", sink, lambda: tuple(_Blocks(sink).emit(arguments)))
 
@@ -99,8 +101,9 @@ class _Blocks:
         return wanted[:depth]
 
     def emit(self, arguments: Iterable[UOp]) -> list[UOp]:
-        pointers = {*arguments, *(node for node in self.order if node.op is Ops.DEFINE_GLOBAL)}
-        out = sorted(pointers, key=lambda node: node.arg)
+        given = {*arguments, *(node for node in self.order if node.op in ARGUMENTS)}
+        out = sorted((node for node in given if node.op is Ops.DEFINE_GLOBAL), key=lambda node: node.arg)
+        out += sorted((node for node in given if node.op is Ops.DEFINE_VAR), key=lambda node: node.arg[0])
         self.emit_block((), self.order, out)
         return out
 
@@ -143,7 +146,7 @@ class _Blocks:
                 if self.recorder is not None:
                     self.recorder.record(Derived(name, closed, "closes the loop"))
                 out.append(closed)
-            elif name.op is not Ops.DEFINE_GLOBAL:
+            elif name.op not in ARGUMENTS:
                 out.append(name)
             for user in users[name]:
                 left[user] -= 1

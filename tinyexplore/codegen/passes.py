@@ -7,10 +7,10 @@ from itertools import count
 from tinyexplore.codegen.expand import EXPAND_REDUCES, EXPAND_STORES, MEMORY_LAWS
 from tinyexplore.codegen.fp8 import FP8_AS_BYTES, FP8_CONVERSIONS, as_bytes
 from tinyexplore.codegen.late import ACCUMULATE, BOOL_PASS, SEPARATE_LOOPS, SMALL_FLOAT_PASS, LateContext
-from tinyexplore.codegen.linearize import linearize
+from tinyexplore.codegen.linearize import ARGUMENTS, linearize
 from tinyexplore.codegen.vectorise import LANES, NEIGHBOURS, VECTOR_MEMORY
 from tinyexplore.kernel import Kernel
-from tinyexplore.uop import Ops, Pass, PatternMatcher, UOp, graph_rewrite, run_passes
+from tinyexplore.uop import Pass, PatternMatcher, UOp, graph_rewrite, run_passes
 from tinyexplore.uop.algebra import SIMPLIFY
 from tinyexplore.uop.spec import AST_SPEC, LINEAR_SPEC, verify
 from tinyexplore.uop.transcendental import TRANSCENDENTAL
@@ -52,7 +52,7 @@ def lower(kernel: Kernel) -> tuple[UOp, ...]:
     sink = run_passes(sink, TYPES, context)
     sink = graph_rewrite(sink, TARGET_PASS.matcher, kernel.target, stage=TARGET_PASS.name)
     sink = run_passes(sink, LATE, context)
-    uops = linearize(sink, (as_bytes(node) for node in kernel.original.toposort() if node.op is Ops.DEFINE_GLOBAL))
+    uops = linearize(sink, (as_bytes(node) for node in kernel.original.toposort() if node.op in ARGUMENTS))
     if check:
         verify(uops, LINEAR_SPEC, "linear program")
     return uops

@@ -51,7 +51,7 @@ def vector_load(load: UOp, place: UOp) -> UOp | None:
 def vector_store(store: UOp, place: UOp, value: UOp) -> UOp | None:
     """Neighbouring elements from neighbouring lanes are one vector store; others are scattered one by one."""
     axis = vector_axis(place)
-    if axis is None:
+    if axis is None or store.arg is not None:  # done already: only its condition has lanes
         return None
     if stride_along(place.src[1], axis) == 1:
         start = place.replace(src=(place.src[0], at(place.src[1], axis, 0), *place.src[2:]))

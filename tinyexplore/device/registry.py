@@ -51,8 +51,9 @@ class CompiledProgram(Protocol):
     @property
     def entry_address(self) -> int | None: ...
 
-    def bind(self, buffers: Sequence[Buffer]) -> Callable[[int, int], None]:
-        """A function of (start, stop) that runs the program on `buffers` (allocated if need be, and kept alive).
+    def bind(self, buffers: Sequence[Buffer], values: Sequence[int] = ()) -> Callable[[int, int], None]:
+        """A function of (start, stop) that runs the program on `buffers` (allocated if need be, and kept alive), with
+        `values` for its Variables.
 
         start and stop are the part of the THREAD axis to do, (0, its size) for all of it; without a THREAD axis they
         are not looked at. Machine code runs without the GIL.

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from threading import RLock
 
 from tinyexplore.device import Buffer
-from tinyexplore.engine.batch import prepare_batch
+from tinyexplore.engine.batch import give_values, prepare_batch
 from tinyexplore.engine.compile import Runner, compile_optimised, further_listings
 from tinyexplore.engine.memory import MemoryPlan, lives_of, outputs_of, plan_memory, share_memory
 from tinyexplore.engine.plan import Plan, Walk, plans, walk
@@ -26,6 +26,7 @@ from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule import ScheduleItem, create_schedule
 from tinyexplore.trace import Planned, active_recorder, console_recorder, recording
 from tinyexplore.uop import Ops
+from tinyexplore.uop.symbolic import product, value_of
 from tinyexplore.util import config
 from tinyexplore.util.locks import new_in_children
 
@@ -127,12 +128,19 @@ def read(output: LazyBuffer) -> Buffer:
     if output.buffer is None:
         realize([output])
     base = output.base
-    if base.buffer is not None and (base is output or (base.size == output.size and output.st.contiguous)):
-        return base.buffer
+    if base.buffer is not None and (base is output or output.st.contiguous):
+        return _beginning(base.buffer, value_of(product(output.shape)))
     packed = LazyBuffer(Ops.CONTIGUOUS, output.dtype, output.shape, (output,), None, output.device)
     _compute([packed])
     assert packed.buffer is not None
-    return packed.buffer
+    return _beginning(packed.buffer, value_of(product(output.shape)))
+
+
+def _beginning(buffer: Buffer, size: int) -> Buffer:
+    """The first `size` elements: a copy, where there are more."""
+    if buffer.size == size:
+        return buffer
+    return Buffer(buffer.device, size, buffer.dtype).copyin(buffer.memoryview()[: size * buffer.dtype.itemsize])
 
 
 __all__ = [
@@ -148,6 +156,7 @@ __all__ = [
     "compile_optimised",
     "console",
     "further_listings",
+    "give_values",
     "is_heard",
     "lives_of",
     "outputs_of",

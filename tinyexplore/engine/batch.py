@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tinyexplore.engine.runner import ExecItem
-from tinyexplore.engine.threads import estimated_ns, parts_for, thread_count
+from tinyexplore.engine.threads import parts_for, thread_count
 from tinyexplore.runtime.native import BoundProgram
 from tinyexplore.runtime.pool import find_native_pool
 
@@ -43,9 +43,23 @@ def _native_call(item: ExecItem, threads: int) -> NativeCall | None:
     if item.runner is None:
         return None
     if item.bound is None:
-        item.bound = item.runner.program.bind(item.buffers)
+        item.bound = item.runner.program.bind(item.buffers, item.values)
     if not isinstance(item.bound, BoundProgram) or find_native_pool(threads) is None:
         return None
-    extent = item.runner.spec.thread_extent
-    work_ns = estimated_ns(item.runner.flops, item.runner.bytes_moved)
-    return item.bound, extent, parts_for(extent, work_ns, threads)
+    extent = item.runner.spec.extent(item.values)
+    return item.bound, extent, parts_for(extent, item.runner.work_ns(item.values), threads)
+
+
+def give_values(item: ExecItem, values: tuple[int, ...]) -> None:
+    """`values` for the Variables of `item` from now on, also in the functions that `prepare_batch` made of it."""
+    if values == item.values:
+        return
+    item.values = values
+    assert item.runner is not None
+    if not isinstance(item.bound, BoundProgram):
+        item.bound = None
+        return
+    item.bound.give_values(values)
+    extent = item.runner.spec.extent(values)
+    if extent is not None:
+        item.bound.divide(extent, parts_for(extent, item.runner.work_ns(values), thread_count()))

@@ -172,8 +172,9 @@ class Workbench:
             self.buffers = scratch_buffers(device, original)
 
     def run_of(self, runner: Runner) -> Callable[[], None]:
-        bound = runner.program.bind(self.buffers)
-        return lambda: runner.run(bound)
+        values = [variable.arg[2] for variable in runner.spec.variables]  # at their greatest: the most work
+        bound = runner.program.bind(self.buffers, values)
+        return lambda: runner.run(bound, values)
 
     def results(self, runner: Runner) -> list[Any]:
         """What one run writes, from every bit set."""

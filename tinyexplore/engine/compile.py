@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import copy_context
@@ -20,6 +20,7 @@ from tinyexplore.renderer import ProgramSpec
 from tinyexplore.renderer.c import CRenderer
 from tinyexplore.target import core_count
 from tinyexplore.trace import Compiled, Rendered, SourceLine, active_recorder, staged
+from tinyexplore.uop.symbolic import sint, value_of
 
 # While one thread lowers, the one that compiles asks for the interpreter between its calls into the compiler, some ten
 # for a kernel; with Python's own 5 ms, it would wait longer than it works.
@@ -30,19 +31,25 @@ _programs: dict[tuple[str, str], CompiledProgram] = {}
 
 @dataclass(frozen=True, eq=False)
 class Runner:
-    """A compiled kernel: `spec` is its program, `flops` and `bytes_moved` the least that one run costs."""
+    """A compiled kernel: `spec` is its program, `flops` and `bytes_moved` the least that one run costs (arithmetic
+    with its Variables, where it has some)."""
 
     device: str
     kernel: Kernel
     spec: ProgramSpec
     program: CompiledProgram
-    flops: int
-    bytes_moved: int
+    flops: sint
+    bytes_moved: sint
     compile_seconds: float
 
-    def run(self, bound: Callable[[int, int], None]) -> None:
-        """`bound`, which is this program bound to buffers, once, on as many threads as it is worth."""
-        run_divided(bound, self.spec.thread_extent, estimated_ns(self.flops, self.bytes_moved))
+    def run(self, bound: Callable[[int, int], None], values: Sequence[int] = ()) -> None:
+        """`bound`, which is this program bound to buffers and `values`, once, on as many threads as it is worth."""
+        run_divided(bound, self.spec.extent(values), self.work_ns(values))
+
+    def work_ns(self, values: Sequence[int]) -> float:
+        """About how long one core takes for these values of its Variables."""
+        known = dict(zip(self.spec.variables, values))
+        return estimated_ns(value_of(self.flops, known), value_of(self.bytes_moved, known))
 
 
 def compile_optimised(device: str, kernel: Kernel, start: float | None = None) -> Runner:

@@ -165,6 +165,6 @@ def share_memory(items: Sequence[ExecItem], kept: Collection[Buffer]) -> tuple[l
     for item in items:
         buffers = tuple(moved.get(buffer, buffer) for buffer in item.buffers)
         if buffers != item.buffers:
-            item = ExecItem(replace(item.item, buffers=buffers), item.runner, item.kernel, buffers)
+            item = ExecItem(replace(item.item, buffers=buffers), item.runner, item.kernel, buffers, values=item.values)
         found.append(item)
     return found, plans

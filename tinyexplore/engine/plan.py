@@ -17,8 +17,9 @@ from tinyexplore.device import Buffer
 from tinyexplore.dtype import DType
 from tinyexplore.engine.compile import Runner
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.schedule import ScheduleItem
-from tinyexplore.uop import Ops
+from tinyexplore.schedule import Requirement, ScheduleItem
+from tinyexplore.uop import Ops, UOp
+from tinyexplore.uop.symbolic import Bound, bindings, simplified, sint, unbound, value_of
 from tinyexplore.util import GlobalCounters, config
 from tinyexplore.util.locks import new_in_children
 
@@ -32,12 +33,14 @@ Key = tuple[Any, ...]
 class Walk:
     """A graph as numbers. `key` is equal for graphs that differ in nothing but which buffers they read.
 
-    nodes: every LazyBuffer, by its number. buffers: what the graph reads, by slot.
+    nodes: every LazyBuffer, by its number. buffers: what the graph reads, by slot. values: of the Variables in it; they
+    are not part of the key.
     """
 
     key: Key
     nodes: list[LazyBuffer]
     buffers: list[Buffer]
+    values: dict[UOp, int]
 
 
 def walk(outputs: Sequence[LazyBuffer]) -> Walk | None:
@@ -72,7 +75,10 @@ def walk(outputs: Sequence[LazyBuffer]) -> Walk | None:
         return None
     key.append(tuple([number[node] for node in outputs]))
     key.append(config().values)
-    return Walk(tuple(key), list(number), list(slots))
+    whole = tuple(key)
+    if not Bound.count:
+        return Walk(whole, list(number), list(slots), {})
+    return Walk(unbound(whole), list(number), list(slots), bindings(whole))
 
 
 def _constant(value: Any) -> Any:
@@ -93,12 +99,16 @@ class Made:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Step:
-    """A kernel (`runner`) or a copy (None) over the buffers in `slots`; nobody needs those in `done` afterwards."""
+    """A kernel (`runner`) or a copy (None) over the buffers in `slots`; nobody needs those in `done` afterwards.
+
+    variables: the integer arguments of the kernel.
+    """
 
     runner: Runner | None
     slots: tuple[int, ...]
     made: tuple[Made, ...]
     done: tuple[int, ...]
+    variables: tuple[UOp, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,8 +117,9 @@ class Plan:
 
     steps: tuple[Step, ...]
     slot_count: int
-    flops: int
-    bytes_moved: int
+    flops: sint
+    bytes_moved: sint
+    requires: tuple[Requirement, ...]
 
     @staticmethod
     def of(items: Sequence[ScheduleItem], runners: Sequence[Runner | None], graph: Walk) -> Plan:
@@ -122,37 +133,45 @@ class Plan:
             made = tuple(
                 Made(slot, number[node], node.device, node.size, node.dtype) for slot, node in zip(slots, item.outputs)
             )
-            steps.append(Step(runner, slots, made, tuple(slot for slot in dict.fromkeys(slots) if last[slot] == place)))
-        flops = sum(runner.flops for runner in runners if runner is not None)
-        moved = sum(
-            2 * item.buffers[0].nbytes if runner is None else runner.bytes_moved for item, runner in zip(items, runners)
-        )
-        return Plan(tuple(steps), len(slot_of), flops, moved)
+            done = tuple(slot for slot in dict.fromkeys(slots) if last[slot] == place)
+            steps.append(Step(runner, slots, made, done, item.variables))
+        flops: sint = 0
+        moved: sint = 0
+        for item, runner in zip(items, runners):
+            flops = flops + (0 if runner is None else runner.flops)
+            moved = moved + (2 * item.buffers[0].nbytes if runner is None else runner.bytes_moved)
+        requires = tuple(one for item in items for one in item.requires if one.buffer is None)
+        return Plan(tuple(steps), len(slot_of), simplified(flops), simplified(moved), requires)
 
     def run(self, graph: Walk) -> None:
         """Every step for `graph`, which is used up: its nodes get their buffers and forget their sources."""
         memory: list[Any] = [*graph.buffers, *[None] * (self.slot_count - len(graph.buffers))]
-        nodes = graph.nodes
+        nodes, values = graph.nodes, graph.values
+        for requirement in self.requires:
+            requirement.check(values)
         targets = [[nodes[made.node] for made in step.made] for step in reversed(self.steps)]
         del nodes
         graph.nodes, graph.buffers = [], []  # so that a buffer is let go after its last reader
         began = time.perf_counter()
         for step in self.steps:
             for made in step.made:
-                memory[made.slot] = Buffer(made.device, made.size, made.dtype)
+                size = made.size if step.runner is not None else memory[step.slots[1]].size
+                memory[made.slot] = Buffer(made.device, size, made.dtype)
             buffers = [memory[slot] for slot in step.slots]
             if step.runner is None:
                 to, source = buffers
                 to.allocate().copyin(source.memoryview())
             else:
-                step.runner.run(step.runner.program.bind(buffers))
+                numbers = [value_of(variable, values) for variable in step.variables]
+                step.runner.run(step.runner.program.bind(buffers, numbers), numbers)
             for node, made in zip(targets.pop(), step.made):
                 node.buffer = memory[made.slot]
                 node.src = ()
             for slot in step.done:
                 memory[slot] = None
             del buffers
-        GlobalCounters.add(len(self.steps), self.flops, self.bytes_moved, time.perf_counter() - began)
+        seconds = time.perf_counter() - began
+        GlobalCounters.add(len(self.steps), value_of(self.flops, values), value_of(self.bytes_moved, values), seconds)
 
 
 class Plans:

@@ -18,18 +18,21 @@ from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule import ScheduleItem
 from tinyexplore.trace import Ran, Recorder, StageBegan, StageEnded, active_recorder, staged
 from tinyexplore.uop import UOp
+from tinyexplore.uop.symbolic import sint, value_of
 from tinyexplore.util import GlobalCounters, config
 
 
 @dataclass(eq=False)
 class ExecItem:
-    """A runner (None: a copy between devices) and its buffers. `kernel`: its number in the recording, if any."""
+    """A runner (None: a copy between devices) and its buffers. `kernel`: its number in the recording, if any.
+    `values`: those of the kernel's Variables."""
 
     item: ScheduleItem
     runner: Runner | None
     kernel: int | None
     buffers: tuple[Buffer, ...]
     bound: Callable[[int, int], None] | None = field(default=None, repr=False)
+    values: tuple[int, ...] = ()
 
     def run(self) -> None:
         """Once, on all its threads; told as `Ran` where a recorder listens."""
@@ -43,11 +46,14 @@ class ExecItem:
 
     @property
     def flops(self) -> int:
-        return 0 if self.runner is None else self.runner.flops
+        return 0 if self.runner is None else self._now(self.runner.flops)
 
     @property
     def bytes_moved(self) -> int:
-        return 2 * self.buffers[0].nbytes if self.runner is None else self.runner.bytes_moved
+        return 2 * self.buffers[0].nbytes if self.runner is None else self._now(self.runner.bytes_moved)
+
+    def _now(self, cost: sint) -> int:
+        return value_of(cost, dict(zip(self.item.variables, self.values)))
 
     def execute(self) -> None:
         if self.runner is None:
@@ -55,8 +61,8 @@ class ExecItem:
             to.allocate().copyin(source.memoryview())
             return
         if self.bound is None:
-            self.bound = self.runner.program.bind(self.buffers)
-        self.runner.run(self.bound)
+            self.bound = self.runner.program.bind(self.buffers, self.values)
+        self.runner.run(self.bound, self.values)
 
     def measure(self, repeat: int) -> list[float]:
         """Seconds of each of `repeat` further runs (a kernel writes the same again)."""
@@ -84,14 +90,15 @@ def compile_item(item: ScheduleItem) -> ExecItem:
     """The ExecItem of a ScheduleItem: compiled now, or found among the kernels compiled before."""
     if item.ast is None:
         return ExecItem(item, None, None, item.buffers)
+    values = item.arguments(item.bound)
     key = _runner_key(item)
     recorder = active_recorder()
     if recorder is not None:
-        return _compile_told(item, key, recorder)
+        return _compile_told(item, values, key, recorder)
     runner = _runners.get(key)
     if runner is None:
         runner = _runners[key] = compile_kernel(item.device, item.ast)
-    return ExecItem(item, runner, None, item.buffers)
+    return ExecItem(item, runner, None, item.buffers, values=values)
 
 
 def compile_all(items: Sequence[ScheduleItem]) -> list[Runner | None]:
@@ -108,7 +115,7 @@ def compile_all(items: Sequence[ScheduleItem]) -> list[Runner | None]:
     return [None if key is None else _runners[key] for key in keys]
 
 
-def _compile_told(item: ScheduleItem, key: RunnerKey, recorder: Recorder) -> ExecItem:
+def _compile_told(item: ScheduleItem, values: tuple[int, ...], key: RunnerKey, recorder: Recorder) -> ExecItem:
     """A recording wants to see every stage: each kernel is lowered anew, once per recording."""
     number = recorder.next_kernel()
     assert item.ast is not None
@@ -120,7 +127,7 @@ def _compile_told(item: ScheduleItem, key: RunnerKey, recorder: Recorder) -> Exe
             runner = recorder.kernels[key] = _runners[key] = compile_kernel(item.device, item.ast)
     finally:
         recorder.record(StageEnded("kernel", item.ast, time.perf_counter() - start))
-    return ExecItem(item, runner, number, item.buffers)
+    return ExecItem(item, runner, number, item.buffers, values=values)
 
 
 def compile_kernel(device: str, ast: UOp) -> Runner:
@@ -167,7 +174,7 @@ class Capture:
         for node, buffer in zip(done.item.outputs, done.buffers):
             self.owners[buffer] = ref(node)
         item = replace(done.item, outputs=(), members=(), values=())
-        self.items.append(ExecItem(item, done.runner, None, done.buffers, done.bound))
+        self.items.append(ExecItem(item, done.runner, None, done.buffers, done.bound, done.values))
 
 
 _capture: ContextVar[Capture | None] = ContextVar("tinyexplore_capture", default=None)

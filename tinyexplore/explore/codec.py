@@ -87,7 +87,7 @@ def _encoder(kind: Any) -> Codec:
         return _encode_dataclass(kind)
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in (types.UnionType, typing.Union):
-        return _optional(_encoder(_without_none(arguments)))
+        return _optional(_encoder(_without_none(arguments))) if type(None) in arguments else _identity
     if origin is tuple and len(arguments) == 2 and arguments[1] is Ellipsis:
         item = _encoder(arguments[0])
         if item is _identity:
@@ -118,7 +118,9 @@ def _decoder(kind: Any) -> Codec:
         return _decode_dataclass(kind)
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in (types.UnionType, typing.Union):
-        return _optional(_decoder(_without_none(arguments)))
+        if type(None) in arguments:
+            return _optional(_decoder(_without_none(arguments)))
+        return _of_types(arguments)
     if origin is tuple:
         return _decode_tuple(arguments)
     if kind is float:
@@ -195,9 +197,13 @@ def _to_float(value: Any) -> float:
 
 
 def _of_type(kind: type) -> Codec:
+    return _of_types((kind,))
+
+
+def _of_types(kinds: tuple[type, ...]) -> Codec:
     def check(value: Any) -> Any:
-        if type(value) is not kind:
-            raise TraceFormatError(f"expected {kind.__name__}, found {value!r}")
+        if type(value) not in kinds:
+            raise TraceFormatError(f"expected {' or '.join(kind.__name__ for kind in kinds)}, found {value!r}")
         return value
 
     return check

@@ -26,7 +26,7 @@ class Description:
     group: str
     arg: str
     dtype: str
-    shape: tuple[int, ...] | None
+    shape: tuple[int | str, ...] | None
 
 
 @singledispatch
@@ -49,7 +49,12 @@ def arg_text(arg: Any) -> str:
     return number_text(arg)
 
 
-def shape_text(shape: Sequence[int]) -> str:
+def told_shape(value: LazyBuffer) -> tuple[int | str, ...]:
+    """The shape with symbolic sizes as text: `v=3`."""
+    return tuple(size if isinstance(size, int) else repr(size) for size in value.shape)
+
+
+def shape_text(shape: Sequence[int | str]) -> str:
     """ "2×3×4"; "scalar" for no axes."""
     return "×".join(str(size) for size in shape) or "scalar"
 
@@ -64,7 +69,7 @@ _GROUPS: dict[Ops, str] = {
     **{op: "reduce" for op in (Ops.REDUCE, Ops.REDUCE_AXIS, Ops.SCAN, Ops.SCAN_AXIS, Ops.HREDUCE)},
     **{op: "reduce" for op in (Ops.DEFINE_ACC, Ops.ASSIGN, Ops.RESULT)},
     **{op: "loop" for op in (Ops.RANGE, Ops.ENDRANGE)},
-    **{op: "const" for op in (Ops.CONST, Ops.DEFINE_VAR, Ops.IOTA)},
+    **{op: "const" for op in (Ops.CONST, Ops.DEFINE_VAR, Ops.BIND, Ops.IOTA)},
     **{op: "movement" for op in (Ops.VECTORIZE, Ops.GEP)},
     **{op: "control" for op in (Ops.SINK, Ops.BARRIER)},
 }
@@ -115,6 +120,8 @@ def _uop_detail(uop: UOp, printer: Printer) -> str:
         case Ops.DEFINE_VAR:
             name, low, high = uop.arg
             return f"{low} ≤ {name} ≤ {high}"
+        case Ops.BIND:
+            return f"{src[0].arg[0]} = {src[1].arg}"
         case Ops.DEFINE_GLOBAL | Ops.DEFINE_LOCAL if isinstance(uop.dtype, PtrDType):
             return f"{uop.dtype.base.name}[{uop.dtype.size}]"
         case Ops.INDEX | Ops.LOAD:
@@ -151,13 +158,15 @@ def _(value: LazyBuffer, printer: Printer | None = None) -> Description:
             detail = f"{arg_text(value.arg)} → {shape}"
         case _:
             detail = shape
-    return Description(value.op.name, detail, group_of(value.op), arg_text(value.arg), value.dtype.name, value.shape)
+    return Description(
+        value.op.name, detail, group_of(value.op), arg_text(value.arg), value.dtype.name, told_shape(value)
+    )
 
 
 def describe_memory(value: LazyBuffer) -> Description:
     """A LazyBuffer whose values lie in memory, whatever computed them."""
     detail = f"{value.dtype.name} {shape_text(value.shape)} on {value.device}"
-    return Description("BUFFER", detail, "buffer", "", value.dtype.name, value.shape)
+    return Description("BUFFER", detail, "buffer", "", value.dtype.name, told_shape(value))
 
 
 # *** the linear program ***

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from tinyexplore.explore.describe import Printer, arg_text, dtype_text, shape_text, uops_listing
+from tinyexplore.explore.describe import Printer, arg_text, dtype_text, expr_text, shape_text, uops_listing
 from tinyexplore.explore.nest import loop_nest
 from tinyexplore.explore.session import EXPLORE_REPEAT, Explorer, capture, realize_all
 from tinyexplore.explore.sources import cell_number
@@ -254,7 +254,7 @@ def _uop_html(uop: UOp) -> str:
 
 def _kernel_html(kernel: Kernel) -> str:
     facts = [
-        ("axes", ", ".join(f"{axis.arg.name} {axis.arg.kind.value} {axis.size}" for axis in kernel.axes)),
+        ("axes", ", ".join(f"{axis.arg.name} {axis.arg.kind.value} {expr_text(axis.src[0])}" for axis in kernel.axes)),
         ("opts", ", ".join(map(str, kernel.applied)) or "none"),
         ("for", kernel.target.describe()),
     ]

@@ -8,7 +8,7 @@ from statistics import median
 from typing import Any
 
 from tinyexplore.device import Buffer
-from tinyexplore.explore.describe import uops_listing
+from tinyexplore.explore.describe import expr_text, uops_listing
 from tinyexplore.explore.model import (
     Candidate,
     Decision,
@@ -228,7 +228,7 @@ class KernelDraft:
             return self.spec.target.name
         return self.kernel.target.name if self.kernel is not None else ""
 
-    def axes(self) -> tuple[tuple[str, str, int], ...]:
+    def axes(self) -> tuple[tuple[str, str, int | str], ...]:
         """Name, kind and size of every loop, outermost first, as far as compilation has come."""
         if self.kernel is not None:
             found: Iterable[UOp] = self.kernel.axes
@@ -247,7 +247,7 @@ class KernelDraft:
         return first if first != self.number else None
 
 
-def axis_size(axis: UOp) -> int:
-    """How often a loop runs; 0 where that is only known when it runs."""
+def axis_size(axis: UOp) -> int | str:
+    """How often a loop runs; where that is only known when it runs, the arithmetic that says it."""
     end = axis.src[0]
-    return end.arg if end.op is Ops.CONST else 0
+    return end.arg if end.op is Ops.CONST else expr_text(end)

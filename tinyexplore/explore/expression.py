@@ -105,6 +105,8 @@ class Printer:
                 return uop.arg.name, _ATOM
             case Ops.DEFINE_VAR:
                 return str(uop.arg[0]), _ATOM
+            case Ops.BIND:
+                return str(src[0].arg[0]), _ATOM
             case Ops.DEFINE_GLOBAL:
                 return f"data{uop.arg}", _ATOM
             case Ops.DEFINE_LOCAL:

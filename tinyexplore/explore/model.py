@@ -47,7 +47,7 @@ class Node:
     op: str
     src: tuple[int, ...]
     dtype: str
-    shape: tuple[int, ...] | None
+    shape: tuple[int | str, ...] | None
     arg: str
     digest: str
     user: int | None
@@ -182,8 +182,9 @@ class Program:
 class KernelInfo:
     """One kernel: what it computes (LazyBuffer ids), the opts applied, its axes and its cost.
 
-    `axes`: (name, kind, size) outermost first. `roots`: LazyBuffers it realises. `nodes`: all LazyBuffers fused
-    into it. `same_as`: an earlier kernel whose program it reuses, else None.
+    `axes`: (name, kind, size) outermost first; a size that Variables give is their arithmetic, as text. `roots`:
+    LazyBuffers it realises. `nodes`: all LazyBuffers fused into it. `same_as`: an earlier kernel whose program it
+    reuses, else None.
     """
 
     id: int
@@ -193,7 +194,7 @@ class KernelInfo:
     nodes: tuple[int, ...]
     buffers: tuple[int, ...]
     opts: tuple[str, ...]
-    axes: tuple[tuple[str, str, int], ...]
+    axes: tuple[tuple[str, str, int | str], ...]
     flops: int
     bytes_moved: int
     compile_us: float

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tinyexplore import engine
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.tensor import Tensor
-from tinyexplore.uop import Ops
+from tinyexplore.uop import Ops, UOp
+from tinyexplore.uop.symbolic import Bound, SymbolicError, bind_together, bindings, rebound, simplified, unbound
 
 
 class JitError(RuntimeError):
@@ -33,10 +34,15 @@ class Leaf:
 
 
 def taken_apart(value: Any, name: str, found: list[tuple[str, Tensor]]) -> Any:
-    """`value` with a Leaf for each tensor, which is appended to `found` under its name; what is nested is copied."""
+    """`value` with a Leaf for each tensor, which is appended to `found` under its name; what is nested is copied.
+
+    Bound Variables stand there without their values.
+    """
     if isinstance(value, Tensor):
         found.append((name, value))
         return Leaf(len(found) - 1)
+    if isinstance(value, UOp):
+        return simplified(unbound(value))
     if isinstance(value, dict):
         return {key: taken_apart(part, f"{name}[{key!r}]", found) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
@@ -47,22 +53,24 @@ def taken_apart(value: Any, name: str, found: list[tuple[str, Tensor]]) -> Any:
     return value
 
 
-def put_together(structure: Any, value_of: Callable[[int], Any]) -> Any:
-    """The inverse of `taken_apart`."""
+def put_together(structure: Any, tensor_of: Callable[[int], Any], values: Mapping[UOp, int]) -> Any:
+    """The inverse of `taken_apart`; Variables are bound to `values`."""
     if isinstance(structure, Leaf):
-        return value_of(structure.number)
+        return tensor_of(structure.number)
+    if isinstance(structure, UOp):
+        return rebound(structure, values)
     if isinstance(structure, dict):
-        return {key: put_together(part, value_of) for key, part in structure.items()}
+        return {key: put_together(part, tensor_of, values) for key, part in structure.items()}
     if isinstance(structure, list):
-        return [put_together(part, value_of) for part in structure]
+        return [put_together(part, tensor_of, values) for part in structure]
     if isinstance(structure, tuple):
-        parts = [put_together(part, value_of) for part in structure]
+        parts = [put_together(part, tensor_of, values) for part in structure]
         return type(structure)(*parts) if hasattr(structure, "_fields") else tuple(parts)
     return structure
 
 
 class Arguments:
-    """The arguments of one call."""
+    """The arguments of one call. `values`: of the bound Variables among them, and in the shapes of the tensors."""
 
     def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.tensors: list[tuple[str, Tensor]] = []
@@ -72,6 +80,7 @@ class Arguments:
             self.structure[f"argument {place}"] = taken_apart(value, f"argument {place}", self.tensors)
         for key in sorted(kwargs):
             self.structure[f"argument {key}"] = taken_apart(kwargs[key], f"argument {key}", self.tensors)
+        self.values = values_in((args, tuple(kwargs.values())), self.tensors) if Bound.count else {}
 
     def check(self, captured: Arguments) -> None:
         """JitError where these arguments, tensors aside, are not the captured ones."""
@@ -87,6 +96,29 @@ class Arguments:
                     f"{name} was captured as {before!r}, and is now {structure!r}: only tensors may change between "
                     "calls; pass a Tensor, use a TinyJit of its own for each value, or reset()"
                 )
+
+
+def values_in(args: Any, tensors: Sequence[tuple[str, Tensor]] = ()) -> dict[UOp, int]:
+    """What the Variables in `args` (nested) and in the shapes of `tensors` are bound to. JitError for two values."""
+    values: dict[UOp, int] = {}
+
+    def look(value: Any) -> None:
+        if isinstance(value, UOp):
+            for variable, number in bindings(value).items():
+                bind_together(values, variable, number)
+        elif isinstance(value, dict):
+            look(tuple(value.values()))
+        elif isinstance(value, (list, tuple)):
+            for part in value:
+                look(part)
+
+    try:
+        look(args)
+        for _, tensor in tensors:
+            look(tensor.lazydata.shape)
+    except SymbolicError as error:
+        raise JitError(f"the arguments of one call: {error}") from None
+    return values
 
 
 def _same(now: Any, before: Any) -> bool:

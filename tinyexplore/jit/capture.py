@@ -8,13 +8,15 @@ from typing import Any
 
 from tinyexplore import engine
 from tinyexplore.device import Buffer
-from tinyexplore.engine import Capture
+from tinyexplore.engine import Capture, ExecItem
 from tinyexplore.jit.arguments import Arguments, JitError, packed, put_together, settle, taken_apart
 from tinyexplore.jit.replay import Captured, Output, Replay, State, written_by
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.tensor import Tensor
 from tinyexplore.tensor.changes import Notes, noting
 from tinyexplore.trace import Planned, active_recorder
+from tinyexplore.uop import Group
+from tinyexplore.uop.symbolic import is_symbolic
 
 
 def capture(
@@ -25,8 +27,10 @@ def capture(
     found, given = _captured(heard, fxn, args, kwargs, known)
     _share_memory(found, heard)
     replay = Replay(found)
-    replay.hand_over(given)
-    return replay, put_together(found.structure, lambda number: found.outputs[number].tensor_of(given))
+    replay.hand_over(given, found.values)
+    return replay, put_together(
+        found.structure, lambda number: found.outputs[number].tensor_of(given, found.values), found.values
+    )
 
 
 def _share_memory(found: Captured, heard: Capture) -> None:
@@ -86,7 +90,7 @@ def _captured(
         for tensor in fresh:
             value = tensor.lazydata
             base = value.base.buffer
-            if base is None or base not in written or base in taken:
+            if base is None or base not in written or base in taken or is_symbolic_view(value):
                 value = packed(value)
                 engine.realize([value])
             values[id(tensor)] = value
@@ -112,10 +116,31 @@ def _captured(
     baked = [
         (tensor, old) for tensor, old in others if old in heard.used and (old.buffer is None or old.buffer in written)
     ]
+    _check_variables(heard.items, arguments)
     found = Captured(
         arguments, given_before, heard.items, states, assigned, notes.keys, structure, outputs, others, baked
     )
     return found, given
+
+
+def is_symbolic_view(value: LazyBuffer) -> bool:
+    """True for a view of which shape or place depend on a Variable."""
+    while value.op in Group.MOVEMENT and value.buffer is None:
+        if is_symbolic(value.shape) or is_symbolic(value.arg):
+            return True
+        value = value.src[0]
+    return False
+
+
+def _check_variables(items: list[ExecItem], arguments: Arguments) -> None:
+    """JitError where a kernel needs a Variable whose values are not among the arguments."""
+    for item in items:
+        for variable in (*item.item.variables, *item.item.bound):
+            if variable not in arguments.values:
+                raise JitError(
+                    f"the captured kernels need the Variable {variable.arg[0]!r}, which is not among the arguments: a "
+                    "replay would not know its value; pass it bound, or a tensor with it in its shape"
+                )
 
 
 def live_tensors() -> list[Tensor]:

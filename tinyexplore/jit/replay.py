@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any
 
 from tinyexplore import engine
 from tinyexplore.device import Buffer
-from tinyexplore.engine import ExecItem, MemoryPlan, outputs_of, prepare_batch
+from tinyexplore.engine import ExecItem, MemoryPlan, give_values, outputs_of, prepare_batch
 from tinyexplore.jit.arguments import Arguments, JitError, Leaf, put_together
 from tinyexplore.jit.slots import Slot, copy_bytes
 from tinyexplore.lazy import LazyBuffer
@@ -17,6 +17,8 @@ from tinyexplore.tensor import Tensor
 from tinyexplore.tensor.changes import Epoch
 from tinyexplore.tensor.random import generator
 from tinyexplore.trace import active_recorder
+from tinyexplore.uop import UOp
+from tinyexplore.uop.symbolic import SymbolicError, is_symbolic, rebound, simplified, value_of
 from tinyexplore.util import GlobalCounters, config
 
 
@@ -39,9 +41,9 @@ class Output:
     tensor: Tensor | None
     value: LazyBuffer | None
 
-    def tensor_of(self, given: list[Tensor]) -> Tensor:
+    def tensor_of(self, given: list[Tensor], values: Mapping[UOp, int]) -> Tensor:
         if self.value is not None:
-            return Tensor._wrap(self.value)
+            return Tensor._wrap(rebound_shape(self.value, values) if values else self.value)
         if self.number is not None:
             return given[self.number]
         assert self.tensor is not None
@@ -66,6 +68,18 @@ class Captured:
     baked: list[tuple[Tensor, LazyBuffer]]
     memory: list[MemoryPlan] = field(default_factory=list)
 
+    @property
+    def values(self) -> dict[UOp, int]:
+        """What the Variables among the arguments were bound to."""
+        return self.arguments.values
+
+
+def rebound_shape(value: LazyBuffer, values: Mapping[UOp, int]) -> LazyBuffer:
+    """What lies in memory of symbolic shape, with the Variables at `values`."""
+    if value.buffer is None or not is_symbolic(value.shape):
+        return value
+    return LazyBuffer.from_buffer(value.buffer, rebound(value.shape, values))
+
 
 def written_by(items: Iterable[ExecItem]) -> set[Buffer]:
     """The buffers that any of `items` writes."""
@@ -89,16 +103,21 @@ class Replay:
         every = list({id(item): item for items in self.turns for item in items}.values())
         self.costs = (
             len(self.items),
-            sum(item.flops for item in self.items),
-            sum(item.bytes_moved for item in self.items),
+            simplified(sum([0 if item.runner is None else item.runner.flops for item in self.items])),
+            simplified(
+                sum([item.bytes_moved if item.runner is None else item.runner.bytes_moved for item in self.items])
+            ),
         )
         self.written = frozenset(buffer.address for buffer in written_by(every))
         self.slots = self._argument_slots(every)
+        self.values = found.values
+        self._free_arguments(every)
         self.watched, self.fixed = self._watched(every)
         structure = list(found.arguments.structure.values())
         self.plain = found.arguments.positional and all(isinstance(one, Leaf) for one in structure)
+        self.plain = self.plain and not found.values
         self.count = len(structure)
-        self.single = found.outputs[0].value if found.structure == Leaf(0) else None
+        self.single = found.outputs[0].value if found.structure == Leaf(0) and not found.values else None
         self.epoch = Epoch.count
 
     def __repr__(self) -> str:
@@ -126,6 +145,14 @@ class Replay:
             known = first.setdefault(value.buffer, number) == number
             slots.append(Slot(name, value, value.buffer, every if known else ()))
         return slots
+
+    def _free_arguments(self, every: list[ExecItem]) -> None:
+        """The room that an argument's buffer has says nothing of the next call: it comes with another buffer."""
+        given = {value.buffer for value in self.found.given}
+        for item in every:
+            kept = tuple(one for one in item.item.requires if one.buffer not in given)
+            if len(kept) < len(item.item.requires):
+                item.item = replace(item.item, requires=kept)
 
     def _watched(self, every: list[ExecItem]) -> tuple[list[tuple[Tensor, Slot]], list[tuple[Tensor, LazyBuffer]]]:
         """Tensors that the kernels read from elsewhere: those that may get another buffer, and those that may not.
@@ -182,7 +209,23 @@ class Replay:
     def _checked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Tensor]:
         now = Arguments(args, kwargs)
         now.check(self.found.arguments)
+        if self.found.values:
+            missing = [variable.arg[0] for variable in self.found.values if variable not in now.values]
+            if missing:
+                raise JitError(
+                    f"captured with a value for the Variable {missing[0]!r}, called without one: pass it bound"
+                )
+            self.values = now.values
         return [tensor for _, tensor in now.tensors]
+
+    def _give_values(self) -> None:
+        """The kernels of this turn get the values of this call."""
+        try:
+            for item in self.items:
+                if item.item.variables or item.item.requires:
+                    give_values(item, item.item.arguments(self.values))
+        except SymbolicError as error:
+            raise JitError(f"this call cannot be replayed: {error}; use a TinyJit of its own, or reset()") from None
 
     # *** replaying ***
 
@@ -205,6 +248,8 @@ class Replay:
             raise
         if self.same:
             self._check_same(given)
+        if self.values:
+            self._give_values()
         for key in self.keys:
             generator.fill(key)
         settings = config()
@@ -217,13 +262,16 @@ class Replay:
             for step in self.steps[self.turn]:
                 step()
             kernels, flops, moved = self.costs
+            if self.values:
+                flops, moved = value_of(flops, self.values), value_of(moved, self.values)
             GlobalCounters.add(kernels, flops, moved, perf_counter() - began)
         if self.states or self.assigned:
             self._move_on(given)
         if self.single is not None:
             return Tensor._wrap(self.single)
         outputs = self.found.outputs
-        return put_together(self.found.structure, lambda number: outputs[number].tensor_of(given))
+        values = self.values
+        return put_together(self.found.structure, lambda number: outputs[number].tensor_of(given, values), values)
 
     def _check_same(self, given: list[Tensor]) -> None:
         for first, second in self.same:
@@ -236,16 +284,16 @@ class Replay:
             self.turn = turn = 1 - self.turn
             for state in self.states:
                 state.tensor.lazydata = state.values[turn]
-        self.hand_over(given)
+        self.hand_over(given, self.values)
         self.epoch = Epoch.advance(self.epoch)
 
-    def hand_over(self, given: list[Tensor]) -> None:
+    def hand_over(self, given: list[Tensor], values: Mapping[UOp, int]) -> None:
         """Arguments that were assigned to get their new values in memory of their own."""
         for number, value in self.assigned:
             assert value.buffer is not None
             own = Buffer(value.device, value.size, value.dtype).allocate()
             copy_bytes(own, value.buffer)
-            given[number].lazydata = LazyBuffer.from_buffer(own, value.shape)
+            given[number].lazydata = LazyBuffer.from_buffer(own, rebound(value.shape, values))
 
 
 def _alike(a: LazyBuffer, b: LazyBuffer) -> bool:
@@ -261,5 +309,7 @@ def _exchanged(items: list[ExecItem], states: list[State], turn: int) -> list[Ex
     found = []
     for item in items:
         buffers = tuple(other.get(buffer, buffer) for buffer in item.buffers)
-        found.append(item if buffers == item.buffers else ExecItem(item.item, item.runner, None, buffers))
+        found.append(
+            item if buffers == item.buffers else ExecItem(item.item, item.runner, None, buffers, values=item.values)
+        )
     return found

@@ -13,6 +13,7 @@ from tinyexplore.jit.arguments import JitError
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.runtime.native import BoundProgram
 from tinyexplore.tensor import Tensor
+from tinyexplore.uop.symbolic import unbound
 
 
 class Slot:
@@ -20,6 +21,7 @@ class Slot:
 
     def __init__(self, name: str, like: LazyBuffer, buffer: Buffer, items: Iterable[ExecItem]) -> None:
         self.name, self.like, self.buffer = name, like, buffer
+        self.shape = unbound(like.shape)
         self.last: LazyBuffer | None = None  # whose buffer is there now
         self.staging: Buffer | None = None
         self.tables: list[tuple[array[int], int]] = []
@@ -39,7 +41,8 @@ class Slot:
     def take(self, tensor: Tensor, written: frozenset[int]) -> None:
         """Puts the value of `tensor` here; `written` are the addresses that the replay itself writes."""
         like, value = self.like, tensor.lazydata
-        if value.shape != like.shape or value.dtype is not like.dtype or value.device != like.device:
+        same_shape = value.shape == like.shape or unbound(value.shape) == self.shape
+        if not same_shape or value.dtype is not like.dtype or value.device != like.device:
             raise JitError(
                 f"{self.name} was captured as {_described(like)}, and is now {_described(value)}: a replay runs the "
                 "kernels of the first; use a TinyJit of its own for each form, or reset()"
@@ -73,8 +76,8 @@ class Slot:
 
 
 def copy_bytes(to: Buffer, source: Buffer) -> None:
-    """All of `source` into memory of the same size, on a host."""
-    ctypes.memmove(to.address, source.address, to.nbytes)
+    """All of `source` into memory of the same size, on a host; of symbolic sizes, what both have room for."""
+    ctypes.memmove(to.address, source.address, min(to.nbytes, source.nbytes))
 
 
 def _described(value: LazyBuffer) -> str:

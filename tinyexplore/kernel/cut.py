@@ -127,7 +127,7 @@ def cut_loops(kernel: Kernel, rows: UOp) -> dict[int, int]:
             name = axis.arg.id
             if what is None or what.column is not axis or what.row.arg.id != rows.arg.id:
                 whole.add(name)
-            elif what.constant != IDENTITY.get(reduce.arg) or axis.size % block_of(kernel, name):
+            elif what.constant != IDENTITY.get(reduce.arg) or not goes_in_blocks(kernel, axis):
                 whole.add(name)
             else:
                 found[name] = max(what.ahead, found.get(name, what.ahead))
@@ -140,6 +140,11 @@ def cut_loops(kernel: Kernel, rows: UOp) -> dict[int, int]:
             if all(reader.op is Ops.RANGE and reader.arg.id in found for reader in readers):
                 found[name] = max(found[reader.arg.id] for reader in readers)
     return found
+
+
+def goes_in_blocks(kernel: Kernel, axis: UOp) -> bool:
+    """True where the blocks of an axis before any Opt are whole ones."""
+    return axis.is_static and axis.size % block_of(kernel, axis.arg.id) == 0
 
 
 def block_of(kernel: Kernel, axis_id: int) -> int:

@@ -26,6 +26,7 @@ THREAD_STEPS = 1 << 15  # fewer steps than this take less time than waking anoth
 SHUFFLED_STRIDE = 4  # every so many elements are taken out of whole vectors, at about the price of a load each
 MIRRORED_AXES = 4  # 16 places a step, a vector register each
 WIDE_TILE = 4  # vectors side by side in the register tile of a row that is kept
+UNKNOWN_ROWS = 4  # of a symbolic axis in a tile: there may be one only, and then the others do its work again
 ACCUMULATORS = 8  # independent sums that keep two multiply-add units with a latency of four cycles busy
 
 
@@ -137,7 +138,8 @@ def with_tiles(kernel: Kernel) -> Kernel:
             # rows that are streams of their own: few, as streams a power of two apart share one set of the L1 cache;
             # rows that lie side by side: as many as one cache line has
             few = wide == widest and not rows_are_neighbours
-            tall = best_block(rows.size, max(2, (registers - 4) // wide), limit=6 if few else 14)
+            limit = 6 if few else 14
+            tall = best_block(rows.size, max(2, (registers - 4) // wide), limit if rows.is_static else UNKNOWN_ROWS)
         else:
             tall = best_block(rows.size, 4, limit=4)
         if tall > 1:
@@ -222,7 +224,7 @@ def with_longer_steps(kernel: Kernel) -> Kernel:
         return attempt(kernel, Opt(OptOps.UPCAST, across.arg.id, amount), reason)
     arithmetic = sum(node.op not in (Ops.INDEX, Ops.RANGE, Ops.CONST) for node in kernel.nodes)
     outer = next((axis for axis in reversed(kernel.output_axes) if is_outer_of(axis, vectors[0], found)), None)
-    if outer is None or arithmetic > 40 or outer.size % 4:
+    if outer is None or arithmetic > 40 or outer.size % 4 or not outer.is_static:
         return kernel
     return attempt(
         kernel, Opt(OptOps.UPCAST, outer.arg.id, 4), "four vectors a step keep the load and arithmetic units busy"
@@ -243,7 +245,9 @@ def mirrored_pairs(kernel: Kernel) -> tuple[UOp, ...]:
                 return True
         return False
 
-    pairs = [axis for axis in kernel.output_axes if axis.size == 2 and axis.arg.kind is AxisKind.GLOBAL]
+    pairs = [
+        axis for axis in kernel.output_axes if axis.size == 2 and axis.is_static and axis.arg.kind is AxisKind.GLOBAL
+    ]
     found = tuple(axis for axis in pairs if both_ways(axis))
     return found if len(found) <= MIRRORED_AXES else ()
 
@@ -251,7 +255,7 @@ def mirrored_pairs(kernel: Kernel) -> tuple[UOp, ...]:
 def crossing_axis(kernel: Kernel, lanes: UOp, found: list[Access]) -> UOp | None:
     """The output axis along which a load walks memory that is strided along the lanes: what a transposition has."""
     for axis in kernel.output_axes:
-        if axis.arg.kind is not AxisKind.GLOBAL or axis.size < 2:
+        if axis.arg.kind is not AxisKind.GLOBAL or axis.size < 2 or not axis.is_static:
             continue
         for access in found:
             if not access.is_store and access.stride(axis) == 1 and access.stride(lanes) not in (0, 1):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,7 +17,9 @@ from tinyexplore.kernel.told import substitute_told
 from tinyexplore.target import Target
 from tinyexplore.trace import Derived, OptApplied, active_recorder
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
+from tinyexplore.uop.bounds import bounds
 from tinyexplore.uop.divmod import linear_terms
+from tinyexplore.uop.symbolic import as_size, simplified, text
 
 OUTPUT_KINDS = (AxisKind.GLOBAL, AxisKind.THREAD, AxisKind.LOCAL)
 LOOP_KINDS = (AxisKind.GLOBAL, AxisKind.LOCAL)
@@ -70,11 +73,12 @@ class Kernel:
     def name(self) -> str:
         """r (reduces) or E (elementwise) and the sizes of the axes, outermost first."""
         kind = "r" if self.reduces else "E"
-        return "_".join((kind, *(str(axis.size) for axis in self.axes))) if self.axes else f"{kind}_1"
+        sizes = [re.sub(r"\W", "", text(axis.src[0]), flags=re.ASCII) for axis in self.axes]
+        return "_".join((kind, *sizes)) if sizes else f"{kind}_1"
 
     @cached_property
     def steps(self) -> int:
-        """How many times the innermost body runs, of the nest that runs it most."""
+        """How many times the innermost body runs (at most), of the nest that runs it most."""
         most = prod(axis.size for axis in self.output_axes)
         for reduce in self.reduces:
             most = max(most, prod(axis.size for axis in reduce.ranges | set(reduce.src[1:])))
@@ -119,7 +123,7 @@ class Kernel:
         for axis in self.axes:
             if axis.arg.id == axis_id:
                 return axis
-        known = ", ".join(f"{axis.arg.name} of size {axis.size}" for axis in self.axes)
+        known = ", ".join(f"{axis.arg.name} of size {text(axis.src[0])}" for axis in self.axes)
         raise OptError(f"no axis {axis_id} in this kernel; it has {known or 'none'}")
 
     # *** changing ***
@@ -149,7 +153,7 @@ class Kernel:
             ast = split_row(self, axis, opt)
         else:
             places = self.split_output(axis, opt)
-            ast = substitute_told(self.ast, more_rows(self, axis, opt, self.next_id()), str(opt))
+            ast = substitute_told(self.with_edge(axis, opt), more_rows(self, axis, opt, self.next_id()), str(opt))
             ast = substitute_told(ast, places, str(opt))
         after = replace(self, ast=ast, applied=(*self.applied, opt))
         recorder = active_recorder()
@@ -211,6 +215,8 @@ class Kernel:
             return None if kind is AxisKind.REDUCE else f"the axis is {kind.value}, and only reduce axes do this"
         if opt.op is OptOps.VECTOR:
             return self.vector_obstacle(opt, axis)
+        if opt.op in (OptOps.LOCAL, OptOps.GROUP) and not axis.is_static:
+            return f"the axis has size {text(axis.src[0])}, and a workgroup has the same size in every call"
         if kind not in LOOP_KINDS and (kind is not AxisKind.ROW or opt.op is not OptOps.UPCAST):
             return f"the axis is {kind.value}, and only output axes that are still loops do this"
         if opt.op is OptOps.LOCAL and any(other.arg.kind is AxisKind.SCAN for other in self.axes):
@@ -259,14 +265,14 @@ class Kernel:
         for store in self.ast.src:
             terms, _ = linear_terms(store.src[0].src[1])
             rest = [term for term in terms if term not in (outer, inner)]
-            as_one = inner in terms and terms.get(outer) == terms[inner] * inner.size
+            as_one = inner.is_static and inner in terms and terms.get(outer) == terms[inner] * inner.size
             if not as_one or any(term.ranges & {outer, inner} for term in rest):
                 return "the result does not walk the two as one"
         return None
 
     def merged(self, outer: UOp, inner: UOp) -> dict[UOp, UOp]:
         """What stands for the two axes: quotient and remainder of one of both sizes, in the place of the inner."""
-        both = UOp.range(outer.size * inner.size, Axis(inner.arg.id, AxisKind.GLOBAL))
+        both = UOp.range(simplified(outer.src[0] * inner.size), Axis(inner.arg.id, AxisKind.GLOBAL))
         size = index_const(inner.size)
         return {outer: both.alu(Ops.IDIV, size), inner: both.alu(Ops.MOD, size)}
 
@@ -291,6 +297,8 @@ class Kernel:
 
         An axis of such blocks is split into blocks of them, which end there too: only the blocks of blocks overlap.
         """
+        if not axis.is_static:
+            return {axis: self.split_symbolic(axis, opt)}
         size, amount = axis.size, opt.amount
         inner = UOp.range(amount, Axis(self.next_id(), _INNER_KIND[opt.op]))
         if size == amount:
@@ -306,11 +314,42 @@ class Kernel:
         outer = UOp.range(-(-size // amount), axis.arg)
         return {axis: _clamped(outer * index_const(amount), outer.size * amount, size - amount) + inner}
 
+    def split_symbolic(self, axis: UOp, opt: Opt) -> UOp:
+        """The index that stands for an axis of symbolic size after the split.
+
+        Where the size may be less than the amount, a last block cannot begin earlier: then the steps of a tile stay
+        at the last place, and lanes past it are masked (`with_edge`).
+        """
+        end, amount = simplified(axis.src[0]), opt.amount
+        inner = UOp.range(amount, Axis(self.next_id(), _INNER_KIND[opt.op]))
+        outer = UOp.range(simplified((end + (amount - 1)) // amount), axis.arg)
+        start = outer * index_const(amount)
+        if simplified(end % amount) == 0:
+            return start + inner
+        last = as_size(simplified(end - amount))
+        if bounds(last)[0] >= 0:
+            return start.minimum(last) + inner
+        return start + inner if opt.op is OptOps.VECTOR else (start + inner).minimum(as_size(simplified(end - 1)))
+
+    def with_edge(self, axis: UOp, opt: Opt) -> UOp:
+        """The ast with every access along `axis` masked by its size, where the lanes of a vector may stand past it."""
+        end = axis.src[0]
+        may_be_short = opt.op is OptOps.VECTOR and bounds(end)[0] < opt.amount
+        if axis.is_static or not may_be_short or simplified(end % opt.amount) == 0:
+            return self.ast
+        changes: dict[UOp, UOp] = {}
+        for node in self.nodes:
+            if node.op is Ops.INDEX and axis in node.ranges:
+                pointer, idx, *valid = (src.substitute(changes) for src in node.src)
+                inside = axis < end
+                changes[node] = pointer.index(idx, valid[0] & inside if valid else inside)
+        return substitute_told(self.ast, changes, f"{opt}, no further than {text(end)}")
+
     def split_reduce(self, axis: UOp, opt: Opt) -> UOp:
         """Every REDUCE over `axis` done in blocks; what is left over in a REDUCE of its own."""
-        size, amount = axis.size, opt.amount
+        end, amount = simplified(axis.src[0]), opt.amount
         inner = UOp.range(amount, Axis(self.next_id(), _INNER_KIND[opt.op]))
-        blocks, left = divmod(size, amount)
+        blocks, left = simplified(end // amount), simplified(end % amount)
         if blocks == 1:
             loops: tuple[UOp, ...] = (inner,)
             place = inner
@@ -330,9 +369,10 @@ class Kernel:
             else:
                 after = UOp(Ops.REDUCE, reduce.dtype, (body, *others, *loops), reduce.arg)
             _tell(reduce, after, str(opt))
-            if left:
+            if left != 0:
                 rest = UOp.range(left, Axis(self.next_id() + 1, AxisKind.REDUCE))
-                renamed = {axis: rest + index_const(size - left), **self.fresh_inner_loops(reduce.src[0], axis)}
+                place = rest + as_size(simplified(end - left))
+                renamed = {axis: place, **self.fresh_inner_loops(reduce.src[0], axis)}
                 rest_body = substitute_told(reduce.src[0], {**changes, **renamed}, str(opt))
                 remainder = UOp(Ops.REDUCE, reduce.dtype, (rest_body, *others, rest), reduce.arg)
                 _tell(reduce, remainder, f"{opt}, what is left over")
@@ -346,7 +386,7 @@ class Kernel:
         inside = {loop for node in nested for loop in node.src[1:]}
         own = sorted((loop for loop in inside if loop not in body.ranges), key=lambda loop: loop.arg.id)
         first = self.next_id() + 2
-        return {loop: UOp.range(loop.size, Axis(first + n, loop.arg.kind)) for n, loop in enumerate(own)}
+        return {loop: UOp.range(loop.src[0], Axis(first + n, loop.arg.kind)) for n, loop in enumerate(own)}
 
 
 _INNER_KIND = {

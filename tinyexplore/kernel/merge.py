@@ -7,6 +7,7 @@ from tinyexplore.kernel.told import substitute_told
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp, graph_rewrite, index_const
 from tinyexplore.uop.algebra import SIMPLIFY
 from tinyexplore.uop.divmod import linear_terms
+from tinyexplore.uop.symbolic import simplified
 
 
 def with_split_axes(kernel: Kernel) -> Kernel:
@@ -14,7 +15,7 @@ def with_split_axes(kernel: Kernel) -> Kernel:
     while (found := divided_axis(kernel)) is not None:
         axis, by = found
         inner = UOp.range(by, Axis(kernel.next_id(), axis.arg.kind))
-        outer = UOp.range(axis.size // by, axis.arg)
+        outer = UOp.range(simplified(axis.src[0] // by), axis.arg)
         how = f"axis {axis.arg.id} is divided by {by}"
         changes: dict[UOp, UOp] = {axis: outer * index_const(by) + inner}
         for reduce in kernel.reduces:
@@ -34,7 +35,7 @@ def divided_axis(kernel: Kernel) -> tuple[UOp, int] | None:
             continue
         axis, by = node.src[0], node.src[1].arg
         if axis.op is Ops.RANGE and axis.arg.kind in (AxisKind.GLOBAL, AxisKind.REDUCE) and 1 < by < axis.size:
-            if axis.size % by == 0:
+            if simplified(axis.src[0] % by) == 0:
                 return axis, by
     return None
 
@@ -80,7 +81,7 @@ def is_one_walk(kernel: Kernel, outer: UOp, inner: UOp) -> bool:
         if node.op is not Ops.INDEX:
             continue
         terms, _ = linear_terms(node.src[1])
-        if terms.get(outer, 0) != terms.get(inner, 0) * inner.size:
+        if not inner.is_static or terms.get(outer, 0) != terms.get(inner, 0) * inner.size:
             return False
         if any(term not in (outer, inner) and term.ranges & {outer, inner} for term in terms):
             return False
@@ -101,7 +102,7 @@ def _counts_with(node: UOp, pair: frozenset[UOp], addresses: set[UOp]) -> bool:
 
 def merge(kernel: Kernel, outer: UOp, inner: UOp) -> Kernel:
     """One axis of both sizes in the place of the two."""
-    both = UOp.range(outer.size * inner.size, Axis(outer.arg.id, outer.arg.kind))
+    both = UOp.range(simplified(outer.src[0] * inner.src[0]), Axis(outer.arg.id, outer.arg.kind))
     how = f"axes {outer.arg.id} and {inner.arg.id} walk memory as one"
     reduces: dict[UOp, UOp] = {outer: index_const(0), inner: both}
     ast = kernel.ast

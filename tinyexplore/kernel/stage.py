@@ -63,6 +63,8 @@ def stage_obstacle(kernel: Kernel, axis: UOp) -> str | None:
         return "no reduction reads the same in every step of it"
     most = MOST_L2 * kernel.target.l2_bytes
     for load in loads:
+        if any(not packed.is_static for packed in packed_axes(load, axis)):
+            return "the copy would have another size in every call"
         if packed_bytes(load, axis) > most:
             size, cache = packed_bytes(load, axis) >> 10, kernel.target.l2_bytes >> 10
             return f"the copy takes {size} KiB, more than {MOST_L2} times the L2 cache ({cache} KiB)"

@@ -1,8 +1,9 @@
 """LazyBuffer: one tensor-level operation on other LazyBuffers, with its shape, dtype and device.
 
 Movement ops are nodes of their own; `st` is the ShapeTracker that composes those since the last computed node
-(`base`), worked out when somebody asks. A LazyBuffer never changes, but for one thing: when it is realised it gets its
-`Buffer` and forgets its sources, so that what made it can be freed.
+(`base`), worked out when asked for. Sizes and bounds may be symbolic (`tinyexplore.uop.symbolic`): they are kept in
+normal form, so that equal sizes are the same object. A LazyBuffer never changes, but for one thing: when it is
+realised it gets its `Buffer` and forgets its sources, so that what made it can be freed.
 """
 
 from __future__ import annotations
@@ -18,9 +19,21 @@ from tinyexplore.dtype import ConstType, DType, dtypes
 from tinyexplore.shape import ShapeTracker
 from tinyexplore.trace import Recorded, UserFrame, active_recorder
 from tinyexplore.uop import Group, Ops
+from tinyexplore.uop.symbolic import (
+    as_size,
+    concrete,
+    greatest,
+    holds,
+    is_symbolic,
+    is_undecided,
+    product,
+    simplified,
+    value_of,
+)
+from tinyexplore.uop.uop import UOp
 from tinyexplore.util import config
 
-Shape = tuple[int, ...]
+Shape = tuple[Any, ...]  # of ints, and UOps where a size is symbolic
 
 FEW_RESULTS = 16  # a reduction to fewer results than this leaves cores idle
 MUCH_TO_REDUCE = 1 << 18  # elements from which on a second kernel costs less than idle cores
@@ -71,19 +84,25 @@ class LazyBuffer:
     # *** making ***
 
     @staticmethod
-    def const(value: ConstType, dtype: DType, device: str, shape: Shape = ()) -> LazyBuffer:
-        """`value` everywhere in `shape`; takes no memory until something asks for it."""
-        return LazyBuffer(Ops.CONST, dtype, shape, (), dtypes.as_const(value, dtype), device)
+    def const(value: ConstType | UOp, dtype: DType, device: str, shape: Shape = ()) -> LazyBuffer:
+        """`value` (a size may be symbolic) everywhere in `shape`; takes no memory until something asks for it."""
+        if isinstance(value, UOp):
+            value = simplified(value)
+        if not isinstance(value, UOp):
+            value = dtypes.as_const(value, dtype)
+        return LazyBuffer(Ops.CONST, dtype, normal(shape), (), value, device)
 
     @staticmethod
     def iota(length: int, dtype: DType, device: str) -> LazyBuffer:
         """0, 1, 2, ..., length - 1; takes no memory when it is fused."""
-        return LazyBuffer(Ops.IOTA, dtype, (length,), (), None, device)
+        return LazyBuffer(Ops.IOTA, dtype, normal((length,)), (), None, device)
 
     @staticmethod
     def from_buffer(buffer: Buffer, shape: Shape) -> LazyBuffer:
-        """What lies in `buffer`, row-major."""
-        if prod(shape) != buffer.size:
+        """What lies in `buffer`, row-major; of symbolic shapes, at its beginning."""
+        shape = normal(shape)
+        fits = value_of(product(shape)) <= buffer.size if is_symbolic(shape) else prod(shape) == buffer.size
+        if not fits:
             raise ShapeError(f"a buffer of {buffer.size} elements cannot have shape {shape}")
         return kind_on(buffer.device)(Ops.BUFFER, buffer.dtype, shape, (), None, buffer.device, buffer=buffer)
 
@@ -91,7 +110,9 @@ class LazyBuffer:
 
     @property
     def size(self) -> int:
-        return prod(self.shape)
+        """The elements; the most that there can be, where that is symbolic."""
+        found: Any = prod(self.shape)
+        return found if type(found) is int else greatest(simplified(found))
 
     @property
     def base(self) -> LazyBuffer:
@@ -108,13 +129,13 @@ class LazyBuffer:
 
     @property
     def st(self) -> ShapeTracker:
-        """Where in `base` the elements lie."""
+        """Where in `base` the elements lie; of symbolic sizes, for the values that they have in this call."""
         moves: list[LazyBuffer] = []
         node = self
         while node.op in Group.MOVEMENT and node.buffer is None:
             moves.append(node)
             node = node.src[0]
-        tracker = ShapeTracker.from_shape(node.shape)
+        tracker = ShapeTracker.from_shape(concrete(node.shape))
         for move in reversed(moves):
             tracker = moved_like(tracker, move)
         return tracker
@@ -155,14 +176,17 @@ class LazyBuffer:
         if bad := [axis for axis in wanted if not 0 <= axis < len(self.shape)]:
             raise ShapeError(f"reduce over axes {bad} of shape {self.shape}")
         shape = tuple(1 if axis in wanted else size for axis, size in enumerate(self.shape))
-        if prod(shape) < FEW_RESULTS and self.size >= MUCH_TO_REDUCE and config().SPLIT_REDUCEOP:
+        few: Any = prod(shape)
+        if type(few) is int and few < FEW_RESULTS and self.size >= MUCH_TO_REDUCE and config().SPLIT_REDUCEOP:
             return self._reduce_in_two_steps(op, wanted, shape)
         return self._reduce_at_once(op, wanted, shape)
 
     def _reduce_in_two_steps(self, op: Ops, axes: tuple[int, ...], shape: Shape) -> LazyBuffer:
         """Many partial results first, which the cores can share, then few: it is also the more accurate sum."""
-        outer = max(axes, key=lambda axis: self.shape[axis])
+        outer = max(axes, key=lambda axis: greatest(self.shape[axis]))
         size = self.shape[outer]
+        if type(size) is not int:
+            return self._reduce_at_once(op, axes, shape)
         parts = max(n for n in range(1, MOST_PARTS + 1) if size % n == 0)
         if parts < FEW_RESULTS:
             return self._reduce_at_once(op, axes, shape)
@@ -213,12 +237,26 @@ class LazyBuffer:
     def reshape(self, shape: Shape) -> LazyBuffer:
         if shape == self.shape:
             return self
+        if UOp in map(type, shape) or UOp in map(type, self.shape):
+            return self._reshape_symbolic(normal(shape))
         if prod(shape) != self.size:
             raise ShapeError(f"reshape {self.shape} to {shape}: {self.size} elements are not {prod(shape)}")
         return self._view(Ops.RESHAPE, shape, shape)
 
+    def _reshape_symbolic(self, shape: Shape) -> LazyBuffer:
+        """As many elements for every value of the Variables, or at least for those of this call."""
+        if shape == self.shape:
+            return self
+        have, wanted = product(self.shape), product(shape)
+        if have != wanted and not holds(as_size(have).eq(wanted)):
+            raise ShapeError(f"reshape {self.shape} to {shape}: {have} elements are not {wanted}")
+        if self.buffer is not None and not is_symbolic(self.shape) and self.buffer.size == have:
+            return type(self)(Ops.BUFFER, self.dtype, shape, (), None, self.device, self.buffer)
+        return self._view(Ops.RESHAPE, shape, shape)
+
     def expand(self, shape: Shape) -> LazyBuffer:
         """Axes of size 1 repeated to the size in `shape` (same rank)."""
+        shape = normal(shape)
         if shape == self.shape:
             return self
         if len(shape) != len(self.shape) or any(a not in (1, b) for a, b in zip(self.shape, shape)):
@@ -234,25 +272,22 @@ class LazyBuffer:
         shape = tuple(self.shape[axis] for axis in order)
         return self._view(Ops.PERMUTE, shape, order)
 
-    def pad(self, amounts: Sequence[tuple[int, int]]) -> LazyBuffer:
+    def pad(self, amounts: Sequence[tuple[Any, Any]]) -> LazyBuffer:
         """Zeros (False) before and after each axis: `amounts[axis] = (before, after)`, none negative."""
-        amounts = tuple((before, after) for before, after in amounts)
-        if len(amounts) != len(self.shape) or any(before < 0 or after < 0 for before, after in amounts):
+        amounts = tuple([normal((before, after)) for before, after in amounts])
+        if len(amounts) != len(self.shape) or not all([holds(n >= 0) for pair in amounts for n in pair]):
             raise ShapeError(f"pad {self.shape} by {amounts}: need one pair of non-negative amounts per axis")
-        if not any(before or after for before, after in amounts):
+        if all([pair == (0, 0) for pair in amounts]):
             return self
-        shape = tuple(size + before + after for size, (before, after) in zip(self.shape, amounts))
+        shape = normal(tuple([before + size + after for size, (before, after) in zip(self.shape, amounts)]))
         return self._view(Ops.PAD, shape, amounts)
 
-    def shrink(self, bounds: Sequence[tuple[int, int]]) -> LazyBuffer:
+    def shrink(self, bounds: Sequence[tuple[Any, Any]]) -> LazyBuffer:
         """The part `start ≤ i < stop` of each axis: `bounds[axis] = (start, stop)`."""
-        bounds = tuple((start, stop) for start, stop in bounds)
-        fits = len(bounds) == len(self.shape) and all(
-            0 <= start <= stop <= size for (start, stop), size in zip(bounds, self.shape)
-        )
-        if not fits:
+        bounds = tuple([normal((start, stop)) for start, stop in bounds])
+        if len(bounds) != len(self.shape) or not all([holds(part) for part in _inside(self.shape, bounds)]):
             raise ShapeError(f"shrink {self.shape} to {bounds}: need 0 ≤ start ≤ stop ≤ size for every axis")
-        shape = tuple(stop - start for start, stop in bounds)
+        shape = normal(tuple([stop - start for start, stop in bounds]))
         if shape == self.shape:
             return self
         return self._view(Ops.SHRINK, shape, bounds)
@@ -266,21 +301,21 @@ class LazyBuffer:
             return self
         return self._view(Ops.FLIP, self.shape, axes)
 
-    def window(self, axis: int, size: int, stride: int = 1, dilation: int = 1) -> LazyBuffer:
+    def window(self, axis: int, size: Any, stride: int = 1, dilation: int = 1) -> LazyBuffer:
         """Sliding windows along `axis`: that axis counts the windows, a new last axis the `size` places in one.
 
         Element (..., o, ..., k) is element o * stride + k * dilation of `axis`.
         """
         reach = dilation * (size - 1) + 1
-        if not 0 <= axis < len(self.shape) or min(size, stride, dilation) < 1 or reach > self.shape[axis]:
+        possible = 0 <= axis < len(self.shape) and min(stride, dilation) >= 1
+        if not possible or not holds(size >= 1) or not holds(reach <= self.shape[axis]):
             raise ShapeError(
                 f"window of size {size}, stride {stride}, dilation {dilation} along axis {axis} of {self.shape}: "
                 f"needs an axis of at least {reach}"
             )
         count = (self.shape[axis] - reach) // stride + 1
-        shape = (*self.shape[:axis], count, *self.shape[axis + 1 :], size)
-        arg = (axis, size, stride, dilation)
-        return self._view(Ops.WINDOW, shape, arg)
+        shape = normal((*self.shape[:axis], count, *self.shape[axis + 1 :], size))
+        return self._view(Ops.WINDOW, shape, (axis, simplified(size), stride, dilation))
 
     def diagonal(self, first: int, second: int) -> LazyBuffer:
         """Element (..., k, ...) is (..., k, ..., k, ...): axis `second` is dropped, `first` walks both."""
@@ -292,18 +327,36 @@ class LazyBuffer:
         shape = self.shape[:second] + self.shape[second + 1 :]
         return self._view(Ops.DIAGONAL, shape, (first, second))
 
+    def requirements(self) -> list[UOp]:
+        """What this movement takes for granted and not all values of its Variables grant."""
+        shape = self.src[0].shape if self.src else ()
+        asked: list[Any] = []
+        if self.op is Ops.BUFFER and self.buffer is not None and self.buffer.size < self.size:
+            asked = [product(self.shape) <= self.buffer.size]
+        elif self.op is Ops.RESHAPE:
+            have, wanted = product(shape), product(self.shape)
+            asked = [] if have == wanted else [as_size(have).eq(wanted)]
+        elif self.op is Ops.SHRINK:
+            asked = _inside(shape, self.arg)
+        elif self.op is Ops.PAD:
+            asked = [n >= 0 for pair in self.arg for n in pair]
+        elif self.op is Ops.WINDOW:
+            axis, size, _, dilation = self.arg
+            asked = [size >= 1, dilation * (size - 1) + 1 <= shape[axis]]
+        return [part for part in asked if type(part) is UOp and is_undecided(part)]
+
 
 Movable = TypeVar("Movable", LazyBuffer, ShapeTracker)
 
 
 def moved_like(source: Movable, step: LazyBuffer) -> Movable:
     """`source` after the movement that `step` is."""
-    arg: Any = step.arg
+    arg: Any = step.arg if isinstance(source, LazyBuffer) else concrete(step.arg)
     match step.op:
         case Ops.RESHAPE:
-            return source.reshape(step.shape)
+            return source.reshape(arg)
         case Ops.EXPAND:
-            return source.expand(step.shape)
+            return source.expand(arg)
         case Ops.PERMUTE:
             return source.permute(arg)
         case Ops.PAD:
@@ -326,6 +379,22 @@ def kind_on(device: str) -> type[LazyBuffer]:
     from tinyexplore.lazy.stored import StoredBuffer
 
     return StoredBuffer
+
+
+def normal(sizes: Shape) -> Shape:
+    """The sizes in normal form; plain ints are so."""
+    return tuple([simplified(size) for size in sizes]) if UOp in map(type, sizes) else sizes
+
+
+def _inside(shape: Shape, bounds: Sequence[tuple[Any, Any]]) -> list[Any]:
+    """What must hold of the bounds of a shrink, one question a comparison."""
+    asked: list[Any] = []
+    for (start, stop), size in zip(bounds, shape):
+        if type(start) is int and type(stop) is int and type(size) is int:
+            asked.append(0 <= start <= stop <= size)
+        elif start != 0 or stop != size:
+            asked += [start >= 0, start <= stop, stop <= size]
+    return asked
 
 
 _PACKAGE = __name__.split(".")[0]

@@ -8,8 +8,8 @@ from tinyexplore.dtype import DType, PtrDType, dtypes
 from tinyexplore.renderer import c_parts as parts
 from tinyexplore.renderer.c_arith import CArithmetic
 from tinyexplore.renderer.c_parts import memory_name, short
-from tinyexplore.renderer.program import ProgramSpec, RenderError, global_buffers, spec_of
-from tinyexplore.renderer.text import ATOM, LOOSE
+from tinyexplore.renderer.program import ProgramSpec, RenderError, global_buffers, spec_of, variable_arguments
+from tinyexplore.renderer.text import ATOM, LOOSE, variable_name
 from tinyexplore.target import Target
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import AxisKind, Group, Ops, UOp
@@ -48,15 +48,19 @@ class _CWriter(CArithmetic):
             assert isinstance(node.dtype, PtrDType)
             const = "" if node in written else "const "
             parameters.append(f"{const}{memory_name(node.dtype.base)}* restrict data{node.arg}")
+        variables = variable_arguments(self.uops)
+        parameters += [f"int64_t {self.texts[node][0]}" for node in variables]
         parameters += ["int64_t start", "int64_t stop"]
         roots = tuple(node for node in self.uops if node.op in (Ops.STORE, Ops.RANGE))
-        arguments = ", ".join([f"buffers[{node.arg}]" for node in buffers] + ["start", "stop"])
+        slots = [f"buffers[{node.arg}]" for node in buffers]
+        slots += [f"(int64_t)buffers[{len(buffers) + place}]" for place in range(len(variables))]
+        arguments = ", ".join([*slots, "start", "stop"])
         headers = ["math.h", "stdbool.h", "stdint.h"] + (["stdlib.h"] if self.to_free else []) + ["string.h"]
         return [
             *(SourceLine(f"#include <{header}>", ()) for header in headers),
             *self.prelude(),
             SourceLine("", ()),
-            SourceLine(f"void {name}({', '.join(parameters)}) {{", (*buffers, *roots)),
+            SourceLine(f"void {name}({', '.join(parameters)}) {{", (*buffers, *variables, *roots)),
             *self.lines,
             SourceLine("}", ()),
             SourceLine("", ()),
@@ -108,7 +112,7 @@ class _CWriter(CArithmetic):
             case Ops.HREDUCE:
                 self.declare(node, self.horizontal(node))
             case Ops.DEFINE_VAR:
-                raise RenderError(f"variable {node.arg[0]!r} is not bound; substitute its value before rendering")
+                self.name(node, variable_name(node))
             case _:
                 raise RenderError(f"{node!r} does not belong in a linear program")
 

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 
 from tinyexplore.dtype import DType, PtrDType, dtypes
 from tinyexplore.renderer.llvm_arith import InstructionWriter, literal, memory_type, register_type, suffix
-from tinyexplore.renderer.program import ProgramSpec, RenderError, global_buffers, spec_of
+from tinyexplore.renderer.program import ProgramSpec, RenderError, global_buffers, spec_of, variable_arguments
 from tinyexplore.renderer.streaming import LINE_BYTES, streaming_stores
+from tinyexplore.renderer.text import variable_name
 from tinyexplore.target import Target
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import AxisKind, Group, Ops, UOp
@@ -72,13 +73,17 @@ class _FunctionWriter(InstructionWriter):
             assert isinstance(node.dtype, PtrDType)
             align = LINE_BYTES if node in aligned else node.dtype.base.itemsize
             parameters.append(f"ptr noalias align {align} %data{node.arg}")
+        variables = variable_arguments(uops)
+        parameters += [f"i64 {self.names[node]}" for node in variables]
         parameters += ["i64 %start", "i64 %stop"]
         every = tuple(node for node in uops if node.op in (Ops.STORE, Ops.RANGE))
         attributes = f'noinline nounwind "prefer-vector-width"="{max(128, self.target.vector_bytes * 8)}"'
-        lines = [SourceLine(f"define void @{name}({', '.join(parameters)}) {attributes} {{", (*buffers, *every))]
+        lines = [
+            SourceLine(f"define void @{name}({', '.join(parameters)}) {attributes} {{", (*buffers, *variables, *every))
+        ]
         lines += [SourceLine("entry:", ()), *self.entry_block, *self.lines]
         lines += [SourceLine("  ret void", ()), SourceLine("}", ()), SourceLine("", ())]
-        lines += _entry_function(name, buffers)
+        lines += _entry_function(name, buffers, [self.names[node] for node in variables])
         if self.declared:
             lines.append(SourceLine("", ()))
             lines += [SourceLine(text, ()) for text in self.declared.values()]
@@ -148,7 +153,7 @@ class _FunctionWriter(InstructionWriter):
             case Ops.HREDUCE:
                 self.names[node] = self.horizontal(node)
             case Ops.DEFINE_VAR:
-                raise RenderError(f"variable {node.arg[0]!r} is not bound; substitute its value before rendering")
+                self.names[node] = "%" + self.unique(variable_name(node))
             case _:
                 raise RenderError(f"{node!r} does not belong in a linear program")
 
@@ -397,14 +402,18 @@ def _written_with(node: UOp) -> tuple[UOp, ...]:
     return tuple(found)
 
 
-def _entry_function(name: str, buffers: Sequence[UOp]) -> list[SourceLine]:
-    """`@name_entry(ptr %buffers, ...)`, which unpacks an array of pointers and calls the kernel."""
+def _entry_function(name: str, buffers: Sequence[UOp], variables: Sequence[str]) -> list[SourceLine]:
+    """`@name_entry(ptr %buffers, ...)`, which unpacks an array of pointers, then integers, and calls the kernel."""
     texts = [f"define void @{name}_entry(ptr %buffers, i64 %start, i64 %stop) nounwind {{", "entry:"]
     arguments = []
     for node in buffers:
         texts.append(f"  %slot{node.arg} = getelementptr inbounds ptr, ptr %buffers, i64 {node.arg}")
         texts.append(f"  %data{node.arg} = load ptr, ptr %slot{node.arg}, align 8")
         arguments.append(f"ptr %data{node.arg}")
+    for place, variable in enumerate(variables, len(buffers)):
+        texts.append(f"  %slot{place} = getelementptr inbounds ptr, ptr %buffers, i64 {place}")
+        texts.append(f"  {variable} = load i64, ptr %slot{place}, align 8")
+        arguments.append(f"i64 {variable}")
     call = ", ".join([*arguments, "i64 %start", "i64 %stop"])
     texts += [f"  tail call void @{name}({call})", "  ret void", "}"]
     return [SourceLine(text, ()) for text in texts]

@@ -11,6 +11,8 @@ from tinyexplore.dtype import PtrDType
 from tinyexplore.target import Target
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import AxisKind, Ops, UOp
+from tinyexplore.uop.bounds import bounds
+from tinyexplore.uop.symbolic import value_of
 
 
 class RenderError(ValueError):
@@ -21,8 +23,9 @@ class RenderError(ValueError):
 class ProgramSpec:
     """The kernel `name`, rendered.
 
-    uops: the linear program. lines: its source in `language`. thread_extent: how long the THREAD axis is, None where
-    there is none. n_buffers: how many buffers a call takes; writes: the positions of those that it stores to.
+    uops: the linear program. lines: its source in `language`. thread_end: how long the THREAD axis is (arithmetic with
+    the kernel's Variables, or a constant), None where there is none. n_buffers: how many buffers a call takes; writes:
+    the positions of those that it stores to. variables: its integer arguments, in order.
     flops, bytes_moved: the work of one whole run, as far as known. compiler: name and version of what compiles it.
     aligned: positions of buffers that must start at a cache line.
     """
@@ -32,13 +35,25 @@ class ProgramSpec:
     uops: tuple[UOp, ...]
     language: str
     lines: tuple[SourceLine, ...]
-    thread_extent: int | None
+    thread_end: UOp | None
     n_buffers: int
     writes: frozenset[int]
     flops: int = 0
     bytes_moved: int = 0
     compiler: str = ""
     aligned: frozenset[int] = frozenset()
+    variables: tuple[UOp, ...] = ()
+
+    @property
+    def thread_extent(self) -> int | None:
+        """How long the THREAD axis is at most, None where there is none."""
+        return None if self.thread_end is None else bounds(self.thread_end)[1]
+
+    def extent(self, values: Sequence[int]) -> int | None:
+        """How long the THREAD axis is for these values of `variables`."""
+        if self.thread_end is None or self.thread_end.op is Ops.CONST:
+            return None if self.thread_end is None else self.thread_end.arg
+        return max(0, value_of(self.thread_end, dict(zip(self.variables, values))))
 
     def __repr__(self) -> str:
         return f"ProgramSpec({self.name!r}, {self.language}, {len(self.uops)} uops, {len(self.lines)} lines)"
@@ -75,6 +90,11 @@ def global_buffers(uops: Sequence[UOp]) -> list[UOp]:
     return found
 
 
+def variable_arguments(uops: Sequence[UOp]) -> tuple[UOp, ...]:
+    """The DEFINE_VARs, in the order of the arguments that they are."""
+    return tuple(node for node in uops if node.op is Ops.DEFINE_VAR)
+
+
 def spec_of(
     name: str,
     target: Target,
@@ -86,12 +106,6 @@ def spec_of(
 ) -> ProgramSpec:
     """The `ProgramSpec` of rendered `lines`, with what the program itself tells."""
     axis = thread_axis(uops)
-    extent = None
-    if axis is not None:
-        end = axis.src[0]
-        if end.op is not Ops.CONST:
-            raise RenderError(f"THREAD axis {axis.arg.name} ends at {end!r}; its size must be a constant")
-        extent = end.arg
     writes = {
         node.src[0].src[0].arg for node in uops if node.op is Ops.STORE and node.src[0].src[0].op is Ops.DEFINE_GLOBAL
     }
@@ -101,11 +115,12 @@ def spec_of(
         uops=tuple(uops),
         language=language,
         lines=tuple(lines),
-        thread_extent=extent,
+        thread_end=None if axis is None else axis.src[0],
         n_buffers=len(global_buffers(uops)),
         writes=frozenset(writes),
         compiler=compiler,
         aligned=aligned,
+        variables=variable_arguments(uops),
     )
 
 

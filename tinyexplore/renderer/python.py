@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tinyexplore.dtype import DType, PtrDType, dtypes
-from tinyexplore.renderer.program import ProgramSpec, RenderError, global_buffers, spec_of
-from tinyexplore.renderer.text import ATOM, LOOSE, SUM, TextWriter, infix
+from tinyexplore.renderer.program import ProgramSpec, RenderError, global_buffers, spec_of, variable_arguments
+from tinyexplore.renderer.text import ATOM, LOOSE, SUM, TextWriter, infix, variable_name
 from tinyexplore.target import Target
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import AxisKind, Group, Ops, UOp
@@ -56,8 +56,10 @@ class _PythonWriter(TextWriter):
     def write(self, name: str) -> list[SourceLine]:
         buffers = global_buffers(self.uops)
         self.opened: dict[UOp, int] = {}
-        parameters = ", ".join([f"data{node.arg}" for node in buffers] + ["start", "stop"])
-        self.lines.append(SourceLine(f"def {name}({parameters}):", tuple(buffers)))
+        variables = variable_arguments(self.uops)
+        names = [f"data{node.arg}" for node in buffers] + [self.name(node, variable_name(node)) for node in variables]
+        parameters = ", ".join([*names, "start", "stop"])
+        self.lines.append(SourceLine(f"def {name}({parameters}):", (*buffers, *variables)))
         if any(node.dtype is dtypes.float32 and node.op in _ROUNDED for node in self.uops):
             self.line('f32 = memoryview(bytearray(4)).cast("f")  # rounds what passes through it')
         for node in self.uops:
@@ -79,7 +81,7 @@ class _PythonWriter(TextWriter):
             self.write_alu(node)
             return
         match op:
-            case Ops.CONST | Ops.BARRIER | Ops.INDEX:
+            case Ops.CONST | Ops.BARRIER | Ops.INDEX | Ops.DEFINE_VAR:
                 pass
             case Ops.DEFINE_GLOBAL:
                 self.name(node, f"data{node.arg}")
@@ -122,8 +124,6 @@ class _PythonWriter(TextWriter):
             case Ops.HREDUCE:
                 function = meaning_name(node.arg, node.dtype, node.dtype)
                 self.assign(node, f"halves({function}, {self.operand(node.src[0])})")
-            case Ops.DEFINE_VAR:
-                raise RenderError(f"variable {node.arg[0]!r} is not bound; substitute its value before rendering")
             case _:
                 raise RenderError(f"{node!r} does not belong in a linear program")
 

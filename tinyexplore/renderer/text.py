@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from tinyexplore.dtype import dtypes
@@ -42,6 +43,11 @@ def inlinable(uops: Sequence[UOp]) -> set[UOp]:
         if len(using) == 1 and loop_of.get(using[0], node) is loop_of[node]:
             found.add(node)
     return found
+
+
+def variable_name(node: UOp) -> str:
+    """What a kernel's Variable is called in its source: no keyword, and no name that the writer gives."""
+    return "var_" + re.sub(r"\W", "_", node.arg[0], flags=re.ASCII)
 
 
 class TextWriter:

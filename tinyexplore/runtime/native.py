@@ -34,14 +34,17 @@ class NativeProgram:
     def __repr__(self) -> str:
         return f"NativeProgram({self.spec.name!r} at {self.entry_address:#x})"
 
-    def bind(self, buffers: Sequence[Buffer]) -> BoundProgram:
-        """A function of (start, stop) that runs on `buffers`, from any thread and without the GIL."""
-        check_buffers(self.spec, buffers)
+    def bind(self, buffers: Sequence[Buffer], values: Sequence[int] = ()) -> BoundProgram:
+        """A function of (start, stop) that runs on `buffers`, from any thread and without the GIL.
+
+        `values`: those of the kernel's Variables. They stand after the addresses in `pointers`.
+        """
+        check_arguments(self.spec, buffers, values)
         memories = [buffer.allocate().memory for buffer in buffers]
         chosen = self.suited(buffers)
         if chosen is not self:
-            return chosen.bind(buffers)
-        pointers = array("Q", [memory.address for memory in memories] or [0])
+            return chosen.bind(buffers, values)
+        pointers = array("Q", [*(memory.address for memory in memories), *values] or [0])
         return BoundProgram(self, memories, pointers)
 
     def suited(self, buffers: Sequence[Buffer]) -> NativeProgram:
@@ -56,21 +59,36 @@ class NativeProgram:
 class BoundProgram:
     """A native program and its buffers: call it with (start, stop), or hand its addresses to machine code."""
 
-    __slots__ = ("entry_address", "table_address", "pointers", "_entry", "_keep")
+    __slots__ = ("entry_address", "table_address", "pointers", "records", "_entry", "_keep")
 
     def __init__(self, program: NativeProgram, memories: list[Memory], pointers: array[int]) -> None:
         self.entry_address = program.entry_address
         self.pointers = pointers  # what lies at `table_address`: whoever replaces one keeps its memory alive
         self.table_address: int = pointers.buffer_info()[0]
+        self.records: list[tuple[array[int], int]] = []  # where lists of calls have this one's extent and parts
         self._entry = program._entry
         self._keep = (program, memories)
 
     def __call__(self, start: int, stop: int) -> None:
         self._entry(self.table_address, start, stop)
 
+    def give_values(self, values: Sequence[int]) -> None:
+        """Other values for the Variables, which stand last in the table."""
+        for place, value in enumerate(values, len(self.pointers) - len(values)):
+            self.pointers[place] = value
 
-def check_buffers(spec: ProgramSpec, buffers: Sequence[Buffer]) -> None:
-    """Raises ValueError where `buffers` are not what `spec` takes."""
+    def divide(self, extent: int, parts: int) -> None:
+        """Another extent of the THREAD axis, in the lists of calls that have this one."""
+        for record, place in self.records:
+            record[place] = extent
+            record[place + 1] = max(1, min(parts, extent))
+
+
+def check_arguments(spec: ProgramSpec, buffers: Sequence[Buffer], values: Sequence[int]) -> None:
+    """Raises ValueError where `buffers` and `values` are not what `spec` takes."""
+    if len(values) != len(spec.variables):
+        names = ", ".join(variable.arg[0] for variable in spec.variables) or "no Variables"
+        raise ValueError(f"kernel {spec.name} takes {names}; {len(values)} values were given")
     if len(buffers) != spec.n_buffers:
         raise ValueError(f"kernel {spec.name} takes {spec.n_buffers} buffers; {len(buffers)} were given")
     for position in spec.writes:

@@ -72,6 +72,7 @@ class NativePool:
         record = array("q", (len(calls),))
         for bound, extent, parts in calls:
             size = 1 if extent is None else extent
+            bound.records.append((record, len(record) + 2))
             record.extend((bound.entry_address, bound.table_address, size, max(1, min(parts, size))))
         run = partial(self._run, record.buffer_info()[0])
         run.keeps = (self, record, [bound for bound, _, _ in calls])  # type: ignore[attr-defined]

@@ -17,7 +17,7 @@ from tinyexplore.dtype import DType, dtypes
 from tinyexplore.renderer.program import ProgramSpec
 from tinyexplore.renderer.python import PythonRenderer, meaning_name, memory_format
 from tinyexplore.runtime.host import HOST_ALLOCATOR
-from tinyexplore.runtime.native import check_buffers, machine
+from tinyexplore.runtime.native import check_arguments, machine
 from tinyexplore.target import Target
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import Group, Ops
@@ -109,14 +109,14 @@ class PythonProgram:
     def __repr__(self) -> str:
         return f"PythonProgram({self.spec.name!r})"
 
-    def bind(self, buffers: Sequence[Buffer]) -> Callable[[int, int], None]:
+    def bind(self, buffers: Sequence[Buffer], values: Sequence[int] = ()) -> Callable[[int, int], None]:
         """A function of (start, stop) that interprets the program on `buffers`."""
-        check_buffers(self.spec, buffers)
+        check_arguments(self.spec, buffers, values)
         views = [cast_view(buffer.allocate().memoryview(), memory_format(buffer.dtype)) for buffer in buffers]
         function = self.function
 
         def run(start: int, stop: int) -> None:
-            function(*views, start, stop)
+            function(*views, *values, start, stop)
 
         return run
 

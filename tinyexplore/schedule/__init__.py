@@ -8,8 +8,10 @@ from tinyexplore.device import Buffer
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule.ast import build_item
 from tinyexplore.schedule.fusion import Fusion
-from tinyexplore.schedule.item import ScheduleItem
+from tinyexplore.schedule.item import Requirement, ScheduleItem
 from tinyexplore.trace import staged
+from tinyexplore.uop import Ops, UOp
+from tinyexplore.uop.symbolic import bind_together
 from tinyexplore.util import toposort
 
 
@@ -28,11 +30,17 @@ def _schedule(outputs: Sequence[LazyBuffer]) -> tuple[ScheduleItem, ...]:
     fusion = Fusion(outputs)
     memory = {node: node.buffer for node in fusion.order if node.buffer is not None}
     realized = (node for node in fusion.order if node in fusion.realized)  # in the graph's order: the same every time
-    memory.update({node: Buffer(node.device, node.size, node.dtype) for node in realized})
+    for node in realized:
+        size = memory[node.src[0]].size if node.op is Ops.COPY and node.src[0] in memory else node.size
+        memory[node] = Buffer(node.device, size, node.dtype)
     items = [build_item(plan, memory) for plan in fusion.plans]
     for copy in fusion.copies:
         pair = (memory[copy], memory[copy.src[0]])
         items.append(ScheduleItem(copy.device, None, pair, (copy,), (copy,)))
+    bound: dict[UOp, int] = {}
+    for item in items:
+        for variable, value in item.bound.items():
+            bind_together(bound, variable, value)
     return _in_order(items)
 
 
@@ -47,4 +55,4 @@ def _in_order(items: list[ScheduleItem]) -> tuple[ScheduleItem, ...]:
     return tuple(toposort(items, needs))
 
 
-__all__ = ["ScheduleItem", "create_schedule"]
+__all__ = ["Requirement", "ScheduleItem", "create_schedule"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from math import prod
 
 from tinyexplore.device import Buffer
@@ -10,10 +10,11 @@ from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule.fusion import KeptRow, KernelPlan, Visit
 from tinyexplore.schedule.indexing import Conditions, flat_index, source_index
-from tinyexplore.schedule.item import ScheduleItem
+from tinyexplore.schedule.item import Requirement, ScheduleItem, kernel_variables
 from tinyexplore.trace import Derived, active_recorder
 from tinyexplore.uop import Group, Ops, UOp
 from tinyexplore.uop.identity import reduce_identity
+from tinyexplore.uop.symbolic import bind_together, bindings, unbound
 
 
 def all_of(conditions: Conditions) -> UOp | None:
@@ -22,6 +23,11 @@ def all_of(conditions: Conditions) -> UOp | None:
     for condition in conditions:
         result = condition if result is None else result & condition
     return result
+
+
+def constant(node: LazyBuffer) -> UOp:
+    """The value of a CONST; a size that is symbolic, as its dtype has it."""
+    return node.arg.cast(node.dtype) if isinstance(node.arg, UOp) else UOp.const(node.dtype, node.arg)
 
 
 class AstBuilder:
@@ -35,6 +41,7 @@ class AstBuilder:
         self.made: list[tuple[LazyBuffer, UOp]] = []
         self.gathered: dict[UOp, UOp] = {}
         self.recorder = active_recorder()
+        self.memory_read: dict[LazyBuffer, None] = {}
 
     def build(self) -> ScheduleItem:
         plan = self.plan
@@ -55,12 +62,45 @@ class AstBuilder:
                 self.note(node, part, "indexes")
             stores.append(store)
         ast = UOp.sink(*stores)
-        while any(node in self.gathered for node in ast.toposort()):
+        nodes = ast.toposort()
+        while any(node in self.gathered for node in nodes):
             ast = ast.substitute(self.gathered, tell="gathered")
+            nodes = ast.toposort()
+        bound = {node: node.src[0] for node in nodes if node.op is Ops.BIND}
+        values: dict[UOp, int] = {}
+        if bound:
+            for binding in bound:
+                bind_together(values, *binding.unbind())
+            ast = ast.substitute(bound, tell="its value is an argument of the kernel")
+            nodes = ast.toposort()
         for node in plan.stores:
             self.note(node, ast, "becomes the kernel")
         members = tuple(dict.fromkeys(node for node, _ in plan.visits if node.op not in (Ops.BUFFER,)))
-        return ScheduleItem(plan.device, ast, tuple(self.buffers), tuple(plan.stores), members, tuple(self.made))
+        return ScheduleItem(
+            plan.device,
+            ast,
+            tuple(self.buffers),
+            tuple(plan.stores),
+            members,
+            tuple(self.made),
+            kernel_variables(nodes),
+            values,
+            self.requirements(members, values),
+        )
+
+    def requirements(self, members: Iterable[LazyBuffer], values: dict[UOp, int]) -> tuple[Requirement, ...]:
+        """What the kernel's movements and buffers take for granted and some values of its Variables do not grant.
+
+        Their values are added to `values`.
+        """
+        found = []
+        for node in (*members, *self.memory_read):
+            for condition in node.requirements():
+                for variable, value in bindings(condition).items():
+                    bind_together(values, variable, value)
+                buffer = node.buffer if node.op is Ops.BUFFER else None
+                found.append(Requirement(unbound(condition), buffer, f"{node.op.name} to {node.shape}"))
+        return tuple(found)
 
     def note(self, node: LazyBuffer, value: UOp, how: str) -> None:
         if self.recorder is not None:
@@ -68,10 +108,11 @@ class AstBuilder:
             self.made.append((node, value))
 
     def pointer(self, node: LazyBuffer) -> UOp:
+        """The kernel's buffer, as large as it is for the greatest sizes."""
         buffer = self.memory[node]
         found = self.buffers.get(buffer)
         if found is None:
-            dtype = PtrDType(buffer.dtype, buffer.size)
+            dtype = PtrDType(buffer.dtype, node.size)
             found = self.buffers[buffer] = UOp(Ops.DEFINE_GLOBAL, dtype, (), len(self.buffers))
         return found
 
@@ -99,11 +140,12 @@ class AstBuilder:
         if node.size == 0:
             value = UOp.const(node.dtype, 0)
         elif node.op is Ops.CONST and node not in self.memory:
-            value = UOp.const(node.dtype, node.arg)
+            value = constant(node)
         elif node.op is Ops.IOTA and node not in self.memory:
             value = visit.idxs[0].cast(node.dtype)
         else:
             pointer = self.pointer(node)
+            self.memory_read[node] = None
             place = pointer.index(flat_index(node.shape, visit.idxs), all_of(visit.conditions))
             value = UOp(Ops.LOAD, node.dtype, (place,))
             self.note(node, pointer, "is read from")
@@ -117,7 +159,7 @@ class AstBuilder:
         if node.size == 0:
             return UOp.const(node.dtype, 0)
         if node.op is Ops.CONST:
-            return UOp.const(node.dtype, node.arg)
+            return constant(node)
         if node.op is Ops.IOTA:
             return visit.idxs[0].cast(node.dtype)
         src = [self.source_value(source, inner) for source, inner in zip(node.src, visit.sources)]
@@ -149,7 +191,7 @@ class AstBuilder:
         """The table's element where the index is in range, else 0; memory is never touched outside the table."""
         assert visit.picked is not None
         place = index.cast(dtypes.index)
-        last = visit.picked.arg[2]
+        last = visit.picked.src[0]
         self.gathered[visit.picked] = place.maximum(0).minimum(last)
         inside = (place >= 0) & (place <= last)
         return inside.where(value, UOp.const(node.dtype, 0))

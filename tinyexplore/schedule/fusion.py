@@ -26,6 +26,8 @@ from tinyexplore.schedule.rows import (
 )
 from tinyexplore.trace import Decided, active_recorder
 from tinyexplore.uop import Axis, AxisKind, Group, Ops, UOp
+from tinyexplore.uop.bounds import bounds
+from tinyexplore.uop.symbolic import as_size, simplified, sint
 from tinyexplore.util import config, toposort
 
 EXPENSIVE = Group.TRANSCENDENTAL | {Ops.FDIV, Ops.IDIV, Ops.MOD, Ops.SQRT}
@@ -43,7 +45,7 @@ MIN_ROWS = 16  # rows that must be left to divide among threads when a kernel ho
 class KernelPlan:
     """One kernel in the making: its output loops, what it stores, and every visit made for it."""
 
-    shape: tuple[int, ...]
+    shape: tuple[sint, ...]
     device: str
     idxs: Index
     loops: tuple[UOp, ...]
@@ -68,7 +70,7 @@ class KernelPlan:
             ranges.append(idxs[axis])
         return KernelPlan(root.shape, root.device, tuple(idxs), tuple(ranges), len(ranges), [root])
 
-    def inner_range(self, size: int, kind: AxisKind) -> UOp:
+    def inner_range(self, size: sint, kind: AxisKind) -> UOp:
         self.next_axis += 1
         return UOp.range(size, Axis(self.next_axis - 1, kind))
 
@@ -367,7 +369,8 @@ class Fusion:
         at_index = Visit(plan, visit.idxs, visit.conditions, visit.loops, visit.executions)
         loops = sorted(frozenset().union(*(idx.ranges for idx in visit.idxs)), key=lambda loop: loop.arg.id)
         name = f"gathered{len(plan.visits)}"
-        visit.picked = UOp(Ops.DEFINE_VAR, dtypes.index, tuple(loops), (name, 0, table.shape[-1] - 1))
+        last = as_size(simplified(table.shape[-1] - 1))
+        visit.picked = UOp(Ops.DEFINE_VAR, dtypes.index, (last, *loops), (name, 0, bounds(last)[1]))
         at_table = make_visit(plan, (*visit.idxs, visit.picked), visit.conditions, visit.loops)
         visit.sources = (self.add_visit(table, at_table), self.add_visit(index, at_index))
 

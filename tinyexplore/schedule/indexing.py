@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from math import prod
-
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.uop import Ops, UOp, index_const
 from tinyexplore.uop.bounds import bounds
 from tinyexplore.uop.divmod import divide, from_terms, linear_terms
+from tinyexplore.uop.symbolic import as_size, greatest, product, simplified, sint
 
 Index = tuple[UOp, ...]
 Conditions = tuple[UOp, ...]  # all must hold
 
 ZERO = index_const(0)
+ONE = index_const(1)
 
 
 def source_index(node: LazyBuffer, idxs: Index) -> tuple[Index, Conditions]:
@@ -42,11 +42,13 @@ def source_index(node: LazyBuffer, idxs: Index) -> tuple[Index, Conditions]:
     raise ValueError(f"{node.op.name} is not a movement")
 
 
-def from_terms_of(*products: tuple[UOp, int]) -> UOp:
+def from_terms_of(*products: tuple[UOp, sint]) -> UOp:
     """The sum of index * factor over `products`, like terms collected."""
     terms: dict[UOp, int] = {}
     constant = 0
     for idx, factor in products:
+        if isinstance(factor, UOp):
+            idx, factor = _scaled(idx, factor), 1
         if factor == 0:
             continue
         found, offset = linear_terms(idx)
@@ -56,63 +58,102 @@ def from_terms_of(*products: tuple[UOp, int]) -> UOp:
     return from_terms(terms, constant)
 
 
-def flat_index(shape: tuple[int, ...], idxs: Index) -> UOp:
+def _scaled(idx: UOp, factor: UOp) -> UOp:
+    """idx * factor, multiplied out: a term for each term of the two."""
+    left, constant = linear_terms(idx)
+    right, offset = linear_terms(factor)
+    terms: dict[UOp, int] = {term: by * offset for term, by in left.items() if offset}
+    for size, times in right.items():
+        for term, by in left.items():
+            terms[term * size] = terms.get(term * size, 0) + by * times
+        terms[size] = terms.get(size, 0) + constant * times
+    return from_terms(terms, constant * offset)
+
+
+def flat_index(shape: tuple[sint, ...], idxs: Index) -> UOp:
     """The row-major position of element `idxs`."""
     products = []
-    stride = 1
+    stride: sint = 1
     for idx, size in zip(reversed(idxs), reversed(shape)):
         products.append((idx, stride if size != 1 else 0))
-        stride *= size
+        stride = simplified(stride * size)
     return from_terms_of(*reversed(products))
 
 
-def reshape_index(source: tuple[int, ...], shape: tuple[int, ...], idxs: Index) -> Index:
+def reshape_index(source: tuple[sint, ...], shape: tuple[sint, ...], idxs: Index) -> Index:
     """Element `idxs` of `shape` as an element of `source`; axes that did not change pass as they are."""
-    if prod(source) == 0:
+    if product(source) == 0:
         return (ZERO,) * len(source)
     result: list[UOp] = [ZERO] * len(source)
     a = b = 0
     while a < len(source) or b < len(shape):
         first_a, first_b = a, b
-        left = right = 1
+        left: sint = 1
+        right: sint = 1
         if a < len(source):
             left, a = source[a], a + 1
         if b < len(shape):
             right, b = shape[b], b + 1
-        while left != right:
-            if left < right:
-                left, a = left * source[a], a + 1
+        while left != right and (a < len(source) or b < len(shape)):
+            if b == len(shape) or (a < len(source) and greatest(left) < greatest(right)):
+                left, a = simplified(left * source[a]), a + 1
             else:
-                right, b = right * shape[b], b + 1
+                right, b = simplified(right * shape[b]), b + 1
         inner = [axis for axis in range(first_a, a) if source[axis] != 1]
         if not inner:
             continue
         rest = flat_index(shape[first_b:b], idxs[first_b:b])
         for axis in reversed(inner[1:]):
-            rest, result[axis] = divide(rest, source[axis])
+            rest, result[axis] = divided(rest, source[axis])
         result[inner[0]] = rest
     return tuple(result)
 
 
-def _plus(idx: UOp, offset: int) -> UOp:
-    return idx if offset == 0 else from_terms_of((idx, 1), (index_const(offset), 1))
+def divided(idx: UOp, by: sint) -> tuple[UOp, UOp]:
+    """(quotient, remainder) of an index by the size of an axis."""
+    if isinstance(by, int):
+        return divide(idx, by)
+    terms, constant = linear_terms(idx)
+    multiples = [term for term in terms if term.op is Ops.MUL and term.src[1] is by]
+    whole = {term.src[0]: terms[term] for term in multiples}
+    rest = {term: factor for term, factor in terms.items() if term not in multiples and term is not by}
+    if by in terms and _is_negative(rest, constant):
+        rest[by] = terms[by]
+    elif by in terms:
+        whole[ONE] = terms[by]
+    if _is_negative(rest, constant):  # truncated division wants no negative number: nothing is taken out
+        whole, rest = {}, terms
+    quotient, left = from_terms_of(*whole.items()), from_terms(rest, constant)
+    if left.op is Ops.RANGE and left.src[0] is by or bounds(left)[0] >= 0 and bounds(left)[1] < bounds(by)[0]:
+        return quotient, left
+    return from_terms_of((quotient, 1), (left.alu(Ops.IDIV, by), 1)), left.alu(Ops.MOD, by)
 
 
-def _mirrored(idx: UOp, size: int) -> UOp:
-    return from_terms_of((idx, -1), (index_const(size - 1), 1))
+def _is_negative(terms: dict[UOp, int], constant: int) -> bool:
+    """True where the sum may be."""
+    return bounds(from_terms(terms, constant))[0] < 0
 
 
-def _padded(shape: tuple[int, ...], amounts: tuple[tuple[int, int], ...], idxs: Index) -> tuple[Index, Conditions]:
+def _plus(idx: UOp, offset: sint) -> UOp:
+    return idx if offset == 0 else from_terms_of((idx, 1), (as_size(offset), 1))
+
+
+def _mirrored(idx: UOp, size: sint) -> UOp:
+    return from_terms_of((idx, -1), (as_size(simplified(size - 1)), 1))
+
+
+def _padded(shape: tuple[sint, ...], amounts: tuple[tuple[sint, sint], ...], idxs: Index) -> tuple[Index, Conditions]:
     result = []
     conditions = []
     for idx, size, (before, after) in zip(idxs, shape, amounts):
-        if not before and not after:
+        if before == 0 and after == 0:
             result.append(idx)
             continue
         low, high = bounds(idx)
-        if before and low < before:
-            conditions.append(index_const(before - 1) < idx)
-        if after and high >= before + size:
-            conditions.append(idx < index_const(before + size))
-        result.append(_plus(idx, -before))
+        stop = simplified(before + size)
+        if before != 0 and low < greatest(before):
+            conditions.append(as_size(simplified(before - 1)) < idx)
+        if after != 0 and not (isinstance(stop, int) and high < stop):
+            conditions.append(idx < as_size(stop))
+        result.append(_plus(idx, simplified(-before)))
     return tuple(result), tuple(conditions)

@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from tinyexplore.device import Buffer
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.uop import UOp
+from tinyexplore.uop import Ops, UOp
+from tinyexplore.uop.symbolic import SymbolicError, text, value_of
+
+
+@dataclass(frozen=True, eq=False)
+class Requirement:
+    """`condition` on Variables that some of their values do not meet. `what` asks for it; `buffer`: because this one,
+    which a kernel reads, has no room for them."""
+
+    condition: UOp
+    buffer: Buffer | None
+    what: str
+
+    def check(self, values: Mapping[UOp, int]) -> None:
+        """SymbolicError where `values` do not meet it."""
+        if not value_of(self.condition, values):
+            given = ", ".join(f"{variable.arg[0]}={value}" for variable, value in values.items())
+            raise SymbolicError(f"{self.what} needs {text(self.condition)}, which does not hold for {given}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -15,7 +33,8 @@ class ScheduleItem:
 
     outputs: the LazyBuffers that this item realises, in the order of the first buffers. members: every LazyBuffer
     computed in it. values: in a recording, which UOps compute which LazyBuffer (several for several loops).
-    A copy has two buffers: to, from.
+    variables: the kernel's Variables, in the order of its arguments; bound: their values in this call; requires: what
+    these values must meet. A copy has two buffers: to, from.
     """
 
     device: str
@@ -24,7 +43,26 @@ class ScheduleItem:
     outputs: tuple[LazyBuffer, ...]
     members: tuple[LazyBuffer, ...]
     values: tuple[tuple[LazyBuffer, UOp], ...] = ()
+    variables: tuple[UOp, ...] = ()
+    bound: Mapping[UOp, int] = field(default_factory=dict)
+    requires: tuple[Requirement, ...] = ()
 
     @property
     def is_copy(self) -> bool:
         return self.ast is None
+
+    def arguments(self, values: Mapping[UOp, int]) -> tuple[int, ...]:
+        """The kernel's integer arguments for these values. SymbolicError where one is missing or does not do."""
+        for requirement in self.requires:
+            requirement.check(values)
+        return tuple([value_of(variable, values) for variable in self.variables])
+
+
+def kernel_variables(nodes: Iterable[UOp]) -> tuple[UOp, ...]:
+    """The Variables among the nodes of a kernel, by name: its integer arguments in their order."""
+    found = [node for node in nodes if node.op is Ops.DEFINE_VAR]
+    names = [node.arg[0] for node in found]
+    if twice := [name for name in names if names.count(name) > 1]:
+        forms = " and ".join(f"{low}..{high}" for name, low, high in (node.arg for node in found) if name == twice[0])
+        raise SymbolicError(f"two Variables are called {twice[0]!r}, with values {forms}: give them two names")
+    return tuple(sorted(found, key=lambda node: node.arg[0]))

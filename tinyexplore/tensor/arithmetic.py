@@ -12,12 +12,12 @@ from tinyexplore.dtype import ConstType, DType, dtypes, least_upper_dtype, least
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.base import Base, Shape
 from tinyexplore.tensor.movement import Movement
-from tinyexplore.uop import Ops
+from tinyexplore.uop import Ops, UOp
 
 if TYPE_CHECKING:
     from tinyexplore.tensor.tensor import Tensor
 
-Operand = Union["Tensor", ConstType]
+Operand = Union["Tensor", ConstType, UOp]
 
 
 def broadcast_shape(what: str, *shapes: Shape) -> Shape:
@@ -58,7 +58,7 @@ class Arithmetic(Movement):
         if isinstance(other, Base):
             return cast("Tensor", other)
         kind = type(other)
-        if kind is int or kind is float or kind is bool:
+        if kind is int or kind is float or kind is bool or kind is UOp:
             return self._const(other, scalar_dtype(other, self.lazydata.dtype), ())
         if hasattr(other, "__array_interface__"):
             return cast(Any, type(self))(other, device=self.lazydata.device)
@@ -81,7 +81,7 @@ class Arithmetic(Movement):
                 shape = broadcast_shape(what, *((b.shape, a.shape) if reverse else (a.shape, b.shape)))
                 x, other = x._broadcast_to(shape), other._broadcast_to(shape)
             return (other, x) if reverse else (x, other)
-        if kind is int or kind is float or kind is bool:
+        if kind is int or kind is float or kind is bool or kind is UOp:
             dtype = scalar_dtype(other, self.lazydata.dtype)
             x = x.cast(dtype)
             y = self._const(other, dtype)
@@ -149,7 +149,7 @@ class Arithmetic(Movement):
     def _divided(self, y: Tensor) -> tuple[Tensor, Tensor]:
         """Quotient and remainder of ints, towards zero; by zero both are 0."""
         x = cast("Tensor", self)
-        if y.lazydata.op is Ops.CONST and y.lazydata.arg not in (0, -1):
+        if y.lazydata.op is Ops.CONST and type(y.lazydata.arg) is int and y.lazydata.arg not in (0, -1):
             return x._alu(Ops.IDIV, y), x._alu(Ops.MOD, y)
         by_zero = y._alu(Ops.CMPEQ, y._const(0))
         unusual = by_zero
@@ -359,7 +359,8 @@ class Arithmetic(Movement):
         elif isinstance(y, Base):
             second, first = y._matched(x, "where")
         else:
-            dtype = least_upper_dtype(dtypes.from_py(x), dtypes.from_py(y))
+            kinds = [dtypes.default_int if isinstance(one, UOp) else dtypes.from_py(one) for one in (x, y)]
+            dtype = least_upper_dtype(*kinds)
             first, second = condition._const(x, dtype), condition._const(y, dtype)
         if condition.device != first.device:
             raise ValueError(f"where: the condition is on {condition.device}, the values on {first.device}: use .to()")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar, cast
+from weakref import ref
 
 from tinyexplore.autograd import GRADIENTS, GradientRule, Step, gradients
 from tinyexplore.autograd.rules import REDUCE_GRADIENTS, contiguous_backward_gradient
@@ -13,7 +14,8 @@ from tinyexplore.dtype import ConstType, DType, dtypes, to_dtype
 from tinyexplore.lazy import LazyBuffer, StoredBuffer
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.changes import note_change
-from tinyexplore.uop import Ops
+from tinyexplore.uop import Ops, UOp
+from tinyexplore.uop.symbolic import simplified
 
 if TYPE_CHECKING:
     from tinyexplore.tensor.tensor import Tensor
@@ -24,13 +26,15 @@ DTypeLike = DType | str
 
 
 class Base:
-    """The floor under all of Tensor's methods. `lazydata` is the value, `_ctx` the step of the tape that made it."""
+    """The floor under all of Tensor's methods. `lazydata` is the value, `_ctx` the step of the tape that made it;
+    `_root`: of a view, the tensor that it is a view of."""
 
-    __slots__ = ("lazydata", "requires_grad", "grad", "_ctx", "__weakref__")
+    __slots__ = ("lazydata", "requires_grad", "grad", "_ctx", "_root", "__weakref__")
     lazydata: LazyBuffer
     requires_grad: bool | None
     grad: Tensor | None
     _ctx: Step | None
+    _root: ref[Tensor] | None
 
     training: ClassVar[bool] = False
     no_grad: ClassVar[bool] = False
@@ -58,8 +62,8 @@ class Base:
         return len(self.lazydata.shape)
 
     def numel(self) -> int:
-        """The number of elements."""
-        return prod(self.lazydata.shape)
+        """The number of elements (symbolic, where a size is)."""
+        return simplified(prod(self.lazydata.shape))
 
     def element_size(self) -> int:
         """The bytes of one element."""
@@ -67,7 +71,7 @@ class Base:
 
     def nbytes(self) -> int:
         """The bytes of all elements."""
-        return self.numel() * self.element_size()
+        return simplified(self.numel() * self.element_size())
 
     def size(self, dim: int | None = None) -> int | Shape:
         """The shape, or one axis of it."""
@@ -142,8 +146,12 @@ class Base:
         if lazydata is self.lazydata:
             return cast("Tensor", self)
         if self.requires_grad:
-            return self._taped(lazydata, GRADIENTS[op], (self,), lazydata.arg)
-        return self._wrap(lazydata)
+            result = self._taped(lazydata, GRADIENTS[op], (self,), lazydata.arg)
+        else:
+            result = self._wrap(lazydata)
+        root = self._root
+        result._root = ref(cast("Tensor", self)) if root is None else root
+        return result
 
     def _reshaped(self, shape: Shape) -> Tensor:
         """Under another shape, which is known to fit."""
@@ -155,7 +163,7 @@ class Base:
             return cast("Tensor", self)
         return self._taped(self.lazydata.reduce(op, axes), REDUCE_GRADIENTS[op], (self,), axes)
 
-    def _const(self, value: ConstType, dtype: DType | None = None, shape: Shape | None = None) -> Tensor:
+    def _const(self, value: ConstType | UOp, dtype: DType | None = None, shape: Shape | None = None) -> Tensor:
         """`value` everywhere, with this tensor's dtype and shape unless told otherwise."""
         lazydata = self.lazydata
         if isinstance(lazydata, StoredBuffer):
@@ -325,9 +333,9 @@ def _joined_words(bits: LazyBuffer, itemsize: int) -> LazyBuffer:
     return moved.reduce(Ops.ADD, (len(shape) - 1,)).reshape(shape[:-1])
 
 
-def wrapped(value: ConstType, dtype: DType) -> ConstType:
-    """`value` as `dtype` holds it: ints wrap around, as arithmetic does."""
-    if not dtypes.is_int(dtype):
+def wrapped(value: ConstType | UOp, dtype: DType) -> ConstType | UOp:
+    """`value` as `dtype` holds it: ints wrap around, as arithmetic does (symbolic sizes do when they are cast)."""
+    if not dtypes.is_int(dtype) or isinstance(value, UOp):
         return value
     if isinstance(value, float) and (value != value or value in (float("inf"), -float("inf"))):
         raise ValueError(f"{value} has no {dtype.name} value; use a float dtype")

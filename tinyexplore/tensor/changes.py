@@ -1,4 +1,7 @@
-"""Who is told when a tensor takes over another value, and when a random tensor draws its key: TinyJit."""
+"""Who is told when a tensor takes over another value, and when a random tensor draws its key: TinyJit.
+
+And what a tensor becomes when a part of it is assigned to.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,12 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING
 
+from tinyexplore.dtype import dtypes
+from tinyexplore.lazy import LazyBuffer
+from tinyexplore.uop import Group, Ops
+
 if TYPE_CHECKING:
     from tinyexplore.device import Buffer
-    from tinyexplore.lazy import LazyBuffer
     from tinyexplore.tensor.base import Base
 
 
@@ -63,3 +69,47 @@ def note_key(buffer: Buffer) -> None:
     notes = _notes.get()
     if notes is not None:
         notes.keys.append(buffer)
+
+
+# *** writing to a part ***
+
+
+def shows_a_part(view: LazyBuffer) -> bool:
+    """True for a view, not computed itself, that leaves some of its base out."""
+    while view.op in Group.MOVEMENT and view.buffer is None:
+        if view.op is Ops.SHRINK:
+            return True
+        view = view.src[0]
+    return False
+
+
+def with_part(view: LazyBuffer, root: LazyBuffer, value: LazyBuffer) -> LazyBuffer:
+    """`root` with `value` in the places that `view` shows. RuntimeError where `view` is not one of `root` now."""
+    written = LazyBuffer.const(True, dtypes.bool, view.device, view.shape)
+    node = view
+    while node is not root:
+        if node.op not in Group.MOVEMENT or node.buffer is not None:
+            raise RuntimeError(
+                f"assign to a view of shape {view.shape} of a tensor that has another value by now: take the view anew"
+            )
+        value, written = moved_back(node, value), moved_back(node, written)
+        node = node.src[0]
+    return written.alu(Ops.WHERE, value, root)
+
+
+def moved_back(step: LazyBuffer, value: LazyBuffer) -> LazyBuffer:
+    """What the movement `step` makes `value` of, with zeros for what it leaves out."""
+    source = step.src[0].shape
+    match step.op:
+        case Ops.RESHAPE:
+            return value.reshape(source)
+        case Ops.PERMUTE:
+            return value.permute(sorted(range(len(step.arg)), key=step.arg.__getitem__))
+        case Ops.FLIP:
+            return value.flip(step.arg)
+        case Ops.SHRINK:
+            return value.pad([(start, size - stop) for (start, stop), size in zip(step.arg, source)])
+    raise RuntimeError(
+        f"assign to a view by {step.op.name.lower()}, where an element stands in several places or in none: "
+        "assign to a slice, or to the tensor itself"
+    )

@@ -14,7 +14,9 @@ from tinyexplore.tensor import random
 from tinyexplore.tensor.base import DTypeLike, Shape, wrapped
 from tinyexplore.tensor.data import elements_at
 from tinyexplore.tensor.linalg import LinearAlgebra
-from tinyexplore.tensor.movement import flat_sizes
+from tinyexplore.tensor.movement import flat_sizes, has_negative
+from tinyexplore.uop import UOp
+from tinyexplore.uop.symbolic import greatest, product, simplified
 from tinyexplore.util import fetch
 
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
 def _sizes(shape: tuple[Any, ...]) -> Shape:
     found = flat_sizes(shape[0], shape[1:]) if shape else ()
-    if min(found, default=0) < 0:
+    if has_negative(found):
         raise ValueError(f"shape {found}: sizes cannot be negative")
     return found
 
@@ -44,7 +46,8 @@ class Creation(LinearAlgebra):
         requires_grad: bool | None = None,
     ) -> Tensor:
         """`fill_value` everywhere; takes no memory until something needs it."""
-        target = dtypes.from_py(fill_value) if dtype is None else to_dtype(dtype)
+        kind = dtypes.default_int if isinstance(fill_value, UOp) else dtypes.from_py(fill_value)
+        target = kind if dtype is None else to_dtype(dtype)
         sizes = _sizes((shape,))
         lazydata = LazyBuffer.const(wrapped(fill_value, target), target, Device.canonicalize(device), sizes)
         result = cls._wrap(lazydata)
@@ -70,7 +73,7 @@ class Creation(LinearAlgebra):
         """Memory whose content is not defined."""
         sizes = _sizes(shape)
         target = dtypes.default_float if dtype is None else to_dtype(dtype)
-        buffer = Buffer(Device.canonicalize(device), prod(sizes), target).allocate()
+        buffer = Buffer(Device.canonicalize(device), greatest(product(sizes)), target).allocate()
         result = cls._wrap(LazyBuffer.from_buffer(buffer, sizes))
         result.requires_grad = requires_grad
         return result
@@ -119,11 +122,14 @@ class Creation(LinearAlgebra):
             start, stop = 0, start
         if step == 0:
             raise ValueError("arange with step 0 never ends")
-        is_whole = all(isinstance(part, int) for part in (start, stop, step))
+        is_whole = all(isinstance(part, (int, UOp)) for part in (start, stop, step))
         target = (dtypes.default_int if is_whole else dtypes.default_float) if dtype is None else to_dtype(dtype)
-        length = max(0, -((stop - start) // -step) if is_whole else math.ceil((stop - start) / step))
-        ints = dtypes.default_int if length <= dtypes.max(dtypes.int32) else dtypes.int64
-        result = cls._wrap(LazyBuffer.iota(int(length), ints, Device.canonicalize(device)))
+        if isinstance(stop - start, UOp):
+            length = simplified((stop - start + (step - 1)) // step)
+        else:
+            length = max(0, int(-((stop - start) // -step)) if is_whole else math.ceil((stop - start) / step))
+        ints = dtypes.default_int if greatest(length) <= dtypes.max(dtypes.int32) else dtypes.int64
+        result = cls._wrap(LazyBuffer.iota(length, ints, Device.canonicalize(device)))
         result = result.cast(target)
         if step != 1:
             result = result * step

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tinyexplore.device import Buffer, Device, Memory
 from tinyexplore.dtype import ConstType, DType, dtypes
 from tinyexplore.lazy import LazyBuffer
+from tinyexplore.uop import UOp
 from tinyexplore.uop.semantics import from_bits, to_bits
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ def lazydata_of(data: Any, dtype: DType | None, device: str) -> LazyBuffer:
         if Device.is_storage(device):
             return LazyBuffer.from_buffer(Buffer(device, 1, target).copyin(packed([data], target)), ())
         return LazyBuffer.const(_checked(data, target), target, device)
+    if isinstance(data, UOp):
+        return LazyBuffer.const(data, dtypes.default_int if dtype is None else dtype, device)
     if isinstance(data, (list, tuple)):
         return _from_list(data, dtype, device)
     if isinstance(data, (bytes, bytearray, memoryview)):

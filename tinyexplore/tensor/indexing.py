@@ -7,7 +7,6 @@ known yet, and name nothing (0) when they are out of range.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 from typing import TYPE_CHECKING, Any, cast
 
 from tinyexplore.autograd import GRADIENTS, gradients
@@ -19,7 +18,8 @@ from tinyexplore.tensor.base import Shape
 from tinyexplore.tensor.changes import note_change
 from tinyexplore.tensor.loss import Loss
 from tinyexplore.tensor.reduction import place_dtype
-from tinyexplore.uop import Ops
+from tinyexplore.uop import Ops, UOp
+from tinyexplore.uop.symbolic import SymbolicError, greatest, is_symbolic, product, simplified
 
 if TYPE_CHECKING:
     from tinyexplore.tensor.tensor import Tensor
@@ -71,7 +71,7 @@ class Indexing(Loss):
                 shape.append(1)
                 continue
             axis = len(bounds)
-            size = self.shape[axis]
+            size: Any = self.shape[axis]
             if isinstance(item, slice):
                 start, stop, step = _slice_bounds(item, size)
                 if step < 0:
@@ -79,7 +79,10 @@ class Indexing(Loss):
                 if abs(step) > 1:
                     steps.append((axis, abs(step)))
                 bounds.append((start, stop))
-                shape.append(-(-(stop - start) // abs(step)))
+                shape.append((stop - start + (abs(step) - 1)) // abs(step))
+                continue
+            if isinstance(item, UOp) or isinstance(size, UOp):
+                bounds.append(_place(item, size))
                 continue
             place = int(item)
             if not -size <= place < size:
@@ -89,7 +92,7 @@ class Indexing(Loss):
         if flipped:
             view = view._moved(Ops.FLIP, view.lazydata.flip(tuple(flipped)))
         for axis, step in steps:
-            if view.shape[axis] > 1:
+            if view.shape[axis] != 1:
                 view = view._window(axis, 1, step)
                 view = view.reshape(view.shape[:-1])
         return view.reshape(tuple(shape))
@@ -117,7 +120,8 @@ class Indexing(Loss):
         shape = broadcast_shape("indices", *(number.shape for number in numbers))
         others = [axis for axis in range(self.ndim) if axis not in axes]
         sizes = [self.shape[axis] for axis in axes]
-        dtype = dtypes.int64 if prod(sizes) > dtypes.max(dtypes.int32) else dtypes.default_int
+        total = product(sizes)
+        dtype = dtypes.int64 if greatest(total) > dtypes.max(dtypes.int32) else dtypes.default_int
         place: Tensor | None = None
         inside: Tensor | None = None
         for number, size in zip(numbers, sizes):
@@ -130,7 +134,6 @@ class Indexing(Loss):
         if inside is not None:
             place = inside.where(place, -1)
         place = place._broadcast_to(shape)
-        total = prod(sizes)
         table = self.permute((*others, *axes)).reshape((*(self.shape[axis] for axis in others), total))
         # (*others before, *shape, *others after, total)
         spread = (*table.shape[:at], *(1,) * len(shape), *table.shape[at:-1], total)
@@ -241,7 +244,12 @@ def _is_whole_mask(indices: Any, shape: Shape) -> bool:
 
 
 def _is_int(item: Any) -> bool:
-    return not isinstance(item, Loss) and hasattr(item, "__index__") and not isinstance(item, bool)
+    return (
+        isinstance(item, UOp)
+        or not isinstance(item, Loss)
+        and hasattr(item, "__index__")
+        and not isinstance(item, bool)
+    )
 
 
 def _is_advanced(item: Any) -> bool:
@@ -266,7 +274,7 @@ def _from_mask(item: Any) -> list[Any]:
         if not isinstance(first, bool):
             return [list(rows)]
     else:
-        if not (item is None or item is Ellipsis or isinstance(item, slice) or hasattr(item, "__index__")):
+        if not (item is None or item is Ellipsis or isinstance(item, slice) or _is_int(item)):
             raise TypeError(f"index {item!r} ({type(item).__name__}): need ints, slices, None, ..., lists or tensors")
         return [item]
     places = [_TruePlaces(extent) for extent in _extents(rows, rank)]
@@ -304,12 +312,30 @@ def _slice_bounds(item: slice, size: int) -> tuple[int, int, int]:
     """(start, stop, step): the elements start ≤ i < stop, to be walked by `step` from the start, or from the end if
     that is negative; the first element walked is part of them."""
     for part in (item.start, item.stop, item.step):
-        if part is not None and not hasattr(part, "__index__"):
+        if part is not None and not _is_int(part):
             raise TypeError(f"slice {item}: its parts must be ints")
+    if is_symbolic((item.start, item.stop, size)):
+        return _symbolic_slice(item, size)
     places = range(*item.indices(size))
     if not places:
         return 0, 0, places.step
     return min(places[0], places[-1]), max(places[0], places[-1]) + 1, places.step
+
+
+def _place(item: Any, size: Any) -> tuple[Any, Any]:
+    """The bounds of one element where its place or the size is symbolic; an int may count from the end."""
+    place = simplified(size + item) if isinstance(item, int) and item < 0 else item
+    return place, place + 1
+
+
+def _symbolic_slice(item: slice, size: Any) -> tuple[Any, Any, int]:
+    """`_slice_bounds` where a bound or the size is symbolic: not cut to the size, which is one of many."""
+    step = 1 if item.step is None else int(item.step)
+    if step < 1 and (item.start is not None or item.stop is not None):
+        raise SymbolicError(f"slice {item} of a symbolic axis: flip() it, then take every step-th of the part")
+    start = 0 if item.start is None else _place(item.start, size)[0]
+    stop = size if item.stop is None else _place(item.stop, size)[0]
+    return start, stop, step
 
 
 def _nested_ints(item: Any) -> Any:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from tinyexplore.dtype import ConstType, dtypes, least_upper_dtype
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.lazy.lazybuffer import ShapeError
+from tinyexplore.lazy.lazybuffer import ShapeError, normal
 from tinyexplore.tensor.base import Base, Shape
-from tinyexplore.uop import Ops
+from tinyexplore.uop import Ops, UOp
+from tinyexplore.uop.symbolic import SymbolicError, product, simplified
 
 if TYPE_CHECKING:
     from tinyexplore.tensor.tensor import Tensor
@@ -24,9 +25,19 @@ def flat_sizes(first: Any, rest: tuple[Any, ...]) -> Shape:
     if rest or not isinstance(first, (tuple, list)):
         first = (first, *rest)
     for size in first:
-        if not isinstance(size, int) or isinstance(size, bool):
+        if not isinstance(size, (int, UOp)) or isinstance(size, bool):
             raise TypeError(f"a shape or an order is made of ints; found {size!r} ({type(size).__name__}) in {first}")
-    return tuple(first)
+    return normal(tuple(first))
+
+
+def has_negative(sizes: Sequence[Any]) -> bool:
+    """True where an int among `sizes` is negative."""
+    return any([isinstance(size, int) and size < 0 for size in sizes])
+
+
+def min_zero(amount: Any) -> int:
+    """What a negative int has; 0 for others, and for symbolic sizes, which are never negative."""
+    return min(amount, 0) if isinstance(amount, int) else 0
 
 
 class Movement(Base):
@@ -39,17 +50,18 @@ class Movement(Base):
         wanted = flat_sizes(shape, args)
         if -1 in wanted:
             wanted = self._without_minus_one(wanted)
-        if min(wanted, default=0) < 0:
+        if has_negative(wanted):
             raise ShapeError(f"reshape {self.shape} to {wanted}: sizes cannot be negative, but for one -1")
         return self._moved(Ops.RESHAPE, self.lazydata.reshape(wanted))
 
     def _without_minus_one(self, wanted: Shape) -> Shape:
         if wanted.count(-1) > 1:
             raise ShapeError(f"reshape {self.shape} to {wanted}: only one size can be -1")
-        known = prod(size for size in wanted if size != -1)
-        if known == 0 or self.numel() % known:
+        known = product([size for size in wanted if size != -1])
+        left = known if known == 0 else simplified(self.numel() // known)
+        if known == 0 or simplified(left * known) != self.numel():
             raise ShapeError(f"reshape {self.shape} to {wanted}: {self.numel()} elements do not divide by {known}")
-        return tuple(self.numel() // known if size == -1 else size for size in wanted)
+        return tuple(left if size == -1 else size for size in wanted)
 
     def view(self, *shape: Any) -> Tensor:
         """The same as `reshape`."""
@@ -66,9 +78,9 @@ class Movement(Base):
         """Axis `dim` split into axes of `sizes`, of which one may be -1."""
         axis = self._axis(dim)
         have = self.shape[axis]
-        known = prod(size for size in sizes if size != -1)
-        split = tuple(have // max(known, 1) if size == -1 else size for size in sizes)
-        if prod(split) != have:
+        known = product([size for size in sizes if size != -1])
+        split = tuple(simplified(have // (known if known != 0 else 1)) if size == -1 else size for size in sizes)
+        if product(split) != have:
             raise ShapeError(f"unflatten axis {dim} of {self.shape} to {tuple(sizes)}: {have} elements do not fit")
         return self.reshape((*self.shape[:axis], *split, *self.shape[axis + 1 :]))
 
@@ -109,7 +121,7 @@ class Movement(Base):
     def repeat(self, repeats: int | Sequence[int], *args: int) -> Tensor:
         """The whole tensor so many times along each axis (more numbers than axes: new axes in front)."""
         times = flat_sizes(repeats, args)
-        if len(times) < self.ndim or min(times, default=0) < 0:
+        if len(times) < self.ndim or has_negative(times):
             raise ShapeError(f"repeat {self.shape} by {times}: need one non-negative number per axis")
         have = (1,) * (len(times) - self.ndim) + self.shape
         apart = self._reshaped(tuple(size for n in have for size in (1, n)))
@@ -161,9 +173,12 @@ class Movement(Base):
             raise ValueError(f"roll by {steps} along {axes}: need one shift per axis")
         result = cast("Tensor", self)
         for step, axis in zip(steps, axes):
-            have = self.shape[self._axis(axis)]
-            cut = -step % max(have, 1)
-            if cut:
+            have: Any = self.shape[self._axis(axis)]
+            if isinstance(have, int):
+                cut: Any = -step % max(have, 1)
+            else:  # by at most the whole size
+                cut = simplified(have - step) if step > 0 else -step
+            if cut != 0:
                 head, tail = result.split([cut, have - cut], axis)
                 result = tail.cat(head, dim=axis)
         return result
@@ -189,12 +204,12 @@ class Movement(Base):
         if mode not in PAD_MODES:
             raise ValueError(f"pad mode {mode!r}: choose one of {', '.join(PAD_MODES)}")
         amounts = self._pad_amounts(arg)
-        kept = tuple((max(-b, 0), size - max(-a, 0)) for size, (b, a) in zip(self.shape, amounts))
-        if any(start > stop for start, stop in kept):
+        kept = tuple((-min_zero(b), size + min_zero(a)) for size, (b, a) in zip(self.shape, amounts))
+        if any([start > stop for start, stop in kept if start != 0]):
             raise ShapeError(f"pad {self.shape} by {tuple(arg)}: more is cut off than there is")
         inner = self._moved(Ops.SHRINK, self.lazydata.shrink(kept))
-        amounts = tuple((max(before, 0), max(after, 0)) for before, after in amounts)
-        if not any(before or after for before, after in amounts):
+        amounts = tuple((before - min_zero(before), after - min_zero(after)) for before, after in amounts)
+        if all([before == 0 and after == 0 for before, after in amounts]):
             return inner
         if mode != "constant":
             for axis, (before, after) in enumerate(amounts):
@@ -239,14 +254,14 @@ class Movement(Base):
         return self.shrink([(start, stop) if i == axis else None for i in range(self.ndim)])
 
     def _pad_amounts(self, arg: Sequence[Any]) -> tuple[tuple[int, int], ...]:
-        if arg and all(isinstance(amount, int) for amount in arg):
+        if arg and all(isinstance(amount, (int, UOp)) for amount in arg):
             if len(arg) % 2 or len(arg) > 2 * self.ndim:
                 raise ShapeError(f"pad {self.shape} by {tuple(arg)}: need pairs of ints, at most {self.ndim} of them")
             pairs = [(arg[i], arg[i + 1]) for i in range(0, len(arg), 2)]
             return ((0, 0),) * (self.ndim - len(pairs)) + tuple(reversed(pairs))
         if len(arg) != self.ndim:
             raise ShapeError(f"pad {self.shape} by {tuple(arg)}: need one (before, after) or None per axis")
-        return tuple((0, 0) if pair is None else (pair[0], pair[1]) for pair in arg)
+        return tuple((0, 0) if pair is None else normal((pair[0], pair[1])) for pair in arg)
 
     def pad2d(self, padding: Sequence[int], value: ConstType = 0.0) -> Tensor:
         """The last two axes padded by (left, right, top, bottom)."""
@@ -327,13 +342,13 @@ class Movement(Base):
         if len(parts) == 1:
             return parts[0]
         dtype = least_upper_dtype(*(part.dtype for part in parts))
-        total = sum(part.shape[axis] for part in parts)
-        start = 0
+        total: Any = sum([part.shape[axis] for part in parts])
+        start: Any = 0
         result: Tensor | None = None
         for part in parts:
             amounts = [(0, 0)] * self.ndim
-            amounts[axis] = (start, total - start - part.shape[axis])
-            start += part.shape[axis]
+            amounts[axis] = normal((start, total - start - part.shape[axis]))
+            start = start + part.shape[axis]
             if part.shape[axis] == 0:
                 continue
             padded = part.cast(dtype).pad(amounts)
@@ -355,17 +370,21 @@ class Movement(Base):
         axis = self._axis(dim)
         have = self.shape[axis]
         if isinstance(sizes, int):
+            if not isinstance(have, int):
+                raise SymbolicError(
+                    f"split axis {dim} of {self.shape} into parts of {sizes}: how many depends on {have!r}"
+                )
             if sizes < 1:
                 raise ValueError(f"split into parts of {sizes}: need at least 1")
             sizes = [min(sizes, have - start) for start in range(0, max(have, 1), sizes)]
-        if sum(sizes) != have:
+        if simplified(sum(sizes)) != have:
             raise ShapeError(f"split axis {dim} of {self.shape} into {list(sizes)}: they add up to {sum(sizes)}")
         parts, start = [], 0
         for size in sizes:
             bounds: list[Any] = [None] * self.ndim
             bounds[axis] = (start, start + size)
             parts.append(self.shrink(bounds))
-            start += size
+            start = start + size
         return tuple(parts)
 
     def chunk(self, chunks: int, dim: int = 0) -> list[Tensor]:

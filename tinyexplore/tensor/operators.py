@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from tinyexplore.dtype import dtypes
 from tinyexplore.tensor.creation import Creation
+from tinyexplore.uop import UOp
 
 if TYPE_CHECKING:
     from tinyexplore.tensor.tensor import Tensor
@@ -46,7 +47,7 @@ def _is_operand(x: Any) -> bool:
     kind = type(x)
     if kind is float or kind is int:
         return True
-    return isinstance(x, (Creation, int, float)) or hasattr(x, "__array_interface__")
+    return isinstance(x, (Creation, int, float, UOp)) or hasattr(x, "__array_interface__")
 
 
 class Operators(NamedCasts):

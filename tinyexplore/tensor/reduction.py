@@ -6,7 +6,6 @@ Narrow floats are summed in float32, narrow ints in 32 bits; `acc_dtype` asks fo
 from __future__ import annotations
 
 import math
-from math import prod
 from typing import TYPE_CHECKING, Any, cast
 
 from tinyexplore.autograd import GRADIENTS
@@ -15,6 +14,7 @@ from tinyexplore.lazy import LazyBuffer
 from tinyexplore.tensor.base import Axes, DTypeLike, Shape
 from tinyexplore.tensor.functions import Functions
 from tinyexplore.uop import Ops
+from tinyexplore.uop.symbolic import product, simplified
 
 if TYPE_CHECKING:
     from tinyexplore.tensor.tensor import Tensor
@@ -103,7 +103,7 @@ class Reduction(Functions):
     # *** moments ***
 
     def _count(self, axes: Shape) -> int:
-        return prod(self.shape[axis] for axis in axes)
+        return product([self.shape[axis] for axis in axes])
 
     def mean(self, axis: Axes = None, keepdim: bool = False) -> Tensor:
         """The average; of nothing: NaN."""
@@ -111,7 +111,7 @@ class Reduction(Functions):
         wide = self.cast(sum_dtype(dtype))
         count = self._count(self._axes(axis))
         total = wide.sum(axis, keepdim)
-        return (total / count if count else total * math.nan).cast(dtype)
+        return (total / count if count != 0 else total * math.nan).cast(dtype)
 
     def var(self, axis: Axes = None, keepdim: bool = False, correction: int = 1) -> Tensor:
         """The mean squared distance from the mean, over n - correction."""
@@ -119,8 +119,8 @@ class Reduction(Functions):
         wide = self.cast(sum_dtype(dtype))
         axes = self._axes(axis)
         squares = (wide - wide.mean(axes, keepdim=True)).square().sum(axes, keepdim)
-        count = self._count(axes) - correction
-        return (squares / max(count, 0)).cast(dtype)
+        count = simplified(self._count(axes) - correction)
+        return (squares / (max(count, 0) if isinstance(count, int) else count)).cast(dtype)
 
     def std(self, axis: Axes = None, keepdim: bool = False, correction: int = 1) -> Tensor:
         """The square root of `var`."""

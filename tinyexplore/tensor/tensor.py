@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ContextDecorator, nullcontext
+from math import prod
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -12,9 +13,11 @@ from tinyexplore.dtype import ConstType, dtypes, to_dtype
 from tinyexplore.lazy import LazyBuffer, StoredBuffer
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor import data as conversion
-from tinyexplore.tensor.base import DTypeLike
-from tinyexplore.tensor.changes import note_change
+from tinyexplore.tensor.base import DTypeLike, Shape
+from tinyexplore.tensor.changes import note_change, shows_a_part, with_part
 from tinyexplore.tensor.operators import Operators
+from tinyexplore.uop import UOp
+from tinyexplore.uop.symbolic import value_of
 from tinyexplore.util import GlobalCounters
 
 if TYPE_CHECKING:
@@ -43,7 +46,7 @@ class Tensor(Operators):
         dtype: DTypeLike | None = None,
         requires_grad: bool | None = None,
     ) -> None:
-        self._ctx = None
+        self._ctx = self._root = None
         self.grad = None
         self.requires_grad = requires_grad
         target = None if dtype is None else to_dtype(dtype)
@@ -66,7 +69,13 @@ class Tensor(Operators):
         result.requires_grad = None
         result.grad = None
         result._ctx = None
+        result._root = None
         return result
+
+    @classmethod
+    def from_node(cls, y: int | UOp, **kwargs: Any) -> Tensor:
+        """A size, symbolic or not, as a tensor without axes."""
+        return cls(y, **kwargs)
 
     def __repr__(self) -> str:
         state = "realized" if self.lazydata.is_realized else f"lazy {self.lazydata.op.name}"
@@ -92,6 +101,11 @@ class Tensor(Operators):
 
         return list(create_schedule([tensor.lazydata for tensor in (self, *others)]))
 
+    def schedule_with_vars(self, *others: Tensor) -> tuple[list[Any], dict[UOp, int]]:
+        """`schedule`, and what the Variables in it are bound to."""
+        items = self.schedule(*others)
+        return items, {variable: value for item in items for variable, value in item.bound.items()}
+
     # *** looking at it ***
 
     def _read(self) -> Buffer:
@@ -105,9 +119,13 @@ class Tensor(Operators):
             lazydata = lazydata.copy_to_device(Device.DEFAULT)
         return engine.read(lazydata)
 
+    def _shape_now(self) -> Shape:
+        """The shape in ints: Variables at what they are bound to. SymbolicError where one is not."""
+        return tuple([value_of(size) for size in self.shape])
+
     def numpy(self) -> np.ndarray:
         """A copy as a NumPy array (bfloat16 as float32)."""
-        return conversion.array_of(self._read(), self.shape)
+        return conversion.array_of(self._read(), self._shape_now())
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         found = self.numpy()
@@ -119,20 +137,20 @@ class Tensor(Operators):
             raise TypeError(f"Python's memoryview has no {self.dtype.name}: use .numpy(), or .float().data()")
         raw = self._read().memoryview()
         code: Any = self.dtype.fmt
-        return raw.cast(code) if self.numel() == 0 else raw.cast(code, self.shape)
+        return raw.cast(code) if raw.nbytes == 0 else raw.cast(code, self._shape_now())
 
     def tolist(self) -> Any:
         """Python numbers, in nested lists of the tensor's shape."""
-        return conversion.nested(conversion.numbers_of(self._read()), self.shape)
+        return conversion.nested(conversion.numbers_of(self._read()), self._shape_now())
 
     def item(self) -> ConstType:
         """The one element as a Python number."""
-        if self.numel() != 1:
+        if prod(self._shape_now()) != 1:
             raise ValueError(f"item() of a tensor of shape {self.shape}: it has {self.numel()} elements, not one")
         return conversion.numbers_of(self._read())[0]
 
     def __bool__(self) -> bool:
-        if self.numel() != 1:
+        if prod(self._shape_now()) != 1:
             raise TypeError(f"truth of a tensor of shape {self.shape}: use .any() or .all()")
         return bool(self.item())
 
@@ -150,12 +168,14 @@ class Tensor(Operators):
     def __len__(self) -> int:
         if self.ndim == 0:
             raise TypeError("a tensor without axes has no length")
+        if isinstance(self.shape[0], UOp):
+            raise TypeError(f"the length of a tensor of shape {self.shape} is symbolic: ask for its .shape[0].val")
         return self.shape[0]
 
     def __iter__(self) -> Iterator[Tensor]:
         if self.ndim == 0:
             raise TypeError("a tensor without axes cannot be iterated over: use .item()")
-        return (self[place] for place in range(self.shape[0]))
+        return (self[place] for place in range(len(self)))
 
     def __contains__(self, value: Any) -> bool:
         return bool((self == value).any().item())
@@ -165,6 +185,7 @@ class Tensor(Operators):
     def assign(self, x: Any) -> Tensor:
         """This tensor takes over the value of `x`, of the same shape, dtype and device.
 
+        A view of a part (a slice) writes it there: the tensor that it is a view of takes over itself with that part.
         One that lies in storage (on DISK, say) is written there, now, whatever device `x` is on.
         """
         stored = isinstance(self.lazydata, StoredBuffer)
@@ -179,6 +200,13 @@ class Tensor(Operators):
             return self
         if x.device != self.device:
             raise ValueError(f"assign a tensor on {x.device} to one on {self.device}: move it with .to()")
+        root = None if self._root is None else self._root()
+        if root is not None and shows_a_part(self.lazydata):
+            if root.requires_grad or x.requires_grad:
+                raise RuntimeError("assigning to parts of a tensor has no gradient: use where(), or detach() first")
+            whole = with_part(self.lazydata, root.lazydata, x.lazydata)
+            note_change(root)
+            root.lazydata = whole
         note_change(self)
         self.lazydata = x.lazydata
         return self

@@ -36,7 +36,7 @@ def vmax(node: UOp) -> int:
 
 def is_exact(node: UOp) -> bool:
     """True where the arithmetic of this integer node cannot wrap: its interval fits the dtype by itself."""
-    if node.op in (Ops.CONST, Ops.RANGE, Ops.DEFINE_VAR):
+    if node.op in (Ops.CONST, Ops.RANGE, Ops.DEFINE_VAR, Ops.BIND):
         return True
     interval = _interval(node)
     if interval is None:
@@ -70,6 +70,8 @@ def _interval(node: UOp) -> Bounds | None:
         return 0, max(0, bounds(src[0])[1] - 1)
     if op is Ops.DEFINE_VAR:
         return node.arg[1], node.arg[2]
+    if op is Ops.BIND:
+        return bounds(src[0])  # not its value: what is built serves them all
     if op in Group.COMPARE:
         return _compare(op, src)
     if op in (Ops.CAST, Ops.WHERE, Ops.VECTORIZE, Ops.GEP):
@@ -86,12 +88,13 @@ def _interval(node: UOp) -> Bounds | None:
         return max(a, c), max(b, d)
     if op is Ops.MIN:
         return min(a, c), min(b, d)
-    if op is Ops.IDIV and c == d and c > 0:
-        return _truncated(a, c), _truncated(b, c)
-    if op is Ops.MOD and c == d and c > 0:
+    if op is Ops.IDIV and c > 0:
+        corners = tuple(_truncated(x, y) for x in (a, b) for y in (c, d))
+        return min(corners), max(corners)
+    if op is Ops.MOD and c > 0:
         if a >= 0 and b < c:
             return a, b
-        return (0 if a >= 0 else 1 - c), (0 if b <= 0 else c - 1)
+        return (0 if a >= 0 else 1 - d), (0 if b <= 0 else min(b, d - 1))
     if op in (Ops.AND, Ops.OR) and dtypes.is_bool(node.dtype):
         return (min(a, c), min(b, d)) if op is Ops.AND else (max(a, c), max(b, d))
     return None

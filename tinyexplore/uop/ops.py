@@ -14,6 +14,7 @@ class Ops(Enum):
     # values
     CONST = auto()
     DEFINE_VAR = auto()
+    BIND = auto()
     # memory
     DEFINE_GLOBAL = auto()
     DEFINE_LOCAL = auto()

@@ -97,6 +97,11 @@ class UOp:
         return UOp, (self.op, self.dtype, self.src, self.arg)
 
     def __repr__(self) -> str:
+        if self.dtype is dtypes.index and (self.op is Ops.BIND or self.op in Group.BINARY):
+            from tinyexplore.uop.symbolic import is_size, valued_text
+
+            if is_size(self):
+                return valued_text(self)
         arg = "" if self.arg is None else f" {self.arg!r}"
         return f"UOp({self.op.name}, {self.dtype!r},{arg} src={len(self.src)})"
 
@@ -169,6 +174,9 @@ class UOp:
             return self.alu(Ops.ADD, other.alu(Ops.NEG))
         return self.alu(Ops.ADD, other * -1)
 
+    def __rsub__(self, other: Any) -> UOp:
+        return self._operand(other) - self
+
     def __mul__(self, other: Any) -> UOp:
         return self.alu(Ops.MUL, self._operand(other))
 
@@ -180,6 +188,12 @@ class UOp:
 
     def __floordiv__(self, other: Any) -> UOp:
         return self.alu(Ops.IDIV, self._operand(other))
+
+    def __rfloordiv__(self, other: Any) -> UOp:
+        return self._operand(other).alu(Ops.IDIV, self)
+
+    def __rmod__(self, other: Any) -> UOp:
+        return self._operand(other).alu(Ops.MOD, self)
 
     def __mod__(self, other: Any) -> UOp:
         return self.alu(Ops.MOD, self._operand(other))
@@ -231,6 +245,35 @@ class UOp:
         if not isinstance(yes, UOp):
             yes = UOp.const(no.dtype, yes)
         return self.alu(Ops.WHERE, yes, yes._operand(no))
+
+    # *** as a size (`tinyexplore.uop.symbolic`) ***
+
+    def __bool__(self) -> bool:
+        """Of a size, or a comparison of sizes: what holds for all values of its Variables; else SymbolicError."""
+        if self.dtype is not dtypes.index and self.dtype is not dtypes.bool:
+            return True
+        from tinyexplore.uop.symbolic import truth
+
+        return truth(self)
+
+    def bind(self, value: int) -> UOp:
+        """This Variable with its value of this call."""
+        from tinyexplore.uop.symbolic import bound
+
+        return bound(self, value)
+
+    def unbind(self) -> tuple[UOp, int]:
+        """The Variable and what it is bound to."""
+        if self.op is not Ops.BIND:
+            raise ValueError(f"unbind {self!r}: it is not a bound Variable")
+        return self.src[0], self.src[1].arg
+
+    @property
+    def val(self) -> int:
+        """What this bound Variable, or arithmetic with such, is worth now."""
+        from tinyexplore.uop.symbolic import value_of
+
+        return value_of(self)
 
     # *** asking ***
 
@@ -297,6 +340,11 @@ class UOp:
         from tinyexplore.uop.bounds import bounds
 
         return max(0, bounds(end)[1])
+
+    @property
+    def is_static(self) -> bool:
+        """True for a RANGE that ends at a constant."""
+        return self.src[0].op is Ops.CONST
 
     def substitute(self, replacements: Mapping[UOp, UOp], tell: str | None = None) -> UOp:
         """This graph with each key replaced by its value; the values are not searched again.

@@ -37,15 +37,15 @@ export function truncate(text: string, length: number): string {
   return text.length <= length ? text : `${text.slice(0, length - 1)}…`;
 }
 
-export function shapeText(shape: number[] | null): string {
+export function shapeText(shape: (number | string)[] | null): string {
   return shape === null ? "" : `(${shape.join(", ")})`;
 }
 
-/** The parts of a kernel's name; a number that is the size of an axis carries that axis's kind. */
+/** The parts of a kernel's name; one that is the size of an axis (`16`, `4v` for 4*v) carries that axis's kind. */
 export function kernelNameParts(kernel: KernelInfo): { text: string; kind: string | null }[] {
   const waiting = kernel.axes.map(([, kind, size]) => ({ kind, size: String(size) }));
-  return kernel.name.split(/(_)/).map((text) => {
-    const at = /^\d+$/.test(text) ? waiting.findIndex((axis) => axis.size === text) : -1;
+  return kernel.name.split(/(_)/).map((text, place) => {
+    const at = place > 0 ? waiting.findIndex((axis) => axis.size.replace(/\W/g, "") === text) : -1;
     if (at < 0) return { text, kind: null };
     const [axis] = waiting.splice(at, 1);
     return { text, kind: axis.kind };

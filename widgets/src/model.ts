@@ -24,7 +24,7 @@ export interface Node {
   op: string;
   src: number[];
   dtype: string;
-  shape: number[] | null;
+  shape: (number | string)[] | null;
   arg: string;
   digest: string;
   user: number | null;
@@ -120,7 +120,7 @@ export interface Program {
   lines: Line[];
 }
 
-/** One kernel: what it computes (LazyBuffer ids), the opts applied, its axes and its cost. `axes`: (name, kind, size) outermost first. `roots`: LazyBuffers it realises. `nodes`: all LazyBuffers fused into it. `same_as`: an earlier kernel whose program it reuses, else None. */
+/** One kernel: what it computes (LazyBuffer ids), the opts applied, its axes and its cost. `axes`: (name, kind, size) outermost first; a size that Variables give is their arithmetic, as text. `roots`: LazyBuffers it realises. `nodes`: all LazyBuffers fused into it. `same_as`: an earlier kernel whose program it reuses, else None. */
 export interface KernelInfo {
   id: number;
   name: string;
@@ -129,7 +129,7 @@ export interface KernelInfo {
   nodes: number[];
   buffers: number[];
   opts: string[];
-  axes: [string, string, number][];
+  axes: ([string, string, number | string])[];
   flops: number;
   bytes_moved: number;
   compile_us: number;

@@ -1,0 +1,234 @@
+"""Tensors with a Variable in their shape: NumPy's results for every value, from kernels compiled once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.ops.support import HAS_COMPILER, random_array
+from tests.reference import evaluate
+from tinyexplore import Context, Tensor, Variable, dtypes
+from tinyexplore.engine.runner import _runners
+from tinyexplore.lazy.lazybuffer import ShapeError
+from tinyexplore.uop import UOp
+from tinyexplore.uop.symbolic import SymbolicError
+
+DEVICES = ["LLVM", "CLANG", "PYTHON"] if HAS_COMPILER else ["LLVM", "PYTHON"]
+MOST = 21
+V = Variable("v", 1, MOST)
+BIND = V.bind(5)
+X = random_array((MOST, 6), seed=3)
+
+
+def softmax(x: np.ndarray, axis: int) -> np.ndarray:
+    e = np.exp(x - x.max(axis, keepdims=True))
+    return e / e.sum(axis, keepdims=True)
+
+
+# each step on two axes, of which any may be symbolic: what it does to a tensor, and to an array
+STEPS: dict[str, tuple[Callable[[Any], Any], Callable[[np.ndarray], np.ndarray]]] = {
+    "negated": (lambda t: -t, lambda x: -x),
+    "plus itself twice": (lambda t: t + t * 2, lambda x: x * 3),
+    "transposed": (lambda t: t.T, lambda x: x.T),
+    "flipped": (lambda t: t.flip(0), lambda x: x[::-1]),
+    "padded": (lambda t: t.pad(((1, 0), (0, 2))), lambda x: np.pad(x, ((1, 0), (0, 2)))),
+    "without its first row": (lambda t: t.pad(((2, 0), None))[1:], lambda x: np.pad(x, ((1, 0), (0, 0)))),
+    "after itself": (lambda t: t.cat(t * 2), lambda x: np.concatenate([x, x * 2])),
+    "in one row": (lambda t: t.reshape(1, -1), lambda x: x.reshape(1, -1)),
+    "rows less their mean": (lambda t: t - t.mean(1, keepdim=True), lambda x: x - x.mean(1, keepdims=True)),
+    "columns less their sum": (lambda t: t - t.sum(0), lambda x: x - x.sum(0)),
+    "softmax of rows": (lambda t: t.softmax(1), lambda x: softmax(x, 1)),
+    "softmax of columns": (lambda t: t.softmax(0), lambda x: softmax(x, 0)),
+    "running sums": (lambda t: t.cumsum(0), lambda x: x.cumsum(0)),
+    "times its transpose": (lambda t: t @ t.T * 0.1, lambda x: x @ x.T * 0.1),
+    "transpose times it": (lambda t: t.T @ t * 0.1, lambda x: x.T @ x * 0.1),
+    "repeated": (lambda t: t.unsqueeze(0).expand(2, *t.shape).reshape(-1, t.shape[1]), lambda x: np.tile(x, (2, 1))),
+    "every second row": (lambda t: t[::2], lambda x: x[::2]),
+    "where positive": (lambda t: (t > 0).where(t, t.shape[0]), lambda x: np.where(x > 0, x, x.shape[0])),
+    "in memory": (lambda t: t.contiguous(), lambda x: x),
+    "its triangle": (lambda t: t.tril(), lambda x: np.tril(x)),
+    "its last row": (lambda t: t[-1:] + t[0], lambda x: x[-1:] + x[0]),
+    "sums of all": (lambda t: t * 0 + t.sum(), lambda x: x * 0 + x.sum()),
+}
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    st.lists(st.sampled_from(sorted(STEPS)), min_size=1, max_size=4),
+    st.lists(st.integers(1, MOST), min_size=3, max_size=3),
+    st.sampled_from(DEVICES),
+)
+def test_programs_give_numpys_results_with_kernels_compiled_once(
+    names: list[str], values: list[int], device: str
+) -> None:
+    compiled: set[int] = set()
+    with Context(DEVICE=device):
+        for value in values:
+            found, expected = Tensor(X)[: V.bind(value)], X[:value]
+            for name in names:
+                on_tensor, on_array = STEPS[name]
+                found, expected = on_tensor(found), on_array(expected)
+                if expected.size > 5_000:
+                    return  # quadratic steps on quadratic steps: no more is learnt from them
+            found = found + 0  # so that there is a kernel even where a view happens to be in order
+            if device == "LLVM":
+                np.testing.assert_allclose(evaluate(found.lazydata), expected, rtol=2e-3, atol=2e-3)
+            array = found.numpy()
+            assert array.shape == expected.shape
+            np.testing.assert_allclose(array, expected, rtol=2e-3, atol=2e-3, err_msg=f"{names} at {value}")
+            compiled.add(len(_runners))
+    assert len(compiled) == 1
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_part_of_every_length_at_every_offset(device: str) -> None:
+    start, length = Variable("start", 0, 6), Variable("length", 1, 12)
+    with Context(DEVICE=device):
+        for a, n in ((0, 1), (6, 12), (2, 7)):
+            at, size = start.bind(a), length.bind(n)
+            part = Tensor(X)[at : at + size]
+            assert part.shape == (size, 6)
+            np.testing.assert_allclose((part * 2).numpy(), X[a : a + n] * 2)
+            np.testing.assert_allclose(Tensor(X)[at].numpy(), X[a])
+            np.testing.assert_allclose(part.T.matmul(part).numpy(), X[a : a + n].T @ X[a : a + n], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_what_has_the_size_already_is_reshaped_without_another_kernel(device: str) -> None:
+    with Context(DEVICE=device):
+        counts = set()
+        for value in (2, 4, 9):
+            whole = Tensor(X[:value]).realize()
+            np.testing.assert_allclose(
+                (whole.reshape(V.bind(value), 2, 3) + 1).numpy(), X[:value].reshape(-1, 2, 3) + 1
+            )
+            counts.add(len(_runners))
+        assert len(counts) == 1
+        lazy = (Tensor(X[:4]) * 2).reshape(V.bind(4), 6)
+        np.testing.assert_allclose((lazy.sum(1).reshape(4) + 1).numpy(), X[:4].sum(1) * 2 + 1, rtol=1e-4, atol=1e-5)
+
+
+def test_shapes_and_numbers_of_a_symbolic_tensor() -> None:
+    t = Tensor(X)[:BIND]
+    assert t.shape == (BIND, 6) and repr(t.shape) == "(v=5, 6)"
+    assert (
+        t.numel().val == 30 and t.nbytes().val == 120 and t.cat(t).shape[0].val == 10 and t.flatten().shape[0].val == 30
+    )
+    assert t.tolist() == X[:5].tolist() and t.sum().item() == pytest.approx(X[:5].sum(), rel=1e-5)
+    assert t.data().shape == (5, 6) and t[:, :0].numpy().shape == (5, 0)
+    assert Tensor.from_node(BIND * 2).item() == 10 and Tensor(BIND).dtype is dtypes.int32
+    assert (Tensor(X) * BIND).sum().item() == pytest.approx(X.sum() * 5, rel=1e-4)
+    assert Tensor.arange(BIND).tolist() == [0, 1, 2, 3, 4] and Tensor.full((2,), BIND).tolist() == [5, 5]
+    assert Tensor.zeros(BIND, 2).shape == (BIND, 2) and Tensor.empty(BIND).numpy().shape == (5,)
+    assert t.argmax(0).tolist() == X[:5].argmax(0).tolist() and t.var(0).numpy() == pytest.approx(
+        X[:5].var(0, ddof=1), rel=1e-4
+    )
+
+
+def test_schedule_with_vars() -> None:
+    items, values = (Tensor(X)[:BIND].sum(0) * 2).schedule_with_vars()
+    assert values == {V: 5} and [item.variables for item in items] == [(V,)]
+    assert not any(node.op.name == "BIND" for item in items for node in item.ast.toposort())
+
+
+def test_gradients_through_symbolic_parts() -> None:
+    x = Tensor(X, requires_grad=True)
+    (x[:BIND].softmax(0) * Tensor(X)[:BIND]).sum().backward()
+    y = softmax(X[:5], 0)
+    expected = np.zeros_like(X)
+    expected[:5] = y * (X[:5] - (y * X[:5]).sum(0))
+    assert x.grad is not None
+    np.testing.assert_allclose(x.grad.numpy(), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_cache_is_assigned_to_at_a_symbolic_position(device: str) -> None:
+    with Context(DEVICE=device):
+        cache, expected = Tensor.zeros(2, MOST, 3).contiguous().realize(), np.zeros((2, MOST, 3), np.float32)
+        for place, way in enumerate(("shrink", "slice", "setitem", "int")):
+            at, value = Variable("at", 0, MOST - 1).bind(place * 3), random_array((2, 1, 3), seed=place)
+            if way == "shrink":
+                cache.shrink((None, (at, at + 1), None)).assign(Tensor(value)).realize()
+            elif way == "slice":
+                cache[:, at : at + 1].assign(Tensor(value))
+            elif way == "setitem":
+                cache[:, at : at + 1] = Tensor(value)
+            else:
+                cache[:, at] = Tensor(value[:, 0])
+            expected[:, place * 3] = value[:, 0]
+            np.testing.assert_array_equal(cache.numpy(), expected)
+
+
+def test_assigning_to_a_view() -> None:
+    x = Tensor(X)
+    rows = x[2:4]
+    assert rows.assign(Tensor.ones(2, 6)) is rows
+    expected = X.copy()
+    expected[2:4] = 1
+    np.testing.assert_array_equal(x.numpy(), expected)
+    x.T.flip(0)[1:3].reshape(2, MOST).assign(Tensor.zeros(2, MOST))
+    expected[:, 3:5] = 0
+    np.testing.assert_array_equal(x.numpy(), expected)
+    with pytest.raises(RuntimeError, match="of a tensor that has another value by now"):
+        stale = x[2:4]
+        x.assign(x + 1)
+        stale.assign(Tensor.ones(2, 6))
+    with pytest.raises(RuntimeError, match="assign to a view by expand"):
+        x[2:3].expand(4, 6).assign(Tensor.ones(4, 6))
+
+
+MISUSE: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
+    "two Variables in one broadcast": (
+        lambda: Tensor(X)[:BIND] + Tensor(X)[: Variable("w", 1, MOST).bind(5)],
+        ShapeError,
+        r"shapes \(v=5, 6\) and \(w=5, 6\) do not broadcast",
+    ),
+    "a Variable and an int in one broadcast": (
+        lambda: Tensor(X)[:BIND] + Tensor(X)[:5],
+        ShapeError,
+        r"axis -2 has sizes v=5 and 5",
+    ),
+    "no value": (lambda: Tensor(X)[:V].sum().realize(), SymbolicError, r"Variable 'v' has no value: bind it"),
+    "two values": (
+        lambda: (Tensor(X)[:BIND].sum() + Tensor(X)[: V.bind(6)].sum()).realize(),
+        SymbolicError,
+        r"Variable 'v' is bound to . and to .",
+    ),
+    "two Variables of one name": (
+        lambda: (Tensor(X)[:BIND].sum() + Tensor(X)[: Variable("v", 1, 9).bind(5)].sum()).realize(),
+        SymbolicError,
+        "two Variables are called 'v', with values 1..",
+    ),
+    "past the end now": (
+        lambda: Tensor(X)[: Variable("z", 1, 50).bind(22)],
+        ShapeError,
+        r"shrink \(21, 6\) to \(\(0, z=22\)",
+    ),
+    "another number of elements": (
+        lambda: Tensor(X[:4]).reshape(BIND, 6),
+        ShapeError,
+        r"reshape \(4, 6\) to \(v=5, 6\): 24 elements are not 6\*v=30",
+    ),
+    "a length in Python": (lambda: len(Tensor(X)[:BIND]), TypeError, "is symbolic"),
+    "an axis in equal parts": (lambda: Tensor(X)[:BIND].split(2), SymbolicError, "how many depends on v=5"),
+    "a question without an answer": (lambda: bool(BIND < 5), SymbolicError, "depends on the value of a Variable"),
+}
+
+
+@pytest.mark.parametrize("case", MISUSE)
+def test_misuse_is_told_at_the_call(case: str) -> None:
+    wrong, error, words = MISUSE[case]
+    with pytest.raises(error, match=words):
+        wrong()
+
+
+def test_a_value_that_others_may_exceed_is_checked_in_every_call() -> None:
+    far = Variable("far", 1, 50)
+    for value in (3, MOST):
+        assert Tensor(X)[: far.bind(value)].sum().item() == pytest.approx(X[:value].sum(), rel=1e-4)
+    assert isinstance(far.bind(3) + 1, UOp)

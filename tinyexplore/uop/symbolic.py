@@ -1,0 +1,391 @@
+"""Sizes that change from call to call: Variables, arithmetic with them in one normal form, and their values.
+
+A size is an int or a UOp of index type (`sint`). A Variable stands in a shape unbound (DEFINE_VAR) or with its value
+of this call (BIND). Questions about sizes are answered for every value that the Variables may have, never by the
+value of this call: what is built from the answer serves all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any
+
+from tinyexplore.dtype import dtypes
+from tinyexplore.uop.bounds import bounds
+from tinyexplore.uop.ops import Group, Ops
+from tinyexplore.uop.semantics import evaluate
+from tinyexplore.uop.uop import UOp, index_const
+
+sint = int | UOp
+Monomial = tuple[UOp, ...]  # a product of what cannot be taken apart, in a fixed order
+Polynomial = dict[Monomial, int]
+
+
+class SymbolicError(ValueError):
+    """A question about symbolic sizes that not all values of their Variables answer alike, or a value that is not
+    known."""
+
+
+class Bound:
+    """Counts bindings in this process: while there is none, no graph has one and nobody need look."""
+
+    count = 0
+
+
+class _IsVariable(type):
+    def __instancecheck__(cls, value: object) -> bool:
+        return isinstance(value, UOp) and value.op in (Ops.DEFINE_VAR, Ops.BIND)
+
+
+class Variable(metaclass=_IsVariable):
+    """`Variable(name, least, greatest)`: a size or a position that is given anew in every call, `v.bind(value)`."""
+
+    def __new__(cls, name: str, min_val: int, max_val: int) -> UOp:  # type: ignore[misc]
+        if not 0 <= min_val <= max_val:
+            raise ValueError(f"Variable {name!r} from {min_val} to {max_val}: need 0 ≤ least ≤ greatest")
+        return UOp(Ops.DEFINE_VAR, dtypes.index, (), (name, int(min_val), int(max_val)))
+
+
+# *** one form ***
+
+
+def simplified(size: Any) -> Any:
+    """The normal form: sums of products with a constant last, an int where no Variable is left. Equal polynomials in
+    the Variables become the same object."""
+    if isinstance(size, int):
+        return size
+    return size.arg if size.op is Ops.CONST else _simplified(size)
+
+
+@lru_cache(1 << 12)
+def _simplified(node: UOp) -> sint:
+    return _from_polynomial(_polynomial(node))
+
+
+def product(sizes: Iterable[sint]) -> Any:
+    """All sizes multiplied."""
+    total: sint = 1
+    for size in sizes:
+        total = total * size
+    return simplified(total)
+
+
+def is_symbolic(values: Any) -> bool:
+    """True where a UOp stands in `values`, which may be nested tuples: a shape, or the bounds of a shrink."""
+    if type(values) is tuple:
+        return any([is_symbolic(value) for value in values])
+    return type(values) is UOp
+
+
+def _polynomial(node: UOp) -> Polynomial:
+    if node.op is Ops.CONST:
+        return {(): node.arg} if node.arg else {}
+    if node.op is Ops.NEG:
+        return _times(_polynomial(node.src[0]), {(): -1})
+    if node.op is Ops.ADD:
+        total = dict(_polynomial(node.src[0]))
+        for monomial, factor in _polynomial(node.src[1]).items():
+            total[monomial] = total.get(monomial, 0) + factor
+        return {monomial: factor for monomial, factor in total.items() if factor}
+    if node.op is Ops.MUL:
+        return _times(_polynomial(node.src[0]), _polynomial(node.src[1]))
+    if node.op in (Ops.IDIV, Ops.MOD, Ops.MAX, Ops.MIN):
+        found = _inseparable(node.op, simplified(node.src[0]), simplified(node.src[1]))
+        return {(): found} if isinstance(found, int) else {(found,): 1} if found.op is node.op else _polynomial(found)
+    return {(node,): 1}
+
+
+def _times(a: Polynomial, b: Polynomial) -> Polynomial:
+    total: Polynomial = {}
+    for first, x in a.items():
+        for second, y in b.items():
+            key = tuple(sorted((*first, *second), key=_order))
+            total[key] = total.get(key, 0) + x * y
+    return {monomial: factor for monomial, factor in total.items() if factor}
+
+
+def _order(atom: UOp) -> tuple[str, str]:
+    variable = atom.src[0] if atom.op is Ops.BIND else atom
+    return (variable.arg[0] if variable.op is Ops.DEFINE_VAR else "~"), atom.digest
+
+
+def _from_polynomial(terms: Polynomial) -> sint:
+    constant = terms.get((), 0)
+    total: UOp | None = None
+    for monomial in sorted(terms, key=lambda monomial: (-len(monomial), [_order(atom) for atom in monomial])):
+        if not monomial:
+            continue
+        part = monomial[0]
+        for atom in monomial[1:]:
+            part = part * atom
+        part = part if terms[monomial] == 1 else part * index_const(terms[monomial])
+        total = part if total is None else total + part
+    if total is None:
+        return constant
+    return total + index_const(constant) if constant else total
+
+
+def _inseparable(op: Ops, a: sint, b: sint) -> sint:
+    """Division, remainder and extremes of sizes in normal form, where their bounds or a common factor decide."""
+    if op in (Ops.MAX, Ops.MIN):
+        low, high = limits(a - b)
+        if low >= 0 or high <= 0:
+            return a if (low >= 0) == (op is Ops.MAX) else b
+    elif isinstance(b, int) and b > 0 and limits(a)[0] >= 0:
+        terms = {(): a} if isinstance(a, int) else _polynomial(a)
+        rest = {monomial: factor % b for monomial, factor in terms.items() if factor % b}
+        low, high = limits(_from_polynomial(rest))
+        if low // b == high // b:
+            whole = {monomial: factor // b for monomial, factor in terms.items() if factor // b}
+            if op is Ops.IDIV:
+                return simplified(_from_polynomial(whole) + low // b)
+            return simplified(_from_polynomial(rest) - low // b * b)
+    elif isinstance(b, UOp) and op is Ops.IDIV and limits(b)[0] > 0:
+        divided = _exactly_divided(a, b)
+        if divided is not None:
+            return divided
+    return as_size(a).alu(op, as_size(b))
+
+
+def _exactly_divided(a: sint, b: UOp) -> sint | None:
+    """a / b where b is a product of Variables that stands in every term of a."""
+    divisor = _polynomial(b)
+    if len(divisor) != 1:
+        return None
+    ((atoms, by),) = divisor.items()
+    quotient: Polynomial = {}
+    for monomial, factor in ({(): a} if isinstance(a, int) else _polynomial(a)).items():
+        left = list(monomial)
+        for atom in atoms:
+            if atom not in left:
+                return None
+            left.remove(atom)
+        if factor % by:
+            return None
+        quotient[tuple(left)] = factor // by
+    return _from_polynomial(quotient)
+
+
+def as_size(size: sint) -> UOp:
+    """The size as a UOp."""
+    return size if isinstance(size, UOp) else index_const(size)
+
+
+# *** asking ***
+
+
+def limits(size: sint) -> tuple[int, int]:
+    """The least and the greatest value."""
+    size = simplified(size)
+    return (size, size) if isinstance(size, int) else bounds(size)
+
+
+def greatest(size: sint) -> int:
+    return size if isinstance(size, int) else bounds(size)[1]
+
+
+def truth(node: UOp) -> bool:
+    """Whether a comparison of sizes holds, or a size is not 0. SymbolicError where that depends on the values."""
+    answer = _decided(node)
+    if answer is not None:
+        return answer
+    where = ", ".join(f"{name} in {low}..{high}" for name, low, high in sorted(var.arg for var in variables(node)))
+    raise SymbolicError(
+        f"whether {text(node)} holds depends on the value of a Variable ({where}): narrow its bounds, or ask for a "
+        "size that does not change"
+    )
+
+
+def _decided(node: UOp) -> bool | None:
+    if node.op in Group.COMPARE:
+        low, high = limits(node.src[1] - node.src[0])
+        answers = {
+            Ops.CMPLT: (low > 0, high <= 0),
+            Ops.CMPLE: (low >= 0, high < 0),
+            Ops.CMPEQ: (low == high == 0, low > 0 or high < 0),
+            Ops.CMPNE: (low > 0 or high < 0, low == high == 0),
+        }
+        yes, no = answers[node.op]
+    else:
+        low, high = limits(node)
+        yes, no = low > 0 or high < 0, low == high == 0
+    return yes if yes != no else None
+
+
+def is_undecided(condition: UOp) -> bool:
+    """True for what holds for some values of its Variables only."""
+    return _decided(condition) is None
+
+
+def holds(condition: bool | UOp) -> bool:
+    """Whether it holds for all values; where that depends on them, for those bound now (with none bound: perhaps).
+
+    Who builds on such an answer asks again when the values are others (`LazyBuffer.requirements`).
+    """
+    if type(condition) is not UOp:
+        return bool(condition)
+    answer = _decided(condition)
+    if answer is not None:
+        return answer
+    return bool(free_variables(condition)) or bool(value_of(condition))
+
+
+def free_variables(size: sint) -> set[UOp]:
+    """The Variables in a size that are not bound there."""
+    return variables(size) - set(bindings(size))
+
+
+def variables(*values: Any) -> set[UOp]:
+    """The Variables (unbound) in `values`, which may be nested tuples."""
+    found: set[UOp] = set()
+    for value in values:
+        if type(value) is UOp:
+            found.update(node for node in value.toposort() if node.op is Ops.DEFINE_VAR)
+        elif type(value) is tuple:
+            found |= variables(*value)
+    return found
+
+
+def bindings(*values: Any) -> dict[UOp, int]:
+    """What the Variables in `values` are bound to. SymbolicError where one has two values."""
+    found: dict[UOp, int] = {}
+    for value in values:
+        if type(value) is UOp:
+            for node in value.toposort():
+                if node.op is Ops.BIND:
+                    bind_together(found, node.src[0], node.src[1].arg)
+        elif type(value) is tuple:
+            for variable, bound in bindings(*value).items():
+                bind_together(found, variable, bound)
+    return found
+
+
+def bind_together(known: dict[UOp, int], variable: UOp, value: int) -> None:
+    """Adds one binding to those known. SymbolicError where the Variable has another value there."""
+    if known.setdefault(variable, value) != value:
+        raise SymbolicError(
+            f"Variable {variable.arg[0]!r} is bound to {known[variable]} and to {value} in what is to be computed "
+            "together: realize the one before the other, or use two Variables"
+        )
+
+
+# *** values ***
+
+
+def unbound(value: Any) -> Any:
+    """`value` (a size, or nested tuples) with each bound Variable as the Variable itself."""
+    if type(value) is tuple:
+        return tuple([unbound(part) for part in value])
+    if type(value) is not UOp:
+        return value
+    return value.substitute({node: node.src[0] for node in value.toposort() if node.op is Ops.BIND})
+
+
+def rebound(value: Any, values: Mapping[UOp, int]) -> Any:
+    """`value` (a size, or nested tuples) with the Variables bound to `values`."""
+    if type(value) is tuple:
+        return tuple([rebound(part, values) for part in value])
+    if type(value) is not UOp:
+        return value
+    free = unbound(value)
+    return simplified(free.substitute({variable: bound(variable, number) for variable, number in values.items()}))
+
+
+def bound(variable: UOp, value: int) -> UOp:
+    """The Variable with its value of this call. ValueError outside its bounds."""
+    if variable.op is not Ops.DEFINE_VAR:
+        raise ValueError(f"bind {text(variable)} to {value}: only a Variable that has no value yet can be bound")
+    name, low, high = variable.arg
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"bind Variable {name!r} to {value!r} ({type(value).__name__}): need an int")
+    if not low <= value <= high:
+        raise ValueError(f"bind Variable {name!r} to {value}: its values are {low} to {high}")
+    Bound.count += 1
+    return UOp(Ops.BIND, dtypes.index, (variable, index_const(value)))
+
+
+def value_of(size: sint, values: Mapping[UOp, int] | None = None) -> int:
+    """The size with Variables at `values`, else at what they are bound to. SymbolicError for one without a value."""
+    if isinstance(size, int):
+        return size
+    found: dict[UOp, Any] = {}
+    for node in size.toposort():
+        if node.op is Ops.CONST:
+            found[node] = node.arg
+        elif node.op is Ops.DEFINE_VAR:
+            found[node] = None if values is None else values.get(node)
+        elif node.op is Ops.BIND:
+            given = found[node.src[0]]
+            found[node] = found[node.src[1]] if given is None else given
+        else:
+            _need_values(node, found)
+            found[node] = evaluate(node.op, node.dtype, *[found[src] for src in node.src])
+    _need_values(size.replace(src=(size,)), found)
+    return int(found[size])
+
+
+def _need_values(node: UOp, found: Mapping[UOp, Any]) -> None:
+    for src in node.src:
+        if found[src] is None:
+            name, low, high = src.arg
+            raise SymbolicError(f"Variable {name!r} has no value: bind it, {name}.bind({low}) to {name}.bind({high})")
+
+
+def concrete(value: Any) -> Any:
+    """`value` (a size, or nested tuples) as ints: Variables at what they are bound to, else at their greatest."""
+    if type(value) is tuple:
+        return tuple([concrete(part) for part in value])
+    if type(value) is not UOp:
+        return value
+    free = {variable: variable.arg[2] for variable in variables(value)}
+    return value_of(value, {**free, **bindings(value)})
+
+
+# *** text ***
+
+
+def is_size(node: UOp) -> bool:
+    """True for arithmetic with nothing but constants and Variables."""
+    leaves = (Ops.CONST, Ops.DEFINE_VAR, Ops.BIND)
+    return all(inner.op in leaves or inner.op in Group.BINARY for inner in node.toposort())
+
+
+def text(size: sint) -> str:
+    """As one would write it: `v`, `4*v + 1`; a bound Variable by its name."""
+    if isinstance(size, int):
+        return str(size)
+    op, src = size.op, size.src
+    if op is Ops.CONST:
+        return str(size.arg)
+    if op is Ops.DEFINE_VAR:
+        return str(size.arg[0])
+    if op is Ops.BIND:
+        return text(src[0])
+    parts = [text(part) for part in src]
+    if op not in _SYMBOLS or len(src) != 2:
+        return f"{op.name.lower()}({', '.join(parts)})"
+    left, right = parts
+    if op is Ops.ADD:
+        return f"{left} - {right[1:]}" if right.startswith("-") else f"{left} + {right}"
+    if op is Ops.MUL and src[1].op is Ops.CONST:
+        left, right = right, left
+    left, right = (f"({part})" if " " in part else part for part in (left, right))
+    return f"{left}*{right}" if op is Ops.MUL else f"{left} {_SYMBOLS[op]} {right}"
+
+
+def valued_text(size: UOp) -> str:
+    """`text`, and what it is worth where all its Variables are bound: `4*v=12`."""
+    return text(size) if free_variables(size) else f"{text(size)}={value_of(size)}"
+
+
+_SYMBOLS = {
+    Ops.ADD: "+",
+    Ops.MUL: "*",
+    Ops.IDIV: "//",
+    Ops.MOD: "%",
+    Ops.CMPLT: "<",
+    Ops.CMPLE: "<=",
+    Ops.CMPEQ: "==",
+    Ops.CMPNE: "!=",
+}
