@@ -15,6 +15,7 @@ from tinyexplore.dtype import dtypes
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule.indexing import ZERO, Conditions, Index, source_index
 from tinyexplore.schedule.rows import (
+    MATRIX_BYTES,
     ROW_BYTES,
     SHARED_BYTES,
     Row,
@@ -38,6 +39,7 @@ REPEAT_EXPENSIVE = 2.5
 REPEAT_LIGHT = 4.0
 REPEAT_PADDED = 8.0  # a copy with its padding costs less than masks in an inner loop that reads everything so often
 SMALL_WORK = 1 << 15  # below this many steps, loops that run one after another cost less than another kernel
+MANY_USES = 8  # so often a product reads each element that a tile of it in registers pays
 MIN_ROWS = 16  # rows that must be left to divide among threads when a kernel holds a row's reduction and its use
 
 
@@ -265,7 +267,16 @@ class Fusion:
         whole = prod(loop.size for loop in visit.plan.loops)
         if visit.executions != whole and visit.executions < MIN_ROWS and max(work, whole) > SMALL_WORK:
             return f"only {visit.executions} rows would be left to divide among threads"
+        if visit.executions != whole and self.is_product(node, work):
+            return "a product, whose tile of registers needs the loops that its use has inside"
         return None
+
+    def is_product(self, node: LazyBuffer, work: int) -> bool:
+        """True for a sum of products that uses what it reads many times over: a matmul, a convolution."""
+        inner = node.src[0]
+        while inner.op is Ops.CAST:
+            inner = inner.src[0]
+        return inner.op is Ops.MUL and work >= MANY_USES * self.input_size(inner)
 
     def row_to_keep(self, node: LazyBuffer, visits: list[Visit], reason: str | None) -> Row | None:
         """The row of `node` to compute once and keep, where fusing would compute it again and again; None: no row."""
@@ -278,7 +289,7 @@ class Fusion:
             return None
         if reason is None:
             return row
-        if node.size * node.dtype.itemsize <= SHARED_BYTES:
+        if node.size * node.dtype.itemsize <= MATRIX_BYTES:
             return None  # the cache holds all of it between two simpler kernels
         if node.op is not Ops.REDUCE_AXIS and not reduces_within(node):
             return None  # plain arithmetic is better done once, for all kernels that stream it

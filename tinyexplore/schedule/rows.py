@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from tinyexplore.schedule.fusion import Visit
 
 ROW_BYTES = 64 << 10  # a row of at most this much is kept
-SHARED_BYTES = 512 << 10  # what every row reads again, and the L2 cache is to hold
+MATRIX_BYTES = 512 << 10  # all rows together: less than this lies in the cache between two kernels anyway
+SHARED_BYTES = 4 << 20  # what every row reads again, in order: a cache is to hold it
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,7 +76,7 @@ def test_scores_that_the_cache_holds_are_realised() -> None:
 
 def test_attention_over_more_than_the_cache_holds_is_three_kernels() -> None:
     q = from_numpy(numbers(32, 64))
-    k, v = (from_numpy(numbers(6000, 64, seed=seed)) for seed in range(2))
+    k, v = (from_numpy(numbers(20_000, 64, seed=seed)) for seed in range(2))
     assert len(create_schedule([attention(q, k, v)])) == 3
 
 
@@ -176,3 +176,12 @@ def test_a_kernel_does_not_store_what_a_copy_that_it_reads_is_made_of() -> None:
     for item in items:
         assert written & set(item.buffers[len(item.outputs) :]) <= known
         known.update(item.buffers[: len(item.outputs)])
+
+
+def test_a_product_that_other_loops_use_has_a_kernel_of_its_own() -> None:
+    product = matmul(from_numpy(numbers(64, 32)), from_numpy(numbers(32, 48)))
+    spread = product.reshape((64, 48, 1)).expand((64, 48, 4)).alu(Ops.MUL, from_numpy(numbers(64, 48, 4)))
+    assert len(create_schedule([spread])) == 2
+    assert (
+        reasons(spread)["REDUCE_AXIS"] == "a product, whose tile of registers needs the loops that its use has inside"
+    )
