@@ -110,8 +110,7 @@ def with_product_tiles(product: Product) -> Kernel | None:
         kernel = attempt(
             kernel, Opt(OptOps.UPCAST, tile.rows.arg.id, tile.tall), f"{tile.tall} rows share each load of a vector"
         )
-    if tile.outer is None:
-        kernel = with_panels(kernel)
+    kernel = with_panels(kernel) if tile.outer is None else with_nearer_loop_inside(kernel, product, lanes, tile)
     vector = next((axis for axis in kernel.output_axes if axis.arg.kind is AxisKind.VECTOR), None)
     if vector is not None and any(store.stride(lanes) not in (1, None) for store in product.stores):
         kernel = attempt(kernel, Opt(OptOps.COLLECT, vector.arg.id), "each lane's result belongs to another row")
@@ -261,6 +260,29 @@ def lies_in_rows(store: Access, axis: UOp, lanes: UOp) -> bool:
     return bool(step) and store.stride(axis) == lanes.size * (step or 0)
 
 
+def with_nearer_loop_inside(kernel: Kernel, product: Product, lanes: UOp, tile: Tile) -> Kernel:
+    """Of two loops over tiles, that one inside for which less memory is walked again and again."""
+    rows, outer = tile.rows, tile.outer
+    ids = {axis.arg.id for axis in kernel.axes}
+    if rows is None or outer is None or rows.arg.id > outer.arg.id or not {rows.arg.id, outer.arg.id} <= ids:
+        return kernel
+    tiles = {lanes, rows, outer}
+    vectors = product.along(lanes)
+    walked_by_row = sum(walked_bytes(product, load, tiles) for load in vectors) * (rows.size // tile.tall)
+    others = [load for load in product.loads if load not in vectors]
+    walked_by_block = sum(walked_bytes(product, load, tiles) for load in others) * (outer.size // tile.merged)
+    if walked_by_row <= walked_by_block:
+        return kernel
+    reason = f"walks {walked_by_block >> 10} KiB for all tiles, not {walked_by_row >> 10} KiB"
+    return attempt(kernel, Opt(OptOps.SWAP, rows.arg.id, outer.arg.id), reason)
+
+
+def walked_bytes(product: Product, load: Access, tiles: set[UOp]) -> int:
+    """What all the tiles read of an operand while the other loops stand still."""
+    others = prod(axis.size for axis in product.outputs if axis not in tiles and axis in load.node.ranges)
+    return buffer_bytes(load) // others
+
+
 # *** panels ***
 
 
@@ -312,7 +334,7 @@ def with_packed_rows(kernel: Kernel, column_id: int, row_id: int) -> tuple[Kerne
         return kernel, row_id
     (load,) = product.along(row)
     tile_bytes = itemsize(load) * prod(axis.size for axis in load.node.ranges if axis.arg.kind in PACKING_ORDER)
-    block = min(MOST_L2 * kernel.target.l2_bytes // tile_bytes, -(-row.size // parts(kernel)))
+    block = min(MOST_L2 * kernel.target.l2_bytes // tile_bytes, -(-row.size // (2 * kernel.target.threads)))
     if block < 2 or block >= row.size:
         return kernel, row_id
     inner = kernel.next_id()

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from tinyexplore.kernel.kernel import Kernel
 
 OUTER_KINDS = (AxisKind.GLOBAL, AxisKind.THREAD, AxisKind.LOCAL)
-MOST_L2 = 4  # a copy may take this many times the L2 cache: read in order, it comes from the next one fast enough
+STEPS_AT_A_TIME = 8  # of a copy's outermost loop, done inside the others
+MOST_L2 = 8  # a copy may take this many times the L2 cache: read in order, it comes from the next one fast enough
 TILE_KINDS = (AxisKind.UPCAST, AxisKind.VECTOR)
 PACKING_ORDER = {
     AxisKind.ROW: 0,
@@ -95,36 +96,33 @@ def copy_places(load: UOp, axes: list[UOp], first_id: int) -> dict[UOp, UOp]:
     """For each packed axis its number while the copy is made, which walks the source in order.
 
     Lanes across the source's rows are filled in square tiles, a vector's worth of each row, so that registers
-    transpose them. A few neighbours without lanes are written out.
+    transpose them. Without lanes a few neighbours are written out, and the axis with the longest way is walked some
+    steps at a time, so that the copy is not written in as many places at once as there are loops inside.
     """
     strides = strides_of(load.src[0].src[1])
-    lanes = next((axis for axis in axes if axis.arg.kind is AxisKind.VECTOR), None)
-    walked = next((axis for axis in axes if strides.get(axis) == 1), None)
-    across = lanes is not None and walked is not None and walked is not lanes and walked.size >= lanes.size
     is_masked = len(load.src[0].src) == 3
-
-    def farthest_first(axis: UOp) -> tuple[int, int]:
-        stride = strides.get(axis)
-        return (-abs(stride) if stride else 0, axis.arg.id)
-
+    lanes = next((axis for axis in axes if axis.arg.kind is AxisKind.VECTOR), None)
+    ordered = sorted(axes, key=lambda axis: (-abs(strides.get(axis) or 0), axis.arg.id))
     places: dict[UOp, UOp] = {}
-    for axis in sorted(axes, key=farthest_first):
+    blocks: dict[UOp, tuple[int, AxisKind]] = {}
+    for axis in ordered:
         kind = AxisKind.COPY
         if axis is lanes:
             kind = AxisKind.VECTOR
-        elif axis.arg.kind is AxisKind.UPCAST and lanes is None and not is_masked:
+        elif axis.arg.kind is AxisKind.UPCAST and (lanes is None or strides.get(lanes) == 1) and not is_masked:
             kind = AxisKind.UPCAST
-        size = axis.size
-        if across and axis is walked and lanes is not None and not is_masked:
-            block = UOp.range(lanes.size, Axis(first_id, AxisKind.UPCAST))
-            first_id += 1
-            size = -(-axis.size // lanes.size)
-            start = UOp.range(size, Axis(first_id, kind)) * index_const(lanes.size)
-            last = index_const(axis.size - lanes.size)
-            places[axis] = (start.minimum(last) if axis.size % lanes.size else start) + block
-        else:
-            places[axis] = UOp.range(size, Axis(first_id, kind))
-        first_id += 1
+        elif lanes is not None and strides.get(axis) == 1 and axis.size >= lanes.size and not is_masked:
+            blocks[axis] = lanes.size, AxisKind.UPCAST
+        elif lanes is None and axis is ordered[0] and axis.size > STEPS_AT_A_TIME and len(axes) > 2:
+            blocks[axis] = STEPS_AT_A_TIME, AxisKind.COPY
+        amount = blocks[axis][0] if axis in blocks else 1
+        places[axis] = UOp.range(-(-axis.size // amount), Axis(first_id + len(places), kind))
+    for axis, (amount, kind) in blocks.items():
+        start = places[axis] * index_const(amount)
+        if axis.size % amount:
+            start = start.minimum(index_const(axis.size - amount))
+        inner = UOp.range(amount, Axis(first_id + len(axes) + list(blocks).index(axis), kind))
+        places[axis] = start + inner
     return places
 
 
