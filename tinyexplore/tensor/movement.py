@@ -314,8 +314,9 @@ class Movement(Base):
         if self.ndim < 2:
             raise ShapeError(f"triangle of a tensor of shape {self.shape}: need two axes at least")
         rows, columns = self.shape[-2:]
-        row = self._wrap(LazyBuffer.iota(rows, dtypes.int32, self.device)).reshape((rows, 1))
-        column = self._wrap(LazyBuffer.iota(columns, dtypes.int32, self.device)).reshape((1, columns))
+        ints = dtypes.int32 if max(rows, columns) + abs(offset) <= dtypes.max(dtypes.int32) else dtypes.int64
+        row = self._wrap(LazyBuffer.iota(rows, ints, self.device)).reshape((rows, 1))
+        column = self._wrap(LazyBuffer.iota(columns, ints, self.device)).reshape((1, columns))
         return column <= (row if offset == 0 else row + offset)
 
     def tril(self, diagonal: int = 0) -> Tensor:

@@ -148,7 +148,7 @@ class Reduction(Functions):
         holds = x == extreme
         if dtypes.is_float(x.dtype):
             holds = holds | x.isnan()
-        places = x._places(at)
+        places = x._places(at, dtypes.default_int if size <= dtypes.max(dtypes.default_int) else dtypes.int64)
         return holds.where(places, size)._reduce(Ops.MIN, at, keepdim, None, "argmax")
 
     def _places(self, axis: int, dtype: DType = dtypes.default_int) -> Tensor:
