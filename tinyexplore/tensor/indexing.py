@@ -18,6 +18,7 @@ from tinyexplore.tensor.base import Shape
 from tinyexplore.tensor.changes import note_change
 from tinyexplore.tensor.loss import Loss
 from tinyexplore.tensor.reduction import place_dtype
+from tinyexplore.tensor.summing import is_worth_it, picked_rows_gradient
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.symbolic import SymbolicError, greatest, is_symbolic, product, simplified
 
@@ -138,7 +139,11 @@ class Indexing(Loss):
         # (*others before, *shape, *others after, total)
         spread = (*table.shape[:at], *(1,) * len(shape), *table.shape[at:-1], total)
         chosen = place.reshape((*(1,) * at, *shape, *(1,) * (len(others) - at), 1))
-        return table.reshape(spread)._picked(chosen)
+        plain = not table.requires_grad or is_symbolic((*shape, *table.shape))
+        if plain or not is_worth_it(product(shape), product(table.shape[:-1]), total):
+            return table.reshape(spread)._picked(chosen)
+        found = table.detach().reshape(spread)._picked(chosen)
+        return table._taped(found.lazydata, picked_rows_gradient, (table,), (type(self), place.detach(), at))
 
     def _picked(self, places: Tensor) -> Tensor:
         """Element (...) is element (..., places[..., 0]) of this; both are broadcast but for the last axis."""
