@@ -230,6 +230,8 @@ class HostAllocator:
         with self._lock:
             self.used_bytes -= block.size
             GlobalCounters.allocated(-nbytes)
+            if block.size > self.cache_bytes:
+                return  # it would drive out everything else, and then not fit
             self._kept.setdefault(block.size, []).append(block)
             self._kept.move_to_end(block.size)
             self.cached_bytes += block.size

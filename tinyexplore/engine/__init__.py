@@ -9,7 +9,7 @@ from threading import RLock
 from tinyexplore.device import Buffer
 from tinyexplore.engine.batch import give_values, prepare_batch
 from tinyexplore.engine.compile import Runner, compile_optimised, further_listings
-from tinyexplore.engine.memory import MemoryPlan, lives_of, outputs_of, plan_memory, share_memory
+from tinyexplore.engine.memory import MemoryPlan, lives_of, outputs_of, plan_memory, share_memory, with_other_buffers
 from tinyexplore.engine.plan import Plan, Walk, plans, walk
 from tinyexplore.engine.runner import (
     Capture,
@@ -167,4 +167,5 @@ __all__ = [
     "realize",
     "schedule",
     "share_memory",
+    "with_other_buffers",
 ]

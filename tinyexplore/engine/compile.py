@@ -11,15 +11,17 @@ from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 from tinyexplore.codegen import bytes_moved, flop_count, lower
 from tinyexplore.device import CompiledProgram, Device
 from tinyexplore.engine.threads import estimated_ns, run_divided
-from tinyexplore.kernel import Kernel
+from tinyexplore.kernel import Kernel, Opt
 from tinyexplore.renderer import ProgramSpec
 from tinyexplore.renderer.c import CRenderer
 from tinyexplore.target import core_count
 from tinyexplore.trace import Compiled, Rendered, SourceLine, active_recorder, staged
+from tinyexplore.uop import UOp
 from tinyexplore.uop.symbolic import sint, value_of
 
 # While one thread lowers, the one that compiles asks for the interpreter between its calls into the compiler, some ten
@@ -46,10 +48,19 @@ class Runner:
         """`bound`, which is this program bound to buffers and `values`, once, on as many threads as it is worth."""
         run_divided(bound, self.spec.extent(values), self.work_ns(values))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Without machine code: that is made again where it is wanted, or found on disk."""
+        kernel = self.kernel
+        return _compiled_again, (self.device, kernel.ast, kernel.original, kernel.start, kernel.applied)
+
     def work_ns(self, values: Sequence[int]) -> float:
         """About how long one core takes for these values of its Variables."""
         known = dict(zip(self.spec.variables, values))
         return estimated_ns(value_of(self.flops, known), value_of(self.bytes_moved, known))
+
+
+def _compiled_again(device: str, ast: UOp, original: UOp, start: UOp, applied: tuple[Opt, ...]) -> Runner:
+    return compile_optimised(device, Kernel(ast, Device[device].target, original, start, applied))
 
 
 def compile_optimised(device: str, kernel: Kernel, start: float | None = None) -> Runner:

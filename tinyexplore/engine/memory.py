@@ -8,7 +8,7 @@ Inference" (2020).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tinyexplore.device import Buffer, Memory
@@ -148,8 +148,11 @@ def plan_memory(items: Sequence[ExecItem | ScheduleItem], kept: Collection[Buffe
     return plan_lives(list(lives_of(items, kept).values()))
 
 
-def share_memory(items: Sequence[ExecItem], kept: Collection[Buffer]) -> tuple[list[ExecItem], list[MemoryPlan]]:
-    """`items` with their intermediates in shared memory, and the plan of each device; a device has its own."""
+def share_memory(
+    items: Sequence[ExecItem], kept: Collection[Buffer]
+) -> tuple[list[ExecItem], list[MemoryPlan], list[Buffer]]:
+    """`items` with their intermediates in shared memory, the plan of each device (each has its own memory), and the
+    buffers that share."""
     lives = lives_of(items, kept)
     moved: dict[Buffer, Buffer] = {}
     plans = []
@@ -161,10 +164,15 @@ def share_memory(items: Sequence[ExecItem], kept: Collection[Buffer]) -> tuple[l
             part = Memory(arena.address + offset, buffer.nbytes, arena)
             moved[buffer] = Buffer(device, buffer.size, buffer.dtype, part)
         plans.append(plan)
+    return with_other_buffers(items, moved), plans, list(moved.values())
+
+
+def with_other_buffers(items: Sequence[ExecItem], other: Mapping[Buffer, Buffer]) -> list[ExecItem]:
+    """`items` with some buffers exchanged."""
     found = []
     for item in items:
-        buffers = tuple(moved.get(buffer, buffer) for buffer in item.buffers)
+        buffers = tuple(other.get(buffer, buffer) for buffer in item.buffers)
         if buffers != item.buffers:
             item = ExecItem(replace(item.item, buffers=buffers), item.runner, item.kernel, buffers, values=item.values)
         found.append(item)
-    return found, plans
+    return found

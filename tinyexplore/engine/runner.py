@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from typing import Any
 from weakref import WeakSet, ref
 
 from tinyexplore.device import Buffer, Device
@@ -33,6 +34,9 @@ class ExecItem:
     buffers: tuple[Buffer, ...]
     bound: Callable[[int, int], None] | None = field(default=None, repr=False)
     values: tuple[int, ...] = ()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "bound": None}  # addresses mean something in this process only
 
     def run(self) -> None:
         """Once, on all its threads; told as `Ran` where a recorder listens."""

@@ -41,7 +41,7 @@ def _share_memory(found: Captured, heard: Capture) -> None:
         kept.update((state.before, *state.buffers))
     for values in ([value for _, value in found.assigned], [output.value for output in found.outputs], found.given):
         kept.update(value.base.buffer for value in values if value is not None and value.base.buffer is not None)
-    found.items, found.memory = engine.share_memory(found.items, kept)
+    found.items, found.memory, found.shared = engine.share_memory(found.items, kept)
     with engine.console():
         recorder = active_recorder()
         if recorder is not None:

@@ -54,7 +54,7 @@ class Output:
 class Captured:
     """What one call was made of. `others`: the tensors that it neither got nor changed, with their values before it;
     `baked`: those among them whose values the kernels compute anew, and so do not read from memory. `memory`: how the
-    intermediates share memory, per device."""
+    intermediates share memory, per device; `shared`: which buffers these are."""
 
     arguments: Arguments
     given: list[LazyBuffer]
@@ -67,6 +67,20 @@ class Captured:
     others: list[tuple[Tensor, LazyBuffer]]
     baked: list[tuple[Tensor, LazyBuffer]]
     memory: list[MemoryPlan] = field(default_factory=list)
+    shared: list[Buffer] = field(default_factory=list)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Of other tensors only those that the kernels read, of intermediates only that they are there."""
+        read = read_by(self.items)
+        others = [(tensor, value) for tensor, value in self.others if value.base.buffer in read]
+        empty = {buffer: Buffer(buffer.device, buffer.size, buffer.dtype) for buffer in self.shared}
+        items = engine.with_other_buffers(self.items, empty)
+        return {**vars(self), "others": others, "items": items, "memory": [], "shared": list(empty.values())}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        kept = {buffer for item in self.items for buffer in item.buffers} - set(self.shared)
+        self.items, self.memory, self.shared = engine.share_memory(self.items, kept)
 
     @property
     def values(self) -> dict[UOp, int]:
@@ -119,6 +133,9 @@ class Replay:
         self.count = len(structure)
         self.single = found.outputs[0].value if found.structure == Leaf(0) and not found.values else None
         self.epoch = Epoch.count
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _replay_again, (self.found, self.training, self.turn)
 
     def __repr__(self) -> str:
         return f"Replay({len(self.items)} kernels, {len(self.slots)} tensors given, {len(self.states)} changed)"
@@ -294,6 +311,13 @@ class Replay:
             own = Buffer(value.device, value.size, value.dtype).allocate()
             copy_bytes(own, value.buffer)
             given[number].lazydata = LazyBuffer.from_buffer(own, rebound(value.shape, values))
+
+
+def _replay_again(found: Captured, training: bool, turn: int) -> Replay:
+    replay = Replay(found)
+    replay.training, replay.turn = training, turn
+    replay.epoch = -1  # what was assigned between capturing and pickling is followed before the first call
+    return replay
 
 
 def _alike(a: LazyBuffer, b: LazyBuffer) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections.abc import Callable
 from functools import partial
 from threading import RLock
@@ -9,7 +11,7 @@ from typing import Any, Generic, TypeVar
 from weakref import ref
 
 from tinyexplore import engine
-from tinyexplore.jit.arguments import Arguments, settle
+from tinyexplore.jit.arguments import Arguments, JitError, settle
 from tinyexplore.jit.capture import capture
 from tinyexplore.jit.replay import Replay
 from tinyexplore.tensor import Tensor
@@ -30,6 +32,8 @@ class TinyJit(Generic[R]):
     anew, as without TinyJit. Tensors that it only reads are followed when they are assigned to elsewhere. Python
     values that the function reads from elsewhere are those of the second call. Calls from several threads wait for each
     other, and each overwrites the result of the one before: threads that work side by side want a TinyJit each.
+    Pickled, it takes along what was captured, the values of the tensors that this reads, and its function if that can
+    be found by name; a copy (`copy.copy`, `copy.deepcopy`) starts anew.
     """
 
     __slots__ = ("fxn", "name", "_calls", "_changed", "_replay", "_lock", "__weakref__")
@@ -50,8 +54,21 @@ class TinyJit(Generic[R]):
         state = f"{len(self.jit_cache)} kernels captured" if self._replay is not None else f"{self._calls} calls"
         return f"TinyJit({getattr(self.fxn, '__qualname__', self.fxn)!s}, {state})"
 
+    def __copy__(self) -> TinyJit[R]:
+        return TinyJit(self.fxn)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> TinyJit[R]:
+        return TinyJit(copy.deepcopy(self.fxn, memo))  # a copied model captures its own parameters
+
     def __reduce__(self) -> tuple[Any, ...]:
-        return TinyJit, (self.fxn,)
+        """What was captured travels with its kernels and the tensors that they read, the function if it has a name."""
+        if self._replay is None:
+            return TinyJit, (self.fxn,)
+        try:
+            pickle.dumps(self.fxn)
+        except (pickle.PicklingError, AttributeError, TypeError):
+            return _with_replay, (None, self._replay)
+        return _with_replay, (self.fxn, self._replay)
 
     @property
     def captured(self) -> Replay | None:
@@ -113,3 +130,17 @@ class TinyJit(Generic[R]):
         if own is None:
             own = known[name] = TinyJit(partial(self.fxn, instance))
         return own
+
+
+def _with_replay(fxn: Callable[..., R] | None, replay: Replay) -> TinyJit[R]:
+    """A TinyJit as it was pickled: it goes on replaying."""
+    made: TinyJit[R] = TinyJit(_not_pickled if fxn is None else fxn)
+    made._replay, made._calls = replay, 2
+    return made
+
+
+def _not_pickled(*args: Any, **kwargs: Any) -> Any:
+    raise JitError(
+        "this TinyJit was pickled without its function, which has no name that another process could find it by, and "
+        "cannot capture anew: call it as it was captured, or pickle one of a function at the top of a module"
+    )

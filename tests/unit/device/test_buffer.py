@@ -63,6 +63,8 @@ def test_least_recently_used_blocks_are_given_back_beyond_the_cap() -> None:
     for nbytes in (2048, 1024, 4096):
         allocator.allocate(nbytes)
     assert allocator.cached_bytes == 4096
+    allocator.allocate(6000)  # larger than all that may be kept: it drives nothing out
+    assert (allocator.used_bytes, allocator.cached_bytes) == (0, 4096)
     assert allocator.empty_cache() == 4096
     assert allocator.cached_bytes == 0
 
