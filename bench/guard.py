@@ -1,0 +1,130 @@
+"""A guard on ratios: each kernel on one core beside NumPy, in one process, in turns. `python -m bench.guard [CASE...]`
+
+What is timed is the CPU's time of one thread, not the clock's, and every case fits one core's L2 cache: what else the
+machine does then hardly counts (at a load of 9 on 2 cores the ratios stayed within 5 %). A ratio far above the usual
+one means that a kernel became slower.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bench import cases
+from bench.cases import Case
+from bench.harness import ROOT, environment
+
+ROUNDS = 15
+ATTEMPTS = 3
+SAMPLE_SECONDS = 0.0005
+
+
+@dataclass(frozen=True)
+class Guard:
+    """`usual`: how many times NumPy's time the case took when this was written (Zen 5, AVX-512, OpenBLAS 0.3.31)."""
+
+    case: Case
+    usual: float
+
+    @property
+    def bound(self) -> float:
+        """What fails. Room for other machines, and not for a kernel twice as slow."""
+        return 1.9 * self.usual
+
+
+GUARDS = (
+    Guard(cases.ew_add("add", 1 << 15), 1.8),
+    Guard(cases.ew_chain("chain", 1 << 14), 0.42),
+    Guard(cases.ew_gelu("gelu", 1 << 15), 0.012),
+    Guard(cases.full_sum("sum", 1 << 16), 0.6),
+    Guard(cases.over_rows("colsum", "colsum", 256, 256, "sums of the columns"), 0.7),
+    Guard(cases.over_rows("rowmax", "rowmax", 256, 256, "maxima of the rows"), 0.39),
+    Guard(cases.over_rows("argmax", "argmax", 256, 256, "places of the rows' maxima"), 1.6),
+    Guard(cases.over_rows("softmax", "softmax", 128, 256, "softmax of the rows"), 0.35),
+    Guard(cases.over_rows("layernorm", "layernorm", 128, 256, "layernorm of the rows"), 0.2),
+    Guard(cases.over_rows("cumsum", "cumsum", 128, 256, "running sums of the rows"), 0.26),
+    Guard(cases.matmul("matmul", "matmul", 256, 256, 256, "256 × 256 times 256 × 256"), 0.93),
+    Guard(cases.matmul("matmul_nt", "matmul_nt", 256, 256, 256, "a @ b.T, 256"), 0.98),
+    Guard(cases.matmul("matmul_tn", "matmul_tn", 256, 256, 256, "a.T @ b, 256"), 0.94),
+    Guard(cases.gemv("gemv", 256), 1.5),
+    Guard(cases.conv3x3("conv3x3", 1, 32, 28), 0.27),
+    Guard(cases.maxpool2("maxpool2", 1, 32, 56), 0.25),
+    Guard(cases.moved("transpose", "transpose", (256, 256), "256 × 256 transposed"), 0.38),
+    Guard(cases.embedding("embedding", 512, 128, 256), 1.6),
+    Guard(cases.sdpa("sdpa", 1, 4, 64, 32), 0.57),
+    Guard(cases.mlp("mlp_fwd", "mlp_fwd", 32, (128, 128, 64, 10)), 0.74),
+)
+
+
+def ratios(names: Sequence[str] = (), variables: Mapping[str, str] | None = None) -> dict[str, float]:
+    """For each guarded case (those in `names`, else all) ours over NumPy's, measured in a fresh process.
+
+    RuntimeError where a case is wrong or raises.
+    """
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.guard", *names],
+        cwd=ROOT,
+        env={**environment(1), **(variables or {})},
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        raise RuntimeError(f"the guard's process ended with status {done.returncode}: {done.stderr[-2000:]}")
+    return dict(json.loads(done.stdout))
+
+
+def too_slow(variables: Mapping[str, str] | None = None) -> dict[str, tuple[float, float]]:
+    """Case → (ratio, bound) where every one of ATTEMPTS found more than the bound; `variables` of the environment."""
+    bounds = {guard.case.name: guard.bound for guard in GUARDS}
+    found: dict[str, tuple[float, float]] = {name: (math.inf, bound) for name, bound in bounds.items()}
+    for _ in range(ATTEMPTS):
+        measured = ratios(tuple(found), variables)
+        found = {name: (ratio, bounds[name]) for name, ratio in measured.items() if ratio > bounds[name]}
+        if not found:
+            break
+    return found
+
+
+def measure(case: Case) -> float:
+    """Ours over NumPy's: the shortest of several samples each, taken in turns, once the results agree."""
+    from bench.peers.numpy import families
+    from bench.peers.tinyexplore import Engine
+    from bench.worker import compare
+
+    arrays = case.make_inputs()
+    wanted = case.reference(arrays)
+    engine = Engine("jit", 1)
+    ours = engine.prepare(case.family, arrays)
+    compare(engine.to_numpy(ours()), wanted, case.rtol, case.atol)
+    known = case.family in families.makers
+    numpy = families.makers[case.family](None, arrays) if known else lambda: case.reference(arrays)
+    best = [math.inf, math.inf]
+    for _ in range(ROUNDS):
+        for place, call in enumerate((ours, numpy)):
+            best[place] = min(best[place], _sample(call))
+    return best[0] / best[1]
+
+
+def _sample(call: Callable[[], Any]) -> float:
+    """CPU seconds of this thread for one call, of as many as SAMPLE_SECONDS hold; the first of them only warms up."""
+    call()
+    calls, start = 0, time.thread_time()
+    while (elapsed := time.thread_time() - start) < SAMPLE_SECONDS or calls == 0:
+        call()
+        calls += 1
+    return elapsed / calls
+
+
+if __name__ == "__main__":
+    chosen = [guard for guard in GUARDS if guard.case.name in (sys.argv[1:] or [guard.case.name])]
+    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    json.dump({guard.case.name: measure(guard.case) for guard in chosen}, replies)
+    replies.flush()
