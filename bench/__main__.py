@@ -191,7 +191,7 @@ def _about(settings: Settings) -> dict[str, Any]:
     return {
         "date": _now(),
         "machine": f"{_cpu_name()}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}",
-        "load at the start": f"{os.getloadavg()[0]:.2f}" if hasattr(os, "getloadavg") else "unknown",
+        "load at the start": f"{os.getloadavg()[0]:.2f}" if hasattr(os, "getloadavg") else "nan",
         "threads": settings.thread_count,
         "rounds": f"{settings.rounds} of {settings.slice_seconds * 1e3:g} ms for each peer and case, interleaved",
     }

@@ -168,7 +168,7 @@ class Report:
         first = {run.name: run for run in (*older.first, *self.first)}
         order = [case.name for case in (*CASES, *TINY)]
         return Report(
-            self.about,
+            self.about if self.rows else older.about,
             {**older.peers, **self.peers},
             {name: why for name, why in {**older.left_out, **self.left_out}.items() if name not in self.peers},
             self.probes or older.probes,

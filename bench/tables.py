@@ -21,6 +21,7 @@ COLUMNS = {
     "Numba": ("numba",),
     "tinygrad": ("tinygrad", "tinygrad.llvm", "tinygrad.x86"),
 }
+BUSY = 0.7  # processes that wanted to run when it began
 LIMITED_BY = {"flops": "arithmetic", "bytes": "memory", "": ""}
 
 
@@ -253,6 +254,8 @@ def _machine_markdown(report: Report) -> str:
     facts = [f"**{report.about.get('machine')}**, {report.about.get('threads')} threads for every engine, {span}."]
     if "rounds" in report.about:
         facts.append(f"Slices: {report.about['rounds']}. Load at the start {report.about.get('load at the start')}.")
+    if float(report.about.get("load at the start", "nan")) > BUSY:
+        facts.append("**The machine was busy: times are too long, and ratios rough.**")
     versions = "; ".join(f"{name} {version}" for name, version in report.peers.items() if name != "machine")
     return " ".join(facts) + f"\n\nEngines: {versions}."
 

@@ -35,8 +35,12 @@ def test_its_first_block_has_two_commands_that_make_knows(repository: Path) -> N
         assert done.returncode == 0, done.stderr
 
 
-def test_its_links_lead_to_files(repository: Path) -> None:
-    links = re.findall(r"\]\(([^)]+)\)", (repository / "README.md").read_text())
-    local = [link for link in links if "://" not in link and not link.startswith("#")]
-    assert local
-    assert [link for link in local if not (repository / link).exists()] == []
+def test_its_links_lead_to_files_and_so_do_those_of_the_documents(repository: Path) -> None:
+    pages = [repository / "README.md", *(repository / "docs").rglob("*.md")]
+    lost = []
+    for page in pages:
+        links = re.findall(r"\]\(([^)\s]+)\)", page.read_text())
+        local = [link.split("#")[0] for link in links if "://" not in link and not link.startswith("#")]
+        lost.extend(f"{page.name}: {link}" for link in local if not (page.parent / link).exists())
+    assert len(pages) > 5
+    assert lost == []

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tinyexplore.explore.compare import diff
     from tinyexplore.explore.model import Trace
     from tinyexplore.explore.query import biography, line_frames, related, trace_lines, user_lines, where
+    from tinyexplore.explore.roofline import Dot, loaded_bytes, roofline_svg
     from tinyexplore.explore.session import CaptureError, Explorer, capture, explore
 
 _HOMES = {
@@ -30,6 +31,9 @@ _HOMES = {
     "trace_lines": "query",
     "user_lines": "query",
     "where": "query",
+    "Dot": "roofline",
+    "loaded_bytes": "roofline",
+    "roofline_svg": "roofline",
     "CaptureError": "session",
     "Explorer": "session",
     "capture": "session",
@@ -38,6 +42,7 @@ _HOMES = {
 
 __all__ = [
     "CaptureError",
+    "Dot",
     "Explorer",
     "Trace",
     "TraceFormatError",
@@ -46,7 +51,9 @@ __all__ = [
     "diff",
     "explore",
     "line_frames",
+    "loaded_bytes",
     "related",
+    "roofline_svg",
     "trace_from_json",
     "trace_lines",
     "trace_to_json",

@@ -1,0 +1,45 @@
+"""The roofline: what a program loads, and a picture that any reader of XML takes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import pytest
+
+from tinyexplore import Device, Tensor
+from tinyexplore.engine import compile_optimised
+from tinyexplore.explore import Dot, loaded_bytes, roofline_svg
+from tinyexplore.kernel import Kernel, Opt, OptOps
+
+
+def test_loads_count_with_the_loops_around_them_and_the_lanes_in_them() -> None:
+    a, b = Tensor.ones(8, 16).contiguous().realize(), Tensor.ones(16, 32).contiguous().realize()
+    (item,) = (a @ b).schedule()
+    kernel = Kernel.of(item.ast, Device[item.device].target)
+    plain = compile_optimised(item.device, kernel)
+    assert loaded_bytes(plain.spec) == 8 * 32 * 16 * (4 + 4)
+    lanes = compile_optimised(item.device, kernel.apply(Opt(OptOps.VECTOR, 1, 4)))
+    assert loaded_bytes(lanes.spec) == 8 * 8 * 16 * (4 + 16)
+    rows = compile_optimised(item.device, kernel.apply(Opt(OptOps.VECTOR, 1, 4)).apply(Opt(OptOps.UPCAST, 0, 2)))
+    assert loaded_bytes(rows.spec) == 4 * 8 * 16 * (2 * 4 + 16)
+
+
+def test_dots_stand_under_the_ceilings_where_their_figures_say() -> None:
+    dots = [Dot("slow & plain", 2e9, 8e9, 1.0), Dot("fast", 2e9, 1e9, 0.02)]
+    dots[0] = replace(dots[0], peak="one core")
+    assert (dots[0].flops_per_byte, dots[0].gflops, dots[1].gflops) == (0.25, 2.0, 100.0)
+    svg = roofline_svg(dots, {"one core": 100.0, "all": 236.0}, {"L1": 220.0, "memory": 23.0}, title="a < b")
+    root = ElementTree.fromstring(svg)
+    words = [node.text for node in root.iter("{http://www.w3.org/2000/svg}text")]
+    expected = {"a < b", "slow & plain", "fast"}
+    expected |= {"2 GFLOP/s · 2 % of one core", "100 GFLOP/s · 42 % of all", "one core: 100 GFLOP/s", "L1: 220 GB/s"}
+    assert expected <= set(words)
+    circles = [(float(c.get("cx")), float(c.get("cy"))) for c in root.iter("{http://www.w3.org/2000/svg}circle")]
+    (slow, fast) = circles[:2]
+    assert slow[0] < fast[0] and slow[1] > fast[1]
+
+
+def test_a_roofline_of_nothing_is_refused() -> None:
+    with pytest.raises(ValueError, match="at least one dot"):
+        roofline_svg([], {"one core": 1.0}, {})
