@@ -71,9 +71,10 @@ class Kernel:
 
     @property
     def name(self) -> str:
-        """r (reduces) or E (elementwise) and the sizes of the axes, outermost first."""
+        """r (reduces) or E (elementwise) and the sizes of the axes (the largest of a loop that CUT ends), outermost first."""
         kind = "r" if self.reduces else "E"
-        sizes = [re.sub(r"\W", "", text(axis.src[0]), flags=re.ASCII) for axis in self.axes]
+        ends = [str(axis.size) if axis.src[0].ranges else text(axis.src[0]) for axis in self.axes]
+        sizes = [re.sub(r"\W", "", end, flags=re.ASCII) for end in ends]
         return "_".join((kind, *sizes)) if sizes else f"{kind}_1"
 
     @cached_property
