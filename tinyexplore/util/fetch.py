@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import tempfile
 from pathlib import Path
 
 from tinyexplore.util.config import getenv
@@ -42,6 +40,8 @@ def fetch(
     if not url.startswith(("http://", "https://")):
         raise ValueError(f"fetch {url!r}: need http://, https://, or a path that begins with / or .")
     downloads = cache_folder() / "downloads"
+    import hashlib  # as here and below: what few programs need must not slow every import
+
     told = hashlib.sha256(f"{url} {gunzip} {checksum}".encode()).hexdigest()[:32]
     path = downloads / (subdir or "") / (name or told)
     if not path.resolve().is_relative_to(downloads.resolve()):
@@ -49,6 +49,8 @@ def fetch(
     if allow_caching and path.is_file():
         return path
     path.parent.mkdir(parents=True, exist_ok=True)
+    import tempfile
+
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".new-")
     try:
         os.close(handle)
@@ -71,6 +73,8 @@ def _download(url: str, path: Path, checksum: str | None) -> None:
     kind, _, expected = (checksum or "sha256:").partition(":")
     if kind not in ("sha256", "md5"):
         raise ValueError(f"checksum {checksum!r}: need 'sha256:' or 'md5:' and the number in hex")
+    import hashlib
+
     digest = hashlib.new(kind, usedforsecurity=False)
     try:
         with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer, open(path, "wb") as file:
