@@ -71,7 +71,7 @@ class Kernel:
 
     @property
     def name(self) -> str:
-        """r (reduces) or E (elementwise) and the sizes of the axes, outermost first; the largest where CUT ends a loop."""
+        """r (reduces) or E (elementwise) and the sizes of the axes, outermost first; the largest after CUT."""
         kind = "r" if self.reduces else "E"
         ends = [str(axis.size) if axis.src[0].ranges else text(axis.src[0]) for axis in self.axes]
         sizes = [re.sub(r"\W", "", end, flags=re.ASCII) for end in ends]

@@ -8,9 +8,9 @@ from math import prod
 from tinyexplore.device import Buffer
 from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.schedule.fusion import KeptRow, KernelPlan, Visit
 from tinyexplore.schedule.indexing import Conditions, flat_index, source_index
 from tinyexplore.schedule.item import Requirement, ScheduleItem, kernel_variables
+from tinyexplore.schedule.plan import KeptRow, KernelPlan, Visit
 from tinyexplore.trace import Derived, active_recorder
 from tinyexplore.uop import Group, Ops, UOp
 from tinyexplore.uop.identity import reduce_identity

@@ -17,7 +17,7 @@ from tinyexplore.schedule.indexing import Index, source_index
 from tinyexplore.uop import Axis, AxisKind, Group, Ops, UOp
 
 if TYPE_CHECKING:
-    from tinyexplore.schedule.fusion import Visit
+    from tinyexplore.schedule.plan import Visit
 
 ROW_BYTES = 64 << 10  # a row of at most this much is kept
 MATRIX_BYTES = 512 << 10  # all rows together: less than this lies in the cache between two kernels anyway

@@ -1,0 +1,87 @@
+"""Kernels in the making: their loops, what they store, and every visit to a LazyBuffer that they make."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import prod
+
+from tinyexplore.lazy import LazyBuffer
+from tinyexplore.schedule.indexing import ZERO, Conditions, Index
+from tinyexplore.uop import Axis, AxisKind, Ops, UOp
+from tinyexplore.uop.symbolic import sint
+
+
+@dataclass(eq=False)
+class KernelPlan:
+    """One kernel in the making: its output loops, what it stores, and every visit made for it."""
+
+    shape: tuple[sint, ...]
+    device: str
+    idxs: Index
+    loops: tuple[UOp, ...]
+    next_axis: int
+    stores: list[LazyBuffer] = field(default_factory=list)
+    rows: int = 0
+    visits: list[tuple[LazyBuffer, Visit]] = field(default_factory=list)
+    op_count: int = 0
+
+    @staticmethod
+    def over(root: LazyBuffer) -> KernelPlan:
+        """Loops over the elements of `root`, row-major; the axis of a scan goes in order, inside all others."""
+        scanned = root.arg[1] if root.op is Ops.SCAN_AXIS else None
+        order = sorted(range(len(root.shape)), key=lambda axis: axis == scanned)
+        idxs: list[UOp] = [ZERO] * len(root.shape)
+        ranges: list[UOp] = []
+        for axis in order:
+            if root.shape[axis] == 1:
+                continue
+            kind = AxisKind.SCAN if axis == scanned else AxisKind.GLOBAL
+            idxs[axis] = UOp.range(root.shape[axis], Axis(len(ranges), kind))
+            ranges.append(idxs[axis])
+        return KernelPlan(root.shape, root.device, tuple(idxs), tuple(ranges), len(ranges), [root])
+
+    def inner_range(self, size: sint, kind: AxisKind) -> UOp:
+        self.next_axis += 1
+        return UOp.range(size, Axis(self.next_axis - 1, kind))
+
+
+@dataclass(eq=False, slots=True)
+class Visit:
+    """A kernel wants the elements `idxs` of a node, where `conditions` hold, inside `loops` (outermost first)."""
+
+    plan: KernelPlan
+    idxs: Index
+    conditions: Conditions
+    loops: tuple[UOp, ...]
+    executions: int
+    sources: tuple[Visit, ...] = ()
+    ranges: tuple[UOp, ...] = ()
+    picked: UOp | None = None  # what stands for a gathered place until the index is computed
+    kept: KeptRow | None = None  # where the value lies by then, if it is not computed here
+
+    @property
+    def key(self) -> tuple[Index, Conditions]:
+        return self.idxs, self.conditions
+
+
+@dataclass(eq=False, slots=True)
+class KeptRow:
+    """A row in scratch memory: `filled` is the visit that computes it, `ranges` its loops over the node's `axes`."""
+
+    number: int
+    filled: Visit
+    axes: tuple[int, ...]
+    ranges: tuple[UOp, ...]
+
+
+def make_visit(plan: KernelPlan, idxs: Index, conditions: Conditions, loops: tuple[UOp, ...]) -> Visit:
+    """A visit in as few of `loops` as its index needs: the deepest loop used, and those around it."""
+    used: frozenset[UOp] = frozenset()
+    for idx in idxs:
+        used |= idx.ranges
+    needed = tuple(condition for condition in conditions if condition.ranges & used)
+    for condition in needed:
+        used |= condition.ranges
+    depth = max((place + 1 for place, loop in enumerate(loops) if loop in used), default=0)
+    inner = loops[:depth]
+    return Visit(plan, idxs, needed, inner, prod(loop.size for loop in inner))
