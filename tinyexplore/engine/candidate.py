@@ -14,6 +14,7 @@ import random
 import struct
 import sys
 import tempfile
+import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
@@ -26,6 +27,7 @@ from tinyexplore.dtype import DType, PtrDType, dtypes
 from tinyexplore.engine.compile import Runner, compile_optimised
 from tinyexplore.engine.threads import thread_count
 from tinyexplore.kernel import Kernel
+from tinyexplore.runtime.host import HOST_ALLOCATOR
 from tinyexplore.target import core_count
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.plain import from_plain, to_plain
@@ -44,6 +46,7 @@ ENOUGH = 8  # undisturbed samples
 SAMPLE_S = 100e-6  # a sample is as many runs as take this long: the clock is no finer
 SAMPLING_S, DUEL_S = 0.3, 1.5  # for one candidate; for a duel
 REMEMBERED = 256  # compiled programs
+IDLE_S = 20.0  # without a request, until memory is given back
 COMPARED = 1 << 18  # elements of a result that are compared
 TOLERANCE = {dtypes.float16: 2e-2, dtypes.bfloat16: 1e-1, dtypes.float32: 1e-3, dtypes.float64: 1e-6}
 DIFFERING = 1e-3  # the part of a result that may differ: a comparison decides by the last bit of a float now and then
@@ -136,12 +139,26 @@ class Workbench:
     """What one worker remembers: compiled programs, and the memory and right results of the kernel in question."""
 
     def __init__(self) -> None:
+        self.busy = threading.Lock()
+        self.forget()
+
+    def forget(self) -> None:
+        """Lets all memory go, unless there is something to do."""
+        if not self.busy.acquire(blocking=False):
+            return
         self.runners: OrderedDict[UOp, Runner] = OrderedDict()
         self.original: UOp | None = None
         self.buffers: tuple[Buffer, ...] = ()
         self.expected: dict[UOp, list[Any]] = {}
+        HOST_ALLOCATOR.empty_cache()
+        self.busy.release()
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
+        """The reply to a request; Lost where the candidate is out."""
+        with self.busy:
+            return self.answered(request)
+
+    def answered(self, request: dict[str, Any]) -> dict[str, Any]:
         device = request["device"]
         if machine_of(device) != request["machine"]:
             raise Lost(f"this worker is another machine: {machine_of(device)}")
@@ -323,7 +340,7 @@ def reply_to(bench: Workbench, line: str) -> dict[str, Any]:
     except Lost as error:
         return {"lost": str(error)}
     except MemoryError:
-        bench.__init__()  # type: ignore[misc]
+        bench.forget()
         return {"lost": "it ran out of memory"}
     except Exception as error:
         return {"lost": f"{type(error).__name__}: {error}"}
@@ -335,12 +352,17 @@ def main() -> None:
     os.dup2(2, 1)  # whatever else is printed is no answer
     expendable()
     bench = Workbench()
+    idle = threading.Timer(0, bench.forget)
     for line in sys.stdin:
+        idle.cancel()
         seconds, _, request = line.partition(" ")
         with open(os.devnull, "w") as nowhere:
             faulthandler.dump_traceback_later(float(seconds), exit=True, file=nowhere)  # also out of machine code
             reply = reply_to(bench, request)
             faulthandler.cancel_dump_traceback_later()
+        idle = threading.Timer(IDLE_S, bench.forget)
+        idle.daemon = True
+        idle.start()
         replies.write(json.dumps(reply) + "\n")
         replies.flush()
 

@@ -220,7 +220,10 @@ class Bench:
             return {"lost": self.gone}
         patience = limit_s + QUEUE_LIMIT_S
         try:
-            return json.loads(future.result(patience))
+            found = json.loads(future.result(patience))
+            if not found.keys() & {"lost", "program", "seconds"}:
+                raise ValueError(f"a worker answered {found}")
+            return found
         except (TimeoutError, concurrent.futures.TimeoutError):
             future.cancel()
             self.gone = f"the executor gave no answer within {patience:.0f} s"
