@@ -296,6 +296,8 @@ def numbers(dtype: DType, seed: int) -> bytes:
     if dtype is dtypes.bfloat16:
         words = (struct.unpack("<I", struct.pack("<f", source.uniform(0.5, 1.5)))[0] >> 16 for _ in range(count))
         return struct.pack(f"={count}H", *words)
+    if dtype in dtypes.fp8s:
+        return bytes(source.randrange(0x30, 0x40) for _ in range(count))
     whole = dtypes.is_int(dtype)
     return struct.pack(
         f"={count}{dtype.fmt}", *(source.randrange(97) if whole else source.uniform(0.5, 1.5) for _ in range(count))
@@ -309,6 +311,8 @@ def sampled(buffer: Buffer) -> Any:
     if buffer.dtype is dtypes.bfloat16:
         wide = numpy.frombuffer(buffer.memoryview(), "uint16").astype("uint32") << 16
         found = wide.view("float32")
+    elif buffer.dtype in dtypes.fp8s:
+        found = numpy.frombuffer(buffer.memoryview(), "uint8").astype("int16")  # neighbours are one apart
     else:
         found = numpy.frombuffer(buffer.memoryview(), buffer.dtype.name)
     return found[:: max(1, found.size // COMPARED)].copy()
@@ -326,7 +330,7 @@ def differ(found: Any, expected: Any, dtype: DType) -> bool:
             scale = float(numpy.abs(finite).max()) if finite.size else 1.0
             close = numpy.isclose(found, expected, TOLERANCE[dtype], TOLERANCE[dtype] * scale * 1e-2, equal_nan=True)
         else:
-            close = found == expected
+            close = abs(found - expected) <= 1 if dtype in dtypes.fp8s else found == expected
     return bool((~close).sum() > DIFFERING * found.size)
 
 

@@ -72,7 +72,11 @@ def searched(device: str, kernel: Kernel, width: int) -> Kernel:
     the seed; found there, it is told like a new one.
     """
     if any(node.op is Ops.DEFINE_VAR for node in kernel.nodes):
-        return hand_coded(kernel)  # its sizes are known only when it runs
+        return unsearched(kernel, "its sizes are known only when it runs")
+    try:
+        to_plain([kernel.ast])
+    except TypeError as error:
+        return unsearched(kernel, str(error))
     with recording(None):
         starts = (hand_coded(kernel), with_merged_axes(with_split_axes(kernel)))
     key = search_key(device, starts, width)
@@ -92,6 +96,16 @@ def search(device: str, starts: Sequence[Kernel], width: int, key: str) -> Searc
     if not result.why_lost:
         keep(key, as_bytes(result, heard.events, starts))
     return result
+
+
+def unsearched(kernel: Kernel, reason: str) -> Kernel:
+    """The hand-coded choice, and why nothing was measured."""
+    chosen = hand_coded(kernel)
+    recorder = active_recorder()
+    if recorder is not None:
+        result = SearchResult(chosen, math.inf, math.inf, 0, why_lost=reason)
+        recorder.record(Searched(chosen, chosen, math.inf, math.inf, 0, result.reason))
+    return chosen
 
 
 def told_again(kernel: Kernel, starts: Sequence[Kernel], result: SearchResult) -> Kernel:

@@ -13,13 +13,13 @@ from tinyexplore.uop.uop import AnyDType, UOp
 from tinyexplore.util import toposort
 
 _FURTHER = [field.name for field in fields(Axis) if field.name not in ("id", "kind")]
-_SCALARS = {dtype.name: dtype for dtype in (dtypes.void, *dtypes.all)}
+_SCALARS = {**dtypes.fields(), "void": dtypes.void}
 
 
 def to_plain(roots: Sequence[UOp]) -> list[Any]:
     """All that `roots` need, sources first, as [[op, dtype, sources, arg], …] that JSON can write, and where they are.
 
-    TypeError for an arg that is none of the kinds known here.
+    TypeError for a type or an arg that is none of the kinds known here.
     """
     order = toposort(tuple(roots), lambda node: node.src)
     place = {node: number for number, node in enumerate(order)}
@@ -42,9 +42,10 @@ def from_plain(data: Sequence[Any]) -> tuple[UOp, ...]:
 
 
 def _dtype(dtype: AnyDType) -> list[Any]:
-    if isinstance(dtype, PtrDType):
-        return [dtype.base.name, dtype.base.count, dtype.size, dtype.space]
-    return [dtype.name, dtype.count]
+    base = dtype.base if isinstance(dtype, PtrDType) else dtype
+    if base.name not in _SCALARS:
+        raise TypeError(f"a UOp of the type {dtype!r} cannot be told to another process")
+    return [base.name, base.count, *((dtype.size, dtype.space) if isinstance(dtype, PtrDType) else ())]
 
 
 def _to_dtype(data: list[Any]) -> AnyDType:

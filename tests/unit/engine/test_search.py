@@ -21,6 +21,7 @@ from tinyexplore.device import Device
 from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.engine import candidate, crew, measuring_on, search
 from tinyexplore.engine.candidate import Lost, Workbench, alone, among_compilers, differ, request_of
+from tinyexplore.engine.candidate import numbers as numbers_of
 from tinyexplore.kernel import Kernel, Opt, OptOps
 from tinyexplore.kernel import search as beam
 from tinyexplore.trace import Event, Measured, Recorder, Searched, recording
@@ -84,6 +85,23 @@ def test_what_was_found_is_kept_and_told_like_new(monkeypatch: pytest.MonkeyPatc
             searched(kernel)
     with pytest.raises(TypeError, match="NoneType"):
         searched(kernel, width=2)
+
+
+def test_an_8_bit_float_is_searched_like_any_other() -> None:
+    node = from_numpy(numbers(64)).cast(dtypes.fp8e4m3).contiguous().cast(dtypes.float32).alu(Ops.NEG)
+    with Context(BEAM=1):
+        to_numpy(node)
+    assert numbers_of(dtypes.fp8e5m2, 0) != numbers_of(dtypes.fp8e5m2, 1)
+    for dtype in (*dtypes.all, *dtypes.fp8s):
+        assert len(numbers_of(dtype, 0)) % dtype.itemsize == 0
+
+
+def test_what_no_other_process_can_be_told_keeps_the_hand_coded_choice() -> None:
+    odd = storing(UOp(Ops.CONST, dtypes.int64, (), 0)).ast.replace(arg=frozenset({1}))
+    _, events = searched(Kernel.of(odd, Device["LLVM"].target))
+    (outcome,) = events.of(Searched)
+    assert outcome.reason.startswith("nothing could be measured, the hand-coded choice stays: a UOp with the arg ")
+    assert outcome.after_seconds == math.inf
 
 
 def test_a_width_of_any_size_ends() -> None:
