@@ -24,7 +24,7 @@ from random import Random
 import numpy as np
 
 from tests.fuzz.programs import PROGRAMS
-from tests.reference import buffer_array, evaluate, numpy_dtype
+from tests.reference import buffer_array, evaluate, to_buffer
 from tinyexplore.device import Buffer, Device
 from tinyexplore.device.allocator import Memory
 from tinyexplore.dtype import dtypes
@@ -42,6 +42,7 @@ MOST_OPTS = 6
 MOST_COPIES = 64
 PIECE = 50
 PAGE = mmap.PAGESIZE
+TOLERANCE = {dtypes.float16: 2e-2, dtypes.bfloat16: 6e-2, dtypes.float64: 1e-7}
 
 
 class Mismatch(AssertionError):
@@ -119,7 +120,7 @@ def compare(found: np.ndarray, node: LazyBuffer, expected: np.ndarray) -> str:
     """ "" where the bytes `found` are the values `expected`, else what differs."""
     buffer = Buffer(node.device, expected.size, node.dtype).copyin(found.tobytes())
     values = buffer_array(buffer, expected.shape)
-    tolerance = {dtypes.float16: 2e-2, dtypes.bfloat16: 6e-2, dtypes.float64: 1e-7}.get(node.dtype, 2e-4)
+    tolerance = 0.2 if node.dtype in dtypes.fp8s else TOLERANCE.get(node.dtype, 2e-4)
     try:
         if expected.dtype.kind == "f":
             scale = max(1.0, float(np.abs(expected[np.isfinite(expected)]).max(initial=0.0)))
@@ -175,10 +176,7 @@ def run_case(number: int, device: str, tried: Tried, names: Sequence[str] = ()) 
 
 def results_bytes(values: np.ndarray, node: LazyBuffer) -> np.ndarray:
     """The expected values as the next kernel reads them."""
-    if node.dtype is dtypes.bfloat16:
-        words = (np.ascontiguousarray(values, np.float32).view(np.uint32) >> 16).astype(np.uint16)
-        return words.reshape(-1).view(np.uint8)
-    return np.ascontiguousarray(values, numpy_dtype(node.dtype)).reshape(-1).view(np.uint8)
+    return np.frombuffer(to_buffer(values, node.dtype, node.device).copyout(), np.uint8)
 
 
 def run_cases(numbers: Iterable[int], device: str, wanted: int, *, announce: bool = False) -> Tried:

@@ -207,7 +207,8 @@ def transcendental(random: Random, device: str) -> Tensor:
 
 def converted(random: Random, device: str) -> Tensor:
     x = filled(random, sides(random, 2), device, random.choice(FLOATS + INTS))
-    return x.cast(random.choice(("float32", "float64", "int32", "int64", "float16", "bfloat16", "int8"))) + 1
+    kinds = ("float32", "float64", "int32", "int64", "float16", "bfloat16", "int8", "fp8e4m3", "fp8e5m2")
+    return x.cast(random.choice(kinds)) + 1
 
 
 def ordered(random: Random, device: str) -> Tensor:
