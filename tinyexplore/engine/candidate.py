@@ -105,16 +105,25 @@ def alone() -> Iterator[None]:
 
 @contextmanager
 def _lock(kind: Callable[[], int]) -> Iterator[None]:
-    if fcntl is None:
-        yield
-        return
-    path = os.path.join(tempfile.gettempdir(), f"tinyexplore-{os.getuid()}.lock")
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
+    handle = _lock_file()
     try:
-        fcntl.flock(handle, kind())
+        if handle is not None:
+            fcntl.flock(handle, kind())
         yield
     finally:
-        os.close(handle)
+        if handle is not None:
+            os.close(handle)
+
+
+def _lock_file() -> int | None:
+    """The file that this user's searches on this machine lock; None where there can be none."""
+    if fcntl is None:
+        return None
+    path = os.path.join(tempfile.gettempdir(), f"tinyexplore-{os.getuid()}.lock")
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    except OSError:
+        return None
 
 
 def interruptions() -> int:
