@@ -24,7 +24,9 @@ from tinyexplore.uop import AxisKind, Ops, UOp
 
 THREAD_STEPS = 1 << 15  # fewer steps than this take less time than waking another thread
 SHUFFLED_STRIDE = 4  # every so many elements are taken out of whole vectors, at about the price of a load each
+SHUFFLED_LANES = 4  # fewer lanes than this are not worth taking out of vectors
 MIRRORED_AXES = 4  # 16 places a step, a vector register each
+MANY_ROWS = 8  # blocks of rows that make what is left over after them count for little
 WIDE_TILE = 4  # vectors side by side in the register tile of a row that is kept
 UNKNOWN_ROWS = 4  # of a symbolic axis in a tile: there may be one only, and then the others do its work again
 ACCUMULATORS = 8  # independent sums that keep two multiply-add units with a latency of four cycles busy
@@ -57,7 +59,7 @@ def vector_score(axis: UOp, found: list[Access]) -> float:
         stride = access.stride(axis)
         if stride == 1:
             score += weight
-        elif stride is None or access.is_store or not 1 < stride <= SHUFFLED_STRIDE:
+        elif stride is None or access.is_store or not 1 < stride <= SHUFFLED_STRIDE or axis.size < SHUFFLED_LANES:
             score -= weight
     return score
 
@@ -202,8 +204,15 @@ def with_wide_columns(kernel: Kernel, lanes: UOp, found: list[Access]) -> Kernel
     if columns is None:
         return kernel
     wide = best_block(columns.size, ACCUMULATORS, limit=ACCUMULATORS)
-    reason = "neighbouring columns use each row's cache lines while they are there"
-    return attempt(kernel, Opt(OptOps.UPCAST, columns.arg.id, wide), reason) if wide > 1 else kernel
+    if wide > 1:
+        reason = "neighbouring columns use each row's cache lines while they are there"
+        kernel = attempt(kernel, Opt(OptOps.UPCAST, columns.arg.id, wide), reason)
+    (loop, *others) = kernel.reduces[0].src[1:]
+    rows = (kernel.target.vector_registers - wide) // wide
+    if len(kernel.reduces) > 1 or others or rows < 2 or loop.size < MANY_ROWS * rows:
+        return kernel
+    reason = f"{rows} rows at a time: more of the memory's pages are open at once"
+    return attempt(kernel, Opt(OptOps.UNROLL, loop.arg.id, rows), reason)
 
 
 def with_longer_steps(kernel: Kernel) -> Kernel:
