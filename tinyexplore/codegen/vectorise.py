@@ -179,7 +179,7 @@ def load_neighbours_together(sink: UOp) -> UOp | None:
 
 
 Place = tuple[UOp, frozenset[tuple[UOp, int]]]  # a buffer, and what an address in it is beside a constant
-MOST_STRETCHES = 3  # stretches of memory that a vector is put together from, each loaded by itself
+MOST_STRETCHES = 6  # stretches of memory that a vector is put together from, each loaded by itself
 WORTH_A_VECTOR = 4  # scalars that one vector load must replace
 
 

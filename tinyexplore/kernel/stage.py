@@ -139,27 +139,50 @@ def collect_obstacle(kernel: Kernel, axis: UOp) -> str | None:
 
 
 def collected_stores(kernel: Kernel) -> dict[UOp, UOp]:
-    """For each store of a tile: the store of what was collected in scratch memory, one element after the other."""
+    """For each store of a tile: the store of one element after the other, computed from what was collected.
+
+    Collected are the sums that the tile accumulates; what is made of them, and of other operands, is made of each
+    element when it is stored.
+    """
     changes: dict[UOp, UOp] = {}
+    numbers: dict[UOp, int] = {}
     next_id = kernel.next_id()
-    for number, store in enumerate(kernel.ast.src):
-        place, value = store.src
-        strides = strides_of(place.src[1])
+    for store in kernel.ast.src:
+        strides = strides_of(store.src[0].src[1])
         axes = [axis for axis in store.ranges if axis.arg.kind in TILE_KINDS]
-        axes.sort(key=lambda axis: (PACKING_ORDER[axis.arg.kind], axis.arg.id))
-        copies = {}
-        for axis in sorted(axes, key=lambda axis: -abs(strides.get(axis) or 0)):
-            copies[axis] = UOp.range(axis.size, Axis(next_id, AxisKind.COPY))
-            next_id += 1
-        dtype = value.dtype
-        assert isinstance(dtype, DType)
-        size = prod(axis.size for axis in axes)
-        scratch = UOp(Ops.DEFINE_LOCAL, PtrDType(dtype, size, "local"), (), f"tile{number}")
-        inside = _row_major(axes)
-        filled = UOp(Ops.BARRIER, dtypes.void, (UOp(Ops.STORE, dtypes.void, (scratch.index(inside), value)), *axes))
-        element = UOp(Ops.LOAD, dtype, (scratch.index(inside.substitute(copies)), filled))
-        changes[store] = UOp(Ops.STORE, dtypes.void, (place.substitute(copies, tell="COLLECT"), element))
+        copies: dict[UOp, UOp] = {}
+        for axis in sorted(axes, key=lambda axis: (-abs(strides.get(axis) or 0), axis.arg.id)):
+            copies[axis] = UOp.range(axis.size, Axis(next_id + len(copies), AxisKind.COPY))
+        next_id += len(copies)
+        elements = {}
+        for value in accumulated(store):
+            name = f"tile{numbers.setdefault(value, len(numbers))}"
+            elements[value] = collected(name, value, copies)
+        changes[store] = store.substitute({**elements, **copies}, tell="COLLECT")
     return changes
+
+
+def accumulated(store: UOp) -> list[UOp]:
+    """The outermost reductions of what is stored that differ within a tile; all of it where there are none."""
+    nodes = store.src[1].toposort()
+    reduces = [node for node in nodes if node.op is Ops.REDUCE and tile_axes(node)]
+    inner = {node for reduce in reduces for node in reduce.src[0].toposort()}
+    return [reduce for reduce in reduces if reduce not in inner] or [store.src[1]]
+
+
+def tile_axes(value: UOp) -> list[UOp]:
+    axes = [axis for axis in value.ranges if axis.arg.kind in TILE_KINDS]
+    return sorted(axes, key=lambda axis: (PACKING_ORDER[axis.arg.kind], axis.arg.id))
+
+
+def collected(name: str, value: UOp, copies: dict[UOp, UOp]) -> UOp:
+    """One element of `value`, at the place that `copies` say, out of scratch memory that holds a tile of it."""
+    axes, dtype = tile_axes(value), value.dtype
+    assert isinstance(dtype, DType)
+    scratch = UOp(Ops.DEFINE_LOCAL, PtrDType(dtype, prod(axis.size for axis in axes), "local"), (), name)
+    place = _row_major(axes)
+    filled = UOp(Ops.BARRIER, dtypes.void, (UOp(Ops.STORE, dtypes.void, (scratch.index(place), value)), *axes))
+    return UOp(Ops.LOAD, dtype, (scratch.index(place.substitute(copies)), filled))
 
 
 def _row_major(axes: list[UOp]) -> UOp:
