@@ -18,6 +18,9 @@ def with_split_axes(kernel: Kernel) -> Kernel:
         outer = UOp.range(simplified(axis.src[0] // by), axis.arg)
         how = f"axis {axis.arg.id} is divided by {by}"
         changes: dict[UOp, UOp] = {axis: outer * index_const(by) + inner}
+        for number, scan in enumerate(axis for axis in kernel.output_axes if axis.arg.kind is AxisKind.SCAN):
+            # ids order the loops, and a scan's steps stay innermost
+            changes[scan] = UOp.range(scan.src[0], Axis(inner.arg.id + 1 + number, AxisKind.SCAN))
         for reduce in kernel.reduces:
             if axis in reduce.src[1:]:
                 body = substitute_told(reduce.src[0], changes, how)

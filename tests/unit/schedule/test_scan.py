@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.graphs import from_numpy, numbers, to_numpy
 from tests.reference import evaluate
 from tinyexplore.kernel import Kernel, Opt, OptError, OptOps
+from tinyexplore.kernel.merge import with_split_axes
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule import create_schedule
 from tinyexplore.target import Target
@@ -45,6 +46,17 @@ def test_scans_agree_with_numpy(data: st.DataObject) -> None:
         node = node.alu(Ops.NEG).reduce(Ops.ADD, (axis,))
     with Context(SPEC=1, NOOPT=data.draw(st.integers(0, 1))), np.errstate(all="ignore"):
         np.testing.assert_allclose(to_numpy(node), evaluate(node), rtol=1e-5)
+
+
+def test_a_scan_stays_innermost_where_other_axes_are_split() -> None:
+    """The padding divides the outer axis into 9 by 6 rows; the scan's steps still come one after the other."""
+    x = numbers(6, 3, 4)
+    padded = from_numpy(x).pad(((0, 0), (3, 3), (0, 0))).reshape((54, 4))
+    node = padded.alu(Ops.MAX, padded.alu(Ops.NEG)).scan(Ops.ADD, 1)
+    np.testing.assert_allclose(to_numpy(node), evaluate(node), rtol=1e-6)
+    (item,) = create_schedule([padded.alu(Ops.MAX, padded.alu(Ops.NEG)).scan(Ops.ADD, 1)])
+    kernel = with_split_axes(Kernel.of(item.ast, MACHINE))
+    assert [axis.arg.kind for axis in kernel.axes] == [AxisKind.GLOBAL, AxisKind.GLOBAL, AxisKind.SCAN]
 
 
 def test_a_scan_of_a_constant_counts() -> None:

@@ -1,0 +1,27 @@
+"""A slice of the random programs; `python -m tests.ops.programs 20000` tries as many as one likes."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.ops.programs import NAMES, Program, check
+from tests.ops.support import HOW
+
+COUNTS = {"LLVM": 25, "CLANG": 4, "PYTHON": 40}
+
+
+@pytest.mark.parametrize("device", [how for how in HOW if how in COUNTS])
+def test_random_programs_agree_with_numpy(device: str) -> None:
+    first = 1_000_000  # seeds of their own: a long run starts at 0
+    wrong = [(seed, check(seed, device)) for seed in range(first, first + COUNTS[device])]
+    assert [(seed, said) for seed, said in wrong if said is not None] == []
+
+
+def test_programs_are_repeatable_and_reach_every_step() -> None:
+    steps: list[list[str]] = []
+    for _ in range(2):
+        program = Program(7, "LLVM")
+        program.run()
+        steps.append(program.steps)
+    assert steps[0] == steps[1] and 5 <= len(steps[0]) <= 30
+    assert len(NAMES) >= 50
