@@ -16,7 +16,7 @@ from tinyexplore.uop import Ops
 Gradients = tuple["LazyBuffer | None", ...]
 
 GRADIENTS: dict[Ops, GradientRule] = {}
-"""The table: an operation that is missing here has no gradient (comparisons, bit operations, rounding)."""
+"""The table: an operation that is missing here has no gradient (comparisons, bit operations)."""
 
 
 def gradient_of(op: Ops) -> Callable[[GradientRule], GradientRule]:
@@ -110,6 +110,12 @@ def erf_gradient(step: Step, g: LazyBuffer) -> Gradients:
     (x,) = step.sources
     bell = _negated(x.alu(Ops.MUL, x)).alu(Ops.EXP)
     return (g.alu(Ops.MUL, bell).alu(Ops.MUL, _scalar(2 / math.sqrt(math.pi), g)),)
+
+
+@gradient_of(Ops.FLOOR)
+def step_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """y is the same all around x, but for single jumps: dx = 0"""
+    return (_scalar(0.0, step.sources[0]),)
 
 
 @gradient_of(Ops.CAST)

@@ -16,6 +16,7 @@ from tinyexplore.autograd.rules import (
     relu_gradient,
     sigmoid_gradient,
     sinh_gradient,
+    step_gradient,
 )
 from tinyexplore.dtype import ConstType, dtypes
 from tinyexplore.tensor.arithmetic import Arithmetic, Operand
@@ -185,12 +186,15 @@ class Functions(Arithmetic):
         stays = x._alu(Ops.CMPEQ, x._const(0))
         if dtypes.is_float(x.dtype):
             stays = stays | x.isnan()
-        return stays.where(x.detach(), signs)
+        return x._ruled(stays.where(x.detach(), signs), step_gradient)
 
     def copysign(self, other: Operand) -> Tensor:
         """This value with the sign of `other` (also of -0)."""
         x, y = self._matched(other, "copysign")
-        return y._float()._lend_sign(x._float())
+        found = y._float()._lend_sign(x._float())
+        if y.requires_grad:
+            found = found * y._ruled(y._const(1), step_gradient)
+        return found
 
     def _lend_sign(self, value: Tensor) -> Tensor:
         """`value` with the sign of self."""

@@ -57,13 +57,15 @@ class LinearAlgebra(Ordering):
         `full_matrices`, (…, m, k) and (…, k, n) for k = min(m, n).
 
         One-sided Jacobi (Hestenes 1958): pairs of columns are rotated until all are orthogonal; their lengths are the
-        singular values. All pairs of a round are rotated at once (Brent and Luk 1985).
+        singular values. All pairs of a round are rotated at once (Brent and Luk 1985). Gradients are those of distinct
+        singular values; columns of U beyond the n-th have none.
         """
         x = self._matrices("svd")
         dtype = self._float().dtype
         if x.shape[-2] < x.shape[-1]:
             v, s, u = x.transpose(-2, -1).svd(full_matrices)
             return u.transpose(-2, -1).cast(dtype), s.cast(dtype), v.transpose(-2, -1).cast(dtype)
+        taped, x = x, x.detach()
         count = x.shape[-1]
         even = count + count % 2
         w = x.pad([(0, 0)] * (x.ndim - 1) + [(0, even - count)])
@@ -80,6 +82,8 @@ class LinearAlgebra(Ordering):
         q, r = (w / (s == 0).where(1.0, s).unsqueeze(-2)).qr()
         signs = (r.diagonal(0, r.ndim - 2, r.ndim - 1) < 0).where(-1.0, 1.0)
         u = q[..., :count] * signs.unsqueeze(-2)
+        if taped.requires_grad:
+            u, s, v = _followed(taped - x, u, s, v)
         if full_matrices and x.shape[-2] > count:
             u = u.cat(q[..., count:], dim=-1)
         return u.cast(dtype), s.cast(dtype), v.transpose(-2, -1).cast(dtype)
@@ -88,6 +92,25 @@ class LinearAlgebra(Ordering):
         """The columns of each matrix in an order of its own."""
         index = order.unsqueeze(-2)._broadcast_to((*self.shape[:-1], order.shape[-1]))
         return self.gather(-1, index)
+
+
+def _followed(change: Tensor, u: Tensor, s: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """What a matrix's small `change` (0 here, but on the tape) makes of its factors, to first order.
+
+    P = Uᵀ · dA · V; dS is its diagonal, and with E = 1 / (sⱼ² - sᵢ²) off the diagonal dU = U (E ∘ (P S + S Pᵀ)) +
+    (dA V - U P) S⁻¹ and dV = V (E ∘ (S P + Pᵀ S)) (Papadopoulo and Lourakis 2000).
+    """
+    moved = change.dot(v)
+    p = u.transpose(-2, -1).dot(moved)
+    across, down = s.unsqueeze(-2), s.unsqueeze(-1)
+    gap = across.square() - down.square()
+    is_same = gap == 0
+    share = is_same.where(0.0, 1.0 / is_same.where(1.0, gap))
+    turned = p.transpose(-2, -1)
+    inverse = (across == 0).where(0.0, 1.0 / (across == 0).where(1.0, across))
+    du = u.dot(share * (p * across + down * turned)) + (moved - u.dot(p)) * inverse
+    dv = v.dot(share * (down * p + turned * across))
+    return u + du, s + p.diagonal(0, p.ndim - 2, p.ndim - 1), v + dv
 
 
 def _rotated(joined: Tensor, rows: int) -> Tensor:
