@@ -8,6 +8,7 @@ from math import prod
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from tinyexplore.autograd import GRADIENTS
 from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import ConstType, dtypes, to_dtype
 from tinyexplore.lazy import LazyBuffer, StoredBuffer
@@ -16,7 +17,7 @@ from tinyexplore.tensor import data as conversion
 from tinyexplore.tensor.base import DTypeLike, Shape
 from tinyexplore.tensor.changes import note_change, shows_a_part, with_part
 from tinyexplore.tensor.operators import Operators
-from tinyexplore.uop import UOp
+from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.symbolic import value_of
 from tinyexplore.util import GlobalCounters
 
@@ -222,7 +223,9 @@ class Tensor(Operators):
 
     def clone(self) -> Tensor:
         """A copy of its own, on the tape."""
-        return self.contiguous()
+        x = self.lazydata
+        copied = LazyBuffer(Ops.CONTIGUOUS, x.dtype, x.shape, (x,), None, x.device)
+        return self._taped(copied, GRADIENTS[Ops.CONTIGUOUS], (self,), None)
 
     # *** modes ***
 

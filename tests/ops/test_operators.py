@@ -1,0 +1,173 @@
+"""Python's operators, in place too, and names that mean the same, against NumPy."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.ops.support import HOW, Array, all_computed, computed, random_array, tensor_on
+from tinyexplore import Device, Tensor, dtypes
+from tinyexplore.device.registry import UnknownDevice
+
+ON_FLOATS: dict[str, Callable[[Any, Any], Any]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "truediv": operator.truediv,
+    "pow": operator.pow,
+    "mod": operator.mod,
+    "floordiv": operator.floordiv,
+}
+ON_INTS: dict[str, Callable[[Any, Any], Any]] = {
+    "and": operator.and_,
+    "or": operator.or_,
+    "xor": operator.xor,
+    "lshift": operator.lshift,
+    "rshift": operator.rshift,
+}
+COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+    "eq": operator.eq,
+    "ne": operator.ne,
+}
+
+
+def operands(name: str) -> tuple[Array, Array, Any]:
+    if name in ON_INTS:
+        return random_array((2, 3), 0, 9, "int32"), random_array((2, 3), 0, 5, "int32", seed=1), 3
+    return random_array((2, 3), 0.5, 3), random_array((2, 3), 0.5, 3, seed=1), 1.5
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("name", [*ON_FLOATS, *ON_INTS, *COMPARISONS])
+def test_operators_take_tensors_numbers_and_arrays_on_both_sides(name: str, how: str) -> None:
+    do = {**ON_FLOATS, **ON_INTS, **COMPARISONS}[name]
+    x, y, number = operands(name)
+    t = tensor_on(how, x)
+    results = [do(t, tensor_on(how, y)), do(t, number), do(number, t), do(t, y)]
+    kind: Any = x.dtype.type
+    expected = [do(x, y), do(x, kind(number)), do(kind(number), x), do(x, y)]
+    for found, wanted in zip(all_computed(results, how), expected):
+        assert found.dtype == wanted.dtype
+        np.testing.assert_allclose(found, wanted, rtol=1e-5)
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("name", [*ON_FLOATS, *ON_INTS])
+def test_operators_in_place_keep_the_tensor(name: str, how: str) -> None:
+    do = getattr(operator, f"i{name}")
+    x, y, _ = operands(name)
+    t = before = tensor_on(how, x)
+    t = do(t, tensor_on(how, y))
+    assert t is before
+    expected = {**ON_FLOATS, **ON_INTS}[name](x, y)
+    np.testing.assert_allclose(computed(t, how), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_matrix_products(how: str) -> None:
+    x, y = random_array((2, 2)), random_array((2, 2), seed=1)
+    a, b = tensor_on(how, x), tensor_on(how, y)
+    same = a
+    same @= b
+    results = [a @ b, tensor_on(how, x).matmul(b), b.matmul(tensor_on(how, x), reverse=True), tensor_on(how, x).dot(b)]
+    assert same is a
+    np.testing.assert_allclose(computed(same, how), x @ y, rtol=1e-5)
+    for found in all_computed(results[1:], how):
+        np.testing.assert_allclose(found, x @ y, rtol=1e-5)
+    assert a.__rmatmul__(b).shape == (2, 2)
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_names_of_operations_on_bits(how: str) -> None:
+    x, y = random_array((6,), -9, 9, "int32"), random_array((6,), 0, 5, "int32", seed=1)
+    a, b = tensor_on(how, x), tensor_on(how, y)
+    pairs = [
+        (a.bitwise_and(b), x & y),
+        (a.bitwise_or(b), x | y),
+        (a.xor(b), x ^ y),
+        (a.bitwise_xor(b), x ^ y),
+        (a.bitwise_not(), ~x),
+        (~a, ~x),
+        (a.lshift(2), x << 2),
+        (a.rshift(b), x >> y),
+        (-a, -x),
+        (+a, +x),
+        (abs(a), abs(x)),
+    ]
+    for found, (_, expected) in zip(all_computed([tensor for tensor, _ in pairs], how), pairs):
+        np.testing.assert_array_equal(found, expected)
+    truths = tensor_on(how, np.array([True, False]))
+    np.testing.assert_array_equal(computed(~truths, how), [False, True])
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_limits_and_closeness(how: str) -> None:
+    x = random_array((5,))
+    t = tensor_on(how, x)
+    np.testing.assert_array_equal(computed(t.clamp(-0.5, 0.5), how), np.clip(x, -0.5, 0.5))
+    np.testing.assert_array_equal(computed(t.isclose(t + 1e-7), how), np.isclose(x, x + np.float32(1e-7)))
+    if how != "reference":
+        assert t.allclose(t + 1e-7) and not t.allclose(t + 1) and not t.allclose(math.nan)
+    for found, expected in ((t.var_mean(), (x.var(ddof=1), x.mean())), (t.std_mean(), (x.std(ddof=1), x.mean()))):
+        np.testing.assert_allclose([computed(part, how) for part in found], expected, rtol=1e-5)
+
+
+def test_steps_in_a_row() -> None:
+    assert Tensor([-1.0, 2.0]).sequential([Tensor.relu, lambda t: t * 3]).tolist() == [0, 6]
+    assert Tensor([1.0]).sequential([]).tolist() == [1]
+
+
+def test_sizes_and_names() -> None:
+    t = Tensor.ones(2, 3, dtype="int16")
+    assert (t.size(), t.size(1), t.numel(), t.nbytes(), t.ndim, t.dim()) == ((2, 3), 3, 6, 12, 2, 2)
+    assert repr(t).startswith("<Tensor (2, 3) int16 on ") and "requires_grad" in repr(Tensor([1.0], requires_grad=True))
+    assert {t: 1}[t] == 1 and hash(t) != hash(Tensor.ones(2, 3))
+    assert len(t) == 2 and [row.shape for row in t] == [(3,), (3,)]
+    with pytest.raises(TypeError, match="a tensor without axes has no length"):
+        len(Tensor(1))
+
+
+def test_likenesses_have_shape_type_and_device() -> None:
+    t = Tensor.ones(50, 40, dtype="float64", device="PYTHON")
+    for found in (t.rand_like(), t.randn_like(), t.zeros_like(), t.full_like(2)):
+        assert (found.shape, found.dtype, found.device) == ((50, 40), dtypes.float64, "PYTHON")
+    assert t.rand_like(dtype="float32", device="LLVM").dtype is dtypes.float32
+    even, normal = t.llvm().rand_like().numpy(), t.llvm().randn_like().numpy()
+    assert 0 <= even.min() and even.max() < 1 and abs(even.mean() - 0.5) < 0.03
+    assert abs(normal.mean()) < 0.1 and abs(normal.std() - 1) < 0.1
+
+
+def test_copies_and_replacements() -> None:
+    t = Tensor([1.0, 2.0])
+    copy = t.clone()
+    t += 1
+    assert copy.tolist() == [1, 2] and t.tolist() == [2, 3]
+    assert t.replace(Tensor([7.0, 8.0])) is t and t.tolist() == [7, 8]
+    with pytest.raises(ValueError, match=r"replace a tensor of shape \(2,\) by one of shape \(3,\)"):
+        t.replace(Tensor([1.0, 2.0, 3.0]))
+
+
+def test_tensors_move_between_devices() -> None:
+    t = Tensor([1.5, -2.0], device="LLVM")
+    for name in ("PYTHON", "LLVM"):
+        moved = getattr(t, name.lower())()
+        assert moved.device == name and moved.tolist() == [1.5, -2.0]
+    assert t.to("PYTHON").to(None).device == Device.DEFAULT
+    assert t.to_("PYTHON") is t and t.device == "PYTHON" and t.tolist() == [1.5, -2.0]
+    for name in ("cuda", "gpu"):  # no such devices here
+        with pytest.raises(UnknownDevice, match=f"{name.upper()}.*LLVM"):
+            getattr(t, name)()
+
+
+@pytest.mark.skipif("CLANG" not in HOW, reason="CLANG: there is no C compiler on this machine, or OPS_ON leaves it out")
+def test_tensors_move_to_the_device_of_a_c_compiler() -> None:
+    assert Tensor([1.5]).clang().device == "CLANG"
