@@ -127,6 +127,8 @@ class DeviceRegistry:
             return self.DEFAULT
         if name in self._factories:
             return name
+        if not isinstance(name, str):
+            raise TypeError(f"device {name!r} ({type(name).__name__}): need a name, such as 'LLVM'")
         head, colon, rest = name.partition(":")
         if head.upper() in self._storages:
             return head.upper() + colon + rest

@@ -97,6 +97,9 @@ class Base:
         if not isinstance(axis, int) and not isinstance(axis, Sequence):
             raise TypeError(f"axis {axis!r} ({type(axis).__name__}): need an int, several ints, or None for all")
         wanted = (axis,) if isinstance(axis, int) else tuple(axis)
+        for one in wanted:
+            if not isinstance(one, int):
+                raise TypeError(f"axis {one!r} ({type(one).__name__}) in {axis!r}: need ints")
         if rank == 0:
             for one in wanted:
                 self._axis(one)

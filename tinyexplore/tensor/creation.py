@@ -183,6 +183,8 @@ class Creation(LinearAlgebra):
     @staticmethod
     def manual_seed(seed: int = 0) -> None:
         """Starts the random numbers anew from `seed`."""
+        if not isinstance(seed, int):
+            raise TypeError(f"manual_seed {seed!r} ({type(seed).__name__}): need an int")
         random.generator.seed, random.generator.stream = seed, 0
 
     @classmethod

@@ -329,9 +329,15 @@ class Movement(Base):
 
     # *** several tensors ***
 
+    def _with_others(self, others: tuple[Any, ...], what: str) -> list[Tensor]:
+        for other in others:
+            if not isinstance(other, Base):
+                raise TypeError(f"{what} of a Tensor and {type(other).__name__} {other!r}: need Tensors, one by one")
+        return [cast("Tensor", self), *others]
+
     def cat(self, *args: Tensor, dim: int = 0) -> Tensor:
         """The tensors one after the other along `dim`."""
-        parts = [cast("Tensor", self), *args]
+        parts = self._with_others(args, "cat")
         axis = self._axis(dim)
         for part in parts:
             fits = part.ndim == self.ndim and all(
@@ -358,7 +364,7 @@ class Movement(Base):
 
     def stack(self, *args: Tensor, dim: int = 0) -> Tensor:
         """The tensors, all of one shape, along a new axis."""
-        parts = [cast("Tensor", self), *args]
+        parts = self._with_others(args, "stack")
         if any(part.shape != self.shape for part in parts):
             shapes = ", ".join(str(part.shape) for part in parts)
             raise ShapeError(f"stack of shapes {shapes}: they must be equal")

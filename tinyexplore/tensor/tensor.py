@@ -179,7 +179,7 @@ class Tensor(Operators):
         return (self[place] for place in range(len(self)))
 
     def __contains__(self, value: Any) -> bool:
-        return bool((self == value).any().item())
+        return bool(self.eq(value).any().item())
 
     # *** changing it ***
 
