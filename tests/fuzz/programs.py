@@ -256,6 +256,17 @@ def gradient(random: Random, device: str) -> Tensor:
     return w.grad
 
 
+def added_up(random: Random, device: str) -> Tensor:
+    """What goes back into the rows of a table: several may go into one, and none into another."""
+    rows, width, wanted = sides(random, 3, STEPS // 8)
+    table = filled(random, (rows, width), device)
+    table.requires_grad = True
+    index = Tensor(np.random.default_rng(random.getrandbits(32)).integers(0, rows, (wanted,)), device=device)
+    (table[index] * filled(random, (wanted, width), device)).sum().backward()
+    assert table.grad is not None
+    return table.grad
+
+
 def empty(random: Random, device: str) -> Tensor:
     shape = random.choice(((0,), (3, 0), (0, 5)))
     x = filled(random, shape, device)
@@ -299,6 +310,7 @@ PROGRAMS: dict[str, Program] = {
         attention,
         masked,
         gradient,
+        added_up,
         empty,
         counted,
     )

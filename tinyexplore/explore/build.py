@@ -11,6 +11,7 @@ from functools import cached_property
 from math import isfinite
 from typing import Any
 
+from tinyexplore.explore.describe import search_text
 from tinyexplore.explore.drafts import KernelDraft, StageDraft, buffer_key, opt_text, roots_of
 from tinyexplore.explore.model import (
     TRACE_VERSION,
@@ -319,9 +320,7 @@ class Builder(Tables):
         if self.open:
             before, after = _microseconds(event.before_seconds), _microseconds(event.after_seconds)
             self.open[-1].search = Search(before, after, event.tried, event.reason)
-        times = f"{event.before_seconds * 1e6:.1f} µs → {event.after_seconds * 1e6:.1f} µs, "
-        times = times if isfinite(event.after_seconds) else ""
-        self.messages.append(Message("note", f"BEAM {event.before.name}: {times}{event.reason}", None))
+        self.messages.append(Message("note", f"BEAM {search_text(event)}", None))
 
     # *** kernels ***
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tinyexplore.engine import further_listings
-from tinyexplore.explore.describe import describe, uops_listing
+from tinyexplore.explore.describe import describe, search_text, uops_listing
 from tinyexplore.schedule import ScheduleItem
 from tinyexplore.trace import (
     Compiled,
@@ -64,8 +64,8 @@ class ConsoleRecorder(Recorder):
                 return self.ran(event)
             case Planned(plan=plan) if level >= 2:
                 return f"memory: {plan.describe()}"
-            case Searched(before=kernel, before_seconds=before, after_seconds=after, reason=reason) if level >= 2:
-                return f"BEAM    {kernel.name}: {before * 1e6:.1f} µs → {after * 1e6:.1f} µs, {reason}"
+            case Searched() if level >= 2:
+                return f"BEAM    {search_text(event)}"
             case Measured(kernel=kernel, seconds=seconds, note=note) if level >= 3:
                 opts = ", ".join(map(str, kernel.applied)) or "no opts"
                 return f"    {seconds * 1e6:10.1f} µs  {opts}{note and f' ({note})'}"

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import singledispatch
+from math import isfinite
 from typing import Any
 
 from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.explore.expression import MAX_EXPRESSION, Printer, dtype_text, expr_text, number_text
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.trace import SourceLine
+from tinyexplore.trace import Searched, SourceLine
 from tinyexplore.uop import Axis, AxisKind, Group, Ops, UOp
 
 
@@ -184,6 +185,12 @@ _LOOP_WORDS = {
     AxisKind.COPY: "  # fills scratch memory",
     AxisKind.ROW: "  # fills a row",
 }
+
+
+def search_text(outcome: Searched) -> str:
+    """What came of a search: the kernel, its time before and after, and the outcome in words."""
+    times = f"{outcome.before_seconds * 1e6:.1f} µs → {outcome.after_seconds * 1e6:.1f} µs, "
+    return f"{outcome.before.name}: {times if isfinite(outcome.after_seconds) else ''}{outcome.reason}"
 
 
 def uops_listing(uops: Sequence[UOp]) -> tuple[SourceLine, ...]:

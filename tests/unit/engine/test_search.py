@@ -17,6 +17,7 @@ import pytest
 
 from tests.graphs import from_numpy, matmul, numbers, to_numpy
 from tests.unit.kernel.test_opts import kernel_of
+from tinyexplore import Tensor, Variable
 from tinyexplore.device import Device
 from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.engine import candidate, crew, measuring_on, search
@@ -24,7 +25,7 @@ from tinyexplore.engine.candidate import Lost, Workbench, alone, among_compilers
 from tinyexplore.engine.candidate import numbers as numbers_of
 from tinyexplore.kernel import Kernel, Opt, OptOps
 from tinyexplore.kernel import search as beam
-from tinyexplore.trace import Event, Measured, Recorder, Searched, recording
+from tinyexplore.trace import Measured, Recorder, Searched, recording
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
 from tinyexplore.util import Context
 
@@ -330,10 +331,24 @@ def test_the_console_tells_the_outcome(capsys: pytest.CaptureFixture[str]) -> No
     from tinyexplore.explore.console import ConsoleRecorder
 
     kernel = storing(index_const(0))
-    event: Event = Searched(kernel, kernel, 2e-6, 1e-6, 7, "2.00× faster than the hand-coded choice")
+    faster = Searched(kernel, kernel, 2e-6, 1e-6, 7, "2.00× faster than the hand-coded choice")
+    nothing = Searched(kernel, kernel, math.inf, math.inf, 0, "nothing could be measured")
     with Context(DEBUG=2):
-        ConsoleRecorder().record(event)
-    assert capsys.readouterr().out == "BEAM    E_1: 2.0 µs → 1.0 µs, 2.00× faster than the hand-coded choice\n"
+        for event in (faster, nothing):
+            ConsoleRecorder().record(event)
+    said = ["E_1: 2.0 µs → 1.0 µs, 2.00× faster than the hand-coded choice", "E_1: nothing could be measured"]
+    assert capsys.readouterr().out == "".join(f"BEAM    {text}\n" for text in said)
+
+
+def test_a_kernel_of_symbolic_size_keeps_the_hand_coded_choice() -> None:
+    events = Events()
+    rows = Variable("rows", 1, 16).bind(7)
+    part = Tensor(numbers(16, 4), device="LLVM").shrink(((0, rows), (0, 4))).sum(0)
+    with Context(BEAM=1), recording(events):
+        np.testing.assert_allclose(part.numpy(), numbers(16, 4)[:7].sum(0), rtol=1e-5)
+    assert {event.reason.rpartition(": ")[2] for event in events.of(Searched)} == {
+        "its sizes are known only when it runs"
+    }
 
 
 @pytest.fixture(scope="module", autouse=True)
