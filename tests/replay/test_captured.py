@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.typescript import missing, run_typescript
-from tinyexplore import Tensor
+from tinyexplore import Tensor, Variable
 from tinyexplore.explore import Trace, capture
 from tinyexplore.explore.replay import Replay
 from tinyexplore.util import toposort
@@ -27,10 +27,12 @@ function run(test) {
 """
 
 
-@pytest.fixture(scope="module")
-def trace() -> Trace:
+@pytest.fixture(scope="module", params=["ints", "symbolic"])
+def trace(request: pytest.FixtureRequest) -> Trace:
     with capture() as session:
         x = Tensor([[0.5, 1.5, -2.0, 3.0]] * 3)
+        if request.param == "symbolic":
+            x = x[: Variable("v", 1, 3).bind(2)]
         ((x @ x.permute(1, 0) + 1.0) * 0.5).softmax(-1).realize()
     return session.trace
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -219,6 +220,20 @@ def test_the_kernel_table_sorts_and_chooses(open_page: Open) -> None:
     tab.click(".kernels tbody tr:has-text('softmax')")
     assert state(tab)["cursor"]["kernel"] == 1
     assert "softmax_64_32" in tab.inner_text(".pane-b")
+
+
+def test_symbolic_sizes_are_shown_as_they_are_written(open_page: Open) -> None:
+    axes = (("g0", "global", "4*v"), *TRACE.kernels[0].axes[1:])
+    kernel = replace(TRACE.kernels[0], name="r_4v_32", axes=axes)
+    chosen = next(node for node in TRACE.nodes if node.shape)
+    nodes = tuple(replace(node, shape=("v=3", 4)) if node is chosen else node for node in TRACE.nodes)
+    tab = open_page(replace(TRACE, kernels=(kernel, *TRACE.kernels[1:]), nodes=nodes))
+    assert tab.locator(".axis-global", has_text="4v").count() > 0
+    tab.click(".part:has-text('LazyBuffers')")
+    tab.focus(".tinyexplore")
+    tab.keyboard.press("/")
+    tab.keyboard.type("shape:v=3×4")
+    assert tab.inner_text(".found") == "1 found"
 
 
 def test_timing_and_memory_are_drawn(open_page: Open) -> None:

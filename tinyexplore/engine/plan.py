@@ -155,15 +155,18 @@ class Plan:
         began = time.perf_counter()
         for step in self.steps:
             for made in step.made:
-                size = made.size if step.runner is not None else memory[step.slots[1]].size
-                memory[made.slot] = Buffer(made.device, size, made.dtype)
+                memory[made.slot] = Buffer(made.device, made.size, made.dtype)
             buffers = [memory[slot] for slot in step.slots]
             if step.runner is None:
-                to, source = buffers
-                to.allocate().copyin(source.memoryview())
-            else:
+                (made,), source = step.made, buffers[1]
+                if source.size != made.size:  # symbolic: as much room as there is in what is copied
+                    buffers[0] = memory[made.slot] = Buffer(made.device, source.size, made.dtype)
+                buffers[0].allocate().copyin(source.memoryview())
+            elif step.variables:
                 numbers = [value_of(variable, values) for variable in step.variables]
                 step.runner.run(step.runner.program.bind(buffers, numbers), numbers)
+            else:
+                step.runner.run(step.runner.program.bind(buffers))
             for node, made in zip(targets.pop(), step.made):
                 node.buffer = memory[made.slot]
                 node.src = ()

@@ -15,7 +15,7 @@ from tinyexplore.lazy import LazyBuffer
 from tinyexplore.tensor import Tensor
 from tinyexplore.tensor.changes import Notes, noting
 from tinyexplore.trace import Planned, active_recorder
-from tinyexplore.uop import Group
+from tinyexplore.uop import Group, Ops
 from tinyexplore.uop.symbolic import is_symbolic
 
 
@@ -88,7 +88,7 @@ def _captured(
             taken.add(tensor.lazydata.buffer)
         values: dict[int, LazyBuffer] = {}
         for tensor in fresh:
-            value = tensor.lazydata
+            value = in_memory(tensor.lazydata)
             base = value.base.buffer
             if base is None or base not in written or base in taken or is_symbolic_view(value):
                 value = packed(value)
@@ -121,6 +121,16 @@ def _captured(
         arguments, given_before, heard.items, states, assigned, notes.keys, structure, outputs, others, baked
     )
     return found, given
+
+
+def in_memory(value: LazyBuffer) -> LazyBuffer:
+    """What lies in memory under another shape, as memory of that shape: a symbolic one is another in every call."""
+    base = value
+    while base.op is Ops.RESHAPE and base.buffer is None:
+        base = base.src[0]
+    if base is value or base.buffer is None or not is_symbolic(value.shape):
+        return value
+    return LazyBuffer.from_buffer(base.buffer, value.shape)
 
 
 def is_symbolic_view(value: LazyBuffer) -> bool:

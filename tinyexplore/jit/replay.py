@@ -125,6 +125,7 @@ class Replay:
         self.written = frozenset(buffer.address for buffer in written_by(every))
         self.slots = self._argument_slots(every)
         self.values = found.values
+        self.given = [found.values for _ in self.turns]  # what the kernels of each turn were last given
         self._free_arguments(every)
         self.watched, self.fixed = self._watched(every)
         structure = list(found.arguments.structure.values())
@@ -237,10 +238,13 @@ class Replay:
 
     def _give_values(self) -> None:
         """The kernels of this turn get the values of this call."""
+        if self.given[self.turn] == self.values:
+            return
         try:
             for item in self.items:
                 if item.item.variables or item.item.requires:
                     give_values(item, item.item.arguments(self.values))
+            self.given[self.turn] = self.values
         except SymbolicError as error:
             raise JitError(f"this call cannot be replayed: {error}; use a TinyJit of its own, or reset()") from None
 

@@ -284,7 +284,7 @@ def with_accumulators(kernel: Kernel) -> Kernel:
         if axis is None or axis.size < 2:
             continue
         amount = next((n for n in range(min(wanted, axis.size), 1, -1) if axis.size % n == 0), min(wanted, axis.size))
-        if axis.size % amount and axis.size < 4 * amount:
+        if (axis.size % amount or not axis.is_static) and axis.size < 4 * amount:
             continue
         kernel = attempt(
             kernel, Opt(OptOps.UNROLL, axis.arg.id, amount), "independent accumulators hide the latency of the sum"

@@ -333,17 +333,26 @@ class Kernel:
         return start + inner if opt.op is OptOps.VECTOR else (start + inner).minimum(as_size(simplified(end - 1)))
 
     def with_edge(self, axis: UOp, opt: Opt) -> UOp:
-        """The ast with every access along `axis` masked by its size, where the lanes of a vector may stand past it."""
+        """The ast as the lanes of a vector need it, which may stand past a symbolic end of `axis`.
+
+        Neighbours in memory are masked; where each lane reads by itself, it reads the last place once more.
+        """
         end = axis.src[0]
         may_be_short = opt.op is OptOps.VECTOR and bounds(end)[0] < opt.amount
         if axis.is_static or not may_be_short or simplified(end % opt.amount) == 0:
             return self.ast
+        stored = {store.src[0] for store in self.ast.src}
         changes: dict[UOp, UOp] = {}
         for node in self.nodes:
-            if node.op is Ops.INDEX and axis in node.ranges:
-                pointer, idx, *valid = (src.substitute(changes) for src in node.src)
-                inside = axis < end
+            if node.op is not Ops.INDEX or axis not in node.ranges:
+                continue
+            pointer, idx, *valid = (src.substitute(changes) for src in node.src)
+            inside = axis < end
+            if node in stored or linear_terms(node.src[1])[0].get(axis) == 1:
                 changes[node] = pointer.index(idx, valid[0] & inside if valid else inside)
+            else:
+                there = {axis: axis.minimum(as_size(simplified(end - 1)))}
+                changes[node] = pointer.index(*(part.substitute(there) for part in (idx, *valid)))
         return substitute_told(self.ast, changes, f"{opt}, no further than {text(end)}")
 
     def split_reduce(self, axis: UOp, opt: Opt) -> UOp:

@@ -237,10 +237,12 @@ class LazyBuffer:
     def reshape(self, shape: Shape) -> LazyBuffer:
         if shape == self.shape:
             return self
-        if UOp in map(type, shape) or UOp in map(type, self.shape):
+        have: Any = prod(self.shape)
+        wanted: Any = prod(shape)
+        if type(have) is not int or type(wanted) is not int:
             return self._reshape_symbolic(normal(shape))
-        if prod(shape) != self.size:
-            raise ShapeError(f"reshape {self.shape} to {shape}: {self.size} elements are not {prod(shape)}")
+        if have != wanted:
+            raise ShapeError(f"reshape {self.shape} to {shape}: {have} elements are not {wanted}")
         return self._view(Ops.RESHAPE, shape, shape)
 
     def _reshape_symbolic(self, shape: Shape) -> LazyBuffer:
@@ -275,7 +277,7 @@ class LazyBuffer:
     def pad(self, amounts: Sequence[tuple[Any, Any]]) -> LazyBuffer:
         """Zeros (False) before and after each axis: `amounts[axis] = (before, after)`, none negative."""
         amounts = tuple([normal((before, after)) for before, after in amounts])
-        if len(amounts) != len(self.shape) or not all([holds(n >= 0) for pair in amounts for n in pair]):
+        if len(amounts) != len(self.shape) or not all([holds(a >= 0) and holds(b >= 0) for a, b in amounts]):
             raise ShapeError(f"pad {self.shape} by {amounts}: need one pair of non-negative amounts per axis")
         if all([pair == (0, 0) for pair in amounts]):
             return self
@@ -284,8 +286,16 @@ class LazyBuffer:
 
     def shrink(self, bounds: Sequence[tuple[Any, Any]]) -> LazyBuffer:
         """The part `start ≤ i < stop` of each axis: `bounds[axis] = (start, stop)`."""
-        bounds = tuple([normal((start, stop)) for start, stop in bounds])
-        if len(bounds) != len(self.shape) or not all([holds(part) for part in _inside(self.shape, bounds)]):
+        bounds = tuple([(start, stop) for start, stop in bounds])
+        fits = len(bounds) == len(self.shape)
+        for (start, stop), size in zip(bounds, self.shape):
+            if type(start) is int and type(stop) is int and type(size) is int:
+                fits = fits and 0 <= start <= stop <= size
+            else:
+                bounds = tuple([normal(pair) for pair in bounds])
+                fits = fits and all([holds(part) for part in _inside(self.shape, bounds)])
+                break
+        if not fits:
             raise ShapeError(f"shrink {self.shape} to {bounds}: need 0 ≤ start ≤ stop ≤ size for every axis")
         shape = normal(tuple([stop - start for start, stop in bounds]))
         if shape == self.shape:

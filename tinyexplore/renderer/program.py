@@ -51,9 +51,10 @@ class ProgramSpec:
 
     def extent(self, values: Sequence[int]) -> int | None:
         """How long the THREAD axis is for these values of `variables`."""
-        if self.thread_end is None or self.thread_end.op is Ops.CONST:
-            return None if self.thread_end is None else self.thread_end.arg
-        return max(0, value_of(self.thread_end, dict(zip(self.variables, values))))
+        end = self.thread_end
+        if end is None or end.op is Ops.CONST:
+            return None if end is None else end.arg
+        return max(0, value_of(end, dict(zip(self.variables, values))))
 
     def __repr__(self) -> str:
         return f"ProgramSpec({self.name!r}, {self.language}, {len(self.uops)} uops, {len(self.lines)} lines)"

@@ -14,7 +14,7 @@ from tinyexplore.schedule.plan import KeptRow, KernelPlan, Visit
 from tinyexplore.trace import Derived, active_recorder
 from tinyexplore.uop import Group, Ops, UOp
 from tinyexplore.uop.identity import reduce_identity
-from tinyexplore.uop.symbolic import bind_together, bindings, unbound
+from tinyexplore.uop.symbolic import bind_together, bindings, unbound, variables
 
 
 def all_of(conditions: Conditions) -> UOp | None:
@@ -76,6 +76,8 @@ class AstBuilder:
         for node in plan.stores:
             self.note(node, ast, "becomes the kernel")
         members = tuple(dict.fromkeys(node for node, _ in plan.visits if node.op not in (Ops.BUFFER,)))
+        if self.recorder is not None and bound:
+            self.tell_variables(bound, members)
         return ScheduleItem(
             plan.device,
             ast,
@@ -101,6 +103,15 @@ class AstBuilder:
                 buffer = node.buffer if node.op is Ops.BUFFER else None
                 found.append(Requirement(unbound(condition), buffer, f"{node.op.name} to {node.shape}"))
         return tuple(found)
+
+    def tell_variables(self, bound: Mapping[UOp, UOp], members: Iterable[LazyBuffer]) -> None:
+        """Where the kernel's integer arguments come from: bound ones in the shapes and places of its LazyBuffers."""
+        assert self.recorder is not None
+        for binding, variable in bound.items():
+            self.recorder.record(Derived(binding, variable, "its value is an argument of the kernel"))
+        for node in (*members, *self.memory_read):
+            for variable in variables(node.shape, node.arg):
+                self.note(node, variable, "has it in its shape")
 
     def note(self, node: LazyBuffer, value: UOp, how: str) -> None:
         if self.recorder is not None:

@@ -55,7 +55,10 @@ class ScheduleItem:
         """The kernel's integer arguments for these values. SymbolicError where one is missing or does not do."""
         for requirement in self.requires:
             requirement.check(values)
-        return tuple([value_of(variable, values) for variable in self.variables])
+        try:
+            return tuple([values[variable] for variable in self.variables])
+        except KeyError as missing:
+            return (value_of(missing.args[0], values),)  # which says what is missing
 
 
 def kernel_variables(nodes: Iterable[UOp]) -> tuple[UOp, ...]:

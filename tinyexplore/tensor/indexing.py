@@ -249,12 +249,9 @@ def _is_whole_mask(indices: Any, shape: Shape) -> bool:
 
 
 def _is_int(item: Any) -> bool:
-    return (
-        isinstance(item, UOp)
-        or not isinstance(item, Loss)
-        and hasattr(item, "__index__")
-        and not isinstance(item, bool)
-    )
+    if type(item) is int or isinstance(item, UOp):
+        return True
+    return not isinstance(item, Loss) and hasattr(item, "__index__") and not isinstance(item, bool)
 
 
 def _is_advanced(item: Any) -> bool:
@@ -319,7 +316,7 @@ def _slice_bounds(item: slice, size: int) -> tuple[int, int, int]:
     for part in (item.start, item.stop, item.step):
         if part is not None and not _is_int(part):
             raise TypeError(f"slice {item}: its parts must be ints")
-    if is_symbolic((item.start, item.stop, size)):
+    if UOp in (type(item.start), type(item.stop), type(size)):
         return _symbolic_slice(item, size)
     places = range(*item.indices(size))
     if not places:

@@ -11,7 +11,7 @@ from tinyexplore.lazy import LazyBuffer
 from tinyexplore.lazy.lazybuffer import ShapeError, normal
 from tinyexplore.tensor.base import Base, Shape
 from tinyexplore.uop import Ops, UOp
-from tinyexplore.uop.symbolic import SymbolicError, product, simplified
+from tinyexplore.uop.symbolic import SymbolicError, greatest, product, simplified
 
 if TYPE_CHECKING:
     from tinyexplore.tensor.tensor import Tensor
@@ -25,14 +25,25 @@ def flat_sizes(first: Any, rest: tuple[Any, ...]) -> Shape:
     if rest or not isinstance(first, (tuple, list)):
         first = (first, *rest)
     for size in first:
+        if type(size) is not int:
+            return _checked_sizes(first)
+    return tuple(first)
+
+
+def _checked_sizes(sizes: Sequence[Any]) -> Shape:
+    """What is no plain int in a shape must be a kind of int, or symbolic."""
+    for size in sizes:
         if not isinstance(size, (int, UOp)) or isinstance(size, bool):
-            raise TypeError(f"a shape or an order is made of ints; found {size!r} ({type(size).__name__}) in {first}")
-    return normal(tuple(first))
+            raise TypeError(f"a shape or an order is made of ints; found {size!r} ({type(size).__name__}) in {sizes}")
+    return normal(tuple(sizes))
 
 
 def has_negative(sizes: Sequence[Any]) -> bool:
     """True where an int among `sizes` is negative."""
-    return any([isinstance(size, int) and size < 0 for size in sizes])
+    for size in sizes:
+        if isinstance(size, int) and size < 0:
+            return True
+    return False
 
 
 def min_zero(amount: Any) -> int:
@@ -314,7 +325,8 @@ class Movement(Base):
         if self.ndim < 2:
             raise ShapeError(f"triangle of a tensor of shape {self.shape}: need two axes at least")
         rows, columns = self.shape[-2:]
-        ints = dtypes.int32 if max(rows, columns) + abs(offset) <= dtypes.max(dtypes.int32) else dtypes.int64
+        longest = max(greatest(rows), greatest(columns)) + abs(offset)
+        ints = dtypes.int32 if longest <= dtypes.max(dtypes.int32) else dtypes.int64
         row = self._wrap(LazyBuffer.iota(rows, ints, self.device)).reshape((rows, 1))
         column = self._wrap(LazyBuffer.iota(columns, ints, self.device)).reshape((1, columns))
         return column <= (row if offset == 0 else row + offset)

@@ -7,15 +7,15 @@ value of this call: what is built from the answer serves all of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
 from tinyexplore.dtype import dtypes
 from tinyexplore.uop.bounds import bounds
 from tinyexplore.uop.ops import Group, Ops
-from tinyexplore.uop.semantics import evaluate
 from tinyexplore.uop.uop import UOp, index_const
+from tinyexplore.util import toposort
 
 sint = int | UOp
 Monomial = tuple[UOp, ...]  # a product of what cannot be taken apart, in a fixed order
@@ -252,9 +252,9 @@ def bindings(*values: Any) -> dict[UOp, int]:
     found: dict[UOp, int] = {}
     for value in values:
         if type(value) is UOp:
-            for node in value.toposort():
-                if node.op is Ops.BIND:
-                    bind_together(found, node.src[0], node.src[1].arg)
+            for variable, bound_to in _function(value)[1]:
+                if bound_to is not None:
+                    bind_together(found, variable, bound_to)
         elif type(value) is tuple:
             for variable, bound in bindings(*value).items():
                 bind_together(found, variable, bound)
@@ -279,6 +279,8 @@ def unbound(value: Any) -> Any:
         return tuple([unbound(part) for part in value])
     if type(value) is not UOp:
         return value
+    if value.op is Ops.BIND:
+        return value.src[0]
     return value.substitute({node: node.src[0] for node in value.toposort() if node.op is Ops.BIND})
 
 
@@ -289,6 +291,8 @@ def rebound(value: Any, values: Mapping[UOp, int]) -> Any:
     if type(value) is not UOp:
         return value
     free = unbound(value)
+    if free in values:
+        return bound(free, values[free])
     return simplified(free.substitute({variable: bound(variable, number) for variable, number in values.items()}))
 
 
@@ -309,27 +313,57 @@ def value_of(size: sint, values: Mapping[UOp, int] | None = None) -> int:
     """The size with Variables at `values`, else at what they are bound to. SymbolicError for one without a value."""
     if isinstance(size, int):
         return size
-    found: dict[UOp, Any] = {}
-    for node in size.toposort():
-        if node.op is Ops.CONST:
-            found[node] = node.arg
-        elif node.op is Ops.DEFINE_VAR:
-            found[node] = None if values is None else values.get(node)
-        elif node.op is Ops.BIND:
-            given = found[node.src[0]]
-            found[node] = found[node.src[1]] if given is None else given
-        else:
-            _need_values(node, found)
-            found[node] = evaluate(node.op, node.dtype, *[found[src] for src in node.src])
-    _need_values(size.replace(src=(size,)), found)
-    return int(found[size])
-
-
-def _need_values(node: UOp, found: Mapping[UOp, Any]) -> None:
-    for src in node.src:
-        if found[src] is None:
-            name, low, high = src.arg
+    given: Mapping[UOp, int] = {} if values is None else values
+    function, leaves = _function(size)
+    numbers = []
+    for variable, bound_to in leaves:
+        number = given.get(variable, bound_to)
+        if number is None:
+            name, low, high = variable.arg
             raise SymbolicError(f"Variable {name!r} has no value: bind it, {name}.bind({low}) to {name}.bind({high})")
+        numbers.append(number)
+    return int(function(*numbers))
+
+
+@lru_cache(1 << 12)
+def _function(size: UOp) -> tuple[Callable[..., int], list[tuple[UOp, int | None]]]:
+    """The size as a Python function of its Variables, bound or not; and these, with what they are bound to."""
+    names: dict[UOp, str] = {}
+    leaves: list[tuple[UOp, int | None]] = []
+    texts: dict[UOp, str] = {}
+    for node in _down_to_variables(size):
+        if node.op is Ops.CONST:
+            texts[node] = repr(node.arg)
+        elif node.op in (Ops.DEFINE_VAR, Ops.BIND):
+            texts[node] = names[node] = f"v{len(names)}"
+            leaves.append(node.unbind() if node.op is Ops.BIND else (node, None))
+        else:
+            parts = [texts[src] for src in node.src]
+            texts[node] = _PYTHON[node.op].format(*parts)
+    return eval(f"lambda {', '.join(names.values())}: {texts[size]}", {"quotient": _quotient}), leaves
+
+
+def _down_to_variables(size: UOp) -> list[UOp]:
+    return toposort((size,), lambda node: () if node.op is Ops.BIND else node.src)
+
+
+def _quotient(a: int, b: int) -> int:
+    return -(-a // b) if a < 0 else a // b
+
+
+_PYTHON = {
+    Ops.NEG: "(-{})",
+    Ops.ADD: "({} + {})",
+    Ops.MUL: "({} * {})",
+    Ops.IDIV: "quotient({}, {})",
+    Ops.MOD: "({0} - {1} * quotient({0}, {1}))",
+    Ops.MAX: "max({}, {})",
+    Ops.MIN: "min({}, {})",
+    Ops.CMPLT: "({} < {})",
+    Ops.CMPLE: "({} <= {})",
+    Ops.CMPEQ: "({} == {})",
+    Ops.CMPNE: "({} != {})",
+}
 
 
 def concrete(value: Any) -> Any:

@@ -71,6 +71,12 @@ test("each number of a kernel's name takes the kind of one axis of that size", (
   assert.deepEqual(kinds, ["thread", "reduce", null]);
 });
 
+test("a size that is arithmetic is found in a kernel's name by its letters and digits", () => {
+  const kernel = { name: "r_4v_v3_8", axes: [["g0", "global", "4*v"], ["r1", "reduce", "v//3"], ["u2", "unroll", 8]] };
+  const kinds = kernelNameParts(kernel as unknown as KernelInfo).filter(({ kind }) => kind !== null);
+  assert.deepEqual(kinds.map(({ text, kind }) => `${text} ${kind}`), ["4v global", "v3 reduce", "8 unroll"]);
+});
+
 test("a query is words, fields and regular expressions, all of which must hold", () => {
   const load = node(0, "LOAD", [], { dtype: "float32", detail: "data1[g0*8]" });
   const matches = (query: string): boolean => {
