@@ -16,6 +16,8 @@ from tinyexplore.uop import UOp
 from tinyexplore.util import config
 from tinyexplore.util.locks import new_in_children
 
+_GROUP = "|"  # between the names of devices that hold a value together
+
 
 class UnknownDevice(ValueError):
     """A device name that nobody registered; the message lists the known ones."""
@@ -106,6 +108,20 @@ class DeviceRegistry:
         """True for devices that hold values and compute nothing."""
         return name.partition(":")[0] in self._storages
 
+    def group(self, devices: Sequence[str]) -> str:
+        """The one name of several devices that hold a value together."""
+        if len(set(devices)) != len(devices):
+            raise ValueError(f"a group of devices {tuple(devices)}: one stands there twice")
+        return _GROUP.join(devices)
+
+    def is_group(self, name: str) -> bool:
+        """True for a name that `group` made of more than one."""
+        return _GROUP in name and not self.is_storage(name)
+
+    def members(self, name: str) -> tuple[str, ...]:
+        """The devices of a group, in order."""
+        return tuple(name.split(_GROUP))
+
     def names(self) -> tuple[str, ...]:
         """The known devices, whether they can open here or not."""
         return tuple(self._factories)
@@ -121,10 +137,15 @@ class DeviceRegistry:
             found.append(name)
         return tuple(found)
 
-    def canonicalize(self, name: str | None = None) -> str:
-        """The one spelling of a device name: "llvm", "LLVM:0" → "LLVM", "disk:a/B" → "DISK:a/B"; None: the default."""
+    def canonicalize(self, name: str | Sequence[str] | None = None) -> str:
+        """The one spelling of a device name: "llvm", "LLVM:0" → "LLVM", "disk:a/B" → "DISK:a/B"; None: the default.
+
+        Of several names: that of their group. "LLVM:1" is a further instance of LLVM, with memory of its own.
+        """
         if name is None:
             return self.DEFAULT
+        if not isinstance(name, str):
+            return self.group([self.canonicalize(one) for one in name])
         if name in self._factories:
             return name
         if not isinstance(name, str):
@@ -132,13 +153,15 @@ class DeviceRegistry:
         head, colon, rest = name.partition(":")
         if head.upper() in self._storages:
             return head.upper() + colon + rest
+        if _GROUP in name:
+            return self.canonicalize(self.members(name))
         head, _, number = name.upper().partition(":")
         if head not in self._factories:
             known = ", ".join((*self.names(), *self._storages)) or "none"
             raise UnknownDevice(f"unknown device {name!r}; known: {known}")
-        if number not in ("", "0"):
-            raise UnknownDevice(f"device {name!r}: there is one {head} device, number 0; write {head!r}")
-        return head
+        if number and not number.isdecimal():
+            raise UnknownDevice(f"device {name!r}: after the colon stands a number, {head}:0, {head}:1, …")
+        return head if int(number or 0) == 0 else f"{head}:{int(number)}"
 
     def allocator(self, name: str) -> Allocator:
         """Where the memory of a device comes from, be it one that computes or one that only stores."""
@@ -156,7 +179,8 @@ class DeviceRegistry:
             raise DeviceUnavailable(f"{canonical} stores values and computes nothing: move the tensor with .to()")
         with self._lock:
             if canonical not in self._open:
-                self._open[canonical] = self._factories[canonical]()
+                head = canonical.partition(":")[0]
+                self._open[canonical] = self._factories[head]() if head == canonical else self[head]
             return self._open[canonical]
 
     def __contains__(self, name: object) -> bool:

@@ -22,7 +22,7 @@ from tinyexplore.engine.runner import (
     execute_all,
 )
 from tinyexplore.engine.search import Executor, measuring_on
-from tinyexplore.lazy import LazyBuffer
+from tinyexplore.lazy import LazyBuffer, ShardedBuffer
 from tinyexplore.schedule import ScheduleItem, create_schedule
 from tinyexplore.trace import Planned, active_recorder, console_recorder, recording
 from tinyexplore.uop import Ops
@@ -33,11 +33,19 @@ from tinyexplore.util.locks import new_in_children
 
 def schedule(outputs: Sequence[LazyBuffer]) -> tuple[ScheduleItem, ...]:
     """What `realize(outputs)` would do, in order."""
-    return create_schedule([_to_realize(output) for output in outputs])
+    return create_schedule([_to_realize(output) for output in spread(outputs)])
+
+
+def spread(outputs: Sequence[LazyBuffer]) -> Sequence[LazyBuffer]:
+    """What lies on several devices in its parts."""
+    if not any(isinstance(output, ShardedBuffer) for output in outputs):
+        return outputs
+    return [part for output in outputs for part in (output.parts if isinstance(output, ShardedBuffer) else (output,))]
 
 
 def realize(outputs: Sequence[LazyBuffer]) -> None:
     """Afterwards every one of `outputs`, or the node that it is a view of, lies in memory."""
+    outputs = spread(outputs)
     for output in outputs:
         if output.size == 0 and output.buffer is None:
             output.buffer = Buffer(output.device, 0, output.dtype).allocate()
@@ -167,5 +175,6 @@ __all__ = [
     "realize",
     "schedule",
     "share_memory",
+    "spread",
     "with_other_buffers",
 ]

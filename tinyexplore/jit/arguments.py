@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tinyexplore import engine
-from tinyexplore.lazy import LazyBuffer
+from tinyexplore.lazy import LazyBuffer, ShardedBuffer
 from tinyexplore.tensor import Tensor
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.symbolic import Bound, SymbolicError, bind_together, bindings, rebound, simplified, unbound
@@ -155,4 +155,8 @@ def settle(tensors: list[Tensor]) -> None:
 
 def packed(lazydata: LazyBuffer) -> LazyBuffer:
     """The same values in memory of their own, once realised (`contiguous` leaves what lies in memory where it is)."""
+    if isinstance(lazydata, ShardedBuffer):
+        raise JitError(
+            f"{lazydata!r}: TinyJit replays kernels of tensors that lie on one device each, not of sharded ones"
+        )
     return LazyBuffer(Ops.CONTIGUOUS, lazydata.dtype, lazydata.shape, (lazydata,), None, lazydata.device)

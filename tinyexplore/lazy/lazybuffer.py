@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from math import prod
 from types import FrameType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import ConstType, DType, dtypes
@@ -32,6 +32,9 @@ from tinyexplore.uop.symbolic import (
 )
 from tinyexplore.uop.uop import UOp
 from tinyexplore.util import config
+
+if TYPE_CHECKING:
+    from tinyexplore.lazy.sharded import ShardedBuffer
 
 Shape = tuple[Any, ...]  # of ints, and UOps where a size is symbolic
 
@@ -86,6 +89,8 @@ class LazyBuffer:
     @staticmethod
     def const(value: ConstType | UOp, dtype: DType, device: str, shape: Shape = ()) -> LazyBuffer:
         """`value` (a size may be symbolic) everywhere in `shape`; takes no memory until something asks for it."""
+        if "|" in device:
+            return _sharded().const(value, dtype, device, shape)
         if isinstance(value, UOp):
             value = simplified(value)
         if not isinstance(value, UOp):
@@ -95,6 +100,9 @@ class LazyBuffer:
     @staticmethod
     def iota(length: int, dtype: DType, device: str) -> LazyBuffer:
         """0, 1, 2, ..., length - 1; takes no memory when it is fused."""
+        device = Device.canonicalize(device)  # a sharded tensor tells its devices as a tuple
+        if Device.is_group(device):
+            return _sharded().iota(length, dtype, device)
         return LazyBuffer(Ops.IOTA, dtype, normal((length,)), (), None, device)
 
     @staticmethod
@@ -227,6 +235,8 @@ class LazyBuffer:
         """The same values in another device's memory."""
         if device == self.device:
             return self
+        if Device.is_group(device):
+            return _sharded().of(self, device, None)
         return kind_on(device)(Ops.COPY, self.dtype, self.shape, (self,), self.device, device)
 
     # *** moving ***
@@ -380,6 +390,12 @@ def moved_like(source: Movable, step: LazyBuffer) -> Movable:
         case Ops.DIAGONAL:
             return source.diagonal(*arg)
     raise ValueError(f"{step.op.name} is not a movement")
+
+
+def _sharded() -> type[ShardedBuffer]:
+    from tinyexplore.lazy.sharded import ShardedBuffer
+
+    return ShardedBuffer
 
 
 def kind_on(device: str) -> type[LazyBuffer]:

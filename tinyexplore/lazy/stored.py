@@ -12,6 +12,7 @@ from typing import NoReturn
 from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import DType
 from tinyexplore.lazy.lazybuffer import LazyBuffer, Shape, ShapeError, moved_like
+from tinyexplore.lazy.sharded import ShardedBuffer
 from tinyexplore.uop import Group, Ops
 
 
@@ -108,6 +109,8 @@ class StoredBuffer(LazyBuffer):
         """The values in the memory of `device`, read when they are computed."""
         if device == self.device:
             return self
+        if Device.is_group(device):
+            return ShardedBuffer.of(self, device, None)
         run = self.run()
         if run is not None:
             kind = StoredBuffer if Device.is_storage(device) else LazyBuffer

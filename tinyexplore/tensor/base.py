@@ -11,7 +11,7 @@ from tinyexplore.autograd import GRADIENTS, GradientRule, Step, gradients
 from tinyexplore.autograd.rules import REDUCE_GRADIENTS, contiguous_backward_gradient
 from tinyexplore.device import Device
 from tinyexplore.dtype import ConstType, DType, dtypes, to_dtype
-from tinyexplore.lazy import LazyBuffer, StoredBuffer
+from tinyexplore.lazy import LazyBuffer, ShardedBuffer, StoredBuffer
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.changes import note_change
 from tinyexplore.uop import Ops, UOp
@@ -51,7 +51,9 @@ class Base:
 
     @property
     def device(self) -> str:
-        return self.lazydata.device
+        """The device's name; a tuple of names where the tensor is sharded."""
+        lazydata = self.lazydata
+        return cast(str, lazydata.devices) if isinstance(lazydata, ShardedBuffer) else lazydata.device
 
     @property
     def ndim(self) -> int:
@@ -214,20 +216,44 @@ class Base:
             return cast("Tensor", self)
         return self._taped(self.lazydata, contiguous_backward_gradient, (self,), None)
 
-    def to(self, device: str | None) -> Tensor:
-        """The same values on another device (None: the default one)."""
+    def to(self, device: str | Sequence[str] | None) -> Tensor:
+        """The same values on another device (None: the default one); of several, whole on each."""
         target = Device.canonicalize(device)
         if target == self.lazydata.device:
             return cast("Tensor", self)
         return self._taped(self.lazydata.copy_to_device(target), GRADIENTS[Ops.COPY], (self,), None)
 
-    def to_(self, device: str | None) -> Tensor:
+    def to_(self, device: str | Sequence[str] | None) -> Tensor:
         """Moves this very tensor (a parameter, say) to another device."""
         note_change(self)
         self.lazydata = self.lazydata.copy_to_device(Device.canonicalize(device))
         if self.grad is not None:
             self.grad.to_(device)
         return cast("Tensor", self)
+
+    def shard(self, devices: Sequence[str], axis: int | None = None, splits: Sequence[int] | None = None) -> Tensor:
+        """The same values on several devices: divided along `axis`, in parts of sizes `splits` or as equal as can be;
+        without `axis` whole on each."""
+        if self.requires_grad:
+            return self._taped(self._shards(devices, axis, splits), GRADIENTS[Ops.COPY], (self,), None)
+        return self._wrap(self._shards(devices, axis, splits))
+
+    def shard_(self, devices: Sequence[str], axis: int | None = None, splits: Sequence[int] | None = None) -> Tensor:
+        """Puts this very tensor (a parameter, say) on several devices."""
+        shards = self._shards(devices, axis, splits)
+        note_change(self)
+        self.lazydata = shards
+        return cast("Tensor", self)
+
+    def _shards(self, devices: Sequence[str], axis: int | None, splits: Sequence[int] | None) -> LazyBuffer:
+        if isinstance(devices, str) or len(devices) < 2:
+            raise ValueError(
+                f"shard on {devices!r}: need several devices, such as ('LLVM:0', 'LLVM:1'); else use .to()"
+            )
+        if isinstance(self.lazydata, ShardedBuffer):
+            raise ValueError(f"shard a tensor that lies on {self.device} already: move it to one device first")
+        place = None if axis is None else self._axis(axis)
+        return ShardedBuffer.of(self.lazydata, Device.canonicalize(devices), place, splits)
 
     def llvm(self) -> Tensor:
         return self.to("LLVM")
@@ -302,7 +328,7 @@ class Base:
                     f"backward of a tensor of shape {self.shape}: reduce it to a scalar (.sum(), .mean()) "
                     "or give its gradient, backward(gradient)"
                 )
-            return LazyBuffer.const(1.0, self.dtype, self.device)
+            return LazyBuffer.const(1.0, self.dtype, self.lazydata.device)
         if gradient.shape != self.shape:
             raise ShapeError(f"backward: the gradient has shape {gradient.shape}, the tensor {self.shape}")
         return gradient.cast(self.dtype).to(self.device).lazydata

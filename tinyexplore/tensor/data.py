@@ -30,6 +30,8 @@ def lazydata_of(data: Any, dtype: DType | None, device: str) -> LazyBuffer:
     """Any data that a Tensor can be made of."""
     if device.startswith("DISK:"):  # a file is not touched before somebody realises the tensor
         return lazydata_of(data, dtype, Device.DEFAULT).copy_to_device(device)
+    if Device.is_group(device):
+        return lazydata_of(data, dtype, Device.members(device)[0]).copy_to_device(device)
     if isinstance(data, (bool, int, float)):
         target = dtypes.from_py(data) if dtype is None else dtype
         if Device.is_storage(device):

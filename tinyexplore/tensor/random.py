@@ -12,7 +12,7 @@ from math import prod
 from threading import Lock
 from typing import TYPE_CHECKING, Any, cast
 
-from tinyexplore.device import Buffer
+from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import DType, dtypes, to_dtype
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.tensor.changes import note_key
@@ -37,10 +37,11 @@ class Generator:
 
     def next_key(self, device: str) -> LazyBuffer:
         """Seed and number of the next random tensor, as data: a kernel does not change with them."""
-        buffer = Buffer(device, 3, dtypes.uint32)
+        first = Device.members(device)[0] if Device.is_group(device) else device
+        buffer = Buffer(first, 3, dtypes.uint32)
         self.fill(buffer)
         note_key(buffer)
-        return LazyBuffer.from_buffer(buffer, (3,))
+        return LazyBuffer.from_buffer(buffer, (3,)).copy_to_device(device)
 
     def fill(self, buffer: Buffer) -> None:
         """Writes seed and number of the next random tensor into memory made by `next_key`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ContextDecorator, nullcontext
 from math import prod
 from pathlib import PurePath
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from tinyexplore.autograd import GRADIENTS
 from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import ConstType, dtypes, to_dtype
-from tinyexplore.lazy import LazyBuffer, StoredBuffer
+from tinyexplore.lazy import LazyBuffer, ShardedBuffer, StoredBuffer
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor import data as conversion
 from tinyexplore.tensor.base import DTypeLike, Shape
@@ -43,7 +43,7 @@ class Tensor(Operators):
     def __init__(
         self,
         data: Any,
-        device: str | None = None,
+        device: str | Sequence[str] | None = None,
         dtype: DTypeLike | None = None,
         requires_grad: bool | None = None,
     ) -> None:
@@ -98,9 +98,10 @@ class Tensor(Operators):
 
     def schedule(self, *others: Tensor) -> list[Any]:
         """The kernels that computing this tensor (and the others) takes, in order; nothing runs."""
+        from tinyexplore import engine
         from tinyexplore.schedule import create_schedule
 
-        return list(create_schedule([tensor.lazydata for tensor in (self, *others)]))
+        return list(create_schedule(engine.spread([tensor.lazydata for tensor in (self, *others)])))
 
     def schedule_with_vars(self, *others: Tensor) -> tuple[list[Any], dict[UOp, int]]:
         """`schedule`, and what the Variables in it are bound to."""
@@ -118,6 +119,8 @@ class Tensor(Operators):
             if found is not None:
                 return found
             lazydata = lazydata.copy_to_device(Device.DEFAULT)
+        if isinstance(lazydata, ShardedBuffer):
+            lazydata = lazydata.copy_to_device(lazydata.devices[0])
         return engine.read(lazydata)
 
     def _shape_now(self) -> Shape:

@@ -83,6 +83,27 @@ def test_convolution_layers_have_the_shapes_of_their_geometry() -> None:
         nn.Conv2d(4, 6, 3, groups=4)
 
 
+def test_convolution_layers_are_sums_over_windows() -> None:
+    x = random_array((2, 4, 7, 6)).astype(np.float64)
+    layer = nn.Conv2d(4, 6, (3, 2), stride=2, padding=1, dilation=(1, 2), groups=2)
+    weight, padded = values(layer.weight), np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
+    expected = np.zeros((2, 6, 4, 3))
+    for out, row, column in np.ndindex(6, 4, 3):
+        group = slice(2 * (out // 3), 2 * (out // 3) + 2)
+        window = padded[:, group, 2 * row : 2 * row + 3, 2 * column : 2 * column + 3 : 2]
+        expected[:, out, row, column] = (window * weight[out]).sum((1, 2, 3))
+    expected += values(layer.bias).reshape(1, -1, 1, 1)
+    np.testing.assert_allclose(layer(Tensor(x.astype(np.float32))).numpy(), expected, rtol=1e-4, atol=1e-5)
+    back = nn.ConvTranspose2d(4, 6, 3, stride=2, padding=1, output_padding=1, groups=2)
+    weight, spread = values(back.weight), np.zeros((2, 6, 16, 14))
+    for place, row, column in np.ndindex(4, 7, 6):
+        group = slice(3 * (place // 2), 3 * (place // 2) + 3)
+        value = x[:, place, row, column].reshape(2, 1, 1, 1)
+        spread[:, group, 2 * row : 2 * row + 3, 2 * column : 2 * column + 3] += value * weight[place]
+    expected = spread[:, :, 1:15, 1:13] + values(back.bias).reshape(1, -1, 1, 1)
+    np.testing.assert_allclose(back(Tensor(x.astype(np.float32))).numpy(), expected, rtol=1e-4, atol=1e-5)
+
+
 def test_lstm_cell() -> None:
     cell, x = nn.LSTMCell(3, 2), random_array((4, 3))
     h, c = (random_array((4, 2), seed=i).astype(np.float64) for i in (1, 2))

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
+from tinyexplore.lazy import ShardedBuffer
 from tinyexplore.tensor import Tensor
 
 
@@ -69,7 +70,10 @@ def load_state_dict(
             raise ValueError(
                 f"load_state_dict: {name} has shape {tensor.shape} in the model, {found.shape} in the state"
             )
-        tensor.replace(found.to(tensor.device).cast(tensor.dtype)).realize()
+        value = found.to(tensor.device).cast(tensor.dtype)
+        if isinstance(tensor.lazydata, ShardedBuffer) and isinstance(value.lazydata, ShardedBuffer):
+            value = Tensor(value.lazydata.divided_like(tensor.lazydata))
+        tensor.replace(value).realize()
 
 
 def _listed(names: list[str]) -> str:

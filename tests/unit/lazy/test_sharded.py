@@ -1,0 +1,227 @@
+"""Tensors on several instances of a device: the same values, gradients and training as on one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.ops.support import random_array, thorough
+from tinyexplore import Context, Device, Tensor, TinyJit, capture, nn
+from tinyexplore.jit import JitError
+from tinyexplore.lazy import ShapeError, ShardedBuffer
+from tinyexplore.lazy import sharded as module
+from tinyexplore.nn.state import get_parameters, get_state_dict, load_state_dict, safe_load, safe_save
+
+TWO, FOUR = ("LLVM:0", "LLVM:1"), ("PYTHON", "LLVM", "LLVM:1", "PYTHON:1")
+
+
+def axis_of(tensor: Tensor) -> int | None:
+    assert isinstance(tensor.lazydata, ShardedBuffer)
+    return tensor.lazydata.axis
+
+
+PROGRAMS: list[Callable[[Any], Any]] = [
+    lambda x: x + 1,
+    lambda x: (x * x).sum(),
+    lambda x: x.sum(0),
+    lambda x: x.max(1),
+    lambda x: x.mean((0, 2)),
+    lambda x: x.reshape(4, 12),
+    lambda x: x.reshape(2, 2, 12),
+    lambda x: x.reshape(-1),
+    lambda x: x.reshape(2, 24),
+    lambda x: x.permute(2, 0, 1),
+    lambda x: x[1:3],
+    lambda x: x[:, 1:],
+    lambda x: x.flip(0),
+    lambda x: x.flip(1),
+    lambda x: x.pad(((1, 0), (0, 2), (0, 0))),
+    lambda x: x.softmax(-1),
+    lambda x: x.softmax(0),
+    lambda x: x.cumsum(0),
+    lambda x: x.cumsum(1),
+    lambda x: x.cat(x, dim=0),
+    lambda x: x[[0, 3]],
+    lambda x: x.permute(1, 0, 2) @ x.permute(1, 2, 0),
+    lambda x: (x > 0).where(x, -x).cast("int32"),
+    lambda x: x.argmax(0),
+    lambda x: x.diagonal(0, 1, 2) if x.shape[1] == x.shape[2] else x,
+    lambda x: x.repeat(2, 1, 1),
+    lambda x: x.unsqueeze(0).expand(3, 4, 3, 4),
+    lambda x: x.half().float().bitcast("int32"),
+    lambda x: -(x - x),
+]
+
+
+@thorough
+@given(st.data())
+def test_a_sharded_program_gives_what_it_gives_on_one_device(data: st.DataObject) -> None:
+    array = random_array((4, 3, 4))
+    first, second = data.draw(st.lists(st.sampled_from(PROGRAMS), min_size=2, max_size=2))
+    axis = data.draw(st.sampled_from([None, 0, 2]))
+    devices = data.draw(st.sampled_from([TWO, FOUR]))
+    for program in (first, second):
+        expected = program(Tensor(array, device="LLVM"))
+        found = program(Tensor(array, device="LLVM").shard(devices, axis))
+        assert found.shape == expected.shape and found.dtype is expected.dtype
+        assert found.device == tuple(Device.canonicalize(one) for one in devices)
+        np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(found.to("LLVM").numpy(), found.numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_nothing_moves_that_need_not() -> None:
+    x, w = Tensor(random_array((4, 6))).shard(TWO, 0), Tensor(random_array((6, 4))).shard(TWO)
+    product = (x @ w).relu()
+    assert axis_of(product) == 0 and axis_of(product.T.reshape(2, 2, 4)) == 2 and axis_of(product.sum(0)) is None
+    kernels = product.schedule()
+    assert sorted(item.device for item in kernels if not item.is_copy) == ["LLVM", "LLVM", "LLVM:1"]
+    assert sum(item.is_copy for item in kernels) == 2, "a part of x, which is packed before, and w"
+    column = Tensor(random_array((6, 4))).shard(TWO, 1)
+    assert axis_of(x.to(None).shard(TWO) @ column) == 1, "columns of a matrix may be divided too"
+    assert axis_of(w.shrink(((0, 6), (0, 2)))) is None
+
+
+def test_minus_zero_and_nan_come_back() -> None:
+    array = np.float32([[-0.0, np.nan], [0.0, -np.inf]])
+    back = Tensor(array).shard(TWO, 0).numpy()
+    np.testing.assert_array_equal(back.view(np.uint32), array.view(np.uint32))
+
+
+def test_gradients_are_those_of_one_device() -> None:
+    x, w = random_array((4, 3, 6, 6)), random_array((5, 3, 3, 3))
+
+    def found(devices: tuple[str, ...] | None, axis: int | None = None) -> list[np.ndarray]:
+        data, weight = Tensor(x, requires_grad=True), Tensor(w, requires_grad=True)
+        a, b = (data, weight) if devices is None else (data.shard(devices, axis), weight.shard(devices))
+        ((a.conv2d(b, padding=1).relu() + a.mean()) ** 2).sum().backward()
+        assert data.grad is not None and weight.grad is not None
+        return [data.grad.numpy(), weight.grad.numpy()]
+
+    for expected, *others in zip(found(None), found(TWO, 0), found(TWO, 2), found(TWO)):
+        for other in others:
+            np.testing.assert_allclose(other, expected, rtol=1e-4, atol=1e-4)
+
+
+class Net:
+    def __init__(self) -> None:
+        self.conv, self.bn = nn.Conv2d(1, 4, 3, bias=False), nn.BatchNorm(4)
+        self.last = nn.Linear(4 * 16, 3)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return self.last(self.bn(self.conv(x)).relu().flatten(1))
+
+
+@pytest.mark.parametrize("make", [lambda p: nn.optim.SGD(p, 0.05, 0.9), lambda p: nn.optim.AdamW(p, 0.01)])
+def test_training_on_parts_of_the_batch_is_training(make: Callable[[list[Tensor]], nn.optim.Optimizer]) -> None:
+    x, y = random_array((8, 1, 6, 6)), np.arange(8, dtype=np.int32) % 3
+
+    def trained(devices: tuple[str, ...] | None) -> dict[str, np.ndarray]:
+        Tensor.manual_seed(5)
+        net = Net()
+        if devices is not None:
+            for tensor in get_parameters(net):
+                tensor.shard_(devices)
+        optimizer = make(get_parameters(net))
+        with Tensor.train():
+            for _ in range(3):
+                a, b = (Tensor(one) if devices is None else Tensor(one).shard(devices, 0) for one in (x, y))
+                optimizer.zero_grad()
+                net(a).sparse_categorical_crossentropy(b).backward()
+                optimizer.step()
+        return {name: tensor.numpy() for name, tensor in get_state_dict(net).items()}
+
+    alone, together = trained(None), trained(TWO)
+    for name, value in alone.items():
+        np.testing.assert_allclose(together[name], value, rtol=2e-3, atol=2e-4, err_msg=name)
+
+
+def test_weights_may_be_divided_and_loaded(tmp_path: Path) -> None:
+    x, first, second = random_array((6, 4)), random_array((8, 4)), random_array((2, 8))
+
+    def trained(is_sharded: bool) -> tuple[list[np.ndarray], list[Tensor]]:
+        a, b, data = Tensor(first), Tensor(second), Tensor(x)
+        if is_sharded:
+            a.shard_(TWO, 0), b.shard_(TWO, 1), data.shard_(TWO)
+        optimizer = nn.optim.AdamW([a, b], 0.05)
+        for _ in range(3):
+            optimizer.zero_grad()
+            ((data @ a.T).relu() @ b.T).square().mean().backward()
+            optimizer.step()
+        return [a.numpy(), b.numpy()], [a, b]
+
+    (alone, _), (found, tensors) = trained(False), trained(True)
+    for one, other in zip(alone, found):
+        np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-5)
+    assert [axis_of(tensor) for tensor in tensors] == [0, 1], "a step leaves the parts where they are"
+    safe_save({"0": tensors[0]}, tmp_path / "x")
+    new = [Tensor.zeros(8, 4).shard(TWO, 0)]
+    load_state_dict(new, safe_load(tmp_path / "x"), verbose=False)
+    assert axis_of(new[0]) == 0
+    np.testing.assert_array_equal(new[0].numpy(), found[0])
+
+
+def test_a_capture_shows_the_kernels_of_all_devices_and_a_jit_refuses() -> None:
+    x = Tensor(random_array((4, 3))).shard(TWO, 0).realize()
+    with capture() as session:
+        (x.exp().sum(0) * 2).realize()
+    assert len(session.trace.kernels) >= 4
+    double = TinyJit(lambda x: (x * 2).realize())
+    with pytest.raises(JitError, match="not of sharded ones"):
+        double(x)
+
+
+def test_the_ring_gives_every_device_the_same_sum(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "RING_FROM", 1)
+    array = random_array((4, 7))
+    for count, op in ((3, "sum"), (4, "max")):
+        devices = tuple(f"LLVM:{number}" for number in range(count))
+        splits = (1, 2, 1) if count == 3 else None
+        result = getattr(Tensor(array).shard(devices, 0, splits), op)(0).realize()
+        assert isinstance(result.lazydata, ShardedBuffer)
+        parts = [Tensor(part).numpy() for part in result.lazydata.parts]
+        np.testing.assert_allclose(parts[0], getattr(array, op)(0), rtol=1e-5)
+        assert all((part == parts[0]).all() for part in parts)
+
+
+def test_random_numbers_are_the_same_stream() -> None:
+    Tensor.manual_seed(3)
+    alone = Tensor.rand(6, 4, device="LLVM").numpy()
+    Tensor.manual_seed(3)
+    np.testing.assert_array_equal(Tensor.rand(6, 4, device=TWO).numpy(), alone)
+    assert Tensor.ones(3, device=TWO).shard_ is not None and Tensor([1, 2], device=TWO).tolist() == [1, 2]
+
+
+def test_what_sharding_refuses() -> None:
+    x = Tensor.ones(4, 3).shard(TWO, 0)
+    with pytest.raises(ValueError, match="ADD of tensors on LLVM, LLVM:1 and LLVM: shard both"):
+        x + Tensor.ones(4, 3, device="LLVM")
+    with pytest.raises(ShapeError, match=r"axis 1 of shape \(4, 1\) on 2 devices in parts of \[1, 0\]"):
+        Tensor.ones(4, 1).shard(TWO, 1)
+    with pytest.raises(ShapeError, match="add up to 4"):
+        Tensor.ones(4, 1).shard(TWO, 0, (1, 2))
+    with pytest.raises(ValueError, match="need several devices"):
+        Tensor.ones(4).shard("LLVM", 0)
+    with pytest.raises(ValueError, match="already"):
+        x.shard(TWO, 1)
+    with pytest.raises(ValueError, match="twice"):
+        Tensor.ones(4).shard(("LLVM", "LLVM:0"), 0)
+    with pytest.raises(IndexError, match="axis 3"):
+        Tensor.ones(4).shard(TWO, 3)
+
+
+def test_instances_have_names_of_their_own() -> None:
+    assert Device.canonicalize("llvm:0") == "LLVM" and Device.canonicalize("python:2") == "PYTHON:2"
+    x = Tensor([1, 2], device="LLVM:1")
+    assert (x + 1).to("PYTHON:3").device == "PYTHON:3" and (x + 1).tolist() == [2, 3]
+    with pytest.raises(ValueError, match="on LLVM:1 and LLVM"):
+        x + Tensor([1, 2], device="LLVM")
+    with pytest.raises(ValueError, match="after the colon stands a number"):
+        Tensor([1], device="LLVM:x")
+    with Context(DEVICE="LLVM:1"):
+        assert Tensor([1]).device == "LLVM:1"
