@@ -1,6 +1,7 @@
 """Pictures to learn from: training pictures, training labels, test pictures, test labels, all of them uint8.
 
-They lie in files on DISK until they are moved (`device`), and are downloaded once where no `folder` has them.
+They are read from their files when they are first needed, and downloaded once where no `folder` has them. `device`:
+where they go, None is the default device.
 """
 
 from __future__ import annotations
@@ -43,7 +44,6 @@ def mnist(device: str | None = None, fashion: bool = False, folder: str | PathLi
     """Handwritten digits (or, `fashion`, pieces of clothing) of 28 × 28 pixels: 60 000 to learn from, 10 000 to test.
 
     Pictures have shape (count, 1, 28, 28), values 0 … 255. `folder` holds the four idx files, packed by gzip or not.
-    `device`: where the tensors go; None leaves them in their files (packed ones: in memory).
     """
     base, sums = (_FASHION, _FASHION_MD5) if fashion else (_MNIST, _MNIST_MD5)
     found = []
@@ -52,8 +52,7 @@ def mnist(device: str | None = None, fashion: bool = False, folder: str | PathLi
             content = Tensor.from_url(f"{base}{name}.gz", gunzip=True, checksum=f"md5:{md5}")
         else:
             content = _local(Path(folder), name)
-        numbers = _idx(content, name)
-        found.append(numbers if device is None else numbers.to(device))
+        found.append(_idx(content, name).to(device))
     train, train_labels, test, test_labels = found
     return train.unsqueeze(1), train_labels, test.unsqueeze(1), test_labels
 
@@ -62,7 +61,6 @@ def cifar(device: str | None = None, folder: str | PathLike[str] | None = None) 
     """CIFAR-10: photographs of 32 × 32 pixels in ten classes: 50 000 to learn from, 10 000 to test.
 
     Pictures have shape (count, 3, 32, 32), values 0 … 255. `folder` holds the files of the "binary version".
-    `device`: where the tensors go (None: the default one, because the parts are put together).
     """
     names = [f"data_batch_{number}.bin" for number in range(1, 6)] + ["test_batch.bin"]
     if folder is None:

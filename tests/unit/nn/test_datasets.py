@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tinyexplore import Tensor
+from tinyexplore import Device, Tensor
 from tinyexplore.nn import datasets
 from tinyexplore.nn.state import FormatError, tar_extract
 
@@ -60,8 +60,9 @@ def test_local_files_packed_or_not(tmp_path: Path, packed: bool) -> None:
     for name, content in (CONTENTS | cifar_files()).items():
         (tmp_path / (name + ".gz" * packed)).write_bytes(gzip.compress(content) if packed else content)
     found = datasets.mnist(folder=tmp_path)
-    assert found[0].device.startswith("NPY" if packed else f"DISK:{tmp_path}")
+    assert {tensor.device for tensor in found} == {Device.DEFAULT}
     check_mnist(found)
+    np.testing.assert_array_equal(found[0][Tensor([4, 0])].numpy(), PICTURES[[4, 0], None])
     moved = datasets.mnist("PYTHON", folder=str(tmp_path))
     assert {tensor.device for tensor in moved} == {"PYTHON"}
     check_mnist(moved)
