@@ -44,8 +44,11 @@ def test_names_have_one_spelling() -> None:
     assert "llvm:0" in devices and "cuda" not in devices
     with pytest.raises(UnknownDevice, match="unknown device 'cuda'; known: LLVM, PYTHON, FUTURE"):
         devices.canonicalize("cuda")
-    with pytest.raises(UnknownDevice, match="there is one LLVM device"):
-        devices.canonicalize("LLVM:1")
+    assert devices.canonicalize("llvm:01") == "LLVM:1" and devices["LLVM:1"] is devices["LLVM"]
+    group = devices.canonicalize(("llvm:0", "PYTHON"))
+    assert devices.is_group(group) and devices.members(group) == ("LLVM", "PYTHON")
+    with pytest.raises(UnknownDevice, match="after the colon stands a number"):
+        devices.canonicalize("LLVM:one")
 
 
 def test_a_device_that_cannot_open_says_what_would_do() -> None:

@@ -281,8 +281,9 @@ def test_blocks_are_unpacked_as_the_reference_does(kind: int, device: str) -> No
     known = QUANTISED[kind]
     assert gguf.GGML_QUANT_SIZES[GGMLQuantizationType(kind)] == (known.elements, known.nbytes)
     blocks = np.random.default_rng(kind).integers(0, 256, (4, known.nbytes), dtype=np.uint8)
-    scale_places = [208] if known.name == "Q6_K" else [0, 2] if known.name in ("Q4_1", "Q5_1", "Q4_K", "Q5_K") else [0]
-    for place in scale_places:  # neither inf nor NaN
+    two = ("Q4_1", "Q5_1", "Q4_K", "Q5_K")
+    places = {"Q6_K": [208], "Q2_K": [80, 82], "Q3_K": [108]}.get(known.name, [0, 2] if known.name in two else [0])
+    for place in places:  # neither inf nor NaN
         blocks[:, place + 1] &= 0xBB
     expected = quants.dequantize(blocks.reshape(-1), GGMLQuantizationType(kind)).reshape(4, -1)
     found = known.unpack(Tensor(blocks, device=device)).reshape(4, -1)

@@ -195,6 +195,27 @@ def _scales_and_mins(blocks: Tensor) -> tuple[Tensor, Tensor]:
     )
 
 
+def _quarters(packed: Tensor) -> Tensor:
+    """64 bytes of four two-bit numbers each, in their order: (blocks, 2, 4, 32)."""
+    halves = packed.reshape(-1, 2, 1, 32)
+    return Tensor.cat(*(_bits(halves, shift, 2) for shift in (0, 2, 4, 6)), dim=2)
+
+
+def _q2_k(blocks: Tensor) -> Tensor:
+    scales, mins = (_bits(blocks[:, :16], shift, 4).float().unsqueeze(-1) for shift in (0, 4))
+    numbers = _quarters(blocks[:, 16:80]).reshape(-1, 16, 16).float()
+    return _half(blocks, 80).unsqueeze(-1) * scales * numbers - _half(blocks, 82).unsqueeze(-1) * mins
+
+
+def _q3_k(blocks: Tensor) -> Tensor:
+    lower = _nibbles(blocks[:, 96:104])
+    upper = Tensor.cat(*(_bits(blocks[:, 104:108], shift, 2) for shift in (0, 2, 4, 6)), dim=-1)
+    scales = ((lower + upper * 16).float() - 32) * _half(blocks, 108)
+    third = ((blocks[:, :32].unsqueeze(1) >> _eight(blocks).reshape(1, 8, 1)) & 1).reshape(-1, 2, 4, 32) * 4
+    numbers = (_quarters(blocks[:, 32:96]) + third).reshape(-1, 16, 16).float() - 4
+    return scales.unsqueeze(-1) * numbers
+
+
 def _q4_k(blocks: Tensor) -> Tensor:
     scales, mins = _scales_and_mins(blocks)
     numbers = _nibbles(blocks[:, 16:144].reshape(-1, 4, 32)).reshape(-1, 8, 32)
@@ -210,8 +231,7 @@ def _q5_k(blocks: Tensor) -> Tensor:
 
 def _q6_k(blocks: Tensor) -> Tensor:
     lower = _nibbles(blocks[:, :128].reshape(-1, 2, 64)).reshape(-1, 2, 4, 32)
-    upper = blocks[:, 128:192].reshape(-1, 2, 1, 32)
-    upper = Tensor.cat(*(_bits(upper, shift, 2) for shift in (0, 2, 4, 6)), dim=2)
+    upper = _quarters(blocks[:, 128:192])
     scales = (blocks[:, 192:208].bitcast(dtypes.int8).float() * _half(blocks, 208)).unsqueeze(-1)
     return scales * ((lower + upper * 16).float() - 32).reshape(-1, 16, 16)
 
@@ -222,6 +242,8 @@ QUANTISED: dict[int, Quantisation] = {
     6: Quantisation("Q5_0", 22, 32, _q5_0),
     7: Quantisation("Q5_1", 24, 32, _q5_1),
     8: Quantisation("Q8_0", 34, 32, _q8_0),
+    10: Quantisation("Q2_K", 84, 256, _q2_k),
+    11: Quantisation("Q3_K", 110, 256, _q3_k),
     12: Quantisation("Q4_K", 144, 256, _q4_k),
     13: Quantisation("Q5_K", 176, 256, _q5_k),
     14: Quantisation("Q6_K", 210, 256, _q6_k),
