@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from numbers import Number
 from typing import Any
 from weakref import ref
 
@@ -160,7 +161,12 @@ class UOp:
         return UOp(Ops.VECTORIZE, self.dtype.vec(count), (self,) * count)
 
     def _operand(self, other: Any) -> UOp:
-        return other if isinstance(other, UOp) else UOp.const(self.dtype, other)
+        if isinstance(other, UOp):
+            return other
+        if not isinstance(other, Number):
+            kind = type(other).__name__
+            raise TypeError(f"arithmetic of {self!r} and {kind}: need a number or a size (a Tensor stands first)")
+        return UOp.const(self.dtype, other)  # type: ignore[arg-type]
 
     def __add__(self, other: Any) -> UOp:
         return self.alu(Ops.ADD, self._operand(other))

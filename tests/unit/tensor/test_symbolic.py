@@ -146,6 +146,28 @@ def test_gradients_through_symbolic_parts() -> None:
     np.testing.assert_allclose(x.grad.numpy(), expected, rtol=1e-4, atol=1e-5)
 
 
+def test_layers_and_losses_over_a_symbolic_length() -> None:
+    rng = np.random.default_rng(0)
+    words, pictures = rng.integers(0, 20, (2, 12)), random_array((2, 3, 12))
+    filters, weight = Tensor(random_array((4, 3, 3))), Tensor(random_array((8, 20)), requires_grad=True)
+    table, length = Tensor(random_array((20, 8), seed=1)), Variable("length", 3, 12)
+    for value in (3, 7, 12):
+        found = []
+        for n, (said, seen) in {
+            length.bind(value): (Tensor(words), Tensor(pictures)),
+            value: (Tensor(words[:, :value].copy()), Tensor(pictures[:, :, :value].copy())),
+        }.items():
+            said, seen = said[:, :n], seen[:, :, :n]
+            x = table[said]
+            x = x + x.scaled_dot_product_attention(x, x, is_causal=True)
+            loss = x.layernorm().dot(weight).reshape(-1, 20).sparse_categorical_crossentropy(said.reshape(-1))
+            (gradient,) = loss.gradient(weight)
+            pooled = seen.conv2d(filters, padding=1).max_pool2d((2,), stride=1)
+            found.append([one.numpy() for one in (loss, gradient, pooled, x.sort(1)[0], x.cummax(1)[0])])
+        for symbolic, plain in zip(*found):
+            np.testing.assert_allclose(symbolic, plain, rtol=1e-3, atol=1e-4)
+
+
 @pytest.mark.parametrize("device", DEVICES)
 def test_a_cache_is_assigned_to_at_a_symbolic_position(device: str) -> None:
     with Context(DEVICE=device):
@@ -216,6 +238,7 @@ MISUSE: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     ),
     "a length in Python": (lambda: len(Tensor(X)[:BIND]), TypeError, "is symbolic"),
     "an axis in equal parts": (lambda: Tensor(X)[:BIND].split(2), SymbolicError, "how many depends on v=5"),
+    "a Variable before a Tensor": (lambda: BIND * Tensor(X), TypeError, "a Tensor stands first"),
     "a question without an answer": (lambda: bool(BIND < 5), SymbolicError, "depends on the value of a Variable"),
 }
 
