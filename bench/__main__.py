@@ -118,6 +118,7 @@ def _measured(options: argparse.Namespace) -> Report:
     if unknown := [name for name in peers if name not in PEERS]:
         raise ValueError(f"unknown peers {', '.join(unknown)}; known: {', '.join(PEERS)}")
     folder = Path(options.out or (DOCUMENTS if options.all else "bench/results"))
+    folder.mkdir(parents=True, exist_ok=True)  # now rather than after an hour of measuring
     older = _older(folder) if options.update else None
     report = Report(_about(settings), {}, {}, [])
     for part in _parts(options, report, settings, cases, peers, lambda text: print(text, file=sys.stderr, flush=True)):
@@ -215,7 +216,6 @@ def _write(report: Report, folder: Path) -> str:
     """results.json, results.md and plot.svg in `folder`; says so."""
     from bench.plot import plot_svg
 
-    folder.mkdir(parents=True, exist_ok=True)
     report.save(folder / "results.json")
     command = f"tinyexplore bench --report {(folder / 'results.json').as_posix()}"
     (folder / "results.md").write_text(tables.markdown(report, command), encoding="utf-8")

@@ -24,6 +24,7 @@ MARKS: dict[str, tuple[str, str]] = {
     "numba": ("#56b4e9", "square"),
     "tinygrad": ("#a07a00", "circle"),
     "tinygrad.llvm": ("#a07a00", "square"),
+    "tinygrad.x86": ("#a07a00", "ring"),
 }
 OTHER = ("#666666", "circle")
 
