@@ -41,6 +41,7 @@ class Renderer(Protocol):
     """Writes the linear program as source."""
 
     language: str
+    compiler: str  # what compiles the source, and its version
 
     def render(self, name: str, uops: Sequence[UOp]) -> Any:
         """The `ProgramSpec` of a kernel called `name`."""

@@ -159,6 +159,7 @@ __all__ = [
     "Runner",
     "active_capture",
     "capturing",
+    "compile_all",
     "compile_item",
     "compile_kernel",
     "compile_optimised",

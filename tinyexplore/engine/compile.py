@@ -8,13 +8,15 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import Context as EmptyContext
 from contextvars import copy_context
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
+from functools import cache, cached_property
+from typing import Any, TypeVar
 
 from tinyexplore.codegen import bytes_moved, flop_count, lower
 from tinyexplore.device import CompiledProgram, Device
+from tinyexplore.engine.lowered import Facts, find_facts, keep_facts, lowering_key
 from tinyexplore.engine.threads import estimated_ns, run_divided
 from tinyexplore.kernel import Kernel, Opt
 from tinyexplore.renderer import ProgramSpec
@@ -23,6 +25,9 @@ from tinyexplore.target import core_count
 from tinyexplore.trace import Compiled, Rendered, SourceLine, active_recorder, staged
 from tinyexplore.uop import UOp
 from tinyexplore.uop.symbolic import sint, value_of
+from tinyexplore.util import Config, Context, config
+
+R = TypeVar("R")
 
 # While one thread lowers, the one that compiles asks for the interpreter between its calls into the compiler, some ten
 # for a kernel; with Python's own 5 ms, it would wait longer than it works.
@@ -34,15 +39,23 @@ _programs: dict[tuple[str, str], CompiledProgram] = {}
 @dataclass(frozen=True, eq=False)
 class Runner:
     """A compiled kernel: `spec` is its program, `flops` and `bytes_moved` the least that one run costs (arithmetic
-    with its Variables, where it has some)."""
+    with its Variables, where it has some).
+
+    `make_kernel` gives the Kernel, which is made when somebody asks for it.
+    """
 
     device: str
-    kernel: Kernel
+    make_kernel: Callable[[], Kernel]
     spec: ProgramSpec
     program: CompiledProgram
     flops: sint
     bytes_moved: sint
     compile_seconds: float
+
+    @cached_property
+    def kernel(self) -> Kernel:
+        """The ast and its opts."""
+        return self.make_kernel()
 
     def run(self, bound: Callable[[int, int], None], values: Sequence[int] = ()) -> None:
         """`bound`, which is this program bound to buffers and `values`, once, on as many threads as it is worth."""
@@ -71,7 +84,8 @@ def compile_optimised(device: str, kernel: Kernel, start: float | None = None) -
     start = time.perf_counter() if start is None else start
     spec = lowered(device, kernel)
     program = staged("compile", kernel.ast, lambda: compile_program(device, spec))
-    return runner_of(device, kernel, spec, program, start)
+    flops, moved = flop_count(kernel.original), bytes_moved(kernel.original)
+    return Runner(device, lambda: kernel, spec, program, flops, moved, time.perf_counter() - start)
 
 
 def lowered(device: str, kernel: Kernel) -> ProgramSpec:
@@ -88,25 +102,69 @@ def lowered(device: str, kernel: Kernel) -> ProgramSpec:
     return staged("render", kernel.ast, render)
 
 
-def runner_of(device: str, kernel: Kernel, spec: ProgramSpec, program: CompiledProgram, start: float) -> Runner:
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A kernel on its way: all of a Runner but the program."""
+
+    device: str
+    make_kernel: Callable[[], Kernel]
+    spec: ProgramSpec
+    flops: sint
+    bytes_moved: sint
+    start: float
+
+    def compiled(self) -> Runner:
+        """The Runner, compiled here and now."""
+        return self.runner(compile_program(self.device, self.spec))
+
+    def runner(self, program: CompiledProgram) -> Runner:
+        seconds = time.perf_counter() - self.start
+        return Runner(self.device, self.make_kernel, self.spec, program, self.flops, self.bytes_moved, seconds)
+
+
+def prepare(device: str, ast: UOp, choose: Callable[[], Kernel], *, kept: bool) -> Prepared:
+    """`ast` lowered, with the opts that `choose` finds: now, or (`kept`) in an earlier process, if it kept the result.
+
+    Nothing may be recorded: a recording wants to see every stage.
+    """
+    assert active_recorder() is None
+    start = time.perf_counter()
+    key = lowering_key(device, ast) if kept else None
+    facts = find_facts(key) if key is not None else None
+    if facts is not None:
+        settings = config()  # as they are here and now
+        make_kernel = cache(lambda: _alone(settings, choose))
+        spec = facts.spec(device, lambda: _alone(settings, lambda: lowered(device, make_kernel())))
+        return Prepared(device, make_kernel, spec, facts.flops, facts.bytes_moved, start)
+    kernel = choose()
+    spec = lowered(device, kernel)
     flops, moved = flop_count(kernel.original), bytes_moved(kernel.original)
-    return Runner(device, kernel, spec, program, flops, moved, time.perf_counter() - start)
+    if key is not None and isinstance(flops, int) and isinstance(moved, int) and not spec.variables:
+        keep_facts(key, Facts.of(spec, flops, moved))
+    return Prepared(device, lambda: kernel, spec, flops, moved, start)
+
+
+def _alone(settings: Config, work: Callable[[], R]) -> R:
+    """`work()` under `settings`, with nobody listening. (A copied context would keep what a TinyJit captures alive.)"""
+
+    def under_settings() -> R:
+        with Context(**dict(zip(Config.__dataclass_fields__, settings.values))):
+            return work()
+
+    return EmptyContext().run(under_settings)
 
 
 @contextmanager
-def compiling_ahead() -> Iterator[Callable[[str, Kernel], Callable[[], Runner]]]:
-    """Inside the block, a function that lowers a kernel and has it compiled by another thread meanwhile.
+def compiling_ahead() -> Iterator[Callable[[Prepared], Callable[[], Runner]]]:
+    """Inside the block, a function that has a kernel compiled by another thread, while this one lowers the next.
 
-    It returns what waits for the Runner, or raises what went wrong. Nothing may be recorded: events would mix.
+    It returns what waits for the Runner, or raises what went wrong.
     """
-    assert active_recorder() is None
     context = copy_context()  # the thread compiles under the configuration in force here
 
-    def compile_later(device: str, kernel: Kernel) -> Callable[[], Runner]:
-        start = time.perf_counter()
-        spec = lowered(device, kernel)
-        program = _compilers().submit(context.copy().run, compile_program, device, spec)
-        return lambda: runner_of(device, kernel, spec, program.result(), start)
+    def compile_later(prepared: Prepared) -> Callable[[], Runner]:
+        program = _compilers().submit(context.copy().run, compile_program, prepared.device, prepared.spec)
+        return lambda: prepared.runner(program.result())
 
     interval = sys.getswitchinterval()
     sys.setswitchinterval(min(interval, SWITCH_SECONDS))

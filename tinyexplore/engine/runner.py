@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 from weakref import WeakSet, ref
 
 from tinyexplore.device import Buffer, Device
-from tinyexplore.engine.compile import Runner, compile_optimised, compiling_ahead
+from tinyexplore.engine.compile import Runner, compile_optimised, compiling_ahead, prepare
+from tinyexplore.engine.lowered import is_as_written
 from tinyexplore.engine.search import searched
 from tinyexplore.engine.threads import thread_count
 from tinyexplore.kernel import Kernel, hand_coded
@@ -113,8 +115,12 @@ def compile_all(items: Sequence[ScheduleItem]) -> list[Runner | None]:
         for key in missing:
             _runners[key] = compile_kernel(key[0], key[1])
     elif missing:
+        kept = is_as_written()
         with compiling_ahead() as compile_later:
-            waiting = {key: compile_later(key[0], choose_opts(key[0], key[1])) for key in missing}
+            waiting = {}
+            for key in missing:
+                prepared = prepare(key[0], key[1], partial(choose_opts, key[0], key[1]), kept=kept)
+                waiting[key] = compile_later(prepared)
             _runners.update({key: finish() for key, finish in waiting.items()})
     return [None if key is None else _runners[key] for key in keys]
 
@@ -136,6 +142,8 @@ def _compile_told(item: ScheduleItem, values: tuple[int, ...], key: RunnerKey, r
 
 def compile_kernel(device: str, ast: UOp) -> Runner:
     """From an ast to a Runner: choose opts, lower, render, compile."""
+    if active_recorder() is None:
+        return prepare(device, ast, partial(choose_opts, device, ast), kept=is_as_written()).compiled()
     start = time.perf_counter()
     return compile_optimised(device, choose_opts(device, ast), start)
 

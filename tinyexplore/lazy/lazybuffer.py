@@ -153,16 +153,16 @@ class LazyBuffer:
     def alu(self, op: Ops, *others: LazyBuffer) -> LazyBuffer:
         """`op` element by element; all of one shape, device and (but for WHERE's condition) dtype."""
         src = (self, *others)
+        shape, device, dtype = self.shape, self.device, (others[0] if op is Ops.WHERE else self).dtype
         for other in others:
-            if other.shape != self.shape:
+            if other.shape != shape:
                 raise ShapeError(f"{op.name} of shapes {', '.join(str(lb.shape) for lb in src)}: they must be equal")
-            if other.device != self.device:
-                raise ValueError(f"{op.name} of tensors on {self.device} and {other.device}: move one with .to()")
-        values = src[1:] if op is Ops.WHERE else src
-        if any(lb.dtype is not values[0].dtype for lb in values):
-            raise TypeError(f"{op.name} of dtypes {', '.join(lb.dtype.name for lb in src)}: cast to one dtype first")
-        dtype = dtypes.bool if op in Group.COMPARE else values[0].dtype
-        return LazyBuffer(op, dtype, self.shape, src, None, self.device)
+            if other.device != device:
+                raise ValueError(f"{op.name} of tensors on {device} and {other.device}: move one with .to()")
+            if other.dtype is not dtype:
+                names = ", ".join(lb.dtype.name for lb in src)
+                raise TypeError(f"{op.name} of dtypes {names}: cast to one dtype first")
+        return LazyBuffer(op, dtypes.bool if op in Group.COMPARE else dtype, shape, src, None, device)
 
     def cast(self, dtype: DType) -> LazyBuffer:
         """The values converted to `dtype` (floats to ints truncate)."""
@@ -183,7 +183,7 @@ class LazyBuffer:
         wanted = tuple(sorted(set(axes)))
         if bad := [axis for axis in wanted if not 0 <= axis < len(self.shape)]:
             raise ShapeError(f"reduce over axes {bad} of shape {self.shape}")
-        shape = tuple(1 if axis in wanted else size for axis, size in enumerate(self.shape))
+        shape = tuple([1 if axis in wanted else size for axis, size in enumerate(self.shape)])
         few: Any = prod(shape)
         if type(few) is int and few < FEW_RESULTS and self.size >= MUCH_TO_REDUCE and config().SPLIT_REDUCEOP:
             return self._reduce_in_two_steps(op, wanted, shape)
@@ -271,7 +271,7 @@ class LazyBuffer:
         shape = normal(shape)
         if shape == self.shape:
             return self
-        if len(shape) != len(self.shape) or any(a not in (1, b) for a, b in zip(self.shape, shape)):
+        if len(shape) != len(self.shape) or any([a not in (1, b) for a, b in zip(self.shape, shape)]):
             raise ShapeError(f"expand {self.shape} to {shape}: only axes of size 1 expand, and the rank stays")
         return self._view(Ops.EXPAND, shape, shape)
 
@@ -281,7 +281,7 @@ class LazyBuffer:
             raise ShapeError(f"permute {self.shape} by {order}: need each of 0..{len(self.shape) - 1} once")
         if order == tuple(range(len(order))):
             return self
-        shape = tuple(self.shape[axis] for axis in order)
+        shape = tuple([self.shape[axis] for axis in order])
         return self._view(Ops.PERMUTE, shape, order)
 
     def pad(self, amounts: Sequence[tuple[Any, Any]]) -> LazyBuffer:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
+from typing import Any
 
 from tinyexplore.dtype import PtrDType
 from tinyexplore.target import Target
@@ -70,6 +71,29 @@ class ProgramSpec:
         machine = (self.target.name, self.target.arch, self.target.cpu, self.target.features)
         text = "\0".join((self.name, self.source, self.language, *machine, self.compiler))
         return blake2b(text.encode(), digest_size=20).hexdigest()
+
+
+class StoredSpec(ProgramSpec):
+    """A program of which only what a call needs is at hand; `again` makes the rest when somebody asks for it."""
+
+    def __init__(self, again: Callable[[], ProgramSpec], key: str, **facts: Any) -> None:
+        vars(self).update(facts, flops=0, bytes_moved=0, key=key)
+        vars(self)["_again"] = again
+
+    def __repr__(self) -> str:
+        return f"StoredSpec({self.name!r}, {self.language})"
+
+    @cached_property
+    def _made(self) -> ProgramSpec:
+        return vars(self).pop("_again")()
+
+    @property
+    def uops(self) -> tuple[UOp, ...]:
+        return self._made.uops
+
+    @property
+    def lines(self) -> tuple[SourceLine, ...]:
+        return self._made.lines
 
 
 def thread_axis(uops: Sequence[UOp]) -> UOp | None:

@@ -6,6 +6,7 @@ a float and the tensor holds ints (then the default float), or a number and the 
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Union, cast
 
 from tinyexplore.dtype import ConstType, DType, dtypes, least_upper_dtype, least_upper_float
@@ -20,10 +21,9 @@ if TYPE_CHECKING:
 Operand = Union["Tensor", ConstType, UOp]
 
 
+@lru_cache(1024)
 def broadcast_shape(what: str, *shapes: Shape) -> Shape:
     """The shape that all of `shapes` expand to, by NumPy's rule: aligned at the last axis, 1 fits anything."""
-    if all(shape == shapes[0] for shape in shapes):
-        return shapes[0]
     rank = max(len(shape) for shape in shapes)
     aligned = [(1,) * (rank - len(shape)) + shape for shape in shapes]
     result = []

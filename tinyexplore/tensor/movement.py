@@ -116,8 +116,8 @@ class Movement(Base):
         wanted = flat_sizes(shape, args)
         missing = len(wanted) - self.ndim
         have = (1,) * missing + self.shape
-        target = tuple(old if new == -1 else new for old, new in zip(have, wanted))
-        if missing < 0 or any(old not in (1, new) for old, new in zip(have, target)):
+        target = tuple([old if new == -1 else new for old, new in zip(have, wanted)])
+        if missing < 0 or any([old not in (1, new) for old, new in zip(have, target)]):
             raise ShapeError(f"expand {self.shape} to {wanted}: only axes of size 1 (and new ones in front) expand")
         return self._broadcast_to(target)
 
@@ -153,7 +153,7 @@ class Movement(Base):
     def permute(self, order: int | Sequence[int], *args: int) -> Tensor:
         """The axes in another order."""
         wanted = flat_sizes(order, args)
-        axes = tuple(self._axis(axis) for axis in wanted)
+        axes = tuple([self._axis(axis) for axis in wanted])
         if sorted(axes) != list(range(self.ndim)):
             raise ShapeError(f"permute {self.shape} by {wanted}: need each of 0..{self.ndim - 1} once")
         return self._moved(Ops.PERMUTE, self.lazydata.permute(axes))

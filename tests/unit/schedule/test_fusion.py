@@ -147,9 +147,9 @@ def test_a_chain_of_100_000_operations_is_scheduled_in_linear_time() -> None:
         x = from_numpy(numbers(4))
         for _ in range(length):
             x = x.alu(Ops.NEG)
-        start = time.perf_counter()
+        start = time.thread_time()
         assert len(create_schedule([x])) == -(-length // 512)
-        return time.perf_counter() - start
+        return time.thread_time() - start
 
     short = min(seconds(10_000) for _ in range(2))
     assert seconds(100_000) < 30 * short

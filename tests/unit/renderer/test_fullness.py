@@ -1,0 +1,46 @@
+"""Which programs are optimised lightly: those in which LLVM would find nothing more to do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.graphs import from_numpy, matmul, numbers
+from tinyexplore.device import Device
+from tinyexplore.engine import compile_all
+from tinyexplore.lazy import LazyBuffer
+from tinyexplore.renderer.fullness import innermost_bodies, is_in_full_vectors
+from tinyexplore.renderer.llvm import LIGHTLY
+from tinyexplore.schedule import create_schedule
+from tinyexplore.uop import Ops
+from tinyexplore.util import Context
+
+
+def graphs() -> dict[str, tuple[LazyBuffer, bool]]:
+    wide = Device["LLVM"].target.lanes(from_numpy(numbers(1)).dtype)
+    x = from_numpy(numbers(96, 16 * wide))
+    return {
+        "add": (x.alu(Ops.ADD, x), True),
+        "row sums": (x.reduce(Ops.ADD, (1,)), True),
+        "matmul": (matmul(from_numpy(numbers(96, 64)), from_numpy(numbers(64, 16 * wide))), True),
+        "two lanes": (from_numpy(numbers(4096, 2)).flip((0,)).alu(Ops.EXP), False),
+        "padded": (x.pad(((1, 1), (1, 1))).alu(Ops.NEG), False),
+        "rows picked": (from_numpy(numbers(50, 3)).permute((1, 0)).gather(from_numpy(np.zeros(3, np.int32))), False),
+    }
+
+
+@pytest.mark.parametrize("name", graphs())
+def test_programs_in_full_vectors_are_marked(name: str) -> None:
+    node, expected = graphs()[name]
+    with Context(CACHELEVEL=0):
+        (runner,) = compile_all(create_schedule([node]))
+    assert is_in_full_vectors(runner.spec.uops, Device["LLVM"].target.vector_bytes) is expected
+    assert (LIGHTLY in runner.spec.source) is expected
+
+
+def test_without_opts_nothing_is_in_vectors() -> None:
+    node, _ = graphs()["add"]
+    with Context(NOOPT=1, CACHELEVEL=0):
+        (runner,) = compile_all(create_schedule([node]))
+    assert LIGHTLY not in runner.spec.source
+    assert [len(body) > 0 for body in innermost_bodies(runner.spec.uops)] == [True]

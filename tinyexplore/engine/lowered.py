@@ -1,0 +1,175 @@
+"""What lowering came to, kept on disk: a second process neither chooses opts nor lowers nor renders what the first did.
+
+Kept is what a call needs to know of a program and the key of its machine code, which lies beside it
+(`runtime/cache.py`). The key of an entry is all that the result depends on: the ast node by node, the target, the
+compiler, every option, the number of threads, and the text of the modules that do the work. Change one rule of one
+pass, and nothing kept before is found; change one in the running process, as a notebook may, and nothing is looked for
+or kept. The program's UOps and source are made when somebody asks for them.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields
+from functools import cache
+from hashlib import blake2b
+from importlib import resources
+from types import FunctionType, ModuleType
+from typing import Any
+
+from tinyexplore.codegen import all_passes
+from tinyexplore.device import Device
+from tinyexplore.engine.threads import thread_count
+from tinyexplore.renderer.program import ProgramSpec, StoredSpec
+from tinyexplore.runtime import cache as disk
+from tinyexplore.target import Target
+from tinyexplore.uop import Rule, UOp, index_const
+from tinyexplore.uop.plain import to_plain
+from tinyexplore.util import config
+
+FORMAT = 1
+FLOORS = ("util", "dtype", "uop", "target", "kernel", "codegen", "renderer")
+ABOVE = ("tinyexplore.engine.compile", "tinyexplore.engine.runner")  # where the floors are put to work
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a runner must know of a program (see `ProgramSpec`), and the work of one run."""
+
+    name: str
+    language: str
+    key: str
+    thread_extent: int | None
+    n_buffers: int
+    writes: list[int]
+    aligned: list[int]
+    flops: int
+    bytes_moved: int
+
+    @staticmethod
+    def of(spec: ProgramSpec, flops: int, bytes_moved: int) -> Facts:
+        return Facts(
+            spec.name,
+            spec.language,
+            spec.key,
+            spec.thread_extent,
+            spec.n_buffers,
+            sorted(spec.writes),
+            sorted(spec.aligned),
+            flops,
+            bytes_moved,
+        )
+
+    def spec(self, device: str, again: Callable[[], ProgramSpec]) -> ProgramSpec:
+        """The program, whose text `again` makes when somebody asks for it."""
+        interface = Device[device]
+        return StoredSpec(
+            again,
+            self.key,
+            name=self.name,
+            target=interface.target,
+            language=self.language,
+            thread_end=None if self.thread_extent is None else index_const(self.thread_extent),
+            n_buffers=self.n_buffers,
+            writes=frozenset(self.writes),
+            compiler=interface.renderer.compiler,
+            aligned=frozenset(self.aligned),
+        )
+
+
+def lowering_key(device: str, ast: UOp) -> str | None:
+    """The name under which the lowering of `ast` is kept; None where it is not: no disk cache, or opts by measurement,
+    which are kept on their own, or a device that runs the UOps themselves."""
+    settings = config()
+    renderer = Device[device].renderer
+    if settings.CACHELEVEL < 1 or settings.BEAM or renderer.language == "python":
+        return None
+    parts = [FORMAT, engine_digest(), device, _plain_target(Device[device].target), renderer.compiler, thread_count()]
+    try:
+        text = json.dumps([*parts, settings.values, to_plain([ast])])
+    except TypeError:  # an arg that has no plain form
+        return None
+    return blake2b(text.encode(), digest_size=20).hexdigest()
+
+
+def _plain_target(target: Target) -> list[str]:
+    """Every field; sets in an order that is the same in every process."""
+    values = [getattr(target, field.name) for field in fields(target)]
+    return [str(sorted(map(repr, value)) if isinstance(value, frozenset) else repr(value)) for value in values]
+
+
+def find_facts(key: str) -> Facts | None:
+    """What was kept under `key`."""
+    found = disk.find(key)
+    if found is None:
+        return None
+    try:
+        return Facts(**json.loads(found))
+    except (ValueError, TypeError):
+        return None
+
+
+def keep_facts(key: str, facts: Facts) -> None:
+    disk.keep(key, json.dumps(asdict(facts)).encode())
+
+
+@cache
+def engine_digest() -> str:
+    """A name for the text of every module that lowering runs through."""
+    digest = blake2b(digest_size=16)
+    for floor in FLOORS:
+        folder = resources.files("tinyexplore").joinpath(floor)
+        for file in sorted(folder.iterdir(), key=lambda file: file.name):
+            if file.name.endswith(".py"):
+                digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def is_as_written() -> bool:
+    """False where a module that lowering runs through has other functions, classes or constants than when it was first
+    seen here: its text does not say any more what it does."""
+    prefixes = tuple(f"tinyexplore.{floor}" for floor in FLOORS)
+    for name, module in list(sys.modules.items()):
+        if name.startswith(prefixes) or name in ABOVE:
+            known = _written.get(name)
+            if known is None:
+                spaces = [module, *(value for value in vars(module).values() if _is_class_of(value, name))]
+                known = _written[name] = [(space, dict(vars(space))) for space in spaces]
+                _foreign.update(name for value in vars(module).values() if not _is_our_own(value))
+            if any(vars(space) != names and _differ(vars(space), names) for space, names in known):
+                return False
+    rules = tuple(step.matcher.rules for step in all_passes())
+    return not _foreign and rules == _tables.setdefault("rules", rules)
+
+
+_written: dict[str, list[tuple[Any, dict[str, Any]]]] = {}  # of each module: its names, and those of its classes
+_tables: dict[str, tuple[tuple[Rule, ...], ...]] = {}
+_foreign: set[str] = set()  # modules that had a function of somebody else's when they were first seen
+
+
+def _is_class_of(value: Any, module: str) -> bool:
+    return isinstance(value, type) and value.__module__ == module
+
+
+def _is_our_own(value: Any) -> bool:
+    """True for what this package or Python's library wrote; another's function stands in the place of one of ours."""
+    if not isinstance(value, FunctionType):
+        return True
+    home = (value.__module__ or "").split(".")[0]
+    return home == __name__.split(".")[0] or home in sys.stdlib_module_names
+
+
+def _differ(now: Mapping[str, Any], before: dict[str, Any]) -> bool:
+    """Whether anything was exchanged, added or taken away, but for modules, which are imported when they are needed,
+    and counters: numbers whose names are not those of constants."""
+    for name in now.keys() | before.keys():
+        old, new = before.get(name), now.get(name)
+        if old is not new and not isinstance(new, ModuleType) and (name.isupper() or not isinstance(new, int)):
+            return True
+    before.update(now)
+    return False
+
+
+__all__ = ["Facts", "engine_digest", "find_facts", "is_as_written", "keep_facts", "lowering_key"]

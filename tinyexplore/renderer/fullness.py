@@ -1,0 +1,56 @@
+"""Whether a program leaves LLVM's vectorisers and unrollers anything to find."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tinyexplore.dtype import dtypes
+from tinyexplore.uop import Group, Ops, UOp
+
+WORK = Group.ALU | {Ops.LOAD, Ops.STORE}
+
+
+def is_in_full_vectors(uops: Sequence[UOp], vector_bytes: int) -> bool:
+    """True where the innermost loops do all their work, but for addresses, in vectors of at least half of
+    `vector_bytes`, and none of it under a condition. A scalar may be loaded for all lanes, none may be put into or
+    taken from single ones.
+    """
+    bodies = innermost_bodies(uops)
+    spread = {node.src[0] for node in uops if node.op is Ops.VECTORIZE and node.src[0] is node.src[-1]}
+    return bool(bodies) and all(_is_full(node, spread, vector_bytes) for body in bodies for node in body)
+
+
+def innermost_bodies(uops: Sequence[UOp]) -> list[list[UOp]]:
+    """What stands in each loop that has no other loop in it."""
+    bodies: list[list[UOp]] = []
+    body: list[UOp] | None = None
+    for node in uops:
+        if node.op is Ops.RANGE:
+            body = []
+        elif node.op is Ops.ENDRANGE:
+            if body is not None:
+                bodies.append(body)
+            body = None
+        elif body is not None:
+            body.append(node)
+    return bodies
+
+
+def _is_full(node: UOp, spread: set[UOp], vector_bytes: int) -> bool:
+    if node.op is Ops.VECTORIZE:
+        return node.src[0] is node.src[-1] or all(lane.op is Ops.CONST for lane in node.src)
+    if node.op is Ops.GEP:
+        return False
+    if node.op not in WORK:
+        return True
+    if node.op in (Ops.LOAD, Ops.STORE) and len(node.src[0].src) == 3:
+        return False  # a mask may be the same all through a short loop, which LLVM then writes out
+    dtype = node.src[1].dtype if node.op is Ops.STORE else node.dtype
+    if node.op is Ops.LOAD and node in spread:
+        return True
+    if dtype.scalar is dtypes.bool or (node.op in Group.ALU and dtype is dtypes.index):
+        return True
+    return bool(dtype.count * dtype.itemsize * 2 >= vector_bytes)
+
+
+__all__ = ["innermost_bodies", "is_in_full_vectors"]
