@@ -154,7 +154,7 @@ def test_decisions_and_candidates_stand_in_their_stage():
 
     recorder = Recorder()
     with recording(recorder):
-        values = LazyBuffer.iota(4, dtypes.int32, "TOY")
+        values = LazyBuffer.iota(4, dtypes.int32, "PYTHON")
         recorder.record(StageBegan("schedule", (values,), None))
         recorder.record(Decided(values, "realize", "an output"))
         recorder.record(Measured(Candidate(), 2e-6))
@@ -171,7 +171,7 @@ def test_decisions_and_candidates_stand_in_their_stage():
 def test_buffers_live_from_allocated_to_freed():
     from tinyexplore.device.buffer import BufferKey
 
-    first, second = BufferKey(1, "TOY", dtypes.float32, 4), BufferKey(2, "TOY", dtypes.int8, 3)
+    first, second = BufferKey(1, "PYTHON", dtypes.float32, 4), BufferKey(2, "PYTHON", dtypes.int8, 3)
     recorder = Recorder()
     for event in (Allocated(first), Allocated(second), Freed(first)):
         recorder.record(event)

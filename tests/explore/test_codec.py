@@ -41,7 +41,7 @@ def full_trace() -> Trace:
         opts=(OptStep("UPCAST(0, 4)", False, "the axis has size 3"),),
         candidates=(Candidate(("UPCAST(0, 4)", "UNROLL(1, 2)"), 3.25), Candidate((), None)),
     )
-    kernel = KernelInfo(0, "r_8_4", "TOY", (1,), (0, 1), (0,), (), (("g0", "global", 8),), 64, 128, 12.5, True, None)
+    kernel = KernelInfo(0, "r_8_4", "PYTHON", (1,), (0, 1), (0,), (), (("g0", "global", 8),), 64, 128, 12.5, True, None)
     trace = toy.trace()
     return replace(
         trace,
@@ -49,7 +49,7 @@ def full_trace() -> Trace:
         kernels=(kernel,),
         programs=(Program(0, 0, "c", (Line("x = 1;", (0, 1)), Line("}", ()))),),
         runs=(Run(0, 0, (3.0, 1.0, 2.0), 2.0, 1.5, 2.5),),
-        buffers=(BufferInfo(0, "TOY", "float32", 8, 32, 0.5, None),),
+        buffers=(BufferInfo(0, "PYTHON", "float32", 8, 32, 0.5, None),),
         messages=(Message("error", "two\nlines", 0), Message("note", "", None)),
     )
 

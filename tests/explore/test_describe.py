@@ -86,7 +86,7 @@ def test_a_node_says_what_it_is():
 
 
 def test_a_lazybuffer_says_its_shape_and_what_it_does():
-    values = LazyBuffer.iota(6, dtypes.int32, "TOY").reshape((2, 3))
+    values = LazyBuffer.iota(6, dtypes.int32, "PYTHON").reshape((2, 3))
     told = describe(values.permute((1, 0)).reduce(Ops.ADD, (1,)))
     assert (told.label, told.detail, told.group, told.shape) == ("REDUCE_AXIS", "ADD over 1 → 3×1", "reduce", (3, 1))
 

@@ -96,7 +96,7 @@ def test_the_first_difference_of_two_traces_is_the_stage_where_they_part(trace):
     found = diff(trace, other)
     assert not found.same
     assert (found.first.name, found.first.kernel) == ("simplify", 0)
-    assert found.options == (("DEVICE", "TOY", "OTHER"),)
+    assert found.options == (("DEVICE", "PYTHON", "OTHER"),)
     assert {node.op for node in found.only_a} >= {"IOTA", "REDUCE_AXIS"}
 
 

@@ -42,7 +42,7 @@ def row_sum(rows: int = 8, columns: int = 4) -> UOp:
 def record(recorder: Recorder) -> LazyBuffer:
     """A LazyBuffer is built, a kernel's ast derived from it, and one pass of rules runs over that."""
     with recording(recorder):
-        values = LazyBuffer.iota(4, dtypes.float32, "TOY")
+        values = LazyBuffer.iota(4, dtypes.float32, "PYTHON")
         total = values.reduce(Ops.ADD, (0,))  # the line that every part of the kernel leads back to
         ast = row_sum()
         recorder.record(Derived(total, ast, "becomes the kernel"))
@@ -53,4 +53,4 @@ def record(recorder: Recorder) -> LazyBuffer:
 def trace() -> Trace:
     recorder = Recorder()
     record(recorder)
-    return build_trace(recorder, title="toy", options=(("DEVICE", "TOY"),))
+    return build_trace(recorder, title="toy", options=(("DEVICE", "PYTHON"),))
