@@ -349,5 +349,3 @@ def test_casts_agree_with_numpy(source: str, target: str, how: str) -> None:
 def test_bitcast_keeps_the_bits() -> None:
     x = random_array((5,))
     assert Tensor(x).bitcast("uint32").tolist() == x.view(np.uint32).tolist()
-    with pytest.raises(TypeError, match="sizes differ"):
-        Tensor(x).bitcast("int64")

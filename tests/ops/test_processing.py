@@ -396,3 +396,21 @@ def test_the_type_in_which_is_summed_is_the_result_s(name: str) -> None:
     ]
     assert [result.dtype for result in results] == [dtypes.float32] * 6
     assert x.sum(dtype="int64").item() == 6
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_layers_without_state(how: str) -> None:
+    x, w, b = random_array((4, 3)), random_array((3, 2), seed=1), random_array((2,), seed=2)
+    t = tensor_on(how, x)
+    found = t.linear(tensor_on(how, w), tensor_on(how, b))
+    np.testing.assert_allclose(computed(found, how), x @ w + b, rtol=1e-5, atol=1e-6)
+    scale = random_array((3,), seed=3)
+    np.testing.assert_allclose(computed(t.linear(tensor_on(how, scale)), how), x * scale, rtol=1e-6)
+    mean, spread = x.mean(0), x.std(0)
+    shift = random_array((3,), seed=4)
+    parts = [tensor_on(how, part) for part in (scale, shift, mean, 1 / spread)]
+    found = t.batchnorm(parts[0], parts[1], parts[2], parts[3])
+    np.testing.assert_allclose(computed(found, how), (x - mean) / spread * scale + shift, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(
+        computed(t.batchnorm(None, None, parts[2], parts[3]), how), (x - mean) / spread, rtol=1e-4, atol=1e-5
+    )
