@@ -1,0 +1,49 @@
+"""The table of the public API: every name has a row, every row a test that exists."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.api_coverage import ROOT, TABLE, api_names, home_of, references, rows, sources
+
+MISSING = {  # names that the package does not have yet
+    ("Tensor", "shard"),
+    ("Tensor", "shard_"),
+}
+RENEW = "run `python -m tests.support.api_coverage`"
+
+
+def test_every_name_has_a_row_and_nothing_else_has() -> None:
+    names = {(section, name) for section, names in api_names().items() for name in names}
+    assert set(rows(TABLE.read_text())) == names, RENEW
+
+
+def test_every_name_that_exists_is_tested() -> None:
+    table = rows(TABLE.read_text())
+    empty = {key for key, (count, _) in table.items() if count == 0}
+    assert empty - MISSING == set(), f"{RENEW}; if they stay empty, write their tests"
+    assert {key for key in MISSING if hasattr(home_of(key[0]), key[1])} == set(), "no longer missing: take them out"
+
+
+def test_the_named_tests_exist() -> None:
+    named = {test for _, tests in rows(TABLE.read_text()).values() for test in tests}
+    known: dict[str, dict[str, str]] = {}
+    gone = []
+    for test in sorted(named):
+        path, function = f"tests/{test}".split("::")
+        if not (ROOT / path).exists() or function not in known.setdefault(path, sources(ROOT / path)):
+            gone.append(test)
+    assert gone == [], RENEW
+
+
+@pytest.mark.parametrize(
+    ("test", "expected"),
+    [
+        ("tests/ops/test_elementwise.py::test_functions_of_one_tensor_agree_with_numpy", "NumPy"),
+        ("tests/ops/test_elementwise.py::test_gradients_of_functions_of_two_tensors", "finite differences"),
+        ("tests/ops/test_errors.py::test_misuse_is_an_error_at_the_call", "stated values"),
+        ("tests/ops/test_dtypes.py::test_small_floats_are_those_of_ml_dtypes", "ml_dtypes"),
+    ],
+)
+def test_what_a_test_compares_with_is_read_from_its_text(test: str, expected: str) -> None:
+    assert expected in references(test)
