@@ -31,6 +31,7 @@ FOLDERS = (
     "tests/unit/autograd",
     "tests/unit/engine",
     "tests/unit/jit",
+    "tests/unit/lazy",
     "tests/unit/nn",
     "tests/unit/runtime",
     "tests/unit/tensor",

@@ -145,12 +145,12 @@ class DeviceRegistry:
         """
         if name is None:
             return self.DEFAULT
+        if not isinstance(name, (str, list, tuple)):
+            raise TypeError(f"device {name!r} ({type(name).__name__}): need a name, such as 'LLVM'")
         if not isinstance(name, str):
             return self.group([self.canonicalize(one) for one in name])
         if name in self._factories:
             return name
-        if not isinstance(name, str):
-            raise TypeError(f"device {name!r} ({type(name).__name__}): need a name, such as 'LLVM'")
         head, colon, rest = name.partition(":")
         if head.upper() in self._storages:
             return head.upper() + colon + rest
