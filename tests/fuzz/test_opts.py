@@ -28,7 +28,7 @@ def test_opts_change_no_result(device: str) -> None:
     assert tried.sequences >= SEQUENCES[device]
     if device == "LLVM":
         assert len(tried.kinds) >= len(OptOps) - 2  # few kernels allow CUT, for one
-        assert len(tried.programs) > len(PROGRAMS) - 5
+        assert len(tried.programs) > len(PROGRAMS) * 2 // 3
 
 
 def test_loops_that_a_mask_cuts_off_change_no_result() -> None:

@@ -29,6 +29,10 @@ class _Machine:
     def __init__(self, memory: Memory, lanes: bool) -> None:
         self.memory = memory
         self.lanes = lanes
+        self.scratch: dict[UOp, list[Any]] = {}
+        self.filled: dict[
+            UOp, Any
+        ] = {}  # for which barrier, and where in the loops around it, scratch memory is filled
         self.loops_done: dict[Any, Lanes] = {}  # what loops by itself has one value for each step of the loops around
 
     def points(self, loops: list[UOp], at: dict[UOp, Lanes]) -> Iterator[dict[UOp, Lanes]]:
@@ -47,19 +51,45 @@ class _Machine:
     def store(self, store: UOp) -> None:
         loops = sorted(filter(self.is_loop, store.ranges), key=lambda axis: axis.arg.id)
         for at in self.points(loops, {}):
-            place, value = store.src
-            values = self.value(value, dict(at))
-            if place.op is Ops.VECTORIZE:
-                for lane, one in enumerate(place.src):
-                    self.put(one, (values[lane % len(values)],), at)
-            else:
-                count = store.arg or value.dtype.count
-                self.put(place, values * count if len(values) == 1 else values, at)
+            self.store_at(store, at)
+
+    def store_at(self, store: UOp, at: dict[UOp, Lanes]) -> None:
+        place, value = store.src
+        values = self.value(value, dict(at))
+        if place.op is Ops.VECTORIZE:
+            for lane, one in enumerate(place.src):
+                self.put(one, (values[lane % len(values)],), at)
+        else:
+            count = store.arg or value.dtype.count
+            self.put(place, values * count if len(values) == 1 else values, at)
+
+    def fill(self, barrier: UOp, around: dict[UOp, Lanes]) -> None:
+        """What the stores of `barrier` put into scratch memory at this point of the loops around it."""
+        at = {axis: around[axis] for axis in sorted(barrier.ranges, key=lambda axis: axis.arg.id) if axis in around}
+        here = (barrier, tuple(at.items()))
+        stores = [
+            one for src in barrier.src for one in (src.src if src.op is Ops.SINK else (src,)) if one.op is Ops.STORE
+        ]
+        pointers = {
+            (place.src[0] if place.op is Ops.VECTORIZE else place).src[0] for place in (s.src[0] for s in stores)
+        }
+        if all(self.filled.get(pointer) == here for pointer in pointers):
+            return
+        loops = [src for src in barrier.src if src.op is Ops.RANGE and self.is_loop(src)]
+        for inside in self.points(loops, at):
+            for store in stores:
+                self.store_at(store, inside)
+        self.filled.update(dict.fromkeys(pointers, here))
+
+    def buffer(self, pointer: UOp) -> list[Any]:
+        if pointer.op is Ops.DEFINE_LOCAL:
+            return self.scratch.setdefault(pointer, [None] * pointer.dtype.size)
+        return self.memory[pointer.arg]
 
     def put(self, place: UOp, values: Lanes, at: dict[UOp, Lanes]) -> None:
         for where, value in zip(self.places(place, len(values), at), values, strict=True):
             if where is not None:
-                self.memory[place.src[0].arg][where] = value
+                self.buffer(place.src[0])[where] = value
 
     def places(self, index: UOp, count: int, at: dict[UOp, Lanes]) -> list[int | None]:
         """The elements that an access of `count` lanes touches; None for lanes that are not valid."""
@@ -67,7 +97,7 @@ class _Machine:
         valid = self.value(index.src[2], dict(at)) if len(index.src) > 2 else (True,)
         valid = valid * count if len(valid) == 1 else valid
         found = [start + lane if allowed else None for lane, allowed in enumerate(valid)]
-        size = len(self.memory[index.src[0].arg])
+        size = len(self.buffer(index.src[0]))
         assert all(where is None or 0 <= where < size for where in found), f"outside of the buffer: {found} of {size}"
         return found
 
@@ -92,7 +122,9 @@ class _Machine:
                 assert not self.is_loop(node), f"the loop {node.arg} is not open"
                 return tuple(range(node.size))
             case Ops.LOAD:
-                buffer = self.memory[node.src[0].src[0].arg]
+                for barrier in node.src[1:]:
+                    self.fill(barrier, loops)
+                buffer = self.buffer(node.src[0].src[0])
                 places = self.places(node.src[0], node.dtype.count, loops)
                 zero = reduce_identity(Ops.ADD, node.dtype.scalar).arg
                 return tuple(zero if place is None else buffer[place] for place in places)
