@@ -166,3 +166,10 @@ def test_writing_what_does_not_fit() -> None:
         t[0] = Tensor.ones(7, 5)
     with pytest.raises(RuntimeError, match="has no gradient"):
         Tensor(X, requires_grad=True)[0] = 1
+
+
+@pytest.mark.parametrize("length", [0, 1, 2, 5])
+@pytest.mark.parametrize("step", [2, 3, -1, -2])
+def test_steps_over_few_elements_or_none(length: int, step: int) -> None:
+    x = np.arange(length)
+    assert Tensor(x)[::step].tolist() == x[::step].tolist()

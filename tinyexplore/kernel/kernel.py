@@ -381,8 +381,8 @@ class Kernel:
             _tell(reduce, after, str(opt))
             if left != 0:
                 rest = UOp.range(left, Axis(self.next_id() + 1, AxisKind.REDUCE))
-                place = rest + as_size(simplified(end - left))
-                renamed = {axis: place, **self.fresh_inner_loops(reduce.src[0], axis)}
+                tail = rest + as_size(simplified(end - left))
+                renamed = {axis: tail, **self.fresh_inner_loops(reduce.src[0], axis)}
                 rest_body = substitute_told(reduce.src[0], {**changes, **renamed}, str(opt))
                 remainder = UOp(Ops.REDUCE, reduce.dtype, (rest_body, *others, rest), reduce.arg)
                 _tell(reduce, remainder, f"{opt}, what is left over")

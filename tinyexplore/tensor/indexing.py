@@ -93,7 +93,7 @@ class Indexing(Loss):
         if flipped:
             view = view._moved(Ops.FLIP, view.lazydata.flip(tuple(flipped)))
         for axis, step in steps:
-            if view.shape[axis] != 1:
+            if view.shape[axis] not in (0, 1):
                 view = view._window(axis, 1, step)
                 view = view.reshape(view.shape[:-1])
         return view.reshape(tuple(shape))

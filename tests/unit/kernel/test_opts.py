@@ -307,3 +307,12 @@ def test_a_value_has_lanes_along_one_axis_only() -> None:
 def test_every_kind_of_opt_documents_its_loop_nest() -> None:
     for op in OptOps:
         assert f"{op.name}:" in (OptOps.__doc__ or "")
+
+
+def test_remainders_of_two_axes_leave_no_step_out() -> None:
+    (item,) = create_schedule([from_numpy(numbers(5, 3, 15)).permute((1, 0, 2)).reduce(Ops.ADD, (0, 2))])
+    kernel = Kernel.of(item.ast, Device["LLVM"].target)
+    expected = result(item, kernel)
+    first, second = (axis.arg.id for axis in kernel.axes if axis.arg.kind is AxisKind.REDUCE)
+    for opts in ((Opt(OptOps.VECTOR, first, 2), Opt(OptOps.UNROLL, second, 2)), (Opt(OptOps.UNROLL, second, 4),)):
+        np.testing.assert_allclose(result(item, applied(kernel, *opts)), expected, rtol=1e-5)
