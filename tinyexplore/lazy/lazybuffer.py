@@ -349,11 +349,13 @@ class LazyBuffer:
 
     def requirements(self) -> list[UOp]:
         """What this movement takes for granted and not all values of its Variables grant."""
-        shape = self.src[0].shape if self.src else ()
         asked: list[Any] = []
         if self.op is Ops.BUFFER and self.buffer is not None and self.buffer.size < self.size:
             asked = [product(self.shape) <= self.buffer.size]
-        elif self.op is Ops.RESHAPE:
+        if not self.src:
+            return [part for part in asked if type(part) is UOp and is_undecided(part)]  # it moves nothing any more
+        shape = self.src[0].shape
+        if self.op is Ops.RESHAPE:
             have, wanted = product(shape), product(self.shape)
             asked = [] if have == wanted else [as_size(have).eq(wanted)]
         elif self.op is Ops.SHRINK:
