@@ -17,6 +17,11 @@ def test_random_programs_agree_with_numpy(device: str) -> None:
     assert [(seed, said) for seed, said in wrong if said is not None] == []
 
 
+@pytest.mark.parametrize("seed", [1_000_193])
+def test_programs_that_were_wrong_once_are_right(seed: int) -> None:
+    assert check(seed, "LLVM") is None
+
+
 def test_programs_are_repeatable_and_reach_every_step() -> None:
     steps: list[list[str]] = []
     for _ in range(2):

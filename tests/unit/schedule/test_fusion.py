@@ -194,11 +194,3 @@ def test_an_update_with_several_results_is_no_epilogue_of_a_product() -> None:
     items = create_schedule([mean, weight])
     assert [len(item.outputs) for item in items] == [1, 2]
     assert len(create_schedule([weight])) == 1
-
-
-def test_a_window_that_lies_in_memory_is_read_like_any_memory() -> None:
-    x = numbers(5, 6)
-    windows = from_numpy(x).window(1, 2, 3)
-    realize([windows])
-    moved = windows.permute((1, 2, 0)).alu(Ops.NEG)
-    np.testing.assert_array_equal(to_numpy(moved), -x[:, [[0, 1], [3, 4]]].transpose(1, 2, 0))
