@@ -172,8 +172,9 @@ def is_masked(access: Access) -> bool:
 
 
 def panel_fits(product: Product, load: Access, wide: int) -> bool:
-    """True where a packed panel of `wide` vectors of this operand takes no more than half of the L2 cache."""
-    return 2 * product.steps * product.kernel.lanes * wide * itemsize(load) <= product.kernel.target.l2_bytes
+    """True where a packed panel of `wide` vectors is read fast enough for every tile: in order, from L2 or beyond."""
+    panel = product.steps * product.kernel.lanes * wide * itemsize(load)
+    return panel <= MOST_L2 * product.kernel.target.l2_bytes
 
 
 def itemsize(load: Access) -> int:
@@ -301,7 +302,8 @@ def with_panels(kernel: Kernel) -> Kernel:
     transposed = not 1 <= (panel.stride(lanes) or 0) <= SHUFFLED_STRIDE
     large = buffer_bytes(panel) > kernel.target.l2_bytes and is_strided(product, panel) and repeats >= MANY_ROWS
     panel_bytes = itemsize(panel) * prod(axis.size for axis in panel.node.ranges if axis.arg.kind in PACKING_ORDER)
-    if not rows or is_masked(panel) or panel_bytes * 2 > kernel.target.l2_bytes or not (transposed or large):
+    wide = panel_bytes // (product.steps * kernel.lanes * itemsize(panel))
+    if not rows or is_masked(panel) or not panel_fits(product, panel, wide) or not (transposed or large):
         return kernel
     first = min(rows, key=lambda axis: axis.arg.id)
     inside = [axis for axis in columns if axis.arg.id > first.arg.id]
@@ -316,7 +318,7 @@ def with_panels(kernel: Kernel) -> Kernel:
     if len(rows) == len(columns) == len(other) == 1 and is_strided(product, other[0]):
         if buffer_bytes(other[0]) > kernel.target.l2_bytes:
             kernel, row_id = with_packed_rows(kernel, min(axis.arg.id for axis in columns + rows), row_id)
-    reason = "the panel is packed once, read in order from then on, and stays in the L2 cache"
+    reason = "the panel is packed once, and read in order from then on, out of a cache"
     return attempt(kernel, Opt(OptOps.STAGE, row_id), reason)
 
 

@@ -12,7 +12,7 @@ from math import gcd
 from tinyexplore.dtype import PtrDType
 from tinyexplore.uop import Ops, UOp
 
-STREAM_FROM_BYTES = 16 << 20
+STREAM_FROM_BYTES = 24 << 20  # less than this, a cache of 32 MiB holds most of for whoever reads it next
 LINE_BYTES = 64
 
 
