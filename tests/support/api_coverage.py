@@ -217,11 +217,17 @@ def table(seen: dict[Key, Calls]) -> str:
     return "\n".join(lines)
 
 
+def device_kinds(device: str) -> set[str]:
+    """The devices of a name without instances and files: "LLVM|LLVM:1" is LLVM, in several parts."""
+    parts = device.split("|")
+    return {part.partition(":")[0] for part in parts} | ({"sharded"} if len(parts) > 1 else set())
+
+
 def _row(name: str, calls: Calls) -> str:
     ranked = sorted(calls, key=lambda test: (-len(calls[test]), STATED in references(test), test))
     compared = {reference for test in ranked for reference in references(test)}
     against = [one for one in (*REFERENCES, STATED) if one in compared]
-    devices = sorted({device for found in calls.values() for device in found})
+    devices = sorted({kind for found in calls.values() for device in found for kind in device_kinds(device)})
     examples = [f"`{test.removeprefix('tests/')}`" for test in ranked[:OWN_TESTS]]
     return f"| `{name}` | {len(calls)} | {', '.join(against)} | {', '.join(devices)} | {' '.join(examples)} |"
 
