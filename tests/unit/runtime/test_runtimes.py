@@ -13,6 +13,7 @@ from tests.backends.programs import C_COMPILERS, call, device, elementwise, end,
 from tinyexplore.device import Buffer, DeviceUnavailable
 from tinyexplore.dtype import dtypes
 from tinyexplore.renderer import ProgramSpec
+from tinyexplore.renderer.streaming import STREAM_FROM_BYTES
 from tinyexplore.runtime import cache, clang
 from tinyexplore.runtime.native import cache_bytes, cpu_target
 from tinyexplore.trace import SourceLine
@@ -114,7 +115,7 @@ def test_programs_from_the_cache_run(name: str, tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_large_result_may_lie_in_memory_that_is_not_aligned() -> None:
-    size = 1 << 22
+    size = STREAM_FROM_BYTES // 4
     out, source = pointer(0, f32, size), pointer(1, f32, size)
     step = loop(size // 16)
     uops = linear(out, source, step, store(out, step * 16, load(source, step * 16, 16) + 1.0), end(step))
