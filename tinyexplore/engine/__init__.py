@@ -22,7 +22,7 @@ from tinyexplore.engine.runner import (
     execute_all,
 )
 from tinyexplore.engine.search import Executor, measuring_on
-from tinyexplore.lazy import LazyBuffer, ShardedBuffer
+from tinyexplore.lazy import LazyBuffer, ShardedBuffer, parts_of
 from tinyexplore.schedule import ScheduleItem, create_schedule
 from tinyexplore.trace import Planned, active_recorder, console_recorder, recording
 from tinyexplore.uop import Ops
@@ -40,7 +40,7 @@ def spread(outputs: Sequence[LazyBuffer]) -> Sequence[LazyBuffer]:
     """What lies on several devices in its parts."""
     if not any(isinstance(output, ShardedBuffer) for output in outputs):
         return outputs
-    return [part for output in outputs for part in (output.parts if isinstance(output, ShardedBuffer) else (output,))]
+    return [part for output in outputs for part in parts_of(output)]
 
 
 def realize(outputs: Sequence[LazyBuffer]) -> None:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tinyexplore import engine
-from tinyexplore.lazy import LazyBuffer, ShardedBuffer
+from tinyexplore.device import Buffer
+from tinyexplore.lazy import LazyBuffer, ShardedBuffer, parts_of
 from tinyexplore.tensor import Tensor
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.symbolic import Bound, SymbolicError, bind_together, bindings, rebound, simplified, unbound
@@ -143,20 +144,35 @@ def _listed(structure: dict[str, Any]) -> str:
 def settle(tensors: list[Tensor]) -> None:
     """Brings each tensor into memory, row-major, in a buffer of just its size; nothing of that is captured."""
     with engine.capturing(None):
-        lazy = [tensor.lazydata for tensor in tensors if tensor.lazydata.buffer is None]
+        lazy = [tensor.lazydata for tensor in tensors if not lies_packed(tensor.lazydata)]
         if not lazy:
             return
         engine.realize(lazy)
         for tensor in tensors:
-            if tensor.lazydata.buffer is None:
+            if not lies_packed(tensor.lazydata):
                 tensor.lazydata = packed(tensor.lazydata)
         engine.realize([tensor.lazydata for tensor in tensors])
+
+
+def lies_packed(value: LazyBuffer) -> bool:
+    """True where all of it lies in memory of its own, row-major."""
+    return all(part.buffer is not None for part in parts_of(value))
+
+
+def buffers_of(value: LazyBuffer) -> list[Buffer | None]:
+    """The memory behind each part of `value`, be that a view of it or not; None where nothing is computed."""
+    return [part.base.buffer for part in parts_of(value)]
+
+
+def own_buffers(value: LazyBuffer) -> list[Buffer]:
+    """The memory of each part of a value that lies packed."""
+    found = [part.buffer for part in parts_of(value) if part.buffer is not None]
+    assert len(found) == len(parts_of(value))
+    return found
 
 
 def packed(lazydata: LazyBuffer) -> LazyBuffer:
     """The same values in memory of their own, once realised (`contiguous` leaves what lies in memory where it is)."""
     if isinstance(lazydata, ShardedBuffer):
-        raise JitError(
-            f"{lazydata!r}: TinyJit replays kernels of tensors that lie on one device each, not of sharded ones"
-        )
+        return ShardedBuffer([packed(part) for part in lazydata.parts], lazydata.axis)
     return LazyBuffer(Ops.CONTIGUOUS, lazydata.dtype, lazydata.shape, (lazydata,), None, lazydata.device)

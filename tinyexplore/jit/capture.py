@@ -9,9 +9,19 @@ from typing import Any
 from tinyexplore import engine
 from tinyexplore.device import Buffer
 from tinyexplore.engine import Capture, ExecItem
-from tinyexplore.jit.arguments import Arguments, JitError, packed, put_together, settle, taken_apart
+from tinyexplore.jit.arguments import (
+    Arguments,
+    JitError,
+    buffers_of,
+    lies_packed,
+    own_buffers,
+    packed,
+    put_together,
+    settle,
+    taken_apart,
+)
 from tinyexplore.jit.replay import Captured, Output, Replay, State, written_by
-from tinyexplore.lazy import LazyBuffer
+from tinyexplore.lazy import LazyBuffer, parts_of
 from tinyexplore.tensor import Tensor
 from tinyexplore.tensor.changes import Notes, noting
 from tinyexplore.trace import Planned, active_recorder
@@ -38,9 +48,10 @@ def _share_memory(found: Captured, heard: Capture) -> None:
     gc.collect()  # what only a circle of references holds is nobody's
     kept = {*heard.owned(), *found.keys}
     for state in found.states:
-        kept.update((state.before, *state.buffers))
+        kept.update((*state.before, *state.buffers[0], *state.buffers[1]))
     for values in ([value for _, value in found.assigned], [output.value for output in found.outputs], found.given):
-        kept.update(value.base.buffer for value in values if value is not None and value.base.buffer is not None)
+        for value in values:
+            kept.update(buffer for buffer in (() if value is None else buffers_of(value)) if buffer is not None)
     found.items, found.memory, found.shared = engine.share_memory(found.items, kept)
     with engine.console():
         recorder = active_recorder()
@@ -80,17 +91,14 @@ def _captured(
         written = written_by(heard.items)
         taken: set[Buffer] = set()
         for tensor, _ in changed:
-            buffer = tensor.lazydata.buffer
-            if buffer is None or buffer not in written or buffer in taken:
+            if not lies_packed(tensor.lazydata) or not _is_free(tensor.lazydata, written, taken):
                 tensor.lazydata = packed(tensor.lazydata)
                 engine.realize([tensor.lazydata])
-            assert tensor.lazydata.buffer is not None
-            taken.add(tensor.lazydata.buffer)
+            taken.update(own_buffers(tensor.lazydata))
         values: dict[int, LazyBuffer] = {}
         for tensor in fresh:
             value = in_memory(tensor.lazydata)
-            base = value.base.buffer
-            if base is None or base not in written or base in taken or is_symbolic_view(value):
+            if not _is_free(value, written, taken) or is_symbolic_view(value):
                 value = packed(value)
                 engine.realize([value])
             values[id(tensor)] = value
@@ -102,8 +110,7 @@ def _captured(
             assigned.append((numbers[id(tensor)], tensor.lazydata))
             continue
         _check_before(tensor, old, written, before)
-        assert old.buffer is not None
-        states.append(State(tensor, old.buffer, tensor.lazydata))
+        states.append(State(tensor, old, tensor.lazydata))
     outputs = [
         Output(numbers.get(id(tensor)), tensor, None)
         if id(tensor) in before
@@ -113,14 +120,24 @@ def _captured(
     settled = {id(tensor) for tensor, _ in changed} | {id(tensor) for tensor in given}
     others = [pair for key, pair in before.items() if key not in settled]
     given_before = [before[id(tensor)][1] for tensor in given]
-    baked = [
-        (tensor, old) for tensor, old in others if old in heard.used and (old.buffer is None or old.buffer in written)
-    ]
+    baked = [(tensor, old) for tensor, old in others if _is_baked(old, heard, written)]
     _check_variables(heard.items, arguments)
     found = Captured(
         arguments, given_before, heard.items, states, assigned, notes.keys, structure, outputs, others, baked
     )
     return found, given
+
+
+def _is_free(value: LazyBuffer, written: set[Buffer], taken: set[Buffer]) -> bool:
+    """True where all of it lies in memory that the captured kernels write and that is nobody else's."""
+    return all(buffer is not None and buffer in written and buffer not in taken for buffer in buffers_of(value))
+
+
+def _is_baked(value: LazyBuffer, heard: Capture, written: set[Buffer]) -> bool:
+    """True where the captured kernels use the value without reading it from memory that they do not write."""
+    return any(
+        part in heard.used and (part.buffer is None or part.buffer in written) for part in parts_of(value)
+    )
 
 
 def in_memory(value: LazyBuffer) -> LazyBuffer:
@@ -162,12 +179,11 @@ def _make_private(known: list[Tensor], before: dict[int, tuple[Tensor, LazyBuffe
     """A tensor that will be another, or assigned to, shares memory with no other: reads of it can be told apart."""
     owners: dict[Buffer, int] = {}
     for _, value in before.values():
-        buffer = value.base.buffer
-        if buffer is not None:
-            owners[buffer] = owners.get(buffer, 0) + 1
+        for buffer in buffers_of(value):
+            if buffer is not None:
+                owners[buffer] = owners.get(buffer, 0) + 1
     for tensor in known:
-        buffer = tensor.lazydata.buffer
-        if buffer is not None and owners.get(buffer, 0) > 1:
+        if any(owners.get(part.buffer, 0) > 1 for part in parts_of(tensor.lazydata) if part.buffer is not None):
             tensor.lazydata = packed(tensor.lazydata)
             engine.realize([tensor.lazydata])
             before[id(tensor)] = (tensor, tensor.lazydata)
@@ -176,13 +192,14 @@ def _make_private(known: list[Tensor], before: dict[int, tuple[Tensor, LazyBuffe
 def _check_before(
     tensor: Tensor, old: LazyBuffer, written: set[Buffer], before: dict[int, tuple[Tensor, LazyBuffer]]
 ) -> None:
-    if old.buffer is None or old.buffer in written:
+    if not lies_packed(old) or not written.isdisjoint(own_buffers(old)):
         raise JitError(
             f"{tensor!r} was assigned to, and its value did not lie in memory when the captured call began: "
             "realize() it before"
         )
+    own = set(own_buffers(old))
     for other, value in before.values():
-        if other is not tensor and value.base.buffer is old.buffer:
+        if other is not tensor and not own.isdisjoint(buffer for buffer in buffers_of(value) if buffer is not None):
             raise JitError(
                 f"{tensor!r} was assigned to in the captured call, not in the one before, and shares its memory with "
                 f"{other!r}: assign clones (.clone().realize()), so that reads of the two can be told apart"

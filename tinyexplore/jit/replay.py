@@ -10,9 +10,9 @@ from typing import Any
 from tinyexplore import engine
 from tinyexplore.device import Buffer
 from tinyexplore.engine import ExecItem, MemoryPlan, give_values, outputs_of, prepare_batch
-from tinyexplore.jit.arguments import Arguments, JitError, Leaf, put_together
-from tinyexplore.jit.slots import Slot, copy_bytes
-from tinyexplore.lazy import LazyBuffer
+from tinyexplore.jit.arguments import Arguments, JitError, Leaf, buffers_of, lies_packed, own_buffers, put_together
+from tinyexplore.jit.slots import Slot, copy_bytes, described, in_new_buffers, is_alike
+from tinyexplore.lazy import LazyBuffer, parts_of
 from tinyexplore.tensor import Tensor
 from tinyexplore.tensor.changes import Epoch
 from tinyexplore.tensor.random import generator
@@ -23,14 +23,21 @@ from tinyexplore.util import GlobalCounters, config
 
 
 class State:
-    """A tensor that each call assigns to: its value lies in two buffers by turns, read in one, written in the other."""
+    """A tensor that each call assigns to: its value lies in two buffers by turns, read in one, written in the other.
 
-    def __init__(self, tensor: Tensor, before: Buffer, after: LazyBuffer) -> None:
-        assert after.buffer is not None
-        self.tensor, self.before = tensor, before
-        other = Buffer(after.device, after.size, after.dtype).allocate()
-        self.values = (after, LazyBuffer.from_buffer(other, after.shape))  # read in turn 0, read in turn 1
-        self.buffers = (after.buffer, other)
+    A sharded one has two buffers for each part. Where it was divided in another way before, JitError.
+    """
+
+    def __init__(self, tensor: Tensor, before: LazyBuffer, after: LazyBuffer) -> None:
+        if not is_alike(before, after):
+            raise JitError(
+                f"{tensor!r} was {described(before)} before the captured call and is {described(after)} after it: "
+                "a replay needs it to stay as it is; shard it as it is to be before the first call"
+            )
+        self.tensor, self.before = tensor, own_buffers(before)
+        other = in_new_buffers(after)
+        self.values = (after, other)  # read in turn 0, read in turn 1
+        self.buffers = (own_buffers(after), own_buffers(other))
 
 
 @dataclass(eq=False)
@@ -72,7 +79,7 @@ class Captured:
     def __getstate__(self) -> dict[str, Any]:
         """Of other tensors only those that the kernels read, of intermediates only that they are there."""
         read = read_by(self.items)
-        others = [(tensor, value) for tensor, value in self.others if value.base.buffer in read]
+        others = [(tensor, value) for tensor, value in self.others if not read.isdisjoint(buffers_of(value))]
         empty = {buffer: Buffer(buffer.device, buffer.size, buffer.dtype) for buffer in self.shared}
         items = engine.with_other_buffers(self.items, empty)
         return {**vars(self), "others": others, "items": items, "memory": [], "shared": list(empty.values())}
@@ -154,19 +161,22 @@ class Replay:
     def _argument_slots(self, every: list[ExecItem]) -> list[Slot]:
         """One per tensor given; the second of one and the same has no places of its own."""
         slots: list[Slot] = []
-        self.same: list[tuple[int, int]] = []
-        first: dict[Buffer, int] = {}
+        self.same: list[tuple[tuple[int, int], tuple[int, int]]] = []  # (argument, part of it), twice
+        first: dict[Buffer, tuple[int, int]] = {}
         for number, ((name, _), value) in enumerate(zip(self.found.arguments.tensors, self.found.given)):
-            assert value.buffer is not None
-            if value.buffer in first:
-                self.same.append((first[value.buffer], number))
-            known = first.setdefault(value.buffer, number) == number
-            slots.append(Slot(name, value, value.buffer, every if known else ()))
+            own = set()
+            for place, buffer in enumerate(own_buffers(value)):
+                if buffer in first:
+                    self.same.append((first[buffer], (number, place)))
+                else:
+                    first[buffer] = (number, place)
+                    own.add(buffer)
+            slots.append(Slot(name, value, own, every))
         return slots
 
     def _free_arguments(self, every: list[ExecItem]) -> None:
         """The room that an argument's buffer has says nothing of the next call: it comes with another buffer."""
-        given = {value.buffer for value in self.found.given}
+        given = {buffer for value in self.found.given for buffer in own_buffers(value)}
         for item in every:
             kept = tuple(one for one in item.item.requires if one.buffer not in given)
             if len(kept) < len(item.item.requires):
@@ -177,21 +187,22 @@ class Replay:
 
         They may not where it cannot be told which of several tensors a kernel reads, or which value it starts from.
         """
-        mine = {value.buffer for value in self.found.given} | {state.before for state in self.states}
+        mine = {buffer for value in self.found.given for buffer in own_buffers(value)}
+        mine.update(buffer for state in self.states for buffer in state.before)
         outside = read_by(self.found.items) - written_by(self.found.items) - mine
-        sharers: dict[Buffer, list[tuple[Tensor, LazyBuffer]]] = {}
-        for tensor, value in self.found.others:
-            buffer = value.base.buffer
-            if buffer in outside:
-                sharers.setdefault(buffer, []).append((tensor, value))
+        sharers: dict[Buffer | None, int] = {}
+        readers = [(tensor, value) for tensor, value in self.found.others if not outside.isdisjoint(buffers_of(value))]
+        for _, value in readers:
+            for buffer in buffers_of(value):
+                sharers[buffer] = sharers.get(buffer, 0) + 1
         watched: list[tuple[Tensor, Slot]] = []
         fixed = list(self.found.baked)
-        for buffer, sharing in sharers.items():
-            tensor, value = sharing[0]
-            if len(sharing) > 1 or value.buffer is not buffer or self.found.baked:
-                fixed.extend(sharing)
+        for tensor, value in readers:
+            shared = any(sharers[buffer] > 1 for buffer in buffers_of(value))
+            if shared or not lies_packed(value) or self.found.baked:
+                fixed.append((tensor, value))
                 continue
-            slot = Slot("a tensor read", value, buffer, every)
+            slot = Slot("a tensor read", value, own_buffers(value), every)
             slot.last = value
             watched.append((tensor, slot))
         return watched, fixed
@@ -210,16 +221,18 @@ class Replay:
         for state in self.states:
             value, expected = state.tensor.lazydata, state.values[self.turn]
             if value is not expected:
-                if not _alike(value, expected):
+                if not is_alike(value, expected):
                     return False
-                moved.append((state, engine.read(value).copyout()))
+                engine.realize([value])
+                moved.append((state, [engine.read(part).copyout() for part in parts_of(value)]))
         for tensor, slot in self.watched:
             if tensor.lazydata is not slot.last:
-                if not _alike(tensor.lazydata, slot.like):
+                if not is_alike(tensor.lazydata, slot.like):
                     return False
-                slot.take(tensor, self.written)
+                slot.take(tensor.lazydata, self.written)
         for state, content in moved:  # read first, all of them: they may have been exchanged among each other
-            state.buffers[self.turn].copyin(content)
+            for buffer, data in zip(state.buffers[self.turn], content):
+                buffer.copyin(data)
             state.tensor.lazydata = state.values[self.turn]
         self.epoch = now
         return True
@@ -263,7 +276,7 @@ class Replay:
         try:
             for slot, tensor in zip(self.slots, given):
                 if tensor.lazydata is not slot.last:
-                    slot.take(tensor, self.written)
+                    slot.take(tensor.lazydata, self.written)
         except AttributeError:  # something that is no tensor stands for one
             self._checked(args, kwargs)
             raise
@@ -295,8 +308,8 @@ class Replay:
         return put_together(self.found.structure, lambda number: outputs[number].tensor_of(given, values), values)
 
     def _check_same(self, given: list[Tensor]) -> None:
-        for first, second in self.same:
-            if given[first].lazydata is not given[second].lazydata:
+        for (first, part), (second, place) in self.same:
+            if parts_of(given[first].lazydata)[part] is not parts_of(given[second].lazydata)[place]:
                 names = f"{self.slots[second].name} was captured as the same tensor as {self.slots[first].name}"
                 raise JitError(f"{names}, and is now another one: capture with two tensors")
 
@@ -311,10 +324,10 @@ class Replay:
     def hand_over(self, given: list[Tensor], values: Mapping[UOp, int]) -> None:
         """Arguments that were assigned to get their new values in memory of their own."""
         for number, value in self.assigned:
-            assert value.buffer is not None
-            own = Buffer(value.device, value.size, value.dtype).allocate()
-            copy_bytes(own, value.buffer)
-            given[number].lazydata = LazyBuffer.from_buffer(own, rebound(value.shape, values))
+            own = in_new_buffers(value)
+            for to, source in zip(own_buffers(own), own_buffers(value)):
+                copy_bytes(to, source)
+            given[number].lazydata = rebound_shape(own, values)
 
 
 def _replay_again(found: Captured, training: bool, turn: int) -> Replay:
@@ -324,16 +337,12 @@ def _replay_again(found: Captured, training: bool, turn: int) -> Replay:
     return replay
 
 
-def _alike(a: LazyBuffer, b: LazyBuffer) -> bool:
-    return a.shape == b.shape and a.dtype is b.dtype and a.device == b.device
-
-
 def _exchanged(items: list[ExecItem], states: list[State], turn: int) -> list[ExecItem]:
     """`items` reading the state from its buffer `turn` and writing it to the other one."""
     other: dict[Buffer, Buffer] = {}
     for state in states:
-        other[state.before] = state.buffers[turn]
-        other[state.buffers[0]] = state.buffers[1 - turn]
+        other.update(zip(state.before, state.buffers[turn]))
+        other.update(zip(state.buffers[0], state.buffers[1 - turn]))
     found = []
     for item in items:
         buffers = tuple(other.get(buffer, buffer) for buffer in item.buffers)

@@ -4,25 +4,63 @@ from __future__ import annotations
 
 import ctypes
 from array import array
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from typing import cast
 
 from tinyexplore import engine
 from tinyexplore.device import Buffer
 from tinyexplore.engine import ExecItem
-from tinyexplore.jit.arguments import JitError
-from tinyexplore.lazy import LazyBuffer
+from tinyexplore.jit.arguments import JitError, lies_packed, own_buffers
+from tinyexplore.lazy import LazyBuffer, ShardedBuffer, parts_of
 from tinyexplore.runtime.native import BoundProgram
-from tinyexplore.tensor import Tensor
 from tinyexplore.uop.symbolic import unbound
 
 
 class Slot:
-    """Every place where `items` read `buffer`, which stands for the value of one tensor."""
+    """Every place where `items` read the value of one tensor, which was `like` when they were captured.
 
-    def __init__(self, name: str, like: LazyBuffer, buffer: Buffer, items: Iterable[ExecItem]) -> None:
-        self.name, self.like, self.buffer = name, like, buffer
+    `own`: its buffers that stand for it alone; the others have places in another slot.
+    """
+
+    def __init__(self, name: str, like: LazyBuffer, own: Collection[Buffer], items: Iterable[ExecItem]) -> None:
+        self.name, self.like = name, like
         self.shape = unbound(like.shape)
-        self.last: LazyBuffer | None = None  # whose buffer is there now
+        self.last: LazyBuffer | None = None  # the value that is there now
+        every = list(items)
+        self.places = [Places(buffer, every if buffer in own else ()) for buffer in own_buffers(like)]
+
+    def take(self, value: LazyBuffer, written: frozenset[int]) -> None:
+        """Puts `value` here; `written` are the addresses that the replay itself writes."""
+        if not self._fits(value):
+            raise JitError(
+                f"{self.name} was captured as {described(self.like)}, and is now {described(value)}: a replay runs the "
+                "kernels of the first; use a TinyJit of its own for each form, or reset()"
+            )
+        if value.buffer is not None:
+            self.last = value if self.places[0].take(value.buffer, written) else None
+            return
+        stays = lies_packed(value)
+        if not stays:
+            engine.realize([value])
+        for part, places in zip(parts_of(value), self.places):
+            if not places.take(engine.read(part) if part.buffer is None else part.buffer, written):
+                stays = False  # to be copied anew each time
+        self.last = value if stays else None
+
+    def _fits(self, value: LazyBuffer) -> bool:
+        like = self.like
+        if value.dtype is not like.dtype or value.device != like.device:
+            return False
+        if value.shape != like.shape and unbound(value.shape) != self.shape:
+            return False
+        return not isinstance(like, ShardedBuffer) or cast(ShardedBuffer, value).layout == like.layout
+
+
+class Places:
+    """Every place where `items` read `buffer`, which another may stand for."""
+
+    def __init__(self, buffer: Buffer, items: Iterable[ExecItem]) -> None:
+        self.buffer, self.like = buffer, buffer
         self.staging: Buffer | None = None
         self.tables: list[tuple[array[int], int]] = []
         self.others: list[tuple[ExecItem, int]] = []
@@ -38,29 +76,17 @@ class Slot:
                 else:
                     self.others.append((item, place))
 
-    def take(self, tensor: Tensor, written: frozenset[int]) -> None:
-        """Puts the value of `tensor` here; `written` are the addresses that the replay itself writes."""
-        like, value = self.like, tensor.lazydata
-        same_shape = value.shape == like.shape or unbound(value.shape) == self.shape
-        if not same_shape or value.dtype is not like.dtype or value.device != like.device:
-            raise JitError(
-                f"{self.name} was captured as {_described(like)}, and is now {_described(value)}: a replay runs the "
-                "kernels of the first; use a TinyJit of its own for each form, or reset()"
-            )
-        if value.buffer is None:
-            buffer = engine.read(value)
-        else:
-            buffer = value.buffer
+    def take(self, buffer: Buffer, written: frozenset[int]) -> bool:
+        """Puts `buffer` here, or a copy of it where that cannot stand here itself, and then tells False."""
         address = buffer.address
         if address in written or (self.aligned and address % 64):
             if self.staging is None:
-                self.staging = Buffer(like.device, like.size, like.dtype).allocate()
+                self.staging = Buffer(self.like.device, self.like.size, self.like.dtype).allocate()
             copy_bytes(self.staging, buffer)
             self.put(self.staging)
-            self.last = None  # to be copied anew each time
-            return
+            return False
         self.put(buffer)
-        self.last = value if value.buffer is not None else None
+        return True
 
     def put(self, buffer: Buffer) -> None:
         """The kernels read `buffer` from now on."""
@@ -80,5 +106,27 @@ def copy_bytes(to: Buffer, source: Buffer) -> None:
     ctypes.memmove(to.address, source.address, min(to.nbytes, source.nbytes))
 
 
-def _described(value: LazyBuffer) -> str:
-    return f"{value.shape} {value.dtype.name} on {value.device}"
+def in_new_buffers(value: LazyBuffer) -> LazyBuffer:
+    """Room for a value like this one, in memory of its own."""
+    found = []
+    for part in parts_of(value):
+        buffer = Buffer(part.device, part.size, part.dtype).allocate()
+        found.append(LazyBuffer.from_buffer(buffer, part.shape))
+    return ShardedBuffer(found, value.axis) if isinstance(value, ShardedBuffer) else found[0]
+
+
+def is_alike(a: LazyBuffer, b: LazyBuffer) -> bool:
+    """True where the kernels of one do for the other: equal shapes, dtypes and devices, divided in the same way."""
+    same = a.shape == b.shape and a.dtype is b.dtype and a.device == b.device
+    if same and isinstance(a, ShardedBuffer) and isinstance(b, ShardedBuffer):
+        return a.layout == b.layout
+    return same
+
+
+def described(value: LazyBuffer) -> str:
+    """What a message says of a value."""
+    if not isinstance(value, ShardedBuffer):
+        return f"{value.shape} {value.dtype.name} on {value.device}"
+    axis, sizes = value.layout
+    how = "whole on each" if axis is None else f"in parts of {', '.join(map(str, sizes))} along axis {axis}"
+    return f"{value.shape} {value.dtype.name} on {', '.join(value.devices)}, {how}"

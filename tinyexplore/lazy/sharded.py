@@ -15,6 +15,11 @@ from tinyexplore.dtype import ConstType, DType, dtypes
 from tinyexplore.lazy.lazybuffer import LazyBuffer, Shape, ShapeError
 from tinyexplore.uop import Group, Ops, UOp
 
+def parts_of(value: LazyBuffer) -> tuple[LazyBuffer, ...]:
+    """What lies on each device: of a value on one device, itself."""
+    return value.parts if isinstance(value, ShardedBuffer) else (value,)
+
+
 RING_FROM = 1 << 18  # elements: below, every device adds up everything itself
 
 
@@ -88,14 +93,23 @@ class ShardedBuffer(LazyBuffer):
         assert self.axis is not None
         return _bounds([part.shape[self.axis] for part in self.parts])
 
+    @property
+    def layout(self) -> tuple[int | None, tuple[int, ...]]:
+        """The axis that is divided and the sizes of the parts: (None, ()) where each is the whole value."""
+        return self.axis, () if self.axis is None else tuple(part.shape[self.axis] for part in self.parts)
+
     # *** part by part ***
 
     def _each(self, function: Callable[[LazyBuffer], LazyBuffer], axis: int | None, arg: Any = None) -> LazyBuffer:
         return ShardedBuffer([function(part) for part in self.parts], axis, arg)
 
+    def laid_out_as(self, model: ShardedBuffer) -> ShardedBuffer:
+        """The same value in parts as `model` has them, or whole on each device as it is there."""
+        return self.whole() if model.axis is None else self.divided_like(model)
+
     def divided_like(self, model: ShardedBuffer) -> ShardedBuffer:
-        """The same value in parts as `model` has them; from whole copies that moves nothing."""
-        if model.axis is None or (self.axis == model.axis and self.bounds == model.bounds):
+        """The same value in parts as `model` has them, if it has parts; from whole copies that moves nothing."""
+        if model.axis is None or self.layout == model.layout:
             return self
         axis, bounds = model.axis, model.bounds
         whole = self.whole()
