@@ -120,8 +120,8 @@ class DeviceRegistry:
         return _GROUP in name and not self.is_storage(name)
 
     def members(self, name: str) -> tuple[str, ...]:
-        """The devices of a group, in order."""
-        return tuple(name.split(_GROUP))
+        """The devices of a group, in order; of a single device, itself."""
+        return tuple(name.split(_GROUP)) if self.is_group(name) else (name,)
 
     def names(self) -> tuple[str, ...]:
         """The known devices, whether they can open here or not."""

@@ -25,7 +25,6 @@ from tinyexplore.engine.search import Executor, measuring_on
 from tinyexplore.lazy import LazyBuffer, ShardedBuffer, parts_of
 from tinyexplore.schedule import ScheduleItem, create_schedule
 from tinyexplore.trace import Planned, active_recorder, console_recorder, recording
-from tinyexplore.uop import Ops
 from tinyexplore.uop.symbolic import product, value_of
 from tinyexplore.util import config
 from tinyexplore.util.locks import new_in_children
@@ -138,7 +137,7 @@ def read(output: LazyBuffer) -> Buffer:
     base = output.base
     if base.buffer is not None and (base is output or output.st.contiguous):
         return _beginning(base.buffer, value_of(product(output.shape)))
-    packed = LazyBuffer(Ops.CONTIGUOUS, output.dtype, output.shape, (output,), None, output.device)
+    packed = output.packed()
     _compute([packed])
     assert packed.buffer is not None
     return _beginning(packed.buffer, value_of(product(output.shape)))

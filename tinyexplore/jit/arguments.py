@@ -7,9 +7,9 @@ from typing import Any
 
 from tinyexplore import engine
 from tinyexplore.device import Buffer
-from tinyexplore.lazy import LazyBuffer, ShardedBuffer, parts_of
+from tinyexplore.lazy import LazyBuffer, parts_of
 from tinyexplore.tensor import Tensor
-from tinyexplore.uop import Ops, UOp
+from tinyexplore.uop import UOp
 from tinyexplore.uop.symbolic import Bound, SymbolicError, bind_together, bindings, rebound, simplified, unbound
 
 
@@ -150,7 +150,7 @@ def settle(tensors: list[Tensor]) -> None:
         engine.realize(lazy)
         for tensor in tensors:
             if not lies_packed(tensor.lazydata):
-                tensor.lazydata = packed(tensor.lazydata)
+                tensor.lazydata = tensor.lazydata.packed()
         engine.realize([tensor.lazydata for tensor in tensors])
 
 
@@ -169,10 +169,3 @@ def own_buffers(value: LazyBuffer) -> list[Buffer]:
     found = [part.buffer for part in parts_of(value) if part.buffer is not None]
     assert len(found) == len(parts_of(value))
     return found
-
-
-def packed(lazydata: LazyBuffer) -> LazyBuffer:
-    """The same values in memory of their own, once realised (`contiguous` leaves what lies in memory where it is)."""
-    if isinstance(lazydata, ShardedBuffer):
-        return ShardedBuffer([packed(part) for part in lazydata.parts], lazydata.axis)
-    return LazyBuffer(Ops.CONTIGUOUS, lazydata.dtype, lazydata.shape, (lazydata,), None, lazydata.device)

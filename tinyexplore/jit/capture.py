@@ -15,7 +15,6 @@ from tinyexplore.jit.arguments import (
     buffers_of,
     lies_packed,
     own_buffers,
-    packed,
     put_together,
     settle,
     taken_apart,
@@ -92,14 +91,14 @@ def _captured(
         taken: set[Buffer] = set()
         for tensor, _ in changed:
             if not lies_packed(tensor.lazydata) or not _is_free(tensor.lazydata, written, taken):
-                tensor.lazydata = packed(tensor.lazydata)
+                tensor.lazydata = tensor.lazydata.packed()
                 engine.realize([tensor.lazydata])
             taken.update(own_buffers(tensor.lazydata))
         values: dict[int, LazyBuffer] = {}
         for tensor in fresh:
             value = in_memory(tensor.lazydata)
             if not _is_free(value, written, taken) or is_symbolic_view(value):
-                value = packed(value)
+                value = value.packed()
                 engine.realize([value])
             values[id(tensor)] = value
     numbers = {id(tensor): number for number, tensor in reversed(list(enumerate(given)))}
@@ -135,9 +134,7 @@ def _is_free(value: LazyBuffer, written: set[Buffer], taken: set[Buffer]) -> boo
 
 def _is_baked(value: LazyBuffer, heard: Capture, written: set[Buffer]) -> bool:
     """True where the captured kernels use the value without reading it from memory that they do not write."""
-    return any(
-        part in heard.used and (part.buffer is None or part.buffer in written) for part in parts_of(value)
-    )
+    return any(part in heard.used and (part.buffer is None or part.buffer in written) for part in parts_of(value))
 
 
 def in_memory(value: LazyBuffer) -> LazyBuffer:
@@ -184,7 +181,7 @@ def _make_private(known: list[Tensor], before: dict[int, tuple[Tensor, LazyBuffe
                 owners[buffer] = owners.get(buffer, 0) + 1
     for tensor in known:
         if any(owners.get(part.buffer, 0) > 1 for part in parts_of(tensor.lazydata) if part.buffer is not None):
-            tensor.lazydata = packed(tensor.lazydata)
+            tensor.lazydata = tensor.lazydata.packed()
             engine.realize([tensor.lazydata])
             before[id(tensor)] = (tensor, tensor.lazydata)
 

@@ -231,6 +231,10 @@ class LazyBuffer:
             return self
         return LazyBuffer(Ops.CONTIGUOUS, self.dtype, self.shape, (self,), None, self.device)
 
+    def packed(self) -> LazyBuffer:
+        """The same values in memory of their own (`contiguous` leaves what lies in memory where it is)."""
+        return LazyBuffer(Ops.CONTIGUOUS, self.dtype, self.shape, (self,), None, self.device)
+
     def copy_to_device(self, device: str) -> LazyBuffer:
         """The same values in another device's memory."""
         if device == self.device:

@@ -1,32 +1,37 @@
 """ShardedBuffer: one value on several devices, in parts along an axis, or whole on each of them.
 
-What a LazyBuffer can do, it does part by part. Only three things move data between devices: a reduction over the axis
-that is divided (all-reduce), a movement that would tear parts (they are put together first), and being asked to.
+What a LazyBuffer can do, it does part by part. Only these move data between devices, and no more than they need:
+
+- a reduction over the divided axis (all-reduce): the result is whole on each device;
+- a running result along it: the totals of the parts before;
+- a flip of it: each part goes to the device at the other end;
+- windows along it: the few elements after each part that its last windows reach over to;
+- a slice of it that some part has nothing of: that slice goes to all devices, whole on each;
+- picking elements along it by index: what was found, or the table, whichever is smaller;
+- a reshape that tears parts, and the diagonal of the divided axis: all parts are put together on each device.
+
+What stays divided keeps its elements where they are: parts may become uneven (`x[1:]`), and those at the ends grow by
+what is padded.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any
+from typing import Any, cast
 
 from tinyexplore.device import Device
 from tinyexplore.dtype import ConstType, DType, dtypes
+from tinyexplore.lazy.collective import all_reduce, along, as_bits, bounds_of, joined
 from tinyexplore.lazy.lazybuffer import LazyBuffer, Shape, ShapeError
-from tinyexplore.uop import Group, Ops, UOp
-
-def parts_of(value: LazyBuffer) -> tuple[LazyBuffer, ...]:
-    """What lies on each device: of a value on one device, itself."""
-    return value.parts if isinstance(value, ShardedBuffer) else (value,)
-
-
-RING_FROM = 1 << 18  # elements: below, every device adds up everything itself
+from tinyexplore.uop import Ops, UOp
 
 
 class ShardedBuffer(LazyBuffer):
     """`parts`, one on each device, lie one after another along `axis`; where that is None each is the whole value.
 
-    `arg` is that of the movement that made it, if one did: gradients ask for it.
+    `op`, `src` and `arg` are those of the movement that made it, if one did: gradients and writes to views ask for
+    them.
     """
 
     __slots__ = ("parts", "axis")
@@ -66,16 +71,15 @@ class ShardedBuffer(LazyBuffer):
         if axis is None:
             return ShardedBuffer([whole.copy_to_device(one) for one in devices], None)
         size = whole.shape[axis]
-        step = -(-size // len(devices))
-        sizes = [min(step, size - step * place) for place in range(len(devices))] if splits is None else list(splits)
+        sizes = _even_sizes(size, len(devices)) if splits is None else list(splits)
         if len(sizes) != len(devices) or sum(sizes) != size or min(sizes) < 1:
+            said = "" if splits is None else "specified splits do not sum up to axis shape, or some are empty: "
             raise ShapeError(
-                f"shard axis {axis} of shape {whole.shape} on {len(devices)} devices in parts of {sizes}: "
+                f"{said}shard axis {axis} of shape {whole.shape} on {len(devices)} devices in parts of {sizes}: "
                 f"need {len(devices)} parts of 1 at least that add up to {size}"
             )
-        return ShardedBuffer(
-            [part.copy_to_device(one) for part, one in zip(_cut(whole, axis, _bounds(sizes)), devices)], axis
-        )
+        cuts = [whole.shrink(along(whole.shape, axis, bounds)) for bounds in bounds_of(sizes)]
+        return ShardedBuffer([part.copy_to_device(one) for part, one in zip(cuts, devices)], axis)
 
     # *** asking ***
 
@@ -91,7 +95,7 @@ class ShardedBuffer(LazyBuffer):
     def bounds(self) -> list[tuple[int, int]]:
         """Where each part begins and ends on the axis that is divided."""
         assert self.axis is not None
-        return _bounds([part.shape[self.axis] for part in self.parts])
+        return bounds_of([part.shape[self.axis] for part in self.parts])
 
     @property
     def layout(self) -> tuple[int | None, tuple[int, ...]]:
@@ -100,30 +104,46 @@ class ShardedBuffer(LazyBuffer):
 
     # *** part by part ***
 
-    def _each(self, function: Callable[[LazyBuffer], LazyBuffer], axis: int | None, arg: Any = None) -> LazyBuffer:
-        return ShardedBuffer([function(part) for part in self.parts], axis, arg)
+    def _each(self, function: Callable[[LazyBuffer], LazyBuffer], axis: int | None) -> ShardedBuffer:
+        return ShardedBuffer([function(part) for part in self.parts], axis)
 
-    def laid_out_as(self, model: ShardedBuffer) -> ShardedBuffer:
-        """The same value in parts as `model` has them, or whole on each device as it is there."""
-        return self.whole() if model.axis is None else self.divided_like(model)
+    def _moved(self, op: Ops, arg: Any, parts: Sequence[LazyBuffer], axis: int | None) -> ShardedBuffer:
+        """What the movement `op` makes of this."""
+        result = ShardedBuffer(parts, axis, arg)
+        result.op, result.src = op, (self,)
+        return result
 
     def divided_like(self, model: ShardedBuffer) -> ShardedBuffer:
         """The same value in parts as `model` has them, if it has parts; from whole copies that moves nothing."""
         if model.axis is None or self.layout == model.layout:
             return self
         axis, bounds = model.axis, model.bounds
+        if self.axis == axis:
+            return ShardedBuffer([self._range_on(one, pair) for one, pair in zip(self.devices, bounds)], axis)
         whole = self.whole()
-        return ShardedBuffer([_cut(part, axis, bounds)[place] for place, part in enumerate(whole.parts)], axis)
+        cuts = [part.shrink(along(part.shape, axis, pair)) for part, pair in zip(whole.parts, bounds)]
+        return ShardedBuffer(cuts, axis)
 
     def whole(self) -> ShardedBuffer:
         """The whole value on each device."""
         if self.axis is None:
             return self
-        return ShardedBuffer([self._put_together(one) for one in self.devices], None)
+        everything = (0, self.shape[self.axis])
+        return ShardedBuffer([self._range_on(one, everything) for one in self.devices], None)
 
-    def _put_together(self, device: str) -> LazyBuffer:
+    def _range_on(self, device: str, wanted: tuple[int, int]) -> LazyBuffer:
+        """The elements start ≤ i < stop of the divided axis on one device; what lies there already stays."""
         assert self.axis is not None
-        return joined([part.contiguous().copy_to_device(device) for part in self.parts], self.axis)
+        found = []
+        for part, (start, stop) in zip(self.parts, self.bounds):
+            first, last = max(start, wanted[0]) - start, min(stop, wanted[1]) - start
+            if first < last:
+                piece = part.shrink(along(part.shape, self.axis, (first, last)))
+                found.append(piece if part.device == device else piece.contiguous().copy_to_device(device))
+        if not found:
+            shape = (*self.shape[: self.axis], 0, *self.shape[self.axis + 1 :])
+            return LazyBuffer.const(0, self.dtype, device, shape)
+        return joined(found, self.axis)
 
     def alu(self, op: Ops, *others: LazyBuffer) -> LazyBuffer:
         src = self._with(op.name, others)
@@ -155,6 +175,9 @@ class ShardedBuffer(LazyBuffer):
     def contiguous(self) -> LazyBuffer:
         return self._each(lambda part: part.contiguous(), self.axis)
 
+    def packed(self) -> LazyBuffer:
+        return self._each(lambda part: part.packed(), self.axis)
+
     def reduce(self, op: Ops, axes: Sequence[int]) -> LazyBuffer:
         parts = [part.reduce(op, axes) for part in self.parts]
         if self.axis is None or self.axis not in axes:
@@ -162,20 +185,39 @@ class ShardedBuffer(LazyBuffer):
         return ShardedBuffer(all_reduce(op, parts), None)
 
     def scan(self, op: Ops, axis: int) -> LazyBuffer:
-        source = self._intact((axis,))
-        return source._each(lambda part: part.scan(op, axis), source.axis)
+        own = [part.scan(op, axis) for part in self.parts]
+        if axis != self.axis:
+            return ShardedBuffer(own, self.axis)
+        totals = [part.reduce(op, (axis,)).contiguous() for part in self.parts[:-1]]
+        found = own[:1]
+        for place in range(1, len(own)):
+            before = [total.copy_to_device(own[place].device) for total in totals[:place]]
+            for total in before[1:]:
+                before[0] = before[0].alu(op, total)
+            found.append(before[0].expand(own[place].shape).alu(op, own[place]))
+        return ShardedBuffer(found, axis)
 
     def gather(self, index: LazyBuffer) -> LazyBuffer:
-        table, places = self._intact((len(self.shape) - 1,))._with("gather", (index,))
-        model = table if table.axis is not None else places
-        pairs = zip(table.divided_like(model).parts, places.divided_like(model).parts)
+        (places,) = self._with("gather", (index,))[1:]
+        if self.axis == len(self.shape) - 1:
+            return self._gathered_in_parts(places)
+        model = self if self.axis is not None else places
+        pairs = zip(self.divided_like(model).parts, places.divided_like(model).parts)
         return ShardedBuffer([part.gather(place) for part, place in pairs], model.axis)
 
-    # *** moving ***
+    def _gathered_in_parts(self, places: ShardedBuffer) -> LazyBuffer:
+        """Each device finds what lies in its part (zeros elsewhere), and these are added; or the table is moved."""
+        if sum(part.base.size for part in self.parts) <= places.size * len(self.parts):
+            return self.whole().gather(places)
+        wide = places if places.dtype is dtypes.int32 else places.cast(dtypes.int64)
+        found = []
+        for part, index, (start, _) in zip(self.parts, cast(ShardedBuffer, wide).whole().parts, self.bounds):
+            first = LazyBuffer.const(-start, index.dtype, index.device, index.shape)
+            found.append(as_bits(part.gather(index.alu(Ops.ADD, first))))
+        bits = ShardedBuffer(all_reduce(Ops.ADD, found), None)
+        return bits if bits.dtype is self.dtype else bits.bitcast(self.dtype)
 
-    def _intact(self, touched: Sequence[int]) -> ShardedBuffer:
-        """This, or the whole on each device where one of the axes `touched` is the divided one."""
-        return self.whole() if self.axis in touched else self
+    # *** moving ***
 
     def reshape(self, shape: Shape) -> LazyBuffer:
         if shape == self.shape:
@@ -184,12 +226,12 @@ class ShardedBuffer(LazyBuffer):
             raise ShapeError(f"reshape {self.shape} to {shape}: {self.size} elements are not {prod(shape)}")
         axis = self._axis_in(shape)
         if axis is None:
-            return self.whole()._each(lambda part: part.reshape(shape), None, shape)
+            return self._moved(Ops.RESHAPE, shape, [part.reshape(shape) for part in self.whole().parts], None)
         assert self.axis is not None
         factor, size = shape[axis], self.shape[self.axis]
         own = [factor * part.shape[self.axis] // size for part in self.parts]
         parts = [part.reshape((*shape[:axis], n, *shape[axis + 1 :])) for part, n in zip(self.parts, own)]
-        return ShardedBuffer(parts, axis, shape)
+        return self._moved(Ops.RESHAPE, shape, parts, axis)
 
     def _axis_in(self, shape: Shape) -> int | None:
         """The axis of `shape` along which the parts still lie one after another."""
@@ -203,46 +245,88 @@ class ShardedBuffer(LazyBuffer):
         return None
 
     def expand(self, shape: Shape) -> LazyBuffer:
-        source = self._intact([axis for axis, (a, b) in enumerate(zip(self.shape, shape)) if a != b])
-        axis = source.axis
-        if axis is None:
-            return source._each(lambda part: part.expand(shape), None, shape)
-        return source._each(
-            lambda part: part.expand((*shape[:axis], part.shape[axis], *shape[axis + 1 :])), axis, shape
-        )
+        if shape == self.shape:
+            return self
+        axis = self.axis
+        if axis is None or self.shape[axis] != shape[axis]:
+            return self._moved(Ops.EXPAND, shape, [part.expand(shape) for part in self.whole().parts], None)
+        own = [(*shape[:axis], part.shape[axis], *shape[axis + 1 :]) for part in self.parts]
+        return self._moved(Ops.EXPAND, shape, [part.expand(one) for part, one in zip(self.parts, own)], axis)
 
     def permute(self, order: Sequence[int]) -> LazyBuffer:
-        axis = None if self.axis is None else list(order).index(self.axis)
-        return self._each(lambda part: part.permute(order), axis, tuple(order))
+        order = tuple(order)
+        if order == tuple(range(len(self.shape))):
+            return self
+        axis = None if self.axis is None else order.index(self.axis)
+        return self._moved(Ops.PERMUTE, order, [part.permute(order) for part in self.parts], axis)
 
     def pad(self, amounts: Sequence[tuple[int, int]]) -> LazyBuffer:
-        source = self._intact([axis for axis, (before, after) in enumerate(amounts) if before or after])
-        return source._each(lambda part: part.pad(amounts), source.axis, tuple(map(tuple, amounts)))
+        pairs = [tuple(pair) for pair in amounts]
+        if all(pair == (0, 0) for pair in pairs):
+            return self
+        parts = []
+        for place, part in enumerate(self.parts):
+            own = list(pairs)
+            if self.axis is not None:
+                before, after = pairs[self.axis]
+                own[self.axis] = (before if place == 0 else 0, after if place == len(self.parts) - 1 else 0)
+            parts.append(part.pad(cast(Any, own)))
+        return self._moved(Ops.PAD, tuple(pairs), parts, self.axis)
 
     def shrink(self, bounds: Sequence[tuple[int, int]]) -> LazyBuffer:
-        cut = [axis for axis, (pair, size) in enumerate(zip(bounds, self.shape)) if tuple(pair) != (0, size)]
-        source = self._intact(cut)
-        axis, arg = source.axis, tuple(map(tuple, bounds))
-        if axis is None:
-            return source._each(lambda part: part.shrink(bounds), None, arg)
-        return source._each(
-            lambda part: part.shrink([*bounds[:axis], (0, part.shape[axis]), *bounds[axis + 1 :]]), axis, arg
-        )
+        bounds = tuple([(start, stop) for start, stop in bounds])
+        if bounds == tuple([(0, size) for size in self.shape]):
+            return self
+        if self.axis is None:
+            return self._moved(Ops.SHRINK, bounds, [part.shrink(bounds) for part in self.parts], None)
+        axis, (first, last) = self.axis, self._checked(bounds)
+        local = [(max(first, start) - start, min(last, stop) - start) for start, stop in self.bounds]
+        if all(start < stop for start, stop in local):
+            cuts = [part.shrink((*bounds[:axis], own, *bounds[axis + 1 :])) for part, own in zip(self.parts, local)]
+            return self._moved(Ops.SHRINK, bounds, cuts, axis)
+        cut = self._each(lambda part: part.shrink((*bounds[:axis], (0, part.shape[axis]), *bounds[axis + 1 :])), axis)
+        parts = [cut._range_on(one, (first, last)) for one in self.devices]
+        return self._moved(Ops.SHRINK, bounds, parts, None)
+
+    def _checked(self, bounds: Sequence[tuple[int, int]]) -> tuple[int, int]:
+        """The bounds of the divided axis, all of them known to fit."""
+        assert self.axis is not None
+        if len(bounds) != len(self.shape) or not all(
+            0 <= start <= stop <= size for (start, stop), size in zip(bounds, self.shape)
+        ):
+            raise ShapeError(f"shrink {self.shape} to {bounds}: need 0 ≤ start ≤ stop ≤ size for every axis")
+        return bounds[self.axis]
 
     def flip(self, axes: Sequence[int]) -> LazyBuffer:
-        source = self._intact(axes)
-        return source._each(lambda part: part.flip(axes), source.axis, tuple(sorted(set(axes))))
+        axes = tuple(sorted(set(axes)))
+        if not axes:
+            return self
+        parts = [part.flip(axes) for part in self.parts]
+        if self.axis in axes:
+            parts = [part.contiguous().copy_to_device(one) for part, one in zip(reversed(parts), self.devices)]
+        return self._moved(Ops.FLIP, axes, parts, self.axis)
 
     def window(self, axis: int, size: int, stride: int = 1, dilation: int = 1) -> LazyBuffer:
-        source = self._intact((axis,))
         arg = (axis, size, stride, dilation)
-        return source._each(lambda part: part.window(*arg), source.axis, arg)
+        if axis != self.axis:
+            return self._moved(Ops.WINDOW, arg, [part.window(*arg) for part in self.parts], self.axis)
+        count = (self.shape[axis] - dilation * (size - 1) - 1) // stride + 1
+        begins = [(-(-start // stride), min(-(-stop // stride), count)) for start, stop in self.bounds]
+        if any(first >= last for first, last in begins):  # a part in which no window begins
+            return self._moved(Ops.WINDOW, arg, [part.window(*arg) for part in self.whole().parts], None)
+        parts = []
+        for device, (first, last) in zip(self.devices, begins):
+            reach = (first * stride, (last - 1) * stride + dilation * (size - 1) + 1)
+            parts.append(self._range_on(device, reach).window(*arg))
+        return self._moved(Ops.WINDOW, arg, parts, axis)
 
     def diagonal(self, first: int, second: int) -> LazyBuffer:
-        source = self._intact((first, second))
+        source = self.whole() if self.axis in (first, second) else self
         axis = source.axis
         moved = axis - 1 if axis is not None and axis > second else axis
-        return source._each(lambda part: part.diagonal(first, second), moved, (first, second))
+        return self._moved(
+            Ops.DIAGONAL, (first, second), [part.diagonal(first, second) for part in source.parts], moved
+        )
 
     # *** between devices ***
 
@@ -255,68 +339,24 @@ class ShardedBuffer(LazyBuffer):
         if self.axis is None:
             near = next((part for part in self.parts if part.device == device), self.parts[0])
             return near.copy_to_device(device)
-        return self._put_together(device)
+        return self._range_on(device, (0, self.shape[self.axis]))
 
 
-def _bounds(sizes: Sequence[int]) -> list[tuple[int, int]]:
-    ends = [sum(sizes[: place + 1]) for place in range(len(sizes))]
-    return [(end - size, end) for end, size in zip(ends, sizes)]
-
-
-def _cut(whole: LazyBuffer, axis: int, bounds: Sequence[tuple[int, int]]) -> list[LazyBuffer]:
-    full = [(0, size) for size in whole.shape]
-    return [whole.shrink([*full[:axis], pair, *full[axis + 1 :]]) for pair in bounds]
-
-
-def joined(parts: Sequence[LazyBuffer], axis: int) -> LazyBuffer:
-    """Values on one device, one after another. Floats go as bits, so that minus zero and NaN stay what they are."""
-    dtype, shape = parts[0].dtype, parts[0].shape
-    bits = {1: dtypes.uint8, 2: dtypes.uint16, 4: dtypes.uint32, 8: dtypes.uint64}[dtype.itemsize]
-    as_bits = dtypes.is_float(dtype)
-    bounds = _bounds([part.shape[axis] for part in parts])
-    padded = []
-    for part, (start, stop) in zip(parts, bounds):
-        amounts = [(start, bounds[-1][1] - stop) if one == axis else (0, 0) for one in range(len(shape))]
-        padded.append((part.bitcast(bits) if as_bits else part).pad(amounts))
-    found = _combined(Ops.ADD, padded)
-    return found.bitcast(dtype) if as_bits else found
-
-
-def all_reduce(op: Ops, parts: Sequence[LazyBuffer]) -> list[LazyBuffer]:
-    """`op` over equally shaped values, one on each device: the same result, to the bit, on all of them."""
-    assert op in Group.ALU
-    if len(parts) < 3 or parts[0].size < RING_FROM:
-        return [_combined(op, [part.contiguous().copy_to_device(here.device) for part in parts]) for here in parts]
-    return _ring(op, parts)
-
-
-def _combined(op: Ops, values: Sequence[LazyBuffer]) -> LazyBuffer:
-    first, *rest = values
-    for other in rest:
-        first = first.alu(op, other)
-    return first
-
-
-def _ring(op: Ops, parts: Sequence[LazyBuffer]) -> list[LazyBuffer]:
-    """Every device finishes one piece, which goes round the ring collecting, then round again to be copied.
-
-    Each link carries 2 · (n - 1) / n of the value, however many devices there are (Patarasuk and Yuan, 2009).
-    """
-    count, size = len(parts), parts[0].size
+def _even_sizes(size: int, count: int) -> list[int]:
+    """As many elements for each but the last, or, where that leaves a part empty, one more for the first ones."""
     step = -(-size // count)
-    flat = [part.contiguous().reshape((size,)) for part in parts]
-    pieces: list[list[LazyBuffer]] = [[] for _ in parts]  # by device, in the order of the value
-    for start in range(0, size, step):
-        bounds = [(start, min(start + step, size))]
-        owner = start // step
-        collected = flat[owner].shrink(bounds)
-        for hop in range(1, count):
-            here = flat[(owner + hop) % count]
-            collected = collected.contiguous().copy_to_device(here.device).alu(op, here.shrink(bounds))
-        done = collected.contiguous()
-        at = (owner + count - 1) % count
-        for _ in range(count):
-            pieces[at].append(done)
-            at = (at + 1) % count
-            done = done.copy_to_device(parts[at].device)
-    return [joined(own, 0).reshape(parts[0].shape) for own in pieces]
+    if step * (count - 1) < size:
+        return [step] * (count - 1) + [size - step * (count - 1)]
+    return [size // count + (place < size % count) for place in range(count)]
+
+
+def laid_out_as(value: LazyBuffer, model: LazyBuffer) -> LazyBuffer:
+    """`value`, which lies on the devices of `model`, in parts as `model` has them, or whole on each as it is there."""
+    if not isinstance(value, ShardedBuffer) or not isinstance(model, ShardedBuffer):
+        return value
+    return value.whole() if model.axis is None else value.divided_like(model)
+
+
+def parts_of(value: LazyBuffer) -> tuple[LazyBuffer, ...]:
+    """What lies on each device: of a value on one device, itself."""
+    return value.parts if isinstance(value, ShardedBuffer) else (value,)

@@ -68,8 +68,7 @@ class Optimizer:
         found = []
         for tensor in self.params:
             dtype = dtypes.float32 if tensor.dtype.itemsize < 4 else tensor.dtype
-            zeros = Tensor.zeros(*tensor.shape, dtype=dtype, device=tensor.device, requires_grad=False)
-            found.append(zeros.contiguous())
+            found.append(tensor.zeros_like(dtype=dtype, requires_grad=False).contiguous())
         return found
 
 

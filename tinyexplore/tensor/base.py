@@ -245,14 +245,34 @@ class Base:
         self.lazydata = shards
         return cast("Tensor", self)
 
+    def shard_like(self, y: Tensor) -> Tensor:
+        """The same values where those of `y` are: on its device, or on its devices and divided in the same way."""
+        model = y.lazydata
+        if not isinstance(model, ShardedBuffer):
+            return self.to(y.device)
+        axis, splits = model.layout
+        if axis is not None and self.shape[axis : axis + 1] != y.shape[axis : axis + 1]:
+            splits = ()
+        if not isinstance(self.lazydata, ShardedBuffer):
+            return self.shard(model.devices, axis, splits or None)
+        found = self.to(y.device)
+        same = cast(ShardedBuffer, found.lazydata)
+        if axis is None or not splits:
+            return found if same.axis == axis else found.to(model.devices[0]).shard(model.devices, axis)
+        return found._taped(same.divided_like(model), GRADIENTS[Ops.COPY], (found,), None)
+
     def _shards(self, devices: Sequence[str], axis: int | None, splits: Sequence[int] | None) -> LazyBuffer:
-        if isinstance(devices, str) or len(devices) < 2:
+        if isinstance(devices, str) or not devices:
             raise ValueError(
                 f"shard on {devices!r}: need several devices, such as ('LLVM:0', 'LLVM:1'); else use .to()"
             )
         if isinstance(self.lazydata, ShardedBuffer):
-            raise ValueError(f"shard a tensor that lies on {self.device} already: move it to one device first")
+            raise RuntimeError(
+                f"can't shard a multi-device tensor: it lies on {', '.join(self.device)}; move it to one device first"
+            )
         place = None if axis is None else self._axis(axis)
+        if len(devices) == 1:
+            return self.lazydata.copy_to_device(Device.canonicalize(devices[0]))
         return ShardedBuffer.of(self.lazydata, Device.canonicalize(devices), place, splits)
 
     def llvm(self) -> Tensor:

@@ -13,7 +13,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from tinyexplore.dtype import dtypes
-from tinyexplore.lazy import LazyBuffer
+from tinyexplore.lazy import LazyBuffer, parts_of
 from tinyexplore.uop import Group, Ops
 
 if TYPE_CHECKING:
@@ -76,11 +76,15 @@ def note_key(buffer: Buffer) -> None:
 
 def shows_a_part(view: LazyBuffer) -> bool:
     """True for a view, not computed itself, that leaves some of its base out."""
-    while view.op in Group.MOVEMENT and view.buffer is None:
+    while _is_view(view):
         if view.op is Ops.SHRINK:
             return True
         view = view.src[0]
     return False
+
+
+def _is_view(node: LazyBuffer) -> bool:
+    return node.op in Group.MOVEMENT and all(part.buffer is None for part in parts_of(node))
 
 
 def with_part(view: LazyBuffer, root: LazyBuffer, value: LazyBuffer) -> LazyBuffer:
@@ -88,7 +92,7 @@ def with_part(view: LazyBuffer, root: LazyBuffer, value: LazyBuffer) -> LazyBuff
     written = LazyBuffer.const(True, dtypes.bool, view.device, view.shape)
     node = view
     while node is not root:
-        if node.op not in Group.MOVEMENT or node.buffer is not None:
+        if not _is_view(node):
             raise RuntimeError(
                 f"assign to a view of shape {view.shape} of a tensor that has another value by now: take the view anew"
             )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, cast
 
 from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import ConstType, dtypes, to_dtype
-from tinyexplore.lazy import LazyBuffer
+from tinyexplore.lazy import LazyBuffer, ShardedBuffer, laid_out_as
 from tinyexplore.tensor import random
 from tinyexplore.tensor.base import DTypeLike, Shape, wrapped
 from tinyexplore.tensor.data import elements_at
@@ -73,8 +73,11 @@ class Creation(LinearAlgebra):
         """Memory whose content is not defined."""
         sizes = _sizes(shape)
         target = dtypes.default_float if dtype is None else to_dtype(dtype)
-        buffer = Buffer(Device.canonicalize(device), greatest(product(sizes)), target).allocate()
-        result = cls._wrap(LazyBuffer.from_buffer(buffer, sizes))
+        found = []
+        for one in Device.members(Device.canonicalize(device)):
+            buffer = Buffer(one, greatest(product(sizes)), target).allocate()
+            found.append(LazyBuffer.from_buffer(buffer, sizes))
+        result = cls._wrap(found[0] if len(found) == 1 else ShardedBuffer(found, None))
         result.requires_grad = requires_grad
         return result
 
@@ -95,8 +98,18 @@ class Creation(LinearAlgebra):
 
     def full_like(self, fill_value: ConstType, *, dtype: DTypeLike | None = None, **kwargs: Any) -> Tensor:
         """`fill_value` in this tensor's shape, dtype and device."""
-        kwargs.setdefault("device", self.device)
-        return type(self).full(self.shape, fill_value, dtype=self.dtype if dtype is None else dtype, **kwargs)
+        return self._like(type(self).full, self.shape, fill_value, dtype=dtype, **kwargs)
+
+    def _like(self, make: Callable[..., Tensor], *args: Any, **kwargs: Any) -> Tensor:
+        """What `make` gives with this tensor's dtype and device, unless told others, divided as this one is."""
+        if kwargs.get("dtype") is None:
+            kwargs["dtype"] = self.dtype
+        if kwargs.get("device") is not None:
+            return make(*args, **kwargs)
+        kwargs["device"] = self.device
+        result = make(*args, **kwargs)
+        result.lazydata = laid_out_as(result.lazydata, self.lazydata)
+        return result
 
     def zeros_like(self, **kwargs: Any) -> Tensor:
         return self.full_like(0, **kwargs)
@@ -234,14 +247,10 @@ class Creation(LinearAlgebra):
         return cls.rand(n, device=device).argsort().cast(dtypes.default_int if dtype is None else dtype)
 
     def rand_like(self, **kwargs: Any) -> Tensor:
-        kwargs.setdefault("device", self.device)
-        kwargs.setdefault("dtype", self.dtype)
-        return type(self).rand(*self.shape, **kwargs)
+        return self._like(type(self).rand, *self.shape, **kwargs)
 
     def randn_like(self, **kwargs: Any) -> Tensor:
-        kwargs.setdefault("device", self.device)
-        kwargs.setdefault("dtype", self.dtype)
-        return type(self).randn(*self.shape, **kwargs)
+        return self._like(type(self).randn, *self.shape, **kwargs)
 
     @classmethod
     def _scaled(cls, random_tensor: Tensor, scale: float, shift: float, requires_grad: bool | None) -> Tensor:

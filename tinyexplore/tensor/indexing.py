@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from tinyexplore.autograd import GRADIENTS, gradients
 from tinyexplore.dtype import dtypes, least_upper_dtype
-from tinyexplore.lazy import StoredBuffer
+from tinyexplore.lazy import StoredBuffer, laid_out_as
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.arithmetic import broadcast_shape
 from tinyexplore.tensor.base import Shape
@@ -194,7 +194,7 @@ class Indexing(Loss):
         )
         if _is_whole_mask(indices, x.shape) and value.numel() == 1:
             note_change(x)
-            x.lazydata = indices.to(x.device).where(value.reshape(()), x).lazydata
+            x.lazydata = laid_out_as(indices.to(x.device).where(value.reshape(()), x).lazydata, x.lazydata)
             return
         items = x._index_items(indices)
         if any(_is_advanced(item) for item in items):
@@ -204,7 +204,7 @@ class Indexing(Loss):
         scattered = x._scattered(items, _fitted(value, view_shape))
         written = x._scattered(items, value._const(True, dtypes.bool, view_shape))
         note_change(x)
-        x.lazydata = written.where(scattered, x).lazydata
+        x.lazydata = laid_out_as(written.where(scattered, x).lazydata, x.lazydata)
 
     def _write_places(self, indices: Any, value: Tensor) -> None:
         """Each element's number is read at `indices`; so the places to write are those that reading would find."""
@@ -216,7 +216,7 @@ class Indexing(Loss):
         source = _fitted(value, places.shape).flatten()
         written = x.reshape((total,)).scatter(0, places.flatten(), source).reshape(x.shape)
         note_change(x)
-        x.lazydata = written.lazydata
+        x.lazydata = laid_out_as(written.lazydata, x.lazydata)
 
     def _scattered(self, items: Sequence[Any], values: Tensor) -> Tensor:
         """Zeros of this tensor's shape with `values` where the view is: what differentiating the view gives."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from tinyexplore.autograd import GRADIENTS
 from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import ConstType, dtypes, to_dtype
-from tinyexplore.lazy import LazyBuffer, ShardedBuffer, StoredBuffer
+from tinyexplore.lazy import LazyBuffer, ShardedBuffer, StoredBuffer, laid_out_as
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor import data as conversion
 from tinyexplore.tensor.base import DTypeLike, Shape
@@ -204,15 +204,16 @@ class Tensor(Operators):
             return self
         if x.device != self.device:
             raise ValueError(f"assign a tensor on {x.device} to one on {self.device}: move it with .to()")
+        value = laid_out_as(x.lazydata, self.lazydata)
         root = None if self._root is None else self._root()
         if root is not None and shows_a_part(self.lazydata):
             if root.requires_grad or x.requires_grad:
                 raise RuntimeError("assigning to parts of a tensor has no gradient: use where(), or detach() first")
-            whole = with_part(self.lazydata, root.lazydata, x.lazydata)
+            whole = laid_out_as(with_part(self.lazydata, root.lazydata, value), root.lazydata)
             note_change(root)
             root.lazydata = whole
         note_change(self)
-        self.lazydata = x.lazydata
+        self.lazydata = value
         return self
 
     def replace(self, x: Tensor) -> Tensor:
@@ -226,9 +227,7 @@ class Tensor(Operators):
 
     def clone(self) -> Tensor:
         """A copy of its own, on the tape."""
-        x = self.lazydata
-        copied = LazyBuffer(Ops.CONTIGUOUS, x.dtype, x.shape, (x,), None, x.device)
-        return self._taped(copied, GRADIENTS[Ops.CONTIGUOUS], (self,), None)
+        return self._taped(self.lazydata.packed(), GRADIENTS[Ops.CONTIGUOUS], (self,), None)
 
     # *** modes ***
 

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-from tinyexplore.lazy import ShardedBuffer
+from tinyexplore.lazy import laid_out_as
 from tinyexplore.tensor import Tensor
 
 
@@ -71,9 +71,7 @@ def load_state_dict(
                 f"load_state_dict: {name} has shape {tensor.shape} in the model, {found.shape} in the state"
             )
         value = found.to(tensor.device).cast(tensor.dtype)
-        if isinstance(tensor.lazydata, ShardedBuffer) and isinstance(value.lazydata, ShardedBuffer):
-            value = Tensor(value.lazydata.divided_like(tensor.lazydata))
-        tensor.replace(value).realize()
+        tensor.replace(Tensor(laid_out_as(value.lazydata, tensor.lazydata))).realize()
 
 
 def _listed(names: list[str]) -> str:

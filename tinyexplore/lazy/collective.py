@@ -1,0 +1,83 @@
+"""Between the parts of a sharded value: putting them together, and reductions over all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tinyexplore.dtype import dtypes
+from tinyexplore.lazy.lazybuffer import LazyBuffer
+from tinyexplore.uop import Group, Ops
+
+RING_FROM = 1 << 18  # elements: below, every device adds up everything itself
+
+
+def bounds_of(sizes: Sequence[int]) -> list[tuple[int, int]]:
+    """Where each of several parts that lie one after another begins and ends."""
+    ends = [sum(sizes[: place + 1]) for place in range(len(sizes))]
+    return [(end - size, end) for end, size in zip(ends, sizes)]
+
+
+def along(shape: Sequence[int], axis: int, bounds: tuple[int, int]) -> list[tuple[int, int]]:
+    """The bounds of a shrink of one axis."""
+    return [bounds if one == axis else (0, size) for one, size in enumerate(shape)]
+
+
+def as_bits(value: LazyBuffer) -> LazyBuffer:
+    """Floats as unsigned ints, so that minus zero and NaN stay what they are when zeros are added."""
+    if not dtypes.is_float(value.dtype):
+        return value
+    bits = {1: dtypes.uint8, 2: dtypes.uint16, 4: dtypes.uint32, 8: dtypes.uint64}[value.dtype.itemsize]
+    return value.bitcast(bits)
+
+
+def joined(parts: Sequence[LazyBuffer], axis: int) -> LazyBuffer:
+    """Values on one device, one after another."""
+    if len(parts) == 1:
+        return parts[0]
+    bounds = bounds_of([part.shape[axis] for part in parts])
+    padded = []
+    for part, (start, stop) in zip(parts, bounds):
+        amounts = [(start, bounds[-1][1] - stop) if one == axis else (0, 0) for one in range(len(part.shape))]
+        padded.append(as_bits(part).pad(amounts))
+    found = _combined(Ops.ADD, padded)
+    return found if found.dtype is parts[0].dtype else found.bitcast(parts[0].dtype)
+
+
+def all_reduce(op: Ops, parts: Sequence[LazyBuffer]) -> list[LazyBuffer]:
+    """`op` over equally shaped values, one on each device: the same result, to the bit, on all of them."""
+    assert op in Group.ALU
+    if len(parts) < 3 or parts[0].size < RING_FROM:
+        return [_combined(op, [part.contiguous().copy_to_device(here.device) for part in parts]) for here in parts]
+    return _ring(op, parts)
+
+
+def _combined(op: Ops, values: Sequence[LazyBuffer]) -> LazyBuffer:
+    first, *rest = values
+    for other in rest:
+        first = first.alu(op, other)
+    return first
+
+
+def _ring(op: Ops, parts: Sequence[LazyBuffer]) -> list[LazyBuffer]:
+    """Every device finishes one piece, which goes round the ring collecting, then round again to be copied.
+
+    Each link carries 2 · (n - 1) / n of the value, however many devices there are (Patarasuk and Yuan, 2009).
+    """
+    count, size = len(parts), parts[0].size
+    step = -(-size // count)
+    flat = [part.contiguous().reshape((size,)) for part in parts]
+    pieces: list[list[LazyBuffer]] = [[] for _ in parts]  # by device, in the order of the value
+    for start in range(0, size, step):
+        bounds = [(start, min(start + step, size))]
+        owner = start // step
+        collected = flat[owner].shrink(bounds)
+        for hop in range(1, count):
+            here = flat[(owner + hop) % count]
+            collected = collected.contiguous().copy_to_device(here.device).alu(op, here.shrink(bounds))
+        done = collected.contiguous()
+        at = (owner + count - 1) % count
+        for _ in range(count):
+            pieces[at].append(done)
+            at = (at + 1) % count
+            done = done.copy_to_device(parts[at].device)
+    return [joined(own, 0).reshape(parts[0].shape) for own in pieces]
