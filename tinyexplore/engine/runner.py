@@ -192,6 +192,11 @@ class Capture:
 _capture: ContextVar[Capture | None] = ContextVar("tinyexplore_capture", default=None)
 
 
+def capture_variable() -> ContextVar[Capture | None]:
+    """Where `active_capture` looks."""
+    return _capture
+
+
 def active_capture() -> Capture | None:
     """The capture listening here, or None."""
     return _capture.get()

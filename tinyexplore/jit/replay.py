@@ -140,7 +140,8 @@ class Replay:
         self.plain = self.plain and not found.values
         self.count = len(structure)
         self.single = found.outputs[0].value if found.structure == Leaf(0) and not found.values else None
-        self.epoch = Epoch.count
+        self.epoch = Epoch.count[0]
+        self.is_known = False  # whether it was asked if machine code can do its calls
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _replay_again, (self.found, self.training, self.turn)
@@ -211,7 +212,7 @@ class Replay:
 
     def ready(self) -> bool:
         """Follows what was assigned elsewhere since the last call; False where only a new capture can."""
-        now = Epoch.count
+        now = Epoch.count[0]
         if now == self.epoch:
             return True
         for tensor, value in self.fixed:

@@ -7,13 +7,16 @@ import pickle
 from collections.abc import Callable
 from functools import partial
 from threading import RLock
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from weakref import ref
 
 from tinyexplore import engine
-from tinyexplore.jit.arguments import Arguments, JitError, settle
+from tinyexplore.jit.arguments import Arguments, JitError
+from tinyexplore.jit.arguments import settle as settle_tensors
 from tinyexplore.jit.capture import capture
+from tinyexplore.jit.entry import make_entry, settle
 from tinyexplore.jit.replay import Replay
+from tinyexplore.runtime.entry import Entry
 from tinyexplore.tensor import Tensor
 from tinyexplore.tensor.changes import Epoch, Notes, noting
 from tinyexplore.util import config
@@ -36,22 +39,29 @@ class TinyJit(Generic[R]):
     be found by name; a copy (`copy.copy`, `copy.deepcopy`) starts anew.
     """
 
-    __slots__ = ("fxn", "name", "_calls", "_changed", "_replay", "_lock", "__weakref__")
+    __slots__ = ("__call__", "calls", "name", "__weakref__")
+
+    if TYPE_CHECKING:  # each object has a function of its own there: Python's, or one of machine code
+
+        def __call__(self, *args: Any, **kwargs: Any) -> R: ...
 
     def __init__(self, fxn: Callable[..., R]) -> None:
-        self.fxn = fxn
         self.name: str | None = None
-        self._lock = RLock()
-        self.reset()
+        self.calls: Calls[R] = Calls(fxn, ref(self))
+        object.__setattr__(self, "__call__", self.calls)
+
+    @property
+    def fxn(self) -> Callable[..., R]:
+        """The function itself."""
+        return self.calls.fxn
 
     def reset(self) -> None:
         """Forgets what was captured: the next call is a first one."""
-        self._calls = 0
-        self._changed: list[ref[Any]] = []
-        self._replay: Replay | None = None
+        self.calls.reset()
 
     def __repr__(self) -> str:
-        state = f"{len(self.jit_cache)} kernels captured" if self._replay is not None else f"{self._calls} calls"
+        calls = self.calls
+        state = f"{len(self.jit_cache)} kernels captured" if calls.replay is not None else f"{calls.count} calls"
         return f"TinyJit({getattr(self.fxn, '__qualname__', self.fxn)!s}, {state})"
 
     def __copy__(self) -> TinyJit[R]:
@@ -62,55 +72,24 @@ class TinyJit(Generic[R]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """What was captured travels with its kernels and the tensors that they read, the function if it has a name."""
-        if self._replay is None:
+        replay = self.calls.replay
+        if replay is None:
             return TinyJit, (self.fxn,)
         try:
             pickle.dumps(self.fxn)
         except (pickle.PicklingError, AttributeError, TypeError):
-            return _with_replay, (None, self._replay)
-        return _with_replay, (self.fxn, self._replay)
+            return _with_replay, (None, replay)
+        return _with_replay, (self.fxn, replay)
 
     @property
     def captured(self) -> Replay | None:
         """What was captured, or None before the second call."""
-        return self._replay
+        return self.calls.replay
 
     @property
     def jit_cache(self) -> list[engine.ExecItem]:
         """The kernels and copies of a replay, in order."""
-        return [] if self._replay is None else list(self._replay.items)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> R:
-        if not config().JIT or engine.active_capture() is not None:
-            return self.fxn(*args, **kwargs)  # inside another capture its kernels belong to that one
-        with self._lock:
-            replay = self._replay
-            if replay is not None and (Epoch.count == replay.epoch or replay.ready()):
-                return replay(args, kwargs)
-            if replay is None and self._calls == 0:
-                return self._first(args, kwargs)
-            return self._captured_anew(replay, args, kwargs)
-
-    def _captured_anew(self, replay: Replay | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
-        known = [tensor for one in self._changed if (tensor := one()) is not None]
-        if replay is not None:
-            known.extend(state.tensor for state in replay.states)
-        self._replay = None
-        self._replay, result = capture(self.fxn, args, kwargs, known)
-        self._calls += 1
-        return result
-
-    def _first(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
-        """An ordinary call; the tensors that it assigns to are brought into memory."""
-        settle([tensor for _, tensor in Arguments(args, kwargs).tensors])
-        notes = Notes()
-        with noting(notes):
-            result = self.fxn(*args, **kwargs)
-        changed = [tensor for tensor, _ in notes.changed.values() if isinstance(tensor, Tensor)]
-        settle(changed)
-        self._changed = [ref(tensor) for tensor in changed]
-        self._calls = 1
-        return result
+        return [] if self.calls.replay is None else list(self.calls.replay.items)
 
     # *** methods: every object gets a TinyJit of its own ***
 
@@ -132,10 +111,79 @@ class TinyJit(Generic[R]):
         return own
 
 
+class Calls(Generic[R]):
+    """The calls of one TinyJit, one after the other. Where all is as it was, machine code (`jit/entry.py`) does a call
+    without asking here."""
+
+    __slots__ = ("fxn", "owner", "count", "changed", "replay", "entry", "lock", "__weakref__")
+
+    def __init__(self, fxn: Callable[..., R], owner: ref[TinyJit[R]]) -> None:
+        self.fxn = fxn
+        self.owner = owner
+        self.lock = RLock()
+        self.entry: Entry | None = None
+        self.reset()
+
+    def reset(self) -> None:
+        self._leave(None)
+        self.count = 0
+        self.changed: list[ref[Any]] = []
+        self.replay: Replay | None = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> R:
+        if not config().JIT or engine.active_capture() is not None:
+            return self.fxn(*args, **kwargs)  # inside another capture its kernels belong to that one
+        with self.lock:
+            replay, entry = self.replay, self.entry
+            if replay is None or (Epoch.count[0] != replay.epoch and not replay.ready()):
+                return self._first(args, kwargs) if self.count == 0 else self._captured_anew(args, kwargs)
+            if entry is not None:
+                entry.unsettle()  # while this replay runs, another thread must not
+            elif not replay.is_known:
+                entry = self._leave(make_entry(replay))
+            result: R = replay(args, kwargs)
+            if entry is not None:
+                settle(entry, replay)
+            return result
+
+    def _leave(self, entry: Entry | None) -> Entry | None:
+        """Calls come to `entry` from now on, None: here."""
+        if self.entry is not None:
+            self.entry.unsettle()
+        self.entry = entry
+        owner = self.owner()
+        if owner is not None:
+            function = self if entry is None else entry.function(self)
+            object.__setattr__(owner, "__call__", function)
+        return entry
+
+    def _captured_anew(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
+        known = [tensor for one in self.changed if (tensor := one()) is not None]
+        if self.replay is not None:
+            known.extend(state.tensor for state in self.replay.states)
+            self._leave(None)
+        self.replay = None
+        self.replay, result = capture(self.fxn, args, kwargs, known)
+        self.count += 1
+        return result
+
+    def _first(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
+        """An ordinary call; the tensors that it assigns to are brought into memory."""
+        settle_tensors([tensor for _, tensor in Arguments(args, kwargs).tensors])
+        notes = Notes()
+        with noting(notes):
+            result = self.fxn(*args, **kwargs)
+        changed = [tensor for tensor, _ in notes.changed.values() if isinstance(tensor, Tensor)]
+        settle_tensors(changed)
+        self.changed = [ref(tensor) for tensor in changed]
+        self.count = 1
+        return result
+
+
 def _with_replay(fxn: Callable[..., R] | None, replay: Replay) -> TinyJit[R]:
     """A TinyJit as it was pickled: it goes on replaying."""
     made: TinyJit[R] = TinyJit(_not_pickled if fxn is None else fxn)
-    made._replay, made._calls = replay, 2
+    made.calls.replay, made.calls.count = replay, 2
     return made
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -88,10 +88,15 @@ class LLVMCompiler:
         with self._lock:
             return self._machine.emit_object(self.optimised(ir))
 
-    def link(self, name: str, code: bytes, exports: Sequence[str]) -> Any:
-        """An object file in this process: maps `exports` to their addresses, which hold as long as it lives."""
+    def link(self, name: str, code: bytes, exports: Sequence[str], imports: Mapping[str, int] | None = None) -> Any:
+        """An object file in this process: maps `exports` to their addresses, which hold as long as it lives.
+
+        `imports`: addresses of functions that it calls, where the process does not tell them itself.
+        """
         builder = self.llvm.JITLibraryBuilder()
         builder.add_object_img(code).add_current_process()
+        for symbol, address in (imports or {}).items():
+            builder.import_symbol(symbol, address)
         if self._half:
             builder.add_object_img(self._half)
         for symbol in exports:

@@ -11,7 +11,7 @@ import ctypes
 import os
 import threading
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache, partial
 from hashlib import blake2b
 from importlib import resources
@@ -28,6 +28,14 @@ _PAUSE = {  # how each machine waits a moment: the instruction, and what it must
     "x86_64": ("call void @llvm.x86.sse2.pause()", "declare void @llvm.x86.sse2.pause()"),
     "aarch64": ("call void @llvm.aarch64.hint(i32 1)", "declare void @llvm.aarch64.hint(i32)"),
 }
+
+
+class Batch(partial[None]):
+    """A list of calls as one function without arguments, and what machine code needs to call it: run(record)."""
+
+    run_address: int
+    record_address: int
+    keeps: tuple[object, ...]
 
 
 class NativePool:
@@ -70,7 +78,7 @@ class NativePool:
         record = array("q", (1, bound.entry_address, bound.table_address, extent, min(parts, extent)))
         self._run(record.buffer_info()[0])
 
-    def prepare(self, calls: Sequence[tuple[BoundProgram, int | None, int]]) -> Callable[[], None]:
+    def prepare(self, calls: Sequence[tuple[BoundProgram, int | None, int]]) -> Batch:
         """A function that runs `calls` in this order, each once the one before is done.
 
         A call is (bound program, extent of its THREAD axis or None, parts to divide that into). One part runs on the
@@ -81,9 +89,10 @@ class NativePool:
             size = 1 if extent is None else extent
             bound.records.append((record, len(record) + 2))
             record.extend((bound.entry_address, bound.table_address, size, max(1, min(parts, size))))
-        run = partial(self._run, record.buffer_info()[0])
-        run.keeps = (self, record, [bound for bound, _, _ in calls])  # type: ignore[attr-defined]
-        return run
+        batch = Batch(self._run, record.buffer_info()[0])
+        batch.run_address, batch.record_address = self._library["pool_run"], record.buffer_info()[0]
+        batch.keeps = (self, record, [bound for bound, _, _ in calls])
+        return batch
 
 
 class _Pools:

@@ -5,6 +5,7 @@ And what a tensor becomes when a part of it is assigned to.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -30,17 +31,20 @@ class Notes:
 
 
 class Epoch:
-    """Counts changes of any tensor in this process: as long as it stands still, no tensor has another value."""
+    """Counts changes of any tensor in this process: as long as it stands still, no tensor has another value.
 
-    count = 0
+    `count` has one element, which machine code reads as well.
+    """
+
+    count = array("q", [0])
     _lock = Lock()
 
     @classmethod
     def advance(cls, seen: int) -> int:
         """Counts a change made by somebody who knows all changes up to `seen`; up to where they know them now."""
         with cls._lock:
-            cls.count += 1
-            return cls.count if cls.count == seen + 1 else seen
+            cls.count[0] += 1
+            return cls.count[0] if cls.count[0] == seen + 1 else seen
 
 
 _notes: ContextVar[Notes | None] = ContextVar("tinyexplore_notes", default=None)

@@ -35,6 +35,11 @@ class Recorder:
 _active: ContextVar[Recorder | None] = ContextVar("tinyexplore_recorder", default=None)
 
 
+def recorder_variable() -> ContextVar[Recorder | None]:
+    """Where `active_recorder` looks."""
+    return _active
+
+
 def active_recorder() -> Recorder | None:
     """The recorder listening here, or None; read once per stage, not once per event."""
     return _active.get()

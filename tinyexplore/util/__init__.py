@@ -1,6 +1,6 @@
 """Graph walks, the one configuration, and counters of what ran: what every floor may use."""
 
-from tinyexplore.util.config import Config, Context, ContextVar, config, getenv
+from tinyexplore.util.config import Config, Context, ContextVar, config, config_variable, getenv
 from tinyexplore.util.counters import GlobalCounters, Profiling, Timing
 from tinyexplore.util.fetch import FetchError, cache_folder, fetch
 from tinyexplore.util.graph import consumers, toposort
@@ -15,6 +15,7 @@ __all__ = [
     "Timing",
     "cache_folder",
     "config",
+    "config_variable",
     "consumers",
     "fetch",
     "getenv",

@@ -96,6 +96,11 @@ _current: _PythonContextVar[Config | None] = _PythonContextVar("tinyexplore_conf
 _process_config: list[Config] = []
 
 
+def config_variable() -> _PythonContextVar[Config | None]:
+    """Where `config` looks; None stands for the environment's."""
+    return _current
+
+
 def config() -> Config:
     """The configuration in force here (innermost `Context`, else the environment's)."""
     current = _current.get()

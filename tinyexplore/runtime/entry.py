@@ -1,0 +1,232 @@
+"""Calls without Python: a builtin function that runs a batch of kernels where nothing has changed since the last call.
+
+The function is machine code (`entry.ll`) that CPython calls as one of its own. It compares pointers, runs the batch and
+makes the result; where anything is not as it was, it calls a Python function with the same arguments instead. It holds
+the GIL while the batch runs, and is meant for batches that take no longer than some tens of microseconds.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import sysconfig
+import time
+from array import array
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from functools import cache
+from hashlib import blake2b
+from importlib import resources
+from typing import Any
+
+from tinyexplore.device import DeviceUnavailable
+from tinyexplore.renderer.llvm import LIGHTLY
+from tinyexplore.runtime.cache import cached
+from tinyexplore.runtime.pool import Batch
+
+FORMS: dict[type | None, int] = {None: 0, tuple: 1, list: 2}
+_VARARGS_AND_KEYWORDS = 3  # METH_VARARGS | METH_KEYWORDS
+_IMPORTED = (
+    "PyTuple_GetItem",
+    "PyTuple_Size",
+    "PyTuple_New",
+    "PyTuple_SetItem",
+    "PyList_New",
+    "PyList_SetItem",
+    "PyDict_Size",
+    "PyBytes_AsString",
+    "PyContextVar_Get",
+    "PyObject_GetAttr",
+    "PyObject_Type",
+    "PyObject_Call",
+    "PyType_GenericAlloc",
+    "Py_IncRef",
+    "Py_DecRef",
+)
+
+
+class _Record(ctypes.Structure):
+    """`%Entry` of `entry.ll`, where each field is explained. Pointers to objects are borrowed."""
+
+    _fields_ = (
+        ("ready", ctypes.c_int64),
+        ("fallback", ctypes.c_void_p),
+        ("arguments", ctypes.c_int64),
+        ("kind", ctypes.c_void_p),
+        ("field", ctypes.c_int64),
+        ("expected", ctypes.c_void_p),
+        ("changes", ctypes.c_void_p),
+        ("seen", ctypes.c_int64),
+        ("attribute", ctypes.c_void_p),
+        ("value", ctypes.c_void_p),
+        ("variables", ctypes.c_int64),
+        ("variables_at", ctypes.c_void_p),
+        ("contents_at", ctypes.c_void_p),
+        ("run", ctypes.c_void_p),
+        ("batch", ctypes.c_void_p),
+        ("counters", ctypes.c_void_p),
+        ("kernels", ctypes.c_int64),
+        ("operations", ctypes.c_int64),
+        ("bytes", ctypes.c_int64),
+        ("clock", ctypes.c_int64),
+        ("results", ctypes.c_int64),
+        ("form", ctypes.c_int64),
+        ("fields", ctypes.c_int64),
+        ("offsets", ctypes.c_void_p),
+        ("values", ctypes.c_void_p),
+    )
+
+
+class _MethodDef(ctypes.Structure):
+    """CPython's PyMethodDef, which is part of its stable interface."""
+
+    _fields_ = (
+        ("ml_name", ctypes.c_char_p),
+        ("ml_meth", ctypes.c_void_p),
+        ("ml_flags", ctypes.c_int),
+        ("ml_doc", ctypes.c_char_p),
+    )
+
+
+class Entry:
+    """What such a function looks at. Not ready (all calls go to Python) until `settle` says what must be as it is.
+
+    batch: what to run. counters: four numbers, to which its `costs` (kernels, operations, bytes) and the nanoseconds
+    that it took are added. changes: one number. watched: the class of arguments and results and the name of its
+    attribute that is looked at. variables: those whose content is. fields: of each result, the values of its fields.
+    form: None where the one result is returned itself, else tuple or list.
+    """
+
+    def __init__(
+        self,
+        batch: Batch,
+        counters: array[int],
+        costs: tuple[int, int, int],
+        changes: array[int],
+        watched: tuple[type, str],
+        argument_field: str,
+        arguments: int,
+        variables: Sequence[ContextVar[Any]],
+        fields: Sequence[dict[str, Any]],
+        form: type | None,
+    ) -> None:
+        kind, attribute = watched
+        offsets = field_offsets(kind)
+        assert offsets is not None, "ask entry_for first"
+        names = list(offsets)
+        attribute = sys.intern(attribute)
+        self._expected = array("Q", [0] * max(1, arguments))
+        self._variables = array("Q", [id(variable) for variable in variables])
+        self._contents = array("Q", [0] * len(variables))
+        self._offsets = array("Q", [offsets[name] for name in names])
+        values = [one[name] for one in fields for name in names]
+        self._values = array("Q", [id(value) for value in values])
+        self._keeps = (batch, counters, changes, kind, attribute, tuple(variables), values)
+        self._held: tuple[Any, ...] = ()
+        self._record = record = _Record()
+        record.arguments, record.kind, record.field = arguments, id(kind), offsets[argument_field]
+        record.changes, record.attribute = _address(changes), id(attribute)
+        record.expected = _address(self._expected)
+        record.variables = len(variables)
+        record.variables_at, record.contents_at = _address(self._variables), _address(self._contents)
+        record.run, record.batch, record.counters = batch.run_address, batch.record_address, _address(counters)
+        record.kernels, record.operations, record.bytes = costs
+        record.clock = time.CLOCK_MONOTONIC
+        record.results, record.form = len(fields), FORMS[form]
+        record.fields, record.offsets, record.values = len(names), _address(self._offsets), _address(self._values)
+
+    def settle(self, seen: int, value: Any, contents: Sequence[Any], expected: Sequence[Any]) -> None:
+        """From now on calls are done here while all that is looked at stays this (None: never)."""
+        record = self._record
+        self._held = (value, tuple(contents), tuple(expected))
+        record.seen, record.value = seen, id(value)
+        for place, content in enumerate(contents):
+            self._contents[place] = id(content)
+        for place, one in enumerate(expected):
+            self._expected[place] = 0 if one is None else id(one)
+        record.ready = 1
+
+    def unsettle(self) -> None:
+        """Every call goes to Python."""
+        self._record.ready = 0
+
+    def function(self, fallback: Callable[..., Any]) -> Callable[..., Any]:
+        """The builtin, to be made once; it keeps all of this alive, and calls `fallback` for what it cannot do."""
+        self._record.fallback = id(fallback)
+        makers = _makers()
+        holder = ctypes.addressof(self._record).to_bytes(8, sys.byteorder)
+        return makers.new(ctypes.addressof(makers.definition), (holder, self, fallback, makers), None)
+
+
+def _address(numbers: array[int]) -> int:
+    return numbers.buffer_info()[0]
+
+
+class _Makers:
+    """The machine code, and CPython's function that makes builtins of it."""
+
+    def __init__(self) -> None:
+        from tinyexplore.runtime.llvm import shared_compiler
+
+        compiler = shared_compiler()
+        text = resources.files("tinyexplore.runtime").joinpath("entry.ll").read_text()
+        text = f"; {LIGHTLY}: it is written as it is to run\n{text}"
+        key_text = "\0".join((text, compiler.version, compiler.cpu, compiler.features))
+        code = cached(blake2b(key_text.encode(), digest_size=20).hexdigest(), lambda: compiler.object_code(text))
+        imports = {name: _address_of(getattr(ctypes.pythonapi, name)) for name in _IMPORTED}
+        imports["clock_gettime"] = _address_of(ctypes.CDLL(None).clock_gettime)
+        self.library = compiler.link("entry", code, ("entry_call",), imports)
+        document = b"A captured function: see tinyexplore.TinyJit."
+        self.definition = _MethodDef(b"captured", self.library["entry_call"], _VARARGS_AND_KEYWORDS, document)
+        new = ctypes.pythonapi.PyCFunction_NewEx
+        prototype = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
+        self.new: Callable[..., Any] = prototype(_address_of(new))
+
+
+def _address_of(function: Any) -> int:
+    found = ctypes.cast(function, ctypes.c_void_p).value
+    assert found is not None
+    return found
+
+
+@cache
+def _makers() -> _Makers:
+    return _Makers()
+
+
+@cache
+def has_entries(kind: type) -> bool:
+    """Whether there can be such functions of objects of `kind`: in CPython with a GIL, on 64 bits, with LLVM."""
+    if sys.implementation.name != "cpython" or sysconfig.get_config_var("Py_GIL_DISABLED") or sys.maxsize < 1 << 62:
+        return False
+    if not hasattr(time, "CLOCK_MONOTONIC") or field_offsets(kind) is None:
+        return False
+    try:
+        _makers()
+    except (DeviceUnavailable, AttributeError, OSError, RuntimeError):
+        return False
+    return True
+
+
+@cache
+def field_offsets(kind: type) -> dict[str, int] | None:
+    """Where in its objects the fields of a class that has nothing but __slots__ lie, in bytes: found by looking.
+
+    None where that cannot be said.
+    """
+    names = [
+        name
+        for base in kind.__mro__
+        for name in vars(base).get("__slots__", ())
+        if name not in ("__weakref__", "__dict__")
+    ]
+    if kind.__dictoffset__ or len(set(names)) != len(names):
+        return None
+    markers = {name: object() for name in names}
+    probe: Any = object.__new__(kind)
+    for name, marker in markers.items():
+        setattr(probe, name, marker)
+    size = kind.__basicsize__
+    words = array("Q", ctypes.string_at(id(probe), size - size % 8))
+    found = {name: words.index(id(marker)) * 8 for name, marker in markers.items() if id(marker) in words}
+    return found if len(found) == len(names) else None
