@@ -113,6 +113,8 @@ def _value(node: LazyBuffer, src: list[np.ndarray]) -> Any:
         if not table.shape[-1]:
             return np.zeros(shape, numpy_dtype(node.dtype))
         return np.where(inside, np.take_along_axis(table, np.where(inside, index, 0)[..., None], -1)[..., 0], 0)
+    if op is Ops.SCATTER:
+        return _scattered(arg[0], arg[1], *src)
     if op is Ops.CONST:
         return np.full(shape, arg, numpy_dtype(node.dtype))
     if op is Ops.IOTA:
@@ -130,6 +132,17 @@ def _value(node: LazyBuffer, src: list[np.ndarray]) -> Any:
     if op in (Ops.CONTIGUOUS, Ops.COPY):
         return src[0]
     raise NotImplementedError(f"no reference for {op}")
+
+
+def _scattered(op: Ops, axis: int, x: np.ndarray, index: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Into a copy of `x`, one after the other."""
+    inside = (index >= 0) & (index < x.shape[axis])
+    places = list(np.nonzero(inside))
+    places[axis] = index[inside]
+    found = x.copy()
+    combine = {Ops.ADD: np.add, Ops.MUL: np.multiply, Ops.MAX: np.maximum, Ops.MIN: np.minimum}[op]
+    combine.at(found, tuple(places), values[inside])
+    return found
 
 
 def _bits_as(x: np.ndarray, source: DType, target: DType) -> np.ndarray:

@@ -53,9 +53,11 @@ def run_together(count: int, work: Callable[[int], None]) -> None:
 
 
 def program(x: Tensor, w: Tensor) -> list[Tensor]:
-    """Kernels that are divided: a matmul, a softmax, sums of everything, a scan, a large elementwise one."""
+    """Kernels that are divided: a matmul, a softmax, sums of everything, a scan, a scatter, a large elementwise one."""
     y = x @ w
-    return [y.softmax(), (y * y).sum(), y.sum(axis=0), y.cumsum(axis=1), (x.exp() + 1).log()]
+    named = (y.abs() * 50).cast("int32").minimum(99)
+    counts = Tensor.zeros(y.shape[0], 100).scatter_reduce(1, named, y, "sum")
+    return [y.softmax(), (y * y).sum(), y.sum(axis=0), y.cumsum(axis=1), counts, (x.exp() + 1).log()]
 
 
 def test_results_are_the_same_bits_with_any_number_of_threads() -> None:

@@ -151,6 +151,22 @@ def taken(random: Random, device: str) -> Tensor:
     return x.gather(axis, Tensor(index, device=device))
 
 
+def scattered(random: Random, device: str) -> Tensor:
+    """Rows, or single elements, into places named once, often or not at all; an index for all or for each row."""
+    outer, rows, width = sides(random, 3, STEPS // 8)
+    wanted = random.choice((1, 3, 16, 40))
+    dtype = random.choice(("float32", "float32", "int32", "float16"))
+    x, values = (
+        filled(random, (outer, rows, width), device, dtype),
+        filled(random, (outer, wanted, width), device, dtype),
+    )
+    named = random.choice(((1, wanted, 1), (outer, wanted, 1), (outer, wanted, width)))
+    index = Tensor(np.random.default_rng(random.getrandbits(32)).integers(0, rows, named), device=device)
+    into = random.choice((x, x * 0))
+    how = random.choice(("sum", "amax", "amin"))
+    return into.scatter_reduce(1, index.expand(outer, wanted, width), values, how, random.random() < 0.7)
+
+
 def product(random: Random, device: str) -> Tensor:
     m, k, n = sides(random, 3, STEPS)
     dtype = random.choice(("float32", "float32", "float32", "float64", "int32", "float16", "bfloat16"))
@@ -296,6 +312,7 @@ PROGRAMS: dict[str, Program] = {
         running,
         gathered,
         taken,
+        scattered,
         product,
         batched,
         vectors,

@@ -436,17 +436,6 @@ def copy_gradient(step: Step, g: LazyBuffer) -> Gradients:
     return (g.copy_to_device(step.sources[0].device),)
 
 
-@gradient_of(Ops.GATHER)
-def gather_gradient(step: Step, g: LazyBuffer) -> Gradients:
-    """y(…) = x(…, index(…)): dx(…, v) = g(…) where index(…) = v, else 0"""
-    (x,), index = step.sources, step.arg
-    last = x.shape[-1]
-    line = LazyBuffer.iota(last, index.dtype, x.device).reshape((*(1,) * len(index.shape), last)).expand(x.shape)
-    chosen = index.reshape((*index.shape, 1)).expand(x.shape).alu(Ops.CMPEQ, line)
-    spread = g.reshape((*g.shape, 1)).expand(x.shape)
-    return (chosen.alu(Ops.WHERE, spread, _scalar(0, spread)),)
-
-
 @gradient_of(Ops.SCAN_AXIS)
 def cumsum_gradient(step: Step, g: LazyBuffer) -> Gradients:
     """y(i) = Σ x(j) over j ≤ i: dx(j) = Σ g(i) over i ≥ j, the running total from the other end"""

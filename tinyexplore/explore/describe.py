@@ -65,7 +65,7 @@ def shape_text(shape: Sequence[int | str]) -> str:
 _GROUPS: dict[Ops, str] = {
     **{op: "alu" for op in Group.ALU},
     **{op: "movement" for op in Group.MOVEMENT},
-    **{op: "memory" for op in (Ops.INDEX, Ops.LOAD, Ops.STORE, Ops.GATHER, Ops.CONTIGUOUS, Ops.COPY)},
+    **{op: "memory" for op in (Ops.INDEX, Ops.LOAD, Ops.STORE, Ops.GATHER, Ops.SCATTER, Ops.CONTIGUOUS, Ops.COPY)},
     **{op: "buffer" for op in (Ops.BUFFER, Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL)},
     **{op: "reduce" for op in (Ops.REDUCE, Ops.REDUCE_AXIS, Ops.SCAN, Ops.SCAN_AXIS, Ops.HREDUCE)},
     **{op: "reduce" for op in (Ops.DEFINE_ACC, Ops.ASSIGN, Ops.RESULT)},
@@ -151,6 +151,8 @@ def _(value: LazyBuffer, printer: Printer | None = None) -> Description:
             detail = f"{value.arg[0].name} over {', '.join(map(str, value.arg[1]))} → {shape}"
         case Ops.SCAN_AXIS:
             detail = f"running {value.arg[0].name} along {value.arg[1]} · {shape}"
+        case Ops.SCATTER:
+            detail = f"{value.arg[0].name} at the places of {value.arg[1]} that are named · {shape}"
         case Ops.COPY:
             detail = f"{value.arg} → {value.device}"
         case Ops.BUFFER:

@@ -52,7 +52,7 @@ def shares_loads(axis: UOp, loads: list[Access]) -> bool:
 def lanes_for(kernel: Kernel, axis: UOp) -> int:
     """The most lanes, a power of two, that the machine has and the axis fills."""
     lanes = kernel.lanes
-    while lanes > axis.size:
+    while lanes > axis.size or (kernel.result_copies and axis in kernel.output_axes and axis.size % lanes):
         lanes //= 2
     return lanes
 

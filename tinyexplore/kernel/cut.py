@@ -156,6 +156,8 @@ def cut_obstacle(kernel: Kernel, rows: UOp) -> str | None:
     """What stands against CUT; None where it is legal."""
     if rows.arg.kind not in (AxisKind.GLOBAL, AxisKind.THREAD):
         return f"the axis is {rows.arg.kind.value}, and only output axes that are still loops do this"
+    if kernel.result_copies:
+        return "the steps of a scatter change what they read: none of them is left out"
     if any(opt.op in (OptOps.SWAP, OptOps.MERGE) for opt in kernel.applied):
         return "loops have changed places: which one a mask speaks of is not known any more"
     found = cut_loops(kernel, rows)

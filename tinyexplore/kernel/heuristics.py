@@ -75,7 +75,7 @@ def with_vectors(kernel: Kernel) -> Kernel:
         kernel = attempt(
             kernel, Opt(OptOps.VECTOR, best.arg.id, lanes), "neighbours along this axis are neighbours in memory"
         )
-    for row in kernel.axes:
+    for row in reversed(kernel.axes):
         if row.arg.kind is AxisKind.ROW and (lanes := lanes_for(kernel, row)) > 1:
             kernel = attempt(kernel, Opt(OptOps.VECTOR, row.arg.id, lanes), "a kept row lies in memory step by step")
     for reduce in kernel.reduces:

@@ -11,7 +11,7 @@ from math import prod
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.kernel.cut import cut_obstacle, shorter_loops
 from tinyexplore.kernel.opt import Opt, OptError, OptOps
-from tinyexplore.kernel.rows import keeps_row, kept_along, more_rows, split_row
+from tinyexplore.kernel.rows import copies_result, filling, keeps_row, kept_along, more_rows, split_row
 from tinyexplore.kernel.stage import collect_obstacle, collected_stores, stage_obstacle, staged_loads
 from tinyexplore.kernel.told import substitute_told
 from tinyexplore.target import Target
@@ -120,6 +120,11 @@ class Kernel:
                 found |= node.ranges
         return frozenset(found)
 
+    @cached_property
+    def result_copies(self) -> tuple[UOp, ...]:
+        """The BARRIERs of a scatter: its steps change what they name step by step, each of them once."""
+        return tuple(barrier for barrier in filling(self) if copies_result(barrier))
+
     def axis(self, axis_id: int) -> UOp:
         for axis in self.axes:
             if axis.arg.id == axis_id:
@@ -198,6 +203,8 @@ class Kernel:
             return "loops end at a place that depends on others by now: CUT comes last"
         if opt.op is OptOps.CUT:
             return cut_obstacle(self, axis)
+        if self.result_copies and (found := self.scatter_obstacle(opt, axis)) is not None:
+            return found
         if opt.op is OptOps.THREAD:
             return self.thread_obstacle(axis)
         if opt.op is OptOps.SWAP:
@@ -224,6 +231,17 @@ class Kernel:
             return "the loop of a scan must stay innermost"
         if opt.op is OptOps.LOCAL and size == opt.amount:
             return f"the axis has size {size}: a block of all of it changes nothing"
+        return None
+
+    def scatter_obstacle(self, opt: Opt, axis: UOp) -> str | None:
+        """A scatter adds to what stands in its result by then: no step may come twice, or before the copy."""
+        if opt.op in (OptOps.SWAP, OptOps.MERGE, OptOps.LOCAL, OptOps.STAGE, OptOps.COLLECT):
+            return "the steps of a scatter come in order, after the copy of what they write into"
+        if opt.op is OptOps.THREAD and any(axis not in barrier.ranges for barrier in self.result_copies):
+            return "each thread would copy all that the others scatter into"
+        if opt.op in (OptOps.VECTOR, OptOps.UPCAST) and axis in self.output_axes:
+            if not axis.is_static or axis.size % max(1, opt.amount):
+                return f"the last block of an axis of size {text(axis.src[0])} would be scattered twice in part"
         return None
 
     def vector_obstacle(self, opt: Opt, axis: UOp) -> str | None:

@@ -18,9 +18,9 @@ def with_split_axes(kernel: Kernel) -> Kernel:
         outer = UOp.range(simplified(axis.src[0] // by), axis.arg)
         how = f"axis {axis.arg.id} is divided by {by}"
         changes: dict[UOp, UOp] = {axis: outer * index_const(by) + inner}
-        for number, scan in enumerate(axis for axis in kernel.output_axes if axis.arg.kind is AxisKind.SCAN):
-            # ids order the loops, and a scan's steps stay innermost
-            changes[scan] = UOp.range(scan.src[0], Axis(inner.arg.id + 1 + number, AxisKind.SCAN))
+        for number, loop in enumerate(in_order_and_inside(kernel, axis)):
+            # ids order the loops, and what goes in order stays inside
+            changes[loop] = UOp.range(loop.src[0], Axis(inner.arg.id + 1 + number, loop.arg.kind))
         for reduce in kernel.reduces:
             if axis in reduce.src[1:]:
                 body = substitute_told(reduce.src[0], changes, how)
@@ -29,6 +29,12 @@ def with_split_axes(kernel: Kernel) -> Kernel:
         ast = graph_rewrite(substitute_told(kernel.ast, changes, how), SIMPLIFY, stage="split axes")
         kernel = kernel.restarted(ast)
     return kernel
+
+
+def in_order_and_inside(kernel: Kernel, axis: UOp) -> list[UOp]:
+    """The loops of a scan or a scatter that goes in order inside `axis`, and those inside it, outermost first."""
+    scans = [loop.arg.id for loop in kernel.output_axes if loop.arg.kind is AxisKind.SCAN and loop.arg.id > axis.arg.id]
+    return [loop for loop in kernel.output_axes if scans and loop.arg.id >= min(scans)]
 
 
 def divided_axis(kernel: Kernel) -> tuple[UOp, int] | None:

@@ -19,13 +19,18 @@ def filling(kernel: Kernel) -> list[UOp]:
 
 
 def scratch_of(barrier: UOp) -> UOp:
-    """The scratch memory that a BARRIER's store fills."""
+    """The memory that a BARRIER's store fills: scratch memory, or a scatter's result."""
     return barrier.src[0].src[0].src[0]
 
 
 def keeps_row(barrier: UOp) -> bool:
-    """True for a row that the scheduler keeps, False for what STAGE copies."""
-    return scratch_of(barrier).arg.startswith("row")
+    """True for a row that the scheduler keeps, and for what a scatter copies; False for what STAGE copies."""
+    return copies_result(barrier) or scratch_of(barrier).arg.startswith("row")
+
+
+def copies_result(barrier: UOp) -> bool:
+    """True for the copy of what a scatter writes into, which comes before its steps."""
+    return scratch_of(barrier).op is Ops.DEFINE_GLOBAL
 
 
 def kept_along(kernel: Kernel, axis: UOp) -> list[UOp]:
@@ -54,6 +59,8 @@ def more_rows(kernel: Kernel, axis: UOp, opt: Opt, step_id: int) -> dict[UOp, UO
     step = UOp.range(opt.amount, Axis(step_id, AxisKind.UPCAST))
     grown: dict[UOp, UOp] = {}
     for barrier in kept_along(kernel, axis):
+        if copies_result(barrier):
+            continue
         scratch = scratch_of(barrier)
         grown[scratch] = scratch.replace(dtype=PtrDType(scratch.dtype.base, scratch.dtype.size * opt.amount, "local"))
     changes = {}

@@ -225,6 +225,24 @@ class LazyBuffer:
             raise ValueError(f"gather on {self.device} by an index on {index.device}: move one with .to()")
         return LazyBuffer(Ops.GATHER, self.dtype, index.shape, (self, index), None, self.device)
 
+    def scatter(self, op: Ops, axis: int, index: LazyBuffer, values: LazyBuffer) -> LazyBuffer:
+        """This with each of `values` combined (`op`: ADD, MUL, MAX or MIN) into the place of `axis` that `index` names.
+
+        One after the other in the order of `axis`, so that the bits are always the same; out of range: nowhere.
+        """
+        shape, others = values.shape, (*self.shape[:axis], *self.shape[axis + 1 :])
+        if index.shape != shape or (*shape[:axis], *shape[axis + 1 :]) != others or not 0 <= axis < len(shape):
+            raise ShapeError(f"scatter {shape} into {self.shape} along axis {axis} by an index of {index.shape}")
+        if not dtypes.is_int(index.dtype) or values.dtype is not self.dtype:
+            raise TypeError(
+                f"scatter {values.dtype.name} into {self.dtype.name} by {index.dtype.name}: need one dtype, ints"
+            )
+        if {index.device, values.device} != {self.device}:
+            raise ValueError(f"scatter on {self.device}, {index.device} and {values.device}: move them with .to()")
+        if 0 in shape or 0 in self.shape:
+            return self
+        return LazyBuffer(Ops.SCATTER, self.dtype, self.shape, (self, index, values), (op, axis), self.device)
+
     def contiguous(self) -> LazyBuffer:
         """The same values, realised in row-major order."""
         if self.is_realized or self.op is Ops.CONTIGUOUS:

@@ -8,6 +8,7 @@ What a LazyBuffer can do, it does part by part. Only these move data between dev
 - windows along it: the few elements after each part that its last windows reach over to;
 - a slice of it that some part has nothing of: that slice goes to all devices, whole on each;
 - picking elements along it by index: what was found, or the table, whichever is smaller;
+- scattering along it: what is scattered; of scattered values along it, what each device has made of its own;
 - a reshape that tears parts, and the diagonal of the divided axis: all parts are put together on each device.
 
 What stays divided keeps its elements where they are: parts may become uneven (`x[1:]`), and those at the ends grow by
@@ -25,6 +26,7 @@ from tinyexplore.dtype import ConstType, DType, dtypes
 from tinyexplore.lazy.collective import all_reduce, along, as_bits, bounds_of, joined
 from tinyexplore.lazy.lazybuffer import LazyBuffer, Shape, ShapeError
 from tinyexplore.uop import Ops, UOp
+from tinyexplore.uop.identity import reduce_identity
 
 
 class ShardedBuffer(LazyBuffer):
@@ -216,6 +218,30 @@ class ShardedBuffer(LazyBuffer):
             found.append(as_bits(part.gather(index.alu(Ops.ADD, first))))
         bits = ShardedBuffer(all_reduce(Ops.ADD, found), None)
         return bits if bits.dtype is self.dtype else bits.bitcast(self.dtype)
+
+    def scatter(self, op: Ops, axis: int, index: LazyBuffer, values: LazyBuffer) -> LazyBuffer:
+        """In parts where an axis beside `axis` is divided; into a divided `axis`, each device what falls into its part;
+        of divided steps, each device its own, and these are combined."""
+        _, places, given = self._with("scatter", (index, values))
+        if self.axis == axis:
+            wide = places if places.dtype is dtypes.int32 else places.cast(dtypes.int64)
+            found = []
+            rows = zip(self.parts, cast(ShardedBuffer, wide).whole().parts, given.whole().parts, self.bounds)
+            for part, named, own, (start, _) in rows:
+                first = LazyBuffer.const(-start, named.dtype, named.device, named.shape)
+                found.append(part.scatter(op, axis, named.alu(Ops.ADD, first), own))
+            return ShardedBuffer(found, axis)
+        steps = given if given.axis == axis else places
+        if self.axis is None and steps.axis == axis:
+            start = reduce_identity(op, self.dtype).arg
+            empty = [LazyBuffer.const(start, self.dtype, part.device, part.shape) for part in self.parts[1:]]
+            triples = zip((self.parts[0], *empty), places.divided_like(steps).parts, given.divided_like(steps).parts)
+            partial = [part.scatter(op, axis, named, own) for part, named, own in triples]
+            return ShardedBuffer(all_reduce(op, partial), None)
+        operands = [one.whole() if one.axis == axis else one for one in (self, places, given)]
+        model = next((one for one in operands if one.axis is not None), self)
+        parts = zip(*(one.divided_like(model).parts for one in operands))
+        return ShardedBuffer([part.scatter(op, axis, *rest) for part, *rest in parts], model.axis)
 
     # *** moving ***
 

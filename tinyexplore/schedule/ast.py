@@ -14,7 +14,7 @@ from tinyexplore.schedule.plan import KeptRow, KernelPlan, Visit
 from tinyexplore.trace import Derived, active_recorder
 from tinyexplore.uop import Group, Ops, UOp
 from tinyexplore.uop.identity import reduce_identity
-from tinyexplore.uop.symbolic import bind_together, bindings, unbound, variables
+from tinyexplore.uop.symbolic import as_size, bind_together, bindings, simplified, unbound, variables
 
 
 def all_of(conditions: Conditions) -> UOp | None:
@@ -40,6 +40,7 @@ class AstBuilder:
         self.values: dict[Visit, UOp] = {}
         self.made: list[tuple[LazyBuffer, UOp]] = []
         self.gathered: dict[UOp, UOp] = {}
+        self.places: dict[LazyBuffer, UOp] = {}  # where a scatter stores
         self.recorder = active_recorder()
         self.memory_read: dict[LazyBuffer, None] = {}
 
@@ -55,7 +56,7 @@ class AstBuilder:
             self.note(node, value, "computes" if node.op not in Group.MOVEMENT else "moves")
         stores = []
         for node, target in zip(plan.stores, targets):
-            place = target.index(flat_index(plan.shape, plan.idxs))
+            place = self.places.get(node) or target.index(flat_index(plan.shape, plan.idxs))
             store = UOp(Ops.STORE, dtypes.void, (place, computed[node]))
             self.note(node, store, "stores")
             for part in (target, place, *(r for r in plan.loops)):
@@ -182,6 +183,8 @@ class AstBuilder:
             return src[0]
         if node.op is Ops.GATHER:
             return self.picked(node, visit, src[0], src[1])
+        if node.op is Ops.SCATTER:
+            return self.scattered(node, visit, *src)
         if node.op is Ops.SCAN_AXIS:
             op, axis = node.arg
             loop = visit.idxs[axis]
@@ -206,6 +209,24 @@ class AstBuilder:
         self.gathered[visit.picked] = place.maximum(0).minimum(last)
         inside = (place >= 0) & (place <= last)
         return inside.where(value, UOp.const(node.dtype, 0))
+
+    def scattered(self, node: LazyBuffer, visit: Visit, copied: UOp, index: UOp, value: UOp) -> UOp:
+        """What the place that `index` names becomes: it is read after the copy, in each step of the loop anew."""
+        op, axis = node.arg
+        target = self.pointer(node)
+        inner = visit.sources[0]
+        store = UOp(Ops.STORE, dtypes.void, (target.index(flat_index(node.shape, inner.idxs)), copied))
+        filled = UOp(Ops.BARRIER, dtypes.void, (store, *visit.ranges))
+        place = index.cast(dtypes.index)
+        last = as_size(simplified(node.shape[axis] - 1))
+        inside = (place >= 0) & (place <= last)
+        there = (*visit.idxs[:axis], place, *visit.idxs[axis + 1 :])
+        self.places[node] = target.index(flat_index(node.shape, there), inside)
+        step = visit.idxs[axis]
+        before = UOp(Ops.LOAD, node.dtype, (self.places[node], filled, *((step,) if step.op is Ops.RANGE else ())))
+        for part, how in ((store, "copies"), (filled, "copies"), (self.places[node], "indexes"), (before, "is read")):
+            self.note(node, part, how)
+        return before.alu(op, value)
 
     def reduced(self, node: LazyBuffer, visit: Visit, value: UOp) -> UOp:
         op = node.arg[0]

@@ -12,7 +12,7 @@ from math import prod
 
 from tinyexplore.dtype import dtypes
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.schedule.indexing import source_index
+from tinyexplore.schedule.indexing import ZERO, source_index
 from tinyexplore.schedule.plan import KeptRow, KernelPlan, Visit, make_visit
 from tinyexplore.schedule.rows import (
     MATRIX_BYTES,
@@ -28,11 +28,13 @@ from tinyexplore.schedule.rows import (
 from tinyexplore.trace import Decided, active_recorder
 from tinyexplore.uop import AxisKind, Group, Ops, UOp
 from tinyexplore.uop.bounds import bounds
-from tinyexplore.uop.symbolic import as_size, simplified
+from tinyexplore.uop.symbolic import as_size, product, simplified
 from tinyexplore.util import config, toposort
 
 EXPENSIVE = Group.TRANSCENDENTAL | {Ops.FDIV, Ops.IDIV, Ops.MOD, Ops.SQRT}
-STORED = frozenset({Ops.REDUCE_AXIS, Ops.SCAN_AXIS, Ops.CONTIGUOUS, Ops.COPY})  # costs are counted up to these
+STORED = frozenset(
+    {Ops.REDUCE_AXIS, Ops.SCAN_AXIS, Ops.SCATTER, Ops.CONTIGUOUS, Ops.COPY}
+)  # costs are counted up to these
 CHEAP_OPS = 4  # a chain of at most this many light operations is rather done twice than stored
 REPEAT_REDUCE = 1.5  # how often, on average, a reduced element may be computed
 REPEAT_EXPENSIVE = 2.5
@@ -143,6 +145,8 @@ class Fusion:
             return None
         visit = visits[0]
         plan = visit.plan
+        if plan.stores[0].op is Ops.SCATTER:
+            return None  # its loops are not over places of the result
         same_place = visit.idxs == plan.idxs and not visit.conditions and node.shape == plan.shape
         return plan if same_place and self.reason_to_realize(node, visits) is None else None
 
@@ -159,6 +163,8 @@ class Fusion:
         is_reduce = node.op is Ops.REDUCE_AXIS
         if node.op is Ops.SCAN_AXIS:
             return "a running result: its loop must go in order"
+        if node.op is Ops.SCATTER:
+            return "each of its places is written when its index comes up: only memory has them all"
         if any(plan.op_count >= self.max_ops for plan in plans):
             return f"the kernel that reads it has {self.max_ops} operations already"
         if len(plans) > 1:
@@ -206,7 +212,9 @@ class Fusion:
 
     def row_to_keep(self, node: LazyBuffer, visits: list[Visit], reason: str | None) -> Row | None:
         """The row of `node` to compute once and keep, where fusing would compute it again and again; None: no row."""
-        if node.op in (Ops.SCAN_AXIS, Ops.GATHER) or (reason is None and (len(visits) < 2 or node.op not in EXPENSIVE)):
+        if node.op in (Ops.SCAN_AXIS, Ops.SCATTER, Ops.GATHER) or (
+            reason is None and (len(visits) < 2 or node.op not in EXPENSIVE)
+        ):
             return None
         row = common_row(node, visits)
         if row is None or row_bytes(node, row) > ROW_BYTES:
@@ -296,6 +304,9 @@ class Fusion:
         if node.op is Ops.GATHER:
             self.pass_on_gather(node, visit)
             return
+        if node.op is Ops.SCATTER:
+            self.pass_on_scatter(node, visit)
+            return
         inner = Visit(plan, visit.idxs, visit.conditions, visit.loops, visit.executions)
         visit.sources = tuple(self.add_visit(source, inner) for source in node.src)
 
@@ -310,6 +321,25 @@ class Fusion:
         visit.picked = UOp(Ops.DEFINE_VAR, dtypes.index, (last, *loops), (name, 0, bounds(last)[1]))
         at_table = make_visit(plan, (*visit.idxs, visit.picked), visit.conditions, visit.loops)
         visit.sources = (self.add_visit(table, at_table), self.add_visit(index, at_index))
+
+    def pass_on_scatter(self, node: LazyBuffer, visit: Visit) -> None:
+        """Index and values are read like any operand; what they go into in loops of its own, which copy it before.
+
+        Memory (or a constant) is copied in one loop; anything else in one loop for each axis.
+        """
+        plan, (target, index, values), axis = visit.plan, node.src, node.arg[1]
+        outer = tuple(loop for loop in visit.loops if loop in visit.idxs[:axis])
+        copied = [number for number in range(axis, len(node.shape)) if node.shape[number] != 1]
+        sizes = {number: node.shape[number] for number in copied}
+        if is_leaf(target) and copied:
+            sizes = {copied[-1]: product(tuple(sizes.values()))}
+        rows = {number: plan.inner_range(size, AxisKind.ROW) for number, size in sizes.items()}
+        idxs = tuple(rows.get(number, ZERO if number >= axis else idx) for number, idx in enumerate(visit.idxs))
+        visit.ranges = tuple(rows.values())
+        copy = make_visit(plan, idxs, (), outer + visit.ranges)
+        sources = [self.add_visit(target, copy)]
+        sources += [self.add_visit(source, make_visit(plan, visit.idxs, (), visit.loops)) for source in (index, values)]
+        visit.sources = tuple(sources)
 
     def add_visit(self, node: LazyBuffer, visit: Visit) -> Visit:
         """The visit of `node` at that index for that kernel: the one made before, if there is one."""

@@ -27,16 +27,20 @@ class KernelPlan:
 
     @staticmethod
     def over(root: LazyBuffer) -> KernelPlan:
-        """Loops over the elements of `root`, row-major; the axis of a scan goes in order, inside all others."""
-        scanned = root.arg[1] if root.op is Ops.SCAN_AXIS else None
-        order = sorted(range(len(root.shape)), key=lambda axis: axis == scanned)
-        idxs: list[UOp] = [ZERO] * len(root.shape)
+        """Loops over the elements of `root`, row-major; the axis of a scan goes in order, inside all others.
+
+        Of a scatter, over what is scattered, in order along its axis.
+        """
+        in_order = root.arg[1] if root.op in (Ops.SCAN_AXIS, Ops.SCATTER) else None
+        shape = root.src[-1].shape if root.op is Ops.SCATTER else root.shape
+        order = sorted(range(len(shape)), key=lambda axis: root.op is Ops.SCAN_AXIS and axis == in_order)
+        idxs: list[UOp] = [ZERO] * len(shape)
         ranges: list[UOp] = []
         for axis in order:
-            if root.shape[axis] == 1:
+            if shape[axis] == 1:
                 continue
-            kind = AxisKind.SCAN if axis == scanned else AxisKind.GLOBAL
-            idxs[axis] = UOp.range(root.shape[axis], Axis(len(ranges), kind))
+            kind = AxisKind.SCAN if axis == in_order else AxisKind.GLOBAL
+            idxs[axis] = UOp.range(shape[axis], Axis(len(ranges), kind))
             ranges.append(idxs[axis])
         return KernelPlan(root.shape, root.device, tuple(idxs), tuple(ranges), len(ranges), [root])
 

@@ -79,7 +79,7 @@ def reduces_within(node: LazyBuffer) -> bool:
         inner = stack.pop()
         if inner.op is Ops.REDUCE_AXIS and inner.buffer is None:
             return True
-        if inner.buffer is not None or inner.op in (Ops.CONTIGUOUS, Ops.COPY, Ops.SCAN_AXIS):
+        if inner.buffer is not None or inner.op in (Ops.CONTIGUOUS, Ops.COPY, Ops.SCAN_AXIS, Ops.SCATTER):
             continue
         stack.extend(src for src in inner.src if src not in seen)
         seen.update(inner.src)
@@ -101,7 +101,7 @@ def bytes_every_row_reads(node: LazyBuffer, idxs: Index, row: Row) -> int:
         seen.add((inner, at))
         if inner.op in (Ops.CONST, Ops.IOTA):
             continue
-        if inner.buffer is not None or inner.op in (Ops.CONTIGUOUS, Ops.COPY, Ops.SCAN_AXIS):
+        if inner.buffer is not None or inner.op in (Ops.CONTIGUOUS, Ops.COPY, Ops.SCAN_AXIS, Ops.SCATTER):
             if not any(rows in idx.ranges for idx in at):
                 total += inner.size * inner.dtype.itemsize // outer_steps(at)
         elif inner.op in Group.MOVEMENT:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from tinyexplore.autograd import GRADIENTS, gradients
+from tinyexplore.autograd import GRADIENTS, gradients, picked_gradient
 from tinyexplore.dtype import dtypes, least_upper_dtype
 from tinyexplore.lazy import StoredBuffer, laid_out_as
 from tinyexplore.lazy.lazybuffer import ShapeError
@@ -18,7 +18,6 @@ from tinyexplore.tensor.base import Shape
 from tinyexplore.tensor.changes import note_change
 from tinyexplore.tensor.loss import Loss
 from tinyexplore.tensor.reduction import place_dtype
-from tinyexplore.tensor.summing import is_worth_it, picked_rows_gradient
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.symbolic import SymbolicError, greatest, is_symbolic, product, simplified
 
@@ -139,21 +138,20 @@ class Indexing(Loss):
         # (*others before, *shape, *others after, total)
         spread = (*table.shape[:at], *(1,) * len(shape), *table.shape[at:-1], total)
         chosen = place.reshape((*(1,) * at, *shape, *(1,) * (len(others) - at), 1))
-        plain = not table.requires_grad or is_symbolic((*shape, *table.shape))
-        if plain or not is_worth_it(product(shape), product(table.shape[:-1]), total):
-            return table.reshape(spread)._picked(chosen)
-        found = table.detach().reshape(spread)._picked(chosen)
-        return table._taped(found.lazydata, picked_rows_gradient, (table,), (type(self), place.detach(), at))
+        return table.reshape(spread)._picked(chosen)
 
     def _picked(self, places: Tensor) -> Tensor:
         """Element (...) is element (..., places[..., 0]) of this; both are broadcast but for the last axis."""
         shape = broadcast_shape("gather", self.shape[:-1], places.shape[:-1])
         if self.shape[-1] == 0:
             return self._const(0, shape=shape)
+        numbers = places.reshape(places.shape[:-1])
         table = self._broadcast_to((*shape, self.shape[-1]))
-        index = places.reshape(places.shape[:-1])._broadcast_to(shape).lazydata
+        index = numbers._broadcast_to(shape).lazydata
         gathered = table.lazydata.gather(index)
-        return table._taped(gathered, GRADIENTS[Ops.GATHER], (table,), index)
+        if self.shape[:-1] == shape or is_symbolic((*table.shape, *self.shape)):
+            return table._taped(gathered, GRADIENTS[Ops.GATHER], (table,), index)
+        return self._taped(gathered, picked_gradient, (self,), numbers.lazydata)
 
     def gather(self, dim: int, index: Tensor) -> Tensor:
         """result[i, j, k] = self[index[i, j, k], j, k] (for dim = 0); `index` may be smaller on the other axes."""

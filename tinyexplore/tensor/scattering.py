@@ -1,21 +1,24 @@
-"""Scattering, by comparing every place with every index, and selecting what a mask says."""
+"""Scattering into the places that an index names, and selecting what a mask says."""
 
 from __future__ import annotations
 
 from math import prod
 from typing import TYPE_CHECKING, Any, cast
 
+from tinyexplore.autograd import GRADIENTS, scatter_extremum_gradient, scatter_prod_gradient
 from tinyexplore.dtype import ConstType, dtypes
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.arithmetic import broadcast_shape
 from tinyexplore.tensor.base import Shape
 from tinyexplore.tensor.reduction import place_dtype, sum_dtype
 from tinyexplore.tensor.resampling import Resampling
+from tinyexplore.uop import Ops
+from tinyexplore.uop.identity import reduce_identity
 
 if TYPE_CHECKING:
     from tinyexplore.tensor.tensor import Tensor
 
-REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
+REDUCTIONS = {"sum": Ops.ADD, "prod": Ops.MUL, "mean": Ops.ADD, "amax": Ops.MAX, "amin": Ops.MIN}
 
 
 class Scattering(Resampling):
@@ -25,48 +28,52 @@ class Scattering(Resampling):
         """This tensor with src[i, j] at [index[i, j], j] (for dim = 0); the last one wins, or "add" or "multiply"."""
         if reduce not in (None, "add", "multiply"):
             raise ValueError(f"scatter with reduce={reduce!r}: choose None, 'add' or 'multiply'")
-        source, target, hits = self._scatter_operands(dim, index, src)
-        if reduce == "add":
-            found = target + hits.where(source, 0).sum(-1).cast(self.dtype)
-        elif reduce == "multiply":
-            found = target * hits.where(source, 1).prod(-1).cast(self.dtype)
+        axis, target, index, source = self._scatter_operands(dim, index, src)
+        if reduce is not None:
+            found = target._scattered_in(Ops.ADD if reduce == "add" else Ops.MUL, axis, index, source)
         else:
-            order = hits._places(hits.ndim - 1)
-            last = hits.where(order, -1).max(-1, keepdim=True)
-            found = (last.squeeze(-1) >= 0).where(source._picked(last), target)
-        return self._with_part(found.transpose(self._axis(dim), -1))
+            last = target._last_named(axis, index)
+            there = source.transpose(axis, -1).unsqueeze(-2)._picked(last.transpose(axis, -1).unsqueeze(-1))
+            found = (last >= 0).where(there.transpose(axis, -1), target)
+        return self._with_part(found)
 
     def scatter_reduce(self, dim: int, index: Tensor, src: Tensor, reduce: str, include_self: bool = True) -> Tensor:
         """All of src[i, j] with equal [index[i, j], j] (for dim = 0) reduced by "sum", "prod", "mean", "amax" or
         "amin", together with what stands there unless `include_self` is False; other places keep their element."""
         if reduce not in REDUCTIONS:
             raise ValueError(f"scatter_reduce with reduce={reduce!r}: choose one of {', '.join(REDUCTIONS)}")
-        source, target, hits = self._scatter_operands(dim, index, src)
-        count = hits.cast(dtypes.default_int).sum(-1)
-        low, high = dtypes.min(self.dtype), dtypes.max(self.dtype)
-        kept = target if include_self else None
-        if reduce in ("sum", "mean"):
-            wide = sum_dtype(self.dtype)
-            found = hits.where(source, 0).cast(wide).sum(-1)
-            found = found if kept is None else found + kept.cast(wide)
-            if reduce == "mean":
-                number = (count + 1 if include_self else count.maximum(1)).cast(wide)
-                found = found / number if dtypes.is_float(wide) else found // number
-        elif reduce == "prod":
-            found = hits.where(source, 1).prod(-1)
-            found = found if kept is None else found * kept
-        elif reduce == "amax":
-            found = hits.where(source, low).max(-1)
-            found = found if kept is None else found.maximum(kept)
-        else:
-            found = hits.where(source, high).min(-1)
-            found = found if kept is None else found.minimum(kept)
-        found = (count > 0).where(found.cast(self.dtype), target)
-        return self._with_part(found.transpose(self._axis(dim), -1))
+        axis, target, index, source = self._scatter_operands(dim, index, src)
+        op = REDUCTIONS[reduce]
+        start = target
+        if not include_self:
+            is_named = target._last_named(axis, index) >= 0
+            start = is_named.where(reduce_identity(op, self.dtype).arg, target)
+        found = start._scattered_in(op, axis, index, source, is_mean=reduce == "mean")
+        if reduce == "mean":
+            counts = target._const(0, dtypes.default_int, target.shape)
+            counts = counts._scattered_in(Ops.ADD, axis, index, counts._const(1, shape=index.shape))
+            number = ((counts + 1) if include_self else counts.maximum(1)).cast(found.dtype)
+            found = found / number if dtypes.is_float(found.dtype) else found // number
+        return self._with_part(found.cast(self.dtype))
 
-    def _scatter_operands(self, dim: int, index: Tensor, src: Any) -> tuple[Tensor, Tensor, Tensor]:
-        """With `dim` last: src as (…, 1, sources), the part of this tensor that can be written (…, places), and
-        which source goes to which place, (…, places, sources)."""
+    def _scattered_in(self, op: Ops, axis: int, index: Tensor, source: Tensor, is_mean: bool = False) -> Tensor:
+        """`source` combined by `op` into the places of `axis` that `index` names, in order. What narrow floats come to
+        is rounded at the end; `is_mean`: a total to be divided is not rounded, nor does it wrap."""
+        x = cast("Tensor", self)
+        if is_mean or (op in (Ops.ADD, Ops.MUL) and dtypes.is_float(self.dtype)):
+            x, source = x.cast(sum_dtype(self.dtype)), source.cast(sum_dtype(self.dtype))
+        found = x.lazydata.scatter(op, axis, index.lazydata, source.lazydata)
+        rule = {Ops.ADD: GRADIENTS[Ops.SCATTER], Ops.MUL: scatter_prod_gradient}.get(op, scatter_extremum_gradient)
+        total = x._taped(found, rule, (x, source), (axis, index.lazydata))
+        return total if is_mean else total.cast(self.dtype)
+
+    def _last_named(self, axis: int, index: Tensor) -> Tensor:
+        """For each element, the last place along `axis` of `index` that names it; -1 where none does."""
+        order = index._places(axis)._broadcast_to(index.shape)
+        return self._const(-1, order.dtype, self.shape)._scattered_in(Ops.MAX, axis, index, order)
+
+    def _scatter_operands(self, dim: int, index: Tensor, src: Any) -> tuple[int, Tensor, Tensor, Tensor]:
+        """The axis, the part of this tensor that can be written, and of one shape: the index and what goes there."""
         axis = self._axis(dim)
         value = src if isinstance(src, Scattering) else index._const(src, self.dtype)
         fits = index.ndim == value.ndim == self.ndim and all(
@@ -80,11 +87,8 @@ class Scattering(Resampling):
         if not dtypes.is_int(index.dtype):
             raise TypeError(f"scatter by a tensor of {index.dtype.name}: need ints")
         around = [(0, have if i == axis else asked) for i, (asked, have) in enumerate(zip(index.shape, self.shape))]
-        source = value.shrink([(0, asked) for asked in index.shape]).cast(self.dtype).transpose(axis, -1).unsqueeze(-2)
-        target = self.shrink(around).transpose(axis, -1)
-        index = index.cast(place_dtype(index.dtype))
-        places = target._places(target.ndim - 1, index.dtype).unsqueeze(-1)
-        return source, target, index.transpose(axis, -1).unsqueeze(-2) == places
+        source = value.shrink([(0, asked) for asked in index.shape]).cast(self.dtype)
+        return axis, self.shrink(around), index.cast(place_dtype(index.dtype)), source
 
     def _with_part(self, part: Tensor) -> Tensor:
         """This tensor with its first elements along each axis replaced."""

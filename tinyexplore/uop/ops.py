@@ -82,6 +82,7 @@ class Ops(Enum):
     WINDOW = auto()
     DIAGONAL = auto()
     GATHER = auto()
+    SCATTER = auto()
     SCAN_AXIS = auto()
     CONTIGUOUS = auto()
     COPY = auto()
@@ -167,7 +168,7 @@ class AxisKind(Enum):
     UNROLL = "unroll"  # a reduce axis written out: one accumulator each
     UPCAST = "upcast"  # an output axis written out: a register tile
     VECTOR = "vector"  # an axis done by the lanes of vector instructions
-    SCAN = "scan"  # an output loop whose steps go in order, each from the running result of the one before
+    SCAN = "scan"  # an output loop whose steps go in order, each from what the one before left
     COPY = "copy"  # a loop that fills scratch memory, before the loops that read it
     ROW = "row"  # a loop that computes a row into scratch memory, before the loops that read it
 

@@ -40,7 +40,7 @@ def _load(node: UOp) -> bool:
     pointer = node.src[0].dtype
     if node.src[0].op is not Ops.INDEX or not isinstance(pointer, PtrDType) or not isinstance(node.dtype, DType):
         return False
-    if any(src.op is not Ops.BARRIER for src in node.src[1:]):
+    if [src.op for src in node.src[1:]] not in ([], [Ops.BARRIER], [Ops.BARRIER, Ops.RANGE]):
         return False
     return node.dtype.scalar is pointer.base and _mask_fits(node.src[0], node.dtype.count)
 

@@ -1,0 +1,114 @@
+"""A scatter is one kernel: a copy of what it writes into, then one step for each value, in order."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.graphs import from_numpy, numbers, to_numpy
+from tests.reference import evaluate
+from tinyexplore.device import Device
+from tinyexplore.dtype import dtypes
+from tinyexplore.kernel import Kernel, Opt, OptError, OptOps, hand_coded
+from tinyexplore.kernel.merge import with_split_axes
+from tinyexplore.lazy import LazyBuffer
+from tinyexplore.lazy.lazybuffer import ShapeError
+from tinyexplore.schedule import create_schedule
+from tinyexplore.uop import AxisKind, Ops
+from tinyexplore.util import Context
+
+REDUCING = (Ops.ADD, Ops.MUL, Ops.MAX, Ops.MIN)
+
+
+def rows_scattered(width: int, outer: int = 1, count: int = 30) -> LazyBuffer:
+    places = np.random.default_rng(count).integers(-1, 7, (count,)).astype(np.int32)
+    index = from_numpy(places).reshape((1, count, 1)).expand((outer, count, width))
+    return from_numpy(numbers(outer, 6, width)).scatter(Ops.ADD, 1, index, from_numpy(numbers(outer, count, width)))
+
+
+@settings(max_examples=120, deadline=None)
+@given(st.data())
+def test_scatters_agree_with_numpy(data: st.DataObject) -> None:
+    rank = data.draw(st.integers(1, 3))
+    axis = data.draw(st.integers(0, rank - 1))
+    shape = tuple(data.draw(st.lists(st.sampled_from([0, 1, 2, 3, 8, 16, 20]), min_size=rank, max_size=rank)))
+    length = data.draw(st.sampled_from([0, 1, 2, 5, 9]))
+    given_shape = (*shape[:axis], length, *shape[axis + 1 :])
+    random = np.random.default_rng(data.draw(st.integers(0, 99)))
+    kind = data.draw(st.sampled_from([np.float32, np.float64, np.int8, np.int64, np.bool_, np.float16]))
+    x, values = (random.integers(-2, 3, size).astype(kind) for size in (shape, given_shape))
+    shared = data.draw(st.booleans())  # one index for all, or each its own; some are out of range
+    named = tuple(size if at == axis or not shared else 1 for at, size in enumerate(given_shape))
+    places = random.integers(-2, shape[axis] + 2, named).astype(data.draw(st.sampled_from([np.int32, np.int64])))
+    device = data.draw(st.sampled_from(["LLVM", "PYTHON"]))
+    target = from_numpy(x, device)
+    if data.draw(st.booleans()):
+        target = target.alu(Ops.ADD, target)
+    if data.draw(st.booleans()):
+        target = LazyBuffer.const(0, target.dtype, device, shape)
+    index = from_numpy(places, device).expand(given_shape)
+    moved = from_numpy(values, device).flip((axis,))
+    node = target.scatter(data.draw(st.sampled_from(REDUCING)), axis, index, moved)
+    if data.draw(st.booleans()):
+        node = node.alu(Ops.MAX, target.alu(Ops.NEG) if kind is not np.bool_ else target)
+    with Context(SPEC=1, NOOPT=data.draw(st.integers(0, 1))), np.errstate(all="ignore"):
+        np.testing.assert_array_equal(to_numpy(node), evaluate(node))
+
+
+def test_one_kernel_copies_and_then_goes_in_order() -> None:
+    (item,) = create_schedule([rows_scattered(32, outer=3)])
+    kernel = Kernel.of(item.ast, Device["LLVM"].target)
+    kinds = [(axis.arg.kind, axis.size) for axis in kernel.axes]
+    assert kinds == [(AxisKind.GLOBAL, 3), (AxisKind.SCAN, 30), (AxisKind.GLOBAL, 32), (AxisKind.ROW, 6 * 32)]
+    assert [axis.arg.kind for axis in hand_coded(kernel).axes].count(AxisKind.VECTOR) == 2
+
+
+def test_no_step_comes_twice_or_before_the_copy() -> None:
+    (item,) = create_schedule([rows_scattered(20, outer=6)])
+    kernel = Kernel.of(item.ast, Device["LLVM"].target)
+    refused = {
+        Opt(OptOps.VECTOR, 2, 16): "the last block of an axis of size 20 would be scattered twice",
+        Opt(OptOps.UPCAST, 0, 4): "the last block of an axis of size 6 would be scattered twice",
+        Opt(OptOps.SWAP, 0, 2): "the steps of a scatter come in order, after the copy",
+        Opt(OptOps.UPCAST, 1, 2): "the axis is scan",
+        Opt(OptOps.VECTOR, 0, 2): "lanes would need all at once",
+    }
+    for opt, why in refused.items():
+        with pytest.raises(OptError, match=why):
+            kernel.apply(opt)
+    for opt in (Opt(OptOps.VECTOR, 2, 4), Opt(OptOps.UPCAST, 0, 3), Opt(OptOps.THREAD, 0), Opt(OptOps.VECTOR, 3, 16)):
+        kernel = kernel.apply(opt)
+    (item,) = create_schedule([rows_scattered(16)])
+    with pytest.raises(OptError, match="each thread would copy all that the others scatter into"):
+        Kernel.of(item.ast, Device["LLVM"].target).apply(Opt(OptOps.THREAD, 1))
+
+
+def test_the_same_place_again_and_again_sees_what_was_there() -> None:
+    """Nothing that the steps read depends on the step but what they themselves write."""
+    nowhere = LazyBuffer.const(2, dtypes.int32, "LLVM", (1000,))
+    ones = LazyBuffer.const(1.0, dtypes.float32, "LLVM", (1000,))
+    node = from_numpy(np.zeros(5, np.float32)).scatter(Ops.ADD, 0, nowhere, ones)
+    assert to_numpy(node).tolist() == [0, 0, 1000, 0, 0]
+
+
+def test_the_copy_stays_outside_where_other_axes_are_split() -> None:
+    """The padding divides the outer axis into 9 by 6 rows, and both stand outside the steps."""
+    padded = from_numpy(numbers(6, 3, 4)).pad(((0, 0), (3, 3), (0, 0))).reshape((54, 4))
+    values = padded.alu(Ops.MAX, padded.alu(Ops.NEG)).alu(Ops.ADD, padded)
+    index = from_numpy(np.array([1, 0, 1, 1], np.int32)).reshape((1, 4)).expand((54, 4))
+    node = from_numpy(numbers(54, 2)).scatter(Ops.ADD, 1, index, values)
+    np.testing.assert_allclose(to_numpy(node), evaluate(node), rtol=1e-6)
+    (item,) = create_schedule([from_numpy(numbers(54, 2)).scatter(Ops.ADD, 1, index, values)])
+    kernel = with_split_axes(Kernel.of(item.ast, Device["LLVM"].target))
+    kinds = [axis.arg.kind for axis in kernel.output_axes]
+    assert kinds == [AxisKind.GLOBAL, AxisKind.GLOBAL, AxisKind.SCAN]
+
+
+def test_what_does_not_fit() -> None:
+    x, index = from_numpy(numbers(4, 3)), from_numpy(np.zeros((2, 3), np.int32))
+    with pytest.raises(ShapeError, match=r"scatter \(2, 4\) into \(4, 3\) along axis 0"):
+        x.scatter(Ops.ADD, 0, index, from_numpy(numbers(2, 4)))
+    with pytest.raises(TypeError, match="scatter float32 into float32 by float32"):
+        x.scatter(Ops.ADD, 0, from_numpy(numbers(2, 3)), from_numpy(numbers(2, 3)))

@@ -1,0 +1,99 @@
+"""Gradients of what reads and writes at named places: gathers are undone by scatters, and scatters by gathers."""
+
+from __future__ import annotations
+
+from math import prod
+
+from tinyexplore.autograd.rules import Gradients, gradient_of
+from tinyexplore.autograd.tape import Step
+from tinyexplore.dtype import ConstType, DType, dtypes
+from tinyexplore.lazy import LazyBuffer
+from tinyexplore.uop import Ops
+
+
+def _filled(value: ConstType, like: LazyBuffer) -> LazyBuffer:
+    return LazyBuffer.const(value, like.dtype, like.device, like.shape)
+
+
+def _wide(dtype: DType) -> DType:
+    """What sums of many are accumulated in."""
+    return dtypes.float32 if dtypes.is_float(dtype) and dtype.itemsize < 4 else dtype
+
+
+def taken(table: LazyBuffer, axis: int, index: LazyBuffer) -> LazyBuffer:
+    """The element of `axis` that `index` names at each of its places; 0 where there is none."""
+    rest = tuple(i for i in range(len(table.shape)) if i != axis)
+    shape = tuple(1 if i == axis else size for i, size in enumerate(table.shape))
+    last = table.permute((*rest, axis)).reshape((*shape, table.shape[axis]))
+    return last.expand((*index.shape, table.shape[axis])).gather(index)
+
+
+@gradient_of(Ops.GATHER)
+def gather_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """y(…) = x(…, index(…)): dx(…, v) = g(…) where index(…) = v, else 0"""
+    (x,), index = step.sources, step.arg
+    last = x.shape[-1]
+    line = LazyBuffer.iota(last, index.dtype, x.device).reshape((*(1,) * len(index.shape), last)).expand(x.shape)
+    chosen = index.reshape((*index.shape, 1)).expand(x.shape).alu(Ops.CMPEQ, line)
+    spread = g.reshape((*g.shape, 1)).expand(x.shape)
+    return (chosen.alu(Ops.WHERE, spread, _filled(0, spread)),)
+
+
+def picked_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """y(…) = x(…, index(…)), where x and index were broadcast: dx(…, v) = Σ g(…) over the … with index(…) = v
+
+    Along some axes x was repeated: they are scattered. Along some the index was: what it names are rows.
+    """
+    (x,), index = step.sources, step.arg
+    rank, length = len(g.shape), x.shape[-1]
+    shape = (*(1,) * (rank + 1 - len(x.shape)), *x.shape[:-1])
+    named = (*(1,) * (rank - len(index.shape)), *index.shape)
+    repeated = [axis for axis in range(rank) if shape[axis] == 1 != g.shape[axis]]
+    inner = [axis for axis in range(rank) if axis not in repeated and named[axis] == 1]
+    outer = [axis for axis in range(rank) if axis not in repeated and axis not in inner]
+    batch, count, width = (prod(g.shape[axis] for axis in axes) for axes in (outer, repeated, inner))
+    order = (*outer, *repeated, *inner)
+    places = index.reshape(named).expand(tuple(1 if axis in inner else g.shape[axis] for axis in range(rank)))
+    places = places.permute(order).reshape((batch, count, 1)).expand((batch, count, width))
+    values = g.permute(order).reshape((batch, count, width)).cast(_wide(g.dtype))
+    empty = LazyBuffer.const(0, values.dtype, g.device, (batch, length, width))
+    found = empty.scatter(Ops.ADD, 1, places, values).cast(g.dtype)
+    apart = found.reshape((*(g.shape[axis] for axis in outer), length, *(g.shape[axis] for axis in inner)))
+    kept = [*outer, rank, *inner]
+    ordered = apart.permute(sorted(range(len(kept)), key=kept.__getitem__))
+    return (ordered.reshape(x.shape),)
+
+
+@gradient_of(Ops.SCATTER)
+def scatter_add_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """y = x + Σ v that go there: dx = g, dv = g from where it went"""
+    axis, index = step.arg
+    return (g, taken(g, axis, index) if step.needs(1) else None)
+
+
+def scatter_extremum_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """y = the largest (or least) of x and all v that go there: g in equal shares to all that are y"""
+    (x, v), (axis, index) = step.sources, step.arg
+    wide = _wide(g.dtype)
+    is_x = x.alu(Ops.CMPEQ, step.result).cast(wide)
+    is_v = v.alu(Ops.CMPEQ, taken(step.result, axis, index)).cast(wide)
+    share = g.cast(wide).alu(Ops.FDIV, is_x.scatter(Ops.ADD, axis, index, is_v)).contiguous()
+    dv = is_v.alu(Ops.MUL, taken(share, axis, index))
+    return (is_x.alu(Ops.MUL, share).cast(g.dtype), dv.cast(g.dtype))
+
+
+def scatter_prod_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """y = x · Π v that go there: g · product of the others, as for a product along an axis"""
+    (x, v), (axis, index) = step.sources, step.arg
+    no_x, no_v = x.alu(Ops.CMPEQ, _filled(0.0, x)), v.alu(Ops.CMPEQ, _filled(0.0, v))
+    some_x, some_v = no_x.alu(Ops.WHERE, _filled(1.0, x), x), no_v.alu(Ops.WHERE, _filled(1.0, v), v)
+    rest = some_x.scatter(Ops.MUL, axis, index, some_v)
+    zeros = no_x.cast(dtypes.int32).scatter(Ops.ADD, axis, index, no_v.cast(dtypes.int32))
+    found = []
+    for some, none, product, count, above in (
+        (some_x, no_x, rest, zeros, g),
+        (some_v, no_v, taken(rest, axis, index), taken(zeros, axis, index), taken(g, axis, index)),
+    ):
+        others = count.alu(Ops.CMPEQ, none.cast(dtypes.int32))  # no zero among the other factors
+        found.append(above.alu(Ops.MUL, others.alu(Ops.WHERE, product.alu(Ops.FDIV, some), _filled(0.0, some))))
+    return tuple(found)
