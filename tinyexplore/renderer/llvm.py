@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tinyexplore.dtype import DType, PtrDType, dtypes
-from tinyexplore.renderer.fullness import is_in_full_vectors
+from tinyexplore.renderer.fullness import leaves_little
 from tinyexplore.renderer.llvm_arith import InstructionWriter, literal, memory_type, register_type, suffix
 from tinyexplore.renderer.program import ProgramSpec, RenderError, global_buffers, spec_of, variable_arguments
 from tinyexplore.renderer.streaming import LINE_BYTES, streaming_stores
@@ -18,7 +18,7 @@ from tinyexplore.target import Target
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import AxisKind, Group, Ops, UOp
 
-LIGHTLY = '"optimise"="lightly"'  # the attribute of a function in which LLVM's vectorisers would find nothing to do
+LIGHTLY = '"optimise"="lightly"'  # the attribute of a function in which LLVM's passes would find little to do
 STACK_LIMIT_BYTES = 512 << 10  # scratch memory beyond this comes from malloc
 
 
@@ -80,7 +80,7 @@ class _FunctionWriter(InstructionWriter):
         parameters += ["i64 %start", "i64 %stop"]
         every = tuple(node for node in uops if node.op in (Ops.STORE, Ops.RANGE))
         attributes = f'noinline nounwind "prefer-vector-width"="{max(128, self.target.vector_bytes * 8)}"'
-        if is_in_full_vectors(uops, self.target.vector_bytes):
+        if leaves_little(uops, self.target.vector_bytes):
             attributes += f" {LIGHTLY}"
         lines = [
             SourceLine(f"define void @{name}({', '.join(parameters)}) {attributes} {{", (*buffers, *variables, *every))

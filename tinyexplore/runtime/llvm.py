@@ -22,10 +22,11 @@ from tinyexplore.uop import Group, Ops
 from tinyexplore.util.locks import held_in_forks
 
 OPTIMISATION_LEVEL = 3
-PIPELINE = f"O{OPTIMISATION_LEVEL}, vectorised, loops not unrolled"  # part of cache keys, as is the attribute below
-# All that is done to IR that says so, because more finds nothing: registers made of memory, instructions combined,
-# common values found, branches simplified. It takes a seventh of the time.
-FEW_PASSES = ("sroa", "instruction_combine", "new_gvn", "simplify_cfg")
+# All that is done to IR that says so, because more finds little: registers made of memory, branches simplified. The
+# instruction selector combines what is left, and equal values are one node long before there is IR.
+FEW_PASSES = ("sroa", "simplify_cfg")
+# part of cache keys, as is the attribute
+PIPELINE = f"O{OPTIMISATION_LEVEL}, vectorised, loops not unrolled; or {', '.join(FEW_PASSES)}"
 
 
 class LLVMCompiler:

@@ -9,7 +9,7 @@ from tests.graphs import from_numpy, matmul, numbers
 from tinyexplore.device import Device
 from tinyexplore.engine import compile_all
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.renderer.fullness import innermost_bodies, is_in_full_vectors
+from tinyexplore.renderer.fullness import LONG, innermost_bodies, is_in_full_vectors, leaves_little
 from tinyexplore.renderer.llvm import LIGHTLY
 from tinyexplore.schedule import create_schedule
 from tinyexplore.uop import Ops
@@ -30,12 +30,27 @@ def graphs() -> dict[str, tuple[LazyBuffer, bool]]:
 
 
 @pytest.mark.parametrize("name", graphs())
-def test_programs_in_full_vectors_are_marked(name: str) -> None:
+def test_which_programs_are_in_full_vectors(name: str) -> None:
     node, expected = graphs()[name]
     with Context(CACHELEVEL=0):
         (runner,) = compile_all(create_schedule([node]))
-    assert is_in_full_vectors(runner.spec.uops, Device["LLVM"].target.vector_bytes) is expected
-    assert (LIGHTLY in runner.spec.source) is expected
+    uops, vector_bytes = runner.spec.uops, Device["LLVM"].target.vector_bytes
+    assert is_in_full_vectors(uops, vector_bytes) is expected
+    assert (LIGHTLY in runner.spec.source) is leaves_little(uops, vector_bytes)
+    assert leaves_little(uops, vector_bytes) or len(uops) <= LONG
+
+
+def test_long_programs_with_some_vectors_are_marked() -> None:
+    """Maxima of pairs: they are taken from the lanes of vectors."""
+    node = from_numpy(numbers(64, 128)).reshape((64, 64, 2)).reduce(Ops.MAX, (2,))
+    with Context(CACHELEVEL=0):
+        (runner,) = compile_all(create_schedule([node]))
+    uops = runner.spec.uops
+    assert LIGHTLY in runner.spec.source
+    assert not is_in_full_vectors(uops, Device["LLVM"].target.vector_bytes)
+    few = uops[:LONG]
+    assert leaves_little(uops, 64) and not leaves_little(few, 64)
+    assert not leaves_little(tuple(node for node in uops if node.dtype.count == 1) * 2, 64)
 
 
 def test_without_opts_nothing_is_in_vectors() -> None:
