@@ -1,5 +1,6 @@
 # The two commands of the README:   make lab   ·   make test
 # Others:   make check (what CI checks beside the tests)   make notebooks (runs them anew)
+#           make torch (every operation against PyTorch, which it installs: 200 MB)
 #           make models (published weights for examples/minilm.py and its test, 87 MB)
 #           make bundle (needs Node)   make wheel   make clean
 # Knobs:    ARGS="..." is passed on (make lab ARGS=--no-browser, make test ARGS="-k softmax -x")
@@ -16,10 +17,10 @@ NOTEBOOK ?= notebooks/00_quickstart.ipynb
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help lab test check models notebooks bundle wheel clean
+.PHONY: help lab test check torch models notebooks bundle wheel clean
 
 help:
-	@sed -n '1,6s/^# \{0,1\}//p' Makefile
+	@sed -n '1,7s/^# \{0,1\}//p' Makefile
 
 # ------------------------------------------------------------------------------------ the environment
 # A stamp for each set of extras, so that a second call starts at once; pyproject.toml is what can outdate them.
@@ -49,6 +50,11 @@ $(VENV)/.stamp-check: pyproject.toml | $(VENV)/.stamp-venv
 	@$(PIP) --editable '.[check]'
 	@touch $@ $(VENV)/.stamp-test
 
+$(VENV)/.stamp-torch: pyproject.toml | $(VENV)/.stamp-venv
+	@echo "Installing PyTorch for this machine's CPU ..."
+	@$(PIP) --extra-index-url https://download.pytorch.org/whl/cpu --editable '.[torch]'
+	@touch $@
+
 # Without what the first one asks for beside its files: PyTorch, which only its own loader needs.
 $(VENV)/.stamp-models: | $(VENV)/.stamp-venv
 	@echo "Installing published weights and a tokenizer ..."
@@ -65,6 +71,10 @@ lab: $(VENV)/.stamp-lab
 test: $(VENV)/.stamp-test
 	@[ -n "$(TINYEXPLORE_NO_BROWSER)" ] || $(PY) tests/support/chromium.py --install
 	$(PY) -m pytest $(ARGS)
+
+# Not part of the tests: none of them asks for PyTorch. `ARGS="--only conv2d --examples 200"` for a part of it.
+torch: $(VENV)/.stamp-torch
+	$(PY) -m tests.torch $(ARGS)
 
 check: $(VENV)/.stamp-check
 	bash .ci/check $(ARGS)

@@ -349,3 +349,58 @@ def test_casts_agree_with_numpy(source: str, target: str, how: str) -> None:
 def test_bitcast_keeps_the_bits() -> None:
     x = random_array((5,))
     assert Tensor(x).bitcast("uint32").tolist() == x.view(np.uint32).tolist()
+
+
+ZEROS = np.array([0.0, -0.0, -0.25, 0.25, -0.5, 0.5, -1.5], np.float32)
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_zeros_keep_their_sign(how: str) -> None:
+    t = tensor_on(how, ZEROS)
+    for name, expected in (("round", np.round), ("trunc", np.trunc), ("ceil", np.ceil), ("abs", np.abs)):
+        found = computed(getattr(t, name)(), how)
+        np.testing.assert_array_equal(found, expected(ZEROS))
+        np.testing.assert_array_equal(np.signbit(found), np.signbit(expected(ZEROS)), name)
+    for name in ("atan", "asinh", "tanh", "erf", "sin"):
+        found = computed(getattr(t, name)(), how)
+        np.testing.assert_array_equal(np.signbit(found), np.signbit(ZEROS), name)
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_inverse_functions_are_as_exact_as_their_type(how: str) -> None:
+    x = random_array((40,), -0.99, 0.99, "float64")
+    for name, expected in (("asin", np.arcsin), ("acos", np.arccos), ("atan", np.arctan)):
+        np.testing.assert_allclose(
+            computed(getattr(tensor_on(how, x), name)(), how), expected(x), rtol=1e-13, atol=1e-14
+        )
+    wide = np.array([0.2, 3.0, 1e30, -3e38, 3e38, np.inf], np.float32)
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(computed(tensor_on(how, wide).acosh(), how), np.arccosh(wide), rtol=1e-6)
+        np.testing.assert_allclose(computed(tensor_on(how, wide).asinh(), how), np.arcsinh(wide), rtol=1e-6)
+    small = np.array([3.0, 300.0, 60000.0], np.float16)
+    np.testing.assert_allclose(computed(tensor_on(how, small).acosh(), how), np.arccosh(small), rtol=2e-3)
+    np.testing.assert_allclose(computed(tensor_on(how, small).asinh(), how), np.arcsinh(small), rtol=2e-3)
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_remainders_of_floats_are_numpys(how: str) -> None:
+    """Also where the quotient is nearly whole, and of an infinite divisor."""
+    x = np.array([1.0, -1.0, 5.0, -5.0, 5.0, -5.0, 0.6, 1e6, -0.3, 7.0], np.float32)
+    y = np.array([0.1, 0.1, np.inf, np.inf, -np.inf, -np.inf, -0.2, 0.1, 0.1, 0.7], np.float32)
+    a, b = tensor_on(how, x), tensor_on(how, y)
+    np.testing.assert_allclose(computed(a % b, how), np.mod(x, y), rtol=1e-6)
+    np.testing.assert_allclose(computed(a.fmod(b), how), np.fmod(x, y), rtol=1e-6)
+    np.testing.assert_array_equal(computed(a // b, how), np.floor_divide(x, y))
+    check_gradient(lambda s, t: s % t, np.array([5.3, -4.1]), np.array([2.0, 1.7]))
+
+
+def test_what_does_not_depend_on_a_tensor_has_gradient_zero() -> None:
+    x = Tensor([1.0, 2.0], requires_grad=True)
+    (x**0).sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [0.0, 0.0]
+    empty = Tensor.zeros(2, 0, requires_grad=True)
+    (
+        empty.sum() + empty.mean(1).sum() + empty.prod() + empty.softmax(-1).sum() + empty.logsumexp(1).exp().sum()
+    ).backward()
+    assert empty.grad is not None and empty.grad.shape == (2, 0)
+    assert empty.logsumexp(1).tolist() == [-math.inf, -math.inf]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.ops.support import HOW, check_gradient, computed, quick, random_array, shapes, tensor_on, thorough
-from tinyexplore import Tensor
+from tinyexplore import Tensor, dtypes
 from tinyexplore.lazy.lazybuffer import ShapeError
 
 X = random_array((2, 3, 4))
@@ -193,3 +193,15 @@ def test_rearranging_with_an_ellipsis(how: str) -> None:
     np.testing.assert_array_equal(
         computed(t.rearrange("a ... b -> b (a ...)"), how), x.transpose(3, 0, 1, 2).reshape(6, 24)
     )
+
+
+def test_a_scalar_flattens_to_one_element() -> None:
+    assert Tensor(2.0).flatten().tolist() == [2.0]
+    assert Tensor(2.0).masked_select(Tensor(True)).tolist() == [2.0]
+
+
+def test_padding_keeps_the_type_where_it_has_the_value() -> None:
+    assert Tensor([True]).pad(((1, 0),), value=1).dtype is dtypes.bool
+    assert Tensor([3], dtype="uint8").pad(((1, 0),), value=7.0).dtype is dtypes.uint8
+    assert Tensor([3]).pad(((1, 0),), value=0.5).tolist() == [0.5, 3.0]
+    assert Tensor([True, False]).pad(((1, 0),), value=1).tolist() == [True, True, False]

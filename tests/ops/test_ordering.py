@@ -192,3 +192,10 @@ def test_axes_are_rearranged_by_name() -> None:
         Tensor(x).rearrange("b (h w) c -> b c h w", h=5)
     with pytest.raises(ValueError, match="must name the same axes"):
         Tensor(x).rearrange("a b c -> a b")
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_running_extremes_know_where_nan_stands(how: str) -> None:
+    x = tensor_on(how, np.array([1.0, np.nan, 3.0, np.nan, 0.0], np.float32))
+    for found in (x.cummax(0)[1], x.cummin(0)[1]):
+        np.testing.assert_array_equal(computed(found, how), [0, 1, 1, 3, 3])

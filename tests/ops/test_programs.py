@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.ops.programs import NAMES, Program, check
+from tests.ops.program import Program
+from tests.ops.programs import NAMES, check
 from tests.ops.support import HOW
 
 COUNTS = {"LLVM": 25, "CLANG": 4, "PYTHON": 40}

@@ -147,6 +147,14 @@ def _quotient_by_root(g: LazyBuffer, square: LazyBuffer) -> LazyBuffer:
     return g.alu(Ops.FDIV, square.alu(Ops.SQRT))
 
 
+def abs_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """y = |x|: dx = g where x is positive, -g where negative, 0 at 0"""
+    (x,) = step.sources
+    zero = _scalar(0.0, x)
+    falling = x.alu(Ops.CMPLT, zero).alu(Ops.WHERE, _negated(g), zero)
+    return (zero.alu(Ops.CMPLT, x).alu(Ops.WHERE, g, falling),)
+
+
 def log1p_gradient(step: Step, g: LazyBuffer) -> Gradients:
     """y = ln(1 + x): dx = g / (1 + x)"""
     (x,) = step.sources

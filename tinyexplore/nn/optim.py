@@ -56,6 +56,10 @@ class Optimizer:
         """Assigns the new parameters and state; returns the state."""
         raise NotImplementedError(f"{type(self).__name__} does not say what a step is")
 
+    def _learning_rate(self) -> Tensor:
+        """`lr`, a vector of one, as a scalar: so that scalars stay scalars."""
+        return self.lr.reshape(())
+
     def _gradients(self) -> list[Tensor]:
         missing = [place for place, tensor in enumerate(self.params) if tensor.grad is None]
         if missing:
@@ -139,10 +143,10 @@ class LARS(Optimizer):
 
     def _rate(self, tensor: Tensor, gradient: Tensor) -> Tensor:
         if not self.tcoef:
-            return self.lr
+            return self._learning_rate()
         size, slope = _norm(tensor.detach()), _norm(gradient)
         scale = (size > 0).where((slope > 0).where(size * self.tcoef / (slope + size * self.wd), 1.0), 1.0)
-        return self.lr * scale
+        return self._learning_rate() * scale
 
 
 class SGD(LARS):
@@ -181,12 +185,14 @@ class LAMB(Optimizer):
     def _step(self) -> list[Tensor]:
         self.b1_t.assign(self.b1_t * self.b1)
         self.b2_t.assign(self.b2_t * self.b2)
+        rate = self._learning_rate()
+        first, second = (1.0 - power.reshape(()) for power in (self.b1_t, self.b2_t))
         for tensor, gradient, m, v in zip(self.params, self._gradients(), self.m, self.v):
             slope = gradient.cast(m.dtype)
             m.assign(m * self.b1 + slope * (1.0 - self.b1))
             v.assign(v * self.b2 + slope.square() * (1.0 - self.b2))
-            mean = m / (1.0 - self.b1_t).cast(m.dtype)
-            spread = v / (1.0 - self.b2_t).cast(v.dtype)
+            mean = m / first.cast(m.dtype)
+            spread = v / second.cast(v.dtype)
             value = tensor.detach().cast(m.dtype)
             change = mean / (spread.sqrt() + self.eps)
             if self.wd:
@@ -194,7 +200,7 @@ class LAMB(Optimizer):
             if not self.adam:
                 size, length = _norm(value), _norm(change)
                 change = change * (size > 0).where((length > 0).where(size / length, 1.0), 1.0).cast(change.dtype)
-            tensor.assign((value - change * self.lr.cast(m.dtype)).cast(tensor.dtype))
+            tensor.assign((value - change * rate.cast(m.dtype)).cast(tensor.dtype))
         return [self.b1_t, self.b2_t, *self.m, *self.v]
 
 
@@ -250,7 +256,7 @@ class Muon(Optimizer):
 
     def _step(self) -> list[Tensor]:
         for place, (tensor, gradient) in enumerate(zip(self.params, self._gradients())):
-            rate = self.lr.cast(tensor.dtype)
+            rate = self._learning_rate().cast(tensor.dtype)
             if self.momentum:
                 speed = self.b[place]
                 speed.assign(speed * self.momentum + gradient.cast(speed.dtype))

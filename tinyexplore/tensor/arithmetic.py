@@ -167,8 +167,9 @@ class Arithmetic(Movement):
         """Quotient rounded down, and the remainder, which has the sign of `y`."""
         x = cast("Tensor", self)
         if dtypes.is_float(x.dtype):
-            quotient = x._alu(Ops.FDIV, y)._unary(Ops.FLOOR)
-            return quotient, x - quotient * y
+            quotient, remainder = x._float_divided(y)
+            differs = (remainder != 0) & ((remainder < 0) != (y < 0))
+            return quotient - differs, remainder + differs.where(y, 0.0)
         quotient, remainder = x._divided(y)
         if dtypes.is_unsigned(x.dtype):
             return quotient, remainder
@@ -179,6 +180,19 @@ class Arithmetic(Movement):
             adjust._alu(Ops.WHERE, quotient._alu(Ops.ADD, x._const(-1)), quotient),
             adjust._alu(Ops.WHERE, remainder._alu(Ops.ADD, y), remainder),
         )
+
+    def _float_divided(self, y: Tensor) -> tuple[Tensor, Tensor]:
+        """Quotient towards zero, and the remainder, which has the sign of this tensor.
+
+        In twice the bits, where a quotient just below a whole number is not rounded to it and the remainder is exact
+        (of quotients below 2²⁹); float64 has no wider type: there the remainder is off by the quotient's rounding.
+        """
+        dtype = y.dtype
+        wide = dtypes.float64 if dtype in (dtypes.float32, dtypes.float64) else dtypes.float32
+        a, b = self.cast(wide), y.cast(wide)
+        quotient = (a / b).trunc()
+        product = (quotient == 0).where(0.0, quotient * b)  # also where b is infinite
+        return quotient.cast(dtype), (a - product).cast(dtype)
 
     def _number_operands(self, x: Any, what: str, reverse: bool) -> tuple[Tensor, Tensor]:
         a, b = self._matched(x, what, reverse)
@@ -201,7 +215,7 @@ class Arithmetic(Movement):
         a, b = self._number_operands(x, "fmod", False)
         if not dtypes.is_float(a.dtype):
             return a._divided(b)[1]
-        return a - (a / b).trunc() * b
+        return a._float_divided(b)[1]
 
     def pow(self, x: Operand, reverse: bool = False) -> Tensor:
         """self to the power x; ints stay ints (a negative power of an int rounds towards zero)."""
@@ -244,7 +258,7 @@ class Arithmetic(Movement):
             times >>= 1
             if times:
                 square = square._alu(Ops.MUL, square)
-        return self._const(1) if result is None else result
+        return self._unmoved(1, self.shape) if result is None else result
 
     def _int_power(self, exponent: Tensor) -> Tensor:
         """Powers of ints by squaring, one bit of the exponent after the other."""

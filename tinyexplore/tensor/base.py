@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from weakref import ref
 
 from tinyexplore.autograd import GRADIENTS, GradientRule, Step, gradients
-from tinyexplore.autograd.rules import REDUCE_GRADIENTS, contiguous_backward_gradient
+from tinyexplore.autograd.rules import REDUCE_GRADIENTS, contiguous_backward_gradient, step_gradient
 from tinyexplore.device import Device
 from tinyexplore.dtype import ConstType, DType, dtypes, to_dtype
 from tinyexplore.lazy import LazyBuffer, ShardedBuffer, StoredBuffer
@@ -167,6 +167,10 @@ class Base:
         if not axes:
             return cast("Tensor", self)
         return self._taped(self.lazydata.reduce(op, axes), REDUCE_GRADIENTS[op], (self,), axes)
+
+    def _unmoved(self, value: ConstType, shape: Shape) -> Tensor:
+        """`value` everywhere, whatever this tensor is: on its tape, with gradient 0."""
+        return self._taped(self._const(value, shape=shape).lazydata, step_gradient, (self,), None)
 
     def _const(self, value: ConstType | UOp, dtype: DType | None = None, shape: Shape | None = None) -> Tensor:
         """`value` everywhere, with this tensor's dtype and shape unless told otherwise."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from tinyexplore.autograd import GradientRule
 from tinyexplore.autograd.rules import (
+    abs_gradient,
     acos_gradient,
     asin_gradient,
     asinh_gradient,
@@ -20,6 +21,7 @@ from tinyexplore.autograd.rules import (
 )
 from tinyexplore.dtype import ConstType, dtypes
 from tinyexplore.tensor.arithmetic import Arithmetic, Operand
+from tinyexplore.tensor.base import unsigned_of
 from tinyexplore.uop import Ops
 
 if TYPE_CHECKING:
@@ -110,16 +112,19 @@ class Functions(Arithmetic):
         taped = self._float()
         x = taped.detach()
         size = x.abs()
-        is_huge = size.gt(1e9)  # x² + 1 is x² here, and might overflow
+        is_huge = size > _square_fits(x)  # x² + 1 is x² here, and might overflow
         usual = is_huge.where(1.0, size)
         found = (usual + usual * usual / (1.0 + (usual * usual + 1.0).sqrt()))._log1p()
         found = is_huge.where(size.log() + math.log(2), found)
         return taped._ruled(x._lend_sign(found), asinh_gradient)
 
     def acosh(self) -> Tensor:
-        """ln(x + √(x² - 1))"""
+        """ln(x + √(x² - 1)); ln 2x where x² might overflow"""
         x = self._float()
-        return (x + ((x - 1.0) * (x + 1.0)).sqrt()).log()
+        is_huge = x.abs() > _square_fits(x)
+        usual = is_huge.where(2.0, x)
+        found = (usual + ((usual - 1.0) * (usual + 1.0)).sqrt()).log()
+        return is_huge.where(x.log() + math.log(2), found)
 
     def atanh(self) -> Tensor:
         """ln((1 + x) / (1 - x)) / 2"""
@@ -162,20 +167,26 @@ class Functions(Arithmetic):
         return self.lt(0).where(self.ceil(), self.floor())
 
     def round(self) -> Tensor:
-        """To the nearest whole number; halves go to the even one."""
+        """To the nearest whole number; halves go to the even one. The sign stays, also that of a zero."""
         if not self.is_floating_point():
             return cast("Tensor", self)
-        down = self.floor()
-        rest = cast("Tensor", self) - down
+        x = self.detach()
+        down = x.floor()
+        rest = x - down
         is_odd = (down * 0.5).floor() * 2.0 != down
         up = (rest > 0.5) | ((rest == 0.5) & is_odd)
-        return up.where(down + 1.0, down)
+        return self._ruled(x._lend_sign(up.where(down + 1.0, down)), step_gradient)
 
     def abs(self) -> Tensor:
         """The value without its sign."""
         if self.dtype is dtypes.bool or dtypes.is_unsigned(self.dtype):
             return cast("Tensor", self)
-        return self._alu(Ops.MAX, self._unary(Ops.NEG))
+        if not dtypes.is_float(self.dtype):
+            return self._alu(Ops.MAX, self._unary(Ops.NEG))
+        x = self.detach()
+        kind = unsigned_of(x.dtype.itemsize)
+        bits = x.bitcast(kind) & dtypes.max(kind) >> 1  # no choice by comparison tells -0 from 0
+        return self._ruled(bits.bitcast(x.dtype), abs_gradient)
 
     def sign(self) -> Tensor:
         """-1, 0 or 1; NaN stays."""
@@ -341,6 +352,11 @@ class Functions(Arithmetic):
         return (alpha * cast("Tensor", self) + beta).clip(0, 1)
 
 
+def _square_fits(x: Tensor) -> float:
+    """Up to here squares of numbers of this type do not overflow; 1 is nothing beside them from here on."""
+    return {dtypes.float16: 200.0, dtypes.fp8e5m2: 200.0, dtypes.fp8e4m3: 20.0}.get(x.dtype, 1e9)
+
+
 def _arc_tangent(x: Tensor) -> Tensor:
     """atan by the argument reductions of Cephes: 1/x above tan 3π/8, (x-1)/(x+1) above tan π/8, then a polynomial."""
     size = x.abs()
@@ -348,7 +364,7 @@ def _arc_tangent(x: Tensor) -> Tensor:
     is_middle = size > math.tan(math.pi / 8)
     ratio = is_middle.where((size - 1.0) / (size + 1.0), size)
     ratio = is_large.where(size.maximum(1.0).reciprocal().neg(), ratio)
-    start = is_large.where(math.pi / 2, is_middle.where(math.pi / 4, 0.0)).cast(x.dtype)
+    start = is_large.where(x._const(math.pi / 2), is_middle.where(x._const(math.pi / 4), 0.0))
     z = ratio * ratio
     terms = 8 if x.dtype is not dtypes.float64 else 22
     series = z._const((-1) ** terms / (2 * terms + 1))

@@ -144,7 +144,7 @@ class Indexing(Loss):
         """Element (...) is element (..., places[..., 0]) of this; both are broadcast but for the last axis."""
         shape = broadcast_shape("gather", self.shape[:-1], places.shape[:-1])
         if self.shape[-1] == 0:
-            return self._const(0, shape=shape)
+            return self._unmoved(0, shape)
         numbers = places.reshape(places.shape[:-1])
         table = self._broadcast_to((*shape, self.shape[-1]))
         index = numbers._broadcast_to(shape).lazydata

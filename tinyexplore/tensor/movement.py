@@ -79,7 +79,9 @@ class Movement(Base):
         return self.reshape(*shape)
 
     def flatten(self, start_dim: int = 0, end_dim: int = -1) -> Tensor:
-        """Axes `start_dim` to `end_dim` made one."""
+        """Axes `start_dim` to `end_dim` made one; a scalar gets an axis."""
+        if self.ndim == 0 and (start_dim, end_dim) in ((0, -1), (0, 0), (-1, -1)):
+            return self.reshape((1,))
         start, end = self._axis(start_dim), self._axis(end_dim)
         if start > end:
             raise ValueError(f"flatten axes {start_dim} to {end_dim} of {self.shape}: the first comes after the last")
@@ -231,6 +233,9 @@ class Movement(Base):
             return padded
         inside = self._const(True, dtypes.bool, inner.shape)
         mask = inside._moved(Ops.PAD, inside.lazydata.pad(amounts))
+        if not dtypes.is_float(self.dtype) and dtypes.min(self.dtype) <= value <= dtypes.max(self.dtype):
+            if value == value // 1:
+                return mask.where(padded, padded._const(int(value)))  # the type has it, and stays
         return mask.where(padded, value)
 
     def _extended(self, axis: int, before: int, after: int, mode: str) -> Tensor:

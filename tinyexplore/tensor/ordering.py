@@ -104,7 +104,10 @@ class Ordering(Scattering):
             values = windows.max(-1) if largest else windows.min(-1)
         else:
             values = self._scanned(Ops.MAX if largest else Ops.MIN, at)
-        here = self.detach() == values.detach()
+        x = self.detach()
+        here = x == values.detach()
+        if dtypes.is_float(x.dtype):
+            here = here | x.isnan()
         return values, here.where(self._places(at), -1)._scanned(Ops.MAX, at)
 
     def cummax(self, axis: int = 0) -> tuple[Tensor, Tensor]:

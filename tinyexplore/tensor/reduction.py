@@ -44,7 +44,7 @@ class Reduction(Functions):
                     "leave empty tensors out, or cat() a neutral element first"
                 )
             kept = tuple(1 if i in axes else size for i, size in enumerate(self.shape))
-            result = self._const(identity, shape=kept)
+            result = self._unmoved(identity, kept)
         else:
             result = self._reduced(op, axes)
         return result if keepdim else result._without_axes(axes)
@@ -169,6 +169,8 @@ class Reduction(Functions):
     def _centred(self, axis: Axes) -> Tensor:
         """x - max(x); the maximum is a constant to the gradient, which does not depend on it."""
         x = self._float()
+        if 0 in x.shape:
+            return x
         return x - x.detach().max(axis, keepdim=True)
 
     def softmax(self, axis: int = -1, dtype: DTypeLike | None = None) -> Tensor:
@@ -188,6 +190,8 @@ class Reduction(Functions):
     def logsumexp(self, axis: Axes = None, keepdim: bool = False) -> Tensor:
         """ln Σ eˣ without overflow"""
         x = self._float()
+        if 0 in x.shape:
+            return x._reduce(Ops.ADD, axis, keepdim, -math.inf, "logsumexp")
         largest = x.detach().max(axis, keepdim=True)
         anchor = largest.isfinite().where(largest, 0.0)
         total = (x - anchor).exp().sum(axis, keepdim=True).log() + anchor

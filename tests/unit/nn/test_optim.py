@@ -156,3 +156,13 @@ def test_a_small_network_learns_xor() -> None:
         second(first(x).tanh()).sparse_categorical_crossentropy(y).backward()
         optimizer.step()
     assert second(first(x).tanh()).argmax(1).tolist() == [0, 1, 1, 0]
+
+
+@pytest.mark.parametrize("kind", [optim.SGD, optim.LARS, optim.Adam, optim.AdamW, optim.LAMB])
+def test_a_parameter_may_be_a_scalar(kind: type[optim.SGD]) -> None:
+    x = Tensor(3.0, requires_grad=True)
+    optimizer = kind([x], 0.1)
+    with Tensor.train():
+        (x * 2).backward()
+        optimizer.step()
+    assert x.shape == () and x.item() < 3
