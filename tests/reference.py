@@ -131,6 +131,10 @@ def _value(node: LazyBuffer, src: list[np.ndarray]) -> Any:
         return _reduced(src[0], *arg)
     if op in (Ops.CONTIGUOUS, Ops.COPY):
         return src[0]
+    if op is Ops.WRITE:
+        whole = src[0].copy()
+        whole.reshape(-1)[src[1]] = src[2]
+        return whole
     raise NotImplementedError(f"no reference for {op}")
 
 

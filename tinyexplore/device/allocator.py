@@ -60,6 +60,11 @@ class Memory:
         view = memoryview(exporter).cast("B")
         return view.toreadonly() if self.readonly else view
 
+    @property
+    def is_own(self) -> bool:
+        """True for a block of an allocator, which nobody else has an address in."""
+        return isinstance(self.owner, _Block) and not self.readonly
+
     def part(self, start: int, nbytes: int, *, readonly: bool = False) -> Memory:
         """`nbytes` of this memory from `start` on; the whole lives as long as any part."""
         if not 0 <= start <= start + nbytes <= self.nbytes:

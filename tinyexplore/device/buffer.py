@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 from dataclasses import dataclass
+from sys import getrefcount
 from typing import Any
 
 from tinyexplore.device.allocator import Memory
@@ -90,6 +91,16 @@ class Buffer:
         return self._memory is not None and self._memory.readonly
 
     @property
+    def is_own(self) -> bool:
+        """True for memory that the device's allocator gave: it is no array's of somebody else."""
+        return self._memory is not None and self._memory.is_own
+
+    @property
+    def is_unshared(self) -> bool:
+        """True where, besides, nobody else refers to the memory: no view, no program that is bound to it."""
+        return self.is_own and getrefcount(self._memory) == _ALONE
+
+    @property
     def memory(self) -> Memory:
         """The memory itself; holding it keeps it from being reused."""
         if self._memory is None:
@@ -144,6 +155,19 @@ class Buffer:
     def copyout(self) -> bytes:
         """The content as bytes."""
         return bytes(self.memoryview())
+
+
+class _Owner:
+    """Something with one reference to a memory, to see how many are counted then."""
+
+    def __init__(self) -> None:
+        self._memory = Memory(0, 0, None)
+
+    def count(self) -> int:
+        return getrefcount(self._memory)
+
+
+_ALONE = _Owner().count()
 
 
 def _restore(device: str, size: int, dtype: DType, content: bytes | None) -> Buffer:

@@ -23,6 +23,7 @@ from tinyexplore.engine.runner import (
     execute_all,
 )
 from tinyexplore.engine.search import Executor, measuring_on
+from tinyexplore.engine.sight import is_alone, writes_now
 from tinyexplore.lazy import LazyBuffer, ShardedBuffer, parts_of
 from tinyexplore.schedule import ScheduleItem, create_schedule
 from tinyexplore.trace import Planned, active_recorder, console_recorder, recording
@@ -33,7 +34,8 @@ from tinyexplore.util.locks import new_in_children
 
 def schedule(outputs: Sequence[LazyBuffer]) -> tuple[ScheduleItem, ...]:
     """What `realize(outputs)` would do, in order."""
-    return create_schedule([_to_realize(output) for output in spread(outputs)])
+    wanted = [_to_realize(output) for output in spread(outputs)]
+    return create_schedule(wanted, writes_now(wanted))
 
 
 def spread(outputs: Sequence[LazyBuffer]) -> Sequence[LazyBuffer]:
@@ -76,7 +78,7 @@ def _compute_alone(outputs: Sequence[LazyBuffer]) -> None:
     graph = None if is_heard() or active_capture() is not None else walk(wanted)
     if graph is None:
         with console():
-            told = list(create_schedule(wanted))
+            told = list(create_schedule(wanted, writes_now(wanted)))
             tell_memory(told, wanted)
             execute_all(told)
         return
@@ -88,7 +90,7 @@ def _compute_alone(outputs: Sequence[LazyBuffer]) -> None:
 
 
 def _planned(wanted: Sequence[LazyBuffer], graph: Walk) -> Plan:
-    items = create_schedule(wanted)
+    items = create_schedule(wanted, graph.writes)
     return Plan.of(items, compile_all(items), graph)
 
 
@@ -167,6 +169,7 @@ __all__ = [
     "console",
     "further_listings",
     "give_values",
+    "is_alone",
     "is_heard",
     "lives_of",
     "outputs_of",

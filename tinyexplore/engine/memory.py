@@ -130,7 +130,8 @@ def lives_of(items: Sequence[ExecItem | ScheduleItem], kept: Collection[Buffer])
     last: dict[Buffer, int] = {}
     outside = set(kept)
     for time, item in enumerate(items):
-        count = outputs_of(item)
+        schedule_item = item if isinstance(item, ScheduleItem) else item.item
+        count = 0 if schedule_item.in_place else outputs_of(item)  # what is written to in part has a value before
         for place, buffer in enumerate(item.buffers):
             if place >= count and buffer not in first:
                 outside.add(buffer)

@@ -16,8 +16,9 @@ from typing import Any
 from tinyexplore.device import Buffer
 from tinyexplore.dtype import DType
 from tinyexplore.engine.compile import Runner
+from tinyexplore.engine.sight import unseen_writes
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.schedule import Requirement, ScheduleItem
+from tinyexplore.schedule import NO_WRITES, Requirement, ScheduleItem, Writes
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.symbolic import Bound, bindings, simplified, sint, unbound, value_of
 from tinyexplore.util import GlobalCounters, config
@@ -34,20 +35,42 @@ class Walk:
     """A graph as numbers. `key` is equal for graphs that differ in nothing but which buffers they read.
 
     nodes: every LazyBuffer, by its number. buffers: what the graph reads, by slot. values: of the Variables in it; they
-    are not part of the key.
+    are not part of the key. writes: which parts are written in place.
     """
 
     key: Key
     nodes: list[LazyBuffer]
     buffers: list[Buffer]
     values: dict[UOp, int]
+    writes: Writes = NO_WRITES
 
 
 def walk(outputs: Sequence[LazyBuffer]) -> Walk | None:
     """The graph behind `outputs`; None where it is too large to keep a plan for."""
+    found = _read_off(outputs)
+    if found is None:
+        return None
+    key, number, slots, has_writes = found
+    writes = NO_WRITES
+    if has_writes:
+        writes = unseen_writes(number, slots, outputs)
+        key.append(tuple([number[node] for node in number if node in writes.in_place]))
+    key.append(tuple([number[node] for node in outputs]))
+    key.append(config().values)
+    whole = tuple(key)
+    if not Bound.count:
+        return Walk(whole, list(number), list(slots), {}, writes)
+    return Walk(unbound(whole), list(number), list(slots), bindings(whole), writes)
+
+
+def _read_off(
+    outputs: Sequence[LazyBuffer],
+) -> tuple[list[Any], dict[LazyBuffer, int], dict[Buffer, int], bool] | None:
+    """The key so far, the number of each node, the slot of each buffer, and whether there are WRITEs; None: too large."""
     number: dict[LazyBuffer, int] = {}
     slots: dict[Buffer, int] = {}
     key: list[Any] = []
+    has_writes = False
     stack = list(outputs)
     while stack:
         node = stack[-1]
@@ -64,21 +87,17 @@ def walk(outputs: Sequence[LazyBuffer]) -> Walk | None:
             if missing:
                 stack += missing
                 continue
-            key += (node.op, node.dtype, node.arg)  # from these and the sources, shape and device follow
+            op = node.op
+            key += (op, node.dtype, node.arg)  # from these and the sources, shape and device follow
             for source in src:
                 key.append(number[source])
-            if node.op is Ops.COPY:
+            if op is Ops.COPY:
                 key.append(node.device)
+            elif op is Ops.WRITE:
+                has_writes = True
         number[node] = len(number)
         stack.pop()
-    if len(number) > LARGEST_GRAPH:
-        return None
-    key.append(tuple([number[node] for node in outputs]))
-    key.append(config().values)
-    whole = tuple(key)
-    if not Bound.count:
-        return Walk(whole, list(number), list(slots), {})
-    return Walk(unbound(whole), list(number), list(slots), bindings(whole))
+    return (key, number, slots, has_writes) if len(number) <= LARGEST_GRAPH else None
 
 
 def _constant(value: Any) -> Any:
@@ -88,13 +107,15 @@ def _constant(value: Any) -> Any:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Made:
-    """A buffer that a step fills: its slot, what it is, and the number of the node whose value it holds."""
+    """A buffer that a step fills: its slot, what it is, and the number of the node whose value it holds. `is_new`: it
+    gets memory for it; else it stores into a part of what lies in that slot already."""
 
     slot: int
     node: int
     device: str
     size: int
     dtype: DType
+    is_new: bool
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -131,7 +152,8 @@ class Plan:
         steps = []
         for place, (item, runner, slots) in enumerate(zip(items, runners, used)):
             made = tuple(
-                Made(slot, number[node], node.device, node.size, node.dtype) for slot, node in zip(slots, item.outputs)
+                Made(slot, number[node], node.device, node.size, node.dtype, not item.in_place)
+                for slot, node in zip(slots, item.outputs)
             )
             done = tuple(slot for slot in dict.fromkeys(slots) if last[slot] == place)
             steps.append(Step(runner, slots, made, done, item.variables))
@@ -155,7 +177,8 @@ class Plan:
         began = time.perf_counter()
         for step in self.steps:
             for made in step.made:
-                memory[made.slot] = Buffer(made.device, made.size, made.dtype)
+                if made.is_new:
+                    memory[made.slot] = Buffer(made.device, made.size, made.dtype)
             buffers = [memory[slot] for slot in step.slots]
             if step.runner is None:
                 (made,), source = step.made, buffers[1]

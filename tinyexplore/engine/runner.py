@@ -167,12 +167,18 @@ class Capture:
     """What was run while it was listening: the ExecItems in order, and every LazyBuffer that they computed or read.
 
     `owners`: which LazyBuffer's value lies in a buffer that was written. Neither is kept alive: a buffer whose owner
-    is gone is nobody's, and may be used for something else as soon as its last reader ran.
+    is gone is nobody's, and may be used for something else as soon as its last reader ran. given: buffers that belong
+    to the capture alone, by one value each: parts of them may be written in place.
     """
 
     items: list[ExecItem] = field(default_factory=list)
     used: WeakSet[LazyBuffer] = field(default_factory=WeakSet)
     owners: dict[Buffer, ref[LazyBuffer]] = field(default_factory=dict)
+    given: set[Buffer] = field(default_factory=set)
+
+    def may_overwrite(self, buffer: Buffer) -> bool:
+        """True for memory that nothing but this capture uses: written in it, or given to it."""
+        return buffer in self.owners or buffer in self.given
 
     def owned(self) -> list[Buffer]:
         """The buffers written whose values somebody still holds."""

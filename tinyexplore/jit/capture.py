@@ -23,17 +23,25 @@ from tinyexplore.jit.replay import Captured, Output, Replay, State, written_by
 from tinyexplore.lazy import LazyBuffer, parts_of
 from tinyexplore.tensor import Tensor
 from tinyexplore.tensor.changes import Notes, noting
+from tinyexplore.tensor.living import live_tensors
 from tinyexplore.trace import Planned, active_recorder
 from tinyexplore.uop import Group, Ops
 from tinyexplore.uop.symbolic import is_symbolic
 
 
 def capture(
-    fxn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], known: list[Tensor]
+    fxn: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    known: list[Tensor],
+    in_part: list[Tensor],
 ) -> tuple[Replay, Any]:
-    """Calls `fxn`; how to do that again, and what it returned. `known` are tensors that it will assign to."""
+    """Calls `fxn`; how to do that again, and what it returned.
+
+    `known` are tensors that it will assign to, `in_part` those among them of which it will write parts.
+    """
     heard = Capture()
-    found, given = _captured(heard, fxn, args, kwargs, known)
+    found, given = _captured(heard, fxn, args, kwargs, known, in_part)
     _share_memory(found, heard)
     replay = Replay(found)
     replay.hand_over(given, found.values)
@@ -60,7 +68,12 @@ def _share_memory(found: Captured, heard: Capture) -> None:
 
 
 def _captured(
-    heard: Capture, fxn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], known: list[Tensor]
+    heard: Capture,
+    fxn: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    known: list[Tensor],
+    in_part: list[Tensor],
 ) -> tuple[Captured, list[Tensor]]:
     """Calls `fxn`, and what that was made of; afterwards nothing of the call is held but what it left behind."""
     arguments = Arguments(args, kwargs)
@@ -69,6 +82,7 @@ def _captured(
     settle(known)
     before = {id(tensor): (tensor, tensor.lazydata) for tensor in live_tensors()}
     _make_private([*known, *given], before)
+    heard.given = _overwritable(in_part, given, before)
     notes = Notes()
     with engine.capturing(heard):
         with noting(notes):
@@ -167,11 +181,6 @@ def _check_variables(items: list[ExecItem], arguments: Arguments) -> None:
                 )
 
 
-def live_tensors() -> list[Tensor]:
-    """Every Tensor that somebody holds: whatever a function changes from outside is one of them."""
-    return [found for found in gc.get_objects() if issubclass(type(found), Tensor) and hasattr(found, "lazydata")]
-
-
 def _make_private(known: list[Tensor], before: dict[int, tuple[Tensor, LazyBuffer]]) -> None:
     """A tensor that will be another, or assigned to, shares memory with no other: reads of it can be told apart."""
     owners: dict[Buffer, int] = {}
@@ -186,10 +195,29 @@ def _make_private(known: list[Tensor], before: dict[int, tuple[Tensor, LazyBuffe
             before[id(tensor)] = (tensor, tensor.lazydata)
 
 
+def _overwritable(
+    in_part: list[Tensor], given: list[Tensor], before: dict[int, tuple[Tensor, LazyBuffer]]
+) -> set[Buffer]:
+    """The memory of the tensors `in_part`, made private where others refer to it. That of an argument is another in
+    each call, and the caller's."""
+    found: set[Buffer] = set()
+    arguments = {id(tensor) for tensor in given}
+    for tensor in in_part:
+        if id(tensor) in arguments or tensor.lazydata.buffer is None:
+            continue
+        if not engine.is_alone(tensor.lazydata):
+            tensor.lazydata = tensor.lazydata.packed()
+            engine.realize([tensor.lazydata])
+            before[id(tensor)] = (tensor, tensor.lazydata)
+        found.add(tensor.lazydata.buffer)
+    return found
+
+
 def _check_before(
     tensor: Tensor, old: LazyBuffer, written: set[Buffer], before: dict[int, tuple[Tensor, LazyBuffer]]
 ) -> None:
-    if not lies_packed(old) or not written.isdisjoint(own_buffers(old)):
+    stays = buffers_of(tensor.lazydata) == buffers_of(old)
+    if not lies_packed(old) or not (stays or written.isdisjoint(own_buffers(old))):
         raise JitError(
             f"{tensor!r} was assigned to, and its value did not lie in memory when the captured call began: "
             "realize() it before"

@@ -25,7 +25,8 @@ from tinyexplore.util import GlobalCounters, config
 class State:
     """A tensor that each call assigns to: its value lies in two buffers by turns, read in one, written in the other.
 
-    A sharded one has two buffers for each part. Where it was divided in another way before, JitError.
+    A sharded one has two buffers for each part. Where it was divided in another way before, JitError. `stays`: only
+    parts of it are written, in the one buffer that it has.
     """
 
     def __init__(self, tensor: Tensor, before: LazyBuffer, after: LazyBuffer) -> None:
@@ -35,7 +36,8 @@ class State:
                 "a replay needs it to stay as it is; shard it as it is to be before the first call"
             )
         self.tensor, self.before = tensor, own_buffers(before)
-        other = in_new_buffers(after)
+        self.stays = own_buffers(after) == self.before
+        other = after if self.stays else in_new_buffers(after)
         self.values = (after, other)  # read in turn 0, read in turn 1
         self.buffers = (own_buffers(after), own_buffers(other))
 
@@ -119,7 +121,8 @@ class Replay:
         self.found, self.states, self.assigned, self.keys = found, found.states, found.assigned, found.keys
         self.training = Tensor.training
         self.turn = 0
-        self.turns = [_exchanged(found.items, found.states, turn) for turn in ((0, 1) if found.states else (0,))]
+        self.moves = any([not state.stays for state in found.states])
+        self.turns = [_exchanged(found.items, found.states, turn) for turn in ((0, 1) if self.moves else (0,))]
         self.steps: list[list[Callable[[], None]]] = [prepare_batch(items) for items in self.turns]
         every = list({id(item): item for items in self.turns for item in items}.values())
         self.costs = (
@@ -316,7 +319,9 @@ class Replay:
 
     def _move_on(self, given: list[Tensor]) -> None:
         if self.states:
-            self.turn = turn = 1 - self.turn
+            if self.moves:
+                self.turn = 1 - self.turn
+            turn = self.turn
             for state in self.states:
                 state.tensor.lazydata = state.values[turn]
         self.hand_over(given, self.values)

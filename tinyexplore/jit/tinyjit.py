@@ -115,7 +115,7 @@ class Calls(Generic[R]):
     """The calls of one TinyJit, one after the other. Where all is as it was, machine code (`jit/entry.py`) does a call
     without asking here."""
 
-    __slots__ = ("fxn", "owner", "count", "changed", "replay", "entry", "lock", "__weakref__")
+    __slots__ = ("fxn", "owner", "count", "changed", "in_part", "replay", "entry", "lock", "__weakref__")
 
     def __init__(self, fxn: Callable[..., R], owner: ref[TinyJit[R]]) -> None:
         self.fxn = fxn
@@ -128,6 +128,7 @@ class Calls(Generic[R]):
         self._leave(None)
         self.count = 0
         self.changed: list[ref[Any]] = []
+        self.in_part: list[ref[Any]] = []  # those among them of which it writes parts
         self.replay: Replay | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> R:
@@ -159,11 +160,13 @@ class Calls(Generic[R]):
 
     def _captured_anew(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
         known = [tensor for one in self.changed if (tensor := one()) is not None]
+        in_part = [tensor for one in self.in_part if (tensor := one()) is not None]
         if self.replay is not None:
             known.extend(state.tensor for state in self.replay.states)
+            in_part.extend(state.tensor for state in self.replay.states if state.stays)
             self._leave(None)
         self.replay = None
-        self.replay, result = capture(self.fxn, args, kwargs, known)
+        self.replay, result = capture(self.fxn, args, kwargs, known, in_part)
         self.count += 1
         return result
 
@@ -176,6 +179,7 @@ class Calls(Generic[R]):
         changed = [tensor for tensor, _ in notes.changed.values() if isinstance(tensor, Tensor)]
         settle_tensors(changed)
         self.changed = [ref(tensor) for tensor in changed]
+        self.in_part = [ref(tensor) for tensor in changed if id(tensor) in notes.in_part]
         self.count = 1
         return result
 

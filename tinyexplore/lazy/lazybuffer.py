@@ -252,6 +252,16 @@ class LazyBuffer:
     def packed(self) -> LazyBuffer:
         """The same values in memory of their own (`contiguous` leaves what lies in memory where it is)."""
         return LazyBuffer(Ops.CONTIGUOUS, self.dtype, self.shape, (self,), None, self.device)
+    @property
+    def can_be_written(self) -> bool:
+        """True for what lies in memory row-major, or will when it is computed: a part may be stored there alone."""
+        return self.buffer is not None or self.op in (Ops.CONTIGUOUS, Ops.WRITE)
+
+    def write(self, places: LazyBuffer, value: LazyBuffer) -> LazyBuffer:
+        """This with `value` at the row-major `places` (ints, each once), which are movements of a counter."""
+        if places.shape != value.shape or value.dtype is not self.dtype or value.device != self.device:
+            raise ShapeError(f"write {value!r} at {places!r} of {self!r}: shapes, dtypes and devices must be equal")
+        return LazyBuffer(Ops.WRITE, self.dtype, self.shape, (self, places, value), None, self.device)
 
     def copy_to_device(self, device: str) -> LazyBuffer:
         """The same values in another device's memory."""

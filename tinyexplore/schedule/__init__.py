@@ -3,56 +3,88 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tinyexplore.device import Buffer
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule.ast import build_item
 from tinyexplore.schedule.fusion import Fusion
 from tinyexplore.schedule.item import Requirement, ScheduleItem
+from tinyexplore.schedule.writes import NO_WRITES, Writes, decide_writes, graph_order, must_be_realized
 from tinyexplore.trace import staged
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.symbolic import bind_together
 from tinyexplore.util import toposort
 
 
-def create_schedule(outputs: Sequence[LazyBuffer]) -> tuple[ScheduleItem, ...]:
+def create_schedule(outputs: Sequence[LazyBuffer], writes: Writes = NO_WRITES) -> tuple[ScheduleItem, ...]:
     """What must be done, in order, so that every one of `outputs` lies in memory. Nothing is computed or changed.
 
-    Every item's outputs have got Buffers that nothing has been written to yet.
+    Every item's outputs have got Buffers that nothing has been written to yet, but for what is written in place;
+    unless `writes` allow it, nothing is.
     """
     wanted = [node for node in dict.fromkeys(outputs) if node.buffer is None and node.size]
     if not wanted:
         return ()
-    return staged("schedule", tuple(wanted), lambda: _schedule(wanted))
+    return staged("schedule", tuple(wanted), lambda: _schedule(wanted, writes))
 
 
-def _schedule(outputs: Sequence[LazyBuffer]) -> tuple[ScheduleItem, ...]:
-    fusion = Fusion(outputs)
+def _schedule(outputs: Sequence[LazyBuffer], writes: Writes) -> tuple[ScheduleItem, ...]:
+    fusion = Fusion(outputs, writes)
     memory = {node: node.buffer for node in fusion.order if node.buffer is not None}
     realized = (node for node in fusion.order if node in fusion.realized)  # in the graph's order: the same every time
     for node in realized:
-        size = memory[node.src[0]].size if node.op is Ops.COPY and node.src[0] in memory else node.size
-        memory[node] = Buffer(node.device, size, node.dtype)
+        source = memory.get(node.src[0]) if node.op in (Ops.COPY, Ops.WRITE) else None
+        if node in writes.in_place:
+            assert source is not None
+            memory[node] = source
+            continue
+        memory[node] = Buffer(node.device, node.size if source is None else source.size, node.dtype)
+        if node in fusion.old_values:
+            memory[fusion.old_values[node]] = memory[node]
     items = [build_item(plan, memory) for plan in fusion.plans]
     for copy in fusion.copies:
         pair = (memory[copy], memory[copy.src[0]])
-        items.append(ScheduleItem(copy.device, None, pair, (copy,), (copy,)))
+        items.append(ScheduleItem(copy.device, None, pair, (copy,), (copy,), reads=(copy.src[0],)))
     bound: dict[UOp, int] = {}
     for item in items:
         for variable, value in item.bound.items():
             bind_together(bound, variable, value)
-    return _in_order(items)
+    return _in_order(items, fusion)
 
 
-def _in_order(items: list[ScheduleItem]) -> tuple[ScheduleItem, ...]:
-    """Writers before readers."""
-    writer = {buffer: item for item in items for buffer in item.buffers[: len(item.outputs)]}
+def _in_order(items: list[ScheduleItem], fusion: Fusion) -> tuple[ScheduleItem, ...]:
+    """Writers before readers, and who reads an old value before the kernel that writes there."""
+    writer = {node: item for item in items for node in item.outputs}
+    readers: dict[LazyBuffer, list[ScheduleItem]] = {}
+    for item in items:
+        for node in item.reads:
+            readers.setdefault(node, []).append(item)
     items = sorted(items, key=lambda item: min(buffer.id for buffer in item.buffers[: len(item.outputs)]))
 
     def needs(item: ScheduleItem) -> list[ScheduleItem]:
-        return [writer[buffer] for buffer in item.buffers[len(item.outputs) :] if buffer in writer]
+        found = [writer[node] for node in item.reads if node in writer]
+        if item.in_place:
+            (write,) = item.outputs
+            target = fusion.old_values.get(write, write.src[0])
+            found += [writer[target]] if target in writer else []
+            found += [reader for reader in readers.get(target, ()) if reader is not item]
+        return found
 
-    return tuple(toposort(items, needs))
+    copied = {copy: write for write, copy in fusion.old_values.items()}
+    return tuple(
+        replace(item, outputs=(copied[item.outputs[0]],)) if item.outputs[0] in copied else item
+        for item in toposort(items, needs)
+    )
 
 
-__all__ = ["Requirement", "ScheduleItem", "create_schedule"]
+__all__ = [
+    "NO_WRITES",
+    "Requirement",
+    "ScheduleItem",
+    "Writes",
+    "create_schedule",
+    "decide_writes",
+    "graph_order",
+    "must_be_realized",
+]

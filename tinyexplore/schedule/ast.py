@@ -40,7 +40,7 @@ class AstBuilder:
         self.values: dict[Visit, UOp] = {}
         self.made: list[tuple[LazyBuffer, UOp]] = []
         self.gathered: dict[UOp, UOp] = {}
-        self.places: dict[LazyBuffer, UOp] = {}  # where a scatter stores
+        self.places: dict[LazyBuffer, UOp] = {}  # where a scatter or a write stores
         self.recorder = active_recorder()
         self.memory_read: dict[LazyBuffer, None] = {}
 
@@ -89,6 +89,8 @@ class AstBuilder:
             kernel_variables(nodes),
             values,
             self.requirements(members, values),
+            tuple(self.memory_read),
+            plan.stores[0].op is Ops.WRITE,
         )
 
     def requirements(self, members: Iterable[LazyBuffer], values: dict[UOp, int]) -> tuple[Requirement, ...]:
@@ -97,7 +99,8 @@ class AstBuilder:
         Their values are added to `values`.
         """
         found = []
-        for node in (*members, *self.memory_read):
+        written = (node.src[0] for node in self.plan.stores if node.op is Ops.WRITE)
+        for node in (*members, *self.memory_read, *written):
             for condition in node.requirements():
                 for variable, value in bindings(condition).items():
                     bind_together(values, variable, value)
@@ -174,6 +177,10 @@ class AstBuilder:
             return constant(node)
         if node.op is Ops.IOTA:
             return visit.idxs[0].cast(node.dtype)
+        if node.op is Ops.WRITE:
+            places, value = (self.source_value(*pair) for pair in zip(node.src[1:], visit.sources))
+            self.places[node] = self.pointer(node).index(places)
+            return value
         src = [self.source_value(source, inner) for source, inner in zip(node.src, visit.sources)]
         if node.op is Ops.CONTIGUOUS:
             return src[0]

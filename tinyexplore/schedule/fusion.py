@@ -7,7 +7,7 @@ be computed (much) more often than there are elements; else it is realised by a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from math import prod
 
 from tinyexplore.dtype import dtypes
@@ -25,11 +25,12 @@ from tinyexplore.schedule.rows import (
     row_bytes,
     steps_between,
 )
+from tinyexplore.schedule.writes import NO_WRITES, Writes, graph_order, is_leaf, must_be_realized
 from tinyexplore.trace import Decided, active_recorder
 from tinyexplore.uop import AxisKind, Group, Ops, UOp
 from tinyexplore.uop.bounds import bounds
 from tinyexplore.uop.symbolic import as_size, product, simplified
-from tinyexplore.util import config, toposort
+from tinyexplore.util import config
 
 EXPENSIVE = Group.TRANSCENDENTAL | {Ops.FDIV, Ops.IDIV, Ops.MOD, Ops.SQRT}
 STORED = frozenset(
@@ -46,32 +47,26 @@ MIN_ROWS = 16  # rows that must be left to divide among threads when a kernel ho
 
 
 class Fusion:
-    """The decisions for one set of outputs: `plans` in no particular order, `realized` the nodes that get memory."""
+    """The decisions for one set of outputs: `plans` in no particular order, `realized` the nodes that get memory.
 
-    def __init__(self, outputs: Sequence[LazyBuffer]) -> None:
+    old_values: of each WRITE that is not done in place, the copy of its target that it stores into.
+    """
+
+    def __init__(self, outputs: Sequence[LazyBuffer], writes: Writes = NO_WRITES) -> None:
         self.outputs = dict.fromkeys(outputs)
-        self.order = toposort(outputs, node_sources)
+        self.order = graph_order(outputs)
+        self.writes = writes
         self.pending: dict[LazyBuffer, list[Visit]] = {}
         self.plans: list[KernelPlan] = []
         self.copies: list[LazyBuffer] = []
-        self.copied: set[LazyBuffer] = set()
+        self.copied = {node.src[0] for node in self.order if node.op is Ops.COPY and node.buffer is None}
+        self.old_values: dict[LazyBuffer, LazyBuffer] = {}
         self.realized: set[LazyBuffer] = set()
         self.max_ops = config().MAX_KERNEL_OPS
         self.may_store_several = config().MULTIOUTPUT > 0
         self.costs = light_costs(self.order)
         self.recorder = active_recorder()
-        forced = set(outputs)
-        for node in self.order:
-            if node.buffer is not None:
-                continue  # realised before: it has no sources any more
-            if node.op is Ops.COPY:
-                forced.update((node, node.src[0]))
-                self.copied.add(node.src[0])
-            elif node.op is Ops.CONTIGUOUS:
-                forced.add(node)
-            elif node.op is Ops.GATHER and not is_leaf(node.src[0].base):
-                forced.add(node.src[0].base)
-        self.forced = {node for node in forced if node.buffer is None}
+        self.forced = must_be_realized(self.order, outputs) | writes.first
         for node in reversed(self.order):
             self.place(node)
 
@@ -122,9 +117,14 @@ class Fusion:
             self.copies.append(node)
             self.decide(node, "realize", f"copied from {node.arg} to {node.device}")
             return
+        if node.op is Ops.WRITE:
+            self.place_write(node)
+            return
         why = "an output of the program" if node in self.outputs else "asked to be contiguous"
         if node not in self.outputs and node.op is not Ops.CONTIGUOUS:
-            why = "copied or gathered from, and so needed in memory"
+            why = "copied, gathered from or written to, and so needed in memory"
+        if node in self.writes.first:
+            why = "read later, and what it is made from will be overwritten by then"
         plan = self.plan_that_computes(node, visits)
         if plan is None:
             self.realize(node, why)
@@ -134,18 +134,37 @@ class Fusion:
         self.decide(node, "realize", f"{why}; stored by the kernel that reads it, which has the value at hand")
         self.pass_on(node, visits[0])
 
+    def place_write(self, node: LazyBuffer) -> None:
+        """A WRITE is a kernel over its value, which stores nothing else."""
+        target, places, _ = node.src
+        self.realized.add(node)
+        why = self.writes.why.get(node, "")
+        if node in self.writes.in_place:
+            self.decide(node, "realize", f"stored into the memory of what it changes: {why}")
+        else:
+            self.decide(node, "realize", f"stored into a copy of what it changes: {why}")
+            copy = LazyBuffer(Ops.CONTIGUOUS, target.dtype, target.shape, (target,), None, target.device)
+            self.old_values[node] = copy
+            plan = KernelPlan.over(copy)
+            self.plans.append(plan)
+            self.pass_on(copy, make_visit(plan, plan.idxs, (), plan.loops))
+        plan = KernelPlan.over(places)
+        plan.stores = [node]
+        self.plans.append(plan)
+        self.pass_on(node, make_visit(plan, plan.idxs, (), plan.loops))
+
     def plan_that_computes(self, node: LazyBuffer, visits: list[Visit]) -> KernelPlan | None:
         """The kernel that alone reads `node`, each element at its own place: it can store it as well.
 
         What is copied to another device has a second reader, whose result that very kernel may need.
         """
-        if not self.may_store_several or len(visits) != 1 or node in self.copied:
+        if not self.may_store_several or len(visits) != 1 or node in self.copied or node in self.writes.apart:
             return None
         if node.device != visits[0].plan.device:
             return None
         visit = visits[0]
         plan = visit.plan
-        if plan.stores[0].op is Ops.SCATTER:
+        if plan.stores[0].op in (Ops.SCATTER, Ops.WRITE):
             return None  # its loops are not over places of the result
         same_place = visit.idxs == plan.idxs and not visit.conditions and node.shape == plan.shape
         return plan if same_place and self.reason_to_realize(node, visits) is None else None
@@ -308,7 +327,8 @@ class Fusion:
             self.pass_on_scatter(node, visit)
             return
         inner = Visit(plan, visit.idxs, visit.conditions, visit.loops, visit.executions)
-        visit.sources = tuple(self.add_visit(source, inner) for source in node.src)
+        sources = node.src[1:] if node.op is Ops.WRITE else node.src  # what is written to is not read
+        visit.sources = tuple(self.add_visit(source, inner) for source in sources)
 
     def pass_on_gather(self, node: LazyBuffer, visit: Visit) -> None:
         """The index is read like any operand; the table at a place that only the index knows: a variable until then."""
@@ -354,15 +374,6 @@ class Fusion:
 
 def _times(repeats: float) -> str:
     return f"{repeats:.0f} times" if repeats >= 10 else f"{repeats:.1f} times"
-
-
-def is_leaf(node: LazyBuffer) -> bool:
-    """True where nothing is left to compute: memory, a constant, a counter."""
-    return node.buffer is not None or node.op in (Ops.CONST, Ops.IOTA)
-
-
-def node_sources(node: LazyBuffer) -> Iterable[LazyBuffer]:
-    return () if node.buffer is not None else node.src
 
 
 def light_costs(order: Sequence[LazyBuffer]) -> dict[LazyBuffer, int]:

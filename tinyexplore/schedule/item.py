@@ -34,7 +34,8 @@ class ScheduleItem:
     outputs: the LazyBuffers that this item realises, in the order of the first buffers. members: every LazyBuffer
     computed in it. values: in a recording, which UOps compute which LazyBuffer (several for several loops).
     variables: the kernel's Variables, in the order of its arguments; bound: their values in this call; requires: what
-    these values must meet. A copy has two buffers: to, from.
+    these values must meet. A copy has two buffers: to, from. reads: the LazyBuffers whose memory it reads. in_place: it
+    stores into a part of its first buffer, which has a value before.
     """
 
     device: str
@@ -46,6 +47,8 @@ class ScheduleItem:
     variables: tuple[UOp, ...] = ()
     bound: Mapping[UOp, int] = field(default_factory=dict)
     requires: tuple[Requirement, ...] = ()
+    reads: tuple[LazyBuffer, ...] = ()
+    in_place: bool = False
 
     @property
     def is_copy(self) -> bool:

@@ -1,5 +1,9 @@
 """Tensor: creation, movement, arithmetic, functions, reduction, processing, losses, indexing, random numbers."""
 
+from tinyexplore.lazy.viewers import add_viewer
+from tinyexplore.tensor.living import live_values
 from tinyexplore.tensor.tensor import Tensor
+
+add_viewer(live_values)
 
 __all__ = ["Tensor"]

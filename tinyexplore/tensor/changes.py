@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING
 
 from tinyexplore.dtype import dtypes
 from tinyexplore.lazy import LazyBuffer, parts_of
+from tinyexplore.lazy.lazybuffer import moved_like
 from tinyexplore.uop import Group, Ops
+from tinyexplore.uop.symbolic import product
 
 if TYPE_CHECKING:
     from tinyexplore.device import Buffer
@@ -24,9 +26,11 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class Notes:
-    """The tensors that changed inside a block, by identity, with their values before; and the keys drawn, in order."""
+    """The tensors that changed inside a block, by identity, with their values before; those among them of which a part
+    was written; and the keys drawn, in order."""
 
     changed: dict[int, tuple[Base, LazyBuffer]] = field(default_factory=dict)
+    in_part: set[int] = field(default_factory=set)
     keys: list[Buffer] = field(default_factory=list)
 
 
@@ -60,12 +64,14 @@ def noting(notes: Notes | None) -> Iterator[None]:
         _notes.reset(token)
 
 
-def note_change(tensor: Base) -> None:
-    """`tensor` is about to take over another value."""
+def note_change(tensor: Base, *, in_part: bool = False) -> None:
+    """`tensor` is about to take over another value, or its own with another part."""
     Epoch.advance(0)
     notes = _notes.get()
     if notes is not None:
         notes.changed.setdefault(id(tensor), (tensor, tensor.lazydata))
+        if in_part:
+            notes.in_part.add(id(tensor))
 
 
 def note_key(buffer: Buffer) -> None:
@@ -93,16 +99,35 @@ def _is_view(node: LazyBuffer) -> bool:
 
 def with_part(view: LazyBuffer, root: LazyBuffer, value: LazyBuffer) -> LazyBuffer:
     """`root` with `value` in the places that `view` shows. RuntimeError where `view` is not one of `root` now."""
-    written = LazyBuffer.const(True, dtypes.bool, view.device, view.shape)
+    steps: list[LazyBuffer] = []
     node = view
     while node is not root:
         if not _is_view(node):
             raise RuntimeError(
                 f"assign to a view of shape {view.shape} of a tensor that has another value by now: take the view anew"
             )
-        value, written = moved_back(node, value), moved_back(node, written)
+        steps.append(node)
         node = node.src[0]
+    if not steps:
+        return value
+    if value.size == 0:
+        return root
+    if type(root) is LazyBuffer and root.can_be_written and all([_keeps_apart(step) for step in steps]):
+        places = LazyBuffer.iota(product(root.shape), dtypes.index, root.device).reshape(root.shape)
+        for step in reversed(steps):
+            places = moved_like(places, step)
+        return root.write(places, value)
+    written = LazyBuffer.const(True, dtypes.bool, view.device, view.shape)
+    for step in steps:
+        value, written = moved_back(step, value), moved_back(step, written)
     return written.alu(Ops.WHERE, value, root)
+
+
+def _keeps_apart(step: LazyBuffer) -> bool:
+    """True for a movement that shows each element once at most, and nothing else."""
+    if step.op is Ops.WINDOW:
+        return bool(step.arg[1] == 1)
+    return step.op in (Ops.RESHAPE, Ops.PERMUTE, Ops.FLIP, Ops.SHRINK)
 
 
 def moved_back(step: LazyBuffer, value: LazyBuffer) -> LazyBuffer:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 from tinyexplore.autograd import GRADIENTS, gradients, picked_gradient
 from tinyexplore.dtype import dtypes, least_upper_dtype
-from tinyexplore.lazy import StoredBuffer, laid_out_as
+from tinyexplore.lazy import LazyBuffer, StoredBuffer, laid_out_as
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.arithmetic import broadcast_shape
 from tinyexplore.tensor.base import Shape
-from tinyexplore.tensor.changes import note_change
+from tinyexplore.tensor.changes import note_change, with_part
 from tinyexplore.tensor.loss import Loss
 from tinyexplore.tensor.reduction import place_dtype
 from tinyexplore.uop import Ops, UOp
@@ -197,6 +197,12 @@ class Indexing(Loss):
         items = x._index_items(indices)
         if any(_is_advanced(item) for item in items):
             x._write_places(indices, value)
+            return
+        if type(x.lazydata) is LazyBuffer and x.lazydata.can_be_written:
+            view = x._basic_view(items)
+            written_to = with_part(view.lazydata, x.lazydata, _fitted(value, view.shape).lazydata)
+            note_change(x, in_part=True)
+            x.lazydata = written_to
             return
         view_shape = x._basic_view(items).shape
         scattered = x._scattered(items, _fitted(value, view_shape))

@@ -210,7 +210,7 @@ class Tensor(Operators):
             if root.requires_grad or x.requires_grad:
                 raise RuntimeError("assigning to parts of a tensor has no gradient: use where(), or detach() first")
             whole = laid_out_as(with_part(self.lazydata, root.lazydata, value), root.lazydata)
-            note_change(root)
+            note_change(root, in_part=True)
             root.lazydata = whole
         note_change(self)
         self.lazydata = value

@@ -86,6 +86,7 @@ class Ops(Enum):
     SCAN_AXIS = auto()
     CONTIGUOUS = auto()
     COPY = auto()
+    WRITE = auto()
 
     def __repr__(self) -> str:
         return f"Ops.{self.name}"

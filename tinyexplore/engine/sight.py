@@ -1,0 +1,97 @@
+"""Who can see an old value? What nobody sees may be overwritten.
+
+A program that runs on counts references: a value that its graph alone refers to is seen by nobody else. A recording
+refers to all that it tells of, and TinyJit to what it captures, so there every tensor alive is asked instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from sys import getrefcount
+
+from tinyexplore.device import Buffer
+from tinyexplore.dtype import dtypes
+from tinyexplore.engine.runner import active_capture
+from tinyexplore.lazy import LazyBuffer
+from tinyexplore.lazy.viewers import values_seen
+from tinyexplore.schedule import NO_WRITES, Writes, decide_writes, graph_order, must_be_realized
+from tinyexplore.uop import Ops
+
+
+def _counts(held: Iterable[object]) -> list[int]:
+    """References to each key of a dict, or of what looks like one, with those of asking."""
+    return [getrefcount(one) for one in held]
+
+
+_ASKING = _counts({object(): 0})[0]  # the dict's, the loop's and the call's own
+
+
+def is_alone(value: LazyBuffer) -> bool:
+    """True where the memory of `value` is nobody else's: no other value, program or captured call refers to it."""
+    assert value.buffer is not None
+    return value.buffer.is_unshared and getrefcount(value.buffer) == _ONE_VALUE
+
+
+_ONE_VALUE = getrefcount(LazyBuffer(Ops.BUFFER, dtypes.uint8, (1,), (), None, "", Buffer("", 1, dtypes.uint8)).buffer)
+
+
+def unseen_writes(number: Mapping[LazyBuffer, int], slots: Mapping[Buffer, int], outputs: Sequence[LazyBuffer]) -> Writes:
+    """Which WRITEs of a graph may be in place, by counting references: to its nodes, and to the buffers that it reads.
+
+    The caller has dicts of both and `outputs`, and refers to none of them otherwise.
+    """
+    others = dict(zip(number, _counts(number)))
+    owners = dict(zip(slots, _counts(slots)))
+    for node in others:
+        others[node] -= _ASKING
+    for sources in {id(node.src): node.src for node in number if node.buffer is None}.values():
+        for source in sources:
+            others[source] -= 1
+
+    def is_seen(node: LazyBuffer) -> bool:
+        buffer = node.buffer
+        if buffer is not None and (owners[buffer] > _ASKING + 1 or not buffer.is_unshared):
+            return True
+        return others[node] > 0
+
+    return decide_writes(list(number), must_be_realized(number, outputs), is_seen)
+
+
+def writes_now(outputs: Sequence[LazyBuffer]) -> Writes:
+    """Which WRITEs behind `outputs` may be in place, by asking everybody who holds a value.
+
+    What is captured runs again: there only memory that the capture made, or was given for it, is written in place.
+    """
+    order = graph_order(outputs)
+    if not any(node.op is Ops.WRITE and node.buffer is None for node in order):
+        return NO_WRITES
+    forced = must_be_realized(order, outputs)
+    seen = _seen_from(values_seen(), forced)
+    buffers = {node.buffer for node in seen}
+    capture = active_capture()
+
+    def is_seen(node: LazyBuffer) -> bool:
+        buffer = node.buffer
+        if node in seen:
+            return True
+        if buffer is None:
+            return False
+        mine = buffer.is_own if capture is None else capture.may_overwrite(buffer)
+        return not mine or buffer in buffers
+
+    return decide_writes(order, forced, is_seen)
+
+
+def _seen_from(values: Iterable[LazyBuffer], stops: Collection[LazyBuffer]) -> set[LazyBuffer]:
+    """All that `values` are, or will be computed from. What is in `stops` gets memory before anything is overwritten:
+    who sees that sees nothing behind it."""
+    found: set[LazyBuffer] = set()
+    stack = list(values)
+    while stack:
+        node = stack.pop()
+        if node in found:
+            continue
+        found.add(node)
+        if node.buffer is None and node not in stops:
+            stack += node.src
+    return found

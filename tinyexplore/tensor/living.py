@@ -1,0 +1,29 @@
+"""Every tensor that somebody holds, and what can be asked of it."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+
+from tinyexplore.lazy import LazyBuffer, ShardedBuffer
+from tinyexplore.tensor.tensor import Tensor
+
+
+def live_tensors() -> list[Tensor]:
+    """Every Tensor that somebody holds: whatever a function changes from outside is one of them."""
+    return [found for found in gc.get_objects() if issubclass(type(found), Tensor) and hasattr(found, "lazydata")]
+
+
+def live_values() -> Iterator[LazyBuffer]:
+    """The values of all tensors, and those that their gradients ask for."""
+    for tensor in live_tensors():
+        yield from _parts(tensor.lazydata)
+        step = tensor._ctx
+        if step is not None:
+            for value in (*step.sources, step.result, step.arg):
+                if isinstance(value, LazyBuffer):
+                    yield from _parts(value)
+
+
+def _parts(value: LazyBuffer) -> tuple[LazyBuffer, ...]:
+    return value.parts if isinstance(value, ShardedBuffer) else (value,)
