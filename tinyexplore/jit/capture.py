@@ -209,6 +209,7 @@ def _overwritable(
             tensor.lazydata = tensor.lazydata.packed()
             engine.realize([tensor.lazydata])
             before[id(tensor)] = (tensor, tensor.lazydata)
+        assert tensor.lazydata.buffer is not None
         found.add(tensor.lazydata.buffer)
     return found
 

@@ -257,7 +257,7 @@ class LazyBuffer:
         """True for what lies in memory row-major, or will when it is computed: a part may be stored there alone."""
         return self.buffer is not None or self.op in (Ops.CONTIGUOUS, Ops.WRITE)
 
-    def write(self, places: LazyBuffer, value: LazyBuffer) -> LazyBuffer:
+    def written_at(self, places: LazyBuffer, value: LazyBuffer) -> LazyBuffer:
         """This with `value` at the row-major `places` (ints, each once), which are movements of a counter."""
         if places.shape != value.shape or value.dtype is not self.dtype or value.device != self.device:
             raise ShapeError(f"write {value!r} at {places!r} of {self!r}: shapes, dtypes and devices must be equal")

@@ -116,7 +116,7 @@ def with_part(view: LazyBuffer, root: LazyBuffer, value: LazyBuffer) -> LazyBuff
         places = LazyBuffer.iota(product(root.shape), dtypes.index, root.device).reshape(root.shape)
         for step in reversed(steps):
             places = moved_like(places, step)
-        return root.write(places, value)
+        return root.written_at(places, value)
     written = LazyBuffer.const(True, dtypes.bool, view.device, view.shape)
     for step in steps:
         value, written = moved_back(step, value), moved_back(step, written)
