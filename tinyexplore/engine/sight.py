@@ -35,7 +35,9 @@ def is_alone(value: LazyBuffer) -> bool:
 _ONE_VALUE = getrefcount(LazyBuffer(Ops.BUFFER, dtypes.uint8, (1,), (), None, "", Buffer("", 1, dtypes.uint8)).buffer)
 
 
-def unseen_writes(number: Mapping[LazyBuffer, int], slots: Mapping[Buffer, int], outputs: Sequence[LazyBuffer]) -> Writes:
+def unseen_writes(
+    number: Mapping[LazyBuffer, int], slots: Mapping[Buffer, int], outputs: Sequence[LazyBuffer]
+) -> Writes:
     """Which WRITEs of a graph may be in place, by counting references: to its nodes, and to the buffers that it reads.
 
     The caller has dicts of both and `outputs`, and refers to none of them otherwise.

@@ -132,7 +132,13 @@ def test_a_part_is_stored_alone_where_nobody_has_the_old_value() -> None:
 
 
 def test_who_has_the_old_value_keeps_it() -> None:
-    holders: list[Callable[[Tensor], Any]] = [Tensor.detach, lambda x: x + 1, lambda x: x[1], Tensor.data, lambda x: x.T]
+    holders: list[Callable[[Tensor], Any]] = [
+        Tensor.detach,
+        lambda x: x + 1,
+        lambda x: x[1],
+        Tensor.data,
+        lambda x: x.T,
+    ]
     for hold in holders:
         x = Tensor.arange(12).reshape(3, 4).contiguous().realize()
         held, place = hold(x), address(x)
