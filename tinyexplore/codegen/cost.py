@@ -36,12 +36,12 @@ def _is_index(node: UOp) -> bool:
 
 
 def bytes_moved(ast: UOp) -> sint:
-    """Every buffer that the kernel touches, once; of one that it writes, or walks by symbolic loops, what they reach."""
+    """Every buffer that the kernel touches, once; where it writes or its loops are symbolic, what they reach of it."""
     reached: dict[UOp, sint] = {}
     nodes = ast.toposort()
-    stored = {store.src[0] for store in ast.src}
+    written = {store.src[0].src[0] for store in ast.src}
     for node in nodes:
-        if node.op is Ops.INDEX and (node in stored or any(not axis.is_static for axis in node.src[1].ranges)):
+        if node.op is Ops.INDEX and (node.src[0] in written or any(not axis.is_static for axis in node.src[1].ranges)):
             pointer, steps = node.src[0], simplified(_steps(node.src[1].ranges))
             if greatest(steps) > greatest(reached.get(pointer, 0)):
                 reached[pointer] = steps

@@ -66,7 +66,7 @@ def walk(outputs: Sequence[LazyBuffer]) -> Walk | None:
 def _read_off(
     outputs: Sequence[LazyBuffer],
 ) -> tuple[list[Any], dict[LazyBuffer, int], dict[Buffer, int], bool] | None:
-    """The key so far, the number of each node, the slot of each buffer, and whether there are WRITEs; None: too large."""
+    """The key so far, the number of each node, the slot of each buffer, whether there are WRITEs; None: too large."""
     number: dict[LazyBuffer, int] = {}
     slots: dict[Buffer, int] = {}
     key: list[Any] = []

@@ -252,6 +252,7 @@ class LazyBuffer:
     def packed(self) -> LazyBuffer:
         """The same values in memory of their own (`contiguous` leaves what lies in memory where it is)."""
         return LazyBuffer(Ops.CONTIGUOUS, self.dtype, self.shape, (self,), None, self.device)
+
     @property
     def can_be_written(self) -> bool:
         """True for what lies in memory row-major, or will when it is computed: a part may be stored there alone."""

@@ -18,6 +18,7 @@ from tinyexplore.schedule.rows import (
     MATRIX_BYTES,
     ROW_BYTES,
     SHARED_BYTES,
+    STORED,
     Row,
     bytes_every_row_reads,
     common_row,
@@ -33,9 +34,7 @@ from tinyexplore.uop.symbolic import as_size, product, simplified
 from tinyexplore.util import config
 
 EXPENSIVE = Group.TRANSCENDENTAL | {Ops.FDIV, Ops.IDIV, Ops.MOD, Ops.SQRT}
-STORED = frozenset(
-    {Ops.REDUCE_AXIS, Ops.SCAN_AXIS, Ops.SCATTER, Ops.CONTIGUOUS, Ops.COPY}
-)  # costs are counted up to these
+COUNTED_UP_TO = STORED | {Ops.REDUCE_AXIS}  # costs are counted from these on
 CHEAP_OPS = 4  # a chain of at most this many light operations is rather done twice than stored
 REPEAT_REDUCE = 1.5  # how often, on average, a reduced element may be computed
 REPEAT_EXPENSIVE = 2.5
@@ -287,7 +286,7 @@ class Fusion:
         stack = [node]
         while stack:
             inner = stack.pop()
-            if inner.buffer is not None or inner.op in STORED:
+            if inner.buffer is not None or inner.op in COUNTED_UP_TO:
                 total += inner.size
                 continue
             for src in inner.src:
@@ -380,7 +379,7 @@ def light_costs(order: Sequence[LazyBuffer]) -> dict[LazyBuffer, int]:
     """Operations to compute one element of each node from memory and from reductions (capped)."""
     costs: dict[LazyBuffer, int] = {}
     for node in order:
-        if is_leaf(node) or node.op in STORED:
+        if is_leaf(node) or node.op in COUNTED_UP_TO:
             costs[node] = 0
             continue
         own = 0 if node.op in Group.MOVEMENT else 8 if node.op in EXPENSIVE else 1

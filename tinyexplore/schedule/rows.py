@@ -19,6 +19,7 @@ from tinyexplore.uop import Axis, AxisKind, Group, Ops, UOp
 if TYPE_CHECKING:
     from tinyexplore.schedule.plan import Visit
 
+STORED = frozenset({Ops.CONTIGUOUS, Ops.COPY, Ops.SCAN_AXIS, Ops.SCATTER, Ops.WRITE})  # always in memory
 ROW_BYTES = 64 << 10  # a row of at most this much is kept
 MATRIX_BYTES = 512 << 10  # all rows together: less than this lies in the cache between two kernels anyway
 SHARED_BYTES = 4 << 20  # what every row reads again, in order: a cache is to hold it
@@ -79,7 +80,7 @@ def reduces_within(node: LazyBuffer) -> bool:
         inner = stack.pop()
         if inner.op is Ops.REDUCE_AXIS and inner.buffer is None:
             return True
-        if inner.buffer is not None or inner.op in (Ops.CONTIGUOUS, Ops.COPY, Ops.SCAN_AXIS, Ops.SCATTER):
+        if inner.buffer is not None or inner.op in STORED:
             continue
         stack.extend(src for src in inner.src if src not in seen)
         seen.update(inner.src)
@@ -101,7 +102,7 @@ def bytes_every_row_reads(node: LazyBuffer, idxs: Index, row: Row) -> int:
         seen.add((inner, at))
         if inner.op in (Ops.CONST, Ops.IOTA):
             continue
-        if inner.buffer is not None or inner.op in (Ops.CONTIGUOUS, Ops.COPY, Ops.SCAN_AXIS, Ops.SCATTER):
+        if inner.buffer is not None or inner.op in STORED:
             if not any(rows in idx.ranges for idx in at):
                 total += inner.size * inner.dtype.itemsize // outer_steps(at)
         elif inner.op in Group.MOVEMENT:
