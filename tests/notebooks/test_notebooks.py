@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.models import need_models
+
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
 
 # Memory addresses and the like, which no rerun repeats.
@@ -24,6 +26,8 @@ replace: 0xADDRESS
 @pytest.mark.slow
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
 def test_runs_and_prints_what_is_committed(notebook: Path, tmp_path: Path) -> None:
+    if "minilm" in notebook.read_text():
+        need_models()
     (tmp_path / "sanitize.cfg").write_text(SANITIZE)
     command = [sys.executable, "-m", "pytest", "--nbval", "--nbval-current-env", "--nbval-cell-timeout=600"]
     command += ["-p", "no:cacheprovider", "-c", os.devnull, "--rootdir", str(tmp_path), "--color=no", "-q"]

