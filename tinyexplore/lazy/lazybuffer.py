@@ -225,10 +225,11 @@ class LazyBuffer:
             raise ValueError(f"gather on {self.device} by an index on {index.device}: move one with .to()")
         return LazyBuffer(Ops.GATHER, self.dtype, index.shape, (self, index), None, self.device)
 
-    def scatter(self, op: Ops, axis: int, index: LazyBuffer, values: LazyBuffer) -> LazyBuffer:
+    def scatter(self, op: Ops | None, axis: int, index: LazyBuffer, values: LazyBuffer) -> LazyBuffer:
         """This with each of `values` combined (`op`: ADD, MUL, MAX or MIN) into the place of `axis` that `index` names.
 
-        One after the other in the order of `axis`, so that the bits are always the same; out of range: nowhere.
+        One after the other in the order of `axis`, so that the bits are always the same, and without an `op` the last
+        value stays; out of range: nowhere.
         """
         shape, others = values.shape, (*self.shape[:axis], *self.shape[axis + 1 :])
         if index.shape != shape or (*shape[:axis], *shape[axis + 1 :]) != others or not 0 <= axis < len(shape):
