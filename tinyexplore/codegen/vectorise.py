@@ -47,7 +47,7 @@ def vector_load(load: UOp, place: UOp) -> UOp | None:
     return UOp(Ops.VECTORIZE, dtype, tuple(at(load, axis, step) for step in range(axis.size)))
 
 
-@rule(UPat.of(Ops.STORE, UPat.of(Ops.INDEX, name="place"), var("value"), name="store", more_src=True))
+@rule(UPat.of(Ops.STORE, UPat.of(Ops.INDEX, name="place"), var("value"), name="store"))
 def vector_store(store: UOp, place: UOp, value: UOp) -> UOp | None:
     """Neighbouring elements from neighbouring lanes are one vector store; others are scattered one by one."""
     axis = vector_axis(place)
@@ -55,9 +55,9 @@ def vector_store(store: UOp, place: UOp, value: UOp) -> UOp | None:
         return None
     if stride_along(place.src[1], axis) == 1:
         start = place.replace(src=(place.src[0], at(place.src[1], axis, 0), *place.src[2:]))
-        return store.replace(src=(start, value, *store.src[2:]), arg=axis.size)
+        return store.replace(src=(start, value), arg=axis.size)
     places = tuple(at(place, axis, step) for step in range(axis.size))
-    return store.replace(src=(UOp(Ops.VECTORIZE, dtypes.void, places), value, *store.src[2:]))
+    return store.replace(src=(UOp(Ops.VECTORIZE, dtypes.void, places), value))
 
 
 @rule(UPat.of(Ops.REDUCE, var("value"), name="reduce", more_src=True))
@@ -119,23 +119,23 @@ def barrier_without_lanes(barrier: UOp) -> UOp | None:
     return None if len(kept) == len(barrier.src) else barrier.replace(src=kept)
 
 
-@rule(UPat.of(Ops.STORE, var("place"), var("value"), name="store", more_src=True))
+@rule(UPat.of(Ops.STORE, var("place"), var("value"), name="store"))
 def store_lanes(store: UOp, place: UOp, value: UOp) -> UOp | None:
     """A store of as many lanes as its axis has; a value that is the same in every lane is broadcast."""
     if store.arg is None or place.op is not Ops.INDEX:
         return None
-    return store.replace(src=(place, value.broadcast(store.arg), *store.src[2:]), arg=None)
+    return store.replace(src=(place, value.broadcast(store.arg)), arg=None)
 
 
-@rule(UPat.of(Ops.STORE, UPat.of(Ops.VECTORIZE, name="places"), var("value"), name="store", more_src=True))
-def scatter(store: UOp, places: UOp, value: UOp) -> UOp:
+@rule(UPat.of(Ops.STORE, UPat.of(Ops.VECTORIZE, name="places"), var("value")))
+def scatter(places: UOp, value: UOp) -> UOp:
     """A store to scattered places is one store for each lane."""
     stores = []
     for lane, place in enumerate(places.src):
         element = value
         if value.dtype.count > 1:
             element = UOp(Ops.GEP, value.dtype.scalar, (value,), lane)
-        stores.append(UOp(Ops.STORE, dtypes.void, (place, element, *store.src[2:])))
+        stores.append(UOp(Ops.STORE, dtypes.void, (place, element)))
     return UOp.sink(*stores)
 
 
@@ -240,8 +240,51 @@ def loaded_together(loads: dict[int, UOp], count: int) -> dict[UOp, UOp]:
     return changes
 
 
+@rule(UPat.of(Ops.SINK, name="sink"))
+def store_neighbours_together(sink: UOp) -> UOp | None:
+    """Lanes of several vectors that go to neighbours in memory are stored as vectors: interleaved in registers."""
+    scattered: dict[Place, dict[int, UOp]] = {}
+    for store in sink.src:
+        if store.op is Ops.STORE and store.src[1].op is Ops.GEP and len(store.src[0].src) == 2:
+            pointer, idx = store.src[0].src
+            terms, offset = linear_terms(idx)
+            scattered.setdefault((pointer, frozenset(terms.items())), {})[offset] = store
+    joined: dict[UOp, UOp | None] = {}
+    for stores in scattered.values():
+        for run in runs_of(stores):
+            vectors = {store.src[1].src[0] for store in run}
+            if len(run) >= WORTH_A_VECTOR and len(vectors) > 1:
+                joined.update(dict.fromkeys(run))
+                joined[run[0]] = stored_together(run)
+    if not joined:
+        return None
+    kept = [joined.get(store, store) for store in sink.src]
+    return UOp.sink(*(store for store in kept if store is not None))
+
+
+def runs_of(stores: dict[int, UOp]) -> list[list[UOp]]:
+    """Neighbours in memory in order, as many at a time as a vector of theirs has lanes, or a smaller power of two."""
+    found: list[list[UOp]] = []
+    places = sorted(stores)
+    while places:
+        count = next((n for n, place in enumerate(places) if place != places[0] + n), len(places))
+        lanes = stores[places[0]].src[1].src[0].dtype.count
+        size = min(lanes, 1 << count.bit_length() - 1)
+        found.append([stores[place] for place in places[:size]])
+        places = places[size:]
+    return found
+
+
+def stored_together(run: list[UOp]) -> UOp:
+    """One store of all that these stores have, the first of them first."""
+    dtype = run[0].src[1].dtype
+    assert isinstance(dtype, DType)
+    value = UOp(Ops.VECTORIZE, dtype.vec(len(run)), tuple(store.src[1] for store in run))
+    return UOp(Ops.STORE, dtypes.void, (run[0].src[0], value))
+
+
 VECTOR_MEMORY = PatternMatcher((vector_load, vector_store, vector_reduce, combine_vectors_first))
 LANES = PatternMatcher(
     (lane_numbers, widen, lanes_combined, barrier_without_lanes, store_lanes, scatter, lane_of_vector, lane_of_constant)
 )
-NEIGHBOURS = PatternMatcher((load_neighbours_together,))
+NEIGHBOURS = PatternMatcher((load_neighbours_together, store_neighbours_together))

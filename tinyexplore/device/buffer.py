@@ -110,8 +110,7 @@ class Buffer:
     @property
     def address(self) -> int:
         """Where the first element lies."""
-        memory = self._memory
-        return self.memory.address if memory is None else memory.address
+        return self.memory.address
 
     def allocate(self) -> Buffer:
         """Takes memory, unless there is some already; its content is undefined. Returns self."""

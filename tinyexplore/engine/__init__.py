@@ -40,10 +40,7 @@ def schedule(outputs: Sequence[LazyBuffer]) -> tuple[ScheduleItem, ...]:
 
 def spread(outputs: Sequence[LazyBuffer]) -> Sequence[LazyBuffer]:
     """What lies on several devices in its parts."""
-    for output in outputs:
-        if isinstance(output, ShardedBuffer):
-            break
-    else:
+    if not any(isinstance(output, ShardedBuffer) for output in outputs):
         return outputs
     return [part for output in outputs for part in parts_of(output)]
 
@@ -51,16 +48,10 @@ def spread(outputs: Sequence[LazyBuffer]) -> Sequence[LazyBuffer]:
 def realize(outputs: Sequence[LazyBuffer]) -> None:
     """Afterwards every one of `outputs`, or the node that it is a view of, lies in memory."""
     outputs = spread(outputs)
-    wanted = []
     for output in outputs:
-        if output.buffer is not None:
-            continue
-        if output.size == 0:
+        if output.size == 0 and output.buffer is None:
             output.buffer = Buffer(output.device, 0, output.dtype).allocate()
-        else:
-            wanted.append(_to_realize(output))
-    if wanted:
-        _compute(wanted)
+    _compute([_to_realize(output) for output in outputs])
 
 
 class _Computing:

@@ -24,6 +24,7 @@ from tinyexplore.uop import AxisKind, Ops, UOp
 
 THREAD_STEPS = 1 << 15  # fewer steps than this take less time than waking another thread
 SHUFFLED_STRIDE = 4  # every so many elements are taken out of whole vectors, at about the price of a load each
+ONCE, MOST_ONCE = 0.25, 0.5  # weight of what happens once for each result, each and all of it together
 SHUFFLED_LANES = 4  # fewer lanes than this are not worth taking out of vectors
 MIRRORED_AXES = 4  # 16 places a step, a vector register each
 MANY_ROWS = 8  # blocks of rows that make what is left over after them count for little
@@ -48,20 +49,24 @@ def vector_score(axis: UOp, found: list[Access]) -> float:
     A store is the dearer access where everything runs once; beside the loads inside a reduction, it and what else
     happens once for each result hardly count.
     """
-    score = 0.0
+    score = once = 0.0
     reduces = any(is_inside_reduction(access) for access in found)
     for access in found:
         if axis not in access.node.ranges:
             continue
         weight = 2.0 if access.is_store else 1.0
-        if reduces and not is_inside_reduction(access):
-            weight = 0.25
         stride = access.stride(axis)
         if stride == 1:
-            score += weight
+            suits = weight
         elif stride is None or access.is_store or not 1 < stride <= SHUFFLED_STRIDE or axis.size < SHUFFLED_LANES:
-            score -= weight
-    return score
+            suits = -weight
+        else:
+            suits = 0.0
+        if reduces and not is_inside_reduction(access):
+            once += suits
+        else:
+            score += suits
+    return score + max(-MOST_ONCE, min(MOST_ONCE, ONCE * once))
 
 
 def with_vectors(kernel: Kernel) -> Kernel:
@@ -71,7 +76,14 @@ def with_vectors(kernel: Kernel) -> Kernel:
     inner = [axis for axis in inner if axis not in kernel.gathered_along]
     best = max(inner, key=lambda axis: (vector_score(axis, found), axis.arg.id), default=None)
     lanes = lanes_for(kernel, best) if best is not None and vector_score(best, found) > 0 else 1
-    if best is not None and lanes > 1 and lanes * 2 >= reduced_lanes(kernel, found):
+    interleaved = interleaved_with(inner, found) if best is not None and lanes <= SHUFFLED_STRIDE else None
+    if interleaved is not None:
+        axis, short = interleaved
+        reason = f"results side by side are interleaved in registers: more lanes than {lanes}"
+        kernel = attempt(kernel, Opt(OptOps.VECTOR, axis.arg.id, lanes_for(kernel, axis)), reason)
+        for other in short:
+            kernel = attempt(kernel, Opt(OptOps.UPCAST, other.arg.id, other.size), reason)
+    elif best is not None and lanes > 1 and lanes * 2 >= reduced_lanes(kernel, found):
         kernel = attempt(
             kernel, Opt(OptOps.VECTOR, best.arg.id, lanes), "neighbours along this axis are neighbours in memory"
         )
@@ -90,6 +102,25 @@ def with_vectors(kernel: Kernel) -> Kernel:
         if (lanes := lanes_for(kernel, axis)) > 1:
             kernel = attempt(kernel, Opt(OptOps.VECTOR, axis.arg.id, lanes), "the reduction walks memory step by step")
     return kernel
+
+
+def interleaved_with(inner: list[UOp], found: list[Access]) -> tuple[UOp, list[UOp]] | None:
+    """The axis that the results walk as one with short ones inside it, and these; None where its loads are apart."""
+    stores = [access for access in found if access.is_store]
+    short: list[UOp] = []
+    walked = 1
+    while walked <= SHUFFLED_STRIDE:
+        axis = next((axis for axis in inner if all(store.stride(axis) == walked for store in stores)), None)
+        if axis is None or axis in short or not axis.is_static:
+            return None
+        if axis.size > SHUFFLED_STRIDE:
+            loads = [access for access in found if not access.is_store and axis in access.node.ranges]
+            strides = [load.stride(axis) for load in loads]
+            near = all(stride is not None and 0 <= stride <= SHUFFLED_STRIDE for stride in strides)
+            return (axis, short) if short and near else None
+        short.append(axis)
+        walked *= axis.size
+    return None
 
 
 def reduced_lanes(kernel: Kernel, found: list[Access]) -> int:
@@ -112,7 +143,8 @@ def with_tiles(kernel: Kernel) -> Kernel:
     if any(outer_row_axis(kernel, axis) for axis in kernel.output_axes):
         return kernel
     lanes_axis = next((axis for axis in kernel.axes if axis.arg.kind is AxisKind.VECTOR), None)
-    loads = [access for access in found if not access.is_store]
+    summed = {axis for reduce in kernel.reduces for axis in reduce.src[1:]}
+    loads = [access for access in found if not access.is_store and access.node.ranges & summed]
     if lanes_axis is None:
         return kernel
     if len(loads) < 2:

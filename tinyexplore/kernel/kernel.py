@@ -102,13 +102,12 @@ class Kernel:
 
     @cached_property
     def gathered_along(self) -> frozenset[UOp]:
-        """The axes along which some address depends on a loaded value."""
+        """The axes along which some address, or whether it is one, depends on a loaded value."""
         found: set[UOp] = set()
         for node in self.nodes:
             if node.op is Ops.INDEX:
-                for part in node.src[1].toposort():
-                    if part.op is Ops.LOAD:
-                        found |= part.ranges
+                for src in node.src[1:]:
+                    found.update(*(part.ranges for part in src.toposort() if part.op is Ops.LOAD))
         return frozenset(found)
 
     @cached_property

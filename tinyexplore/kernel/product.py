@@ -157,7 +157,8 @@ def reduced_cost(product: Product) -> float:
     kernel = product.kernel
     best = inf
     for loop in product.reduce.src[1:]:
-        if any(load.stride(loop) != 1 for load in product.loads) or loop.size < kernel.lanes:
+        strides = {load.stride(loop) for load in product.loads}
+        if 1 not in strides or not strides <= {0, 1} or loop.size < kernel.lanes:
             continue
         blocks, left = divmod(loop.size, kernel.lanes)
         done = (blocks + left) * kernel.lanes / loop.size

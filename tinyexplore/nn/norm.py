@@ -33,7 +33,8 @@ class BatchNorm:
     def _batch_statistics(self, x: Tensor) -> tuple[Tensor, Tensor]:
         axes = tuple(axis for axis in range(x.ndim) if axis != 1)
         mean = x.mean(axes)
-        centred = x - mean.reshape((1, -1, *(1,) * (x.ndim - 2)))
+        # the mean is where the sum of squares is least: no gradient of the variance flows through it
+        centred = x - mean.detach().reshape((1, -1, *(1,) * (x.ndim - 2)))
         var = centred.square().mean(axes)
         if self.track_running_stats:
             count = x.numel() // x.shape[1]

@@ -166,7 +166,7 @@ class _CWriter(CArithmetic):
         self.declare(node, text)
 
     def store(self, node: UOp) -> None:
-        index, value = node.src[:2]
+        index, value = node.src
         dtype = value.dtype
         assert isinstance(dtype, DType)
         buffer, position, valid = self.place(index)

@@ -7,18 +7,19 @@ be computed (much) more often than there are elements; else it is realised by a 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from math import prod
 
 from tinyexplore.dtype import dtypes
 from tinyexplore.lazy import LazyBuffer
+from tinyexplore.schedule.costs import EXPENSIVE, Costs
 from tinyexplore.schedule.indexing import ZERO, source_index
 from tinyexplore.schedule.plan import KeptRow, KernelPlan, Visit, make_visit
 from tinyexplore.schedule.rows import (
     MATRIX_BYTES,
     ROW_BYTES,
     SHARED_BYTES,
-    STORED,
     Row,
     bytes_every_row_reads,
     common_row,
@@ -33,9 +34,6 @@ from tinyexplore.uop.bounds import bounds
 from tinyexplore.uop.symbolic import as_size, product, simplified
 from tinyexplore.util import config
 
-EXPENSIVE = Group.TRANSCENDENTAL | {Ops.FDIV, Ops.IDIV, Ops.MOD, Ops.SQRT}
-COUNTED_UP_TO = STORED | {Ops.REDUCE_AXIS}  # costs are counted from these on
-CHEAP_OPS = 4  # a chain of at most this many light operations is rather done twice than stored
 REPEAT_REDUCE = 1.5  # how often, on average, a reduced element may be computed
 REPEAT_EXPENSIVE = 2.5
 REPEAT_LIGHT = 4.0
@@ -63,7 +61,8 @@ class Fusion:
         self.realized: set[LazyBuffer] = set()
         self.max_ops = config().MAX_KERNEL_OPS
         self.may_store_several = config().MULTIOUTPUT > 0
-        self.costs = light_costs(self.order)
+        self.costs = Costs(self.order)
+        self.users = Counter(src for node in self.order if node.buffer is None for src in set(node.src))
         self.recorder = active_recorder()
         self.forced = must_be_realized(self.order, outputs) | writes.first
         for node in reversed(self.order):
@@ -86,6 +85,9 @@ class Fusion:
         repeats = sum(visit.executions for visit in visits) / node.size
         if node.op is Ops.PAD and repeats >= REPEAT_PADDED:
             self.realize(node, f"its use would ask {_times(repeats)} for each element whether it is padding")
+            return
+        if self.is_rather_moved(node, visits):
+            self.realize(node, "what it moves will be stored, and is read in this order")
             return
         if node.op in Group.MOVEMENT:
             self.decide(node, "view", "a movement is only index arithmetic")
@@ -188,13 +190,14 @@ class Fusion:
         if len(plans) > 1:
             if is_reduce:
                 return f"a reduction that {len(plans)} kernels read"
-            if self.costs[node] > CHEAP_OPS:
-                return f"{len(plans)} kernels read it, and it takes {self.costs[node]} operations to compute"
+            if not self.costs.is_rather_repeated(node, len(plans)):
+                operations = self.costs.operations[node]
+                return f"{len(plans)} kernels read it, and it takes {operations:.0f} operations to compute"
         executions = sum(visit.executions for visit in visits)
         repeats = executions / node.size / len(plans)
         if is_reduce:
             return self.reason_to_realize_reduce(node, visits, repeats)
-        if self.reads_little(node):
+        if self.costs.is_little_to_read(node):
             return None
         limit = REPEAT_EXPENSIVE if node.op in EXPENSIVE else REPEAT_LIGHT
         if repeats > limit:
@@ -226,7 +229,7 @@ class Fusion:
         inner = node.src[0]
         while inner.op is Ops.CAST:
             inner = inner.src[0]
-        return inner.op is Ops.MUL and work >= MANY_USES * self.input_size(inner)
+        return inner.op is Ops.MUL and work >= MANY_USES * self.costs.input_size(inner)
 
     def row_to_keep(self, node: LazyBuffer, visits: list[Visit], reason: str | None) -> Row | None:
         """The row of `node` to compute once and keep, where fusing would compute it again and again; None: no row."""
@@ -275,25 +278,18 @@ class Fusion:
             return False
         return bytes_every_row_reads(node, visit.idxs, Row((), outer)) <= SHARED_BYTES
 
-    def reads_little(self, node: LazyBuffer) -> bool:
-        """True for a light value that takes less to compute again than to load: made of constants, or much expanded."""
-        return self.costs[node] <= CHEAP_OPS and node.op not in EXPENSIVE and self.input_size(node) * 2 <= node.size
-
-    def input_size(self, node: LazyBuffer) -> int:
-        """Elements in the memory that `node` is computed from, were its inputs inlined as far as they are light."""
-        total = 0
-        seen = {node}
-        stack = [node]
-        while stack:
-            inner = stack.pop()
-            if inner.buffer is not None or inner.op in COUNTED_UP_TO:
-                total += inner.size
-                continue
-            for src in inner.src:
-                if src not in seen:
-                    seen.add(src)
-                    stack.append(src)
-        return total
+    def is_rather_moved(self, node: LazyBuffer, visits: list[Visit]) -> bool:
+        """True for another order of elements that nobody reads in the order in which they are computed, where several
+        kernels do and none of them is to compute them again."""
+        source = node
+        while source.op in (Ops.RESHAPE, Ops.PERMUTE) and source.buffer is None and source not in self.forced:
+            source = source.src[0]
+            if self.users[source] != 1:
+                return False
+        if source is node or is_leaf(source) or source.op not in Group.ALU or source in self.forced:
+            return False
+        kernels = len({visit.plan for visit in visits})
+        return kernels > 1 and not self.costs.is_rather_repeated(source, kernels)
 
     def pass_on(self, node: LazyBuffer, visit: Visit) -> None:
         """`node` is computed for `visit`: its sources are visited in turn."""
@@ -373,15 +369,3 @@ class Fusion:
 
 def _times(repeats: float) -> str:
     return f"{repeats:.0f} times" if repeats >= 10 else f"{repeats:.1f} times"
-
-
-def light_costs(order: Sequence[LazyBuffer]) -> dict[LazyBuffer, int]:
-    """Operations to compute one element of each node from memory and from reductions (capped)."""
-    costs: dict[LazyBuffer, int] = {}
-    for node in order:
-        if is_leaf(node) or node.op in COUNTED_UP_TO:
-            costs[node] = 0
-            continue
-        own = 0 if node.op in Group.MOVEMENT else 8 if node.op in EXPENSIVE else 1
-        costs[node] = min(own + sum(costs[src] for src in node.src), 1 << 20)
-    return costs

@@ -178,10 +178,7 @@ class Base:
         if isinstance(lazydata, StoredBuffer):
             lazydata.refuse("arithmetic with a number")
         dtype = lazydata.dtype if dtype is None else dtype
-        if shape is None:
-            shape = lazydata.shape
-            if type(lazydata) is LazyBuffer and type(value) in (int, float) and dtypes.is_float(dtype):
-                return self._wrap(LazyBuffer(Ops.CONST, dtype, shape, (), float(cast(float, value)), lazydata.device))
+        shape = lazydata.shape if shape is None else shape
         return self._wrap(LazyBuffer.const(wrapped(value, dtype), dtype, lazydata.device, shape))
 
     # *** dtype and memory ***

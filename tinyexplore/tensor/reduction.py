@@ -118,7 +118,7 @@ class Reduction(Functions):
         dtype = self.dtype if dtypes.is_float(self.dtype) else dtypes.default_float
         wide = self.cast(sum_dtype(dtype))
         axes = self._axes(axis)
-        squares = (wide - wide.mean(axes, keepdim=True)).square().sum(axes, keepdim)
+        squares = (wide - wide.mean(axes, keepdim=True).detach()).square().sum(axes, keepdim)  # as in layernorm
         count = simplified(self._count(axes) - correction)
         return (squares / (max(count, 0) if isinstance(count, int) else count)).cast(dtype)
 
@@ -225,9 +225,14 @@ class Reduction(Functions):
     # *** normalisation ***
 
     def layernorm(self, axis: int | tuple[int, ...] = -1, eps: float = 1e-05) -> Tensor:
-        """(x - mean) / √(variance + eps) over `axis`"""
-        centred = cast("Tensor", self) - self.mean(axis, keepdim=True)
-        return centred * (centred.square().mean(axis, keepdim=True) + eps).rsqrt()
+        """(x - mean) / √(variance + eps) over `axis`
+
+        The mean is where the sum of squares is least: the variance's gradient has nothing to send through it.
+        """
+        x = cast("Tensor", self)
+        centred = x - x.mean(axis, keepdim=True)
+        apart = x._taped(centred.lazydata, GRADIENTS[Ops.CAST], (x,), None)
+        return centred * (apart.square().mean(axis, keepdim=True) + eps).rsqrt()
 
     def batchnorm(
         self,

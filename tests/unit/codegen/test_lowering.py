@@ -96,3 +96,10 @@ def test_cost_counts_values_and_not_indices() -> None:
     assert flop_count(kernel.ast) == 2 * 8 * 10 * 12
     assert bytes_moved(kernel.ast) == 4 * (80 + 120 + 96)
     assert MACHINE.lanes(kernel.vector_dtype) == 16
+
+
+def test_results_that_lie_side_by_side_are_interleaved_in_registers() -> None:
+    x, y = from_numpy(numbers(64, 16)), from_numpy(numbers(64, 32))
+    twice = x.reshape((64, 16, 1)).expand((64, 16, 2)).reshape((64, 32))
+    uops = lower(hand_coded(kernel_of(twice.alu(Ops.MUL, y), MACHINE)))
+    assert [node.src[1].dtype.count for node in uops if node.op is Ops.STORE] == [MACHINE.lanes(x.dtype)] * 2

@@ -84,7 +84,7 @@ def test_a_row_too_long_for_one_kernel_is_realised_and_says_why() -> None:
     x = from_numpy(numbers(2, 100_000))
     assert reasons(softmax(x)) == {
         "FDIV": "an output of the program",
-        "EXP": "2 kernels read it, and it takes 10 operations to compute",
+        "EXP": "2 kernels read it, and it takes 22 operations to compute",
         "REDUCE_AXIS": "only 2 rows would be left to divide among threads",
     }
 
@@ -118,6 +118,25 @@ def test_a_reduction_that_two_kernels_read_is_realised() -> None:
     total = x.reduce(Ops.ADD, (1,))
     a, b = total.alu(Ops.NEG), total.alu(Ops.EXP)
     assert reasons(a, b)["REDUCE_AXIS"] == "a reduction that 2 kernels read"
+
+
+def test_a_chain_of_light_work_is_repeated_where_storing_it_would_move_more() -> None:
+    x, scale = from_numpy(numbers(40, 50)), from_numpy(numbers(40, 1)).alu(Ops.EXP).expand((40, 50))
+    chain = x
+    for _ in range(4):
+        chain = chain.alu(Ops.MUL, scale).alu(Ops.ADD, scale)  # the scale is made once a row, and hardly counts
+    two = [chain.reduce(op, (0,)) for op in (Ops.ADD, Ops.MAX)]
+    assert reasons(*two)["REDUCE_AXIS"] == "an output of the program"
+    assert not any(reason.startswith("2 kernels read it") and "8 op" in reason for reason in reasons(*two).values())
+    three = [*two, chain.alu(Ops.NEG).reduce(Ops.MIN, (0,))]
+    assert "3 kernels read it, and it takes 8 operations to compute" in reasons(*three).values()
+
+
+def test_what_several_kernels_read_in_another_order_is_stored_in_that_order() -> None:
+    x = from_numpy(numbers(40, 50)).alu(Ops.EXP).permute((1, 0))
+    readers = [x.reduce(Ops.ADD, (1,)), x.reduce(Ops.MAX, (1,))]
+    assert reasons(*readers)["PERMUTE"] == "what it moves will be stored, and is read in this order"
+    assert len(create_schedule(readers)) == 3
 
 
 def test_light_work_is_duplicated_and_heavy_work_is_not() -> None:
