@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import Context as EmptyContext
 from contextvars import copy_context
-from dataclasses import dataclass
-from functools import cache, cached_property
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, partial
 from typing import Any, TypeVar
 
 from tinyexplore.codegen import bytes_moved, flop_count, lower
@@ -104,7 +104,10 @@ def lowered(device: str, kernel: Kernel) -> ProgramSpec:
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A kernel on its way: all of a Runner but the program."""
+    """A kernel on its way: all of a Runner but the program.
+
+    `keep` writes to disk what lowering came to, once: best done while the program is compiled.
+    """
 
     device: str
     make_kernel: Callable[[], Kernel]
@@ -112,10 +115,13 @@ class Prepared:
     flops: sint
     bytes_moved: sint
     start: float
+    keep: Callable[[], None] = lambda: None
 
     def compiled(self) -> Runner:
         """The Runner, compiled here and now."""
-        return self.runner(compile_program(self.device, self.spec))
+        runner = self.runner(compile_program(self.device, self.spec))
+        self.keep()
+        return runner
 
     def runner(self, program: CompiledProgram) -> Runner:
         seconds = time.perf_counter() - self.start
@@ -139,9 +145,10 @@ def prepare(device: str, ast: UOp, choose: Callable[[], Kernel], *, kept: bool) 
     kernel = choose()
     spec = lowered(device, kernel)
     flops, moved = flop_count(kernel.original), bytes_moved(kernel.original)
-    if key is not None and isinstance(flops, int) and isinstance(moved, int) and not spec.variables:
-        keep_facts(key, Facts.of(spec, flops, moved))
-    return Prepared(device, lambda: kernel, spec, flops, moved, start)
+    prepared = Prepared(device, lambda: kernel, spec, flops, moved, start)
+    if key is None or not isinstance(flops, int) or not isinstance(moved, int) or spec.variables:
+        return prepared
+    return replace(prepared, keep=partial(keep_facts, key, Facts.of(spec, flops, moved)))
 
 
 def _alone(settings: Config, work: Callable[[], R]) -> R:

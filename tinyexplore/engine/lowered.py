@@ -1,10 +1,10 @@
 """What lowering came to, kept on disk: a second process neither chooses opts nor lowers nor renders what the first did.
 
 Kept is what a call needs to know of a program and the key of its machine code, which lies beside it
-(`runtime/cache.py`). The key of an entry is all that the result depends on: the ast node by node, the target, the
-compiler, every option, the number of threads, and the text of the modules that do the work. Change one rule of one
-pass, and nothing kept before is found; change one in the running process, as a notebook may, and nothing is looked for
-or kept. The program's UOps and source are made when somebody asks for them.
+(`runtime/cache.py`). The key of an entry is what the result depends on: the ast node by node, the target, the
+compiler, every option and the number of threads; the entry itself names the text of the modules that did the work.
+Change one rule of one pass, and nothing kept before counts; change one in the running process, as a notebook may, and
+nothing is looked for or kept. The program's UOps and source are made when somebody asks for them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from hashlib import blake2b
 from importlib import resources
@@ -29,14 +29,14 @@ from tinyexplore.uop import Rule, UOp, index_const
 from tinyexplore.uop.plain import to_plain
 from tinyexplore.util import config
 
-FORMAT = 1
+FORMAT = 2
 FLOORS = ("util", "dtype", "uop", "target", "kernel", "codegen", "renderer")
 ABOVE = ("tinyexplore.engine.compile", "tinyexplore.engine.runner")  # where the floors are put to work
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What a runner must know of a program (see `ProgramSpec`), and the work of one run."""
+    """What a runner must know of a program (see `ProgramSpec`), and the work of one run. `engine`: what wrote this."""
 
     name: str
     language: str
@@ -47,6 +47,7 @@ class Facts:
     aligned: list[int]
     flops: int
     bytes_moved: int
+    engine: str = ""
 
     @staticmethod
     def of(spec: ProgramSpec, flops: int, bytes_moved: int) -> Facts:
@@ -86,7 +87,7 @@ def lowering_key(device: str, ast: UOp) -> str | None:
     renderer = Device[device].renderer
     if settings.CACHELEVEL < 1 or settings.BEAM or renderer.language == "python":
         return None
-    parts = [FORMAT, engine_digest(), device, _plain_target(Device[device].target), renderer.compiler, thread_count()]
+    parts = [FORMAT, device, _plain_target(Device[device].target), renderer.compiler, thread_count()]
     try:
         text = json.dumps([*parts, settings.values, to_plain([ast])])
     except TypeError:  # an arg that has no plain form
@@ -101,18 +102,20 @@ def _plain_target(target: Target) -> list[str]:
 
 
 def find_facts(key: str) -> Facts | None:
-    """What was kept under `key`."""
+    """What was kept under `key`, by the engine as it is."""
     found = disk.find(key)
     if found is None:
         return None
     try:
-        return Facts(**json.loads(found))
+        facts = Facts(**json.loads(found))
     except (ValueError, TypeError):
         return None
+    return facts if facts.engine == engine_digest() else None
 
 
 def keep_facts(key: str, facts: Facts) -> None:
-    disk.keep(key, json.dumps(asdict(facts)).encode())
+    """Keeps `facts` for `find_facts`. A later engine writes its own in their place."""
+    disk.keep(key, json.dumps(asdict(replace(facts, engine=engine_digest()))).encode())
 
 
 @cache

@@ -23,6 +23,7 @@ from tinyexplore.trace import Ran, Recorder, StageBegan, StageEnded, active_reco
 from tinyexplore.uop import UOp
 from tinyexplore.uop.symbolic import sint, value_of
 from tinyexplore.util import GlobalCounters, config
+from tinyexplore.util.collecting import collecting_later
 
 
 @dataclass(eq=False)
@@ -111,16 +112,17 @@ def compile_all(items: Sequence[ScheduleItem]) -> list[Runner | None]:
     """The runners of `items` (None for copies). What is to be compiled is compiled while the next is lowered."""
     keys = [None if item.ast is None else _runner_key(item) for item in items]
     missing = dict.fromkeys(key for key in keys if key is not None and key not in _runners)
-    if len(missing) == 1 or config().BEAM:  # a search wants a quiet machine for its measurements
+    if config().BEAM:  # a search wants a quiet machine for its measurements
         for key in missing:
             _runners[key] = compile_kernel(key[0], key[1])
     elif missing:
         kept = is_as_written()
-        with compiling_ahead() as compile_later:
+        with compiling_ahead() as compile_later, collecting_later():
             waiting = {}
             for key in missing:
                 prepared = prepare(key[0], key[1], partial(choose_opts, key[0], key[1]), kept=kept)
                 waiting[key] = compile_later(prepared)
+                prepared.keep()
             _runners.update({key: finish() for key, finish in waiting.items()})
     return [None if key is None else _runners[key] for key in keys]
 

@@ -196,10 +196,15 @@ def rule(pattern: UPat) -> Callable[[Callable[..., UOp | None]], Rule]:
     def make(function: Callable[..., UOp | None]) -> Rule:
         code = function.__code__
         doc = inspect.getdoc(function) or ""
-        law = f"{pattern}  →  {function.__name__}({', '.join(inspect.signature(function).parameters)})"
+        law = f"{pattern}  →  {function.__name__}({', '.join(_parameters(function))})"
         return Rule(function.__name__, pattern, function, law, doc, code.co_filename, code.co_firstlineno)
 
     return make
+
+
+def _parameters(function: Callable[..., Any]) -> tuple[str, ...]:
+    code = function.__code__
+    return code.co_varnames[: code.co_argcount]
 
 
 def law(
@@ -218,7 +223,7 @@ def law(
     build = _compile_build(result, names)
     function: Callable[..., UOp | None] = build
     if when is not None:
-        wanted = [names.index(parameter) for parameter in inspect.signature(when).parameters]
+        wanted = [names.index(parameter) for parameter in _parameters(when)]
         condition = when
 
         def function(*nodes: UOp) -> UOp | None:
@@ -341,7 +346,7 @@ def _compile(rule: Rule, *, op_known: bool = False) -> Callable[[UOp, Any, Any],
     if rule.result is not None:
         wanted = ["root", *sorted(_names(rule.pattern))]
     else:
-        wanted = list(inspect.signature(rule.function).parameters)
+        wanted = list(_parameters(rule.function))
 
     def final(depth: int) -> None:
         arguments = []
