@@ -20,6 +20,7 @@ COLD, WARM = "tinyexplore", "tinyexplore, warm disk"
 COMPILING_PEERS = ("torch.compile", "jax")
 REPEATS = 3
 PATIENCE = 2.0  # seconds: a longer first run is not repeated
+LONGEST = 60.0  # seconds: who needs more for one first run has none; torch.compile takes 1 to 18 for most cases
 
 # where each engine keeps what it compiled
 CACHES = (
@@ -70,8 +71,9 @@ def _measure(run: FirstRun, way: str, request: dict[str, Any], settings: Setting
 def _first_call(peer: str, request: dict[str, Any], settings: Settings, cache: str) -> float:
     process = PeerProcess(peer, settings, variables=dict.fromkeys(CACHES, cache))
     try:
-        for question in ({"do": "hello", "threads": settings.thread_count}, {"do": "first", **request}):
-            reply = process.ask(settings.setup_timeout, **question)
+        for question in ({"do": "load", "threads": settings.thread_count}, {"do": "first", **request}):
+            limit = settings.setup_timeout if question["do"] == "load" else min(settings.setup_timeout, LONGEST)
+            reply = process.ask(limit, **question)
             if not reply["ok"]:
                 raise WorkerLost(reply.get("kind", "error"), reply["reason"])
         return float(reply["seconds"])

@@ -1,6 +1,7 @@
 """One peer in one process: JSON lines in, JSON lines out. Started by the harness: `python -m bench.worker PEER`.
 
-Requests: {"do": "hello", "threads"} · {"do": "setup", "family", "inputs", "reference" (.npz files), "rtol", "atol",
+Requests: {"do": "hello", "threads"} · {"do": "load", "threads"}, which asks for no version ·
+{"do": "setup", "family", "inputs", "reference" (.npz files), "rtol", "atol",
 "traffic" (bytes read and written at least), "steps"} ·
 {"do": "first", "family", "inputs", "reference", "rtol", "atol"} ·
 {"do": "time", "slice_seconds", "warm_seconds", "shortest"} · {"do": "check"} · {"do": "drop"} · {"do": "bye"}.
@@ -87,9 +88,15 @@ class Worker:
             words = "".join(traceback.format_exception_only(type(error), error)).strip()
             return {"ok": False, "kind": "error", "reason": words[-600:]}
 
-    def do_hello(self, threads: int) -> dict[str, Any]:
+    def do_load(self, threads: int) -> dict[str, Any]:
+        """Imports the peer, and no more: what it opens when values are put on it is opened then."""
         peer = PEERS[self.name]
         self.engine = importlib.import_module(f"bench.peers.{peer.module}").Engine(peer.variant, threads)
+        return {}
+
+    def do_hello(self, threads: int) -> dict[str, Any]:
+        self.do_load(threads)
+        assert self.engine is not None
         return {"version": self.engine.version, "python": sys.version.split()[0], "pid": os.getpid()}
 
     def do_setup(
@@ -189,7 +196,7 @@ class Worker:
 
     def _engine(self) -> Engine:
         if self.engine is None:
-            raise RuntimeError("say hello first")
+            raise RuntimeError("load the peer first")
         return self.engine
 
     def _prepared(self) -> Callable[[], Any]:

@@ -138,12 +138,15 @@ def _value(node: LazyBuffer, src: list[np.ndarray]) -> Any:
     raise NotImplementedError(f"no reference for {op}")
 
 
-def _scattered(op: Ops, axis: int, x: np.ndarray, index: np.ndarray, values: np.ndarray) -> np.ndarray:
+def _scattered(op: Ops | None, axis: int, x: np.ndarray, index: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Into a copy of `x`, one after the other."""
     inside = (index >= 0) & (index < x.shape[axis])
     places = list(np.nonzero(inside))
     places[axis] = index[inside]
     found = x.copy()
+    if op is None:
+        found[tuple(places)] = values[inside]
+        return found
     combine = {Ops.ADD: np.add, Ops.MUL: np.multiply, Ops.MAX: np.maximum, Ops.MIN: np.minimum}[op]
     combine.at(found, tuple(places), values[inside])
     return found

@@ -13,14 +13,20 @@ from bench.peers.tensors import LazyEngine
 class Engine(LazyEngine):
     def __init__(self, variant: str, threads: int) -> None:
         super().__init__(variant, threads)
-        import tinyexplore
-        from tinyexplore import Device, Tensor
+        from tinyexplore import Tensor
 
         self.jit = self.replays_only = variant == "jit"
         self.api = _Api(Tensor)
-        self.version = f"{tinyexplore.__version__}, {Device[Device.DEFAULT].target.describe()}"
         if self.jit:
             self.api.TinyJit  # noqa: B018 - says at once where there is none
+
+    @property
+    def version(self) -> str:  # type: ignore[override]
+        """Its own, and the device's, which this opens."""
+        import tinyexplore
+        from tinyexplore import Device
+
+        return f"{tinyexplore.__version__}, {Device[Device.DEFAULT].target.describe()}"
 
     def spoil(self, result: Any) -> None:
         for tensor in result:

@@ -1,6 +1,6 @@
 """Reverse-mode differentiation: the tape's steps, and one gradient rule per operation."""
 
-from tinyexplore.autograd.places import picked_gradient, scatter_extremum_gradient, scatter_prod_gradient
+from tinyexplore.autograd.places import picked_gradient
 from tinyexplore.autograd.rules import GRADIENTS, relu_gradient, sigmoid_gradient
 from tinyexplore.autograd.tape import GradientRule, Step, Taped, gradients
 
@@ -12,7 +12,5 @@ __all__ = [
     "gradients",
     "picked_gradient",
     "relu_gradient",
-    "scatter_extremum_gradient",
-    "scatter_prod_gradient",
     "sigmoid_gradient",
 ]

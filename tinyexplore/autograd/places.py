@@ -64,16 +64,26 @@ def picked_gradient(step: Step, g: LazyBuffer) -> Gradients:
     return (ordered.reshape(x.shape),)
 
 
-@gradient_of(Ops.SCATTER)
+def scatter_last_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """y = the last v that goes there, else x: g to just that one"""
+    (x, v), (_, axis, index) = step.sources, step.arg
+    shape = tuple(size if i == axis else 1 for i, size in enumerate(v.shape))
+    order = LazyBuffer.iota(v.shape[axis], dtypes.int32, v.device).reshape(shape).expand(v.shape)
+    last = LazyBuffer.const(-1, order.dtype, v.device, x.shape).scatter(None, axis, index, order)
+    kept = last.alu(Ops.CMPEQ, _filled(-1, last)).alu(Ops.WHERE, g, _filled(0, g))
+    there = taken(g, axis, index)
+    return (kept, taken(last, axis, index).alu(Ops.CMPEQ, order).alu(Ops.WHERE, there, _filled(0, there)))
+
+
 def scatter_add_gradient(step: Step, g: LazyBuffer) -> Gradients:
     """y = x + Σ v that go there: dx = g, dv = g from where it went"""
-    axis, index = step.arg
+    _, axis, index = step.arg
     return (g, taken(g, axis, index) if step.needs(1) else None)
 
 
 def scatter_extremum_gradient(step: Step, g: LazyBuffer) -> Gradients:
     """y = the largest (or least) of x and all v that go there: g in equal shares to all that are y"""
-    (x, v), (axis, index) = step.sources, step.arg
+    (x, v), (_, axis, index) = step.sources, step.arg
     wide = _wide(g.dtype)
     is_x = x.alu(Ops.CMPEQ, step.result).cast(wide)
     is_v = v.alu(Ops.CMPEQ, taken(step.result, axis, index)).cast(wide)
@@ -84,7 +94,7 @@ def scatter_extremum_gradient(step: Step, g: LazyBuffer) -> Gradients:
 
 def scatter_prod_gradient(step: Step, g: LazyBuffer) -> Gradients:
     """y = x · Π v that go there: g · product of the others, as for a product along an axis"""
-    (x, v), (axis, index) = step.sources, step.arg
+    (x, v), (_, axis, index) = step.sources, step.arg
     no_x, no_v = x.alu(Ops.CMPEQ, _filled(0.0, x)), v.alu(Ops.CMPEQ, _filled(0.0, v))
     some_x, some_v = no_x.alu(Ops.WHERE, _filled(1.0, x), x), no_v.alu(Ops.WHERE, _filled(1.0, v), v)
     rest = some_x.scatter(Ops.MUL, axis, index, some_v)
@@ -97,3 +107,18 @@ def scatter_prod_gradient(step: Step, g: LazyBuffer) -> Gradients:
         others = count.alu(Ops.CMPEQ, none.cast(dtypes.int32))  # no zero among the other factors
         found.append(above.alu(Ops.MUL, others.alu(Ops.WHERE, product.alu(Ops.FDIV, some), _filled(0.0, some))))
     return tuple(found)
+
+
+SCATTER_GRADIENTS = {
+    None: scatter_last_gradient,
+    Ops.ADD: scatter_add_gradient,
+    Ops.MUL: scatter_prod_gradient,
+    Ops.MAX: scatter_extremum_gradient,
+    Ops.MIN: scatter_extremum_gradient,
+}
+
+
+@gradient_of(Ops.SCATTER)
+def scatter_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """By what is done with the values that go to one place; `arg` is (op, axis, index)"""
+    return SCATTER_GRADIENTS[step.arg[0]](step, g)

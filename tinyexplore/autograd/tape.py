@@ -7,11 +7,10 @@ so a loss may be read before it is differentiated.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.uop import Ops
-from tinyexplore.util import toposort
 
 
 class Taped(Protocol):
@@ -56,24 +55,28 @@ GradientRule = Callable[[Step, LazyBuffer], "tuple[LazyBuffer | None, ...]"]
 """(step, gradient of its result) → gradient of each input; None where there is none or nobody needs it."""
 
 
-class _Node:
-    """A tensor as the graph walk sees it: equal only to itself (tensors compare element by element)."""
-
-    __slots__ = ("tensor",)
-
-    def __init__(self, tensor: Taped) -> None:
-        self.tensor = tensor
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Node) and other.tensor is self.tensor
-
-    def __hash__(self) -> int:
-        return id(self.tensor)
-
-    def inputs(self) -> list[_Node]:
-        """The inputs that gradients flow to."""
-        step = self.tensor._ctx
-        return [] if step is None else [_Node(source) for source in step.inputs if source.requires_grad]
+def taped_order(root: Taped) -> list[Taped]:
+    """What gradients flow to from `root`, each after all that it was computed from."""
+    order: list[Taped] = []
+    seen: set[int] = set()  # by identity: tensors compare element by element
+    stack: list[Taped | None] = [root]  # after None stands what all inputs have been walked of
+    while stack:
+        tensor = stack.pop()
+        if tensor is None:
+            order.append(cast(Taped, stack.pop()))
+            continue
+        if id(tensor) in seen:
+            continue
+        seen.add(id(tensor))
+        step = tensor._ctx
+        if step is None:
+            order.append(tensor)
+            continue
+        stack += (tensor, None)
+        for source in reversed(step.inputs):
+            if source.requires_grad and id(source) not in seen:
+                stack.append(source)
+    return order
 
 
 def gradients(root: Taped, seed: LazyBuffer) -> list[tuple[Taped, LazyBuffer]]:
@@ -81,11 +84,9 @@ def gradients(root: Taped, seed: LazyBuffer) -> list[tuple[Taped, LazyBuffer]]:
 
     In the order in which they were used, last first. A tensor that no gradient reaches is left out.
     """
-    order = toposort([_Node(root)], _Node.inputs)
     found: dict[int, LazyBuffer] = {id(root): seed}
     reached: list[tuple[Taped, LazyBuffer]] = []
-    for node in reversed(order):
-        tensor = node.tensor
+    for tensor in reversed(taped_order(root)):
         gradient = found.pop(id(tensor), None)
         if gradient is None:
             continue

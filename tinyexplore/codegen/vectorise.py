@@ -47,7 +47,7 @@ def vector_load(load: UOp, place: UOp) -> UOp | None:
     return UOp(Ops.VECTORIZE, dtype, tuple(at(load, axis, step) for step in range(axis.size)))
 
 
-@rule(UPat.of(Ops.STORE, UPat.of(Ops.INDEX, name="place"), var("value"), name="store"))
+@rule(UPat.of(Ops.STORE, UPat.of(Ops.INDEX, name="place"), var("value"), name="store", more_src=True))
 def vector_store(store: UOp, place: UOp, value: UOp) -> UOp | None:
     """Neighbouring elements from neighbouring lanes are one vector store; others are scattered one by one."""
     axis = vector_axis(place)
@@ -55,9 +55,9 @@ def vector_store(store: UOp, place: UOp, value: UOp) -> UOp | None:
         return None
     if stride_along(place.src[1], axis) == 1:
         start = place.replace(src=(place.src[0], at(place.src[1], axis, 0), *place.src[2:]))
-        return store.replace(src=(start, value), arg=axis.size)
+        return store.replace(src=(start, value, *store.src[2:]), arg=axis.size)
     places = tuple(at(place, axis, step) for step in range(axis.size))
-    return store.replace(src=(UOp(Ops.VECTORIZE, dtypes.void, places), value))
+    return store.replace(src=(UOp(Ops.VECTORIZE, dtypes.void, places), value, *store.src[2:]))
 
 
 @rule(UPat.of(Ops.REDUCE, var("value"), name="reduce", more_src=True))
@@ -119,23 +119,23 @@ def barrier_without_lanes(barrier: UOp) -> UOp | None:
     return None if len(kept) == len(barrier.src) else barrier.replace(src=kept)
 
 
-@rule(UPat.of(Ops.STORE, var("place"), var("value"), name="store"))
+@rule(UPat.of(Ops.STORE, var("place"), var("value"), name="store", more_src=True))
 def store_lanes(store: UOp, place: UOp, value: UOp) -> UOp | None:
     """A store of as many lanes as its axis has; a value that is the same in every lane is broadcast."""
     if store.arg is None or place.op is not Ops.INDEX:
         return None
-    return store.replace(src=(place, value.broadcast(store.arg)), arg=None)
+    return store.replace(src=(place, value.broadcast(store.arg), *store.src[2:]), arg=None)
 
 
-@rule(UPat.of(Ops.STORE, UPat.of(Ops.VECTORIZE, name="places"), var("value")))
-def scatter(places: UOp, value: UOp) -> UOp:
+@rule(UPat.of(Ops.STORE, UPat.of(Ops.VECTORIZE, name="places"), var("value"), name="store", more_src=True))
+def scatter(store: UOp, places: UOp, value: UOp) -> UOp:
     """A store to scattered places is one store for each lane."""
     stores = []
     for lane, place in enumerate(places.src):
         element = value
         if value.dtype.count > 1:
             element = UOp(Ops.GEP, value.dtype.scalar, (value,), lane)
-        stores.append(UOp(Ops.STORE, dtypes.void, (place, element)))
+        stores.append(UOp(Ops.STORE, dtypes.void, (place, element, *store.src[2:])))
     return UOp.sink(*stores)
 
 

@@ -145,6 +145,7 @@ class _Block:
         self.owner = owner
 
 
+@lru_cache(maxsize=1024)
 def size_class(nbytes: int) -> int:
     """`nbytes` rounded up so that freed blocks fit again: at most an eighth is wasted (a huge page for mapped ones)."""
     step = max(ALIGNMENT, (1 << max(nbytes - 1, 1).bit_length()) >> 4)

@@ -110,7 +110,8 @@ class Buffer:
     @property
     def address(self) -> int:
         """Where the first element lies."""
-        return self.memory.address
+        memory = self._memory
+        return self.memory.address if memory is None else memory.address
 
     def allocate(self) -> Buffer:
         """Takes memory, unless there is some already; its content is undefined. Returns self."""

@@ -160,11 +160,11 @@ class dtypes(metaclass=_Defaults):
 
     @staticmethod
     def is_float(x: DType) -> bool:  # type: ignore[valid-type]
-        return x.scalar in dtypes.floats or x.scalar in dtypes.fp8s
+        return x.scalar in _FLOATS
 
     @staticmethod
     def is_int(x: DType) -> bool:  # type: ignore[valid-type]
-        return x.scalar in dtypes.ints
+        return x.scalar in _INTS
 
     @staticmethod
     def is_unsigned(x: DType) -> bool:  # type: ignore[valid-type]
@@ -254,6 +254,8 @@ _PROMOTES_TO = {
     "float64": (),
 }
 
+_FLOATS, _INTS = frozenset(dtypes.floats + dtypes.fp8s), frozenset(dtypes.ints)
+
 
 def _successors(name: str) -> frozenset[str]:
     found = {name}
@@ -265,6 +267,7 @@ def _successors(name: str) -> frozenset[str]:
 _SUCCESSORS = {name: _successors(name) for name in _PROMOTES_TO}
 
 
+@cache
 def least_upper_dtype(*found: DType) -> DType:
     """The least type that every one of `found` promotes to."""
     common = frozenset.intersection(*(_SUCCESSORS[dtype.name] for dtype in found))

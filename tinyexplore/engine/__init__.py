@@ -40,7 +40,10 @@ def schedule(outputs: Sequence[LazyBuffer]) -> tuple[ScheduleItem, ...]:
 
 def spread(outputs: Sequence[LazyBuffer]) -> Sequence[LazyBuffer]:
     """What lies on several devices in its parts."""
-    if not any(isinstance(output, ShardedBuffer) for output in outputs):
+    for output in outputs:
+        if isinstance(output, ShardedBuffer):
+            break
+    else:
         return outputs
     return [part for output in outputs for part in parts_of(output)]
 
@@ -48,10 +51,16 @@ def spread(outputs: Sequence[LazyBuffer]) -> Sequence[LazyBuffer]:
 def realize(outputs: Sequence[LazyBuffer]) -> None:
     """Afterwards every one of `outputs`, or the node that it is a view of, lies in memory."""
     outputs = spread(outputs)
+    wanted = []
     for output in outputs:
-        if output.size == 0 and output.buffer is None:
+        if output.buffer is not None:
+            continue
+        if output.size == 0:
             output.buffer = Buffer(output.device, 0, output.dtype).allocate()
-    _compute([_to_realize(output) for output in outputs])
+        else:
+            wanted.append(_to_realize(output))
+    if wanted:
+        _compute(wanted)
 
 
 class _Computing:

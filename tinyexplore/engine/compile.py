@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -26,12 +25,9 @@ from tinyexplore.trace import Compiled, Rendered, SourceLine, active_recorder, s
 from tinyexplore.uop import UOp
 from tinyexplore.uop.symbolic import sint, value_of
 from tinyexplore.util import Config, Context, config
+from tinyexplore.util.switching import switching_quickly
 
 R = TypeVar("R")
-
-# While one thread lowers, the one that compiles asks for the interpreter between its calls into the compiler, some ten
-# for a kernel; with Python's own 5 ms, it would wait longer than it works.
-SWITCH_SECONDS = 1e-4
 
 _programs: dict[tuple[str, str], CompiledProgram] = {}
 
@@ -173,12 +169,8 @@ def compiling_ahead() -> Iterator[Callable[[Prepared], Callable[[], Runner]]]:
         program = _compilers().submit(context.copy().run, compile_program, prepared.device, prepared.spec)
         return lambda: prepared.runner(program.result())
 
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(min(interval, SWITCH_SECONDS))
-    try:
+    with switching_quickly():
         yield compile_later
-    finally:
-        sys.setswitchinterval(interval)
 
 
 @cache

@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import threading
 import time
+from array import array
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tinyexplore.device import Buffer
+from tinyexplore.device import Buffer, Device, Memory
 from tinyexplore.dtype import DType
 from tinyexplore.engine.compile import Runner
 from tinyexplore.engine.sight import unseen_writes
+from tinyexplore.engine.threads import parts_for, thread_count
 from tinyexplore.lazy import LazyBuffer
+from tinyexplore.runtime.native import BoundProgram, NativeProgram
+from tinyexplore.runtime.pool import find_native_pool
 from tinyexplore.schedule import NO_WRITES, Requirement, ScheduleItem, Writes
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.symbolic import Bound, bindings, simplified, sint, unbound, value_of
@@ -72,10 +76,10 @@ def _read_off(
     key: list[Any] = []
     has_writes = False
     stack = list(outputs)
+    count = 0
     while stack:
-        node = stack[-1]
+        node = stack.pop()
         if node in number:
-            stack.pop()
             continue
         buffer, src = node.buffer, node.src
         if buffer is not None:  # one buffer under two nodes is one slot: the kernel gets it once
@@ -83,9 +87,14 @@ def _read_off(
         elif not src:
             key += (node.op, node.dtype, _constant(node.arg), node.shape, node.device)
         else:
-            missing = [source for source in src if source not in number]
+            missing = False
+            for source in src:
+                if source not in number:
+                    if not missing:
+                        stack.append(node)
+                        missing = True
+                    stack.append(source)
             if missing:
-                stack += missing
                 continue
             op = node.op
             key += (op, node.dtype, node.arg)  # from these and the sources, shape and device follow
@@ -95,8 +104,8 @@ def _read_off(
                 key.append(node.device)
             elif op is Ops.WRITE:
                 has_writes = True
-        number[node] = len(number)
-        stack.pop()
+        number[node] = count
+        count += 1
     return (key, number, slots, has_writes) if len(number) <= LARGEST_GRAPH else None
 
 
@@ -131,16 +140,90 @@ class Step:
     done: tuple[int, ...]
     variables: tuple[UOp, ...]
 
+    def run(self, memory: list[Any], values: dict[UOp, int]) -> None:
+        """The step on the buffers in `memory`, where those that it fills are put."""
+        for made in self.made:
+            if made.is_new:
+                memory[made.slot] = Buffer(made.device, made.size, made.dtype)
+        buffers = [memory[slot] for slot in self.slots]
+        if self.runner is None:
+            (made,), source = self.made, buffers[1]
+            if source.size != made.size:  # symbolic: as much room as there is in what is copied
+                buffers[0] = memory[made.slot] = Buffer(made.device, source.size, made.dtype)
+            buffers[0].allocate().copyin(source.memoryview())
+        elif self.variables:
+            numbers = [value_of(variable, values) for variable in self.variables]
+            self.runner.run(self.runner.program.bind(buffers, numbers), numbers)
+        else:
+            self.runner.run(self.runner.program.bind(buffers))
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Ready:
+    """A step of machine code that needs nothing but the addresses of its buffers, in `table`, and then to be called.
+
+    made: for each buffer that it fills, what `Buffer` takes, the bytes of it, and where they come from.
+    """
+
+    made: tuple[tuple[int, str, int, DType, int, Callable[[int], Memory]], ...]
+    table: array[int]
+    call: Callable[[], None]
+
+    @staticmethod
+    def of(step: Step) -> Ready | None:
+        """None where there is more to it: a copy, Variables, a device without machine code, buffers that the caller
+        gives and that must be aligned."""
+        pool = find_native_pool(thread_count())
+        if step.runner is None or step.variables or pool is None:
+            return None
+        spec, program = step.runner.spec, step.runner.program
+        own = [made.slot for made in step.made if made.is_new]
+        if not isinstance(program, NativeProgram) or not all(step.slots[place] in own for place in spec.aligned):
+            return None
+        if (
+            len(step.slots) != spec.n_buffers
+            or len(own) != len(step.made)
+            or not all(step.slots[place] in own for place in spec.writes)
+        ):
+            return None
+        table = array("Q", [0] * max(1, len(step.slots)))
+        extent = spec.extent(())
+        parts = parts_for(extent, step.runner.work_ns(()), thread_count())
+        call = pool.prepare([(BoundProgram(program, [], table), extent, parts)])
+        made = tuple(
+            (one.slot, one.device, one.size, one.dtype, one.size * one.dtype.itemsize, _memory_of(one.device))
+            for one in step.made
+        )
+        return Ready(made, table, call)
+
+    def run(self, slots: tuple[int, ...], memory: list[Any]) -> None:
+        """As `Step.run`. Whoever runs something else in between finds the table in use (`Plan.running`)."""
+        for slot, device, size, dtype, nbytes, allocate in self.made:
+            memory[slot] = Buffer(device, size, dtype, allocate(nbytes))
+        table = self.table
+        for place, slot in enumerate(slots):
+            table[place] = memory[slot].allocate().address
+        self.call()
+
+
+def _memory_of(device: str) -> Callable[[int], Memory]:
+    return Device.allocator(device).allocate
+
+
+@dataclass(eq=False)
 class Plan:
-    """What is to be done for one structure of graph, in order. Holds no memory and no LazyBuffer."""
+    """What is to be done for one structure of graph, in order. Holds no memory and no LazyBuffer.
+
+    ready: the steps, as far as they can be. running: their tables are in use.
+    """
 
     steps: tuple[Step, ...]
     slot_count: int
     flops: sint
     bytes_moved: sint
     requires: tuple[Requirement, ...]
+    ready: tuple[Ready | None, ...] | None = None
+    running: bool = False
 
     @staticmethod
     def of(items: Sequence[ScheduleItem], runners: Sequence[Runner | None], graph: Walk) -> Plan:
@@ -175,29 +258,37 @@ class Plan:
         del nodes
         graph.nodes, graph.buffers = [], []  # so that a buffer is let go after its last reader
         began = time.perf_counter()
-        for step in self.steps:
-            for made in step.made:
-                if made.is_new:
-                    memory[made.slot] = Buffer(made.device, made.size, made.dtype)
-            buffers = [memory[slot] for slot in step.slots]
-            if step.runner is None:
-                (made,), source = step.made, buffers[1]
-                if source.size != made.size:  # symbolic: as much room as there is in what is copied
-                    buffers[0] = memory[made.slot] = Buffer(made.device, source.size, made.dtype)
-                buffers[0].allocate().copyin(source.memoryview())
-            elif step.variables:
-                numbers = [value_of(variable, values) for variable in step.variables]
-                step.runner.run(step.runner.program.bind(buffers, numbers), numbers)
+        is_first, self.running = not self.running, True  # what is let go on the way may ask for a graph of its own
+        try:
+            self._do(memory, targets, values, self._ready() if is_first else (None,) * len(self.steps))
+        finally:
+            self.running = not is_first
+        seconds = time.perf_counter() - began
+        GlobalCounters.add(len(self.steps), value_of(self.flops, values), value_of(self.bytes_moved, values), seconds)
+
+    def _ready(self) -> tuple[Ready | None, ...]:
+        if self.ready is None:
+            self.ready = tuple([Ready.of(step) for step in self.steps])
+        return self.ready
+
+    def _do(
+        self,
+        memory: list[Any],
+        targets: list[list[LazyBuffer]],
+        values: dict[UOp, int],
+        ready: tuple[Ready | None, ...],
+    ) -> None:
+        """The steps; `targets` has the nodes that they are for, the first step's last."""
+        for step, quick in zip(self.steps, ready):
+            if quick is None:
+                step.run(memory, values)
             else:
-                step.runner.run(step.runner.program.bind(buffers))
+                quick.run(step.slots, memory)
             for node, made in zip(targets.pop(), step.made):
                 node.buffer = memory[made.slot]
                 node.src = ()
             for slot in step.done:
                 memory[slot] = None
-            del buffers
-        seconds = time.perf_counter() - began
-        GlobalCounters.add(len(self.steps), value_of(self.flops, values), value_of(self.bytes_moved, values), seconds)
 
 
 class Plans:

@@ -14,9 +14,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from tinyexplore.runtime.native import BoundProgram
-from tinyexplore.runtime.pool import find_native_pool
-from tinyexplore.target import core_count
-from tinyexplore.util import config
+from tinyexplore.runtime.pool import find_native_pool, thread_count
 
 PARTS_PER_THREAD = 4  # so that a thread that the system holds up leaves its share to the others
 PART_NS = 5_000  # waking a worker costs some microseconds
@@ -28,11 +26,6 @@ _pools_lock = threading.Lock()
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_pools.clear)  # a forked child has none of its parent's threads
-
-
-def thread_count() -> int:
-    """Threads that one kernel may use: `THREADS`, or one per core."""
-    return config().THREADS or core_count()
 
 
 def estimated_ns(flops: int, bytes_moved: int) -> float:
@@ -79,3 +72,6 @@ def run_divided(bound: Callable[[int, int], None], extent: int | None, work_ns: 
     bound(edges[0], edges[1])
     for future in waiting:
         future.result()
+
+
+__all__ = ["estimated_ns", "parts_for", "run_divided", "thread_count"]

@@ -153,7 +153,8 @@ def _(value: LazyBuffer, printer: Printer | None = None) -> Description:
         case Ops.SCAN_AXIS:
             detail = f"running {value.arg[0].name} along {value.arg[1]} · {shape}"
         case Ops.SCATTER:
-            detail = f"{value.arg[0].name} at the places of {value.arg[1]} that are named · {shape}"
+            how = f"{value.arg[0].name} into" if value.arg[0] else "writes"
+            detail = f"{how} places of {value.arg[1]} · {shape}"
         case Ops.COPY:
             detail = f"{value.arg} → {value.device}"
         case Ops.BUFFER:

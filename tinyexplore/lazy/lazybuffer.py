@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import ConstType, DType, dtypes
 from tinyexplore.shape import ShapeTracker
-from tinyexplore.trace import Recorded, UserFrame, active_recorder
+from tinyexplore.trace import Recorded, UserFrame, recorder_variable
 from tinyexplore.uop import Group, Ops
 from tinyexplore.uop.symbolic import (
     as_size,
@@ -41,6 +41,9 @@ Shape = tuple[Any, ...]  # of ints, and UOps where a size is symbolic
 FEW_RESULTS = 16  # a reduction to fewer results than this leaves cores idle
 MUCH_TO_REDUCE = 1 << 18  # elements from which on a second kernel costs less than idle cores
 MOST_PARTS = 256
+
+_recorder = recorder_variable().get  # for every node: without a function of Python's around it
+_COMPARE, _WHERE, _BOOL = Group.COMPARE, Ops.WHERE, dtypes.bool
 
 
 class ShapeError(ValueError):
@@ -76,7 +79,7 @@ class LazyBuffer:
         self.arg = arg
         self.device = device
         self.buffer = buffer
-        recorder = active_recorder()
+        recorder = _recorder()
         if recorder is not None:
             recorder.record(Recorded(self, src, _user_frame()))
 
@@ -153,7 +156,8 @@ class LazyBuffer:
     def alu(self, op: Ops, *others: LazyBuffer) -> LazyBuffer:
         """`op` element by element; all of one shape, device and (but for WHERE's condition) dtype."""
         src = (self, *others)
-        shape, device, dtype = self.shape, self.device, (others[0] if op is Ops.WHERE else self).dtype
+        shape, device = self.shape, self.device
+        dtype = others[0].dtype if op is _WHERE else self.dtype
         for other in others:
             if other.shape != shape:
                 raise ShapeError(f"{op.name} of shapes {', '.join(str(lb.shape) for lb in src)}: they must be equal")
@@ -162,7 +166,7 @@ class LazyBuffer:
             if other.dtype is not dtype:
                 names = ", ".join(lb.dtype.name for lb in src)
                 raise TypeError(f"{op.name} of dtypes {names}: cast to one dtype first")
-        return LazyBuffer(op, dtypes.bool if op in Group.COMPARE else dtype, shape, src, None, device)
+        return LazyBuffer(op, _BOOL if op in _COMPARE else dtype, shape, src, None, device)
 
     def cast(self, dtype: DType) -> LazyBuffer:
         """The values converted to `dtype` (floats to ints truncate)."""
@@ -225,10 +229,11 @@ class LazyBuffer:
             raise ValueError(f"gather on {self.device} by an index on {index.device}: move one with .to()")
         return LazyBuffer(Ops.GATHER, self.dtype, index.shape, (self, index), None, self.device)
 
-    def scatter(self, op: Ops, axis: int, index: LazyBuffer, values: LazyBuffer) -> LazyBuffer:
+    def scatter(self, op: Ops | None, axis: int, index: LazyBuffer, values: LazyBuffer) -> LazyBuffer:
         """This with each of `values` combined (`op`: ADD, MUL, MAX or MIN) into the place of `axis` that `index` names.
 
-        One after the other in the order of `axis`, so that the bits are always the same; out of range: nowhere.
+        One after the other in the order of `axis`, so that the bits are always the same, and without an `op` the last
+        value stays; out of range: nowhere.
         """
         shape, others = values.shape, (*self.shape[:axis], *self.shape[axis + 1 :])
         if index.shape != shape or (*shape[:axis], *shape[axis + 1 :]) != others or not 0 <= axis < len(shape):

@@ -219,7 +219,7 @@ class ShardedBuffer(LazyBuffer):
         bits = ShardedBuffer(all_reduce(Ops.ADD, found), None)
         return bits if bits.dtype is self.dtype else bits.bitcast(self.dtype)
 
-    def scatter(self, op: Ops, axis: int, index: LazyBuffer, values: LazyBuffer) -> LazyBuffer:
+    def scatter(self, op: Ops | None, axis: int, index: LazyBuffer, values: LazyBuffer) -> LazyBuffer:
         """In parts where an axis beside `axis` is divided; into a divided `axis`, each device what falls into its part;
         of divided steps, each device its own, and these are combined."""
         _, places, given = self._with("scatter", (index, values))
@@ -232,7 +232,7 @@ class ShardedBuffer(LazyBuffer):
                 found.append(part.scatter(op, axis, named.alu(Ops.ADD, first), own))
             return ShardedBuffer(found, axis)
         steps = given if given.axis == axis else places
-        if self.axis is None and steps.axis == axis:
+        if op is not None and self.axis is None and steps.axis == axis:
             start = reduce_identity(op, self.dtype).arg
             empty = [LazyBuffer.const(start, self.dtype, part.device, part.shape) for part in self.parts[1:]]
             triples = zip((self.parts[0], *empty), places.divided_like(steps).parts, given.divided_like(steps).parts)

@@ -166,7 +166,7 @@ class _CWriter(CArithmetic):
         self.declare(node, text)
 
     def store(self, node: UOp) -> None:
-        index, value = node.src
+        index, value = node.src[:2]
         dtype = value.dtype
         assert isinstance(dtype, DType)
         buffer, position, valid = self.place(index)

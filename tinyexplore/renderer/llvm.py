@@ -240,7 +240,7 @@ class _FunctionWriter(InstructionWriter):
         return self.value(f"icmp ne {memory_type(dtype)} {value}, {zero}", "bool")
 
     def store(self, node: UOp) -> None:
-        index, stored = node.src
+        index, stored = node.src[:2]
         dtype = stored.dtype
         assert isinstance(dtype, DType)
         value = self.operand(stored)

@@ -160,7 +160,7 @@ class _PythonWriter(TextWriter):
         self.assign(node, text)
 
     def store(self, node: UOp) -> None:
-        index, value = node.src
+        index, value = node.src[:2]
         dtype = value.dtype
         assert isinstance(dtype, DType)
         view, position = self.place(index)

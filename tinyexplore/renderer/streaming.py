@@ -30,8 +30,11 @@ def factor(node: UOp) -> int:
 
 
 def streaming_stores(uops: Sequence[UOp]) -> set[UOp]:
-    """The STOREs that may bypass the caches, provided that their buffers start at a cache line."""
-    read = {node.src[0].src[0] for node in uops if node.op is Ops.LOAD}
+    """The STOREs that may bypass the caches, provided that their buffers start at a cache line.
+
+    Not those of a scatter's copy, some of which is written again.
+    """
+    read = {node.src[0].src[0] for node in uops if node.op is Ops.LOAD or len(node.src) > 2 and node.op is Ops.STORE}
     groups: dict[tuple[UOp, UOp | None], list[tuple[int, UOp]]] = {}
     open_loops: list[UOp] = []
     for node in uops:
@@ -51,7 +54,7 @@ def streaming_stores(uops: Sequence[UOp]) -> set[UOp]:
 
 
 def _once_and_large(node: UOp, open_loops: Sequence[UOp], read: set[UOp]) -> bool:
-    index, value = node.src
+    index, value = node.src[:2]
     buffer = index.src[0]
     assert isinstance(buffer.dtype, PtrDType)
     if buffer.op is not Ops.DEFINE_GLOBAL or buffer in read or len(index.src) > 2 or value.dtype.count == 1:

@@ -12,6 +12,8 @@ import os
 import threading
 from array import array
 from collections.abc import Sequence
+from contextlib import suppress
+from contextvars import copy_context
 from functools import cache, partial
 from hashlib import blake2b
 from importlib import resources
@@ -21,7 +23,9 @@ from tinyexplore.renderer.llvm import LIGHTLY
 from tinyexplore.runtime.cache import cached
 from tinyexplore.runtime.native import BoundProgram, machine
 from tinyexplore.target import core_count
+from tinyexplore.util import config
 from tinyexplore.util.locks import new_in_children
+from tinyexplore.util.switching import switching_quickly
 
 SPINS = 2000  # pauses before a thread that waits goes to sleep: some tens of microseconds
 _PAUSE = {  # how each machine waits a moment: the instruction, and what it must be declared by
@@ -54,9 +58,9 @@ class NativePool:
         text = text.replace("MOST_WORKERS", str(threads)).replace("PAUSE", pause) + declaration + "\n"
         self.threads = threads
         text = f"; {LIGHTLY}: it is written as it is to run\n{text}"
-        machine_of = "\0".join((text, compiler.version, compiler.cpu, compiler.features))
+        machine_of = "\0".join(("as written", text, compiler.version, compiler.cpu, compiler.features))
         key = blake2b(machine_of.encode(), digest_size=20).hexdigest()
-        code = cached(key, lambda: compiler.object_code(text))
+        code = cached(key, lambda: compiler.object_code(text, as_written=True))
         self._library = compiler.link("pool", code, ("pool_init", "pool_stop", "pool_run"))
         self._init = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64)(self._library["pool_init"])
         self._stop = ctypes.CFUNCTYPE(None)(self._library["pool_stop"])
@@ -95,6 +99,11 @@ class NativePool:
         return batch
 
 
+def thread_count() -> int:
+    """Threads that one kernel may use: `THREADS`, or one per core."""
+    return config().THREADS or core_count()
+
+
 class _Pools:
     """The pools of this process, by the number of their threads."""
 
@@ -129,3 +138,22 @@ def native_pool(threads: int) -> NativePool:
         if threads not in _pools.made:
             _pools.made[threads] = NativePool(threads)
         return _pools.made[threads]
+
+
+def make_pool_ahead() -> None:
+    """Has another thread make the pool that kernels will want, while the program goes on to its first kernel.
+
+    Nothing waits for that thread: who wants the pool finds it, waits for the rest, or makes it. What goes wrong goes
+    wrong there again, and is told there. A program that ends at once waits some milliseconds for it.
+    """
+    threads = thread_count()
+    if threads > 1:
+        context = copy_context()  # the options in force here
+        thread = threading.Thread(target=context.run, args=(_make_quietly, threads), name="tinyexplore-pool")
+        with suppress(RuntimeError):  # no more threads: the interpreter is ending, or the system has none
+            thread.start()
+
+
+def _make_quietly(threads: int) -> None:
+    with suppress(Exception), switching_quickly():
+        native_pool(threads)

@@ -40,7 +40,7 @@ class AstBuilder:
         self.values: dict[Visit, UOp] = {}
         self.made: list[tuple[LazyBuffer, UOp]] = []
         self.gathered: dict[UOp, UOp] = {}
-        self.places: dict[LazyBuffer, UOp] = {}  # where a scatter or a write stores
+        self.steps: dict[LazyBuffer, tuple[UOp, ...]] = {}  # where a scatter or a write stores, and after what
         self.recorder = active_recorder()
         self.memory_read: dict[LazyBuffer, None] = {}
 
@@ -56,8 +56,8 @@ class AstBuilder:
             self.note(node, value, "computes" if node.op not in Group.MOVEMENT else "moves")
         stores = []
         for node, target in zip(plan.stores, targets):
-            place = self.places.get(node) or target.index(flat_index(plan.shape, plan.idxs))
-            store = UOp(Ops.STORE, dtypes.void, (place, computed[node]))
+            place, *after = self.steps.get(node) or (target.index(flat_index(plan.shape, plan.idxs)),)
+            store = UOp(Ops.STORE, dtypes.void, (place, computed[node], *after))
             self.note(node, store, "stores")
             for part in (target, place, *(r for r in plan.loops)):
                 self.note(node, part, "indexes")
@@ -179,7 +179,7 @@ class AstBuilder:
             return visit.idxs[0].cast(node.dtype)
         if node.op is Ops.WRITE:
             places, value = (self.source_value(*pair) for pair in zip(node.src[1:], visit.sources))
-            self.places[node] = self.pointer(node).index(places)
+            self.steps[node] = (self.pointer(node).index(places),)
             return value
         src = [self.source_value(source, inner) for source, inner in zip(node.src, visit.sources)]
         if node.op is Ops.CONTIGUOUS:
@@ -218,7 +218,7 @@ class AstBuilder:
         return inside.where(value, UOp.const(node.dtype, 0))
 
     def scattered(self, node: LazyBuffer, visit: Visit, copied: UOp, index: UOp, value: UOp) -> UOp:
-        """What the place that `index` names becomes: it is read after the copy, in each step of the loop anew."""
+        """What the place that `index` names becomes: where it is read, then after the copy, in each step anew."""
         op, axis = node.arg
         target = self.pointer(node)
         inner = visit.sources[0]
@@ -228,11 +228,17 @@ class AstBuilder:
         last = as_size(simplified(node.shape[axis] - 1))
         inside = (place >= 0) & (place <= last)
         there = (*visit.idxs[:axis], place, *visit.idxs[axis + 1 :])
-        self.places[node] = target.index(flat_index(node.shape, there), inside)
         step = visit.idxs[axis]
-        before = UOp(Ops.LOAD, node.dtype, (self.places[node], filled, *((step,) if step.op is Ops.RANGE else ())))
-        for part, how in ((store, "copies"), (filled, "copies"), (self.places[node], "indexes"), (before, "is read")):
+        stored_at = target.index(flat_index(node.shape, there), inside)
+        access = (stored_at, filled, *((step,) if step.op is Ops.RANGE else ()))
+        for part, how in ((store, "copies"), (filled, "copies"), (stored_at, "indexes")):
             self.note(node, part, how)
+        if op is None:
+            self.steps[node] = access
+            return value
+        self.steps[node] = (stored_at,)
+        before = UOp(Ops.LOAD, node.dtype, access)
+        self.note(node, before, "is read")
         return before.alu(op, value)
 
     def reduced(self, node: LazyBuffer, visit: Visit, value: UOp) -> UOp:

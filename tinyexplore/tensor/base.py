@@ -178,7 +178,10 @@ class Base:
         if isinstance(lazydata, StoredBuffer):
             lazydata.refuse("arithmetic with a number")
         dtype = lazydata.dtype if dtype is None else dtype
-        shape = lazydata.shape if shape is None else shape
+        if shape is None:
+            shape = lazydata.shape
+            if type(lazydata) is LazyBuffer and type(value) in (int, float) and dtypes.is_float(dtype):
+                return self._wrap(LazyBuffer(Ops.CONST, dtype, shape, (), float(cast(float, value)), lazydata.device))
         return self._wrap(LazyBuffer.const(wrapped(value, dtype), dtype, lazydata.device, shape))
 
     # *** dtype and memory ***

@@ -17,7 +17,7 @@ from tinyexplore.tensor.arithmetic import broadcast_shape
 from tinyexplore.tensor.base import Shape
 from tinyexplore.tensor.changes import note_change, with_part
 from tinyexplore.tensor.loss import Loss
-from tinyexplore.tensor.reduction import place_dtype
+from tinyexplore.tensor.reduction import place_dtype, sum_dtype
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.symbolic import SymbolicError, greatest, is_symbolic, product, simplified
 
@@ -30,11 +30,16 @@ class Indexing(Loss):
 
     def __getitem__(self, indices: Any) -> Tensor:
         items = self._index_items(indices)
-        basic = [slice(None) if _is_advanced(item) else item for item in items]
-        view = self._basic_view(basic)
+        if not any(_is_advanced(item) for item in items):
+            return self._basic_view(items)
+        view, numbers, axes, at = self._named(items)
+        return view._gathered(numbers, axes, at)
+
+    def _named(self, items: Sequence[Any]) -> tuple[Tensor, list[Tensor], list[int], int]:
+        """The view that ints, slices and None make; what the other items name on which of its axes; and where the
+        axes of the index stand in what is read."""
+        view = self._basic_view([slice(None) if _is_advanced(item) else item for item in items])
         advanced = [item for item in items if _is_advanced(item)]
-        if not advanced:
-            return view
         # where the advanced items stand in `view`: ints are gone, None is there
         kept = [item for item in items if not _is_int(item)]
         axes = [axis for axis, item in enumerate(kept) if _is_advanced(item)]
@@ -42,7 +47,7 @@ class Indexing(Loss):
         positions = [i for i, item in enumerate(items) if _is_advanced(item) or _is_int(item)]
         together = positions == list(range(positions[0], positions[-1] + 1))
         numbers = [view._index_tensor(item, axis) for item, axis in zip(advanced, axes)]
-        return view._gathered(numbers, axes, axes[0] if together else 0)
+        return view, numbers, axes, axes[0] if together else 0
 
     def _index_items(self, indices: Any) -> list[Any]:
         """One item per axis (and None), Ellipsis written out, bool masks turned into ints."""
@@ -115,13 +120,11 @@ class Indexing(Loss):
         counted = _mapped(places, lambda place: place % size if size else place)
         return kind(counted, device=self.device, dtype=dtypes.default_int)
 
-    def _gathered(self, numbers: Sequence[Tensor], axes: Sequence[int], at: int) -> Tensor:
-        """The elements whose coordinates on `axes` are `numbers`, broadcast; their axes stand at `at`."""
-        shape = broadcast_shape("indices", *(number.shape for number in numbers))
-        others = [axis for axis in range(self.ndim) if axis not in axes]
+    def _numbered(self, numbers: Sequence[Tensor], axes: Sequence[int]) -> Tensor:
+        """The places with the coordinates `numbers`, broadcast, on `axes` taken as one; none in range where one of
+        several coordinates is not."""
         sizes = [self.shape[axis] for axis in axes]
-        total = product(sizes)
-        dtype = dtypes.int64 if greatest(total) > dtypes.max(dtypes.int32) else dtypes.default_int
+        dtype = dtypes.int64 if greatest(product(sizes)) > dtypes.max(dtypes.int32) else dtypes.default_int
         place: Tensor | None = None
         inside: Tensor | None = None
         for number, size in zip(numbers, sizes):
@@ -133,7 +136,13 @@ class Indexing(Loss):
         assert place is not None
         if inside is not None:
             place = inside.where(place, -1)
-        place = place._broadcast_to(shape)
+        return place._broadcast_to(broadcast_shape("indices", *(number.shape for number in numbers)))
+
+    def _gathered(self, numbers: Sequence[Tensor], axes: Sequence[int], at: int) -> Tensor:
+        """The elements whose coordinates on `axes` are `numbers`, broadcast; their axes stand at `at`."""
+        place = self._numbered(numbers, axes)
+        shape, total = place.shape, product([self.shape[axis] for axis in axes])
+        others = [axis for axis in range(self.ndim) if axis not in axes]
         table = self.permute((*others, *axes)).reshape((*(self.shape[axis] for axis in others), total))
         # (*others before, *shape, *others after, total)
         spread = (*table.shape[:at], *(1,) * len(shape), *table.shape[at:-1], total)
@@ -196,31 +205,55 @@ class Indexing(Loss):
             return
         items = x._index_items(indices)
         if any(_is_advanced(item) for item in items):
-            x._write_places(indices, value)
-            return
-        if type(x.lazydata) is LazyBuffer and x.lazydata.can_be_written:
-            view = x._basic_view(items)
-            written_to = with_part(view.lazydata, x.lazydata, _fitted(value, view.shape).lazydata)
+            x._write_places(items, value)
+        else:
+            x._write_view(items, _fitted(value, x._basic_view(items).shape))
+
+    def _write_places(self, items: Sequence[Any], value: Tensor) -> None:
+        """What `items` name is replaced row by row, a row for each place on the axes of the advanced ones."""
+        x = cast("Tensor", self)
+        view, numbers, axes, at = x._named(items)
+        others = [axis for axis in range(view.ndim) if axis not in axes]
+        place = view._numbered(numbers, axes)
+        first, rank = [view.shape[axis] for axis in others], place.ndim
+        source = _fitted(value, (*first[:at], *place.shape, *first[at:]))
+        order = [*range(at, at + rank), *range(at), *range(at + rank, source.ndim)]
+        source = source.permute(order).reshape((place.numel(), *first))
+        rows = view.permute((*axes, *others)).reshape((product([view.shape[axis] for axis in axes]), *first))
+        index = place.reshape((place.numel(), *(1,) * len(first)))._broadcast_to(source.shape)
+        found = rows._scattered_in(None, 0, index, source)
+        found = found.reshape((*(view.shape[axis] for axis in axes), *first))
+        back = [*axes, *others]
+        found = found.permute(sorted(range(view.ndim), key=back.__getitem__))
+        x._write_view([slice(None) if _is_advanced(item) else item for item in items], found)
+
+    def _write_view(self, items: Sequence[Any], value: Tensor) -> None:
+        """`value` at ints, slices and None."""
+        x = cast("Tensor", self)
+        is_all = all(isinstance(item, slice) and item == slice(None) for item in items)
+        if not is_all and type(x.lazydata) is LazyBuffer and x.lazydata.can_be_written:
+            written_to = with_part(x._basic_view(items).lazydata, x.lazydata, value.lazydata)
             note_change(x, in_part=True)
             x.lazydata = written_to
             return
-        view_shape = x._basic_view(items).shape
-        scattered = x._scattered(items, _fitted(value, view_shape))
-        written = x._scattered(items, value._const(True, dtypes.bool, view_shape))
+        if not is_all:
+            written = x._scattered(items, value._const(True, dtypes.bool, value.shape))
+            value = written.where(x._scattered(items, value), x)
         note_change(x)
-        x.lazydata = laid_out_as(written.where(scattered, x).lazydata, x.lazydata)
+        x.lazydata = laid_out_as(value.lazydata, x.lazydata)
 
-    def _write_places(self, indices: Any, value: Tensor) -> None:
-        """Each element's number is read at `indices`; so the places to write are those that reading would find."""
-        x = cast(Any, self)
-        total = x.numel()
-        dtype = dtypes.default_int if total < dtypes.max(dtypes.default_int) else dtypes.int64
-        numbers = x._const(0, dtype, (total,))._places(0, dtype).reshape(x.shape)
-        places = (numbers + 1)[indices] - 1  # -1 where an index is out of range: written nowhere
-        source = _fitted(value, places.shape).flatten()
-        written = x.reshape((total,)).scatter(0, places.flatten(), source).reshape(x.shape)
-        note_change(x)
-        x.lazydata = laid_out_as(written.lazydata, x.lazydata)
+    def _scattered_in(self, op: Ops | None, axis: int, index: Tensor, source: Tensor, is_mean: bool = False) -> Tensor:
+        """`source` combined by `op` into the places of `axis` that `index` names, in order (no `op`: the last stays).
+
+        What narrow floats come to is rounded at the end; `is_mean`: a total to be divided is not rounded, nor does it
+        wrap.
+        """
+        x = cast("Tensor", self)
+        if is_mean or (op in (Ops.ADD, Ops.MUL) and dtypes.is_float(self.dtype)):
+            x, source = x.cast(sum_dtype(self.dtype)), source.cast(sum_dtype(self.dtype))
+        found = x.lazydata.scatter(op, axis, index.lazydata, source.lazydata)
+        total = x._taped(found, GRADIENTS[Ops.SCATTER], (x, source), (op, axis, index.lazydata))
+        return total if is_mean else total.cast(self.dtype)
 
     def _scattered(self, items: Sequence[Any], values: Tensor) -> Tensor:
         """Zeros of this tensor's shape with `values` where the view is: what differentiating the view gives."""

@@ -5,12 +5,11 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Any, cast
 
-from tinyexplore.autograd import GRADIENTS, scatter_extremum_gradient, scatter_prod_gradient
 from tinyexplore.dtype import ConstType, dtypes
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.arithmetic import broadcast_shape
 from tinyexplore.tensor.base import Shape
-from tinyexplore.tensor.reduction import place_dtype, sum_dtype
+from tinyexplore.tensor.reduction import place_dtype
 from tinyexplore.tensor.resampling import Resampling
 from tinyexplore.uop import Ops
 from tinyexplore.uop.identity import reduce_identity
@@ -29,13 +28,8 @@ class Scattering(Resampling):
         if reduce not in (None, "add", "multiply"):
             raise ValueError(f"scatter with reduce={reduce!r}: choose None, 'add' or 'multiply'")
         axis, target, index, source = self._scatter_operands(dim, index, src)
-        if reduce is not None:
-            found = target._scattered_in(Ops.ADD if reduce == "add" else Ops.MUL, axis, index, source)
-        else:
-            last = target._last_named(axis, index)
-            there = source.transpose(axis, -1).unsqueeze(-2)._picked(last.transpose(axis, -1).unsqueeze(-1))
-            found = (last >= 0).where(there.transpose(axis, -1), target)
-        return self._with_part(found)
+        op = None if reduce is None else Ops.ADD if reduce == "add" else Ops.MUL
+        return self._with_part(target._scattered_in(op, axis, index, source))
 
     def scatter_reduce(self, dim: int, index: Tensor, src: Tensor, reduce: str, include_self: bool = True) -> Tensor:
         """All of src[i, j] with equal [index[i, j], j] (for dim = 0) reduced by "sum", "prod", "mean", "amax" or
@@ -46,7 +40,8 @@ class Scattering(Resampling):
         op = REDUCTIONS[reduce]
         start = target
         if not include_self:
-            is_named = target._last_named(axis, index) >= 0
+            none = target._const(False, dtypes.bool, target.shape)
+            is_named = none._scattered_in(None, axis, index, none._const(True, shape=index.shape))
             start = is_named.where(reduce_identity(op, self.dtype).arg, target)
         found = start._scattered_in(op, axis, index, source, is_mean=reduce == "mean")
         if reduce == "mean":
@@ -55,22 +50,6 @@ class Scattering(Resampling):
             number = ((counts + 1) if include_self else counts.maximum(1)).cast(found.dtype)
             found = found / number if dtypes.is_float(found.dtype) else found // number
         return self._with_part(found.cast(self.dtype))
-
-    def _scattered_in(self, op: Ops, axis: int, index: Tensor, source: Tensor, is_mean: bool = False) -> Tensor:
-        """`source` combined by `op` into the places of `axis` that `index` names, in order. What narrow floats come to
-        is rounded at the end; `is_mean`: a total to be divided is not rounded, nor does it wrap."""
-        x = cast("Tensor", self)
-        if is_mean or (op in (Ops.ADD, Ops.MUL) and dtypes.is_float(self.dtype)):
-            x, source = x.cast(sum_dtype(self.dtype)), source.cast(sum_dtype(self.dtype))
-        found = x.lazydata.scatter(op, axis, index.lazydata, source.lazydata)
-        rule = {Ops.ADD: GRADIENTS[Ops.SCATTER], Ops.MUL: scatter_prod_gradient}.get(op, scatter_extremum_gradient)
-        total = x._taped(found, rule, (x, source), (axis, index.lazydata))
-        return total if is_mean else total.cast(self.dtype)
-
-    def _last_named(self, axis: int, index: Tensor) -> Tensor:
-        """For each element, the last place along `axis` of `index` that names it; -1 where none does."""
-        order = index._places(axis)._broadcast_to(index.shape)
-        return self._const(-1, order.dtype, self.shape)._scattered_in(Ops.MAX, axis, index, order)
 
     def _scatter_operands(self, dim: int, index: Tensor, src: Any) -> tuple[int, Tensor, Tensor, Tensor]:
         """The axis, the part of this tensor that can be written, and of one shape: the index and what goes there."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ContextDecorator, nullcontext
+from contextlib import ContextDecorator
+from functools import cache
 from math import prod
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -25,6 +26,14 @@ if TYPE_CHECKING:
     import numpy as np
 
 _new = object.__new__
+
+
+@cache
+def _engine() -> Any:
+    """The engine, imported when something is first computed: `import tinyexplore` is quick."""
+    from tinyexplore import engine
+
+    return engine
 
 
 class Tensor(Operators):
@@ -90,10 +99,12 @@ class Tensor(Operators):
 
         `do_update_stats=False`: what runs is not counted in `GlobalCounters`.
         """
-        from tinyexplore import engine
-
-        with nullcontext() if do_update_stats else GlobalCounters.paused():
-            engine.realize([tensor.lazydata for tensor in (self, *others)])
+        found = [self.lazydata, *[tensor.lazydata for tensor in others]] if others else [self.lazydata]
+        if do_update_stats:
+            _engine().realize(found)
+        else:
+            with GlobalCounters.paused():
+                _engine().realize(found)
         return self
 
     def schedule(self, *others: Tensor) -> list[Any]:

@@ -40,14 +40,19 @@ def _load(node: UOp) -> bool:
     pointer = node.src[0].dtype
     if node.src[0].op is not Ops.INDEX or not isinstance(pointer, PtrDType) or not isinstance(node.dtype, DType):
         return False
-    if [src.op for src in node.src[1:]] not in ([], [Ops.BARRIER], [Ops.BARRIER, Ops.RANGE]):
-        return False
-    return node.dtype.scalar is pointer.base and _mask_fits(node.src[0], node.dtype.count)
+    return (
+        _comes_after(node.src[1:]) and node.dtype.scalar is pointer.base and _mask_fits(node.src[0], node.dtype.count)
+    )
+
+
+def _comes_after(what: tuple[UOp, ...]) -> bool:
+    """Memory that is filled first; then a loop of which each step sees what the ones before stored."""
+    return [src.op for src in what] in ([], [Ops.BARRIER], [Ops.BARRIER, Ops.RANGE])
 
 
 def _store(node: UOp) -> bool:
-    place, value = node.src
-    if place.op is not Ops.INDEX or not isinstance(place.dtype, PtrDType):
+    place, value, *after = node.src
+    if not _comes_after(tuple(after)) or place.op is not Ops.INDEX or not isinstance(place.dtype, PtrDType):
         return False
     return value.dtype.scalar is place.dtype.base and _mask_fits(place, value.dtype.count)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -109,3 +110,62 @@ def test_a_forked_child_has_threads_of_its_own() -> None:
     command = [sys.executable, "-W", "ignore", "-c", code]
     result = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert (result.returncode, result.stdout) == (0, "0 {20}\n"), result.stderr
+
+
+def in_a_new_process(program: str) -> str:
+    """What it prints, with no disk cache; it must end well."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "CACHELEVEL": "0"},
+    )
+    assert (done.returncode, done.stderr) == (0, ""), done
+    return done.stdout
+
+
+def test_a_pool_is_made_while_the_program_goes_on() -> None:
+    program = """
+import threading
+from tinyexplore import Device
+from tinyexplore.runtime import pool
+target = Device["LLVM"].target
+made = [thread for thread in threading.enumerate() if thread.name == "tinyexplore-pool"]
+for thread in made: thread.join()
+print(list(pool._pools.made) == [pool.thread_count()], len(made) <= 1)
+"""
+    assert in_a_new_process("import os; os.environ['THREADS'] = '3'\n" + program) == "True True\n"
+    alone = "import os; os.environ['THREADS'] = '1'\n" + program
+    assert in_a_new_process(alone) == "False True\n"  # who computes alone divides nothing
+
+
+def test_what_goes_wrong_ahead_is_told_where_the_pool_is_wanted() -> None:
+    program = """
+from tinyexplore import Device, Tensor
+from tinyexplore.runtime import pool
+def fail(self, threads): raise OSError("no memory may be run")
+pool.NativePool.__init__ = fail
+Tensor([1.0]).realize()
+try:
+    pool.native_pool(4)
+except OSError as error:
+    print(error)
+"""
+    assert in_a_new_process(program) == "no memory may be run\n"
+
+
+def test_ending_and_forking_while_the_pool_is_made() -> None:
+    begin = "from tinyexplore import Tensor; import os; t = Tensor([1.0, 2.0]); t.realize()\n"
+    assert in_a_new_process(begin) == ""
+    fork = """
+child = os.fork()
+t = (Tensor([1.0]).expand(1 << 20).contiguous() + 1).sum()
+assert t.item() == 1 << 21
+if child:
+    assert os.waitpid(child, 0)[1] == 0
+    print("both")
+else:
+    os._exit(0)
+"""
+    assert in_a_new_process(begin + fork) == "both\n"

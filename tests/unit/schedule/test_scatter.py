@@ -19,7 +19,7 @@ from tinyexplore.schedule import create_schedule
 from tinyexplore.uop import AxisKind, Ops
 from tinyexplore.util import Context
 
-REDUCING = (Ops.ADD, Ops.MUL, Ops.MAX, Ops.MIN)
+HOW = (Ops.ADD, Ops.MUL, Ops.MAX, Ops.MIN, None)
 
 
 def rows_scattered(width: int, outer: int = 1, count: int = 30) -> LazyBuffer:
@@ -50,7 +50,7 @@ def test_scatters_agree_with_numpy(data: st.DataObject) -> None:
         target = LazyBuffer.const(0, target.dtype, device, shape)
     index = from_numpy(places, device).expand(given_shape)
     moved = from_numpy(values, device).flip((axis,))
-    node = target.scatter(data.draw(st.sampled_from(REDUCING)), axis, index, moved)
+    node = target.scatter(data.draw(st.sampled_from(HOW)), axis, index, moved)
     if data.draw(st.booleans()):
         node = node.alu(Ops.MAX, target.alu(Ops.NEG) if kind is not np.bool_ else target)
     with Context(SPEC=1, NOOPT=data.draw(st.integers(0, 1))), np.errstate(all="ignore"):
@@ -89,8 +89,11 @@ def test_the_same_place_again_and_again_sees_what_was_there() -> None:
     """Nothing that the steps read depends on the step but what they themselves write."""
     nowhere = LazyBuffer.const(2, dtypes.int32, "LLVM", (1000,))
     ones = LazyBuffer.const(1.0, dtypes.float32, "LLVM", (1000,))
-    node = from_numpy(np.zeros(5, np.float32)).scatter(Ops.ADD, 0, nowhere, ones)
-    assert to_numpy(node).tolist() == [0, 0, 1000, 0, 0]
+    zeros = from_numpy(np.zeros(5, np.float32))
+    assert to_numpy(zeros.scatter(Ops.ADD, 0, nowhere, ones)).tolist() == [0, 0, 1000, 0, 0]
+    assert to_numpy(zeros.scatter(None, 0, nowhere, ones)).tolist() == [0, 0, 1, 0, 0]
+    counted = LazyBuffer.iota(1000, dtypes.float32, "LLVM")
+    assert to_numpy(zeros.scatter(None, 0, nowhere, counted)).tolist() == [0, 0, 999, 0, 0]
 
 
 def test_the_copy_stays_outside_where_other_axes_are_split() -> None:
