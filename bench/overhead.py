@@ -59,7 +59,9 @@ def _mixed(x: Arrays) -> Results:
     return (np.broadcast_to(np.exp(t).sum(1, keepdims=True), (2, 3)),)
 
 
-def _python_cases() -> tuple[PythonCase, ...]:
+def python_cases() -> tuple[PythonCase, ...]:
+    """The rows of what Python costs: each peer runs them as its own programs, `make_py_…`."""
+
     def inputs(rng: np.random.Generator) -> Arrays:
         return {name: rng.standard_normal(4, dtype=np.float32) for name in "ab"}
 
@@ -74,6 +76,7 @@ def _python_cases() -> tuple[PythonCase, ...]:
         ("py_mixed", f"{MIXED_OPS} mixed operations, not realised where lazy, each", _mixed, MIXED_OPS, 3.0),
         ("py_realize", "a + b built and realised, its kernel compiled before", add, 1, 30.0),
         ("py_jit", "a call of a jitted function, one kernel", add, 1, 3.5),
+        ("py_jit_given", "a call of a jitted function, one kernel, two tensors given", add, 1, 3.5),
         ("py_jit_100", f"a replay of {REPLAYED} kernels, each", many, REPLAYED, 0.25),
     )
     return tuple(
@@ -144,7 +147,7 @@ def _imports(settings: Settings, peers: Sequence[str], rounds: int) -> Iterator[
 def _python_overhead(settings: Settings, peers: Sequence[str], say: Callable[[str], None]) -> Iterator[Entry]:
     names = [name for name in peers if name not in (MACHINE, "numba", "torch.max")]
     with Harness(names, settings, say=say) as harness:
-        for row in _python_cases():
+        for row in python_cases():
             for name, timing in harness.run(row.case).items():
                 label = row.case.what
                 if name == MACHINE:

@@ -10,7 +10,7 @@ from typing import Any
 from bench.first_run import COLD, WARM
 from bench.peers import OURS
 from bench.report import FirstRun, Report, Row
-from bench.targets import Aim, aims
+from bench.targets import MOST_OF_SIBLING, Aim, aims, python_costs
 
 # several ways of using one engine are one column: the better of them counts
 COLUMNS = {
@@ -82,6 +82,8 @@ def text(report: Report) -> str:
         parts.append(text_table(*first_run_cells(report.first)))
     if report.overhead:
         parts.append(overhead_table(report.overhead))
+    if costs := python_cost_cells(report):
+        parts.append(text_table(*costs))
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -190,6 +192,19 @@ def overhead_table(entries: Sequence[dict[str, Any]]) -> str:
     return "\n".join([line(head), "  ".join("─" * width for width in widths), *map(line, lines)])
 
 
+def python_cost_cells(report: Report) -> tuple[list[str], list[list[str]]] | None:
+    """Head and rows of what Python costs here and in tinygrad; None where only one of them was measured."""
+    costs = python_costs(report)
+    if all(cost.ratio is None for cost in costs):
+        return None
+    met = {True: "yes", False: "no", None: "–"}
+    rows = [
+        [cost.what, three_digits(cost.ours), three_digits(cost.theirs), times(cost.ratio), met[cost.is_met]]
+        for cost in costs
+    ]
+    return ["Python, in µs", "ours", "tinygrad", "ours/tinygrad", f"at most {MOST_OF_SIBLING}×"], rows
+
+
 def _bound(aim: Aim) -> str:
     return f"{'≥' if aim.at_least else '≤'} {three_digits(aim.aim)} {aim.unit}"
 
@@ -224,6 +239,8 @@ def markdown(report: Report, command: str) -> str:
     parts.extend(["## Aims", _AIMS, _aims_markdown(report)])
     if report.overhead:
         parts.extend(["## What Python and the compiler cost", *_overhead_markdown(report.overhead)])
+    if costs := python_cost_cells(report):
+        parts.extend(["## Python, beside tinygrad", _PYTHON, markdown_table(*costs)])
     if report.probes:
         parts.extend(["## What the machine can do", _probes_markdown(report.probes)])
     if lines := [*not_measured(report), *(f"{name} is left out: {why}" for name, why in report.left_out.items())]:
@@ -238,6 +255,12 @@ _FIRST_RUNS = (
 _AIMS = (
     "Aims in GFLOP/s and ms were set on a quiet 2-core machine with AVX-512 (532 GFLOP/s, 90 GB/s); on another one, or "
     "a busy one, look at the ratios above."
+)
+
+
+_PYTHON = (
+    "The same programs (`bench/peers/tensors.py`) run by both, each engine used in its quickest way; tinygrad is the "
+    "release named above. The aim: at most half."
 )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from bench.peers import OURS
 from bench.report import Report
 
 FLOPS_AIMS = (
@@ -37,6 +38,45 @@ TIME_AIMS = (
         ),
     ),
 )
+
+
+SIBLING = ("tinygrad", "tinygrad.llvm", "tinygrad.x86")  # ways of using the engine that the same programs run on
+MOST_OF_SIBLING = 0.5
+
+
+@dataclass(frozen=True)
+class PythonCost:
+    """What one operation or kernel costs in Python, in µs: here and in tinygrad, each used in its quickest way.
+
+    None where it was not measured.
+    """
+
+    what: str
+    ours: float | None
+    theirs: float | None
+
+    @property
+    def ratio(self) -> float | None:
+        return None if self.ours is None or self.theirs is None else self.ours / self.theirs
+
+    @property
+    def is_met(self) -> bool | None:
+        """At most half of theirs."""
+        return None if self.ratio is None else self.ratio <= MOST_OF_SIBLING
+
+
+def python_costs(report: Report) -> list[PythonCost]:
+    """Every cost of Python that `report` has of either side, in its order."""
+    found: dict[str, dict[str, float]] = {}
+    for entry in report.overhead:
+        is_asked = entry["area"] == "Python" and entry["who"] in (*OURS, *SIBLING)
+        if is_asked and isinstance(entry["value"], (int, float)):
+            found.setdefault(entry["name"], {})[entry["who"]] = entry["value"]
+    return [PythonCost(what, _least(costs, OURS), _least(costs, SIBLING)) for what, costs in found.items()]
+
+
+def _least(costs: dict[str, float], names: tuple[str, ...]) -> float | None:
+    return min((costs[name] for name in names if name in costs), default=None)
 
 
 @dataclass(frozen=True)
@@ -76,6 +116,9 @@ def aims(report: Report) -> list[Aim]:
         name = entry["name"] if entry["who"] == "tinyexplore" else f"{entry['name']} ({entry['who']})"
         at_least = entry.get("at_least", False)
         found.append(Aim(entry["area"], name, entry["unit"], entry["target"], value, at_least))
+    for cost in python_costs(report):
+        if cost.theirs is not None:
+            found.append(Aim("Python / tinygrad's", cost.what, "×", MOST_OF_SIBLING, cost.ratio))
     return found
 
 

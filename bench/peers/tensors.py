@@ -89,6 +89,12 @@ class LazyEngine(Base):
         x = self.tensors(arrays)
         return self._replayed(lambda: (x["a"] + x["b"]).realize())
 
+    def make_py_jit_given(self, arrays: Arrays) -> Call:
+        x = self.tensors(arrays)
+        a, b = x["a"], x["b"]
+        jit = self._captured(lambda a, b: (a + b).realize(), a, b)
+        return lambda: (jit(a, b),)
+
     def make_py_jit_100(self, arrays: Arrays) -> Call:
         x = self.tensors(arrays)
 
@@ -105,12 +111,16 @@ class LazyEngine(Base):
             raise Unsupported("measured without a replay")
 
     def _replayed(self, f: Callable[[], Any]) -> Call:
+        jit = self._captured(f)
+        return lambda: (jit(),)
+
+    def _captured(self, f: Callable[..., Any], *given: Any) -> Callable[..., Any]:
         if not self.jit:
             raise Unsupported("measured in a replay")
         jit = self.api.TinyJit(f)
-        jit()
-        jit()
-        return lambda: (jit(),)
+        jit(*given)
+        jit(*given)
+        return jit
 
     # *** steps that need a gradient ***
 

@@ -18,12 +18,13 @@ from bench.__main__ import main
 from bench.cases import CASES, CLEAR, TINY, UnknownCase, choose_cases
 from bench.first_run import measure_first_runs
 from bench.harness import Harness, Settings, Timing, turns
+from bench.overhead import python_cases
 from bench.peers import PEERS, Engine, Peer, spoil_array
 from bench.references import STEPS
 from bench.report import Figures, FirstRun, Report, make_row
 from bench.stripped import strip
 from bench.tables import markdown, text, three_digits
-from bench.targets import aims, cases_with_aims
+from bench.targets import aims, cases_with_aims, python_costs
 from bench.worker import Worker, WrongResult, compare
 
 QUICK = Settings(rounds=2, slice_seconds=0.002, rest_seconds=0.0, setup_timeout=60)
@@ -364,3 +365,47 @@ def test_stripping_leaves_no_question_for_a_recorder() -> None:
     stripped = "def f(x):\n    r = 1\n    recorder = None\n    pass\n    r = 2\n    return (lambda: r)()"
     assert ast.dump(tree) == ast.dump(ast.parse(stripped))
     assert removed == 4
+
+
+def test_what_python_costs_stands_beside_tinygrads_and_is_met_at_half_of_it() -> None:
+    def cost(what: str, who: str, value: float | str, unit: str = "µs") -> dict:
+        return {"area": "Python", "name": what, "who": who, "value": value, "unit": unit, "target": None}
+
+    entries = [
+        cost("an op", "tinyexplore", 1.2),
+        cost("an op", "tinygrad", 4.0),
+        cost("an op", "tinygrad.llvm", 3.0),
+        cost("a call", "tinyexplore.jit", 2.0),
+        cost("a call", "tinygrad", 3.2),
+        cost("a replay", "tinyexplore.jit", 0.5),
+        cost("a replay", "tinygrad", "ERROR", ""),
+        cost("a replay", "torch", 0.1),
+        {**cost("import", "tinygrad", 90.0), "area": "import"},
+    ]
+    report = Report({}, {}, {}, [], overhead=entries)
+    found = [(cost.what, cost.ours, cost.theirs, cost.ratio, cost.is_met) for cost in python_costs(report)]
+    assert found == [
+        ("an op", 1.2, 3.0, 1.2 / 3.0, True),
+        ("a call", 2.0, 3.2, 0.625, False),
+        ("a replay", 0.5, None, None, None),
+    ]
+    lines = markdown(report, "").splitlines()
+    start = lines.index("## Python, beside tinygrad")
+    assert lines[start + 4 :][:5] == [
+        "| Python, in µs | ours | tinygrad | ours/tinygrad | at most 0.5× |",
+        "| --- | ---: | ---: | ---: | ---: |",
+        "| an op | 1.20 | 3.00 | 0.40× | yes |",
+        "| a call | 2.00 | 3.20 | 0.62× | no |",
+        "| a replay | 0.500 | – | – | – |",
+    ]
+    assert "| Python / tinygrad's | a call | ≤ 0.500 × | 0.625 × | 1.25× off |" in lines
+    assert "a call  " in text(report).splitlines()[-2]
+    assert "beside tinygrad" not in markdown(Report({}, {}, {}, [], overhead=entries[:1]), "")
+
+
+def test_the_programs_of_pythons_costs_are_run_and_checked() -> None:
+    with Harness(["tinyexplore", "tinyexplore.jit"], QUICK) as harness:
+        for row in python_cases():
+            timings = harness.run(row.case)
+            assert {timing.failure for timing in timings.values()} <= {None, "unsupported"}, timings
+            assert any(timing.samples for timing in timings.values())
