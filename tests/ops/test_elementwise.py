@@ -391,6 +391,7 @@ def test_remainders_of_floats_are_numpys(how: str) -> None:
     np.testing.assert_allclose(computed(a % b, how), np.mod(x, y), rtol=1e-6)
     np.testing.assert_allclose(computed(a.fmod(b), how), np.fmod(x, y), rtol=1e-6)
     np.testing.assert_array_equal(computed(a // b, how), np.floor_divide(x, y))
+    assert np.isnan(computed(tensor_on(how, np.array([np.inf, -np.inf])) // 2, how)).all()
     check_gradient(lambda s, t: s % t, np.array([5.3, -4.1]), np.array([2.0, 1.7]))
 
 

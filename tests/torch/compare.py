@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -57,7 +57,10 @@ class Mismatch(AssertionError):
 
 
 def run(row: Row, drawn: tuple[Any, ...], device: str) -> None:
-    """Raises Mismatch unless both agree."""
+    """Raises Mismatch unless both agree. Gradients are compared where all numbers are finite."""
+    is_plain = all(np.isfinite(one.values).all() for one in drawn if isinstance(one, Input))
+    if not is_plain:
+        drawn = tuple(replace(one, taped=False) if isinstance(one, Input) else one for one in drawn)
     theirs = [_to_torch(one) for one in drawn]
     ours = [_to_tensor(one, given, device) for one, given in zip(drawn, theirs)]
     wanted = _listed(row.theirs(*theirs))

@@ -239,7 +239,7 @@ row(
     loose=3,
     **EACH,
 )
-row("pow", lambda d: d.pair(d.floats, low=0.2, high=2.5), lambda x, y: x.pow(y), loose=4, **EACH)
+row("pow", lambda d: d.pair(d.floats, low=0.2, high=2.5, dtype=WIDE), lambda x, y: x.pow(y), loose=4, **EACH)
 row(
     "pow",
     lambda d: d.pair(d.floats, special=True, dtype=("float32", "float64")),

@@ -6,6 +6,7 @@ a float and the tensor holds ints (then the default float), or a number and the 
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Union, cast
 
@@ -169,7 +170,8 @@ class Arithmetic(Movement):
         if dtypes.is_float(x.dtype):
             quotient, remainder = x._float_divided(y)
             differs = (remainder != 0) & ((remainder < 0) != (y < 0))
-            return quotient - differs, remainder + differs.where(y, 0.0)
+            is_lost = ((x == math.inf) | (x == -math.inf)) & (y != 0)
+            return is_lost.where(math.nan, quotient - differs), remainder + differs.where(y, 0.0)
         quotient, remainder = x._divided(y)
         if dtypes.is_unsigned(x.dtype):
             return quotient, remainder
