@@ -73,8 +73,7 @@ def _in_order(items: list[ScheduleItem], fusion: Fusion) -> tuple[ScheduleItem, 
 
     copied = {copy: write for write, copy in fusion.old_values.items()}
     return tuple(
-        replace(item, outputs=(copied[item.outputs[0]],)) if item.outputs[0] in copied else item
-        for item in toposort(items, needs)
+        replace(item, outputs=tuple(copied.get(node, node) for node in item.outputs)) for item in toposort(items, needs)
     )
 
 

@@ -227,3 +227,12 @@ def test_an_argument_that_is_written_to_stays_the_callers() -> None:
         assert found == pytest.approx(expected.sum(), rel=1e-4, abs=1e-4)
         np.testing.assert_allclose(x.numpy(), expected)
         np.testing.assert_allclose(before.numpy(), array)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_the_copy_of_an_old_value_may_be_made_by_a_kernel_that_makes_another(device: str) -> None:
+    a = Tensor([0, 3, 2, 5], device=device).realize().cummax(0)[0].contiguous()
+    b = a.detach()
+    b[0] = 7
+    assert (b % 5).tolist() == [2, 3, 3, 0]
+    assert a.tolist() == [0, 3, 3, 5]
