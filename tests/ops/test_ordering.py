@@ -199,3 +199,9 @@ def test_running_extremes_know_where_nan_stands(how: str) -> None:
     x = tensor_on(how, np.array([1.0, np.nan, 3.0, np.nan, 0.0], np.float32))
     for found in (x.cummax(0)[1], x.cummin(0)[1]):
         np.testing.assert_array_equal(computed(found, how), [0, 1, 1, 3, 3])
+
+
+def test_running_totals_of_nothing_have_the_type_of_a_total() -> None:
+    for t in (Tensor([], dtype="bool"), Tensor(True), Tensor([[]], dtype="int8")):
+        assert t.cumsum(0).dtype is t.cumprod(0).dtype is t.sum().dtype
+        assert t.cumsum(0).shape == t.shape

@@ -88,11 +88,11 @@ class Ordering(Scattering):
 
     def cumprod(self, axis: int = 0) -> Tensor:
         """Each element and all before it along `axis`, multiplied."""
-        if self.ndim == 0 or self.numel() == 0:
-            return cast("Tensor", self)
-        if self.requires_grad:
+        is_trivial = self.ndim == 0 or 0 in self.shape
+        if self.requires_grad and not is_trivial:
             return self._running_of(axis, 1).prod(-1)
-        total = self.cast(sum_dtype(self.dtype))._scanned(Ops.MUL, self._axis(axis))
+        wide = self.cast(sum_dtype(self.dtype))
+        total = wide if is_trivial else wide._scanned(Ops.MUL, self._axis(axis))
         return total.cast(self.dtype) if dtypes.is_float(self.dtype) else total
 
     def _running_extreme(self, axis: int, neutral: Any, largest: bool) -> tuple[Tensor, Tensor]:

@@ -201,10 +201,8 @@ class Reduction(Functions):
 
     def cumsum(self, axis: int = 0) -> Tensor:
         """Each element and all before it along `axis`, added up."""
-        if self.ndim == 0 or self.numel() == 0:
-            return cast("Tensor", self)
         wide = self.cast(sum_dtype(self.dtype))
-        total = wide._scanned(Ops.ADD, self._axis(axis))
+        total = wide._scanned(Ops.ADD, self._axis(axis)) if self.ndim and 0 not in self.shape else wide
         return total.cast(self.dtype) if dtypes.is_float(self.dtype) else total
 
     def _scanned(self, op: Ops, axis: int) -> Tensor:
