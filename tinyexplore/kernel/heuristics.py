@@ -78,9 +78,9 @@ def with_vectors(kernel: Kernel) -> Kernel:
     lanes = lanes_for(kernel, best) if best is not None and vector_score(best, found) > 0 else 1
     interleaved = interleaved_with(inner, found) if best is not None and lanes <= SHUFFLED_STRIDE else None
     if interleaved is not None:
-        axis, short = interleaved
+        apart, short = interleaved
         reason = f"results side by side are interleaved in registers: more lanes than {lanes}"
-        kernel = attempt(kernel, Opt(OptOps.VECTOR, axis.arg.id, lanes_for(kernel, axis)), reason)
+        kernel = attempt(kernel, Opt(OptOps.VECTOR, apart.arg.id, lanes_for(kernel, apart)), reason)
         for other in short:
             kernel = attempt(kernel, Opt(OptOps.UPCAST, other.arg.id, other.size), reason)
     elif best is not None and lanes > 1 and lanes * 2 >= reduced_lanes(kernel, found):
