@@ -16,7 +16,7 @@ from tinyexplore.tensor.data import elements_at
 from tinyexplore.tensor.linalg import LinearAlgebra
 from tinyexplore.tensor.movement import flat_sizes, has_negative
 from tinyexplore.uop import UOp
-from tinyexplore.uop.symbolic import greatest, product, simplified
+from tinyexplore.uop.symbolic import as_size, greatest, limits, product, simplified
 from tinyexplore.util import fetch
 
 if TYPE_CHECKING:
@@ -133,12 +133,13 @@ class Creation(LinearAlgebra):
         """start, start + step, … before `stop`; with one argument 0, 1, … before it."""
         if stop is None:
             start, stop = 0, start
-        if step == 0:
-            raise ValueError("arange with step 0 never ends")
+        if limits(step)[0] <= 0 <= limits(step)[1] if isinstance(step, UOp) else step == 0:
+            raise ValueError(f"arange with step {step!r}, which is 0 or may be, never ends")
         is_whole = all(isinstance(part, (int, UOp)) for part in (start, stop, step))
         target = (dtypes.default_int if is_whole else dtypes.default_float) if dtype is None else to_dtype(dtype)
-        if isinstance(stop - start, UOp):
-            length = simplified((stop - start + (step - 1)) // step)
+        if UOp in (type(start), type(stop), type(step)):
+            away, by = (stop - start, step) if step > 0 else (start - stop, -step)
+            length = simplified((as_size(away) + (by - 1)) // by)
         else:
             length = max(0, int(-((stop - start) // -step)) if is_whole else math.ceil((stop - start) / step))
         ints = dtypes.default_int if greatest(length) <= dtypes.max(dtypes.int32) else dtypes.int64
@@ -160,10 +161,10 @@ class Creation(LinearAlgebra):
         if steps < 0:
             raise ValueError(f"linspace with {steps} steps: need 0 at least")
         target = dtypes.default_float if dtype is None else to_dtype(dtype)
-        if steps == 1:
-            return cls.full((1,), start, dtype=target, **kwargs)
         wide = target if dtypes.is_float(target) else dtypes.default_float
         places = cls.arange(steps, dtype=wide, **kwargs)
+        if isinstance(steps, UOp):
+            return (places * ((stop - start) / places._const((steps - 1).maximum(1))) + start).cast(target)
         return (places * ((stop - start) / max(steps - 1, 1)) + start).cast(target)
 
     @classmethod

@@ -165,16 +165,24 @@ class UOp:
             return other
         if not isinstance(other, Number):
             kind = type(other).__name__
-            raise TypeError(f"arithmetic of {self!r} and {kind}: need a number or a size (a Tensor stands first)")
+            raise TypeError(f"arithmetic of {self!r} and {kind}: need a number, a size or a Tensor")
         return UOp.const(self.dtype, other)  # type: ignore[arg-type]
 
+    def _with(self, op: Ops, other: Any) -> UOp:
+        """`self op other`; NotImplemented where `other` says that it takes precedence, as a Tensor does."""
+        if not isinstance(other, (UOp, Number)) and getattr(other, "__array_priority__", 0) > 0:
+            return NotImplemented
+        return self.alu(op, self._operand(other))
+
     def __add__(self, other: Any) -> UOp:
-        return self.alu(Ops.ADD, self._operand(other))
+        return self._with(Ops.ADD, other)
 
     def __radd__(self, other: Any) -> UOp:
         return self._operand(other).alu(Ops.ADD, self)
 
     def __sub__(self, other: Any) -> UOp:
+        if not isinstance(other, (UOp, Number)):
+            return self._with(Ops.ADD, other)  # a Tensor's, or an error
         other = self._operand(other)
         if dtypes.is_float(other.dtype):
             return self.alu(Ops.ADD, other.alu(Ops.NEG))
@@ -184,54 +192,58 @@ class UOp:
         return self._operand(other) - self
 
     def __mul__(self, other: Any) -> UOp:
-        return self.alu(Ops.MUL, self._operand(other))
+        return self._with(Ops.MUL, other)
 
     def __rmul__(self, other: Any) -> UOp:
         return self._operand(other).alu(Ops.MUL, self)
 
     def __truediv__(self, other: Any) -> UOp:
-        return self.alu(Ops.FDIV, self._operand(other))
+        return self._with(Ops.FDIV, other)
 
     def __floordiv__(self, other: Any) -> UOp:
-        return self.alu(Ops.IDIV, self._operand(other))
+        return self._with(Ops.IDIV, other)
 
     def __rfloordiv__(self, other: Any) -> UOp:
         return self._operand(other).alu(Ops.IDIV, self)
 
+    def __mod__(self, other: Any) -> UOp:
+        return self._with(Ops.MOD, other)
+
     def __rmod__(self, other: Any) -> UOp:
         return self._operand(other).alu(Ops.MOD, self)
 
-    def __mod__(self, other: Any) -> UOp:
-        return self.alu(Ops.MOD, self._operand(other))
-
     def __and__(self, other: Any) -> UOp:
-        return self.alu(Ops.AND, self._operand(other))
+        return self._with(Ops.AND, other)
 
     def __or__(self, other: Any) -> UOp:
-        return self.alu(Ops.OR, self._operand(other))
+        return self._with(Ops.OR, other)
 
     def __xor__(self, other: Any) -> UOp:
-        return self.alu(Ops.XOR, self._operand(other))
+        return self._with(Ops.XOR, other)
 
     def __lshift__(self, other: Any) -> UOp:
-        return self.alu(Ops.SHL, self._operand(other))
+        return self._with(Ops.SHL, other)
 
     def __rshift__(self, other: Any) -> UOp:
-        return self.alu(Ops.SHR, self._operand(other))
+        return self._with(Ops.SHR, other)
 
     def __neg__(self) -> UOp:
         return self.alu(Ops.NEG)
 
     def __lt__(self, other: Any) -> UOp:
-        return self.alu(Ops.CMPLT, self._operand(other))
+        return self._with(Ops.CMPLT, other)
 
     def __le__(self, other: Any) -> UOp:
-        return self.alu(Ops.CMPLE, self._operand(other))
+        return self._with(Ops.CMPLE, other)
 
     def __gt__(self, other: Any) -> UOp:
+        if not isinstance(other, (UOp, Number)):
+            return self._with(Ops.CMPLT, other)  # a Tensor's, or an error
         return self._operand(other).alu(Ops.CMPLT, self)
 
     def __ge__(self, other: Any) -> UOp:
+        if not isinstance(other, (UOp, Number)):
+            return self._with(Ops.CMPLE, other)  # a Tensor's, or an error
         return self._operand(other).alu(Ops.CMPLE, self)
 
     def eq(self, other: Any) -> UOp:

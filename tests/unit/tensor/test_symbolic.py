@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -130,6 +131,71 @@ def test_shapes_and_numbers_of_a_symbolic_tensor() -> None:
     )
 
 
+BOTH_SIDES = [
+    operator.add,
+    operator.sub,
+    operator.mul,
+    operator.truediv,
+    operator.floordiv,
+    operator.mod,
+    operator.pow,
+    operator.lt,
+    operator.le,
+    operator.gt,
+    operator.ge,
+    operator.eq,
+    operator.ne,
+]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_variable_is_a_number_on_either_side_of_a_tensor(device: str) -> None:
+    whole, halves = np.array([1, 2, 7], np.int32), np.array([0.5, 2, 21], np.float32)
+    with Context(DEVICE=device):
+        counts = set()
+        for value in (1, 4, 21):
+            n, size = V.bind(value), np.int32(value)
+            found, expected = [], []
+            for op in BOTH_SIDES:
+                for array in (whole, halves):
+                    with np.errstate(all="ignore"):
+                        expected += [op(array, size), op(size, array)]
+                    found += [op(Tensor(array), n), op(n, Tensor(array))]
+            assert [x.dtype.name for x in found] == [x.dtype.name.replace("float64", "float32") for x in expected]
+            together = Tensor.stack(*[x.float() for x in found])  # few kernels: they are compiled one by one
+            np.testing.assert_allclose(together.numpy(), np.stack(expected).astype(np.float32), rtol=1e-3)
+            counts.add(len(_runners))
+        assert len(counts) == 1
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_sequences_and_masks_of_a_variable(device: str) -> None:
+    with Context(DEVICE=device):
+        counts = set()
+        for value in (1, 4, 21):
+            n = V.bind(value)
+            pairs = [
+                (Tensor.arange(MOST) < n, np.arange(MOST) < value),
+                (Tensor.arange(MOST).maximum(n), np.arange(MOST).clip(value)),
+                (
+                    (Tensor.arange(MOST) < n).where(n, Tensor.full((MOST,), n * 2)),
+                    [value] * value + [2 * value] * (MOST - value),
+                ),
+                (Tensor.full((2, n), n + 1, dtype="float32"), np.full((2, value), value + 1.0)),
+                (Tensor.arange(n, n * 2), np.arange(value, value * 2)),
+                (Tensor.arange(n * 3, n, -2), np.arange(value * 3, value, -2)),
+                (Tensor.arange(0, 50, n), np.arange(0, 50, value)),
+                (Tensor.linspace(-1, 1, n), np.linspace(-1, 1, value)),
+                (Tensor.eye(n), np.eye(value)),
+                (Tensor.ones(n, 3).cat(Tensor.zeros(n, 2), dim=1), np.tile([1, 1, 1, 0, 0], (value, 1))),
+                (Tensor(X).sum() * n - Tensor.from_node(n), X.sum() * value - value),
+            ]
+            for found, expected in pairs:
+                np.testing.assert_allclose(found.numpy(), expected, rtol=1e-3, atol=1e-5)
+            counts.add(len(_runners))
+        assert len(counts) == 1
+
+
 def test_schedule_with_vars() -> None:
     items, values = (Tensor(X)[:BIND].sum(0) * 2).schedule_with_vars()
     assert values == {V: 5} and [item.variables for item in items] == [(V,)]
@@ -238,7 +304,12 @@ MISUSE: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     ),
     "a length in Python": (lambda: len(Tensor(X)[:BIND]), TypeError, "is symbolic"),
     "an axis in equal parts": (lambda: Tensor(X)[:BIND].split(2), SymbolicError, "how many depends on v=5"),
-    "a Variable before a Tensor": (lambda: BIND * Tensor(X), TypeError, "a Tensor stands first"),
+    "a Variable and text": (lambda: BIND * "x", TypeError, "need a number, a size or a Tensor"),
+    "a step that may be 0": (
+        lambda: Tensor.arange(0, 9, Variable("w", 0, 3).bind(2)),
+        ValueError,
+        "may be, never ends",
+    ),
     "a question without an answer": (lambda: bool(BIND < 5), SymbolicError, "depends on the value of a Variable"),
 }
 
