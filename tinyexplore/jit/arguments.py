@@ -9,8 +9,8 @@ from tinyexplore import engine
 from tinyexplore.device import Buffer
 from tinyexplore.lazy import LazyBuffer, parts_of
 from tinyexplore.tensor import Tensor
-from tinyexplore.uop import UOp
-from tinyexplore.uop.symbolic import Bound, SymbolicError, bind_together, bindings, rebound, simplified, unbound
+from tinyexplore.uop import Ops, UOp
+from tinyexplore.uop.symbolic import Bound, SymbolicError, bind_together, bindings, rebound, simplified, text, unbound, variables
 
 
 class JitError(RuntimeError):
@@ -94,7 +94,7 @@ class Arguments:
             before = captured.structure[name]
             if not _same(structure, before):
                 raise JitError(
-                    f"{name} was captured as {before!r}, and is now {structure!r}: only tensors may change between "
+                    f"{name} was captured as {_told(before)}, and is now {_told(structure)}: only tensors may change between "
                     "calls; pass a Tensor, use a TinyJit of its own for each value, or reset()"
                 )
 
@@ -135,6 +135,14 @@ def _same(now: Any, before: Any) -> bool:
         return bool(now == before)
     except Exception:  # whatever cannot be compared (an array with several answers) is not known to be the same
         return False
+
+
+def _told(structure: Any) -> str:
+    """As one would write it: a Variable by its name and bounds."""
+    if isinstance(structure, UOp):
+        bounds = ", ".join(f"{name} from {low} to {high}" for name, low, high in sorted(v.arg for v in variables(structure)))
+        return f"the Variable {bounds}" if structure.op is Ops.DEFINE_VAR else f"{text(structure)} with {bounds}"
+    return repr(structure)
 
 
 def _listed(structure: dict[str, Any]) -> str:

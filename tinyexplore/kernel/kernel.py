@@ -340,8 +340,8 @@ class Kernel:
         """
         end, amount = simplified(axis.src[0]), opt.amount
         inner = UOp.range(amount, Axis(self.next_id(), _INNER_KIND[opt.op]))
-        outer = UOp.range(simplified((end + (amount - 1)) // amount), axis.arg)
-        start = outer * index_const(amount)
+        blocks = simplified((end + (amount - 1)) // amount)
+        start = index_const(0) if blocks == 1 else UOp.range(blocks, axis.arg) * index_const(amount)
         if simplified(end % amount) == 0:
             return start + inner
         last = as_size(simplified(end - amount))

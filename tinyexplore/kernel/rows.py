@@ -39,15 +39,19 @@ def kept_along(kernel: Kernel, axis: UOp) -> list[UOp]:
 
 
 def split_row(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
-    """The ast with a loop that fills a row split: the last block ends at the end, over part of the one before."""
+    """The ast with a loop that fills a row split: the last block ends at the end, over part of the one before.
+
+    Where a symbolic end leaves no room for that, lanes past it are masked.
+    """
     changes = kernel.split_output(axis, opt)
+    ast = kernel.with_edge(axis, opt)
     fresh = {loop for place in changes.values() for loop in place.ranges}
     own = tuple(sorted(fresh, key=lambda loop: loop.arg.id))
-    for barrier in filling(kernel):
+    for barrier in [node for node in ast.toposort() if node.op is Ops.BARRIER]:
         if axis in barrier.src[1:]:
             store = substitute_told(barrier.src[0], changes, str(opt))
             loops = tuple(part for loop in barrier.src[1:] for part in (own if loop is axis else (loop,)))
-            return substitute_told(kernel.ast, {barrier: UOp(Ops.BARRIER, dtypes.void, (store, *loops))}, str(opt))
+            return substitute_told(ast, {barrier: UOp(Ops.BARRIER, dtypes.void, (store, *loops))}, str(opt))
     raise ValueError(f"no row is filled by axis {axis.arg.id}")
 
 

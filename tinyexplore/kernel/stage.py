@@ -51,7 +51,7 @@ def is_inside(loop: UOp, axis: UOp) -> bool:
 
 
 def packed_bytes(load: UOp, axis: UOp) -> int:
-    """The memory that a packed copy of `load` takes."""
+    """The memory that a packed copy of `load` takes, at the most."""
     return prod(inner.size for inner in packed_axes(load, axis)) * load.dtype.itemsize
 
 
@@ -64,8 +64,6 @@ def stage_obstacle(kernel: Kernel, axis: UOp) -> str | None:
         return "no reduction reads the same in every step of it"
     most = MOST_L2 * kernel.target.l2_bytes
     for load in loads:
-        if any(not packed.is_static for packed in packed_axes(load, axis)):
-            return "the copy would have another size in every call"
         if packed_bytes(load, axis) > most:
             size, cache = packed_bytes(load, axis) >> 10, kernel.target.l2_bytes >> 10
             return f"the copy takes {size} KiB, more than {MOST_L2} times the L2 cache ({cache} KiB)"
@@ -111,12 +109,15 @@ def copy_places(load: UOp, axes: list[UOp], first_id: int) -> dict[UOp, UOp]:
             kind = AxisKind.VECTOR
         elif axis.arg.kind is AxisKind.UPCAST and (lanes is None or strides.get(lanes) == 1) and not is_masked:
             kind = AxisKind.UPCAST
+        elif not axis.is_static:
+            pass
         elif lanes is not None and strides.get(axis) == 1 and axis.size >= lanes.size and not is_masked:
             blocks[axis] = lanes.size, AxisKind.UPCAST
         elif lanes is None and axis is ordered[0] and axis.size > STEPS_AT_A_TIME and len(axes) > 2:
             blocks[axis] = STEPS_AT_A_TIME, AxisKind.COPY
         amount = blocks[axis][0] if axis in blocks else 1
-        places[axis] = UOp.range(-(-axis.size // amount), Axis(first_id + len(places), kind))
+        end = -(-axis.size // amount) if axis.is_static else axis.src[0]
+        places[axis] = UOp.range(end, Axis(first_id + len(places), kind))
     for axis, (amount, kind) in blocks.items():
         start = places[axis] * index_const(amount)
         if axis.size % amount:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from math import prod
 
 from tinyexplore.device import Buffer
 from tinyexplore.dtype import PtrDType, dtypes
@@ -14,7 +13,7 @@ from tinyexplore.schedule.plan import KeptRow, KernelPlan, Visit
 from tinyexplore.trace import Derived, active_recorder
 from tinyexplore.uop import Group, Ops, UOp
 from tinyexplore.uop.identity import reduce_identity
-from tinyexplore.uop.symbolic import as_size, bind_together, bindings, simplified, unbound, variables
+from tinyexplore.uop.symbolic import as_size, bind_together, bindings, greatest, product, simplified, unbound, variables
 
 
 def all_of(conditions: Conditions) -> UOp | None:
@@ -142,7 +141,7 @@ class AstBuilder:
     def kept_row(self, node: LazyBuffer, visit: Visit, row: KeptRow) -> UOp:
         """An element of a row that was computed before, read from scratch memory."""
         shape = tuple(node.shape[axis] for axis in row.axes)
-        scratch = UOp(Ops.DEFINE_LOCAL, PtrDType(node.dtype, prod(shape), "local"), (), f"row{row.number}")
+        scratch = UOp(Ops.DEFINE_LOCAL, PtrDType(node.dtype, greatest(product(shape)), "local"), (), f"row{row.number}")
         store = UOp(Ops.STORE, dtypes.void, (scratch.index(flat_index(shape, row.ranges)), self.values[row.filled]))
         barrier = UOp(Ops.BARRIER, dtypes.void, (store, *row.ranges))
         place = scratch.index(flat_index(shape, tuple(visit.idxs[axis] for axis in row.axes)))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule.indexing import Index, source_index
 from tinyexplore.uop import Axis, AxisKind, Group, Ops, UOp
+from tinyexplore.uop.symbolic import greatest, product, simplified
 
 if TYPE_CHECKING:
     from tinyexplore.schedule.plan import Visit
@@ -47,7 +48,7 @@ def common_row(node: LazyBuffer, visits: Sequence[Visit]) -> Row | None:
         (place, *others) = places
         if not others and all(loop in plan.loops for loop in place.ranges):
             outside |= place.ranges
-        elif all(place.op is Ops.RANGE and place.size == size for place in places):
+        elif all(place.op is Ops.RANGE and simplified(place.src[0]) == size for place in places):
             axes.append(axis)
         else:
             return None
@@ -55,15 +56,16 @@ def common_row(node: LazyBuffer, visits: Sequence[Visit]) -> Row | None:
     row = Row(tuple(axes), plan.loops[:depth])
     if any(visit.idxs[axis] in row.loops for visit in visits for axis in axes):
         return None
-    length = prod(node.shape[axis] for axis in axes)
     last = [axis for axis, size in enumerate(node.shape) if size != 1][-len(axes) :]
     if axes != last:
         return None  # not side by side: each row would touch memory of many
-    return row if axes and prod(loop.size for loop in row.loops) * length == node.size else None
+    walked = product([*(loop.src[0] for loop in row.loops), *(node.shape[axis] for axis in axes)])
+    return row if axes and walked == product(node.shape) else None
 
 
 def row_bytes(node: LazyBuffer, row: Row) -> int:
-    return prod(node.shape[axis] for axis in row.axes) * node.dtype.itemsize
+    """What a row takes, at the most."""
+    return greatest(product(node.shape[axis] for axis in row.axes)) * node.dtype.itemsize
 
 
 def steps_between(row: Row, visit: Visit) -> int:
