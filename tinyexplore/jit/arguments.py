@@ -10,7 +10,17 @@ from tinyexplore.device import Buffer
 from tinyexplore.lazy import LazyBuffer, parts_of
 from tinyexplore.tensor import Tensor
 from tinyexplore.uop import Ops, UOp
-from tinyexplore.uop.symbolic import Bound, SymbolicError, bind_together, bindings, rebound, simplified, text, unbound, variables
+from tinyexplore.uop.symbolic import (
+    Bound,
+    SymbolicError,
+    bind_together,
+    bindings,
+    rebound,
+    simplified,
+    text,
+    unbound,
+    variables,
+)
 
 
 class JitError(RuntimeError):
@@ -94,8 +104,8 @@ class Arguments:
             before = captured.structure[name]
             if not _same(structure, before):
                 raise JitError(
-                    f"{name} was captured as {_told(before)}, and is now {_told(structure)}: only tensors may change between "
-                    "calls; pass a Tensor, use a TinyJit of its own for each value, or reset()"
+                    f"{name} was captured as {_told(before)}, and is now {_told(structure)}: only tensors may change "
+                    "between calls; pass a Tensor, use a TinyJit of its own for each value, or reset()"
                 )
 
 
@@ -140,7 +150,9 @@ def _same(now: Any, before: Any) -> bool:
 def _told(structure: Any) -> str:
     """As one would write it: a Variable by its name and bounds."""
     if isinstance(structure, UOp):
-        bounds = ", ".join(f"{name} from {low} to {high}" for name, low, high in sorted(v.arg for v in variables(structure)))
+        bounds = ", ".join(
+            f"{name} from {low} to {high}" for name, low, high in sorted(v.arg for v in variables(structure))
+        )
         return f"the Variable {bounds}" if structure.op is Ops.DEFINE_VAR else f"{text(structure)} with {bounds}"
     return repr(structure)
 

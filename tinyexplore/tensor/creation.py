@@ -137,8 +137,8 @@ class Creation(LinearAlgebra):
             raise ValueError(f"arange with step {step!r}, which is 0 or may be, never ends")
         is_whole = all(isinstance(part, (int, UOp)) for part in (start, stop, step))
         target = (dtypes.default_int if is_whole else dtypes.default_float) if dtype is None else to_dtype(dtype)
-        if UOp in (type(start), type(stop), type(step)):
-            away, by = (stop - start, step) if step > 0 else (start - stop, -step)
+        if any(isinstance(part, UOp) for part in (start, stop, step)):
+            away, by = (cast(Any, stop) - start, step) if step > 0 else (cast(Any, start) - stop, -step)
             length = simplified((as_size(away) + (by - 1)) // by)
         else:
             length = max(0, int(-((stop - start) // -step)) if is_whole else math.ceil((stop - start) / step))

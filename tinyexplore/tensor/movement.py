@@ -68,9 +68,14 @@ class Movement(Base):
     def _without_minus_one(self, wanted: Shape) -> Shape:
         if wanted.count(-1) > 1:
             raise ShapeError(f"reshape {self.shape} to {wanted}: only one size can be -1")
-        known = product([size for size in wanted if size != -1])
-        left = known if known == 0 else simplified(self.numel() // known)
-        if known == 0 or simplified(left * known) != self.numel():
+        have, asked = list(self.shape), [size for size in wanted if size != -1]
+        known = product(asked)
+        for size in [size for size in asked if isinstance(size, UOp) and size in have]:
+            have.remove(size)  # the same size on both sides: what it is does not matter
+            asked.remove(size)
+        over, by = product(have), product(asked)
+        left = known if known == 0 else simplified(over // by)
+        if known == 0 or simplified(left * by) != over:
             raise ShapeError(f"reshape {self.shape} to {wanted}: {self.numel()} elements do not divide by {known}")
         return tuple(left if size == -1 else size for size in wanted)
 

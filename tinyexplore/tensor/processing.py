@@ -14,7 +14,7 @@ from tinyexplore.tensor.base import DTypeLike, Shape
 from tinyexplore.tensor.pooling import Pooling, Sizes, padding_pairs, per_axis
 from tinyexplore.tensor.reduction import sum_dtype
 from tinyexplore.tensor.winograd import minimal_filters
-from tinyexplore.uop import Ops
+from tinyexplore.uop import Ops, UOp
 from tinyexplore.util import config
 
 if TYPE_CHECKING:
@@ -230,7 +230,9 @@ class Processing(Pooling):
         """
         if enable_gqa:
             key, value = self._heads_repeated(key), self._heads_repeated(value)
-        scores = self.dot(key.transpose(-2, -1)) * (1.0 / math.sqrt(self.shape[-1]))
+        width = self.shape[-1]
+        scale = self._const(width, shape=()).rsqrt() if isinstance(width, UOp) else 1.0 / math.sqrt(width)
+        scores = self.dot(key.transpose(-2, -1)) * scale
         if is_causal:
             if attn_mask is not None:
                 raise ValueError("attention: give attn_mask or is_causal, not both")

@@ -36,16 +36,12 @@ def convolved(x: np.ndarray, padding: int, stride: int) -> np.ndarray:
     return np.einsum("nclk,ock->nol", windows, FILTER)
 
 
-def attended(x: np.ndarray, y: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    return softmax(np.where(mask, x @ y.T / 3, -np.inf)) @ y
-
-
 # x is (v, w), y is (v, w); image is (2, 3, v), words (3, v); n and m are the sizes, or the numbers that they stand for
 Case = tuple[Callable[..., Any], Callable[..., Any]]
 CASES: dict[str, Case] = {
     "arithmetic": (lambda x, y, n, m: (x * y + n) / (y.abs() + m), lambda x, y, n, m: (x * y + n) / (abs(y) + m)),
     "functions": (
-        lambda x, y, n, m: x.exp().log1p().sqrt() if hasattr(x, "log1p") else (x.exp() + 1).log().sqrt(),
+        lambda x, y, n, m: (x.exp() + 1).log().sqrt(),
         lambda x, y, n, m: np.sqrt(np.log1p(np.exp(x))),
     ),
     "comparison": (lambda x, y, n, m: (x < y).where(x, y * m), lambda x, y, n, m: np.where(x < y, x, y * m)),
@@ -152,18 +148,13 @@ CASES: dict[str, Case] = {
 }
 
 
-@pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("name", CASES)
+FEW = ("arithmetic", "matmul, symbolic length", "causal attention", "convolution", "sort")  # CLANG compiles slowly
+PAIRS = [(name, device) for device in DEVICES for name in (FEW if device == "CLANG" else CASES)]
+
+
+@pytest.mark.parametrize(("name", "device"), PAIRS)
 def test_symbolic_axes_agree_with_numpy(name: str, device: str) -> None:
     on_tensors, on_arrays = CASES[name]
-    if device == "CLANG" and name not in (
-        "arithmetic",
-        "matmul, symbolic length",
-        "causal attention",
-        "convolution",
-        "sort",
-    ):
-        pytest.skip("the same kernels as LLVM's, but slower to compile: a few of them")
     with Context(DEVICE=device):
         compiled = set()
         for n, m in ((5, 4), (1, 2), (MOST, 9), (16, 9), (17, 3), (2, 8)):
