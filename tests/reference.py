@@ -104,6 +104,12 @@ def _value(node: LazyBuffer, src: list[np.ndarray]) -> Any:
         return _UNARY[op](src[0])
     if op in _BINARY:
         return _BINARY[op](src[0], src[1])
+    if op is Ops.SCAN_AXIS and arg[0] is Ops.MULACC:
+        x, factor = (np.moveaxis(part, arg[1], 0) for part in src)
+        found, y = np.empty_like(x), np.zeros_like(x[:1].sum(0))
+        for step in range(len(x)):
+            y = found[step] = y * factor[step] + x[step]
+        return np.moveaxis(found, 0, arg[1])
     if op is Ops.SCAN_AXIS:
         running = {Ops.ADD: np.add, Ops.MUL: np.multiply, Ops.MAX: np.maximum, Ops.MIN: np.minimum}[arg[0]]
         return running.accumulate(src[0], arg[1], src[0].dtype) if src[0].size else src[0]

@@ -205,3 +205,14 @@ def test_padding_keeps_the_type_where_it_has_the_value() -> None:
     assert Tensor([3], dtype="uint8").pad(((1, 0),), value=7.0).dtype is dtypes.uint8
     assert Tensor([3]).pad(((1, 0),), value=0.5).tolist() == [0.5, 3.0]
     assert Tensor([True, False]).pad(((1, 0),), value=1).tolist() == [True, True, False]
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_joined_zeros_keep_their_sign(dtype: str, how: str) -> None:
+    parts = [np.array([[-0.0, 0.0, 1.0], [-0.0, -0.0, np.nan]], dtype) for _ in range(3)]
+    for axis in (0, 1):
+        joined = tensor_on(how, parts[0]).cat(*(tensor_on(how, part) for part in parts[1:]), dim=axis)
+        found, expected = computed(joined, how), np.concatenate(parts, axis)
+        np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))
+        np.testing.assert_array_equal(found, expected)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -142,6 +143,45 @@ def test_cumsum_agrees_with_numpy(how: str) -> None:
         np.testing.assert_allclose(found, np.logaddexp.accumulate(x, axis), rtol=1e-5, atol=1e-5)
     whole = random_array((7,), -9, 9, "int64")
     np.testing.assert_array_equal(computed(tensor_on(how, whole).cumsum(), how), whole.cumsum())
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_running_logsumexp_of_any_size(how: str) -> None:
+    """No intermediate is too large or too small, whichever way the numbers grow; infinities are numbers too."""
+    inf = np.inf
+    rows = np.array(
+        [
+            [1000, 0, -1000, -2000],
+            [-2000, -1000, 0, 1000],
+            [-inf, -inf, 1, 2],
+            [1, -inf, 2, inf],
+            [-inf, inf, -inf, 0],
+            [1, np.nan, 2, inf],
+            [-inf] * 4,
+        ],
+        np.float32,
+    )
+    with np.errstate(all="ignore"):
+        expected = np.logaddexp.accumulate(rows, 1)
+    np.testing.assert_allclose(computed(tensor_on(how, rows).logcumsumexp(1), how), expected, rtol=1e-6)
+    long = np.linspace(-300, 300, 5000, dtype=np.float64)
+    np.testing.assert_allclose(
+        computed(tensor_on(how, long[::-1].copy()).logcumsumexp(), how), np.logaddexp.accumulate(long[::-1]), rtol=1e-12
+    )
+
+
+def test_gradients_of_running_results() -> None:
+    x = Tensor([2.0, 0.0, 3.0, 0.0, 5.0], requires_grad=True)
+    assert x.cumprod(0).sum().gradient(x)[0].tolist() == [1, 8, 0, 0, 0]
+    x = Tensor([2.0, 4.0, 3.0, 4.0, 5.0], requires_grad=True)
+    assert x.cummax(0)[0].sum().gradient(x)[0].tolist() == [1, 2, 0, 1, 1]
+    x = Tensor([1000.0, 0.0, -1000.0], requires_grad=True)
+    assert x.logcumsumexp(0).sum().gradient(x)[0].tolist() == [3, 0, 0]
+    x = Tensor([1.0, -math.inf, 2.0], requires_grad=True)
+    np.testing.assert_allclose(x.logcumsumexp(0).sum().gradient(x)[0].tolist(), [2.268941, 0, 0.731059], rtol=1e-5)
+    for axis in (0, 1, 2):
+        check_gradient(lambda t, axis=axis: t.cumprod(axis), random_array((3, 4, 2), -1, 1))
+        check_gradient(lambda t, axis=axis: t.logcumsumexp(axis), random_array((3, 4, 2), -1, 1))
 
 
 @pytest.mark.parametrize("how", HOW)

@@ -1,7 +1,8 @@
 """Reverse-mode differentiation: the tape's steps, and one gradient rule per operation."""
 
 from tinyexplore.autograd.places import picked_gradient
-from tinyexplore.autograd.rules import GRADIENTS, relu_gradient, sigmoid_gradient
+from tinyexplore.autograd.rules import GRADIENTS, cat_gradient, relu_gradient, sigmoid_gradient
+from tinyexplore.autograd.running import cumprod_gradient, logcumsumexp_gradient
 from tinyexplore.autograd.tape import GradientRule, Step, Taped, gradients
 
 __all__ = [
@@ -9,7 +10,10 @@ __all__ = [
     "GradientRule",
     "Step",
     "Taped",
+    "cat_gradient",
+    "cumprod_gradient",
     "gradients",
+    "logcumsumexp_gradient",
     "picked_gradient",
     "relu_gradient",
     "sigmoid_gradient",

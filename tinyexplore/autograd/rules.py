@@ -360,6 +360,16 @@ def flip_gradient(step: Step, g: LazyBuffer) -> Gradients:
     return (g.flip(step.arg),)
 
 
+def cat_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """y = x, z, … along an axis: each gets its part"""
+    axis, found, start = step.arg, [], 0
+    for source in step.sources:
+        stop = start + source.shape[axis]
+        found.append(g.shrink(tuple((start, stop) if at == axis else (0, n) for at, n in enumerate(g.shape))))
+        start = stop
+    return tuple(found)
+
+
 def _resized(x: LazyBuffer, axis: int, size: int) -> LazyBuffer:
     """`axis` cut, or padded with zeros at its end, to `size`."""
     have = x.shape[axis]
@@ -442,10 +452,3 @@ def contiguous_backward_gradient(step: Step, g: LazyBuffer) -> Gradients:
 def copy_gradient(step: Step, g: LazyBuffer) -> Gradients:
     """dx = g, copied back"""
     return (g.copy_to_device(step.sources[0].device),)
-
-
-@gradient_of(Ops.SCAN_AXIS)
-def cumsum_gradient(step: Step, g: LazyBuffer) -> Gradients:
-    """y(i) = Σ x(j) over j ≤ i: dx(j) = Σ g(i) over i ≥ j, the running total from the other end"""
-    axis = step.arg
-    return (g.flip((axis,)).scan(Ops.ADD, axis).flip((axis,)),)

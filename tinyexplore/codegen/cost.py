@@ -21,7 +21,7 @@ def flop_count(ast: UOp) -> sint:
     for node in ast.toposort():
         if node.op in (Ops.REDUCE, Ops.SCAN):
             if not _is_index(node):
-                total = total + _steps(node.ranges | set(node.src[1:]))
+                total = total + _steps(node.ranges | set(node.src[node.value_count :]))
         elif node.op in Group.ALU - FREE and not _is_index(node):
             total = total + _steps(node.ranges)
     return simplified(total)

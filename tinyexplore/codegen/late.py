@@ -26,7 +26,7 @@ KEPT = frozenset({Ops.CAST, Ops.BITCAST, Ops.WHERE})
 @rule(UPat.of((Group.ALU - KEPT) | {Ops.REDUCE, Ops.HREDUCE, Ops.SCAN}, name="node"))
 def compute_in_float32(node: UOp, ctx: LateContext) -> UOp | None:
     """A small float that the target only stores: computed in float32, then rounded, which gives the same result."""
-    values = node.src[:1] if node.op in (Ops.REDUCE, Ops.SCAN) else node.src
+    values = node.src[: node.value_count]
     stored = (*ctx.target.storage_only, *dtypes.fp8s)
     small = next((src.dtype for src in values if src.dtype.scalar in stored), None)
     if small is None:
@@ -86,11 +86,14 @@ def accumulate(reduce: UOp, value: UOp, ctx: LateContext) -> UOp:
     return UOp(Ops.RESULT, reduce.dtype, (register, assigned, *loops))
 
 
-@rule(UPat.of(Ops.SCAN, var("value"), var("loop"), name="scan"))
-def carry(scan: UOp, value: UOp, loop: UOp, ctx: LateContext) -> UOp:
+@rule(UPat.of(Ops.SCAN, var("value"), name="scan", more_src=True))
+def carry(scan: UOp, value: UOp, ctx: LateContext) -> UOp:
     """A scan is a register too: set before its loop, changed in every step, read in the same step."""
-    register = UOp(Ops.DEFINE_ACC, scan.dtype, (reduce_identity(scan.arg, scan.dtype),), next(ctx.numbers))
-    assigned = UOp(Ops.ASSIGN, scan.dtype, (register, combined_with(register, scan.arg, value), loop))
+    *factor, loop = scan.src[1:]
+    start = reduce_identity(Ops.ADD if factor else scan.arg, scan.dtype)
+    register = UOp(Ops.DEFINE_ACC, scan.dtype, (start,), next(ctx.numbers))
+    changed = register.alu(scan.arg, *factor, value) if factor else combined_with(register, scan.arg, value)
+    assigned = UOp(Ops.ASSIGN, scan.dtype, (register, changed, loop))
     return UOp(Ops.RESULT, scan.dtype, (register, assigned))
 
 

@@ -97,7 +97,7 @@ def lane_numbers(axis: UOp) -> UOp | None:
 @rule(UPat.of(Group.ALU | {Ops.REDUCE, Ops.SCAN}, name="node"))
 def widen(node: UOp) -> UOp | None:
     """What is computed from vectors is a vector; scalars among the sources are broadcast."""
-    values = node.src[:1] if node.op in (Ops.REDUCE, Ops.SCAN) else node.src
+    values = node.src[: node.value_count]
     count = max(src.dtype.count for src in values)
     if count == node.dtype.count and all(src.dtype.count == count for src in values):
         return None

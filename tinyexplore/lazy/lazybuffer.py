@@ -219,6 +219,18 @@ class LazyBuffer:
             raise ShapeError(f"scan along axis {axis} of shape {self.shape}")
         return LazyBuffer(Ops.SCAN_AXIS, self.dtype, self.shape, (self,), (op, axis), self.device)
 
+    def recurrence(self, factor: LazyBuffer, axis: int) -> LazyBuffer:
+        """The running y(i) = y(i - 1) · factor(i) + x(i) along `axis`, where this is x; before the first, y is 0."""
+        if not 0 <= axis < len(self.shape) or factor.shape != self.shape:
+            raise ShapeError(f"recurrence along axis {axis} of shape {self.shape} with factors of {factor.shape}")
+        if factor.dtype is not self.dtype or not dtypes.is_float(self.dtype):
+            raise TypeError(
+                f"recurrence of {self.dtype.name} with factors of {factor.dtype.name}: need one float dtype"
+            )
+        if self.shape[axis] == 1:
+            return self
+        return LazyBuffer(Ops.SCAN_AXIS, self.dtype, self.shape, (self, factor), (Ops.MULACC, axis), self.device)
+
     def gather(self, index: LazyBuffer) -> LazyBuffer:
         """Element (...) is element (..., index[...]) of this: the last axis is picked from; out of range gives 0."""
         if not self.shape or index.shape != self.shape[:-1]:

@@ -199,6 +199,12 @@ class ShardedBuffer(LazyBuffer):
             found.append(before[0].expand(own[place].shape).alu(op, own[place]))
         return ShardedBuffer(found, axis)
 
+    def recurrence(self, factor: LazyBuffer, axis: int) -> LazyBuffer:
+        x, factors = (one.whole() if one.axis == axis else one for one in self._with("recurrence", (factor,)))
+        model = x if x.axis is not None else factors
+        pairs = zip(x.divided_like(model).parts, factors.divided_like(model).parts)
+        return ShardedBuffer([part.recurrence(by, axis) for part, by in pairs], model.axis)
+
     def gather(self, index: LazyBuffer) -> LazyBuffer:
         (places,) = self._with("gather", (index,))[1:]
         if self.axis == len(self.shape) - 1:

@@ -194,7 +194,7 @@ class AstBuilder:
         if node.op is Ops.SCAN_AXIS:
             op, axis = node.arg
             loop = visit.idxs[axis]
-            return UOp(Ops.SCAN, node.dtype, (src[0], loop), op) if loop.op is Ops.RANGE else src[0]
+            return UOp(Ops.SCAN, node.dtype, (*src, loop), op) if loop.op is Ops.RANGE else src[0]
         if node.op is Ops.REDUCE_AXIS:
             return self.reduced(node, visit, src[0])
         return UOp(node.op, node.dtype, tuple(src))

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, cast
 
+from tinyexplore.autograd import cat_gradient
 from tinyexplore.dtype import ConstType, dtypes, least_upper_dtype
-from tinyexplore.lazy import LazyBuffer
+from tinyexplore.lazy import LazyBuffer, as_bits
 from tinyexplore.lazy.lazybuffer import ShapeError, normal
 from tinyexplore.tensor.base import Base, Shape
 from tinyexplore.uop import Ops, UOp
@@ -373,16 +374,19 @@ class Movement(Base):
         dtype = least_upper_dtype(*(part.dtype for part in parts))
         total: Any = sum([part.shape[axis] for part in parts])
         start: Any = 0
-        result: Tensor | None = None
-        for part in parts:
+        kept = [part.cast(dtype) for part in parts if part.shape[axis] != 0]
+        if len(kept) < 2:
+            return (kept or [parts[0].cast(dtype)])[0]
+        result: LazyBuffer | None = None
+        for part in kept:
             amounts = [(0, 0)] * self.ndim
             amounts[axis] = normal((start, total - start - part.shape[axis]))
             start = start + part.shape[axis]
-            if part.shape[axis] == 0:
-                continue
-            padded = part.cast(dtype).pad(amounts)
-            result = padded if result is None else result + padded
-        return parts[0].cast(dtype) if result is None else result
+            padded = as_bits(part.lazydata).pad(amounts)
+            result = padded if result is None else result.alu(Ops.ADD, padded)
+        assert result is not None
+        result = result if result.dtype is dtype else result.bitcast(dtype)
+        return self._taped(result, cat_gradient, tuple(kept), axis)
 
     def stack(self, *args: Tensor, dim: int = 0) -> Tensor:
         """The tensors, all of one shape, along a new axis."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from math import prod
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from tinyexplore.dtype import dtypes
 from tinyexplore.lazy.lazybuffer import ShapeError
@@ -79,44 +79,31 @@ class Ordering(Scattering):
 
     # *** running products and extremes ***
 
-    def _running_of(self, axis: int, neutral: Any) -> Tensor:
-        """A new last axis with everything up to each place of `axis`, preceded by `neutral`."""
-        at = self._axis(axis)
-        amounts = [(0, 0)] * self.ndim
-        amounts[at] = (self.shape[at] - 1, 0)
-        return self.pad(amounts, value=neutral)._window(at, self.shape[at])
-
     def cumprod(self, axis: int = 0) -> Tensor:
         """Each element and all before it along `axis`, multiplied."""
-        is_trivial = self.ndim == 0 or 0 in self.shape
-        if self.requires_grad and not is_trivial:
-            return self._running_of(axis, 1).prod(-1)
         wide = self.cast(sum_dtype(self.dtype))
-        total = wide if is_trivial else wide._scanned(Ops.MUL, self._axis(axis))
+        total = wide._scanned(Ops.MUL, self._axis(axis)) if self.ndim and 0 not in self.shape else wide
         return total.cast(self.dtype) if dtypes.is_float(self.dtype) else total
 
-    def _running_extreme(self, axis: int, neutral: Any, largest: bool) -> tuple[Tensor, Tensor]:
+    def _running_extreme(self, axis: int, op: Ops) -> tuple[Tensor, Tensor]:
         if self.ndim == 0 or self.numel() == 0:
             return cast("Tensor", self), self._const(0, dtypes.default_int)
         at = self._axis(axis)
-        if self.requires_grad:
-            windows = self._running_of(at, neutral)
-            values = windows.max(-1) if largest else windows.min(-1)
-        else:
-            values = self._scanned(Ops.MAX if largest else Ops.MIN, at)
         x = self.detach()
-        here = x == values.detach()
+        values = x._scanned(op, at)
+        here = x == values
         if dtypes.is_float(x.dtype):
             here = here | x.isnan()
-        return values, here.where(self._places(at), -1)._scanned(Ops.MAX, at)
+        places = here.where(self._places(at), -1)._scanned(Ops.MAX, at)
+        return self.gather(at, places) if self.requires_grad else values, places
 
     def cummax(self, axis: int = 0) -> tuple[Tensor, Tensor]:
-        """The largest element up to each place along `axis`, and where it stands last."""
-        return self._running_extreme(axis, dtypes.min(self.dtype), largest=True)
+        """The largest element up to each place along `axis`, and where it stands last; the gradient goes there."""
+        return self._running_extreme(axis, Ops.MAX)
 
     def cummin(self, axis: int = 0) -> tuple[Tensor, Tensor]:
-        """The smallest element up to each place along `axis`, and where it stands last."""
-        return self._running_extreme(axis, dtypes.max(self.dtype), largest=False)
+        """The smallest element up to each place along `axis`, and where it stands last; the gradient goes there."""
+        return self._running_extreme(axis, Ops.MIN)
 
     # *** axes by name ***
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, cast
 
-from tinyexplore.autograd import GRADIENTS
+from tinyexplore.autograd import GRADIENTS, cumprod_gradient, logcumsumexp_gradient
 from tinyexplore.dtype import ConstType, DType, dtypes, least_upper_dtype, to_dtype
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.tensor.base import Axes, DTypeLike, Shape
@@ -207,7 +207,7 @@ class Reduction(Functions):
 
     def _scanned(self, op: Ops, axis: int) -> Tensor:
         """The running result of `op` along `axis`."""
-        rule = GRADIENTS[Ops.SCAN_AXIS] if op is Ops.ADD else None
+        rule = {Ops.ADD: GRADIENTS[Ops.SCAN_AXIS], Ops.MUL: cumprod_gradient}.get(op)
         return self._taped(self.lazydata.scan(op, axis), rule, (self,), axis)
 
     def logcumsumexp(self, axis: int = 0) -> Tensor:
@@ -215,10 +215,22 @@ class Reduction(Functions):
         if self.ndim == 0 or self.numel() == 0:
             return cast("Tensor", self)
         at = self._axis(axis)
-        x = self._float()
-        amounts = [(0, 0)] * self.ndim
-        amounts[at] = (self.shape[at] - 1, 0)
-        return x.pad(amounts, value=-math.inf)._window(at, self.shape[at]).logsumexp(-1)
+        x = self._float().cast(sum_dtype(self._float().dtype))
+        own = x.detach()
+        largest = own._scanned(Ops.MAX, at)
+        anchor = largest.isfinite().where(largest, 0.0)
+        # the total so far counts from the anchor before; where nothing is in it yet that is none
+        shift = (anchor._later(at, 0.0) - anchor).exp()
+        factor = (largest._later(at, -math.inf) == -math.inf).where(0.0, shift)
+        total = (own - anchor).exp().lazydata.recurrence(factor.lazydata, at)
+        found = (self._wrap(total).log() + anchor).lazydata
+        return x._taped(found, logcumsumexp_gradient, (x,), at).cast(self._float().dtype)
+
+    def _later(self, axis: int, first: float) -> Tensor:
+        """Each element one place later along `axis`, after `first`."""
+        bounds, amounts = [(0, size) for size in self.shape], [(0, 0)] * self.ndim
+        bounds[axis], amounts[axis] = (0, self.shape[axis] - 1), (1, 0)
+        return self.shrink(bounds).pad(amounts, value=first)
 
     # *** normalisation ***
 

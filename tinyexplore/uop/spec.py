@@ -92,7 +92,7 @@ _COMMON: dict[Ops, Check] = {
 
 AST_SPEC: dict[Ops, Check] = {
     **_COMMON,
-    Ops.SCAN: lambda node: node.dtype is node.src[0].dtype and node.src[1].op is Ops.RANGE,
+    Ops.SCAN: lambda node: node.src[-1].op is Ops.RANGE and all(src.dtype is node.dtype for src in node.src[:-1]),
     Ops.REDUCE: lambda node: node.dtype is node.src[0].dtype and all(src.op is Ops.RANGE for src in node.src[1:]),
     Ops.SINK: lambda node: all(src.op is Ops.STORE for src in node.src),
 }

@@ -335,6 +335,11 @@ class UOp:
         return self._ranges
 
     @property
+    def value_count(self) -> int:
+        """How many of the sources are values; loops come after them in a REDUCE or a SCAN."""
+        return 1 if self.op is Ops.REDUCE else len(self.src) - (self.op is Ops.SCAN)
+
+    @property
     def digest(self) -> str:
         """A short name of the content, equal in every process."""
         if self._digest is None:

@@ -59,6 +59,21 @@ def test_a_scan_stays_innermost_where_other_axes_are_split() -> None:
     assert [axis.arg.kind for axis in kernel.axes] == [AxisKind.GLOBAL, AxisKind.GLOBAL, AxisKind.SCAN]
 
 
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_recurrences_agree_with_numpy(data: st.DataObject) -> None:
+    shape = tuple(data.draw(st.lists(st.sampled_from([1, 2, 5, 16, 33]), min_size=1, max_size=3)))
+    axis = data.draw(st.integers(0, len(shape) - 1))
+    kind = data.draw(st.sampled_from([np.float32, np.float64, np.float16]))
+    device = data.draw(st.sampled_from(["LLVM", "PYTHON"]))
+    x, factor = (from_numpy((numbers(*shape, seed=seed) / 2).astype(kind), device) for seed in (0, 1))
+    if data.draw(st.booleans()):
+        factor = factor.flip((axis,)).alu(Ops.MUL, factor)
+    node = x.recurrence(factor, axis)
+    with Context(SPEC=1, NOOPT=data.draw(st.integers(0, 1))):
+        np.testing.assert_allclose(to_numpy(node), evaluate(node), rtol=1e-2 if kind is np.float16 else 1e-5, atol=1e-3)
+
+
 def test_a_scan_of_a_constant_counts() -> None:
     ones = LazyBuffer.const(1, from_numpy(np.zeros(1, np.int32)).dtype, "LLVM", (7,))
     np.testing.assert_array_equal(to_numpy(ones.scan(Ops.ADD, 0)), np.arange(1, 8))

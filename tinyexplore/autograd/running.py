@@ -1,0 +1,56 @@
+"""Gradients of running results: each is a running result from the other end."""
+
+from __future__ import annotations
+
+from tinyexplore.autograd.rules import Gradients, gradient_of
+from tinyexplore.autograd.tape import Step
+from tinyexplore.dtype import ConstType, dtypes
+from tinyexplore.lazy import LazyBuffer
+from tinyexplore.uop import Ops
+
+
+def _filled(value: ConstType, like: LazyBuffer) -> LazyBuffer:
+    return LazyBuffer.const(value, like.dtype, like.device, like.shape)
+
+
+@gradient_of(Ops.SCAN_AXIS)
+def cumsum_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """y(i) = Σ x(j) over j ≤ i: dx(j) = Σ g(i) over i ≥ j, the running total from the other end"""
+    axis = step.arg
+    return (g.flip((axis,)).scan(Ops.ADD, axis).flip((axis,)),)
+
+
+def _part(x: LazyBuffer, axis: int, start: int, left_out: int) -> LazyBuffer:
+    """Without the first `start` places of `axis` and the last `left_out` ones."""
+    return x.shrink([(start, size - left_out) if at == axis else (0, size) for at, size in enumerate(x.shape)])
+
+
+def _extended(x: LazyBuffer, axis: int, before: int, after: int) -> LazyBuffer:
+    return x.pad([(before, after) if at == axis else (0, 0) for at in range(len(x.shape))])
+
+
+def _recurrence_from_the_end(g: LazyBuffer, factor: LazyBuffer, axis: int) -> LazyBuffer:
+    """r(j) = g(j) + factor(j) · r(j + 1); the last one needs no factor"""
+    factors = _extended(factor, axis, 0, 1)
+    return g.flip((axis,)).recurrence(factors.flip((axis,)), axis).flip((axis,))
+
+
+def cumprod_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """y(i) = Π x(j) over j ≤ i: dx(j) = y(j - 1) · r(j), where r(j) = g(j) + x(j + 1) · r(j + 1); zeros need no care"""
+    (x,), axis = step.sources, step.arg
+    first = LazyBuffer.const(1.0, x.dtype, x.device, tuple(1 if at == axis else n for at, n in enumerate(x.shape)))
+    is_first = _extended(first.cast(dtypes.bool), axis, 0, x.shape[axis] - 1)
+    before = is_first.alu(Ops.WHERE, _filled(1.0, x), _extended(_part(step.result, axis, 0, 1), axis, 1, 0))
+    return (before.alu(Ops.MUL, _recurrence_from_the_end(g, _part(x, axis, 1, 0), axis)),)
+
+
+def logcumsumexp_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """y(i) = ln Σ e^x(j) over j ≤ i: dx(j) = e^(x(j) - y(j)) · r(j), r(j) = g(j) + e^(y(j) - y(j + 1)) · r(j + 1)
+
+    As y never falls, no exponent is positive.
+    """
+    (x,), y, axis = step.sources, step.result, step.arg
+    here, after = _part(y, axis, 0, 1), _part(y, axis, 1, 0)
+    change = after.alu(Ops.CMPEQ, here).alu(Ops.WHERE, _filled(0.0, here), here.alu(Ops.ADD, after.alu(Ops.NEG)))
+    weight = x.alu(Ops.ADD, y.alu(Ops.NEG)).alu(Ops.EXP)
+    return (weight.alu(Ops.MUL, _recurrence_from_the_end(g, change.alu(Ops.EXP), axis)),)
