@@ -22,6 +22,8 @@ def dtypes_of(op: Ops) -> frozenset[DType]:
     """The dtypes that `op` can give."""
     if op in Group.COMPARE:
         return frozenset((dtypes.bool,))
+    if op in Group.DOT:
+        return frozenset()  # of words, which no pattern asks for
     if op in FLOAT_ONLY:
         return frozenset(dtypes.floats)
     if op in INTEGER_ONLY:

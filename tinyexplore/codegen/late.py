@@ -9,6 +9,7 @@ from tinyexplore.dtype import DType, dtypes
 from tinyexplore.target import Target
 from tinyexplore.uop import Axis, Group, Ops, PatternMatcher, UOp, UPat, rule, var
 from tinyexplore.uop.identity import reduce_identity
+from tinyexplore.util import config
 
 
 @dataclass
@@ -105,7 +106,9 @@ def combined_with(register: UOp, op: Ops, value: UOp) -> UOp:
 
 
 def multiply_add(register: UOp, value: UOp) -> UOp | None:
-    """register + x * y as one operation, rounded once where the target can."""
+    """register + x * y as one operation, rounded once where the target can; a dot product of words added to it."""
+    if value.op in Group.DOT and value.src[2].op is Ops.CONST and value.src[2].arg == 0:
+        return value.replace(src=(*value.src[:2], register))
     if value.op is not Ops.MUL or not dtypes.is_float(value.dtype):
         return None
     return UOp(Ops.MULACC, value.dtype, (*value.src, register))
@@ -137,7 +140,29 @@ def _loops_and_place(reduce: UOp) -> tuple[tuple[UOp, ...], int]:
     return reduce.src[1:], max((loop.arg.id for loop in reduce.ranges), default=-1)
 
 
+@rule(UPat.of(Group.DOT, var("x"), var("y"), var("z"), name="dot"))
+def dot_written_out(dot: UOp, x: UOp, y: UOp, z: UOp, ctx: LateContext) -> UOp | None:
+    """z + x₀ · y₀ + x₁ · y₁ + … of the parts of two words, where the target has no instruction for it."""
+    if dot.op in ctx.target.dots and dot.dtype.count * 4 == ctx.target.vector_bytes and config().TC == 1:
+        return None
+    for first, second in zip(parts_of_word(dot.op, x), parts_of_word(dot.op, y)):
+        z = first * second + z if dot.op is Ops.DOT_I8 else UOp(Ops.MULACC, dot.dtype, (first, second, z))
+    return z
+
+
+def parts_of_word(op: Ops, word: UOp) -> list[UOp]:
+    """The numbers in a word, the lowest first, as the dtype that they are multiplied in."""
+    if op is Ops.DOT_BF16:
+        high = word & UOp.const(word.dtype, 0xFFFF0000)
+        low = word.alu(Ops.SHL, UOp.const(word.dtype, 16))
+        return [part.bitcast(dtypes.float32.vec(word.dtype.count)) for part in (low, high)]
+    shifts = [word.alu(Ops.SHL, UOp.const(word.dtype, 24 - 8 * place)) if place < 3 else word for place in range(4)]
+    signed = dtypes.int32.vec(word.dtype.count)
+    return [part.bitcast(signed).alu(Ops.SHR, UOp.const(signed, 24)) for part in shifts]
+
+
 SMALL_FLOAT_PASS = PatternMatcher((compute_in_float32, cast_through_float32, cast_there_and_back), only=SMALL_FLOATS)
 BOOL_PASS = PatternMatcher((bool_or, bool_and, cast_to_bool), only=(dtypes.bool,))
 SEPARATE_LOOPS = PatternMatcher((separate_loops,))
 ACCUMULATE = PatternMatcher((accumulate, carry))
+DOTS = PatternMatcher((dot_written_out,))

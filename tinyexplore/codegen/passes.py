@@ -6,7 +6,7 @@ from itertools import count
 
 from tinyexplore.codegen.expand import EXPAND_REDUCES, EXPAND_STORES, MEMORY_LAWS
 from tinyexplore.codegen.fp8 import FP8_AS_BYTES, FP8_CONVERSIONS, as_bytes
-from tinyexplore.codegen.late import ACCUMULATE, BOOL_PASS, SEPARATE_LOOPS, SMALL_FLOAT_PASS, LateContext
+from tinyexplore.codegen.late import ACCUMULATE, BOOL_PASS, DOTS, SEPARATE_LOOPS, SMALL_FLOAT_PASS, LateContext
 from tinyexplore.codegen.linearize import ARGUMENTS, linearize
 from tinyexplore.codegen.vectorise import LANES, NEIGHBOURS, VECTOR_MEMORY
 from tinyexplore.kernel import Kernel
@@ -36,6 +36,7 @@ TYPES = (
 LATE = (
     Pass("loops of their own", SEPARATE_LOOPS),
     Pass("accumulators", ACCUMULATE),
+    Pass("dot products", DOTS),
     Pass("simplify the rest", ALWAYS),
 )
 TARGET_PASS = Pass("transcendental functions", TRANSCENDENTAL)

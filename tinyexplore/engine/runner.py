@@ -83,14 +83,15 @@ class ExecItem:
 
 # *** compiling ***
 
-RunnerKey = tuple[str, UOp, int, tuple[int, int], int]
+RunnerKey = tuple[str, UOp, tuple[int, ...], int]
 _runners: dict[RunnerKey, Runner] = {}
 
 
 def _runner_key(item: ScheduleItem) -> RunnerKey:
     assert item.ast is not None
     settings = config()
-    return item.device, item.ast, settings.NOOPT, (settings.BEAM, settings.BEAM_SEED), thread_count()
+    chosen = (settings.NOOPT, settings.BEAM, settings.BEAM_SEED, settings.TC, settings.TC_OPT, settings.TRANSCENDENTAL)
+    return item.device, item.ast, chosen, thread_count()
 
 
 def compile_item(item: ScheduleItem) -> ExecItem:

@@ -20,7 +20,9 @@ from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.merge import with_merged_axes, with_split_axes
 from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.kernel.product import find_product, with_product_tiles
+from tinyexplore.kernel.words import IN_A_WORD, dot_of
 from tinyexplore.uop import AxisKind, Ops, UOp
+from tinyexplore.util import config
 
 THREAD_STEPS = 1 << 15  # fewer steps than this take less time than waking another thread
 SHUFFLED_STRIDE = 4  # every so many elements are taken out of whole vectors, at about the price of a load each
@@ -35,12 +37,30 @@ ACCUMULATORS = 8  # independent sums that keep two multiply-add units with a lat
 
 def hand_coded(kernel: Kernel) -> Kernel:
     """Vectors, register tiles, independent accumulators, threads: for one vector machine with caches."""
-    kernel = with_merged_axes(with_split_axes(kernel))
+    kernel = with_words(with_merged_axes(with_split_axes(kernel)))
     product = find_product(kernel) if kernel.lanes > 1 else None
     tiled = with_product_tiles(product) if product is not None else None
     if tiled is None:
         tiled = with_tiles(with_tiles_of_rows(with_vectors(kernel) if kernel.lanes > 1 else kernel))
     return with_cut_loops(with_threads(with_accumulators(tiled)))
+
+
+def with_words(kernel: Kernel) -> Kernel:
+    """Dot instructions for sums of products of small numbers, where a product of matrices fills their lanes.
+
+    TC_OPT=0: where nothing is left over at the end of the sum; 1: also elsewhere.
+    """
+    product = find_product(kernel) if kernel.lanes > 1 else None
+    op = dot_of(kernel, product.reduce) if product is not None else None
+    if product is None or op is None or len(product.reduce.src) != 2:
+        return kernel
+    (loop,) = product.reduce.src[1:]
+    amount = IN_A_WORD[op]
+    if loop.size % amount and not config().TC_OPT:
+        return kernel
+    if not any(axis.size >= kernel.lanes and product.rows_of(product.along(axis)) for axis in product.outputs):
+        return kernel
+    return attempt(kernel, Opt(OptOps.TC, loop.arg.id, amount), f"{op.name} does {amount} multiply-adds a lane")
 
 
 def vector_score(axis: UOp, found: list[Access]) -> float:

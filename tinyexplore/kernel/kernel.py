@@ -14,6 +14,7 @@ from tinyexplore.kernel.opt import Opt, OptError, OptOps
 from tinyexplore.kernel.rows import copies_result, filling, keeps_row, kept_along, more_rows, split_row
 from tinyexplore.kernel.stage import collect_obstacle, collected_stores, stage_obstacle, staged_loads
 from tinyexplore.kernel.told import substitute_told
+from tinyexplore.kernel.words import IN_A_WORD, summed_in_words, words_obstacle
 from tinyexplore.target import Target
 from tinyexplore.trace import Derived, OptApplied, active_recorder
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
@@ -152,6 +153,8 @@ class Kernel:
             ast = substitute_told(self.ast, staged_loads(self, axis), str(opt))
         elif opt.op is OptOps.COLLECT:
             ast = substitute_told(self.ast, collected_stores(self), str(opt))
+        elif opt.op is OptOps.TC:
+            ast = summed_in_words(self, axis, opt)
         elif axis.arg.kind in REDUCE_KINDS:
             ast = self.split_reduce(axis, opt)
         elif axis.arg.kind is AxisKind.ROW:
@@ -181,6 +184,8 @@ class Kernel:
                 amounts: tuple[int, ...] = (0,) if op in WITHOUT_AMOUNT else AMOUNTS
                 if op is OptOps.SWAP:
                     amounts = tuple(other.arg.id for other in self.output_axes if other.arg.id > axis.arg.id)
+                if op is OptOps.TC:
+                    amounts = tuple(sorted(set(IN_A_WORD.values())))
                 if op is OptOps.MERGE:
                     amounts = tuple(other.arg.id for other in self.output_axes if other is not axis)
                 for amount in amounts:
@@ -214,6 +219,8 @@ class Kernel:
             return stage_obstacle(self, axis)
         if opt.op is OptOps.COLLECT:
             return collect_obstacle(self, axis)
+        if opt.op is OptOps.TC:
+            return words_obstacle(self, axis, opt.amount)
         if axis in self.copied_along:
             return "what is staged is copied once for each step of it: do this before STAGE"
         if opt.amount < 2 or opt.amount > size:

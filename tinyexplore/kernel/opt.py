@@ -59,6 +59,12 @@ class OptOps(Enum):
 
         for i: out[9*(16*i .. 16*i+15)] = f  →  for i: s[0 .. 15] = f; for l in 0..16: out[9*(16*i+l)] = s[l]
 
+    TC: `amount` small numbers of each factor of a sum of products lie side by side in a word, as the dot instruction
+    takes them that the machine has (two bfloat16, four int8); what is left over is summed by itself::
+
+        for k in 0..64: acc += a[k] * b[k]   →  for k in 0..32: acc = dot(word(a[2*k], a[2*k+1]),
+                                                                          word(b[2*k], b[2*k+1]), acc)
+
     CUT: loops end where a mask hides all that is left from a block of rows (`amount` is not used; it comes last)::
 
         for i in 0..64: for k in 0..64: acc += p[k] * v[k]       (p[k] = 0 for k > i)
@@ -79,6 +85,7 @@ class OptOps(Enum):
     STAGE = "stage"
     COLLECT = "collect"
     CUT = "cut"
+    TC = "tc"
 
     def __repr__(self) -> str:
         return f"OptOps.{self.name}"

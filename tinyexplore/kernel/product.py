@@ -9,6 +9,7 @@ from tinyexplore.kernel.access import Access, accesses, attempt, lanes_for, oute
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.kernel.stage import MOST_L2, PACKING_ORDER
+from tinyexplore.kernel.words import first_load, words_in
 from tinyexplore.uop import AxisKind, Ops, UOp
 
 # what one vector costs beside the multiply-adds that it serves, in instructions
@@ -77,7 +78,7 @@ def find_product(kernel: Kernel) -> Product | None:
         return None
     if any(node.op in (Ops.BARRIER, Ops.SCAN) for node in kernel.nodes):
         return None
-    inside = set(reduce.src[0].toposort())
+    inside = {first_load(word).src[0] for word in words_in(reduce.src[0])} or set(reduce.src[0].toposort())
     found = accesses(kernel)
     loads = tuple(access for access in found if access.node in inside)
     stores = tuple(access for access in found if access.is_store)
@@ -304,7 +305,8 @@ def with_panels(kernel: Kernel) -> Kernel:
     large = buffer_bytes(panel) > kernel.target.l2_bytes and is_strided(product, panel) and repeats >= MANY_ROWS
     panel_bytes = itemsize(panel) * prod(axis.size for axis in panel.node.ranges if axis.arg.kind in PACKING_ORDER)
     wide = panel_bytes // (product.steps * kernel.lanes * itemsize(panel))
-    if not rows or is_masked(panel) or not panel_fits(product, panel, wide) or not (transposed or large):
+    in_words = bool(words_in(product.reduce.src[0])) and repeats >= MANY_ROWS
+    if not rows or is_masked(panel) or not panel_fits(product, panel, wide) or not (transposed or large or in_words):
         return kernel
     first = min(rows, key=lambda axis: axis.arg.id)
     inside = [axis for axis in columns if axis.arg.id > first.arg.id]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tinyexplore.dtype import DType, PtrDType, dtypes
 from tinyexplore.kernel.strides import strides_of
+from tinyexplore.kernel.words import first_load, words_in
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
 from tinyexplore.uop.divmod import from_terms
 
@@ -28,12 +29,13 @@ PACKING_ORDER = {
 
 
 def shared_loads(kernel: Kernel, axis: UOp) -> list[UOp]:
-    """The loads inside reductions, from memory, that are the same in every step of `axis`."""
+    """The loads inside reductions, from memory or words of them, that are the same in every step of `axis`."""
     found: dict[UOp, None] = {}
     for reduce in kernel.reduces:
         loops = set(reduce.src[1:])
-        for node in reduce.src[0].toposort():
-            if node.op is not Ops.LOAD or node.src[0].src[0].op is not Ops.DEFINE_GLOBAL:
+        values = [node for node in reduce.src[0].toposort() if node.op is Ops.LOAD]
+        for node in words_in(reduce.src[0]) or values:
+            if first_load(node).src[0].src[0].op is not Ops.DEFINE_GLOBAL:
                 continue
             if axis in reduce.ranges and axis not in node.ranges and loops <= node.ranges:
                 found[node] = None
@@ -97,8 +99,9 @@ def copy_places(load: UOp, axes: list[UOp], first_id: int) -> dict[UOp, UOp]:
     transpose them. Without lanes a few neighbours are written out, and the axis with the longest way is walked some
     steps at a time, so that the copy is not written in as many places at once as there are loops inside.
     """
-    strides = strides_of(load.src[0].src[1])
-    is_masked = len(load.src[0].src) == 3
+    place = first_load(load).src[0]
+    strides = strides_of(place.src[1])
+    is_masked = len(place.src) == 3
     lanes = next((axis for axis in axes if axis.arg.kind is AxisKind.VECTOR), None)
     ordered = sorted(axes, key=lambda axis: (-abs(strides.get(axis) or 0), axis.arg.id))
     places: dict[UOp, UOp] = {}

@@ -152,6 +152,8 @@ class CArithmetic(TextWriter):
             return (
                 f"-{values[0]}" if dtype.count > 1 or dtype.itemsize >= 4 else f"({SCALAR[dtype]})-{values[0]}"
             ), SUM
+        if op in Group.DOT:
+            return self.dot(op, dtype, values), ATOM
         if op is Ops.MULACC:
             text, tightness = f"{values[0]} * {values[1]} + {values[2]}", SUM
         elif op in _SYMBOL and (op is Ops.FDIV) <= dtypes.is_float(dtype):
@@ -162,6 +164,19 @@ class CArithmetic(TextWriter):
         if dtype.count == 1 and dtypes.is_int(dtype) and dtype.itemsize < 4:
             return f"({SCALAR[dtype]})({text})", SUM  # C computes small integers as int
         return text, tightness
+
+    def dot(self, op: Ops, dtype: DType, values: list[str]) -> str:
+        """Words multiplied part by part, and the products added, by a helper; `dtype` is that of the words."""
+        words, result = dtypes.uint32, dtypes.float32 if op is Ops.DOT_BF16 else dtypes.int32
+        if op is Ops.DOT_BF16:
+            self.conversion("bf16_to_f32")
+        name = self.needs(op.name.lower(), lambda: parts.dot_text(op))
+        if dtype.count == 1:
+            return f"{name}({', '.join(values)})"
+        vectors = (words.vec(dtype.count), result.vec(dtype.count))
+        lanes = f"{name}_x{dtype.count}"
+        self.needs(lanes, lambda: parts.dot_lanes_text(lanes, name, *vectors), types=vectors)
+        return f"{lanes}({', '.join(values)})"
 
     def compare(self, op: Ops, dtype: DType, values: list[str]) -> tuple[str, int]:
         if dtype.count == 1:

@@ -174,6 +174,25 @@ def lanes_text(name: str, target: DType, source: DType, scalar_call: str, arity:
     )
 
 
+def dot_text(op: Ops) -> str:
+    """z and the products of the parts of two words."""
+    if op is Ops.DOT_BF16:
+        terms = "bf16_to_f32(x) * bf16_to_f32(y) + bf16_to_f32(x >> 16) * bf16_to_f32(y >> 16)"
+        return f"static inline float dot_bf16(uint32_t x, uint32_t y, float z) {{ return z + {terms}; }}"
+    terms = " + ".join(f"(int8_t)(x >> {shift}) * (int8_t)(y >> {shift})" for shift in (0, 8, 16, 24))
+    return f"static inline int32_t dot_i8(uint32_t x, uint32_t y, int32_t z) {{ return z + {terms}; }}"
+
+
+def dot_lanes_text(name: str, scalar_name: str, words: DType, result: DType) -> str:
+    """The same lane by lane."""
+    return (
+        f"static inline {short(result)} {name}({short(words)} x, {short(words)} y, {short(result)} z) {{\n"
+        f"  for (int i = 0; i < {result.count}; i++) z[i] = {scalar_name}(x[i], y[i], z[i]);\n"
+        "  return z;\n"
+        "}"
+    )
+
+
 def splat_text(dtype: DType) -> str:
     vector = short(dtype)
     if dtypes.is_bool(dtype):

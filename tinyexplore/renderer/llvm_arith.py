@@ -52,7 +52,12 @@ _BOOL_OP = {Ops.ADD: "or", Ops.MAX: "or", Ops.MUL: "and", Ops.MIN: "and"}
 _FLOAT_COMPARE = {Ops.CMPLT: "olt", Ops.CMPLE: "ole", Ops.CMPEQ: "oeq", Ops.CMPNE: "une"}
 _INT_COMPARE = {Ops.CMPLT: "lt", Ops.CMPLE: "le", Ops.CMPEQ: "eq", Ops.CMPNE: "ne"}
 
+DOT_FEATURES = {Ops.DOT_BF16: "+avx512bf16", Ops.DOT_I8: "+avx512vnni"}  # of 16 words at a time
+
 _COMPUTED_IN_FLOAT32 = (dtypes.float16, dtypes.bfloat16)
+
+
+DOT_LANES = 16
 
 
 def register_type(dtype: DType) -> str:
@@ -148,7 +153,35 @@ class InstructionWriter:
             kind = register_type(dtype)
             condition = register_type(source)
             return self.value(f"select {condition} {values[0]}, {kind} {values[1]}, {kind} {values[2]}", "where")
+        if op in Group.DOT:
+            return self.dot(op, dtype, values)
         return self.arithmetic(node, op, source, values)
+
+    def dot(self, op: Ops, dtype: DType, values: list[str]) -> str:
+        """16 words multiplied part by part, and the products added, by one instruction.
+
+        Those of bytes take the first factor as unsigned: 128 is added to it, and 128 times the other taken away again,
+        once for each `y`, as all rows of a tile share it.
+        """
+        if dtype.count != DOT_LANES:
+            raise RenderError(f"{op.name} of {dtype.count} words: there is an instruction for {DOT_LANES}")
+        x, y, acc = values
+        words, result = register_type(dtypes.uint32.vec(DOT_LANES)), register_type(dtype)
+        if op is Ops.DOT_BF16:
+            parts = f"<{2 * DOT_LANES} x bfloat>"
+            x, y = (self.value(f"bitcast {words} {value} to {parts}", "pairs") for value in (x, y))
+            name = "llvm.x86.avx512bf16.dpbf16ps.512"
+            return self.call(result, name, (result, acc), (parts, x), (parts, y), hint="dot")
+        parts, name = f"<{4 * DOT_LANES} x i8>", "llvm.x86.avx512.vpdpbusd.512"
+        flipped = self.value(f"xor {words} {x}, splat (i32 {0x80808080 - (1 << 32)})", "xor")
+        x, y, offset = (
+            self.value(f"bitcast {words} {value} to {parts}", "bytes")
+            for value in (flipped, y, f"splat (i32 {0x80808080 - (1 << 32)})")
+        )
+        zero = literal(0, dtype)
+        too_much = self.call(result, name, (result, zero), (parts, offset), (parts, y), hint="offset")
+        found = self.call(result, name, (result, acc), (parts, x), (parts, y), hint="dot")
+        return self.value(f"sub {result} {found}, {too_much}", "dot")
 
     def arithmetic(self, node: UOp, op: Ops, dtype: DType, values: list[str]) -> str:
         """`op` on values that are all of `dtype`."""

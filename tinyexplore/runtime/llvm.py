@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 from tinyexplore.device import DeviceInterface, DeviceUnavailable
 from tinyexplore.dtype import dtypes
 from tinyexplore.renderer.llvm import LIGHTLY, LLVMRenderer, with_debug_info
+from tinyexplore.renderer.llvm_arith import DOT_FEATURES
 from tinyexplore.renderer.program import ProgramSpec
 from tinyexplore.runtime.asm import assembly_lines, optimised_ir_lines
 from tinyexplore.runtime.cache import cached
@@ -148,6 +150,8 @@ def open_llvm() -> DeviceInterface:
     """The LLVM device. DeviceUnavailable where llvmlite is not installed."""
     compiler = shared_compiler()
     target = cpu_target("LLVM", compiler.cpu, compiler.features, Group.TRANSCENDENTAL | {Ops.SQRT}, (dtypes.float64,))
+    have = set(compiler.features.split(","))
+    target = replace(target, dots=frozenset(op for op, feature in DOT_FEATURES.items() if feature in have))
     renderer = LLVMRenderer(target, compiler.version)
     make_pool_ahead()
     return DeviceInterface("LLVM", target, HOST_ALLOCATOR, renderer, compiler.compile, compiler.listings)

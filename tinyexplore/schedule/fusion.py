@@ -11,7 +11,9 @@ from collections import Counter
 from collections.abc import Sequence
 from math import prod
 
+from tinyexplore.device import Device
 from tinyexplore.dtype import dtypes
+from tinyexplore.kernel.words import DOTS, IN_A_WORD, has_dot
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule.costs import EXPENSIVE, Costs
 from tinyexplore.schedule.indexing import ZERO, source_index
@@ -63,6 +65,7 @@ class Fusion:
         self.may_store_several = config().MULTIOUTPUT > 0
         self.costs = Costs(self.order)
         self.users = Counter(src for node in self.order if node.buffer is None for src in set(node.src))
+        self.dot_factors = {factor for node in self.order for factor in self.factors_of_dots(node)}
         self.recorder = active_recorder()
         self.forced = must_be_realized(self.order, outputs) | writes.first
         for node in reversed(self.order):
@@ -197,7 +200,7 @@ class Fusion:
         repeats = executions / node.size / len(plans)
         if is_reduce:
             return self.reason_to_realize_reduce(node, visits, repeats)
-        if self.costs.is_little_to_read(node):
+        if self.costs.is_little_to_read(node) or node in self.dot_factors:
             return None
         limit = REPEAT_EXPENSIVE if node.op in EXPENSIVE else REPEAT_LIGHT
         if repeats > limit:
@@ -230,6 +233,26 @@ class Fusion:
         while inner.op is Ops.CAST:
             inner = inner.src[0]
         return inner.op is Ops.MUL and work >= MANY_USES * self.costs.input_size(inner)
+
+    def factors_of_dots(self, node: LazyBuffer) -> tuple[LazyBuffer, ...]:
+        """The casts of small numbers whose product `node` sums, where the device has a dot instruction for these: they
+        are read as they lie in memory."""
+        if node.op is not Ops.REDUCE_AXIS or node.arg[0] is not Ops.ADD or node.src == () or not config().TC:
+            return ()
+        product = node.src[0]
+        if product.op is not Ops.MUL or product.buffer is not None:
+            return ()
+        sizes = [product.shape[axis] for axis in node.arg[1] if product.shape[axis] != 1]
+        factors = tuple(source.base for source in product.src)
+        small = {factor.src[0].dtype for factor in factors if factor.op is Ops.CAST and factor.buffer is None}
+        if len(sizes) != 1 or len(small) != 1 or any(factor.op is not Ops.CAST for factor in factors):
+            return ()
+        op = DOTS.get((small.pop(), node.dtype))
+        if op is None or not has_dot(Device[node.device].target, op) or type(sizes[0]) is not int:
+            return ()
+        if sizes[0] % IN_A_WORD[op] and not config().TC_OPT:
+            return ()
+        return factors if self.is_product(node, product.size) else ()
 
     def row_to_keep(self, node: LazyBuffer, visits: list[Visit], reason: str | None) -> Row | None:
         """The row of `node` to compute once and keep, where fusing would compute it again and again; None: no row."""

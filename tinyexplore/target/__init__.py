@@ -16,7 +16,8 @@ class Target:
     vector_bytes: width of a vector register (0: scalars only). vector_registers: how many of them.
     threads: cores that a THREAD axis may use (1: no THREAD axes). l1_bytes, l2_bytes: data cache per core.
     native_ops: transcendental ops that the device computes by itself for `native_dtypes`; the others are written
-    out in arithmetic. storage_only: dtypes kept in memory and computed in float32.
+    out in arithmetic. storage_only: dtypes kept in memory and computed in float32. dots: sums of products of small
+    numbers, several to a word, that it has instructions for.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Target:
     native_ops: frozenset[Ops]
     native_dtypes: tuple[DType, ...]
     storage_only: tuple[DType, ...] = (dtypes.float16, dtypes.bfloat16)
+    dots: frozenset[Ops] = frozenset()
 
     def lanes(self, dtype: DType) -> int:
         """How many values of `dtype` one vector register holds (1: no vectors)."""

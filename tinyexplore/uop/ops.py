@@ -69,6 +69,8 @@ class Ops(Enum):
     # arithmetic, three sources
     WHERE = auto()
     MULACC = auto()
+    DOT_BF16 = auto()
+    DOT_I8 = auto()
     # tensor level only (LazyBuffer)
     BUFFER = auto()
     IOTA = auto()
@@ -141,7 +143,8 @@ class Group:
         )
         | COMPARE
     )
-    TERNARY = frozenset({Ops.WHERE, Ops.MULACC})
+    DOT = frozenset({Ops.DOT_BF16, Ops.DOT_I8})
+    TERNARY = frozenset({Ops.WHERE, Ops.MULACC}) | DOT
     ALU = UNARY | BINARY | TERNARY
     MOVEMENT = frozenset(
         {

@@ -220,6 +220,14 @@ def _shl(x: int, y: int) -> int:
     return x << y if 0 <= y < 64 else 0
 
 
+def _bfloat16s(word: int) -> tuple[float, float]:
+    return bfloat16_from_bits(word & 0xFFFF), bfloat16_from_bits(word >> 16)
+
+
+def _bytes(word: int) -> tuple[int, ...]:
+    return struct.unpack("<4b", word.to_bytes(4, "little"))
+
+
 MEANING: dict[Ops, Callable[..., Any]] = {
     Ops.NEG: lambda x: -x,
     Ops.SQRT: _sqrt,
@@ -251,6 +259,8 @@ MEANING: dict[Ops, Callable[..., Any]] = {
     Ops.SHR: _shr,
     Ops.WHERE: lambda condition, x, y: x if condition else y,
     Ops.MULACC: lambda x, y, z: x * y + z,
+    Ops.DOT_BF16: lambda x, y, z: z + sum(a * b for a, b in zip(_bfloat16s(x), _bfloat16s(y))),
+    Ops.DOT_I8: lambda x, y, z: z + sum(a * b for a, b in zip(_bytes(x), _bytes(y))),
 }
 
 

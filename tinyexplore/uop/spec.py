@@ -19,6 +19,9 @@ def _alu(node: UOp) -> bool:
     values = node.src[1:] if node.op is Ops.WHERE else node.src
     if node.op in (Ops.CAST, Ops.BITCAST):
         return len(node.src) == 1 and node.src[0].dtype.count == node.dtype.count
+    if node.op in Group.DOT:
+        words = dtypes.uint32.vec(node.dtype.count)
+        return node.src[0].dtype is node.src[1].dtype is words and node.src[2].dtype is node.dtype
     if any(src.dtype is not values[0].dtype for src in values):
         return False
     if node.op is Ops.WHERE and node.src[0].dtype is not dtypes.bool.vec(node.dtype.count):
