@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import count
 
 from tinyexplore.codegen.expand import EXPAND_REDUCES, EXPAND_STORES, MEMORY_LAWS
@@ -9,7 +10,9 @@ from tinyexplore.codegen.fp8 import FP8_AS_BYTES, FP8_CONVERSIONS, as_bytes
 from tinyexplore.codegen.late import ACCUMULATE, BOOL_PASS, DOTS, SEPARATE_LOOPS, SMALL_FLOAT_PASS, LateContext
 from tinyexplore.codegen.linearize import ARGUMENTS, linearize
 from tinyexplore.codegen.vectorise import LANES, NEIGHBOURS, VECTOR_MEMORY
+from tinyexplore.dtype import dtypes
 from tinyexplore.kernel import Kernel
+from tinyexplore.target import Target
 from tinyexplore.uop import Pass, PatternMatcher, UOp, graph_rewrite, run_passes
 from tinyexplore.uop.algebra import SIMPLIFY
 from tinyexplore.uop.spec import AST_SPEC, LINEAR_SPEC, verify
@@ -51,12 +54,27 @@ def lower(kernel: Kernel) -> tuple[UOp, ...]:
     sink = run_passes(sink, EARLY)
     context = LateContext(kernel.target, count())
     sink = run_passes(sink, TYPES, context)
-    sink = graph_rewrite(sink, TARGET_PASS.matcher, kernel.target, stage=TARGET_PASS.name)
+    sink = graph_rewrite(sink, TARGET_PASS.matcher, with_functions(kernel.target), stage=TARGET_PASS.name)
     sink = run_passes(sink, LATE, context)
     uops = linearize(sink, (as_bytes(node) for node in kernel.original.toposort() if node.op in ARGUMENTS))
     if check:
         verify(uops, LINEAR_SPEC, "linear program")
     return uops
+
+
+def with_functions(target: Target) -> Target:
+    """`target` with the functions of its own that TRANSCENDENTAL lets kernels use.
+
+    0: also of float32 (libm's, lane by lane); 1: as the target says; 2: none of float32.
+    """
+    match config().TRANSCENDENTAL:
+        case 0:
+            return replace(target, native_dtypes=(*target.native_dtypes, dtypes.float32))
+        case 1:
+            return target
+        case _:
+            kept = tuple(dtype for dtype in target.native_dtypes if dtype is not dtypes.float32)
+            return replace(target, native_dtypes=kept)
 
 
 def all_passes() -> tuple[Pass, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from array import array
 from dataclasses import dataclass
 from math import prod
+from random import Random
 from threading import Lock
 from typing import TYPE_CHECKING, Any, cast
 
@@ -17,12 +18,14 @@ from tinyexplore.dtype import DType, dtypes, to_dtype
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.tensor.changes import note_key
 from tinyexplore.uop import Ops
+from tinyexplore.util import config
 
 if TYPE_CHECKING:
     from tinyexplore.tensor.tensor import Tensor
 
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 PARITY = 0x1BD11BDA
+KEY_WORDS = 3
 
 
 _drawing = Lock()  # every tensor gets a number of its own, whichever thread asks
@@ -37,17 +40,28 @@ class Generator:
 
     def next_key(self, device: str) -> LazyBuffer:
         """Seed and number of the next random tensor, as data: a kernel does not change with them."""
-        first = Device.members(device)[0] if Device.is_group(device) else device
-        buffer = Buffer(first, 3, dtypes.uint32)
+        first = Device.members(device)[0]
+        buffer = Buffer(first, KEY_WORDS, dtypes.uint32)
         self.fill(buffer)
         note_key(buffer)
-        return LazyBuffer.from_buffer(buffer, (3,)).copy_to_device(device)
+        return LazyBuffer.from_buffer(buffer, (KEY_WORDS,)).copy_to_device(device)
+
+    def next_words(self, size: int, device: str) -> LazyBuffer:
+        """Two words of 32 random bits for each of `size` elements, drawn here: what THREEFRY=0 takes."""
+        first = Device.members(device)[0]
+        buffer = Buffer(first, 2 * size, dtypes.uint32)
+        self.fill(buffer)
+        note_key(buffer)
+        return LazyBuffer.from_buffer(buffer, (2, size)).copy_to_device(device)
 
     def fill(self, buffer: Buffer) -> None:
-        """Writes seed and number of the next random tensor into memory made by `next_key`."""
+        """Draws the next random tensor: its key into memory made by `next_key`, or all of it, by `next_words`."""
         with _drawing:
             seed, stream = self.seed, self.stream
             self.stream += 1
+        if buffer.size != KEY_WORDS:
+            buffer.copyin(Random(f"{seed} {stream}").randbytes(buffer.nbytes))
+            return
         buffer.copyin(array("I", [seed & 0xFFFFFFFF, (seed >> 32) & 0xFFFFFFFF, stream & 0xFFFFFFFF]))
 
 
@@ -78,6 +92,9 @@ def random_words(kind: type[Tensor], size: int, device: str) -> tuple[Tensor, Te
     """Two words of 32 random bits for each of `size` elements."""
     if size >= 1 << 32:
         raise ValueError(f"a random tensor of {size} elements: at most 2**32 - 1 are counted")
+    if not config().THREEFRY and size:
+        both = kind._wrap(generator.next_words(size, device))
+        return both[0], both[1]
     key = kind._wrap(generator.next_key(device))
     seed0, seed1, stream = (key.shrink(((i, i + 1),))._broadcast_to((size,)) for i in range(3))
     count = kind._wrap(LazyBuffer.iota(size, dtypes.uint32, device))

@@ -22,11 +22,17 @@ class Config:
     NOOPT: 1 leaves kernels as scheduled. JIT: 0 turns TinyJit off. DEVICE: the default device ("" = LLVM).
     THREADS: worker threads of the CPU devices (0 = one per core). CACHELEVEL: 0 no disk cache.
     DEFAULT_FLOAT: dtype of Python floats. MAX_KERNEL_OPS: where a fused kernel is cut for its size.
+    SPEC: 1 checks what every pass of the lowering makes against the spec of its stage.
     SPLIT_REDUCEOP: 0 leaves large reductions to few results whole. MULTIOUTPUT: 0 gives each output its own kernel.
-    TRANSCENDENTAL: exp, sin and their kin are arithmetic of our own in float32, the device's in float64, always.
+    TRANSCENDENTAL: exp, sin and their kin in float32: 0 by the device's own functions (libm's, lane by lane), 1 by
+    arithmetic of our own where the device computes in machine code, 2 by that on every device (PYTHON too). float64
+    always has the device's.
     PROFILE: 1 writes a timeline of what ran to profile.json when the process ends.
     WINO: 1 computes convolutions with kernels of 3 places by Winograd's minimal filters.
-    TC, TC_OPT: use of tensor cores (no device here has any). THREEFRY: random numbers come from Threefry, always.
+    TC: 1 sums products of bfloat16 and of int8 by the dot instructions that the CPU has, 0 without, 2 in the same
+    order, written out in plain arithmetic (on CPUs without them, too). TC_OPT: 0 where they divide the sum evenly, 1
+    also where something is left over.
+    THREEFRY: 1 computes random numbers where they are used, by Threefry; 0 draws them here (Mersenne Twister), as data.
     """
 
     DEBUG: int = 0
