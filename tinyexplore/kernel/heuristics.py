@@ -96,7 +96,8 @@ def with_vectors(kernel: Kernel) -> Kernel:
     inner = [axis for axis in inner if axis not in kernel.gathered_along]
     best = max(inner, key=lambda axis: (vector_score(axis, found), axis.arg.id), default=None)
     lanes = lanes_for(kernel, best) if best is not None and vector_score(best, found) > 0 else 1
-    interleaved = interleaved_with(inner, found) if best is not None and lanes <= SHUFFLED_STRIDE else None
+    few = best is not None and lanes <= SHUFFLED_STRIDE and lanes < kernel.lanes
+    interleaved = interleaved_with(inner, found) if few else None
     if interleaved is not None:
         apart, short = interleaved
         reason = f"results side by side are interleaved in registers: more lanes than {lanes}"

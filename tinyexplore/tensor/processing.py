@@ -177,7 +177,8 @@ class Processing(Pooling):
     ) -> Tensor:
         """The gradient of a convolution, as an operation: weights are (in, out / groups, *kernel).
 
-        Each element is spread `stride` apart, and the flipped kernel slides over that.
+        Each element is spread `stride` apart, and the flipped kernel slides over that. Without dilation, no zeros in
+        between are multiplied: see `_spread_and_convolved`.
         """
         places = weight.ndim - 2
         fits = places >= 1 and self.ndim == weight.ndim and self.shape[1] == weight.shape[0]
@@ -190,6 +191,14 @@ class Processing(Pooling):
         gap = per_axis(dilation, places, "dilation")
         extra = per_axis(output_padding, places, "output_padding")
         kernel = weight.shape[2:]
+        if set(gap) == {1} and max(step) > 1 and min(step) > 0:
+            found = self._spread_and_convolved(weight, groups, step)
+            amounts = [(0, 0), (0, 0)]
+            for axis, (before, after) in enumerate(padding_pairs(padding, places), 2):
+                wanted = (self.shape[axis] - 1) * step[axis - 2] + kernel[axis - 2] - after + extra[axis - 2]
+                amounts.append((-before, wanted - found.shape[axis]))
+            found = found.pad(amounts)
+            return found if bias is None else found + bias.reshape((1, -1, *(1,) * places))
         spread = cast("Tensor", self)
         for number, apart in enumerate(step):
             spread = spread._spread(2 + number, apart)
@@ -200,6 +209,27 @@ class Processing(Pooling):
         turned = weight.unflatten(0, (groups, -1)).transpose(1, 2).flatten(0, 1)
         turned = turned.flip(tuple(range(2, 2 + places)))
         return spread.pad(amounts).conv2d(turned, bias, groups=groups, dilation=gap)
+
+    def _spread_and_convolved(self, weight: Tensor, groups: int, step: Shape) -> Tensor:
+        """A transposed convolution, whole steps long on each axis.
+
+        Places that are the same number of places behind a multiple of `step` use the same part of the kernel, each
+        `step`-th weight: what they are is a convolution of its own, and all of these together one with so many times
+        as many filters. The kernel is filled up with zeros to whole steps.
+        """
+        places = len(step)
+        taps = [-(-size // apart) for size, apart in zip(weight.shape[2:], step)]
+        filled = [(0, count * apart - size) for count, apart, size in zip(taps, step, weight.shape[2:])]
+        parts = [part for pair in zip(taps, step) for part in pair]
+        split = weight.pad([(0, 0), (0, 0), *filled]).reshape((groups, -1, weight.shape[1], *parts))
+        tap_axes, phase_axes = tuple(range(3, 3 + 2 * places, 2)), tuple(range(4, 4 + 2 * places, 2))
+        filters = split.flip(tap_axes).permute((0, 2, *phase_axes, 1, *tap_axes))
+        filters = filters.reshape((-1, weight.shape[0] // groups, *taps))
+        found = self.conv2d(filters, None, groups, padding=[side for n in reversed(taps) for side in (n - 1, n - 1)])
+        size = found.shape[2:]
+        apart = found.contiguous().reshape((found.shape[0], -1, *step, *size))
+        order = [axis for number in range(places) for axis in (2 + places + number, 2 + number)]
+        return apart.permute((0, 1, *order)).reshape((found.shape[0], -1, *(n * by for n, by in zip(size, step))))
 
     def _spread(self, axis: int, apart: int) -> Tensor:
         """`apart - 1` zeros between neighbours along `axis`."""
