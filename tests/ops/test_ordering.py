@@ -121,6 +121,18 @@ def test_a_network_is_three_rounds_a_kernel_and_few_kernels_are_different() -> N
     assert len({item.ast for item in items}) == packing + (14 - 1) + 4 + places
 
 
+@pytest.mark.parametrize("dim", [0, 1])
+@pytest.mark.parametrize("largest", [True, False])
+def test_the_first_of_long_axes_are_those_of_a_sort(dim: int, largest: bool) -> None:
+    x = random_array((130, 1100)).round(1)
+    x[3], x[4, ::2], x[:9, 10], x[6] = 0.0, -0.0, np.nan, -np.inf
+    values, places = Tensor(x).topk(7, dim, largest)
+    sorted_values, sorted_places = Tensor(x).sort(dim, descending=largest)
+    np.testing.assert_array_equal(places.numpy(), sorted_places.numpy().take(range(7), dim))
+    np.testing.assert_array_equal(values.numpy(), sorted_values.numpy().take(range(7), dim))
+    assert len(schedule([Tensor(x).realize().topk(7, dim, largest)[1].lazydata])) == 9  # no network
+
+
 @pytest.mark.parametrize("how", HOW)
 def test_topk(how: str) -> None:
     x = random_array((3, 7))

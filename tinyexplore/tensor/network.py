@@ -43,6 +43,19 @@ def places_in_order(x: Tensor, descending: bool) -> Tensor:
     return first.gather(1, second)
 
 
+def first_places(x: Tensor, count: int, descending: bool) -> Tensor:
+    """The first `count` columns of `places_in_order`: each is the least of what comes after the one before.
+
+    For elements of less than 64 bits.
+    """
+    key = ordered_int(x)
+    packed = _packed(key ^ -1 if descending else key).contiguous()
+    found = [packed.min(1, keepdim=True)]
+    while len(found) < count:
+        found.append((packed > found[-1]).where(packed, dtypes.max(dtypes.int64)).min(1, keepdim=True))
+    return found[0].cat(*found[1:], dim=1) & ((1 << PLACE_BITS) - 1)
+
+
 def ordered_int(x: Tensor) -> Tensor:
     """int64s that compare as the elements of `x` do: of 32 bits, unless `x` has 64. NaN comes last."""
     dtype = x.dtype
@@ -62,6 +75,11 @@ def ordered_int(x: Tensor) -> Tensor:
     return x.isnan().where(largest, ascending).cast(dtypes.int64)
 
 
+def _packed(key: Tensor) -> Tensor:
+    """Keys of 32 bits, each with its place below it."""
+    return (key << PLACE_BITS) | key._places(1, dtypes.int64)
+
+
 def _sorted_places(key: Tensor) -> Tensor:
     """Where the keys of each row, int64s of 32 bits, come from once they are sorted."""
     rows, length = key.shape
@@ -72,8 +90,7 @@ def _sorted_places(key: Tensor) -> Tensor:
     while rows << across < LANES and across < bits // 2:
         across += 1
     down = bits - across
-    packed = (key << PLACE_BITS) | key._places(1, dtypes.int64)
-    padded = packed.pad(((0, 0), (0, (1 << bits) - length)), value=dtypes.max(dtypes.int64))
+    padded = _packed(key).pad(((0, 0), (0, (1 << bits) - length)), value=dtypes.max(dtypes.int64))
     lines = padded.reshape((rows, 1 << down, 1 << across)).permute((1, 0, 2)).contiguous()
     for merged in range(1, bits + 1):
         lines = _merge(lines, merged, down)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from tinyexplore.dtype import dtypes
 from tinyexplore.lazy.lazybuffer import ShapeError
-from tinyexplore.tensor.network import places_in_order
+from tinyexplore.tensor.network import first_places, places_in_order
 from tinyexplore.tensor.reduction import sum_dtype
 from tinyexplore.tensor.scattering import Scattering
 from tinyexplore.uop import Ops
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 # Up to here a few kernels that compare all with all take less time than the many of a network take to be scheduled
 SHORT = 32
 FEW_COMPARISONS = 1 << 24
+FEW_WANTED = 16  # so many passes over the elements take less time than sorting them
 
 
 class Ordering(Scattering):
@@ -52,7 +53,7 @@ class Ordering(Scattering):
         length = x.shape[-1]
         if x.numel() == 0:
             return self._const(0, dtypes.default_int)
-        if length > SHORT and x.numel() * length > FEW_COMPARISONS:
+        if x._is_long(x.ndim - 1):
             places = places_in_order(x.reshape((x.numel() // length, length)), descending)
             return places.cast(dtypes.default_int).reshape(x.shape).transpose(axis, -1)
         ranks = x._ranks(descending)
@@ -72,10 +73,21 @@ class Ordering(Scattering):
         axis = self._axis(dim)
         if not 0 <= k <= self.shape[axis]:
             raise ValueError(f"topk of {k} along axis {dim} of shape {self.shape}: need 0 ≤ k ≤ {self.shape[axis]}")
-        bounds: list[tuple[int, int] | None] = [None] * self.ndim
-        bounds[axis] = (0, k)
-        places = self.argsort(dim, descending=largest).shrink(bounds)
+        if 0 < k <= FEW_WANTED and self._is_long(axis) and self.dtype.itemsize < 8:
+            x = self.detach().transpose(axis, -1)
+            rows = x.reshape((-1, x.shape[-1]))
+            found = first_places(rows, k, largest).cast(dtypes.default_int)
+            places = found.reshape((*x.shape[:-1], k)).transpose(axis, -1)
+        else:
+            bounds: list[tuple[int, int] | None] = [None] * self.ndim
+            bounds[axis] = (0, k)
+            places = self.argsort(dim, descending=largest).shrink(bounds)
         return self.gather(dim, places), places
+
+    def _is_long(self, axis: int) -> bool:
+        """True where a network sorts this axis in less time than comparisons of all with all."""
+        length = self.shape[axis]
+        return bool(length > SHORT and self.numel() * length > FEW_COMPARISONS)
 
     # *** running products and extremes ***
 
