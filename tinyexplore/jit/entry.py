@@ -5,7 +5,9 @@ from __future__ import annotations
 from tinyexplore import engine
 from tinyexplore.jit.arguments import Leaf
 from tinyexplore.jit.replay import Replay
-from tinyexplore.runtime.entry import Entry, field_offsets, has_entries
+from tinyexplore.jit.slots import Slot
+from tinyexplore.lazy import LazyBuffer
+from tinyexplore.runtime.entry import MOST_ARGUMENTS, Argument, Entry, field_offsets, has_entries
 from tinyexplore.runtime.pool import Batch
 from tinyexplore.tensor import Tensor
 from tinyexplore.tensor.changes import Epoch
@@ -34,7 +36,9 @@ def make_entry(replay: Replay) -> Entry | None:
         return None
     if sum(0 if item.runner is None else item.runner.work_ns(()) for item in replay.items) > LONGEST_NS:
         return None
-    if not has_entries(Tensor):
+    if len(replay.slots) > MOST_ARGUMENTS:
+        return None
+    if not has_entries(Tensor, LazyBuffer):
         return None
     names = field_offsets(Tensor) or ()
     results = [replay.found.outputs[leaf.number].value for leaf in leaves]
@@ -46,11 +50,34 @@ def make_entry(replay: Replay) -> Entry | None:
         Epoch.count,
         (Tensor, "training"),
         "lazydata",
-        replay.count,
+        LazyBuffer,
+        [_argument(slot) for slot in replay.slots],
+        replay.written,
         (config_variable(), engine.capture_variable(), recorder_variable()),
         [{name: getattr(tensor, name) for name in names} for tensor in tensors],
         form,
     )
+
+
+def _argument(slot: Slot) -> Argument | None:
+    """What may stand for an argument; None: nothing else but what does now."""
+    like = slot.like
+    if type(like) is not LazyBuffer or len(slot.places) != 1 or slot.places[0].others:
+        return None
+    (places,) = slot.places
+    return Argument(like.shape, like.dtype, like.device, places.aligned, tuple(places.tables))
+
+
+def unsettle(entry: Entry, replay: Replay) -> None:
+    """Calls come to Python again; the slots are told what was given since."""
+    if not entry.is_ready:
+        return
+    has_moved = entry.unsettle()
+    for slot, value in zip(replay.slots, entry.held):
+        slot.last = value
+        if has_moved:
+            for places in slot.places:
+                places.buffer = None  # whatever comes next is put there anew
 
 
 def settle(entry: Entry, replay: Replay) -> None:
@@ -58,5 +85,7 @@ def settle(entry: Entry, replay: Replay) -> None:
     settings = config()
     if settings.DEBUG or settings.PROFILE or engine.is_heard():
         return
-    contents = (config_variable().get(), None, None)
-    entry.settle(replay.epoch, replay.training, contents, [slot.last for slot in replay.slots])
+    given = [slot.last for slot in replay.slots]
+    for slot in replay.slots:
+        slot.last = None  # `entry` has it now, and lets it go when another is given
+    entry.settle(replay.epoch, replay.training, (config_variable().get(), None, None), given)

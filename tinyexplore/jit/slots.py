@@ -60,7 +60,8 @@ class Places:
     """Every place where `items` read `buffer`, which another may stand for."""
 
     def __init__(self, buffer: Buffer, items: Iterable[ExecItem]) -> None:
-        self.buffer, self.like = buffer, buffer
+        self.like = buffer
+        self.buffer: Buffer | None = buffer  # None: not known
         self.staging: Buffer | None = None
         self.tables: list[tuple[array[int], int]] = []
         self.others: list[tuple[ExecItem, int]] = []

@@ -14,7 +14,7 @@ from tinyexplore import engine
 from tinyexplore.jit.arguments import Arguments, JitError
 from tinyexplore.jit.arguments import settle as settle_tensors
 from tinyexplore.jit.capture import capture
-from tinyexplore.jit.entry import make_entry, settle
+from tinyexplore.jit.entry import make_entry, settle, unsettle
 from tinyexplore.jit.replay import Replay
 from tinyexplore.runtime.entry import Entry
 from tinyexplore.tensor import Tensor
@@ -139,7 +139,7 @@ class Calls(Generic[R]):
             if replay is None or (Epoch.count[0] != replay.epoch and not replay.ready()):
                 return self._first(args, kwargs) if self.count == 0 else self._captured_anew(args, kwargs)
             if entry is not None:
-                entry.unsettle()  # while this replay runs, another thread must not
+                unsettle(entry, replay)  # while this replay runs, another thread must not
             elif not replay.is_known:
                 entry = self._leave(make_entry(replay))
             result: R = replay(args, kwargs)

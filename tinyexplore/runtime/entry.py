@@ -12,19 +12,22 @@ import sys
 import sysconfig
 import time
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
 from importlib import resources
 from typing import Any
 
-from tinyexplore.device import DeviceUnavailable
+from tinyexplore.device import Buffer, DeviceUnavailable, Memory
+from tinyexplore.dtype import DType
 from tinyexplore.renderer.llvm import LIGHTLY
 from tinyexplore.runtime.cache import cached
 from tinyexplore.runtime.pool import Batch
 
 FORMS: dict[type | None, int] = {None: 0, tuple: 1, list: 2}
+MOST_ARGUMENTS = 16
 _VARARGS_AND_KEYWORDS = 3  # METH_VARARGS | METH_KEYWORDS
 _IMPORTED = (
     "PyTuple_GetItem",
@@ -32,6 +35,7 @@ _IMPORTED = (
     "PyTuple_New",
     "PyTuple_SetItem",
     "PyList_New",
+    "PyList_GetItem",
     "PyList_SetItem",
     "PyDict_Size",
     "PyBytes_AsString",
@@ -39,6 +43,9 @@ _IMPORTED = (
     "PyObject_GetAttr",
     "PyObject_Type",
     "PyObject_Call",
+    "PyObject_RichCompareBool",
+    "PyLong_AsUnsignedLongLong",
+    "PyErr_Clear",
     "PyType_GenericAlloc",
     "Py_IncRef",
     "Py_DecRef",
@@ -74,7 +81,38 @@ class _Record(ctypes.Structure):
         ("fields", ctypes.c_int64),
         ("offsets", ctypes.c_void_p),
         ("values", ctypes.c_void_p),
+        ("held", ctypes.c_void_p),
+        ("moves", ctypes.c_int64),
+        ("slots", ctypes.c_void_p),
+        ("classes", ctypes.c_void_p * 3),
+        ("places", ctypes.c_int64 * 6),
+        ("written_count", ctypes.c_int64),
+        ("written", ctypes.c_void_p),
     )
+
+
+class _Slot(ctypes.Structure):
+    """`%Slot` of `entry.ll`."""
+
+    _fields_ = (
+        ("shape", ctypes.c_void_p),
+        ("dtype", ctypes.c_void_p),
+        ("device", ctypes.c_void_p),
+        ("mask", ctypes.c_int64),
+        ("places", ctypes.c_int64),
+        ("places_at", ctypes.c_void_p),
+    )
+
+
+@dataclass(frozen=True)
+class Argument:
+    """What a value that is given must have, and where its address goes: places in tables of pointers."""
+
+    shape: tuple[Any, ...]
+    dtype: DType
+    device: str
+    is_aligned: bool
+    tables: tuple[tuple[array[int], int], ...]
 
 
 class _MethodDef(ctypes.Structure):
@@ -93,8 +131,10 @@ class Entry:
 
     batch: what to run. counters: four numbers, to which its `costs` (kernels, operations, bytes) and the nanoseconds
     that it took are added. changes: one number. watched: the class of arguments and results and the name of its
-    attribute that is looked at. variables: those whose content is. fields: of each result, the values of its fields.
-    form: None where the one result is returned itself, else tuple or list.
+    attribute that is looked at. argument_field: where an argument has its value, of class `value_kind`, with fields
+    shape, dtype, device and buffer. arguments: None for one whose value must stay what it is. written: the addresses
+    that the batch writes to, where no argument may lie. variables: those whose content is looked at. fields: of each
+    result, the values of its fields. form: None where the one result is returned itself, else tuple or list.
     """
 
     def __init__(
@@ -105,26 +145,48 @@ class Entry:
         changes: array[int],
         watched: tuple[type, str],
         argument_field: str,
-        arguments: int,
+        value_kind: type,
+        arguments: Sequence[Argument | None],
+        written: Iterable[int],
         variables: Sequence[ContextVar[Any]],
         fields: Sequence[dict[str, Any]],
         form: type | None,
     ) -> None:
         kind, attribute = watched
-        offsets = field_offsets(kind)
-        assert offsets is not None, "ask entry_for first"
+        offsets, inner = field_offsets(kind), [field_offsets(one) for one in (value_kind, Buffer, Memory)]
+        assert offsets is not None and None not in inner, "ask has_entries first"
         names = list(offsets)
         attribute = sys.intern(attribute)
-        self._expected = array("Q", [0] * max(1, arguments))
+        self._expected = array("Q", [0] * max(1, len(arguments)))
         self._variables = array("Q", [id(variable) for variable in variables])
         self._contents = array("Q", [0] * len(variables))
         self._offsets = array("Q", [offsets[name] for name in names])
         values = [one[name] for one in fields for name in names]
         self._values = array("Q", [id(value) for value in values])
         self._keeps = (batch, counters, changes, kind, attribute, tuple(variables), values)
-        self._held: tuple[Any, ...] = ()
+        self.held: list[Any] = [None] * len(arguments)
+        self._options: tuple[Any, ...] = ()
+        self._moves = 0
         self._record = record = _Record()
-        record.arguments, record.kind, record.field = arguments, id(kind), offsets[argument_field]
+        record.arguments, record.kind, record.field = len(arguments), id(kind), offsets[argument_field]
+        record.held = id(self.held)
+        self._written = array("Q", written)
+        record.written_count, record.written = len(self._written), _address(self._written)
+        record.classes[:] = [id(value_kind), id(Buffer), id(Memory)]
+        wanted = ((0, "shape"), (0, "dtype"), (0, "device"), (0, "buffer"), (1, "_memory"), (2, "address"))
+        record.places[:] = [found[name] for place, name in wanted if (found := inner[place]) is not None]
+        self._places = [
+            array("Q", [_address(table) + 8 * place for table, place in one.tables] if one else [0])
+            for one in arguments
+        ]
+        self._slots = (_Slot * max(1, len(arguments)))()
+        for slot, one, places in zip(self._slots, arguments, self._places):
+            if one is not None:
+                slot.shape, slot.dtype, slot.device = id(one.shape), id(one.dtype), id(one.device)
+                slot.mask = 63 if one.is_aligned else 0
+                slot.places, slot.places_at = len(places), _address(places)
+        self._arguments = tuple(arguments)
+        record.slots = ctypes.addressof(self._slots)
         record.changes, record.attribute = _address(changes), id(attribute)
         record.expected = _address(self._expected)
         record.variables = len(variables)
@@ -138,17 +200,32 @@ class Entry:
     def settle(self, seen: int, value: Any, contents: Sequence[Any], expected: Sequence[Any]) -> None:
         """From now on calls are done here while all that is looked at stays this (None: never)."""
         record = self._record
-        self._held = (value, tuple(contents), tuple(expected))
-        record.seen, record.value = seen, id(value)
-        for place, content in enumerate(contents):
-            self._contents[place] = id(content)
+        record.seen = seen
+        options = (value, *contents)
+        if options != self._options or not record.value:
+            self._options = options
+            record.value = id(value)
+            for place, content in enumerate(contents):
+                self._contents[place] = id(content)
+        before = list(self.held)  # let go at the end: that may run any code, calls of this function too
+        self.held[:] = expected
         for place, one in enumerate(expected):
             self._expected[place] = 0 if one is None else id(one)
         record.ready = 1
+        del before
 
-    def unsettle(self) -> None:
-        """Every call goes to Python."""
-        self._record.ready = 0
+    @property
+    def is_ready(self) -> bool:
+        """Whether calls may be done here."""
+        return bool(self._record.ready)
+
+    def unsettle(self) -> bool:
+        """Every call goes to Python. True where arguments were exchanged since `settle`: `held` has those of now."""
+        record = self._record
+        record.ready = 0
+        has_moved = record.moves != self._moves
+        self._moves = record.moves = record.moves + 1
+        return bool(has_moved)
 
     def function(self, fallback: Callable[..., Any]) -> Callable[..., Any]:
         """The builtin, to be made once; it keeps all of this alive, and calls `fallback` for what it cannot do."""
@@ -170,6 +247,7 @@ class _Makers:
 
         compiler = shared_compiler()
         text = resources.files("tinyexplore.runtime").joinpath("entry.ll").read_text()
+        text = text.replace("MOST_ARGUMENTS", str(MOST_ARGUMENTS))
         text = f"; {LIGHTLY}: it is written as it is to run\n{text}"
         key_text = "\0".join((text, compiler.version, compiler.cpu, compiler.features))
         code = cached(blake2b(key_text.encode(), digest_size=20).hexdigest(), lambda: compiler.object_code(text))
@@ -195,11 +273,11 @@ def _makers() -> _Makers:
 
 
 @cache
-def has_entries(kind: type) -> bool:
+def has_entries(kind: type, value_kind: type) -> bool:
     """Whether there can be such functions of objects of `kind`: in CPython with a GIL, on 64 bits, with LLVM."""
     if sys.implementation.name != "cpython" or sysconfig.get_config_var("Py_GIL_DISABLED") or sys.maxsize < 1 << 62:
         return False
-    if not hasattr(time, "CLOCK_MONOTONIC") or field_offsets(kind) is None:
+    if not hasattr(time, "CLOCK_MONOTONIC") or None in map(field_offsets, (kind, value_kind, Buffer, Memory)):
         return False
     try:
         _makers()
@@ -228,5 +306,7 @@ def field_offsets(kind: type) -> dict[str, int] | None:
         setattr(probe, name, marker)
     size = kind.__basicsize__
     words = array("Q", ctypes.string_at(id(probe), size - size % 8))
+    for name in names:
+        setattr(probe, name, None)
     found = {name: words.index(id(marker)) * 8 for name, marker in markers.items() if id(marker) in words}
     return found if len(found) == len(names) else None

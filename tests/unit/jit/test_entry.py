@@ -17,6 +17,7 @@ import pytest
 
 from tinyexplore import Context, Device, GlobalCounters, Tensor, TinyJit
 from tinyexplore.jit import JitError
+from tinyexplore.lazy import LazyBuffer
 from tinyexplore.runtime.entry import field_offsets, has_entries
 from tinyexplore.trace import Ran, Recorder, recording
 
@@ -44,7 +45,7 @@ def is_native(jit: TinyJit) -> bool:
     sys.implementation.name != "cpython" or sysconfig.get_config_var("Py_GIL_DISABLED"), reason="no GIL"
 )
 def test_small_batches_are_called_by_machine_code_and_python_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert has_entries(Tensor)
+    assert has_entries(Tensor, LazyBuffer)
     assert set(field_offsets(Tensor)) == {"lazydata", "requires_grad", "grad", "_ctx", "_root"}
     jit, x, y = added()
     assert is_native(jit) and callable(jit)
@@ -53,9 +54,15 @@ def test_small_batches_are_called_by_machine_code_and_python_is_not_asked(monkey
     monkeypatch.setattr(type(jit.captured), "__call__", lambda *args: replays.append(1) or replay(*args))
     assert [jit(x, y).tolist() for _ in range(3)] == [[11, 22, 33]] * 3
     assert jit(*[x, y], **{}).tolist() == [11, 22, 33]
+    for step in range(5):
+        assert jit(tensor(step, 0, 0), y).tolist() == [step + 10, 20, 30]
+        assert jit(y, y).tolist() == [20, 40, 60]
     assert replays == []
-    assert jit(x, tensor(0, 0, 0)).tolist() == [1, 2, 3]
+    assert jit(x + 0, tensor(0, 0, 0)).tolist() == [1, 2, 3]  # not computed yet: Python does that
     assert replays == [1]
+    assert jit(x, y).tolist() == [11, 22, 33]
+    assert jit(jit(x, y), y).tolist() == [21, 42, 63]  # from where it is about to be overwritten
+    assert replays == [1, 1]
 
 
 def test_results_are_whole_tensors() -> None:
@@ -97,6 +104,44 @@ def test_other_values_in_the_same_memory_and_other_memory() -> None:
     assert jit((x + 1), y).tolist() == [11, 21, 32]
 
 
+def test_what_does_not_fit_is_refused_whatever_was_given_before() -> None:
+    jit, x, y = added()
+    for step in range(4):
+        assert jit(tensor(step, step, step), y).tolist() == [step + 10, step + 20, step + 30]
+        for wrong in (
+            tensor(1, 2),
+            tensor(1, 2, 3).reshape(1, 3),
+            Tensor([1, 2, 3]).realize(),
+            Tensor([1.0, 2, 3], "NPY"),
+        ):
+            with pytest.raises(JitError, match="captured as"):
+                jit(wrong, y)
+        assert jit(y, x).tolist() == [11, 22, 33]
+        assert jit(Tensor(np.arange(6, dtype=np.float32)[step % 3 :][:3]), y).tolist() == [
+            step % 3 + 10,
+            step % 3 + 21,
+            step % 3 + 32,
+        ]
+
+
+def test_exchanged_arguments_are_let_go_and_their_finalisers_may_call_again() -> None:
+    jit, x, y = added()
+    before = GlobalCounters.mem_used
+    heard: list[object] = []
+    watches = []
+    for step in range(200):
+        other = tensor(step, 0, 0)
+        if step % 10 == 0:
+            weakref.finalize(other.lazydata, lambda: heard.append(jit(y, x).tolist()))
+        watches.append(weakref.ref(other.lazydata))
+        assert jit(other, y).tolist() == [step + 10, 20, 30]
+    assert jit(x, y).tolist() == [11, 22, 33]
+    del other
+    assert [watch() for watch in watches] == [None] * 200
+    assert heard == [[11, 22, 33]] * 20
+    assert GlobalCounters.mem_used == before
+
+
 def test_a_tensor_that_is_read_from_elsewhere_is_followed() -> None:
     weight = tensor(1, 1)
     jit = TinyJit(lambda x: (x * weight).realize())
@@ -112,9 +157,17 @@ def test_a_tensor_that_is_read_from_elsewhere_is_followed() -> None:
 def test_misuse_is_an_error_and_the_next_call_is_right() -> None:
     jit, x, y = added()
     for wrong, kind in (((x,), JitError), ((x, 3), JitError), ((x, tensor(1)), JitError), ((), JitError)):
-        with pytest.raises(kind):
-            jit(*wrong)
+        for _ in range(2):
+            with pytest.raises(kind):
+                jit(*wrong)
         assert jit(x, y).tolist() == [11, 22, 33]
+    for _ in range(2):
+        with pytest.raises(JitError):
+            jit(tensor(7, 7, 7), tensor(1))  # the first was taken before the second was refused
+        assert jit(x, y).tolist() == [11, 22, 33]
+        with pytest.raises(JitError):
+            jit(tensor(7, 7, 7), tensor(1))
+        assert jit(y, y).tolist() == [20, 40, 60]
     with pytest.raises(JitError):
         jit(x, y=y)
     with Tensor.train(), pytest.raises(JitError, match="training"):
@@ -230,7 +283,10 @@ def test_many_threads_of_python_call_the_same_and_others() -> None:
             found = own(a).tolist()
             if found != [3 * number, 2 + number]:
                 wrong.append(found)
-            if shared(x, y).tolist() != [11, 22, 33]:
+            if shared(x, y).tolist() != [11, 22, 33] or own(tensor(1, turn)).tolist() != [
+                2 + number,
+                2 * turn + number,
+            ]:
                 wrong.append(turn)
             if turn % 50 == number:
                 a = tensor(number, 1)
