@@ -154,7 +154,7 @@ def _(value: LazyBuffer, printer: Printer | None = None) -> Description:
             detail = f"running {value.arg[0].name} along {value.arg[1]} · {shape}"
         case Ops.SCATTER:
             how = f"{value.arg[0].name} into" if value.arg[0] else "writes"
-            detail = f"{how} places of {value.arg[1]} · {shape}"
+            detail = f"{how} places of axis {value.arg[1]} · {shape}"
         case Ops.COPY:
             detail = f"{value.arg} → {value.device}"
         case Ops.BUFFER:

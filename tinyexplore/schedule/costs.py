@@ -80,7 +80,7 @@ class Costs:
 
 def operations_of(op: Ops) -> int:
     """About how many simple operations take as long."""
-    if op in Group.MOVEMENT:
+    if op in Group.MOVEMENT or op is Ops.BITCAST:
         return 0
     return 20 if op in Group.TRANSCENDENTAL else 8 if op in EXPENSIVE else 1
 

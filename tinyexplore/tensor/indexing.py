@@ -7,6 +7,7 @@ known yet, and name nothing (0) when they are out of range.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from tinyexplore.autograd import GRADIENTS, gradients, picked_gradient
@@ -111,8 +112,10 @@ class Indexing(Loss):
                 raise TypeError(f"a tensor of {found.dtype.name} cannot be an index: use ints or bools")
             found = found.to(self.device).cast(place_dtype(found.dtype))
             return found if dtypes.is_unsigned(found.dtype) else (found < 0).where(found + size, found)
-        if isinstance(item, _TruePlaces) and item.extent != size:
+        if isinstance(item, (_TruePlaces, _TruePlacesOfTensor)) and item.extent != size:
             raise IndexError(f"a mask with {item.extent} places for axis {axis} of size {size} (shape {self.shape})")
+        if isinstance(item, _TruePlacesOfTensor):
+            return item.places.to(self.device)
         places = _nested_ints(item)
         if bad := [place for place in _flattened(places) if not -size <= place < size]:
             raise IndexError(f"index {bad[0]} for axis {axis} of size {size} (shape {self.shape})")
@@ -180,6 +183,21 @@ class Indexing(Loss):
         order = [i for i in range(self.ndim) if i != axis] + [axis]
         table = self.shrink(bounds).permute(order).unsqueeze(axis)
         return table._picked(places)
+
+    def _true_places(self) -> list[Tensor]:
+        """The coordinates, axis by axis, of the elements that are not 0, in order (this computes the tensor)."""
+        flat = self.detach().cast(dtypes.bool).reshape((self.numel(),)).contiguous().realize()
+        dtype = dtypes.default_int if flat.numel() <= dtypes.max(dtypes.default_int) else dtypes.int64
+        count = int(flat.sum(dtype=dtype).item())
+        rank = flat.cast(dtype).cumsum(0) - 1
+        numbers = flat._const(0, dtype, (count,))
+        numbers = numbers._scattered_in(None, 0, flat.where(rank, -1), flat._places(0, dtype)).contiguous()
+        found = []
+        below = self.numel()
+        for size in self.shape:
+            below //= max(size, 1)
+            found.append((numbers // max(below, 1) % max(size, 1)).cast(dtypes.default_int))
+        return found
 
     # *** writing ***
 
@@ -300,9 +318,9 @@ def _from_mask(item: Any) -> list[Any]:
     if isinstance(item, Loss):
         if item.dtype is not dtypes.bool:
             return [item]
-        rows = cast("Tensor", item).tolist()
-        rank = item.ndim
-    elif isinstance(item, bool):
+        pairs = zip(cast("Tensor", item)._true_places(), item.shape)
+        return [_TruePlacesOfTensor(places, extent) for places, extent in pairs]
+    if isinstance(item, bool):
         raise IndexError(f"index {item}: a single bool names nothing; use a list of bools, or None for a new axis")
     elif isinstance(item, (list, tuple)) or hasattr(item, "__array_interface__") and getattr(item, "ndim", 0) > 0:
         rows = item if isinstance(item, (list, tuple)) else item.tolist()
@@ -327,6 +345,14 @@ class _TruePlaces(list):
     def __init__(self, extent: int) -> None:
         super().__init__()
         self.extent = extent
+
+
+@dataclass(frozen=True, eq=False)
+class _TruePlacesOfTensor:
+    """The same for a mask that is a tensor."""
+
+    places: Tensor
+    extent: int
 
 
 def _extents(rows: Any, rank: int) -> list[int]:

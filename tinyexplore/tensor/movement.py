@@ -52,6 +52,25 @@ def min_zero(amount: Any) -> int:
     return min(amount, 0) if isinstance(amount, int) else 0
 
 
+PARTS_AT_ONCE = 8  # joined in one kernel, which asks of each element in which of them it is
+
+
+def _joined(parts: Sequence[LazyBuffer], axis: int) -> LazyBuffer:
+    """Ints one after the other along `axis`: each with zeros around it, added up."""
+    total: Any = sum([part.shape[axis] for part in parts])
+    start: Any = 0
+    padded: list[LazyBuffer] = []
+    for part in parts:
+        stop = start + part.shape[axis]
+        around = normal((start, total - stop))
+        padded.append(part.pad([around if at == axis else (0, 0) for at in range(len(part.shape))]))
+        start = stop
+    found = padded[0]
+    for part in padded[1:]:
+        found = found.alu(Ops.ADD, part)
+    return found
+
+
 class Movement(Base):
     __slots__ = ()
 
@@ -372,19 +391,14 @@ class Movement(Base):
         if len(parts) == 1:
             return parts[0]
         dtype = least_upper_dtype(*(part.dtype for part in parts))
-        total: Any = sum([part.shape[axis] for part in parts])
-        start: Any = 0
         kept = [part.cast(dtype) for part in parts if part.shape[axis] != 0]
         if len(kept) < 2:
             return (kept or [parts[0].cast(dtype)])[0]
-        result: LazyBuffer | None = None
-        for part in kept:
-            amounts = [(0, 0)] * self.ndim
-            amounts[axis] = normal((start, total - start - part.shape[axis]))
-            start = start + part.shape[axis]
-            padded = as_bits(part.lazydata).pad(amounts)
-            result = padded if result is None else result.alu(Ops.ADD, padded)
-        assert result is not None
+        found = [as_bits(part.lazydata) for part in kept]
+        while len(found) > PARTS_AT_ONCE:
+            groups = [found[first : first + PARTS_AT_ONCE] for first in range(0, len(found), PARTS_AT_ONCE)]
+            found = [_joined(group, axis).contiguous() for group in groups]
+        result = _joined(found, axis)
         result = result if result.dtype is dtype else result.bitcast(dtype)
         return self._taped(result, cat_gradient, tuple(kept), axis)
 

@@ -150,6 +150,25 @@ def randint(kind: type[Tensor], shape: tuple[int, ...], low: int, high: int, dty
     return (found.cast(dtypes.int64) + low).cast(target).reshape(shape)
 
 
+FEW_BOUNDS = 32  # up to here all are compared at once
+
+
+def places_in(bounds: Tensor, values: Tensor) -> Tensor:
+    """How many of the rising `bounds` (rows, n) are at most each of the `values` (rows, m): by bisection."""
+    count = bounds.shape[1]
+    if count <= FEW_BOUNDS:
+        return (values.unsqueeze(-1) >= bounds.unsqueeze(1)).sum(-1)
+    table = bounds.contiguous().unsqueeze(1)
+    found = values._const(0, dtypes.default_int, values.shape)
+    step = 1 << (count.bit_length() - 1)
+    while step:
+        probe = found + step
+        below = table._picked((probe - 1).minimum(count - 1).unsqueeze(-1)) <= values
+        found = ((probe <= count) & below).where(probe, found)
+        step >>= 1
+    return found
+
+
 def multinomial(probabilities: Tensor, num_samples: int, replacement: bool) -> Tensor:
     """Places of the last axis, each drawn with its probability (rows need not add up to 1)."""
     if probabilities.ndim not in (1, 2) or num_samples < 1:
@@ -167,5 +186,5 @@ def multinomial(probabilities: Tensor, num_samples: int, replacement: bool) -> T
     sums = weights._float().cumsum(1)
     bounds = sums / sums[:, -1:]
     drawn = kind.rand(rows, num_samples, 1, device=probabilities.device)
-    places = (drawn >= bounds.unsqueeze(1)).sum(-1).minimum(weights.shape[1] - 1)
+    places = places_in(bounds, drawn.squeeze(-1)).minimum(classes - 1)
     return (places if probabilities.ndim == 2 else places.squeeze(0)).cast(dtypes.default_int)

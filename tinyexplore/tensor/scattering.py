@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from math import prod
 from typing import TYPE_CHECKING, Any, cast
 
 from tinyexplore.dtype import ConstType, dtypes
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.arithmetic import broadcast_shape
-from tinyexplore.tensor.base import Shape
 from tinyexplore.tensor.reduction import place_dtype
 from tinyexplore.tensor.resampling import Resampling
 from tinyexplore.uop import Ops
@@ -88,11 +86,11 @@ class Scattering(Resampling):
     def nonzero(self, size: int | None = None, fill_value: ConstType = 0) -> Tensor:
         """The coordinates of the elements that are not 0, one row each (this computes the tensor); with `size` cut or
         filled to so many rows."""
-        flat = self.cast(dtypes.bool).reshape((self.numel(),)).tolist()
-        below = [prod(self.shape[axis + 1 :]) for axis in range(self.ndim)]
-        rows = [_coordinates(place, below, self.shape) for place, is_set in enumerate(flat) if is_set]
-        made = cast(Any, type(self))(rows, device=self.device, dtype=dtypes.default_int)
-        found = cast("Tensor", made.reshape(len(rows), self.ndim))
+        places = self._true_places()
+        if not places:
+            found = self._const(0, dtypes.default_int, (int(bool(cast("Tensor", self).item())), 0))
+        else:
+            found = places[0].stack(*places[1:], dim=1)
         return found if size is None else found._to_rows(size, fill_value)
 
     def _to_rows(self, size: int, fill_value: ConstType) -> Tensor:
@@ -101,7 +99,3 @@ class Scattering(Resampling):
         rest: list[tuple[int, int]] = [(0, 0)] * (self.ndim - 1)
         part = self.shrink([(0, kept), *((0, have) for have in self.shape[1:])])
         return part.pad([(0, size - kept), *rest], value=fill_value)
-
-
-def _coordinates(place: int, below: list[int], shape: Shape) -> list[int]:
-    return [place // step % size for step, size in zip(below, shape)]
