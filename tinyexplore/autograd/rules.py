@@ -394,19 +394,30 @@ def window_gradient(step: Step, g: LazyBuffer) -> Gradients:
     """y[o, k] = x[o·stride + k·dilation]: dx[i] = Σₖ g'[i - k·dilation, k]
 
     g' is g with stride - 1 zeros between windows. Written as a gather, so that nothing is
-    scattered: windows over g' (padded), of which the diagonal is summed.
+    scattered: windows over g' (padded), of which the diagonal is summed. Without dilation no zeros are needed:
+    dx[q·stride + r] = Σᵤ g[q - u, r + u·stride].
     """
     axis, size, stride, dilation = step.arg
     length = step.sources[0].shape[axis]
     rank = len(g.shape) - 1
     if dilation == 1 and size <= stride:
         return (_disjoint_window_gradient(g, axis, stride, length),)
-    reach = (size - 1) * dilation
-    spread = _dilated(g, axis, stride)
-    padded = spread.pad(tuple((reach, reach) if i == axis else (0, 0) for i in range(rank + 1)))
-    windows = padded.window(axis, size, 1, dilation).flip((rank + 1,))
-    total = sum_axes(windows.diagonal(rank, rank + 1), (rank,))
-    return (_resized(total.reshape(total.shape[:rank]), axis, length),)
+    if dilation == 1:
+        taps = -(-size // stride)
+        split = _resized(g, rank, taps * stride).reshape((*g.shape[:rank], taps, stride))
+        total = _overlaid(split, axis, rank, 1)
+        return (_disjoint_window_gradient(total, axis, stride, length),)
+    return (_resized(_overlaid(_dilated(g, axis, stride), axis, rank, dilation), axis, length),)
+
+
+def _overlaid(g: LazyBuffer, axis: int, taps: int, dilation: int) -> LazyBuffer:
+    """y[i] = Σₖ g[i - k·dilation, k] with i along `axis`, k along the axis `taps`, which goes."""
+    rank = len(g.shape)
+    reach = (g.shape[taps] - 1) * dilation
+    padded = g.pad(tuple((reach, reach) if i == axis else (0, 0) for i in range(rank)))
+    windows = padded.window(axis, g.shape[taps], 1, dilation).flip((rank,))
+    total = sum_axes(windows.diagonal(taps, rank), (taps,))
+    return total.reshape((*total.shape[:taps], *total.shape[taps + 1 :]))
 
 
 def _disjoint_window_gradient(g: LazyBuffer, axis: int, stride: int, length: int) -> LazyBuffer:
