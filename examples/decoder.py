@@ -1,7 +1,8 @@
-"""Teach a small decoder a verse by heart, then let it recite: one token at a time, with a cache of keys and values.
+"""Teach a small decoder a verse by heart, then let it recite: one letter at a time, with a cache of keys and values.
 
-The length of what was said so far is a Variable: the kernels of a step are compiled once and serve every length.
-Run it with `python examples/decoder.py`.
+How many letters are given and how many were said before are Variables: the kernels of a step are compiled once, and
+serve the prompt, all at once, as well as each letter after it. Each step stores its keys and values into the cache in
+place. Run it with `python examples/decoder.py`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import time
 
 import numpy as np
 
-from tinyexplore import Tensor, TinyJit, Variable, nn
+from tinyexplore import Context, Tensor, TinyJit, Variable, nn
 from tinyexplore.nn.state import get_parameters
 
 VERSE = (
@@ -23,6 +24,7 @@ LONGEST = len(VERSE)
 WIDTH, HEADS, LAYERS = 32, 4, 2
 STEPS = 150
 PROMPT = 5  # letters that are given
+COUNT, POSITION = Variable("count", 1, LONGEST), Variable("position", 0, LONGEST - 1)
 
 
 class Block:
@@ -36,14 +38,17 @@ class Block:
         self.cache.requires_grad = False
 
     def __call__(self, x: Tensor, position: Variable | None) -> Tensor:
-        """(1, letters, WIDTH), all letters at once; with `position`, one letter that stands there."""
+        """(1, letters, WIDTH), all letters at once; with `position`, letters from there on, after those in the cache."""
         mixed = self.mix(self.before(x)).reshape(1, x.shape[1], 3, HEADS, WIDTH // HEADS)
         query, key, value = (mixed[:, :, part] for part in range(3))
+        start = 0 if position is None else position
+        end = start + x.shape[1]
         if position is not None:
-            self.cache[:, :, position : position + 1].assign(key.stack(value))
-            key, value = self.cache[0, :, : position + 1], self.cache[1, :, : position + 1]
+            self.cache[:, :, position:end].assign(key.stack(value))
+            key, value = self.cache[0, :, :end], self.cache[1, :, :end]
         query, key, value = (part.transpose(1, 2) for part in (query, key, value))
-        heard = query.scaled_dot_product_attention(key, value, is_causal=position is None)
+        said = Tensor.arange(end) <= Tensor.arange(start, end).unsqueeze(1)
+        heard = query.scaled_dot_product_attention(key, value, attn_mask=said)
         x = x + self.out(heard.transpose(1, 2).reshape(x.shape))
         return x + self.shrink(self.grow(self.between(x)).gelu())
 
@@ -64,9 +69,15 @@ class Decoder:
         return self.scores(self.last(x))
 
     @TinyJit
-    def step(self, letter: Tensor, position: Variable) -> Tensor:
-        """The scores after one letter more, at `position`."""
-        return self(letter, position).realize()
+    def step(self, letters: Tensor, position: Variable, temperature: Tensor) -> tuple[Tensor, Tensor]:
+        """The scores after `letters`, which stand at `position`, and the letter that follows.
+
+        Adding noise of this shape (Gumbel's) to the scores draws from their softmax at that temperature; with none,
+        it is the likeliest letter.
+        """
+        scores = self(letters, position)[0, -1]
+        noise = -(-Tensor.rand(len(LETTERS)).log()).log()
+        return scores.realize(), (scores + noise * temperature).argmax().realize()
 
 
 def train(model: Decoder) -> float:
@@ -90,16 +101,16 @@ def train(model: Decoder) -> float:
 
 
 @Tensor.test()
-def recite(model: Decoder) -> tuple[str, list[np.ndarray]]:
-    """What it says after the prompt, always the likeliest letter, and the scores of every step."""
-    position = Variable("position", 0, LONGEST - 1)
-    said, scores = VERSE[:PROMPT], []
-    for place in range(LONGEST - 1):
-        letter = Tensor([[LETTERS.index(said[place])]])
-        scores.append(model.step(letter, position.bind(place)).numpy()[0, 0])
-        if place + 1 == len(said):
-            said += LETTERS[int(scores[-1].argmax())]
-    return said, scores
+def recite(model: Decoder, prompt: str = VERSE[:PROMPT], temperature: float = 0.0) -> tuple[str, list[np.ndarray]]:
+    """What it says from the prompt on, and the scores of every step; at temperature 0 always the likeliest letter."""
+    heat = Tensor([temperature])
+    said, given, scores = "", prompt, []
+    while len(said) + len(given) < LONGEST:
+        numbers = Tensor([[LETTERS.index(letter) for letter in given]]).reshape(1, COUNT.bind(len(given)))
+        found, following = model.step(numbers, POSITION.bind(len(said)), heat)
+        scores.append(found.numpy())
+        said, given = said + given, LETTERS[following.item()]
+    return said + given, scores
 
 
 def with_numpy(model: Decoder, said: str) -> np.ndarray:
@@ -135,14 +146,23 @@ def main() -> None:
     began = time.perf_counter()
     loss = train(model)
     print(f"learnt by heart in {time.perf_counter() - began:.1f} s, loss {loss:.4f}")
-    recite(model)  # captured in the second letter, replayed ever since
+    recite(model)  # captured in its second step, replayed ever since
     began = time.perf_counter()
     said, scores = recite(model)
     seconds = time.perf_counter() - began
+    with Context(JIT=0):
+        began = time.perf_counter()
+        recite(model)
+        eager = time.perf_counter() - began
     print(said)
-    print(f"{len(scores) / seconds:.0f} letters a second, {len(model.step.jit_cache)} kernels a letter")
-    difference = float(np.abs(np.array(scores) - with_numpy(model, said[:-1])).max())
+    kernels = len(model.step.jit_cache)
+    speeds = f"{len(scores) / seconds:.0f} letters a second, {len(scores) / eager:.0f} without a TinyJit"
+    print(f"{speeds}; {kernels} kernels a letter")
+    difference = float(np.abs(np.array(scores) - with_numpy(model, said[:-1])[PROMPT - 1 :]).max())
     print(f"largest difference to NumPy at any length: {difference:.1e}")
+    for seed in (1, 2):
+        Tensor.manual_seed(seed)
+        print(f"at temperature 2, seed {seed}: {recite(model, temperature=2.0)[0][:60]}")
 
 
 if __name__ == "__main__":

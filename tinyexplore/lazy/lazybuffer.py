@@ -41,6 +41,7 @@ Shape = tuple[Any, ...]  # of ints, and UOps where a size is symbolic
 FEW_RESULTS = 16  # a reduction to fewer results than this leaves cores idle
 MUCH_TO_REDUCE = 1 << 18  # elements from which on a second kernel costs less than idle cores
 MOST_PARTS = 256
+MOST_WRITES = 8  # each is a kernel, to be compiled if its place is a number
 
 _recorder = recorder_variable().get  # for every node: without a function of Python's around it
 _COMPARE, _WHERE, _BOOL = Group.COMPARE, Ops.WHERE, dtypes.bool
@@ -272,8 +273,16 @@ class LazyBuffer:
 
     @property
     def can_be_written(self) -> bool:
-        """True for what lies in memory row-major, or will when it is computed: a part may be stored there alone."""
-        return self.buffer is not None or self.op in (Ops.CONTIGUOUS, Ops.WRITE)
+        """True for what lies in memory row-major, or will when it is computed: a part may be stored there alone.
+
+        After `MOST_WRITES` parts that wait to be stored, one kernel that writes everything costs less than more of them.
+        """
+        waiting = 0
+        node = self
+        while node.op is Ops.WRITE and node.buffer is None:
+            waiting += 1
+            node = node.src[0]
+        return waiting < MOST_WRITES and (waiting > 0 or node.buffer is not None or node.op is Ops.CONTIGUOUS)
 
     def written_at(self, places: LazyBuffer, value: LazyBuffer) -> LazyBuffer:
         """This with `value` at the row-major `places` (ints, each once), which are movements of a counter."""

@@ -88,7 +88,9 @@ def decide_writes(
         if target.buffer is not None and sharing[target.buffer] > 1:
             why[write] = "its memory is read under two names"
             continue
-        found = _readers_before(write, _reached(write, readers, after), forced, readers)
+        found: tuple[set[LazyBuffer], set[LazyBuffer]] | None = set(), set()
+        if len(readers[target]) > 1:
+            found = _readers_before(write, _reached(write, readers, after), forced, readers)
         if found is None or any(other in in_place and other.src[0] is target for other in found[0]):
             why[write] = "the old value is needed together with the new one"
             continue

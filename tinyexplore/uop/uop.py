@@ -163,14 +163,16 @@ class UOp:
     def _operand(self, other: Any) -> UOp:
         if isinstance(other, UOp):
             return other
-        if not isinstance(other, Number):
+        if type(other) is not int and not isinstance(other, Number):
             kind = type(other).__name__
             raise TypeError(f"arithmetic of {self!r} and {kind}: need a number, a size or a Tensor")
         return UOp.const(self.dtype, other)  # type: ignore[arg-type]
 
     def _with(self, op: Ops, other: Any) -> UOp:
         """`self op other`; NotImplemented where `other` says that it takes precedence, as a Tensor does."""
-        if not isinstance(other, (UOp, Number)) and getattr(other, "__array_priority__", 0) > 0:
+        if isinstance(other, UOp):
+            return self.alu(op, other)
+        if type(other) is not int and getattr(other, "__array_priority__", 0) > 0:
             return NotImplemented
         return self.alu(op, self._operand(other))
 

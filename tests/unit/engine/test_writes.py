@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.ops.support import HAS_COMPILER, random_array
 from tests.reference import evaluate
-from tinyexplore import Context, GlobalCounters, Tensor, TinyJit, Variable
+from tinyexplore import Context, GlobalCounters, Tensor, TinyJit, Variable, capture
 from tinyexplore.trace import Recorder, recording
 
 DEVICES = ["LLVM", "CLANG", "PYTHON"] if HAS_COMPILER else ["LLVM", "PYTHON"]
@@ -162,6 +162,31 @@ def test_readers_of_the_old_value_come_first() -> None:
     x[1] = 1
     both = (both * x).realize()  # the old and the new value in one kernel
     assert both.tolist() == [[2500] * 4, [4, 5, 6, 7], [64, 81, 100, 121]]
+
+
+def test_a_recording_tells_where_a_part_is_stored() -> None:
+    x = Tensor.zeros(20, 4).contiguous().realize()
+    place = address(x)
+    with capture() as session:
+        for row in range(3):
+            x[row] = x[row] + row + 1
+            x.realize()
+        alias = x.detach()
+        x[3] = 9
+        x.realize()
+    assert address(alias) == place != address(x) and x.numpy()[:5, 0].tolist() == [1, 2, 3, 9, 0]
+    reasons = [decision.reason for stage in session.trace.stages for decision in stage.decisions]
+    assert (
+        sum("the memory of what it changes: nobody can ask for the old value any more" in one for one in reasons) == 3
+    )
+    assert sum("a copy of what it changes: the old value can be asked for later" in one for one in reasons) == 1
+
+
+def test_many_writes_before_one_realize_are_few_kernels() -> None:
+    x = Tensor.zeros(300).contiguous()
+    for place in range(300):
+        x[place] = place
+    assert moved(x.realize)[0] < 20 and x.tolist() == list(range(300))
 
 
 @pytest.mark.parametrize("device", DEVICES)
