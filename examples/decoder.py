@@ -38,7 +38,7 @@ class Block:
         self.cache.requires_grad = False
 
     def __call__(self, x: Tensor, position: Variable | None) -> Tensor:
-        """(1, letters, WIDTH), all letters at once; with `position`, letters from there on, after those in the cache."""
+        """(1, letters, WIDTH), all letters at once; with `position`, letters from there on, after the cached ones."""
         mixed = self.mix(self.before(x)).reshape(1, x.shape[1], 3, HEADS, WIDTH // HEADS)
         query, key, value = (mixed[:, :, part] for part in range(3))
         start = 0 if position is None else position

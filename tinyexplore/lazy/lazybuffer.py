@@ -275,7 +275,7 @@ class LazyBuffer:
     def can_be_written(self) -> bool:
         """True for what lies in memory row-major, or will when it is computed: a part may be stored there alone.
 
-        After `MOST_WRITES` parts that wait to be stored, one kernel that writes everything costs less than more of them.
+        After `MOST_WRITES` parts that wait to be stored, one kernel that writes all of it costs less than more.
         """
         waiting = 0
         node = self
