@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
+from tinyexplore.engine.lanes import estimated_work, in_lane, instance_of, run_side_by_side, side_by_side
 from tinyexplore.engine.runner import ExecItem
-from tinyexplore.engine.threads import parts_for, thread_count
+from tinyexplore.engine.threads import current_lane, parts_for, thread_count
 from tinyexplore.runtime.native import BoundProgram
 from tinyexplore.runtime.pool import find_native_pool
 
@@ -17,12 +19,35 @@ def prepare_batch(items: Sequence[ExecItem]) -> list[Callable[[], None]]:
 
     A native item is bound now; its buffers may be exchanged afterwards in `item.bound.pointers`.
     """
+    steps: list[Callable[[], None]] = []
+    stretches = side_by_side(
+        items,
+        lambda item: instance_of(item.item.device, item.buffers, item.runner),
+        lambda item: estimated_work(item.runner),
+    )
+    for lanes in stretches:
+        if len(lanes) == 1:
+            steps += _one_after_another(lanes[0])
+        else:
+            prepared = [
+                in_lane(number, len(lanes), partial(_one_after_another, lane)) for number, lane in enumerate(lanes)
+            ]
+            steps.append(partial(run_side_by_side, [partial(_run_all, functions) for functions in prepared]))
+    return steps
+
+
+def _run_all(functions: Sequence[Callable[[], None]]) -> None:
+    for function in functions:
+        function()
+
+
+def _one_after_another(items: Sequence[ExecItem]) -> list[Callable[[], None]]:
     threads = thread_count()
     steps: list[Callable[[], None]] = []
     calls: list[NativeCall] = []
 
     def flush() -> None:
-        pool = find_native_pool(threads) if calls else None
+        pool = find_native_pool(threads, current_lane.get()) if calls else None
         if pool is not None:
             steps.append(pool.prepare(tuple(calls)))
             calls.clear()

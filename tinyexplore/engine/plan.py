@@ -12,13 +12,15 @@ from array import array
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from tinyexplore.device import Buffer, Device, Memory
 from tinyexplore.dtype import DType
 from tinyexplore.engine.compile import Runner
+from tinyexplore.engine.lanes import estimated_work, in_lane, instance_of, run_side_by_side, side_by_side
 from tinyexplore.engine.sight import unseen_writes
-from tinyexplore.engine.threads import parts_for, thread_count
+from tinyexplore.engine.threads import current_lane, parts_for, thread_count
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.runtime.native import BoundProgram, NativeProgram
 from tinyexplore.runtime.pool import find_native_pool
@@ -173,7 +175,7 @@ class Ready:
     def of(step: Step) -> Ready | None:
         """None where there is more to it: a copy, Variables, a device without machine code, buffers that the caller
         gives and that must be aligned."""
-        pool = find_native_pool(thread_count())
+        pool = find_native_pool(thread_count(), current_lane.get())
         if step.runner is None or step.variables or pool is None:
             return None
         spec, program = step.runner.spec, step.runner.program
@@ -214,10 +216,12 @@ def _memory_of(device: str) -> Callable[[int], Memory]:
 class Plan:
     """What is to be done for one structure of graph, in order. Holds no memory and no LazyBuffer.
 
-    ready: the steps, as far as they can be. running: their tables are in use.
+    stretches: the numbers of the steps, in lists that run side by side. ready: the steps, as far as they can be.
+    running: their tables are in use.
     """
 
     steps: tuple[Step, ...]
+    stretches: list[list[list[int]]]
     slot_count: int
     flops: sint
     bytes_moved: sint
@@ -246,7 +250,12 @@ class Plan:
             flops = flops + (0 if runner is None else runner.flops)
             moved = moved + (2 * item.buffers[0].nbytes if runner is None else runner.bytes_moved)
         requires = tuple(one for item in items for one in item.requires if one.buffer is None)
-        return Plan(tuple(steps), len(slot_of), simplified(flops), simplified(moved), requires)
+        stretches = side_by_side(
+            range(len(items)),
+            lambda place: instance_of(items[place].device, items[place].buffers, runners[place]),
+            lambda place: estimated_work(runners[place]),
+        )
+        return Plan(tuple(steps), stretches, len(slot_of), simplified(flops), simplified(moved), requires)
 
     def run(self, graph: Walk) -> None:
         """Every step for `graph`, which is used up: its nodes get their buffers and forget their sources."""
@@ -254,7 +263,7 @@ class Plan:
         nodes, values = graph.nodes, graph.values
         for requirement in self.requires:
             requirement.check(values)
-        targets = [[nodes[made.node] for made in step.made] for step in reversed(self.steps)]
+        targets = [[nodes[made.node] for made in step.made] for step in self.steps]
         del nodes
         graph.nodes, graph.buffers = [], []  # so that a buffer is let go after its last reader
         began = time.perf_counter()
@@ -268,7 +277,12 @@ class Plan:
 
     def _ready(self) -> tuple[Ready | None, ...]:
         if self.ready is None:
-            self.ready = tuple([Ready.of(step) for step in self.steps])
+            found: dict[int, Ready | None] = {}
+            for lanes in self.stretches:
+                for lane, places in enumerate(lanes):
+                    make = partial(_ready_steps, [self.steps[place] for place in places])
+                    found.update(zip(places, make() if len(lanes) == 1 else in_lane(lane, len(lanes), make)))
+            self.ready = tuple([found[place] for place in range(len(self.steps))])
         return self.ready
 
     def _do(
@@ -278,17 +292,31 @@ class Plan:
         values: dict[UOp, int],
         ready: tuple[Ready | None, ...],
     ) -> None:
-        """The steps; `targets` has the nodes that they are for, the first step's last."""
-        for step, quick in zip(self.steps, ready):
-            if quick is None:
-                step.run(memory, values)
+        """The steps; `targets` has the nodes that they are for."""
+
+        def do(places: list[int]) -> None:
+            for place in places:
+                step, quick = self.steps[place], ready[place]
+                if quick is None:
+                    step.run(memory, values)
+                else:
+                    quick.run(step.slots, memory)
+                for node, made in zip(targets[place], step.made):
+                    node.buffer = memory[made.slot]
+                    node.src = ()
+                targets[place] = []
+                for slot in step.done:
+                    memory[slot] = None
+
+        for lanes in self.stretches:
+            if len(lanes) == 1:
+                do(lanes[0])
             else:
-                quick.run(step.slots, memory)
-            for node, made in zip(targets.pop(), step.made):
-                node.buffer = memory[made.slot]
-                node.src = ()
-            for slot in step.done:
-                memory[slot] = None
+                run_side_by_side([partial(do, places) for places in lanes])
+
+
+def _ready_steps(steps: list[Step]) -> list[Ready | None]:
+    return [Ready.of(step) for step in steps]
 
 
 class Plans:

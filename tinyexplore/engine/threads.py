@@ -12,6 +12,7 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import ContextVar
 
 from tinyexplore.runtime.native import BoundProgram
 from tinyexplore.runtime.pool import find_native_pool, thread_count
@@ -20,6 +21,8 @@ PARTS_PER_THREAD = 4  # so that a thread that the system holds up leaves its sha
 PART_NS = 5_000  # waking a worker costs some microseconds
 BYTES_PER_NS = 48  # of one core out of its caches; what comes from memory is slower, and large enough anyway
 FLOPS_PER_NS = 32  # of one core with vectors, when not all are multiply-adds
+
+current_lane: ContextVar[int] = ContextVar("tinyexplore_lane", default=0)  # which of several instances at work
 
 _pools: dict[int, ThreadPoolExecutor] = {}
 _pools_lock = threading.Lock()
@@ -61,7 +64,7 @@ def run_divided(bound: Callable[[int, int], None], extent: int | None, work_ns: 
     if parts == 1:
         bound(0, extent)
         return
-    native = find_native_pool(threads) if isinstance(bound, BoundProgram) else None
+    native = find_native_pool(threads, current_lane.get()) if isinstance(bound, BoundProgram) else None
     if native is not None and isinstance(bound, BoundProgram):
         native.run(bound, extent, parts)
         return

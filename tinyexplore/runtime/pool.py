@@ -105,10 +105,10 @@ def thread_count() -> int:
 
 
 class _Pools:
-    """The pools of this process, by the number of their threads."""
+    """The pools of this process, by the number of their threads and by which of several instances at work has it."""
 
     def __init__(self) -> None:
-        self.made: dict[int, NativePool] = {}
+        self.made: dict[tuple[int, int], NativePool] = {}
         self.lock = threading.RLock()
 
     def start_anew(self) -> None:
@@ -124,20 +124,20 @@ if hasattr(os, "register_at_fork"):
 
 
 @cache
-def find_native_pool(threads: int) -> NativePool | None:
+def find_native_pool(threads: int, lane: int = 0) -> NativePool | None:
     """The pool of that many threads, or None where there is no LLVM."""
     try:
-        return native_pool(threads)
+        return native_pool(threads, lane)
     except DeviceUnavailable:
         return None
 
 
-def native_pool(threads: int) -> NativePool:
-    """The pool of that many threads, made once. DeviceUnavailable where there is no LLVM."""
+def native_pool(threads: int, lane: int = 0) -> NativePool:
+    """The pool of that many threads, made once for each `lane`. DeviceUnavailable where there is no LLVM."""
     with _pools.lock:
-        if threads not in _pools.made:
-            _pools.made[threads] = NativePool(threads)
-        return _pools.made[threads]
+        if (threads, lane) not in _pools.made:
+            _pools.made[threads, lane] = NativePool(threads)
+        return _pools.made[threads, lane]
 
 
 def make_pool_ahead() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tinyexplore.device import Buffer
@@ -72,9 +72,34 @@ def _in_order(items: list[ScheduleItem], fusion: Fusion) -> tuple[ScheduleItem, 
         return found
 
     copied = {copy: write for write, copy in fusion.old_values.items()}
-    return tuple(
-        replace(item, outputs=tuple(copied.get(node, node) for node in item.outputs)) for item in toposort(items, needs)
-    )
+    ordered = _kernels_before_copies(toposort(items, needs), needs)
+    return tuple(replace(item, outputs=tuple(copied.get(node, node) for node in item.outputs)) for item in ordered)
+
+
+def _kernels_before_copies(
+    items: list[ScheduleItem], needs: Callable[[ScheduleItem], list[ScheduleItem]]
+) -> list[ScheduleItem]:
+    """Where several instances compute: all kernels that can run before the next copies, then these, and so on.
+
+    Between copies, what one instance does is independent of what the others do.
+    """
+    if len({item.device for item in items if not item.is_copy}) < 2 or not any(item.is_copy for item in items):
+        return items
+    waits_for = {item: [other for other in needs(item) if other is not item] for item in items}
+    done: set[ScheduleItem] = set()
+    order: list[ScheduleItem] = []
+    left = items
+    while left:
+        for copies in (False, True):
+            later = []
+            for item in left:
+                if item.is_copy is copies and done.issuperset(waits_for[item]):
+                    order.append(item)
+                    done.add(item)
+                else:
+                    later.append(item)
+            left = later
+    return order
 
 
 __all__ = [

@@ -1,0 +1,115 @@
+"""Several instances at once: kernels between two copies touch the memory of their own instance only.
+
+Each instance that has enough to do gets a thread and its share of the cores; where one has little, all run one after
+the other, each on all cores. An instance's own kernels keep their order, copies wait for all of them, and which thread
+does what changes no bit of a result.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
+from itertools import groupby
+from typing import TypeVar
+
+from tinyexplore.device import Buffer
+from tinyexplore.engine.compile import Runner
+from tinyexplore.engine.threads import current_lane, thread_count
+from tinyexplore.util import Context
+
+WORTH_NS = 100_000  # of work for one core that two instances must have at least: handing it over takes some 30 µs
+
+T = TypeVar("T")
+Work = Callable[[], None]
+
+_workers: dict[int, ThreadPoolExecutor] = {}
+_workers_lock = threading.Lock()
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_workers.clear)  # a forked child has none of its parent's threads
+
+
+def side_by_side(
+    items: Sequence[T], device: Callable[[T], str | None], work_ns: Callable[[T], float]
+) -> list[list[list[T]]]:
+    """`items` in stretches, each of them lists that may run at the same time: one for each instance, and no more than
+    there are threads.
+
+    `device` is None for what waits for all before it and holds up all after it (a copy). A stretch in which fewer than
+    two instances have `WORTH_NS` of work is one list, in the order given.
+    """
+    found: list[list[list[T]]] = []
+    threads = thread_count()
+    for is_alone, stretch in groupby(items, key=lambda item: device(item) is None):
+        together = list(stretch)
+        instances: dict[str | None, list[T]] = {}
+        if not is_alone:
+            for item in together:
+                instances.setdefault(device(item), []).append(item)
+        lanes: list[list[T]] = [[] for _ in range(min(len(instances), threads))]
+        for number, own in enumerate(instances.values()):
+            lanes[number % len(lanes)] += own
+        if sum(sum(map(work_ns, lane)) >= WORTH_NS for lane in lanes) >= 2:
+            found.append(lanes)
+        elif found and len(found[-1]) == 1:
+            found[-1][0].extend(together)
+        else:
+            found.append([together])
+    return found
+
+
+def instance_of(device: str, buffers: Sequence[Buffer], runner: Runner | None) -> str | None:
+    """The instance that a kernel of machine code touches the memory of, and no other's; else None."""
+    if runner is None or runner.program.entry_address is None or any(one.device != device for one in buffers):
+        return None
+    return device
+
+
+def estimated_work(runner: Runner | None) -> float:
+    """Nanoseconds for one core; 0 where they depend on Variables."""
+    return 0.0 if runner is None or runner.spec.variables else runner.work_ns(())
+
+
+def share_of(lanes: int) -> int:
+    """How many threads each of so many instances may use."""
+    return max(1, thread_count() // lanes)
+
+
+def run_side_by_side(lanes: Sequence[Work]) -> None:
+    """Each of `lanes` on a thread of its own, under the options in force here but for THREADS.
+
+    Returns when all have ended; what the first of them raised, in the order given, is raised here.
+    """
+    share = share_of(len(lanes))
+    waiting: list[Future[None]] = []
+    for number, lane in enumerate(lanes[1:], 1):
+        waiting.append(_workers_for(len(lanes) - 1).submit(copy_context().run, as_lane, number, share, lane))
+    try:
+        copy_context().run(as_lane, 0, share, lanes[0])
+    finally:
+        errors = [future.exception() for future in waiting]  # waits: nobody may still run when this is over
+    for error in errors:
+        if error is not None:
+            raise error
+
+
+def as_lane(number: int, share: int, work: Callable[[], T]) -> T:
+    """`work()` as instance `number` does it: on `share` threads, from a pool of its own."""
+    with Context(THREADS=share):
+        current_lane.set(number)
+        return work()
+
+
+def in_lane(number: int, lanes: int, work: Callable[[], T]) -> T:
+    """What `work()` prepares here for that instance of so many."""
+    return copy_context().run(as_lane, number, share_of(lanes), work)
+
+
+def _workers_for(count: int) -> ThreadPoolExecutor:
+    with _workers_lock:
+        if count not in _workers:
+            _workers[count] = ThreadPoolExecutor(count, thread_name_prefix="tinyexplore-instance")
+        return _workers[count]
