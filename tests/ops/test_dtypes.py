@@ -267,10 +267,21 @@ def test_textures_are_plain_memory() -> None:
     assert image is dtypes.imagef((2, 3, 4)) and image.shape == (2, 3, 4) and image.itemsize == 4
     assert half.itemsize == 2 and dtypes.is_float(image) and repr(half) == "dtypes.imageh((2, 3, 4))"
     assert pickle.loads(pickle.dumps(half)) is half is copy.copy(half)
+    assert half.base is image.base is dtypes.float32 and dtypes.int8.base is dtypes.int8
     x = random_array((2, 12))
-    stored = Tensor(x).cast(half)
-    assert stored.dtype is dtypes.float16 and Tensor(x).cast(image).dtype is dtypes.float32
-    np.testing.assert_array_equal(stored.numpy(), x.astype(np.float16))
+    rounded = x.astype(np.float16).astype(np.float32)
+    for stored in (Tensor(x).cast(half), Tensor(x, dtype=half), Tensor(x.tolist(), dtype=half)):
+        assert stored.dtype is dtypes.float32 is (stored + 1).dtype
+        assert dtypes.float16 in {buffer.dtype for item in stored.schedule() for buffer in item.buffers}, "as it lies"
+        np.testing.assert_array_equal(stored.numpy(), rounded)
+        np.testing.assert_array_equal((stored * 2 + 1).numpy(), rounded * 2 + 1)
+    for kept in (Tensor(x).cast(image), Tensor(x).cast(dtypes.imageh((1, 2, 4))), Tensor(x[:, :2]).cast(half)):
+        assert kept.dtype is dtypes.float32
+        np.testing.assert_array_equal(kept.numpy(), x[:, : kept.shape[1]])
+    weight = Tensor(x, requires_grad=True)
+    (weight.cast(half) ** 2).sum().backward()
+    assert weight.grad is not None
+    np.testing.assert_allclose(weight.grad.numpy(), 2 * rounded, rtol=1e-2)
 
 
 def test_bfloat16_goes_through_llvm() -> None:

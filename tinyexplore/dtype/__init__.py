@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from math import prod
 from typing import Any
 
 from tinyexplore.util import config
@@ -47,10 +48,19 @@ class DType:
     def bits(self) -> int:
         return self.itemsize * 8
 
+    @property
+    def base(self) -> DType:
+        """What is computed with where values of this type are read: itself, but for textures."""
+        return self
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ImageDType(DType):
-    """A texture of `shape`, (height, width, 4). Devices here keep it as plain memory, elements of `scalar`."""
+    """A texture of `shape`, (height, width, 4): pixels of four numbers.
+
+    Devices here keep it as plain memory, elements of `scalar`. What is read from one is float32, as texture units give
+    it: so a tensor that is cast to one has the dtype `base`, and the values that the texture can hold.
+    """
 
     shape: tuple[int, ...] = ()
 
@@ -59,6 +69,15 @@ class ImageDType(DType):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _image, (self.name, self.shape)
+
+    @property
+    def base(self) -> DType:
+        """float32: what reading a texture gives."""
+        return dtypes.float32
+
+    def fits(self, shape: Sequence[Any]) -> bool:
+        """True where a tensor of `shape` fills the texture, whole pixels to a row."""
+        return prod(shape) == prod(self.shape) and self.shape[-1:] == (4,) and bool(shape) and shape[-1] % 4 == 0
 
     def __post_init__(self) -> None:
         scalar = dtypes.float16 if self.name == "imageh" else dtypes.float32
@@ -280,9 +299,9 @@ def least_upper_float(dtype: DType) -> DType:
 
 
 def to_dtype(x: DType | str) -> DType:
-    """A DType from itself or its name ("float32", "half", "HALF", …); of a texture, that of its elements."""
+    """A DType from itself or its name ("float32", "half", "HALF", …); of a texture, that of what is read from it."""
     if isinstance(x, DType):
-        return x if not isinstance(x, ImageDType) else x.scalar
+        return x.base
     found = getattr(dtypes, x.lower(), None) if isinstance(x, str) and not x.startswith("default") else None
     if not isinstance(found, DType):
         raise ValueError(f"unknown dtype {x!r}; known: {', '.join(dtypes.fields())}")

@@ -10,7 +10,7 @@ from weakref import ref
 from tinyexplore.autograd import GRADIENTS, GradientRule, Step, gradients
 from tinyexplore.autograd.rules import REDUCE_GRADIENTS, contiguous_backward_gradient, step_gradient
 from tinyexplore.device import Device
-from tinyexplore.dtype import ConstType, DType, dtypes, to_dtype
+from tinyexplore.dtype import ConstType, DType, ImageDType, dtypes, to_dtype
 from tinyexplore.lazy import LazyBuffer, ShardedBuffer, StoredBuffer
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.changes import note_change
@@ -187,8 +187,16 @@ class Base:
     # *** dtype and memory ***
 
     def cast(self, dtype: DTypeLike) -> Tensor:
-        """The values converted: float → int truncates, anything → bool asks for ≠ 0."""
+        """The values converted: float → int truncates, anything → bool asks for ≠ 0.
+
+        To a texture (`dtypes.imageh`, `imagef`) that the tensor fills: stored as float16 or float32, read as float32;
+        to one that it does not fill: float32.
+        """
         target = to_dtype(dtype)
+        if isinstance(dtype, ImageDType) and dtype.fits(
+            self.shape
+        ):  # as it lies in the texture, and is read from there
+            return self.cast(dtype.scalar).contiguous().cast(target)
         if target is self.lazydata.dtype:
             return cast("Tensor", self)
         return self._taped(self.lazydata.cast(target), GRADIENTS[Ops.CAST], (self,), None)

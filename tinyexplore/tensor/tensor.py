@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from tinyexplore.autograd import GRADIENTS
 from tinyexplore.device import Buffer, Device
-from tinyexplore.dtype import ConstType, dtypes, to_dtype
+from tinyexplore.dtype import ConstType, ImageDType, dtypes, to_dtype
 from tinyexplore.lazy import LazyBuffer, ShardedBuffer, StoredBuffer, laid_out_as
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor import data as conversion
@@ -69,6 +69,8 @@ class Tensor(Operators):
             self.lazydata = lazydata if device is None else lazydata.copy_to_device(Device.canonicalize(device))
         else:
             self.lazydata = conversion.lazydata_of(data, target, Device.canonicalize(device))
+        if isinstance(dtype, ImageDType):
+            self.lazydata = self.cast(dtype).lazydata
         if requires_grad and not dtypes.is_float(self.dtype):
             raise TypeError(f"requires_grad for a tensor of {self.dtype.name}: only floats have gradients")
 
