@@ -39,7 +39,7 @@ from tinyexplore.util import config
 REPEAT_REDUCE = 1.5  # how often, on average, a reduced element may be computed
 REPEAT_EXPENSIVE = 2.5
 REPEAT_LIGHT = 4.0
-REPEAT_PADDED = 8.0  # a copy with its padding costs less than masks in an inner loop that reads everything so often
+REPEAT_PADDED = 4.0  # a copy with its padding costs less than masks in an inner loop that reads everything so often
 SMALL_WORK = 1 << 15  # below this many steps, loops that run one after another cost less than another kernel
 MANY_USES = 8  # so often a product reads each element that a tile of it in registers pays
 MIN_ROWS = 16  # rows that must be left to divide among threads when a kernel holds a row's reduction and its use
