@@ -94,6 +94,13 @@ def add_constants(n: UOp, c: UOp, d: UOp) -> UOp:
     return n + UOp.const(c.dtype, _wrap(c.arg + d.arg, c.dtype))
 
 
+@rule((var("i", INDEX) + ci) + var("j", INDEX))
+def constant_outwards(i: UOp, j: UOp, c: UOp) -> UOp | None:
+    """(i + c) + j is (i + j) + c, wrapping: places that differ by a constant share all but that, and loads are found
+    to be the same."""
+    return None if j.op is Ops.CONST else (i + j) + c
+
+
 @rule((n * c) * d)
 def mul_constants(n: UOp, c: UOp, d: UOp) -> UOp:
     """(n * c) * d is n * (c * d), wrapping."""
@@ -237,6 +244,7 @@ SIMPLIFY = PatternMatcher(
         extremum_by_bounds,
         constant_last,
         add_constants,
+        constant_outwards,
         mul_constants,
         distribute_constant,
         collect_terms,
