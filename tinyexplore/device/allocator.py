@@ -11,7 +11,7 @@ import ctypes
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Protocol
 
 from tinyexplore.util import GlobalCounters
@@ -180,7 +180,7 @@ class HostAllocator:
                 block = self._fresh(size)
             self.used_bytes += size
         GlobalCounters.allocated(nbytes)
-        return Memory(block.address, nbytes, block, on_release=lambda: self._release(block, nbytes))
+        return Memory(block.address, nbytes, block, on_release=partial(self._release, block, nbytes))
 
     def empty_cache(self) -> int:
         """Gives every block kept for reuse back to the system; returns how many bytes that was."""
@@ -195,10 +195,7 @@ class HostAllocator:
         if not blocks:
             return None
         self.cached_bytes -= size
-        block = blocks.pop()
-        if not blocks:
-            del self._kept[size]
-        return block
+        return blocks.pop()
 
     def _fresh(self, size: int) -> _Block:
         try:
@@ -238,13 +235,17 @@ class HostAllocator:
             GlobalCounters.allocated(-nbytes)
             if block.size > self.cache_bytes:
                 return  # it would drive out everything else, and then not fit
-            self._kept.setdefault(block.size, []).append(block)
+            blocks = self._kept.get(block.size)
+            if blocks is None:
+                blocks = self._kept[block.size] = []
+            blocks.append(block)
             self._kept.move_to_end(block.size)
             self.cached_bytes += block.size
             while self.cached_bytes > self.cache_bytes:
                 oldest = next(iter(self._kept))
                 blocks = self._kept[oldest]
-                del blocks[0]
-                self.cached_bytes -= oldest
-                if not blocks:
+                if blocks:
+                    del blocks[0]
+                    self.cached_bytes -= oldest
+                else:
                     del self._kept[oldest]

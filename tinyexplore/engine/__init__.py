@@ -77,13 +77,12 @@ new_in_children(_computing, "lock")
 def _compute(outputs: Sequence[LazyBuffer]) -> None:
     """Brings `outputs` into memory: by a plan made before, where there is one and nobody listens or captures."""
     with _computing.lock:
-        _compute_alone(outputs)
+        wanted = [node for node in dict.fromkeys(outputs) if node.buffer is None and node.size]
+        if wanted:
+            _compute_alone(wanted)
 
 
-def _compute_alone(outputs: Sequence[LazyBuffer]) -> None:
-    wanted = [node for node in dict.fromkeys(outputs) if node.buffer is None and node.size]
-    if not wanted:
-        return
+def _compute_alone(wanted: Sequence[LazyBuffer]) -> None:
     graph = None if is_heard() or active_capture() is not None else walk(wanted)
     if graph is None:
         with console():

@@ -273,7 +273,9 @@ class Plan:
         finally:
             self.running = not is_first
         seconds = time.perf_counter() - began
-        GlobalCounters.add(len(self.steps), value_of(self.flops, values), value_of(self.bytes_moved, values), seconds)
+        flops = self.flops if isinstance(self.flops, int) else value_of(self.flops, values)
+        moved = self.bytes_moved if isinstance(self.bytes_moved, int) else value_of(self.bytes_moved, values)
+        GlobalCounters.add(len(self.steps), flops, moved, seconds)
 
     def _ready(self) -> tuple[Ready | None, ...]:
         if self.ready is None:
