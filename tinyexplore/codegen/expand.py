@@ -2,15 +2,80 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import product
 
+from tinyexplore.trace import Derived, active_recorder
 from tinyexplore.uop import AxisKind, Ops, PatternMatcher, UOp, UPat, index_const, rule, var
+from tinyexplore.uop.algebra import SIMPLIFY
+from tinyexplore.uop.rewrite import settled_by
+from tinyexplore.util import toposort
 
 
-def copies(node: UOp, axes: list[UOp]) -> list[UOp]:
-    """`node` for every step of `axes`, the last axis fastest."""
-    steps = product(*(range(axis.size) for axis in axes))
-    return [node.with_axes(dict(zip(axes, map(index_const, place))), tell="a step written out") for place in steps]
+def simplified(node: UOp) -> UOp:
+    """`node` by the laws that always hold."""
+    return settled_by(node, ALWAYS)
+
+
+def copies(node: UOp, axes: list[UOp], *, simplify: bool, tell: str = "a step written out") -> list[UOp]:
+    """`node` for every step of `axes`, the last axis fastest; with `simplify`, each `simplified` as it is made.
+
+    A part of it that depends on some of the axes only is made once for each step of these: every copy is a row of
+    what its sources' copies are.
+    """
+    recorder = active_recorder()
+    every: dict[tuple[UOp, ...], list[tuple[int, ...]]] = {}  # of the axes that a part depends on: the steps, in order
+
+    def steps_of(own: tuple[UOp, ...]) -> list[tuple[int, ...]]:
+        if own not in every:
+            every[own] = list(product(*(range(axis.size) for axis in own)))
+        return every[own]
+
+    @cache
+    def picked(own: tuple[UOp, ...], inner: tuple[UOp, ...]) -> list[int]:
+        """For each step of `own`, the number of the step of `inner`, which are some of the same axes."""
+        number = {step: place for place, step in enumerate(steps_of(inner))}
+        kept = [own.index(axis) for axis in inner]
+        return [number[tuple([step[place] for place in kept])] for step in steps_of(own)]
+
+    open_axes = frozenset(axes)
+    if open_axes.isdisjoint(node.ranges):
+        return [node] * len(steps_of(tuple(axes)))
+    owned: dict[frozenset[UOp], tuple[UOp, ...]] = {}
+    found: dict[UOp, tuple[tuple[UOp, ...], list[UOp]]] = {}
+    for axis in axes:
+        found[axis] = (axis,), [index_const(step) for step in range(axis.size)]
+    for part in toposort((node,), lambda part: [src for src in part.src if not open_axes.isdisjoint(src.ranges)]):
+        if part in found:
+            continue
+        own = owned.get(part.ranges)
+        if own is None:
+            own = owned[part.ranges] = tuple([axis for axis in axes if axis in part.ranges])
+        count = len(steps_of(own))
+        columns = []
+        for src in part.src:
+            theirs = found.get(src)
+            if theirs is None:
+                columns.append([src] * count)
+            elif theirs[0] == own:
+                columns.append(theirs[1])
+            else:
+                values = theirs[1]
+                columns.append([values[place] for place in picked(own, theirs[0])])
+        made = []
+        for sources in zip(*columns):
+            copy = UOp(part.op, part.dtype, sources, part.arg)
+            if recorder is not None:
+                recorder.record(Derived(part, copy, tell))
+            made.append(settled_by(copy, ALWAYS) if simplify else copy)
+        found[part] = own, made
+    own, made = found[node]
+    return [made[place] for place in picked(tuple(axes), own)]
+
+
+def tiles(node: UOp, axes: list[UOp]) -> list[UOp]:
+    """`node` for every step of `axes`; simplified at once unless somebody listens: a later pass shows them each law."""
+    return copies(node, axes, simplify=active_recorder() is None)
 
 
 def written_out(node: UOp, kind: AxisKind) -> list[UOp]:
@@ -23,7 +88,7 @@ def written_out(node: UOp, kind: AxisKind) -> list[UOp]:
 def store_each(store: UOp) -> UOp | None:
     """A store in an upcast axis becomes one store for each step; equal parts of the copies are the same node."""
     axes = written_out(store, AxisKind.UPCAST)
-    return UOp.sink(*copies(store, axes)) if axes else None
+    return UOp.sink(*tiles(store, axes)) if axes else None
 
 
 @rule(UPat.of(Ops.SINK, name="sink"))
@@ -56,7 +121,7 @@ def reduce_each(reduce: UOp, value: UOp) -> UOp | None:
     if not axes:
         return None
     loops = tuple(axis for axis in reduce.src[1:] if axis.arg.kind is not AxisKind.UNROLL)
-    parts = copies(value, axes)
+    parts = tiles(value, axes)
     if loops:
         parts = [UOp(Ops.REDUCE, reduce.dtype, (part, *loops), reduce.arg) for part in parts]
     return combined(reduce.arg, parts)
@@ -88,8 +153,8 @@ def reduce_without_loops(reduce: UOp, value: UOp) -> UOp | None:
     return value if len(reduce.src) == 1 else None
 
 
+ALWAYS = PatternMatcher((*SIMPLIFY.rules, valid_always, valid_never, reduce_without_loops), remembers=True)
 EXPAND_STORES = PatternMatcher((store_each, flatten_sink, flatten_barrier))
 EXPAND_REDUCES = PatternMatcher((reduce_each,))
-MEMORY_LAWS = PatternMatcher((valid_always, valid_never, reduce_without_loops))
 
-__all__ = ["EXPAND_REDUCES", "EXPAND_STORES", "MEMORY_LAWS", "combined"]
+__all__ = ["ALWAYS", "EXPAND_REDUCES", "EXPAND_STORES", "combined"]

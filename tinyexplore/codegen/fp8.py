@@ -91,7 +91,7 @@ def as_bytes(pointer: UOp) -> UOp:
     return fp8_moves_as_byte.function(pointer) or pointer
 
 
-FP8_CONVERSIONS = PatternMatcher((fp8_to_float32, float32_to_fp8))
-FP8_AS_BYTES = PatternMatcher((fp8_constant, same_bits, fp8_moves_as_byte))
+FP8_CONVERSIONS = PatternMatcher((fp8_to_float32, float32_to_fp8), only=dtypes.fp8s)
+FP8_AS_BYTES = PatternMatcher((fp8_constant, same_bits, fp8_moves_as_byte), only=dtypes.fp8s)
 
 __all__ = ["FP8_AS_BYTES", "FP8_CONVERSIONS", "as_bytes"]

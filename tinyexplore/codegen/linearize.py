@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from heapq import heappop, heappush
+from operator import itemgetter
 
 from tinyexplore.trace import Derived, active_recorder, staged
 from tinyexplore.uop import Ops, UOp
-from tinyexplore.util import consumers
 
 Path = tuple[UOp, ...]  # the open loops, outermost first
 ARGUMENTS = (Ops.DEFINE_GLOBAL, Ops.DEFINE_VAR)  # stand first in the list
@@ -26,61 +26,79 @@ def linearize(sink: UOp, arguments: Iterable[UOp] = ()) -> tuple[UOp, ...]:
     return staged("linearize", sink, lambda: tuple(_Blocks(sink).emit(arguments)))
 
 
-def common_prefix(paths: list[Path]) -> Path:
-    first = paths[0]
-    length = len(first)
-    for path in paths:
-        if path is first:
-            continue
-        length = min(length, len(path))
-        for place in range(length):
-            if path[place] is not first[place]:
-                length = place
-                break
+def common_prefix(first: Path, second: Path) -> Path:
+    length = 0
+    for one, other in zip(first, second):
+        if one is not other:
+            break
+        length += 1
     return first[:length]
 
 
 class _Blocks:
-    """Which loops each node stands in, and the order inside them."""
+    """Which loops each node stands in, and the order inside them. A block is named by its path."""
 
     def __init__(self, sink: UOp) -> None:
         self.recorder = active_recorder()
-        self.order = [node for node in sink.toposort() if node.op not in (Ops.SINK, Ops.RANGE)]
-        self.place = {node: number for number, node in enumerate(self.order)}
+        self.order = [node for node in sink.toposort() if node.op is not Ops.SINK and node.op is not Ops.RANGE]
         self.path: dict[UOp, Path] = {}
+        self.known: dict[tuple[frozenset[UOp], Path], Path] = {}  # of `outermost`
         self.find_paths()
 
     def find_paths(self) -> None:
-        users = consumers(self.order, lambda node: node.src)
         steps: dict[UOp, list[UOp]] = {}  # of each loop, what uses its variable
         ends: dict[UOp, list[UOp]] = {}  # the loops that end at a node
+        reading: set[UOp] = set()  # what reads a register that a loop changes stays inside
         for node in self.order:
-            for loop in node.src:
-                if loop.op is Ops.RANGE:
-                    steps.setdefault(loop, []).append(node)
+            for src in node.src:
+                if src.op is Ops.RANGE:
+                    steps.setdefault(src, []).append(node)
+                elif src.op is Ops.DEFINE_ACC and node.op is not Ops.RESULT:
+                    reading.add(node)
         for loop in steps:
             ends.setdefault(loop.src[0], []).append(loop)
+        shared: dict[UOp, Path] = {}  # of each node, the loops around all of its users so far
+        path = self.path
         for node in reversed(self.order):
-            if node in self.path:
-                continue
-            if node.op is Ops.STORE:
-                self.path[node] = by_id(node.ranges)
-                continue
-            paths = [self.path[user] for user in users[node]]
-            paths += [around for loop in ends.get(node, ()) for around in self.paths_around(loop, steps[loop])]
-            wanted = common_prefix(paths) if paths else ()
-            if any(src.op is Ops.DEFINE_ACC for src in node.src) and node.op is not Ops.RESULT:
-                self.path[node] = wanted  # it reads a register that the loop changes: it stays inside
-                continue
-            self.path[node] = self.outermost(node, wanted)
-            if node.op is Ops.RESULT:
-                register, assigned, *loops = node.src
-                is_scan = len(assigned.src) == 3  # read in the loop that changes it, which is the innermost
-                self.path[register] = self.path[node][:-1] if is_scan else self.path[node]
-                self.path[assigned] = self.path[node] + by_id(loops)
-            if node.op is Ops.BARRIER:
-                inside = self.path[node] + by_id(src for src in node.src if src.op is Ops.RANGE)
-                self.path.update({src: inside for src in node.src if src.op is Ops.STORE})
+            own = path.get(node)
+            if own is None:
+                own = path[node] = self.find_path(node, shared.get(node), ends, steps, node in reading)
+            for src in node.src:
+                before = shared.get(src)
+                if before is None:
+                    shared[src] = own
+                elif before is not own:
+                    shared[src] = common_prefix(before, own)
+
+    def find_path(
+        self,
+        node: UOp,
+        wanted: Path | None,
+        ends: dict[UOp, list[UOp]],
+        steps: dict[UOp, list[UOp]],
+        is_reading: bool,
+    ) -> Path:
+        if node.op is Ops.STORE:
+            return by_id(node.ranges)
+        if not node.ranges and not is_reading and node.op is not Ops.RESULT and node.op is not Ops.BARRIER:
+            return ()
+        for loop in ends.get(node, ()):
+            for around in self.paths_around(loop, steps[loop]):
+                wanted = around if wanted is None else common_prefix(wanted, around)
+        if wanted is None:
+            wanted = ()
+        if is_reading:
+            return wanted
+        own = self.outermost(node, wanted)
+        if node.op is Ops.RESULT:
+            register, assigned, *loops = node.src
+            is_scan = len(assigned.src) == 3  # read in the loop that changes it, which is the innermost
+            self.path[register] = own[:-1] if is_scan else own
+            self.path[assigned] = own + by_id(loops)
+        if node.op is Ops.BARRIER:
+            inside = own + by_id(src for src in node.src if src.op is Ops.RANGE)
+            self.path.update({src: inside for src in node.src if src.op is Ops.STORE})
+        return own
 
     def paths_around(self, loop: UOp, users: list[UOp]) -> list[Path]:
         """The loops outside of `loop`, wherever its variable is used."""
@@ -88,69 +106,116 @@ class _Blocks:
 
     def outermost(self, node: UOp, wanted: Path) -> Path:
         """The shortest part of `wanted` that has every loop that `node` depends on."""
-        ranges, depth, found = node.ranges, 0, 0
-        if not ranges:
-            return ()
-        for place, loop in enumerate(wanted, 1):
-            if loop in ranges:
-                depth, found = place, found + 1
-        if found < len(ranges):
-            missing = ranges - set(wanted)
-            names = ", ".join(sorted(loop.arg.name for loop in missing))
-            raise ValueError(f"{node!r} is used outside the loops {names} that it depends on")
-        return wanted[:depth]
+        key = (node.ranges, wanted)
+        known = self.known.get(key)
+        if known is None:
+            missing = set(node.ranges)
+            depth = 0
+            while missing and depth < len(wanted):
+                missing.discard(wanted[depth])
+                depth += 1
+            if missing:
+                names = ", ".join(sorted(loop.arg.name for loop in missing))
+                raise ValueError(f"{node!r} is used outside the loops {names} that it depends on")
+            known = self.known[key] = wanted[:depth]
+        return known
 
     def emit(self, arguments: Iterable[UOp]) -> list[UOp]:
         given = {*arguments, *(node for node in self.order if node.op in ARGUMENTS)}
         out = sorted((node for node in given if node.op is Ops.DEFINE_GLOBAL), key=lambda node: node.arg)
         out += sorted((node for node in given if node.op is Ops.DEFINE_VAR), key=lambda node: node.arg[0])
-        self.emit_block((), self.order, out)
+        self.find_blocks()
+        self.emit_block((), out)
         return out
 
-    def emit_block(self, path: Path, inside: list[UOp], out: list[UOp]) -> None:
-        """The nodes of one loop body and the loops in it, each after what it needs, else in the graph's order."""
-        depth = len(path)
-        unit: dict[UOp, UOp] = {}  # what is put in order here: the node itself, or the loop that it stands in
-        contents: dict[UOp, list[UOp]] = {}
-        for node in inside:
+    def find_blocks(self) -> None:
+        """What stands in each block itself, the loops in it, and which of these units need which."""
+        self.plain: dict[Path, list[UOp]] = {(): []}
+        self.place = {node: number for number, node in enumerate(self.order)}
+        last: dict[Path, int] = {}  # of each block, the place of its last node: loops are put in order by that
+        for number, node in enumerate(self.order):
             own = self.path[node]
-            name = unit[node] = node if len(own) == depth else own[depth]
-            contents.setdefault(name, []).append(node)
-        needs: dict[UOp, set[UOp]] = {name: set() for name in contents}
-        for node in inside:
-            mine = unit[node]
+            last[own] = number
+            inside = self.plain.get(own)
+            if inside is None:
+                inside = self.plain[own] = []
+            inside.append(node)
+        self.key: dict[Path, int] = {}
+        self.loops: dict[Path, list[Path]] = {}
+        self.needs: dict[Path, set[UOp | Path]] = {}
+        for own, number in last.items():
+            ends = []
+            for depth in range(len(own), 0, -1):
+                inner, outer = own[:depth], own[: depth - 1]
+                if inner not in self.key:
+                    self.loops.setdefault(outer, []).append(inner)
+                    self.needs[inner] = set()
+                self.key[inner] = max(number, self.key.get(inner, -1))
+                ends.append(inner[-1].src[0])  # a loop starts where it, and the loops inside it, can end
+                self.needs[inner].update([end for end in ends if self.path[end] == outer])
+        self.find_needs_across()
+
+    def find_needs_across(self) -> None:
+        """Sources that stand in another block: some loop around one of the two needs the other, or a loop around it."""
+        self.across: dict[UOp, set[UOp | Path]] = {}  # what a node needs of the loops beside it
+        parted: dict[tuple[Path, Path], int] = {}
+        for node in self.order:
+            own = self.path[node]
             for src in node.src:
-                other = unit.get(src)
-                if other is not None and other is not mine:
-                    needs[mine].add(other)
-        for name, nodes in contents.items():
-            if name.op is Ops.RANGE:  # where it, and the loops inside it, end
-                ends = {loop.src[0] for node in nodes for loop in self.path[node][depth:]}
-                needs[name].update(end for end in ends if self.path[end] == path)
-        users: dict[UOp, list[UOp]] = {name: [] for name in contents}
-        for name, sources in needs.items():
+                other = self.path.get(src)
+                if other is None or other is own or other == own:
+                    continue
+                depth = parted.get((own, other))
+                if depth is None:
+                    depth = parted[own, other] = len(common_prefix(own, other))
+                needed = src if len(other) == depth else other[: depth + 1]
+                if len(own) == depth:
+                    self.across.setdefault(node, set()).add(needed)
+                else:
+                    self.needs[own[: depth + 1]].add(needed)
+
+    def emit_block(self, path: Path, out: list[UOp]) -> None:
+        """The nodes of one loop body and the loops in it, each after what it needs, else in the graph's order."""
+        plain = self.plain.get(path, [])
+        loops = self.loops.get(path)
+        if not loops:
+            out += [node for node in plain if node.op not in ARGUMENTS]
+            return
+        users: dict[UOp | Path, list[UOp | Path]] = {}
+        left: dict[UOp | Path, int] = {}
+        ready: list[tuple[int, UOp | Path]] = []
+        for node in plain:
+            sources = self.across.get(node, set())
+            sources.update([src for src in node.src if src.op is not Ops.RANGE and self.path[src] == path])
+            left[node] = len(sources)
             for source in sources:
-                users[source].append(name)
-        left = {name: len(sources) for name, sources in needs.items()}
-        key = {name: self.place[nodes[-1]] for name, nodes in contents.items()}
-        ready = [(key[name], id(name), name) for name, count in left.items() if count == 0]
-        ready.sort()
+                users.setdefault(source, []).append(node)
+            if not sources:
+                ready.append((self.place[node], node))
+        for loop in loops:
+            left[loop] = len(self.needs[loop])
+            for needed in self.needs[loop]:
+                users.setdefault(needed, []).append(loop)
+            if not left[loop]:
+                ready.append((self.key[loop], loop))
+        ready.sort(key=itemgetter(0))
         emitted = 0
         while ready:
-            _, _, name = heappop(ready)
+            _, name = heappop(ready)
             emitted += 1
-            if name.op is Ops.RANGE:
-                out.append(name)
-                self.emit_block((*path, name), contents[name], out)
-                closed = UOp(Ops.ENDRANGE, src=(name,))
+            if isinstance(name, tuple):
+                out.append(name[-1])
+                self.emit_block(name, out)
+                closed = UOp(Ops.ENDRANGE, src=(name[-1],))
                 if self.recorder is not None:
-                    self.recorder.record(Derived(name, closed, "closes the loop"))
+                    self.recorder.record(Derived(name[-1], closed, "closes the loop"))
                 out.append(closed)
             elif name.op not in ARGUMENTS:
                 out.append(name)
-            for user in users[name]:
+            for user in users.get(name, ()):
                 left[user] -= 1
                 if left[user] == 0:
-                    heappush(ready, (key[user], id(user), user))
-        if emitted != len(contents):
+                    place = self.key[user] if isinstance(user, tuple) else self.place[user]
+                    heappush(ready, (place, user))
+        if emitted != len(left):
             raise ValueError("loops that need each other's results: the kernel cannot be put in order")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import count
 
-from tinyexplore.codegen.expand import EXPAND_REDUCES, EXPAND_STORES, MEMORY_LAWS
+from tinyexplore.codegen.expand import ALWAYS, EXPAND_REDUCES, EXPAND_STORES
 from tinyexplore.codegen.fp8 import FP8_AS_BYTES, FP8_CONVERSIONS, as_bytes
 from tinyexplore.codegen.late import ACCUMULATE, BOOL_PASS, DOTS, SEPARATE_LOOPS, SMALL_FLOAT_PASS, LateContext
 from tinyexplore.codegen.linearize import ARGUMENTS, linearize
@@ -13,13 +13,10 @@ from tinyexplore.codegen.vectorise import LANES, NEIGHBOURS, VECTOR_MEMORY
 from tinyexplore.dtype import dtypes
 from tinyexplore.kernel import Kernel
 from tinyexplore.target import Target
-from tinyexplore.uop import Pass, PatternMatcher, UOp, graph_rewrite, run_passes
-from tinyexplore.uop.algebra import SIMPLIFY
+from tinyexplore.uop import Pass, UOp, graph_rewrite, run_passes
 from tinyexplore.uop.spec import AST_SPEC, LINEAR_SPEC, verify
 from tinyexplore.uop.transcendental import TRANSCENDENTAL
 from tinyexplore.util import config
-
-ALWAYS = PatternMatcher(SIMPLIFY.rules + MEMORY_LAWS.rules, remembers=True)
 
 EARLY = (
     Pass("simplify", ALWAYS),
@@ -27,7 +24,7 @@ EARLY = (
     Pass("write out reductions", EXPAND_REDUCES),
     Pass("simplify the copies", ALWAYS),
     Pass("vector memory", VECTOR_MEMORY),
-    Pass("lanes", LANES + EXPAND_STORES),
+    Pass("lanes", LANES),
     Pass("neighbours", NEIGHBOURS),
 )
 TYPES = (

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeGuard
 
-from tinyexplore.dtype import DType, dtypes
+from tinyexplore.codegen.expand import EXPAND_STORES, copies, simplified
+from tinyexplore.dtype import LANES_BIT, DType, dtypes
 from tinyexplore.uop import AxisKind, Group, Ops, PatternMatcher, UOp, UPat, index_const, rule, var
-from tinyexplore.uop.divmod import linear_terms
+from tinyexplore.uop.divmod import linear_form, linear_terms
+from tinyexplore.uop.uop import ops_mask
 
 
 def vector_axis(node: UOp) -> UOp | None:
@@ -24,15 +26,37 @@ def vector_axis(node: UOp) -> UOp | None:
 
 def stride_along(idx: UOp, axis: UOp) -> int | None:
     """By how much a step of `axis` moves `idx`; None where that is not the same everywhere."""
-    terms, _ = linear_terms(idx)
-    stride = terms.pop(axis, 0)
-    if any(axis in term.ranges for term in terms):
+    terms, _, _ = linear_form(idx)
+    if any([axis in term.ranges for term in terms if term is not axis]):
         return None
-    return stride
+    return terms.get(axis, 0)
 
 
-def at(node: UOp, axis: UOp, step: int) -> UOp:
-    return node.with_axes({axis: index_const(step)}, tell="one lane")
+def first_lane(idx: UOp, axis: UOp) -> UOp:
+    """An index in the first lane."""
+    return simplified(idx.with_axes({axis: index_const(0)}, tell="one lane"))
+
+
+def lanes_of(node: UOp, axis: UOp) -> list[UOp]:
+    """`node` in each lane."""
+    return copies(node, [axis], simplify=False, tell="one lane")
+
+
+def places_of(place: UOp, axis: UOp, stride: int | None) -> list[UOp]:
+    """The address in each lane."""
+    if stride is None:
+        return lanes_of(place, axis)
+    pointer, idx, *valid = place.src
+    start, offset = first_lane(idx, axis), 0
+    if start.op is Ops.CONST:
+        indices = [index_const(start.arg + step * stride) for step in range(axis.size)]
+    else:
+        if start.op is Ops.ADD and start.src[1].op is Ops.CONST:
+            start, offset = start.src[0], start.src[1].arg
+        offsets = [offset + step * stride for step in range(axis.size)]
+        indices = [start + index_const(offset) if offset else start for offset in offsets]
+    parts = [indices, *(lanes_of(part, axis) for part in valid)]
+    return [UOp(Ops.INDEX, place.dtype, (pointer, *lane)) for lane in zip(*parts)]
 
 
 @rule(UPat.of(Ops.LOAD, UPat.of(Ops.INDEX, name="place"), name="load", more_src=True))
@@ -40,11 +64,15 @@ def vector_load(load: UOp, place: UOp) -> UOp | None:
     """Neighbouring elements in neighbouring lanes are one vector load; others are loaded one by one."""
     if load.dtype.count > 1 or (axis := vector_axis(place)) is None:
         return None
-    dtype = load.dtype.vec(axis.size)
-    if stride_along(place.src[1], axis) == 1:
-        start = place.replace(src=(place.src[0], at(place.src[1], axis, 0), *place.src[2:]))
-        return UOp(Ops.LOAD, dtype, (start, *load.src[1:]))
-    return UOp(Ops.VECTORIZE, dtype, tuple(at(load, axis, step) for step in range(axis.size)))
+    dtype, after = load.dtype.vec(axis.size), load.src[1:]
+    stride = stride_along(place.src[1], axis)
+    if stride == 1:
+        pointer, idx, *valid = place.src
+        start = UOp(Ops.INDEX, place.dtype, (pointer, first_lane(idx, axis), *valid))
+        return UOp(Ops.LOAD, dtype, (start, *after))
+    waits = [lanes_of(wait, axis) for wait in after]
+    lanes = zip(places_of(place, axis, stride), *waits)
+    return UOp(Ops.VECTORIZE, dtype, tuple([UOp(Ops.LOAD, load.dtype, lane) for lane in lanes]))
 
 
 @rule(UPat.of(Ops.STORE, UPat.of(Ops.INDEX, name="place"), var("value"), name="store", more_src=True))
@@ -53,10 +81,12 @@ def vector_store(store: UOp, place: UOp, value: UOp) -> UOp | None:
     axis = vector_axis(place)
     if axis is None or store.arg is not None:  # done already: only its condition has lanes
         return None
-    if stride_along(place.src[1], axis) == 1:
-        start = place.replace(src=(place.src[0], at(place.src[1], axis, 0), *place.src[2:]))
+    stride = stride_along(place.src[1], axis)
+    if stride == 1:
+        pointer, idx, *valid = place.src
+        start = UOp(Ops.INDEX, place.dtype, (pointer, first_lane(idx, axis), *valid))
         return store.replace(src=(start, value, *store.src[2:]), arg=axis.size)
-    places = tuple(at(place, axis, step) for step in range(axis.size))
+    places = tuple(places_of(place, axis, stride))
     return store.replace(src=(UOp(Ops.VECTORIZE, dtypes.void, places), value, *store.src[2:]))
 
 
@@ -284,7 +314,20 @@ def stored_together(run: list[UOp]) -> UOp:
 
 
 VECTOR_MEMORY = PatternMatcher((vector_load, vector_store, vector_reduce, combine_vectors_first))
+# where there are no lanes, and no store yet that is to have some, nothing is widened
+WIDENED = LANES_BIT | ops_mask((Ops.SINK, Ops.STORE, Ops.BARRIER, Ops.HREDUCE, Ops.VECTORIZE, Ops.GEP))
 LANES = PatternMatcher(
-    (lane_numbers, widen, lanes_combined, barrier_without_lanes, store_lanes, scatter, lane_of_vector, lane_of_constant)
+    (
+        lane_numbers,
+        widen,
+        lanes_combined,
+        barrier_without_lanes,
+        store_lanes,
+        scatter,
+        lane_of_vector,
+        lane_of_constant,
+        *EXPAND_STORES.rules,
+    ),
+    within=WIDENED,
 )
 NEIGHBOURS = PatternMatcher((load_neighbours_together, store_neighbours_together))

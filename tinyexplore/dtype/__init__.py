@@ -13,6 +13,7 @@ from typing import Any
 from tinyexplore.util import config
 
 ConstType = bool | int | float
+LANES_BIT = 1 << 31  # in `DType.bit`: more than one lane
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,11 +29,11 @@ class DType:
     fmt: str | None
     count: int = 1
     scalar: DType = field(init=False, repr=False)  # one lane of it
-    bit: int = field(init=False, repr=False)  # one for each scalar type, below 1 << 32: sets of types are ints
+    bit: int = field(init=False, repr=False)  # one for each scalar type, and LANES_BIT: sets of types are ints
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scalar", self if self.count == 1 else _vector(self, 1))
-        object.__setattr__(self, "bit", 1 << (self.priority + 1))
+        object.__setattr__(self, "bit", 1 << (self.priority + 1) | (LANES_BIT if self.count > 1 else 0))
 
     def __repr__(self) -> str:
         return f"dtypes.{self.name}" + (f".vec({self.count})" if self.count > 1 else "")
@@ -91,28 +92,35 @@ def _image(name: str, shape: tuple[int, ...]) -> ImageDType:
     return ImageDType(100, base.itemsize, name, base.fmt, 1, shape)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class PtrDType:
-    """The address of `size` elements of `base`; space: "global" | "local" | "reg"."""
+    """The address of `size` elements of `base`; space: "global" | "local" | "reg". Equal content is the same object."""
 
     base: DType
     size: int
     space: str = "global"
+    count: int = field(default=1, init=False, repr=False)
+    bit: int = field(init=False, repr=False)
+
+    def __new__(cls, base: DType, size: int, space: str = "global") -> PtrDType:
+        known = _POINTERS.get((base, size, space))
+        return _POINTERS.setdefault((base, size, space), object.__new__(cls)) if known is None else known
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "bit", self.base.bit)
 
     def __repr__(self) -> str:
         return f"{self.base!r}.ptr({self.size}, {self.space!r})"
 
-    @property
-    def count(self) -> int:
-        return 1
-
-    @property
-    def bit(self) -> int:
-        return self.base.bit
+    def __reduce__(self) -> tuple[Any, ...]:
+        return PtrDType, (self.base, self.size, self.space)
 
     @property
     def name(self) -> str:
         return f"{self.base.name}*"
+
+
+_POINTERS: dict[tuple[DType, int, str], PtrDType] = {}
 
 
 def _vector(base: DType, count: int) -> DType:

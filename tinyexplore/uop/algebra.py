@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.uop.bounds import bounds, is_exact
-from tinyexplore.uop.divmod import floor_divide, from_terms, linear_terms
+from tinyexplore.uop.divmod import floor_divide, from_terms, linear_form
 from tinyexplore.uop.ops import Group, Ops
 from tinyexplore.uop.pattern import PatternMatcher, UPat, cvar, law, rule, var
 from tinyexplore.uop.semantics import evaluate
@@ -124,22 +124,10 @@ def collect_terms(node: UOp) -> UOp | None:
     """Terms that differ by a constant factor become one; the constant goes last."""
     if node.dtype.count > 1:
         return None
-    found, constant = linear_terms(node)
-    if len(found) + (constant != 0) == _term_count(node) and all(found.values()):
+    found, constant, count = linear_form(node)
+    if len(found) + (constant != 0) == count and all(found.values()):
         return None
     return from_terms(found, constant)
-
-
-def _term_count(node: UOp) -> int:
-    count = 0
-    stack = [node]
-    while stack:
-        part = stack.pop()
-        if part.op is Ops.ADD:
-            stack.extend(part.src)
-        else:
-            count += 1
-    return count
 
 
 @rule(UPat.of(Ops.IDIV, k, ci))
@@ -256,5 +244,6 @@ SIMPLIFY = PatternMatcher(
         compare_scaled,
         cast_to_itself,
         broadcast_constant,
-    )
+    ),
+    remembers=True,
 )

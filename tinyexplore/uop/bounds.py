@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.uop.ops import Group, Ops
 from tinyexplore.uop.uop import UOp
@@ -45,10 +47,17 @@ def is_exact(node: UOp) -> bool:
     return low <= interval[0] and interval[1] <= high
 
 
+@cache
 def _limits(dtype: object) -> Bounds:
     if isinstance(dtype, DType) and (dtypes.is_int(dtype) or dtypes.is_bool(dtype)):
         return int(dtypes.min(dtype)), int(dtypes.max(dtype))
     return (-(1 << 63), (1 << 63) - 1)
+
+
+@cache
+def _counts(dtype: object) -> bool:
+    """True for integers and truths."""
+    return isinstance(dtype, DType) and not dtypes.is_float(dtype)
 
 
 def _bounds(node: UOp) -> Bounds:
@@ -62,7 +71,7 @@ def _bounds(node: UOp) -> Bounds:
 def _interval(node: UOp) -> Bounds | None:
     """The interval before wrapping; None where the op says nothing. The sources' bounds are known."""
     op, src = node.op, node.src
-    if not isinstance(node.dtype, DType) or dtypes.is_float(node.dtype):
+    if not _counts(node.dtype):
         return None
     if op is Ops.CONST:
         return int(node.arg), int(node.arg)
@@ -82,7 +91,7 @@ def _interval(node: UOp) -> Bounds | None:
     if op is Ops.ADD:
         return a + c, b + d
     if op is Ops.MUL:
-        corners = (a * c, a * d, b * c, b * d)
+        corners: tuple[int, ...] = (a * c, a * d, b * c, b * d)
         return min(corners), max(corners)
     if op is Ops.MAX:
         return max(a, c), max(b, d)
@@ -105,7 +114,7 @@ def _truncated(value: int, divisor: int) -> int:
 
 
 def _compare(op: Ops, src: tuple[UOp, ...]) -> Bounds:
-    if not isinstance(src[0].dtype, DType) or dtypes.is_float(src[0].dtype):
+    if not _counts(src[0].dtype):
         return 0, 1
     (a, b), (c, d) = bounds(src[0]), bounds(src[1])
     if op is Ops.CMPLT:
@@ -121,7 +130,7 @@ def _compare(op: Ops, src: tuple[UOp, ...]) -> Bounds:
 
 def _passed_on(op: Ops, src: tuple[UOp, ...]) -> Bounds | None:
     values = src[1:] if op is Ops.WHERE else src
-    if any(not isinstance(value.dtype, DType) or dtypes.is_float(value.dtype) for value in values):
+    if not all(_counts(value.dtype) for value in values):
         return None
     found = [bounds(value) for value in values]
     return min(low for low, _ in found), max(high for _, high in found)

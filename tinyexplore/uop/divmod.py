@@ -16,23 +16,50 @@ from tinyexplore.uop.uop import UOp, index_const, sum_of
 
 def linear_terms(expr: UOp) -> tuple[dict[UOp, int], int]:
     """`expr` as a sum of distinct nodes times whole factors, and a constant."""
-    terms: dict[UOp, int] = {}
-    constant = 0
-    stack = [(expr, 1)]
-    while stack:
-        node, factor = stack.pop()
-        if node.op is Ops.ADD:
-            stack.append((node.src[1], factor))
-            stack.append((node.src[0], factor))
-        elif node.op is Ops.CONST:
-            constant += node.arg * factor
-        elif node.op is Ops.MUL and node.src[1].op is Ops.CONST:
-            stack.append((node.src[0], factor * node.src[1].arg))
-        elif node.op is Ops.MUL and node.src[0].op is Ops.CONST:
-            stack.append((node.src[1], factor * node.src[0].arg))
+    terms, constant, _ = linear_form(expr)
+    return dict(terms), constant
+
+
+def linear_form(expr: UOp) -> tuple[dict[UOp, int], int, int]:
+    """As `linear_terms`, and of how many terms the sum is written: what is known of the node, not to be changed."""
+    pending = []
+    while expr.op is Ops.ADD and expr._linear is None:
+        pending.append(expr)
+        expr = expr.src[0]
+    form = expr._linear or _one_term(expr)
+    while pending:
+        node = pending.pop()
+        form = node._linear = _added(form, linear_form(node.src[1]))
+    return form
+
+
+def _one_term(node: UOp) -> tuple[dict[UOp, int], int, int]:
+    factor = 1
+    while node.op is Ops.MUL:
+        left, right = node.src
+        if right.op is Ops.CONST:
+            node, factor = left, factor * right.arg
+        elif left.op is Ops.CONST:
+            node, factor = right, factor * left.arg
         else:
-            terms[node] = terms.get(node, 0) + factor
-    return terms, constant
+            break
+    if node.op is Ops.CONST:
+        return {}, node.arg * factor, 1
+    if node.op is Ops.ADD:
+        terms, constant, _ = linear_form(node)
+        return {term: times * factor for term, times in terms.items()}, constant * factor, 1
+    return {node: factor}, 0, 1
+
+
+def _added(
+    left: tuple[dict[UOp, int], int, int], right: tuple[dict[UOp, int], int, int]
+) -> tuple[dict[UOp, int], int, int]:
+    terms = left[0]
+    if right[0]:
+        terms = dict(terms)
+        for term, factor in right[0].items():
+            terms[term] = terms.get(term, 0) + factor
+    return terms, left[1] + right[1], left[2] + right[2]
 
 
 def from_terms(terms: dict[UOp, int], constant: int) -> UOp:

@@ -370,42 +370,77 @@ def _compile(rule: Rule, *, op_known: bool = False) -> Callable[[UOp, Any, Any],
 
 
 class PatternMatcher:
-    """An ordered table of rules, found by the operation of a node; the first that applies wins.
+    """An ordered table of rules, found by the operation and the type of a node; the first that applies wins.
 
     `only`: no rule applies to a graph that has none of these scalar dtypes.
+    `within`: nor to one that has none of these bits in its `UOp.mask`.
     `remembers`: a graph in which no rule fires is marked as such, and not looked at again. For tables that see the same
     graphs several times, and whose rules look at nothing but the nodes.
     """
 
-    def __init__(self, rules: Iterable[Rule], *, only: Iterable[DType] | None = None, remembers: bool = False) -> None:
+    def __init__(
+        self,
+        rules: Iterable[Rule],
+        *,
+        only: Iterable[DType] | None = None,
+        within: int = -1,
+        remembers: bool = False,
+    ) -> None:
         self.rules = tuple(rules)
-        self.kinds = -1 if only is None else dtypes_mask(only)
+        self.kinds = within if only is None else dtypes_mask(only)
         self.remembers = remembers
-        self.by_op: dict[Ops, list[tuple[Rule, Any, Any]]] = {}
-        roots = [frozenset(Ops) if rule.pattern.ops is None else rule.pattern.ops for rule in self.rules]
-        self.mask = ops_mask(frozenset().union(*roots))  # of the operations that some rule can apply to
+        self.mask = 0  # of operations: where a graph has none of them, no rule applies to any of its nodes
+        for rule in self.rules:
+            self.mask |= ops_mask(_rarest(rule.pattern))
+        self._found: dict[tuple[Ops, Any], list[tuple[Rule, Any, Any]]] = {}
 
     def __add__(self, other: PatternMatcher) -> PatternMatcher:
         return PatternMatcher(self.rules + other.rules)
 
-    def candidates(self, op: Ops) -> list[tuple[Rule, Any, Any]]:
-        """The rules whose pattern allows `op` at its root, with their compiled matchers."""
-        found = self.by_op.get(op)
+    def candidates(self, node: UOp) -> list[tuple[Rule, Any, Any]]:
+        """The rules whose pattern allows the operation and the type of `node`, with their compiled matchers."""
+        key = (node.op, node.dtype)
+        found = self._found.get(key)
         if found is None:
-            found = []
+            found = self._found[key] = []
             for rule in self.rules:
-                if rule.pattern.ops is None or op in rule.pattern.ops:
-                    match = rule.matchers.get(op)
+                if _allows(rule.pattern, node.op, node.dtype):
+                    match = rule.matchers.get(node.op)
                     if match is None:
-                        match = rule.matchers[op] = _compile(rule, op_known=True)
+                        match = rule.matchers[node.op] = _compile(rule, op_known=True)
                     found.append((rule, match, rule.function))
-            self.by_op[op] = found
         return found
 
     def rewrite(self, node: UOp, ctx: Any = None) -> tuple[Rule, UOp] | None:
         """The first rule that applies to `node` and what it makes of it; None where no rule applies."""
-        for rule, match, function in self.by_op.get(node.op) or self.candidates(node.op):
+        for rule, match, function in self.candidates(node):
             after = match(node, function, ctx)
             if after is not None:
                 return rule, after
         return None
+
+
+_EVERYWHERE = frozenset((Ops.CONST, Ops.RANGE, Ops.ADD, Ops.MUL, Ops.INDEX, Ops.LOAD, Ops.STORE))
+_ONE_DTYPE = frozenset((Ops.ADD, Ops.MUL, Ops.FDIV, Ops.IDIV, Ops.MOD, Ops.MAX, Ops.MIN, Ops.NEG))
+
+
+def _rarest(pattern: UPat) -> frozenset[Ops]:
+    """Operations of which a graph has one wherever `pattern` matches: those that the fewest graphs have."""
+    found = frozenset(Ops) if pattern.ops is None else pattern.ops
+    for src in pattern.src or ():
+        if src.ops is not None:
+            found = min(found, _rarest(src), key=lambda ops: (len(ops & _EVERYWHERE), len(ops)))
+    return found
+
+
+def _allows(pattern: UPat, op: Ops, dtype: Any) -> bool:
+    """False where a node of this operation and type cannot match, whatever its sources are."""
+    if pattern.ops is not None and op not in pattern.ops:
+        return False
+    scalar = getattr(dtype, "scalar", None)
+    if scalar is None:
+        return True
+    asked = [pattern]
+    if op in _ONE_DTYPE:
+        asked += pattern.src or ()
+    return all(part.dtypes is None or scalar in part.dtypes for part in asked)

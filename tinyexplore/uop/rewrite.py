@@ -58,9 +58,9 @@ def graph_rewrite(
 def _rewrite(root: UOp, matcher: PatternMatcher, ctx: Any, recorder: Recorder | None) -> UOp:
     done: dict[UOp, UOp] = {}
     waiting: dict[UOp, list[UOp]] = {}  # a rewritten node → the nodes that it replaces, all the way back
-    by_op, mask = matcher.by_op, matcher.mask
+    find, mask, kinds = matcher.candidates, matcher.mask, matcher.kinds
     settles: object = matcher if matcher.remembers else _NEVER
-    if not (root.mask & mask and root.mask & matcher.kinds) or root.settled is settles:
+    if not (root.mask & mask and root.mask & kinds) or root.settled is settles:
         return root
     stack = [root]
     while stack:
@@ -68,16 +68,15 @@ def _rewrite(root: UOp, matcher: PatternMatcher, ctx: Any, recorder: Recorder | 
         if node in done:
             stack.pop()
             continue
-        missing = []
-        for source in node.src:
+        missing = False
+        for source in reversed(node.src):
             if source not in done:
-                if source.mask & mask and source.settled is not settles:
-                    missing.append(source)
+                if source.mask & mask and source.mask & kinds and source.settled is not settles:
+                    stack.append(source)
+                    missing = True
                 else:
                     done[source] = source  # no rule can fire, or has fired before, anywhere in it
         if missing:
-            missing.reverse()
-            stack += missing
             continue
         stack.pop()
         src = tuple([done[source] for source in node.src])
@@ -93,10 +92,7 @@ def _rewrite(root: UOp, matcher: PatternMatcher, ctx: Any, recorder: Recorder | 
         if current.settled is not settles:
             rule = None
             try:
-                candidates = by_op.get(current.op)
-                if candidates is None:
-                    candidates = matcher.candidates(current.op)
-                for rule, match, function in candidates:  # noqa: B007
+                for rule, match, function in find(current):  # noqa: B007
                     after = match(current, function, ctx)
                     if after is not None:
                         break
@@ -129,6 +125,21 @@ def _rewrite(root: UOp, matcher: PatternMatcher, ctx: Any, recorder: Recorder | 
             )
         stack.append(after)
     return done[root]
+
+
+def settled_by(node: UOp, matcher: PatternMatcher) -> UOp:
+    """`graph_rewrite` by a table that remembers, told to nobody: quick for one new node on sources rewritten before."""
+    settles, mask = matcher, matcher.mask
+    if node.settled is settles:
+        return node
+    for source in node.src:
+        if source.settled is not settles and source.mask & mask:
+            return _rewrite(node, matcher, None, None)
+    for _, match, function in matcher.candidates(node):
+        if match(node, function, None) is not None:
+            return _rewrite(node, matcher, None, None)
+    node.settled = settles
+    return node
 
 
 def _finish(node: UOp, result: UOp, done: dict[UOp, UOp], waiting: dict[UOp, list[UOp]]) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from numbers import Number
 from typing import Any
 from weakref import ref
 
-from tinyexplore.dtype import ConstType, DType, PtrDType, dtypes
+from tinyexplore.dtype import LANES_BIT, ConstType, DType, PtrDType, dtypes
 from tinyexplore.trace import Derived, active_recorder
 from tinyexplore.uop.ops import Axis, AxisKind, Group, Ops
 from tinyexplore.util import toposort
@@ -16,6 +17,8 @@ from tinyexplore.util import toposort
 AnyDType = DType | PtrDType
 
 _BIT = {op: 1 << number for number, op in enumerate(Ops, 32)}  # the lower bits are those of dtypes
+_CONST = Ops.CONST
+_NO_RANGES: frozenset[Any] = frozenset()
 
 
 class _Known(ref["UOp"]):
@@ -38,16 +41,12 @@ def ops_mask(ops: Iterable[Ops]) -> int:
     return sum(_BIT[op] for op in set(ops))
 
 
+_OPENS_OR_CLOSES = ops_mask((Ops.RANGE, Ops.REDUCE, Ops.HREDUCE, Ops.BARRIER, Ops.RESULT))
+
+
 def dtypes_mask(found: Iterable[DType]) -> int:
     """A set of scalar dtypes as an int, to compare with `UOp.mask`."""
     return sum({dtype.bit for dtype in found})
-
-
-def _arg_key(arg: Any) -> Any:
-    """0.0 and -0.0, 1 and True are different constants, though Python calls them equal."""
-    if type(arg) is float and arg == 0.0:
-        return ("float", math.copysign(1.0, arg))
-    return (type(arg), arg)
 
 
 class UOp:
@@ -56,19 +55,35 @@ class UOp:
     Make one by calling the class: the same content gives the same object, so `is` compares whole graphs.
     """
 
-    __slots__ = ("op", "dtype", "src", "arg", "mask", "settled", "_bounds", "_ranges", "_digest", "__weakref__")
+    __slots__ = (
+        "op",
+        "dtype",
+        "src",
+        "arg",
+        "mask",
+        "ranges",
+        "settled",
+        "_bounds",
+        "_linear",
+        "_digest",
+        "__weakref__",
+    )
     op: Ops
     dtype: Any  # a DType; a PtrDType for an address
     src: tuple[UOp, ...]
     arg: Any
-    mask: int  # the operations (`ops_mask`) and the scalar dtypes (`dtypes_mask`) in this graph, a bit each
+    mask: int  # the operations (`ops_mask`) and the scalar dtypes (`dtypes_mask`) in this graph, a bit each; LANES_BIT
     settled: object  # the table of rules of which none fires anywhere in this graph, if one is known
+    ranges: frozenset[UOp]  # the loop variables that this value depends on; not those that a reduce has closed
     _bounds: tuple[int, int] | None
-    _ranges: frozenset[UOp] | None
+    _linear: tuple[dict[UOp, int], int, int] | None  # of a sum (`tinyexplore.uop.divmod.linear_form`)
     _digest: str | None
 
     def __new__(cls, op: Ops, dtype: AnyDType = dtypes.void, src: tuple[UOp, ...] = (), arg: Any = None) -> UOp:
-        key = (op, dtype, src, _arg_key(arg) if op is Ops.CONST else arg)
+        if op is _CONST:  # 0.0 and -0.0, 1 and True are different constants, though Python calls them equal
+            key: Any = (dtype, type(arg), arg or repr(arg))
+        else:
+            key = (op, dtype, src, arg)
         known = _interned.get(key)
         if known is not None and (found := known()) is not None:
             return found
@@ -77,13 +92,23 @@ class UOp:
         node.dtype = dtype
         node.src = src
         node.arg = arg
-        mask = _BIT[op] | dtype.bit
+        own = _BIT[op]
+        mask = own | dtype.bit
+        ranges = _NO_RANGES
         for source in src:
             mask |= source.mask
+            more = source.ranges
+            if more is not ranges and not more <= ranges:
+                ranges = more if ranges <= more else ranges | more
+        if own & _OPENS_OR_CLOSES:
+            ranges = _open_ranges(node, ranges)
+            if op is Ops.RANGE and arg.kind is AxisKind.VECTOR:
+                mask |= LANES_BIT
         node.mask = mask
+        node.ranges = ranges
         node.settled = None
         node._bounds = None
-        node._ranges = None
+        node._linear = None
         node._digest = None
         mine = _Known(node, _forget)
         mine.key = key
@@ -300,13 +325,20 @@ class UOp:
     def toposort(self, within: int = -1) -> list[UOp]:
         """Every UOp that this one needs and itself, sources first; only what has an operation of `within` below it."""
         order: dict[UOp, None] = {}
-        stack = [self] if self.mask & within else []
+        everything = within == -1
+        stack = [self] if everything or self.mask & within else []
         while stack:
             node = stack[-1]
             if node in order:
                 stack.pop()
                 continue
-            missing = [source for source in node.src if source not in order and source.mask & within]
+            missing: list[UOp] = []
+            for source in node.src:
+                if source not in order and (everything or source.mask & within):
+                    if missing or source.src:
+                        missing.append(source)
+                    else:
+                        order[source] = None
             if missing:
                 missing.reverse()
                 stack += missing
@@ -318,23 +350,6 @@ class UOp:
     def find(self, *ops: Ops) -> list[UOp]:
         """The nodes of this graph with one of these operations, sources first."""
         return [node for node in self.toposort(ops_mask(ops)) if node.op in ops]
-
-    @property
-    def ranges(self) -> frozenset[UOp]:
-        """The loop variables that this value depends on (those that a reduce has closed are not among them)."""
-        if self._ranges is None:
-            stack = [self]
-            while stack:
-                node = stack[-1]
-                missing = [source for source in node.src if source._ranges is None]
-                if missing:
-                    stack += missing
-                    continue
-                if node._ranges is None:
-                    node._ranges = _open_ranges(node)
-                stack.pop()
-        assert self._ranges is not None
-        return self._ranges
 
     @property
     def value_count(self) -> int:
@@ -417,23 +432,15 @@ class UOp:
         return done[self]
 
 
-_NO_RANGES: frozenset[UOp] = frozenset()
-
-
-def _open_ranges(node: UOp) -> frozenset[UOp]:
+def _open_ranges(node: UOp, found: frozenset[UOp]) -> frozenset[UOp]:
+    """The loop variables of a node that opens loops or closes them; `found`: those of its sources."""
     if node.op is Ops.RANGE:
-        return node.src[0].ranges | {node}
-    found = _NO_RANGES
-    for src in node.src:
-        if src._ranges and not src._ranges <= found:
-            found = found | src._ranges if found else src._ranges
-    if node.op in (Ops.REDUCE, Ops.HREDUCE, Ops.BARRIER):
-        return found - frozenset(node.src[1:])
-    if node.op is Ops.RESULT:
-        return found - frozenset(node.src[2:])
-    return found
+        return found | {node}
+    closed = node.src[2:] if node.op is Ops.RESULT else node.src[1:]
+    return frozenset([loop for loop in found if loop not in closed]) if found else found
 
 
+@lru_cache(1 << 12, typed=True)
 def index_const(value: int) -> UOp:
     """An integer of index arithmetic."""
     return UOp(Ops.CONST, dtypes.index, (), value)

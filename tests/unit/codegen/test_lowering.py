@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import product
+
+import pytest
+
 from tests.graphs import from_numpy, matmul, numbers, softmax
 from tests.unit.kernel.test_opts import MACHINE, kernel_of
 from tinyexplore.codegen import all_passes, bytes_moved, flop_count, lower
+from tinyexplore.codegen.expand import ALWAYS, copies
 from tinyexplore.kernel import hand_coded
-from tinyexplore.uop import Ops, UOp
+from tinyexplore.lazy import LazyBuffer
+from tinyexplore.trace import Recorder, recording
+from tinyexplore.uop import Axis, AxisKind, Ops, UOp, graph_rewrite, index_const
 from tinyexplore.uop.spec import LINEAR_SPEC, verify
 
 
@@ -103,3 +111,35 @@ def test_results_that_lie_side_by_side_are_interleaved_in_registers() -> None:
     twice = x.reshape((64, 16, 1)).expand((64, 16, 2)).reshape((64, 32))
     uops = lower(hand_coded(kernel_of(twice.alu(Ops.MUL, y), MACHINE)))
     assert [node.src[1].dtype.count for node in uops if node.op is Ops.STORE] == [MACHINE.lanes(x.dtype)] * 2
+
+
+@pytest.mark.parametrize(
+    "graph",
+    (
+        lambda: matmul(from_numpy(numbers(40, 24)), from_numpy(numbers(24, 64))),
+        lambda: softmax(from_numpy(numbers(30, 70))),
+        lambda: from_numpy(numbers(32, 48)).permute((1, 0)).contiguous(),
+        lambda: from_numpy(numbers(6, 50)).pad(((0, 0), (1, 1))).window(1, 3, 2, 1).reduce(Ops.MAX, (2,)),
+    ),
+    ids=("matmul", "softmax", "transposition", "pool"),
+)
+def test_a_recording_sees_the_program_that_is_made_without_one(graph: Callable[[], LazyBuffer]) -> None:
+    kernel = hand_coded(kernel_of(graph()))
+    assert kernel.applied
+    recorder = Recorder()
+    with recording(recorder):
+        told = lower(kernel)
+    assert recorder.events
+    assert told == lower(kernel)
+
+
+def test_copies_are_what_substitution_and_simplification_make_of_each_step() -> None:
+    tile = [UOp.range(size, Axis(number, AxisKind.UPCAST)) for number, size in enumerate((3, 4))]
+    loop = UOp.range(10, Axis(2, AxisKind.GLOBAL))
+    wide = (loop * 12 + tile[0] * 4) + tile[1]
+    closed = UOp(Ops.REDUCE, wide.dtype, (tile[1] + loop, tile[1]), Ops.ADD)
+    for node in (wide // 8, (wide % 8) * (tile[1] // 2) + closed, tile[1] * 2, closed):
+        steps = product(*(range(axis.size) for axis in tile))
+        one_by_one = [node.with_axes(dict(zip(tile, map(index_const, step))), tell="") for step in steps]
+        assert copies(node, tile, simplify=False) == one_by_one
+        assert copies(node, tile, simplify=True) == [graph_rewrite(copy, ALWAYS) for copy in one_by_one]
