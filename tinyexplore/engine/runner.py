@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -148,7 +148,9 @@ def compile_kernel(device: str, ast: UOp) -> Runner:
     if active_recorder() is None:
         return prepare(device, ast, partial(choose_opts, device, ast), kept=is_as_written()).compiled()
     start = time.perf_counter()
-    return compile_optimised(device, choose_opts(device, ast), start)
+    # a recorder keeps every node, and each search for garbage would look through all of them; measuring takes its time
+    with nullcontext() if config().BEAM else collecting_later():
+        return compile_optimised(device, choose_opts(device, ast), start)
 
 
 def choose_opts(device: str, ast: UOp) -> Kernel:

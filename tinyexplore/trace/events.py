@@ -1,4 +1,4 @@
-"""What the engine tells: a closed union of frozen dataclasses.
+"""What the engine tells: a closed union of immutable values. The three that come by the thousand are tuples.
 
 Values are live immutable objects of any floor above; they are opaque here, and nothing is formatted.
 Who makes sense of them is `tinyexplore.explore` (see `explore/build.py`).
@@ -7,7 +7,7 @@ Who makes sense of them is `tinyexplore.explore` (see `explore/build.py`).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +58,7 @@ class Decided:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Rewrote:
+class Rewrote(NamedTuple):
     """Rule `rule` (a `tinyexplore.uop.Rule`) turned `before` into `after` in the innermost open stage."""
 
     rule: Any
@@ -67,16 +66,14 @@ class Rewrote:
     after: Any
 
 
-@dataclass(frozen=True, slots=True)
-class Rebuilt:
+class Rebuilt(NamedTuple):
     """`before` was made anew as `after`, because its sources changed."""
 
     before: Any
     after: Any
 
 
-@dataclass(frozen=True, slots=True)
-class Derived:
+class Derived(NamedTuple):
     """`after` was made from `before` when crossing from one IR to the next; `how` says it in a few words."""
 
     before: Any

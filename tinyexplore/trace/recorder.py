@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from time import perf_counter
 from typing import Any, TypeVar
 
 from tinyexplore.trace.events import Event, StageBegan, StageEnded
@@ -24,7 +24,7 @@ class Recorder:
 
     def record(self, event: Event) -> None:
         self.events.append(event)
-        self.times.append(time.perf_counter())
+        self.times.append(perf_counter())
 
     def next_kernel(self) -> int:
         """The running number of the kernel that is about to be compiled."""
@@ -90,10 +90,10 @@ def staged(stage: str, root: object, work: Callable[[], R], *, kernel: int | Non
     if recorder is None:
         return work()
     recorder.record(StageBegan(stage, root, kernel))
-    start = time.perf_counter()
+    start = perf_counter()
     result: R | None = None
     try:
         result = work()
         return result
     finally:
-        recorder.record(StageEnded(stage, result, time.perf_counter() - start))
+        recorder.record(StageEnded(stage, result, perf_counter() - start))
