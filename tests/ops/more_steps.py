@@ -538,7 +538,7 @@ def symbolic(p: Program, x: Value) -> Value | None:
         return None
     size = x.x.shape[0]
     length = p.random.randint(1, size)
-    n = Variable("n", 1, size).bind(length)
+    n = Variable(f"n{len(p.steps)}", 1, size).bind(length)  # a name of its own in every step
     t, part = x.t[:n], x.x[:length]
     for name in p.random.choices(("double", "flip", "relu", "less", "scan", "rows"), k=p.random.randint(0, 2)):
         if name == "double":
