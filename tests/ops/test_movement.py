@@ -216,3 +216,14 @@ def test_joined_zeros_keep_their_sign(dtype: str, how: str) -> None:
         found, expected = computed(joined, how), np.concatenate(parts, axis)
         np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))
         np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("how", [how for how in HOW if how != "reference"])
+def test_windows_that_lie_in_memory_move_on(how: str) -> None:
+    x = random_array((5, 3))
+    windows = (tensor_on(how, x) < 0).unfold(1, 2, 2)
+    moved = windows.permute(2, 1, 0)
+    expected = np.lib.stride_tricks.sliding_window_view(x < 0, 2, 1)[:, ::2]
+    np.testing.assert_array_equal(windows.numpy(), expected)
+    np.testing.assert_array_equal(moved.numpy(), expected.transpose(2, 1, 0))
+    np.testing.assert_array_equal((~windows.permute(2, 1, 0)).numpy(), ~expected.transpose(2, 1, 0))

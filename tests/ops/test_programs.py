@@ -18,11 +18,6 @@ def test_random_programs_agree_with_numpy(device: str) -> None:
     assert [(seed, said) for seed, said in wrong if said is not None] == []
 
 
-@pytest.mark.parametrize("seed", [1_000_193])
-def test_programs_that_were_wrong_once_are_right(seed: int) -> None:
-    assert check(seed, "LLVM") is None
-
-
 def test_programs_are_repeatable_and_reach_every_step() -> None:
     steps: list[list[str]] = []
     for _ in range(2):
@@ -30,4 +25,4 @@ def test_programs_are_repeatable_and_reach_every_step() -> None:
         program.run()
         steps.append(program.steps)
     assert steps[0] == steps[1] and 5 <= len(steps[0]) <= 30
-    assert len(NAMES) >= 50
+    assert len(NAMES) >= 110

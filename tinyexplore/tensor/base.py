@@ -342,7 +342,10 @@ class Base:
         return cast("Tensor", self)
 
     def gradient(self, *targets: Tensor, gradient: Tensor | None = None) -> list[Tensor]:
-        """The gradient of this tensor with respect to each target; `grad` fields are left alone."""
+        """The gradient of this tensor with respect to each target; `grad` fields are left alone.
+
+        Gradients are values, off the tape: there are no second derivatives.
+        """
         found = {id(tensor): value for tensor, value in gradients(self, self._seed(gradient))}
         missing = [position for position, target in enumerate(targets) if id(target) not in found]
         if missing:
