@@ -199,10 +199,14 @@ def python_cost_cells(report: Report) -> tuple[list[str], list[list[str]]] | Non
         return None
     met = {True: "yes", False: "no", None: "–"}
     rows = [
-        [cost.what, three_digits(cost.ours), three_digits(cost.theirs), times(cost.ratio), met[cost.is_met]]
+        [cost.what, three_digits(cost.ours), three_digits(cost.theirs), _share(cost.ratio), met[cost.is_met]]
         for cost in costs
     ]
     return ["Python, in µs", "ours", "tinygrad", "ours/tinygrad", f"at most {MOST_OF_SIBLING}×"], rows
+
+
+def _share(ratio: float | None) -> str:
+    return "–" if ratio is None else f"{three_digits(ratio)}×"
 
 
 def _bound(aim: Aim) -> str:

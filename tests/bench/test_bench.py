@@ -394,8 +394,8 @@ def test_what_python_costs_stands_beside_tinygrads_and_is_met_at_half_of_it() ->
     assert lines[start + 4 :][:5] == [
         "| Python, in µs | ours | tinygrad | ours/tinygrad | at most 0.5× |",
         "| --- | ---: | ---: | ---: | ---: |",
-        "| an op | 1.20 | 3.00 | 0.40× | yes |",
-        "| a call | 2.00 | 3.20 | 0.62× | no |",
+        "| an op | 1.20 | 3.00 | 0.400× | yes |",
+        "| a call | 2.00 | 3.20 | 0.625× | no |",
         "| a replay | 0.500 | – | – | – |",
     ]
     assert "| Python / tinygrad's | a call | ≤ 0.500 × | 0.625 × | 1.25× off |" in lines
