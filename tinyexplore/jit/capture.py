@@ -103,15 +103,17 @@ def _captured(
             )
         written = written_by(heard.items)
         taken: set[Buffer] = set()
-        for tensor, _ in changed:
-            if not lies_packed(tensor.lazydata) or not _is_free(tensor.lazydata, written, taken):
+        for tensor, old in changed:
+            stays = buffers_of(tensor.lazydata) == buffers_of(old)
+            not_mine = taken if stays else taken | heard.given  # what is written in place stays with its tensor
+            if not lies_packed(tensor.lazydata) or not _is_free(tensor.lazydata, written, not_mine):
                 tensor.lazydata = tensor.lazydata.packed()
                 engine.realize([tensor.lazydata])
             taken.update(own_buffers(tensor.lazydata))
         values: dict[int, LazyBuffer] = {}
         for tensor in fresh:
             value = in_memory(tensor.lazydata)
-            if not _is_free(value, written, taken) or is_symbolic_view(value):
+            if not _is_free(value, written, taken | heard.given) or is_symbolic_view(value):
                 value = value.packed()
                 engine.realize([value])
             values[id(tensor)] = value
@@ -122,7 +124,7 @@ def _captured(
         if id(tensor) in numbers:
             assigned.append((numbers[id(tensor)], tensor.lazydata))
             continue
-        _check_before(tensor, old, written, before)
+        _check_before(tensor, old, written - heard.given, before)
         states.append(State(tensor, old, tensor.lazydata))
     outputs = [
         Output(numbers.get(id(tensor)), tensor, None)
@@ -217,8 +219,7 @@ def _overwritable(
 def _check_before(
     tensor: Tensor, old: LazyBuffer, written: set[Buffer], before: dict[int, tuple[Tensor, LazyBuffer]]
 ) -> None:
-    stays = buffers_of(tensor.lazydata) == buffers_of(old)
-    if not lies_packed(old) or not (stays or written.isdisjoint(own_buffers(old))):
+    if not lies_packed(old) or not written.isdisjoint(own_buffers(old)):
         raise JitError(
             f"{tensor!r} was assigned to, and its value did not lie in memory when the captured call began: "
             "realize() it before"

@@ -202,8 +202,8 @@ class Indexing(Loss):
     # *** writing ***
 
     def __setitem__(self, indices: Any, v: Any) -> None:
-        """The tensor takes over a copy of itself with other values at `indices`; where one place is named twice, the
-        last value stays."""
+        """The tensor takes over itself with other values at `indices`; where one place is named twice, the last value
+        stays. Slices and ints are stored in place unless somebody still has the old value."""
         x = cast("Tensor", self)
         if x.requires_grad or getattr(v, "requires_grad", False):
             raise RuntimeError("assigning to parts of a tensor has no gradient: use where(), or detach() first")

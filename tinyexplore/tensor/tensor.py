@@ -202,7 +202,8 @@ class Tensor(Operators):
     def assign(self, x: Any) -> Tensor:
         """This tensor takes over the value of `x`, of the same shape, dtype and device.
 
-        A view of a part (a slice) writes it there: the tensor that it is a view of takes over itself with that part.
+        A view of a part (a slice) writes it there: the tensor that it is a view of takes over itself with that part,
+        stored in its place unless somebody still has the old value.
         One that lies in storage (on DISK, say) is written there, now, whatever device `x` is on.
         """
         stored = isinstance(self.lazydata, StoredBuffer)

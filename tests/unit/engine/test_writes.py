@@ -218,6 +218,82 @@ def test_a_replay_writes_its_state_in_place(device: str) -> None:
             expected[at] = 2
 
 
+STEPS: list[Callable[[Any, list[Any]], Any]] = [  # of a part, two states and an argument: what one step writes there
+    lambda part, state: state[2][part] * 2,
+    lambda part, state: state[0][part] + 1,
+    lambda part, state: state[1][part] - state[0][part],
+    lambda part, state: state[2][part] + state[1].sum(0).sum() * 0.1,
+    lambda part, state: state[0][::-1][part] * 0.5,
+]
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    st.lists(st.tuples(st.integers(0, 1), st.integers(0, 7), st.integers(0, 4), st.booleans()), min_size=1, max_size=5),
+    st.booleans(),
+    st.sampled_from(["LLVM", "PYTHON"]),
+)
+def test_replays_of_writes_give_what_copies_would(steps: list[Any], assigns_all: bool, device: str) -> None:
+    """Parts of two states written in a jitted function, in any order, with results read in between."""
+    with Context(DEVICE=device):
+        arrays = [random_array(SHAPE, seed=n) for n in range(2)]
+        states = [Tensor(x.copy()).contiguous().realize() for x in arrays]
+
+        @TinyJit
+        def call(x: Tensor) -> list[Tensor]:
+            results = []
+            for which, part, value, realizes in steps:
+                order = [states[which], states[1 - which], x]
+                results.append((states[which] * 2 + x).sum(1))
+                if realizes:
+                    results[-1].realize()
+                states[which][PARTS[part]] = STEPS[value](PARTS[part], order)
+                if realizes:
+                    states[which].realize()
+            if assigns_all:
+                states[1].assign(states[1] * 0.5 + states[0])
+            return results
+
+        for turn in range(5):
+            x = random_array(SHAPE, seed=turn + 5)
+            found = call(Tensor(x))
+            expected = []
+            for which, part, value, _ in steps:
+                expected.append((arrays[which] * 2 + x).sum(1))
+                arrays[which][PARTS[part]] = STEPS[value](PARTS[part], [arrays[which], arrays[1 - which], x]).copy()
+            if assigns_all:
+                arrays[1] = arrays[1] * 0.5 + arrays[0]
+            for one, other in zip(found, expected):
+                np.testing.assert_allclose(one.numpy(), other, rtol=1e-3, atol=1e-3)
+            if turn == 3:  # changed from elsewhere, between two replays
+                states[0][1] = 2.0
+                arrays[0][1] = 2
+            for state, array in zip(states, arrays):
+                np.testing.assert_allclose(state.numpy(), array, rtol=1e-3, atol=1e-3)
+
+
+def test_memory_that_is_written_in_place_stays_with_its_tensor() -> None:
+    state, other = (Tensor.zeros(4, 2).contiguous().realize() for _ in range(2))
+
+    @TinyJit
+    def call(x: Tensor) -> Tensor:
+        state[1] = x
+        snapshot = state.detach()  # its memory, before the state gets another one
+        other.assign(state)
+        state.assign(state + 1)
+        return snapshot.realize()
+
+    expected, copied = np.zeros((4, 2)), np.zeros((4, 2))
+    for turn in range(7):
+        found = call(Tensor([turn * 1.0, 2.0]))
+        expected[1] = turn, 2
+        copied = expected.copy()
+        expected = expected + 1
+        np.testing.assert_allclose(found.numpy(), copied)
+        np.testing.assert_allclose(other.numpy(), copied)
+        np.testing.assert_allclose(state.numpy(), expected)
+
+
 def test_two_jitted_functions_write_one_cache() -> None:
     cache, at = Tensor.zeros(8, 4).contiguous().realize(), Variable("at", 0, 6)
     expected = np.zeros((8, 4), np.float32)
