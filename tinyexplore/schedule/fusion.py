@@ -40,6 +40,7 @@ REPEAT_REDUCE = 1.5  # how often, on average, a reduced element may be computed
 REPEAT_EXPENSIVE = 2.5
 REPEAT_LIGHT = 4.0
 REPEAT_PADDED = 4.0  # a copy with its padding costs less than masks in an inner loop that reads everything so often
+IN_ORDER = 1 << 12  # from here on, what lanes could do together costs more one by one than another kernel
 SMALL_WORK = 1 << 15  # below this many steps, loops that run one after another cost less than another kernel
 MANY_USES = 8  # so often a product reads each element that a tile of it in registers pays
 MIN_ROWS = 16  # rows that must be left to divide among threads when a kernel holds a row's reduction and its use
@@ -188,6 +189,9 @@ class Fusion:
             return "a running result: its loop must go in order"
         if node.op is Ops.SCATTER:
             return "each of its places is written when its index comes up: only memory has them all"
+        work = node.src[0].size if is_reduce else node.size if node.op in Group.TRANSCENDENTAL else 0
+        if work > IN_ORDER and any(map(goes_in_order, plans)):
+            return "the loop that reads it goes element by element, in order: by itself it is done in vectors"
         if any(plan.op_count >= self.max_ops for plan in plans):
             return f"the kernel that reads it has {self.max_ops} operations already"
         if len(plans) > 1:
@@ -388,6 +392,14 @@ class Fusion:
         own = Visit(visit.plan, visit.idxs, visit.conditions, visit.loops, visit.executions)
         known.append(own)
         return own
+
+
+def goes_in_order(plan: KernelPlan) -> bool:
+    """True for a scan or a scatter along the axis that lies in memory step by step: nothing is left for lanes."""
+    root = plan.stores[0]
+    if root.op not in (Ops.SCAN_AXIS, Ops.SCATTER):
+        return False
+    return all(size == 1 for size in root.src[-1].shape[root.arg[1] + 1 :])
 
 
 def _times(repeats: float) -> str:

@@ -57,9 +57,9 @@ class Ordering(Scattering):
             places = places_in_order(x.reshape((x.numel() // length, length)), descending)
             return places.cast(dtypes.default_int).reshape(x.shape).transpose(axis, -1)
         ranks = x._ranks(descending)
-        places = ranks._places(ranks.ndim - 1)
-        chosen = ranks.unsqueeze(-2) == places.unsqueeze(-1)
-        return chosen.where(places.unsqueeze(-2), 0).sum(-1).transpose(axis, -1)
+        places = ranks._places(ranks.ndim - 1)._broadcast_to(ranks.shape)
+        ordered = ranks._const(0, places.dtype, ranks.shape)._scattered_in(None, ranks.ndim - 1, ranks, places)
+        return ordered.transpose(axis, -1)
 
     def sort(self, dim: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
         """The elements in order along `dim`, and their places."""

@@ -74,6 +74,18 @@ def test_recurrences_agree_with_numpy(data: st.DataObject) -> None:
         np.testing.assert_allclose(to_numpy(node), evaluate(node), rtol=1e-2 if kind is np.float16 else 1e-5, atol=1e-3)
 
 
+@pytest.mark.parametrize("axis, kernels", [(1, 2), (0, 1)])
+def test_what_lanes_do_faster_is_not_done_in_order(axis: int, kernels: int) -> None:
+    """Along the last axis a scan has no lanes; along another it has those of the columns."""
+    grown = from_numpy(numbers(64, 128)).alu(Ops.EXP)
+    assert len(create_schedule([grown.scan(Ops.ADD, axis)])) == kernels
+    index = from_numpy(np.zeros((64, 128), np.int32))
+    target = from_numpy(numbers(64, 128))
+    assert len(create_schedule([target.scatter(Ops.ADD, axis, index, grown)])) == kernels
+    few = from_numpy(numbers(4, 8)).alu(Ops.EXP)
+    assert len(create_schedule([few.scan(Ops.ADD, axis)])) == 1
+
+
 def test_a_scan_of_a_constant_counts() -> None:
     ones = LazyBuffer.const(1, from_numpy(np.zeros(1, np.int32)).dtype, "LLVM", (7,))
     np.testing.assert_array_equal(to_numpy(ones.scan(Ops.ADD, 0)), np.arange(1, 8))
