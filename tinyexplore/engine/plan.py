@@ -62,7 +62,7 @@ def walk(outputs: Sequence[LazyBuffer]) -> Walk | None:
         writes = unseen_writes(number, slots, outputs)
         key.append(tuple([number[node] for node in number if node in writes.in_place]))
     key.append(tuple([number[node] for node in outputs]))
-    key.append(config().values)
+    key.append(config().token)
     whole = tuple(key)
     if not Bound.count:
         return Walk(whole, list(number), list(slots), {}, writes)

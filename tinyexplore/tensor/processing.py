@@ -51,7 +51,10 @@ class Processing(Pooling):
         if x.ndim > 1 and w.ndim > 1:
             left = x._reshaped((*x.shape[:-1], 1, x.shape[-1]))
             right = right._reshaped((*right.shape[:-2], 1, *right.shape[-2:]))
-        shape = broadcast_shape(f"matmul of shapes {x.shape} and {w.shape}", left.shape, right.shape)
+        try:
+            shape = broadcast_shape("matmul", left.shape, right.shape)
+        except ShapeError:  # with all shapes told, which takes longer than all the rest
+            shape = broadcast_shape(f"matmul of shapes {x.shape} and {w.shape}", left.shape, right.shape)
         product = left._broadcast_to(shape)._alu(Ops.MUL, right._broadcast_to(shape))
         result = product._reduce(Ops.ADD, -1, False, 0, "sum")
         return result.cast(result_dtype) if acc_dtype is None else result

@@ -60,7 +60,13 @@ class Config:
         """Every option, in order: part of the key of what depends on any of them."""
         return tuple(getattr(self, field.name) for field in fields(self))
 
+    @cached_property
+    def token(self) -> object:
+        """Stands for `values` where they are part of a key: one object for equal ones, which takes no hashing."""
+        return _tokens.setdefault(self.values, object())
 
+
+_tokens: dict[tuple[Any, ...], object] = {}
 DEVICE_FLAGS = ("LLVM", "CLANG", "PYTHON")
 
 

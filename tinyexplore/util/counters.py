@@ -77,8 +77,9 @@ class Counters:
     def allocated(self, nbytes: int) -> None:
         """`nbytes` more are in use (freed: a negative number)."""
         with self._lock:
-            self.mem_used += nbytes
-            self.mem_peak = max(self.mem_peak, self.mem_used)
+            self.mem_used = now = self.mem_used + nbytes
+            if now > self.mem_peak:
+                self.mem_peak = now
 
     @contextmanager
     def paused(self) -> Iterator[None]:
