@@ -128,11 +128,12 @@ def lane_numbers(axis: UOp) -> UOp | None:
 def widen(node: UOp) -> UOp | None:
     """What is computed from vectors is a vector; scalars among the sources are broadcast."""
     values = node.src[: node.value_count]
-    count = max(src.dtype.count for src in values)
-    if count == node.dtype.count and all(src.dtype.count == count for src in values):
+    counts = [src.dtype.count for src in values]
+    count = max(counts)
+    if count == node.dtype.count == min(counts):
         return None
     assert isinstance(node.dtype, DType)
-    wide = tuple(src.broadcast(count) for src in values)
+    wide = tuple([src.broadcast(count) for src in values])
     return node.replace(dtype=node.dtype.vec(count), src=(*wide, *node.src[len(values) :]))
 
 

@@ -18,6 +18,7 @@ AnyDType = DType | PtrDType
 
 _BIT = {op: 1 << number for number, op in enumerate(Ops, 32)}  # the lower bits are those of dtypes
 _CONST = Ops.CONST
+_SAME = object()
 _NO_RANGES: frozenset[Any] = frozenset()
 
 
@@ -152,10 +153,14 @@ class UOp:
     def sink(*src: UOp) -> UOp:
         return UOp(Ops.SINK, dtypes.void, src)
 
-    def replace(self, **changes: Any) -> UOp:
-        values = {"op": self.op, "dtype": self.dtype, "src": self.src, "arg": self.arg}
-        values.update(changes)
-        return UOp(**values)
+    def replace(self, *, op: Any = _SAME, dtype: Any = _SAME, src: Any = _SAME, arg: Any = _SAME) -> UOp:
+        """The same but for what is given."""
+        return UOp(
+            self.op if op is _SAME else op,
+            self.dtype if dtype is _SAME else dtype,
+            self.src if src is _SAME else src,
+            self.arg if arg is _SAME else arg,
+        )
 
     def alu(self, op: Ops, *others: UOp) -> UOp:
         """`op` on self and others; comparisons give bool lanes, WHERE the dtype of its second source."""
