@@ -196,7 +196,7 @@ class Capture:
             self.used.update(node.src)
         for node, buffer in zip(done.item.outputs, done.buffers):
             self.owners[buffer] = ref(node)
-        item = replace(done.item, outputs=(), members=(), values=())
+        item = replace(done.item, outputs=(), members=(), values=(), reads=())
         self.items.append(ExecItem(item, done.runner, None, done.buffers, done.bound, done.values))
 
 
