@@ -14,11 +14,22 @@ LONG = 100  # UOps: what opts have written out; shorter programs are worth all t
 def leaves_little(uops: Sequence[UOp], vector_bytes: int) -> bool:
     """True where all of LLVM's passes would take long and gain nothing: full vectors, or vectors in a long program.
 
-    Of the 220 programs of the benchmark, those that this is true of ran as fast either way.
+    Of the 220 programs of the benchmark, those that this is true of ran as fast either way. Lanes that are put
+    together from others become shuffles only by those passes: without them, pools take up to twice the time.
     """
     if is_in_full_vectors(uops, vector_bytes):
         return True
-    return len(uops) > LONG and any(node.op in WORK and node.dtype.count > 1 for node in uops)
+    if len(uops) <= LONG or any(is_put_together(node) for node in uops):
+        return False
+    return any(node.op in WORK and node.dtype.count > 1 for node in uops)
+
+
+def is_put_together(node: UOp) -> bool:
+    """True for a vector whose lanes come from different places, but for a column of several vectors: a transposition
+    is written as shuffles anyway."""
+    if node.op is not Ops.VECTORIZE or len(set(node.src)) == 1 or all(lane.op is Ops.CONST for lane in node.src):
+        return False
+    return not all(lane.op is Ops.GEP and lane.arg == node.src[0].arg for lane in node.src)
 
 
 def is_in_full_vectors(uops: Sequence[UOp], vector_bytes: int) -> bool:

@@ -39,7 +39,7 @@ from tinyexplore.util import config
 REPEAT_REDUCE = 1.5  # how often, on average, a reduced element may be computed
 REPEAT_EXPENSIVE = 2.5
 REPEAT_LIGHT = 4.0
-REPEAT_PADDED = 4.0  # a copy with its padding costs less than masks in an inner loop that reads everything so often
+REPEAT_PADDED = 8.0  # a copy with its padding costs less than masks in an inner loop that reads everything so often
 IN_ORDER = 1 << 12  # from here on, what lanes could do together costs more one by one than another kernel
 SMALL_WORK = 1 << 15  # below this many steps, loops that run one after another cost less than another kernel
 MANY_USES = 8  # so often a product reads each element that a tile of it in registers pays
@@ -87,7 +87,8 @@ class Fusion:
         if not visits:
             return  # only something empty would have read it
         repeats = sum(visit.executions for visit in visits) / node.size
-        if node.op is Ops.PAD and repeats >= REPEAT_PADDED:
+        several = len({visit.plan for visit in visits}) > 1  # kernels that share the copy
+        if node.op is Ops.PAD and repeats >= (REPEAT_PADDED / 2 if several else REPEAT_PADDED):
             self.realize(node, f"its use would ask {_times(repeats)} for each element whether it is padding")
             return
         if self.is_rather_moved(node, visits):
