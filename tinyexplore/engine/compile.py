@@ -102,7 +102,8 @@ def lowered(device: str, kernel: Kernel) -> ProgramSpec:
 class Prepared:
     """A kernel on its way: all of a Runner but the program.
 
-    `keep` writes to disk what lowering came to, once: best done while the program is compiled.
+    `keep` writes to disk what lowering came to, best while the program is compiled; None where there is nothing to
+    write, because it was found there, say.
     """
 
     device: str
@@ -111,12 +112,13 @@ class Prepared:
     flops: sint
     bytes_moved: sint
     start: float
-    keep: Callable[[], None] = lambda: None
+    keep: Callable[[], None] | None = None
 
     def compiled(self) -> Runner:
         """The Runner, compiled here and now."""
         runner = self.runner(compile_program(self.device, self.spec))
-        self.keep()
+        if self.keep is not None:
+            self.keep()
         return runner
 
     def runner(self, program: CompiledProgram) -> Runner:

@@ -122,8 +122,12 @@ def compile_all(items: Sequence[ScheduleItem]) -> list[Runner | None]:
             waiting = {}
             for key in missing:
                 prepared = prepare(key[0], key[1], partial(choose_opts, key[0], key[1]), kept=kept)
+                if prepared.keep is None and len(missing) == 1:
+                    waiting[key] = prepared.compiled  # nothing to be done meanwhile
+                    continue
                 waiting[key] = compile_later(prepared)
-                prepared.keep()
+                if prepared.keep is not None:
+                    prepared.keep()
             _runners.update({key: finish() for key, finish in waiting.items()})
     return [None if key is None else _runners[key] for key in keys]
 
