@@ -67,7 +67,7 @@ class Config:
 
 
 _tokens: dict[tuple[Any, ...], object] = {}
-DEVICE_FLAGS = ("LLVM", "CLANG", "PYTHON")
+DEVICE_FLAGS = ("LLVM", "CLANG", "PYTHON", "CUDA", "GPU")  # one that is not known here is an error when it is used
 
 
 def getenv(key: str, default: Any = 0) -> Any:

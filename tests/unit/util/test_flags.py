@@ -11,8 +11,9 @@ import pytest
 
 import tinyexplore
 from tinyexplore import Context, Device, Tensor, TinyJit
+from tinyexplore.device import UnknownDevice
 from tinyexplore.engine.runner import compile_kernel
-from tinyexplore.util.config import Config
+from tinyexplore.util.config import Config, config_from_environment
 
 X = np.linspace(-3, 3, 64, dtype=np.float32)
 
@@ -64,3 +65,18 @@ def test_every_option_is_read_by_the_engine_and_documented() -> None:
     ]
     assert unread == []
     assert [field.name for field in fields(Config) if field.name not in (Config.__doc__ or "")] == []
+
+
+@pytest.mark.parametrize("flag", ["PYTHON", "CUDA"])
+def test_a_flag_selects_its_device_or_says_that_there_is_none(flag: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LLVM", "CLANG", "PYTHON", "CUDA", "GPU", "DEVICE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(flag, "1")
+    chosen = config_from_environment()
+    assert chosen.DEVICE == flag
+    with Context(DEVICE=flag):
+        if flag in Device:
+            assert Tensor([1]).device == flag
+        else:
+            with pytest.raises(UnknownDevice, match="unknown device 'CUDA'; known: LLVM"):
+                Tensor([1])
