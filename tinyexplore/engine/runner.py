@@ -91,7 +91,8 @@ def _runner_key(item: ScheduleItem) -> RunnerKey:
     assert item.ast is not None
     settings = config()
     chosen = (settings.NOOPT, settings.BEAM, settings.BEAM_SEED, settings.TC, settings.TC_OPT, settings.TRANSCENDENTAL)
-    return item.device, item.ast, chosen, thread_count()
+    device = item.device.partition(":")[0]  # further instances of a device have its programs
+    return device, item.ast, chosen, thread_count()
 
 
 def compile_item(item: ScheduleItem) -> ExecItem:
@@ -105,7 +106,7 @@ def compile_item(item: ScheduleItem) -> ExecItem:
         return _compile_told(item, values, key, recorder)
     runner = _runners.get(key)
     if runner is None:
-        runner = _runners[key] = compile_kernel(item.device, item.ast)
+        runner = _runners[key] = compile_kernel(key[0], item.ast)
     return ExecItem(item, runner, None, item.buffers, values=values)
 
 
@@ -141,7 +142,7 @@ def _compile_told(item: ScheduleItem, values: tuple[int, ...], key: RunnerKey, r
     try:
         runner = recorder.kernels.get(key)
         if runner is None:
-            runner = recorder.kernels[key] = _runners[key] = compile_kernel(item.device, item.ast)
+            runner = recorder.kernels[key] = _runners[key] = compile_kernel(key[0], item.ast)
     finally:
         recorder.record(StageEnded("kernel", item.ast, time.perf_counter() - start))
     return ExecItem(item, runner, number, item.buffers, values=values)

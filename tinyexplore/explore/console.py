@@ -82,7 +82,7 @@ class ConsoleRecorder(Recorder):
     def ran(self, event: Ran) -> str:
         runner = event.exec_item.runner
         self.total_seconds += event.seconds
-        name = f"{runner.device:7s} {runner.kernel.name}" if runner is not None else "copy"
+        name = f"{event.exec_item.item.device:7s} {runner.kernel.name}" if runner is not None else "copy"
         times = f"{event.seconds * 1e6:10.1f} µs   {self.total_seconds * 1e3:9.2f} ms in all"
         seconds = max(event.seconds, 1e-9)
         rates = f"{event.flops / seconds / 1e9:8.2f} GFLOP/s {event.bytes_moved / seconds / 1e9:7.2f} GB/s"
@@ -98,7 +98,7 @@ class ConsoleRecorder(Recorder):
             {
                 "ph": "X",
                 "pid": os.getpid(),
-                "tid": 0 if runner is None else runner.device,
+                "tid": 0 if runner is None else event.exec_item.item.device,
                 "name": "copy" if runner is None else runner.kernel.name,
                 "ts": started_us,
                 "dur": event.seconds * 1e6,

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tests.ops.support import random_array, thorough
 from tinyexplore import Context, Device, Tensor, capture, nn
+from tinyexplore.engine import compile_item
 from tinyexplore.lazy import ShapeError, ShardedBuffer
 from tinyexplore.lazy import collective as module
 from tinyexplore.nn.state import get_parameters, get_state_dict, load_state_dict, safe_load, safe_save
@@ -261,6 +262,9 @@ def test_a_capture_shows_the_kernels_of_all_devices() -> None:
     with capture() as session:
         (x.exp().sum(0) * 2).realize()
     assert len(session.trace.kernels) >= 4
+    first, second = (x.cos() + 3).schedule()
+    assert compile_item(first).runner is compile_item(second).runner, "compiled once for all instances"
+    assert {first.device, second.device} == {"LLVM", "LLVM:1"}
 
 
 def test_the_ring_gives_every_device_the_same_sum(monkeypatch: pytest.MonkeyPatch) -> None:
