@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
+from tinyexplore.dtype import dtypes
 from tinyexplore.kernel.access import (
     Access,
     accesses,
@@ -284,13 +285,18 @@ def with_longer_steps(kernel: Kernel) -> Kernel:
         amount = best_block(across.size, vectors[0].size, limit=vectors[0].size)
         reason = "loads walk memory along this axis: a square tile uses every cache line whole"
         return attempt(kernel, Opt(OptOps.UPCAST, across.arg.id, amount), reason)
-    arithmetic = sum(node.op not in (Ops.INDEX, Ops.RANGE, Ops.CONST) for node in kernel.nodes)
+    arithmetic = sum(node.op is not Ops.INDEX and not is_of_places(node) for node in kernel.nodes)
     outer = next((axis for axis in reversed(kernel.output_axes) if is_outer_of(axis, vectors[0], found)), None)
     if outer is None or arithmetic > 40 or outer.size % 4 or not outer.is_static:
         return kernel
     return attempt(
         kernel, Opt(OptOps.UPCAST, outer.arg.id, 4), "four vectors a step keep the load and arithmetic units busy"
     )
+
+
+def is_of_places(node: UOp) -> bool:
+    """True for arithmetic with places, and for asking where one lies: steps side by side share most of it."""
+    return node.op is Ops.CONST or node.dtype is dtypes.index or any(src.dtype is dtypes.index for src in node.src)
 
 
 def mirrored_pairs(kernel: Kernel) -> tuple[UOp, ...]:
