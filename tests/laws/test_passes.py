@@ -18,7 +18,7 @@ from tinyexplore.codegen import all_passes
 from tinyexplore.codegen.late import LateContext
 from tinyexplore.codegen.vectorise import LANES
 from tinyexplore.dtype import dtypes
-from tinyexplore.kernel import Kernel, OptOps
+from tinyexplore.kernel import Kernel, OptOps, hand_coded
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule import ScheduleItem, create_schedule
 from tinyexplore.target import Target
@@ -52,6 +52,11 @@ def truths() -> LazyBuffer:
     return above.reduce(Ops.MAX, (1,)).alu(Ops.MUL, above.reduce(Ops.MIN, (1,)))
 
 
+def interleaved() -> LazyBuffer:
+    """Each number of a row twice, times numbers of its own: neighbours out of the lanes of two vectors."""
+    return whole(8, 4, 1).expand((8, 4, 2)).reshape((8, 8)).alu(Ops.MUL, whole(8, 8, seed=1))
+
+
 PROGRAMS = {
     "elementwise": lambda: whole(3, 9).alu(Ops.MUL, whole(3, 9, seed=1)),
     "transposition": lambda: whole(5, 8).permute((1, 0)).contiguous(),
@@ -61,6 +66,7 @@ PROGRAMS = {
     "softmax": lambda: softmax(whole(3, 8)),
     "padded windows": lambda: whole(2, 9).pad(((0, 0), (2, 1))).window(1, 3).reduce(Ops.ADD, (2,)),
     "flipped and reshaped": lambda: whole(4, 6).flip((0, 1)).reshape((3, 8)).permute((1, 0)).contiguous(),
+    "interleaved": interleaved,
     "16-bit floats": small_floats,
     "8-bit floats": fp8s,
     "truths": truths,
@@ -131,7 +137,7 @@ def rules_fired(program: str) -> Counter[str]:
     for item in items_of(program):
         start = Kernel.of(item.ast, FOUR_LANES)
         expected = outcome(start.ast, item, lanes=False)
-        kernels = [start, *(with_random_opts(start, random) for _ in range(8))]
+        kernels = [start, hand_coded(start), *(with_random_opts(start, random) for _ in range(8))]
         with recording(recorder):
             for kernel in {kernel.ast: kernel for kernel in kernels}.values():
                 assert_every_pass_keeps(item, kernel, expected)

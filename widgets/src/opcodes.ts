@@ -23,7 +23,9 @@ const UOPS: Record<string, string> = {
   FDIV: "division of floats, correctly rounded",
   IDIV: "division of integers, towards zero",
   MOD: "the remainder, with the sign of the dividend",
-  BARRIER: "waits for all threads of the workgroup",
+  DOT_BF16: "adds to each lane the products of two pairs of bfloat16 numbers, summed in float32",
+  DOT_I8: "adds to each lane the products of four pairs of bytes, summed in int32",
+  BARRIER: "all that is stored before it is there before anything behind it is loaded",
 };
 
 /** x86-64 and AArch64, most specific first. */
@@ -33,6 +35,7 @@ const ASM: [RegExp, string][] = [
   [/^vbroadcast|^vpbroadcast|^ld1r$/, "one element into every lane"],
   [/^v?mov(ups|upd|dqu|aps|apd|dqa|ss|sd|d|q)/, "moves between memory and a vector register"],
   [/^v?p?(gather)/, "reads lanes from many addresses"],
+  [/^vdpbf16ps|^vpdp(bu|w)s|^v?bfdot$|^[su]dot$/, "sums of products of narrow numbers, added to wider lanes"],
   [/^v?p?(insert|extract)|^v?p?(perm|shuf|unpck|blend|align)/, "rearranges lanes"],
   [/^v?(cvt)|^[su]cvtf|^fcvt/, "converts between types"],
   [/^v?xor(ps|pd)$|^vpxor/, "exclusive or; of a register with itself: zero"],
