@@ -235,9 +235,9 @@ class Fusion:
     def is_product(self, node: LazyBuffer, work: int) -> bool:
         """True for a sum of products that uses what it reads many times over: a matmul, a convolution."""
         inner = node.src[0]
-        while inner.op is Ops.CAST:
+        while inner.op is Ops.CAST and inner.buffer is None:
             inner = inner.src[0]
-        return inner.op is Ops.MUL and work >= MANY_USES * self.costs.input_size(inner)
+        return inner.op is Ops.MUL and inner.buffer is None and work >= MANY_USES * self.costs.input_size(inner)
 
     def factors_of_dots(self, node: LazyBuffer) -> tuple[LazyBuffer, ...]:
         """The casts of small numbers whose product `node` sums, where the device has a dot instruction for these: they

@@ -6,6 +6,7 @@ import numpy as np
 
 from tests.graphs import attention, from_numpy, matmul, numbers, softmax, to_numpy
 from tinyexplore.device import Buffer
+from tinyexplore.dtype import dtypes
 from tinyexplore.engine import realize
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule import create_schedule
@@ -213,3 +214,12 @@ def test_an_update_with_several_results_is_no_epilogue_of_a_product() -> None:
     items = create_schedule([mean, weight])
     assert [len(item.outputs) for item in items] == [1, 2]
     assert len(create_schedule([weight])) == 1
+
+
+def test_a_sum_of_what_was_converted_and_lies_in_memory_is_no_product() -> None:
+    x = numbers(4, 6)
+    wide = from_numpy(x).cast(dtypes.float64)
+    realize([wide])
+    total = wide.reduce(Ops.ADD, (1,)).expand((4, 6))
+    found = to_numpy(wide.alu(Ops.ADD, total))
+    np.testing.assert_allclose(found, x.astype(np.float64) + x.astype(np.float64).sum(1, keepdims=True))
