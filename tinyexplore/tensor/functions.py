@@ -170,12 +170,13 @@ class Functions(Arithmetic):
         """To the nearest whole number; halves go to the even one. The sign stays, also that of a zero."""
         if not self.is_floating_point():
             return cast("Tensor", self)
+        if self.dtype.itemsize < 4:
+            return self.cast(dtypes.float32).round().cast(self.dtype)
         x = self.detach()
-        down = x.floor()
-        rest = x - down
-        is_odd = (down * 0.5).floor() * 2.0 != down
-        up = (rest > 0.5) | ((rest == 0.5) & is_odd)
-        return self._ruled(x._lend_sign(up.where(down + 1.0, down)), step_gradient)
+        whole = 2.0**52 if self.dtype == dtypes.float64 else 2.0**23  # from here on, all numbers are whole
+        size = x.abs()
+        # a sum that large has no room for a fraction: the addition rounds it away
+        return self._ruled(x._lend_sign((size < whole).where(size + whole - whole, size)), step_gradient)
 
     def abs(self) -> Tensor:
         """The value without its sign."""
