@@ -25,7 +25,7 @@ from tinyexplore.trace import Compiled, Rendered, SourceLine, active_recorder, s
 from tinyexplore.uop import UOp
 from tinyexplore.uop.symbolic import sint, value_of
 from tinyexplore.util import Config, Context, config
-from tinyexplore.util.switching import switching_quickly
+from tinyexplore.util.interpreter import switching_quickly
 
 R = TypeVar("R")
 

@@ -23,7 +23,7 @@ from tinyexplore.trace import Ran, Recorder, StageBegan, StageEnded, active_reco
 from tinyexplore.uop import UOp
 from tinyexplore.uop.symbolic import sint, value_of
 from tinyexplore.util import GlobalCounters, config
-from tinyexplore.util.collecting import collecting_later
+from tinyexplore.util.interpreter import collecting_later
 
 
 @dataclass(eq=False)

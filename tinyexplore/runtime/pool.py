@@ -24,8 +24,8 @@ from tinyexplore.runtime.cache import cached
 from tinyexplore.runtime.native import BoundProgram, machine
 from tinyexplore.target import core_count
 from tinyexplore.util import config
+from tinyexplore.util.interpreter import switching_quickly
 from tinyexplore.util.locks import new_in_children
-from tinyexplore.util.switching import switching_quickly
 
 SPINS = 2000  # pauses before a thread that waits goes to sleep: some tens of microseconds
 _PAUSE = {  # how each machine waits a moment: the instruction, and what it must be declared by

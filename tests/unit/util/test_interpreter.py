@@ -1,0 +1,76 @@
+"""Settings of the interpreter: changed in blocks, as they were after the last one."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import threading
+
+import pytest
+
+from tinyexplore.util.interpreter import SWITCH_SECONDS, collecting_later, switching_quickly
+
+
+def test_the_interval_comes_back_after_the_last_block() -> None:
+    usual = sys.getswitchinterval()
+    entered, leave = threading.Event(), threading.Event()
+
+    def other() -> None:
+        with switching_quickly():
+            entered.set()
+            leave.wait(10)
+
+    thread = threading.Thread(target=other)
+    with switching_quickly():
+        assert sys.getswitchinterval() == pytest.approx(SWITCH_SECONDS)
+        thread.start()
+        assert entered.wait(10)
+    assert sys.getswitchinterval() == pytest.approx(SWITCH_SECONDS)
+    leave.set()
+    thread.join()
+    assert sys.getswitchinterval() == pytest.approx(usual)
+
+
+def test_a_shorter_interval_stays() -> None:
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with pytest.raises(ZeroDivisionError), switching_quickly():
+            assert sys.getswitchinterval() == pytest.approx(1e-5)
+            raise ZeroDivisionError
+        assert sys.getswitchinterval() == pytest.approx(1e-5)
+    finally:
+        sys.setswitchinterval(usual)
+
+
+def test_collecting_goes_on_after_the_last_block() -> None:
+    assert gc.isenabled()
+    with pytest.raises(ZeroDivisionError), collecting_later():
+        with collecting_later():
+            assert not gc.isenabled()
+        assert not gc.isenabled()
+        raise ZeroDivisionError
+    assert gc.isenabled()
+
+
+def test_who_turned_it_off_finds_it_off() -> None:
+    gc.disable()
+    try:
+        with collecting_later():
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_has_what_was_before_the_block() -> None:
+    with collecting_later():
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if gc.isenabled() else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert not gc.isenabled()
+    assert gc.isenabled()
