@@ -91,8 +91,9 @@ class Worker:
     def do_load(self, threads: int) -> dict[str, Any]:
         """Imports the peer, and no more: what it opens when values are put on it is opened then."""
         peer = PEERS[self.name]
+        start = time.perf_counter()
         self.engine = importlib.import_module(f"bench.peers.{peer.module}").Engine(peer.variant, threads)
-        return {}
+        return {"seconds": time.perf_counter() - start}
 
     def do_hello(self, threads: int) -> dict[str, Any]:
         self.do_load(threads)

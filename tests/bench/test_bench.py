@@ -207,7 +207,10 @@ def sample_report() -> Report:
     }
     case = replace(choose_cases(["matmul_512"])[0], flops=10**9, read_bytes=10**6)
     first = FirstRun(
-        "matmul_512", {"tinyexplore": 0.03, "tinyexplore, warm disk": 0.01, "jax": 0.06}, date="2026-01-02"
+        "matmul_512",
+        {"tinyexplore": 0.03, "tinyexplore, warm disk": 0.01, "jax": 0.06},
+        {"tinyexplore": 0.1, "jax": 0.4},
+        date="2026-01-02",
     )
     entry = {"area": "import", "name": "import", "who": "tinyexplore", "value": 80.0, "unit": "ms", "target": 100.0}
     about = {"machine": "some CPU", "threads": 2}
@@ -223,7 +226,7 @@ def test_a_report_comes_back_from_its_file(tmp_path: Path) -> None:
 def test_markdown_has_a_column_for_each_engine_at_its_best_and_every_aim() -> None:
     lines = markdown(sample_report(), "some command").splitlines()
     assert "| `matmul_512` | 2.00 | 1.00 | **2.00** | WRONG | 0.50× | 0.500 | memory | 50 % |" in lines
-    assert "| `matmul_512` | 30.0 | 10.0 | 60.0 | 0.50× |" in lines
+    assert "| `matmul_512` | 30.0 | 10.0 | 60.0 | 0.50× | 0.25× |" in lines
     assert "| matmul, all layouts | matmul_512 | ≥ 460 GFLOP/s | 1,000 GFLOP/s | yes |" in lines
     assert "| import | import | ≤ 100 ms | 80.0 ms | yes |" in lines
     assert "| matmul, all layouts | matmul_256 | ≥ 410 GFLOP/s | not measured | – |" in lines
@@ -256,6 +259,7 @@ def test_first_runs_are_checked_and_the_second_finds_the_first_ones_code() -> No
     (run,) = measure_first_runs([case], ["numpy"], QUICK, say=lambda text: None)
     assert (run.name, run.failures) == (case.name, {})
     assert set(run.seconds) == {"tinyexplore", "tinyexplore, warm disk", "numpy"}
+    assert all(run.with_imports[way] > seconds for way, seconds in run.seconds.items())
     (bad,) = measure_first_runs([replace(case, rtol=0, atol=0)], ["numpy"], QUICK, say=lambda text: None)
     assert bad.failures["tinyexplore"][0] == "wrong"
 
