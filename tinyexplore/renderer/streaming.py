@@ -6,7 +6,7 @@ that is a third to half of all memory traffic.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import gcd
 
 from tinyexplore.dtype import PtrDType
@@ -48,8 +48,9 @@ def streaming_stores(uops: Sequence[UOp]) -> set[UOp]:
             groups.setdefault((buffer, base), []).append((offset, node))
     found: set[UOp] = set()
     for (_, base), stores in groups.items():
-        if _whole_lines(base, stores):
-            found.update(store for _, store in stores)
+        for run in _runs(stores):
+            if _whole_lines(base, run):
+                found.update(store for _, store in run)
     return found
 
 
@@ -73,17 +74,25 @@ def _split(position: UOp) -> tuple[UOp | None, int]:
     return position, 0
 
 
-def _whole_lines(base: UOp | None, stores: list[tuple[int, UOp]]) -> bool:
-    """True where the stores together fill cache lines, and each is aligned to its own width."""
-    dtype = stores[0][1].src[1].dtype
-    size = dtype.itemsize
-    stores = sorted(stores, key=lambda pair: pair[0])
-    first = stores[0][0]
-    end = first
-    for offset, store in stores:
-        width = store.src[1].dtype.count
-        if offset != end or (offset * size) % (width * size):
+def _runs(stores: list[tuple[int, UOp]]) -> Iterator[list[tuple[int, UOp]]]:
+    """Stores that lie one behind the other, in order: the rows of a tile are a run each."""
+    run: list[tuple[int, UOp]] = []
+    end = 0
+    for offset, store in sorted(stores, key=lambda pair: pair[0]):
+        if run and offset != end:
+            yield run
+            run = []
+        run.append((offset, store))
+        end = offset + store.src[1].dtype.count
+    yield run
+
+
+def _whole_lines(base: UOp | None, run: list[tuple[int, UOp]]) -> bool:
+    """True where a run fills cache lines, and each store is aligned to its own width."""
+    size = run[0][1].src[1].dtype.itemsize
+    for offset, store in run:
+        if offset % store.src[1].dtype.count:
             return False
-        end = offset + width
+    first, (last, store) = run[0][0], run[-1]
     starts_at_line = (first * size) % LINE_BYTES == 0 and (base is None or factor(base) * size % LINE_BYTES == 0)
-    return starts_at_line and (end - first) * size % LINE_BYTES == 0
+    return starts_at_line and (last + store.src[1].dtype.count - first) * size % LINE_BYTES == 0

@@ -204,6 +204,15 @@ def test_halves_of_a_line_may_be_stored_side_by_side() -> None:
     assert streaming_stores(linear(out, step, *both, end(step))) == set(both)
 
 
+def test_each_row_of_a_tile_counts_by_itself() -> None:
+    out = pointer(0, f32, 1 << 23)
+    step = loop(1 << 8)
+    zero = UOp.const(f32.vec(16), 0.0)
+    whole = [store(out, step * 16 + row * 4096, zero) for row in range(3)]
+    half = store(out, step * 16 + 3 * 4096, UOp.const(f32.vec(8), 0.0))
+    assert streaming_stores(linear(out, step, *whole, half, end(step))) == set(whole)
+
+
 def test_what_is_written_again_or_read_does_not_bypass_the_caches() -> None:
     out = pointer(0, f32, 1 << 23)
     step, again = loop(1 << 19, 0), loop(3, 1, AxisKind.REDUCE)
