@@ -1,7 +1,9 @@
 ; Worker threads that take parts of a kernel's THREAD axis, and the loop that runs a list of calls.
 ;
-; `state` holds a job's number (high 32 bits) and the next part to be taken (low 32 bits, all ones: closed). A part is
-; taken by a compare-and-swap of the whole word, so a late worker can never take a part of another job. The caller
+; `state` holds a job's number (high 32 bits) and how many parts were taken: from the back by workers (16 bits), from the
+; front by the caller (16 bits; all 32 ones: closed). So whoever walks through the same memory again finds in its caches
+; what it left there. A part is taken by a compare-and-swap of the whole word, so a late worker can never take a part of
+; another job. The caller
 ; fills in a job while it is closed, opens it, takes parts itself until none is left, waits until all are done, and
 ; closes it. Nobody is missed:
 ;
@@ -121,12 +123,21 @@ leave:
   ret void
 }
 
+; How many parts of the job are taken, from both ends.
+define internal i64 @taken(i64 %state) alwaysinline {
+  %front = and i64 %state, 65535
+  %shifted = lshr i64 %state, 16
+  %back = and i64 %shifted, 65535
+  %both = add i64 %front, %back
+  ret i64 %both
+}
+
 ; Takes a part of the open job and does it; false where there is none to take.
-define internal i1 @work() {
+define internal i1 @work(i1 %is_caller) {
   br label %begin
 begin:
   %state = load atomic i64, ptr @state seq_cst, align 8
-  %next = and i64 %state, 4294967295
+  %next = call i64 @taken(i64 %state)
   %parts = load atomic i64, ptr @parts monotonic, align 8
   %open = icmp ult i64 %next, %parts
   br i1 %open, label %take, label %nothing
@@ -134,12 +145,18 @@ take:
   %entry = load atomic ptr, ptr @entry monotonic, align 8
   %table = load atomic ptr, ptr @table monotonic, align 8
   %extent = load atomic i64, ptr @extent monotonic, align 8
-  %taken = add i64 %state, 1
+  %one = select i1 %is_caller, i64 1, i64 65536
+  %taken = add i64 %state, %one
   %swap = cmpxchg ptr @state, i64 %state, i64 %taken seq_cst seq_cst
   %mine = extractvalue { i64, i1 } %swap, 1
   br i1 %mine, label %do, label %begin
 do:
-  %low = mul i64 %extent, %next
+  %front = and i64 %state, 65535
+  %back = sub i64 %next, %front
+  %behind = sub i64 %parts, %back
+  %last_part = sub i64 %behind, 1
+  %part = select i1 %is_caller, i64 %front, i64 %last_part
+  %low = mul i64 %extent, %part
   %start = udiv i64 %low, %parts
   %high = add i64 %low, %extent
   %stop = udiv i64 %high, %parts
@@ -169,7 +186,7 @@ begin:
   br label %look
 look:
   %spins = phi i64 [ 0, %begin ], [ 0, %worked ], [ %more, %wait ], [ 0, %up ]
-  %did = call i1 @work()
+  %did = call i1 @work(i1 false)
   br i1 %did, label %worked, label %idle
 worked:
   br label %look
@@ -190,7 +207,7 @@ sleep:
   br label %check
 check:
   %state = load atomic i64, ptr @state seq_cst, align 8
-  %next = and i64 %state, 4294967295
+  %next = call i64 @taken(i64 %state)
   %parts = load atomic i64, ptr @parts monotonic, align 8
   %open = icmp ult i64 %next, %parts
   %stop2 = load atomic i64, ptr @stopping seq_cst, align 8
@@ -226,7 +243,7 @@ call_them:
   call void @wake_all()
   br label %help
 help:
-  %did = call i1 @work()
+  %did = call i1 @work(i1 true)
   br i1 %did, label %help, label %wait
 wait:
   %spins = phi i64 [ 0, %help ], [ %more, %spin ]

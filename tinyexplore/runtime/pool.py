@@ -27,6 +27,7 @@ from tinyexplore.util import config
 from tinyexplore.util.interpreter import switching_quickly
 from tinyexplore.util.locks import new_in_children
 
+MOST_PARTS = 65_535  # of one kernel: `pool.ll` counts them in 16 bits from either end
 SPINS = 2000  # pauses before a thread that waits goes to sleep: some tens of microseconds
 _PAUSE = {  # how each machine waits a moment: the instruction, and what it must be declared by
     "x86_64": ("call void @llvm.x86.sse2.pause()", "declare void @llvm.x86.sse2.pause()"),
@@ -79,7 +80,7 @@ class NativePool:
 
     def run(self, bound: BoundProgram, extent: int, parts: int) -> None:
         """`bound` over 0 … extent, in `parts` parts."""
-        record = array("q", (1, bound.entry_address, bound.table_address, extent, min(parts, extent)))
+        record = array("q", (1, bound.entry_address, bound.table_address, extent, min(parts, extent, MOST_PARTS)))
         self._run(record.buffer_info()[0])
 
     def prepare(self, calls: Sequence[tuple[BoundProgram, int | None, int]]) -> Batch:
@@ -92,7 +93,7 @@ class NativePool:
         for bound, extent, parts in calls:
             size = 1 if extent is None else extent
             bound.records.append((record, len(record) + 2))
-            record.extend((bound.entry_address, bound.table_address, size, max(1, min(parts, size))))
+            record.extend((bound.entry_address, bound.table_address, size, max(1, min(parts, size, MOST_PARTS))))
         batch = Batch(self._run, record.buffer_info()[0])
         batch.run_address, batch.record_address = self._library["pool_run"], record.buffer_info()[0]
         batch.keeps = (self, record, [bound for bound, _, _ in calls])
