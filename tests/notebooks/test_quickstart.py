@@ -64,7 +64,8 @@ def test_an_instruction_leads_back_to_its_line(lab: LabPage, explorer: Any) -> N
 
 def test_what_is_clicked_is_there_in_python_and_the_reverse(lab: LabPage, explorer: Any) -> None:
     explorer.locator("[data-pane=a] .line.linked", has_text="softmax").first.click()
-    assert lab.python("len(view.selected) > 0 and {node.kind for node in view.selected}") == "{'lazybuffer'}"
+    selected, kinds = "len(view.selected) > 0 and {node.kind for node in view.selected}", "{'lazybuffer'}"
+    assert lab.await_python(selected, kinds) == kinds
     lab.python("view.show(view.where(op='REDUCE_AXIS'))")
     explorer.get_by_role("button", name=re.compile("LazyBuffers")).first.click()
     explorer.locator(".graph .box.sel").nth(2).wait_for(timeout=5e3)

@@ -151,6 +151,13 @@ class LabPage:
         """The repr of what `expression` is in the notebook's kernel."""
         return str(self.page.evaluate(_EVALUATE, expression))
 
+    def await_python(self, expression: str, expected: str, timeout_s: float = 10) -> str:
+        """The repr of `expression`, once it is `expected`: what the page sends reaches the kernel a little later."""
+        until = time.monotonic() + timeout_s
+        while (found := self.python(expression)) != expected and time.monotonic() < until:
+            self.page.wait_for_timeout(50)
+        return found
+
     def use_theme(self, name: str) -> None:
         """Switch to "JupyterLab Dark" or "JupyterLab Light"."""
         self.page.evaluate("name => window.jupyterapp.commands.execute('apputils:change-theme', {theme: name})", name)
