@@ -15,6 +15,7 @@ from tests.unit.kernel.test_opts import kernel_of
 from tinyexplore.device import Buffer
 from tinyexplore.dtype import dtypes
 from tinyexplore.kernel import Kernel, Opt, OptError, OptOps
+from tinyexplore.kernel import kernel as kernel_module
 from tinyexplore.uop import Ops, UOp
 
 SEQUENCES = {"LLVM": 240, "CLANG": 30}
@@ -41,12 +42,12 @@ def test_loops_that_a_mask_cuts_off_change_no_result() -> None:
 
 
 def test_a_wrong_result_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = Kernel.split_output
+    honest = kernel_module.split_output
 
     def always_the_first(kernel: Kernel, axis: UOp, opt: Opt) -> dict[UOp, UOp]:
         return {old: place * 0 for old, place in honest(kernel, axis, opt).items()}
 
-    monkeypatch.setattr(Kernel, "split_output", always_the_first)
+    monkeypatch.setattr(kernel_module, "split_output", always_the_first)
     with pytest.raises(Mismatch, match="case 1000.., .* on LLVM: "):
         run_cases(count(100_000), "LLVM", 40)
 

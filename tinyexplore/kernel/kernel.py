@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 
 from tinyexplore.dtype import DType, dtypes
-from tinyexplore.kernel.cut import cut_obstacle, shorter_loops
+from tinyexplore.kernel.cut import shorter_loops
+from tinyexplore.kernel.legal import obstacle
 from tinyexplore.kernel.opt import Opt, OptError, OptOps
-from tinyexplore.kernel.rows import copies_result, filling, keeps_row, kept_along, more_rows, split_row
-from tinyexplore.kernel.stage import collect_obstacle, collected_stores, stage_obstacle, staged_loads
+from tinyexplore.kernel.rows import copies_result, filling, keeps_row, more_rows, split_row
+from tinyexplore.kernel.split import split_output, split_reduce, with_edge
+from tinyexplore.kernel.stage import collected_stores, staged_loads
 from tinyexplore.kernel.told import substitute_told
-from tinyexplore.kernel.words import IN_A_WORD, summed_in_words, words_obstacle
+from tinyexplore.kernel.words import IN_A_WORD, summed_in_words
 from tinyexplore.target import Target
-from tinyexplore.trace import Derived, OptApplied, active_recorder
+from tinyexplore.trace import OptApplied, active_recorder
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
-from tinyexplore.uop.bounds import bounds
-from tinyexplore.uop.divmod import linear_terms
-from tinyexplore.uop.symbolic import as_size, simplified, text
+from tinyexplore.uop.symbolic import simplified, text
 
-OUTPUT_KINDS = (AxisKind.GLOBAL, AxisKind.THREAD, AxisKind.LOCAL)
-LOOP_KINDS = (AxisKind.GLOBAL, AxisKind.LOCAL)
 REDUCE_KINDS = (AxisKind.REDUCE, AxisKind.GROUP)
 WITHOUT_AMOUNT = (OptOps.THREAD, OptOps.STAGE, OptOps.COLLECT, OptOps.CUT)
 AMOUNTS = (2, 3, 4, 6, 8, 12, 16, 32)
@@ -156,12 +153,12 @@ class Kernel:
         elif opt.op is OptOps.TC:
             ast = summed_in_words(self, axis, opt)
         elif axis.arg.kind in REDUCE_KINDS:
-            ast = self.split_reduce(axis, opt)
+            ast = split_reduce(self, axis, opt)
         elif axis.arg.kind is AxisKind.ROW:
             ast = split_row(self, axis, opt)
         else:
-            places = self.split_output(axis, opt)
-            ast = substitute_told(self.with_edge(axis, opt), more_rows(self, axis, opt, self.next_id()), str(opt))
+            places = split_output(self, axis, opt)
+            ast = substitute_told(with_edge(self, axis, opt), more_rows(self, axis, opt, self.next_id()), str(opt))
             ast = substitute_told(ast, places, str(opt))
         after = replace(self, ast=ast, applied=(*self.applied, opt))
         recorder = active_recorder()
@@ -190,110 +187,15 @@ class Kernel:
                     amounts = tuple(other.arg.id for other in self.output_axes if other is not axis)
                 for amount in amounts:
                     opt = Opt(op, axis.arg.id, amount)
-                    if self.obstacle(opt, axis) is None:
+                    if obstacle(self, opt, axis) is None:
                         found.append(opt)
         return tuple(found)
 
     def check(self, opt: Opt, axis: UOp) -> None:
-        obstacle = self.obstacle(opt, axis)
-        if obstacle is not None:
+        against = obstacle(self, opt, axis)
+        if against is not None:
             by = f" by {opt.amount}" if opt.amount else ""
-            raise OptError(f"{opt.op.name} axis {opt.axis}{by}: {obstacle}")
-
-    def obstacle(self, opt: Opt, axis: UOp) -> str | None:
-        """What stands against `opt`, in words; None where it is legal."""
-        kind, size = axis.arg.kind, axis.size
-        if any(done.op is OptOps.CUT for done in self.applied):
-            return "loops end at a place that depends on others by now: CUT comes last"
-        if opt.op is OptOps.CUT:
-            return cut_obstacle(self, axis)
-        if self.result_copies and (found := self.scatter_obstacle(opt, axis)) is not None:
-            return found
-        if opt.op is OptOps.THREAD:
-            return self.thread_obstacle(axis)
-        if opt.op is OptOps.SWAP:
-            return self.swap_obstacle(axis, self.axis(opt.amount))
-        if opt.op is OptOps.MERGE:
-            return self.merge_obstacle(axis, self.axis(opt.amount))
-        if opt.op is OptOps.STAGE:
-            return stage_obstacle(self, axis)
-        if opt.op is OptOps.COLLECT:
-            return collect_obstacle(self, axis)
-        if opt.op is OptOps.TC:
-            return words_obstacle(self, axis, opt.amount)
-        if axis in self.copied_along:
-            return "what is staged is copied once for each step of it: do this before STAGE"
-        if opt.amount < 2 or opt.amount > size:
-            return f"the axis has size {size}; choose an amount from 2 to {size}"
-        if opt.op in (OptOps.UNROLL, OptOps.GROUP):
-            return None if kind is AxisKind.REDUCE else f"the axis is {kind.value}, and only reduce axes do this"
-        if opt.op is OptOps.VECTOR:
-            return self.vector_obstacle(opt, axis)
-        if opt.op in (OptOps.LOCAL, OptOps.GROUP) and not axis.is_static:
-            return f"the axis has size {text(axis.src[0])}, and a workgroup has the same size in every call"
-        if kind not in LOOP_KINDS and (kind is not AxisKind.ROW or opt.op is not OptOps.UPCAST):
-            return f"the axis is {kind.value}, and only output axes that are still loops do this"
-        if opt.op is OptOps.LOCAL and any(other.arg.kind is AxisKind.SCAN for other in self.axes):
-            return "the loop of a scan must stay innermost"
-        if opt.op is OptOps.LOCAL and size == opt.amount:
-            return f"the axis has size {size}: a block of all of it changes nothing"
-        return None
-
-    def scatter_obstacle(self, opt: Opt, axis: UOp) -> str | None:
-        """A scatter adds to what stands in its result by then: no step may come twice, or before the copy."""
-        if opt.op in (OptOps.SWAP, OptOps.MERGE, OptOps.LOCAL, OptOps.STAGE, OptOps.COLLECT):
-            return "the steps of a scatter come in order, after the copy of what they write into"
-        if opt.op is OptOps.THREAD and any(axis not in barrier.ranges for barrier in self.result_copies):
-            return "each thread would copy all that the others scatter into"
-        if opt.op in (OptOps.VECTOR, OptOps.UPCAST) and axis in self.output_axes:
-            if not axis.is_static or axis.size % max(1, opt.amount):
-                return f"the last block of an axis of size {text(axis.src[0])} would be scattered twice in part"
-        return None
-
-    def vector_obstacle(self, opt: Opt, axis: UOp) -> str | None:
-        if axis.arg.kind not in (*LOOP_KINDS, AxisKind.REDUCE, AxisKind.ROW):
-            return f"the axis is {axis.arg.kind.value}, and only loops become vectors"
-        if opt.amount & (opt.amount - 1) or opt.amount > max(1, self.lanes):
-            have = f"a vector of {self.target.name} has {self.lanes} lanes of {self.vector_dtype.name}"
-            return f"{have}; choose a power of two up to that"
-        if kept_along(self, axis):
-            return "along this axis rows are kept in scratch memory, one after the other: lanes would need all at once"
-        if axis in self.gathered_along:
-            return "along this axis addresses depend on loaded values: each lane would load by itself"
-        taken = [other for other in self.axes if other.arg.kind is AxisKind.VECTOR]
-        together = [node.ranges for node in self.nodes]
-        together += [reduce.src[0].ranges.union(reduce.src[1:]) for reduce in self.reduces]  # lanes that nothing reads
-        for other in taken:
-            if any(axis in ranges and other in ranges for ranges in together):
-                return f"axis {other.arg.id} is a vector already, and a value has lanes along one axis only"
-        return None
-
-    def swap_obstacle(self, axis: UOp, other: UOp) -> str | None:
-        for one in (axis, other):
-            if one.arg.kind not in LOOP_KINDS:
-                return f"axis {one.arg.id} is {one.arg.kind.value}, and only output axes that are still loops do this"
-        if axis is other:
-            return "an axis has nothing to change places with but another"
-        if any(node.op is Ops.BARRIER for node in self.nodes):
-            return "what is staged was staged for the order that the loops have"
-        return None
-
-    def merge_obstacle(self, outer: UOp, inner: UOp) -> str | None:
-        for axis, kinds in ((outer, (AxisKind.GLOBAL, AxisKind.UPCAST)), (inner, (AxisKind.GLOBAL,))):
-            if axis.arg.kind not in kinds or axis not in self.output_axes:
-                what = "output axes that are still loops" + (", or a tile of one," if axis is outer else "")
-                return f"axis {axis.arg.id} is {axis.arg.kind.value}, and only {what} do this"
-        if outer is inner:
-            return "an axis has nothing to merge with but another"
-        if any(node.op in (Ops.BARRIER, Ops.SCAN) for node in self.nodes):
-            return "what is staged, or runs on from step to step, needs the loops as they are"
-        for store in self.ast.src:
-            terms, _ = linear_terms(store.src[0].src[1])
-            rest = [term for term in terms if term not in (outer, inner)]
-            as_one = inner.is_static and inner in terms and terms.get(outer) == terms[inner] * inner.size
-            if not as_one or any(term.ranges & {outer, inner} for term in rest):
-                return "the result does not walk the two as one"
-        return None
+            raise OptError(f"{opt.op.name} axis {opt.axis}{by}: {against}")
 
     def merged(self, outer: UOp, inner: UOp) -> dict[UOp, UOp]:
         """What stands for the two axes: quotient and remainder of one of both sizes, in the place of the inner."""
@@ -301,156 +203,5 @@ class Kernel:
         size = index_const(inner.size)
         return {outer: both.alu(Ops.IDIV, size), inner: both.alu(Ops.MOD, size)}
 
-    def thread_obstacle(self, axis: UOp) -> str | None:
-        if self.target.threads < 2:
-            return f"{self.target.name} has one thread"
-        if axis.arg.kind is not AxisKind.GLOBAL:
-            return f"the axis is {axis.arg.kind.value}, and only a global axis is divided among threads"
-        if any(other.arg.kind is AxisKind.THREAD for other in self.axes):
-            return "another axis is divided among threads already"
-        for store in self.ast.src:
-            loops = [loop for loop in store.ranges if loop.arg.kind in OUTPUT_KINDS]
-            if axis not in loops or min(loops, key=lambda loop: loop.arg.id) is not axis:
-                return "the axis is not the outermost loop of every store"
-        return None
-
     def next_id(self) -> int:
         return max((axis.arg.id for axis in self.axes), default=-1) + 1
-
-    def split_output(self, axis: UOp, opt: Opt) -> dict[UOp, UOp]:
-        """What stands for `axis` after the split: outer * amount + inner, the last block so that it ends at the end.
-
-        An axis of such blocks is split into blocks of them, which end there too: only the blocks of blocks overlap.
-        """
-        if not axis.is_static:
-            return {axis: self.split_symbolic(axis, opt)}
-        size, amount = axis.size, opt.amount
-        inner = UOp.range(amount, Axis(self.next_id(), _INNER_KIND[opt.op]))
-        if size == amount:
-            return {axis: inner}
-        blocks = ragged_blocks(axis, self.nodes)
-        if blocks is not None:
-            place, step, end = blocks
-            wide = step * amount
-            if end >= wide:
-                outer = UOp.range(-(-end // wide), axis.arg)
-                start = _clamped(outer * index_const(wide), outer.size * wide, end - wide)
-                return {place: start + inner * index_const(step)}
-        outer = UOp.range(-(-size // amount), axis.arg)
-        return {axis: _clamped(outer * index_const(amount), outer.size * amount, size - amount) + inner}
-
-    def split_symbolic(self, axis: UOp, opt: Opt) -> UOp:
-        """The index that stands for an axis of symbolic size after the split.
-
-        Where the size may be less than the amount, a last block cannot begin earlier: then the steps of a tile stay
-        at the last place, and lanes past it are masked (`with_edge`).
-        """
-        end, amount = simplified(axis.src[0]), opt.amount
-        inner = UOp.range(amount, Axis(self.next_id(), _INNER_KIND[opt.op]))
-        blocks = simplified((end + (amount - 1)) // amount)
-        start = index_const(0) if blocks == 1 else UOp.range(blocks, axis.arg) * index_const(amount)
-        if simplified(end % amount) == 0:
-            return start + inner
-        last = as_size(simplified(end - amount))
-        if bounds(last)[0] >= 0:
-            return start.minimum(last) + inner
-        return start + inner if opt.op is OptOps.VECTOR else (start + inner).minimum(as_size(simplified(end - 1)))
-
-    def with_edge(self, axis: UOp, opt: Opt) -> UOp:
-        """The ast as the lanes of a vector need it, which may stand past a symbolic end of `axis`.
-
-        Neighbours in memory are masked; where each lane reads by itself, it reads the last place once more.
-        """
-        end = axis.src[0]
-        may_be_short = opt.op is OptOps.VECTOR and bounds(end)[0] < opt.amount
-        if axis.is_static or not may_be_short or simplified(end % opt.amount) == 0:
-            return self.ast
-        stored = {store.src[0] for store in self.ast.src}
-        changes: dict[UOp, UOp] = {}
-        for node in self.nodes:
-            if node.op is not Ops.INDEX or axis not in node.ranges:
-                continue
-            pointer, idx, *valid = (src.substitute(changes) for src in node.src)
-            inside = axis < end
-            if node in stored or linear_terms(node.src[1])[0].get(axis) == 1:
-                changes[node] = pointer.index(idx, valid[0] & inside if valid else inside)
-            else:
-                there = {axis: axis.minimum(as_size(simplified(end - 1)))}
-                changes[node] = pointer.index(*(part.substitute(there) for part in (idx, *valid)))
-        return substitute_told(self.ast, changes, f"{opt}, no further than {text(end)}")
-
-    def split_reduce(self, axis: UOp, opt: Opt) -> UOp:
-        """Every REDUCE over `axis` done in blocks; what is left over in a REDUCE of its own."""
-        end, amount = simplified(axis.src[0]), opt.amount
-        inner = UOp.range(amount, Axis(self.next_id(), _INNER_KIND[opt.op]))
-        blocks, left = simplified(end // amount), simplified(end % amount)
-        if blocks == 1:
-            loops: tuple[UOp, ...] = (inner,)
-            place = inner
-        else:
-            outer = UOp.range(blocks, axis.arg)
-            loops = (outer, inner)
-            place = outer * index_const(amount) + inner
-        changes: dict[UOp, UOp] = {}
-        for reduce in self.reduces:
-            if axis not in reduce.src[1:]:
-                continue
-            others = tuple(loop for loop in reduce.src[1:] if loop is not axis)
-            body = substitute_told(reduce.src[0], {**changes, axis: place}, str(opt))
-            if opt.op is OptOps.GROUP and len(loops) == 2:
-                part = UOp(Ops.REDUCE, reduce.dtype, (body, inner), reduce.arg)
-                after = UOp(Ops.REDUCE, reduce.dtype, (part, *others, outer), reduce.arg)
-            else:
-                after = UOp(Ops.REDUCE, reduce.dtype, (body, *others, *loops), reduce.arg)
-            _tell(reduce, after, str(opt))
-            if left != 0:
-                rest = UOp.range(left, Axis(self.next_id() + 1, AxisKind.REDUCE))
-                tail = rest + as_size(simplified(end - left))
-                renamed = {axis: tail, **self.fresh_inner_loops(reduce.src[0], axis)}
-                rest_body = substitute_told(reduce.src[0], {**changes, **renamed}, str(opt))
-                remainder = UOp(Ops.REDUCE, reduce.dtype, (rest_body, *others, rest), reduce.arg)
-                _tell(reduce, remainder, f"{opt}, what is left over")
-                after = after.alu(reduce.arg, remainder)
-            changes[reduce] = after
-        return substitute_told(self.ast, changes, str(opt))
-
-    def fresh_inner_loops(self, body: UOp, axis: UOp) -> dict[UOp, UOp]:
-        """New axes for the reductions inside `body` that depend on `axis`: a copy of it is a nest of its own."""
-        nested = [node for node in body.toposort() if node.op is Ops.REDUCE and axis in node.ranges]
-        inside = {loop for node in nested for loop in node.src[1:]}
-        own = sorted((loop for loop in inside if loop not in body.ranges), key=lambda loop: loop.arg.id)
-        first = self.next_id() + 2
-        return {loop: UOp.range(loop.src[0], Axis(first + n, loop.arg.kind)) for n, loop in enumerate(own)}
-
-
-_INNER_KIND = {
-    OptOps.VECTOR: AxisKind.VECTOR,
-    OptOps.UPCAST: AxisKind.UPCAST,
-    OptOps.UNROLL: AxisKind.UNROLL,
-    OptOps.LOCAL: AxisKind.LOCAL,
-    OptOps.GROUP: AxisKind.GROUP,
-}
-
-
-def ragged_blocks(axis: UOp, nodes: Iterable[UOp]) -> tuple[UOp, int, int] | None:
-    """Where `axis` counts overlapping blocks: (the node of a block's start, steps a block, steps in all); else None."""
-    users = [node for node in nodes if axis in node.src and node.op not in (Ops.REDUCE, Ops.BARRIER)]
-    if len(users) != 1 or users[0].op is not Ops.MUL or users[0].src[1].op is not Ops.CONST:
-        return None
-    starts = [node for node in nodes if users[0] in node.src]
-    if len(starts) != 1 or starts[0].op is not Ops.MIN or starts[0].src[1].op is not Ops.CONST:
-        return None
-    step, last = users[0].src[1].arg, starts[0].src[1].arg
-    return (starts[0], step, last + step) if -(-(last + step) // step) == axis.size else None
-
-
-def _clamped(start: UOp, end: int, last: int) -> UOp:
-    """`start`, or `last` where the block would not end by then; `end`: where the last block ends without."""
-    width = start.src[1].arg
-    return start if end - width == last else start.minimum(index_const(last))
-
-
-def _tell(before: UOp, after: UOp, how: str) -> None:
-    recorder = active_recorder()
-    if recorder is not None and before is not after:
-        recorder.record(Derived(before, after, how))

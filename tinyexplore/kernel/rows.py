@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.kernel.opt import Opt, OptOps
+from tinyexplore.kernel.split import split_output, with_edge
 from tinyexplore.kernel.told import substitute_told
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
 
@@ -43,8 +44,8 @@ def split_row(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
 
     Where a symbolic end leaves no room for that, lanes past it are masked.
     """
-    changes = kernel.split_output(axis, opt)
-    ast = kernel.with_edge(axis, opt)
+    changes = split_output(kernel, axis, opt)
+    ast = with_edge(kernel, axis, opt)
     fresh = {loop for place in changes.values() for loop in place.ranges}
     own = tuple(sorted(fresh, key=lambda loop: loop.arg.id))
     for barrier in [node for node in ast.toposort() if node.op is Ops.BARRIER]:

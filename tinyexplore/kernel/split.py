@@ -1,0 +1,159 @@
+"""An axis in blocks: what VECTOR, UPCAST, UNROLL, LOCAL and GROUP do to the ast."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from tinyexplore.kernel.opt import Opt, OptOps
+from tinyexplore.kernel.told import substitute_told
+from tinyexplore.trace import Derived, active_recorder
+from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
+from tinyexplore.uop.bounds import bounds
+from tinyexplore.uop.divmod import linear_terms
+from tinyexplore.uop.symbolic import as_size, simplified, text
+
+if TYPE_CHECKING:
+    from tinyexplore.kernel.kernel import Kernel
+
+_INNER_KIND = {
+    OptOps.VECTOR: AxisKind.VECTOR,
+    OptOps.UPCAST: AxisKind.UPCAST,
+    OptOps.UNROLL: AxisKind.UNROLL,
+    OptOps.LOCAL: AxisKind.LOCAL,
+    OptOps.GROUP: AxisKind.GROUP,
+}
+
+
+def split_output(kernel: Kernel, axis: UOp, opt: Opt) -> dict[UOp, UOp]:
+    """What stands for `axis` after the split: outer * amount + inner, the last block so that it ends at the end.
+
+    An axis of such blocks is split into blocks of them, which end there too: only the blocks of blocks overlap.
+    """
+    if not axis.is_static:
+        return {axis: split_symbolic(kernel, axis, opt)}
+    size, amount = axis.size, opt.amount
+    inner = UOp.range(amount, Axis(kernel.next_id(), _INNER_KIND[opt.op]))
+    if size == amount:
+        return {axis: inner}
+    blocks = ragged_blocks(axis, kernel.nodes)
+    if blocks is not None:
+        place, step, end = blocks
+        wide = step * amount
+        if end >= wide:
+            outer = UOp.range(-(-end // wide), axis.arg)
+            start = _clamped(outer * index_const(wide), outer.size * wide, end - wide)
+            return {place: start + inner * index_const(step)}
+    outer = UOp.range(-(-size // amount), axis.arg)
+    return {axis: _clamped(outer * index_const(amount), outer.size * amount, size - amount) + inner}
+
+
+def split_symbolic(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
+    """The index that stands for an axis of symbolic size after the split.
+
+    Where the size may be less than the amount, a last block cannot begin earlier: then the steps of a tile stay
+    at the last place, and lanes past it are masked (`with_edge`).
+    """
+    end, amount = simplified(axis.src[0]), opt.amount
+    inner = UOp.range(amount, Axis(kernel.next_id(), _INNER_KIND[opt.op]))
+    blocks = simplified((end + (amount - 1)) // amount)
+    start = index_const(0) if blocks == 1 else UOp.range(blocks, axis.arg) * index_const(amount)
+    if simplified(end % amount) == 0:
+        return start + inner
+    last = as_size(simplified(end - amount))
+    if bounds(last)[0] >= 0:
+        return start.minimum(last) + inner
+    return start + inner if opt.op is OptOps.VECTOR else (start + inner).minimum(as_size(simplified(end - 1)))
+
+
+def with_edge(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
+    """The ast as the lanes of a vector need it, which may stand past a symbolic end of `axis`.
+
+    Neighbours in memory are masked; where each lane reads by itself, it reads the last place once more.
+    """
+    end = axis.src[0]
+    may_be_short = opt.op is OptOps.VECTOR and bounds(end)[0] < opt.amount
+    if axis.is_static or not may_be_short or simplified(end % opt.amount) == 0:
+        return kernel.ast
+    stored = {store.src[0] for store in kernel.ast.src}
+    changes: dict[UOp, UOp] = {}
+    for node in kernel.nodes:
+        if node.op is not Ops.INDEX or axis not in node.ranges:
+            continue
+        pointer, idx, *valid = (src.substitute(changes) for src in node.src)
+        inside = axis < end
+        if node in stored or linear_terms(node.src[1])[0].get(axis) == 1:
+            changes[node] = pointer.index(idx, valid[0] & inside if valid else inside)
+        else:
+            there = {axis: axis.minimum(as_size(simplified(end - 1)))}
+            changes[node] = pointer.index(*(part.substitute(there) for part in (idx, *valid)))
+    return substitute_told(kernel.ast, changes, f"{opt}, no further than {text(end)}")
+
+
+def split_reduce(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
+    """Every REDUCE over `axis` done in blocks; what is left over in a REDUCE of its own."""
+    end, amount = simplified(axis.src[0]), opt.amount
+    inner = UOp.range(amount, Axis(kernel.next_id(), _INNER_KIND[opt.op]))
+    blocks, left = simplified(end // amount), simplified(end % amount)
+    if blocks == 1:
+        loops: tuple[UOp, ...] = (inner,)
+        place = inner
+    else:
+        outer = UOp.range(blocks, axis.arg)
+        loops = (outer, inner)
+        place = outer * index_const(amount) + inner
+    changes: dict[UOp, UOp] = {}
+    for reduce in kernel.reduces:
+        if axis not in reduce.src[1:]:
+            continue
+        others = tuple(loop for loop in reduce.src[1:] if loop is not axis)
+        body = substitute_told(reduce.src[0], {**changes, axis: place}, str(opt))
+        if opt.op is OptOps.GROUP and len(loops) == 2:
+            part = UOp(Ops.REDUCE, reduce.dtype, (body, inner), reduce.arg)
+            after = UOp(Ops.REDUCE, reduce.dtype, (part, *others, outer), reduce.arg)
+        else:
+            after = UOp(Ops.REDUCE, reduce.dtype, (body, *others, *loops), reduce.arg)
+        _tell(reduce, after, str(opt))
+        if left != 0:
+            rest = UOp.range(left, Axis(kernel.next_id() + 1, AxisKind.REDUCE))
+            tail = rest + as_size(simplified(end - left))
+            renamed = {axis: tail, **fresh_inner_loops(kernel, reduce.src[0], axis)}
+            rest_body = substitute_told(reduce.src[0], {**changes, **renamed}, str(opt))
+            remainder = UOp(Ops.REDUCE, reduce.dtype, (rest_body, *others, rest), reduce.arg)
+            _tell(reduce, remainder, f"{opt}, what is left over")
+            after = after.alu(reduce.arg, remainder)
+        changes[reduce] = after
+    return substitute_told(kernel.ast, changes, str(opt))
+
+
+def fresh_inner_loops(kernel: Kernel, body: UOp, axis: UOp) -> dict[UOp, UOp]:
+    """New axes for the reductions inside `body` that depend on `axis`: a copy of it is a nest of its own."""
+    nested = [node for node in body.toposort() if node.op is Ops.REDUCE and axis in node.ranges]
+    inside = {loop for node in nested for loop in node.src[1:]}
+    own = sorted((loop for loop in inside if loop not in body.ranges), key=lambda loop: loop.arg.id)
+    first = kernel.next_id() + 2
+    return {loop: UOp.range(loop.src[0], Axis(first + n, loop.arg.kind)) for n, loop in enumerate(own)}
+
+
+def ragged_blocks(axis: UOp, nodes: Iterable[UOp]) -> tuple[UOp, int, int] | None:
+    """Where `axis` counts overlapping blocks: (the node of a block's start, steps a block, steps in all); else None."""
+    users = [node for node in nodes if axis in node.src and node.op not in (Ops.REDUCE, Ops.BARRIER)]
+    if len(users) != 1 or users[0].op is not Ops.MUL or users[0].src[1].op is not Ops.CONST:
+        return None
+    starts = [node for node in nodes if users[0] in node.src]
+    if len(starts) != 1 or starts[0].op is not Ops.MIN or starts[0].src[1].op is not Ops.CONST:
+        return None
+    step, last = users[0].src[1].arg, starts[0].src[1].arg
+    return (starts[0], step, last + step) if -(-(last + step) // step) == axis.size else None
+
+
+def _clamped(start: UOp, end: int, last: int) -> UOp:
+    """`start`, or `last` where the block would not end by then; `end`: where the last block ends without."""
+    width = start.src[1].arg
+    return start if end - width == last else start.minimum(index_const(last))
+
+
+def _tell(before: UOp, after: UOp, how: str) -> None:
+    recorder = active_recorder()
+    if recorder is not None and before is not after:
+        recorder.record(Derived(before, after, how))
