@@ -27,6 +27,7 @@ from tinyexplore.tensor.living import live_tensors
 from tinyexplore.trace import Planned, active_recorder
 from tinyexplore.uop import Group, Ops
 from tinyexplore.uop.symbolic import is_symbolic
+from tinyexplore.util.interpreter import collecting_later
 
 
 def capture(
@@ -41,7 +42,9 @@ def capture(
     `known` are tensors that it will assign to, `in_part` those among them of which it will write parts.
     """
     heard = Capture()
-    found, given = _captured(heard, fxn, args, kwargs, known, in_part)
+    with collecting_later():
+        found, given = _captured(heard, fxn, args, kwargs, known, in_part)
+        gc.collect(0)  # what only a circle of references holds is nobody's; all that the call made is young still
     _share_memory(found, heard)
     replay = Replay(found)
     replay.hand_over(given, found.values)
@@ -52,7 +55,6 @@ def capture(
 
 def _share_memory(found: Captured, heard: Capture) -> None:
     """Intermediates that nobody holds any more, now that the call is over, share memory from the first replay on."""
-    gc.collect()  # what only a circle of references holds is nobody's
     kept = {*heard.owned(), *found.keys}
     for state in found.states:
         kept.update((*state.before, *state.buffers[0], *state.buffers[1]))

@@ -10,8 +10,19 @@ from tinyexplore.tensor.tensor import Tensor
 
 
 def live_tensors() -> list[Tensor]:
-    """Every Tensor that somebody holds: whatever a function changes from outside is one of them."""
-    return [found for found in gc.get_objects() if issubclass(type(found), Tensor) and hasattr(found, "lazydata")]
+    """Every Tensor that somebody holds: whatever a function changes from outside is one of them.
+
+    Each object refers to its class, and who refers to what is searched by the interpreter itself: no tensor has to
+    be written down when it is made.
+    """
+    kinds = {Tensor, *_subclasses(Tensor)}
+    return [found for found in gc.get_referrers(*kinds) if type(found) in kinds and hasattr(found, "lazydata")]
+
+
+def _subclasses(kind: type) -> Iterator[type]:
+    for below in kind.__subclasses__():
+        yield below
+        yield from _subclasses(below)
 
 
 def live_values() -> Iterator[LazyBuffer]:

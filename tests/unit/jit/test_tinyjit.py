@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 from tinyexplore import Context, Tensor, TinyJit
 from tinyexplore.jit import JitError
+from tinyexplore.tensor.living import live_tensors
 from tinyexplore.trace import Ran, Recorder, recording
 
 
@@ -198,3 +200,48 @@ def test_kernels_of_a_replay_are_told() -> None:
     with recording(recorder):
         assert jit(Tensor([4.0])).tolist() == [10.0]
     assert sum(isinstance(event, Ran) for event in recorder.events) == 2
+
+
+def test_a_capture_looks_for_circles_among_new_objects_only() -> None:
+    class Held:
+        pass
+
+    def computed(x: Tensor) -> Tensor:
+        y = (x + 1).realize()
+        held = Held()
+        held.itself, held.value = held, y  # type: ignore[attr-defined]
+        z = (y * 2).realize()
+        del y, held
+        return ((z + 3).realize() * 2).realize()
+
+    heard: list[int] = []
+
+    def told(phase: str, info: dict[str, int]) -> None:
+        if phase == "start":
+            heard.append(info["generation"])
+
+    jit = TinyJit(computed)
+    jit(Tensor([1.0]))
+    gc.callbacks.append(told)
+    try:
+        assert jit(Tensor([1.0])).tolist() == [14.0]
+    finally:
+        gc.callbacks.remove(told)
+    assert heard == [0], "the old objects of a large program are not walked through"
+    assert gc.isenabled()
+    assert jit.captured is not None and [len(plan.lives) for plan in jit.captured.memory] == [3]
+    assert jit(Tensor([2.0])).tolist() == [18.0]
+
+
+def test_every_tensor_alive_is_known() -> None:
+    class Kind(Tensor):
+        __slots__ = ()
+
+    class Below(Kind):
+        __slots__ = ("more",)
+
+    here: list[Tensor] = [Tensor([1.0]), Kind([2.0]), Below([3.0]), Below.__new__(Below)]
+    found = {id(tensor) for tensor in live_tensors()}
+    assert [id(tensor) in found for tensor in here] == [True, True, True, False]
+    gone = id(here.pop(0))
+    assert gone not in {id(tensor) for tensor in live_tensors()}
