@@ -82,11 +82,11 @@ class ConsoleRecorder(Recorder):
     def ran(self, event: Ran) -> str:
         runner = event.exec_item.runner
         self.total_seconds += event.seconds
-        name = f"{event.exec_item.item.device:7s} {runner.kernel.name}" if runner is not None else "copy"
-        times = f"{event.seconds * 1e6:10.1f} µs   {self.total_seconds * 1e3:9.2f} ms in all"
+        name = f"{event.exec_item.item.device} {runner.kernel.name}" if runner is not None else "copy"
+        times = f"{event.seconds * 1e6:9.1f} µs {self.total_seconds * 1e3:8.2f} ms in all"
         seconds = max(event.seconds, 1e-9)
-        rates = f"{event.flops / seconds / 1e9:8.2f} GFLOP/s {event.bytes_moved / seconds / 1e9:7.2f} GB/s"
-        return f"{name:50s} {times}   {rates}   {GlobalCounters.mem_used / 1e6:8.2f} MB used"
+        rates = f"{event.flops / seconds / 1e9:7.2f} GFLOP/s {event.bytes_moved / seconds / 1e9:6.2f} GB/s"
+        return f"{name:36s}{times} {rates} {GlobalCounters.mem_used / 1e6:7.2f} MB used"
 
     def keep(self, event: Ran) -> None:
         """One span of the timeline; the first one sees to its being written."""
