@@ -86,7 +86,7 @@ class ConsoleRecorder(Recorder):
         times = f"{event.seconds * 1e6:9.1f} µs {self.total_seconds * 1e3:8.2f} ms in all"
         seconds = max(event.seconds, 1e-9)
         rates = f"{event.flops / seconds / 1e9:7.2f} GFLOP/s {event.bytes_moved / seconds / 1e9:6.2f} GB/s"
-        return f"{name:36s}{times} {rates} {GlobalCounters.mem_used / 1e6:7.2f} MB used"
+        return f"{name:34s}{times} {rates} {GlobalCounters.mem_used / 1e6:7.2f} MB used"
 
     def keep(self, event: Ran) -> None:
         """One span of the timeline; the first one sees to its being written."""
