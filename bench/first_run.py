@@ -1,7 +1,8 @@
 """First runs: the first call of a fresh process, compiling included, with nothing on disk; ours also with a warm disk.
 
 What is timed begins where imports are done and the inputs lie in the engine's own memory, and ends with the result,
-which is compared with NumPy's before it counts. Beside it stands what a user waits for: the same with the engine's
+which is compared with NumPy's before it counts. To bring them there each engine opens its device (JAX its client), so
+that this is no part of it. Beside it stands what a user waits for: the same with the engine's
 import and the handing over of the inputs.
 """
 

@@ -56,6 +56,27 @@ def test_computing_on_the_default_device_loads_no_user_interface() -> None:
     assert interface & set(json.loads(run_python(program))) == set()
 
 
+def test_a_device_opens_when_values_are_realised_there_and_not_before() -> None:
+    """Lazy graphs cost no compiler; the first kernel after that imports nothing, and the threads' code is made."""
+    program = """
+        import json, sys
+        import numpy
+        from tinyexplore import Context, Tensor
+        loaded = lambda: {name for name in sys.modules if name.startswith(("tinyexplore", "llvmlite"))}
+        with Context(DEVICE="LLVM", THREADS=2):
+            x = Tensor(numpy.ones((4, 8), dtype=numpy.float32))
+            y = (x @ x.T).softmax() + 1
+            lazily = "llvmlite" in sys.modules
+            x.realize()
+            ready = loaded()
+            from tinyexplore.runtime.pool import _pools
+            pools = len(_pools.made)
+            y.realize()
+            print(json.dumps([lazily, "llvmlite" in ready, pools, sorted(loaded() - ready)]))
+    """
+    assert json.loads(run_python(program)) == [False, True, 1, []]
+
+
 @pytest.mark.parametrize("name", PUBLIC_NAMES)
 def test_the_public_door_has(name: str) -> None:
     import tinyexplore

@@ -11,6 +11,7 @@ from tinyexplore.engine.batch import give_values, prepare_batch
 from tinyexplore.engine.compile import Runner, compile_optimised, further_listings
 from tinyexplore.engine.memory import MemoryPlan, lives_of, outputs_of, plan_memory, share_memory, with_other_buffers
 from tinyexplore.engine.plan import Plan, Walk, plans, walk
+from tinyexplore.engine.ready import make_ready
 from tinyexplore.engine.runner import (
     Capture,
     ExecItem,
@@ -49,11 +50,12 @@ def spread(outputs: Sequence[LazyBuffer]) -> Sequence[LazyBuffer]:
 
 
 def realize(outputs: Sequence[LazyBuffer]) -> None:
-    """Afterwards every one of `outputs`, or the node that it is a view of, lies in memory."""
+    """Afterwards every one of `outputs`, or the node that it is a view of, lies in memory, and its device is open."""
     outputs = spread(outputs)
     wanted = []
     for output in outputs:
         if output.buffer is not None:
+            make_ready(output.device)
             continue
         if output.size == 0:
             output.buffer = Buffer(output.device, 0, output.dtype).allocate()

@@ -144,8 +144,8 @@ def native_pool(threads: int, lane: int = 0) -> NativePool:
 def make_pool_ahead() -> None:
     """Has another thread make the pool that kernels will want, while the program goes on to its first kernel.
 
-    Nothing waits for that thread: who wants the pool finds it, waits for the rest, or makes it. What goes wrong goes
-    wrong there again, and is told there. A program that ends at once waits some milliseconds for it.
+    Who wants the pool finds it, waits for the rest, or makes it. What goes wrong goes wrong there again, and is told
+    there. A program that ends at once waits some milliseconds for it.
     """
     threads = thread_count()
     if threads > 1:
@@ -153,6 +153,16 @@ def make_pool_ahead() -> None:
         thread = threading.Thread(target=context.run, args=(_make_quietly, threads), name="tinyexplore-pool")
         with suppress(RuntimeError):  # no more threads: the interpreter is ending, or the system has none
             thread.start()
+            _makers.append(thread)
+
+
+def wait_for_pool_ahead() -> None:
+    """Afterwards what `make_pool_ahead` began is done."""
+    for thread in tuple(_makers):
+        thread.join()
+
+
+_makers: list[threading.Thread] = []
 
 
 def _make_quietly(threads: int) -> None:
