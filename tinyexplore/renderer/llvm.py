@@ -19,6 +19,7 @@ from tinyexplore.trace import SourceLine
 from tinyexplore.uop import AxisKind, Group, Ops, UOp
 
 LIGHTLY = '"optimise"="lightly"'  # the attribute of a function in which LLVM's passes would find little to do
+WITHOUT_LINES = frozenset({Ops.CONST, Ops.BARRIER, Ops.INDEX})  # written where they are used: by LOAD and STORE
 STACK_LIMIT_BYTES = 512 << 10  # scratch memory beyond this comes from malloc
 
 
@@ -59,12 +60,11 @@ class _FunctionWriter(InstructionWriter):
         buffers = global_buffers(uops)
         self.only_transposed = _only_transposed(uops)
         for node in uops:
-            if node in self.only_transposed:
+            if node.op in WITHOUT_LINES or node in self.only_transposed:
                 continue
-            self.node = node
-            self.also = _written_with(node)
+            self.made_by = (node, *_written_with(node))
             self.write_node(node)
-        self.node = None
+        self.made_by = ()
         if self.streaming:
             self.raw("  fence seq_cst")  # such stores are seen by other threads only after a fence
         for pointer in self.to_free:
@@ -109,16 +109,15 @@ class _FunctionWriter(InstructionWriter):
 
     def operand(self, node: UOp) -> str:
         """The register or constant of a source; an accumulator is read now."""
-        if node.op is Ops.CONST:
-            assert isinstance(node.dtype, DType)
-            return literal(node.arg, node.dtype)
-        if node.op is Ops.DEFINE_ACC:
-            assert isinstance(node.dtype, DType)
-            return self.value(f"load {register_type(node.dtype)}, ptr {self.names[node]}", "now")
         found = self.names.get(node)
+        if found is not None and node.op is not Ops.DEFINE_ACC:
+            return found
+        if node.op is Ops.CONST:
+            found = self.names[node] = literal(node.arg, node.dtype)
+            return found
         if found is None:
-            raise RenderError(f"{self.node!r} uses {node!r}, which does not come before it in the program")
-        return found
+            raise RenderError(f"{self.made_by[0]!r} uses {node!r}, which does not come before it in the program")
+        return self.value(f"load {register_type(node.dtype)}, ptr {found}", "now")
 
     def write_node(self, node: UOp) -> None:
         op = node.op
@@ -126,8 +125,6 @@ class _FunctionWriter(InstructionWriter):
             self.names[node] = self.alu(node, [self.operand(src) for src in node.src])
             return
         match op:
-            case Ops.CONST | Ops.BARRIER | Ops.INDEX:
-                pass  # constants are written where they are used, addresses by LOAD and STORE
             case Ops.DEFINE_GLOBAL:
                 self.names[node] = f"%data{node.arg}"
             case Ops.DEFINE_LOCAL:
@@ -389,7 +386,7 @@ def _only_transposed(uops: Sequence[UOp]) -> set[UOp]:
     """The GEPs that nothing but a column of a transposed matrix uses: they need no instruction."""
     columns = {node for node in uops if node.op is Ops.VECTORIZE and _transposed_from(node) is not None}
     lanes = {lane for node in columns for lane in node.src}
-    for node in uops:
+    for node in uops if lanes else ():
         if node not in columns:
             lanes.difference_update(node.src)
     return lanes
@@ -399,10 +396,11 @@ def _written_with(node: UOp) -> tuple[UOp, ...]:
     """The sources of `node` that have no instruction of their own: constants, and addresses with theirs."""
     found = []
     for src in node.src:
-        if src.op in (Ops.CONST, Ops.INDEX):
+        if src.op is Ops.CONST:
             found.append(src)
-        if src.op is Ops.INDEX:
-            found.extend(inner for inner in src.src if inner.op is Ops.CONST)
+        elif src.op is Ops.INDEX:
+            found.append(src)
+            found += [inner for inner in src.src if inner.op is Ops.CONST]
     return tuple(found)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import struct
+from functools import cache
 from typing import Any
 
 from tinyexplore.dtype import DType, dtypes
@@ -60,12 +61,14 @@ _COMPUTED_IN_FLOAT32 = (dtypes.float16, dtypes.bfloat16)
 DOT_LANES = 16
 
 
+@cache
 def register_type(dtype: DType) -> str:
     """The LLVM type of a value in a register."""
     scalar = _REGISTER[dtype.scalar]
     return scalar if dtype.count == 1 else f"<{dtype.count} x {scalar}>"
 
 
+@cache
 def memory_type(dtype: DType) -> str:
     """The LLVM type of a value in memory, where a bool takes a byte."""
     if dtype.scalar is not dtypes.bool:
@@ -99,6 +102,7 @@ def literal(value: Any, dtype: DType) -> str:
     return scalar if dtype.count == 1 else f"splat ({_REGISTER[dtype.scalar]} {scalar})"
 
 
+@cache
 def suffix(dtype: DType) -> str:
     """How intrinsics name a type: f32, v16f32."""
     scalar = dtype.scalar
@@ -114,20 +118,18 @@ class InstructionWriter:
         self.target = target
         self.lines: list[SourceLine] = []
         self.declared: dict[str, str] = {}
-        self.node: UOp | None = None  # what is being written, and the constants and addresses written with it
-        self.also: tuple[UOp, ...] = ()
+        self.made_by: tuple[UOp, ...] = ()  # what is being written, and the constants and addresses written with it
         self._count = 0
         self._has_fma = "+fma" in target.features or target.arch in ("aarch64", "arm64")
 
     def raw(self, text: str) -> None:
-        made_by = () if self.node is None else (self.node, *self.also)
-        self.lines.append(SourceLine(text, made_by))
+        self.lines.append(SourceLine(text, self.made_by))
 
     def value(self, text: str, hint: str = "v") -> str:
         """A new register set by the instruction `text`."""
         self._count += 1
         name = f"%{hint}{self._count}"
-        self.raw(f"  {name} = {text}")
+        self.lines.append(SourceLine(f"  {name} = {text}", self.made_by))
         return name
 
     def call(self, result: str, function: str, *arguments: tuple[str, str], flags: str = "", hint: str = "v") -> str:

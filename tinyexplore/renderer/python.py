@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 from tinyexplore.dtype import DType, PtrDType, dtypes
 from tinyexplore.renderer.program import ProgramSpec, RenderError, global_buffers, spec_of, variable_arguments
@@ -109,7 +108,7 @@ class _PythonWriter(TextWriter):
                     self.line("pass")
                 self.depth -= 1
                 opening = self.lines[self.opened[node.src[0]]]  # the end has no line of its own
-                self.lines[self.opened[node.src[0]]] = replace(opening, uops=(*opening.uops, node))
+                self.lines[self.opened[node.src[0]]] = opening._replace(uops=(*opening.uops, node))
             case Ops.LOAD:
                 self.load(node)
             case Ops.STORE:

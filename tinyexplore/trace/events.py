@@ -1,4 +1,4 @@
-"""What the engine tells: a closed union of immutable values. The three that come by the thousand are tuples.
+"""What the engine tells: a closed union of immutable values. Those that come by the thousand are tuples.
 
 Values are live immutable objects of any floor above; they are opaque here, and nothing is formatted.
 Who makes sense of them is `tinyexplore.explore` (see `explore/build.py`).
@@ -137,8 +137,7 @@ class Searched:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class SourceLine:
+class SourceLine(NamedTuple):
     """One line of a listing and the UOps that made it (empty only for text that no UOp asked for)."""
 
     text: str

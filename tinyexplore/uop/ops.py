@@ -179,6 +179,8 @@ class AxisKind(Enum):
     def __repr__(self) -> str:
         return f"AxisKind.{self.name}"
 
+    __hash__ = object.__hash__  # as for Ops
+
 
 @dataclass(frozen=True, slots=True)
 class Axis:

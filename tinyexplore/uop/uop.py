@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from numbers import Number
+from threading import RLock
 from typing import Any
 from weakref import ref
 
@@ -13,6 +14,7 @@ from tinyexplore.dtype import LANES_BIT, ConstType, DType, PtrDType, dtypes
 from tinyexplore.trace import Derived, active_recorder
 from tinyexplore.uop.ops import Axis, AxisKind, Group, Ops
 from tinyexplore.util import toposort
+from tinyexplore.util.locks import new_in_children
 
 AnyDType = DType | PtrDType
 
@@ -22,19 +24,45 @@ _SAME = object()
 _NO_RANGES: frozenset[Any] = frozenset()
 
 
-class _Known(ref["UOp"]):
-    """A node, as long as somebody holds it, and what it is found by."""
+class _Table:
+    """All nodes by their content, held weakly, and where they are let go: by the thousand, not one by one.
 
-    __slots__ = ("key",)
-    key: Any
+    A key holds the sources of its node, so these stay until the table has doubled and is swept, though nobody else
+    holds them. What is found of a node meanwhile is found once.
+    """
+
+    least = 1 << 14  # entries before the first sweep
+    limit = least
+    lock = RLock()
 
 
-_interned: dict[Any, _Known] = {}
+_interned: dict[Any, ref[UOp]] = {}
+new_in_children(_Table, "lock")
 
 
-def _forget(known: _Known) -> None:
-    if _interned.get(known.key) is known:
-        del _interned[known.key]
+def _settle(key: Any, mine: ref[UOp], node: UOp) -> UOp:
+    """`node` under a key that had an entry just now: of another thread's node, or of one that is let go."""
+    with _Table.lock:
+        known = _interned.setdefault(key, mine)
+        if known is not mine:
+            if (found := known()) is not None:
+                return found
+            _interned[key] = mine
+    return node
+
+
+def _sweep() -> None:
+    """Forgets the nodes that nobody holds, the last made first: a node's sources were made before it."""
+    with _Table.lock:
+        if len(_interned) < _Table.limit:
+            return
+        _Table.limit = 1 << 62  # whatever is let go may make new nodes
+        entries = list(_interned.items())
+        while entries:
+            key, known = entries.pop()
+            if known() is None and _interned.get(key) is known:
+                del _interned[key]
+        _Table.limit = max(_Table.least, 2 * len(_interned))
 
 
 def ops_mask(ops: Iterable[Ops]) -> int:
@@ -111,13 +139,11 @@ class UOp:
         node._bounds = None
         node._linear = None
         node._digest = None
-        mine = _Known(node, _forget)
-        mine.key = key
-        known = _interned.setdefault(key, mine)
-        if known is not mine:  # another thread was first, or the one found above was let go just now
-            if (found := known()) is not None:
-                return found
-            _interned[key] = mine
+        mine = ref(node)
+        if _interned.setdefault(key, mine) is not mine:
+            return _settle(key, mine, node)
+        if len(_interned) > _Table.limit:
+            _sweep()
         return node
 
     def __reduce__(self) -> tuple[Any, ...]:
