@@ -102,6 +102,11 @@ def _placed(lives: Sequence[Life], order: Callable[[int], tuple[int, int]]) -> t
     return tuple(offsets)
 
 
+def aligned(nbytes: int) -> int:
+    """`nbytes` in whole cache lines, so that what lies behind starts at one."""
+    return -(-nbytes // ALIGNMENT) * ALIGNMENT
+
+
 def _peak(lives: Sequence[Life], offsets: Sequence[int]) -> int:
     return max((offset + life.nbytes for life, offset in zip(lives, offsets)), default=0)
 
@@ -138,7 +143,7 @@ def lives_of(items: Sequence[ExecItem | ScheduleItem], kept: Collection[Buffer])
             first.setdefault(buffer, time)
             last[buffer] = time
     return {
-        buffer: Life(-(-buffer.nbytes // ALIGNMENT) * ALIGNMENT, first[buffer], last[buffer])
+        buffer: Life(aligned(buffer.nbytes), first[buffer], last[buffer])
         for buffer in first
         if buffer not in outside and buffer.size
     }

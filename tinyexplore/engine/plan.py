@@ -8,22 +8,19 @@ from __future__ import annotations
 
 import threading
 import time
-from array import array
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
-from tinyexplore.device import Buffer, Device, Memory
-from tinyexplore.dtype import DType
+from tinyexplore.device import Buffer
 from tinyexplore.engine.compile import Runner
 from tinyexplore.engine.lanes import estimated_work, in_lane, instance_of, run_side_by_side, side_by_side
-from tinyexplore.engine.sight import unseen_writes
-from tinyexplore.engine.threads import current_lane, parts_for, thread_count
+from tinyexplore.engine.sight import Chosen, asked_for_later, reference_counts, unseen_writes
+from tinyexplore.engine.steps import Group, Made, Step, grouped
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.runtime.native import BoundProgram, NativeProgram
-from tinyexplore.runtime.pool import find_native_pool
 from tinyexplore.schedule import NO_WRITES, Requirement, ScheduleItem, Writes
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.symbolic import Bound, bindings, simplified, sint, unbound, value_of
@@ -116,118 +113,33 @@ def _constant(value: Any) -> Any:
     return str(value) if value == 0 else value
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Made:
-    """A buffer that a step fills: its slot, what it is, and the number of the node whose value it holds. `is_new`: it
-    gets memory for it; else it stores into a part of what lies in that slot already."""
-
-    slot: int
-    node: int
-    device: str
-    size: int
-    dtype: DType
-    is_new: bool
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Step:
-    """A kernel (`runner`) or a copy (None) over the buffers in `slots`; nobody needs those in `done` afterwards.
-
-    variables: the integer arguments of the kernel.
-    """
-
-    runner: Runner | None
-    slots: tuple[int, ...]
-    made: tuple[Made, ...]
-    done: tuple[int, ...]
-    variables: tuple[UOp, ...]
-
-    def run(self, memory: list[Any], values: dict[UOp, int]) -> None:
-        """The step on the buffers in `memory`, where those that it fills are put."""
-        for made in self.made:
-            if made.is_new:
-                memory[made.slot] = Buffer(made.device, made.size, made.dtype)
-        buffers = [memory[slot] for slot in self.slots]
-        if self.runner is None:
-            (made,), source = self.made, buffers[1]
-            if source.size != made.size:  # symbolic: as much room as there is in what is copied
-                buffers[0] = memory[made.slot] = Buffer(made.device, source.size, made.dtype)
-            buffers[0].allocate().copyin(source.memoryview())
-        elif self.variables:
-            numbers = [value_of(variable, values) for variable in self.variables]
-            self.runner.run(self.runner.program.bind(buffers, numbers), numbers)
-        else:
-            self.runner.run(self.runner.program.bind(buffers))
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Ready:
-    """A step of machine code that needs nothing but the addresses of its buffers, in `table`, and then to be called.
-
-    made: for each buffer that it fills, what `Buffer` takes, the bytes of it, and where they come from.
-    """
-
-    made: tuple[tuple[int, str, int, DType, int, Callable[[int], Memory]], ...]
-    table: array[int]
-    call: Callable[[], None]
-
-    @staticmethod
-    def of(step: Step) -> Ready | None:
-        """None where there is more to it: a copy, Variables, a device without machine code, buffers that the caller
-        gives and that must be aligned."""
-        pool = find_native_pool(thread_count(), current_lane.get())
-        if step.runner is None or step.variables or pool is None:
-            return None
-        spec, program = step.runner.spec, step.runner.program
-        own = [made.slot for made in step.made if made.is_new]
-        if not isinstance(program, NativeProgram) or not all(step.slots[place] in own for place in spec.aligned):
-            return None
-        if (
-            len(step.slots) != spec.n_buffers
-            or len(own) != len(step.made)
-            or not all(step.slots[place] in own for place in spec.writes)
-        ):
-            return None
-        table = array("Q", [0] * max(1, len(step.slots)))
-        extent = spec.extent(())
-        parts = parts_for(extent, step.runner.work_ns(()), thread_count())
-        call = pool.prepare([(BoundProgram(program, [], table), extent, parts)])
-        made = tuple(
-            (one.slot, one.device, one.size, one.dtype, one.size * one.dtype.itemsize, _memory_of(one.device))
-            for one in step.made
-        )
-        return Ready(made, table, call)
-
-    def run(self, slots: tuple[int, ...], memory: list[Any]) -> None:
-        """As `Step.run`. Whoever runs something else in between finds the table in use (`Plan.running`)."""
-        for slot, device, size, dtype, nbytes, allocate in self.made:
-            memory[slot] = Buffer(device, size, dtype, allocate(nbytes))
-        table = self.table
-        for place, slot in enumerate(slots):
-            table[place] = memory[slot].allocate().address
-        self.call()
-
-
-def _memory_of(device: str) -> Callable[[int], Memory]:
-    return Device.allocator(device).allocate
+Unit = tuple[Step | Group, list[tuple[LazyBuffer, int]]]
+Units = Sequence[Sequence[Sequence[Step | Group]]]
+NOBODY: frozenset[int] = frozenset()
+MOST_HOLDERS = 16  # ways to hold the nodes of a graph, of which a plan remembers what must get a buffer
 
 
 @dataclass(eq=False)
 class Plan:
     """What is to be done for one structure of graph, in order. Holds no memory and no LazyBuffer.
 
-    stretches: the numbers of the steps, in lists that run side by side. ready: the steps, as far as they can be.
-    running: their tables are in use.
+    steps: in stretches, each of them lists that run side by side. groups: the same in groups, once it has run.
+    running: these are at work. chosen: the nodes that may be somebody's; holders: for numbers of references to these,
+    the slots that are nobody's; spared: those that have no buffer now. nodes: those that may have none, their slots.
     """
 
-    steps: tuple[Step, ...]
-    stretches: list[list[list[int]]]
+    steps: list[list[list[Step]]]
+    count: int
     slot_count: int
     flops: sint
     bytes_moved: sint
     requires: tuple[Requirement, ...]
-    ready: tuple[Ready | None, ...] | None = None
+    chosen: Chosen
+    groups: Units | None = None
     running: bool = False
+    nodes: dict[int, int] = field(default_factory=dict)
+    holders: dict[tuple[int, ...], frozenset[int]] = field(default_factory=dict)
+    spared: frozenset[int] = NOBODY
 
     @staticmethod
     def of(items: Sequence[ScheduleItem], runners: Sequence[Runner | None], graph: Walk) -> Plan:
@@ -255,70 +167,92 @@ class Plan:
             lambda place: instance_of(items[place].device, items[place].buffers, runners[place]),
             lambda place: estimated_work(runners[place]),
         )
-        return Plan(tuple(steps), stretches, len(slot_of), simplified(flops), simplified(moved), requires)
+        units = [[[steps[place] for place in lane] for lane in lanes] for lanes in stretches]
+        computed = [place for place, node in enumerate(graph.nodes) if node.buffer is None and node.src]
+        chosen: Chosen = itemgetter(*computed) if len(computed) > 1 else tuple
+        return Plan(units, len(steps), len(slot_of), simplified(flops), simplified(moved), requires, chosen)
 
     def run(self, graph: Walk) -> None:
-        """Every step for `graph`, which is used up: its nodes get their buffers and forget their sources."""
-        memory: list[Any] = [*graph.buffers, *[None] * (self.slot_count - len(graph.buffers))]
-        nodes, values = graph.nodes, graph.values
+        """Every step for `graph`, which is used up: its nodes get their buffers and forget their sources.
+
+        What nobody refers to may get no buffer."""
+        memory: list[Buffer | None] = [*graph.buffers, *[None] * (self.slot_count - len(graph.buffers))]
+        values = graph.values
         for requirement in self.requires:
             requirement.check(values)
-        targets = [[nodes[made.node] for made in step.made] for step in self.steps]
-        del nodes
-        graph.nodes, graph.buffers = [], []  # so that a buffer is let go after its last reader
         began = time.perf_counter()
         is_first, self.running = not self.running, True  # what is let go on the way may ask for a graph of its own
         try:
-            self._do(memory, targets, values, self._ready() if is_first else (None,) * len(self.steps))
+            units: Units = self._prepared(graph.nodes) if is_first else self.steps
+            nodes = graph.nodes
+            todo = [
+                [[(unit, [(nodes[made.node], made.slot) for made in unit.made]) for unit in lane] for lane in lanes]
+                for lanes in units
+            ]
+            del nodes
+            graph.nodes, graph.buffers = [], []  # so that a buffer is let go after its last reader
+            for stretch in todo:
+                if len(stretch) == 1:
+                    _do(stretch[0], memory, values)
+                else:
+                    run_side_by_side([partial(_do, lane, memory, values) for lane in stretch])
         finally:
             self.running = not is_first
         seconds = time.perf_counter() - began
         flops = self.flops if isinstance(self.flops, int) else value_of(self.flops, values)
         moved = self.bytes_moved if isinstance(self.bytes_moved, int) else value_of(self.bytes_moved, values)
-        GlobalCounters.add(len(self.steps), flops, moved, seconds)
+        GlobalCounters.add(self.count, flops, moved, seconds)
 
-    def _ready(self) -> tuple[Ready | None, ...]:
-        if self.ready is None:
-            found: dict[int, Ready | None] = {}
-            for lanes in self.stretches:
-                for lane, places in enumerate(lanes):
-                    make = partial(_ready_steps, [self.steps[place] for place in places])
-                    found.update(zip(places, make() if len(lanes) == 1 else in_lane(lane, len(lanes), make)))
-            self.ready = tuple([found[place] for place in range(len(self.steps))])
-        return self.ready
+    def _prepared(self, nodes: list[LazyBuffer]) -> Units:
+        """The steps in groups, for a graph of which `nodes`, a list that the caller alone has, are held as they are."""
+        if self.groups is None:
+            self.spared = NOBODY
+            self.groups = [
+                [
+                    grouped(lane) if len(lanes) == 1 else in_lane(number, len(lanes), partial(grouped, lane))
+                    for number, lane in enumerate(lanes)
+                ]
+                for lanes in self.steps
+            ]
+            every = [step for lanes in self.steps for lane in lanes for step in lane]
+            if all([made.is_new for step in every for made in step.made]):  # what is computed again reads no new value
+                spare = {slot for group in self._groups() for slot in group.offsets}
+                self.nodes = {made.node: made.slot for step in every for made in step.made if made.slot in spare}
+        if self.nodes:
+            counts = reference_counts(nodes, self.chosen)
+            spared = self.holders.get(counts)
+            if spared is None:
+                spared = self._nobodys(nodes, counts)
+            if spared is not self.spared:
+                self.spared = spared
+                for group in self._groups():
+                    group.spare(spared)
+        return self.groups
 
-    def _do(
-        self,
-        memory: list[Any],
-        targets: list[list[LazyBuffer]],
-        values: dict[UOp, int],
-        ready: tuple[Ready | None, ...],
-    ) -> None:
-        """The steps; `targets` has the nodes that they are for."""
+    def _groups(self) -> list[Group]:
+        return [unit for lanes in self.groups or () for lane in lanes for unit in lane if isinstance(unit, Group)]
 
-        def do(places: list[int]) -> None:
-            for place in places:
-                step, quick = self.steps[place], ready[place]
-                if quick is None:
-                    step.run(memory, values)
-                else:
-                    quick.run(step.slots, memory)
-                for node, made in zip(targets[place], step.made):
-                    node.buffer = memory[made.slot]
-                    node.src = ()
-                targets[place] = []
-                for slot in step.done:
-                    memory[slot] = None
-
-        for lanes in self.stretches:
-            if len(lanes) == 1:
-                do(lanes[0])
-            else:
-                run_side_by_side([partial(do, places) for places in lanes])
+    def _nobodys(self, nodes: list[LazyBuffer], counts: tuple[int, ...]) -> frozenset[int]:
+        """The slots of values that nobody will ask for. Who asked all the same would have them computed again."""
+        mine = {nodes[number]: slot for number, slot in self.nodes.items()}
+        wanted = asked_for_later(nodes, self.chosen, counts, mine)
+        found = frozenset([slot for node, slot in mine.items() if node not in wanted])
+        if len(self.holders) >= MOST_HOLDERS:
+            self.holders.clear()
+        self.holders[counts] = found = found if found != self.spared else self.spared
+        return found
 
 
-def _ready_steps(steps: list[Step]) -> list[Ready | None]:
-    return [Ready.of(step) for step in steps]
+def _do(lane: list[Unit], memory: list[Buffer | None], values: dict[UOp, int]) -> None:
+    """The steps of a lane; the nodes that they are for get their buffers."""
+    for unit, targets in lane:
+        unit.run(memory, values)
+        for node, slot in targets:
+            node.buffer = memory[slot]
+            node.src = ()
+        targets.clear()
+        for slot in unit.done:
+            memory[slot] = None
 
 
 class Plans:

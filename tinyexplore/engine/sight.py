@@ -6,7 +6,8 @@ refers to all that it tells of, and TinyJit to what it captures, so there every 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from operator import itemgetter
 from sys import getrefcount
 
 from tinyexplore.device import Buffer
@@ -57,6 +58,47 @@ def unseen_writes(
         return others[node] > 0
 
     return decide_writes(list(number), must_be_realized(number, outputs), is_seen)
+
+
+Chosen = Callable[[list[LazyBuffer]], tuple[LazyBuffer, ...]]
+
+
+def reference_counts(nodes: list[LazyBuffer], chosen: Chosen) -> tuple[int, ...]:
+    """References to the `chosen` ones of `nodes`, a list that the caller alone has."""
+    return tuple(map(getrefcount, chosen(nodes)))
+
+
+def _uncounted() -> int:
+    """The references of asking in `reference_counts`."""
+    nodes = [LazyBuffer.const(0.0, dtypes.float32, "", (2 + place,)) for place in range(2)]
+    return reference_counts(nodes, itemgetter(0, 1))[0]
+
+
+_COUNTING = _uncounted()
+
+
+def asked_for_later(
+    nodes: list[LazyBuffer], chosen: Chosen, counts: Sequence[int], made: Collection[LazyBuffer]
+) -> set[LazyBuffer]:
+    """Those of `made` that somebody may want when the graph of `nodes` is computed: who refers to one, or to what would
+    be computed from it again. `counts` are the `reference_counts` of the `chosen` nodes."""
+    inside = dict.fromkeys(nodes, 0)
+    for sources in {id(node.src): node.src for node in nodes if node.buffer is None}.values():
+        for source in sources:
+            inside[source] += 1
+    stack = [node for node, count in zip(chosen(nodes), counts) if count - _COUNTING > inside[node]]
+    found: set[LazyBuffer] = set()
+    walked: set[LazyBuffer] = set()
+    while stack:
+        node = stack.pop()
+        if node in walked or node.buffer is not None:
+            continue
+        walked.add(node)
+        if node in made:
+            found.add(node)
+        else:
+            stack += node.src
+    return found
 
 
 def writes_now(outputs: Sequence[LazyBuffer]) -> Writes:

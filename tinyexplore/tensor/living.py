@@ -19,7 +19,7 @@ def live_tensors() -> list[Tensor]:
     return [found for found in gc.get_referrers(*kinds) if type(found) in kinds and hasattr(found, "lazydata")]
 
 
-def _subclasses(kind: type) -> Iterator[type]:
+def _subclasses(kind: type[Tensor]) -> Iterator[type[Tensor]]:
     for below in kind.__subclasses__():
         yield below
         yield from _subclasses(below)

@@ -1,0 +1,204 @@
+"""The steps of a plan: kernels and copies over numbered slots, and groups of them that are one native call."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+from tinyexplore.device import Buffer, Device, Memory
+from tinyexplore.dtype import DType
+from tinyexplore.engine.compile import Runner
+from tinyexplore.engine.memory import Life, aligned, plan_lives
+from tinyexplore.engine.threads import current_lane, parts_for, thread_count
+from tinyexplore.runtime.native import BoundProgram, NativeProgram
+from tinyexplore.runtime.pool import NativePool, find_native_pool
+from tinyexplore.uop import UOp
+from tinyexplore.uop.symbolic import value_of
+
+MOST_BYTES = 1 << 20  # that a group fills: what is larger is let go after its last reader, step by step
+MOST_STEPS = 128  # of a group
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Made:
+    """A buffer that a step fills: its slot, what it is, and the number of the node whose value it holds. `is_new`: it
+    gets memory for it; else it stores into a part of what lies in that slot already."""
+
+    slot: int
+    node: int
+    device: str
+    size: int
+    dtype: DType
+    is_new: bool
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Step:
+    """A kernel (`runner`) or a copy (None) over the buffers in `slots`; nobody needs those in `done` afterwards.
+
+    made: what it fills, for which `run` puts buffers there. variables: the integer arguments of the kernel.
+    """
+
+    runner: Runner | None
+    slots: tuple[int, ...]
+    made: tuple[Made, ...]
+    done: tuple[int, ...]
+    variables: tuple[UOp, ...]
+
+    def run(self, memory: list[Buffer | None], values: dict[UOp, int]) -> None:
+        """The step on the buffers in `memory`, where those that it fills are put."""
+        for made in self.made:
+            if made.is_new:
+                memory[made.slot] = Buffer(made.device, made.size, made.dtype)
+        buffers = [_there(memory[slot]) for slot in self.slots]
+        if self.runner is None:
+            (made,), source = self.made, buffers[1]
+            if source.size != made.size:  # symbolic: as much room as there is in what is copied
+                buffers[0] = memory[made.slot] = Buffer(made.device, source.size, made.dtype)
+            buffers[0].allocate().copyin(source.memoryview())
+        elif self.variables:
+            numbers = [value_of(variable, values) for variable in self.variables]
+            self.runner.run(self.runner.program.bind(buffers, numbers), numbers)
+        else:
+            self.runner.run(self.runner.program.bind(buffers))
+
+
+def _there(buffer: Buffer | None) -> Buffer:
+    assert buffer is not None
+    return buffer
+
+
+Places = list[tuple["array[int]", int]]
+
+
+class Group:
+    """Neighbouring steps of machine code as one native call, which needs nothing but the addresses of its buffers.
+
+    What lives inside the group only may be *spared* a buffer: it gets a place in memory that all of these share. What
+    it holds otherwise is as in a Step; whoever runs something else meanwhile finds its tables in use (`Plan.running`).
+    """
+
+    def __init__(self, steps: Sequence[Step], pool: NativePool) -> None:
+        places: dict[int, Places] = {}
+        calls = []
+        for step in steps:
+            assert step.runner is not None and isinstance(step.runner.program, NativeProgram)
+            table = array("Q", [0] * max(1, len(step.slots)))
+            for place, slot in enumerate(step.slots):
+                places.setdefault(slot, []).append((table, place))
+            extent = step.runner.spec.extent(())
+            parts = parts_for(extent, step.runner.work_ns(()), thread_count())
+            calls.append((BoundProgram(step.runner.program, [], table), extent, parts))
+        self._call = pool.prepare(calls)
+        self._every = [made for step in steps for made in step.made]
+        self._done = [slot for step in steps for slot in step.done]
+        filled = {made.slot for made in self._every}
+        self._given = [(slot, found) for slot, found in places.items() if slot not in filled]
+        self._places = {slot: found for slot, found in places.items() if slot in filled}
+        self.offsets, self._shared_bytes = self._laid_out(steps)
+        self.spare(frozenset())
+
+    def _laid_out(self, steps: Sequence[Step]) -> tuple[dict[int, int], int]:
+        """Where in the shared memory each slot lies that may be spared a buffer, and how much that takes."""
+        last = {slot: time for time, step in enumerate(steps) for slot in step.done}
+        lives = {
+            made.slot: Life(aligned(made.nbytes), time, last[made.slot])
+            for time, step in enumerate(steps)
+            for made in step.made
+            if last.get(made.slot, -1) > time or (made.slot in last and len(step.made) > 1)
+        }
+        plan = plan_lives(list(lives.values()))
+        return dict(zip(lives, plan.offsets)), plan.peak_bytes
+
+    def spare(self, spared: Collection[int]) -> None:
+        """From now on the slots in `spared`, as far as they lie in `offsets`, get no buffers."""
+        inside = [(self._places[slot], offset) for slot, offset in self.offsets.items() if slot in spared]
+        self.made = tuple([made for made in self._every if made.slot not in self.offsets or made.slot not in spared])
+        self.done = tuple([slot for slot in self._done if slot not in self.offsets or slot not in spared])
+        self._inside = [(table, place, offset) for places, offset in inside for table, place in places]
+        self._shared_at = -1
+        self._own = [
+            (
+                made.slot,
+                made.device,
+                made.size,
+                made.dtype,
+                made.nbytes,
+                _memory_of(made.device),
+                self._places[made.slot],
+            )
+            for made in self.made
+        ]
+
+    def run(self, memory: list[Buffer | None], values: dict[UOp, int]) -> None:
+        """As `Step.run`."""
+        for slot, device, size, dtype, nbytes, allocate, places in self._own:
+            found = allocate(nbytes)
+            memory[slot] = Buffer(device, size, dtype, found)
+            for table, place in places:
+                table[place] = found.address
+        for slot, places in self._given:
+            address = _there(memory[slot]).allocate().address
+            for table, place in places:
+                table[place] = address
+        if self._inside:
+            shared = _memory_of(self._every[0].device)(self._shared_bytes)
+            if shared.address != self._shared_at:
+                self._shared_at = at = shared.address
+                for table, place, offset in self._inside:
+                    table[place] = at + offset
+        self._call()
+
+
+def _memory_of(device: str) -> Callable[[int], Memory]:
+    return Device.allocator(device).allocate
+
+
+def grouped(steps: Sequence[Step]) -> list[Step | Group]:
+    """`steps`, in order, with machine code in groups."""
+    pool = find_native_pool(thread_count(), current_lane.get())
+    if pool is None:
+        return list(steps)
+    found: list[Step | Group] = []
+    waiting: list[Step] = []
+    nbytes = 0
+
+    def flush() -> None:
+        nonlocal nbytes
+        if waiting:
+            found.append(Group(waiting, pool))
+        waiting.clear()
+        nbytes = 0
+
+    for step in steps:
+        more = sum([made.nbytes for made in step.made])
+        if not _needs_only_addresses(step):
+            flush()
+            found.append(step)
+            continue
+        if len(waiting) == MOST_STEPS or nbytes + more > MOST_BYTES:
+            flush()
+        waiting.append(step)
+        nbytes += more
+    flush()
+    return found
+
+
+def _needs_only_addresses(step: Step) -> bool:
+    """False where there is more to a step: a copy, Variables, a device without machine code, writing to what is there,
+    and buffers that the caller gives and that must be aligned."""
+    if step.runner is None or step.variables or not isinstance(step.runner.program, NativeProgram):
+        return False
+    spec = step.runner.spec
+    own = [made.slot for made in step.made if made.is_new]
+    if len(step.slots) != spec.n_buffers or len(own) != len(step.made):
+        return False
+    return all([step.slots[place] in own for place in (*spec.aligned, *spec.writes)])
+
+
+__all__ = ["Group", "Made", "Step", "grouped"]
