@@ -9,19 +9,23 @@ from tinyexplore.uop import Group, Ops, UOp
 
 WORK = Group.ALU | {Ops.LOAD, Ops.STORE}
 LONG = 100  # UOps: what opts have written out; shorter programs are worth all that LLVM knows, and soon done
+MOST_PUT_TOGETHER = 5  # vectors with an operation for each that is put together from lanes
 
 
 def leaves_little(uops: Sequence[UOp], vector_bytes: int) -> bool:
     """True where all of LLVM's passes would take long and gain nothing: full vectors, or vectors in a long program.
 
     Of the 220 programs of the benchmark, those that this is true of ran as fast either way. Lanes that are put
-    together from others become shuffles only by those passes: without them, pools take up to twice the time.
+    together from others become shuffles only by those passes: without them, pools take up to twice the time. Where
+    such vectors are few beside the others, as in a convolution over short rows, that is not to be seen, and the passes
+    would take tens of milliseconds.
     """
     if is_in_full_vectors(uops, vector_bytes):
         return True
-    if len(uops) <= LONG or any(is_put_together(node) for node in uops):
+    if len(uops) <= LONG:
         return False
-    return any(node.op in WORK and node.dtype.count > 1 for node in uops)
+    vectors = sum(node.op in WORK and node.dtype.count > 1 for node in uops)
+    return vectors > 0 and MOST_PUT_TOGETHER * sum(map(is_put_together, uops)) <= vectors
 
 
 def is_put_together(node: UOp) -> bool:

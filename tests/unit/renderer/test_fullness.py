@@ -9,7 +9,15 @@ from tests.graphs import from_numpy, matmul, numbers, softmax
 from tinyexplore.device import Device
 from tinyexplore.engine import compile_all
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.renderer.fullness import LONG, innermost_bodies, is_in_full_vectors, leaves_little
+from tinyexplore.renderer.fullness import (
+    LONG,
+    MOST_PUT_TOGETHER,
+    WORK,
+    innermost_bodies,
+    is_in_full_vectors,
+    is_put_together,
+    leaves_little,
+)
 from tinyexplore.renderer.llvm import LIGHTLY
 from tinyexplore.schedule import create_schedule
 from tinyexplore.uop import Ops
@@ -56,6 +64,18 @@ def test_programs_that_put_lanes_together_are_not_marked() -> None:
     with Context(CACHELEVEL=0):
         (runner,) = compile_all(create_schedule([node]))
     assert len(runner.spec.uops) > LONG and LIGHTLY not in runner.spec.source
+
+
+def test_a_few_vectors_put_together_beside_many_others_do_not_count() -> None:
+    pairs = from_numpy(numbers(64, 128)).reshape((64, 64, 2)).reduce(Ops.MAX, (2,))
+    with Context(CACHELEVEL=0):
+        (pooled,) = compile_all(create_schedule([pairs]))
+        (rows,) = compile_all(create_schedule([softmax(from_numpy(numbers(64, 107)))]))
+    uops = rows.spec.uops
+    lanes = next(node for node in pooled.spec.uops if is_put_together(node))
+    few = sum(node.op in WORK and node.dtype.count > 1 for node in uops) // MOST_PUT_TOGETHER
+    assert leaves_little((*uops, *[lanes] * few), 64)
+    assert not leaves_little((*uops, *[lanes] * (few + 1)), 64)
 
 
 def test_without_opts_nothing_is_in_vectors() -> None:
