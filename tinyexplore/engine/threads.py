@@ -54,7 +54,7 @@ def _pool(workers: int) -> ThreadPoolExecutor:
 def run_divided(bound: Callable[[int, int], None], extent: int | None, work_ns: float = float("inf")) -> None:
     """`bound` over 0 … extent, by as many threads as `work_ns` is worth.
 
-    Machine code in small parts, by whoever is free (the caller from the front, workers from the back); what Python runs
+    Machine code in small parts, of which each thread has its share and helps others when it is done; what Python runs
     in one part for each thread.
     """
     if extent is None:

@@ -1,14 +1,18 @@
 ; Worker threads that take parts of a kernel's THREAD axis, and the loop that runs a list of calls.
 ;
-; `state` holds a job's number (high 32 bits) and how many parts were taken: from the back by workers (16 bits), from the
-; front by the caller (16 bits; all 32 ones: closed). So whoever walks through the same memory again finds in its caches
-; what it left there. A part is taken by a compare-and-swap of the whole word, so a late worker can never take a part of
-; another job. The caller
-; fills in a job while it is closed, opens it, takes parts itself until none is left, waits until all are done, and
-; closes it. Nobody is missed:
+; Each thread (0 is the caller) has a range of a job's parts, the same share of every job: so whoever walks through the
+; same memory again finds in its caches what it left there. Cores may have no cache in common, and what lies in another's
+; is further away than memory. A thread goes through its range from one end, in every second job from the other: it
+; begins with what it did last, which is still there where all of its share is not. When its range is done, it helps the
+; others, each from the end that that one comes to last.
 ;
-; - A worker with nothing to do spins a little, then sleeps: it counts itself among `sleepers` and looks at `state` once
-;   more, holding the mutex until it waits. The caller opens the job and then looks at `sleepers`. All four are
+; A range is a word: the job's number (high 32 bits), the end (16 bits) and the start (16 bits) of what nobody has
+; taken. A part is taken by a compare-and-swap of the whole word, so a late worker can never take a part of another job,
+; and none of one whose ranges are empty. The caller fills in a job while all are, opens them, takes parts itself until
+; none is left, and waits until all are done. Nobody is missed:
+;
+; - A worker with nothing to do spins a little, then sleeps: it counts itself among `sleepers` and looks at its range once
+;   more, holding the mutex until it waits. The caller opens the ranges and then looks at `sleepers`. All four are
 ;   sequentially consistent, so one sees the other; and the caller's broadcast needs the mutex, so it comes after the wait.
 ; - A caller whose parts others still do spins a little, then sleeps in the same way: it sets `waiting` and looks at
 ;   `done`; the worker that does the last part counts it in `done` and looks at `waiting`.
@@ -16,13 +20,15 @@
 ; Workers start with the first job that has parts for them. After a fork the child has none: `pool_init` there makes
 ; everything new, and the next job starts them.
 
-@state = internal global i64 4294967295, align 128
+@ranges = internal global [MOST_WORKERS x [16 x i64]] zeroinitializer, align 128  ; a pair of cache lines for each
+@job = internal global i64 0, align 128
 @done = internal global i64 0, align 128
 @waiting = internal global i64 0
 @entry = internal global ptr null, align 128
 @table = internal global ptr null
 @extent = internal global i64 0
 @parts = internal global i64 0
+@members = internal global i64 0  ; threads that have a range
 @busy = internal global i64 0, align 128
 @sleepers = internal global i64 0, align 128
 @stopping = internal global i64 0
@@ -43,12 +49,18 @@ declare i32 @pthread_cond_broadcast(ptr)
 declare i32 @pthread_create(ptr, ptr, ptr, ptr)
 declare i32 @pthread_join(i64, ptr)
 
+define internal ptr @range_of(i64 %thread) alwaysinline {
+  %range = getelementptr [16 x i64], ptr @ranges, i64 %thread
+  ret ptr %range
+}
+
 ; A pool of `workers` that spin `spins` times before they sleep; nothing runs yet.
 define void @pool_init(i64 %workers, i64 %spins) {
+begin:
   %m = call i32 @pthread_mutex_init(ptr @mutex, ptr null)
   %w = call i32 @pthread_cond_init(ptr @wake, ptr null)
   %f = call i32 @pthread_cond_init(ptr @finished, ptr null)
-  store atomic i64 4294967295, ptr @state seq_cst, align 8
+  store i64 0, ptr @job, align 8
   store atomic i64 0, ptr @done seq_cst, align 8
   store atomic i64 0, ptr @waiting seq_cst, align 8
   store atomic i64 0, ptr @busy seq_cst, align 8
@@ -56,6 +68,15 @@ define void @pool_init(i64 %workers, i64 %spins) {
   store i64 %workers, ptr @wanted, align 8
   store i64 0, ptr @started, align 8
   store i64 %spins, ptr @spins, align 8
+  br label %each
+each:
+  %number = phi i64 [ 0, %begin ], [ %next, %each ]
+  %range = call ptr @range_of(i64 %number)
+  store atomic i64 0, ptr %range seq_cst, align 8
+  %next = add i64 %number, 1
+  %more = icmp ule i64 %next, %workers
+  br i1 %more, label %each, label %leave
+leave:
   ret void
 }
 
@@ -77,11 +98,12 @@ each:
   br i1 %missing, label %create, label %leave
 create:
   %handle = getelementptr i64, ptr @handles, i64 %number
-  %failed = call i32 @pthread_create(ptr %handle, ptr null, ptr @worker, ptr null)
+  %more = add i64 %number, 1
+  %name = inttoptr i64 %more to ptr  ; the caller is thread 0
+  %failed = call i32 @pthread_create(ptr %handle, ptr null, ptr @worker, ptr %name)
   %ok = icmp eq i32 %failed, 0
   br i1 %ok, label %count, label %give_up
 count:
-  %more = add i64 %number, 1
   store i64 %more, ptr @started, align 8
   br label %each
 give_up:
@@ -123,39 +145,44 @@ leave:
   ret void
 }
 
-; How many parts of the job are taken, from both ends.
-define internal i64 @taken(i64 %state) alwaysinline {
-  %front = and i64 %state, 65535
-  %shifted = lshr i64 %state, 16
-  %back = and i64 %shifted, 65535
-  %both = add i64 %front, %back
-  ret i64 %both
-}
-
-; Takes a part of the open job and does it; false where there is none to take.
-define internal i1 @work(i1 %is_caller) {
-  br label %begin
+; Does parts of `job` until none is left to take: of the thread's own range, then of the others'.
+define internal void @work(i64 %thread, i64 %job) {
 begin:
-  %state = load atomic i64, ptr @state seq_cst, align 8
-  %next = call i64 @taken(i64 %state)
-  %parts = load atomic i64, ptr @parts monotonic, align 8
-  %open = icmp ult i64 %next, %parts
-  br i1 %open, label %take, label %nothing
+  %odd = and i64 %job, 1
+  %forwards = icmp eq i64 %odd, 0
+  %members = load atomic i64, ptr @members monotonic, align 8
+  br label %each
+each:
+  %turn = phi i64 [ 0, %begin ], [ %next_turn, %next ]
+  %further = add i64 %thread, %turn
+  %whose = urem i64 %further, %members
+  %range = call ptr @range_of(i64 %whose)
+  %own = icmp eq i64 %turn, 0
+  %from_start = icmp eq i1 %own, %forwards
+  br label %look
+look:
+  %word = load atomic i64, ptr %range seq_cst, align 8
+  %number = lshr i64 %word, 32
+  %ours = icmp eq i64 %number, %job
+  %first = and i64 %word, 65535
+  %shifted = lshr i64 %word, 16
+  %end = and i64 %shifted, 65535
+  %some = icmp ult i64 %first, %end
+  %open = and i1 %ours, %some
+  br i1 %open, label %take, label %next
 take:
   %entry = load atomic ptr, ptr @entry monotonic, align 8
   %table = load atomic ptr, ptr @table monotonic, align 8
   %extent = load atomic i64, ptr @extent monotonic, align 8
-  %one = select i1 %is_caller, i64 1, i64 65536
-  %taken = add i64 %state, %one
-  %swap = cmpxchg ptr @state, i64 %state, i64 %taken seq_cst seq_cst
+  %parts = load atomic i64, ptr @parts monotonic, align 8
+  %last = sub i64 %end, 1
+  %part = select i1 %from_start, i64 %first, i64 %last
+  %step = select i1 %from_start, i64 1, i64 -65536
+  %taken = add i64 %word, %step
+  %swap = cmpxchg ptr %range, i64 %word, i64 %taken seq_cst seq_cst
   %mine = extractvalue { i64, i1 } %swap, 1
-  br i1 %mine, label %do, label %begin
+  br i1 %mine, label %do, label %look
 do:
-  %front = and i64 %state, 65535
-  %back = sub i64 %next, %front
-  %behind = sub i64 %parts, %back
-  %last_part = sub i64 %behind, 1
-  %part = select i1 %is_caller, i64 %front, i64 %last_part
   %low = mul i64 %extent, %part
   %start = udiv i64 %low, %parts
   %high = add i64 %low, %extent
@@ -163,32 +190,45 @@ do:
   call void %entry(ptr %table, i64 %start, i64 %stop)
   %before = atomicrmw add ptr @done, i64 1 seq_cst
   %now = add i64 %before, 1
-  %last = icmp eq i64 %now, %parts
-  br i1 %last, label %tell, label %did
+  %all = icmp eq i64 %now, %parts
+  br i1 %all, label %tell, label %look
 tell:
   %asleep = load atomic i64, ptr @waiting seq_cst, align 8
   %any = icmp ne i64 %asleep, 0
-  br i1 %any, label %wake_caller, label %did
+  br i1 %any, label %wake_caller, label %leave
 wake_caller:
   %l = call i32 @pthread_mutex_lock(ptr @mutex)
   %b = call i32 @pthread_cond_broadcast(ptr @finished)
   %u = call i32 @pthread_mutex_unlock(ptr @mutex)
-  br label %did
-did:
-  ret i1 true
-nothing:
-  ret i1 false
+  br label %leave
+next:
+  %next_turn = add i64 %turn, 1
+  %others = icmp ult i64 %next_turn, %members
+  br i1 %others, label %each, label %leave
+leave:
+  ret void
 }
 
-define internal ptr @worker(ptr %unused) {
+define internal i64 @job_of(i64 %thread) alwaysinline {
+  %range = call ptr @range_of(i64 %thread)
+  %word = load atomic i64, ptr %range seq_cst, align 8
+  %number = lshr i64 %word, 32
+  ret i64 %number
+}
+
+define internal ptr @worker(ptr %name) {
 begin:
+  %thread = ptrtoint ptr %name to i64
   %most = load i64, ptr @spins, align 8
   br label %look
 look:
-  %spins = phi i64 [ 0, %begin ], [ 0, %worked ], [ %more, %wait ], [ 0, %up ]
-  %did = call i1 @work(i1 false)
-  br i1 %did, label %worked, label %idle
-worked:
+  %spins = phi i64 [ 0, %begin ], [ 0, %work ], [ %more, %wait ], [ 0, %up ]
+  %last = phi i64 [ 0, %begin ], [ %job, %work ], [ %last, %wait ], [ %last, %up ]  ; jobs count from 1
+  %job = call i64 @job_of(i64 %thread)
+  %another = icmp ne i64 %job, %last
+  br i1 %another, label %work, label %idle
+work:
+  call void @work(i64 %thread, i64 %job)
   br label %look
 idle:
   %stop = load atomic i64, ptr @stopping seq_cst, align 8
@@ -206,13 +246,11 @@ sleep:
   %s = atomicrmw add ptr @sleepers, i64 1 seq_cst
   br label %check
 check:
-  %state = load atomic i64, ptr @state seq_cst, align 8
-  %next = call i64 @taken(i64 %state)
-  %parts = load atomic i64, ptr @parts monotonic, align 8
-  %open = icmp ult i64 %next, %parts
+  %job2 = call i64 @job_of(i64 %thread)
+  %another2 = icmp ne i64 %job2, %last
   %stop2 = load atomic i64, ptr @stopping seq_cst, align 8
   %ends2 = icmp ne i64 %stop2, 0
-  %awake = or i1 %open, %ends2
+  %awake = or i1 %another2, %ends2
   br i1 %awake, label %up, label %doze
 doze:
   %w = call i32 @pthread_cond_wait(ptr @wake, ptr @mutex)
@@ -225,17 +263,40 @@ leave:
   ret ptr null
 }
 
-; One call on all workers.
+; One call on all workers, or as many as it has parts for.
 define internal void @divide(ptr %entry, ptr %table, i64 %extent, i64 %parts) {
 begin:
+  %workers = load i64, ptr @started, align 8
+  %there = add i64 %workers, 1
+  %few = icmp ult i64 %parts, %there
+  %members = select i1 %few, i64 %parts, i64 %there
   store atomic ptr %entry, ptr @entry monotonic, align 8
   store atomic ptr %table, ptr @table monotonic, align 8
   store atomic i64 %extent, ptr @extent monotonic, align 8
   store atomic i64 %parts, ptr @parts monotonic, align 8
+  store atomic i64 %members, ptr @members monotonic, align 8
   store atomic i64 0, ptr @done monotonic, align 8
-  %closed = load atomic i64, ptr @state monotonic, align 8
-  %open = add i64 %closed, 1
-  store atomic i64 %open, ptr @state seq_cst, align 8
+  %before = load i64, ptr @job, align 8
+  %next = add i64 %before, 1
+  %number = and i64 %next, 4294967295
+  store i64 %number, ptr @job, align 8
+  %job = shl i64 %number, 32
+  br label %open
+open:
+  %behind = phi i64 [ %members, %begin ], [ %thread, %open ]
+  %thread = sub i64 %behind, 1
+  %low = mul i64 %parts, %thread
+  %first = udiv i64 %low, %members
+  %high = add i64 %low, %parts
+  %end = udiv i64 %high, %members
+  %shifted = shl i64 %end, 16
+  %both = or i64 %first, %shifted
+  %word = or i64 %job, %both
+  %range = call ptr @range_of(i64 %thread)
+  store atomic i64 %word, ptr %range seq_cst, align 8
+  %more_ranges = icmp ne i64 %thread, 0
+  br i1 %more_ranges, label %open, label %opened
+opened:
   %asleep = load atomic i64, ptr @sleepers seq_cst, align 8
   %any = icmp ne i64 %asleep, 0
   br i1 %any, label %call_them, label %help
@@ -243,13 +304,13 @@ call_them:
   call void @wake_all()
   br label %help
 help:
-  %did = call i1 @work(i1 true)
-  br i1 %did, label %help, label %wait
+  call void @work(i64 0, i64 %number)
+  br label %wait
 wait:
   %spins = phi i64 [ 0, %help ], [ %more, %spin ]
   %done = load atomic i64, ptr @done seq_cst, align 8
   %all = icmp eq i64 %done, %parts
-  br i1 %all, label %close, label %not_yet
+  br i1 %all, label %leave, label %not_yet
 not_yet:
   %most = load i64, ptr @spins, align 8
   %long = icmp uge i64 %spins, %most
@@ -272,10 +333,8 @@ doze:
 up:
   store atomic i64 0, ptr @waiting seq_cst, align 8
   %u = call i32 @pthread_mutex_unlock(ptr @mutex)
-  br label %close
-close:
-  %job = or i64 %open, 4294967295
-  store atomic i64 %job, ptr @state seq_cst, align 8
+  br label %leave
+leave:
   ret void
 }
 

@@ -27,7 +27,7 @@ from tinyexplore.util import config
 from tinyexplore.util.interpreter import switching_quickly
 from tinyexplore.util.locks import new_in_children
 
-MOST_PARTS = 65_535  # of one kernel: `pool.ll` counts them in 16 bits from either end
+MOST_PARTS = 65_535  # of one kernel: `pool.ll` counts them in 16 bits
 SPINS = 2000  # pauses before a thread that waits goes to sleep: some tens of microseconds
 _PAUSE = {  # how each machine waits a moment: the instruction, and what it must be declared by
     "x86_64": ("call void @llvm.x86.sse2.pause()", "declare void @llvm.x86.sse2.pause()"),

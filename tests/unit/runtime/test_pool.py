@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import subprocess
 import sys
 import threading
+from array import array
+from collections.abc import Callable
 
 from tests.backends.programs import compiled, end, linear, load, loop, pointer, store
 from tinyexplore.device import Buffer
@@ -35,6 +38,54 @@ def test_every_part_is_done_once() -> None:
             for _ in range(20):
                 run()
             assert set(buffer.memoryview().cast("q")) == {20}, (size, parts)
+
+
+def parts_done(pool: NativePool, parts: int, jobs: int, meanwhile: Callable[[int], None]) -> list[list[list[int]]]:
+    """For each job the parts that the caller did and those of its workers, in order; `meanwhile(part)` does them."""
+    caller = threading.get_ident()
+    done: list[tuple[bool, int]] = []
+
+    @ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+    def work(_: int, start: int, stop: int) -> None:
+        assert stop == start + 1
+        done.append((threading.get_ident() == caller, start))
+        meanwhile(start)
+
+    found = []
+    for _ in range(jobs):
+        done.clear()
+        record = array("q", (1, ctypes.cast(work, ctypes.c_void_p).value or 0, 0, parts, parts))
+        pool._run(record.buffer_info()[0])
+        found.append([[part for by_caller, part in done if by_caller is who] for who in (True, False)])
+    return found
+
+
+def test_a_thread_has_the_same_parts_of_every_job_and_turns_round() -> None:
+    both = threading.Barrier(2)  # step by step: nobody has time to help
+    pool = NativePool(2)
+    found = parts_done(pool, 8, 4, lambda part: both.wait(20) and None)
+    there, back = [[0, 1, 2, 3], [4, 5, 6, 7]], [[3, 2, 1, 0], [7, 6, 5, 4]]
+    assert found in ([there, back] * 2, [back, there] * 2)
+
+
+def test_who_is_done_helps_from_the_end_that_comes_last() -> None:
+    pool = NativePool(2)
+    rest = threading.Semaphore(0)
+    begun = threading.Event()
+
+    def held_up(part: int) -> None:
+        if part >= 4 and not begun.is_set():
+            begun.set()
+            for _ in range(7):  # the worker's first part takes as long as all others
+                assert rest.acquire(timeout=20)
+            begun.clear()
+        else:
+            assert begun.wait(20)
+            rest.release()
+
+    found = parts_done(pool, 8, 2, held_up)
+    there, back = [[0, 1, 2, 3, 7, 6, 5], [4]], [[3, 2, 1, 0, 4, 5, 6], [7]]
+    assert found in ([there, back], [back, there])
 
 
 def test_calls_run_in_order() -> None:
