@@ -232,17 +232,17 @@ class Muon(Optimizer):
     """Momentum whose step, as a matrix, is brought near to an orthogonal one (Jordan et al., 2024).
 
     Each parameter is seen as a matrix of its first axis and all others. Singular values go to about 1 in `ns_steps`
-    Newton-Schulz steps X ← a·X + b·(XXᵀ)X + c·(XXᵀ)²X, with (a, b, c) = `ns_params`. Weight decay is of its own.
+    Newton-Schulz steps X ← a·X + b·(XXᵀ)X + c·(XXᵀ)²X, with (a, b, c) = `ns_coefficients`. Weight decay is of its own.
     """
 
     def __init__(
         self,
         params: Sequence[Tensor],
-        lr: float = 0.02,
+        lr: float = 0.001,
         momentum: float = 0.95,
         weight_decay: float = 0.1,
         ns_steps: int = 5,
-        ns_params: tuple[float, float, float] = (3.4445, -4.775, 2.0315),
+        ns_coefficients: tuple[float, float, float] = (3.4445, -4.775, 2.0315),
         nesterov: bool = True,
     ) -> None:
         super().__init__(params, lr)
@@ -251,7 +251,7 @@ class Muon(Optimizer):
                 f"Muon: parameters {scalars} are scalars; it needs matrices, give these to another optimiser"
             )
         self.momentum, self.wd, self.nesterov = momentum, weight_decay, nesterov
-        self.ns_steps, self.ns_params = ns_steps, ns_params
+        self.ns_steps, self.ns_coefficients = ns_steps, ns_coefficients
         self.b = self._state() if momentum else []
 
     def _step(self) -> list[Tensor]:
@@ -267,7 +267,7 @@ class Muon(Optimizer):
         return self.b
 
     def _orthogonal(self, x: Tensor) -> Tensor:
-        a, b, c = self.ns_params
+        a, b, c = self.ns_coefficients
         is_tall = x.shape[0] > x.shape[1]
         x = x.T if is_tall else x
         x = x / (_norm(x) + 1e-7).cast(x.dtype)

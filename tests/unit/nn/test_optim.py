@@ -79,7 +79,7 @@ def test_muon() -> None:
         for _ in range(5):
             square = step @ step.T
             step = 3.4445 * step - 4.775 * square @ step + 2.0315 * square @ square @ step
-        x = x * (1 - 0.02 * 0.1) - 0.02 * step
+        x = x * (1 - 0.001 * 0.1) - 0.001 * step
     np.testing.assert_allclose(walk(lambda params: optim.Muon(params)), x, rtol=1e-4, atol=1e-5)
     tall = Tensor(START.T.astype(np.float32))
     optimizer = optim.Muon([tall], lr=1.0, weight_decay=0)
