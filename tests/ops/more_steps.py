@@ -27,7 +27,6 @@ erf = np.vectorize(math.erf, otypes=[np.float64])
 
 # *** functions ***
 
-_unary("sign", lambda t: t.sign(), np.sign, "fiu")
 _unary("square", lambda t: t.clip(-9, 9).square(), lambda x: np.clip(x, -9, 9) ** 2, "fi")
 _unary("cube", lambda t: t.clip(-4, 4) ** 3, lambda x: np.clip(x, -4, 4) ** 3, "fi")
 _unary("hardtanh", lambda t: t.hardtanh(-2, 3), lambda x: np.clip(x, -2, 3), "fi")
@@ -47,6 +46,13 @@ _rough("mish", lambda t: t.mish(), lambda x: x * np.tanh(np.logaddexp(x, 0)))
 _rough("softsign", lambda t: t.softsign(), lambda x: x / (1 + np.abs(x)))
 _rough("reciprocal", lambda t: (t.square() + 1).reciprocal(), lambda x: 1 / (x * x + 1))
 _rough("lerp", lambda t: t.lerp(t.sin(), 0.25), lambda x: x + (np.sin(x) - x) * 0.25)
+
+
+@step
+def sign(p: Program, x: Value) -> Value | None:
+    if not x.is_exact or x.kind == "bool":
+        return None
+    return Value(x.t.sign(), np.sign(x.x))
 
 
 @step
@@ -250,6 +256,8 @@ def product(p: Program, x: Value) -> Value | None:
     if x.kind not in ("float32", "float64", "int32", "int64") or not x.x.ndim or not x.is_exact:
         return None
     axis = p.axis(x)
+    if x.x.shape[axis] > 100:  # 2¹²⁸ is none of float32
+        return None
     t, small = x.t.clip(-2, 2), np.clip(x.x, -2, 2)
     if p.random.random() < 0.5:
         return Value(t.cumprod(axis), np.cumprod(small, axis, dtype=x.kind))
@@ -466,11 +474,11 @@ def _chain(p: Program, names: Sequence[str], least: int = 1, most: int = 4) -> C
     seed = p.random.getrandbits(32)
 
     def apply(t: Tensor, x: Array) -> list[Value]:
-        other = Program(seed, p.device)
+        other = Program(seed, p.device, p.wide)
         found = [Value(t, x)]
         for name in chosen:
             value = STEPS[name](other, found[-1])
-            if value is not None and 0 < value.x.size <= 200:
+            if value is not None and 0 < value.x.size <= p.most // 2:
                 found.append(Value(value.t, np.asarray(value.x), 0))
         return found
 
@@ -581,7 +589,7 @@ def sharded(p: Program, x: Value) -> Value | None:
             ("neg", "relu", "plus a number", "permute", "reduce", "flip", "reshape", "expand", "shrink", "abs")
         )
         new = STEPS[name](p, found)
-        if new is not None and 0 < new.x.size <= 200:
+        if new is not None and 0 < new.x.size <= p.most // 2:
             found = new
     return Value(found.t.to(p.device), found.x, found.rough)
 

@@ -7,6 +7,7 @@ comparison, sorting). Other values are compared with a tolerance; their steps ar
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
@@ -19,8 +20,11 @@ from tinyexplore.dtype import least_upper_dtype
 
 Array = np.ndarray
 KINDS = ("float32", "float32", "float32", "int32", "int32", "bool", "int64", "uint8", "int8", "float64", "float16")
+SIDES = (1, 2, 3, 3, 4, 5)
+WIDE_SIDES = (1, 2, 3, 7, 8, 15, 16, 17, 31, 33, 64, 65, 100)
 LARGEST = 64  # what whole numbers are clipped to, so that sums and products stay exact in float32
 MOST_ELEMENTS = 400
+MOST_WIDE_ELEMENTS = 20_000
 MOST_INEXACT = 5
 TOLERANCE = {"float16": 0.05, "float32": 2e-4, "float64": 1e-9}
 
@@ -51,11 +55,13 @@ class Mismatch(AssertionError):
 
 
 class Program:
-    """Steps chosen by a seed."""
+    """Steps chosen by a seed; `wide`: with axes so long that loops become vectors, tiles and threads."""
 
-    def __init__(self, seed: int, device: str) -> None:
+    def __init__(self, seed: int, device: str, wide: bool = False) -> None:
         self.random = Random(seed)
         self.device = device
+        self.wide = wide
+        self.most = MOST_WIDE_ELEMENTS if wide else MOST_ELEMENTS
         self.values: list[Value] = []
         self.steps: list[str] = []
 
@@ -68,7 +74,7 @@ class Program:
             x = self.random.choice(self.values[-3:])
             name = self.random.choice(sorted(STEPS))
             found = STEPS[name](self, x)
-            if found is None or found.x.size > MOST_ELEMENTS:
+            if found is None or found.x.size > self.most:
                 continue
             self.steps.append(f"{name}{x.x.shape} -> {found.x.shape} {found.kind}")
             self.values.append(self.bounded(found))
@@ -102,8 +108,10 @@ class Program:
         return generator.integers(low, 2 if kind == "bool" else 5, shape).astype(kind)
 
     def shape(self) -> tuple[int, ...]:
-        rank = self.random.choice((0, 1, 1, 2, 2, 2, 3, 3, 4))
-        shape = [self.random.choice((1, 2, 3, 3, 4, 5)) for _ in range(rank)]
+        rank = self.random.choice((1, 1, 2, 2, 2, 3) if self.wide else (0, 1, 1, 2, 2, 2, 3, 3, 4))
+        shape = [self.random.choice(WIDE_SIDES if self.wide else SIDES) for _ in range(rank)]
+        while math.prod(shape) > MOST_WIDE_ELEMENTS:
+            shape[shape.index(max(shape))] //= 2
         if rank and self.random.random() < 0.02:
             shape[self.random.randrange(rank)] = 0
         return tuple(shape)

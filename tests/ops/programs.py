@@ -18,9 +18,9 @@ from tests.ops.program import STEPS, Mismatch, Program
 NAMES = sorted(STEPS)
 
 
-def check(seed: int, device: str) -> str | None:
+def check(seed: int, device: str, wide: bool = False) -> str | None:
     """What is wrong with the program of `seed`; None where nothing is."""
-    program = Program(seed, device)
+    program = Program(seed, device, wide)
     try:
         with np.errstate(all="ignore"):  # ints that wrap are part of the matter
             program.run()
@@ -36,10 +36,11 @@ def main() -> int:
     parser.add_argument("count", type=int)
     parser.add_argument("--device", default="LLVM")
     parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--wide", action="store_true", help="axes up to 100 long instead of 5")
     asked = parser.parse_args()
     bad = 0
     for seed in range(asked.first, asked.first + asked.count):
-        wrong = check(seed, asked.device)
+        wrong = check(seed, asked.device, asked.wide)
         if wrong is not None:
             bad += 1
             print(f"--- seed {seed} on {asked.device}\n{wrong}", flush=True)

@@ -18,6 +18,11 @@ def test_random_programs_agree_with_numpy(device: str) -> None:
     assert [(seed, said) for seed, said in wrong if said is not None] == []
 
 
+def test_wide_programs_agree_with_numpy() -> None:
+    wrong = [(seed, check(seed, "LLVM", wide=True)) for seed in range(2_000_000, 2_000_005)]
+    assert [(seed, said) for seed, said in wrong if said is not None] == []
+
+
 def test_programs_are_repeatable_and_reach_every_step() -> None:
     steps: list[list[str]] = []
     for _ in range(2):
