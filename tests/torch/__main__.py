@@ -32,7 +32,7 @@ def main() -> int:
     if importlib.util.find_spec("torch") is None:
         print("PyTorch is not installed: nothing was compared. Try: pip install '.[test,torch]'", file=sys.stderr)
         return 2
-    from tests.torch import coverage, elementwise, moving, network, reducing  # noqa: F401 (the rows)
+    from tests.torch import coverage, elementwise, further, moving, network, reducing  # noqa: F401 (the rows)
     from tests.torch.rows import ROWS
 
     if missing := coverage.missing(ROWS):
