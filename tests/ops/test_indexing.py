@@ -144,9 +144,9 @@ def test_writing_inside_no_grad_and_of_lists() -> None:
         ((0, -5), IndexError, "index -5 for axis 1 of size 4"),
         ([0, 3], IndexError, "index 3 for axis 0 of size 3"),
         ((0, 0, 0, 0), IndexError, "4 indices for a tensor of shape"),
-        ((..., ...), IndexError, "one Ellipsis"),
-        (1.5, TypeError, "need ints, slices"),
-        ("a", TypeError, "need ints, slices"),
+        ((..., ...), IndexError, "a single ellipsis"),
+        (1.5, IndexError, "need ints, slices"),
+        ("a", IndexError, "need ints, slices"),
         (slice(0.5, None), TypeError, "must be ints"),
         (True, IndexError, "a single bool"),
         ([True, False], IndexError, "a mask with 2 places for axis 0 of size 3"),
@@ -156,6 +156,13 @@ def test_wrong_indices_are_errors_at_the_call(index: Any, kind: type[Exception],
     with pytest.raises(kind) as caught:
         Tensor(X)[index]
     assert says in str(caught.value)
+
+
+def test_a_list_of_tensors_is_an_index_for_each_axis() -> None:
+    rows, columns = Tensor([0, 2]), Tensor([1, 1])
+    np.testing.assert_array_equal(Tensor(X)[[rows, columns]].numpy(), X[[0, 2], [1, 1]])
+    np.testing.assert_array_equal(Tensor(X)[[rows, 1]].numpy(), X[[0, 2], 1])
+    np.testing.assert_array_equal(Tensor(X)[[rows]].numpy(), X[[0, 2]])
 
 
 def test_writing_what_does_not_fit() -> None:

@@ -195,6 +195,21 @@ def test_rearranging_with_an_ellipsis(how: str) -> None:
     )
 
 
+def test_none_keeps_a_size() -> None:
+    x = Tensor.arange(12).reshape(3, 1, 4)
+    assert x.reshape(None, 2, 2).shape == x.reshape((3, 2, 2)).shape == (3, 2, 2)
+    assert x.expand((None, 5, None)).shape == (3, 5, 4)
+    assert x.expand(2, None, 5, -1).shape == (2, 3, 5, 4)
+
+
+def test_empty_parts_that_are_joined_have_empty_gradients() -> None:
+    parts = [Tensor.ones(2, size, requires_grad=True) for size in (0, 3, 0)]
+    joined = parts[0].cat(*parts[1:], dim=1)
+    (joined * 2).sum().backward()
+    assert [part.grad.shape for part in parts if part.grad is not None] == [(2, 0), (2, 3), (2, 0)]
+    np.testing.assert_array_equal(parts[1].grad.numpy(), 2)
+
+
 def test_a_scalar_flattens_to_one_element() -> None:
     assert Tensor(2.0).flatten().tolist() == [2.0]
     assert Tensor(2.0).masked_select(Tensor(True)).tolist() == [2.0]

@@ -63,6 +63,17 @@ def test_equal_extremes_share_the_gradient() -> None:
     np.testing.assert_allclose(x.grad.numpy(), [[0, 0.5, 0.5], [1 / 3] * 3], rtol=1e-6)
 
 
+def test_where_all_are_equal_the_deviation_has_gradient_zero() -> None:
+    for shape, correction in (((1, 2, 3, 1), 0), ((4, 2, 3, 2), 1)):
+        x = Tensor.full(shape, 1.5).contiguous()
+        x[:, 1] = Tensor.arange(shape[0]).reshape(-1, 1, 1) * 2.0
+        x.requires_grad = True
+        x.std((0, 3), correction=correction).sum().backward()
+        gradient = x.grad.numpy()
+        np.testing.assert_array_equal(gradient[:, 0], 0)
+        assert shape[0] == 1 or np.abs(gradient[:, 1]).min() > 0.05
+
+
 def test_the_gradient_of_a_product_with_zeros() -> None:
     x = Tensor([[2.0, 3.0, 4.0], [2.0, 0.0, 4.0], [0.0, 0.0, 4.0]], requires_grad=True)
     x.prod(1).sum().backward()

@@ -1,7 +1,7 @@
 """Reverse-mode differentiation: the tape's steps, and one gradient rule per operation."""
 
 from tinyexplore.autograd.places import picked_gradient
-from tinyexplore.autograd.rules import GRADIENTS, cat_gradient, relu_gradient, sigmoid_gradient
+from tinyexplore.autograd.rules import GRADIENTS, cat_gradient, deviation_gradient, relu_gradient, sigmoid_gradient
 from tinyexplore.autograd.running import cumprod_gradient, logcumsumexp_gradient
 from tinyexplore.autograd.tape import GradientRule, Step, Taped, gradients
 
@@ -12,6 +12,7 @@ __all__ = [
     "Taped",
     "cat_gradient",
     "cumprod_gradient",
+    "deviation_gradient",
     "gradients",
     "logcumsumexp_gradient",
     "picked_gradient",

@@ -61,6 +61,14 @@ def sqrt_gradient(step: Step, g: LazyBuffer) -> Gradients:
     return (g.alu(Ops.FDIV, step.result.alu(Ops.ADD, step.result)),)
 
 
+def deviation_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """y = √x, where all the values are equal if x is 0: dx = g / 2y, there 0"""
+    y = step.result
+    flat = y.alu(Ops.CMPEQ, _scalar(0.0, y))
+    slope = g.alu(Ops.FDIV, flat.alu(Ops.WHERE, _scalar(1.0, y), y.alu(Ops.ADD, y)))
+    return (flat.alu(Ops.WHERE, _scalar(0.0, y), slope),)
+
+
 @gradient_of(Ops.EXP)
 def exp_gradient(step: Step, g: LazyBuffer) -> Gradients:
     """y = eˣ: dx = g · y"""

@@ -98,11 +98,6 @@ def _captured(
         ]
         fresh = [tensor for _, tensor in names if id(tensor) not in before]
         engine.realize([tensor.lazydata for tensor in (*(tensor for tensor, _ in changed), *fresh)])
-        if not heard.items:
-            raise JitError(
-                f"{getattr(fxn, '__qualname__', fxn)} realised nothing: TinyJit replays kernels, so a function must "
-                "compute tensors (and return them, assign them, or call .realize())"
-            )
         written = written_by(heard.items)
         taken: set[Buffer] = set()
         for tensor, old in changed:
@@ -119,6 +114,11 @@ def _captured(
                 value = value.packed()
                 engine.realize([value])
             values[id(tensor)] = value
+        if not heard.items:
+            raise JitError(
+                f"{getattr(fxn, '__qualname__', fxn)} realised nothing: TinyJit replays kernels, so a function must "
+                "compute tensors (and return them, assign them, or call .realize())"
+            )
     numbers = {id(tensor): number for number, tensor in reversed(list(enumerate(given)))}
     assigned: list[tuple[int, LazyBuffer]] = []
     states: list[State] = []

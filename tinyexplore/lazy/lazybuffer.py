@@ -47,8 +47,11 @@ _recorder = recorder_variable().get  # for every node: without a function of Pyt
 _COMPARE, _WHERE, _BOOL = Group.COMPARE, Ops.WHERE, dtypes.bool
 
 
-class ShapeError(ValueError):
-    """Shapes that do not fit the operation; says what was tried, what was found, what would do."""
+class ShapeError(ValueError, RuntimeError):
+    """Shapes that do not fit the operation; says what was tried, what was found, what would do.
+
+    Both of what others raise here: NumPy a ValueError, PyTorch a RuntimeError.
+    """
 
 
 class LazyBuffer:

@@ -108,7 +108,7 @@ class Base:
             return ()
         found = sorted(self._axis(one) for one in wanted)
         if len(set(found)) != len(found):
-            raise ValueError(f"axes {wanted} of a tensor of shape {self.shape}: one stands there twice")
+            raise ShapeError(f"axes {wanted} of a tensor of shape {self.shape}: one stands there twice")
         return tuple(found)
 
     # *** one operation: a new LazyBuffer, and a step on the tape where somebody wants gradients ***
@@ -232,11 +232,16 @@ class Base:
         return self._taped(self.lazydata, contiguous_backward_gradient, (self,), None)
 
     def to(self, device: str | Sequence[str] | None) -> Tensor:
-        """The same values on another device (None: the default one); of several, whole on each."""
+        """The same values and the same `grad` on another device (None: the default one); of several, whole on each."""
         target = Device.canonicalize(device)
         if target == self.lazydata.device:
             return cast("Tensor", self)
-        return self._taped(self.lazydata.copy_to_device(target), GRADIENTS[Ops.COPY], (self,), None)
+        result = self._taped(self.lazydata.copy_to_device(target), GRADIENTS[Ops.COPY], (self,), None)
+        if self.requires_grad is False:
+            result.requires_grad = False
+        if self.grad is not None:
+            result.grad = self.grad.to(device)
+        return result
 
     def to_(self, device: str | Sequence[str] | None) -> Tensor:
         """Moves this very tensor (a parameter, say) to another device."""
@@ -251,7 +256,9 @@ class Base:
         without `axis` whole on each."""
         if self.requires_grad:
             return self._taped(self._shards(devices, axis, splits), GRADIENTS[Ops.COPY], (self,), None)
-        return self._wrap(self._shards(devices, axis, splits))
+        result = self._wrap(self._shards(devices, axis, splits))
+        result.requires_grad = self.requires_grad
+        return result
 
     def shard_(self, devices: Sequence[str], axis: int | None = None, splits: Sequence[int] | None = None) -> Tensor:
         """Puts this very tensor (a parameter, say) on several devices."""

@@ -222,7 +222,7 @@ class Creation(LinearAlgebra):
         dtype: DTypeLike | None = None,
         requires_grad: bool | None = None,
     ) -> Tensor:
-        """Normally distributed with mean 0 and standard deviation 1."""
+        """Normally distributed with mean 0 and standard deviation 1; of an int dtype: rounded towards zero."""
         result = random.randn(cast(Any, cls), _sizes(shape), dtype, Device.canonicalize(device))
         result.requires_grad = requires_grad
         return result

@@ -245,7 +245,7 @@ class Functions(Arithmetic):
     def clip(self, min_: Operand | None = None, max_: Operand | None = None) -> Tensor:
         """No smaller than `min_` and no larger than `max_`."""
         if min_ is None and max_ is None:
-            raise ValueError("clip() needs min_ or max_")
+            raise RuntimeError("clip() needs min_ or max_")
         result = cast("Tensor", self)
         if min_ is not None:
             low, limit = result._matched(min_, "clip")

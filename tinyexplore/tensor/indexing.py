@@ -51,17 +51,25 @@ class Indexing(Loss):
         return view, numbers, axes, axes[0] if together else 0
 
     def _index_items(self, indices: Any) -> list[Any]:
-        """One item per axis (and None), Ellipsis written out, bool masks turned into ints."""
-        given = list(indices) if isinstance(indices, tuple) else [indices]
+        """One item per axis (and None), Ellipsis written out, bool masks turned into ints.
+
+        A list with tensors in it is read as a tuple: an index for each axis.
+        """
+        is_several = isinstance(indices, tuple) or (
+            isinstance(indices, list) and any([isinstance(item, Loss) for item in indices])
+        )
+        given = list(indices) if is_several else [indices]
         items: list[Any] = []
         for item in given:
             items.extend(_from_mask(item))
         consumed = sum(item is not None and item is not Ellipsis for item in items)
         if consumed > self.ndim:
-            raise IndexError(f"{consumed} indices for a tensor of shape {self.shape}, which has {self.ndim} axes")
+            raise IndexError(
+                f"too many indices: {consumed} indices for a tensor of shape {self.shape}, which has {self.ndim} axes"
+            )
         ellipses = [i for i, item in enumerate(items) if item is Ellipsis]
         if len(ellipses) > 1:
-            raise IndexError("an index can have one Ellipsis (...) at most")
+            raise IndexError("an index can only have a single ellipsis (...), at most one Ellipsis")
         at = ellipses[0] if ellipses else len(items)
         rest = [slice(None)] * (self.ndim - consumed)
         return items[:at] + rest + items[at + 1 :]
@@ -92,7 +100,7 @@ class Indexing(Loss):
                 continue
             place = int(item)
             if not -size <= place < size:
-                raise IndexError(f"index {place} for axis {axis} of size {size} (shape {self.shape})")
+                raise IndexError(f"index {place} for axis {axis} of size {size} (shape {self.shape}) is out of bounds")
             bounds.append((place % size, place % size + 1))
         view = self._moved(Ops.SHRINK, self.lazydata.shrink(tuple(bounds)))
         if flipped:
@@ -109,7 +117,7 @@ class Indexing(Loss):
         if isinstance(item, Loss):
             found = cast("Tensor", item)
             if not dtypes.is_int(found.dtype):
-                raise TypeError(f"a tensor of {found.dtype.name} cannot be an index: use ints or bools")
+                raise IndexError(f"a tensor of {found.dtype.name} cannot be an index: use ints or bools")
             found = found.to(self.device).cast(place_dtype(found.dtype))
             return found if dtypes.is_unsigned(found.dtype) else (found < 0).where(found + size, found)
         if isinstance(item, (_TruePlaces, _TruePlacesOfTensor)) and item.extent != size:
@@ -118,7 +126,7 @@ class Indexing(Loss):
             return item.places.to(self.device)
         places = _nested_ints(item)
         if bad := [place for place in _flattened(places) if not -size <= place < size]:
-            raise IndexError(f"index {bad[0]} for axis {axis} of size {size} (shape {self.shape})")
+            raise IndexError(f"index {bad[0]} for axis {axis} of size {size} (shape {self.shape}) is out of bounds")
         kind = cast(Any, type(self))
         counted = _mapped(places, lambda place: place % size if size else place)
         return kind(counted, device=self.device, dtype=dtypes.default_int)
@@ -206,7 +214,7 @@ class Indexing(Loss):
         stays. Slices and ints are stored in place unless somebody still has the old value."""
         x = cast("Tensor", self)
         if x.requires_grad or getattr(v, "requires_grad", False):
-            raise RuntimeError("assigning to parts of a tensor has no gradient: use where(), or detach() first")
+            raise NotImplementedError("assigning to parts of a tensor has no gradient: use where(), or detach() first")
         if isinstance(x.lazydata, StoredBuffer):
             part = x._basic_view(x._index_items(indices))
             found = v if isinstance(v, type(x)) else cast(Any, type(x))(v, dtype=x.dtype)
@@ -332,7 +340,7 @@ def _from_mask(item: Any) -> list[Any]:
             return [list(rows)]
     else:
         if not (item is None or item is Ellipsis or isinstance(item, slice) or _is_int(item)):
-            raise TypeError(f"index {item!r} ({type(item).__name__}): need ints, slices, None, ..., lists or tensors")
+            raise IndexError(f"index {item!r} ({type(item).__name__}): need ints, slices, None, ..., lists or tensors")
         return [item]
     places = [_TruePlaces(extent) for extent in _extents(rows, rank)]
     _true_places(rows, (), places)

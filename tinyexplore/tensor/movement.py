@@ -21,22 +21,27 @@ Amounts = Sequence[tuple[int, int] | None]
 PAD_MODES = ("constant", "reflect", "replicate", "circular")
 
 
-def flat_sizes(first: Any, rest: tuple[Any, ...]) -> Shape:
-    """`f(2, 3)` and `f((2, 3))` mean the same."""
+def flat_sizes(first: Any, rest: tuple[Any, ...], kept: Shape | int = ()) -> Shape:
+    """`f(2, 3)` and `f((2, 3))` mean the same. None stands for the size that `kept` has there (or for `kept`)."""
     if rest or not isinstance(first, (tuple, list)):
         first = (first, *rest)
     for size in first:
         if type(size) is not int:
-            return _checked_sizes(first)
+            return _checked_sizes(first, kept)
     return tuple(first)
 
 
-def _checked_sizes(sizes: Sequence[Any]) -> Shape:
-    """What is no plain int in a shape must be a kind of int, or symbolic."""
-    for size in sizes:
+def _checked_sizes(sizes: Sequence[Any], kept: Shape | int) -> Shape:
+    """What is no plain int in a shape must be a kind of int, symbolic, or None where that has a meaning."""
+    found = []
+    for place, size in enumerate(sizes):
+        if size is None and (isinstance(kept, int) or place < len(kept)):
+            size = kept if isinstance(kept, int) else kept[place]
         if not isinstance(size, (int, UOp)) or isinstance(size, bool):
-            raise TypeError(f"a shape or an order is made of ints; found {size!r} ({type(size).__name__}) in {sizes}")
-    return normal(tuple(sizes))
+            kind = ValueError if isinstance(size, (tuple, list)) else TypeError  # f((2, 3), 4) is written in two ways
+            raise kind(f"a shape or an order is made of ints; found {size!r} ({type(size).__name__}) in {sizes}")
+        found.append(size)
+    return normal(tuple(found))
 
 
 def has_negative(sizes: Sequence[Any]) -> bool:
@@ -77,8 +82,11 @@ class Movement(Base):
     # *** shape ***
 
     def reshape(self, shape: int | Sequence[int], *args: int) -> Tensor:
-        """The elements in row-major order under another shape; one size may be -1: what is left over."""
-        wanted = flat_sizes(shape, args)
+        """The elements in row-major order under another shape; one size may be -1: what is left over.
+
+        None keeps the size that stands in its place now.
+        """
+        wanted = flat_sizes(shape, args, self.shape)
         if -1 in wanted:
             wanted = self._without_minus_one(wanted)
         if has_negative(wanted):
@@ -139,8 +147,8 @@ class Movement(Base):
     # *** repeating ***
 
     def expand(self, shape: int | Sequence[int], *args: int) -> Tensor:
-        """Axes of size 1 (or new ones in front) repeated to the size in `shape`; -1 keeps a size."""
-        wanted = flat_sizes(shape, args)
+        """Axes of size 1 (or new ones in front) repeated to the size in `shape`; -1 or None keeps a size."""
+        wanted = flat_sizes(shape, args, -1)
         missing = len(wanted) - self.ndim
         have = (1,) * missing + self.shape
         target = tuple([old if new == -1 else new for old, new in zip(have, wanted)])
@@ -391,10 +399,11 @@ class Movement(Base):
         if len(parts) == 1:
             return parts[0]
         dtype = least_upper_dtype(*(part.dtype for part in parts))
-        kept = [part.cast(dtype) for part in parts if part.shape[axis] != 0]
-        if len(kept) < 2:
-            return (kept or [parts[0].cast(dtype)])[0]
-        found = [as_bits(part.lazydata) for part in kept]
+        kept = [part.cast(dtype) for part in parts]
+        some = [part for part in kept if part.shape[axis] != 0] or kept[:1]
+        if len(some) == 1 and not any([part.requires_grad for part in kept]):
+            return some[0]
+        found = [as_bits(part.lazydata) for part in some]
         while len(found) > PARTS_AT_ONCE:
             groups = [found[first : first + PARTS_AT_ONCE] for first in range(0, len(found), PARTS_AT_ONCE)]
             found = [_joined(group, axis).contiguous() for group in groups]

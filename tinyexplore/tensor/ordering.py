@@ -93,14 +93,14 @@ class Ordering(Scattering):
 
     def cumprod(self, axis: int = 0) -> Tensor:
         """Each element and all before it along `axis`, multiplied."""
-        wide = self.cast(sum_dtype(self.dtype))
-        total = wide._scanned(Ops.MUL, self._axis(axis)) if self.ndim and 0 not in self.shape else wide
+        at, wide = self._axis(axis), self.cast(sum_dtype(self.dtype))
+        total = wide._scanned(Ops.MUL, at) if self.ndim and 0 not in self.shape else wide
         return total.cast(self.dtype) if dtypes.is_float(self.dtype) else total
 
     def _running_extreme(self, axis: int, op: Ops) -> tuple[Tensor, Tensor]:
+        at = self._axis(axis)
         if self.ndim == 0 or self.numel() == 0:
             return cast("Tensor", self), self._const(0, dtypes.default_int)
-        at = self._axis(axis)
         x = self.detach()
         values = x._scanned(op, at)
         here = x == values

@@ -113,7 +113,7 @@ def rand(kind: type[Tensor], shape: tuple[int, ...], dtype: Any, device: str) ->
     """Evenly from 0 to 1, 1 excluded."""
     target = dtypes.default_float if dtype is None else to_dtype(dtype)
     if not dtypes.is_float(target):
-        raise TypeError(f"rand of dtype {target.name}: need a float dtype (randint gives ints)")
+        raise ValueError(f"rand of dtype {target.name}: need a float dtype (randint gives ints)")
     first, second = random_words(kind, prod(shape), device)
     if target is dtypes.float64:
         upper = first._alu(Ops.SHR, first._const(5)).cast(target)  # 27 bits and 26 bits make 53
@@ -123,10 +123,8 @@ def rand(kind: type[Tensor], shape: tuple[int, ...], dtype: Any, device: str) ->
 
 
 def randn(kind: type[Tensor], shape: tuple[int, ...], dtype: Any, device: str) -> Tensor:
-    """Normally distributed, by Box and Muller: √(-2 ln u) · cos(2π v)"""
+    """Normally distributed, by Box and Muller: √(-2 ln u) · cos(2π v); of another dtype: converted to it"""
     target = dtypes.default_float if dtype is None else to_dtype(dtype)
-    if not dtypes.is_float(target):
-        raise TypeError(f"randn of dtype {target.name}: need a float dtype")
     first, second = random_words(kind, prod(shape), device)
     wide = dtypes.float64 if target is dtypes.float64 else dtypes.float32
     u, v = uniform_of(first, wide), uniform_of(second, wide)
@@ -137,8 +135,10 @@ def randn(kind: type[Tensor], shape: tuple[int, ...], dtype: Any, device: str) -
 def randint(kind: type[Tensor], shape: tuple[int, ...], low: int, high: int, dtype: Any, device: str) -> Tensor:
     """Evenly from low … high - 1."""
     target = dtypes.default_int if dtype is None else to_dtype(dtype)
-    if not isinstance(low, int) or not isinstance(high, int) or high <= low:
-        raise ValueError(f"randint from {low!r} to {high!r}: need ints, low < high")
+    if not isinstance(low, int) or not isinstance(high, int):
+        raise TypeError(f"randint from {low!r} to {high!r}: need ints, low < high")
+    if high <= low:
+        raise ValueError(f"randint from {low} to {high}: need ints, low < high")
     if not dtypes.is_int(target):
         raise TypeError(f"randint of dtype {target.name}: need an int dtype")
     if high - low > 1 << 32:

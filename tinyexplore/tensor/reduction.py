@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, cast
 
-from tinyexplore.autograd import GRADIENTS, cumprod_gradient, logcumsumexp_gradient
+from tinyexplore.autograd import GRADIENTS, cumprod_gradient, deviation_gradient, logcumsumexp_gradient
 from tinyexplore.dtype import ConstType, DType, dtypes, least_upper_dtype, to_dtype
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.tensor.base import Axes, DTypeLike, Shape
@@ -123,8 +123,9 @@ class Reduction(Functions):
         return (squares / (max(count, 0) if isinstance(count, int) else count)).cast(dtype)
 
     def std(self, axis: Axes = None, keepdim: bool = False, correction: int = 1) -> Tensor:
-        """The square root of `var`."""
-        return self.var(axis, keepdim, correction).sqrt()
+        """The square root of `var`; where that is 0, the gradient is 0 too, as in PyTorch."""
+        variance = self.var(axis, keepdim, correction)
+        return variance._taped(variance.lazydata.alu(Ops.SQRT), deviation_gradient, (variance,), None)
 
     def var_mean(self, axis: Axes = None, keepdim: bool = False, correction: int = 1) -> tuple[Tensor, Tensor]:
         return self.var(axis, keepdim, correction), self.mean(axis, keepdim)
@@ -201,8 +202,8 @@ class Reduction(Functions):
 
     def cumsum(self, axis: int = 0) -> Tensor:
         """Each element and all before it along `axis`, added up."""
-        wide = self.cast(sum_dtype(self.dtype))
-        total = wide._scanned(Ops.ADD, self._axis(axis)) if self.ndim and 0 not in self.shape else wide
+        at, wide = self._axis(axis), self.cast(sum_dtype(self.dtype))
+        total = wide._scanned(Ops.ADD, at) if self.ndim and 0 not in self.shape else wide
         return total.cast(self.dtype) if dtypes.is_float(self.dtype) else total
 
     def _scanned(self, op: Ops, axis: int) -> Tensor:
@@ -212,9 +213,9 @@ class Reduction(Functions):
 
     def logcumsumexp(self, axis: int = 0) -> Tensor:
         """ln of the running total of eˣ, without overflow"""
+        at = self._axis(axis)
         if self.ndim == 0 or self.numel() == 0:
             return cast("Tensor", self)
-        at = self._axis(axis)
         x = self._float().cast(sum_dtype(self._float().dtype))
         own = x.detach()
         largest = own._scanned(Ops.MAX, at)

@@ -222,7 +222,9 @@ class Tensor(Operators):
         root = None if self._root is None else self._root()
         if root is not None and shows_a_part(self.lazydata):
             if root.requires_grad or x.requires_grad:
-                raise RuntimeError("assigning to parts of a tensor has no gradient: use where(), or detach() first")
+                raise NotImplementedError(
+                    "assigning to parts of a tensor has no gradient: use where(), or detach() first"
+                )
             whole = laid_out_as(with_part(self.lazydata, root.lazydata, value), root.lazydata)
             note_change(root, in_part=True)
             root.lazydata = whole

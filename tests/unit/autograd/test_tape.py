@@ -86,6 +86,18 @@ def test_gradients_cross_devices() -> None:
     assert x.grad is not None and x.grad.device == "PYTHON" and x.grad.tolist() == [3, 3]
 
 
+def test_a_moved_tensor_keeps_whether_it_wants_a_gradient_and_the_one_it_has() -> None:
+    for wanted in (True, False, None):
+        x = Tensor([1.0, 2.0], requires_grad=wanted)
+        if wanted:
+            x.square().sum().backward()
+        moved, divided = x.to("PYTHON"), x.shard(("LLVM", "LLVM:1"), 0)
+        assert moved.requires_grad is divided.requires_grad is wanted
+        assert (moved.grad is None) == (x.grad is None)
+        if moved.grad is not None:
+            assert (moved.grad.device, moved.grad.tolist()) == ("PYTHON", [2.0, 4.0])
+
+
 def test_many_uses_of_one_narrow_number_are_summed_in_float32() -> None:
     x = Tensor([1.0], dtype="float16", requires_grad=True)
     x.expand(4096).sum().backward()

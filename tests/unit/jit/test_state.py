@@ -234,3 +234,17 @@ def test_memory_of_the_users_is_left_alone() -> None:
     for number in range(5):
         assert jit().tolist() == [number + 2] * 4
     assert array.tolist() == [1.0] * 4 and kept.tolist() == [1.0] * 4
+
+
+def test_a_value_taken_over_from_an_argument_is_a_copy() -> None:
+    @TinyJit
+    def keep(state: Tensor, value: Tensor) -> None:
+        state.assign(value).realize()
+
+    state = Tensor([0])
+    for i in range(1, 6):
+        value = Tensor([i])
+        keep(state, value)
+        assert state.item() == i
+    state.assign(state + 1).realize()
+    assert (state.item(), value.item()) == (6, 5)

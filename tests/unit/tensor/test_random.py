@@ -99,9 +99,18 @@ def test_multinomial_without_replacement_draws_each_once() -> None:
         Tensor([1.0, 1.0]).multinomial(3)
 
 
+def test_normal_ints_are_rounded_towards_zero() -> None:
+    Tensor.manual_seed(3)
+    whole = Tensor.randn(200, dtype="int32").numpy()
+    Tensor.manual_seed(3)
+    np.testing.assert_array_equal(whole, Tensor.randn(200).numpy().astype(np.int32))
+
+
 def test_wrong_requests_are_told() -> None:
-    with pytest.raises(TypeError, match="randint gives ints"):
+    with pytest.raises(ValueError, match="randint gives ints"):
         Tensor.rand(3, dtype="int32")
+    with pytest.raises(TypeError, match="need ints"):
+        Tensor.randint(3, low=0.5, high=4)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="low < high"):
         Tensor.randint(3, low=4, high=4)
     with pytest.raises(ValueError, match="0 ≤ p ≤ 1"):
