@@ -220,7 +220,9 @@ def unfolded(random: Random, device: str) -> Tensor:
 
 def transcendental(random: Random, device: str) -> Tensor:
     x = filled(random, sides(random, random.randint(1, 3)), device, random.choice(("float32", "float64", "float16")))
-    return random.choice((x.exp(), x.sin(), x.tanh(), (x.abs() + 1).log(), x.gelu(), x.sigmoid().sum(0)))
+    far = (x * random.choice((1.0, 3e4, 1e30))).float().contiguous()  # some lanes, all lanes take the long way
+    turned = random.choice((far.sin(), far.cos().sum(0), far.sin() + far.cos(), (far.sin() * 3).cos()))
+    return random.choice((x.exp(), turned, x.tanh(), (x.abs() + 1).log(), x.gelu(), x.sigmoid().sum(0)))
 
 
 def converted(random: Random, device: str) -> Tensor:

@@ -7,7 +7,7 @@ from heapq import heappop, heappush
 from operator import itemgetter
 
 from tinyexplore.trace import Derived, active_recorder, staged
-from tinyexplore.uop import Ops, UOp
+from tinyexplore.uop import AxisKind, Ops, UOp
 
 Path = tuple[UOp, ...]  # the open loops, outermost first
 ARGUMENTS = (Ops.DEFINE_GLOBAL, Ops.DEFINE_VAR)  # stand first in the list
@@ -33,6 +33,12 @@ def common_prefix(first: Path, second: Path) -> Path:
             break
         length += 1
     return first[:length]
+
+
+def kept_rare(own: Path, wanted: Path) -> Path:
+    """`own`, or as much more of `wanted` as keeps what only a RARE body needs inside of it."""
+    inside = [depth for depth, loop in enumerate(wanted, 1) if loop.arg.kind is AxisKind.RARE]
+    return wanted[: max(len(own), inside[-1])] if inside else own
 
 
 class _Blocks:
@@ -98,10 +104,12 @@ class _Blocks:
         if node.op is Ops.BARRIER:
             inside = own + by_id(src for src in node.src if src.op is Ops.RANGE)
             self.path.update({src: inside for src in node.src if src.op is Ops.STORE})
-        return own
+        return own if node.op is Ops.RESULT else kept_rare(own, wanted)
 
     def paths_around(self, loop: UOp, users: list[UOp]) -> list[Path]:
-        """The loops outside of `loop`, wherever its variable is used."""
+        """The loops outside of `loop`, wherever its variable is used; of a RARE one, wherever its result stands."""
+        if loop.arg.kind is AxisKind.RARE:
+            return [self.path[user] for user in users]
         return [path[: path.index(loop)] for user in users if loop in (path := self.path[user])]
 
     def outermost(self, node: UOp, wanted: Path) -> Path:

@@ -9,6 +9,7 @@ from tinyexplore.codegen.expand import ALWAYS, EXPAND_REDUCES, EXPAND_STORES
 from tinyexplore.codegen.fp8 import FP8_AS_BYTES, FP8_CONVERSIONS, as_bytes
 from tinyexplore.codegen.late import ACCUMULATE, BOOL_PASS, DOTS, SEPARATE_LOOPS, SMALL_FLOAT_PASS, LateContext
 from tinyexplore.codegen.linearize import ARGUMENTS, linearize
+from tinyexplore.codegen.rare import RARE_BRANCHES
 from tinyexplore.codegen.vectorise import LANES, NEIGHBOURS, VECTOR_MEMORY
 from tinyexplore.dtype import dtypes
 from tinyexplore.kernel import Kernel
@@ -36,6 +37,7 @@ TYPES = (
 LATE = (
     Pass("loops of their own", SEPARATE_LOOPS),
     Pass("accumulators", ACCUMULATE),
+    Pass("rare branches", RARE_BRANCHES),
     Pass("dot products", DOTS),
     Pass("simplify the rest", ALWAYS),
 )

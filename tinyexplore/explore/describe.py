@@ -188,6 +188,7 @@ _LOOP_WORDS = {
     AxisKind.SCAN: "  # in order, each from the one before",
     AxisKind.COPY: "  # fills scratch memory",
     AxisKind.ROW: "  # fills a row",
+    AxisKind.RARE: "  # only where some lane needs it",
 }
 
 

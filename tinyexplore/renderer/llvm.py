@@ -342,10 +342,14 @@ class _FunctionWriter(InstructionWriter):
         return rows
 
     def horizontal(self, node: UOp) -> str:
-        """Lane i with lane i + half, until one is left; an odd lane waits for the next round."""
+        """Lane i with lane i + half, until one is left; an odd lane waits for the next round. Truths are one number."""
         source = node.src[0].dtype
         assert isinstance(source, DType)
         value, count = self.operand(node.src[0]), source.count
+        if dtypes.is_bool(source):
+            bits = self.value(f"bitcast {register_type(source)} {value} to i{count}", "bits")
+            is_any = node.arg in (Ops.ADD, Ops.MAX)
+            return self.value(f"icmp {'ne' if is_any else 'eq'} i{count} {bits}, {0 if is_any else -1}", "truth")
         while count % 2 == 0:
             kind = register_type(source.scalar.vec(count))
             halves = []

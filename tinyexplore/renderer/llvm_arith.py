@@ -120,7 +120,7 @@ class InstructionWriter:
         self.declared: dict[str, str] = {}
         self.made_by: tuple[UOp, ...] = ()  # what is being written, and the constants and addresses written with it
         self._count = 0
-        self._has_fma = "+fma" in target.features or target.arch in ("aarch64", "arm64")
+        self._fuses = target.fuses
 
     def raw(self, text: str) -> None:
         self.lines.append(SourceLine(text, self.made_by))
@@ -221,7 +221,7 @@ class InstructionWriter:
         if op in _INTRINSIC:
             name = f"llvm.{_INTRINSIC[op]}.{suffix(dtype)}"
             return self.call(kind, name, *((kind, value) for value in values), hint=hint)
-        if op is Ops.MULACC and self._has_fma:
+        if op is Ops.MULACC and self._fuses:
             name = f"llvm.fma.{suffix(dtype)}"
             return self.call(kind, name, *((kind, value) for value in values), hint=hint)
         if op is Ops.MULACC:

@@ -17,7 +17,7 @@ class Target:
     threads: cores that a THREAD axis may use (1: no THREAD axes). l1_bytes, l2_bytes: data cache per core.
     native_ops: transcendental ops that the device computes by itself for `native_dtypes`; the others are written
     out in arithmetic. storage_only: dtypes kept in memory and computed in float32. dots: sums of products of small
-    numbers, several to a word, that it has instructions for.
+    numbers, several to a word, that it has instructions for. fuses: every MULACC of floats is rounded once.
     """
 
     name: str
@@ -33,6 +33,7 @@ class Target:
     native_dtypes: tuple[DType, ...]
     storage_only: tuple[DType, ...] = (dtypes.float16, dtypes.bfloat16)
     dots: frozenset[Ops] = frozenset()
+    fuses: bool = False
 
     def lanes(self, dtype: DType) -> int:
         """How many values of `dtype` one vector register holds (1: no vectors)."""

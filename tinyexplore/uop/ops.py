@@ -161,6 +161,9 @@ class Group:
     DEFINE = frozenset({Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL, Ops.DEFINE_ACC, Ops.DEFINE_VAR})
 
 
+RARELY = "rarely"  # as the `arg` of a WHERE: its condition rarely holds, and what it then chooses is dear
+
+
 class AxisKind(Enum):
     """How one axis of a kernel's iteration space is walked."""
 
@@ -175,6 +178,7 @@ class AxisKind(Enum):
     SCAN = "scan"  # an output loop whose steps go in order, each from what the one before left
     COPY = "copy"  # a loop that fills scratch memory, before the loops that read it
     ROW = "row"  # a loop that computes a row into scratch memory, before the loops that read it
+    RARE = "rare"  # a body that is done once or not at all: only where some lane needs it
 
     def __repr__(self) -> str:
         return f"AxisKind.{self.name}"
@@ -206,4 +210,5 @@ _AXIS_LETTER = {
     AxisKind.COPY: "p",
     AxisKind.ROW: "w",
     AxisKind.SCAN: "s",
+    AxisKind.RARE: "b",
 }

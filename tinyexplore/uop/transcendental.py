@@ -1,6 +1,7 @@
 """TRANSCENDENTAL: exp, log, sin, ... of float32 written out in arithmetic, for devices that do not have them.
 
-No branches: every lane takes the same way and WHERE chooses, so the same formulas serve scalars and vectors. Exponents
+Hardly any branches: every lane takes the same way and WHERE chooses, so the same formulas serve scalars and vectors; a
+WHERE whose `arg` is RARELY may be branched around (`codegen/rare.py`). Exponents
 are taken apart and put together as integers. A MULACC may be rounded once or twice: the errors stated hold for both
 (in ulp, the distance between neighbouring float32 numbers; the nearest float32 is off by at most 0.5).
 The polynomials are derived by `docs/numerics/derive_coefficients.py`.
@@ -13,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tinyexplore.dtype import DType, dtypes
-from tinyexplore.uop.ops import Ops
+from tinyexplore.uop.ops import RARELY, Ops
 from tinyexplore.uop.pattern import PatternMatcher, UPat, rule, var
 from tinyexplore.uop.uop import UOp
 
@@ -118,6 +119,9 @@ LOG2E = 1.4426950216293335
 LOG2E_MINUS_ONE = 0.44269505143165588
 # the binary digits of 2/π after 25 zeros, 32 a word
 TWO_OVER_PI = (0x00000051, 0x7CC1B727, 0x220A94FE, 0x13ABE8FA, 0x9A6EE06D, 0xB14ACC9E, 0x21C820FF)
+TWO_OVER_PI_NEAR = 0.6366197466850281
+HALF_PI = (1.5707963705062866, -4.371138828673793e-08, -1.7151245100058819e-15)  # float32s, their sum is π/2 to 2**-74
+HALF_PI_LONG = (1.5707963267341256, 6.077100506506192e-11)  # the same for float64: 33 bits, and the 53 after them
 
 ROUND_TO_WHOLE = 12582912.0  # 1.5 * 2**23: added and taken away, it leaves a float32 below 2**22 rounded
 ROUND_TO_WHOLE_LONG = 6755399441055744.0  # 1.5 * 2**52, the same for float64
@@ -254,12 +258,38 @@ def log2_float32(x: UOp, ctx: Any) -> UOp | None:
     return _log_special(x, (f + excess) + e)
 
 
-def _quarter_turns(magnitude: UOp) -> tuple[UOp, UOp]:
-    """q (0 … 3, int32) and r, |r| ≤ 1, with magnitude = q π/2 + r but for whole turns (Payne and Hanek's reduction).
+def _quarter_turns(magnitude: UOp, ctx: Any) -> tuple[UOp, UOp]:
+    """q (int32, modulo 4) and r, |r| ≤ 1, with magnitude = q π/2 + r but for whole turns; r is NaN for inf and NaN.
+
+    Below 2**17, n whole quarters are taken off part by part (Cody and Waite's reduction). Where MULACC is rounded once,
+    the first part leaves an exact rest, and so does the second where what is left is small. Elsewhere float64 serves: n
+    times the 33 bits of π/2 that come first is exact. Which n near magnitude / (π/2) is taken does not matter much.
+    Everything else goes the long way.
+    """
+    shifted = _mulacc(magnitude, TWO_OVER_PI_NEAR, ROUND_TO_WHOLE)
+    n, rest = shifted + -ROUND_TO_WHOLE, magnitude
+    fuses = getattr(ctx, "fuses", False)
+    if not fuses:
+        long = _like(magnitude, dtypes.float64)
+        n, rest = n.cast(long), rest.cast(long)
+    for part in HALF_PI if fuses else HALF_PI_LONG:
+        rest = _mulacc(n, -part, rest)
+    far_q, far_r = _quarter_turns_of_large(magnitude)
+    is_far = _not(magnitude < 2.0**17)  # NaN is
+    return _rarely(is_far, far_q, _bits(shifted)), _rarely(is_far, far_r, rest.cast(magnitude.dtype))
+
+
+def _rarely(condition: UOp, then: UOp, otherwise: UOp) -> UOp:
+    """`then` where `condition` holds, which is rare enough to branch around it where no lane needs it."""
+    return UOp(Ops.WHERE, otherwise.dtype, (condition, then, otherwise), RARELY)
+
+
+def _quarter_turns_of_large(magnitude: UOp) -> tuple[UOp, UOp]:
+    """The same for magnitudes of 1 and more (Payne and Hanek's reduction).
 
     The float is a whole number m < 2**24 times 2**(s - 23). Of 2/π only the binary digits from place s on matter: those
     before make whole turns. So m times 96 digits from there gives the quarter turns: two bits before the point, and
-    enough behind it for the float32 that comes closest to a multiple of π/2. Below 1 nothing is to be done.
+    enough behind it for the float32 that comes closest to a multiple of π/2.
     """
     bits = _bits(magnitude)
     long = _like(magnitude, dtypes.uint64)
@@ -272,11 +302,10 @@ def _quarter_turns(magnitude: UOp) -> tuple[UOp, UOp]:
     down = ((s & 31) ^ 31).cast(long)
     first, second, third = ((pair >> 1 >> down) & 0xFFFFFFFF for pair in pairs)
     turns = (m * first << 32) + m * second + (m * third >> 32)
-    small = magnitude < 1.0
-    quarter = (turns + (1 << 61)) >> 62
-    q = small.where(0, quarter.cast(_like(magnitude, dtypes.int32)))
+    q = ((turns + (1 << 61)) >> 62).cast(_like(magnitude, dtypes.int32))
     rest = (turns << 2).bitcast(_like(magnitude, dtypes.int64)).cast(_like(magnitude, dtypes.float64))
-    return q, small.where(magnitude, (rest * (math.pi * 2.0**-65)).cast(magnitude.dtype))
+    r = (rest * (math.pi * 2.0**-65)).cast(magnitude.dtype)
+    return q, (magnitude < math.inf).where(r, math.nan)
 
 
 def _sine_or_cosine(r: UOp, q: UOp) -> UOp:
@@ -292,11 +321,8 @@ def sin_float32(x: UOp, ctx: Any) -> UOp | None:
     """sin(x) within 1.5 ulp for every x: quarter turns taken off exactly, then a polynomial for sine or cosine."""
     if _native(ctx, x, Ops.SIN):
         return None
-    magnitude = _magnitude(x)
-    q, r = _quarter_turns(magnitude)
-    sign = ((q & 2) << 30) ^ _sign_bit(x)
-    value = _float(_bits(_sine_or_cosine(r, q)) ^ sign)
-    return (magnitude < math.inf).where(value, math.nan)
+    q, r = _quarter_turns(_magnitude(x), ctx)
+    return _float(_bits(_sine_or_cosine(r, q)) ^ ((q & 2) << 30) ^ _sign_bit(x))
 
 
 @rule(UPat.of(Ops.COS, var("x"), dtypes=FLOAT32))
@@ -304,11 +330,9 @@ def cos_float32(x: UOp, ctx: Any) -> UOp | None:
     """cos(x) within 1.5 ulp for every x: sin(x + π/2), the quarter turn added to those taken off."""
     if _native(ctx, x, Ops.COS):
         return None
-    magnitude = _magnitude(x)
-    q, r = _quarter_turns(magnitude)
+    q, r = _quarter_turns(_magnitude(x), ctx)
     q = q + 1
-    value = _float(_bits(_sine_or_cosine(r, q)) ^ ((q & 2) << 30))
-    return (magnitude < math.inf).where(value, math.nan)
+    return _float(_bits(_sine_or_cosine(r, q)) ^ ((q & 2) << 30))
 
 
 @rule(UPat.of(Ops.TANH, var("x"), dtypes=FLOAT32))

@@ -11,6 +11,7 @@ from tests.graphs import from_numpy, matmul, numbers, softmax
 from tests.unit.kernel.test_opts import MACHINE, kernel_of
 from tinyexplore.codegen import all_passes, bytes_moved, flop_count, lower
 from tinyexplore.codegen.expand import ALWAYS, copies
+from tinyexplore.dtype import dtypes
 from tinyexplore.kernel import hand_coded
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.trace import Recorder, recording
@@ -81,6 +82,27 @@ def test_loops_of_a_softmax_nest_one_after_another_in_the_row() -> None:
         *("RANGE", "ENDRANGE") * 4,
         "ENDRANGE",
     ]
+
+
+def test_what_a_lane_rarely_needs_stands_in_a_branch_of_its_own() -> None:
+    """Sine and cosine of one angle share it; integers of 64 bits are what only the long reduction computes with."""
+    x = from_numpy(numbers(4, 32))
+    kernel = hand_coded(kernel_of(x.alu(Ops.SIN).alu(Ops.MUL, x.alu(Ops.COS)).reduce(Ops.ADD, (1,))))
+    uops = lower(kernel)
+    verify(uops, LINEAR_SPEC, "linear program")
+    inside: list[UOp] = []
+    rare, reductions = 0, 0
+    for node in uops:
+        if node.op is Ops.RANGE:
+            inside.append(node)
+            rare += node.arg.kind is AxisKind.RARE
+        elif node.op is Ops.ENDRANGE:
+            inside.pop()
+        elif node.op is Ops.MUL and node.dtype.scalar is dtypes.uint64:
+            assert inside[-1].arg.kind is AxisKind.RARE
+            reductions += 1
+    assert rare > 0
+    assert reductions == 3 * rare
 
 
 def test_every_pass_has_a_name_of_its_own_and_documented_rules() -> None:

@@ -19,7 +19,7 @@ from tinyexplore.target import Target
 from tinyexplore.uop import AxisKind, Ops, UOp, index_const
 
 f32 = dtypes.float32
-TARGET = Target("TEST", "x86_64", "any", "+fma", 16, 16, 1, 32 << 10, 256 << 10, frozenset(), ())
+TARGET = Target("TEST", "x86_64", "any", "+fma", 16, 16, 1, 32 << 10, 256 << 10, frozenset(), (), fuses=True)
 
 
 def row_sum() -> list[UOp]:
