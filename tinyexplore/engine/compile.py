@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import Context as EmptyContext
 from contextvars import copy_context
@@ -21,7 +21,7 @@ from tinyexplore.kernel import Kernel, Opt
 from tinyexplore.renderer import ProgramSpec
 from tinyexplore.renderer.c import CRenderer
 from tinyexplore.target import core_count
-from tinyexplore.trace import Compiled, Rendered, SourceLine, active_recorder, staged
+from tinyexplore.trace import Compiled, Recorder, Rendered, SourceLine, active_recorder, recording, staged
 from tinyexplore.uop import UOp
 from tinyexplore.uop.symbolic import sint, value_of
 from tinyexplore.util import Config, Context, config
@@ -157,6 +157,47 @@ def _alone(settings: Config, work: Callable[[], R]) -> R:
             return work()
 
     return EmptyContext().run(under_settings)
+
+
+@contextmanager
+def compiling_aside() -> Iterator[Callable[[str, Callable[[], Kernel]], Callable[[Recorder], Runner]]]:
+    """Inside the block, a function that lowers a kernel and has it compiled by another thread, while this one lowers
+    the next, for a recording that is to hear of it later. What it returns tells all, and gives the Runner or raises
+    what went wrong. When the block ends, all are compiled.
+    """
+    running: list[Future[tuple[CompiledProgram, float]]] = []
+
+    def compile_later(device: str, choose: Callable[[], Kernel]) -> Callable[[Recorder], Runner]:
+        lowering, compiling = Recorder(), Recorder()
+        start = time.perf_counter()
+        with recording(lowering):
+            kernel = choose()
+            spec = lowered(device, kernel)
+        lowering_seconds = time.perf_counter() - start
+
+        def compile_told() -> tuple[CompiledProgram, float]:
+            began = time.perf_counter()
+            with recording(compiling):
+                program = staged("compile", kernel.ast, lambda: compile_program(device, spec))
+            return program, time.perf_counter() - began
+
+        future = _compilers().submit(copy_context().run, compile_told)
+        running.append(future)
+
+        def tell(recorder: Recorder) -> Runner:
+            recorder.retell(lowering)
+            recorder.retell(compiling)
+            program, seconds = future.result()
+            flops, moved = flop_count(kernel.original), bytes_moved(kernel.original)
+            return Runner(device, lambda: kernel, spec, program, flops, moved, lowering_seconds + seconds)
+
+        return tell
+
+    with switching_quickly():
+        try:
+            yield compile_later
+        finally:
+            wait(running)
 
 
 @contextmanager

@@ -18,14 +18,13 @@ RETIMING_LIMIT_S = 0.5  # for one kernel: a slow one is measured less often than
 class CaptureRecorder(Recorder):
     """A Recorder that passes everything on to the recorder of an enclosing capture, if there is one.
 
-    `repeat`: how often each kernel is timed. `pause_s`: time spent on timing again, taken out of all times told.
+    `repeat`: how often each kernel is timed; the time that this takes is taken out of all times told.
     """
 
     def __init__(self, repeat: int = 1, outer: Recorder | None = None) -> None:
         super().__init__()
         self.repeat = repeat
         self.outer = outer
-        self.pause_s = 0.0
         self.known: set[LazyBuffer] = set()
         self.earlier = 0
         self.timed: set[object] = set()
@@ -38,7 +37,7 @@ class CaptureRecorder(Recorder):
         elif kind is StageBegan:
             self._see_earlier(roots_of(event.root), None)  # type: ignore[union-attr]
         self.events.append(event)
-        self.times.append(time.perf_counter() - self.pause_s)
+        self.times.append(self.now())
         if self.outer is not None:
             self.outer.record(event)
         if kind is Ran and self.repeat > 1:

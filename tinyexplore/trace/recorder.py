@@ -21,10 +21,55 @@ class Recorder:
         self.times: list[float] = []
         self.kernel_count = 0
         self.kernels: dict[Any, Any] = {}  # what the engine compiled in this recording, by its own key
+        self.outer: Recorder | None = None  # who hears all that this one hears
+        self.pause_s = 0.0  # time that is taken out of all times told
+        self.retold_at: float | None = None  # while something is told that happened earlier
 
     def record(self, event: Event) -> None:
         self.events.append(event)
-        self.times.append(perf_counter())
+        self.times.append(self.now())
+
+    def now(self) -> float:
+        """The time that an event of this moment has, in seconds."""
+        return perf_counter() - self.pause_s if self.retold_at is None else self.retold_at
+
+    @contextmanager
+    def pausing(self) -> Iterator[None]:
+        """What happens in the block takes no time, for this recorder and those outside it."""
+        begun = self._clocks()
+        try:
+            yield
+        finally:
+            for recorder, time in begun:
+                recorder.pause_s = perf_counter() - time
+
+    def retell(self, earlier: Recorder) -> None:
+        """Records what `earlier` heard, as if it happened now, and took as long as it took then."""
+        if not earlier.events:
+            return
+        begun = self._clocks()
+        first = earlier.times[0]
+        if type(self) is Recorder:  # it only keeps, so it can keep all at once
+            later = begun[0][1] - first
+            self.events += earlier.events
+            self.times += [time + later for time in earlier.times]
+        else:
+            for event, time in zip(earlier.events, earlier.times):
+                for recorder, begin in begun:
+                    recorder.retold_at = begin + (time - first)
+                self.record(event)
+        for recorder, begin in begun:
+            recorder.retold_at = None
+            recorder.pause_s = perf_counter() - (begin + earlier.times[-1] - first)
+
+    def _clocks(self) -> list[tuple[Recorder, float]]:
+        """This recorder and all outside it, with the time that it is for each."""
+        found: list[tuple[Recorder, float]] = []
+        recorder: Recorder | None = self
+        while recorder is not None:
+            found.append((recorder, recorder.now()))
+            recorder = recorder.outer
+        return found
 
     def next_kernel(self) -> int:
         """The running number of the kernel that is about to be compiled."""
