@@ -8,6 +8,7 @@ from itertools import count
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.target import Target
 from tinyexplore.uop import Axis, Group, Ops, PatternMatcher, UOp, UPat, rule, var
+from tinyexplore.uop.bounds import bounds
 from tinyexplore.uop.identity import reduce_identity
 from tinyexplore.util import config
 
@@ -140,6 +141,36 @@ def _loops_and_place(reduce: UOp) -> tuple[tuple[UOp, ...], int]:
     return reduce.src[1:], max((loop.arg.id for loop in reduce.ranges), default=-1)
 
 
+@rule(UPat.of(Group.COMPARE, var("x", (dtypes.index,)), var("y", (dtypes.index,)), name="node"))
+def compare_in_int32(node: UOp, x: UOp, y: UOp) -> UOp | None:
+    """Places in lanes that lie in the range of int32 are compared as such: a vector has twice as many of them."""
+    if x.dtype.count == 1 or not (_fits_int32(x) and _fits_int32(y)):
+        return None
+    first, second = in_int32(x), in_int32(y)
+    return None if first is None or second is None else first.alu(node.op, second)
+
+
+def _fits_int32(value: UOp) -> bool:
+    low, high = bounds(value)
+    return -(1 << 31) <= low and high < 1 << 31
+
+
+def in_int32(value: UOp) -> UOp | None:
+    """A vector of places as sums and products of int32, which wrap as those of the long ones do; None for others."""
+    lanes = dtypes.int32.vec(value.dtype.count)
+    match value.op:
+        case Ops.CONST:
+            return UOp.const(lanes, value.arg) if abs(value.arg) < 1 << 31 else None
+        case Ops.VECTORIZE if value.src[0] is value.src[-1]:
+            return value.src[0].cast(dtypes.int32).broadcast(value.dtype.count)
+        case Ops.VECTORIZE if all(lane.op is Ops.CONST and abs(lane.arg) < 1 << 31 for lane in value.src):
+            return UOp(Ops.VECTORIZE, lanes, tuple([UOp.const(dtypes.int32, lane.arg) for lane in value.src]))
+        case Ops.ADD | Ops.MUL:
+            first, second = (in_int32(src) for src in value.src)
+            return None if first is None or second is None else first.alu(value.op, second)
+    return None
+
+
 @rule(UPat.of(Group.DOT, var("x"), var("y"), var("z"), name="dot"))
 def dot_written_out(dot: UOp, x: UOp, y: UOp, z: UOp, ctx: LateContext) -> UOp | None:
     """z + x₀ · y₀ + x₁ · y₁ + … of the parts of two words, where the target has no instruction for it."""
@@ -166,3 +197,4 @@ BOOL_PASS = PatternMatcher((bool_or, bool_and, cast_to_bool), only=(dtypes.bool,
 SEPARATE_LOOPS = PatternMatcher((separate_loops,))
 ACCUMULATE = PatternMatcher((accumulate, carry))
 DOTS = PatternMatcher((dot_written_out,))
+MASKS = PatternMatcher((compare_in_int32,))

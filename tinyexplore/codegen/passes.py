@@ -7,7 +7,7 @@ from itertools import count
 
 from tinyexplore.codegen.expand import ALWAYS, EXPAND_REDUCES, EXPAND_STORES
 from tinyexplore.codegen.fp8 import FP8_AS_BYTES, FP8_CONVERSIONS, as_bytes
-from tinyexplore.codegen.late import ACCUMULATE, BOOL_PASS, DOTS, SEPARATE_LOOPS, SMALL_FLOAT_PASS, LateContext
+from tinyexplore.codegen.late import ACCUMULATE, BOOL_PASS, DOTS, MASKS, SEPARATE_LOOPS, SMALL_FLOAT_PASS, LateContext
 from tinyexplore.codegen.linearize import ARGUMENTS, linearize
 from tinyexplore.codegen.rare import RARE_BRANCHES
 from tinyexplore.codegen.vectorise import LANES, NEIGHBOURS, VECTOR_MEMORY
@@ -39,6 +39,7 @@ LATE = (
     Pass("accumulators", ACCUMULATE),
     Pass("rare branches", RARE_BRANCHES),
     Pass("dot products", DOTS),
+    Pass("masks", MASKS),
     Pass("simplify the rest", ALWAYS),
 )
 TARGET_PASS = Pass("transcendental functions", TRANSCENDENTAL)

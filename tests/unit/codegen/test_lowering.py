@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import product
 
+import numpy as np
 import pytest
 
 from tests.graphs import from_numpy, matmul, numbers, softmax
+from tests.support.numpy_uops import evaluate_in_numpy
 from tests.unit.kernel.test_opts import MACHINE, kernel_of
 from tinyexplore.codegen import all_passes, bytes_moved, flop_count, lower
 from tinyexplore.codegen.expand import ALWAYS, copies
+from tinyexplore.codegen.late import MASKS
 from tinyexplore.dtype import dtypes
 from tinyexplore.kernel import hand_coded
 from tinyexplore.lazy import LazyBuffer
@@ -103,6 +106,27 @@ def test_what_a_lane_rarely_needs_stands_in_a_branch_of_its_own() -> None:
             reductions += 1
     assert rare > 0
     assert reductions == 3 * rare
+
+
+@pytest.mark.parametrize("greatest", [100, (1 << 31) - 8, (1 << 31) - 7, 1 << 40])
+@pytest.mark.parametrize("op", [Ops.CMPLT, Ops.CMPLE, Ops.CMPEQ, Ops.CMPNE])
+def test_masks_compare_places_as_int32_where_these_hold_them(op: Ops, greatest: int) -> None:
+    lanes, place = dtypes.index.vec(8), UOp(Ops.DEFINE_VAR, dtypes.index, (), ("i", 0, greatest))
+    steps = UOp(Ops.VECTORIZE, lanes, tuple(index_const(step) for step in range(8)))
+    for limit in (0, 5, 97, greatest):
+        mask = (place.broadcast(8) + steps).alu(op, UOp.const(lanes, limit))
+        narrow = graph_rewrite(mask, MASKS)
+        fits = greatest + 7 < 1 << 31
+        assert narrow.src[0].dtype is (dtypes.int32.vec(8) if fits else lanes)
+        first = np.array([0, limit, max(0, limit - 3), greatest]).reshape(4, 1)
+        np.testing.assert_array_equal(in_lanes(narrow, first), in_lanes(mask, first))
+
+
+def in_lanes(mask: UOp, first: np.ndarray) -> np.ndarray:
+    """What a mask is where the scalar in it is `first`."""
+    vectors = mask.find(Ops.VECTORIZE, Ops.DEFINE_VAR)
+    steps = {node: np.arange(8) if node.src and node.src[0].op is Ops.CONST else first for node in vectors}
+    return evaluate_in_numpy(mask, {node: step.astype(node.dtype.scalar.name) for node, step in steps.items()})
 
 
 def test_every_pass_has_a_name_of_its_own_and_documented_rules() -> None:
