@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.peers import PEERS, Engine, Unsupported
+from bench.peers import PEERS, Engine, Unsupported, as_input
 
 PATIENCE = 1.0  # seconds: a call that takes longer is not repeated for a better estimate
 
@@ -62,6 +62,12 @@ def compare(found: tuple[np.ndarray, ...], wanted: tuple[np.ndarray, ...], rtol:
         if (positive := allowed > 0).any():
             worst = max(worst, float((distance[positive] / allowed[positive]).max()))
     return worst
+
+
+def load_inputs(path: str) -> dict[str, np.ndarray]:
+    """A case's inputs, which lie for every peer as for any other."""
+    with np.load(path) as stored:
+        return {name: as_input(stored[name]) for name in stored.files}
 
 
 class Worker:
@@ -109,8 +115,7 @@ class Worker:
         """
         engine = self._engine()
         self.do_drop()
-        with np.load(inputs) as stored:
-            arrays = {name: stored[name] for name in stored.files}
+        arrays = load_inputs(inputs)
         with np.load(reference) as stored:
             self.wanted = tuple(stored[name] for name in stored.files)
         self.rtol, self.atol = rtol, atol
@@ -129,8 +134,7 @@ class Worker:
     def do_first(self, family: str, inputs: str, reference: str, rtol: float, atol: float) -> dict[str, Any]:
         """The first call of this process, compiling included, from inputs that are ready: seconds, once it is right."""
         engine = self._engine()
-        with np.load(inputs) as stored:
-            arrays = {name: stored[name] for name in stored.files}
+        arrays = load_inputs(inputs)
         start = time.perf_counter()
         call = engine.prepare(family, arrays)
         ready = time.perf_counter()

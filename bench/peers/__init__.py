@@ -53,9 +53,36 @@ class Engine:
         """Lets go of what belongs to the last case."""
 
 
+LINE = 64  # bytes: what all memory of a case starts at a multiple of, whoever computes with it
+
+
+def empty(shape: int | tuple[int, ...], dtype: Any = np.float32) -> np.ndarray:
+    """A result's memory, at a cache line: NumPy's own lies at any 16 bytes, and every second vector on two lines."""
+    wanted = np.dtype(dtype)
+    nbytes = int(np.prod(shape)) * wanted.itemsize
+    memory = np.empty(nbytes + LINE, np.uint8)
+    return _at_a_line(memory, nbytes).view(wanted).reshape(shape)
+
+
+def as_input(values: np.ndarray) -> np.ndarray:
+    """A copy of `values` at a cache line, in memory that NumPy does not own: so nobody takes it for a result's."""
+    memory = np.frombuffer(bytearray(values.nbytes + LINE), np.uint8)
+    copy = _at_a_line(memory, values.nbytes).view(values.dtype).reshape(values.shape)
+    copy[...] = values
+    return copy
+
+
+def _at_a_line(memory: np.ndarray, nbytes: int) -> np.ndarray:
+    start = -memory.ctypes.data % LINE
+    return memory[start : start + nbytes]
+
+
 def spoil_array(result: Any) -> None:
-    """`spoil` for NumPy arrays."""
-    if isinstance(result, np.ndarray) and result.flags.owndata and result.flags.writeable:
+    """`spoil` for NumPy arrays, but those that are a case's input."""
+    if not isinstance(result, np.ndarray):
+        return
+    owner = result if result.base is None else result.base
+    if isinstance(owner, np.ndarray) and owner.flags.owndata and result.flags.writeable:
         result.view(np.uint8).fill(0xFF)
 
 

@@ -10,7 +10,7 @@ import numba
 import numpy as np
 from numba import njit, prange
 
-from bench.peers import Arrays, Call, Families, spoil_array
+from bench.peers import Arrays, Call, Families, empty, spoil_array
 from bench.peers import Engine as Base
 from bench.references import GELU_SCALE, NORM_EPS
 
@@ -51,7 +51,7 @@ def into(f: Any, out_of: Callable[[Arrays], np.ndarray], *names: str) -> Callabl
 
 
 def like(name: str) -> Callable[[Arrays], np.ndarray]:
-    return lambda x: np.empty_like(x[name])
+    return lambda x: empty(x[name].shape, x[name].dtype)
 
 
 @loops
@@ -186,12 +186,12 @@ def cumsum_loop(x, out):
 families("ew_chain")(into(chain_loop, like("a"), "a", "b", "c", "d"))
 families("ew_add")(into(add_loop, like("a"), "a", "b"))
 families("ew_gelu")(into(gelu_loop, like("x"), "x"))
-families("colsum")(into(colsum_loop, lambda x: np.empty(x["x"].shape[1], np.float32), "x"))
-families("rowmax")(into(rowmax_loop, lambda x: np.empty(x["x"].shape[0], np.float32), "x"))
-families("argmax")(into(argmax_loop, lambda x: np.empty(x["x"].shape[0], np.int64), "x"))
+families("colsum")(into(colsum_loop, lambda x: empty(x["x"].shape[1], np.float32), "x"))
+families("rowmax")(into(rowmax_loop, lambda x: empty(x["x"].shape[0], np.float32), "x"))
+families("argmax")(into(argmax_loop, lambda x: empty(x["x"].shape[0], np.int64), "x"))
 families("softmax")(into(softmax_loop, like("x"), "x"))
 families("layernorm")(into(layernorm_loop, like("x"), "x", "w", "b"))
-families("transpose")(into(transpose_loop, lambda x: np.empty(x["x"].shape[::-1], np.float32), "x"))
+families("transpose")(into(transpose_loop, lambda x: empty(x["x"].shape[::-1], np.float32), "x"))
 
 
 @families("sum")
@@ -203,7 +203,7 @@ def full_sum(engine: Engine, x: Arrays) -> Call:
 def maxpool2(engine: Engine, x: Arrays) -> Call:
     batch, channels, height, width = x["x"].shape
     images = x["x"].reshape(-1, height, width)
-    out = np.empty((batch, channels, height // 2, width // 2), np.float32)
+    out = empty((batch, channels, height // 2, width // 2), np.float32)
     flat = out.reshape(-1, height // 2, width // 2)
 
     def call() -> np.ndarray:
@@ -215,7 +215,7 @@ def maxpool2(engine: Engine, x: Arrays) -> Call:
 
 @families("embedding")
 def embedding(engine: Engine, x: Arrays) -> Call:
-    out = np.empty((len(x["index"]), x["table"].shape[1]), np.float32)
+    out = empty((len(x["index"]), x["table"].shape[1]), np.float32)
 
     def call() -> np.ndarray:
         embedding_loop(x["table"], x["index"], out)
@@ -227,7 +227,7 @@ def embedding(engine: Engine, x: Arrays) -> Call:
 @families("cumsum")
 def cumsum(engine: Engine, x: Arrays) -> Call:
     value = x["x"]
-    out = np.empty_like(value)
+    out = empty(value.shape, value.dtype)
     rows, result = np.atleast_2d(value), np.atleast_2d(out)
 
     def call() -> np.ndarray:

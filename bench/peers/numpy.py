@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.peers import Arrays, Call, Families, spoil_array
+from bench.peers import Arrays, Call, Families, empty, spoil_array
 from bench.peers import Engine as Base
 
 families: Families[Engine] = Families("numpy")
@@ -63,7 +63,7 @@ def mixed(engine: Engine, x: Arrays) -> Call:
 @families("ew_add")
 def ew_add(engine: Engine, x: Arrays) -> Call:
     a, b = x["a"], x["b"]
-    out = np.empty_like(a)
+    out = empty(a.shape, a.dtype)
     return lambda: np.add(a, b, out)
 
 
@@ -85,7 +85,7 @@ def rowmax(engine: Engine, x: Arrays) -> Call:
 @families("softmax")
 def softmax(engine: Engine, x: Arrays) -> Call:
     value = x["x"]
-    out = np.empty_like(value)
+    out = empty(value.shape, value.dtype)
 
     def call() -> np.ndarray:
         np.subtract(value, value.max(1, keepdims=True), out=out)
@@ -98,7 +98,7 @@ def softmax(engine: Engine, x: Arrays) -> Call:
 @families("layernorm")
 def layernorm(engine: Engine, x: Arrays) -> Call:
     value, w, b = x["x"], x["w"], x["b"]
-    out = np.empty_like(value)
+    out = empty(value.shape, value.dtype)
 
     def call() -> np.ndarray:
         np.subtract(value, value.mean(1, keepdims=True), out=out)
@@ -154,7 +154,7 @@ def maxpool2(engine: Engine, x: Arrays) -> Call:
 @families("transpose")
 def transpose(engine: Engine, x: Arrays) -> Call:
     value = x["x"]
-    out = np.empty((value.shape[1], value.shape[0]), value.dtype)
+    out = empty((value.shape[1], value.shape[0]), value.dtype)
 
     def call() -> np.ndarray:
         np.copyto(out, value.T)
@@ -166,7 +166,7 @@ def transpose(engine: Engine, x: Arrays) -> Call:
 @families("permute_nhwc")
 def permute_nhwc(engine: Engine, x: Arrays) -> Call:
     value = x["x"].transpose(0, 2, 3, 1)
-    out = np.empty(value.shape, value.dtype)
+    out = empty(value.shape, value.dtype)
 
     def call() -> np.ndarray:
         np.copyto(out, value)
@@ -178,14 +178,14 @@ def permute_nhwc(engine: Engine, x: Arrays) -> Call:
 @families("embedding")
 def embedding(engine: Engine, x: Arrays) -> Call:
     table, index = x["table"], x["index"].astype(np.intp)
-    out = np.empty((len(index), table.shape[1]), table.dtype)
+    out = empty((len(index), table.shape[1]), table.dtype)
     return lambda: np.take(table, index, axis=0, out=out, mode="clip")
 
 
 @families("cumsum")
 def cumsum(engine: Engine, x: Arrays) -> Call:
     value = x["x"]
-    out = np.empty_like(value)
+    out = empty(value.shape, value.dtype)
     return lambda: np.cumsum(value, axis=-1, out=out)
 
 

@@ -19,7 +19,7 @@ from bench.cases import CASES, CLEAR, TINY, UnknownCase, choose_cases
 from bench.first_run import measure_first_runs
 from bench.harness import Harness, Settings, Timing, turns
 from bench.overhead import python_cases
-from bench.peers import PEERS, Engine, Peer, spoil_array
+from bench.peers import PEERS, Engine, Peer, as_input, empty, spoil_array
 from bench.references import STEPS
 from bench.report import Figures, FirstRun, Report, make_row
 from bench.stripped import strip
@@ -115,6 +115,17 @@ def test_a_replay_that_does_nothing_is_found_out(tmp_path: Path) -> None:
     case = tiny("tiny_add")
     assert worker.answer(setup_request(case, tmp_path, steps=0))["ok"]
     assert worker.answer({"do": "check"})["kind"] == "wrong"
+
+
+def test_inputs_and_results_of_all_peers_start_at_a_cache_line_and_only_results_are_spoiled() -> None:
+    for number in range(1, 8):  # NumPy's own would lie at 16, 32 or 48 bytes from one
+        values = np.arange(number, dtype=np.float32)
+        given, result = as_input(values), empty((number, 2), np.int64)
+        assert (given.ctypes.data % 64, result.ctypes.data % 64, result.shape) == (0, 0, (number, 2))
+        result[...] = 0
+        for array in (given, given[::-1][::-1], result):
+            spoil_array(array)
+        assert given.tolist() == values.tolist() and set(result.flat) == {-1}
 
 
 def test_a_training_step_that_trains_only_once_is_found_out(tmp_path: Path) -> None:
