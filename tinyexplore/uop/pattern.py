@@ -10,6 +10,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import cache
+from types import CodeType
 from typing import Any, Union
 
 from tinyexplore.dtype import DType
@@ -365,8 +367,16 @@ def _compile(rule: Rule, *, op_known: bool = False) -> Callable[[UOp, Any, Any],
     writer.line(0, "def match(root, function, ctx):")
     writer.match([(rule.pattern, "root", op_known)], 1, final)
     writer.line(1, "return None")
-    exec(compile("\n".join(writer.lines), f"<matcher of {rule.name}>", "exec"), writer.values)
-    return writer.values["match"]
+    exec(_compiled("\n".join(writer.lines)), writer.values)
+    match = writer.values["match"]
+    match.__code__ = match.__code__.replace(co_filename=f"<matcher of {rule.name}>")
+    return match
+
+
+@cache
+def _compiled(text: str) -> CodeType:
+    """Patterns of one form have one text, about three of them each: what they ask for are its globals."""
+    return compile(text, "<matcher>", "exec")
 
 
 class PatternMatcher:
