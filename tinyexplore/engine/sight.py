@@ -33,7 +33,8 @@ def is_alone(value: LazyBuffer) -> bool:
     return value.buffer.is_unshared and getrefcount(value.buffer) == _ONE_VALUE
 
 
-_ONE_VALUE = getrefcount(LazyBuffer(Ops.BUFFER, dtypes.uint8, (1,), (), None, "", Buffer("", 1, dtypes.uint8)).buffer)
+_SOME_VALUE = LazyBuffer(Ops.BUFFER, dtypes.uint8, (1,), (), None, "", Buffer("", 1, dtypes.uint8))
+_ONE_VALUE = getrefcount(_SOME_VALUE.buffer)  # it must be held meanwhile: else nobody refers to the buffer
 
 
 def unseen_writes(

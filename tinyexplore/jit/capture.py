@@ -84,7 +84,7 @@ def _captured(
     settle(known)
     before = {id(tensor): (tensor, tensor.lazydata) for tensor in live_tensors()}
     _make_private([*known, *given], before)
-    heard.given = _overwritable(in_part, given, before)
+    heard.given = _overwritable(in_part, before)
     notes = Notes()
     with engine.capturing(heard):
         with noting(notes):
@@ -121,10 +121,12 @@ def _captured(
             )
     numbers = {id(tensor): number for number, tensor in reversed(list(enumerate(given)))}
     assigned: list[tuple[int, LazyBuffer]] = []
+    in_place = [number for key, number in numbers.items() if not written.isdisjoint(own_buffers(before[key][1]))]
     states: list[State] = []
     for tensor, old in changed:
         if id(tensor) in numbers:
-            assigned.append((numbers[id(tensor)], tensor.lazydata))
+            if own_buffers(tensor.lazydata) != own_buffers(before[id(tensor)][1]):
+                assigned.append((numbers[id(tensor)], tensor.lazydata))
             continue
         _check_before(tensor, old, written - heard.given, before)
         states.append(State(tensor, old, tensor.lazydata))
@@ -140,7 +142,7 @@ def _captured(
     baked = [(tensor, old) for tensor, old in others if _is_baked(old, heard, written)]
     _check_variables(heard.items, arguments)
     found = Captured(
-        arguments, given_before, heard.items, states, assigned, notes.keys, structure, outputs, others, baked
+        arguments, given_before, heard.items, states, assigned, notes.keys, structure, outputs, others, baked, in_place
     )
     return found, given
 
@@ -199,15 +201,11 @@ def _make_private(known: list[Tensor], before: dict[int, tuple[Tensor, LazyBuffe
             before[id(tensor)] = (tensor, tensor.lazydata)
 
 
-def _overwritable(
-    in_part: list[Tensor], given: list[Tensor], before: dict[int, tuple[Tensor, LazyBuffer]]
-) -> set[Buffer]:
-    """The memory of the tensors `in_part`, made private where others refer to it. That of an argument is another in
-    each call, and the caller's."""
+def _overwritable(in_part: list[Tensor], before: dict[int, tuple[Tensor, LazyBuffer]]) -> set[Buffer]:
+    """The memory of the tensors `in_part`, made private where others refer to it."""
     found: set[Buffer] = set()
-    arguments = {id(tensor) for tensor in given}
-    for tensor in in_part:
-        if id(tensor) in arguments or tensor.lazydata.buffer is None:
+    for tensor in {id(tensor): tensor for tensor in in_part}.values():
+        if tensor.lazydata.buffer is None:
             continue
         if not engine.is_alone(tensor.lazydata):
             tensor.lazydata = tensor.lazydata.packed()

@@ -25,7 +25,7 @@ def make_entry(replay: Replay) -> Entry | None:
     """
     replay.is_known = True
     batch = replay.steps[0][0] if len(replay.steps[0]) == 1 else None
-    if not isinstance(batch, Batch) or not replay.plain or replay.states or replay.assigned:
+    if not isinstance(batch, Batch) or not replay.plain or replay.changes:
         return None
     if replay.keys or replay.same or any(output.value is None for output in replay.found.outputs):
         return None

@@ -11,7 +11,7 @@ from tinyexplore import engine
 from tinyexplore.device import Buffer
 from tinyexplore.engine import ExecItem, MemoryPlan, give_values, outputs_of, prepare_batch
 from tinyexplore.jit.arguments import Arguments, JitError, Leaf, buffers_of, lies_packed, own_buffers, put_together
-from tinyexplore.jit.slots import Slot, copy_bytes, described, in_new_buffers, is_alike
+from tinyexplore.jit.slots import Places, Slot, copy_bytes, described, in_new_buffers, is_alike
 from tinyexplore.lazy import LazyBuffer, parts_of
 from tinyexplore.tensor import Tensor
 from tinyexplore.tensor.changes import Epoch
@@ -62,8 +62,9 @@ class Output:
 @dataclass(eq=False)
 class Captured:
     """What one call was made of. `others`: the tensors that it neither got nor changed, with their values before it;
-    `baked`: those among them whose values the kernels compute anew, and so do not read from memory. `memory`: how the
-    intermediates share memory, per device; `shared`: which buffers these are."""
+    `baked`: those among them whose values the kernels compute anew, and so do not read from memory. `assigned`: the
+    arguments that it assigned to, and what; `in_place`: those of which it wrote parts, in their own memory. `memory`:
+    how the intermediates share memory, per device; `shared`: which buffers these are."""
 
     arguments: Arguments
     given: list[LazyBuffer]
@@ -75,6 +76,7 @@ class Captured:
     outputs: list[Output]
     others: list[tuple[Tensor, LazyBuffer]]
     baked: list[tuple[Tensor, LazyBuffer]]
+    in_place: list[int] = field(default_factory=list)
     memory: list[MemoryPlan] = field(default_factory=list)
     shared: list[Buffer] = field(default_factory=list)
 
@@ -132,8 +134,22 @@ class Replay:
                 sum([item.bytes_moved if item.runner is None else item.runner.bytes_moved for item in self.items])
             ),
         )
-        self.written = frozenset(buffer.address for buffer in written_by(every))
         self.slots = self._argument_slots(every)
+        self.in_place = [(number, self.slots[number]) for number in found.in_place]
+        lent = {found.given[number].buffer for number in found.in_place}
+        self.written = frozenset(buffer.address for buffer in written_by(every) - lent)
+        self.new = [
+            (number, value, [Places(buffer, every) for buffer in own_buffers(value)]) for number, value in self.assigned
+        ]
+        self.altered = sorted({*found.in_place, *[number for number, _ in self.assigned]})
+        tensors = [tensor for _, tensor in found.arguments.tensors]
+        self.one = {
+            (number, other)
+            for number in self.altered
+            for other, tensor in enumerate(tensors)
+            if tensor is tensors[number]
+        }
+        self.changes = bool(self.states or self.assigned or self.in_place)
         self.values = found.values
         self.given = [found.values for _ in self.turns]  # what the kernels of each turn were last given
         self._free_arguments(every)
@@ -147,6 +163,10 @@ class Replay:
         self.is_known = False  # whether it was asked if machine code can do its calls
 
     def __reduce__(self) -> tuple[Any, ...]:
+        for slot in (*self.slots, *[slot for _, slot in self.watched]):
+            if any(places.others for places in slot.places):  # these kernels have other buffers now than when captured
+                slot.empty()
+                self.epoch = -1
         return _replay_again, (self.found, self.training, self.turn)
 
     def __repr__(self) -> str:
@@ -176,6 +196,10 @@ class Replay:
                     first[buffer] = (number, place)
                     own.add(buffer)
             slots.append(Slot(name, value, own, every))
+        tensors = [tensor for _, tensor in self.found.arguments.tensors]
+        for number in self.found.in_place:
+            for slot, tensor in zip(slots, tensors):
+                slot.is_written = slot.is_written or tensor is tensors[number]
         return slots
 
     def _free_arguments(self, every: list[ExecItem]) -> None:
@@ -288,6 +312,17 @@ class Replay:
             self._check_same(given)
         if self.values:
             self._give_values()
+        if not self.changes:
+            self._run()
+        else:
+            self._run_changing(given)
+        if self.single is not None:
+            return Tensor._wrap(self.single)
+        outputs = self.found.outputs
+        values = self.values
+        return put_together(self.found.structure, lambda number: outputs[number].tensor_of(given, values), values)
+
+    def _run(self) -> None:
         for key in self.keys:
             generator.fill(key)
         settings = config()
@@ -303,13 +338,41 @@ class Replay:
             if self.values:
                 flops, moved = value_of(flops, self.values), value_of(moved, self.values)
             GlobalCounters.add(kernels, flops, moved, perf_counter() - began)
-        if self.states or self.assigned:
-            self._move_on(given)
-        if self.single is not None:
-            return Tensor._wrap(self.single)
-        outputs = self.found.outputs
-        values = self.values
-        return put_together(self.found.structure, lambda number: outputs[number].tensor_of(given, values), values)
+
+    def _run_changing(self, given: list[Tensor]) -> None:
+        """The kernels write to arguments of which they change parts, and into new memory for those assigned to."""
+        self._check_changed(given)
+        made = [in_new_buffers(value) for _, value, _ in self.new]
+        try:
+            for number, slot in self.in_place:
+                slot.lend(given[number])
+            for value, (_, _, every) in zip(made, self.new):
+                for places, buffer in zip(every, own_buffers(value)):
+                    places.put(buffer)
+            self._run()
+        finally:
+            for _, slot in self.in_place:
+                slot.places[0].withdraw()
+            for _, _, every in self.new:
+                for places in every:
+                    places.withdraw()
+        if self.moves:
+            self.turn = 1 - self.turn
+        for state in self.states:
+            state.tensor.lazydata = state.values[self.turn]
+        for value, (number, _, _) in zip(made, self.new):
+            given[number].lazydata = rebound_shape(value, self.values)
+        self.epoch = Epoch.advance(self.epoch)
+
+    def _check_changed(self, given: list[Tensor]) -> None:
+        """A tensor that the call changes cannot stand for another argument as well, unless it did when captured."""
+        for number in self.altered:
+            for other, tensor in enumerate(given):
+                if tensor is given[number] and other != number and (number, other) not in self.one:
+                    raise JitError(
+                        f"{self.slots[number].name}, which the captured call assigned to, is now the same tensor as "
+                        f"{self.slots[other].name}, and was another one: capture with one tensor for both"
+                    )
 
     def _check_same(self, given: list[Tensor]) -> None:
         for (first, part), (second, place) in self.same:
@@ -317,18 +380,8 @@ class Replay:
                 names = f"{self.slots[second].name} was captured as the same tensor as {self.slots[first].name}"
                 raise JitError(f"{names}, and is now another one: capture with two tensors")
 
-    def _move_on(self, given: list[Tensor]) -> None:
-        if self.states:
-            if self.moves:
-                self.turn = 1 - self.turn
-            turn = self.turn
-            for state in self.states:
-                state.tensor.lazydata = state.values[turn]
-        self.hand_over(given, self.values)
-        self.epoch = Epoch.advance(self.epoch)
-
     def hand_over(self, given: list[Tensor], values: Mapping[UOp, int]) -> None:
-        """Arguments that were assigned to get their new values in memory of their own."""
+        """Arguments that the captured call assigned to get copies of their new values, in memory of their own."""
         for number, value in self.assigned:
             own = in_new_buffers(value)
             for to, source in zip(own_buffers(own), own_buffers(value)):

@@ -5,14 +5,17 @@ from __future__ import annotations
 import ctypes
 from array import array
 from collections.abc import Collection, Iterable
+from sys import getrefcount
 from typing import cast
 
 from tinyexplore import engine
 from tinyexplore.device import Buffer
+from tinyexplore.dtype import dtypes
 from tinyexplore.engine import ExecItem
 from tinyexplore.jit.arguments import JitError, lies_packed, own_buffers
 from tinyexplore.lazy import LazyBuffer, ShardedBuffer, parts_of
 from tinyexplore.runtime.native import BoundProgram
+from tinyexplore.tensor import Tensor
 from tinyexplore.uop.symbolic import unbound
 
 
@@ -26,6 +29,7 @@ class Slot:
         self.name, self.like = name, like
         self.shape = unbound(like.shape)
         self.last: LazyBuffer | None = None  # the value that is there now
+        self.is_written = False  # parts of it, in place: `lend` puts it here, for one call
         every = list(items)
         self.places = [Places(buffer, every if buffer in own else ()) for buffer in own_buffers(like)]
 
@@ -36,6 +40,8 @@ class Slot:
                 f"{self.name} was captured as {described(self.like)}, and is now {described(value)}: a replay runs the "
                 "kernels of the first; use a TinyJit of its own for each form, or reset()"
             )
+        if self.is_written:
+            return
         if value.buffer is not None:
             self.last = value if self.places[0].take(value.buffer, written) else None
             return
@@ -47,6 +53,21 @@ class Slot:
                 stays = False  # to be copied anew each time
         self.last = value if stays else None
 
+    def empty(self) -> None:
+        """The kernels read what they read when they were captured."""
+        self.last = None
+        for places in self.places:
+            places.withdraw()
+
+    def lend(self, tensor: Tensor) -> None:
+        """The kernels write to `tensor` itself where nobody else refers to its memory, else to a copy that it gets."""
+        value = tensor.lazydata
+        if value.buffer is None or getrefcount(value) > _ONE_TENSOR or not engine.is_alone(value):
+            value = tensor.lazydata = value.packed()
+            engine.realize([value])
+        assert value.buffer is not None
+        self.places[0].put(value.buffer)
+
     def _fits(self, value: LazyBuffer) -> bool:
         like = self.like
         if value.dtype is not like.dtype or value.device != like.device:
@@ -56,8 +77,18 @@ class Slot:
         return not isinstance(like, ShardedBuffer) or cast(ShardedBuffer, value).layout == like.layout
 
 
+def _references() -> int:
+    """To a value that only one tensor has, and the asker."""
+    tensor = Tensor._wrap(LazyBuffer.const(0.0, dtypes.float32, "", (2,)))
+    value = tensor.lazydata
+    return getrefcount(value)
+
+
+_ONE_TENSOR = _references()
+
+
 class Places:
-    """Every place where `items` read `buffer`, which another may stand for."""
+    """Every place where `items` read or write `buffer`, which another may stand for."""
 
     def __init__(self, buffer: Buffer, items: Iterable[ExecItem]) -> None:
         self.like = buffer
@@ -100,6 +131,10 @@ class Places:
         for item, place in self.others:
             item.buffers = (*item.buffers[:place], buffer, *item.buffers[place + 1 :])
             item.bound = None
+
+    def withdraw(self) -> None:
+        """What was put here is nobody's but the caller's again."""
+        self.put(self.like)
 
 
 def copy_bytes(to: Buffer, source: Buffer) -> None:

@@ -115,7 +115,7 @@ class Calls(Generic[R]):
     """The calls of one TinyJit, one after the other. Where all is as it was, machine code (`jit/entry.py`) does a call
     without asking here."""
 
-    __slots__ = ("fxn", "owner", "count", "changed", "in_part", "replay", "entry", "lock", "__weakref__")
+    __slots__ = ("fxn", "owner", "count", "changed", "in_part", "parts_of", "replay", "entry", "lock", "__weakref__")
 
     def __init__(self, fxn: Callable[..., R], owner: ref[TinyJit[R]]) -> None:
         self.fxn = fxn
@@ -129,6 +129,7 @@ class Calls(Generic[R]):
         self.count = 0
         self.changed: list[ref[Any]] = []
         self.in_part: list[ref[Any]] = []  # those among them of which it writes parts
+        self.parts_of: list[int] = []  # the arguments of which it writes parts
         self.replay: Replay | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> R:
@@ -164,7 +165,10 @@ class Calls(Generic[R]):
         if self.replay is not None:
             known.extend(state.tensor for state in self.replay.states)
             in_part.extend(state.tensor for state in self.replay.states if state.stays)
+            self.parts_of = self.replay.found.in_place
             self._leave(None)
+        given = [tensor for _, tensor in Arguments(args, kwargs).tensors] if self.parts_of else []
+        in_part.extend(given[number] for number in self.parts_of if number < len(given))
         self.replay = None
         self.replay, result = capture(self.fxn, args, kwargs, known, in_part)
         self.count += 1
@@ -172,7 +176,8 @@ class Calls(Generic[R]):
 
     def _first(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
         """An ordinary call; the tensors that it assigns to are brought into memory."""
-        settle_tensors([tensor for _, tensor in Arguments(args, kwargs).tensors])
+        given = [tensor for _, tensor in Arguments(args, kwargs).tensors]
+        settle_tensors(given)
         notes = Notes()
         with noting(notes):
             result = self.fxn(*args, **kwargs)
@@ -180,6 +185,7 @@ class Calls(Generic[R]):
         settle_tensors(changed)
         self.changed = [ref(tensor) for tensor in changed]
         self.in_part = [ref(tensor) for tensor in changed if id(tensor) in notes.in_part]
+        self.parts_of = [number for number, tensor in enumerate(given) if id(tensor) in notes.in_part]
         self.count = 1
         return result
 

@@ -39,6 +39,12 @@ class Base:
     training: ClassVar[bool] = False
     no_grad: ClassVar[bool] = False
 
+    def __getstate__(self) -> tuple[None, dict[str, Any]]:
+        """A view that is copied or pickled becomes a tensor by itself."""
+        names = [name for kind in type(self).__mro__ for name in vars(kind).get("__slots__", ())]
+        kept = {name: getattr(self, name) for name in names if name != "__weakref__" and hasattr(self, name)}
+        return None, {**kept, "_root": None}
+
     # *** asking ***
 
     @property
