@@ -2,6 +2,7 @@
 
     python -m tests.torch                           the whole table: LLVM, CLANG and PYTHON, 20 examples a row on each
     python -m tests.torch --only conv2d --examples 200 --device LLVM
+    python -m tests.torch --second --device LLVM    second derivatives, against PyTorch's double backward
 
 Needs PyTorch (`pip install '.[test,torch]'`), which is why it is not part of `make test`.
 """
@@ -28,6 +29,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="other examples")
     parser.add_argument("--device", action="append", help="may be given several times")
     parser.add_argument("--only", action="append", help="rows that cover this name")
+    parser.add_argument("--second", action="store_true", help="compare second derivatives instead")
     asked = parser.parse_args()
     if importlib.util.find_spec("torch") is None:
         print("PyTorch is not installed: nothing was compared. Try: pip install '.[test,torch]'", file=sys.stderr)
@@ -42,20 +44,20 @@ def main() -> int:
     wrong = 0
     for device in asked.device or ("LLVM", "CLANG", "PYTHON"):
         began = time.perf_counter()
-        tried, bad = try_all(rows, device, asked.examples, asked.seed)
+        tried, bad = try_all(rows, device, asked.examples, asked.seed, asked.second)
         wrong += bad
         seconds = time.perf_counter() - began
         print(f"{device}: {tried} examples of {len(rows)} rows in {seconds:.0f} s, {bad} rows differ", flush=True)
     return 1 if wrong else 0
 
 
-def try_all(rows: Any, device: str, examples: int, seed: int) -> tuple[int, int]:
+def try_all(rows: Any, device: str, examples: int, seed: int, second: bool = False) -> tuple[int, int]:
     """How many examples were tried, and how many rows had one that differs (each is printed, as small as it gets)."""
     Device.DEFAULT = device
     warnings.simplefilter("ignore")  # NumPy's and PyTorch's about overflow
     tried = bad = 0
     for row in rows:
-        count, wrong = try_row(row, device, examples, seed)
+        count, wrong = try_row(row, device, examples, seed, second)
         tried += count
         if wrong:
             bad += 1
@@ -63,9 +65,9 @@ def try_all(rows: Any, device: str, examples: int, seed: int) -> tuple[int, int]
     return tried, bad
 
 
-def try_row(row: Any, device: str, examples: int, seed: int) -> tuple[int, str]:
+def try_row(row: Any, device: str, examples: int, seed: int, second: bool = False) -> tuple[int, str]:
     """How many examples were tried, and what is wrong with the smallest that differs."""
-    from tests.torch.compare import run
+    from tests.torch.compare import run, run_again
 
     tried = 0
 
@@ -75,7 +77,7 @@ def try_row(row: Any, device: str, examples: int, seed: int) -> tuple[int, str]:
     def check(found: tuple[Any, ...]) -> None:
         nonlocal tried
         tried += 1
-        run(row, found, device)
+        (run_again if second else run)(row, found, device)
 
     try:
         check()

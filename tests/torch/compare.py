@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from tests.torch.drawing import Input, Inputs
+from tests.torch.drawing import FP8S, Input, Inputs
 from tinyexplore import Tensor, dtypes
 from tinyexplore.dtype import to_dtype
 
@@ -80,6 +80,50 @@ def run(row: Row, drawn: tuple[Any, ...], device: str) -> None:
             want = torch.zeros_like(b) if b.grad is None else b.grad
             have = Tensor.zeros_like(a) if a.grad is None else a.grad
             _compare(row, have, want, f"gradient {place}", is_gradient=True)
+
+
+def run_again(row: Row, drawn: tuple[Any, ...], device: str) -> None:
+    """As `run`, of second derivatives: the gradient of Σ result² · weights is differentiated, in float32 at least."""
+    if not row.gradient or not all(np.isfinite(one.values).all() for one in drawn if isinstance(one, Input)):
+        return
+    narrow = ("float16", "bfloat16", *FP8S)
+    drawn = tuple(
+        replace(one, dtype="float32") if isinstance(one, Input) and one.dtype in narrow else one for one in drawn
+    )
+    row = replace(row, scaled=True, loose=4 * row.loose)
+    theirs = [_to_torch(one) for one in drawn]
+    ours = [_to_tensor(one, given, device) for one, given in zip(drawn, theirs)]
+    wanted, found = _listed(row.theirs(*theirs)), _listed(row.ours(*ours))
+    pairs = [(a, b) for a, b in zip(found, wanted) if isinstance(b, torch.Tensor) and b.requires_grad]
+    taped = [(a, b) for a, b in zip(ours, theirs) if isinstance(a, Tensor) and a.requires_grad]
+    if not pairs or not taped:
+        return
+    leaves, given = zip(*taped)
+    b_firsts = torch.autograd.grad(_squares([b for _, b in pairs]), given, create_graph=True, allow_unused=True)
+    a_firsts = _squares([a for a, _ in pairs]).gradient(*leaves, materialize_grads=True)
+    firsts = [(a, b) for a, b in zip(a_firsts, b_firsts) if b is not None]
+    for place, (a, b) in enumerate(firsts):
+        _compare(row, a, b, f"gradient {place}", is_gradient=True)
+    curved = [(a, b) for a, b in firsts if b.requires_grad]
+    if not curved:
+        return
+    b_seconds = torch.autograd.grad(_squares([b for _, b in curved]), given, allow_unused=True)
+    a_seconds = _squares([a for a, _ in curved]).gradient(*leaves, materialize_grads=True)
+    for place, (a, b) in enumerate(zip(a_seconds, b_seconds)):
+        want = torch.zeros_like(given[place]) if b is None else b
+        _compare(replace(row, loose=5 * row.loose), a, want, f"second gradient {place}", is_gradient=True)
+
+
+def _squares(results: Any) -> Any:
+    """Σ result² · weights, here or there."""
+    total: Any = 0
+    for place, one in enumerate(results):
+        weights = np.random.default_rng(place).uniform(0.5, 1.5, tuple(one.shape))
+        is_ours = isinstance(one, Tensor)
+        known: Any = Tensor(weights, device=one.device) if is_ours else torch.tensor(weights)
+        wide: Any = one.cast(dtypes.float64) if is_ours else one.double()
+        total = total + (wide * wide * known).sum()
+    return total
 
 
 # *** making tensors ***

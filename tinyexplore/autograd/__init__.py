@@ -1,15 +1,27 @@
 """Reverse-mode differentiation: the tape's steps, and one gradient rule per operation."""
 
+from tinyexplore.autograd.again import FoundStep, Walk
 from tinyexplore.autograd.places import picked_gradient
-from tinyexplore.autograd.rules import GRADIENTS, cat_gradient, deviation_gradient, relu_gradient, sigmoid_gradient
+from tinyexplore.autograd.rules import (
+    GRADIENTS,
+    cat_gradient,
+    deviation_gradient,
+    relu_gradient,
+    sigmoid_gradient,
+    stationary_gradient,
+)
 from tinyexplore.autograd.running import cumprod_gradient, logcumsumexp_gradient
 from tinyexplore.autograd.tape import GradientRule, Step, Taped, gradients
+from tinyexplore.autograd.taped import TapedBuffer
 
 __all__ = [
     "GRADIENTS",
+    "FoundStep",
     "GradientRule",
     "Step",
     "Taped",
+    "TapedBuffer",
+    "Walk",
     "cat_gradient",
     "cumprod_gradient",
     "deviation_gradient",
@@ -18,4 +30,5 @@ __all__ = [
     "picked_gradient",
     "relu_gradient",
     "sigmoid_gradient",
+    "stationary_gradient",
 ]

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from math import prod
+from typing import Any, cast
 
-from tinyexplore.autograd.rules import Gradients, gradient_of
-from tinyexplore.autograd.tape import Step
-from tinyexplore.dtype import ConstType, DType, dtypes
+from tinyexplore.autograd.rules import Gradients, constant, gradient_of
+from tinyexplore.autograd.tape import Step, beside
+from tinyexplore.dtype import DType, dtypes
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.uop import Ops
-
-
-def _filled(value: ConstType, like: LazyBuffer) -> LazyBuffer:
-    return LazyBuffer.const(value, like.dtype, like.device, like.shape)
 
 
 def _wide(dtype: DType) -> DType:
@@ -22,10 +19,19 @@ def _wide(dtype: DType) -> DType:
 
 def taken(table: LazyBuffer, axis: int, index: LazyBuffer) -> LazyBuffer:
     """The element of `axis` that `index` names at each of its places; 0 where there is none."""
+    if not isinstance(table, LazyBuffer):
+        return cast(Any, table).taken(axis, index)
     rest = tuple(i for i in range(len(table.shape)) if i != axis)
     shape = tuple(1 if i == axis else size for i, size in enumerate(table.shape))
     last = table.permute((*rest, axis)).reshape((*shape, table.shape[axis]))
     return last.expand((*index.shape, table.shape[axis])).gather(index)
+
+
+def taken_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """y = the elements that are named: to each of them the total of the g that ask for it"""
+    (table,), (axis, index) = step.sources, step.arg
+    values = g.cast(_wide(g.dtype))
+    return (constant(0, values, table.shape).scatter(Ops.ADD, axis, index, values).cast(g.dtype),)
 
 
 @gradient_of(Ops.GATHER)
@@ -36,7 +42,7 @@ def gather_gradient(step: Step, g: LazyBuffer) -> Gradients:
     line = LazyBuffer.iota(last, index.dtype, x.device).reshape((*(1,) * len(index.shape), last)).expand(x.shape)
     chosen = index.reshape((*index.shape, 1)).expand(x.shape).alu(Ops.CMPEQ, line)
     spread = g.reshape((*g.shape, 1)).expand(x.shape)
-    return (chosen.alu(Ops.WHERE, spread, _filled(0, spread)),)
+    return (chosen.alu(Ops.WHERE, spread, constant(0, spread)),)
 
 
 def picked_gradient(step: Step, g: LazyBuffer) -> Gradients:
@@ -56,8 +62,7 @@ def picked_gradient(step: Step, g: LazyBuffer) -> Gradients:
     places = index.reshape(named).expand(tuple(1 if axis in inner else g.shape[axis] for axis in range(rank)))
     places = places.permute(order).reshape((batch, count, 1)).expand((batch, count, width))
     values = g.permute(order).reshape((batch, count, width)).cast(_wide(g.dtype))
-    empty = LazyBuffer.const(0, values.dtype, g.device, (batch, length, width))
-    found = empty.scatter(Ops.ADD, 1, places, values).cast(g.dtype)
+    found = constant(0, values, (batch, length, width)).scatter(Ops.ADD, 1, places, values).cast(g.dtype)
     apart = found.reshape((*(g.shape[axis] for axis in outer), length, *(g.shape[axis] for axis in inner)))
     kept = [*outer, rank, *inner]
     ordered = apart.permute(sorted(range(len(kept)), key=kept.__getitem__))
@@ -68,11 +73,11 @@ def scatter_last_gradient(step: Step, g: LazyBuffer) -> Gradients:
     """y = the last v that goes there, else x: g to just that one"""
     (x, v), (_, axis, index) = step.sources, step.arg
     shape = tuple(size if i == axis else 1 for i, size in enumerate(v.shape))
-    order = LazyBuffer.iota(v.shape[axis], dtypes.int32, v.device).reshape(shape).expand(v.shape)
-    last = LazyBuffer.const(-1, order.dtype, v.device, x.shape).scatter(None, axis, index, order)
-    kept = last.alu(Ops.CMPEQ, _filled(-1, last)).alu(Ops.WHERE, g, _filled(0, g))
+    order = beside(g, LazyBuffer.iota(v.shape[axis], dtypes.int32, v.device).reshape(shape).expand(v.shape))
+    last = constant(-1, order, x.shape).scatter(None, axis, index, order)
+    kept = last.alu(Ops.CMPEQ, constant(-1, last)).alu(Ops.WHERE, g, constant(0, g))
     there = taken(g, axis, index)
-    return (kept, taken(last, axis, index).alu(Ops.CMPEQ, order).alu(Ops.WHERE, there, _filled(0, there)))
+    return (kept, taken(last, axis, index).alu(Ops.CMPEQ, order).alu(Ops.WHERE, there, constant(0, there)))
 
 
 def scatter_add_gradient(step: Step, g: LazyBuffer) -> Gradients:
@@ -93,10 +98,13 @@ def scatter_extremum_gradient(step: Step, g: LazyBuffer) -> Gradients:
 
 
 def scatter_prod_gradient(step: Step, g: LazyBuffer) -> Gradients:
-    """y = x · Π v that go there: g · product of the others, as for a product along an axis"""
+    """y = x · Π v that go there: g · product of the others, as for a product along an axis
+
+    Differentiated again, what it gives is right where no factor is 0.
+    """
     (x, v), (_, axis, index) = step.sources, step.arg
-    no_x, no_v = x.alu(Ops.CMPEQ, _filled(0.0, x)), v.alu(Ops.CMPEQ, _filled(0.0, v))
-    some_x, some_v = no_x.alu(Ops.WHERE, _filled(1.0, x), x), no_v.alu(Ops.WHERE, _filled(1.0, v), v)
+    no_x, no_v = x.alu(Ops.CMPEQ, constant(0.0, x)), v.alu(Ops.CMPEQ, constant(0.0, v))
+    some_x, some_v = no_x.alu(Ops.WHERE, constant(1.0, x), x), no_v.alu(Ops.WHERE, constant(1.0, v), v)
     rest = some_x.scatter(Ops.MUL, axis, index, some_v)
     zeros = no_x.cast(dtypes.int32).scatter(Ops.ADD, axis, index, no_v.cast(dtypes.int32))
     found = []
@@ -105,7 +113,7 @@ def scatter_prod_gradient(step: Step, g: LazyBuffer) -> Gradients:
         (some_v, no_v, taken(rest, axis, index), taken(zeros, axis, index), taken(g, axis, index)),
     ):
         others = count.alu(Ops.CMPEQ, none.cast(dtypes.int32))  # no zero among the other factors
-        found.append(above.alu(Ops.MUL, others.alu(Ops.WHERE, product.alu(Ops.FDIV, some), _filled(0.0, some))))
+        found.append(above.alu(Ops.MUL, others.alu(Ops.WHERE, product.alu(Ops.FDIV, some), constant(0.0, some))))
     return tuple(found)
 
 

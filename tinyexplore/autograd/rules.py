@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from math import prod
 
-from tinyexplore.autograd.tape import GradientRule, Step
+from tinyexplore.autograd.tape import GradientRule, Step, beside
 from tinyexplore.dtype import ConstType, dtypes
 from tinyexplore.lazy import LazyBuffer
+from tinyexplore.lazy.lazybuffer import Shape
 from tinyexplore.uop import Ops
 
 Gradients = tuple["LazyBuffer | None", ...]
@@ -29,8 +31,9 @@ def gradient_of(op: Ops) -> Callable[[GradientRule], GradientRule]:
     return enter
 
 
-def _scalar(value: ConstType, like: LazyBuffer) -> LazyBuffer:
-    return LazyBuffer.const(value, like.dtype, like.device, like.shape)
+def constant(value: ConstType, like: LazyBuffer, shape: Shape | None = None) -> LazyBuffer:
+    """`value` everywhere, with the dtype and device of `like`, and its shape unless another is given."""
+    return beside(like, LazyBuffer.const(value, like.dtype, like.device, like.shape if shape is None else shape))
 
 
 def _negated(x: LazyBuffer) -> LazyBuffer:
@@ -64,9 +67,9 @@ def sqrt_gradient(step: Step, g: LazyBuffer) -> Gradients:
 def deviation_gradient(step: Step, g: LazyBuffer) -> Gradients:
     """y = √x, where all the values are equal if x is 0: dx = g / 2y, there 0"""
     y = step.result
-    flat = y.alu(Ops.CMPEQ, _scalar(0.0, y))
-    slope = g.alu(Ops.FDIV, flat.alu(Ops.WHERE, _scalar(1.0, y), y.alu(Ops.ADD, y)))
-    return (flat.alu(Ops.WHERE, _scalar(0.0, y), slope),)
+    flat = y.alu(Ops.CMPEQ, constant(0.0, y))
+    slope = g.alu(Ops.FDIV, flat.alu(Ops.WHERE, constant(1.0, y), y.alu(Ops.ADD, y)))
+    return (flat.alu(Ops.WHERE, constant(0.0, y), slope),)
 
 
 @gradient_of(Ops.EXP)
@@ -78,7 +81,7 @@ def exp_gradient(step: Step, g: LazyBuffer) -> Gradients:
 @gradient_of(Ops.EXP2)
 def exp2_gradient(step: Step, g: LazyBuffer) -> Gradients:
     """y = 2ˣ: dx = g · y · ln 2"""
-    return (g.alu(Ops.MUL, step.result).alu(Ops.MUL, _scalar(math.log(2), g)),)
+    return (g.alu(Ops.MUL, step.result).alu(Ops.MUL, constant(math.log(2), g)),)
 
 
 @gradient_of(Ops.LOG)
@@ -90,7 +93,7 @@ def log_gradient(step: Step, g: LazyBuffer) -> Gradients:
 @gradient_of(Ops.LOG2)
 def log2_gradient(step: Step, g: LazyBuffer) -> Gradients:
     """y = log₂ x: dx = g / (x ln 2)"""
-    return (g.alu(Ops.FDIV, step.sources[0].alu(Ops.MUL, _scalar(math.log(2), g))),)
+    return (g.alu(Ops.FDIV, step.sources[0].alu(Ops.MUL, constant(math.log(2), g))),)
 
 
 @gradient_of(Ops.SIN)
@@ -109,7 +112,7 @@ def cos_gradient(step: Step, g: LazyBuffer) -> Gradients:
 def tanh_gradient(step: Step, g: LazyBuffer) -> Gradients:
     """y = tanh x: dx = g · (1 - y²)"""
     square = step.result.alu(Ops.MUL, step.result)
-    return (g.alu(Ops.MUL, _scalar(1.0, g).alu(Ops.ADD, _negated(square))),)
+    return (g.alu(Ops.MUL, constant(1.0, g).alu(Ops.ADD, _negated(square))),)
 
 
 @gradient_of(Ops.ERF)
@@ -117,13 +120,13 @@ def erf_gradient(step: Step, g: LazyBuffer) -> Gradients:
     """y = erf x: dx = g · 2/√π · exp(-x²)"""
     (x,) = step.sources
     bell = _negated(x.alu(Ops.MUL, x)).alu(Ops.EXP)
-    return (g.alu(Ops.MUL, bell).alu(Ops.MUL, _scalar(2 / math.sqrt(math.pi), g)),)
+    return (g.alu(Ops.MUL, bell).alu(Ops.MUL, constant(2 / math.sqrt(math.pi), g)),)
 
 
 @gradient_of(Ops.FLOOR)
 def step_gradient(step: Step, g: LazyBuffer) -> Gradients:
     """y is the same all around x, but for single jumps: dx = 0"""
-    return (_scalar(0.0, step.sources[0]),)
+    return (constant(0.0, step.sources[0]),)
 
 
 @gradient_of(Ops.CAST)
@@ -135,16 +138,21 @@ def cast_gradient(step: Step, g: LazyBuffer) -> Gradients:
     return (g.cast(source),)
 
 
+def stationary_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """dx = g: what else y depends on is where the result is stationary. `arg` is y with all that on the tape."""
+    return (g,)
+
+
 def relu_gradient(step: Step, g: LazyBuffer) -> Gradients:
     """y = max(x, 0): dx = g where y > 0, else 0 (also at x = 0, where `MAX` would give half)"""
-    zero = _scalar(0.0, g)
+    zero = constant(0.0, g)
     return (zero.alu(Ops.CMPLT, step.result).alu(Ops.WHERE, g, zero),)
 
 
 def sigmoid_gradient(step: Step, g: LazyBuffer) -> Gradients:
     """y = 1 / (1 + e⁻ˣ): dx = g · y · (1 - y), which stays finite where e⁻ˣ overflows"""
     y = step.result
-    slope = y.alu(Ops.MUL, _scalar(1.0, y).alu(Ops.ADD, _negated(y)))
+    slope = y.alu(Ops.MUL, constant(1.0, y).alu(Ops.ADD, _negated(y)))
     return (g.alu(Ops.MUL, slope),)
 
 
@@ -158,7 +166,7 @@ def _quotient_by_root(g: LazyBuffer, square: LazyBuffer) -> LazyBuffer:
 def abs_gradient(step: Step, g: LazyBuffer) -> Gradients:
     """y = |x|: dx = g where x is positive, -g where negative, 0 at 0"""
     (x,) = step.sources
-    zero = _scalar(0.0, x)
+    zero = constant(0.0, x)
     falling = x.alu(Ops.CMPLT, zero).alu(Ops.WHERE, _negated(g), zero)
     return (zero.alu(Ops.CMPLT, x).alu(Ops.WHERE, g, falling),)
 
@@ -166,24 +174,24 @@ def abs_gradient(step: Step, g: LazyBuffer) -> Gradients:
 def log1p_gradient(step: Step, g: LazyBuffer) -> Gradients:
     """y = ln(1 + x): dx = g / (1 + x)"""
     (x,) = step.sources
-    return (g.alu(Ops.FDIV, _scalar(1.0, x).alu(Ops.ADD, x)),)
+    return (g.alu(Ops.FDIV, constant(1.0, x).alu(Ops.ADD, x)),)
 
 
 def sinh_gradient(step: Step, g: LazyBuffer) -> Gradients:
     """y = sinh x: dx = g · (eˣ + e⁻ˣ) / 2"""
     (x,) = step.sources
-    cosh = x.alu(Ops.EXP).alu(Ops.ADD, _negated(x).alu(Ops.EXP)).alu(Ops.MUL, _scalar(0.5, x))
+    cosh = x.alu(Ops.EXP).alu(Ops.ADD, _negated(x).alu(Ops.EXP)).alu(Ops.MUL, constant(0.5, x))
     return (g.alu(Ops.MUL, cosh),)
 
 
 def asinh_gradient(step: Step, g: LazyBuffer) -> Gradients:
     """y = asinh x: dx = g / √(x² + 1)"""
     (x,) = step.sources
-    return (_quotient_by_root(g, x.alu(Ops.MUL, x).alu(Ops.ADD, _scalar(1.0, x))),)
+    return (_quotient_by_root(g, x.alu(Ops.MUL, x).alu(Ops.ADD, constant(1.0, x))),)
 
 
 def _one_minus_square(x: LazyBuffer) -> LazyBuffer:
-    return _scalar(1.0, x).alu(Ops.ADD, _negated(x.alu(Ops.MUL, x)))
+    return constant(1.0, x).alu(Ops.ADD, _negated(x.alu(Ops.MUL, x)))
 
 
 def atanh_gradient(step: Step, g: LazyBuffer) -> Gradients:
@@ -194,7 +202,7 @@ def atanh_gradient(step: Step, g: LazyBuffer) -> Gradients:
 def atan_gradient(step: Step, g: LazyBuffer) -> Gradients:
     """y = atan x: dx = g / (1 + x²)"""
     (x,) = step.sources
-    return (g.alu(Ops.FDIV, x.alu(Ops.MUL, x).alu(Ops.ADD, _scalar(1.0, x))),)
+    return (g.alu(Ops.FDIV, x.alu(Ops.MUL, x).alu(Ops.ADD, constant(1.0, x))),)
 
 
 def asin_gradient(step: Step, g: LazyBuffer) -> Gradients:
@@ -240,10 +248,10 @@ def fdiv_gradient(step: Step, g: LazyBuffer) -> Gradients:
 def pow_gradient(step: Step, g: LazyBuffer) -> Gradients:
     """y = aᵇ: da = g · b · aᵇ⁻¹ (0 where b is 0), db = g · y · ln a (0 where a is 0 and b is not negative)"""
     a, b = step.sources
-    zero = _scalar(0.0, g)
+    zero = constant(0.0, g)
     da = db = None
     if step.needs(0):
-        slope = b.alu(Ops.MUL, a.alu(Ops.POW, b.alu(Ops.ADD, _scalar(-1.0, b))))
+        slope = b.alu(Ops.MUL, a.alu(Ops.POW, b.alu(Ops.ADD, constant(-1.0, b))))
         da = g.alu(Ops.MUL, b.alu(Ops.CMPEQ, zero).alu(Ops.WHERE, zero, slope))
     if step.needs(1):
         flat = a.alu(Ops.CMPEQ, zero).alu(Ops.AND, zero.alu(Ops.CMPLE, b))
@@ -255,8 +263,8 @@ def pow_gradient(step: Step, g: LazyBuffer) -> Gradients:
 def _larger_gradient(step: Step, g: LazyBuffer, takes_first: Ops) -> Gradients:
     a, b = step.sources
     first, second = (b, a) if takes_first is Ops.MAX else (a, b)
-    zero = _scalar(0.0, g)
-    half = a.alu(Ops.CMPEQ, b).alu(Ops.WHERE, g.alu(Ops.MUL, _scalar(0.5, g)), zero)
+    zero = constant(0.0, g)
+    half = a.alu(Ops.CMPEQ, b).alu(Ops.WHERE, g.alu(Ops.MUL, constant(0.5, g)), zero)
     return (
         first.alu(Ops.CMPLT, second).alu(Ops.WHERE, g, half) if step.needs(0) else None,
         second.alu(Ops.CMPLT, first).alu(Ops.WHERE, g, half) if step.needs(1) else None,
@@ -279,7 +287,7 @@ def min_gradient(step: Step, g: LazyBuffer) -> Gradients:
 def where_gradient(step: Step, g: LazyBuffer) -> Gradients:
     """y = a if c else b: da = g if c else 0, db = 0 if c else g"""
     condition = step.sources[0]
-    zero = _scalar(0.0, g)
+    zero = constant(0.0, g)
     return (
         None,
         condition.alu(Ops.WHERE, g, zero) if step.needs(1) else None,
@@ -307,15 +315,37 @@ def reduce_prod_gradient(step: Step, g: LazyBuffer) -> Gradients:
     """y = Π x: dxᵢ = g · product of the others
 
     That is y / xᵢ without zeros; with one zero only its place gets any, the product of the rest; with two nothing.
+    (That form has no derivative at a zero: one that is to be differentiated is written as products from both sides.)
     """
     (x,) = step.sources
-    zero, one = _scalar(0.0, x), _scalar(1.0, x)
+    if not isinstance(g, LazyBuffer):
+        return (g.expand(x.shape).alu(Ops.MUL, _product_of_others(x, step.arg)),)
+    zero, one = constant(0.0, x), constant(1.0, x)
     is_zero = x.alu(Ops.CMPEQ, zero)
     rest = is_zero.alu(Ops.WHERE, one, x).reduce(Ops.MUL, step.arg).expand(x.shape)
     zeros = sum_axes(is_zero.cast(x.dtype), step.arg).expand(x.shape)
     others = zeros.alu(Ops.CMPEQ, is_zero.cast(x.dtype))  # no zero among the other factors
     product = others.alu(Ops.WHERE, rest.alu(Ops.FDIV, is_zero.alu(Ops.WHERE, one, x)), zero)
     return (g.expand(x.shape).alu(Ops.MUL, product),)
+
+
+def _product_of_others(x: LazyBuffer, axes: tuple[int, ...]) -> LazyBuffer:
+    """For each element the product of all before it times that of all after it, along `axes` in row-major order."""
+    order = (*[axis for axis in range(len(x.shape)) if axis not in axes], *axes)
+    moved = x.permute(order)
+    count = prod(x.shape[axis] for axis in axes)
+    line = moved.reshape((*moved.shape[: len(order) - len(axes)], count))
+    last = len(line.shape) - 1
+
+    def of_all_before(line: LazyBuffer) -> LazyBuffer:
+        ones = constant(1.0, line, (*line.shape[:last], 1))
+        bounds = [(0, size) for size in line.shape[:last]]
+        earlier = line.shrink([*bounds, (0, count - 1)]).pad([(0, 0)] * last + [(1, 0)])
+        first = ones.pad([(0, 0)] * last + [(0, count - 1)])
+        return earlier.alu(Ops.ADD, first).scan(Ops.MUL, last)
+
+    found = of_all_before(line).alu(Ops.MUL, of_all_before(line.flip((last,))).flip((last,)))
+    return found.reshape(moved.shape).permute(sorted(range(len(order)), key=order.__getitem__))
 
 
 REDUCE_GRADIENTS: dict[Ops, GradientRule] = {
@@ -448,9 +478,9 @@ def diagonal_gradient(step: Step, g: LazyBuffer) -> Gradients:
         lone = tuple(size if i == axis else 1 for i, size in enumerate(shape))
         return places.reshape(lone).expand(shape)
 
-    on_diagonal = along(first).alu(Ops.CMPEQ, along(second))
+    on_diagonal = beside(g, along(first).alu(Ops.CMPEQ, along(second)))
     repeated = g.reshape((*g.shape[:second], 1, *g.shape[second:])).expand(shape)
-    return (on_diagonal.alu(Ops.WHERE, repeated, _scalar(0.0, repeated)),)
+    return (on_diagonal.alu(Ops.WHERE, repeated, constant(0.0, repeated)),)
 
 
 # *** memory ***

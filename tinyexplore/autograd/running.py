@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from tinyexplore.autograd.rules import Gradients, gradient_of
+from tinyexplore.autograd.rules import Gradients, constant, gradient_of
 from tinyexplore.autograd.tape import Step
-from tinyexplore.dtype import ConstType, dtypes
+from tinyexplore.dtype import dtypes
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.uop import Ops
-
-
-def _filled(value: ConstType, like: LazyBuffer) -> LazyBuffer:
-    return LazyBuffer.const(value, like.dtype, like.device, like.shape)
 
 
 @gradient_of(Ops.SCAN_AXIS)
@@ -35,12 +31,20 @@ def _recurrence_from_the_end(g: LazyBuffer, factor: LazyBuffer, axis: int) -> La
     return g.flip((axis,)).recurrence(factors.flip((axis,)), axis).flip((axis,))
 
 
+def recurrence_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """y(i) = y(i - 1) · f(i) + x(i): dx(j) = r(j) = g(j) + f(j + 1) · r(j + 1), and df(j) = y(j - 1) · r(j)"""
+    (_, factor), axis = step.sources, step.arg
+    dx = _recurrence_from_the_end(g, _part(factor, axis, 1, 0), axis)
+    before = _extended(_part(step.result, axis, 0, 1), axis, 1, 0)
+    return dx, before.alu(Ops.MUL, dx) if step.needs(1) else None
+
+
 def cumprod_gradient(step: Step, g: LazyBuffer) -> Gradients:
     """y(i) = Π x(j) over j ≤ i: dx(j) = y(j - 1) · r(j), where r(j) = g(j) + x(j + 1) · r(j + 1); zeros need no care"""
     (x,), axis = step.sources, step.arg
-    first = LazyBuffer.const(1.0, x.dtype, x.device, tuple(1 if at == axis else n for at, n in enumerate(x.shape)))
+    first = constant(1.0, x, tuple(1 if at == axis else n for at, n in enumerate(x.shape)))
     is_first = _extended(first.cast(dtypes.bool), axis, 0, x.shape[axis] - 1)
-    before = is_first.alu(Ops.WHERE, _filled(1.0, x), _extended(_part(step.result, axis, 0, 1), axis, 1, 0))
+    before = is_first.alu(Ops.WHERE, constant(1.0, x), _extended(_part(step.result, axis, 0, 1), axis, 1, 0))
     return (before.alu(Ops.MUL, _recurrence_from_the_end(g, _part(x, axis, 1, 0), axis)),)
 
 
@@ -51,6 +55,6 @@ def logcumsumexp_gradient(step: Step, g: LazyBuffer) -> Gradients:
     """
     (x,), y, axis = step.sources, step.result, step.arg
     here, after = _part(y, axis, 0, 1), _part(y, axis, 1, 0)
-    change = after.alu(Ops.CMPEQ, here).alu(Ops.WHERE, _filled(0.0, here), here.alu(Ops.ADD, after.alu(Ops.NEG)))
+    change = after.alu(Ops.CMPEQ, here).alu(Ops.WHERE, constant(0.0, here), here.alu(Ops.ADD, after.alu(Ops.NEG)))
     weight = x.alu(Ops.ADD, y.alu(Ops.NEG)).alu(Ops.EXP)
     return (weight.alu(Ops.MUL, _recurrence_from_the_end(g, change.alu(Ops.EXP), axis)),)

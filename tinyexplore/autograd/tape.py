@@ -51,6 +51,14 @@ class Step:
         return bool(self.inputs[position].requires_grad)
 
 
+def beside(like: LazyBuffer, made: LazyBuffer) -> LazyBuffer:
+    """`made`, which no gradient flows to, as a rule that computes with `like` needs it: on the tape if that is there.
+
+    Then `like` is a `TapedBuffer`, and so must be whatever a method of it is not called on, but given to.
+    """
+    return made if isinstance(like, LazyBuffer) else cast(Any, like).beside(made)
+
+
 GradientRule = Callable[[Step, LazyBuffer], "tuple[LazyBuffer | None, ...]"]
 """(step, gradient of its result) → gradient of each input; None where there is none or nobody needs it."""
 

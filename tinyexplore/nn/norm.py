@@ -34,7 +34,7 @@ class BatchNorm:
         axes = tuple(axis for axis in range(x.ndim) if axis != 1)
         mean = x.mean(axes)
         # the mean is where the sum of squares is least: no gradient of the variance flows through it
-        centred = x - mean.detach().reshape((1, -1, *(1,) * (x.ndim - 2)))
+        centred = x._stationary(x - mean.reshape((1, -1, *(1,) * (x.ndim - 2))))
         var = centred.square().mean(axes)
         if self.track_running_stats:
             count = x.numel() // x.shape[1]

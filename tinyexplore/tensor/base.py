@@ -7,7 +7,16 @@ from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 from weakref import ref
 
-from tinyexplore.autograd import GRADIENTS, GradientRule, Step, gradients
+from tinyexplore.autograd import (
+    GRADIENTS,
+    FoundStep,
+    GradientRule,
+    Step,
+    TapedBuffer,
+    Walk,
+    gradients,
+    stationary_gradient,
+)
 from tinyexplore.autograd.rules import REDUCE_GRADIENTS, contiguous_backward_gradient, step_gradient
 from tinyexplore.device import Device
 from tinyexplore.dtype import ConstType, DType, ImageDType, dtypes, to_dtype
@@ -342,7 +351,7 @@ class Base:
 
         `gradient` is that of this tensor; a scalar needs none. Tensors in between get no `grad`: ask `gradient()`.
         """
-        for tensor, found in gradients(self, self._seed(gradient)):
+        for tensor, found in gradients(self, self._seed(gradient).lazydata):
             if tensor._ctx is not None or not tensor.requires_grad:
                 continue
             leaf = cast("Tensor", tensor)
@@ -354,20 +363,52 @@ class Base:
                 leaf.grad.lazydata = leaf.grad.lazydata.alu(Ops.ADD, found)
         return cast("Tensor", self)
 
-    def gradient(self, *targets: Tensor, gradient: Tensor | None = None) -> list[Tensor]:
+    def gradient(
+        self, *targets: Tensor, gradient: Tensor | None = None, materialize_grads: bool = False
+    ) -> list[Tensor]:
         """The gradient of this tensor with respect to each target; `grad` fields are left alone.
 
-        Gradients are values, off the tape: there are no second derivatives.
+        `gradient` is that of this tensor; a scalar needs none. `materialize_grads`: zeros for a target that this tensor
+        does not depend on, which is an error otherwise.
+        What is found is on the tape again, as a function of the targets and all else that requires a gradient (of
+        `gradient`, too): it may be part of a loss, or be differentiated by `gradient()` itself. `detach()` it, or ask
+        inside `inference_mode`, to let go of the tape.
         """
-        found = {id(tensor): value for tensor, value in gradients(self, self._seed(gradient))}
+        seed = self._seed(gradient)
+        reached = gradients(self, seed.lazydata)
+        found = {id(tensor): value for tensor, value in reached}
         missing = [position for position, target in enumerate(targets) if id(target) not in found]
-        if missing:
+        if missing and not materialize_grads:
             raise RuntimeError(
                 f"gradient: targets {missing} were not used in computing this tensor, or do not require a gradient"
             )
-        return [self._wrap(found[id(target)]) for target in targets]
+        results = [self._wrap(found[id(target)]) if id(target) in found else target._const(0.0) for target in targets]
+        if type(self).no_grad:
+            return results
+        walk = Walk(reached, TapedBuffer.of(seed, seed.lazydata))
+        for target, result in zip(targets, results):
+            if id(target) in found:
+                result._ctx = FoundStep(walk, target, result.lazydata)
+                result.requires_grad = True
+        return results
 
-    def _seed(self, gradient: Tensor | None) -> LazyBuffer:
+    @classmethod
+    def _on_tape(cls, value: LazyBuffer | TapedBuffer) -> Tensor:
+        """The tensor of a value that a gradient rule was given."""
+        if isinstance(value, LazyBuffer):
+            return cls._wrap(value)
+        result = cls._wrap(value.lazydata)
+        result.requires_grad, result._ctx = value.requires_grad, value._ctx
+        return result
+
+    def _stationary(self, centred: Tensor) -> Tensor:
+        """`centred`, this minus something in which the result is stationary (a sum of squares in the mean, say).
+
+        The gradient goes to this alone; the gradient's own gradient knows how `centred` was made.
+        """
+        return self._taped(centred.lazydata, stationary_gradient, (self,), centred)
+
+    def _seed(self, gradient: Tensor | None) -> Tensor:
         if not self.requires_grad:
             raise RuntimeError(
                 "backward: nothing that this tensor was computed from requires a gradient; "
@@ -379,10 +420,10 @@ class Base:
                     f"backward of a tensor of shape {self.shape}: reduce it to a scalar (.sum(), .mean()) "
                     "or give its gradient, backward(gradient)"
                 )
-            return LazyBuffer.const(1.0, self.dtype, self.lazydata.device)
+            return self._wrap(LazyBuffer.const(1.0, self.dtype, self.lazydata.device))
         if gradient.shape != self.shape:
             raise ShapeError(f"backward: the gradient has shape {gradient.shape}, the tensor {self.shape}")
-        return gradient.cast(self.dtype).to(self.device).lazydata
+        return gradient.cast(self.dtype).to(self.device)
 
 
 def unsigned_of(itemsize: int) -> DType:

@@ -8,11 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from tinyexplore.dtype import dtypes
+from tinyexplore.lazy import LazyBuffer
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.ordering import Ordering
 from tinyexplore.tensor.reduction import sum_dtype
 
 if TYPE_CHECKING:
+    from tinyexplore.autograd import Step
     from tinyexplore.tensor.tensor import Tensor
 
 # sweeps over all pairs of columns until nothing changes any more, in practice: the convergence is quadratic at the end
@@ -58,7 +60,7 @@ class LinearAlgebra(Ordering):
 
         One-sided Jacobi (Hestenes 1958): pairs of columns are rotated until all are orthogonal; their lengths are the
         singular values. All pairs of a round are rotated at once (Brent and Luk 1985). Gradients are those of distinct
-        singular values; columns of U beyond the n-th have none.
+        singular values; columns of U beyond the n-th have none, and there are no second derivatives.
         """
         x = self._matrices("svd")
         dtype = self._float().dtype
@@ -83,7 +85,8 @@ class LinearAlgebra(Ordering):
         signs = (r.diagonal(0, r.ndim - 2, r.ndim - 1) < 0).where(-1.0, 1.0)
         u = q[..., :count] * signs.unsqueeze(-2)
         if taped.requires_grad:
-            u, s, v = _followed(taped - x, u, s, v)
+            change = taped._taped((taped - x).lazydata, svd_gradient, (taped,), None)
+            u, s, v = _followed(change, u, s, v)
         if full_matrices and x.shape[-2] > count:
             u = u.cat(q[..., count:], dim=-1)
         return u.cast(dtype), s.cast(dtype), v.transpose(-2, -1).cast(dtype)
@@ -92,6 +95,13 @@ class LinearAlgebra(Ordering):
         """The columns of each matrix in an order of its own."""
         index = order.unsqueeze(-2)._broadcast_to((*self.shape[:-1], order.shape[-1]))
         return self.gather(-1, index)
+
+
+def svd_gradient(step: Step, g: LazyBuffer) -> tuple[LazyBuffer | None, ...]:
+    """dx = g. No second derivatives: `_followed` is the first order of what the factors are."""
+    if not isinstance(g, LazyBuffer):
+        raise NotImplementedError("svd has first derivatives only: differentiate what is wanted of it in another way")
+    return (g,)
 
 
 def _followed(change: Tensor, u: Tensor, s: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
+from typing import Any
 
+from tinyexplore.autograd import TapedBuffer
 from tinyexplore.lazy import LazyBuffer, ShardedBuffer
 from tinyexplore.tensor.tensor import Tensor
 
@@ -15,7 +17,10 @@ def live_tensors() -> list[Tensor]:
     Each object refers to its class, and who refers to what is searched by the interpreter itself: no tensor has to
     be written down when it is made.
     """
-    kinds = {Tensor, *_subclasses(Tensor)}
+    return _living({Tensor, *_subclasses(Tensor)})
+
+
+def _living(kinds: set[type]) -> list[Any]:
     return [found for found in gc.get_referrers(*kinds) if type(found) in kinds and hasattr(found, "lazydata")]
 
 
@@ -27,7 +32,7 @@ def _subclasses(kind: type[Tensor]) -> Iterator[type[Tensor]]:
 
 def live_values() -> Iterator[LazyBuffer]:
     """The values of all tensors, and those that their gradients ask for."""
-    for tensor in live_tensors():
+    for tensor in _living({TapedBuffer, Tensor, *_subclasses(Tensor)}):
         yield from _parts(tensor.lazydata)
         step = tensor._ctx
         if step is not None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import wraps
 from string import ascii_letters
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
+from tinyexplore.autograd import GradientRule, TapedBuffer
 from tinyexplore.dtype import dtypes, least_upper_dtype, to_dtype
+from tinyexplore.lazy import LazyBuffer
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.arithmetic import broadcast_shape
 from tinyexplore.tensor.base import DTypeLike, Shape
@@ -19,7 +22,6 @@ from tinyexplore.util import config
 
 if TYPE_CHECKING:
     from tinyexplore.autograd.tape import Step
-    from tinyexplore.lazy import LazyBuffer
     from tinyexplore.tensor.tensor import Tensor
 
 
@@ -371,24 +373,39 @@ def _named_axes(x: Tensor, letters: str, order: Sequence[str]) -> Tensor:
     return moved.reshape(tuple(moved.shape[present.index(letter)] if letter in present else 1 for letter in order))
 
 
-def convolution_gradient(step: Step, g: LazyBuffer) -> tuple[LazyBuffer | None, ...]:
+def _gradient_by_tensors(rule: Callable[..., tuple[Tensor | None, ...]]) -> GradientRule:
+    """The rule that `rule(step, values of the inputs, gradient of the result)` is on Tensors."""
+
+    @wraps(rule)
+    def on_values(step: Step, g: LazyBuffer) -> tuple[LazyBuffer | None, ...]:
+        like = step.inputs[0]
+        if isinstance(g, LazyBuffer):
+            found = rule(step, [like._wrap(source) for source in step.sources], like._wrap(g))
+            return tuple([None if one is None else one.lazydata for one in found])
+        with like.inference_mode(False):  # the values are on the tape: so is all that is made of them
+            found = rule(step, [like._on_tape(source) for source in step.sources], like._on_tape(g))
+        return tuple([None if one is None else cast(Any, TapedBuffer(one.lazydata, one._ctx)) for one in found])
+
+    return on_values
+
+
+@_gradient_by_tensors
+def convolution_gradient(step: Step, values: Sequence[Tensor], g: Tensor) -> tuple[Tensor | None, ...]:
     """y = x ⋆ w: dx is the transposed convolution of g with w, dw the windows of x times g, over batch and places.
 
     The tape would add up overlapping windows instead, of which there are as many values as a convolution multiplies.
     """
     groups, steps, gaps = step.arg
-    padded, filters = step.inputs
-    x, w = (tensor._wrap(source) for tensor, source in zip(step.inputs, step.sources))
-    grown = padded._wrap(g)
+    x, w = values
     out, kernel, size = w.shape[0], w.shape[2:], g.shape[2:]
     dx = dw = None
     if step.needs(0):
         reach = [(n - 1) * s + (k - 1) * d + 1 for n, s, k, d in zip(size, steps, kernel, gaps)]
         left = [have - least for have, least in zip(x.shape[2:], reach)]
-        dx = grown.conv_transpose2d(w, None, groups, steps, gaps, 0, left).lazydata
+        dx = g.conv_transpose2d(w, None, groups, steps, gaps, 0, left)
     if step.needs(1):
         columns = x._unfolded(kernel, groups, steps, gaps)
-        each = grown.reshape((g.shape[0], groups, out // groups, *size, *(1,) * (1 + len(kernel))))
+        each = g.reshape((g.shape[0], groups, out // groups, *size, *(1,) * (1 + len(kernel))))
         summed = (0, *range(3, 3 + len(size)))
-        dw = (columns * each).sum(summed, acc_dtype=x.dtype).reshape(w.shape).lazydata
+        dw = (columns * each).sum(summed, acc_dtype=x.dtype).reshape(w.shape)
     return dx, dw

@@ -118,7 +118,8 @@ class Reduction(Functions):
         dtype = self.dtype if dtypes.is_float(self.dtype) else dtypes.default_float
         wide = self.cast(sum_dtype(dtype))
         axes = self._axes(axis)
-        squares = (wide - wide.mean(axes, keepdim=True).detach()).square().sum(axes, keepdim)  # as in layernorm
+        centred = wide._stationary(wide - wide.mean(axes, keepdim=True))  # as in layernorm
+        squares = centred.square().sum(axes, keepdim)
         count = simplified(self._count(axes) - correction)
         return (squares / (max(count, 0) if isinstance(count, int) else count)).cast(dtype)
 
@@ -242,8 +243,7 @@ class Reduction(Functions):
         """
         x = cast("Tensor", self)
         centred = x - x.mean(axis, keepdim=True)
-        apart = x._taped(centred.lazydata, GRADIENTS[Ops.CAST], (x,), None)
-        return centred * (apart.square().mean(axis, keepdim=True) + eps).rsqrt()
+        return centred * (x._stationary(centred).square().mean(axis, keepdim=True) + eps).rsqrt()
 
     def batchnorm(
         self,

@@ -1,0 +1,80 @@
+"""Gradients of gradients: the walk back over the tape is done once more, on the tape, when somebody asks for them.
+
+Until then a gradient remembers only which walk it comes from. So the first walk costs what it costs without this, and
+what nobody differentiates twice is never built twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+from weakref import ref
+
+from tinyexplore.autograd.tape import Step, Taped
+from tinyexplore.autograd.taped import TapedBuffer, same_gradient
+from tinyexplore.lazy import LazyBuffer
+from tinyexplore.uop import Ops
+
+
+class Walk:
+    """What one call of `gradients` went through: `reached`, as it gave it, from the gradient `seed` of the root.
+
+    The values of the first walk are used again where they still are: as long as nothing was computed, all of them.
+    """
+
+    def __init__(self, reached: Sequence[tuple[Taped, LazyBuffer]], seed: TapedBuffer) -> None:
+        self._trail = [(tensor, tensor._ctx, ref(gradient)) for tensor, gradient in reached]
+        self._seed = seed
+        self._found: dict[int, TapedBuffer] = {}
+
+    def gradient_of(self, target: Taped) -> TapedBuffer:
+        """What the walk found for `target`, as a function of all that it was computed from."""
+        if not self._found:
+            self._found = self._repeated()
+        return self._found[id(target)]
+
+    def _repeated(self) -> dict[int, TapedBuffer]:
+        found: dict[int, TapedBuffer] = {id(self._trail[0][0]): self._seed}
+        for tensor, step, known in self._trail:
+            gradient, value = found[id(tensor)], known()
+            if value is not None:
+                gradient = found[id(tensor)] = TapedBuffer(value, gradient._ctx)
+            if step is None:
+                continue
+            for source, part in zip(step.inputs, step.rule(_on_tape(tensor, step), cast(LazyBuffer, gradient))):
+                if part is None or not source.requires_grad:
+                    continue
+                new, before = gradient.beside(part), found.get(id(source))
+                found[id(source)] = new if before is None else before.alu(Ops.ADD, new)
+        return found
+
+
+def _on_tape(result: Taped, step: Step) -> Step:
+    """`step`, which made `result`, with all values on the tape."""
+    sources: Any = tuple([TapedBuffer.of(tensor, value) for tensor, value in zip(step.inputs, step.sources)])
+    value: Any = TapedBuffer.of(result, step.result)
+    return Step(step.rule, step.inputs, sources, value, _with_buffers(step.arg))
+
+
+def _with_buffers(arg: Any) -> Any:
+    """A step's argument with TapedBuffers (an index, say) for LazyBuffers."""
+    if isinstance(arg, LazyBuffer):
+        return TapedBuffer(arg)
+    return tuple([_with_buffers(part) for part in arg]) if type(arg) is tuple else arg
+
+
+class FoundStep(Step):
+    """What made a gradient: `walk`, of which it is the result for `target`. Asked for `inputs`, it repeats the walk."""
+
+    __slots__ = ("walk", "target")
+
+    def __init__(self, walk: Walk, target: Taped, value: LazyBuffer) -> None:
+        self.walk, self.target = walk, target
+        self.rule = same_gradient
+        self.sources = (value,)
+        self.result = value
+        self.arg = None
+
+    @property
+    def inputs(self) -> tuple[Any, ...]:  # type: ignore[override]
+        return (self.walk.gradient_of(self.target),)

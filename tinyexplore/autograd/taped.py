@@ -1,0 +1,149 @@
+"""Values on the tape: what gradient rules compute with where their results are to be differentiated again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+from tinyexplore.autograd.places import taken, taken_gradient
+from tinyexplore.autograd.rules import GRADIENTS, REDUCE_GRADIENTS, stationary_gradient
+from tinyexplore.autograd.running import cumprod_gradient, cumsum_gradient, recurrence_gradient
+from tinyexplore.autograd.tape import GradientRule, Step, Taped
+from tinyexplore.dtype import DType, dtypes
+from tinyexplore.lazy import LazyBuffer
+from tinyexplore.lazy.lazybuffer import Shape
+from tinyexplore.uop import Ops
+
+
+class TapedBuffer:
+    """A LazyBuffer and, where somebody wants its gradient, the step that made it.
+
+    It has the methods of LazyBuffers that rules use, with the same arguments: a rule need not know which of the two it
+    is given.
+    """
+
+    __slots__ = ("lazydata", "requires_grad", "_ctx", "__weakref__")
+    lazydata: LazyBuffer
+    requires_grad: bool | None
+    _ctx: Step | None
+
+    def __init__(self, lazydata: LazyBuffer, step: Step | None = None) -> None:
+        self.lazydata = lazydata
+        self.requires_grad = step is not None
+        self._ctx = step
+
+    def __repr__(self) -> str:
+        return f"TapedBuffer({self.lazydata}, {self._ctx})"
+
+    @staticmethod
+    def of(tensor: Taped, value: LazyBuffer) -> TapedBuffer:
+        """`value`, which `tensor` had when it was used."""
+        if not tensor.requires_grad:
+            return TapedBuffer(value)
+        step = tensor._ctx
+        if step is not None and step.rule is stationary_gradient:
+            tensor = step.arg
+        return TapedBuffer(value, Step(same_gradient, (tensor,), (value,), value))
+
+    def beside(self, made: LazyBuffer) -> TapedBuffer:
+        """`made`, which has no gradient, in a form to compute with."""
+        return made if isinstance(made, TapedBuffer) else TapedBuffer(made)
+
+    def _made(
+        self, lazydata: LazyBuffer, rule: GradientRule | None, others: tuple[Any, ...] = (), arg: Any = None
+    ) -> TapedBuffer:
+        """`lazydata`, which `rule` differentiates with respect to this and the others; this, if nothing was done."""
+        if lazydata is self.lazydata:
+            return self
+        inputs = (self, *[self.beside(other) for other in others])
+        if rule is None or not dtypes.is_float(lazydata.dtype) or not any([one.requires_grad for one in inputs]):
+            return TapedBuffer(lazydata)
+        return TapedBuffer(lazydata, Step(rule, inputs, tuple([one.lazydata for one in inputs]), lazydata, arg))
+
+    # *** what rules ask of a LazyBuffer ***
+
+    @property
+    def shape(self) -> Shape:
+        return self.lazydata.shape
+
+    @property
+    def dtype(self) -> DType:
+        return self.lazydata.dtype
+
+    @property
+    def device(self) -> str:
+        return self.lazydata.device
+
+    def alu(self, op: Ops, *others: Any) -> TapedBuffer:
+        return self._made(self.lazydata.alu(op, *[plain(other) for other in others]), GRADIENTS.get(op), others)
+
+    def cast(self, dtype: DType) -> TapedBuffer:
+        return self._made(self.lazydata.cast(dtype), GRADIENTS[Ops.CAST])
+
+    def reduce(self, op: Ops, axes: Sequence[int]) -> TapedBuffer:
+        return self._made(self.lazydata.reduce(op, axes), REDUCE_GRADIENTS[op], (), tuple(axes))
+
+    def scan(self, op: Ops, axis: int) -> TapedBuffer:
+        rule = {Ops.ADD: cumsum_gradient, Ops.MUL: cumprod_gradient}[op]
+        return self._made(self.lazydata.scan(op, axis), rule, (), axis)
+
+    def recurrence(self, factor: Any, axis: int) -> TapedBuffer:
+        return self._made(self.lazydata.recurrence(plain(factor), axis), recurrence_gradient, (factor,), axis)
+
+    def gather(self, index: Any) -> TapedBuffer:
+        return self._made(self.lazydata.gather(plain(index)), GRADIENTS[Ops.GATHER], (), plain(index))
+
+    def taken(self, axis: int, index: Any) -> TapedBuffer:
+        """See `places.taken`: in one step, whose gradient is a scatter."""
+        places = plain(index)
+        return self._made(taken(self.lazydata, axis, places), taken_gradient, (), (axis, places))
+
+    def scatter(self, op: Ops | None, axis: int, index: Any, values: Any) -> TapedBuffer:
+        places = plain(index)
+        found = self.lazydata.scatter(op, axis, places, plain(values))
+        return self._made(found, GRADIENTS[Ops.SCATTER], (values,), (op, axis, places))
+
+    def contiguous(self) -> TapedBuffer:
+        return self._made(self.lazydata.contiguous(), GRADIENTS[Ops.CONTIGUOUS])
+
+    def copy_to_device(self, device: str) -> TapedBuffer:
+        return self._made(self.lazydata.copy_to_device(device), GRADIENTS[Ops.COPY])
+
+    # *** moving ***
+
+    def _moved(self, op: Ops, lazydata: LazyBuffer) -> TapedBuffer:
+        return self._made(lazydata, GRADIENTS[op], (), lazydata.arg)
+
+    def reshape(self, shape: Shape) -> TapedBuffer:
+        return self._moved(Ops.RESHAPE, self.lazydata.reshape(shape))
+
+    def expand(self, shape: Shape) -> TapedBuffer:
+        return self._moved(Ops.EXPAND, self.lazydata.expand(shape))
+
+    def permute(self, order: Sequence[int]) -> TapedBuffer:
+        return self._moved(Ops.PERMUTE, self.lazydata.permute(order))
+
+    def pad(self, amounts: Sequence[tuple[Any, Any]]) -> TapedBuffer:
+        return self._moved(Ops.PAD, self.lazydata.pad(amounts))
+
+    def shrink(self, bounds: Sequence[tuple[Any, Any]]) -> TapedBuffer:
+        return self._moved(Ops.SHRINK, self.lazydata.shrink(bounds))
+
+    def flip(self, axes: Sequence[int]) -> TapedBuffer:
+        return self._moved(Ops.FLIP, self.lazydata.flip(axes))
+
+    def window(self, axis: int, size: Any, stride: int = 1, dilation: int = 1) -> TapedBuffer:
+        return self._moved(Ops.WINDOW, self.lazydata.window(axis, size, stride, dilation))
+
+    def diagonal(self, first: int, second: int) -> TapedBuffer:
+        return self._moved(Ops.DIAGONAL, self.lazydata.diagonal(first, second))
+
+
+def plain(value: Any) -> LazyBuffer:
+    """The LazyBuffer in it, or it."""
+    return value.lazydata if isinstance(value, TapedBuffer) else cast(LazyBuffer, value)
+
+
+def same_gradient(step: Step, g: LazyBuffer) -> tuple[LazyBuffer | None, ...]:
+    """y is x: dx = g"""
+    return (g,)
