@@ -34,7 +34,8 @@ class TinyJit(Generic[R]):
     assigns to (parameters, an optimiser's state, running averages) change in every call, and random tensors are drawn
     anew, as without TinyJit. Tensors that it only reads are followed when they are assigned to elsewhere. Python
     values that the function reads from elsewhere are those of the second call. Calls from several threads wait for each
-    other, and each overwrites the result of the one before: threads that work side by side want a TinyJit each.
+    other, and each overwrites the result of the one before: threads that work side by side want a TinyJit each. In the
+    midst of one of its own calls (by a finaliser, or by the function itself) it is the plain function.
     Pickled, it takes along what was captured, the values of the tensors that this reads, and its function if that can
     be found by name; a copy (`copy.copy`, `copy.deepcopy`) starts anew.
     """
@@ -115,12 +116,25 @@ class Calls(Generic[R]):
     """The calls of one TinyJit, one after the other. Where all is as it was, machine code (`jit/entry.py`) does a call
     without asking here."""
 
-    __slots__ = ("fxn", "owner", "count", "changed", "in_part", "parts_of", "replay", "entry", "lock", "__weakref__")
+    __slots__ = (
+        "fxn",
+        "owner",
+        "count",
+        "changed",
+        "in_part",
+        "parts_of",
+        "replay",
+        "entry",
+        "lock",
+        "is_busy",
+        "__weakref__",
+    )
 
     def __init__(self, fxn: Callable[..., R], owner: ref[TinyJit[R]]) -> None:
         self.fxn = fxn
         self.owner = owner
         self.lock = RLock()
+        self.is_busy = False  # this thread is in the midst of a call, and a finaliser makes another
         self.entry: Entry | None = None
         self.reset()
 
@@ -136,17 +150,26 @@ class Calls(Generic[R]):
         if not config().JIT or engine.active_capture() is not None:
             return self.fxn(*args, **kwargs)  # inside another capture its kernels belong to that one
         with self.lock:
-            replay, entry = self.replay, self.entry
-            if replay is None or (Epoch.count[0] != replay.epoch and not replay.ready()):
-                return self._first(args, kwargs) if self.count == 0 else self._captured_anew(args, kwargs)
-            if entry is not None:
-                unsettle(entry, replay)  # while this replay runs, another thread must not
-            elif not replay.is_known:
-                entry = self._leave(make_entry(replay))
-            result: R = replay(args, kwargs)
-            if entry is not None:
-                settle(entry, replay)
-            return result
+            if self.is_busy:
+                return self.fxn(*args, **kwargs)
+            self.is_busy = True
+            try:
+                return self._called(args, kwargs)
+            finally:
+                self.is_busy = False
+
+    def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
+        replay, entry = self.replay, self.entry
+        if replay is None or (Epoch.count[0] != replay.epoch and not replay.ready()):
+            return self._first(args, kwargs) if self.count == 0 else self._captured_anew(args, kwargs)
+        if entry is not None:
+            unsettle(entry, replay)  # while this replay runs, another thread must not
+        elif not replay.is_known:
+            entry = self._leave(make_entry(replay))
+        result: R = replay(args, kwargs)
+        if entry is not None:
+            settle(entry, replay)
+        return result
 
     def _leave(self, entry: Entry | None) -> Entry | None:
         """Calls come to `entry` from now on, None: here."""

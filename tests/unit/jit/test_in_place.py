@@ -16,7 +16,7 @@ LENGTH, WIDTH = 8, 4
 POSITION = Variable("position", 0, LENGTH - 1)
 
 
-@pytest.fixture(params=["LLVM", "CLANG", "PYTHON"], autouse=True)
+@pytest.fixture(params=["LLVM", "PYTHON"], autouse=True)
 def device(request: pytest.FixtureRequest) -> Iterator[str]:
     with Context(DEVICE=request.param):
         yield request.param
