@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from tests.torch.drawing import FP8S, Input, Inputs
+from tests.torch.drawing import Input, Inputs
 from tinyexplore import Tensor, dtypes
 from tinyexplore.dtype import to_dtype
 
@@ -34,7 +34,8 @@ class Row:
 
     `loose`: how many times the tolerance of the dtype is allowed · `scaled`: the tolerance is relative to the largest
     number of the result (sums), not to each · `signs`: zeros have the right sign · `counts`: ints count something,
-    in default_int here and int64 there · `gradient`: of the inputs that are taped.
+    in default_int here and int64 there · `gradient`: of the inputs that are taped ·
+    `twice`: there are second derivatives here and there.
     """
 
     names: tuple[str, ...]
@@ -46,6 +47,7 @@ class Row:
     signs: bool = False
     counts: bool = False
     gradient: bool = True
+    twice: bool = True
 
     @property
     def name(self) -> str:
@@ -83,13 +85,12 @@ def run(row: Row, drawn: tuple[Any, ...], device: str) -> None:
 
 
 def run_again(row: Row, drawn: tuple[Any, ...], device: str) -> None:
-    """As `run`, of second derivatives: the gradient of Σ result² · weights is differentiated, in float32 at least."""
-    if not row.gradient or not all(np.isfinite(one.values).all() for one in drawn if isinstance(one, Input)):
+    """As `run`, of second derivatives: the gradient of Σ result² · weights is differentiated; floats are float32."""
+    if not (row.gradient and row.twice) or not all(
+        np.isfinite(one.values).all() for one in drawn if isinstance(one, Input)
+    ):
         return
-    narrow = ("float16", "bfloat16", *FP8S)
-    drawn = tuple(
-        replace(one, dtype="float32") if isinstance(one, Input) and one.dtype in narrow else one for one in drawn
-    )
+    drawn = tuple(replace(one, dtype="float32") if _is_float(one) else one for one in drawn)
     row = replace(row, scaled=True, loose=4 * row.loose)
     theirs = [_to_torch(one) for one in drawn]
     ours = [_to_tensor(one, given, device) for one, given in zip(drawn, theirs)]
@@ -112,6 +113,10 @@ def run_again(row: Row, drawn: tuple[Any, ...], device: str) -> None:
     for place, (a, b) in enumerate(zip(a_seconds, b_seconds)):
         want = torch.zeros_like(given[place]) if b is None else b
         _compare(replace(row, loose=5 * row.loose), a, want, f"second gradient {place}", is_gradient=True)
+
+
+def _is_float(one: Any) -> bool:
+    return isinstance(one, Input) and dtypes.is_float(to_dtype(one.dtype))
 
 
 def _squares(results: Any) -> Any:

@@ -72,6 +72,7 @@ row(
     lambda d: d.floats(special=True, dtype=("float32", "float16")),  # PyTorch has 1/6 as a float32
     lambda x: x.hardsigmoid(),
     F.hardsigmoid,
+    twice=False,
     **EACH,
 )
 _activation("silu", F.silu, loose=2)

@@ -373,6 +373,7 @@ row(
     lambda d: d.floats((d.int(1, 4), d.int(1, 4)), dtype="float64"),
     lambda x: x.svd(full_matrices=False)[1],
     torch.linalg.svdvals,
+    twice=False,
     loose=1e4,
 )
 

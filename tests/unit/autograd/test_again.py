@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -251,3 +252,9 @@ def test_every_operation_tells_the_line_that_asked_for_it() -> None:
     assert frames and {frame.function for frame in frames if frame} == {
         "test_every_operation_tells_the_line_that_asked_for_it"
     }
+
+
+def test_the_example_in_the_documentation() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "gradients.md").read_text()
+    (program,) = [part.split("```")[0] for part in text.split("```python\n")[1:]]
+    exec(compile(program, "gradients.md", "exec"), {})
