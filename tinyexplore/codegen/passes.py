@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import count
 
+from tinyexplore.codegen.division import DIVISIONS
 from tinyexplore.codegen.expand import ALWAYS, EXPAND_REDUCES, EXPAND_STORES
 from tinyexplore.codegen.fp8 import FP8_AS_BYTES, FP8_CONVERSIONS, as_bytes
 from tinyexplore.codegen.late import ACCUMULATE, BOOL_PASS, DOTS, MASKS, SEPARATE_LOOPS, SMALL_FLOAT_PASS, LateContext
@@ -39,6 +40,7 @@ LATE = (
     Pass("accumulators", ACCUMULATE),
     Pass("rare branches", RARE_BRANCHES),
     Pass("dot products", DOTS),
+    Pass("divisions", DIVISIONS),
     Pass("masks", MASKS),
     Pass("simplify the rest", ALWAYS),
 )

@@ -1,0 +1,56 @@
+"""Pass "divisions": a byte over a constant is a product with the constant's reciprocal in two parts, bit for bit."""
+
+from __future__ import annotations
+
+import math
+import struct
+from functools import lru_cache
+
+from tinyexplore.dtype import dtypes
+from tinyexplore.uop import Ops, PatternMatcher, UOp, UPat, cvar, rule, var
+from tinyexplore.uop.bounds import bounds
+
+BYTES = (dtypes.int8, dtypes.uint8)
+HIGH_BITS = 16  # of the first part: times a byte it is exact in float32
+
+
+@rule(UPat.of(Ops.FDIV, UPat.of(Ops.CAST, var("x", BYTES)), cvar("c"), name="quotient"))
+def divide_byte(quotient: UOp, x: UOp, c: UOp) -> UOp | None:
+    """x / c is x * high + x * low, rounded as the division is: a MULACC whose product is exact, however it rounds."""
+    if quotient.dtype.scalar is not dtypes.float32:
+        return None
+    parts = reciprocal_in_parts(c.arg, *bounds(x))
+    if parts is None:
+        return None
+    value = quotient.src[0]
+    high, low = (UOp.const(value.dtype, part) for part in parts)
+    return value.alu(Ops.MULACC, high, value * low)
+
+
+@lru_cache(256)
+def reciprocal_in_parts(divisor: float, least: int, most: int) -> tuple[float, float] | None:
+    """high, of 16 bits, and low, with x * high + x * low = x / divisor in float32 for each whole x from least to most.
+
+    None where they do not give that for all: each is tried. float64 holds x * high + x * low exactly, and a quotient
+    rounded to 53 bits, then to 24, is the quotient rounded to 24.
+    """
+    if not 2.0**-64 < abs(divisor) < 2.0**64:
+        return None
+    divisor = _as_float32(divisor)
+    mantissa, exponent = math.frexp(1 / divisor)
+    high = math.ldexp(math.trunc(math.ldexp(mantissa, HIGH_BITS)), exponent - HIGH_BITS)
+    low = _as_float32(1 / divisor - high)
+    for x in range(least, most + 1):
+        found, exact = _as_float32(x * high + _as_float32(x * low)), _as_float32(x / divisor)
+        if found != exact or math.copysign(1, found) != math.copysign(1, exact):
+            return None
+    return high, low
+
+
+def _as_float32(value: float) -> float:
+    return float(struct.unpack("f", struct.pack("f", value))[0])
+
+
+DIVISIONS = PatternMatcher((divide_byte,))
+
+__all__ = ["DIVISIONS"]
