@@ -202,15 +202,14 @@ def _make_private(known: list[Tensor], before: dict[int, tuple[Tensor, LazyBuffe
 
 
 def _overwritable(in_part: list[Tensor], before: dict[int, tuple[Tensor, LazyBuffer]]) -> set[Buffer]:
-    """The memory of the tensors `in_part`, made private where others refer to it."""
+    """New memory for the tensors `in_part`, which nobody else refers to, nor anything that is still to be computed."""
     found: set[Buffer] = set()
     for tensor in {id(tensor): tensor for tensor in in_part}.values():
         if tensor.lazydata.buffer is None:
             continue
-        if not engine.is_alone(tensor.lazydata):
-            tensor.lazydata = tensor.lazydata.packed()
-            engine.realize([tensor.lazydata])
-            before[id(tensor)] = (tensor, tensor.lazydata)
+        tensor.lazydata = tensor.lazydata.packed()
+        engine.realize([tensor.lazydata])
+        before[id(tensor)] = (tensor, tensor.lazydata)
         assert tensor.lazydata.buffer is not None
         found.add(tensor.lazydata.buffer)
     return found

@@ -239,3 +239,22 @@ def test_tensors_that_are_views_are_pickled_and_copied_by_themselves() -> None:
     for copied in (pickle.loads(pickle.dumps(whole[1])), copy.deepcopy(whole[1])):
         copied.assign(copied * 2)
         assert copied.tolist() == [6.0, 8.0] and whole.tolist() == [[1.0, 2.0], [3.0, 4.0]]
+
+
+@pytest.mark.parametrize("is_given", [True, False])
+def test_what_is_still_to_be_computed_from_the_old_value(is_given: bool) -> None:
+    held, array = new_cache(9)
+
+    def push_held(row: Tensor, position: Variable) -> Tensor:
+        return push(held, row, position)
+
+    jit = TinyJit(push if is_given else push_held)
+    for call in range(5):
+        later, expected = held * 2 + 1, array * 2 + 1
+        row = Tensor(row_of(call)).reshape(1, WIDTH)
+        found = jit(held, row, POSITION.bind(call)) if is_given else jit(row, POSITION.bind(call))
+        np.testing.assert_array_equal(found.numpy(), pushed(array, row_of(call), call))
+        np.testing.assert_array_equal(held.numpy(), array)
+        if is_given or call < 2:  # what nobody gave is the TinyJit's own after the capture (decision 7)
+            np.testing.assert_array_equal(later.numpy(), expected)
+    assert jit.captured is not None and not jit.captured.moves and not jit.captured.assigned
