@@ -58,6 +58,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--beam", type=int, help="width of the search for opts")
     run.add_argument("--noopt", action="store_true", help="leave kernels as scheduled")
     run.add_argument("--repeat", type=int, default=1, help="how often each kernel is timed")
+    run.add_argument("--kernels", type=int, help="how many kernels are kept before the rest is only counted (1000)")
     run.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARG", help="arguments of the script")
     run.set_defaults(command=run_script)
 
@@ -96,7 +97,8 @@ def run_script(options: argparse.Namespace) -> int:
         raise UsageError(f"{script} is not a file")
     outputs, arguments = _split_outputs(options)
     settings = {"repeat": options.repeat, "title": script.name}
-    settings.update({name: getattr(options, name) for name in ("device", "beam") if getattr(options, name) is not None})
+    given = ("device", "beam", "kernels")
+    settings.update({name: getattr(options, name) for name in given if getattr(options, name) is not None})
     if options.noopt:
         settings["noopt"] = 1
     for path in outputs.values():
@@ -213,7 +215,3 @@ def run_devices(options: argparse.Namespace) -> int:
             print(f"{mark} {name:8} not available: {error}")
     print("(* the default)")
     return OK
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -358,7 +358,7 @@ def test_three_digits() -> None:
 
 def test_the_command_finds_the_checkouts_bench_from_any_folder(tmp_path: Path, repository: Path) -> None:
     (tmp_path / "bench.py").write_text("raise SystemExit('the wrong bench')")
-    command = [sys.executable, "-m", "tinyexplore.cli", "bench", "--list"]
+    command = [sys.executable, "-m", "tinyexplore", "bench", "--list"]
     env = {**os.environ, "PYTHONPATH": str(repository)}
     done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")

@@ -113,7 +113,7 @@ def test_lab_becomes_jupyterlab_in_the_folder(monkeypatch, tmp_path):
 
 
 def test_the_command_shows_its_usage():
-    done = subprocess.run([sys.executable, "-m", "tinyexplore.cli", "--help"], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-m", "tinyexplore", "--help"], capture_output=True, text=True)
     assert done.returncode == 0
     for command in ("lab", "run", "html", "devices"):
         assert command in done.stdout

@@ -135,6 +135,7 @@ def test_options_hold_inside_the_capture_only():
     [
         ({"bem": 2}, "unknown option 'bem'; known: repeat, title"),
         ({"device": "NVRAM"}, "unknown device 'NVRAM'; known: LLVM, CLANG, PYTHON"),
+        ({"kernels": 0}, "kernels=0: how many kernels are kept; give a whole number from 1 on"),
         ({"repeat": 0}, "repeat=0: how often each kernel is timed; give a whole number from 1 on"),
     ],
 )
@@ -269,6 +270,16 @@ def test_equal_kernels_share_one_program():
     trace = explore(lambda: ((a * 3).realize(), (b * 3).realize()), repeat=1).trace
     assert [kernel.same_as for kernel in trace.kernels] == [None, 0]
     assert len({program.kernel for program in trace.programs}) == 2
+
+
+def test_a_program_of_many_kernels_is_kept_up_to_a_limit_and_says_so():
+    a = Tensor.ones(6).contiguous().realize()
+    with capture() as outer:
+        trace = explore(lambda: [(a * n).realize() for n in range(7)], kernels=3, repeat=1).trace
+    assert [len(trace.kernels), len(trace.runs), len(outer.trace.runs)] == [3, 3, 7]
+    assert all(stage.elapsed_us >= 0 for stage in trace.stages) and trace_from_json(trace_to_json(trace)) == trace
+    (message,) = [message for message in trace.messages if message.level == "warning"]
+    assert message.text.startswith("the first 3 kernels; 4 more ran that are not here: capture one step")
 
 
 def test_the_selection_is_nodes_and_moves_both_ways(session):

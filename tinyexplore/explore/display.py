@@ -29,7 +29,7 @@ from tinyexplore.uop import Ops, UOp
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-USAGE = """%%explore [NAME] [--device D] [--beam N] [--noopt] [--repeat N] [--title T]
+USAGE = """%%explore [NAME] [--device D] [--beam N] [--noopt] [--repeat N] [--kernels N] [--title T]
 
 Runs the cell, realises the value of its last line (or what that line assigns), and shows what became of it.
 NAME: a variable for the Explorer.
@@ -167,7 +167,13 @@ def parse_magic_line(line: str) -> tuple[str | None, dict[str, Any]]:
     return name, options
 
 
-_MAGIC_OPTIONS: dict[str, Callable[[str], Any]] = {"device": str, "beam": int, "repeat": int, "title": str}
+_MAGIC_OPTIONS: dict[str, Callable[[str], Any]] = {
+    "device": str,
+    "beam": int,
+    "repeat": int,
+    "kernels": int,
+    "title": str,
+}
 
 
 def _magic_value(option: str, text: str) -> Any:

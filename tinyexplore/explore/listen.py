@@ -9,21 +9,27 @@ from tinyexplore.device import Buffer
 from tinyexplore.explore.drafts import roots_of
 from tinyexplore.explore.sources import user_frame_here
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.trace import Event, Ran, Recorded, Recorder, StageBegan, UserFrame
+from tinyexplore.trace import Event, Ran, Recorded, Recorder, StageBegan, StageEnded, UserFrame
 from tinyexplore.util import toposort
 
 RETIMING_LIMIT_S = 0.5  # for one kernel: a slow one is measured less often than asked for
+MOST_KERNELS = 1000  # that a capture keeps unless it is asked for more: a program that trains runs many times as many
 
 
 class CaptureRecorder(Recorder):
     """A Recorder that passes everything on to the recorder of an enclosing capture, if there is one.
 
     `repeat`: how often each kernel is timed; the time that this takes is taken out of all times told.
+    `most_kernels`: once so many have run, and no stage is open, nothing more is kept; `left_out` counts what runs then.
     """
 
-    def __init__(self, repeat: int = 1, outer: Recorder | None = None) -> None:
+    def __init__(self, repeat: int = 1, outer: Recorder | None = None, most_kernels: int = MOST_KERNELS) -> None:
         super().__init__()
         self.repeat = repeat
+        self.most_kernels = most_kernels
+        self.ran = 0
+        self.left_out = 0
+        self.open_stages = 0
         self.outer = outer
         self.known: set[LazyBuffer] = set()
         self.earlier = 0
@@ -31,11 +37,19 @@ class CaptureRecorder(Recorder):
 
     def record(self, event: Event) -> None:
         kind = type(event)
+        if self.ran >= self.most_kernels and self.open_stages == 0:
+            self.left_out += kind is Ran
+            if self.outer is not None:
+                self.outer.record(event)
+            return
         if kind is Recorded:
             self._see_earlier(event.src, event.user_frame)  # type: ignore[union-attr]
             self.known.add(event.lazybuffer)  # type: ignore[union-attr]
         elif kind is StageBegan:
             self._see_earlier(roots_of(event.root), None)  # type: ignore[union-attr]
+            self.open_stages += 1
+        self.open_stages -= kind is StageEnded
+        self.ran += kind is Ran
         self.events.append(event)
         self.times.append(self.now())
         if self.outer is not None:

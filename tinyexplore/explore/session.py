@@ -14,7 +14,7 @@ from tinyexplore.device import Device, DeviceUnavailable
 from tinyexplore.engine import further_listings, measuring_on
 from tinyexplore.explore.build import build_trace
 from tinyexplore.explore.export import export_html, summary_text
-from tinyexplore.explore.listen import CaptureRecorder
+from tinyexplore.explore.listen import MOST_KERNELS, CaptureRecorder
 from tinyexplore.explore.model import Node, Search, Trace
 from tinyexplore.explore.sources import raised_in_compiler, user_frame_of
 from tinyexplore.tensor import Tensor
@@ -23,6 +23,7 @@ from tinyexplore.util import Config, Context, config
 from tinyexplore.util.config import check_option
 
 EXPLORE_REPEAT = 10
+_COUNTS = {"repeat": "how often each kernel is timed", "kernels": "how many kernels are kept"}
 
 _CONFIG_NAMES = {field.name.lower(): field.name for field in fields(Config)}
 
@@ -40,7 +41,8 @@ class Explorer:
 
     def __init__(self, trace: Trace | None = None, *, title: str = "", options: dict[str, Any] | None = None) -> None:
         given = dict(options or {})
-        self.repeat = _repeat_of(given.pop("repeat", 1))
+        self.repeat = _count_of("repeat", given.pop("repeat", 1))
+        self.most_kernels = _count_of("kernels", given.pop("kernels", MOST_KERNELS))
         self.title = title
         self.result: Any = None
         self.error: BaseException | None = None
@@ -64,7 +66,7 @@ class Explorer:
             self._stack.enter_context(measuring_on(self._executor))
         self._options = _options_in_force(self.repeat)
         outer = active_recorder()
-        self._recorder = CaptureRecorder(self.repeat, outer)
+        self._recorder = CaptureRecorder(self.repeat, outer, self.most_kernels)
         self._stack.enter_context(recording(self._recorder))
         return self
 
@@ -83,6 +85,9 @@ class Explorer:
             count = recorder.earlier
             text = f"{count} LazyBuffer{'s' if count > 1 else ''} built before the capture began: "
             self._notes.append(("note", text + "their lines are those that first used them", None))
+        if recorder.left_out:
+            text = f"the first {recorder.ran:,} kernels; {recorder.left_out:,} more ran that are not here: capture one "
+            self._notes.append(("warning", text + "step of the program, or keep more with kernels=…", None))
         if not recorder.events:
             text = "nothing was recorded: no tensor was built or realised inside the capture"
             self._notes.append(("warning", text, None))
@@ -197,10 +202,10 @@ class Explorer:
 def capture(*, title: str = "", **options: Any) -> Explorer:
     """`with capture() as session:` records everything inside; afterwards `session.trace` has it.
 
-    Options: `repeat` (how often each kernel is timed, 1), and any setting of the engine by its name, which holds
-    inside the block: `device="CLANG"`, `beam=2`, `noopt=1`; `executor` is what a search measures on (see
-    `measuring_on`). An exception goes on its way; the partial trace is kept
-    and says so. Captures nest: an outer one also sees what an inner one does.
+    Options: `repeat` (how often each kernel is timed, 1), `kernels` (how many are kept before the rest is only
+    counted, 1000), and any setting of the engine by its name, which holds inside the block: `device="CLANG"`,
+    `beam=2`, `noopt=1`; `executor` is what a search measures on (see `measuring_on`). An exception goes on its way;
+    the partial trace is kept and says so. Captures nest: an outer one also sees what an inner one does.
     """
     return Explorer(title=title, options=options)
 
@@ -252,10 +257,10 @@ def _tensors_in(value: Any) -> Iterator[Tensor]:
 # *** options ***
 
 
-def _repeat_of(repeat: Any) -> int:
-    if not isinstance(repeat, int) or isinstance(repeat, bool) or repeat < 1:
-        raise ValueError(f"repeat={repeat!r}: how often each kernel is timed; give a whole number from 1 on")
-    return repeat
+def _count_of(option: str, count: Any) -> int:
+    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+        raise ValueError(f"{option}={count!r}: {_COUNTS[option]}; give a whole number from 1 on")
+    return count
 
 
 def _config_changes(options: dict[str, Any]) -> dict[str, Any]:
