@@ -4,6 +4,7 @@ from tinyexplore.autograd.again import FoundStep, Walk
 from tinyexplore.autograd.places import picked_gradient
 from tinyexplore.autograd.rules import (
     GRADIENTS,
+    assigned_gradient,
     cat_gradient,
     deviation_gradient,
     relu_gradient,
@@ -22,6 +23,7 @@ __all__ = [
     "Taped",
     "TapedBuffer",
     "Walk",
+    "assigned_gradient",
     "cat_gradient",
     "cumprod_gradient",
     "deviation_gradient",

@@ -486,6 +486,14 @@ def diagonal_gradient(step: Step, g: LazyBuffer) -> Gradients:
 # *** memory ***
 
 
+def assigned_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """What was computed is no longer what the tensor holds: there is no way back."""
+    raise RuntimeError(
+        f"backward through a tensor of shape {g.shape} that was assigned to after it had been computed: "
+        "write y = ... for another value instead of y.assign(...), or detach() it first"
+    )
+
+
 @gradient_of(Ops.CONTIGUOUS)
 def contiguous_gradient(step: Step, g: LazyBuffer) -> Gradients:
     """The same values: dx = g"""

@@ -9,7 +9,7 @@ from math import prod
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tinyexplore.autograd import GRADIENTS
+from tinyexplore.autograd import GRADIENTS, Step, assigned_gradient
 from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import ConstType, ImageDType, dtypes, to_dtype
 from tinyexplore.lazy import LazyBuffer, ShardedBuffer, StoredBuffer, laid_out_as
@@ -202,6 +202,7 @@ class Tensor(Operators):
     def assign(self, x: Any) -> Tensor:
         """This tensor takes over the value of `x`, of the same shape, dtype and device.
 
+        What was computed from tensors that require a gradient loses its way back to them: backward() says so.
         A view of a part (a slice) writes it there: the tensor that it is a view of takes over itself with that part,
         stored in its place unless somebody still has the old value.
         One that lies in storage (on DISK, say) is written there, now, whatever device `x` is on.
@@ -230,6 +231,8 @@ class Tensor(Operators):
             root.lazydata = whole
         note_change(self)
         self.lazydata = value
+        if self._ctx is not None:
+            self._ctx = Step(assigned_gradient, (), (), value)
         return self
 
     def replace(self, x: Tensor) -> Tensor:

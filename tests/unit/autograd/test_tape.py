@@ -36,6 +36,34 @@ def test_assigning_after_use_does_not_change_the_gradient() -> None:
     assert x.grad is not None and x.grad.tolist() == [6]
 
 
+def test_what_is_computed_in_place_is_on_the_tape() -> None:
+    x = Tensor([1.0, 2.0], requires_grad=True)
+    y = x * 2
+    before = (y * y).sum()
+    y *= 3
+    y += x
+    assert before.gradient(x)[0].tolist() == [8, 16]
+    assert (y * y).sum().gradient(x)[0].tolist() == [98, 196]
+
+
+def test_no_gradient_flows_through_a_value_that_is_gone() -> None:
+    x = Tensor([1.0, 2.0], requires_grad=True)
+    y = x * 2
+    y.assign(x * 5)
+    with pytest.raises(RuntimeError, match=r"shape \(2,\) that was assigned to after it had been computed"):
+        y.sum().backward()
+    assert x.grad is None
+    assert (y.detach() * x).sum().gradient(x)[0].tolist() == [5, 10]
+
+
+def test_leaves_that_want_no_gradient_get_none() -> None:
+    x, w = Tensor([1.0, 2.0], requires_grad=True), Tensor([3.0, 4.0], requires_grad=False)
+    with Tensor.inference_mode():
+        known = x * 2
+    (x * w * known * x.detach()).sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [6, 32] and w.grad is None and not known.requires_grad
+
+
 def test_a_chain_of_a_hundred_thousand_operations() -> None:
     x = Tensor(1.0, requires_grad=True)
     y = x
