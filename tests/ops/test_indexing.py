@@ -149,6 +149,8 @@ def test_writing_inside_no_grad_and_of_lists() -> None:
         ("a", IndexError, "need ints, slices"),
         (slice(0.5, None), TypeError, "must be ints"),
         (True, IndexError, "a single bool"),
+        (np.array(True), IndexError, "need ints, slices"),
+        ((0, Tensor(True)), IndexError, "a bool without axes among other indices"),
         ([True, False], IndexError, "a mask with 2 places for axis 0 of size 3"),
     ],
 )
@@ -156,6 +158,18 @@ def test_wrong_indices_are_errors_at_the_call(index: Any, kind: type[Exception],
     with pytest.raises(kind) as caught:
         Tensor(X)[index]
     assert says in str(caught.value)
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_one_bool_for_all_as_numpy_has_it(is_there: bool) -> None:
+    mask = np.array(is_there)
+    for x in (X, np.float32(2.0)):
+        np.testing.assert_array_equal(Tensor(x)[Tensor(is_there)].numpy(), np.asarray(x)[mask])
+    for value in (7.0, random_array((5,), seed=1)):
+        t, changed = Tensor(X), X.copy()
+        t[Tensor(is_there)] = Tensor(value)
+        changed[mask] = value
+        np.testing.assert_array_equal(t.numpy(), changed)
 
 
 def test_a_list_of_tensors_is_an_index_for_each_axis() -> None:

@@ -217,3 +217,14 @@ def test_running_totals_of_nothing_have_the_type_of_a_total() -> None:
     for t in (Tensor([], dtype="bool"), Tensor(True), Tensor([[]], dtype="int8")):
         assert t.cumsum(0).dtype is t.cumprod(0).dtype is t.sum().dtype
         assert t.cumsum(0).shape == t.shape
+
+
+def test_one_number_without_axes() -> None:
+    t = Tensor(3.0)
+    for found in (*t.sort(0), *t.topk(1), t.transpose(0, -1), t.cummax(0)[0]):
+        assert found.shape == ()
+    assert (t.topk(1)[0].item(), t.topk(1)[1].item()) == (3.0, 0)
+    for divide in (t.split, t.chunk):
+        with pytest.raises(ShapeError, match="a tensor without axes"):
+            divide(1)
+    assert [part.shape for part in Tensor.zeros(0, 2).chunk(3)] == [(0, 2)] * 3

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.ops.support import HOW, Array, check_gradient, computed, quick, random_array, tensor_on, thorough
-from tinyexplore import Context, Tensor, dtypes
+from tinyexplore import Context, Tensor, dtypes, nn
 from tinyexplore.lazy.lazybuffer import ShapeError
 
 PRODUCTS = [
@@ -417,3 +417,18 @@ def test_layers_without_state(how: str) -> None:
     np.testing.assert_allclose(
         computed(t.batchnorm(None, None, parts[2], parts[3]), how), (x - mean) / spread, rtol=1e-4, atol=1e-5
     )
+
+
+def test_a_batch_of_nothing_goes_through_networks() -> None:
+    x, w = Tensor.zeros(0, 4, 6, 6, requires_grad=True), Tensor.ones(4, 2, 3, 3, requires_grad=True)
+    results = [
+        x.conv2d(w, groups=2, padding=1),
+        x.conv_transpose2d(w, stride=2, padding=1, output_padding=1),
+        nn.GroupNorm(2, 4)(x),
+        x.max_pool2d(2).interpolate((6, 6)),
+    ]
+    assert [found.shape for found in results] == [(0, 4, 6, 6), (0, 2, 12, 12), (0, 4, 6, 6), (0, 4, 6, 6)]
+    assert [found.tolist() for found in results] == [[]] * 4
+    results[0].sum().backward()
+    assert x.grad is not None and x.grad.shape == x.shape
+    assert w.grad is not None and not w.grad.numpy().any()

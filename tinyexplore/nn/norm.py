@@ -90,7 +90,7 @@ class GroupNorm:
         self.bias = Tensor.zeros(num_channels) if affine else None
 
     def __call__(self, x: Tensor) -> Tensor:
-        normal = x.reshape(x.shape[0], self.num_groups, -1).layernorm(eps=self.eps).reshape(x.shape)
+        normal = x.unflatten(1, (self.num_groups, -1)).flatten(2).layernorm(eps=self.eps).reshape(x.shape)
         if self.weight is None or self.bias is None:
             return normal
         shape = (1, -1, *(1,) * (x.ndim - 2))

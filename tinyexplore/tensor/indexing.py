@@ -6,6 +6,7 @@ known yet, and name nothing (0) when they are out of range.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
@@ -30,6 +31,8 @@ class Indexing(Loss):
     __slots__ = ()
 
     def __getitem__(self, indices: Any) -> Tensor:
+        if _is_whole_mask(indices, ()):  # one bool for all: there once, or not at all
+            return self.unsqueeze(0)[indices.reshape((1,))]
         items = self._index_items(indices)
         if not any(_is_advanced(item) for item in items):
             return self._basic_view(items)
@@ -229,6 +232,11 @@ class Indexing(Loss):
             note_change(x)
             x.lazydata = laid_out_as(indices.to(x.device).where(value.reshape(()), x).lazydata, x.lazydata)
             return
+        if _is_whole_mask(indices, ()):
+            indices, value = indices.to(x.device)._broadcast_to(x.shape), _fitted(value, x.shape)
+            note_change(x)
+            x.lazydata = laid_out_as(indices.where(value, x).lazydata, x.lazydata)
+            return
         items = x._index_items(indices)
         if any(_is_advanced(item) for item in items):
             x._write_places(items, value)
@@ -314,7 +322,13 @@ def _is_whole_mask(indices: Any, shape: Shape) -> bool:
 def _is_int(item: Any) -> bool:
     if type(item) is int or isinstance(item, UOp):
         return True
-    return not isinstance(item, Loss) and hasattr(item, "__index__") and not isinstance(item, bool)
+    if isinstance(item, (Loss, bool)) or not hasattr(item, "__index__"):
+        return False
+    try:
+        operator.index(item)
+    except TypeError:  # an array has the method, whatever it holds
+        return False
+    return True
 
 
 def _is_advanced(item: Any) -> bool:
@@ -326,6 +340,8 @@ def _from_mask(item: Any) -> list[Any]:
     if isinstance(item, Loss):
         if item.dtype is not dtypes.bool:
             return [item]
+        if not item.ndim:
+            raise IndexError("a bool without axes among other indices: index by it alone, or by a mask with axes")
         pairs = zip(cast("Tensor", item)._true_places(), item.shape)
         return [_TruePlacesOfTensor(places, extent) for places, extent in pairs]
     if isinstance(item, bool):

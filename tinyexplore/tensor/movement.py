@@ -197,6 +197,8 @@ class Movement(Base):
         """Two axes exchanged."""
         order = list(range(self.ndim))
         first, second = self._axis(dim0), self._axis(dim1)
+        if not order:
+            return cast("Tensor", self)
         order[first], order[second] = order[second], order[first]
         return self._moved(Ops.PERMUTE, self.lazydata.permute(order))
 
@@ -424,6 +426,8 @@ class Movement(Base):
     def split(self, sizes: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
         """Parts along `dim`: of that size each (the last may be smaller), or of those sizes."""
         axis = self._axis(dim)
+        if not self.ndim:
+            raise ShapeError("split of a tensor without axes: it has one element, which is in no row")
         have = self.shape[axis]
         if isinstance(sizes, int):
             if not isinstance(have, int):
@@ -444,8 +448,11 @@ class Movement(Base):
         return tuple(parts)
 
     def chunk(self, chunks: int, dim: int = 0) -> list[Tensor]:
-        """`chunks` parts of equal size (the last may be smaller, and there may be fewer)."""
+        """`chunks` parts of equal size (the last may be smaller, and there may be fewer); of nothing, so many."""
         if chunks < 1:
             raise ValueError(f"chunk into {chunks} parts: need at least 1")
-        have = self.shape[self._axis(dim)]
-        return list(self.split(max(1, -(-have // chunks)), dim))
+        axis = self._axis(dim)
+        if not self.ndim:
+            raise ShapeError("chunk of a tensor without axes: it has one element, which is in no row")
+        have = self.shape[axis]
+        return list(self.split(-(-have // chunks) if have != 0 else [0] * chunks, dim))

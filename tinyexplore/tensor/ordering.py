@@ -71,6 +71,9 @@ class Ordering(Scattering):
     def topk(self, k: int, dim: int = -1, largest: bool = True, sorted_: bool = True) -> tuple[Tensor, Tensor]:
         """The `k` largest (or smallest) elements along `dim`, in order, and their places."""
         axis = self._axis(dim)
+        if not self.ndim:
+            values, places = self.reshape((1,)).topk(k, 0, largest)
+            return (values.reshape(()), places.reshape(())) if k else (values, places)
         if not 0 <= k <= self.shape[axis]:
             raise ValueError(f"topk of {k} along axis {dim} of shape {self.shape}: need 0 ≤ k ≤ {self.shape[axis]}")
         if 0 < k <= FEW_WANTED and self._is_long(axis) and self.dtype.itemsize < 8:

@@ -131,7 +131,7 @@ class Processing(Pooling):
         """The windows that a convolution multiplies with each filter: (batch, group, 1, *places, in, *kernel)."""
         places = len(kernel)
         windows = self._windows(kernel, steps, gaps)
-        split = windows.reshape((windows.shape[0], groups, 1, -1, *windows.shape[2:]))
+        split = windows.reshape((windows.shape[0], groups, 1, windows.shape[1] // groups, *windows.shape[2:]))
         spatial, taps = tuple(range(4, 4 + places)), tuple(range(4 + places, 4 + 2 * places))
         return split.permute((0, 1, 2, *spatial, 3, *taps))
 
@@ -232,9 +232,10 @@ class Processing(Pooling):
         filters = filters.reshape((-1, weight.shape[0] // groups, *taps))
         found = self.conv2d(filters, None, groups, padding=[side for n in reversed(taps) for side in (n - 1, n - 1)])
         size = found.shape[2:]
-        apart = found.contiguous().reshape((found.shape[0], -1, *step, *size))
+        channels = groups * weight.shape[1]
+        apart = found.contiguous().reshape((found.shape[0], channels, *step, *size))
         order = [axis for number in range(places) for axis in (2 + places + number, 2 + number)]
-        return apart.permute((0, 1, *order)).reshape((found.shape[0], -1, *(n * by for n, by in zip(size, step))))
+        return apart.permute((0, 1, *order)).reshape((found.shape[0], channels, *(n * by for n, by in zip(size, step))))
 
     def _spread(self, axis: int, apart: int) -> Tensor:
         """`apart - 1` zeros between neighbours along `axis`."""
