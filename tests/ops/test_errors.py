@@ -91,6 +91,7 @@ TYPES: list[Case] = [
     (lambda: x().add(None), TypeError, "add of a Tensor and NoneType None: need a Tensor, a number or an array"),
     (lambda: x() < "a", TypeError, "not supported between"),
     (lambda: "a" in x(), TypeError, "eq|comparison"),
+    (lambda: Tensor(1.0).cat(Tensor(2.0)), IndexError, r"join them with stack\(\)"),
     (lambda: x().cat(3), TypeError, "cat of a Tensor and int 3: need Tensors"),
     (lambda: x() @ 3, TypeError, "unsupported operand"),
     (lambda: x() & x(), TypeError, "and of float32 tensors: bits are for ints and bools"),

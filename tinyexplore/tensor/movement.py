@@ -395,7 +395,9 @@ class Movement(Base):
             fits = part.ndim == self.ndim and all(
                 i == axis or size == have for i, (size, have) in enumerate(zip(part.shape, self.shape))
             )
-            if not fits or self.ndim == 0:
+            if self.ndim == 0:
+                raise IndexError("cat of tensors without axes: join them with stack()")
+            if not fits:
                 shapes = ", ".join(str(one.shape) for one in parts)
                 raise ShapeError(f"cat along axis {dim} of shapes {shapes}: all other axes must agree")
         if len(parts) == 1:
