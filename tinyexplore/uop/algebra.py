@@ -49,12 +49,9 @@ where_where = law("where_where", b.where(b.where(x, y), z), b.where(x, z), "The 
 less_self = law("less_self", i < i, False)
 
 
-@rule(UPat.of(Group.ALU, name="node"))
+@rule(UPat.of(Group.ALU, name="node", every=Ops.CONST))
 def fold_constants(node: UOp) -> UOp | None:
     """An operation on constants is done at compile time, by the reference semantics."""
-    for src in node.src:
-        if src.op is not Ops.CONST:
-            return None
     dtype = node.dtype
     if not isinstance(dtype, DType):
         return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from types import CodeType
 from typing import Any, Union
@@ -29,7 +29,7 @@ class UPat:
 
     ops: the operations allowed. dtypes: the scalar dtypes allowed. src: the sources, in this order unless the
     operation is commutative. name: what the rule calls the node; used twice, it must be the same node.
-    more_src: further sources may follow.
+    more_src: further sources may follow. every: the operations allowed for the sources, however many there are.
     """
 
     ops: frozenset[Ops] | None = None
@@ -38,6 +38,7 @@ class UPat:
     name: str | None = None
     dtypes: tuple[DType, ...] | None = None
     more_src: bool = False
+    every: frozenset[Ops] | None = None
 
     @staticmethod
     def of(
@@ -47,14 +48,16 @@ class UPat:
         arg: Any = _ANY_ARG,
         dtypes: Iterable[DType] | None = None,
         more_src: bool = False,
+        every: Ops | None = None,
     ) -> UPat:
         """A node with these operations; without `src` the sources are free."""
         allowed = frozenset((ops,)) if isinstance(ops, Ops) else frozenset(ops)
         sources = tuple(_pattern(item) for item in src) if src or more_src else None
-        return UPat(allowed, sources, arg, name, tuple(dtypes) if dtypes is not None else None, more_src)
+        below = None if every is None else frozenset((every,))
+        return UPat(allowed, sources, arg, name, tuple(dtypes) if dtypes is not None else None, more_src, below)
 
     def named(self, name: str) -> UPat:
-        return UPat(self.ops, self.src, self.arg, name, self.dtypes, self.more_src)
+        return replace(self, name=name)
 
     def _binary(self, op: Ops, other: PatternLike, *, reverse: bool = False) -> UPat:
         pair = (_pattern(other), self) if reverse else (self, _pattern(other))
@@ -313,6 +316,8 @@ class _Writer:
         if pattern.src is not None and (pattern.src or pattern.more_src) and pattern.ops != _CONST_ONLY:
             comparison = ">=" if pattern.more_src else "=="
             conditions.append(f"len({node}.src) {comparison} {len(pattern.src)}")
+        if pattern.every is not None:
+            conditions.append(f"all([src.op in {self.value(pattern.every)} for src in {node}.src])")
         if pattern.name is not None and pattern.name in self.bound:
             conditions.append(f"{node} is {self.bound[pattern.name]}")
         if conditions:
@@ -379,6 +384,10 @@ def _compiled(text: str) -> CodeType:
     return compile(text, "<matcher>", "exec")
 
 
+Candidates = tuple[tuple[Rule, Any, Any], ...]
+MANY_RULES = 3  # so many are worth asking for the operations of a node's sources before they are tried
+
+
 class PatternMatcher:
     """An ordered table of rules, found by the operation and the type of a node; the first that applies wins.
 
@@ -402,24 +411,45 @@ class PatternMatcher:
         self.mask = 0  # of operations: where a graph has none of them, no rule applies to any of its nodes
         for rule in self.rules:
             self.mask |= ops_mask(_rarest(rule.pattern))
-        self._found: dict[tuple[Ops, Any], list[tuple[Rule, Any, Any]]] = {}
+        self._found: dict[tuple[Ops, Any], Candidates | dict[tuple[Ops, ...], Candidates]] = {}
 
     def __add__(self, other: PatternMatcher) -> PatternMatcher:
         return PatternMatcher(self.rules + other.rules)
 
-    def candidates(self, node: UOp) -> list[tuple[Rule, Any, Any]]:
-        """The rules whose pattern allows the operation and the type of `node`, with their compiled matchers."""
+    def candidates(self, node: UOp) -> Candidates:
+        """The rules whose pattern allows the operation and the type of `node`, with their compiled matchers.
+
+        Where these are many, also the operations of its sources.
+        """
         key = (node.op, node.dtype)
         found = self._found.get(key)
         if found is None:
-            found = self._found[key] = []
-            for rule in self.rules:
-                if _allows(rule.pattern, node.op, node.dtype):
-                    match = rule.matchers.get(node.op)
-                    if match is None:
-                        match = rule.matchers[node.op] = _compile(rule, op_known=True)
-                    found.append((rule, match, rule.function))
-        return found
+            rules = [rule for rule in self.rules if _allows(rule.pattern, node.op, node.dtype)]
+            found = self._found[key] = {} if len(rules) >= MANY_RULES else self._with_matchers(rules, node.op)
+        if isinstance(found, tuple):
+            return found
+        src = node.src
+        count = len(src)
+        if count == 2:
+            below: tuple[Ops, ...] = (src[0].op, src[1].op)
+        else:
+            below = tuple([source.op for source in src]) if count <= 3 else ()
+        among: Candidates | None = found.get(below)
+        if among is None:
+            rules = [rule for rule in self.rules if _allows(rule.pattern, node.op, node.dtype)]
+            if below:
+                rules = [rule for rule in rules if _allows_sources(rule.pattern, below)]
+            among = found[below] = self._with_matchers(rules, node.op)
+        return among
+
+    def _with_matchers(self, rules: Iterable[Rule], op: Ops) -> Candidates:
+        found = []
+        for rule in rules:
+            match = rule.matchers.get(op)
+            if match is None:
+                match = rule.matchers[op] = _compile(rule, op_known=True)
+            found.append((rule, match, rule.function))
+        return tuple(found)
 
     def rewrite(self, node: UOp, ctx: Any = None) -> tuple[Rule, UOp] | None:
         """The first rule that applies to `node` and what it makes of it; None where no rule applies."""
@@ -441,6 +471,21 @@ def _rarest(pattern: UPat) -> frozenset[Ops]:
         if src.ops is not None:
             found = min(found, _rarest(src), key=lambda ops: (len(ops & _EVERYWHERE), len(ops)))
     return found
+
+
+def _allows_sources(pattern: UPat, found: tuple[Ops, ...]) -> bool:
+    """False where a node whose sources have these operations cannot match, whatever else they are."""
+    if pattern.every is not None and any(op not in pattern.every for op in found):
+        return False
+    wanted = pattern.src
+    if wanted is None or (not wanted and not pattern.more_src) or pattern.ops == _CONST_ONLY:
+        return True
+    if len(found) != len(wanted) and not (pattern.more_src and len(found) > len(wanted)):
+        return False
+    orders = [found]
+    if len(wanted) == 2 and pattern.ops and pattern.ops <= Group.COMMUTATIVE:
+        orders.append((found[1], found[0]))
+    return any(all(src.ops is None or op in src.ops for src, op in zip(wanted, order)) for order in orders)
 
 
 def _allows(pattern: UPat, op: Ops, dtype: Any) -> bool:

@@ -12,6 +12,7 @@ from tinyexplore.uop.pattern import PatternMatcher
 from tinyexplore.uop.uop import UOp
 
 MAX_FIRINGS_ON_ONE_NODE = 256
+MAX_DEPTH = 3  # of what a rule usually puts in the place of a node
 _NEVER = object()
 
 
@@ -68,21 +69,23 @@ def _rewrite(root: UOp, matcher: PatternMatcher, ctx: Any, recorder: Recorder | 
         if node in done:
             stack.pop()
             continue
-        missing = False
+        missing = changed = False
         for source in reversed(node.src):
-            if source not in done:
+            known = done.get(source)
+            if known is None:
                 if source.mask & mask and source.mask & kinds and source.settled is not settles:
                     stack.append(source)
                     missing = True
                 else:
                     done[source] = source  # no rule can fire, or has fired before, anywhere in it
+            elif known is not source:
+                changed = True
         if missing:
             continue
         stack.pop()
-        src = tuple([done[source] for source in node.src])
         current = node
-        if src != node.src:
-            current = UOp(node.op, node.dtype, src, node.arg)
+        if changed:
+            current = UOp(node.op, node.dtype, tuple([done[source] for source in node.src]), node.arg)
             if recorder is not None:
                 recorder.record(Rebuilt(node, current))
             if current in done:
@@ -128,18 +131,37 @@ def _rewrite(root: UOp, matcher: PatternMatcher, ctx: Any, recorder: Recorder | 
 
 
 def settled_by(node: UOp, matcher: PatternMatcher) -> UOp:
-    """`graph_rewrite` by a table that remembers, told to nobody: quick for one new node on sources rewritten before."""
-    settles, mask = matcher, matcher.mask
-    if node.settled is settles:
-        return node
-    for source in node.src:
-        if source.settled is not settles and source.mask & mask:
-            return _rewrite(node, matcher, None, None)
-    for _, match, function in matcher.candidates(node):
-        if match(node, function, None) is not None:
-            return _rewrite(node, matcher, None, None)
-    node.settled = settles
-    return node
+    """`graph_rewrite` by a table that remembers, told to nobody: quick for new nodes on sources rewritten before."""
+    return _settled(node, matcher, MAX_DEPTH)
+
+
+def _settled(node: UOp, matcher: PatternMatcher, depth: int) -> UOp:
+    """`depth`: how many nodes, one on the other, are looked at before a walk of its own is worth its while."""
+    mask = matcher.mask
+    for _ in range(MAX_FIRINGS_ON_ONE_NODE):
+        if node.settled is matcher:
+            return node
+        sources: list[UOp] | None = None
+        for place, source in enumerate(node.src):
+            if source.settled is not matcher and source.mask & mask:
+                if not depth:
+                    return _rewrite(node, matcher, None, None)
+                below = _settled(source, matcher, depth - 1)
+                if below is not source:
+                    sources = list(node.src) if sources is None else sources
+                    sources[place] = below
+        if sources is not None:
+            node = UOp(node.op, node.dtype, tuple(sources), node.arg)
+            continue
+        for _, match, function in matcher.candidates(node):
+            after = match(node, function, None)
+            if after is not None:
+                node = after
+                break
+        else:
+            node.settled = matcher
+            return node
+    return _rewrite(node, matcher, None, None)
 
 
 def _finish(node: UOp, result: UOp, done: dict[UOp, UOp], waiting: dict[UOp, list[UOp]]) -> None:

@@ -1,0 +1,35 @@
+"""A table tries a node with few of its rules, and never leaves out the one that would apply."""
+
+from __future__ import annotations
+
+from itertools import product
+
+from tinyexplore.codegen.expand import ALWAYS
+from tinyexplore.dtype import DType, dtypes
+from tinyexplore.uop import Group, Ops, UOp
+
+ANY = Group.COMPARE | {Ops.MAX, Ops.MIN}
+OPERATIONS = {
+    dtypes.index: ANY | {Ops.ADD, Ops.MUL, Ops.IDIV, Ops.MOD, Ops.AND, Ops.OR, Ops.XOR},
+    dtypes.float32: ANY | {Ops.ADD, Ops.MUL, Ops.FDIV},
+    dtypes.bool: ANY | {Ops.AND, Ops.OR, Ops.XOR},
+}
+
+
+def values(dtype: DType) -> list[UOp]:
+    """Constants, names, and what is computed from these."""
+    name, other = (UOp(Ops.DEFINE_ACC, dtype, (UOp.const(dtype, 0),), number) for number in range(2))
+    constants = [UOp.const(dtype, number) for number in (0, 1, 3)]
+    return [name, other, *constants, *(name.alu(op, constants[-1]) for op in sorted(OPERATIONS[dtype] - Group.COMPARE))]
+
+
+def test_the_first_rule_that_applies_is_found() -> None:
+    found = 0
+    for dtype, operations in OPERATIONS.items():
+        for op in sorted(operations):
+            for left, right in product(values(dtype), repeat=2):
+                node = left.alu(op, right)
+                expected = next(((rule, after) for rule in ALWAYS.rules if (after := rule(node)) is not None), None)
+                assert ALWAYS.rewrite(node) == expected, node
+                found += expected is not None
+    assert found > 300
