@@ -142,7 +142,14 @@ GRADIENTS: list[Case] = [
     (lambda: graded().mul(2).backward(), RuntimeError, r"reduce it to a scalar \(.sum\(\), .mean\(\)\) or give"),
     (lambda: x().sum().backward(), RuntimeError, "nothing that this tensor was computed from requires a gradient"),
     (lambda: graded().backward(Tensor([1.0])), ShapeError, r"the gradient has shape \(1,\), the tensor \(2,\)"),
-    (lambda: graded().sum().gradient(x()), RuntimeError, r"targets \[0\] were not used"),
+    (lambda: x().sum().gradient(graded()), RuntimeError, "gradient: nothing that this tensor was computed from"),
+    (lambda: graded().sum().gradient(graded()), RuntimeError, r"targets \[0\] were not used"),
+    (
+        lambda: graded().sum().gradient(x()),
+        RuntimeError,
+        r"targets \[0\] do not require a gradient.*requires_grad_\(\)",
+    ),
+    (lambda: graded().mul(2).gradient(graded()), RuntimeError, r"or give its gradient, gradient\(..., gradient=...\)"),
     (lambda: graded().bitcast("int32"), RuntimeError, "bitcast has no gradient"),
 ]
 OPTIONS: list[Case] = [

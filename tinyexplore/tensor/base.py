@@ -351,7 +351,7 @@ class Base:
 
         `gradient` is that of this tensor; a scalar needs none. Tensors in between get no `grad`: ask `gradient()`.
         """
-        for tensor, found in gradients(self, self._seed(gradient).lazydata):
+        for tensor, found in gradients(self, self._seed(gradient, "backward").lazydata):
             if tensor._ctx is not None or not tensor.requires_grad:
                 continue
             leaf = cast("Tensor", tensor)
@@ -368,19 +368,27 @@ class Base:
     ) -> list[Tensor]:
         """The gradient of this tensor with respect to each target; `grad` fields are left alone.
 
-        `gradient` is that of this tensor; a scalar needs none. `materialize_grads`: zeros for a target that this tensor
-        does not depend on, which is an error otherwise.
+        Targets are tensors with `requires_grad`, and what was computed from such. `gradient` is that of this tensor; a
+        scalar needs none. `materialize_grads`: zeros for a target that this tensor does not depend on, which is an
+        error otherwise.
         What is found is on the tape again, as a function of the targets and all else that requires a gradient (of
         `gradient`, too): it may be part of a loss, or be differentiated by `gradient()` itself. `detach()` it, or ask
         inside `inference_mode`, to let go of the tape.
         """
-        seed = self._seed(gradient)
+        unmarked = [position for position, target in enumerate(targets) if not target.requires_grad]
+        if unmarked:
+            raise RuntimeError(
+                f"gradient: targets {unmarked} do not require a gradient, so nothing tells how this tensor depends on "
+                "them; make them with requires_grad=True, or call requires_grad_() on them, before computing with them"
+            )
+        seed = self._seed(gradient, "gradient")
         reached = gradients(self, seed.lazydata)
         found = {id(tensor): value for tensor, value in reached}
         missing = [position for position, target in enumerate(targets) if id(target) not in found]
         if missing and not materialize_grads:
             raise RuntimeError(
-                f"gradient: targets {missing} were not used in computing this tensor, or do not require a gradient"
+                f"gradient: targets {missing} were not used in computing this tensor, or only before they required a "
+                "gradient; materialize_grads=True gives zeros for them"
             )
         results = [self._wrap(found[id(target)]) if id(target) in found else target._const(0.0) for target in targets]
         if type(self).no_grad:
@@ -408,21 +416,22 @@ class Base:
         """
         return self._taped(centred.lazydata, stationary_gradient, (self,), centred)
 
-    def _seed(self, gradient: Tensor | None) -> Tensor:
+    def _seed(self, gradient: Tensor | None, asked: str) -> Tensor:
+        """The gradient of this tensor itself, for the method named `asked`."""
         if not self.requires_grad:
             raise RuntimeError(
-                "backward: nothing that this tensor was computed from requires a gradient; "
+                f"{asked}: nothing that this tensor was computed from requires a gradient; "
                 "make a Tensor with requires_grad=True before computing with it"
             )
         if gradient is None:
             if self.shape != ():
                 raise RuntimeError(
-                    f"backward of a tensor of shape {self.shape}: reduce it to a scalar (.sum(), .mean()) "
-                    "or give its gradient, backward(gradient)"
+                    f"{asked} of a tensor of shape {self.shape}: reduce it to a scalar (.sum(), .mean()) "
+                    f"or give its gradient, {asked}({'gradient' if asked == 'backward' else '..., gradient=...'})"
                 )
             return self._wrap(LazyBuffer.const(1.0, self.dtype, self.lazydata.device))
         if gradient.shape != self.shape:
-            raise ShapeError(f"backward: the gradient has shape {gradient.shape}, the tensor {self.shape}")
+            raise ShapeError(f"{asked}: the gradient has shape {gradient.shape}, the tensor {self.shape}")
         return gradient.cast(self.dtype).to(self.device)
 
 

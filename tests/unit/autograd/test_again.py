@@ -146,6 +146,15 @@ def test_targets_that_were_not_used() -> None:
     assert slope.sum().gradient(x, materialize_grads=True)[0].tolist() == [0, 0]
 
 
+def test_zeros_are_not_given_where_nothing_is_known() -> None:
+    x, w = Tensor([1.0, 2.0]), Tensor([3.0, 4.0], requires_grad=True)
+    used = x * 2 * w
+    for target in (x, w.detach(), x * 2):
+        with pytest.raises(RuntimeError, match=r"targets \[1\] do not require a gradient"):
+            used.sum().gradient(w, target, materialize_grads=True)
+    assert [one.tolist() for one in used.sum().gradient(w, used)] == [[2, 4], [1, 1]]
+
+
 def test_without_a_tape_a_gradient_is_a_value() -> None:
     x = Tensor([3.0], requires_grad=True)
     out = (x * x).sum()
