@@ -203,6 +203,9 @@ def test_integer_division_by_a_number_rounds_down(divisor: int, how: str) -> Non
     np.testing.assert_array_equal(computed(t % divisor, how), remainder)
     with np.errstate(all="ignore"):
         np.testing.assert_array_equal(computed(t.fmod(divisor), how), np.fmod(x, np.int32(divisor)))
+        towards_zero = np.trunc(x / np.float64(divisor)).astype(np.int64).astype(np.int32) if divisor else 0 * x
+    np.testing.assert_array_equal(computed(t.div(divisor, rounding_mode="floor"), how), quotient)
+    np.testing.assert_array_equal(computed(t.div(divisor, rounding_mode="trunc"), how), towards_zero)
 
 
 @pytest.mark.parametrize("how", HOW)
@@ -210,6 +213,8 @@ def test_float_division_and_remainder_round_down(how: str) -> None:
     x, y = random_array((40,), -9, 9), random_array((40,), 0.5, 3, seed=3)
     a, b = tensor_on(how, x), tensor_on(how, y)
     np.testing.assert_array_equal(computed(a // b, how), x // y)
+    np.testing.assert_array_equal(computed(a.div(b, rounding_mode="floor"), how), x // y)
+    np.testing.assert_array_equal(computed(a.div(b, rounding_mode="trunc"), how), np.trunc(x / y))
     np.testing.assert_allclose(computed(a % b, how), x % y, atol=2e-6)
     np.testing.assert_allclose(computed(a.fmod(b), how), np.fmod(x, y), atol=2e-6)
 

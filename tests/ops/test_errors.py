@@ -165,6 +165,8 @@ OPTIONS: list[Case] = [
     (lambda: Tensor.arange(0, 5, 0), ValueError, "never ends"),
     (lambda: Tensor.randint(2, low=3, high=1), ValueError, "low < high"),
     (lambda: Tensor.ones(1, 2, 4, 4).conv2d(Tensor.ones(1, 2, 2, 2), padding=(1, 2, 3)), ValueError, "need one int"),
+    (lambda: Tensor.ones(1, 2, 4, 4).conv2d(Tensor.ones(1, 2, 2, 2), padding="equal"), ValueError, "choose 'valid'"),
+    (lambda: x().div(2, rounding_mode="up"), ValueError, "choose 'trunc', 'floor'"),  # type: ignore[arg-type]
     (lambda: Context(NOPE=1), ValueError, "no such option; known: BEAM"),
 ]
 CASES = {

@@ -189,6 +189,14 @@ def test_convolutions_in_one_and_three_dimensions() -> None:
     )
 
 
+def test_named_paddings_of_convolutions() -> None:
+    x, w = Tensor(random_array((1, 2, 7, 6))), Tensor(random_array((3, 2, 4, 3), seed=1))
+    np.testing.assert_array_equal(x.conv2d(w, padding="valid").numpy(), x.conv2d(w).numpy())
+    same = x.conv2d(w, padding="same", dilation=(1, 2)).numpy()
+    np.testing.assert_array_equal(same, x.pad((2, 2, 1, 2)).conv2d(w, dilation=(1, 2)).numpy())
+    assert same.shape == (1, 3, 7, 6)
+
+
 def test_convolution_says_what_does_not_fit() -> None:
     with pytest.raises(ShapeError, match="3 input channels"):
         Tensor.ones(1, 2, 4, 4).conv2d(Tensor.ones(1, 3, 2, 2))
@@ -291,6 +299,17 @@ def test_losses_agree_with_their_formulas(how: str) -> None:
     )
     found = tensor_on(how, logits).binary_crossentropy_logits(tensor_on(how, target))
     np.testing.assert_allclose(computed(found, how), expected, rtol=1e-5)
+    weight = random_array((9,), 0.5, 4, seed=2)
+    expected = -(weight * target * np.log(p) + (1 - target) * np.log(1 - p)).sum()
+    found = tensor_on(how, logits).binary_crossentropy_logits(tensor_on(how, target), "sum", tensor_on(how, weight))
+    np.testing.assert_allclose(computed(found, how), expected, rtol=1e-5)
+
+
+def test_a_weight_of_positive_examples_keeps_the_far_logits_exact() -> None:
+    x, y = Tensor([-200.0, -80.0, 80.0, 200.0]), Tensor([1.0, 1.0, 0.0, 0.0])
+    assert x.binary_crossentropy_logits(y, "none", 2.0).tolist() == [400.0, 160.0, 80.0, 200.0]
+    tail = x.binary_crossentropy_logits(1 - y, "none", 2.0).numpy()[1:3]
+    np.testing.assert_allclose(tail, np.exp(-80.0) * np.array([1, 2]), rtol=1e-5)
 
 
 def test_losses_have_gradients() -> None:

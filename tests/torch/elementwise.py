@@ -225,6 +225,12 @@ def _quotients(d: Draw) -> tuple[Input, Input]:
 
 
 row(
+    "div",
+    lambda d: (*d.choice(_quotients, _nonzero)(d), d.choice(None, "trunc", "floor")),
+    lambda x, y, mode: x.div(y, rounding_mode=mode),
+    lambda x, y, mode: torch.div(x, y, rounding_mode=mode),
+)
+row(
     "__floordiv__ __mod__ mod fmod",
     _nonzero,
     lambda x, y: (x // y, x % y, x.mod(y), x.fmod(y)),

@@ -56,6 +56,18 @@ row(
     lambda x, w, p: F.conv2d(F.pad(x, p), w),
     loose=3,
 )
+row(
+    "conv2d",
+    lambda d: (
+        d.floats((1, 2, 5, 6), dtype="float32"),
+        d.floats((2, 2, d.int(1, 4), d.int(1, 3)), dtype="float32"),
+        d.choice("same", "valid"),
+        d.int(1, 1),
+    ),
+    lambda x, w, p, g: x.conv2d(w, padding=p, dilation=g),
+    lambda x, w, p, g: F.conv2d(x, w, padding=p, dilation=g),
+    loose=3,
+)
 
 
 def _transposed(d: Draw) -> Any:
@@ -190,9 +202,10 @@ row(
         d.floats(s := d.shape(empty=False), -9, 9, t := d.choice(*WIDE)),
         d.floats(s, 0, 1, t, taped=False),
         d.choice(*REDUCTIONS),
+        d.choice(None, d.floats(s[-1:], 0.5, 4, t, taped=False)),
     ),
-    lambda x, y, r: x.binary_crossentropy_logits(y, r),
-    lambda x, y, r: F.binary_cross_entropy_with_logits(x, y, reduction=r),
+    lambda x, y, r, w: x.binary_crossentropy_logits(y, r, w),
+    lambda x, y, r, w: F.binary_cross_entropy_with_logits(x, y, reduction=r, pos_weight=w),
     loose=2,
 )
 
@@ -441,7 +454,12 @@ _layer(
 )
 _layer(
     "RMSNorm",
-    lambda d: (d.floats((*d.shape(0, 2), n := d.int(1, 5)), dtype="float32"), n, d.choice(1e-6, 0.1)),
+    lambda d: (
+        d.floats((*d.shape(0, 2), n := d.int(1, 5)), dtype="float32"),
+        n,
+        d.choice(1e-6, 0.1),
+        d.choice(True, False),
+    ),
     nn.RMSNorm,
     torch.nn.RMSNorm,
     loose=4,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from math import prod
 
 from tinyexplore.tensor import Tensor
+from tinyexplore.tensor.pooling import named_padding
 
 Sizes = int | Sequence[int]
 
@@ -35,7 +36,7 @@ class _Convolution:
         out_channels: int,
         kernel_size: Sizes,
         stride: Sizes = 1,
-        padding: Sizes = 0,
+        padding: Sizes | str = 0,
         dilation: Sizes = 1,
         groups: int = 1,
         bias: bool = True,
@@ -45,6 +46,9 @@ class _Convolution:
         kernel = (kernel_size,) * self.places if isinstance(kernel_size, int) else tuple(kernel_size)
         if len(kernel) != self.places:
             raise ValueError(f"kernel_size {kernel_size}: need one int or {self.places}")
+        if isinstance(padding, str):
+            steps = (stride,) * self.places if isinstance(stride, int) else tuple(stride)
+            named_padding(padding, kernel, steps, (1,) * self.places)  # an error here, not in the first call
         self.kernel_size, self.stride, self.padding = kernel, stride, padding
         self.dilation, self.groups = dilation, groups
         first, second = (in_channels, out_channels) if self.transposed else (out_channels, in_channels)
@@ -85,6 +89,7 @@ class ConvTranspose2d(_Convolution):
         bias: bool = True,
     ) -> None:
         super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias)
+        self.padding: Sizes = padding
         self.output_padding = output_padding
 
     def __call__(self, x: Tensor) -> Tensor:

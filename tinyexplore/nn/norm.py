@@ -105,13 +105,17 @@ class InstanceNorm(GroupNorm):
 
 
 class RMSNorm:
-    """x / √(mean x² + eps) · weight over the last axis (Zhang and Sennrich, 2019)."""
+    """x / √(mean x² + eps) · weight over the last axis (Zhang and Sennrich, 2019).
 
-    def __init__(self, dim: int, eps: float = 1e-6) -> None:
+    There is no weight without `elementwise_affine`.
+    """
+
+    def __init__(self, dim: int, eps: float = 1e-6, elementwise_affine: bool = True) -> None:
         self.eps = eps
-        self.weight = Tensor.ones(dim)
+        self.weight = Tensor.ones(dim) if elementwise_affine else None
 
     def __call__(self, x: Tensor) -> Tensor:
         wide = x.float() if x.dtype.itemsize < 4 else x
         normal = wide * (wide.square().mean(-1, keepdim=True) + self.eps).rsqrt()
-        return normal.cast(x.dtype) * self.weight
+        normal = normal.cast(x.dtype)
+        return normal if self.weight is None else normal * self.weight

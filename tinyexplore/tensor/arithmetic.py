@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Union, cast
+from typing import TYPE_CHECKING, Any, Literal, Union, cast
 
 from tinyexplore.dtype import ConstType, DType, dtypes, least_upper_dtype, least_upper_float
 from tinyexplore.lazy.lazybuffer import ShapeError
@@ -135,8 +135,25 @@ class Arithmetic(Movement):
         self._no_bool(cast("Tensor", self), "neg", "logical_not()")
         return self._unary(Ops.NEG)
 
-    def div(self, x: Operand, reverse: bool = False, upcast: bool = True) -> Tensor:
-        """self / x as floats; with `upcast=False` ints divide as ints, towards zero."""
+    def div(
+        self,
+        x: Operand,
+        reverse: bool = False,
+        upcast: bool = True,
+        *,
+        rounding_mode: Literal["trunc", "floor"] | None = None,
+    ) -> Tensor:
+        """self / x as floats; with `upcast=False` ints divide as ints, towards zero.
+
+        Rounded towards zero (`rounding_mode="trunc"`) or down (`"floor"`, the same as //), ints give ints.
+        """
+        if rounding_mode == "floor":
+            return self.idiv(x, reverse)
+        if rounding_mode == "trunc":
+            a, b = self._number_operands(x, "div", reverse)
+            return a._alu(Ops.FDIV, b).trunc() if dtypes.is_float(a.dtype) else a._divided(b)[0]
+        if rounding_mode is not None:
+            raise ValueError(f"rounding_mode {rounding_mode!r}: choose 'trunc', 'floor' or None")
         a, b = self._matched(x, "div", reverse)
         if not upcast and not dtypes.is_float(a.dtype):
             return a._divided(b)[0]

@@ -50,10 +50,19 @@ class Loss(Processing):
         p = cast("Tensor", self)
         return (y.neg() * p.log() - (1 - y) * (1 - p).log())._averaged(reduction)
 
-    def binary_crossentropy_logits(self, y: Tensor, reduction: str = "mean") -> Tensor:
-        """The same for p = sigmoid(x), without overflow: max(x, 0) - x·y + ln(1 + e^-|x|)"""
+    def binary_crossentropy_logits(
+        self, y: Tensor, reduction: str = "mean", pos_weight: Tensor | float | None = None
+    ) -> Tensor:
+        """The same for p = sigmoid(x), without overflow: max(x, 0) - x·y + ln(1 + e^-|x|)
+
+        With `pos_weight` w, which broadcasts, positive examples count w times: -(w · y · ln p + (1 - y) · ln(1 - p)).
+        """
         x = self._float()
-        return (x.relu() - x * y + x.abs().neg().exp()._log1p())._averaged(reduction)
+        tail = x.abs().neg().exp()._log1p()
+        if pos_weight is None:
+            return (x.relu() - x * y + tail)._averaged(reduction)
+        of_positive, of_negative = x.neg().relu() + tail, x.relu() + tail  # -ln p and -ln(1 - p)
+        return (pos_weight * y * of_positive + (1 - y) * of_negative)._averaged(reduction)
 
     def _class_axis(self, y: Tensor) -> int:
         """The axis of classes of logits (batch, classes, …) or (classes,), for ints or probabilities `y`."""

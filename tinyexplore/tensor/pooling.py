@@ -34,11 +34,25 @@ def padding_pairs(padding: Sizes, count: int) -> Pairs:
     """
     if isinstance(padding, int):
         return ((padding, padding),) * count
+    if isinstance(padding, str):
+        raise ValueError(f"padding {padding!r}: only convolutions have paddings with a name; give the amounts")
     if len(padding) == count:
         return tuple((amount, amount) for amount in padding)
     if len(padding) == 2 * count:
         return tuple((padding[i], padding[i + 1]) for i in reversed(range(0, 2 * count, 2)))
     raise ValueError(f"padding {tuple(padding)}: need one int, {count} ints or {2 * count} ints")
+
+
+def named_padding(name: str, kernel: Shape, steps: Shape, gaps: Shape) -> Pairs:
+    """What the padding "valid" or "same" of a convolution with `kernel` comes to, for each spatial axis."""
+    if name == "valid":
+        return ((0, 0),) * len(kernel)
+    if name != "same":
+        raise ValueError(f"padding {name!r}: choose 'valid', 'same' or amounts")
+    if {*steps} != {1}:
+        raise ValueError(f"padding 'same' with stride {steps}: it is for single steps; give the amounts")
+    reaches = [gap * (size - 1) for size, gap in zip(kernel, gaps)]
+    return tuple((reach // 2, reach - reach // 2) for reach in reaches)
 
 
 class Pooling(Reduction):

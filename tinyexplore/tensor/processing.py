@@ -14,7 +14,7 @@ from tinyexplore.lazy import LazyBuffer
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.arithmetic import broadcast_shape
 from tinyexplore.tensor.base import DTypeLike, Shape
-from tinyexplore.tensor.pooling import Pooling, Sizes, padding_pairs, per_axis
+from tinyexplore.tensor.pooling import Pooling, Sizes, named_padding, padding_pairs, per_axis
 from tinyexplore.tensor.reduction import sum_dtype
 from tinyexplore.tensor.winograd import minimal_filters
 from tinyexplore.uop import Ops, UOp
@@ -99,15 +99,16 @@ class Processing(Pooling):
         groups: int = 1,
         stride: Sizes = 1,
         dilation: Sizes = 1,
-        padding: Sizes = 0,
+        padding: Sizes | str = 0,
         acc_dtype: DTypeLike | None = None,
         dtype: DTypeLike | None = None,
     ) -> Tensor:
         """Cross-correlation of (batch, in, *spatial) with weights (out, in / groups, *kernel), for any number of axes.
 
         Windows (batch, group, 1, *places, in, *kernel) times weights (group, out / groups, in, *kernel), summed over
-        the last axes in `acc_dtype` (`dtype` is its later name). With WINO=1, kernels of 3 places on each axis that
-        move by single steps go by Winograd's minimal filters.
+        the last axes in `acc_dtype` (`dtype` is its later name). `padding` may be "valid" (none) or "same": as much as
+        makes the result of single steps as large as the input, the larger half of an odd amount behind. With WINO=1,
+        kernels of 3 places on each axis that move by single steps go by Winograd's minimal filters.
         """
         acc_dtype = dtype if acc_dtype is None else acc_dtype
         places = weight.ndim - 2
@@ -115,8 +116,12 @@ class Processing(Pooling):
         result_dtype = least_upper_dtype(self.dtype, weight.dtype)
         wide = sum_dtype(result_dtype) if acc_dtype is None else to_dtype(acc_dtype)
         kernel = weight.shape[2:]
-        padded = self.cast(wide).pad(((0, 0), (0, 0), *padding_pairs(padding, places)))
         steps, gaps = per_axis(stride, places, "stride"), per_axis(dilation, places, "dilation")
+        if isinstance(padding, str):
+            pairs = named_padding(padding, kernel, steps, gaps)
+        else:
+            pairs = padding_pairs(padding, places)
+        padded = self.cast(wide).pad(((0, 0), (0, 0), *pairs))
         if config().WINO and set(kernel) == {3} and {*steps, *gaps} == {1} and dtypes.is_float(wide):
             result = minimal_filters(padded, weight.cast(wide), groups)
             result = result.cast(result_dtype if acc_dtype is None else wide)
@@ -152,7 +157,7 @@ class Processing(Pooling):
         groups: int = 1,
         stride: Sizes = 1,
         dilation: Sizes = 1,
-        padding: Sizes = 0,
+        padding: Sizes | str = 0,
         acc_dtype: DTypeLike | None = None,
     ) -> Tensor:
         """The same as `conv2d`; a device with texture memory may keep the operands there."""

@@ -57,6 +57,9 @@ def test_the_other_norms() -> None:
     np.testing.assert_allclose(nn.GroupNorm(2, 6)(t).numpy(), grouped, **close)
     rms = x / np.sqrt((x**2).mean(-1, keepdims=True) + 1e-6)
     np.testing.assert_allclose(nn.RMSNorm(4)(t).numpy(), rms, **close)
+    bare = nn.RMSNorm(4, elementwise_affine=False)
+    np.testing.assert_allclose(bare(t).numpy(), rms, **close)
+    assert get_parameters(bare) == []
     with pytest.raises(ValueError, match="the last axes must be equal"):
         nn.LayerNorm(3)(t)
 
@@ -79,8 +82,12 @@ def test_convolution_layers_have_the_shapes_of_their_geometry() -> None:
     assert nn.Conv1d(4, 6, 3, dilation=2)(x[:, :, 0]).shape == (2, 6, 4)
     assert nn.ConvTranspose2d(4, 6, 3, stride=2, padding=1, output_padding=1)(x).shape == (2, 6, 18, 16)
     assert nn.ConvTranspose1d(4, 6, 2, stride=2)(x[:, :, 0]).shape == (2, 6, 16)
+    assert nn.Conv2d(4, 6, (4, 3), padding="same", dilation=2)(x).shape == (2, 6, 9, 8)
+    assert nn.Conv1d(4, 6, 3, padding="valid", stride=2)(x[:, :, 0]).shape == (2, 6, 3)
     with pytest.raises(ValueError, match="must divide by groups"):
         nn.Conv2d(4, 6, 3, groups=4)
+    with pytest.raises(ValueError, match="'same' with stride"):
+        nn.Conv2d(4, 6, 3, padding="same", stride=2)
 
 
 def test_convolution_layers_are_sums_over_windows() -> None:
