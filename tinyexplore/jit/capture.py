@@ -19,6 +19,7 @@ from tinyexplore.jit.arguments import (
     settle,
     taken_apart,
 )
+from tinyexplore.jit.prune import prune
 from tinyexplore.jit.replay import Captured, Output, Replay, State, written_by
 from tinyexplore.lazy import LazyBuffer, parts_of
 from tinyexplore.tensor import Tensor
@@ -36,16 +37,18 @@ def capture(
     kwargs: dict[str, Any],
     known: list[Tensor],
     in_part: list[Tensor],
+    is_pruned: bool = False,
 ) -> tuple[Replay, Any]:
     """Calls `fxn`; how to do that again, and what it returned.
 
-    `known` are tensors that it will assign to, `in_part` those among them of which it will write parts.
+    `known` are tensors that it will assign to, `in_part` those among them of which it will write parts. `is_pruned`:
+    without what comes out the same in every call.
     """
     heard = Capture()
     with collecting_later():
         found, given = _captured(heard, fxn, args, kwargs, known, in_part)
         gc.collect(0)  # what only a circle of references holds is nobody's; all that the call made is young still
-    _share_memory(found, heard)
+    _share_memory(found, heard, prune(found) if is_pruned else set())
     replay = Replay(found)
     replay.hand_over(given, found.values)
     return replay, put_together(
@@ -53,9 +56,12 @@ def capture(
     )
 
 
-def _share_memory(found: Captured, heard: Capture) -> None:
-    """Intermediates that nobody holds any more, now that the call is over, share memory from the first replay on."""
-    kept = {*heard.owned(), *found.keys}
+def _share_memory(found: Captured, heard: Capture, stays: set[Buffer]) -> None:
+    """Intermediates that nobody holds any more, now that the call is over, share memory from the first replay on.
+
+    `stays` are those that replays only read.
+    """
+    kept = {*heard.owned(), *found.keys, *stays}
     for state in found.states:
         kept.update((*state.before, *state.buffers[0], *state.buffers[1]))
     for values in ([value for _, value in found.assigned], [output.value for output in found.outputs], found.given):

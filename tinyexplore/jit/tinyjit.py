@@ -38,6 +38,9 @@ class TinyJit(Generic[R]):
     midst of one of its own calls (by a finaliser, or by the function itself) it is the plain function.
     Pickled, it takes along what was captured, the values of the tensors that this reads, and its function if that can
     be found by name; a copy (`copy.copy`, `copy.deepcopy`) starts anew.
+
+    With `prune`, kernels whose results do not depend on arguments, assigned tensors or random numbers run once, when
+    captured, and are not replayed; assigning to a tensor that they read makes the next call capture anew.
     """
 
     __slots__ = ("__call__", "calls", "name", "__weakref__")
@@ -46,9 +49,9 @@ class TinyJit(Generic[R]):
 
         def __call__(self, *args: Any, **kwargs: Any) -> R: ...
 
-    def __init__(self, fxn: Callable[..., R]) -> None:
+    def __init__(self, fxn: Callable[..., R], *, prune: bool = False) -> None:
         self.name: str | None = None
-        self.calls: Calls[R] = Calls(fxn, ref(self))
+        self.calls: Calls[R] = Calls(fxn, ref(self), prune)
         object.__setattr__(self, "__call__", self.calls)
 
     @property
@@ -66,21 +69,23 @@ class TinyJit(Generic[R]):
         return f"TinyJit({getattr(self.fxn, '__qualname__', self.fxn)!s}, {state})"
 
     def __copy__(self) -> TinyJit[R]:
-        return TinyJit(self.fxn)
+        return TinyJit(self.fxn, prune=self.calls.prune)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> TinyJit[R]:
-        return TinyJit(copy.deepcopy(self.fxn, memo))  # a copied model captures its own parameters
+        return TinyJit(
+            copy.deepcopy(self.fxn, memo), prune=self.calls.prune
+        )  # a copied model captures its own parameters
 
     def __reduce__(self) -> tuple[Any, ...]:
         """What was captured travels with its kernels and the tensors that they read, the function if it has a name."""
-        replay = self.calls.replay
+        replay, prune = self.calls.replay, self.calls.prune
         if replay is None:
-            return TinyJit, (self.fxn,)
+            return partial(TinyJit, prune=prune), (self.fxn,)
         try:
             pickle.dumps(self.fxn)
         except (pickle.PicklingError, AttributeError, TypeError):
-            return _with_replay, (None, replay)
-        return _with_replay, (self.fxn, replay)
+            return _with_replay, (None, replay, prune)
+        return _with_replay, (self.fxn, replay, prune)
 
     @property
     def captured(self) -> Replay | None:
@@ -108,7 +113,7 @@ class TinyJit(Generic[R]):
             raise TypeError(f"TinyJit of a method of {kind}, which has no __dict__: leave out its __slots__") from None
         own = known.get(name)  # where Python finds it by itself, but for `__call__` and its like
         if own is None:
-            own = known[name] = TinyJit(partial(self.fxn, instance))
+            own = known[name] = TinyJit(partial(self.fxn, instance), prune=self.calls.prune)
         return own
 
 
@@ -119,6 +124,7 @@ class Calls(Generic[R]):
     __slots__ = (
         "fxn",
         "owner",
+        "prune",
         "count",
         "changed",
         "in_part",
@@ -130,9 +136,10 @@ class Calls(Generic[R]):
         "__weakref__",
     )
 
-    def __init__(self, fxn: Callable[..., R], owner: ref[TinyJit[R]]) -> None:
+    def __init__(self, fxn: Callable[..., R], owner: ref[TinyJit[R]], prune: bool) -> None:
         self.fxn = fxn
         self.owner = owner
+        self.prune = prune
         self.lock = RLock()
         self.is_busy = False  # this thread is in the midst of a call, and a finaliser makes another
         self.entry: Entry | None = None
@@ -193,7 +200,7 @@ class Calls(Generic[R]):
         given = [tensor for _, tensor in Arguments(args, kwargs).tensors] if self.parts_of else []
         in_part.extend(given[number] for number in self.parts_of if number < len(given))
         self.replay = None
-        self.replay, result = capture(self.fxn, args, kwargs, known, in_part)
+        self.replay, result = capture(self.fxn, args, kwargs, known, in_part, self.prune)
         self.count += 1
         return result
 
@@ -213,9 +220,9 @@ class Calls(Generic[R]):
         return result
 
 
-def _with_replay(fxn: Callable[..., R] | None, replay: Replay) -> TinyJit[R]:
+def _with_replay(fxn: Callable[..., R] | None, replay: Replay, prune: bool) -> TinyJit[R]:
     """A TinyJit as it was pickled: it goes on replaying."""
-    made: TinyJit[R] = TinyJit(_not_pickled if fxn is None else fxn)
+    made: TinyJit[R] = TinyJit(_not_pickled if fxn is None else fxn, prune=prune)
     made.calls.replay, made.calls.count = replay, 2
     return made
 

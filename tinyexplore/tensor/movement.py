@@ -457,4 +457,6 @@ class Movement(Base):
         if not self.ndim:
             raise ShapeError("chunk of a tensor without axes: it has one element, which is in no row")
         have = self.shape[axis]
+        if not isinstance(have, int):
+            raise SymbolicError(f"chunk axis {dim} of {self.shape} into {chunks}: their sizes depend on {have!r}")
         return list(self.split(-(-have // chunks) if have != 0 else [0] * chunks, dim))
