@@ -9,26 +9,52 @@ from tinyexplore.uop.algebra import SIMPLIFY
 from tinyexplore.uop.divmod import linear_terms
 from tinyexplore.uop.symbolic import simplified
 
+Digits = list[tuple[UOp, int]]  # loops that an axis becomes, outermost first, and what a step of each counts
+
 
 def with_split_axes(kernel: Kernel) -> Kernel:
     """Every axis whose number is divided by some c (heads of an attention, say) split there: no division is left."""
-    while (found := divided_axis(kernel)) is not None:
-        axis, by = found
-        inner = UOp.range(by, Axis(kernel.next_id(), axis.arg.kind))
-        outer = UOp.range(simplified(axis.src[0] // by), axis.arg)
-        how = f"axis {axis.arg.id} is divided by {by}"
-        changes: dict[UOp, UOp] = {axis: outer * index_const(by) + inner}
-        for number, loop in enumerate(in_order_and_inside(kernel, axis)):
-            # ids order the loops, and what goes in order stays inside
-            changes[loop] = UOp.range(loop.src[0], Axis(inner.arg.id + 1 + number, loop.arg.kind))
+    while divided := divided_axes(kernel):
+        digits, count = in_digits(kernel, divided)
+        how = ", ".join(f"axis {axis.arg.id} is divided by {by}" for axis, by in divided)
+        changes: dict[UOp, UOp] = {}
+        for axis, found in digits.items():
+            (number, by), *rest = found
+            number = number * index_const(by)
+            for loop, step in rest:
+                number = number + (loop if step == 1 else loop * index_const(step))
+            changes[axis] = number
+            for place, loop in enumerate(in_order_and_inside(kernel, axis)):
+                # ids order the loops, and what goes in order stays inside
+                changes[loop] = UOp.range(loop.src[0], Axis(kernel.next_id() + count + place, loop.arg.kind))
         for reduce in kernel.reduces:
-            if axis in reduce.src[1:]:
+            if not digits.keys().isdisjoint(reduce.src[1:]):
                 body = substitute_told(reduce.src[0], changes, how)
-                loops = tuple(part for loop in reduce.src[1:] for part in ((outer, inner) if loop is axis else (loop,)))
+                loops = [part for loop in reduce.src[1:] for part, _ in digits.get(loop, [(loop, 1)])]
                 changes[reduce] = UOp(Ops.REDUCE, reduce.dtype, (body, *loops), reduce.arg)
         ast = graph_rewrite(substitute_told(kernel.ast, changes, how), SIMPLIFY, stage="split axes")
         kernel = kernel.restarted(ast)
     return kernel
+
+
+def in_digits(kernel: Kernel, divided: list[tuple[UOp, int]]) -> tuple[dict[UOp, Digits], int]:
+    """Each axis of `divided` as the loops whose steps its divisors count, and how many loops that adds.
+
+    A divisor that divides no step of the loops found before it stays: there is a division by it left.
+    """
+    digits: dict[UOp, Digits] = {}
+    count = 0
+    for axis, by in divided:
+        found = digits.setdefault(axis, [(axis, 1)])
+        for place, (loop, step) in enumerate(found):
+            size = by // step
+            if by % step == 0 and 1 < size < loop.size and simplified(loop.src[0] % size) == 0:
+                outer = UOp.range(simplified(loop.src[0] // size), loop.arg)
+                inner = UOp.range(size, Axis(kernel.next_id() + count, axis.arg.kind))
+                found[place : place + 1] = [(outer, by), (inner, step)]
+                count += 1
+                break
+    return digits, count
 
 
 def in_order_and_inside(kernel: Kernel, axis: UOp) -> list[UOp]:
@@ -37,16 +63,21 @@ def in_order_and_inside(kernel: Kernel, axis: UOp) -> list[UOp]:
     return [loop for loop in kernel.output_axes if scans and loop.arg.id >= min(scans)]
 
 
-def divided_axis(kernel: Kernel) -> tuple[UOp, int] | None:
-    """An axis whose number is divided by a divisor of its size, and that divisor."""
+def divided_axes(kernel: Kernel) -> list[tuple[UOp, int]]:
+    """Axes whose number is divided by a divisor of their size, and that divisor, each once.
+
+    Only the first where some loops go in order: their ids depend on it.
+    """
+    found: dict[tuple[UOp, int], None] = {}
     for node in kernel.nodes:
         if node.op not in (Ops.IDIV, Ops.MOD) or node.src[1].op is not Ops.CONST:
             continue
         axis, by = node.src[0], node.src[1].arg
         if axis.op is Ops.RANGE and axis.arg.kind in (AxisKind.GLOBAL, AxisKind.REDUCE) and 1 < by < axis.size:
-            if simplified(axis.src[0] % by) == 0:
-                return axis, by
-    return None
+            if (axis, by) not in found and simplified(axis.src[0] % by) == 0:
+                found[axis, by] = None
+    several = list(found)
+    return several[:1] if any(in_order_and_inside(kernel, axis) for axis, _ in several) else several
 
 
 def with_merged_axes(kernel: Kernel) -> Kernel:

@@ -1,0 +1,31 @@
+"""Axes taken apart where they are divided."""
+
+from __future__ import annotations
+
+from tinyexplore.dtype import PtrDType, dtypes
+from tinyexplore.kernel import Kernel
+from tinyexplore.kernel.merge import with_split_axes
+from tinyexplore.target import Target
+from tinyexplore.uop import Axis, AxisKind, Ops, UOp
+from tinyexplore.uop.divmod import linear_terms
+
+MACHINE = Target("TEST", "any", "any", "", 64, 32, 2, 32768, 1 << 20, frozenset(), ())
+
+
+def strides(place: UOp) -> dict[int, int]:
+    """Of each loop in a sum, by the loop's size: what a step of it counts."""
+    terms, rest = linear_terms(place)
+    assert rest == 0 and all(term.op is Ops.RANGE for term in terms)
+    return {term.size: factor for term, factor in terms.items()}
+
+
+def test_an_axis_divided_by_several_numbers_becomes_a_loop_for_each_digit() -> None:
+    axis = UOp.range(120, Axis(0, AxisKind.GLOBAL))
+    result, source = (UOp(Ops.DEFINE_GLOBAL, PtrDType(dtypes.float32, 120), (), place) for place in range(2))
+    turned = axis // 24 + (axis % 24 // 4) * 5 + (axis % 4) * 30
+    value = UOp(Ops.LOAD, dtypes.float32, (source.index(turned),))
+    store = UOp(Ops.STORE, dtypes.void, (result.index(axis), value))
+    kernel = with_split_axes(Kernel.of(UOp.sink(store), MACHINE))
+    (store,) = kernel.ast.src
+    assert strides(store.src[0].src[1]) == {5: 24, 6: 4, 4: 1}
+    assert strides(store.src[1].src[0].src[1]) == {5: 1, 6: 5, 4: 30}
