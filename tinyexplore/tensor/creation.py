@@ -12,7 +12,7 @@ from tinyexplore.dtype import ConstType, dtypes, to_dtype
 from tinyexplore.lazy import LazyBuffer, ShardedBuffer, laid_out_as
 from tinyexplore.tensor import random
 from tinyexplore.tensor.base import DTypeLike, Shape, wrapped
-from tinyexplore.tensor.data import elements_at
+from tinyexplore.tensor.data import checked, elements_at
 from tinyexplore.tensor.linalg import LinearAlgebra
 from tinyexplore.tensor.movement import flat_sizes, has_negative
 from tinyexplore.uop import UOp
@@ -142,6 +142,9 @@ class Creation(LinearAlgebra):
             length = simplified((as_size(away) + (by - 1)) // by)
         else:
             length = max(0, int(-((stop - start) // -step)) if is_whole else math.ceil((stop - start) / step))
+            if is_whole and length and dtypes.is_int(target):
+                for end in (start, start + (length - 1) * step):
+                    checked(cast(int, end), target)
         ints = dtypes.default_int if greatest(length) <= dtypes.max(dtypes.int32) else dtypes.int64
         result = cls._wrap(LazyBuffer.iota(length, ints, Device.canonicalize(device)))
         result = result.cast(target)

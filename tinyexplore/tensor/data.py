@@ -36,7 +36,7 @@ def lazydata_of(data: Any, dtype: DType | None, device: str) -> LazyBuffer:
         target = dtypes.from_py(data) if dtype is None else dtype
         if Device.is_storage(device):
             return LazyBuffer.from_buffer(Buffer(device, 1, target).copyin(packed([data], target)), ())
-        return LazyBuffer.const(_checked(data, target), target, device)
+        return LazyBuffer.const(checked(data, target), target, device)
     if isinstance(data, UOp):
         return LazyBuffer.const(data, dtypes.default_int if dtype is None else dtype, device)
     if isinstance(data, (list, tuple)):
@@ -51,7 +51,7 @@ def lazydata_of(data: Any, dtype: DType | None, device: str) -> LazyBuffer:
     )
 
 
-def _checked(value: ConstType, dtype: DType) -> ConstType:
+def checked(value: ConstType, dtype: DType) -> ConstType:
     """`value`, if `dtype` can hold it."""
     if not dtypes.is_int(dtype):
         return value
@@ -116,21 +116,25 @@ def _subscript(place: Shape) -> str:
 def packed(values: list[Any], dtype: DType) -> bytes:
     """Numbers as the bytes of `dtype`."""
     if dtype.fmt is None:
-        return b"".join(to_bits(float(value), dtype).to_bytes(dtype.itemsize, sys.byteorder) for value in values)
+        floats = [_held(value, "f") for value in values]  # no such type reaches further
+        return b"".join(to_bits(value, dtype).to_bytes(dtype.itemsize, sys.byteorder) for value in floats)
     if dtypes.is_bool(dtype):
         return bytes(bytearray(value != 0 for value in values))
     if dtypes.is_int(dtype):
-        values = [_checked(value, dtype) for value in values]
+        values = [checked(value, dtype) for value in values]
     try:
         return struct.pack(f"={len(values)}{dtype.fmt}", *values)
-    except OverflowError:  # half and float overflow to infinity, as a conversion does
-        largest = 65504.0 if dtype is dtypes.float16 else 3.4028234663852886e38
-        limited = [value if abs(value) <= largest or value != value else _infinity(value) for value in values]
-        return struct.pack(f"={len(limited)}{dtype.fmt}", *limited)
+    except (OverflowError, struct.error):  # what is beyond all floats becomes infinity, as in a conversion
+        return struct.pack(f"={len(values)}{dtype.fmt}", *[_held(value, dtype.fmt) for value in values])
 
 
-def _infinity(value: float) -> float:
-    return float("inf") if value > 0 else float("-inf")
+def _held(value: float, form: str) -> float:
+    """`value` as a float, infinity where floats of that form end."""
+    try:
+        struct.pack(f"={form}", value)
+        return float(value)
+    except (OverflowError, struct.error):
+        return float("inf") if value > 0 else float("-inf")
 
 
 def _from_bytes(data: Any, dtype: DType | None, device: str) -> LazyBuffer:

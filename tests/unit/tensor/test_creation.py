@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from typing import Any
 
@@ -100,6 +101,14 @@ def test_data_that_makes_no_tensor(data: Any, kind: type[Exception], says: str) 
     with pytest.raises(kind) as caught:
         Tensor(data)
     assert says in str(caught.value)
+
+
+def test_numbers_beyond_all_floats_of_a_type_become_infinite_one_by_one() -> None:
+    numbers = [65519, 65519.0, 65520, 65520.0, -(2**200), 2**2000, math.nan]
+    held = [65504, 65504, math.inf, math.inf, -math.inf, math.inf, math.nan]
+    np.testing.assert_array_equal(Tensor(numbers, dtype=dtypes.float16).numpy(), held)
+    assert Tensor(numbers[:-1], dtype=dtypes.float32).tolist() == [65519, 65519, 65520, 65520, -math.inf, math.inf]
+    assert Tensor([-(2**200), 2**2000], dtype=dtypes.bfloat16).tolist() == [-math.inf, math.inf]
 
 
 def test_a_list_of_tensors_is_told_to_stack() -> None:

@@ -303,6 +303,7 @@ MISUSE: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         r"reshape \(4, 6\) to \(v=5, 6\): 24 elements are not 6\*v=30",
     ),
     "a length in Python": (lambda: len(Tensor(X)[:BIND]), TypeError, "is symbolic"),
+    "so many parts of an axis": (lambda: Tensor(X)[:BIND].chunk(2), SymbolicError, "sizes depend on v=5"),
     "an axis in equal parts": (lambda: Tensor(X)[:BIND].split(2), SymbolicError, "how many depends on v=5"),
     "a Variable and text": (lambda: BIND * "x", TypeError, "need a number, a size or a Tensor"),
     "a step that may be 0": (
