@@ -151,6 +151,7 @@ def environment(threads: int) -> dict[str, str]:
     """Peers at their best: as many threads each, libraries that look at the CPU themselves, memory that is kept."""
     env = dict(os.environ)
     env.pop("OPENBLAS_CORETYPE", None)
+    env.pop("PYTHONDONTWRITEBYTECODE", None)  # else what pip installed is compiled already, and this checkout never
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "NPROC", "THREADS"):
         env[name] = str(threads)
     # big results come from the heap, which stays mapped, and on huge pages: else every one costs its page faults anew
