@@ -8,7 +8,7 @@ from math import prod
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule.indexing import ZERO, Conditions, Index
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp
-from tinyexplore.uop.symbolic import sint
+from tinyexplore.uop.symbolic import sint, variables
 
 
 @dataclass(eq=False)
@@ -79,11 +79,14 @@ class KeptRow:
 
 
 def make_visit(plan: KernelPlan, idxs: Index, conditions: Conditions, loops: tuple[UOp, ...]) -> Visit:
-    """A visit in as few of `loops` as its index needs: the deepest loop used, and those around it."""
+    """A visit in as few of `loops` as its index needs: the deepest loop used, and those around it.
+
+    A condition on loops and Variables that the index has nothing to do with is none of it.
+    """
     used: frozenset[UOp] = frozenset()
     for idx in idxs:
         used |= idx.ranges
-    needed = tuple(condition for condition in conditions if condition.ranges & used)
+    needed = tuple([c for c in conditions if c.ranges & used or not variables(c).isdisjoint(variables(*idxs))])
     for condition in needed:
         used |= condition.ranges
     depth = max((place + 1 for place, loop in enumerate(loops) if loop in used), default=0)

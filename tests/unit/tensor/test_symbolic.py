@@ -327,3 +327,13 @@ def test_a_value_that_others_may_exceed_is_checked_in_every_call() -> None:
     for value in (3, MOST):
         assert Tensor(X)[: far.bind(value)].sum().item() == pytest.approx(X[:value].sum(), rel=1e-4)
     assert isinstance(far.bind(3) + 1, UOp)
+
+
+@pytest.mark.parametrize("device", ["PYTHON", "LLVM"])
+def test_a_place_that_a_variable_says_is_read_in_the_part_that_has_it(device: str) -> None:
+    """No loop is in the condition: PYTHON refuses what lies outside, other devices read whatever is there."""
+    parts = [Tensor([10.0 * part + place for place in range(3)], device=device).realize() for part in range(3)]
+    n = Variable("n", 1, 9)
+    for length in range(1, 10):
+        bound = n.bind(length)
+        assert parts[0].cat(*parts[1:])[:bound][bound - 1].item() == 10 * ((length - 1) // 3) + (length - 1) % 3
