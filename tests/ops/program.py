@@ -88,7 +88,11 @@ class Program:
         found = value.t.numpy()
         if found.dtype != value.x.dtype or found.shape != value.x.shape:
             raise Mismatch(f"{found.dtype} {found.shape}, not {value.x.dtype} {value.x.shape}\n" + self.text())
-        limit = 0.0 if value.is_exact else TOLERANCE[value.kind] * (1 + float(np.abs(value.x).max(initial=0)))
+        limit = (
+            0.0
+            if value.is_exact
+            else TOLERANCE[value.kind] * (1 + float(np.abs(value.x).max(initial=0, where=np.isfinite(value.x))))
+        )
         equal = np.isclose(found, value.x, rtol=0, atol=limit, equal_nan=value.is_float)
         if not equal.all():
             at = tuple(int(place) for place in np.argwhere(~equal)[0])
