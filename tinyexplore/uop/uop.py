@@ -57,12 +57,14 @@ def _sweep() -> None:
         if len(_interned) < _Table.limit:
             return
         _Table.limit = 1 << 62  # whatever is let go may make new nodes
-        entries = list(_interned.items())
-        while entries:
-            key, known = entries.pop()
-            if known() is None and _interned.get(key) is known:
-                del _interned[key]
-        _Table.limit = max(_Table.least, 2 * len(_interned))
+        try:
+            entries = list(_interned.copy().items())  # copied in one go: others enter nodes while a list is made
+            while entries:
+                key, known = entries.pop()
+                if known() is None and _interned.get(key) is known:
+                    del _interned[key]
+        finally:
+            _Table.limit = max(_Table.least, 2 * len(_interned))
 
 
 def ops_mask(ops: Iterable[Ops]) -> int:

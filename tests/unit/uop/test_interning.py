@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
+from time import sleep
+
+import pytest
 
 from tinyexplore.dtype import dtypes
 from tinyexplore.uop import Ops, UOp, index_const
@@ -28,9 +32,10 @@ def test_what_nobody_holds_leaves_the_table() -> None:
     assert kept is chain(0, 100)
 
 
-def test_threads_that_make_the_same_nodes_get_the_same_objects() -> None:
+@pytest.mark.parametrize("least", [500, 9000])
+def test_threads_that_make_the_same_nodes_get_the_same_objects(least: int, monkeypatch: pytest.MonkeyPatch) -> None:
     workers, rounds = 4, 60
-    start = Barrier(workers)
+    start = Barrier(workers, timeout=60)
 
     def work(_: int) -> list[UOp]:
         found = []
@@ -40,14 +45,22 @@ def test_threads_that_make_the_same_nodes_get_the_same_objects() -> None:
             chain(-1 - number % 3, 300)  # found dead, or swept, by another thread meanwhile
         return found
 
-    interval, least = sys.getswitchinterval(), _Table.least
+    def elsewhere(phase: str, info: dict[str, int]) -> None:
+        """A collection runs Python code, in which threads may change, in the midst of what looks like one step."""
+        sleep(0)
+
+    monkeypatch.setattr(_Table, "least", least)  # sweeps all the time
+    monkeypatch.setattr(_Table, "limit", least)
+    interval, threshold = sys.getswitchinterval(), gc.get_threshold()
     sys.setswitchinterval(1e-5)
-    _Table.least = _Table.limit = 500  # sweeps all the time
+    gc.set_threshold(50)
+    gc.callbacks.append(elsewhere)
     try:
         with ThreadPoolExecutor(workers) as pool:
             lists = list(pool.map(work, range(workers)))
     finally:
+        gc.callbacks.remove(elsewhere)
+        gc.set_threshold(*threshold)
         sys.setswitchinterval(interval)
-        _Table.least = _Table.limit = least
     for made in zip(*lists):
         assert all(node is made[0] for node in made)
