@@ -150,3 +150,20 @@ Inputs = Callable[[Draw], tuple[Any, ...]]
 def drawn(draw: st.DrawFn, inputs: Inputs) -> tuple[Any, ...]:
     found = inputs(Draw(draw))
     return found if isinstance(found, tuple) else (found,)
+
+
+def einsum_of(formulas: tuple[str, ...]) -> Callable[[Draw], Any]:
+    """Draws one of the formulas and operands that fit it; the axes behind its dots may broadcast."""
+
+    def drawn(d: Draw) -> Any:
+        formula, dtype = d.choice(*formulas), d.choice(*WIDE)
+        sizes = {letter: d.int(1, 4) for letter in sorted({*formula} - {*"., ->"})}
+        dots = d.shape(0, 2, 3, empty=False)
+        xs = []
+        for letters in formula.split("->")[0].replace(" ", "").split(","):
+            before, has_dots, after = letters.partition("...")
+            middle = d.broadcast(dots) if has_dots else ()
+            xs.append(d.floats((*(sizes[a] for a in before), *middle, *(sizes[a] for a in after)), dtype=dtype))
+        return formula, *xs
+
+    return drawn

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from tests.torch.compare import TORCH_DTYPES
-from tests.torch.drawing import FLOATS, INTS, WIDE, Draw, Input
+from tests.torch.drawing import FLOATS, INTS, WIDE, Draw, Input, einsum_of
 from tests.torch.rows import row
 from tinyexplore import Tensor
 
@@ -347,23 +347,9 @@ EINSUMS = (
     ),
     *("bqhd,bkhd->bhqk", "bi,bj,bk->ijk", "abc,cb->a", "...ij,jk"),
 )
-
-
-def _einsum(d: Draw) -> Any:
-    formula, dtype = d.choice(*EINSUMS), d.choice(*WIDE)
-    sizes = {letter: d.int(1, 4) for letter in "abcdhijklqAC"}
-    dots = d.shape(0, 2, 3, empty=False)
-    xs = []
-    for letters in formula.split("->")[0].replace(" ", "").split(","):
-        before, has_dots, after = letters.partition("...")
-        middle = d.broadcast(dots) if has_dots else ()
-        xs.append(d.floats((*(sizes[a] for a in before), *middle, *(sizes[a] for a in after)), dtype=dtype))
-    return formula, *xs
-
-
 row(
     "einsum",
-    _einsum,
+    einsum_of(EINSUMS),
     lambda formula, *xs: Tensor.einsum(formula, *xs),
     lambda formula, *xs: torch.einsum(formula, *xs),
     loose=4,

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from tests.torch.compare import TORCH_DTYPES
-from tests.torch.drawing import FLOATS, WIDE, Draw, Input
+from tests.torch.drawing import FLOATS, WIDE, Draw, Input, einsum_of
 from tests.torch.rows import row
 from tinyexplore import Tensor
 
@@ -325,22 +325,9 @@ EINSUMS = (
     "...i->...",
     "aab->ab",
 )
-
-
-def _einsum(d: Draw) -> Any:
-    formula, dtype = d.choice(*EINSUMS), d.choice(*WIDE)
-    sizes = {letter: d.int(1, 4) for letter in "abhdijkl"}
-    dots = d.shape(0, 2, 3, empty=False)
-    xs = []
-    for letters in formula.split("->")[0].split(","):
-        tail = tuple(sizes[letter] for letter in letters.replace("...", ""))
-        xs.append(d.floats((*dots, *tail) if "..." in letters else tail, dtype=dtype))
-    return formula, *xs
-
-
 row(
     "einsum",
-    _einsum,
+    einsum_of(EINSUMS),
     lambda formula, *xs: Tensor.einsum(formula, *xs),
     lambda formula, *xs: torch.einsum(formula, *xs),
     loose=2,
