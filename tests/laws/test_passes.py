@@ -122,8 +122,8 @@ def assert_every_pass_keeps(item: ScheduleItem, kernel: Kernel, expected: list[A
     opts = [str(opt) for opt in kernel.applied]
     assert close(outcome(sink, item, lanes=lanes), expected), f"{opts} changed the result"
     for step in all_passes():
-        early = step.name == "transcendental functions"
-        sink = graph_rewrite(sink, step.matcher, kernel.target if early else context, stage=step.name)
+        of_target = step.name in ("logistic functions", "transcendental functions")
+        sink = graph_rewrite(sink, step.matcher, kernel.target if of_target else context, stage=step.name)
         lanes = lanes or step.name == "vector memory"
         found = outcome(sink, item, lanes=lanes)
         assert close(found, expected), f"{step.name} with {opts}: {expected} has become {found}"

@@ -15,7 +15,8 @@ from tinyexplore.codegen.vectorise import LANES, NEIGHBOURS, VECTOR_MEMORY
 from tinyexplore.dtype import dtypes
 from tinyexplore.kernel import Kernel
 from tinyexplore.target import Target
-from tinyexplore.uop import Pass, UOp, graph_rewrite, run_passes
+from tinyexplore.uop import Pass, UOp, run_passes
+from tinyexplore.uop.logistic import LOGISTIC
 from tinyexplore.uop.spec import AST_SPEC, LINEAR_SPEC, verify
 from tinyexplore.uop.transcendental import TRANSCENDENTAL
 from tinyexplore.util import config
@@ -44,7 +45,10 @@ LATE = (
     Pass("masks", MASKS),
     Pass("simplify the rest", ALWAYS),
 )
-TARGET_PASS = Pass("transcendental functions", TRANSCENDENTAL)
+FUNCTIONS = (
+    Pass("logistic functions", LOGISTIC),
+    Pass("transcendental functions", TRANSCENDENTAL),
+)
 
 
 def lower(kernel: Kernel) -> tuple[UOp, ...]:
@@ -56,7 +60,7 @@ def lower(kernel: Kernel) -> tuple[UOp, ...]:
     sink = run_passes(sink, EARLY)
     context = LateContext(kernel.target, count())
     sink = run_passes(sink, TYPES, context)
-    sink = graph_rewrite(sink, TARGET_PASS.matcher, with_functions(kernel.target), stage=TARGET_PASS.name)
+    sink = run_passes(sink, FUNCTIONS, with_functions(kernel.target))
     sink = run_passes(sink, LATE, context)
     uops = linearize(sink, (as_bytes(node) for node in kernel.original.toposort() if node.op in ARGUMENTS))
     if check:
@@ -81,7 +85,7 @@ def with_functions(target: Target) -> Target:
 
 def all_passes() -> tuple[Pass, ...]:
     """Every pass in the order in which it runs."""
-    return (*EARLY, *TYPES, TARGET_PASS, *LATE)
+    return (*EARLY, *TYPES, *FUNCTIONS, *LATE)
 
 
 __all__ = ["all_passes", "lower"]

@@ -10,11 +10,11 @@ The polynomials are derived by `docs/numerics/derive_coefficients.py`.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
-from tinyexplore.dtype import DType, dtypes
-from tinyexplore.uop.ops import RARELY, Ops
+from tinyexplore.dtype import dtypes
+from tinyexplore.uop.ops import Ops
+from tinyexplore.uop.parts import as_bits, as_float, is_native, like, mulacc, opposite, polynomial, rarely
 from tinyexplore.uop.pattern import PatternMatcher, UPat, rule, var
 from tinyexplore.uop.uop import UOp
 
@@ -135,48 +135,17 @@ SQRT_HALF_BITS_LONG = 0x3FE6A09E667F3BCD
 # *** parts ***
 
 
-def _native(ctx: Any, x: UOp, op: Ops) -> bool:
-    """True where the target that `ctx` is computes `op` by itself."""
-    return op in getattr(ctx, "native_ops", ()) and x.dtype.scalar in ctx.native_dtypes
-
-
-def _like(x: UOp, scalar: DType) -> DType:
-    """`scalar` in as many lanes as `x` has."""
-    return scalar.vec(x.dtype.count)
-
-
-def _mulacc(a: UOp, b: Any, c: Any) -> UOp:
-    return a.alu(Ops.MULACC, a._operand(b), a._operand(c))
-
-
-def _polynomial(t: UOp, coefficients: Sequence[float]) -> UOp:
-    """By Horner's rule."""
-    *rest, last = coefficients
-    value = UOp.const(t.dtype, last)
-    for coefficient in reversed(rest):
-        value = _mulacc(value, t, coefficient)
-    return value
-
-
-def _bits(x: UOp) -> UOp:
-    return x.bitcast(_like(x, dtypes.int32))
-
-
-def _float(bits: UOp) -> UOp:
-    return bits.bitcast(_like(bits, dtypes.float32))
-
-
 def _magnitude(x: UOp) -> UOp:
-    return _float(_bits(x) & MAGNITUDE)
+    return as_float(as_bits(x) & MAGNITUDE)
 
 
 def _sign_bit(x: UOp) -> UOp:
-    return _bits(x) & SIGN_BIT
+    return as_bits(x) & SIGN_BIT
 
 
 def _power_of_two(n_bits: UOp) -> UOp:
     """2**n, where the low bits of `n_bits` are n: the biased exponent n + 127 in its place."""
-    return _float((n_bits << 23) + ONE_BITS)
+    return as_float((n_bits << 23) + ONE_BITS)
 
 
 def _scaled(value: UOp, n: UOp) -> UOp:
@@ -186,22 +155,34 @@ def _scaled(value: UOp, n: UOp) -> UOp:
     second twice that for n = 2h + 1.
     """
     scale = _power_of_two(n >> 1)
-    return value * scale * _float(_bits(scale) + ((n & 1) << 23))
+    return value * scale * as_float(as_bits(scale) + ((n & 1) << 23))
 
 
-def _exp_parts(x: UOp) -> tuple[UOp, UOp]:
-    """exp(r) and bits whose low end is n, with x = n ln 2 + r and |r| ≤ ln 2 / 2; |n| < 512."""
-    shifted = _mulacc(x, LOG2E, ROUND_TO_WHOLE)
-    n = shifted + -ROUND_TO_WHOLE
-    r = _mulacc(n, -LN2_LOW, _mulacc(n, -LN2_HIGH, x))
-    return _mulacc(_mulacc(_polynomial(r, EXP), r, 1.0), r, 1.0), _bits(shifted)
+def exp_parts(x: UOp, factor: float = 1.0, bias: int = 0) -> tuple[UOp, UOp]:
+    """exp(factor r) and bits whose low end is n + bias: factor x = n ln 2 + factor r, |factor r| ≤ ln 2 / 2, |n| < 512.
+
+    The product with `factor` is never made: it is in the constants.
+    """
+    whole = ROUND_TO_WHOLE + bias
+    shifted = mulacc(x, factor * LOG2E, whole)
+    n = shifted + -whole
+    high = leading_bits(math.log(2.0) / factor, 15)  # times a whole number below 512 it is exact
+    r = mulacc(n, -(math.log(2.0) / factor - high), mulacc(n, -high, x))
+    tail = [coefficient * factor**power for power, coefficient in enumerate(EXP, 2)]
+    return mulacc(mulacc(polynomial(r, tail), r, factor), r, 1.0), as_bits(shifted)
+
+
+def leading_bits(number: float, count: int) -> float:
+    """The first `count` binary digits of `number`."""
+    mantissa, exponent = math.frexp(number)
+    return math.ldexp(math.trunc(math.ldexp(mantissa, count)), exponent - count)
 
 
 def _log_parts(x: UOp) -> tuple[UOp, UOp]:
     """e and f with x = 2**e * (1 + f), sqrt(1/2) ≤ 1 + f < sqrt(2), for every x > 0, subnormals included."""
     small = x < 2.0**-126
-    above = _bits(small.where(x * 2.0**23, x)) + -SQRT_HALF_BITS
-    f = _float((above & 0x7FFFFF) + SQRT_HALF_BITS) + -1.0
+    above = as_bits(small.where(x * 2.0**23, x)) + -SQRT_HALF_BITS
+    f = as_float((above & 0x7FFFFF) + SQRT_HALF_BITS) + -1.0
     return (above >> 23).cast(x.dtype) + small.where(UOp.const(x.dtype, -23.0), 0.0), f
 
 
@@ -218,43 +199,43 @@ def _log_special(x: UOp, value: UOp) -> UOp:
 @rule(UPat.of(Ops.EXP, var("x"), dtypes=FLOAT32))
 def exp_float32(x: UOp, ctx: Any) -> UOp | None:
     """exp(x) within 1.2 ulp: x = n ln 2 + r with |r| ≤ ln 2 / 2, a polynomial for exp(r), times 2**n."""
-    if _native(ctx, x, Ops.EXP):
+    if is_native(ctx, x.dtype, Ops.EXP):
         return None
     x = x.maximum(-104.0).minimum(89.0)  # beyond, the result is 0 or infinite as it is there; NaN stays
-    return _scaled(*_exp_parts(x))
+    return _scaled(*exp_parts(x))
 
 
 @rule(UPat.of(Ops.EXP2, var("x"), dtypes=FLOAT32))
 def exp2_float32(x: UOp, ctx: Any) -> UOp | None:
     """2**x within 1.1 ulp, exact for whole x: x = n + f with |f| ≤ 1/2, a polynomial for 2**f, times 2**n."""
-    if _native(ctx, x, Ops.EXP2):
+    if is_native(ctx, x.dtype, Ops.EXP2):
         return None
     x = x.maximum(-151.0).minimum(129.0)
     shifted = x + ROUND_TO_WHOLE
-    f = _mulacc(shifted + -ROUND_TO_WHOLE, -1.0, x)
-    value = _mulacc(_polynomial(f, EXP2), f, 1.0)
-    return _scaled(value, _bits(shifted))
+    f = mulacc(shifted + -ROUND_TO_WHOLE, -1.0, x)
+    value = mulacc(polynomial(f, EXP2), f, 1.0)
+    return _scaled(value, as_bits(shifted))
 
 
 @rule(UPat.of(Ops.LOG, var("x"), dtypes=FLOAT32))
 def log_float32(x: UOp, ctx: Any) -> UOp | None:
     """log(x) within 1 ulp: x = 2**e (1 + f), then e ln 2 + log(1 + f) with ln 2 in two parts."""
-    if _native(ctx, x, Ops.LOG):
+    if is_native(ctx, x.dtype, Ops.LOG):
         return None
     e, f = _log_parts(x)
     square = f * f
-    tail = _mulacc(_mulacc(_polynomial(f, LOG), f, -0.5), square, e * LN2_LOW)
-    return _log_special(x, _mulacc(e, LN2_HIGH, f + tail))
+    tail = mulacc(mulacc(polynomial(f, LOG), f, -0.5), square, e * LN2_LOW)
+    return _log_special(x, mulacc(e, LN2_HIGH, f + tail))
 
 
 @rule(UPat.of(Ops.LOG2, var("x"), dtypes=FLOAT32))
 def log2_float32(x: UOp, ctx: Any) -> UOp | None:
     """log2(x) within 1.3 ulp, exact for powers of two: x = 2**e (1 + f), then e + log(1 + f) * (1 + 0.44...)."""
-    if _native(ctx, x, Ops.LOG2):
+    if is_native(ctx, x.dtype, Ops.LOG2):
         return None
     e, f = _log_parts(x)
-    tail = _mulacc(_polynomial(f, LOG), f, -0.5) * (f * f)
-    excess = _mulacc(f, LOG2E_MINUS_ONE, _mulacc(tail, LOG2E_MINUS_ONE, tail))
+    tail = mulacc(polynomial(f, LOG), f, -0.5) * (f * f)
+    excess = mulacc(f, LOG2E_MINUS_ONE, mulacc(tail, LOG2E_MINUS_ONE, tail))
     return _log_special(x, (f + excess) + e)
 
 
@@ -266,22 +247,17 @@ def _quarter_turns(magnitude: UOp, ctx: Any) -> tuple[UOp, UOp]:
     times the 33 bits of π/2 that come first is exact. Which n near magnitude / (π/2) is taken does not matter much.
     Everything else goes the long way.
     """
-    shifted = _mulacc(magnitude, TWO_OVER_PI_NEAR, ROUND_TO_WHOLE)
+    shifted = mulacc(magnitude, TWO_OVER_PI_NEAR, ROUND_TO_WHOLE)
     n, rest = shifted + -ROUND_TO_WHOLE, magnitude
     fuses = getattr(ctx, "fuses", False)
     if not fuses:
-        long = _like(magnitude, dtypes.float64)
+        long = like(magnitude, dtypes.float64)
         n, rest = n.cast(long), rest.cast(long)
     for part in HALF_PI if fuses else HALF_PI_LONG:
-        rest = _mulacc(n, -part, rest)
+        rest = mulacc(n, -part, rest)
     far_q, far_r = _quarter_turns_of_large(magnitude)
-    is_far = _not(magnitude < 2.0**17)  # NaN is
-    return _rarely(is_far, far_q, _bits(shifted)), _rarely(is_far, far_r, rest.cast(magnitude.dtype))
-
-
-def _rarely(condition: UOp, then: UOp, otherwise: UOp) -> UOp:
-    """`then` where `condition` holds, which is rare enough to branch around it where no lane needs it."""
-    return UOp(Ops.WHERE, otherwise.dtype, (condition, then, otherwise), RARELY)
+    is_far = opposite(magnitude < 2.0**17)  # NaN is
+    return rarely(is_far, far_q, as_bits(shifted)), rarely(is_far, far_r, rest.cast(magnitude.dtype))
 
 
 def _quarter_turns_of_large(magnitude: UOp) -> tuple[UOp, UOp]:
@@ -291,8 +267,8 @@ def _quarter_turns_of_large(magnitude: UOp) -> tuple[UOp, UOp]:
     before make whole turns. So m times 96 digits from there gives the quarter turns: two bits before the point, and
     enough behind it for the float32 that comes closest to a multiple of π/2.
     """
-    bits = _bits(magnitude)
-    long = _like(magnitude, dtypes.uint64)
+    bits = as_bits(magnitude)
+    long = like(magnitude, dtypes.uint64)
     m = ((bits & 0x7FFFFF) | 0x800000).cast(long)
     s = (bits >> 23) + -127
     by_two_words, by_one_word = (s & 64).ne(0), (s & 32).ne(0)
@@ -302,8 +278,8 @@ def _quarter_turns_of_large(magnitude: UOp) -> tuple[UOp, UOp]:
     down = ((s & 31) ^ 31).cast(long)
     first, second, third = ((pair >> 1 >> down) & 0xFFFFFFFF for pair in pairs)
     turns = (m * first << 32) + m * second + (m * third >> 32)
-    q = ((turns + (1 << 61)) >> 62).cast(_like(magnitude, dtypes.int32))
-    rest = (turns << 2).bitcast(_like(magnitude, dtypes.int64)).cast(_like(magnitude, dtypes.float64))
+    q = ((turns + (1 << 61)) >> 62).cast(like(magnitude, dtypes.int32))
+    rest = (turns << 2).bitcast(like(magnitude, dtypes.int64)).cast(like(magnitude, dtypes.float64))
     r = (rest * (math.pi * 2.0**-65)).cast(magnitude.dtype)
     return q, (magnitude < math.inf).where(r, math.nan)
 
@@ -311,56 +287,56 @@ def _quarter_turns_of_large(magnitude: UOp) -> tuple[UOp, UOp]:
 def _sine_or_cosine(r: UOp, q: UOp) -> UOp:
     """sin(q π/2 + r) but for the sign that q & 2 says: sin(r) for even q, cos(r) for odd q."""
     z = r * r
-    sine = _mulacc(_polynomial(z, SIN) * z, r, r)
-    cosine = _mulacc(_mulacc(_polynomial(z, COS), z, -0.5), z, 1.0)
+    sine = mulacc(polynomial(z, SIN) * z, r, r)
+    cosine = mulacc(mulacc(polynomial(z, COS), z, -0.5), z, 1.0)
     return (q & 1).ne(0).where(cosine, sine)
 
 
 @rule(UPat.of(Ops.SIN, var("x"), dtypes=FLOAT32))
 def sin_float32(x: UOp, ctx: Any) -> UOp | None:
     """sin(x) within 1.5 ulp for every x: quarter turns taken off exactly, then a polynomial for sine or cosine."""
-    if _native(ctx, x, Ops.SIN):
+    if is_native(ctx, x.dtype, Ops.SIN):
         return None
     q, r = _quarter_turns(_magnitude(x), ctx)
-    return _float(_bits(_sine_or_cosine(r, q)) ^ ((q & 2) << 30) ^ _sign_bit(x))
+    return as_float(as_bits(_sine_or_cosine(r, q)) ^ ((q & 2) << 30) ^ _sign_bit(x))
 
 
 @rule(UPat.of(Ops.COS, var("x"), dtypes=FLOAT32))
 def cos_float32(x: UOp, ctx: Any) -> UOp | None:
     """cos(x) within 1.5 ulp for every x: sin(x + π/2), the quarter turn added to those taken off."""
-    if _native(ctx, x, Ops.COS):
+    if is_native(ctx, x.dtype, Ops.COS):
         return None
     q, r = _quarter_turns(_magnitude(x), ctx)
     q = q + 1
-    return _float(_bits(_sine_or_cosine(r, q)) ^ ((q & 2) << 30))
+    return as_float(as_bits(_sine_or_cosine(r, q)) ^ ((q & 2) << 30))
 
 
 @rule(UPat.of(Ops.TANH, var("x"), dtypes=FLOAT32))
 def tanh_float32(x: UOp, ctx: Any) -> UOp | None:
     """tanh(x) within 1.4 ulp: x + x³ P(x²) below 0.625, 1 - 2 / (exp(2|x|) + 1) above, for |x|; then the sign."""
-    if _native(ctx, x, Ops.TANH):
+    if is_native(ctx, x.dtype, Ops.TANH):
         return None
     magnitude = _magnitude(x)
     z = magnitude * magnitude
-    near = _mulacc(_polynomial(z, TANH) * z, magnitude, magnitude)
+    near = mulacc(polynomial(z, TANH) * z, magnitude, magnitude)
     double = magnitude.minimum(10.0) * 2.0  # tanh(10) rounds to 1; NaN stays
-    value, n = _exp_parts(double)
-    exp_and_one = _mulacc(value, _power_of_two(n), 1.0)
+    value, n = exp_parts(double)
+    exp_and_one = mulacc(value, _power_of_two(n), 1.0)
     far = UOp.const(x.dtype, -2.0) / exp_and_one + 1.0
-    return _float(_bits((magnitude < 0.625).where(near, far)) | _sign_bit(x))
+    return as_float(as_bits((magnitude < 0.625).where(near, far)) | _sign_bit(x))
 
 
 @rule(UPat.of(Ops.ERF, var("x"), dtypes=FLOAT32))
 def erf_float32(x: UOp, ctx: Any) -> UOp | None:
     """erf(x) within 1.9 ulp: x + x P(x²) below 1, 1 - P(x)⁴ above, for |x|; then the sign."""
-    if _native(ctx, x, Ops.ERF):
+    if is_native(ctx, x.dtype, Ops.ERF):
         return None
     magnitude = _magnitude(x)
-    near = _mulacc(_polynomial(magnitude * magnitude, ERF), magnitude, magnitude)
-    root = _polynomial(magnitude.minimum(4.0), ERFC_ROOT)  # erf(4) rounds to 1; NaN stays
+    near = mulacc(polynomial(magnitude * magnitude, ERF), magnitude, magnitude)
+    root = polynomial(magnitude.minimum(4.0), ERFC_ROOT)  # erf(4) rounds to 1; NaN stays
     square = root * root  # 1 - erf is small here, and its fourth root smooth
-    far = _mulacc(square, -square, 1.0)
-    return _float(_bits((magnitude < 1.0).where(near, far)) | _sign_bit(x))
+    far = mulacc(square, -square, 1.0)
+    return as_float(as_bits((magnitude < 1.0).where(near, far)) | _sign_bit(x))
 
 
 @rule(UPat.of(Ops.POW, var("x"), var("y"), dtypes=FLOAT32))
@@ -370,33 +346,29 @@ def pow_float32(x: UOp, y: UOp, ctx: Any) -> UOp | None:
     The product grows to 150, and its error as much: float64 leaves enough of it. Signs, zeros, infinities and NaN are
     as in C: x**0 = 1**y = 1 for NaN too; a negative x needs a whole y and gives a negative result for an odd one.
     """
-    if _native(ctx, x, Ops.POW):
+    if is_native(ctx, x.dtype, Ops.POW):
         return None
     magnitude = _magnitude(x)
-    power = y.cast(_like(x, dtypes.float64)) * _log2_long(magnitude)
+    power = y.cast(like(x, dtypes.float64)) * _log2_long(magnitude)
     value = _exp2_long(power).cast(x.dtype)
     whole = y.alu(Ops.FLOOR).eq(y)
     half = y * 0.5
     odd = whole & half.alu(Ops.FLOOR).ne(half)
-    value = odd.where(_float(_bits(value) | _sign_bit(x)), value)
-    undefined = (x < 0.0) & (x > -math.inf) & _not(whole)
+    value = odd.where(as_float(as_bits(value) | _sign_bit(x)), value)
+    undefined = (x < 0.0) & (x > -math.inf) & opposite(whole)
     value = undefined.where(math.nan, value)
     one = y.eq(0.0) | x.eq(1.0) | (x.eq(-1.0) & _magnitude(y).eq(math.inf))
     return one.where(1.0, value)
 
 
-def _not(condition: UOp) -> UOp:
-    return condition ^ True
-
-
 def _log2_long(magnitude: UOp) -> UOp:
     """log2 of a float32 ≥ 0 as a float64: 2**e times a number m near 1, and log2(m) by s = (m - 1) / (m + 1)."""
-    long, whole = _like(magnitude, dtypes.float64), _like(magnitude, dtypes.int64)
+    long, whole = like(magnitude, dtypes.float64), like(magnitude, dtypes.int64)
     above = magnitude.cast(long).bitcast(whole) + -SQRT_HALF_BITS_LONG
     m = ((above & ((1 << 52) - 1)) + SQRT_HALF_BITS_LONG).bitcast(long)
-    e = (above >> 52).cast(_like(magnitude, dtypes.int32)).cast(long)  # vectors convert int32 more cheaply
+    e = (above >> 52).cast(like(magnitude, dtypes.int32)).cast(long)  # vectors convert int32 more cheaply
     s = (m + -1.0) / (m + 1.0)
-    value = _mulacc(_polynomial(s * s, LOG2_OF_RATIO), s, e)
+    value = mulacc(polynomial(s * s, LOG2_OF_RATIO), s, e)
     value = (magnitude < math.inf).where(value, magnitude.cast(long))  # infinity and NaN stay
     return magnitude.eq(0.0).where(-math.inf, value)
 
@@ -405,9 +377,9 @@ def _exp2_long(x: UOp) -> UOp:
     """2**x in float64 for |x| ≤ 200; beyond, where no float32 lies, as there."""
     x = x.maximum(-200.0).minimum(200.0)
     shifted = x + ROUND_TO_WHOLE_LONG
-    f = _mulacc(shifted + -ROUND_TO_WHOLE_LONG, -1.0, x)
-    value = _mulacc(_polynomial(f, EXP2_LONG), f, 1.0)
-    scale = (shifted.bitcast(_like(x, dtypes.int64)) << 52) + (1023 << 52)
+    f = mulacc(shifted + -ROUND_TO_WHOLE_LONG, -1.0, x)
+    value = mulacc(polynomial(f, EXP2_LONG), f, 1.0)
+    scale = (shifted.bitcast(like(x, dtypes.int64)) << 52) + (1023 << 52)
     return value * scale.bitcast(x.dtype)
 
 

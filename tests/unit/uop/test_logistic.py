@@ -1,0 +1,156 @@
+"""LOGISTIC: quotients by 1 + exp(x) and 1 + tanh(x) keep their values, and are as exact where they were not."""
+
+from __future__ import annotations
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+
+from tests.support.numpy_uops import evaluate_in_numpy
+from tinyexplore.dtype import dtypes
+from tinyexplore.uop import Axis, AxisKind, Group, Ops, UOp, graph_rewrite
+from tinyexplore.uop.logistic import LOGISTIC
+from tinyexplore.uop.transcendental import TRANSCENDENTAL
+
+LEAST = 2.0**-119
+X, Y = (UOp(Ops.DEFINE_VAR, dtypes.float32, (), (name, 0, 0)) for name in "xy")
+EVERYWHERE = np.concatenate(
+    [
+        np.linspace(-87, 87, 40_001),
+        np.linspace(-3, 3, 20_001),
+        *(sign * np.geomspace(1e-40, 1e38, 4001) for sign in (1, -1)),
+    ]
+).astype(np.float32)
+
+
+def sigmoid(x):
+    return UOp.const(dtypes.float32, 1.0) / ((-x).alu(Ops.EXP) + 1.0)
+
+
+def tanh(x):
+    return x.alu(Ops.TANH)
+
+
+def inner(x):
+    return (x + x * x * x * 0.044715) * math.sqrt(2 / math.pi)
+
+
+def gelu(x):
+    return x * 0.5 * (tanh(inner(x)) + 1.0)
+
+
+def slope(x):
+    return -(tanh(x) * tanh(x)) + 1.0
+
+
+def rewritten(*roots):
+    sink = graph_rewrite(UOp(Ops.SINK, dtypes.void, roots), LOGISTIC)
+    return sink.src if len(roots) > 1 else sink.src[0]
+
+
+def values(root, x, y=None, *, fused=False):
+    written_out = graph_rewrite(root, TRANSCENDENTAL)
+    return evaluate_in_numpy(written_out, {X: x, Y: x if y is None else y}, fused=fused)
+
+
+def worst_ulp(found, exact):
+    """Of what is far from the least normal float32: a factor of it may have been below, and become 0."""
+    nearest = exact.astype(np.float32)
+    normal = np.abs(exact) >= LEAST
+    assert np.abs(found[~normal] - exact[~normal]).max(initial=0.0) <= LEAST
+    distance = np.abs(found[normal].astype(np.float64) - exact[normal])
+    return (distance / np.spacing(np.abs(nearest[normal]))).max()
+
+
+def exactly(function, x=EVERYWHERE):
+    with np.errstate(all="ignore"):
+        return function(x.astype(np.longdouble)).astype(np.float64)
+
+
+FUNCTIONS = {
+    "sigmoid": (sigmoid(X), lambda x: 1 / (1 + np.exp(-x)), 2.3),
+    "1 + tanh": (tanh(X) + 1.0, lambda x: 2 / (1 + np.exp(-2 * x)), 2.4),
+    "1 - tanh²": (slope(X), lambda x: 4 / (np.exp(x) + np.exp(-x)) ** 2, 4.0),
+    "x (1 + tanh)": (X * (tanh(X) + 1.0), lambda x: 2 * x / (1 + np.exp(-2 * x)), 2.4),
+    "x / (1 + exp(-3x / 4))": (X / ((X * -0.75).alu(Ops.EXP) + 1.0), lambda x: x / (1 + np.exp(-0.75 * x)), 2.1),
+}
+
+
+@pytest.mark.parametrize("fused", [False, True], ids=["rounded_twice", "rounded_once"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_the_error_is_small_everywhere(name, fused):
+    before, function, bound = FUNCTIONS[name]
+    after = rewritten(before)
+    assert after is not before
+    x = EVERYWHERE[np.abs(EVERYWHERE) < 1e4]  # products with the greatest are infinite
+    assert worst_ulp(values(after, x, fused=fused), exactly(function, x)) <= bound
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_special_values_are_those_of_the_parts(name):
+    before, _, _ = FUNCTIONS[name]
+    x = np.array([math.nan, math.inf, -math.inf, 0.0, -0.0, 1e38, -1e38, 200.0, -200.0, 1e-45], np.float32)
+    np.testing.assert_array_equal(values(rewritten(before), x), values(before, x))
+
+
+def test_gelu_is_closer_to_its_formula_than_its_parts_are():
+    """Where tanh is near -1 above all; the rounding of its argument alone is worth |u| ulp."""
+    x = EVERYWHERE[np.abs(EVERYWHERE) < 12]
+    with mpmath.workdps(40):
+        u = [
+            mpmath.sqrt(2 / mpmath.pi) * (v + mpmath.mpf("0.044715") * v**3)
+            for v in (mpmath.mpf(float(value)) for value in x[::40])
+        ]
+        exact = np.array([float(float(value) / (1 + mpmath.exp(-2 * a))) for value, a in zip(x[::40], u)])
+    x, u = x[::40], np.array([float(a) for a in u])
+    distance = np.abs(values(rewritten(gelu(X)), x) - exact) / np.spacing(np.abs(exact.astype(np.float32)))
+    assert (distance <= 2.0 + 6.0 * np.maximum(-u, 0.0))[np.abs(exact) > LEAST].all()
+    before = np.abs(values(gelu(X), x) - exact)
+    after = np.abs(values(rewritten(gelu(X)), x) - exact)
+    assert after[x < 0].max() < before[x < 0].max()
+
+
+def test_gelu_is_one_exp_and_one_division():
+    program = graph_rewrite(rewritten(gelu(X)), TRANSCENDENTAL).toposort()
+    assert sum(node.op is Ops.FDIV for node in program) == 1
+    assert sum(node.op in Group.ALU and node.op is not Ops.BITCAST for node in program) <= 21
+
+
+def test_what_else_reads_tanh_or_exp_keeps_them():
+    for roots in ((tanh(X) + 1.0, tanh(X)), (slope(X), tanh(X)), (sigmoid(X), (-X).alu(Ops.EXP))):
+        assert rewritten(*roots) == roots
+    assert rewritten(tanh(X) * tanh(X) * Y, slope(X)) == (tanh(X) * tanh(X) * Y, slope(X))
+
+
+def test_a_sum_that_several_read_is_computed_once():
+    total = tanh(X) + 1.0
+    first, second = rewritten(total * Y, total * X)
+    assert first.src[0] is second.src[0] and first.src[0].op is Ops.FDIV
+
+
+def test_a_product_stays_in_its_own_loop():
+    """x / h there would divide in every step."""
+    loop = UOp.range(8, Axis(0, AxisKind.REDUCE))
+    total = tanh(X) + 1.0
+    product = total * loop.cast(dtypes.float32)
+    assert rewritten(product).op is Ops.MUL
+
+
+def test_functions_of_functions_are_all_found():
+    nested = gelu(sigmoid(tanh(Y) + 1.0)) * (tanh(X) + 1.0)
+    after = rewritten(nested)
+    assert not [node for node in after.toposort() if node.op in (Ops.TANH, Ops.EXP)]
+    x, y = np.meshgrid(np.linspace(-4, 4, 41, dtype=np.float32), np.linspace(-5, 5, 37, dtype=np.float32))
+    np.testing.assert_allclose(values(after, x, y), values(nested, x, y), rtol=3e-6, atol=1e-7)
+
+
+class _Native:
+    native_ops = frozenset({Ops.EXP})
+    native_dtypes = (dtypes.float32,)
+
+
+def test_what_the_target_has_is_left_to_it():
+    sink = UOp(Ops.SINK, dtypes.void, (gelu(X),))
+    assert graph_rewrite(sink, LOGISTIC, _Native()) is sink

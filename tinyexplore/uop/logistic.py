@@ -1,0 +1,127 @@
+"""LOGISTIC: quotients by 1 + exp(x), and 1 + tanh(x), which is one, for devices that have no exp of their own.
+
+Written out by themselves they are shorter than their parts, and 1 + tanh(x) does not cancel where tanh(x) is near -1.
+Sigmoid, silu and gelu are made of them. What comes of a function depends on everything that reads it, which a pattern
+of one node does not see: so the rule is one of the whole graph.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tinyexplore.dtype import dtypes
+from tinyexplore.uop.ops import Ops
+from tinyexplore.uop.parts import as_float, is_native
+from tinyexplore.uop.pattern import PatternMatcher, UPat, rule
+from tinyexplore.uop.transcendental import exp_parts
+from tinyexplore.uop.uop import UOp, ops_mask
+
+FUNCTIONS = ops_mask((Ops.EXP, Ops.TANH))
+HALF_EXPONENT = 126  # of 1/2, biased
+LEAST, GREATEST = -87.3, 89.3  # where half of 2**n has the exponents of 0 and of infinity
+MOST = 3e38
+SMALLEST_FACTOR, LARGEST_FACTOR = 2.0**-10, 2.0**10  # that constants of float32 hold with all their digits
+
+Users = dict[UOp, list[UOp]]
+Changes = dict[UOp, UOp]
+
+
+@rule(UPat.of(Ops.SINK, name="sink"))
+def quotients_by_one_plus_exp(sink: UOp, ctx: Any) -> UOp | None:
+    """y / (1 + exp(x)) is (y / 2) / h and 1 + tanh(x) is 1 / h(-2x), with h = (1 + exp(x)) / 2 in one go.
+
+    1 - tanh(x)² is then exp(-2x) s² with s = 1 + tanh(x). y (1 + tanh(x)) is y / h(-2x) where nothing else reads the
+    sum. Only where no tanh, and no exp, would have to be computed beside it.
+    """
+    if not sink.mask & FUNCTIONS:
+        return None
+    parts = sink.toposort(FUNCTIONS)
+    users: Users = {}
+    for node in parts:
+        for src in dict.fromkeys(node.src):
+            users.setdefault(src, []).append(node)
+    changes: Changes = {}
+    for node in parts:
+        if node.dtype.scalar is not dtypes.float32 or is_native(ctx, node.dtype, Ops.EXP):
+            continue
+        if node.op is Ops.TANH:
+            changes.update(_without_tanh(node, users, changes))
+        elif node.op is Ops.FDIV and _is_one_plus_exp(node.src[1], users):
+            (exp,) = (src for src in node.src[1].src if src.op is Ops.EXP)
+            half_exp = half_of_exp(exp.src[0], 1.0, changes)
+            changes[node] = _changed(node.src[0], changes) * 0.5 / (half_exp + 0.5)
+    return sink.substitute(changes, tell="by exp alone") if changes else None
+
+
+def half_of_exp(x: UOp, factor: float, changes: Changes) -> UOp:
+    """exp(factor x) / 2 within 1.2 ulp, 0 or infinite where exp(factor x) all but is.
+
+    Half of it reaches further: 2**128 is none of float32. A product with a constant that `x` is comes into the factor.
+    """
+    while (found := _constant_factor(x)) is not None:
+        rest, more = found
+        if not SMALLEST_FACTOR <= abs(factor * more) <= LARGEST_FACTOR:
+            break
+        x, factor = rest, factor * more
+    x = _changed(x, changes)
+    low, high = sorted((LEAST / factor, GREATEST / factor))
+    value, n_bits = exp_parts(x.maximum(low).minimum(high), factor, HALF_EXPONENT)  # NaN stays
+    return value * as_float(n_bits << 23)
+
+
+def _without_tanh(tanh: UOp, users: Users, changes: Changes) -> Changes:
+    """What stands for everything that reads `tanh`; nothing where something reads it in another way."""
+    sums = [user for user in users[tanh] if _is_one_plus(user, tanh)]
+    squares = [user for user in users[tanh] if user.op is Ops.MUL and user.src == (tanh, tanh)]
+    if len(sums) + len(squares) < len(users[tanh]):
+        return {}
+    slopes = []
+    for square in squares:
+        for negated in users[square]:
+            if negated.op is not Ops.NEG or not all(_is_one_plus(user, negated) for user in users[negated]):
+                return {}
+            slopes += users[negated]
+    half_exp = half_of_exp(tanh.src[0], -2.0, changes)
+    half = half_exp + 0.5
+    if len(sums) == 1 and not slopes and len(users[sums[0]]) == 1:
+        (product,) = users[sums[0]]
+        other = [src for src in product.src if src is not sums[0]]
+        if product.op is Ops.MUL and len(other) == 1 and product.ranges == sums[0].ranges:
+            return {product: _changed(other[0], changes) / half}
+    found = UOp.const(tanh.dtype, 1.0) / half
+    slope = half_exp.minimum(MOST) * found * (found + found)  # 0 times infinity would be NaN
+    return {**dict.fromkeys(sums, found), **dict.fromkeys(slopes, slope)}
+
+
+def _is_one_plus_exp(node: UOp, users: Users) -> bool:
+    """1 + exp(x), which only divides, and whose exp nothing else reads."""
+    if not all(user.op is Ops.FDIV and user.src[1] is node and user.src[0] is not node for user in users[node]):
+        return False
+    return any(src.op is Ops.EXP and len(users[src]) == 1 and _is_one_plus(node, src) for src in node.src)
+
+
+def _is_one_plus(node: UOp, x: UOp) -> bool:
+    if node.op is not Ops.ADD:
+        return False
+    other = node.src[node.src[0] is x]
+    return x in node.src and other.op is Ops.CONST and other.arg == 1
+
+
+def _constant_factor(x: UOp) -> tuple[UOp, float] | None:
+    """y and c where x is y c."""
+    if x.op is Ops.NEG:
+        return x.src[0], -1.0
+    if x.op is Ops.MUL:
+        for constant, other in (x.src, x.src[::-1]):
+            if constant.op is Ops.CONST:
+                return other, constant.arg
+    return None
+
+
+def _changed(x: UOp, changes: Changes) -> UOp:
+    return x.substitute(changes) if changes and x.mask & FUNCTIONS else x
+
+
+LOGISTIC = PatternMatcher((quotients_by_one_plus_exp,))
+
+__all__ = ["LOGISTIC", "half_of_exp"]

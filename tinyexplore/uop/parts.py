@@ -1,0 +1,55 @@
+"""What functions written out in arithmetic are made of: `transcendental.py`, `logistic.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tinyexplore.dtype import DType, dtypes
+from tinyexplore.uop.ops import RARELY, Ops
+from tinyexplore.uop.uop import UOp
+
+
+def is_native(ctx: Any, dtype: Any, op: Ops) -> bool:
+    """True where the target that `ctx` is computes `op` of this type by itself."""
+    return op in getattr(ctx, "native_ops", ()) and dtype.scalar in ctx.native_dtypes
+
+
+def like(x: UOp, scalar: DType) -> DType:
+    """`scalar` in as many lanes as `x` has."""
+    return scalar.vec(x.dtype.count)
+
+
+def mulacc(a: UOp, b: Any, c: Any) -> UOp:
+    return a.alu(Ops.MULACC, a._operand(b), a._operand(c))
+
+
+def polynomial(t: UOp, coefficients: Sequence[float]) -> UOp:
+    """By Horner's rule; the coefficients lowest degree first."""
+    *rest, last = coefficients
+    value = UOp.const(t.dtype, last)
+    for coefficient in reversed(rest):
+        value = mulacc(value, t, coefficient)
+    return value
+
+
+def as_bits(x: UOp) -> UOp:
+    """A float32 as the int32 of the same bits."""
+    return x.bitcast(like(x, dtypes.int32))
+
+
+def as_float(bits: UOp) -> UOp:
+    """The float32 with these bits."""
+    return bits.bitcast(like(bits, dtypes.float32))
+
+
+def rarely(condition: UOp, then: UOp, otherwise: UOp) -> UOp:
+    """`then` where `condition` holds, which is rare enough to branch around it where no lane needs it."""
+    return UOp(Ops.WHERE, otherwise.dtype, (condition, then, otherwise), RARELY)
+
+
+def opposite(condition: UOp) -> UOp:
+    return condition ^ True
+
+
+__all__ = ["as_bits", "as_float", "is_native", "like", "mulacc", "opposite", "polynomial", "rarely"]
