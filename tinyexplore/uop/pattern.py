@@ -1,6 +1,6 @@
 """Patterns over UOps, and rules: values with a name, a law, a docstring and a place in the source.
 
-A pattern is data: it is matched (compiled to a Python function on first use), printed as the law that the
+A pattern is data: it is matched (by a Python function written for it on first use), printed as the law that the
 explorer shows, and, on the right of a `law`, built. What a rule may not do is kept out of its reach: it sees
 the nodes that its pattern named and returns a node or None.
 """
@@ -11,10 +11,12 @@ import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cache
-from types import CodeType
+from hashlib import blake2b
+from types import CodeType, FunctionType
 from typing import Any, Union
 
 from tinyexplore.dtype import DType
+from tinyexplore.uop import matchers
 from tinyexplore.uop.ops import Group, Ops
 from tinyexplore.uop.uop import UOp, dtypes_mask, ops_mask
 
@@ -349,6 +351,13 @@ def _same_shape(a: UPat, b: UPat) -> bool:
 
 
 def _compile(rule: Rule, *, op_known: bool = False) -> Callable[[UOp, Any, Any], UOp | None]:
+    text, values = matcher_text(rule, op_known=op_known)
+    code = _compiled(text).replace(co_filename=f"<matcher of {rule.name}>", co_name="match")
+    return FunctionType(code, values)
+
+
+def matcher_text(rule: Rule, *, op_known: bool) -> tuple[str, dict[str, Any]]:
+    """The matching function of `rule` as Python, and its globals; `op_known`: nobody asks it about other operations."""
     writer = _Writer()
     if rule.result is not None:
         wanted = ["root", *sorted(_names(rule.pattern))]
@@ -369,19 +378,28 @@ def _compile(rule: Rule, *, op_known: bool = False) -> Callable[[UOp, Any, Any],
         writer.line(depth, f"found = function({', '.join(arguments)})")
         writer.line(depth, "if found is not None and found is not root: return found")
 
-    writer.line(0, "def match(root, function, ctx):")
     writer.match([(rule.pattern, "root", op_known)], 1, final)
     writer.line(1, "return None")
-    exec(_compiled("\n".join(writer.lines)), writer.values)
-    match = writer.values["match"]
-    match.__code__ = match.__code__.replace(co_filename=f"<matcher of {rule.name}>")
-    return match
+    return "\n".join(writer.lines), writer.values
 
 
 @cache
 def _compiled(text: str) -> CodeType:
-    """Patterns of one form have one text, about three of them each: what they ask for are its globals."""
-    return compile(text, "<matcher>", "exec")
+    """Patterns of one form have one text, about two of them each: what they ask for are its globals.
+
+    Those of the engine's own rules lie written out in `tinyexplore/uop/matchers.py`, which Python compiles once.
+    """
+    known = getattr(matchers, form_name(text), None)
+    if known is None:
+        space: dict[str, Any] = {}
+        exec(f"def match(root, function, ctx):\n{text}", space)
+        known = space["match"]
+    return known.__code__
+
+
+def form_name(text: str) -> str:
+    """What a matching function of this text is called in `tinyexplore/uop/matchers.py`."""
+    return f"match_{blake2b(text.encode(), digest_size=8).hexdigest()}"
 
 
 Candidates = tuple[tuple[Rule, Any, Any], ...]
@@ -411,6 +429,8 @@ class PatternMatcher:
         self.mask = 0  # of operations: where a graph has none of them, no rule applies to any of its nodes
         for rule in self.rules:
             self.mask |= ops_mask(_rarest(rule.pattern))
+        self._of_op: dict[Ops, list[Rule]] = {}
+        self._allowed: dict[tuple[Ops, Any], list[Rule]] = {}
         self._found: dict[tuple[Ops, Any], Candidates | dict[tuple[Ops, ...], Candidates]] = {}
 
     def __add__(self, other: PatternMatcher) -> PatternMatcher:
@@ -424,7 +444,7 @@ class PatternMatcher:
         key = (node.op, node.dtype)
         found = self._found.get(key)
         if found is None:
-            rules = [rule for rule in self.rules if _allows(rule.pattern, node.op, node.dtype)]
+            rules = self._allowed[key] = self._rules_for(*key)
             found = self._found[key] = {} if len(rules) >= MANY_RULES else self._with_matchers(rules, node.op)
         if isinstance(found, tuple):
             return found
@@ -436,11 +456,17 @@ class PatternMatcher:
             below = tuple([source.op for source in src]) if count <= 3 else ()
         among: Candidates | None = found.get(below)
         if among is None:
-            rules = [rule for rule in self.rules if _allows(rule.pattern, node.op, node.dtype)]
+            rules = self._allowed[key]
             if below:
                 rules = [rule for rule in rules if _allows_sources(rule.pattern, below)]
             among = found[below] = self._with_matchers(rules, node.op)
         return among
+
+    def _rules_for(self, op: Ops, dtype: Any) -> list[Rule]:
+        found = self._of_op.get(op)
+        if found is None:
+            found = self._of_op[op] = [rule for rule in self.rules if _allows_op(rule.pattern, op)]
+        return [rule for rule in found if _allows_dtype(rule.pattern, op, dtype)]
 
     def _with_matchers(self, rules: Iterable[Rule], op: Ops) -> Candidates:
         found = []
@@ -488,14 +514,19 @@ def _allows_sources(pattern: UPat, found: tuple[Ops, ...]) -> bool:
     return any(all(src.ops is None or op in src.ops for src, op in zip(wanted, order)) for order in orders)
 
 
-def _allows(pattern: UPat, op: Ops, dtype: Any) -> bool:
-    """False where a node of this operation and type cannot match, whatever its sources are."""
-    if pattern.ops is not None and op not in pattern.ops:
-        return False
+def _allows_op(pattern: UPat, op: Ops) -> bool:
+    return pattern.ops is None or op in pattern.ops
+
+
+def _allows_dtype(pattern: UPat, op: Ops, dtype: Any) -> bool:
+    """False where a node of this operation, which the pattern allows, and type cannot match, whatever its sources."""
     scalar = getattr(dtype, "scalar", None)
     if scalar is None:
         return True
-    asked = [pattern]
+    if pattern.dtypes is not None and scalar not in pattern.dtypes:
+        return False
     if op in _ONE_DTYPE:
-        asked += pattern.src or ()
-    return all(part.dtypes is None or scalar in part.dtypes for part in asked)
+        for part in pattern.src or ():
+            if part.dtypes is not None and scalar not in part.dtypes:
+                return False
+    return True
