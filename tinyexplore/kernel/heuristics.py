@@ -34,6 +34,7 @@ MANY_ROWS = 8  # blocks of rows that make what is left over after them count for
 WIDE_TILE = 4  # vectors side by side in the register tile of a row that is kept
 UNKNOWN_ROWS = 4  # of a symbolic axis in a tile: there may be one only, and then the others do its work again
 ACCUMULATORS = 8  # independent sums that keep two multiply-add units with a latency of four cycles busy
+FEW_VECTORS = 64  # that many additions, each waiting for the one before, take less than 0.1 µs
 
 
 def hand_coded(kernel: Kernel) -> Kernel:
@@ -332,7 +333,13 @@ def crossing_axis(kernel: Kernel, lanes: UOp, found: list[Access]) -> UOp | None
 
 
 def with_accumulators(kernel: Kernel) -> Kernel:
-    """Enough independent sums that one addition need not wait for the one before."""
+    """Enough independent sums that one addition need not wait for the one before.
+
+    Where all there is to add up are a few vectors (the partial results of a larger sum, say), the wait is nothing
+    beside what it takes to compile a longer loop, and the sums' sum after it.
+    """
+    if kernel.steps <= FEW_VECTORS * kernel.lanes:
+        return kernel
     tiles = prod(axis.size for axis in kernel.axes if axis.arg.kind is AxisKind.UPCAST)
     wanted = ACCUMULATORS // max(1, tiles)
     if wanted < 2:

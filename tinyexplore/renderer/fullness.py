@@ -1,4 +1,4 @@
-"""Whether a program leaves LLVM's vectorisers and unrollers anything to find."""
+"""Whether a program leaves LLVM's vectorisers and unrollers anything to find, and whether it is worth looking."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from tinyexplore.uop import Group, Ops, UOp
 
 WORK = Group.ALU | {Ops.LOAD, Ops.STORE}
 LONG = 100  # UOps: what opts have written out; shorter programs are worth all that LLVM knows, and soon done
+BRIEF = 256  # UOps done, loops counted as often as they run: about 0.1 µs, whatever the code looks like
 MOST_PUT_TOGETHER = 5  # vectors with an operation for each that is put together from lanes
 
 
@@ -26,6 +27,21 @@ def leaves_little(uops: Sequence[UOp], vector_bytes: int) -> bool:
         return False
     vectors = sum(node.op in WORK and node.dtype.count > 1 for node in uops)
     return vectors > 0 and MOST_PUT_TOGETHER * sum(map(is_put_together, uops)) <= vectors
+
+
+def is_brief(uops: Sequence[UOp]) -> bool:
+    """True where one run does so little that good code takes longer to make than it will ever save: the second step
+    of a sum, say, or arithmetic with single numbers."""
+    done, times = 0, [1]
+    for node in uops:
+        if node.op is Ops.RANGE:
+            if node.src[0].op is not Ops.CONST:
+                return False
+            times.append(times[-1] * node.src[0].arg)
+        done += times[-1]
+        if node.op is Ops.ENDRANGE:
+            times.pop()
+    return done <= BRIEF
 
 
 def is_put_together(node: UOp) -> bool:
@@ -79,4 +95,4 @@ def _is_full(node: UOp, spread: set[UOp], vector_bytes: int) -> bool:
     return bool(dtype.count * dtype.itemsize * 2 >= vector_bytes)
 
 
-__all__ = ["innermost_bodies", "is_in_full_vectors", "leaves_little"]
+__all__ = ["innermost_bodies", "is_brief", "is_in_full_vectors", "leaves_little"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tinyexplore.dtype import DType, PtrDType, dtypes
-from tinyexplore.renderer.fullness import leaves_little
+from tinyexplore.renderer.fullness import is_brief, leaves_little
 from tinyexplore.renderer.llvm_arith import InstructionWriter, literal, memory_type, register_type, suffix
 from tinyexplore.renderer.program import ProgramSpec, RenderError, global_buffers, spec_of, variable_arguments
 from tinyexplore.renderer.streaming import LINE_BYTES, streaming_stores
@@ -18,7 +18,8 @@ from tinyexplore.target import Target
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import AxisKind, Group, Ops, UOp
 
-LIGHTLY = '"optimise"="lightly"'  # the attribute of a function in which LLVM's passes would find little to do
+# attributes of a function: LLVM's passes would find little to do in it; instruction by instruction will do
+LIGHTLY, HARDLY = '"optimise"="lightly"', '"optimise"="hardly"'
 WITHOUT_LINES = frozenset({Ops.CONST, Ops.BARRIER, Ops.INDEX})  # written where they are used: by LOAD and STORE
 STACK_LIMIT_BYTES = 512 << 10  # scratch memory beyond this comes from malloc
 
@@ -79,19 +80,25 @@ class _FunctionWriter(InstructionWriter):
         parameters += [f"i64 {self.names[node]}" for node in variables]
         parameters += ["i64 %start", "i64 %stop"]
         every = tuple(node for node in uops if node.op in (Ops.STORE, Ops.RANGE))
-        attributes = f'noinline nounwind "prefer-vector-width"="{max(128, self.target.vector_bytes * 8)}"'
-        if leaves_little(uops, self.target.vector_bytes):
-            attributes += f" {LIGHTLY}"
+        attributes = self.attributes(uops)
         lines = [
             SourceLine(f"define void @{name}({', '.join(parameters)}) {attributes} {{", (*buffers, *variables, *every))
         ]
         lines += [SourceLine("entry:", ()), *self.entry_block, *self.lines]
         lines += [SourceLine("  ret void", ()), SourceLine("}", ()), SourceLine("", ())]
-        lines += _entry_function(name, buffers, [self.names[node] for node in variables])
+        lines += _entry_function(name, buffers, [self.names[node] for node in variables], attributes)
         if self.declared:
             lines.append(SourceLine("", ()))
             lines += [SourceLine(text, ()) for text in self.declared.values()]
         return lines
+
+    def attributes(self, uops: Sequence[UOp]) -> str:
+        """What LLVM is told of both functions. What it knows of the CPU it makes anew for each set of attributes that
+        say something of it, which takes a millisecond, so these are two at the most."""
+        if is_brief(uops):
+            return f"noinline nounwind {HARDLY}"
+        wide = f'noinline nounwind "prefer-vector-width"="{max(128, self.target.vector_bytes * 8)}"'
+        return f"{wide} {LIGHTLY}" if leaves_little(uops, self.target.vector_bytes) else wide
 
     def unique(self, name: str) -> str:
         """`name`, or `name` with a number where it is taken."""
@@ -408,9 +415,9 @@ def _written_with(node: UOp) -> tuple[UOp, ...]:
     return tuple(found)
 
 
-def _entry_function(name: str, buffers: Sequence[UOp], variables: Sequence[str]) -> list[SourceLine]:
+def _entry_function(name: str, buffers: Sequence[UOp], variables: Sequence[str], attributes: str) -> list[SourceLine]:
     """`@name_entry(ptr %buffers, ...)`, which unpacks an array of pointers, then integers, and calls the kernel."""
-    texts = [f"define void @{name}_entry(ptr %buffers, i64 %start, i64 %stop) nounwind {{", "entry:"]
+    texts = [f"define void @{name}_entry(ptr %buffers, i64 %start, i64 %stop) {attributes} {{", "entry:"]
     arguments = []
     for node in buffers:
         texts.append(f"  %slot{node.arg} = getelementptr inbounds ptr, ptr %buffers, i64 {node.arg}")

@@ -12,7 +12,7 @@ from typing import Any
 
 from tinyexplore.device import DeviceInterface, DeviceUnavailable
 from tinyexplore.dtype import dtypes
-from tinyexplore.renderer.llvm import LIGHTLY, LLVMRenderer, with_debug_info
+from tinyexplore.renderer.llvm import HARDLY, LIGHTLY, LLVMRenderer, with_debug_info
 from tinyexplore.renderer.llvm_arith import DOT_FEATURES
 from tinyexplore.renderer.program import ProgramSpec
 from tinyexplore.runtime.asm import assembly_lines, optimised_ir_lines
@@ -29,7 +29,7 @@ OPTIMISATION_LEVEL = 3
 # instruction selector combines what is left, and equal values are one node long before there is IR.
 FEW_PASSES = ("sroa", "simplify_cfg")
 # part of cache keys, as is the attribute
-PIPELINE = f"O{OPTIMISATION_LEVEL}, vectorised, loops not unrolled; or {', '.join(FEW_PASSES)}"
+PIPELINE = f"O{OPTIMISATION_LEVEL}, vectorised, loops not unrolled; or {', '.join(FEW_PASSES)}; or these and O0"
 
 
 class LLVMCompiler:
@@ -74,11 +74,11 @@ class LLVMCompiler:
         module.triple = self._machine.triple
         module.data_layout = str(self._machine.target_data)
         module.verify()
-        if LIGHTLY in ir:
+        if LIGHTLY in ir or HARDLY in ir:
             manager = llvm.create_new_module_pass_manager()
             for name in FEW_PASSES:
                 getattr(manager, f"add_{name}_pass")()
-            manager.run(module, llvm.create_pass_builder(self._machine, llvm.create_pipeline_tuning_options()))
+            manager.run(module, llvm.create_pass_builder(self._machine_for(ir), llvm.create_pipeline_tuning_options()))
             return module
         tuning = llvm.create_pipeline_tuning_options(speed_level=OPTIMISATION_LEVEL)
         tuning.loop_vectorization = True
@@ -88,11 +88,14 @@ class LLVMCompiler:
         builder.getModulePassManager().run(module, builder)
         return module
 
-    def object_code(self, ir: str, *, as_written: bool = False) -> bytes:
-        """The relocatable object file of `ir`. `as_written`: instruction by instruction, in a fifth of the time."""
+    def object_code(self, ir: str) -> bytes:
+        """The relocatable object file of `ir`; where that says HARDLY, instruction by instruction, in a fifth of the
+        time."""
         with self._lock:
-            machine = self._plain_machine if as_written else self._machine
-            return machine.emit_object(self.optimised(ir))
+            return self._machine_for(ir).emit_object(self.optimised(ir))
+
+    def _machine_for(self, ir: str) -> Any:
+        return self._plain_machine if HARDLY in ir else self._machine
 
     def link(self, name: str, code: bytes, exports: Sequence[str], imports: Mapping[str, int] | None = None) -> Any:
         """An object file in this process: maps `exports` to their addresses, which hold as long as it lives.
@@ -130,8 +133,10 @@ class LLVMCompiler:
             if "x86" in self._machine.triple and not _intel_syntax:
                 _intel_syntax.append(True)
                 self.llvm.set_option("tinyexplore", "-x86-asm-syntax=intel")
-            module = self.optimised(with_debug_info(spec))
-            ir, assembly = str(module), self._target_machine().emit_assembly(module)
+            source = with_debug_info(spec)
+            module = self.optimised(source)
+            level = 0 if HARDLY in source else OPTIMISATION_LEVEL
+            ir, assembly = str(module), self._target_machine(level).emit_assembly(module)
         return [("llvm-opt", optimised_ir_lines(spec, ir)), ("asm", assembly_lines(spec, assembly))]
 
 

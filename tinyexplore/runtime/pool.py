@@ -19,7 +19,7 @@ from hashlib import blake2b
 from importlib import resources
 
 from tinyexplore.device import DeviceUnavailable
-from tinyexplore.renderer.llvm import LIGHTLY
+from tinyexplore.renderer.llvm import HARDLY
 from tinyexplore.runtime.cache import cached
 from tinyexplore.runtime.native import BoundProgram, machine
 from tinyexplore.target import core_count
@@ -58,10 +58,10 @@ class NativePool:
         pause, declaration = _PAUSE.get(machine(), ("fence seq_cst", ""))
         text = text.replace("MOST_WORKERS", str(threads)).replace("PAUSE", pause) + declaration + "\n"
         self.threads = threads
-        text = f"; {LIGHTLY}: it is written as it is to run\n{text}"
-        machine_of = "\0".join(("as written", text, compiler.version, compiler.cpu, compiler.features))
+        text = f"; {HARDLY}: it is written as it is to run\n{text}"
+        machine_of = "\0".join((text, compiler.version, compiler.cpu, compiler.features))
         key = blake2b(machine_of.encode(), digest_size=20).hexdigest()
-        code = cached(key, lambda: compiler.object_code(text, as_written=True))
+        code = cached(key, lambda: compiler.object_code(text))
         self._library = compiler.link("pool", code, ("pool_init", "pool_stop", "pool_run"))
         self._init = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64)(self._library["pool_init"])
         self._stop = ctypes.CFUNCTYPE(None)(self._library["pool_stop"])

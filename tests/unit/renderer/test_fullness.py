@@ -7,20 +7,24 @@ import pytest
 
 from tests.graphs import from_numpy, matmul, numbers, softmax
 from tinyexplore.device import Device
+from tinyexplore.dtype import dtypes
 from tinyexplore.engine import compile_all
+from tinyexplore.kernel import OptOps
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.renderer.fullness import (
+    BRIEF,
     LONG,
     MOST_PUT_TOGETHER,
     WORK,
     innermost_bodies,
+    is_brief,
     is_in_full_vectors,
     is_put_together,
     leaves_little,
 )
-from tinyexplore.renderer.llvm import LIGHTLY
+from tinyexplore.renderer.llvm import HARDLY, LIGHTLY
 from tinyexplore.schedule import create_schedule
-from tinyexplore.uop import Ops
+from tinyexplore.uop import Axis, AxisKind, Ops, UOp
 from tinyexplore.util import Context
 
 
@@ -84,3 +88,24 @@ def test_without_opts_nothing_is_in_vectors() -> None:
         (runner,) = compile_all(create_schedule([node]))
     assert LIGHTLY not in runner.spec.source
     assert [len(body) > 0 for body in innermost_bodies(runner.spec.uops)] == [True]
+
+
+def test_the_second_step_of_a_sum_is_hardly_optimised_and_right() -> None:
+    x = np.random.default_rng(0).standard_normal(1 << 20).astype(np.float32)
+    node = from_numpy(x).reduce(Ops.ADD, (0,))
+    with Context(CACHELEVEL=0):
+        runners = compile_all(create_schedule([node]))
+    assert [HARDLY in runner.spec.source for runner in runners] == [False, True]
+    assert [is_brief(runner.spec.uops) for runner in runners] == [False, True]
+    assert not any(opt.op is OptOps.UNROLL for opt in runners[1].kernel.applied), "no more than one accumulator"
+    assert Device["LLVM"].listings(runners[1].spec)
+
+
+def test_brief_counts_each_step_of_a_loop() -> None:
+    """An empty loop of n steps is 1 constant and n times itself and its end."""
+    n = (BRIEF - 1) // 2
+    for size, brief in ((n, True), (n + 1, False)):
+        counter = UOp.range(size, Axis(0, AxisKind.GLOBAL))
+        assert is_brief((counter.src[0], counter, UOp(Ops.ENDRANGE, dtypes.void, (counter,)))) is brief
+    size = UOp(Ops.DEFINE_VAR, dtypes.index, (), ("n", 1, 2))
+    assert not is_brief((size, UOp.range(size, Axis(0, AxisKind.GLOBAL))))

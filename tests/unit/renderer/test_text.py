@@ -85,7 +85,7 @@ def test_llvm_loops_are_in_canonical_form() -> None:
         kernel
         == """\
 define void @row_sum(ptr noalias align 4 %data0, ptr noalias align 4 %data1, i64 %start, i64 %stop) \
-noinline nounwind "prefer-vector-width"="128" "optimise"="lightly" {
+noinline nounwind "optimise"="hardly" {
 entry:
   %acc0 = alloca <4 x float>
   %runs1 = icmp slt i64 %start, %stop
