@@ -1,4 +1,5 @@
-"""Derives the polynomials of `tinyexplore/uop/transcendental.py`: run it, and it prints them with their errors.
+"""Derives the polynomials of `tinyexplore/uop/transcendental.py` and `double.py`: run it, and it prints them with
+their errors.
 
 Each is the minimax polynomial P of least weighted error max |(f(t) - P(t)) * w(t)| on an interval, found by Remez
 exchange: the error of the best polynomial takes its greatest value at degree + 2 places with alternating signs, so fit
@@ -72,6 +73,10 @@ _atanh_ratio = _series(
     0, lambda z: 2 / LN2 * mpmath.atanh(mpmath.sqrt(z)) / mpmath.sqrt(z), lambda k: 2 / LN2 / (2 * k + 1)
 )
 
+_atanh_tail = _series(
+    1, lambda z: 2 * (mpmath.atanh(mpmath.sqrt(z)) / mpmath.sqrt(z) - 1) / z, lambda k: mpf(2) / (2 * k + 1)
+)
+
 
 def _zero_where_small(function: Callable[[mpf], mpf]) -> Callable[[mpf], mpf]:
     return lambda t: mpf(0) if abs(t) < mpf("1e-12") else function(t)
@@ -92,6 +97,19 @@ POLYNOMIALS = (
     ),
     Polynomial("LOG2_OF_RATIO", 5, 0.0, 0.02944, _atanh_ratio, lambda z: 1 / _atanh_ratio(z), np.float64),
     Polynomial("EXP2_LONG", 7, -0.5, 0.5, _exp2_tail, lambda f: f / mpf(2) ** f, np.float64),
+    Polynomial("EXP64", 9, -0.3467, 0.3467, _exp_tail, lambda r: r**2 / mpmath.exp(r), np.float64),
+    Polynomial("EXP2_64", 10, -0.5, 0.5, _exp2_tail, lambda f: f / mpf(2) ** f, np.float64),
+    Polynomial("ATANH64", 6, 0.0, 0.02944, _atanh_tail, lambda z: z / 2, np.float64),
+    Polynomial(
+        "SIN64",
+        6,
+        0.0,
+        0.618,
+        _sin_tail,
+        _zero_where_small(lambda z: z**1.5 / mpmath.sin(mpmath.sqrt(z))),
+        np.float64,
+    ),
+    Polynomial("COS64", 5, 0.0, 0.618, _cos_tail, lambda z: z**2 / mpmath.cos(mpmath.sqrt(z)), np.float64),
 )
 
 

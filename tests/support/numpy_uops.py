@@ -26,6 +26,8 @@ _INFIX = {
     Ops.SHR: np.right_shift,
     Ops.SQRT: np.sqrt,
     Ops.FLOOR: np.floor,
+    Ops.SIN: np.sin,
+    Ops.COS: np.cos,
 }
 
 
@@ -36,7 +38,7 @@ def numpy_dtype(dtype: DType) -> np.dtype:
 def evaluate_in_numpy(root: UOp, values: Mapping[UOp, np.ndarray], *, fused: bool = False) -> np.ndarray:
     """`root` for every element of the arrays that `values` gives its leaves; lanes of a vector all have that value.
 
-    fused: MULACC is rounded once instead of twice (float32 only).
+    fused: MULACC is rounded once instead of twice.
     """
     done = {node: np.asarray(value) for node, value in values.items()}
     with np.errstate(all="ignore"):
@@ -62,6 +64,8 @@ def _value(node: UOp, src: list[np.ndarray], fused: bool) -> np.ndarray:
         case Ops.MULACC if fused and dtype == np.float32:
             exact = src[0].astype(np.float64) * src[1]
             return (exact + src[2]).astype(np.float32)
+        case Ops.MULACC if fused and dtype == np.float64:
+            return _fused(*src)
         case Ops.MULACC:
             return src[0] * src[1] + src[2]
         case Ops.IDIV:
@@ -71,6 +75,23 @@ def _value(node: UOp, src: list[np.ndarray], fused: bool) -> np.ndarray:
     found = _INFIX[node.op](*src)
     assert found.dtype == dtype, f"{node!r} gives {found.dtype}"
     return found
+
+
+def _fused(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """x y + z of float64 with the error of the product, and of the sum, added at the end (Dekker, Knuth)."""
+    product, total = x * y, x * y + z
+    (x_high, x_low), (y_high, y_low) = _halves(x), _halves(y)
+    lost = ((x_high * y_high - product) + x_high * y_low + x_low * y_high) + x_low * y_low
+    other = total - product
+    exact = total + ((product - (total - other)) + (z - other) + lost)
+    return np.where(np.isfinite(exact), exact, total)
+
+
+def _halves(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The leading 26 bits of float64s, and the rest."""
+    scaled = x * (2.0**27 + 1)
+    high = scaled - (scaled - x)
+    return high, x - high
 
 
 def _quotient(x: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -16,6 +16,7 @@ from tinyexplore.dtype import dtypes
 from tinyexplore.kernel import Kernel
 from tinyexplore.target import Target
 from tinyexplore.uop import Pass, UOp, run_passes
+from tinyexplore.uop.double import DOUBLE
 from tinyexplore.uop.logistic import LOGISTIC
 from tinyexplore.uop.spec import AST_SPEC, LINEAR_SPEC, verify
 from tinyexplore.uop.transcendental import TRANSCENDENTAL
@@ -47,7 +48,7 @@ LATE = (
 )
 FUNCTIONS = (
     Pass("logistic functions", LOGISTIC),
-    Pass("transcendental functions", TRANSCENDENTAL),
+    Pass("transcendental functions", TRANSCENDENTAL + DOUBLE),
 )
 
 
@@ -71,15 +72,16 @@ def lower(kernel: Kernel) -> tuple[UOp, ...]:
 def with_functions(target: Target) -> Target:
     """`target` with the functions of its own that TRANSCENDENTAL lets kernels use.
 
-    0: also of float32 (libm's, lane by lane); 1: as the target says; 2: none of float32.
+    0: those of libm, lane by lane; 1: as the target says; 2: none of float32 and float64.
     """
+    written_out = (dtypes.float32, dtypes.float64)
     match config().TRANSCENDENTAL:
         case 0:
-            return replace(target, native_dtypes=(*target.native_dtypes, dtypes.float32))
+            return replace(target, native_dtypes=(*target.native_dtypes, *written_out))
         case 1:
             return target
         case _:
-            kept = tuple(dtype for dtype in target.native_dtypes if dtype is not dtypes.float32)
+            kept = tuple(dtype for dtype in target.native_dtypes if dtype not in written_out)
             return replace(target, native_dtypes=kept)
 
 

@@ -12,7 +12,6 @@ import threading
 from pathlib import Path
 
 from tinyexplore.device import DeviceInterface, DeviceUnavailable
-from tinyexplore.dtype import dtypes
 from tinyexplore.renderer.c import CRenderer
 from tinyexplore.renderer.program import ProgramSpec
 from tinyexplore.runtime.asm import assembly_lines, program_roots
@@ -123,6 +122,6 @@ def open_clang(path: str | None = None) -> DeviceInterface:
     """The CLANG device, compiling with `path` (None: what `find_compiler` finds)."""
     compiler = CCompiler(path or find_compiler())
     native_ops = Group.TRANSCENDENTAL | {Ops.SQRT, Ops.FLOOR}
-    target = cpu_target("CLANG", os.path.basename(compiler.path), compiler.features, native_ops, (dtypes.float64,))
+    target = cpu_target("CLANG", os.path.basename(compiler.path), compiler.features, native_ops, ())
     renderer = CRenderer(target, compiler.version)
     return DeviceInterface("CLANG", target, HOST_ALLOCATOR, renderer, compiler.compile, compiler.listings)

@@ -11,7 +11,6 @@ from importlib import resources
 from typing import Any
 
 from tinyexplore.device import DeviceInterface, DeviceUnavailable
-from tinyexplore.dtype import dtypes
 from tinyexplore.renderer.llvm import HARDLY, LIGHTLY, LLVMRenderer, with_debug_info
 from tinyexplore.renderer.llvm_arith import DOT_FEATURES
 from tinyexplore.renderer.program import ProgramSpec
@@ -154,7 +153,7 @@ def shared_compiler() -> LLVMCompiler:
 def open_llvm() -> DeviceInterface:
     """The LLVM device. DeviceUnavailable where llvmlite is not installed."""
     compiler = shared_compiler()
-    target = cpu_target("LLVM", compiler.cpu, compiler.features, Group.TRANSCENDENTAL | {Ops.SQRT}, (dtypes.float64,))
+    target = cpu_target("LLVM", compiler.cpu, compiler.features, Group.TRANSCENDENTAL | {Ops.SQRT}, ())
     have = set(compiler.features.split(","))
     dots = frozenset(op for op, feature in DOT_FEATURES.items() if feature in have)
     target = replace(target, dots=dots, fuses="+fma" in have or target.arch == "aarch64")

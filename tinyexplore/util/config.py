@@ -24,9 +24,9 @@ class Config:
     DEFAULT_FLOAT: dtype of Python floats. MAX_KERNEL_OPS: where a fused kernel is cut for its size.
     SPEC: 1 checks what every pass of the lowering makes against the spec of its stage.
     SPLIT_REDUCEOP: 0 leaves large reductions to few results whole. MULTIOUTPUT: 0 gives each output its own kernel.
-    TRANSCENDENTAL: exp, sin and their kin in float32: 0 by the device's own functions (libm's, lane by lane), 1 by
-    arithmetic of our own where the device computes in machine code, 2 by that on every device (PYTHON too). float64
-    always has the device's.
+    TRANSCENDENTAL: exp, sin and their kin in floats: 0 by the device's own functions (libm's, lane by lane), 1 by
+    arithmetic of our own where the device computes in machine code, 2 by that on every device (PYTHON too). erf
+    and powers of float64 are always the device's.
     PROFILE: 1 writes a timeline of what ran to profile.json when the process ends.
     WINO: 1 computes convolutions with kernels of 3 places by Winograd's minimal filters.
     TC: 1 sums products of bfloat16 and of int8 by the dot instructions that the CPU has, 0 without, 2 in the same
