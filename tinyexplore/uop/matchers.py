@@ -464,6 +464,14 @@ def match_5cd0c783f72bb190(root, function, ctx):
   return None
 
 
+def match_e68176d350ad565b(root, function, ctx):
+  if root.arg == k1 and root.dtype.scalar in k2 and len(root.src) == 1:
+    n3 = root.src[0]
+    found = function(root, n3, ctx)
+    if found is not None and found is not root: return found
+  return None
+
+
 def match_e7ac5029c661e465(root, function, ctx):
   if root.dtype.scalar in k1 and len(root.src) == 1:
     n2 = root.src[0]
