@@ -123,7 +123,8 @@ class _Machine:
                 return tuple(range(node.size))
             case Ops.LOAD:
                 for barrier in node.src[1:]:
-                    self.fill(barrier, loops)
+                    if barrier.op is Ops.BARRIER:
+                        self.fill(barrier, loops)
                 buffer = self.buffer(node.src[0].src[0])
                 places = self.places(node.src[0], node.dtype.count, loops)
                 zero = reduce_identity(Ops.ADD, node.dtype.scalar).arg

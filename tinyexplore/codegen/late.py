@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.target import Target
-from tinyexplore.uop import Axis, Group, Ops, PatternMatcher, UOp, UPat, rule, var
+from tinyexplore.uop import Group, Ops, PatternMatcher, UOp, UPat, rule, var
 from tinyexplore.uop.bounds import bounds
 from tinyexplore.uop.identity import reduce_identity
 from tinyexplore.util import config
@@ -129,7 +129,7 @@ def separate_loops(sink: UOp) -> UOp | None:
         if not clash:
             continue
         first = 1 + max(other.arg.id for other in sink.find(Ops.RANGE))
-        fresh = {loop: loop.replace(arg=Axis(first + n, loop.arg.kind)) for n, loop in enumerate(clash)}
+        fresh = {loop: loop.replace(arg=replace(loop.arg, id=first + n)) for n, loop in enumerate(clash)}
         alike = [other for other in reduces if _loops_and_place(other) == key]
         changes = {other: other.substitute(fresh, tell="a loop of its own") for other in alike}
         return sink.substitute(changes, tell="a loop of its own")

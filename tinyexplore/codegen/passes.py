@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import count
 
+from tinyexplore.codegen.ahead import PREFETCHES
 from tinyexplore.codegen.division import DIVISIONS
 from tinyexplore.codegen.expand import ALWAYS, EXPAND_REDUCES, EXPAND_STORES
 from tinyexplore.codegen.fp8 import FP8_AS_BYTES, FP8_CONVERSIONS, as_bytes
@@ -50,6 +51,7 @@ FUNCTIONS = (
     Pass("logistic functions", LOGISTIC),
     Pass("transcendental functions", TRANSCENDENTAL + DOUBLE),
 )
+AHEAD = (Pass("prefetches", PREFETCHES),)  # where a loop looks ahead
 
 
 def lower(kernel: Kernel) -> tuple[UOp, ...]:
@@ -63,6 +65,8 @@ def lower(kernel: Kernel) -> tuple[UOp, ...]:
     sink = run_passes(sink, TYPES, context)
     sink = run_passes(sink, FUNCTIONS, with_functions(kernel.target))
     sink = run_passes(sink, LATE, context)
+    if any(axis.arg.ahead for axis in kernel.axes):
+        sink = run_passes(sink, AHEAD)
     uops = linearize(sink, (as_bytes(node) for node in kernel.original.toposort() if node.op in ARGUMENTS))
     if check:
         verify(uops, LINEAR_SPEC, "linear program")
@@ -87,7 +91,7 @@ def with_functions(target: Target) -> Target:
 
 def all_passes() -> tuple[Pass, ...]:
     """Every pass in the order in which it runs."""
-    return (*EARLY, *TYPES, *FUNCTIONS, *LATE)
+    return (*EARLY, *TYPES, *FUNCTIONS, *LATE, *AHEAD)
 
 
 __all__ = ["all_passes", "lower"]

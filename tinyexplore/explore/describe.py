@@ -37,6 +37,11 @@ def describe(value: object, printer: Printer | None = None) -> Description:
     return Description(name, str(value)[:MAX_EXPRESSION], "control", "", "", None)
 
 
+def walk_text(axis: Axis) -> str:
+    """How an axis is walked: "thread", or "thread, 2 ahead" where it looks ahead by two steps."""
+    return f"{axis.kind.value}, {axis.ahead} ahead" if axis.ahead else axis.kind.value
+
+
 def arg_text(arg: Any) -> str:
     """The argument of a node in words: an operation by its name, an axis by its letter, tuples flat."""
     if arg is None:
@@ -44,7 +49,7 @@ def arg_text(arg: Any) -> str:
     if isinstance(arg, Ops):
         return arg.name
     if isinstance(arg, Axis):
-        return f"{arg.name} {arg.kind.value}"
+        return f"{arg.name} {walk_text(arg)}"
     if isinstance(arg, tuple):
         return f"({', '.join(arg_text(item) for item in arg)}{',' if len(arg) == 1 else ''})"
     return number_text(arg)
@@ -66,7 +71,7 @@ _GROUPS: dict[Ops, str] = {
     **{op: "alu" for op in Group.ALU},
     **{op: "movement" for op in Group.MOVEMENT},
     **{op: "memory" for op in (Ops.INDEX, Ops.LOAD, Ops.STORE, Ops.GATHER, Ops.SCATTER, Ops.CONTIGUOUS, Ops.COPY)},
-    Ops.WRITE: "memory",
+    **{op: "memory" for op in (Ops.WRITE, Ops.PREFETCH)},
     **{op: "buffer" for op in (Ops.BUFFER, Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL)},
     **{op: "reduce" for op in (Ops.REDUCE, Ops.REDUCE_AXIS, Ops.SCAN, Ops.SCAN_AXIS, Ops.HREDUCE)},
     **{op: "reduce" for op in (Ops.DEFINE_ACC, Ops.ASSIGN, Ops.RESULT)},
@@ -116,7 +121,7 @@ def _uop_detail(uop: UOp, printer: Printer) -> str:
         case Ops.CONST:
             return number_text(uop.arg)
         case Ops.RANGE:
-            return f"{uop.arg.name} < {printer.text(src[0])} · {uop.arg.kind.value}"
+            return f"{uop.arg.name} < {printer.text(src[0])} · {walk_text(uop.arg)}"
         case Ops.ENDRANGE:
             return printer.text(src[0])
         case Ops.DEFINE_VAR:
@@ -128,7 +133,7 @@ def _uop_detail(uop: UOp, printer: Printer) -> str:
             return f"{uop.dtype.base.name}[{uop.dtype.size}]"
         case Ops.INDEX | Ops.LOAD:
             return printer.text(uop)
-        case Ops.STORE:
+        case Ops.STORE | Ops.PREFETCH:
             return printer.text(src[0])
         case Ops.GEP:
             return f"lane {uop.arg}"
@@ -246,7 +251,8 @@ def _uop_line(uop: UOp, names: dict[UOp, str]) -> str:
     kind = dtype_text(uop.dtype)
     match uop.op:
         case Ops.RANGE:
-            return f"for {names[uop]} in range({sources[0]}):{_LOOP_WORDS[uop.arg.kind]}"
+            ahead = f"  # looks {uop.arg.ahead} ahead" if uop.arg.ahead else ""
+            return f"for {names[uop]} in range({sources[0]}):{_LOOP_WORDS[uop.arg.kind]}{ahead}"
         case Ops.ENDRANGE:
             return f"end {sources[0]}"
         case Ops.CONST:
@@ -288,4 +294,5 @@ __all__ = [
     "number_text",
     "shape_text",
     "uops_listing",
+    "walk_text",
 ]

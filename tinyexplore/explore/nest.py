@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tinyexplore.explore.describe import Printer
+from tinyexplore.explore.describe import Printer, walk_text
 from tinyexplore.uop import Ops, UOp
 
 MAX_STATEMENT = 400  # characters of one operand: a reader wants the whole formula, within reason
@@ -27,7 +27,7 @@ def loop_nest(sink: UOp) -> str:
     for loops, text in _statements(sink, printer):
         depth = _common_depth(opened, loops)
         for axis in loops[depth:]:
-            end, kind = printer.text(axis.src[0]), axis.arg.kind.value
+            end, kind = printer.text(axis.src[0]), walk_text(axis.arg)
             lines.append(f"{'  ' * depth}for {axis.arg.name} in range({end}):  # {kind}")
             depth += 1
         lines.append(f"{'  ' * depth}{text}")

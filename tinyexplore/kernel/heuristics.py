@@ -16,6 +16,7 @@ from tinyexplore.kernel.access import (
     outer_row_axis,
     shares_loads,
 )
+from tinyexplore.kernel.ahead import with_prefetches
 from tinyexplore.kernel.cut import cut_obstacle
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.merge import with_merged_axes, with_split_axes
@@ -44,7 +45,7 @@ def hand_coded(kernel: Kernel) -> Kernel:
     tiled = with_product_tiles(product) if product is not None else None
     if tiled is None:
         tiled = with_tiles(with_tiles_of_rows(with_vectors(kernel) if kernel.lanes > 1 else kernel))
-    return with_cut_loops(with_threads(with_accumulators(tiled)))
+    return with_cut_loops(with_prefetches(with_threads(with_accumulators(tiled))))
 
 
 def with_words(kernel: Kernel) -> Kernel:

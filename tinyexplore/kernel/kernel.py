@@ -24,6 +24,7 @@ from tinyexplore.uop.symbolic import simplified, text
 REDUCE_KINDS = (AxisKind.REDUCE, AxisKind.GROUP)
 WITHOUT_AMOUNT = (OptOps.THREAD, OptOps.STAGE, OptOps.COLLECT, OptOps.CUT)
 AMOUNTS = (2, 3, 4, 6, 8, 12, 16, 32)
+STEPS_AHEAD = (1, 2, 4, 8)
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,11 +137,11 @@ class Kernel:
         axis = self.axis(opt.axis)
         self.check(opt, axis)
         if opt.op is OptOps.THREAD:
-            ast = substitute_told(self.ast, {axis: axis.replace(arg=Axis(axis.arg.id, AxisKind.THREAD))}, str(opt))
+            ast = substitute_told(self.ast, {axis: axis.replace(arg=replace(axis.arg, kind=AxisKind.THREAD))}, str(opt))
         elif opt.op is OptOps.SWAP:
             other = self.axis(opt.amount)
-            trade = {axis: axis.replace(arg=Axis(other.arg.id, axis.arg.kind))}
-            trade[other] = other.replace(arg=Axis(axis.arg.id, other.arg.kind))
+            trade = {axis: axis.replace(arg=replace(axis.arg, id=other.arg.id))}
+            trade[other] = other.replace(arg=replace(other.arg, id=axis.arg.id))
             ast = substitute_told(self.ast, trade, str(opt))
         elif opt.op is OptOps.MERGE:
             ast = substitute_told(self.ast, self.merged(axis, self.axis(opt.amount)), str(opt))
@@ -150,6 +151,8 @@ class Kernel:
             ast = substitute_told(self.ast, staged_loads(self, axis), str(opt))
         elif opt.op is OptOps.COLLECT:
             ast = substitute_told(self.ast, collected_stores(self), str(opt))
+        elif opt.op is OptOps.AHEAD:
+            ast = substitute_told(self.ast, {axis: axis.replace(arg=replace(axis.arg, ahead=opt.amount))}, str(opt))
         elif opt.op is OptOps.TC:
             ast = summed_in_words(self, axis, opt)
         elif axis.arg.kind in REDUCE_KINDS:
@@ -181,6 +184,8 @@ class Kernel:
                 amounts: tuple[int, ...] = (0,) if op in WITHOUT_AMOUNT else AMOUNTS
                 if op is OptOps.SWAP:
                     amounts = tuple(other.arg.id for other in self.output_axes if other.arg.id > axis.arg.id)
+                if op is OptOps.AHEAD:
+                    amounts = STEPS_AHEAD
                 if op is OptOps.TC:
                     amounts = tuple(sorted(set(IN_A_WORD.values())))
                 if op is OptOps.MERGE:

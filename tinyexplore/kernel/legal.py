@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tinyexplore.kernel.cut import cut_obstacle
+from tinyexplore.kernel.cut import SPLITS, cut_obstacle
 from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.kernel.rows import kept_along
 from tinyexplore.kernel.stage import collect_obstacle, stage_obstacle
+from tinyexplore.kernel.strides import strides_of
 from tinyexplore.kernel.words import words_obstacle
 from tinyexplore.uop import AxisKind, Ops, UOp
 from tinyexplore.uop.divmod import linear_terms
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from tinyexplore.kernel.kernel import Kernel
 
 OUTPUT_KINDS = (AxisKind.GLOBAL, AxisKind.THREAD, AxisKind.LOCAL)
+WRITTEN_OUT = (AxisKind.VECTOR, AxisKind.UPCAST, AxisKind.UNROLL, AxisKind.COPY)
+SPLITS_AXIS = SPLITS | {OptOps.MERGE, OptOps.TC}
 LOOP_KINDS = (AxisKind.GLOBAL, AxisKind.LOCAL)
 
 
@@ -29,6 +32,10 @@ def obstacle(kernel: Kernel, opt: Opt, axis: UOp) -> str | None:
         return cut_obstacle(kernel, axis)
     if kernel.result_copies and (found := scatter_obstacle(kernel, opt, axis)) is not None:
         return found
+    if opt.op is OptOps.AHEAD:
+        return ahead_obstacle(kernel, axis, opt.amount)
+    if opt.op in SPLITS_AXIS and (axis.arg.ahead or opt.op is OptOps.MERGE and kernel.axis(opt.amount).arg.ahead):
+        return "the axis looks ahead by so many of the steps that it has: do this before AHEAD"
     if opt.op is OptOps.THREAD:
         return thread_obstacle(kernel, axis)
     if opt.op is OptOps.SWAP:
@@ -118,6 +125,20 @@ def merge_obstacle(kernel: Kernel, outer: UOp, inner: UOp) -> str | None:
         if not as_one or any(term.ranges & {outer, inner} for term in rest):
             return "the result does not walk the two as one"
     return None
+
+
+def ahead_obstacle(kernel: Kernel, axis: UOp, steps: int) -> str | None:
+    if axis.arg.kind in WRITTEN_OUT:
+        return f"the axis is {axis.arg.kind.value}, and only loops do this"
+    if any(other.arg.ahead for other in kernel.axes):
+        return "a loop looks ahead already"
+    if not 1 <= steps < axis.size:
+        return f"the axis has size {axis.size}; choose steps from 1 to {axis.size - 1}"
+    for node in kernel.nodes:
+        if node.op is Ops.LOAD and len(node.src) == 1 and node.src[0].src[0].op is Ops.DEFINE_GLOBAL:
+            if strides_of(node.src[0].src[1]).get(axis):
+                return None
+    return "no address that is read moves by the same distance with each step of it"
 
 
 def thread_obstacle(kernel: Kernel, axis: UOp) -> str | None:

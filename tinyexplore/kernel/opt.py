@@ -70,6 +70,11 @@ class OptOps(Enum):
         for i in 0..64: for k in 0..64: acc += p[k] * v[k]       (p[k] = 0 for k > i)
                                              →  for i in 0..64: for k in 0..i+1: acc += p[k] * v[k]
 
+    AHEAD: what is read in the loop is asked for `amount` steps earlier, so that it is in the cache by then (where a row
+    is kept in scratch memory, by the loop that fills it)::
+
+        for i in 0..64: acc += a[1000*i]     →  for i in 0..64: fetch(a[1000*(i+2)]); acc += a[1000*i]
+
     An output axis that `amount` does not divide takes its last block so that it ends at the end, over part of the
     block before (both write the same values); a reduction does the remainder in a loop of its own.
     """
@@ -86,6 +91,7 @@ class OptOps(Enum):
     COLLECT = "collect"
     CUT = "cut"
     TC = "tc"
+    AHEAD = "ahead"
 
     def __repr__(self) -> str:
         return f"OptOps.{self.name}"

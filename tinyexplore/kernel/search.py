@@ -9,7 +9,7 @@ from math import prod
 from random import Random
 from typing import Protocol
 
-from tinyexplore.kernel.kernel import AMOUNTS, Kernel
+from tinyexplore.kernel.kernel import AMOUNTS, STEPS_AHEAD, Kernel
 from tinyexplore.kernel.opt import Opt, OptError, OptOps
 from tinyexplore.trace import Measured, Searched, active_recorder, recording
 from tinyexplore.uop import AxisKind, UOp
@@ -156,8 +156,9 @@ def neighbours(kernel: Kernel) -> list[Kernel]:
         for place, old in enumerate(kernel.applied):
             before, after = kernel.applied[:place], kernel.applied[place + 1 :]
             changes: list[tuple[Opt, ...]] = [()]
-            if old.op in (OptOps.VECTOR, OptOps.UPCAST, OptOps.UNROLL, OptOps.LOCAL, OptOps.GROUP):
-                changes += [(Opt(old.op, old.axis, amount),) for amount in AMOUNTS if amount != old.amount]
+            if old.op in (OptOps.VECTOR, OptOps.UPCAST, OptOps.UNROLL, OptOps.LOCAL, OptOps.GROUP, OptOps.AHEAD):
+                amounts = STEPS_AHEAD if old.op is OptOps.AHEAD else AMOUNTS
+                changes += [(Opt(old.op, old.axis, amount),) for amount in amounts if amount != old.amount]
             for change in changes:
                 replayed = find_replayed(kernel, (*before, *change, *after), limited=True)
                 if replayed is not None:

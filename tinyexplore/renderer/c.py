@@ -8,7 +8,7 @@ from tinyexplore.dtype import DType, PtrDType, dtypes
 from tinyexplore.renderer import c_parts as parts
 from tinyexplore.renderer.c_arith import CArithmetic
 from tinyexplore.renderer.c_parts import memory_name, short
-from tinyexplore.renderer.program import ProgramSpec, RenderError, global_buffers, spec_of, variable_arguments
+from tinyexplore.renderer.program import LOCALITY, ProgramSpec, RenderError, global_buffers, spec_of, variable_arguments
 from tinyexplore.renderer.text import ATOM, LOOSE, variable_name
 from tinyexplore.target import Target
 from tinyexplore.trace import SourceLine
@@ -104,6 +104,8 @@ class _CWriter(CArithmetic):
                 self.load(node)
             case Ops.STORE:
                 self.store(node)
+            case Ops.PREFETCH:
+                self.prefetch(node)
             case Ops.VECTORIZE:
                 self.vectorize(node)
             case Ops.GEP:
@@ -187,6 +189,13 @@ class _CWriter(CArithmetic):
             vector = self.vector(dtypes.uint8.vec(dtype.count))
             text = f"({vector})({text} & 1)"
         self.line(f"{condition}*({vector}_u*)({address}) = {text};")
+
+    def prefetch(self, node: UOp) -> None:
+        buffer, position, _ = self.place(node.src[0])
+        pointer = node.src[0].src[0].dtype
+        assert isinstance(pointer, PtrDType)
+        place = f"(uintptr_t){buffer} + {pointer.base.itemsize} * ({position})"  # C has no pointers past the end
+        self.line(f"__builtin_prefetch((const void*)({place}), 0, {LOCALITY});")
 
     # *** vectors ***
 

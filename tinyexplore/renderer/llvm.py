@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from tinyexplore.dtype import DType, PtrDType, dtypes
 from tinyexplore.renderer.fullness import is_brief, leaves_little
 from tinyexplore.renderer.llvm_arith import InstructionWriter, literal, memory_type, register_type, suffix
-from tinyexplore.renderer.program import ProgramSpec, RenderError, global_buffers, spec_of, variable_arguments
+from tinyexplore.renderer.program import LOCALITY, ProgramSpec, RenderError, global_buffers, spec_of, variable_arguments
 from tinyexplore.renderer.streaming import LINE_BYTES, streaming_stores
 from tinyexplore.renderer.text import variable_name
 from tinyexplore.target import Target
@@ -151,6 +151,8 @@ class _FunctionWriter(InstructionWriter):
                 self.names[node] = self.load(node)
             case Ops.STORE:
                 self.store(node)
+            case Ops.PREFETCH:
+                self.prefetch(node)
             case Ops.VECTORIZE:
                 self.names[node] = self.vectorize(node)
             case Ops.GEP:
@@ -276,6 +278,15 @@ class _FunctionWriter(InstructionWriter):
         self.raw(plain)
         self.raw(f"  br label %store.done{here}")
         self.label(f"store.done{here}")
+
+    def prefetch(self, node: UOp) -> None:
+        buffer, position = node.src[0].src
+        assert isinstance(buffer.dtype, PtrDType)
+        kind, base = memory_type(buffer.dtype.base), self.names[buffer]
+        pointer = self.value(f"getelementptr {kind}, ptr {base}, i64 {self.operand(position)}", "ahead")
+        name = "llvm.prefetch.p0"
+        self.declared[name] = f"declare void @{name}(ptr, i32 immarg, i32 immarg, i32 immarg)"
+        self.raw(f"  call void @{name}(ptr {pointer}, i32 0, i32 {LOCALITY}, i32 1)")
 
     # *** loops ***
 

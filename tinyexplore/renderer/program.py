@@ -15,6 +15,8 @@ from tinyexplore.uop import AxisKind, Ops, UOp
 from tinyexplore.uop.bounds import bounds
 from tinyexplore.uop.symbolic import value_of
 
+LOCALITY = 2  # of a PREFETCH, which brings a line no nearer than the L2 cache: the L1 cache is for what is read now
+
 
 class RenderError(ValueError):
     """A linear program that cannot be written: says which UOp, and what was expected of it."""

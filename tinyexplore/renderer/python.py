@@ -80,7 +80,7 @@ class _PythonWriter(TextWriter):
             self.write_alu(node)
             return
         match op:
-            case Ops.CONST | Ops.BARRIER | Ops.INDEX | Ops.DEFINE_VAR:
+            case Ops.CONST | Ops.BARRIER | Ops.INDEX | Ops.DEFINE_VAR | Ops.PREFETCH:
                 pass
             case Ops.DEFINE_GLOBAL:
                 self.name(node, f"data{node.arg}")

@@ -22,6 +22,7 @@ class Ops(Enum):
     INDEX = auto()
     LOAD = auto()
     STORE = auto()
+    PREFETCH = auto()
     ASSIGN = auto()
     RESULT = auto()
     BARRIER = auto()
@@ -188,10 +189,14 @@ class AxisKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """The identity of one axis of a kernel: `id` is unique in the kernel and orders the loops, outermost first."""
+    """The identity of one axis of a kernel: `id` is unique in the kernel and orders the loops, outermost first.
+
+    ahead: by how many steps what is read in the loop is asked for before it is read (0: not at all).
+    """
 
     id: int
     kind: AxisKind
+    ahead: int = 0
 
     @property
     def name(self) -> str:

@@ -44,8 +44,14 @@ def _load(node: UOp) -> bool:
     if node.src[0].op is not Ops.INDEX or not isinstance(pointer, PtrDType) or not isinstance(node.dtype, DType):
         return False
     return (
-        _comes_after(node.src[1:]) and node.dtype.scalar is pointer.base and _mask_fits(node.src[0], node.dtype.count)
+        (_comes_after(node.src[1:]) or [src.op for src in node.src[1:]] == [Ops.PREFETCH])
+        and node.dtype.scalar is pointer.base
+        and _mask_fits(node.src[0], node.dtype.count)
     )
+
+
+def _prefetch(node: UOp) -> bool:
+    return node.dtype is dtypes.void and [src.op for src in node.src] == [Ops.INDEX] and len(node.src[0].src) == 2
 
 
 def _comes_after(what: tuple[UOp, ...]) -> bool:
@@ -103,6 +109,7 @@ AST_SPEC: dict[Ops, Check] = {
 LINEAR_SPEC: dict[Ops, Check] = {
     **_COMMON,
     Ops.RANGE: lambda node: _range(node) and node.arg.kind not in (AxisKind.UPCAST, AxisKind.UNROLL, AxisKind.VECTOR),
+    Ops.PREFETCH: _prefetch,
     Ops.ENDRANGE: lambda node: node.src[0].op is Ops.RANGE,
     Ops.DEFINE_ACC: lambda node: node.src[0].dtype is node.dtype,
     Ops.ASSIGN: lambda node: node.src[0].op is Ops.DEFINE_ACC and node.src[1].dtype is node.dtype,

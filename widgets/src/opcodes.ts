@@ -9,6 +9,7 @@ const UOPS: Record<string, string> = {
   ENDRANGE: "closes a loop",
   INDEX: "the address of an element; with a condition, lanes that fail it touch no memory",
   LOAD: "reads as many neighbouring elements as the type has lanes",
+  PREFETCH: "asks for a cache line ahead of its use; it may lie outside of the buffer",
   STORE: "writes as many neighbouring elements as the value has lanes",
   ASSIGN: "the register becomes the value",
   RESULT: "the register's value after its loops",

@@ -1,0 +1,162 @@
+"""AHEAD: what a loop will read is asked for earlier. It changes no bit of a result, and comes where it is a gain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.graphs import from_numpy, matmul, numbers, softmax
+from tinyexplore.codegen import lower
+from tinyexplore.device import Buffer, Device
+from tinyexplore.dtype import dtypes
+from tinyexplore.engine import compile_optimised
+from tinyexplore.engine.runner import ExecItem
+from tinyexplore.kernel import Kernel, Opt, OptError, OptOps, hand_coded
+from tinyexplore.lazy import LazyBuffer
+from tinyexplore.schedule import create_schedule
+from tinyexplore.target import Target
+from tinyexplore.uop import AxisKind, Ops, UOp
+from tinyexplore.uop.divmod import linear_terms
+from tinyexplore.util import Context
+
+MACHINE = Target("TEST", "any", "any", "", 64, 32, 2, 32768, 1 << 20, frozenset(), ())
+
+
+def unread(*shape: int) -> LazyBuffer:
+    """A LazyBuffer that nobody computes: it takes no memory."""
+    return LazyBuffer.from_buffer(Buffer("LLVM", int(np.prod(shape)), dtypes.float32), shape)
+
+
+def kernel_of(node: LazyBuffer, target: Target = MACHINE) -> Kernel:
+    (item,) = create_schedule([node])
+    return Kernel.of(item.ast, target)
+
+
+def chosen(node: LazyBuffer) -> list[str]:
+    return [str(opt) for opt in hand_coded(kernel_of(node)).applied if opt.op is OptOps.AHEAD]
+
+
+@pytest.mark.parametrize(
+    ("node", "opts"),
+    [
+        (lambda: softmax(unread(4096, 4096)), ["AHEAD(0, 1)"]),
+        (lambda: softmax(unread(1024, 1024)), []),  # a cache has it
+        (lambda: softmax(unread(65536, 256)), []),  # the next short row comes by itself
+        (lambda: softmax(unread(64, 262144)), []),  # no cache keeps two such rows
+        (lambda: unread(4096, 4096).permute((1, 0)).contiguous(), ["AHEAD(0, 2)"]),
+        (lambda: unread(256, 256).permute((1, 0)).contiguous(), []),
+        (lambda: unread(4096, 4096).reduce(Ops.ADD, (0,)), ["AHEAD(0, 1)"]),
+        (lambda: unread(64, 262144).reduce(Ops.ADD, (0,)), ["AHEAD(0, 8)"]),
+        (lambda: unread(65536, 1024).reduce(Ops.ADD, (0,)), ["AHEAD(1, 42)"]),
+        (lambda: unread(512, 512).reduce(Ops.ADD, (0,)), []),
+        (lambda: unread(4096, 4096).alu(Ops.EXP).reduce(Ops.MAX, (1,)), []),
+        (lambda: unread(4096, 4096).reduce(Ops.ADD, (1,)), []),
+        (lambda: unread(64, 64, 64, 64).permute((1, 0, 2, 3)).reduce(Ops.ADD, (1, 2, 3)), []),
+        (lambda: unread(1 << 24).alu(Ops.EXP), []),
+        (lambda: matmul(unread(4096, 4096), unread(4096, 4096)), []),
+    ],
+    ids=lambda value: "" if isinstance(value, list) else None,
+)
+def test_loops_look_ahead_where_the_hardware_does_not(node: Callable[[], LazyBuffer], opts: list[str]) -> None:
+    assert chosen(node()) == opts
+
+
+def prefetches(kernel: Kernel) -> list[tuple[UOp, UOp]]:
+    """Of each load that comes after a prefetch: both places."""
+    loads = [node for node in lower(kernel) if node.op is Ops.LOAD and node.src[-1].op is Ops.PREFETCH]
+    return [(load.src[0].src[1], load.src[1].src[0].src[1]) for load in loads]
+
+
+def distance(now: UOp, later: UOp) -> int:
+    (terms, offset), (later_terms, later_offset) = linear_terms(now), linear_terms(later)
+    assert terms == later_terms
+    return later_offset - offset
+
+
+def test_the_loop_that_fills_a_kept_row_asks_for_the_next_row() -> None:
+    kernel = hand_coded(kernel_of(softmax(unread(4096, 4096))))
+    ((now, later),) = prefetches(kernel)
+    assert distance(now, later) == 4096
+    (inner,) = (axis for axis in now.ranges if axis.arg.kind is not AxisKind.THREAD)
+    assert inner.arg.kind is AxisKind.ROW
+
+
+def test_every_line_of_a_tile_is_asked_for_once() -> None:
+    kernel = hand_coded(kernel_of(unread(4096, 4096).permute((1, 0)).contiguous()))
+    assert [distance(*places) for places in prefetches(kernel)] == [32] * 16
+    windows = kernel_of(unread(64, 4096).window(1, 9).reduce(Ops.ADD, (2,)))
+    kernel = windows.apply(Opt(OptOps.UNROLL, 2, 9)).apply(Opt(OptOps.AHEAD, 0, 1))
+    assert [distance(*places) for places in prefetches(kernel)] == [4096]
+
+
+def test_masked_loads_are_asked_for_without_a_mask() -> None:
+    padded = kernel_of(unread(64, 4096).pad(((3, 3), (0, 0))).reduce(Ops.ADD, (0,)))
+    kernel = padded.apply(Opt(OptOps.AHEAD, 1, 4))
+    assert [distance(*places) for places in prefetches(kernel)] == [4 * 4096]
+    with Context(SPEC=1):
+        lower(kernel)
+
+
+PROGRAMS = {
+    "softmax": lambda: softmax(from_numpy(numbers(9, 41))),
+    "transpose": lambda: from_numpy(numbers(35, 50)).permute((1, 0)).contiguous(),
+    "column sum": lambda: from_numpy(numbers(45, 70)).reduce(Ops.ADD, (0,)),
+    "padded": lambda: from_numpy(numbers(4, 40)).pad(((0, 0), (2, 3))).window(1, 3).reduce(Ops.ADD, (2,)),
+    "flipped": lambda: from_numpy(numbers(7, 33)).flip((0, 1)).reduce(Ops.MAX, (1,)),
+}
+
+
+@pytest.mark.parametrize("device", ["LLVM", "CLANG", "PYTHON"])
+@pytest.mark.parametrize("program", sorted(PROGRAMS))
+def test_no_bit_of_a_result_changes(program: str, device: str) -> None:
+    try:
+        target = Device[device].target
+    except Exception as error:
+        pytest.skip(f"{device} is not here: {error}")
+    (item,) = create_schedule([PROGRAMS[program]()])
+    item = replace(item, device=device)
+    start = hand_coded(Kernel.of(item.ast, target))
+    last = [opt for opt in start.available_opts() if opt.op is OptOps.AHEAD]
+    assert last
+
+    def result(kernel: Kernel) -> bytes:
+        with Context(SPEC=1):
+            runner = compile_optimised(device, kernel)
+        item.buffers[0].allocate().copyin(b"\xff" * item.buffers[0].nbytes)
+        ExecItem(item, runner, None, item.buffers).run()
+        return bytes(item.buffers[0].copyout())
+
+    expected = result(start)
+    for opt in last[:: 1 if device == "LLVM" else 4]:
+        assert result(start.apply(opt)) == expected, opt
+
+
+def test_renderers_write_it_as_their_compilers_have_it() -> None:
+    kernel = kernel_of(unread(64, 64).reduce(Ops.ADD, (0,))).apply(Opt(OptOps.AHEAD, 1, 4))
+    uops = lower(kernel)
+    texts = {}
+    for name in ("LLVM", "CLANG", "PYTHON"):
+        spec = Device[name].renderer.render("kernel", uops)
+        texts[name] = "\n".join(line.text for line in spec.lines)
+    assert "call void @llvm.prefetch.p0(ptr %ahead" in texts["LLVM"] and "i32 0, i32 2, i32 1)" in texts["LLVM"]
+    assert "__builtin_prefetch((const void*)((uintptr_t)data1 + 4 * (" in texts["CLANG"]
+    assert "fetch" not in texts["PYTHON"]
+
+
+def test_what_stands_against_it_is_said() -> None:
+    kernel = kernel_of(unread(64, 64).reduce(Ops.ADD, (0,)))
+    ahead = kernel.apply(Opt(OptOps.AHEAD, 1, 4))
+    assert ahead.undo().ast is kernel.ast
+    for start, opt, words in (
+        (ahead, Opt(OptOps.AHEAD, 0, 1), "looks ahead already"),
+        (ahead, Opt(OptOps.UNROLL, 1, 4), "do this before AHEAD"),
+        (kernel, Opt(OptOps.AHEAD, 1, 64), "choose steps from 1 to 63"),
+        (kernel.apply(Opt(OptOps.VECTOR, 0, 16)), Opt(OptOps.AHEAD, 2, 1), "only loops do this"),
+        (kernel_of(unread(64).reshape((1, 64)).expand((8, 64)).contiguous()), Opt(OptOps.AHEAD, 0, 1), "no address"),
+    ):
+        with pytest.raises(OptError, match=words):
+            start.apply(opt)
+    assert ahead.apply(Opt(OptOps.THREAD, 0)).axis(1).arg.ahead == 4

@@ -1,0 +1,63 @@
+"""Pass "prefetches": what a loop that looks ahead reads is asked for some of its steps earlier.
+
+An address that moves by the same distance with each step has a PREFETCH of that many distances further on; it may lie
+past the end, since asking for a cache line never fails. Of loads out of one line, one asks.
+"""
+
+from __future__ import annotations
+
+from tinyexplore.codegen.expand import simplified
+from tinyexplore.dtype import dtypes
+from tinyexplore.kernel.strides import strides_of
+from tinyexplore.uop import AxisKind, Ops, PatternMatcher, UOp, UPat, index_const, rule
+from tinyexplore.uop.divmod import linear_terms
+
+LINE_BYTES = 64
+
+
+@rule(UPat.of(Ops.SINK, name="sink"))
+def prefetched(sink: UOp) -> UOp | None:
+    """A load in a loop that looks ahead comes after a PREFETCH of what it will read some steps later.
+
+    Where a row is kept, only the loop that fills it asks: it has the arithmetic behind which a fetch can hide.
+    """
+    if sink.find(Ops.PREFETCH):
+        return None  # done
+    loads = [load for load in sink.find(Ops.LOAD) if is_plain(load)]
+    wanted = {load: axis for load in loads if (axis := looks_ahead(load)) is not None}
+    kept = {load.src[0].src[0] for load in wanted if fills_row(load)}
+    asked: set[object] = set()
+    changes: dict[UOp, UOp] = {}
+    for load, axis in wanted.items():
+        pointer, idx = load.src[0].src[:2]
+        distance = strides_of(idx).get(axis, 0)
+        if not distance or (pointer in kept and not fills_row(load)):
+            continue
+        terms, offset = linear_terms(idx)
+        line = (pointer, frozenset(terms.items()), offset * load.dtype.itemsize // LINE_BYTES)
+        if line in asked:
+            continue
+        asked.add(line)
+        place = pointer.index(simplified(idx + index_const(axis.arg.ahead * distance)))
+        changes[load] = load.replace(src=(load.src[0], UOp(Ops.PREFETCH, dtypes.void, (place,))))
+    return sink.substitute(changes, tell="asked for ahead") if changes else None
+
+
+def is_plain(load: UOp) -> bool:
+    """True for a load of what lies in memory before the kernel runs."""
+    return len(load.src) == 1 and load.src[0].src[0].op is Ops.DEFINE_GLOBAL
+
+
+def looks_ahead(load: UOp) -> UOp | None:
+    """The loop around `load` that looks ahead."""
+    return next((axis for axis in load.src[0].src[1].ranges if axis.arg.ahead), None)
+
+
+def fills_row(load: UOp) -> bool:
+    """True for a load in a loop that computes a row into scratch memory."""
+    return any(axis.arg.kind is AxisKind.ROW for axis in load.ranges)
+
+
+PREFETCHES = PatternMatcher((prefetched,))
+
+__all__ = ["PREFETCHES"]

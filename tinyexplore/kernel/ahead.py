@@ -1,0 +1,113 @@
+"""Which loop of a kernel should look ahead: where no hardware prefetcher follows what is read from memory.
+
+Prefetchers of a CPU follow walks from line to line, within a page. They know nothing of the next row while a kernel is
+still busy with this one, nor where a walk goes that is in another page with every step.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from tinyexplore.kernel.access import Access, accesses, attempt
+from tinyexplore.kernel.kernel import Kernel
+from tinyexplore.kernel.opt import Opt, OptOps
+from tinyexplore.uop import AxisKind, Ops, UOp
+
+FROM_MEMORY_BYTES = 24 << 20  # less than this, a cache of 32 MiB holds most of: asking costs more than it brings
+PAGE_BYTES, LINE_BYTES = 4096, 64
+SHORTEST_ROW_BYTES = 4096  # of shorter ones the next is on its way already
+MOST_STEPS = 8
+NEAR_BYTES = 64 << 10  # what a loop over rows looks ahead by
+LOOPS = (AxisKind.GLOBAL, AxisKind.THREAD, AxisKind.REDUCE)
+
+
+def with_prefetches(kernel: Kernel) -> Kernel:
+    """The next row, where rows are read several times; the next lines, where a walk jumps from page to page."""
+    l2_bytes = kernel.target.l2_bytes
+    pointers = {node for node in kernel.nodes if node.op is Ops.DEFINE_GLOBAL and buffer_bytes(node) > l2_bytes}
+    if not pointers or kernel.result_copies:
+        return kernel
+    loads = [access for access in accesses(kernel) if not access.is_store and access.node.src[0] in pointers]
+    row = row_read_again(kernel, [load for load in loads if comes_from_memory(load)])
+    if row is not None:
+        reason = "each row is read several times: the next one is asked for meanwhile"
+        return attempt(kernel, Opt(OptOps.AHEAD, row.arg.id, 1), reason)
+    for load in loads:
+        if is_read_once(kernel, load) and (found := jumping_walk(kernel, load)) is not None:
+            axis, steps = found
+            reason = "each step is in another page, where no prefetcher of the hardware follows"
+            return attempt(kernel, Opt(OptOps.AHEAD, axis.arg.id, steps), reason)
+    return kernel
+
+
+def buffer_bytes(pointer: UOp) -> int:
+    return int(pointer.dtype.size * pointer.dtype.base.itemsize)
+
+
+def comes_from_memory(load: Access) -> bool:
+    return buffer_bytes(load.node.src[0]) >= FROM_MEMORY_BYTES
+
+
+def step_bytes(load: Access, axis: UOp) -> int:
+    """By how much a step of `axis` moves the address; 0 where that differs from step to step."""
+    return abs(load.stride(axis) or 0) * int(load.node.src[0].dtype.base.itemsize)
+
+
+def inside(load: Access, axis: UOp) -> frozenset[UOp]:
+    """The axes along which an operand is read in one step of `axis`."""
+    return frozenset([other for other in load.node.ranges if other.arg.kind not in LOOPS or other.arg.id > axis.arg.id])
+
+
+def bytes_inside(load: Access, axis: UOp) -> int:
+    """What is read of an operand in one step of `axis`."""
+    return prod(other.size for other in inside(load, axis)) * int(load.node.src[0].dtype.base.itemsize)
+
+
+def row_read_again(kernel: Kernel, loads: list[Access]) -> UOp | None:
+    """The loop over rows each of which several loops, one after the other, read whole out of one buffer.
+
+    The last of them computes a row of results: a row of which one number is made leaves too little to hide behind.
+    """
+    for axis in reversed(kernel.output_axes):
+        walks: dict[UOp, set[frozenset[UOp]]] = {}
+        for load in loads:
+            row = bytes_inside(load, axis)
+            if SHORTEST_ROW_BYTES <= row <= kernel.target.l2_bytes // 16 and row <= 2 * step_bytes(load, axis):
+                walks.setdefault(load.node.src[0], set()).add(inside(load, axis))
+        ends_in_row = any(other.arg.kind in LOOPS and other.arg.id > axis.arg.id for other in kernel.output_axes)
+        if axis.arg.kind in LOOPS and ends_in_row and any(len(found) > 1 for found in walks.values()):
+            return axis
+    return None
+
+
+def is_read_once(kernel: Kernel, load: Access) -> bool:
+    """True where each element goes into one result, or one term of it, only."""
+    axes, elements = load.node.ranges, int(load.node.src[0].dtype.size)
+    return axes.issuperset(kernel.output_axes) and prod(axis.size for axis in axes) <= 5 * elements // 4
+
+
+def jumping_walk(kernel: Kernel, load: Access) -> tuple[UOp, int] | None:
+    """The loop that should look ahead where loops inside it are in another page with every step, and by how many steps.
+
+    It is the one that moves on by a line or some; the loop that jumps, where that one takes too long for a step.
+    """
+    loops = sorted((axis for axis in load.node.ranges if axis.arg.kind in LOOPS), key=lambda axis: -axis.arg.id)
+    jumping = next((axis for axis in loops if step_bytes(load, axis) >= PAGE_BYTES), None)
+    if jumping is None or bytes_inside(load, jumping) > PAGE_BYTES:
+        return None
+    l2_bytes = kernel.target.l2_bytes
+    for axis in loops:
+        nearby, walk = step_bytes(load, axis), bytes_inside(load, axis)
+        if axis.arg.id < jumping.arg.id and LINE_BYTES <= nearby < PAGE_BYTES:
+            least = 2 if nearby == LINE_BYTES else 1  # the other line of a pair comes by itself
+            steps = max(least, min(MOST_STEPS, l2_bytes // 4 // walk))
+            in_memory = least > 1 or comes_from_memory(load)
+            if in_memory and MOST_STEPS * steps <= axis.size and (steps + 1) * walk <= 4 * l2_bytes:
+                return axis, steps
+    if jumping.arg.kind is not AxisKind.REDUCE or not comes_from_memory(load):
+        return None
+    steps = min(NEAR_BYTES // bytes_inside(load, jumping), jumping.size // MOST_STEPS)
+    return (jumping, steps) if steps >= 1 else None
+
+
+__all__ = ["with_prefetches"]
