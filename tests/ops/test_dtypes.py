@@ -303,3 +303,18 @@ def test_named_casts(how: str) -> None:
     assert t.bfloat16().dtype is dtypes.bfloat16
     assert t.element_size() == 4 and t.nbytes() == 12 and t.is_floating_point() and not t.int().is_floating_point()
     check_gradient(lambda x: x.double(), np.array([1.0, 2.0]))
+
+
+def test_activations_of_small_ints_do_not_wrap() -> None:
+    x = np.array([0, 1, 4, 127], dtype=np.uint8)
+    wide = x.astype(np.float64)
+    np.testing.assert_allclose(Tensor(x).logsigmoid().numpy(), -np.log1p(np.exp(-wide)), rtol=1e-5, atol=1e-30)
+    np.testing.assert_allclose(Tensor(x).hardswish().numpy(), wide * np.clip(wide + 3, 0, 6) / 6, rtol=1e-6)
+    assert Tensor(x).clip(-1, 300).tolist() == x.tolist()
+    assert Tensor(x).maximum(-1).tolist() == Tensor(x).minimum(256).tolist() == x.tolist()
+    assert Tensor(x).hardtanh().tolist() == [0, 1, 1, 1]
+    assert Tensor(x.astype(np.int8)).clamp(-1000, 2).dtype is dtypes.int8
+
+
+def test_the_negative_of_a_truth_is_its_opposite() -> None:
+    assert (-Tensor([True, False])).tolist() == [False, True]

@@ -410,3 +410,10 @@ def test_what_does_not_depend_on_a_tensor_has_gradient_zero() -> None:
     ).backward()
     assert empty.grad is not None and empty.grad.shape == (2, 0)
     assert empty.logsumexp(1).tolist() == [-math.inf, -math.inf]
+
+
+def test_gelu_has_an_exact_form() -> None:
+    x = random_array((50,), -6, 6)
+    expected = x.astype(np.float64) * (1 + each(math.erf)(x.astype(np.float64) / math.sqrt(2))) / 2
+    np.testing.assert_allclose(Tensor(x).gelu(approximate="none").numpy(), expected, rtol=3e-6, atol=1e-6)
+    assert np.abs(Tensor(x).gelu().numpy() - expected).max() > 1e-5

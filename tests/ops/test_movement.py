@@ -173,6 +173,20 @@ def test_padding_by_what_is_there(mode: str, numpy_mode: str, how: str) -> None:
     check_gradient(lambda t: t.pad(((1, 2), (0, 3)), mode=mode), random_array((3, 4)))
 
 
+@pytest.mark.parametrize(("mode", "numpy_mode"), [("reflect", "reflect"), ("replicate", "edge")])
+def test_what_is_cut_off_stands_at_the_edge_until_then(mode: str, numpy_mode: str) -> None:
+    x = random_array((3, 4))
+    found = Tensor(x).pad((3, -4, -2, 1), mode=mode).numpy()
+    np.testing.assert_array_equal(found, np.pad(x, ((0, 1), (3, 0)), mode=numpy_mode)[2:, :3])  # type: ignore[call-overload]
+    assert Tensor(x).pad(padding=((1, 0), None), mode="circular").tolist() == x[[2, 0, 1, 2]].tolist()
+
+
+def test_windows_of_nothing_are_counted() -> None:
+    assert Tensor.ones(2, 5).unfold(1, 0, 2).shape == (2, 3, 0)  # at 0, 2 and 4
+    assert Tensor.ones(4).unfold(0, 0, 1).shape == (5, 0)
+    assert Tensor.ones(2, 0).unfold(1, 0, 3).shape == (2, 1, 0)
+
+
 def test_padding_by_more_than_there_is() -> None:
     with pytest.raises(ShapeError, match=r"mode 'reflect': at most 2 on a side"):
         Tensor.ones(3).pad((3, 0), mode="reflect")

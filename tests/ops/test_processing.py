@@ -352,6 +352,20 @@ def test_one_hot() -> None:
     with pytest.raises(TypeError, match="need ints"):
         Tensor([0.5]).one_hot(3)
     assert Tensor([0]).one_hot(2).dtype is dtypes.default_int
+    assert Tensor([[1], [3]]).one_hot().tolist() == [[[0, 1, 0, 0]], [[0, 0, 0, 1]]]
+
+
+def test_a_linear_map_computes_in_the_type_asked_for() -> None:
+    x, w = Tensor([[1.0, 2.0]]), Tensor([[3], [2]])
+    assert x.linear(w, Tensor([0.5]), dtype=dtypes.float16).dtype is dtypes.float16
+    assert x.linear(w, Tensor([0.5]), "float64").tolist() == [[7.5]]
+
+
+def test_labels_may_be_truths() -> None:
+    p, y = Tensor([0.1, 0.8]), Tensor([True, False])
+    assert p.binary_crossentropy(y).item() == p.binary_crossentropy(y.float()).item() > 0
+    logits = p.binary_crossentropy_logits(y, pos_weight=2.0)
+    assert logits.item() == p.binary_crossentropy_logits(y.float(), pos_weight=2.0).item() > 0
 
 
 @pytest.mark.parametrize("how", HOW)

@@ -180,6 +180,7 @@ class dtypes(metaclass=_Defaults):
     floats = (float16, bfloat16, float32, float64)
     unsigned = (uint8, uint16, uint32, uint64)
     signed = (int8, int16, int32, int64)
+    uints, sints = unsigned, signed
     ints = unsigned + signed
     all = (bool,) + ints + floats  # what programs compute with; fp8s are bytes there (`codegen/fp8.py`)
 

@@ -131,9 +131,8 @@ class Arithmetic(Movement):
         return self._binary(Ops.MUL, x, "mul", reverse)
 
     def neg(self) -> Tensor:
-        """-self"""
-        self._no_bool(cast("Tensor", self), "neg", "logical_not()")
-        return self._unary(Ops.NEG)
+        """-self; of bools: not."""
+        return self.logical_not() if self.dtype is dtypes.bool else self._unary(Ops.NEG)
 
     def div(
         self,
@@ -320,13 +319,19 @@ class Arithmetic(Movement):
     def ne(self, x: Operand) -> Tensor:
         return self._compared(Ops.CMPNE, x)
 
+    def _within(self, limit: Operand | None) -> Operand | None:
+        """A whole number, cut to what the tensor's ints can hold: no element lies beyond it either."""
+        if type(limit) is not int or not dtypes.is_int(self.dtype):
+            return limit
+        return cast(int, max(dtypes.min(self.dtype), min(limit, dtypes.max(self.dtype))))
+
     def maximum(self, x: Operand) -> Tensor:
         """The larger of each two; NaN if either is."""
-        return self._binary(Ops.MAX, x, "maximum")
+        return self._binary(Ops.MAX, self._within(x), "maximum")
 
     def minimum(self, x: Operand) -> Tensor:
         """The smaller of each two; NaN if either is."""
-        return self._binary(Ops.MIN, x, "minimum")
+        return self._binary(Ops.MIN, self._within(x), "minimum")
 
     # *** bits ***
 

@@ -247,6 +247,7 @@ class Functions(Arithmetic):
         if min_ is None and max_ is None:
             raise RuntimeError("clip() needs min_ or max_")
         result = cast("Tensor", self)
+        min_, max_ = self._within(min_), self._within(max_)
         if min_ is not None:
             low, limit = result._matched(min_, "clip")
             result = low._alu(Ops.CMPLT, limit)._alu(Ops.WHERE, limit, low)
@@ -291,9 +292,13 @@ class Functions(Arithmetic):
         """The same as `silu`."""
         return self.silu()
 
-    def gelu(self) -> Tensor:
-        """x · Φ(x), with the normal distribution's Φ by its usual tanh formula."""
+    def gelu(self, approximate: str = "tanh") -> Tensor:
+        """x · Φ(x), with the normal distribution's Φ by its usual tanh formula, or exactly (`approximate="none"`)."""
+        if approximate not in ("tanh", "none"):
+            raise ValueError(f"gelu with approximate={approximate!r}: choose 'tanh' or 'none'")
         x = self._float()
+        if approximate == "none":
+            return 0.5 * x * (1.0 + (x * math.sqrt(1 / 2)).erf())
         return 0.5 * x * (1.0 + (math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)).tanh())
 
     def quick_gelu(self) -> Tensor:
@@ -311,7 +316,7 @@ class Functions(Arithmetic):
 
     def logsigmoid(self) -> Tensor:
         """ln sigmoid(x)"""
-        return self.neg().softplus().neg()
+        return self._float().neg().softplus().neg()
 
     def softsign(self) -> Tensor:
         """x / (1 + |x|)"""
@@ -346,7 +351,8 @@ class Functions(Arithmetic):
 
     def hardswish(self) -> Tensor:
         """x · relu6(x + 3) / 6"""
-        return cast("Tensor", self) * self.add(3).relu6() * (1 / 6)
+        x = self._float()
+        return x * x.add(3).relu6() * (1 / 6)
 
     def hardsigmoid(self, alpha: float = 1 / 6, beta: float = 0.5) -> Tensor:
         """alpha · x + beta, clipped to 0 … 1"""

@@ -28,10 +28,12 @@ class Loss(Processing):
         keep = type(x).rand(*x.shape, device=x.device) >= p
         return keep.where(x * (1 / (1 - p)), 0.0)
 
-    def one_hot(self, num_classes: int) -> Tensor:
-        """A new last axis that is 1 at the place that each int names, else 0."""
+    def one_hot(self, num_classes: int = -1) -> Tensor:
+        """A new last axis that is 1 at the place that each int names, else 0; -1: as long as the largest int needs."""
         if dtypes.is_float(self.dtype):
             raise TypeError(f"one_hot of a {self.dtype.name} tensor: need ints")
+        if num_classes == -1:
+            num_classes = int(self.max().item()) + 1
         if num_classes < 0:
             raise ValueError(f"one_hot into {num_classes} classes: a count cannot be negative")
         x = self.unsqueeze(-1)
@@ -47,7 +49,7 @@ class Loss(Processing):
 
     def binary_crossentropy(self, y: Tensor, reduction: str = "mean") -> Tensor:
         """-(y · ln p + (1 - y) · ln(1 - p)), where this tensor is p"""
-        p = cast("Tensor", self)
+        p, y = cast("Tensor", self), y._float()
         return (y.neg() * p.log() - (1 - y) * (1 - p).log())._averaged(reduction)
 
     def binary_crossentropy_logits(
@@ -57,7 +59,7 @@ class Loss(Processing):
 
         With `pos_weight` w, which broadcasts, positive examples count w times: -(w · y · ln p + (1 - y) · ln(1 - p)).
         """
-        x = self._float()
+        x, y = self._float(), y._float()
         tail = x.abs().neg().exp()._log1p()
         if pos_weight is None:
             return (x.relu() - x * y + tail)._averaged(reduction)

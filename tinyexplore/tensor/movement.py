@@ -240,38 +240,46 @@ class Movement(Base):
             raise ShapeError(f"shrink {self.shape} to {tuple(arg)}: need one (start, stop) or None per axis")
         return self._moved(Ops.SHRINK, self.lazydata.shrink(cast("tuple[tuple[int, int], ...]", bounds)))
 
-    def pad(self, arg: Sequence[Any], mode: str | ConstType = "constant", value: ConstType = 0.0) -> Tensor:
-        """New elements before and after each axis: `arg[axis] = (before, after)` or None; negative amounts cut.
+    def pad(self, padding: Sequence[Any], mode: str | ConstType = "constant", value: ConstType = 0.0) -> Tensor:
+        """New elements before and after each axis: `padding[axis] = (before, after)` or None; negative amounts cut.
 
         A flat sequence of ints counts from the last axis backwards: (left, right, top, bottom, …). What is new:
         "constant": `value` · "reflect": mirrored at the edge, which is not repeated · "replicate": the edge ·
-        "circular": the other end. A number in place of the mode is the `value`.
+        "circular": the other end. Edge and mirror are those of the whole tensor, the other end is that of what is
+        left. A number in place of the mode is the `value`.
         """
         if not isinstance(mode, str):
-            return self.pad(arg, "constant", mode)
+            return self.pad(padding, "constant", mode)
         if mode not in PAD_MODES:
             raise ValueError(f"pad mode {mode!r}: choose one of {', '.join(PAD_MODES)}")
-        amounts = self._pad_amounts(arg)
-        kept = tuple((-min_zero(b), size + min_zero(a)) for size, (b, a) in zip(self.shape, amounts))
+        amounts = self._pad_amounts(padding)
+        cut = [(min_zero(before), min_zero(after)) for before, after in amounts]
+        more = tuple((before - b, after - a) for (before, after), (b, a) in zip(amounts, cut))
+        whole = self._edged(more, mode) if mode in ("reflect", "replicate") else cast("Tensor", self)
+        kept = tuple((-before, size + after) for size, (before, after) in zip(whole.shape, cut))
         if any([start > stop for start, stop in kept if start != 0]):
-            raise ShapeError(f"pad {self.shape} by {tuple(arg)}: more is cut off than there is")
-        inner = self._moved(Ops.SHRINK, self.lazydata.shrink(kept))
-        amounts = tuple((before - min_zero(before), after - min_zero(after)) for before, after in amounts)
-        if all([before == 0 and after == 0 for before, after in amounts]):
+            raise ShapeError(f"pad {self.shape} by {tuple(padding)}: more is cut off than there is")
+        inner = whole._moved(Ops.SHRINK, whole.lazydata.shrink(kept))
+        if mode == "circular":
+            return inner._edged(more, mode)
+        if mode != "constant" or all([before == 0 and after == 0 for before, after in more]):
             return inner
-        if mode != "constant":
-            for axis, (before, after) in enumerate(amounts):
-                inner = inner._extended(axis, before, after, mode)
-            return inner
-        padded = inner._moved(Ops.PAD, inner.lazydata.pad(amounts))
+        padded = inner._moved(Ops.PAD, inner.lazydata.pad(more))
         if value == 0:
             return padded
         inside = self._const(True, dtypes.bool, inner.shape)
-        mask = inside._moved(Ops.PAD, inside.lazydata.pad(amounts))
+        mask = inside._moved(Ops.PAD, inside.lazydata.pad(more))
         if not dtypes.is_float(self.dtype) and dtypes.min(self.dtype) <= value <= dtypes.max(self.dtype):
             if value == value // 1:
                 return mask.where(padded, padded._const(int(value)))  # the type has it, and stays
         return mask.where(padded, value)
+
+    def _edged(self, amounts: Sequence[tuple[int, int]], mode: str) -> Tensor:
+        """Longer at each end, by elements that there are."""
+        result = cast("Tensor", self)
+        for axis, (before, after) in enumerate(amounts):
+            result = result._extended(axis, before, after, mode)
+        return result
 
     def _extended(self, axis: int, before: int, after: int, mode: str) -> Tensor:
         """One axis longer, by elements that it has."""
@@ -327,8 +335,13 @@ class Movement(Base):
     def unfold(self, dim: int, size: int, step: int) -> Tensor:
         """All windows of `size` elements along `dim`, `step` apart, in a new last axis."""
         axis = self._axis(dim)
-        if size < 1 or step < 1 or size > self.shape[axis]:
+        have = self.shape[axis]
+        if size < 0 or step < 1 or size > have:
             raise ShapeError(f"unfold axis {dim} of {self.shape} by windows of {size}, step {step}: they do not fit")
+        if size == 0:  # one window at each start, the end of the axis included, with nothing in it
+            count = have // step + 1
+            shape = (*self.shape[:axis], count, *self.shape[axis + 1 :], 0)
+            return self._cut(axis, 0, 0).reshape(shape)
         return self._window(axis, size, step)
 
     def diagonal(self, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:

@@ -74,8 +74,10 @@ class Processing(Pooling):
             return x.dot(cast("Tensor", self), acc_dtype)
         return self.dot(x, acc_dtype)
 
-    def linear(self, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-        """self @ weight + bias; a weight with one axis multiplies element by element."""
+    def linear(self, weight: Tensor, bias: Tensor | None = None, dtype: DTypeLike | None = None) -> Tensor:
+        """self @ weight + bias, in `dtype` if given; a weight with one axis multiplies element by element."""
+        if dtype is not None:
+            return self.cast(dtype).linear(weight.cast(dtype), None if bias is None else bias.cast(dtype))
         x = cast("Tensor", self) * weight if weight.ndim == 1 else self.dot(weight)
         return x if bias is None else x + bias
 

@@ -15,6 +15,7 @@ from tinyexplore.dtype import ConstType, ImageDType, dtypes, to_dtype
 from tinyexplore.lazy import LazyBuffer, ShardedBuffer, StoredBuffer, laid_out_as
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor import data as conversion
+from tinyexplore.tensor.arithmetic import broadcast_shape
 from tinyexplore.tensor.base import DTypeLike, Shape
 from tinyexplore.tensor.changes import note_change, shows_a_part, with_part
 from tinyexplore.tensor.operators import Operators
@@ -200,7 +201,7 @@ class Tensor(Operators):
     # *** changing it ***
 
     def assign(self, x: Any) -> Tensor:
-        """This tensor takes over the value of `x`, of the same shape, dtype and device.
+        """This tensor takes over the value of `x`, of its dtype and device, and of a shape that expands to its own.
 
         What was computed from tensors that require a gradient loses its way back to them: backward() says so.
         A view of a part (a slice) writes it there: the tensor that it is a view of takes over itself with that part,
@@ -211,7 +212,11 @@ class Tensor(Operators):
         if not isinstance(x, Tensor):
             x = Tensor(x, device=None if stored else self.device, dtype=self.dtype)
         if x.shape != self.shape:
-            raise ShapeError(f"assign a tensor of shape {x.shape} to one of shape {self.shape}: they must be equal")
+            if broadcast_shape("assign", self.shape, x.shape) != self.shape:
+                raise ShapeError(
+                    f"assign a tensor of shape {x.shape} to one of shape {self.shape}: it must expand to it"
+                )
+            x = x._broadcast_to(self.shape)
         if x.dtype is not self.dtype:
             raise TypeError(f"assign a tensor of {x.dtype.name} to one of {self.dtype.name}: cast it first")
         if isinstance(self.lazydata, StoredBuffer):
@@ -244,8 +249,10 @@ class Tensor(Operators):
         self._ctx = None
         return self
 
-    def clone(self) -> Tensor:
-        """A copy of its own, on the tape."""
+    def clone(self, device: str | None = None) -> Tensor:
+        """A copy of its own, there or on this tensor's device, on the tape."""
+        if device is not None and Device.canonicalize(device) != self.device:
+            return self.to(device)
         return self._taped(self.lazydata.packed(), GRADIENTS[Ops.CONTIGUOUS], (self,), None)
 
     # *** modes ***

@@ -415,6 +415,20 @@ class UOp:
         return max(0, bounds(end)[1])
 
     @property
+    def vmin(self) -> int:
+        """The least value that an integer can have: of a Variable, what it was made with."""
+        from tinyexplore.uop.bounds import bounds
+
+        return bounds(self)[0]
+
+    @property
+    def vmax(self) -> int:
+        """The greatest value that an integer can have."""
+        from tinyexplore.uop.bounds import bounds
+
+        return bounds(self)[1]
+
+    @property
     def is_static(self) -> bool:
         """True for a RANGE that ends at a constant."""
         return self.src[0].op is Ops.CONST

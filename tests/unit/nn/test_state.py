@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tinyexplore import Tensor, dtypes, nn
+from tinyexplore import GlobalCounters, Tensor, dtypes, nn
 from tinyexplore.nn.state import get_state_dict, load_state_dict, safe_load, safe_load_metadata, safe_save
 
 
@@ -69,7 +69,16 @@ def test_a_state_is_loaded_by_name_and_checked(tmp_path: Path) -> None:
     assert state == {}
 
 
+def test_a_state_can_be_loaded_lazily() -> None:
+    layer = nn.Linear(1, 1)
+    GlobalCounters.reset()
+    load_state_dict(layer, {"weight": Tensor([[2.0]]) * 3, "bias": Tensor([1.0])}, verbose=False, realize=False)
+    assert GlobalCounters.kernel_count == 0
+    assert layer(Tensor([[1.0]])).tolist() == [[7.0]]
+
+
 def test_a_loaded_state_takes_the_type_of_the_model() -> None:
     layer = nn.Linear(1, 1)
-    load_state_dict(layer, {"weight": Tensor([[2]], dtype="float16"), "bias": Tensor([1], dtype="int8")}, verbose=False)
+    state = {"weight": Tensor([[2]], dtype="float16"), "bias": Tensor([1], dtype="int8")}
+    assert load_state_dict(layer, state, verbose=False) == [layer.weight, layer.bias]
     assert layer.weight.dtype is dtypes.float32 and layer(Tensor([[3.0]])).tolist() == [[7]]

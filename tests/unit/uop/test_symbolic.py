@@ -131,3 +131,9 @@ def test_binding() -> None:
 def test_bounds_are_those_of_all_values() -> None:
     assert limits(V.bind(3)) == (1, 6) and limits(V.bind(3) * 2 - 1) == (1, 11)
     assert isinstance(V.bind(3) + 1, UOp)
+
+
+def test_bounds_can_be_asked_for() -> None:
+    a, b = Variable("a", 1, 5), Variable("b", 2, 3)
+    assert (a.vmin, a.vmax) == (a.bind(3).vmin, a.bind(3).vmax) == (1, 5)
+    assert ((a * 2 + b).vmin, (a * 2 + b).vmax) == (4, 13)

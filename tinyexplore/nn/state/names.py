@@ -41,9 +41,16 @@ def get_parameters(obj: Any) -> list[Tensor]:
 
 
 def load_state_dict(
-    model: Any, state_dict: dict[str, Tensor], strict: bool = True, verbose: bool = True, consume: bool = False
-) -> None:
+    model: Any,
+    state_dict: dict[str, Tensor],
+    strict: bool = True,
+    verbose: bool = True,
+    consume: bool = False,
+    realize: bool = True,
+) -> list[Tensor]:
     """The tensors of `model` take over the values of those with their names, moved to their device and dtype.
+
+    Returns those tensors. They are computed here and now, one after the other, unless `realize=False`.
 
     `strict`: KeyError where the model has a tensor that the state has not. What the state has and the model has not is
     left alone, with a warning if `verbose`, which also shows progress. `consume` empties `state_dict` on the way, to
@@ -60,6 +67,7 @@ def load_state_dict(
         parts = [f"{_listed(missing)} keep their values"] if missing else []
         parts += [f"{_listed(unknown)} are not in the model"] if unknown else []
         warnings.warn(f"load_state_dict: {'; '.join(parts)}", stacklevel=2)
+    loaded = []
     for name, tensor in tqdm(own.items(), desc="loading", disable=not verbose, leave=False, delay=1):
         if name not in state_dict:
             continue
@@ -71,7 +79,10 @@ def load_state_dict(
                 f"load_state_dict: {name} has shape {tensor.shape} in the model, {found.shape} in the state"
             )
         value = found.to(tensor.device).cast(tensor.dtype)
-        tensor.replace(Tensor(laid_out_as(value.lazydata, tensor.lazydata))).realize()
+        loaded.append(tensor.replace(Tensor(laid_out_as(value.lazydata, tensor.lazydata))))
+        if realize:
+            tensor.realize()
+    return loaded
 
 
 def _listed(names: list[str]) -> str:
