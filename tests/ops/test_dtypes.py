@@ -318,3 +318,8 @@ def test_activations_of_small_ints_do_not_wrap() -> None:
 
 def test_the_negative_of_a_truth_is_its_opposite() -> None:
     assert (-Tensor([True, False])).tolist() == [False, True]
+
+
+def test_elements_are_scalars() -> None:
+    with pytest.raises(ValueError, match="its elements are scalars, dtypes.float32"):
+        Tensor([1.0, 2.0], dtype=dtypes.float32.vec(2))

@@ -24,7 +24,7 @@ CASES: dict[str, tuple[Callable, Callable, np.ndarray]] = {
     "unflatten": (lambda t: t.unflatten(-1, (2, -1)), lambda x: x.reshape(2, 3, 2, 2), X),
     "permute": (lambda t: t.permute(2, 0, 1), lambda x: x.transpose(2, 0, 1), X),
     "transpose": (lambda t: t.transpose(0, -1), lambda x: x.swapaxes(0, -1), X),
-    "T": (lambda t: t.T, lambda x: x.T, X),
+    "T": (lambda t: t.T, lambda x: x.swapaxes(0, 1), X),
     "expand": (lambda t: t.expand(5, -1, 3, 4), lambda x: np.broadcast_to(x, (5, 2, 3, 4)), X),
     "flip": (lambda t: t.flip(0, -1), lambda x: np.flip(x, (0, -1)), X),
     "squeeze": (lambda t: t.reshape(2, 1, 12, 1).squeeze(), lambda x: x.reshape(2, 12), X),
@@ -179,6 +179,13 @@ def test_what_is_cut_off_stands_at_the_edge_until_then(mode: str, numpy_mode: st
     found = Tensor(x).pad((3, -4, -2, 1), mode=mode).numpy()
     np.testing.assert_array_equal(found, np.pad(x, ((0, 1), (3, 0)), mode=numpy_mode)[2:, :3])  # type: ignore[call-overload]
     assert Tensor(x).pad(padding=((1, 0), None), mode="circular").tolist() == x[[2, 0, 1, 2]].tolist()
+
+
+def test_a_list_can_be_stacked() -> None:
+    x, y = Tensor([1, 2]), Tensor([3, 4])
+    for both in ([x, y], (x, y)):
+        assert Tensor.stack(both, dim=1).tolist() == x.stack(y, dim=1).tolist() == [[1, 3], [2, 4]]
+    assert Tensor([5, 6]).T.tolist() == [5, 6]
 
 
 def test_windows_of_nothing_are_counted() -> None:

@@ -94,3 +94,11 @@ def test_what_cannot_be_sampled() -> None:
         Tensor.ones(3).interpolate((0,))
     with pytest.raises(ShapeError, match="axis 0 has nothing to sample"):
         Tensor.ones(0).interpolate((2,))
+
+
+def test_small_ints_are_rounded_to_what_lies_nearest() -> None:
+    x = np.array([[0, 90, 200, 255]], dtype=np.uint8)
+    places = np.clip((np.arange(7) + 0.5) * 4 / 7 - 0.5, 0, 3)
+    found = Tensor(x).interpolate((7,)).numpy()
+    assert found.dtype == np.uint8
+    np.testing.assert_array_equal(found[0], np.round(np.interp(places, np.arange(4), x[0])))

@@ -141,7 +141,8 @@ class DeviceRegistry:
     def canonicalize(self, name: str | Sequence[str] | None = None) -> str:
         """The one spelling of a device name: "llvm", "LLVM:0" → "LLVM", "disk:a/B" → "DISK:a/B"; None: the default.
 
-        Of several names: that of their group. "LLVM:1" is a further instance of LLVM, with memory of its own.
+        Of several names: that of their group. "LLVM:1" is a further instance of LLVM, with memory of its own. "CPU" is
+        the best device that computes on this machine's processor.
         """
         if name is None:
             return self.DEFAULT
@@ -157,6 +158,7 @@ class DeviceRegistry:
         if _GROUP in name:
             return self.canonicalize(self.members(name))
         head, _, number = name.upper().partition(":")
+        head = _best_device() if head == "CPU" else head
         if head not in self._factories:
             known = ", ".join((*self.names(), *self._storages)) or "none"
             raise UnknownDevice(f"unknown device {name!r}; known: {known}")
@@ -186,7 +188,7 @@ class DeviceRegistry:
 
     def __contains__(self, name: object) -> bool:
         head = name.upper().partition(":")[0] if isinstance(name, str) else ""
-        return head in self._factories or head in self._storages
+        return head in self._factories or head in self._storages or head == "CPU"
 
     @property
     def DEFAULT(self) -> str:

@@ -310,6 +310,8 @@ def least_upper_float(dtype: DType) -> DType:
 def to_dtype(x: DType | str) -> DType:
     """A DType from itself or its name ("float32", "half", "HALF", …); of a texture, that of what is read from it."""
     if isinstance(x, DType):
+        if x.count > 1:
+            raise ValueError(f"a tensor of {x!r}: its elements are scalars, {x.scalar!r}; a vector is an axis more")
         return x.base
     found = getattr(dtypes, x.lower(), None) if isinstance(x, str) and not x.startswith("default") else None
     if not isinstance(found, DType):

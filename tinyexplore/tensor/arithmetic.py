@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Union, cast
 from tinyexplore.dtype import ConstType, DType, dtypes, least_upper_dtype, least_upper_float
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.base import Base, Shape
+from tinyexplore.tensor.errors import ArgumentError, OperandError
 from tinyexplore.tensor.movement import Movement
 from tinyexplore.uop import Ops, UOp
 
@@ -65,7 +66,7 @@ class Arithmetic(Movement):
             return cast(Any, type(self))(other, device=self.lazydata.device)
         if isinstance(other, (int, float)):
             return self._as_tensor(float(other) if isinstance(other, float) else int(other), what)
-        raise TypeError(f"{what} of a Tensor and {kind.__name__} {other!r}: need a Tensor, a number or an array")
+        raise OperandError(f"{what} of a Tensor and {kind.__name__} {other!r}: need a Tensor, a number or an array")
 
     def _matched(self, other: Any, what: str, reverse: bool = False) -> tuple[Tensor, Tensor]:
         """Both operands with one shape and dtype, in the order of the operation."""
@@ -106,11 +107,11 @@ class Arithmetic(Movement):
 
     def _no_bool(self, x: Tensor, what: str, instead: str) -> None:
         if x.lazydata.dtype is dtypes.bool:
-            raise TypeError(f"{what} of bool tensors means nothing; use {instead}, or cast to a number first")
+            raise OperandError(f"{what} of bool tensors means nothing; use {instead}, or cast to a number first")
 
     def _no_float(self, x: Tensor, what: str) -> None:
         if dtypes.is_float(x.lazydata.dtype):
-            raise TypeError(f"{what} of {x.dtype.name} tensors: bits are for ints and bools; cast first")
+            raise OperandError(f"{what} of {x.dtype.name} tensors: bits are for ints and bools; cast first")
 
     # *** sums, products, powers ***
 
@@ -152,7 +153,7 @@ class Arithmetic(Movement):
             a, b = self._number_operands(x, "div", reverse)
             return a._alu(Ops.FDIV, b).trunc() if dtypes.is_float(a.dtype) else a._divided(b)[0]
         if rounding_mode is not None:
-            raise ValueError(f"rounding_mode {rounding_mode!r}: choose 'trunc', 'floor' or None")
+            raise ArgumentError(f"rounding_mode {rounding_mode!r}: choose 'trunc', 'floor' or None")
         a, b = self._matched(x, "div", reverse)
         if not upcast and not dtypes.is_float(a.dtype):
             return a._divided(b)[0]
@@ -252,7 +253,7 @@ class Arithmetic(Movement):
         dtype = scalar_dtype(exponent, x.dtype)
         if not dtypes.is_float(dtype):
             if exponent < 0:
-                raise ValueError(
+                raise ArgumentError(
                     f"{x.dtype.name} to the power {exponent}: cast to float first, ints have no such power"
                 )
             return x.cast(dtype)._multiplied(int(exponent)) if exponent < (1 << 16) else None

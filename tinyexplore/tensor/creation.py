@@ -13,6 +13,7 @@ from tinyexplore.lazy import LazyBuffer, ShardedBuffer, laid_out_as
 from tinyexplore.tensor import random
 from tinyexplore.tensor.base import DTypeLike, Shape, wrapped
 from tinyexplore.tensor.data import checked, elements_at
+from tinyexplore.tensor.errors import ArgumentError
 from tinyexplore.tensor.linalg import LinearAlgebra
 from tinyexplore.tensor.movement import flat_sizes, has_negative
 from tinyexplore.uop import UOp
@@ -185,7 +186,7 @@ class Creation(LinearAlgebra):
     def meshgrid(self, *args: Tensor, indexing: str = "ij") -> tuple[Tensor, ...]:
         """The coordinates of a grid over vectors, one tensor per axis."""
         if indexing not in ("ij", "xy"):
-            raise ValueError(f"meshgrid indexing {indexing!r}: choose 'ij' or 'xy'")
+            raise ArgumentError(f"meshgrid indexing {indexing!r}: choose 'ij' or 'xy'")
         lines = [cast("Tensor", self), *args]
         shape = tuple(line.numel() for line in lines)
         grids = []

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tinyexplore.device import Buffer, Device, Memory
 from tinyexplore.dtype import ConstType, DType, dtypes
 from tinyexplore.lazy import LazyBuffer
+from tinyexplore.tensor.errors import OperandError
 from tinyexplore.uop import UOp
 from tinyexplore.uop.semantics import from_bits, to_bits
 
@@ -45,7 +46,7 @@ def lazydata_of(data: Any, dtype: DType | None, device: str) -> LazyBuffer:
         return _from_bytes(data, dtype, device)
     if hasattr(data, "__array_interface__") or hasattr(data, "__array__"):
         return _from_array(data, dtype, device)
-    raise TypeError(
+    raise OperandError(
         f"a Tensor cannot be made of {type(data).__name__}; "
         "give a number, a nested list of numbers, bytes, a NumPy array or a Tensor"
     )

@@ -18,6 +18,7 @@ from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.arithmetic import broadcast_shape
 from tinyexplore.tensor.base import Shape
 from tinyexplore.tensor.changes import note_change, with_part
+from tinyexplore.tensor.errors import OperandError
 from tinyexplore.tensor.loss import Loss
 from tinyexplore.tensor.reduction import place_dtype, sum_dtype
 from tinyexplore.uop import Ops, UOp
@@ -185,7 +186,7 @@ class Indexing(Loss):
         if not fits:
             raise ShapeError(f"gather along axis {dim} of {self.shape} by an index of shape {index.shape}: too large")
         if not dtypes.is_int(index.dtype):
-            raise TypeError(f"gather by a tensor of {index.dtype.name}: need ints")
+            raise OperandError(f"gather by a tensor of {index.dtype.name}: need ints")
         bounds = [(0, have if i == axis else asked) for i, (have, asked) in enumerate(zip(self.shape, index.shape))]
         size = self.shape[axis]
         places = index.to(self.device).cast(place_dtype(index.dtype)).unsqueeze(-1)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 from tinyexplore.dtype import dtypes
 from tinyexplore.lazy.lazybuffer import ShapeError
+from tinyexplore.tensor.errors import ArgumentError, OperandError
 from tinyexplore.tensor.processing import Processing
 from tinyexplore.tensor.reduction import place_dtype
 
@@ -31,11 +32,11 @@ class Loss(Processing):
     def one_hot(self, num_classes: int = -1) -> Tensor:
         """A new last axis that is 1 at the place that each int names, else 0; -1: as long as the largest int needs."""
         if dtypes.is_float(self.dtype):
-            raise TypeError(f"one_hot of a {self.dtype.name} tensor: need ints")
+            raise OperandError(f"one_hot of a {self.dtype.name} tensor: need ints")
         if num_classes == -1:
             num_classes = int(self.max().item()) + 1
         if num_classes < 0:
-            raise ValueError(f"one_hot into {num_classes} classes: a count cannot be negative")
+            raise ArgumentError(f"one_hot into {num_classes} classes: a count cannot be negative")
         x = self.unsqueeze(-1)
         spread = x._broadcast_to((*self.shape, num_classes))
         return (spread == spread._places(spread.ndim - 1, place_dtype(spread.dtype))).cast(dtypes.default_int)

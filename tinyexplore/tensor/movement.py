@@ -11,6 +11,7 @@ from tinyexplore.dtype import ConstType, dtypes, least_upper_dtype
 from tinyexplore.lazy import LazyBuffer, as_bits
 from tinyexplore.lazy.lazybuffer import ShapeError, normal
 from tinyexplore.tensor.base import Base, Shape
+from tinyexplore.tensor.errors import ArgumentError
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.symbolic import SymbolicError, greatest, product, simplified
 
@@ -204,8 +205,8 @@ class Movement(Base):
 
     @property
     def T(self) -> Tensor:
-        """Transposed: the last axis first (of a matrix, rows and columns exchanged)."""
-        return self.permute(tuple(reversed(range(self.ndim))))
+        """Rows and columns of a matrix exchanged: the first two axes, as `transpose()` does it; of a vector, itself."""
+        return self.transpose() if self.ndim > 1 else cast("Tensor", self)
 
     def flip(self, axis: int | Sequence[int], *args: int) -> Tensor:
         """The order along the axes reversed."""
@@ -218,7 +219,7 @@ class Movement(Base):
         steps = (shifts,) if isinstance(shifts, int) else tuple(shifts)
         axes = (dims,) if isinstance(dims, int) else tuple(dims)
         if len(steps) != len(axes):
-            raise ValueError(f"roll by {steps} along {axes}: need one shift per axis")
+            raise ArgumentError(f"roll by {steps} along {axes}: need one shift per axis")
         result = cast("Tensor", self)
         for step, axis in zip(steps, axes):
             have: Any = self.shape[self._axis(axis)]
@@ -429,7 +430,9 @@ class Movement(Base):
         return self._taped(result, cat_gradient, tuple(kept), axis)
 
     def stack(self, *args: Tensor, dim: int = 0) -> Tensor:
-        """The tensors, all of one shape, along a new axis."""
+        """The tensors, all of one shape, along a new axis; `Tensor.stack` takes them in a list as well."""
+        if isinstance(self, (list, tuple)):
+            return self[0].stack(*self[1:], *args, dim=dim)
         parts = self._with_others(args, "stack")
         if any(part.shape != self.shape for part in parts):
             shapes = ", ".join(str(part.shape) for part in parts)

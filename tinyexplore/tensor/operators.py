@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from tinyexplore.dtype import dtypes
 from tinyexplore.tensor.creation import Creation
+from tinyexplore.tensor.errors import OperandError
 from tinyexplore.uop import UOp
 
 if TYPE_CHECKING:
@@ -58,7 +59,9 @@ class Operators(NamedCasts):
         if result.requires_grad:
             return result
         if dtypes.is_float(result.dtype) and not dtypes.is_float(self.dtype):
-            raise TypeError(f"in place, {self.dtype.name} cannot become {result.dtype.name}: write x = x ... instead")
+            raise OperandError(
+                f"in place, {self.dtype.name} cannot become {result.dtype.name}: write x = x ... instead"
+            )
         return cast("Tensor", self).assign(result.cast(self.dtype))
 
     def __add__(self, x: Any) -> Tensor:

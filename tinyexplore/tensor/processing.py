@@ -14,6 +14,7 @@ from tinyexplore.lazy import LazyBuffer
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.arithmetic import broadcast_shape
 from tinyexplore.tensor.base import DTypeLike, Shape
+from tinyexplore.tensor.errors import ArgumentError
 from tinyexplore.tensor.pooling import Pooling, Sizes, named_padding, padding_pairs, per_axis
 from tinyexplore.tensor.reduction import sum_dtype
 from tinyexplore.tensor.winograd import minimal_filters
@@ -278,7 +279,7 @@ class Processing(Pooling):
         scores = self.dot(key.transpose(-2, -1)) * scale
         if is_causal:
             if attn_mask is not None:
-                raise ValueError("attention: give attn_mask or is_causal, not both")
+                raise ArgumentError("attention: give attn_mask or is_causal, not both")
             attn_mask = scores._const(True, dtypes.bool, scores.shape[-2:]).tril()
         if attn_mask is not None:
             if attn_mask.dtype is dtypes.bool:

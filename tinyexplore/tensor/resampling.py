@@ -44,7 +44,7 @@ class Resampling(Indexing):
             if result.shape[axis] == 0:
                 raise ShapeError(f"interpolate {self.shape} to {wanted}: axis {axis} has nothing to sample")
             result = result._resampled(axis, count, mode, align_corners)
-        return result.cast(self.dtype)
+        return (result if self.is_floating_point() else result.round()).cast(self.dtype)
 
     def _resampled(self, axis: int, count: int, mode: str, align_corners: bool) -> Tensor:
         have = self.shape[axis]

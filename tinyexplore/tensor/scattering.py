@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 from tinyexplore.dtype import ConstType, dtypes
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.arithmetic import broadcast_shape
+from tinyexplore.tensor.errors import ArgumentError, OperandError
 from tinyexplore.tensor.reduction import place_dtype
 from tinyexplore.tensor.resampling import Resampling
 from tinyexplore.uop import Ops
@@ -33,7 +34,7 @@ class Scattering(Resampling):
         """All of src[i, j] with equal [index[i, j], j] (for dim = 0) reduced by "sum", "prod", "mean", "amax" or
         "amin", together with what stands there unless `include_self` is False; other places keep their element."""
         if reduce not in REDUCTIONS:
-            raise ValueError(f"scatter_reduce with reduce={reduce!r}: choose one of {', '.join(REDUCTIONS)}")
+            raise ArgumentError(f"scatter_reduce with reduce={reduce!r}: choose one of {', '.join(REDUCTIONS)}")
         axis, target, index, source = self._scatter_operands(dim, index, src)
         op = REDUCTIONS[reduce]
         start = target
@@ -62,7 +63,7 @@ class Scattering(Resampling):
                 f"scatter into {self.shape} along axis {dim}: index {index.shape} and src {value.shape} do not fit"
             )
         if not dtypes.is_int(index.dtype):
-            raise TypeError(f"scatter by a tensor of {index.dtype.name}: need ints")
+            raise OperandError(f"scatter by a tensor of {index.dtype.name}: need ints")
         around = [(0, have if i == axis else asked) for i, (asked, have) in enumerate(zip(index.shape, self.shape))]
         source = value.shrink([(0, asked) for asked in index.shape]).cast(self.dtype)
         return axis, self.shrink(around), index.cast(place_dtype(index.dtype)), source

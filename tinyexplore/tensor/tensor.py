@@ -18,6 +18,7 @@ from tinyexplore.tensor import data as conversion
 from tinyexplore.tensor.arithmetic import broadcast_shape
 from tinyexplore.tensor.base import DTypeLike, Shape
 from tinyexplore.tensor.changes import note_change, shows_a_part, with_part
+from tinyexplore.tensor.errors import OperandError
 from tinyexplore.tensor.operators import Operators
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.symbolic import value_of
@@ -218,7 +219,7 @@ class Tensor(Operators):
                 )
             x = x._broadcast_to(self.shape)
         if x.dtype is not self.dtype:
-            raise TypeError(f"assign a tensor of {x.dtype.name} to one of {self.dtype.name}: cast it first")
+            raise OperandError(f"assign a tensor of {x.dtype.name} to one of {self.dtype.name}: cast it first")
         if isinstance(self.lazydata, StoredBuffer):
             self.lazydata.write(x._read().memoryview())
             return self

@@ -265,3 +265,10 @@ def test_wrong_kinds_of_numbers_are_told() -> None:
         Tensor([1]).cast("float33")
     with pytest.raises(TypeError, match="only floats have gradients"):
         Tensor([1], requires_grad=True)
+
+
+def test_the_processor_has_a_name_of_its_own() -> None:
+    best = Device.DEFAULT if Device.DEFAULT != "CLANG" else "LLVM"
+    assert Tensor([1.0], device="CPU").device == Device.canonicalize("cpu:0") == best
+    assert Device.canonicalize("CPU:1") == f"{best}:1" and "CPU" in Device
+    assert Tensor([1.0, 2.0]).shard(("CPU", "CPU:1"), 0).sum().item() == 3

@@ -1,0 +1,9 @@
+"""Misuse that PyTorch and tinygrad call a RuntimeError, and Python by a kind that says more: these are both."""
+
+
+class OperandError(TypeError, RuntimeError):
+    """An operand of a type that the operation has no meaning for."""
+
+
+class ArgumentError(ValueError, RuntimeError):
+    """An argument that is none of the possible ones, or two that contradict each other."""
