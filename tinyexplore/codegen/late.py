@@ -7,7 +7,7 @@ from itertools import count
 
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.target import Target
-from tinyexplore.uop import Group, Ops, PatternMatcher, UOp, UPat, rule, var
+from tinyexplore.uop import Group, Ops, PatternMatcher, UOp, UPat, cvar, rule, var
 from tinyexplore.uop.bounds import bounds
 from tinyexplore.uop.identity import reduce_identity
 from tinyexplore.util import config
@@ -171,10 +171,30 @@ def in_int32(value: UOp) -> UOp | None:
     return None
 
 
-@rule(UPat.of(Group.DOT, var("x"), var("y"), var("z"), name="dot"))
+@rule(UPat.of(Ops.REDUCE, UPat.of(Ops.DOT_I8, var("x"), var("y"), cvar("z"), name="dot"), name="reduce", more_src=True))
+def signs_at_the_end(reduce: UOp, dot: UOp, x: UOp, y: UOp, z: UOp, ctx: LateContext) -> UOp | None:
+    """Σ x · y of signed bytes is Σ (x + 128) · y - 128 Σ y, where the instruction takes the first factor as unsigned.
+
+    The second sum is the same for all rows of a product: it costs less than a correction of each of their terms.
+    """
+    if reduce.arg is not Ops.ADD or z.arg != 0 or not has_instruction(dot, ctx.target):
+        return None
+    upper_bits = UOp.const(x.dtype, 0x80808080)  # flipped in a byte, 128 is added to what it says
+    products = dot.replace(op=Ops.DOT_U8, src=(x ^ upper_bits, y, z))
+    excess = dot.replace(op=Ops.DOT_U8, src=(upper_bits, y, z))
+    loops = reduce.src[1:]
+    return reduce.replace(src=(products, *loops)) + -reduce.replace(src=(excess, *loops))
+
+
+def has_instruction(dot: UOp, target: Target) -> bool:
+    """True where the target multiplies words in as many lanes by one instruction."""
+    return dot.op in target.dots and dot.dtype.count * 4 == target.vector_bytes and config().TC == 1
+
+
+@rule(UPat.of((Ops.DOT_BF16, Ops.DOT_I8), var("x"), var("y"), var("z"), name="dot"))
 def dot_written_out(dot: UOp, x: UOp, y: UOp, z: UOp, ctx: LateContext) -> UOp | None:
     """z + x₀ · y₀ + x₁ · y₁ + … of the parts of two words, where the target has no instruction for it."""
-    if dot.op in ctx.target.dots and dot.dtype.count * 4 == ctx.target.vector_bytes and config().TC == 1:
+    if has_instruction(dot, ctx.target):
         return None
     for first, second in zip(parts_of_word(dot.op, x), parts_of_word(dot.op, y)):
         z = first * second + z if dot.op is Ops.DOT_I8 else UOp(Ops.MULACC, dot.dtype, (first, second, z))
@@ -196,5 +216,6 @@ SMALL_FLOAT_PASS = PatternMatcher((compute_in_float32, cast_through_float32, cas
 BOOL_PASS = PatternMatcher((bool_or, bool_and, cast_to_bool), only=(dtypes.bool,))
 SEPARATE_LOOPS = PatternMatcher((separate_loops,))
 ACCUMULATE = PatternMatcher((accumulate, carry))
+SIGNS = PatternMatcher((signs_at_the_end,))
 DOTS = PatternMatcher((dot_written_out,))
 MASKS = PatternMatcher((compare_in_int32,))

@@ -9,7 +9,16 @@ from tinyexplore.codegen.ahead import PREFETCHES
 from tinyexplore.codegen.division import DIVISIONS
 from tinyexplore.codegen.expand import ALWAYS, EXPAND_REDUCES, EXPAND_STORES
 from tinyexplore.codegen.fp8 import FP8_AS_BYTES, FP8_CONVERSIONS, as_bytes
-from tinyexplore.codegen.late import ACCUMULATE, BOOL_PASS, DOTS, MASKS, SEPARATE_LOOPS, SMALL_FLOAT_PASS, LateContext
+from tinyexplore.codegen.late import (
+    ACCUMULATE,
+    BOOL_PASS,
+    DOTS,
+    MASKS,
+    SEPARATE_LOOPS,
+    SIGNS,
+    SMALL_FLOAT_PASS,
+    LateContext,
+)
 from tinyexplore.codegen.linearize import ARGUMENTS, linearize
 from tinyexplore.codegen.rare import RARE_BRANCHES
 from tinyexplore.codegen.vectorise import LANES, NEIGHBOURS, VECTOR_MEMORY
@@ -39,6 +48,7 @@ TYPES = (
     Pass("fp8 as bytes", FP8_AS_BYTES),
 )
 LATE = (
+    Pass("signs of dot products", SIGNS),
     Pass("loops of their own", SEPARATE_LOOPS),
     Pass("accumulators", ACCUMULATE),
     Pass("rare branches", RARE_BRANCHES),

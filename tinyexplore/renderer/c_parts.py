@@ -179,8 +179,9 @@ def dot_text(op: Ops) -> str:
     if op is Ops.DOT_BF16:
         terms = "bf16_to_f32(x) * bf16_to_f32(y) + bf16_to_f32(x >> 16) * bf16_to_f32(y >> 16)"
         return f"static inline float dot_bf16(uint32_t x, uint32_t y, float z) {{ return z + {terms}; }}"
-    terms = " + ".join(f"(int8_t)(x >> {shift}) * (int8_t)(y >> {shift})" for shift in (0, 8, 16, 24))
-    return f"static inline int32_t dot_i8(uint32_t x, uint32_t y, int32_t z) {{ return z + {terms}; }}"
+    name, first = ("dot_u8", "uint8_t") if op is Ops.DOT_U8 else ("dot_i8", "int8_t")
+    terms = " + ".join(f"({first})(x >> {shift}) * (int8_t)(y >> {shift})" for shift in (0, 8, 16, 24))
+    return f"static inline int32_t {name}(uint32_t x, uint32_t y, int32_t z) {{ return z + {terms}; }}"
 
 
 def dot_lanes_text(name: str, scalar_name: str, words: DType, result: DType) -> str:

@@ -162,8 +162,8 @@ class InstructionWriter:
     def dot(self, op: Ops, dtype: DType, values: list[str]) -> str:
         """16 words multiplied part by part, and the products added, by one instruction.
 
-        Those of bytes take the first factor as unsigned: 128 is added to it, and 128 times the other taken away again,
-        once for each `y`, as all rows of a tile share it.
+        Those of bytes take the first factor as unsigned (DOT_U8). For signed ones 128 is added to it, and 128 times the
+        other taken away again; sums do so at their end (`codegen/late.py`).
         """
         if dtype.count != DOT_LANES:
             raise RenderError(f"{op.name} of {dtype.count} words: there is an instruction for {DOT_LANES}")
@@ -175,6 +175,9 @@ class InstructionWriter:
             name = "llvm.x86.avx512bf16.dpbf16ps.512"
             return self.call(result, name, (result, acc), (parts, x), (parts, y), hint="dot")
         parts, name = f"<{4 * DOT_LANES} x i8>", "llvm.x86.avx512.vpdpbusd.512"
+        if op is Ops.DOT_U8:
+            x, y = (self.value(f"bitcast {words} {value} to {parts}", "bytes") for value in (x, y))
+            return self.call(result, name, (result, acc), (parts, x), (parts, y), hint="dot")
         flipped = self.value(f"xor {words} {x}, splat (i32 {0x80808080 - (1 << 32)})", "xor")
         x, y, offset = (
             self.value(f"bitcast {words} {value} to {parts}", "bytes")

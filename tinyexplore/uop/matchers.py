@@ -436,6 +436,19 @@ def match_6a476707806f9d83(root, function, ctx):
   return None
 
 
+def match_930054c39a007f9a(root, function, ctx):
+  if len(root.src) >= 1:
+    n1 = root.src[0]
+    if n1.op is k2 and len(n1.src) == 3:
+      n3 = n1.src[0]
+      n4 = n1.src[1]
+      n5 = n1.src[2]
+      if n5.op is k6:
+        found = function(root, n1, n3, n4, n5, ctx)
+        if found is not None and found is not root: return found
+  return None
+
+
 def match_7641059f73f263e0(root, function, ctx):
   if len(root.src) >= 1:
     n1 = root.src[0]

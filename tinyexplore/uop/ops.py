@@ -72,6 +72,7 @@ class Ops(Enum):
     MULACC = auto()
     DOT_BF16 = auto()
     DOT_I8 = auto()
+    DOT_U8 = auto()
     # tensor level only (LazyBuffer)
     BUFFER = auto()
     IOTA = auto()
@@ -144,7 +145,7 @@ class Group:
         )
         | COMPARE
     )
-    DOT = frozenset({Ops.DOT_BF16, Ops.DOT_I8})
+    DOT = frozenset({Ops.DOT_BF16, Ops.DOT_I8, Ops.DOT_U8})
     TERNARY = frozenset({Ops.WHERE, Ops.MULACC}) | DOT
     ALU = UNARY | BINARY | TERNARY
     MOVEMENT = frozenset(

@@ -261,6 +261,7 @@ MEANING: dict[Ops, Callable[..., Any]] = {
     Ops.MULACC: lambda x, y, z: x * y + z,
     Ops.DOT_BF16: lambda x, y, z: z + sum(a * b for a, b in zip(_bfloat16s(x), _bfloat16s(y))),
     Ops.DOT_I8: lambda x, y, z: z + sum(a * b for a, b in zip(_bytes(x), _bytes(y))),
+    Ops.DOT_U8: lambda x, y, z: z + sum(a * b for a, b in zip(x.to_bytes(4, "little"), _bytes(y))),
 }
 
 

@@ -26,6 +26,7 @@ const UOPS: Record<string, string> = {
   MOD: "the remainder, with the sign of the dividend",
   DOT_BF16: "adds to each lane the products of two pairs of bfloat16 numbers, summed in float32",
   DOT_I8: "adds to each lane the products of four pairs of bytes, summed in int32",
+  DOT_U8: "the same, the first byte of each pair without a sign",
   BARRIER: "all that is stored before it is there before anything behind it is loaded",
 };
 

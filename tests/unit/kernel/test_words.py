@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,9 +11,10 @@ from hypothesis import strategies as st
 
 from tests.ops.support import thorough
 from tinyexplore import Context, Device, Tensor, dtypes
+from tinyexplore.codegen import lower
 from tinyexplore.engine.runner import choose_opts
-from tinyexplore.kernel import Kernel, Opt, OptError, OptOps
-from tinyexplore.uop import Ops
+from tinyexplore.kernel import Kernel, Opt, OptError, OptOps, hand_coded
+from tinyexplore.uop import Group, Ops
 from tinyexplore.uop.semantics import evaluate
 
 
@@ -88,8 +91,34 @@ def test_where_it_is_legal_and_what_is_said_elsewhere() -> None:
 def test_what_a_dot_product_of_words_is() -> None:
     x, y = (int.from_bytes(np.int8(one).tobytes(), "little") for one in ([1, -2, 127, -128], [5, 6, -128, -128]))
     assert evaluate(Ops.DOT_I8, dtypes.int32, x, y, 7) == 7 + 5 - 12 - 127 * 128 + 128 * 128
+    assert evaluate(Ops.DOT_U8, dtypes.int32, x, y, 7) == 7 + 5 + 254 * 6 - 127 * 128 - 128 * 128
     word = (0x4040 << 16) | 0x3F80  # 3 and 1
     assert evaluate(Ops.DOT_BF16, dtypes.float32, word, word, 0.5) == 10.5
+
+
+def test_where_factors_are_unsigned_the_sum_is_corrected_at_its_end() -> None:
+    """One sum of the second factor for all rows, outside their loop, and no subtraction inside."""
+    target = replace(Device["LLVM"].target, dots=frozenset({Ops.DOT_I8}), vector_bytes=64, vector_registers=32)
+    found, _ = product("int8", 64, 64, 64)
+    (item,) = found.schedule()
+    kernel = hand_coded(Kernel.of(item.ast, target))
+    assert OptOps.TC in [opt.op for opt in kernel.applied]
+    program = lower(kernel)
+    dots = [node for node in program if node.op in Group.DOT]
+    assert {node.op for node in dots} == {Ops.DOT_U8}
+    columns = [node for node in dots if node.src[0].op is Ops.CONST]
+    assert len(dots) > 4 * len(columns) > 0
+    assert all(node.src[2].op is Ops.DEFINE_ACC for node in dots)
+    with Context(TC=2):
+        assert not [node for node in lower(kernel) if node.op in Group.DOT]
+
+
+@pytest.mark.parametrize("shape", [(1, 64, 512), (6, 64, 512), (96, 80, 260), (64, 64, 2048), (7, 16, 40)])
+def test_the_extremes_of_bytes_sum_exactly(shape: tuple[int, int, int]) -> None:
+    m, n, k = shape
+    for a, b in ((-128, -128), (127, -128), (-128, 127)):
+        x, y = (Tensor(np.full(one, value, np.int8)) for one, value in (((m, k), a), ((k, n), b)))
+        np.testing.assert_array_equal(x.matmul(y, acc_dtype=dtypes.int32).numpy(), np.full((m, n), k * a * b))
 
 
 def test_infinities_and_nans_of_bfloat16_pass_through() -> None:
