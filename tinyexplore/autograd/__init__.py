@@ -1,6 +1,7 @@
 """Reverse-mode differentiation: the tape's steps, and one gradient rule per operation."""
 
 from tinyexplore.autograd.again import FoundStep, Walk
+from tinyexplore.autograd.graph import Forgotten, OwnRule, OwnRuleAt, taped_graph
 from tinyexplore.autograd.places import picked_gradient
 from tinyexplore.autograd.rules import (
     GRADIENTS,
@@ -17,8 +18,11 @@ from tinyexplore.autograd.taped import TapedBuffer
 
 __all__ = [
     "GRADIENTS",
+    "Forgotten",
     "FoundStep",
     "GradientRule",
+    "OwnRule",
+    "OwnRuleAt",
     "Step",
     "Taped",
     "TapedBuffer",
@@ -33,4 +37,5 @@ __all__ = [
     "relu_gradient",
     "sigmoid_gradient",
     "stationary_gradient",
+    "taped_graph",
 ]

@@ -10,6 +10,7 @@ from tinyexplore.autograd.tape import Step, beside
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.uop import Ops
+from tinyexplore.uop.symbolic import product as elements_of
 
 
 def _wide(dtype: DType) -> DType:
@@ -67,6 +68,24 @@ def picked_gradient(step: Step, g: LazyBuffer) -> Gradients:
     kept = [*outer, rank, *inner]
     ordered = apart.permute(sorted(range(len(kept)), key=kept.__getitem__))
     return (ordered.reshape(x.shape),)
+
+
+def running_extreme_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """y(i) = the largest (or least) x(j) over j ≤ i: g goes to where that stands last"""
+    (x,), axis, y = step.sources, step.arg, step.result
+    shape = tuple(size if i == axis else 1 for i, size in enumerate(x.shape))
+    line = LazyBuffer.iota(x.shape[axis], dtypes.int32, x.device).reshape(shape).expand(x.shape)
+    here = x.alu(Ops.CMPEQ, y).alu(Ops.OR, x.alu(Ops.CMPNE, x))
+    place = here.alu(Ops.WHERE, line, constant(-1, line)).scan(Ops.MAX, axis)
+    return taken_gradient(Step(taken_gradient, step.inputs, step.sources, y, (axis, place)), g)
+
+
+def written_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """y = x with v at the row-major places `arg`: dx = g elsewhere, dv = g from there"""
+    (_, v), places = step.sources, step.arg
+    flat, line = g.reshape((elements_of(g.shape),)), places.reshape((elements_of(v.shape),))
+    kept = flat.scatter(None, 0, line, constant(0, g, line.shape)).reshape(g.shape)
+    return kept, taken(flat, 0, line).reshape(v.shape)
 
 
 def scatter_last_gradient(step: Step, g: LazyBuffer) -> Gradients:

@@ -171,6 +171,15 @@ def abs_gradient(step: Step, g: LazyBuffer) -> Gradients:
     return (zero.alu(Ops.CMPLT, x).alu(Ops.WHERE, g, falling),)
 
 
+def copysign_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """y = |x| with the sign of s: dx = g where x and y have one sign, -g where not, 0 at 0; ds = 0"""
+    x, s = step.sources
+    zero = constant(0.0, x)
+    of_size = step.result.alu(Ops.CMPLT, zero).alu(Ops.WHERE, _negated(g), g)
+    falling = x.alu(Ops.CMPLT, zero).alu(Ops.WHERE, _negated(of_size), zero)
+    return zero.alu(Ops.CMPLT, x).alu(Ops.WHERE, of_size, falling), constant(0.0, s)
+
+
 def log1p_gradient(step: Step, g: LazyBuffer) -> Gradients:
     """y = ln(1 + x): dx = g / (1 + x)"""
     (x,) = step.sources
@@ -319,17 +328,21 @@ def reduce_prod_gradient(step: Step, g: LazyBuffer) -> Gradients:
     """
     (x,) = step.sources
     if not isinstance(g, LazyBuffer):
-        return (g.expand(x.shape).alu(Ops.MUL, _product_of_others(x, step.arg)),)
+        return (g.expand(x.shape).alu(Ops.MUL, product_of_others(x, step.arg)),)
+    return (g.expand(x.shape).alu(Ops.MUL, product_by_quotients(x, step.arg)),)
+
+
+def product_by_quotients(x: LazyBuffer, axes: tuple[int, ...]) -> LazyBuffer:
+    """`product_of_others`, to be differentiated no further."""
     zero, one = constant(0.0, x), constant(1.0, x)
     is_zero = x.alu(Ops.CMPEQ, zero)
-    rest = is_zero.alu(Ops.WHERE, one, x).reduce(Ops.MUL, step.arg).expand(x.shape)
-    zeros = sum_axes(is_zero.cast(x.dtype), step.arg).expand(x.shape)
+    rest = is_zero.alu(Ops.WHERE, one, x).reduce(Ops.MUL, axes).expand(x.shape)
+    zeros = sum_axes(is_zero.cast(x.dtype), axes).expand(x.shape)
     others = zeros.alu(Ops.CMPEQ, is_zero.cast(x.dtype))  # no zero among the other factors
-    product = others.alu(Ops.WHERE, rest.alu(Ops.FDIV, is_zero.alu(Ops.WHERE, one, x)), zero)
-    return (g.expand(x.shape).alu(Ops.MUL, product),)
+    return others.alu(Ops.WHERE, rest.alu(Ops.FDIV, is_zero.alu(Ops.WHERE, one, x)), zero)
 
 
-def _product_of_others(x: LazyBuffer, axes: tuple[int, ...]) -> LazyBuffer:
+def product_of_others(x: LazyBuffer, axes: tuple[int, ...]) -> LazyBuffer:
     """For each element the product of all before it times that of all after it, along `axes` in row-major order."""
     order = (*[axis for axis in range(len(x.shape)) if axis not in axes], *axes)
     moved = x.permute(order)

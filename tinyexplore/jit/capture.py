@@ -21,6 +21,7 @@ from tinyexplore.jit.arguments import (
 )
 from tinyexplore.jit.prune import prune
 from tinyexplore.jit.replay import Captured, Output, Replay, State, written_by
+from tinyexplore.jit.slots import forget_making
 from tinyexplore.lazy import LazyBuffer, parts_of
 from tinyexplore.tensor import Tensor
 from tinyexplore.tensor.changes import Notes, noting
@@ -120,6 +121,8 @@ def _captured(
                 value = value.packed()
                 engine.realize([value])
             values[id(tensor)] = value
+        for value in (*values.values(), *[tensor.lazydata for tensor, _ in changed]):
+            forget_making(value)
         if not heard.items:
             raise JitError(
                 f"{getattr(fxn, '__qualname__', fxn)} realised nothing: TinyJit replays kernels, so a function must "

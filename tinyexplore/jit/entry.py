@@ -54,7 +54,7 @@ def make_entry(replay: Replay) -> Entry | None:
         [_argument(slot) for slot in replay.slots],
         replay.written,
         (config_variable(), engine.capture_variable(), recorder_variable()),
-        [{name: getattr(tensor, name) for name in names} for tensor in tensors],
+        [{name: getattr(tensor, name, None) for name in names} for tensor in tensors],
         form,
     )
 

@@ -11,7 +11,7 @@ from tinyexplore import engine
 from tinyexplore.device import Buffer
 from tinyexplore.engine import ExecItem, MemoryPlan, give_values, outputs_of, prepare_batch
 from tinyexplore.jit.arguments import Arguments, JitError, Leaf, buffers_of, lies_packed, own_buffers, put_together
-from tinyexplore.jit.slots import Places, Slot, copy_bytes, described, in_new_buffers, is_alike
+from tinyexplore.jit.slots import Places, Slot, copy_bytes, described, forget_making, in_new_buffers, is_alike
 from tinyexplore.lazy import LazyBuffer, parts_of
 from tinyexplore.tensor import Tensor
 from tinyexplore.tensor.changes import Epoch
@@ -103,7 +103,9 @@ def rebound_shape(value: LazyBuffer, values: Mapping[UOp, int]) -> LazyBuffer:
     """What lies in memory of symbolic shape, with the Variables at `values`."""
     if value.buffer is None or not is_symbolic(value.shape):
         return value
-    return LazyBuffer.from_buffer(value.buffer, rebound(value.shape, values))
+    found = LazyBuffer.from_buffer(value.buffer, rebound(value.shape, values))
+    forget_making(found)
+    return found
 
 
 def written_by(items: Iterable[ExecItem]) -> set[Buffer]:

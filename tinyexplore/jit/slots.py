@@ -13,7 +13,7 @@ from tinyexplore.device import Buffer
 from tinyexplore.dtype import dtypes
 from tinyexplore.engine import ExecItem
 from tinyexplore.jit.arguments import JitError, lies_packed, own_buffers
-from tinyexplore.lazy import LazyBuffer, ShardedBuffer, parts_of
+from tinyexplore.lazy import LazyBuffer, Origin, ShardedBuffer, parts_of
 from tinyexplore.runtime.native import BoundProgram
 from tinyexplore.tensor import Tensor
 from tinyexplore.uop.symbolic import unbound
@@ -65,6 +65,7 @@ class Slot:
         if value.buffer is None or getrefcount(value) > _ONE_TENSOR or not engine.is_alone(value):
             value = tensor.lazydata = value.packed()
             engine.realize([value])
+        forget_making(value)
         assert value.buffer is not None
         self.places[0].put(value.buffer)
 
@@ -148,7 +149,15 @@ def in_new_buffers(value: LazyBuffer) -> LazyBuffer:
     for part in parts_of(value):
         buffer = Buffer(part.device, part.size, part.dtype).allocate()
         found.append(LazyBuffer.from_buffer(buffer, part.shape))
-    return ShardedBuffer(found, value.axis) if isinstance(value, ShardedBuffer) else found[0]
+    room = ShardedBuffer(found, value.axis) if isinstance(value, ShardedBuffer) else found[0]
+    forget_making(room)
+    return room
+
+
+def forget_making(value: LazyBuffer) -> None:
+    """Tells of memory that replays write to: no gradient knows what it was made of."""
+    for part in parts_of(value):
+        part.base.note = Origin.UNKNOWN
 
 
 def is_alike(a: LazyBuffer, b: LazyBuffer) -> bool:

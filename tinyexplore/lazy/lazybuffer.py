@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from enum import Enum
+from itertools import count
 from math import prod
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -47,6 +49,18 @@ _recorder = recorder_variable().get  # for every node: without a function of Pyt
 _COMPARE, _WHERE, _BOOL = Group.COMPARE, Ops.WHERE, dtypes.bool
 
 
+_numbers = count(1)  # no two threads get the same
+
+
+class Origin(Enum):
+    """What a node's sources do not tell of it. Only gradients that are asked of the graph itself read it."""
+
+    DATA = "given from outside, or drawn at random: computed from nothing that anybody may want a gradient for"
+    DETACHED = "no gradient goes through it"
+    UNKNOWN = "in memory that may have got other values since, or copied with its values"
+    GATHERED = "put together of what lay on several devices"
+
+
 class ShapeError(ValueError, RuntimeError):
     """Shapes that do not fit the operation; says what was tried, what was found, what would do.
 
@@ -55,9 +69,13 @@ class ShapeError(ValueError, RuntimeError):
 
 
 class LazyBuffer:
-    """`op` on `src`. Compare with `is`; `arg` depends on the op (see `docs/architecture.md`)."""
+    """`op` on `src`. Compare with `is`; `arg` depends on the op (see `docs/architecture.md`).
 
-    __slots__ = ("op", "dtype", "shape", "src", "arg", "device", "buffer", "__weakref__")
+    `number`: nodes are numbered as they are made, so none depends on one with a larger number. `note`, which few have:
+    what is to be known for a gradient, an `Origin` or a rule.
+    """
+
+    __slots__ = ("op", "dtype", "shape", "src", "arg", "device", "buffer", "number", "note", "__weakref__")
     op: Ops
     dtype: DType
     shape: Shape
@@ -65,6 +83,8 @@ class LazyBuffer:
     arg: Any
     device: str
     buffer: Buffer | None
+    number: int
+    note: Any
 
     def __init__(
         self,
@@ -83,6 +103,7 @@ class LazyBuffer:
         self.arg = arg
         self.device = device
         self.buffer = buffer
+        self.number = next(_numbers)
         recorder = _recorder()
         if recorder is not None:
             recorder.record(Recorded(self, src, _user_frame()))
@@ -90,6 +111,14 @@ class LazyBuffer:
     def __repr__(self) -> str:
         state = " realized" if self.is_realized else ""
         return f"LazyBuffer({self.op.name}, {self.shape}, {self.dtype.name}, {self.device}{state})"
+
+    def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
+        """A copy: a node of its own. What its values were made of is not known of it, unless it is data."""
+        for name, value in state[1].items():
+            setattr(self, name, value)
+        self.number = next(_numbers)
+        if self.buffer is not None and self.noted is not Origin.DATA:
+            self.note = Origin.UNKNOWN
 
     # *** making ***
 
@@ -136,6 +165,11 @@ class LazyBuffer:
         while node.op in Group.MOVEMENT and node.buffer is None:
             node = node.src[0]
         return node
+
+    @property
+    def noted(self) -> Any:
+        """The note; None where there is none."""
+        return getattr(self, "note", None)
 
     @property
     def is_realized(self) -> bool:
@@ -266,7 +300,10 @@ class LazyBuffer:
 
     def contiguous(self) -> LazyBuffer:
         """The same values, realised in row-major order."""
-        if self.is_realized or self.op is Ops.CONTIGUOUS:
+        node = self
+        while node.noted in (Origin.DETACHED, Origin.GATHERED) and node.src:
+            node = node.src[0]
+        if node.is_realized or node.op is Ops.CONTIGUOUS:
             return self
         return LazyBuffer(Ops.CONTIGUOUS, self.dtype, self.shape, (self,), None, self.device)
 
@@ -300,6 +337,12 @@ class LazyBuffer:
         if Device.is_group(device):
             return _sharded().of(self, device, None)
         return kind_on(device)(Ops.COPY, self.dtype, self.shape, (self,), self.device, device)
+
+    def detached(self) -> LazyBuffer:
+        """A view of all of it that no gradient goes through."""
+        view = self._view(Ops.RESHAPE, self.shape, self.shape)
+        view.note = Origin.DETACHED
+        return view
 
     # *** moving ***
 

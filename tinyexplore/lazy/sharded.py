@@ -24,7 +24,7 @@ from typing import Any, cast
 from tinyexplore.device import Device
 from tinyexplore.dtype import ConstType, DType, dtypes
 from tinyexplore.lazy.collective import all_reduce, along, as_bits, bounds_of, joined
-from tinyexplore.lazy.lazybuffer import LazyBuffer, Shape, ShapeError
+from tinyexplore.lazy.lazybuffer import LazyBuffer, Origin, Shape, ShapeError
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.identity import reduce_identity
 
@@ -173,6 +173,9 @@ class ShardedBuffer(LazyBuffer):
 
     def bitcast(self, dtype: DType) -> LazyBuffer:
         return self if dtype is self.dtype else self._each(lambda part: part.bitcast(dtype), self.axis)
+
+    def detached(self) -> LazyBuffer:
+        return self._each(lambda part: part.detached(), self.axis)
 
     def contiguous(self) -> LazyBuffer:
         return self._each(lambda part: part.contiguous(), self.axis)
@@ -370,8 +373,12 @@ class ShardedBuffer(LazyBuffer):
             return ShardedBuffer.of(self.copy_to_device(self.devices[0]), device, self.axis)
         if self.axis is None:
             near = next((part for part in self.parts if part.device == device), self.parts[0])
-            return near.copy_to_device(device)
-        return self._range_on(device, (0, self.shape[self.axis]))
+            found = near.copy_to_device(device)
+        else:
+            found = self._range_on(device, (0, self.shape[self.axis]))
+        found = found.detached()  # a view, so that the note is not one on a part
+        found.note = Origin.GATHERED
+        return found
 
 
 def _even_sizes(size: int, count: int) -> list[int]:

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import DType
-from tinyexplore.lazy.lazybuffer import LazyBuffer, Shape, ShapeError, moved_like
+from tinyexplore.lazy.lazybuffer import LazyBuffer, Origin, Shape, ShapeError, moved_like
 from tinyexplore.lazy.sharded import ShardedBuffer
 from tinyexplore.uop import Group, Ops
 
@@ -109,6 +109,11 @@ class StoredBuffer(LazyBuffer):
         """The values in the memory of `device`, read when they are computed."""
         if device == self.device:
             return self
+        found = self._copied_to(device)
+        found.note = Origin.DATA
+        return found
+
+    def _copied_to(self, device: str) -> LazyBuffer:
         if Device.is_group(device):
             return ShardedBuffer.of(self, device, None)
         run = self.run()

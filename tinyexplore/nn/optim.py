@@ -129,7 +129,7 @@ class LARS(Optimizer):
         for place, (tensor, gradient) in enumerate(zip(self.params, self._gradients())):
             rate = self._rate(tensor, gradient).cast(tensor.dtype)
             if self.wd:
-                gradient = gradient + tensor.detach() * self.wd
+                gradient = gradient + tensor._value() * self.wd
             if self.classic:
                 gradient = gradient * rate
             if self.momentum:
@@ -138,13 +138,13 @@ class LARS(Optimizer):
                 gradient = gradient + speed * self.momentum if self.nesterov else speed
             if not self.classic:
                 gradient = gradient * rate
-            tensor.assign((tensor.detach() - gradient).cast(tensor.dtype))
+            tensor.assign((tensor._value() - gradient).cast(tensor.dtype))
         return self.b
 
     def _rate(self, tensor: Tensor, gradient: Tensor) -> Tensor:
         if not self.tcoef:
             return self._learning_rate()
-        size, slope = _norm(tensor.detach()), _norm(gradient)
+        size, slope = _norm(tensor._value()), _norm(gradient)
         scale = (size > 0).where((slope > 0).where(size * self.tcoef / (slope + size * self.wd), 1.0), 1.0)
         return self._learning_rate() * scale
 
@@ -193,7 +193,7 @@ class LAMB(Optimizer):
             v.assign(v * self.b2 + slope.square() * (1.0 - self.b2))
             mean = m / first.cast(m.dtype)
             spread = v / second.cast(v.dtype)
-            value = tensor.detach().cast(m.dtype)
+            value = tensor._value().cast(m.dtype)
             change = mean / (spread.sqrt() + self.eps)
             if self.wd:
                 change = change + value * self.wd
@@ -262,7 +262,7 @@ class Muon(Optimizer):
                 speed.assign(speed * self.momentum + gradient.cast(speed.dtype))
                 gradient = gradient + speed * self.momentum if self.nesterov else speed
             step = self._orthogonal(gradient.reshape(gradient.shape[0], -1)).reshape(tensor.shape)
-            value = tensor.detach() * (1.0 - rate * self.wd) if self.wd else tensor.detach()
+            value = tensor._value() * (1.0 - rate * self.wd) if self.wd else tensor._value()
             tensor.assign((value - step * rate).cast(tensor.dtype))
         return self.b
 

@@ -9,13 +9,16 @@ from weakref import ref
 
 from tinyexplore.autograd import (
     GRADIENTS,
+    Forgotten,
     FoundStep,
     GradientRule,
+    OwnRule,
     Step,
     TapedBuffer,
     Walk,
     gradients,
     stationary_gradient,
+    taped_graph,
 )
 from tinyexplore.autograd.rules import REDUCE_GRADIENTS, contiguous_backward_gradient, step_gradient
 from tinyexplore.device import Device
@@ -29,6 +32,8 @@ from tinyexplore.uop.symbolic import simplified
 if TYPE_CHECKING:
     from tinyexplore.tensor.tensor import Tensor
 
+_MARK_THEM = "make the targets with requires_grad=True, or call requires_grad_() on them, before computing with them"
+
 Shape = tuple[int, ...]
 Axes = int | Sequence[int] | None
 DTypeLike = DType | str
@@ -36,14 +41,16 @@ DTypeLike = DType | str
 
 class Base:
     """The floor under all of Tensor's methods. `lazydata` is the value, `_ctx` the step of the tape that made it;
-    `_root`: of a view, the tensor that it is a view of."""
+    `_root`: of a view, the tensor that it is a view of; `was_changed`, where it is
+    there, tells that it was assigned to."""
 
-    __slots__ = ("lazydata", "requires_grad", "grad", "_ctx", "_root", "__weakref__")
+    __slots__ = ("lazydata", "requires_grad", "grad", "_ctx", "_root", "was_changed", "__weakref__")
     lazydata: LazyBuffer
     requires_grad: bool | None
     grad: Tensor | None
     _ctx: Step | None
     _root: ref[Tensor] | None
+    was_changed: bool
 
     training: ClassVar[bool] = False
     no_grad: ClassVar[bool] = False
@@ -146,6 +153,13 @@ class Base:
                 return result
         return result
 
+    def _by_own_rule(
+        self, lazydata: LazyBuffer, rule: GradientRule, inputs: tuple[Any, ...], arg: Any = None
+    ) -> Tensor:
+        """The tensor of `lazydata`, newly made, which `rule` differentiates and its operations one by one do not."""
+        lazydata.note = OwnRule(rule, [one.lazydata for one in inputs], arg)
+        return self._taped(lazydata, rule, inputs, arg)
+
     def _unary(self, op: Ops) -> Tensor:
         if self.requires_grad:
             return self._taped(self.lazydata.alu(op), GRADIENTS.get(op), (self,), None)
@@ -181,11 +195,14 @@ class Base:
         """The reduction over `axes`, which stay with size 1."""
         if not axes:
             return cast("Tensor", self)
-        return self._taped(self.lazydata.reduce(op, axes), REDUCE_GRADIENTS[op], (self,), axes)
+        lazydata = self.lazydata.reduce(op, axes)
+        if op in (Ops.MAX, Ops.MIN) and lazydata.src and lazydata.src[0] is not self.lazydata:
+            return self._by_own_rule(lazydata, REDUCE_GRADIENTS[op], (self,), axes)  # in two steps: shares are of all
+        return self._taped(lazydata, REDUCE_GRADIENTS[op], (self,), axes)
 
     def _unmoved(self, value: ConstType, shape: Shape) -> Tensor:
         """`value` everywhere, whatever this tensor is: on its tape, with gradient 0."""
-        return self._taped(self._const(value, shape=shape).lazydata, step_gradient, (self,), None)
+        return self._by_own_rule(self._const(value, shape=shape).lazydata, step_gradient, (self,))
 
     def _const(self, value: ConstType | UOp, dtype: DType | None = None, shape: Shape | None = None) -> Tensor:
         """`value` everywhere, with this tensor's dtype and shape unless told otherwise."""
@@ -336,7 +353,13 @@ class Base:
     # *** the tape ***
 
     def detach(self) -> Tensor:
-        """The same value, off the tape."""
+        """The same value, which no gradient goes through."""
+        result = self._wrap(self.lazydata.detached())
+        result.requires_grad = False
+        return result
+
+    def _value(self) -> Tensor:
+        """The same value off the tape, to compute something with that says itself what its gradient is."""
         result = self._wrap(self.lazydata)
         result.requires_grad = False
         return result
@@ -368,13 +391,16 @@ class Base:
     ) -> list[Tensor]:
         """The gradient of this tensor with respect to each target; `grad` fields are left alone.
 
-        Targets are tensors with `requires_grad`, and what was computed from such. `gradient` is that of this tensor; a
+        Targets are tensors with `requires_grad`, and what was computed from such; or, where nothing is marked, any
+        floats, as long as nothing on the way was realised (docs/gradients.md). `gradient` is that of this tensor; a
         scalar needs none. `materialize_grads`: zeros for a target that this tensor does not depend on, which is an
         error otherwise.
         What is found is on the tape again, as a function of the targets and all else that requires a gradient (of
         `gradient`, too): it may be part of a loss, or be differentiated by `gradient()` itself. `detach()` it, or ask
         inside `inference_mode`, to let go of the tape.
         """
+        if targets and not self.requires_grad and not any([target.requires_grad for target in targets]):
+            return self._gradient_of_graph(targets, gradient, materialize_grads)
         unmarked = [position for position, target in enumerate(targets) if not target.requires_grad]
         if unmarked:
             raise RuntimeError(
@@ -400,6 +426,46 @@ class Base:
                 result.requires_grad = True
         return results
 
+    def _gradient_of_graph(
+        self, targets: Sequence[Tensor], gradient: Tensor | None, materialize_grads: bool
+    ) -> list[Tensor]:
+        """`gradient` where nothing is marked: what this tensor will be computed from tells how it depends on them."""
+        for position, target in enumerate((self, *targets)):
+            who = "this tensor" if position == 0 else f"target {position - 1}"
+            if not dtypes.is_float(target.dtype):
+                raise TypeError(f"gradient: {who} is of {target.dtype.name}: only floats have gradients")
+            if isinstance(target.lazydata, (ShardedBuffer, StoredBuffer)):
+                where = "on several devices" if isinstance(target.lazydata, ShardedBuffer) else f"on {target.device}"
+                raise RuntimeError(f"gradient: {who} lies {where}; {_MARK_THEM}")
+        seed = self._seed_of(gradient, "gradient").lazydata
+        try:
+            assigned = [target.lazydata for target in targets if getattr(target, "was_changed", False)]
+            root, found = taped_graph(self.lazydata, [target.lazydata for target in targets], assigned)
+        except Forgotten as forgotten:
+            raise RuntimeError(
+                f"gradient: {forgotten}; {_MARK_THEM}, or call gradient() before anything on the way is realised, or "
+                "detach() what is a constant"
+            ) from None
+        reached = {id(taped): value for taped, value in gradients(root, seed)}
+        results: list[Tensor] = []
+        for position, target in enumerate(targets):
+            value = reached.get(id(found.get(id(target.lazydata))))
+            if value is not None:
+                results.append(self._wrap(value))
+            elif getattr(target, "was_changed", False):
+                raise RuntimeError(
+                    f"gradient: target {position} was assigned to, and this tensor was not computed from its value of "
+                    f"now; {_MARK_THEM}"
+                )
+            elif materialize_grads:
+                results.append(target._const(0.0))
+            else:
+                raise RuntimeError(
+                    f"gradient: target {position} was not used in computing this tensor; materialize_grads=True gives "
+                    "zeros for it"
+                )
+        return results
+
     @classmethod
     def _on_tape(cls, value: LazyBuffer | TapedBuffer) -> Tensor:
         """The tensor of a value that a gradient rule was given."""
@@ -423,6 +489,9 @@ class Base:
                 f"{asked}: nothing that this tensor was computed from requires a gradient; "
                 "make a Tensor with requires_grad=True before computing with it"
             )
+        return self._seed_of(gradient, asked)
+
+    def _seed_of(self, gradient: Tensor | None, asked: str) -> Tensor:
         if gradient is None:
             if self.shape != ():
                 raise RuntimeError(

@@ -67,6 +67,7 @@ def noting(notes: Notes | None) -> Iterator[None]:
 def note_change(tensor: Base, *, in_part: bool = False) -> None:
     """`tensor` is about to take over another value, or its own with another part."""
     Epoch.advance(0)
+    tensor.was_changed = True
     notes = _notes.get()
     if notes is not None:
         notes.changed.setdefault(id(tensor), (tensor, tensor.lazydata))

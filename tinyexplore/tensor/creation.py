@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import ConstType, dtypes, to_dtype
-from tinyexplore.lazy import LazyBuffer, ShardedBuffer, laid_out_as
+from tinyexplore.lazy import LazyBuffer, Origin, ShardedBuffer, laid_out_as
 from tinyexplore.tensor import random
 from tinyexplore.tensor.base import DTypeLike, Shape, wrapped
 from tinyexplore.tensor.data import checked, elements_at
@@ -34,6 +34,13 @@ def _sizes(shape: tuple[Any, ...]) -> Shape:
 class Creation(LinearAlgebra):
     __slots__ = ()
 
+    @staticmethod
+    def _given(made: Tensor, requires_grad: bool | None) -> Tensor:
+        """`made`, a new tensor that nothing else was computed for."""
+        made.lazydata.note = Origin.DATA
+        made.requires_grad = requires_grad
+        return made
+
     # *** constants ***
 
     @classmethod
@@ -51,9 +58,7 @@ class Creation(LinearAlgebra):
         target = kind if dtype is None else to_dtype(dtype)
         sizes = _sizes((shape,))
         lazydata = LazyBuffer.const(wrapped(fill_value, target), target, Device.canonicalize(device), sizes)
-        result = cls._wrap(lazydata)
-        result.requires_grad = requires_grad
-        return result
+        return cls._given(cls._wrap(lazydata), requires_grad)
 
     @classmethod
     def zeros(cls, *shape: Any, dtype: DTypeLike | None = None, **kwargs: Any) -> Tensor:
@@ -78,9 +83,7 @@ class Creation(LinearAlgebra):
         for one in Device.members(Device.canonicalize(device)):
             buffer = Buffer(one, greatest(product(sizes)), target).allocate()
             found.append(LazyBuffer.from_buffer(buffer, sizes))
-        result = cls._wrap(found[0] if len(found) == 1 else ShardedBuffer(found, None))
-        result.requires_grad = requires_grad
-        return result
+        return cls._given(cls._wrap(found[0] if len(found) == 1 else ShardedBuffer(found, None)), requires_grad)
 
     @classmethod
     def from_blob(
@@ -90,7 +93,7 @@ class Creation(LinearAlgebra):
         sizes = _sizes((tuple(shape),))
         target = dtypes.default_float if dtype is None else to_dtype(dtype)
         lazydata = elements_at(ptr, prod(sizes), target, Device.canonicalize(device))
-        return cls._wrap(lazydata.reshape(sizes))
+        return cls._given(cls._wrap(lazydata.reshape(sizes)), None)
 
     @classmethod
     def from_url(cls, url: str, gunzip: bool = False, *, checksum: str | None = None, **kwargs: Any) -> Tensor:
@@ -153,9 +156,7 @@ class Creation(LinearAlgebra):
             result = result * step
         if start != 0:
             result = result + start
-        result = result.cast(target)
-        result.requires_grad = requires_grad
-        return result
+        return cls._given(result.cast(target), requires_grad)
 
     @classmethod
     def linspace(
@@ -166,10 +167,10 @@ class Creation(LinearAlgebra):
             raise ValueError(f"linspace with {steps} steps: need 0 at least")
         target = dtypes.default_float if dtype is None else to_dtype(dtype)
         wide = target if dtypes.is_float(target) else dtypes.default_float
+        requires_grad = kwargs.pop("requires_grad", None)
         places = cls.arange(steps, dtype=wide, **kwargs)
-        if isinstance(steps, UOp):
-            return (places * ((stop - start) / places._const((steps - 1).maximum(1))) + start).cast(target)
-        return (places * ((stop - start) / max(steps - 1, 1)) + start).cast(target)
+        last: Any = places._const((steps - 1).maximum(1)) if isinstance(steps, UOp) else max(steps - 1, 1)
+        return cls._given((places * ((stop - start) / last) + start).cast(target), requires_grad)
 
     @classmethod
     def eye(cls, n: int, m: int | None = None, *, dtype: DTypeLike | None = None, **kwargs: Any) -> Tensor:
@@ -179,9 +180,7 @@ class Creation(LinearAlgebra):
             raise ValueError(f"eye({n}, {columns}): sizes cannot be negative")
         requires_grad = kwargs.pop("requires_grad", None)
         row, column = cls.arange(n, **kwargs).unsqueeze(1), cls.arange(columns, **kwargs)
-        result = (row == column).cast(dtypes.default_float if dtype is None else dtype)
-        result.requires_grad = requires_grad
-        return result
+        return cls._given((row == column).cast(dtypes.default_float if dtype is None else dtype), requires_grad)
 
     def meshgrid(self, *args: Tensor, indexing: str = "ij") -> tuple[Tensor, ...]:
         """The coordinates of a grid over vectors, one tensor per axis."""
@@ -215,8 +214,7 @@ class Creation(LinearAlgebra):
     ) -> Tensor:
         """Evenly distributed from 0 to 1, 1 excluded."""
         result = random.rand(cast(Any, cls), _sizes(shape), dtype, Device.canonicalize(device))
-        result.requires_grad = requires_grad
-        return result
+        return cls._given(result, requires_grad)
 
     @classmethod
     def randn(
@@ -228,8 +226,7 @@ class Creation(LinearAlgebra):
     ) -> Tensor:
         """Normally distributed with mean 0 and standard deviation 1; of an int dtype: rounded towards zero."""
         result = random.randn(cast(Any, cls), _sizes(shape), dtype, Device.canonicalize(device))
-        result.requires_grad = requires_grad
-        return result
+        return cls._given(result, requires_grad)
 
     @classmethod
     def randint(
@@ -260,9 +257,7 @@ class Creation(LinearAlgebra):
     @classmethod
     def _scaled(cls, random_tensor: Tensor, scale: float, shift: float, requires_grad: bool | None) -> Tensor:
         result = random_tensor if scale == 1 else random_tensor * scale
-        result = result if shift == 0 else result + shift
-        result.requires_grad = requires_grad
-        return result
+        return cls._given(result if shift == 0 else result + shift, requires_grad)
 
     @classmethod
     def normal(
@@ -279,8 +274,7 @@ class Creation(LinearAlgebra):
         target = to_dtype(kwargs.pop("dtype", None) or dtypes.default_float)
         wide = target if dtypes.is_float(target) else dtypes.default_float
         found = cls._scaled(cls.rand(*shape, dtype=wide, **kwargs), high - low, low, None).cast(target)
-        found.requires_grad = requires_grad
-        return found
+        return cls._given(found, requires_grad)
 
     @classmethod
     def scaled_uniform(cls, *shape: Any, **kwargs: Any) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, cast
 
-from tinyexplore.autograd import GradientRule
+from tinyexplore.autograd import GradientRule, OwnRuleAt
 from tinyexplore.autograd.rules import (
     abs_gradient,
     acos_gradient,
@@ -13,6 +13,7 @@ from tinyexplore.autograd.rules import (
     asinh_gradient,
     atan_gradient,
     atanh_gradient,
+    copysign_gradient,
     log1p_gradient,
     relu_gradient,
     sigmoid_gradient,
@@ -26,6 +27,9 @@ from tinyexplore.uop import Ops
 
 if TYPE_CHECKING:
     from tinyexplore.tensor.tensor import Tensor
+
+_RELU = OwnRuleAt(relu_gradient, 0)
+_SIGMOID = OwnRuleAt(sigmoid_gradient, 1, 1, 0, 0)
 
 
 class Functions(Arithmetic):
@@ -84,11 +88,11 @@ class Functions(Arithmetic):
 
     def _ruled(self, value: Tensor, rule: GradientRule) -> Tensor:
         """`value`, computed from this tensor off the tape, with its own gradient rule."""
-        return self._taped(value.lazydata, rule, (cast("Tensor", self),), None)
+        return self._by_own_rule(value.lazydata, rule, (cast("Tensor", self),))
 
     def _log1p(self) -> Tensor:
         """ln(1 + x), exact near 0 too: the rounding of 1 + x cancels in x / ((1 + x) - 1) (Kahan)"""
-        x = self.detach()
+        x = self._value()
         whole = 1.0 + x
         excess = whole - 1.0
         is_lost = excess == 0
@@ -98,7 +102,7 @@ class Functions(Arithmetic):
     def sinh(self) -> Tensor:
         """(eˣ - e⁻ˣ) / 2; near 0, where that cancels, t / (1 - t²) · 2 with t = tanh(x / 2)"""
         taped = self._float()
-        x = taped.detach()
+        x = taped._value()
         t = (x * 0.5).tanh()
         near = 2.0 * t / (1.0 - t * t)
         return taped._ruled((x.abs() < 1.0).where(near, (x.exp() - x.neg().exp()) * 0.5), sinh_gradient)
@@ -110,7 +114,7 @@ class Functions(Arithmetic):
     def asinh(self) -> Tensor:
         """sign(x) · ln(|x| + √(x² + 1)), by ln(1 + …) for the sake of small x"""
         taped = self._float()
-        x = taped.detach()
+        x = taped._value()
         size = x.abs()
         is_huge = size > _square_fits(x)  # x² + 1 is x² here, and might overflow
         usual = is_huge.where(1.0, size)
@@ -129,23 +133,23 @@ class Functions(Arithmetic):
     def atanh(self) -> Tensor:
         """ln((1 + x) / (1 - x)) / 2"""
         taped = self._float()
-        x = taped.detach()
+        x = taped._value()
         return taped._ruled((2.0 * x / (1.0 - x))._log1p() * 0.5, atanh_gradient)
 
     def atan(self) -> Tensor:
         taped = self._float()
-        return taped._ruled(_arc_tangent(taped.detach()), atan_gradient)
+        return taped._ruled(_arc_tangent(taped._value()), atan_gradient)
 
     def asin(self) -> Tensor:
         """2 atan(x / (1 + √(1 - x²)))"""
         taped = self._float()
-        x = taped.detach()
+        x = taped._value()
         return taped._ruled((x / (1.0 + ((1.0 - x) * (1.0 + x)).sqrt())).atan() * 2.0, asin_gradient)
 
     def acos(self) -> Tensor:
         """2 atan(√(1 - x) / √(1 + x))"""
         taped = self._float()
-        x = taped.detach()
+        x = taped._value()
         return taped._ruled(((1.0 - x).sqrt() / (1.0 + x).sqrt()).atan() * 2.0, acos_gradient)
 
     def erf(self) -> Tensor:
@@ -172,7 +176,7 @@ class Functions(Arithmetic):
             return cast("Tensor", self)
         if self.dtype.itemsize < 4:
             return self.cast(dtypes.float32).round().cast(self.dtype)
-        x = self.detach()
+        x = self._value()
         whole = 2.0**52 if self.dtype == dtypes.float64 else 2.0**23  # from here on, all numbers are whole
         size = x.abs()
         # a sum that large has no room for a fraction: the addition rounds it away
@@ -184,7 +188,7 @@ class Functions(Arithmetic):
             return cast("Tensor", self)
         if not dtypes.is_float(self.dtype):
             return self._alu(Ops.MAX, self._unary(Ops.NEG))
-        x = self.detach()
+        x = self._value()
         kind = unsigned_of(x.dtype.itemsize)
         bits = x.bitcast(kind) & dtypes.max(kind) >> 1  # no choice by comparison tells -0 from 0
         return self._ruled(bits.bitcast(x.dtype), abs_gradient)
@@ -198,19 +202,17 @@ class Functions(Arithmetic):
         stays = x._alu(Ops.CMPEQ, x._const(0))
         if dtypes.is_float(x.dtype):
             stays = stays | x.isnan()
-        return x._ruled(stays.where(x.detach(), signs), step_gradient)
+        return x._ruled(stays.where(x._value(), signs), step_gradient)
 
     def copysign(self, other: Operand) -> Tensor:
         """This value with the sign of `other` (also of -0)."""
         x, y = self._matched(other, "copysign")
-        found = y._float()._lend_sign(x._float())
-        if y.requires_grad:
-            found = found * y._ruled(y._const(1), step_gradient)
-        return found
+        x, y = x._float(), y._float()
+        return x._by_own_rule(y._lend_sign(x._value()).lazydata, copysign_gradient, (x, y))
 
     def _lend_sign(self, value: Tensor) -> Tensor:
         """`value` with the sign of self."""
-        x = self.detach()
+        x = self._value()
         ints = {1: dtypes.int8, 2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}[x.dtype.itemsize]
         size = value.abs()
         return (x.bitcast(ints) < 0).where(size.neg(), size)
@@ -271,7 +273,9 @@ class Functions(Arithmetic):
         x = cast("Tensor", self)
         if x.dtype is dtypes.bool:
             return x
-        return x._taped(x.lazydata.alu(Ops.MAX, x._const(0).lazydata), relu_gradient, (x,), None)
+        lazydata = x.lazydata.alu(Ops.MAX, x._const(0).lazydata)
+        lazydata.note = _RELU
+        return x._taped(lazydata, relu_gradient, (x,), None)
 
     def relu6(self) -> Tensor:
         """min(max(x, 0), 6)"""
@@ -282,7 +286,9 @@ class Functions(Arithmetic):
         x = self._float()
         grown = x.lazydata.alu(Ops.NEG).alu(Ops.EXP)
         one = x._const(1.0).lazydata
-        return x._taped(one.alu(Ops.FDIV, one.alu(Ops.ADD, grown)), sigmoid_gradient, (x,), None)
+        lazydata = one.alu(Ops.FDIV, one.alu(Ops.ADD, grown))
+        lazydata.note = _SIGMOID
+        return x._taped(lazydata, sigmoid_gradient, (x,), None)
 
     def silu(self) -> Tensor:
         """x · sigmoid(x)"""

@@ -198,7 +198,7 @@ class Indexing(Loss):
 
     def _true_places(self) -> list[Tensor]:
         """The coordinates, axis by axis, of the elements that are not 0, in order (this computes the tensor)."""
-        flat = self.detach().cast(dtypes.bool).reshape((self.numel(),)).contiguous().realize()
+        flat = self._value().cast(dtypes.bool).reshape((self.numel(),)).contiguous().realize()
         dtype = dtypes.default_int if flat.numel() <= dtypes.max(dtypes.default_int) else dtypes.int64
         count = int(flat.sum(dtype=dtype).item())
         rank = flat.cast(dtype).cumsum(0) - 1

@@ -87,6 +87,8 @@ class LinearAlgebra(Ordering):
         if taped.requires_grad:
             change = taped._taped((taped - x).lazydata, svd_gradient, (taped,), None)
             u, s, v = _followed(change, u, s, v)
+        else:
+            u, s, v = (taped._by_own_rule(one.lazydata, svd_unmarked_gradient, (taped,)) for one in (u, s, v))
         if full_matrices and x.shape[-2] > count:
             u = u.cat(q[..., count:], dim=-1)
         return u.cast(dtype), s.cast(dtype), v.transpose(-2, -1).cast(dtype)
@@ -102,6 +104,14 @@ def svd_gradient(step: Step, g: LazyBuffer) -> tuple[LazyBuffer | None, ...]:
     if not isinstance(g, LazyBuffer):
         raise NotImplementedError("svd has first derivatives only: differentiate what is wanted of it in another way")
     return (g,)
+
+
+def svd_unmarked_gradient(step: Step, g: LazyBuffer) -> tuple[LazyBuffer | None, ...]:
+    """None: how the factors follow the matrix was not computed."""
+    raise RuntimeError(
+        "gradient through svd: make the targets with requires_grad=True, or call requires_grad_() on them, before "
+        "computing with them"
+    )
 
 
 def _followed(change: Tensor, u: Tensor, s: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:

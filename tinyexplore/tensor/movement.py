@@ -427,7 +427,7 @@ class Movement(Base):
             found = [_joined(group, axis).contiguous() for group in groups]
         result = _joined(found, axis)
         result = result if result.dtype is dtype else result.bitcast(dtype)
-        return self._taped(result, cat_gradient, tuple(kept), axis)
+        return self._by_own_rule(result, cat_gradient, tuple(kept), axis)
 
     def stack(self, *args: Tensor, dim: int = 0) -> Tensor:
         """The tensors, all of one shape, along a new axis; `Tensor.stack` takes them in a list as well."""

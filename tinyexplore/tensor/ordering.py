@@ -49,7 +49,7 @@ class Ordering(Scattering):
         axis = self._axis(dim)
         if self.ndim == 0:
             return self._const(0, dtypes.default_int)
-        x = self.detach().transpose(axis, -1)
+        x = self._value().transpose(axis, -1)
         length = x.shape[-1]
         if x.numel() == 0:
             return self._const(0, dtypes.default_int)
@@ -77,7 +77,7 @@ class Ordering(Scattering):
         if not 0 <= k <= self.shape[axis]:
             raise ValueError(f"topk of {k} along axis {dim} of shape {self.shape}: need 0 ≤ k ≤ {self.shape[axis]}")
         if 0 < k <= FEW_WANTED and self._is_long(axis) and self.dtype.itemsize < 8:
-            x = self.detach().transpose(axis, -1)
+            x = self._value().transpose(axis, -1)
             rows = x.reshape((-1, x.shape[-1]))
             found = first_places(rows, k, largest).cast(dtypes.default_int)
             places = found.reshape((*x.shape[:-1], k)).transpose(axis, -1)
@@ -104,7 +104,7 @@ class Ordering(Scattering):
         at = self._axis(axis)
         if self.ndim == 0 or self.numel() == 0:
             return cast("Tensor", self), self._const(0, dtypes.default_int)
-        x = self.detach()
+        x = self._value()
         values = x._scanned(op, at)
         here = x == values
         if dtypes.is_float(x.dtype):

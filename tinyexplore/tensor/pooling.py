@@ -118,7 +118,7 @@ class Pooling(Reduction):
         places = self._const(0, dtypes.default_int, (prod(size),))._places(0).reshape(size)
         none = prod(size)
         spots = places.pad(pool.inner[-len(size) :], value=none)._pooled(pool, none)
-        kept = windows.detach()
+        kept = windows._value()
         holds = kept == kept.max(pool.axes, keepdim=True)
         if dtypes.is_float(self.dtype):
             holds = holds | kept.isnan()

@@ -130,8 +130,9 @@ class Processing(Pooling):
             result = result.cast(result_dtype if acc_dtype is None else wide)
             return result if bias is None else result + bias.reshape((1, -1, *(1,) * places))
         filters = weight.cast(wide)
-        result = padded.detach()._convolved(filters.detach(), groups, steps, gaps)
-        result = padded._taped(result.lazydata, convolution_gradient, (padded, filters), (groups, steps, gaps))
+        result = padded._value()._convolved(filters._value(), groups, steps, gaps)
+        how = (type(self), groups, steps, gaps)
+        result = padded._by_own_rule(result.lazydata, convolution_gradient, (padded, filters), how)
         result = result.cast(result_dtype if acc_dtype is None else wide)
         return result if bias is None else result + bias.reshape((1, -1, *(1,) * places))
 
@@ -383,16 +384,16 @@ def _named_axes(x: Tensor, letters: str, order: Sequence[str]) -> Tensor:
 
 
 def _gradient_by_tensors(rule: Callable[..., tuple[Tensor | None, ...]]) -> GradientRule:
-    """The rule that `rule(step, values of the inputs, gradient of the result)` is on Tensors."""
+    """The rule that `rule(step, values of the inputs, gradient of the result)` is on Tensors, `step.arg[0]`."""
 
     @wraps(rule)
     def on_values(step: Step, g: LazyBuffer) -> tuple[LazyBuffer | None, ...]:
-        like = step.inputs[0]
+        kind = step.arg[0]
         if isinstance(g, LazyBuffer):
-            found = rule(step, [like._wrap(source) for source in step.sources], like._wrap(g))
+            found = rule(step, [kind._wrap(source) for source in step.sources], kind._wrap(g))
             return tuple([None if one is None else one.lazydata for one in found])
-        with like.inference_mode(False):  # the values are on the tape: so is all that is made of them
-            found = rule(step, [like._on_tape(source) for source in step.sources], like._on_tape(g))
+        with kind.inference_mode(False):  # the values are on the tape: so is all that is made of them
+            found = rule(step, [kind._on_tape(source) for source in step.sources], kind._on_tape(g))
         return tuple([None if one is None else cast(Any, TapedBuffer(one.lazydata, one._ctx)) for one in found])
 
     return on_values
@@ -404,7 +405,7 @@ def convolution_gradient(step: Step, values: Sequence[Tensor], g: Tensor) -> tup
 
     The tape would add up overlapping windows instead, of which there are as many values as a convolution multiplies.
     """
-    groups, steps, gaps = step.arg
+    _, groups, steps, gaps = step.arg
     x, w = values
     out, kernel, size = w.shape[0], w.shape[2:], g.shape[2:]
     dx = dw = None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, cast
 
-from tinyexplore.autograd import GRADIENTS, cumprod_gradient, deviation_gradient, logcumsumexp_gradient
+from tinyexplore.autograd import GRADIENTS, OwnRuleAt, cumprod_gradient, deviation_gradient, logcumsumexp_gradient
 from tinyexplore.dtype import ConstType, DType, dtypes, least_upper_dtype, to_dtype
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.tensor.base import Axes, DTypeLike, Shape
@@ -18,6 +18,8 @@ from tinyexplore.uop.symbolic import product, simplified
 
 if TYPE_CHECKING:
     from tinyexplore.tensor.tensor import Tensor
+
+_DEVIATION = OwnRuleAt(deviation_gradient, 0)
 
 
 def sum_dtype(dtype: DType) -> DType:
@@ -126,7 +128,9 @@ class Reduction(Functions):
     def std(self, axis: Axes = None, keepdim: bool = False, correction: int = 1) -> Tensor:
         """The square root of `var`; where that is 0, the gradient is 0 too, as in PyTorch."""
         variance = self.var(axis, keepdim, correction)
-        return variance._taped(variance.lazydata.alu(Ops.SQRT), deviation_gradient, (variance,), None)
+        lazydata = variance.lazydata.alu(Ops.SQRT)
+        lazydata.note = _DEVIATION
+        return variance._taped(lazydata, deviation_gradient, (variance,), None)
 
     def var_mean(self, axis: Axes = None, keepdim: bool = False, correction: int = 1) -> tuple[Tensor, Tensor]:
         return self.var(axis, keepdim, correction), self.mean(axis, keepdim)
@@ -145,7 +149,7 @@ class Reduction(Functions):
         if self.ndim == 0:
             return self._const(0, dtypes.default_int)
         size = self.shape[at]
-        x = self.detach()
+        x = self._value()
         extreme = x._reduce(op, at, True, None, "argmax" if op is Ops.MAX else "argmin")
         holds = x == extreme
         if dtypes.is_float(x.dtype):
@@ -173,7 +177,7 @@ class Reduction(Functions):
         x = self._float()
         if 0 in x.shape:
             return x
-        return x - x.detach().max(axis, keepdim=True)
+        return x - x._value().max(axis, keepdim=True).detach()
 
     def softmax(self, axis: int = -1, dtype: DTypeLike | None = None) -> Tensor:
         """eˣ / Σ eˣ along `axis`"""
@@ -194,7 +198,7 @@ class Reduction(Functions):
         x = self._float()
         if 0 in x.shape:
             return x._reduce(Ops.ADD, axis, keepdim, -math.inf, "logsumexp")
-        largest = x.detach().max(axis, keepdim=True)
+        largest = x._value().max(axis, keepdim=True).detach()
         anchor = largest.isfinite().where(largest, 0.0)
         total = (x - anchor).exp().sum(axis, keepdim=True).log() + anchor
         return total if keepdim else total._without_axes(self._axes(axis))
@@ -218,7 +222,7 @@ class Reduction(Functions):
         if self.ndim == 0 or self.numel() == 0:
             return cast("Tensor", self)
         x = self._float().cast(sum_dtype(self._float().dtype))
-        own = x.detach()
+        own = x._value()
         largest = own._scanned(Ops.MAX, at)
         anchor = largest.isfinite().where(largest, 0.0)
         # the total so far counts from the anchor before; where nothing is in it yet that is none
@@ -226,7 +230,7 @@ class Reduction(Functions):
         factor = (largest._later(at, -math.inf) == -math.inf).where(0.0, shift)
         total = (own - anchor).exp().lazydata.recurrence(factor.lazydata, at)
         found = (self._wrap(total).log() + anchor).lazydata
-        return x._taped(found, logcumsumexp_gradient, (x,), at).cast(self._float().dtype)
+        return x._by_own_rule(found, logcumsumexp_gradient, (x,), at).cast(self._float().dtype)
 
     def _later(self, axis: int, first: float) -> Tensor:
         """Each element one place later along `axis`, after `first`."""

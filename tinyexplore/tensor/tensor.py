@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from tinyexplore.autograd import GRADIENTS, Step, assigned_gradient
 from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import ConstType, ImageDType, dtypes, to_dtype
-from tinyexplore.lazy import LazyBuffer, ShardedBuffer, StoredBuffer, laid_out_as
+from tinyexplore.lazy import LazyBuffer, Origin, ShardedBuffer, StoredBuffer, laid_out_as
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor import data as conversion
 from tinyexplore.tensor.arithmetic import broadcast_shape
@@ -63,7 +63,7 @@ class Tensor(Operators):
         self.requires_grad = requires_grad
         target = None if dtype is None else to_dtype(dtype)
         if isinstance(data, Tensor):
-            data = data.lazydata
+            data = data.lazydata.detached()
         if isinstance(data, PurePath):
             data, target = conversion.file_elements(data, target or dtypes.uint8), None
         if isinstance(data, LazyBuffer):
@@ -71,6 +71,7 @@ class Tensor(Operators):
             self.lazydata = lazydata if device is None else lazydata.copy_to_device(Device.canonicalize(device))
         else:
             self.lazydata = conversion.lazydata_of(data, target, Device.canonicalize(device))
+            self.lazydata.note = Origin.DATA
         if isinstance(dtype, ImageDType):
             self.lazydata = self.cast(dtype).lazydata
         if requires_grad and not dtypes.is_float(self.dtype):

@@ -46,7 +46,7 @@ def is_native(jit: TinyJit) -> bool:
 )
 def test_small_batches_are_called_by_machine_code_and_python_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     assert has_entries(Tensor, LazyBuffer)
-    assert set(field_offsets(Tensor)) == {"lazydata", "requires_grad", "grad", "_ctx", "_root"}
+    assert set(field_offsets(Tensor)) == {"lazydata", "requires_grad", "grad", "_ctx", "_root", "was_changed"}
     jit, x, y = added()
     assert is_native(jit) and callable(jit)
     replays = []

@@ -1,0 +1,229 @@
+"""Gradients that nobody announced: a tape made afterwards, of the graph of LazyBuffers.
+
+Most operations are nodes of that graph, with a rule by their op; a function with a rule of its own leaves a note on its
+result. What was realised has forgotten its sources: where a gradient might have to go through it, nothing is guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+from weakref import ref
+
+from tinyexplore.autograd.places import picked_gradient, running_extreme_gradient, written_gradient
+from tinyexplore.autograd.rules import GRADIENTS, REDUCE_GRADIENTS, product_by_quotients, product_of_others
+from tinyexplore.autograd.running import cumprod_gradient, cumsum_gradient, recurrence_gradient
+from tinyexplore.autograd.tape import GradientRule, Step, gradients
+from tinyexplore.autograd.taped import TapedBuffer
+from tinyexplore.dtype import dtypes
+from tinyexplore.lazy import LazyBuffer, Origin
+from tinyexplore.uop import Group, Ops
+from tinyexplore.uop.symbolic import is_symbolic
+
+SCAN_GRADIENTS: dict[Ops, GradientRule] = {
+    Ops.ADD: cumsum_gradient,
+    Ops.MUL: cumprod_gradient,
+    Ops.MULACC: recurrence_gradient,
+    Ops.MAX: running_extreme_gradient,
+    Ops.MIN: running_extreme_gradient,
+}
+
+
+class OwnRule:
+    """A note: this value is differentiated by `rule` with respect to `inputs`, not operation by operation.
+
+    The inputs, which the value is computed from, are held by its graph, not by the note.
+    """
+
+    __slots__ = ("rule", "inputs", "arg")
+
+    def __init__(self, rule: GradientRule, inputs: Sequence[LazyBuffer | None], arg: Any = None) -> None:
+        self.rule = rule
+        self.inputs = tuple([_gone if one is None else ref(one) for one in inputs])
+        self.arg = arg
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return OwnRule, (self.rule, [one() for one in self.inputs], self.arg)
+
+    def inputs_of(self, node: LazyBuffer) -> tuple[LazyBuffer, ...] | None:
+        """None where one is gone."""
+        found = [one() for one in self.inputs]
+        held = tuple([one for one in found if one is not None])
+        return held if len(held) == len(found) else None
+
+
+class OwnRuleAt(OwnRule):
+    """As `OwnRule`, where the one input always is the same way back from the value: one note does for all of them."""
+
+    __slots__ = ("way",)
+
+    def __init__(self, rule: GradientRule, *way: int) -> None:
+        super().__init__(rule, ())
+        self.way = way
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return OwnRuleAt, (self.rule, *self.way)
+
+    def inputs_of(self, node: LazyBuffer) -> tuple[LazyBuffer, ...] | None:
+        for place in self.way:
+            if not node.src:
+                return None
+            node = node.src[place]
+        return (node,)
+
+
+def _gone() -> None:
+    return None
+
+
+class Forgotten(RuntimeError):
+    """Something on the way was computed, and what of is forgotten."""
+
+
+def taped_graph(
+    root: LazyBuffer, targets: Sequence[LazyBuffer], ends: Collection[LazyBuffer] = ()
+) -> tuple[TapedBuffer, dict[int, TapedBuffer]]:
+    """`root` with the steps that lead back to `targets`, and each target that was found, by the id of its LazyBuffer.
+
+    What is in `ends` counts as computed from nothing. Forgotten where a node that lies in memory may depend on a
+    target: it was computed, after that was made.
+    """
+    wanted, stops = {id(target) for target in targets}, {id(end) for end in ends}
+    first = min([target.number for target in targets])
+    made: dict[int, TapedBuffer] = {}
+    stack: list[tuple[LazyBuffer, Step | None] | LazyBuffer] = [root]  # a pair: its inputs have been walked
+    while stack:
+        top = stack.pop()
+        if not isinstance(top, tuple):
+            if id(top) not in made:
+                step = None if id(top) in stops else _step_of(top, first, wanted)
+                stack.append((top, step))
+                if step is not None:
+                    stack += [one for one in step.inputs if id(one) not in made]
+            continue
+        node, step = top
+        if id(node) in made:
+            continue
+        taped = made[id(node)] = TapedBuffer(node)
+        if step is not None:
+            step.inputs = tuple([made[id(one)] for one in step.inputs])
+            taped.requires_grad = any([one.requires_grad for one in step.inputs])
+            taped._ctx = step if taped.requires_grad else None
+        taped.requires_grad = taped.requires_grad or id(node) in wanted
+    return made[id(root)], {number: made[number] for number in wanted if number in made}
+
+
+def _step_of(node: LazyBuffer, first: int, wanted: Collection[int]) -> Step | None:
+    """What made `node`, with LazyBuffers for inputs; None where no gradient goes further."""
+    if not dtypes.is_float(node.dtype):
+        return None
+    note = node.noted
+    if node.buffer is not None:
+        _check_known(node, first)
+        return None
+    if note is Origin.DATA or note is Origin.DETACHED:
+        return None
+    if note is Origin.GATHERED:
+        return _step(node, gathered_gradient, node.src)
+    if isinstance(note, OwnRule):
+        inputs = note.inputs_of(node)
+        if inputs is None and node.op is not Ops.CONST:  # of which the gradient is 0
+            _check_known(node, first)
+        if inputs is None:
+            return None
+        return _step(node, note.rule, inputs, note.arg)
+    if node.op is Ops.BITCAST:
+        return _step(node, bitcast_gradient, tuple(_floats_behind(node, first)))
+    if node.op is Ops.GATHER:
+        return _gather_step(node, wanted)
+    return _step_by_op(node)
+
+
+def _check_known(node: LazyBuffer, first: int) -> None:
+    """Forgotten where what this was computed from may depend on what has the number `first`."""
+    note = node.noted
+    if note is Origin.DATA or (note is not Origin.UNKNOWN and node.number <= first):
+        return
+    raise Forgotten(
+        f"a {node.dtype.name} tensor of shape {node.shape} that lies on the way was computed (realised, printed, read, "
+        "or by a TinyJit) after a target was made, and what it was computed from is forgotten"
+    )
+
+
+def _step(node: LazyBuffer, rule: GradientRule | None, inputs: tuple[LazyBuffer, ...], arg: Any = None) -> Step | None:
+    return None if rule is None else Step(rule, inputs, inputs, node, arg)
+
+
+def _step_by_op(node: LazyBuffer) -> Step | None:
+    op, src, arg = node.op, node.src, node.arg
+    match op:
+        case Ops.REDUCE_AXIS:
+            kind, axes = arg
+            return _step(node, prod_gradient if kind is Ops.MUL else REDUCE_GRADIENTS[kind], src, axes)
+        case Ops.SCAN_AXIS:
+            kind, axis = arg
+            return _step(node, SCAN_GRADIENTS[kind], src, axis)
+        case Ops.SCATTER:
+            x, index, values = src
+            return _step(node, GRADIENTS[op], (x, values), (*arg, index))
+        case Ops.WRITE:
+            x, places, value = src
+            return _step(node, written_gradient, (x, value), places)
+    return _step(node, GRADIENTS.get(op), src, arg if op in Group.MOVEMENT else None)
+
+
+def _gather_step(node: LazyBuffer, wanted: Collection[int]) -> Step | None:
+    """Of a table that was repeated, the gradient is scattered to what stood there once."""
+    table, index = node.src
+    is_repeated = table.op is Ops.EXPAND and table.buffer is None and id(table) not in wanted
+    if not is_repeated or is_symbolic((*table.shape, *table.src[0].shape)):
+        return _step(node, GRADIENTS[Ops.GATHER], (table,), index)
+    if index.op is Ops.EXPAND and index.buffer is None:
+        index = index.src[0]
+    return _step(node, picked_gradient, table.src, index)
+
+
+def _floats_behind(node: LazyBuffer, first: int) -> list[LazyBuffer]:
+    """The nearest floats whose bits `node` is made of."""
+    found, stack, seen = [], list(node.src), set()
+    while stack:
+        source = stack.pop()
+        if id(source) in seen:
+            continue
+        seen.add(id(source))
+        if dtypes.is_float(source.dtype):
+            found.append(source)
+        elif source.buffer is not None:
+            _check_known(source, first)
+        else:
+            stack += source.src
+    return found
+
+
+def prod_gradient(step: Step, g: LazyBuffer) -> tuple[LazyBuffer | None, ...]:
+    """y = Π x: dxᵢ = g · product of the others, which has a rule of its own: as quotients it has none at a zero"""
+    (x,) = step.sources
+    product = product_by_quotients(x, step.arg)
+    product.note = OwnRule(others_gradient, (x,), step.arg)
+    return (g.expand(x.shape).alu(Ops.MUL, product),)
+
+
+def others_gradient(step: Step, g: LazyBuffer) -> tuple[LazyBuffer | None, ...]:
+    """y = products of the others: dx is that of y written as products from both sides"""
+    (x,) = step.sources
+    root, found = taped_graph(product_of_others(x, step.arg), [x])
+    reached = {id(taped): gradient for taped, gradient in gradients(root, g)}
+    return (reached[id(found[id(x)])],)
+
+
+def bitcast_gradient(step: Step, g: LazyBuffer) -> tuple[LazyBuffer | None, ...]:
+    """There is none."""
+    raise RuntimeError("bitcast has no gradient: detach() the tensor first")
+
+
+def gathered_gradient(step: Step, g: LazyBuffer) -> tuple[LazyBuffer | None, ...]:
+    """Not without a tape: what a function with a rule of its own did part by part is not written down."""
+    raise RuntimeError(
+        "gradient through a tensor on several devices: make the targets with requires_grad=True, or call "
+        "requires_grad_() on them, before computing with them"
+    )
