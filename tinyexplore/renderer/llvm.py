@@ -340,7 +340,12 @@ class _FunctionWriter(InstructionWriter):
         return result
 
     def transposed(self, matrix: tuple[UOp, ...]) -> list[str]:
-        """The columns of a square matrix of registers: log n rounds in which row i and row i + n/2 interleave."""
+        """The columns of a square matrix of registers: log n rounds in which row i and row i + n/2 interleave.
+
+        LLVM would look for a better instruction in every chain of shuffles there is, at an exponential price: three
+        quarters of what it takes to select 16 × 16's. Chains end after two rounds. Of 16 floats, ints or halves nothing
+        better is missed; in smaller matrices, and of bytes, it finds some.
+        """
         if matrix in self.columns:
             return self.columns[matrix]
         size = len(matrix)
@@ -350,14 +355,30 @@ class _FunctionWriter(InstructionWriter):
             lanes = ", ".join(f"i32 {start + i}, i32 {start + i + size}" for i in range(size // 2))
             halves.append(f"<{size} x i32> <{lanes}>")
         rows = [self.operand(row) for row in matrix]
-        for _ in range(size.bit_length() - 1):
+        rounds = size.bit_length() - 1
+        are_fenced = rounds >= 4 and matrix[0].dtype.itemsize > 1
+        for number in range(1, rounds + 1):
             rows = [
                 self.value(f"shufflevector {kind} {rows[i]}, {kind} {rows[i + size // 2]}, {half}", "mix")
                 for i in range(size // 2)
                 for half in halves
             ]
+            if are_fenced and number % 2 == 0 and number < rounds:
+                rows = [self.fenced(row, matrix[0].dtype) for row in rows]
         self.columns[matrix] = rows
         return rows
+
+    def fenced(self, vector: str, dtype: DType) -> str:
+        """`vector`, of which LLVM does not see how it was made. Only floats have fences."""
+        kind, words = register_type(dtype), dtypes.float32.vec(dtype.count * dtype.itemsize // 4)
+        floats = register_type(words)
+        name = f"llvm.arithmetic.fence.{suffix(words)}"
+        self.declared[name] = f"declare {floats} @{name}({floats})"
+        if kind == floats:
+            return self.value(f"call {floats} @{name}({floats} {vector})", "mix")
+        bits = self.value(f"bitcast {kind} {vector} to {floats}", "bits")
+        fence = self.value(f"call {floats} @{name}({floats} {bits})", "bits")
+        return self.value(f"bitcast {floats} {fence} to {kind}", "mix")
 
     def horizontal(self, node: UOp) -> str:
         """Lane i with lane i + half, until one is left; an odd lane waits for the next round. Truths are one number."""
