@@ -11,6 +11,7 @@ from tinyexplore.uop import AxisKind, Ops, UOp
 
 Path = tuple[UOp, ...]  # the open loops, outermost first
 ARGUMENTS = (Ops.DEFINE_GLOBAL, Ops.DEFINE_VAR)  # stand first in the list
+WITH_LOOPS = frozenset((Ops.STORE, Ops.RESULT, Ops.BARRIER))  # where these stand says where their loops do
 
 
 def by_id(loops: Iterable[UOp]) -> Path:
@@ -57,23 +58,29 @@ class _Blocks:
         reading: set[UOp] = set()  # what reads a register that a loop changes stays inside
         for node in self.order:
             for src in node.src:
-                if src.op is Ops.RANGE:
+                op = src.op
+                if op is Ops.RANGE:
                     steps.setdefault(src, []).append(node)
-                elif src.op is Ops.DEFINE_ACC and node.op is not Ops.RESULT:
+                elif op is Ops.DEFINE_ACC and node.op is not Ops.RESULT:
                     reading.add(node)
         for loop in steps:
             ends.setdefault(loop.src[0], []).append(loop)
+        self.has_rare = any(loop.arg.kind is AxisKind.RARE for loop in steps)
         shared: dict[UOp, Path] = {}  # of each node, the loops around all of its users so far
         path = self.path
         for node in reversed(self.order):
             own = path.get(node)
             if own is None:
-                own = path[node] = self.find_path(node, shared.get(node), ends, steps, node in reading)
+                if node.op in WITH_LOOPS or node in ends or node in reading or self.has_rare:
+                    own = self.find_path(node, shared.get(node), ends, steps, node in reading)
+                else:
+                    own = self.outermost(node, shared.get(node, ())) if node.ranges else ()
+                path[node] = own
             for src in node.src:
                 before = shared.get(src)
                 if before is None:
                     shared[src] = own
-                elif before is not own:
+                elif before is not own and before:
                     shared[src] = common_prefix(before, own)
 
     def find_path(
@@ -86,7 +93,7 @@ class _Blocks:
     ) -> Path:
         if node.op is Ops.STORE:
             return by_id(node.ranges)
-        if not node.ranges and not is_reading and node.op is not Ops.RESULT and node.op is not Ops.BARRIER:
+        if not node.ranges and not is_reading and node.op not in WITH_LOOPS:
             return ()
         for loop in ends.get(node, ()):
             for around in self.paths_around(loop, steps[loop]):
@@ -104,7 +111,7 @@ class _Blocks:
         if node.op is Ops.BARRIER:
             inside = own + by_id(src for src in node.src if src.op is Ops.RANGE)
             self.path.update({src: inside for src in node.src if src.op is Ops.STORE})
-        return own if node.op is Ops.RESULT else kept_rare(own, wanted)
+        return kept_rare(own, wanted) if self.has_rare and node.op is not Ops.RESULT else own
 
     def paths_around(self, loop: UOp, users: list[UOp]) -> list[Path]:
         """The loops outside of `loop`, wherever its variable is used; of a RARE one, wherever its result stands."""

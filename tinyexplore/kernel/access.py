@@ -2,49 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opt import Opt, OptError
-from tinyexplore.kernel.strides import strides_of
+from tinyexplore.kernel.strides import Access
 from tinyexplore.trace import OptRejected, active_recorder
-from tinyexplore.uop import AxisKind, Ops, UOp
-
-
-@dataclass(frozen=True)
-class Access:
-    """One INDEX: the factor by which each axis moves its address; None where the axis enters in another way."""
-
-    node: UOp
-    is_store: bool
-    strides: dict[UOp, int | None]
-
-    def stride(self, axis: UOp) -> int | None:
-        return self.strides.get(axis, 0)
-
-
-def accesses(kernel: Kernel) -> list[Access]:
-    stored = {store.src[0] for store in kernel.ast.src}
-    found = []
-    for node in kernel.nodes:
-        if node.op is not Ops.INDEX:
-            continue
-        found.append(Access(node, node in stored, strides_of(node.src[1])))
-    return found
+from tinyexplore.uop import AxisKind, UOp
 
 
 def is_inside_reduction(access: Access) -> bool:
     return any(axis.arg.kind is AxisKind.REDUCE for axis in access.node.ranges)
 
 
-def is_outer_of(axis: UOp, lanes: UOp, found: list[Access]) -> bool:
+def is_outer_of(axis: UOp, lanes: UOp, found: Sequence[Access]) -> bool:
     """True where `axis` is the loop over the vectors that `lanes` was split from."""
     if axis.arg.kind is not AxisKind.GLOBAL:
         return False
     return any(access.is_store and access.stride(lanes) == 1 and access.stride(axis) == lanes.size for access in found)
 
 
-def shares_loads(axis: UOp, loads: list[Access]) -> bool:
+def shares_loads(axis: UOp, loads: Sequence[Access]) -> bool:
     """True where steps along `axis` use some of the same loaded values."""
     return any(axis not in load.node.ranges for load in loads)
 

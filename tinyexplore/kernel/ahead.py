@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from math import prod
 
-from tinyexplore.kernel.access import Access, accesses, attempt
+from tinyexplore.kernel.access import Access, attempt
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.uop import AxisKind, Ops, UOp
@@ -27,7 +27,7 @@ def with_prefetches(kernel: Kernel) -> Kernel:
     pointers = {node for node in kernel.nodes if node.op is Ops.DEFINE_GLOBAL and buffer_bytes(node) > l2_bytes}
     if not pointers or kernel.result_copies:
         return kernel
-    loads = [access for access in accesses(kernel) if not access.is_store and access.node.src[0] in pointers]
+    loads = [access for access in kernel.accesses if not access.is_store and access.node.src[0] in pointers]
     row = row_read_again(kernel, [load for load in loads if comes_from_memory(load)])
     if row is not None:
         reason = "each row is read several times: the next one is asked for meanwhile"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 from tinyexplore.dtype import dtypes
 from tinyexplore.kernel.access import (
     Access,
-    accesses,
     attempt,
     best_block,
     is_inside_reduction,
@@ -66,7 +66,7 @@ def with_words(kernel: Kernel) -> Kernel:
     return attempt(kernel, Opt(OptOps.TC, loop.arg.id, amount), f"{op.name} does {amount} multiply-adds a lane")
 
 
-def vector_score(axis: UOp, found: list[Access]) -> float:
+def vector_score(axis: UOp, found: Sequence[Access]) -> float:
     """How well `axis` suits as lanes: neighbours in memory count for it, strided or scattered accesses against it.
 
     A store is the dearer access where everything runs once; beside the loads inside a reduction, it and what else
@@ -94,7 +94,7 @@ def vector_score(axis: UOp, found: list[Access]) -> float:
 
 def with_vectors(kernel: Kernel) -> Kernel:
     """Lanes along the axis that walks memory step by step: an output axis, or each reduction's own."""
-    found = accesses(kernel)
+    found = kernel.accesses
     inner = [axis for axis in kernel.output_axes if not outer_row_axis(kernel, axis)]
     inner = [axis for axis in inner if axis not in kernel.gathered_along]
     best = max(inner, key=lambda axis: (vector_score(axis, found), axis.arg.id), default=None)
@@ -128,7 +128,7 @@ def with_vectors(kernel: Kernel) -> Kernel:
     return kernel
 
 
-def interleaved_with(inner: list[UOp], found: list[Access]) -> tuple[UOp, list[UOp]] | None:
+def interleaved_with(inner: list[UOp], found: Sequence[Access]) -> tuple[UOp, list[UOp]] | None:
     """The axis that the results walk as one with short ones inside it, and these; None where its loads are apart."""
     stores = [access for access in found if access.is_store]
     short: list[UOp] = []
@@ -147,7 +147,7 @@ def interleaved_with(inner: list[UOp], found: list[Access]) -> tuple[UOp, list[U
     return None
 
 
-def reduced_lanes(kernel: Kernel, found: list[Access]) -> int:
+def reduced_lanes(kernel: Kernel, found: Sequence[Access]) -> int:
     """The most lanes that a reduction could have along an axis of its own."""
     most = 1
     for reduce in kernel.reduces:
@@ -163,7 +163,7 @@ def with_tiles(kernel: Kernel) -> Kernel:
     """A register tile: rows and columns whose loads are shared, as many accumulators as the registers hold."""
     if not kernel.reduces:
         return with_longer_steps(kernel)
-    found = accesses(kernel)
+    found = kernel.accesses
     if any(outer_row_axis(kernel, axis) for axis in kernel.output_axes):
         return kernel
     lanes_axis = next((axis for axis in kernel.axes if axis.arg.kind is AxisKind.VECTOR), None)
@@ -254,7 +254,7 @@ def vector_loop(kernel: Kernel, lanes: UOp | None) -> UOp | None:
     return None
 
 
-def with_wide_columns(kernel: Kernel, lanes: UOp, found: list[Access]) -> Kernel:
+def with_wide_columns(kernel: Kernel, lanes: UOp, found: Sequence[Access]) -> Kernel:
     """A reduction down the columns: several vectors of columns a row, so that each row's stretch of memory is long."""
     columns = next((axis for axis in kernel.output_axes if is_outer_of(axis, lanes, found)), None)
     if columns is None:
@@ -281,7 +281,7 @@ def with_longer_steps(kernel: Kernel) -> Kernel:
     vectors = [axis for axis in kernel.axes if axis.arg.kind is AxisKind.VECTOR]
     if not vectors or kernel.steps < 1 << 12:
         return kernel
-    found = accesses(kernel)
+    found = kernel.accesses
     across = crossing_axis(kernel, vectors[0], found)
     if across is not None:
         amount = best_block(across.size, vectors[0].size, limit=vectors[0].size)
@@ -304,7 +304,7 @@ def is_of_places(node: UOp) -> bool:
 def mirrored_pairs(kernel: Kernel) -> tuple[UOp, ...]:
     """Output axes of size 2 that some buffer is read along both ways, as in a sorting network; few enough to unroll."""
     by_buffer: dict[UOp, list[Access]] = {}
-    for access in accesses(kernel):
+    for access in kernel.accesses:
         if not access.is_store:
             by_buffer.setdefault(access.node.src[0], []).append(access)
 
@@ -322,7 +322,7 @@ def mirrored_pairs(kernel: Kernel) -> tuple[UOp, ...]:
     return found if len(found) <= MIRRORED_AXES else ()
 
 
-def crossing_axis(kernel: Kernel, lanes: UOp, found: list[Access]) -> UOp | None:
+def crossing_axis(kernel: Kernel, lanes: UOp, found: Sequence[Access]) -> UOp | None:
     """The output axis along which a load walks memory that is strided along the lanes: what a transposition has."""
     for axis in kernel.output_axes:
         if axis.arg.kind is not AxisKind.GLOBAL or axis.size < 2 or not axis.is_static:

@@ -14,6 +14,7 @@ from tinyexplore.kernel.opt import Opt, OptError, OptOps
 from tinyexplore.kernel.rows import copies_result, filling, keeps_row, more_rows, split_row
 from tinyexplore.kernel.split import split_output, split_reduce, with_edge
 from tinyexplore.kernel.stage import collected_stores, staged_loads
+from tinyexplore.kernel.strides import Access, strides_of
 from tinyexplore.kernel.told import substitute_told
 from tinyexplore.kernel.words import IN_A_WORD, summed_in_words
 from tinyexplore.target import Target
@@ -67,6 +68,13 @@ class Kernel:
     def output_axes(self) -> tuple[UOp, ...]:
         """The RANGEs that the stores leave open."""
         return tuple(axis for axis in self.axes if any(axis in store.ranges for store in self.ast.src))
+
+    @cached_property
+    def accesses(self) -> tuple[Access, ...]:
+        """Every INDEX, and how each axis moves its address."""
+        stored = {store.src[0] for store in self.ast.src}
+        places = [node for node in self.nodes if node.op is Ops.INDEX]
+        return tuple([Access(node, node in stored, strides_of(node.src[1])) for node in places])
 
     @property
     def name(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf, prod
 
-from tinyexplore.kernel.access import Access, accesses, attempt, lanes_for, outer_row_axis
+from tinyexplore.kernel.access import Access, attempt, lanes_for, outer_row_axis
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.kernel.stage import MOST_L2, PACKING_ORDER
@@ -79,7 +79,7 @@ def find_product(kernel: Kernel) -> Product | None:
     if any(node.op in (Ops.BARRIER, Ops.SCAN) for node in kernel.nodes):
         return None
     inside = {first_load(word).src[0] for word in words_in(reduce.src[0])} or set(reduce.src[0].toposort())
-    found = accesses(kernel)
+    found = kernel.accesses
     loads = tuple(access for access in found if access.node in inside)
     stores = tuple(access for access in found if access.is_store)
     product = Product(kernel, reduce, loads, stores)
@@ -90,12 +90,13 @@ def find_product(kernel: Kernel) -> Product | None:
 def with_product_tiles(product: Product) -> Kernel | None:
     """Lanes, tile and panels of a sum of products; None where lanes belong to the reduction itself."""
     kernel = product.kernel
-    costs = {axis: lane_cost(product, axis) for axis in product.outputs}
+    tiles = {axis: best_tile(product, axis) for axis in product.outputs if axis.size > 1 and product.along(axis)}
+    costs = {axis: lane_cost(product, axis, tile) for axis, tile in tiles.items()}
     lanes = min(costs, key=lambda axis: (costs[axis], -axis.arg.id), default=None)
     if lanes is None or costs[lanes] >= reduced_cost(product):
         return None
     count = lanes_for(kernel, lanes)
-    tile = best_tile(product, lanes)
+    tile = tiles[lanes]
     if tile.outer is not None:
         reason = f"{tile.merged} rows of {lanes.size} fill {tile.wide} vectors"
         block = kernel.next_id()
@@ -121,13 +122,10 @@ def with_product_tiles(product: Product) -> Kernel | None:
 # *** lanes ***
 
 
-def lane_cost(product: Product, axis: UOp) -> float:
+def lane_cost(product: Product, axis: UOp, tile: Tile) -> float:
     """Instructions for each vector of multiply-adds, with lanes along the output `axis`: waste, loads, stores."""
     kernel = product.kernel
     vectors = product.along(axis)
-    if not vectors or axis.size < 2:
-        return inf
-    tile = best_tile(product, axis)
     rows = prod(row.size for row in product.rows_of(vectors))
     shared = min(SHARED_BY, max(1, rows))
     packings = 1 if axis.size > tile.wide * kernel.lanes else parts(kernel)
@@ -189,7 +187,8 @@ def itemsize(load: Access) -> int:
 def best_tile(product: Product, lanes: UOp) -> Tile:
     """The tile that wastes least, on places past the end and on loads: few enough accumulators for the registers."""
     vectors = product.along(lanes)
-    rows = [axis for axis in product.rows_of(vectors) if axis is not lanes]
+    rows = [Rows.of(product, axis) for axis in product.rows_of(vectors) if axis is not lanes]
+    rows.sort(key=lambda row: (row.nearest, -row.axis.size))
     count = lanes_for(product.kernel, lanes)
     blocks = -(-lanes.size // count)
     widest = MOST_VECTORS if product.kernel.target.vector_registers >= 32 else MOST_VECTORS // 2
@@ -209,36 +208,41 @@ def best_tile(product: Product, lanes: UOp) -> Tile:
         wide = -(-size // product.kernel.lanes)
         if size >= product.kernel.lanes:
             waste = waste_of(outer.size, merged) * wide * product.kernel.lanes / size
-            others = [axis for axis in rows if axis is not outer]
+            others = [row for row in rows if row.axis is not outer]
             found.append(with_rows(product, Tile(waste, wide, 1, None, outer, merged), others))
     best = min(found, key=lambda tile: tile.cost)
     return best if best.cost < WORTH_MERGING * plain.cost else plain
 
 
-def with_rows(product: Product, tile: Tile, rows: list[UOp]) -> Tile:
+def with_rows(product: Product, tile: Tile, rows: list[Rows]) -> Tile:
     """`tile` with the best number of rows; its cost is the waste so far."""
     registers = product.kernel.target.vector_registers
+    spare = registers - tile.wide - 1 - (JOINING if tile.outer is not None else 0)
     best = Tile(tile.cost * (1 + TILE_LOAD * (1 / tile.wide + 1)), tile.wide, 1, None, tile.outer, tile.merged)
-    for axis in sorted(rows, key=lambda axis: (nearest(product, axis), -axis.size)):
-        for tall in range(2, min(most_rows(product, axis), axis.size) + 1):
-            if tall * tile.wide + tile.wide + 1 + (JOINING if tile.outer is not None else 0) > registers:
-                break
-            cost = tile.cost * waste_of(axis.size, tall) * (1 + TILE_LOAD * (1 / tile.wide + 1 / tall))
+    for row in rows:
+        size = row.axis.size
+        for tall in range(2, min(row.most, size, spare // tile.wide) + 1):
+            cost = tile.cost * waste_of(size, tall) * (1 + TILE_LOAD * (1 / tile.wide + 1 / tall))
             if cost < best.cost:
-                best = Tile(cost, tile.wide, tall, axis, tile.outer, tile.merged)
+                best = Tile(cost, tile.wide, tall, row.axis, tile.outer, tile.merged)
     return best
 
 
-def nearest(product: Product, axis: UOp) -> int:
-    """The shortest way that a step of `axis` moves in an operand."""
-    return min((abs(load.stride(axis) or 1 << 60) for load in product.along(axis)), default=1 << 60)
+@dataclass(frozen=True)
+class Rows:
+    """An axis that a tile may have rows along. nearest: the shortest way that a step of it moves in an operand; most:
+    how many rows at most. Streams that share one set of the L1 cache displace each other: few of them."""
 
+    axis: UOp
+    nearest: int
+    most: int
 
-def most_rows(product: Product, axis: UOp) -> int:
-    """Streams that share one set of the L1 cache displace each other: few of them."""
-    strides = [(load.stride(axis), itemsize(load)) for load in product.along(axis)]
-    clash = any(stride is None or stride * size % WAYS_BYTES == 0 for stride, size in strides)
-    return MOST_STREAMS if clash else MOST_ROWS
+    @staticmethod
+    def of(product: Product, axis: UOp) -> Rows:
+        strides = [(load.stride(axis), itemsize(load)) for load in product.along(axis)]
+        nearest = min((abs(stride or 1 << 60) for stride, _ in strides), default=1 << 60)
+        clash = any(stride is None or stride * size % WAYS_BYTES == 0 for stride, size in strides)
+        return Rows(axis, nearest, MOST_STREAMS if clash else MOST_ROWS)
 
 
 def waste_of(size: int, block: int) -> float:

@@ -2,8 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.divmod import linear_terms
+
+
+@dataclass(frozen=True)
+class Access:
+    """One INDEX: the factor by which each axis moves its address; None where the axis enters in another way."""
+
+    node: UOp
+    is_store: bool
+    strides: dict[UOp, int | None]
+
+    def stride(self, axis: UOp) -> int | None:
+        return self.strides.get(axis, 0)
 
 
 def strides_of(idx: UOp) -> dict[UOp, int | None]:

@@ -59,12 +59,15 @@ class _FunctionWriter(InstructionWriter):
 
     def write(self, name: str, uops: Sequence[UOp]) -> list[SourceLine]:
         buffers = global_buffers(uops)
-        self.only_transposed = _only_transposed(uops)
+        only_transposed = self.only_transposed = _only_transposed(uops)
         for node in uops:
-            if node.op in WITHOUT_LINES or node in self.only_transposed:
+            if node.op in WITHOUT_LINES or node in only_transposed:
                 continue
-            self.made_by = (node, *_written_with(node))
-            self.write_node(node)
+            self.made_by = _written_with(node)
+            if node.op in Group.ALU:
+                self.names[node] = self.alu(node, [self.operand(src) for src in node.src])
+            else:
+                self.write_node(node)
         self.made_by = ()
         if self.streaming:
             self.raw("  fence seq_cst")  # such stores are seen by other threads only after a fence
@@ -127,11 +130,8 @@ class _FunctionWriter(InstructionWriter):
         return self.value(f"load {register_type(node.dtype)}, ptr {found}", "now")
 
     def write_node(self, node: UOp) -> None:
-        op = node.op
-        if op in Group.ALU:
-            self.names[node] = self.alu(node, [self.operand(src) for src in node.src])
-            return
-        match op:
+        """What is no arithmetic."""
+        match node.op:
             case Ops.DEFINE_GLOBAL:
                 self.names[node] = f"%data{node.arg}"
             case Ops.DEFINE_LOCAL:
@@ -436,8 +436,8 @@ def _only_transposed(uops: Sequence[UOp]) -> set[UOp]:
 
 
 def _written_with(node: UOp) -> tuple[UOp, ...]:
-    """The sources of `node` that have no instruction of their own: constants, and addresses with theirs."""
-    found = []
+    """`node` and its sources that have no instruction of their own: constants, and addresses with theirs."""
+    found = [node]
     for src in node.src:
         if src.op is Ops.CONST:
             found.append(src)

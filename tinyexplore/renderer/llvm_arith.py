@@ -103,6 +103,19 @@ def literal(value: Any, dtype: DType) -> str:
 
 
 @cache
+def plain_instruction(op: Ops, dtype: DType) -> tuple[str, str] | None:
+    """`op` of two values of `dtype` where that is one instruction whatever the values: how it begins, what its register
+    is called. None for all others."""
+    if dtypes.is_float(dtype) and dtype.scalar not in _COMPUTED_IN_FLOAT32 and op in _FLOAT_OP:
+        name = _FLOAT_OP[op]
+    elif dtypes.is_int(dtype) and op in _INT_OP and (dtype is not dtypes.index or op not in (Ops.ADD, Ops.MUL)):
+        name = _INT_OP[op]
+    else:
+        return None
+    return f"{name} {register_type(dtype)}", op.name.lower()
+
+
+@cache
 def suffix(dtype: DType) -> str:
     """How intrinsics name a type: f32, v16f32."""
     scalar = dtype.scalar
@@ -134,9 +147,10 @@ class InstructionWriter:
 
     def call(self, result: str, function: str, *arguments: tuple[str, str], flags: str = "", hint: str = "v") -> str:
         """The result of calling `function` with (type, value) arguments."""
-        types = ", ".join(kind for kind, _ in arguments)
-        self.declared[function] = f"declare {result} @{function}({types})"
-        text = ", ".join(f"{kind} {value}" for kind, value in arguments)
+        if function not in self.declared:
+            types = ", ".join([kind for kind, _ in arguments])
+            self.declared[function] = f"declare {result} @{function}({types})"
+        text = ", ".join([f"{kind} {value}" for kind, value in arguments])
         return self.value(f"call {flags}{result} @{function}({text})", hint)
 
     # *** operations ***
@@ -190,6 +204,9 @@ class InstructionWriter:
 
     def arithmetic(self, node: UOp, op: Ops, dtype: DType, values: list[str]) -> str:
         """`op` on values that are all of `dtype`."""
+        plain = plain_instruction(op, dtype)
+        if plain is not None:
+            return self.value(f"{plain[0]} {values[0]}, {values[1]}", plain[1])
         if dtype.scalar in _COMPUTED_IN_FLOAT32:
             wide = dtypes.float32.vec(dtype.count)
             result = self.arithmetic(node, op, wide, [self.cast(value, dtype, wide) for value in values])
@@ -216,8 +233,6 @@ class InstructionWriter:
         hint = op.name.lower()
         if op is Ops.NEG:
             return self.value(f"fneg {kind} {values[0]}", hint)
-        if op in _FLOAT_OP:
-            return self.value(f"{_FLOAT_OP[op]} {kind} {values[0]}, {values[1]}", hint)
         if op in (Ops.MAX, Ops.MIN):
             name = f"llvm.{'maximum' if op is Ops.MAX else 'minimum'}.{suffix(dtype)}"
             return self.call(kind, name, (kind, values[0]), (kind, values[1]), flags="nsz ", hint=hint)
@@ -267,8 +282,8 @@ class InstructionWriter:
             return self.value(
                 f"sub {kind} zeroinitializer, {values[0]}" if dtype.count > 1 else f"sub {kind} 0, {values[0]}"
             )
-        if op in _INT_OP:
-            nsw = " nsw" if op in (Ops.ADD, Ops.MUL) and dtype is dtypes.index and is_exact(node) else ""
+        if op in (Ops.ADD, Ops.MUL):  # of places: others are plain
+            nsw = " nsw" if is_exact(node) else ""
             return self.value(f"{_INT_OP[op]}{nsw} {kind} {values[0]}, {values[1]}", hint)
         if op is Ops.SHR:
             return self.value(f"{'lshr' if unsigned else 'ashr'} {kind} {values[0]}, {values[1]}", hint)

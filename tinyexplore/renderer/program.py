@@ -133,9 +133,9 @@ def spec_of(
 ) -> ProgramSpec:
     """The `ProgramSpec` of rendered `lines`, with what the program itself tells."""
     axis = thread_axis(uops)
-    writes = {
-        node.src[0].src[0].arg for node in uops if node.op is Ops.STORE and node.src[0].src[0].op is Ops.DEFINE_GLOBAL
-    }
+    stores = [node for node in uops if node.op is Ops.STORE]
+    buffers = [node.src[0].src[0] for node in stores]
+    writes = {buffer.arg for buffer in buffers if buffer.op is Ops.DEFINE_GLOBAL}
     return ProgramSpec(
         name=name,
         target=target,

@@ -34,6 +34,9 @@ def streaming_stores(uops: Sequence[UOp]) -> set[UOp]:
 
     Not those of a scatter's copy, some of which is written again.
     """
+    buffers = [node for node in uops if node.op is Ops.DEFINE_GLOBAL]
+    if not any(is_large(buffer) for buffer in buffers):
+        return set()
     read = {node.src[0].src[0] for node in uops if node.op is Ops.LOAD or len(node.src) > 2 and node.op is Ops.STORE}
     groups: dict[tuple[UOp, UOp | None], list[tuple[int, UOp]]] = {}
     open_loops: list[UOp] = []
@@ -54,13 +57,17 @@ def streaming_stores(uops: Sequence[UOp]) -> set[UOp]:
     return found
 
 
+def is_large(buffer: UOp) -> bool:
+    assert isinstance(buffer.dtype, PtrDType)
+    return buffer.dtype.size * buffer.dtype.base.itemsize >= STREAM_FROM_BYTES
+
+
 def _once_and_large(node: UOp, open_loops: Sequence[UOp], read: set[UOp]) -> bool:
     index, value = node.src[:2]
     buffer = index.src[0]
-    assert isinstance(buffer.dtype, PtrDType)
     if buffer.op is not Ops.DEFINE_GLOBAL or buffer in read or len(index.src) > 2 or value.dtype.count == 1:
         return False
-    if buffer.dtype.size * buffer.dtype.base.itemsize < STREAM_FROM_BYTES:
+    if not is_large(buffer):
         return False
     return index.src[1].ranges.issuperset(open_loops)  # a loop that the place does not depend on writes it again
 

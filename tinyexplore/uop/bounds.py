@@ -40,11 +40,11 @@ def is_exact(node: UOp) -> bool:
     """True where the arithmetic of this integer node cannot wrap: its interval fits the dtype by itself."""
     if node.op in (Ops.CONST, Ops.RANGE, Ops.DEFINE_VAR, Ops.BIND):
         return True
+    low, high = limits = _limits(node.dtype)
+    if bounds(node) != limits:
+        return True  # narrower than the type: found by the interval
     interval = _interval(node)
-    if interval is None:
-        return False
-    low, high = _limits(node.dtype)
-    return low <= interval[0] and interval[1] <= high
+    return interval is not None and low <= interval[0] and interval[1] <= high
 
 
 @cache
