@@ -133,8 +133,8 @@ def widen(node: UOp) -> UOp | None:
     if count == node.dtype.count == min(counts):
         return None
     assert isinstance(node.dtype, DType)
-    wide = tuple([src.broadcast(count) for src in values])
-    return node.replace(dtype=node.dtype.vec(count), src=(*wide, *node.src[len(values) :]))
+    wide = [src if src.dtype.count == count else src.broadcast(count) for src in values]
+    return UOp(node.op, node.dtype.vec(count), (*wide, *node.src[len(values) :]), node.arg)
 
 
 @rule(UPat.of(Ops.HREDUCE, var("value"), var("lanes"), name="node"))

@@ -427,8 +427,10 @@ class PatternMatcher:
         self.kinds = within if only is None else dtypes_mask(only)
         self.remembers = remembers
         self.mask = 0  # of operations: where a graph has none of them, no rule applies to any of its nodes
+        self.ops = frozenset[Ops]()  # of the nodes that rules are about
         for rule in self.rules:
             self.mask |= ops_mask(_rarest(rule.pattern))
+            self.ops |= frozenset(Ops) if rule.pattern.ops is None else rule.pattern.ops
         self._of_op: dict[Ops, list[Rule]] = {}
         self._allowed: dict[tuple[Ops, Any], list[Rule]] = {}
         self._found: dict[tuple[Ops, Any], Candidates | dict[tuple[Ops, ...], Candidates]] = {}

@@ -59,7 +59,7 @@ def graph_rewrite(
 def _rewrite(root: UOp, matcher: PatternMatcher, ctx: Any, recorder: Recorder | None) -> UOp:
     done: dict[UOp, UOp] = {}
     waiting: dict[UOp, list[UOp]] = {}  # a rewritten node → the nodes that it replaces, all the way back
-    find, mask, kinds = matcher.candidates, matcher.mask, matcher.kinds
+    find, ops, mask, kinds = matcher.candidates, matcher.ops, matcher.mask, matcher.kinds
     settles: object = matcher if matcher.remembers else _NEVER
     if not (root.mask & mask and root.mask & kinds) or root.settled is settles:
         return root
@@ -92,7 +92,7 @@ def _rewrite(root: UOp, matcher: PatternMatcher, ctx: Any, recorder: Recorder | 
                 _finish(node, done[current], done, waiting)
                 continue
         after = None
-        if current.settled is not settles:
+        if current.op in ops and current.settled is not settles:
             rule = None
             try:
                 for rule, match, function in find(current):  # noqa: B007
@@ -104,13 +104,11 @@ def _rewrite(root: UOp, matcher: PatternMatcher, ctx: Any, recorder: Recorder | 
                     error.add_note(f"in rule {rule.name} ({rule.file}:{rule.line}) on {current!r}")
                 raise
         if after is None:
-            done[current] = current
+            done[current] = done[node] = current
             if matcher.remembers:
                 current.settled = matcher
-            if waiting:
+            if node in waiting:
                 _finish(node, current, done, waiting)
-            else:
-                done[node] = current
             continue
         assert rule is not None
         if recorder is not None:
@@ -153,7 +151,7 @@ def _settled(node: UOp, matcher: PatternMatcher, depth: int) -> UOp:
         if sources is not None:
             node = UOp(node.op, node.dtype, tuple(sources), node.arg)
             continue
-        for _, match, function in matcher.candidates(node):
+        for _, match, function in matcher.candidates(node) if node.op in matcher.ops else ():
             after = match(node, function, None)
             if after is not None:
                 node = after
