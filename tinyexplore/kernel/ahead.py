@@ -15,7 +15,8 @@ from tinyexplore.uop import AxisKind, Ops, UOp
 
 FROM_MEMORY_BYTES = 24 << 20  # less than this, a cache of 32 MiB holds most of: asking costs more than it brings
 PAGE_BYTES, LINE_BYTES = 4096, 64
-SHORTEST_ROW_BYTES = 4096  # of shorter ones the next is on its way already
+SHORTEST_ROW_BYTES = 8192  # of shorter ones the next is on its way already
+SHORTEST_KEPT_BYTES = 4096  # what a row is kept of is dear: there is time for a fetch
 MOST_STEPS = 8
 NEAR_BYTES = 64 << 10  # what a loop over rows looks ahead by
 LOOPS = (AxisKind.GLOBAL, AxisKind.THREAD, AxisKind.REDUCE)
@@ -30,8 +31,9 @@ def with_prefetches(kernel: Kernel) -> Kernel:
     loads = [access for access in kernel.accesses if not access.is_store and access.node.src[0] in pointers]
     row = row_read_again(kernel, [load for load in loads if comes_from_memory(load)])
     if row is not None:
+        axis, steps = row
         reason = "each row is read several times: the next one is asked for meanwhile"
-        return attempt(kernel, Opt(OptOps.AHEAD, row.arg.id, 1), reason)
+        return attempt(kernel, Opt(OptOps.AHEAD, axis.arg.id, steps), reason)
     for load in loads:
         if is_read_once(kernel, load) and (found := jumping_walk(kernel, load)) is not None:
             axis, steps = found
@@ -63,20 +65,25 @@ def bytes_inside(load: Access, axis: UOp) -> int:
     return prod(other.size for other in inside(load, axis)) * int(load.node.src[0].dtype.base.itemsize)
 
 
-def row_read_again(kernel: Kernel, loads: list[Access]) -> UOp | None:
-    """The loop over rows each of which several loops, one after the other, read whole out of one buffer.
+def row_read_again(kernel: Kernel, loads: list[Access]) -> tuple[UOp, int] | None:
+    """The loop over rows each of which several loops, one after the other, read whole out of one buffer, and by how
+    many of them it should look ahead.
 
     The last of them computes a row of results: a row of which one number is made leaves too little to hide behind.
     """
+    is_kept = any(node.op is Ops.BARRIER for node in kernel.nodes)
+    shortest = SHORTEST_KEPT_BYTES if is_kept else SHORTEST_ROW_BYTES
     for axis in reversed(kernel.output_axes):
+        steps = 1
         walks: dict[UOp, set[frozenset[UOp]]] = {}
         for load in loads:
             row = bytes_inside(load, axis)
-            if SHORTEST_ROW_BYTES <= row <= kernel.target.l2_bytes // 16 and row <= 2 * step_bytes(load, axis):
+            if shortest <= row <= kernel.target.l2_bytes // 16 and row <= 2 * step_bytes(load, axis):
+                steps = max(steps, -(-SHORTEST_ROW_BYTES // row))
                 walks.setdefault(load.node.src[0], set()).add(inside(load, axis))
         ends_in_row = any(other.arg.kind in LOOPS and other.arg.id > axis.arg.id for other in kernel.output_axes)
         if axis.arg.kind in LOOPS and ends_in_row and any(len(found) > 1 for found in walks.values()):
-            return axis
+            return axis, steps
     return None
 
 
@@ -99,10 +106,9 @@ def jumping_walk(kernel: Kernel, load: Access) -> tuple[UOp, int] | None:
     for axis in loops:
         nearby, walk = step_bytes(load, axis), bytes_inside(load, axis)
         if axis.arg.id < jumping.arg.id and LINE_BYTES <= nearby < PAGE_BYTES:
-            least = 2 if nearby == LINE_BYTES else 1  # the other line of a pair comes by itself
-            steps = max(least, min(MOST_STEPS, l2_bytes // 4 // walk))
-            in_memory = least > 1 or comes_from_memory(load)
-            if in_memory and MOST_STEPS * steps <= axis.size and (steps + 1) * walk <= 4 * l2_bytes:
+            steps = max(2, min(MOST_STEPS, l2_bytes // 4 // walk))  # 1 is on its way where lines come in pairs
+            in_memory = nearby == LINE_BYTES or comes_from_memory(load)
+            if in_memory and MOST_STEPS * steps <= axis.size and (steps + 1) * walk <= 6 * l2_bytes:
                 return axis, steps
     if jumping.arg.kind is not AxisKind.REDUCE or not comes_from_memory(load):
         return None

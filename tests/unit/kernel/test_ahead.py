@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.graphs import from_numpy, matmul, numbers, softmax
+from tinyexplore import Tensor, Variable
 from tinyexplore.codegen import lower
 from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import dtypes
@@ -35,6 +36,11 @@ def kernel_of(node: LazyBuffer, target: Target = MACHINE) -> Kernel:
     return Kernel.of(item.ast, target)
 
 
+def with_most(x: LazyBuffer) -> LazyBuffer:
+    """Each row and its maximum, added: read twice, and nothing is kept of it."""
+    return x.alu(Ops.ADD, x.reduce(Ops.MAX, (1,)).expand(x.shape))
+
+
 def chosen(node: LazyBuffer) -> list[str]:
     return [str(opt) for opt in hand_coded(kernel_of(node)).applied if opt.op is OptOps.AHEAD]
 
@@ -43,12 +49,15 @@ def chosen(node: LazyBuffer) -> list[str]:
     ("node", "opts"),
     [
         (lambda: softmax(unread(4096, 4096)), ["AHEAD(0, 1)"]),
+        (lambda: softmax(unread(16384, 1024)), ["AHEAD(0, 2)"]),
         (lambda: softmax(unread(1024, 1024)), []),  # a cache has it
+        (lambda: with_most(unread(4096, 4096)), ["AHEAD(0, 1)"]),
+        (lambda: with_most(unread(16384, 1024)), []),
         (lambda: softmax(unread(65536, 256)), []),  # the next short row comes by itself
         (lambda: softmax(unread(64, 262144)), []),  # no cache keeps two such rows
         (lambda: unread(4096, 4096).permute((1, 0)).contiguous(), ["AHEAD(0, 2)"]),
         (lambda: unread(256, 256).permute((1, 0)).contiguous(), []),
-        (lambda: unread(4096, 4096).reduce(Ops.ADD, (0,)), ["AHEAD(0, 1)"]),
+        (lambda: unread(4096, 4096).reduce(Ops.ADD, (0,)), ["AHEAD(0, 2)"]),
         (lambda: unread(64, 262144).reduce(Ops.ADD, (0,)), ["AHEAD(0, 8)"]),
         (lambda: unread(65536, 1024).reduce(Ops.ADD, (0,)), ["AHEAD(1, 42)"]),
         (lambda: unread(512, 512).reduce(Ops.ADD, (0,)), []),
@@ -98,6 +107,26 @@ def test_masked_loads_are_asked_for_without_a_mask() -> None:
     assert [distance(*places) for places in prefetches(kernel)] == [4 * 4096]
     with Context(SPEC=1):
         lower(kernel)
+
+
+SIZE = Variable("size", 1, 40)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_sizes_that_are_known_late_may_look_ahead(axis: int) -> None:
+    values, tried = numbers(40, 40), 0
+    for size in (40, 7, 1):
+        shown = values[:size].T if axis else values[:size]
+        (item,) = create_schedule([(Tensor(values, device="LLVM")[: SIZE.bind(size)] * 2).sum(1 - axis).lazydata])
+        start = hand_coded(Kernel.of(item.ast, Device["LLVM"].target))
+        for opt in start.available_opts():
+            if opt.op is OptOps.AHEAD:
+                tried += 1
+                runner, bound = compile_optimised("LLVM", start.apply(opt)), item.arguments(item.bound)
+                ExecItem(item, runner, None, item.buffers, values=bound).run()
+                found = np.frombuffer(item.buffers[0].copyout(), np.float32)
+                np.testing.assert_allclose(found[: len(shown)], 2 * shown.sum(1), rtol=1e-4, atol=1e-4)
+    assert tried
 
 
 PROGRAMS = {
