@@ -17,7 +17,8 @@ def leaves_little(uops: Sequence[UOp], vector_bytes: int) -> bool:
     """True where all of LLVM's passes would take long and gain nothing: full vectors, or vectors in a long program.
 
     Of the 220 programs of the benchmark, those that this is true of ran as fast either way. Lanes that are put
-    together from others become shuffles only by those passes: without them, pools take up to twice the time. Where
+    together from more than two vectors become shuffles only by those passes: without them, such programs take up to
+    twice the time. Where
     such vectors are few beside the others, as in a convolution over short rows, that is not to be seen, and the passes
     would take tens of milliseconds.
     """
@@ -49,17 +50,41 @@ def is_put_together(node: UOp) -> bool:
     is written as shuffles anyway."""
     if node.op is not Ops.VECTORIZE or len(set(node.src)) == 1 or all(lane.op is Ops.CONST for lane in node.src):
         return False
+    if shuffled_from(node) is not None:
+        return False
     return not all(lane.op is Ops.GEP and lane.arg == node.src[0].arg for lane in node.src)
+
+
+def shuffled_from(node: UOp) -> tuple[UOp, ...] | None:
+    """The one or two vectors of a type from which this VECTORIZE takes its lanes: one shuffle makes it. None where
+    that is not so, or where all lanes are the same."""
+    if node.op is not Ops.VECTORIZE or any(lane.op is not Ops.GEP for lane in node.src) or len(set(node.src)) == 1:
+        return None
+    vectors = tuple(dict.fromkeys(lane.src[0] for lane in node.src))
+    return vectors if len(vectors) <= 2 and vectors[0].dtype is vectors[-1].dtype else None
+
+
+def lanes_of_alone(vectors: set[UOp], uops: Sequence[UOp]) -> set[UOp]:
+    """The lanes that nothing but `vectors` is made of: where these are shuffles, they need no instruction."""
+    lanes = {lane for node in vectors for lane in node.src}
+    for node in uops if lanes else ():
+        if node not in vectors:
+            lanes.difference_update(node.src)
+    return lanes
 
 
 def is_in_full_vectors(uops: Sequence[UOp], vector_bytes: int) -> bool:
     """True where the innermost loops do all their work, but for addresses, in vectors of at least half of
     `vector_bytes`, and none of it under a condition. A scalar may be loaded for all lanes, none may be put into or
-    taken from single ones.
+    taken from single ones, but for shuffles.
     """
     bodies = innermost_bodies(uops)
     spread = {node.src[0] for node in uops if node.op is Ops.VECTORIZE and node.src[0] is node.src[-1]}
-    return bool(bodies) and all(_is_full(node, spread, vector_bytes) for body in bodies for node in body)
+    shuffled = {node for node in uops if shuffled_from(node) is not None}
+    shuffled |= lanes_of_alone(shuffled, uops)
+    return bool(bodies) and all(
+        node in shuffled or _is_full(node, spread, vector_bytes) for body in bodies for node in body
+    )
 
 
 def innermost_bodies(uops: Sequence[UOp]) -> list[list[UOp]]:
@@ -95,4 +120,11 @@ def _is_full(node: UOp, spread: set[UOp], vector_bytes: int) -> bool:
     return bool(dtype.count * dtype.itemsize * 2 >= vector_bytes)
 
 
-__all__ = ["innermost_bodies", "is_brief", "is_in_full_vectors", "leaves_little"]
+__all__ = [
+    "innermost_bodies",
+    "is_brief",
+    "is_in_full_vectors",
+    "lanes_of_alone",
+    "leaves_little",
+    "shuffled_from",
+]

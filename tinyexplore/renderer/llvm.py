@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tinyexplore.dtype import DType, PtrDType, dtypes
-from tinyexplore.renderer.fullness import is_brief, leaves_little
+from tinyexplore.renderer.fullness import is_brief, lanes_of_alone, leaves_little, shuffled_from
 from tinyexplore.renderer.llvm_arith import InstructionWriter, literal, memory_type, register_type, suffix
 from tinyexplore.renderer.program import LOCALITY, ProgramSpec, RenderError, global_buffers, spec_of, variable_arguments
 from tinyexplore.renderer.streaming import LINE_BYTES, streaming_stores
@@ -55,13 +55,13 @@ class _FunctionWriter(InstructionWriter):
         self.used_names: set[str] = set()
         self.loop_ends: dict[UOp, str] = {}
         self.columns: dict[tuple[UOp, ...], list[str]] = {}  # of the matrices transposed in the loop that is open
-        self.only_transposed: set[UOp] = set()
+        self.only_shuffled: set[UOp] = set()
 
     def write(self, name: str, uops: Sequence[UOp]) -> list[SourceLine]:
         buffers = global_buffers(uops)
-        only_transposed = self.only_transposed = _only_transposed(uops)
+        only_shuffled = self.only_shuffled = _only_shuffled(uops)
         for node in uops:
-            if node.op in WITHOUT_LINES or node in only_transposed:
+            if node.op in WITHOUT_LINES or node in only_shuffled:
                 continue
             self.made_by = _written_with(node)
             if node.op in Group.ALU:
@@ -334,10 +334,23 @@ class _FunctionWriter(InstructionWriter):
         matrix = _transposed_from(node)
         if matrix is not None:
             return self.transposed(matrix)[node.src[0].arg]
+        vectors = shuffled_from(node)
+        if vectors is not None:
+            return self.shuffled(node, vectors)
         result = "poison"
         for lane, src in enumerate(node.src):
             result = self.value(f"insertelement {kind} {result}, {scalar} {self.operand(src)}, i64 {lane}", "vec")
         return result
+
+    def shuffled(self, node: UOp, vectors: tuple[UOp, ...]) -> str:
+        """Lanes of one vector or two, in any order."""
+        kind, width = register_type(vectors[0].dtype), vectors[0].dtype.count
+        places = ", ".join(f"i32 {lane.arg + width * vectors.index(lane.src[0])}" for lane in node.src)
+        second = self.operand(vectors[1]) if len(vectors) == 2 else "poison"
+        return self.value(
+            f"shufflevector {kind} {self.operand(vectors[0])}, {kind} {second}, <{len(node.src)} x i32> <{places}>",
+            "picked",
+        )
 
     def transposed(self, matrix: tuple[UOp, ...]) -> list[str]:
         """The columns of a square matrix of registers: log n rounds in which row i and row i + n/2 interleave.
@@ -425,14 +438,10 @@ def _transposed_from(node: UOp) -> tuple[UOp, ...] | None:
     return rows if is_square else None
 
 
-def _only_transposed(uops: Sequence[UOp]) -> set[UOp]:
-    """The GEPs that nothing but a column of a transposed matrix uses: they need no instruction."""
-    columns = {node for node in uops if node.op is Ops.VECTORIZE and _transposed_from(node) is not None}
-    lanes = {lane for node in columns for lane in node.src}
-    for node in uops if lanes else ():
-        if node not in columns:
-            lanes.difference_update(node.src)
-    return lanes
+def _only_shuffled(uops: Sequence[UOp]) -> set[UOp]:
+    """The GEPs that nothing uses but shuffles, and columns of transposed matrices: they need no instruction."""
+    made = {node for node in uops if node.op is Ops.VECTORIZE}
+    return lanes_of_alone({node for node in made if shuffled_from(node) or _transposed_from(node)}, uops)
 
 
 def _written_with(node: UOp) -> tuple[UOp, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.graphs import from_numpy, matmul, numbers, softmax
+from tests.graphs import from_numpy, matmul, numbers, softmax, to_numpy
 from tinyexplore.device import Device
 from tinyexplore.dtype import dtypes
 from tinyexplore.engine import compile_all
@@ -20,7 +20,9 @@ from tinyexplore.renderer.fullness import (
     is_brief,
     is_in_full_vectors,
     is_put_together,
+    lanes_of_alone,
     leaves_little,
+    shuffled_from,
 )
 from tinyexplore.renderer.llvm import HARDLY, LIGHTLY
 from tinyexplore.schedule import create_schedule
@@ -63,17 +65,17 @@ def test_long_programs_with_some_vectors_are_marked() -> None:
 
 
 def test_programs_that_put_lanes_together_are_not_marked() -> None:
-    """Maxima of pairs are taken from the lanes of vectors: LLVM's passes make shuffles of that."""
-    node = from_numpy(numbers(64, 128)).reshape((64, 64, 2)).reduce(Ops.MAX, (2,))
+    """Maxima of threes are taken from the lanes of three vectors: LLVM's passes make shuffles of that."""
+    node = from_numpy(numbers(64, 192)).reshape((64, 64, 3)).reduce(Ops.MAX, (2,))
     with Context(CACHELEVEL=0):
         (runner,) = compile_all(create_schedule([node]))
     assert len(runner.spec.uops) > LONG and LIGHTLY not in runner.spec.source
 
 
 def test_a_few_vectors_put_together_beside_many_others_do_not_count() -> None:
-    pairs = from_numpy(numbers(64, 128)).reshape((64, 64, 2)).reduce(Ops.MAX, (2,))
+    threes = from_numpy(numbers(64, 192)).reshape((64, 64, 3)).reduce(Ops.MAX, (2,))
     with Context(CACHELEVEL=0):
-        (pooled,) = compile_all(create_schedule([pairs]))
+        (pooled,) = compile_all(create_schedule([threes]))
         (rows,) = compile_all(create_schedule([softmax(from_numpy(numbers(64, 107)))]))
     uops = rows.spec.uops
     lanes = next(node for node in pooled.spec.uops if is_put_together(node))
@@ -109,3 +111,30 @@ def test_brief_counts_each_step_of_a_loop() -> None:
         assert is_brief((counter.src[0], counter, UOp(Ops.ENDRANGE, dtypes.void, (counter,)))) is brief
     size = UOp(Ops.DEFINE_VAR, dtypes.index, (), ("n", 1, 2))
     assert not is_brief((size, UOp.range(size, Axis(0, AxisKind.GLOBAL))))
+
+
+def test_lanes_of_two_vectors_are_one_shuffle() -> None:
+    x = numbers(64, 32 * Device["LLVM"].target.lanes(dtypes.float32))
+    odd = from_numpy(x).reshape((64, x.shape[1] // 2, 2)).shrink(((0, 64), (0, x.shape[1] // 2), (1, 2)))
+    node = odd.reshape((64, x.shape[1] // 2)).alu(Ops.NEG)
+    with Context(CACHELEVEL=0):
+        (runner,) = compile_all(create_schedule([node]))
+        np.testing.assert_array_equal(to_numpy(node), -x[:, 1::2])
+    source = runner.spec.source
+    assert "shufflevector" in source and "insertelement" not in source and "extractelement" not in source
+    assert is_in_full_vectors(runner.spec.uops, Device["LLVM"].target.vector_bytes) and LIGHTLY in source
+
+
+def test_shuffles_take_lanes_of_two_vectors_of_a_type() -> None:
+    three = [UOp(Ops.LOAD, dtypes.float32.vec(2), (), number) for number in range(3)]
+    (a, b), (c, d), (e, f) = [[UOp(Ops.GEP, dtypes.float32, (vector,), lane) for lane in (0, 1)] for vector in three]
+
+    def vector(*lanes: UOp) -> UOp:
+        return UOp(Ops.VECTORIZE, dtypes.float32.vec(len(lanes)), lanes)
+
+    assert shuffled_from(vector(d, a)) == (three[1], three[0])
+    assert shuffled_from(vector(a, b, b)) == (three[0],)
+    assert shuffled_from(vector(a, a)) is None, "a splat"
+    assert shuffled_from(vector(a, c, e)) is None, "three vectors"
+    assert shuffled_from(vector(f, UOp.const(dtypes.float32, 0.0))) is None, "a constant"
+    assert lanes_of_alone({vector(a, d)}, (a, d, vector(a, d), d + 1.0)) == {a}
