@@ -18,9 +18,8 @@ def leaves_little(uops: Sequence[UOp], vector_bytes: int) -> bool:
 
     Of the 220 programs of the benchmark, those that this is true of ran as fast either way. Lanes that are put
     together from more than two vectors become shuffles only by those passes: without them, such programs take up to
-    twice the time. Where
-    such vectors are few beside the others, as in a convolution over short rows, that is not to be seen, and the passes
-    would take tens of milliseconds.
+    twice the time. Where such vectors are few beside the others, as in a convolution over short rows, that is not to
+    be seen, and the passes would take tens of milliseconds.
     """
     if is_in_full_vectors(uops, vector_bytes):
         return True
@@ -75,15 +74,16 @@ def lanes_of_alone(vectors: set[UOp], uops: Sequence[UOp]) -> set[UOp]:
 
 def is_in_full_vectors(uops: Sequence[UOp], vector_bytes: int) -> bool:
     """True where the innermost loops do all their work, but for addresses, in vectors of at least half of
-    `vector_bytes`, and none of it under a condition. A scalar may be loaded for all lanes, none may be put into or
-    taken from single ones, but for shuffles.
+    `vector_bytes`, and none of it under a condition, but for loads and stores where nothing is summed up. A scalar may
+    be loaded for all lanes, none may be put into or taken from single ones, but for shuffles.
     """
     bodies = innermost_bodies(uops)
     spread = {node.src[0] for node in uops if node.op is Ops.VECTORIZE and node.src[0] is node.src[-1]}
     shuffled = {node for node in uops if shuffled_from(node) is not None}
     shuffled |= lanes_of_alone(shuffled, uops)
+    sums = any(node.op is Ops.DEFINE_ACC for node in uops)
     return bool(bodies) and all(
-        node in shuffled or _is_full(node, spread, vector_bytes) for body in bodies for node in body
+        node in shuffled or _is_full(node, spread, vector_bytes, sums=sums) for body in bodies for node in body
     )
 
 
@@ -103,15 +103,15 @@ def innermost_bodies(uops: Sequence[UOp]) -> list[list[UOp]]:
     return bodies
 
 
-def _is_full(node: UOp, spread: set[UOp], vector_bytes: int) -> bool:
+def _is_full(node: UOp, spread: set[UOp], vector_bytes: int, *, sums: bool) -> bool:
     if node.op is Ops.VECTORIZE:
         return node.src[0] is node.src[-1] or all(lane.op is Ops.CONST for lane in node.src)
     if node.op is Ops.GEP:
         return False
     if node.op not in WORK:
         return True
-    if node.op in (Ops.LOAD, Ops.STORE) and len(node.src[0].src) == 3:
-        return False  # a mask may be the same all through a short loop, which LLVM then writes out
+    if node.op in (Ops.LOAD, Ops.STORE) and len(node.src[0].src) == 3 and sums:
+        return False  # a mask may be the same all through a short loop of a sum, which LLVM then writes out
     dtype = node.src[1].dtype if node.op is Ops.STORE else node.dtype
     if node.op is Ops.LOAD and node in spread:
         return True

@@ -39,6 +39,8 @@ def graphs() -> dict[str, tuple[LazyBuffer, bool]]:
         "matmul": (matmul(from_numpy(numbers(96, 64)), from_numpy(numbers(64, 16 * wide))), True),
         "two lanes": (from_numpy(numbers(4096, 2)).flip((0,)).alu(Ops.EXP), False),
         "padded": (x.pad(((1, 1), (1, 1))).alu(Ops.NEG), False),
+        "with further rows": (x.pad(((1, 1), (0, 0))).alu(Ops.NEG), True),
+        "sums with further columns": (x.pad(((0, 0), (wide, 0))).reduce(Ops.ADD, (1,)), False),
         "rows picked": (from_numpy(numbers(50, 3)).permute((1, 0)).gather(from_numpy(np.zeros(3, np.int32))), False),
     }
 
