@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tinyexplore.dtype import dtypes
 from tinyexplore.lazy import LazyBuffer, parts_of
@@ -83,6 +83,12 @@ def note_key(buffer: Buffer) -> None:
 
 
 # *** writing to a part ***
+
+
+def refuse_gradient_of_part(whole: Base, part: Any) -> None:
+    """NotImplementedError where `part`, to be written to some of `whole`, or that itself requires a gradient."""
+    if whole.requires_grad or getattr(part, "requires_grad", False):
+        raise NotImplementedError("assigning to parts of a tensor has no gradient: use where(), or detach() first")
 
 
 def shows_a_part(view: LazyBuffer) -> bool:

@@ -17,7 +17,7 @@ from tinyexplore.lazy import LazyBuffer, StoredBuffer, laid_out_as
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.arithmetic import broadcast_shape
 from tinyexplore.tensor.base import Shape
-from tinyexplore.tensor.changes import note_change, with_part
+from tinyexplore.tensor.changes import note_change, refuse_gradient_of_part, with_part
 from tinyexplore.tensor.errors import OperandError
 from tinyexplore.tensor.loss import Loss
 from tinyexplore.tensor.reduction import place_dtype, sum_dtype
@@ -217,8 +217,7 @@ class Indexing(Loss):
         """The tensor takes over itself with other values at `indices`; where one place is named twice, the last value
         stays. Slices and ints are stored in place unless somebody still has the old value."""
         x = cast("Tensor", self)
-        if x.requires_grad or getattr(v, "requires_grad", False):
-            raise NotImplementedError("assigning to parts of a tensor has no gradient: use where(), or detach() first")
+        refuse_gradient_of_part(x, v)
         if isinstance(x.lazydata, StoredBuffer):
             part = x._basic_view(x._index_items(indices))
             found = v if isinstance(v, type(x)) else cast(Any, type(x))(v, dtype=x.dtype)

@@ -17,7 +17,7 @@ from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor import data as conversion
 from tinyexplore.tensor.arithmetic import broadcast_shape
 from tinyexplore.tensor.base import DTypeLike, Shape
-from tinyexplore.tensor.changes import note_change, shows_a_part, with_part
+from tinyexplore.tensor.changes import note_change, refuse_gradient_of_part, shows_a_part, with_part
 from tinyexplore.tensor.errors import OperandError
 from tinyexplore.tensor.operators import Operators
 from tinyexplore.uop import Ops, UOp
@@ -229,10 +229,7 @@ class Tensor(Operators):
         value = laid_out_as(x.lazydata, self.lazydata)
         root = None if self._root is None else self._root()
         if root is not None and shows_a_part(self.lazydata):
-            if root.requires_grad or x.requires_grad:
-                raise NotImplementedError(
-                    "assigning to parts of a tensor has no gradient: use where(), or detach() first"
-                )
+            refuse_gradient_of_part(root, x)
             whole = laid_out_as(with_part(self.lazydata, root.lazydata, value), root.lazydata)
             note_change(root, in_part=True)
             root.lazydata = whole
