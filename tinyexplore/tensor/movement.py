@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, cast
 
-from tinyexplore.autograd import cat_gradient
+from tinyexplore.autograd import OwnRule, cat_gradient
 from tinyexplore.dtype import ConstType, dtypes, least_upper_dtype
 from tinyexplore.lazy import LazyBuffer, as_bits
 from tinyexplore.lazy.lazybuffer import ShapeError, normal
@@ -427,7 +427,8 @@ class Movement(Base):
             found = [_joined(group, axis).contiguous() for group in groups]
         result = _joined(found, axis)
         result = result if result.dtype is dtype else result.bitcast(dtype)
-        return self._by_own_rule(result, cat_gradient, tuple(kept), axis)
+        result.note = OwnRule(cat_gradient, [part.lazydata for part in some], axis)
+        return self._taped(result, cat_gradient, tuple(kept), axis)
 
     def stack(self, *args: Tensor, dim: int = 0) -> Tensor:
         """The tensors, all of one shape, along a new axis; `Tensor.stack` takes them in a list as well."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 
@@ -62,7 +63,14 @@ def test_gradients_are_those_of_the_tape(name: str, place: str) -> None:
     np.testing.assert_allclose(found.numpy(), wanted.numpy(), rtol=1e-5, atol=1e-6 * size)
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("log of one more", "angles back", "activations", "with a corner", "quotients and powers", "extremes"),
+        *("products", "moments", "running results", "rows and columns", "scattered and combined", "losses"),
+        *("scattered and multiplied", "sorted", "convolution by itself", "pooling"),
+    ],
+)
 def test_so_are_the_gradients_of_gradients(name: str) -> None:
     generator = np.random.default_rng(0)
     values = generator.permutation(np.linspace(0.3, 1.7, 12)).reshape(3, 4)
@@ -72,6 +80,7 @@ def test_so_are_the_gradients_of_gradients(name: str) -> None:
         x = Tensor(values, requires_grad=True if marked else None)
         (slope,) = FUNCTIONS[name](x).square().sum().gradient(x)
         (bent,) = (slope * along).sum().gradient(x)
+        slope.realize(bent)
         return [slope.numpy(), bent.numpy()]
 
     for found, wanted in zip(both(False), both(True)):
@@ -97,13 +106,19 @@ def test_the_first_example_of_the_family() -> None:
     assert x.grad is None and not dx.requires_grad
 
 
+def test_empty_parts_do_no_harm() -> None:
+    x, nothing = Tensor([1.0, 2.0]), Tensor([], dtype="float16")
+    joined = x.cat(nothing, x * x)
+    assert (joined * joined).sum().gradient(x, nothing, materialize_grads=True)[0].tolist() == [6, 36]
+
+
 def test_any_tensor_on_the_way_is_a_target() -> None:
     x = Tensor([1.0, 2.0, 3.0])
     hidden = x.relu() * 2
     view = hidden.reshape(3, 1).expand(3, 4)
     loss = view[:, PLACES[0]].square().sum()
     assert [one.tolist() for one in loss.gradient(loss, x, hidden)] == [1, [24, 48, 72], [12, 24, 36]]
-    assert loss.gradient(view)[0].tolist() == [[8, 0, 4, 0][:0] + [row, 0, 2 * row, 0] for row in (4, 8, 12)]
+    assert loss.gradient(view)[0].tolist() == [[row, 0, 2 * row, 0] for row in (4, 8, 12)]
 
 
 def test_the_penalty_of_decision_21_counts() -> None:
@@ -121,10 +136,6 @@ def test_many_equal_maxima_share_in_whatever_steps_they_are_found() -> None:
 
 def test_written_parts() -> None:
     x, v = Tensor([1.0, 2.0, 3.0, 4.0]).contiguous(), Tensor([5.0, 6.0])
-    y = x * 1
-    y = y.contiguous()
-    y[1:3] = v * v
-    (y * y).sum().gradient(x)
     y = (x * 1).contiguous()
     y[1:3] = v * v
     assert [one.tolist() for one in (y * y).sum().gradient(x, v)] == [[2, 0, 0, 8], [4 * 125, 4 * 216]]
@@ -288,8 +299,6 @@ def test_notes_hold_nothing() -> None:
     held = x.exp()
     known = held.sigmoid() + held.abs()
     known.realize()
-    import weakref
-
     alive = weakref.ref(held.lazydata)
     del held
     assert alive() is None
