@@ -227,6 +227,8 @@ def test_the_default_float_can_be_chosen() -> None:
         dtypes.default_float = None  # type: ignore[assignment]
     with pytest.raises(ValueError, match="cannot be int32: need a float"):
         dtypes.default_float = dtypes.int32
+    with Context(DEFAULT_FLOAT="int32"), pytest.raises(ValueError, match="DEFAULT_FLOAT=int32: .* need a float dtype"):
+        Tensor([1.5])
     assert dtypes.default_float is dtypes.float32
 
 

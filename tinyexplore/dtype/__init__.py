@@ -134,6 +134,14 @@ def _restore(name: str, count: int) -> DType:
     return getattr(dtypes, name).vec(count) if name != "void" else dtypes.void
 
 
+@cache
+def _float_named(name: str) -> DType:
+    dtype = to_dtype(name)
+    if not dtypes.is_float(dtype):
+        raise ValueError(f"DEFAULT_FLOAT={name}: the default float cannot be {dtype.name}, need a float dtype")
+    return dtype
+
+
 class _Defaults(type):
     """`dtypes.default_float`: what was assigned to it, else what DEFAULT_FLOAT says."""
 
@@ -141,7 +149,7 @@ class _Defaults(type):
 
     @property
     def default_float(cls) -> DType:
-        return cls._chosen_float or to_dtype(config().DEFAULT_FLOAT)
+        return cls._chosen_float or _float_named(config().DEFAULT_FLOAT)
 
     @default_float.setter
     def default_float(cls, dtype: DType) -> None:

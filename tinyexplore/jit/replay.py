@@ -184,6 +184,11 @@ class Replay:
         """The kernels and copies of the next replay."""
         return self.turns[self.turn]
 
+    @property
+    def jit_cache(self) -> list[ExecItem]:
+        """`items`, by the name that TinyJit has for them."""
+        return self.items
+
     def _argument_slots(self, every: list[ExecItem]) -> list[Slot]:
         """One per tensor given; the second of one and the same has no places of its own."""
         slots: list[Slot] = []

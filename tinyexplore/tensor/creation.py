@@ -166,6 +166,8 @@ class Creation(LinearAlgebra):
         if steps < 0:
             raise ValueError(f"linspace with {steps} steps: need 0 at least")
         target = dtypes.default_float if dtype is None else to_dtype(dtype)
+        if target is dtypes.bool:
+            raise ArgumentError("linspace of bools: numbers equally far apart are ints or floats")
         wide = target if dtypes.is_float(target) else dtypes.default_float
         requires_grad = kwargs.pop("requires_grad", None)
         places = cls.arange(steps, dtype=wide, **kwargs)

@@ -431,7 +431,7 @@ def _nested_ints(item: Any) -> Any:
     if isinstance(item, (list, tuple)):
         return [_nested_ints(part) for part in item]
     if not hasattr(item, "__index__") or isinstance(item, bool):
-        raise TypeError(f"index {item!r} ({type(item).__name__}) in a list: need ints, or bools only")
+        raise IndexError(f"index {item!r} ({type(item).__name__}) in a list: need ints, or bools only")
     return item.__index__()
 
 
