@@ -118,10 +118,10 @@ def _step_of(node: LazyBuffer, first: int, wanted: Collection[int]) -> Step | No
     if not dtypes.is_float(node.dtype):
         return None
     note = node.noted
+    if note is Origin.DATA or note is Origin.DETACHED:
+        return None
     if node.buffer is not None:
         _check_known(node, first)
-        return None
-    if note is Origin.DATA or note is Origin.DETACHED:
         return None
     if note is Origin.GATHERED:
         return _step(node, gathered_gradient, node.src)

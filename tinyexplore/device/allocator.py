@@ -8,6 +8,7 @@ ones go first).
 from __future__ import annotations
 
 import ctypes
+import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -71,8 +72,8 @@ class Memory:
             raise ValueError(f"bytes {start} to {start + nbytes} of a memory of {self.nbytes}")
         return Memory(self.address + start, nbytes, self, readonly=readonly or self.readonly)
 
-    def __del__(self) -> None:
-        if self.on_release is not None:
+    def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+        if self.on_release is not None and not is_finalizing():  # at the end modules are empty already
             self.on_release()
 
     @staticmethod

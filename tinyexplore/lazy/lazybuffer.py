@@ -339,8 +339,11 @@ class LazyBuffer:
         return kind_on(device)(Ops.COPY, self.dtype, self.shape, (self,), self.device, device)
 
     def detached(self) -> LazyBuffer:
-        """A view of all of it that no gradient goes through."""
-        view = self._view(Ops.RESHAPE, self.shape, self.shape)
+        """The same value, in the same memory, which no gradient goes through."""
+        if self.buffer is not None:
+            view = type(self)(Ops.BUFFER, self.dtype, self.shape, (), None, self.device, self.buffer)
+        else:
+            view = self._view(Ops.RESHAPE, self.shape, self.shape)
         view.note = Origin.DETACHED
         return view
 

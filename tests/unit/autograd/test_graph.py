@@ -318,3 +318,12 @@ def test_copies_are_differentiated_too() -> None:
 def test_nodes_are_numbered_in_the_order_of_their_making() -> None:
     first, second = (LazyBuffer.const(0.0, Tensor([1.0]).dtype, "LLVM") for _ in range(2))
     assert first.number < second.number
+
+
+def test_a_detached_tensor_that_lies_in_memory_is_not_copied() -> None:
+    x = Tensor([1.0, 2.0]).realize()
+    detached = x.detach()
+    assert detached.lazydata.buffer is x.lazydata.buffer
+    assert (detached * x).sum().gradient(x)[0].tolist() == [1, 2]
+    later = (x * 2).detach().realize()  # realised since: a constant all the same
+    assert (later * x).sum().gradient(x)[0].tolist() == [2, 4]
