@@ -11,6 +11,7 @@ import mpmath
 import numpy as np
 import pytest
 
+from tests.support.high_precision import REFERENCE
 from tests.support.numpy_uops import evaluate_in_numpy
 from tinyexplore.dtype import dtypes
 from tinyexplore.uop import Group, Ops, PatternMatcher, UOp, double, graph_rewrite
@@ -23,16 +24,6 @@ from tinyexplore.uop.transcendental import TRANSCENDENTAL
 X = UOp(Ops.DEFINE_VAR, dtypes.float32, (), ("x", 0, 0))
 Y = UOp(Ops.DEFINE_VAR, dtypes.float32, (), ("y", 0, 0))
 
-REFERENCE = {
-    Ops.EXP: (np.exp, mpmath.exp),
-    Ops.EXP2: (np.exp2, lambda x: mpmath.mpf(2) ** x),
-    Ops.LOG: (np.log, mpmath.log),
-    Ops.LOG2: (np.log2, lambda x: mpmath.log(x, 2)),
-    Ops.SIN: (np.sin, mpmath.sin),
-    Ops.COS: (np.cos, mpmath.cos),
-    Ops.TANH: (np.tanh, mpmath.tanh),
-    Ops.ERF: (np.vectorize(math.erf, otypes=[float]), mpmath.erf),
-}
 # the errors that the rules' docstrings state, in ulp
 STATED = {
     Ops.EXP: 1.2,
