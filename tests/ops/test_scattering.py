@@ -57,6 +57,15 @@ def test_scattering_has_gradients(reduce: str) -> None:
     check_gradient(lambda t, s: t.scatter(0, Tensor([[0, 1, 2]]), s), x, source)
 
 
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_what_is_written_into_may_be_repeated(axis: int) -> None:
+    """Its loop is split for the copy, which must stay before all steps, of which the middle axis has but one."""
+    x, shape = random_array((3, 1, 3), dtype="int32"), (6, 1, 3)
+    index, source = random_array(shape, 0, shape[axis] - 1, "int32", seed=2), random_array(shape, dtype="int32", seed=1)
+    found = Tensor(x).repeat(2, 1, 1).scatter_reduce(axis, Tensor(index), Tensor(source), "sum")
+    np.testing.assert_array_equal(found.numpy(), reduced(np.tile(x, (2, 1, 1)), axis, index, source, "sum", True))
+
+
 def test_narrow_indices_count_long_axes() -> None:
     index = Tensor([3], dtype="uint8")
     expected = np.zeros(300, np.float32)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tinyexplore.kernel.cut import SPLITS, cut_obstacle
 from tinyexplore.kernel.opt import Opt, OptOps
-from tinyexplore.kernel.rows import kept_along
+from tinyexplore.kernel.rows import is_after_copy, kept_along
 from tinyexplore.kernel.stage import collect_obstacle, stage_obstacle
 from tinyexplore.kernel.strides import strides_of
 from tinyexplore.kernel.words import words_obstacle
@@ -71,7 +71,7 @@ def scatter_obstacle(kernel: Kernel, opt: Opt, axis: UOp) -> str | None:
     """A scatter adds to what stands in its result by then: no step may come twice, or before the copy."""
     if opt.op in (OptOps.SWAP, OptOps.MERGE, OptOps.LOCAL, OptOps.STAGE, OptOps.COLLECT):
         return "the steps of a scatter come in order, after the copy of what they write into"
-    if opt.op is OptOps.THREAD and any(axis not in barrier.ranges for barrier in kernel.result_copies):
+    if opt.op is OptOps.THREAD and is_after_copy(kernel, axis):
         return "each thread would copy all that the others scatter into"
     if opt.op in (OptOps.VECTOR, OptOps.UPCAST) and axis in kernel.output_axes:
         if not axis.is_static or axis.size % max(1, opt.amount):

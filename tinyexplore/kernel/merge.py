@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tinyexplore.kernel.kernel import Kernel
+from tinyexplore.kernel.rows import is_after_copy
 from tinyexplore.kernel.told import substitute_told
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp, graph_rewrite, index_const
 from tinyexplore.uop.algebra import SIMPLIFY
@@ -58,9 +59,13 @@ def in_digits(kernel: Kernel, divided: list[tuple[UOp, int]]) -> tuple[dict[UOp,
 
 
 def in_order_and_inside(kernel: Kernel, axis: UOp) -> list[UOp]:
-    """The loops of a scan or a scatter that goes in order inside `axis`, and those inside it, outermost first."""
-    scans = [loop.arg.id for loop in kernel.output_axes if loop.arg.kind is AxisKind.SCAN and loop.arg.id > axis.arg.id]
-    return [loop for loop in kernel.output_axes if scans and loop.arg.id >= min(scans)]
+    """The loops of a scan or a scatter inside `axis`, and those inside them, outermost first.
+
+    A scatter's are those that its copy does not share; one of them goes in order, unless there is one step only.
+    """
+    inside = [loop for loop in kernel.output_axes if loop.arg.id > axis.arg.id]
+    first = [loop.arg.id for loop in inside if loop.arg.kind is AxisKind.SCAN or is_after_copy(kernel, loop)]
+    return [loop for loop in inside if first and loop.arg.id >= min(first)]
 
 
 def divided_axes(kernel: Kernel) -> list[tuple[UOp, int]]:

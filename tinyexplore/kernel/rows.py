@@ -34,6 +34,11 @@ def copies_result(barrier: UOp) -> bool:
     return scratch_of(barrier).op is Ops.DEFINE_GLOBAL
 
 
+def is_after_copy(kernel: Kernel, axis: UOp) -> bool:
+    """True for a loop over the steps of a scatter, which the copy of what it writes into does not share."""
+    return any(axis not in barrier.ranges for barrier in kernel.result_copies)
+
+
 def kept_along(kernel: Kernel, axis: UOp) -> list[UOp]:
     """The BARRIERs of scratch memory whose contents differ from step to step of `axis`."""
     return [barrier for barrier in filling(kernel) if keeps_row(barrier) and axis in barrier.ranges]
