@@ -77,7 +77,7 @@ def _gone() -> None:
 
 
 class Forgotten(RuntimeError):
-    """Something on the way was computed, and what of is forgotten."""
+    """A value on the way to a target lies in memory, and what it was computed from is forgotten."""
 
 
 def taped_graph(

@@ -86,7 +86,7 @@ def note_key(buffer: Buffer) -> None:
 
 
 def refuse_gradient_of_part(whole: Base, part: Any) -> None:
-    """NotImplementedError where `part`, to be written to some of `whole`, or that itself requires a gradient."""
+    """Raises NotImplementedError where `whole`, or `part` that is to be written into it, requires a gradient."""
     if whole.requires_grad or getattr(part, "requires_grad", False):
         raise NotImplementedError("assigning to parts of a tensor has no gradient: use where(), or detach() first")
 

@@ -55,7 +55,7 @@ def worst_ulp(found, exact):
         return float((distance / np.spacing(np.abs(nearest[finite]))).max())
 
 
-@pytest.mark.skipif(np.finfo(np.longdouble).nmant < 60, reason="NumPy has no longer floats here")
+@pytest.mark.skipif(np.finfo(np.longdouble).nmant < 60, reason="no floats longer than float64: see the next test")
 @FUSED
 @EACH
 def test_the_error_is_what_the_rule_states(op, fused):
