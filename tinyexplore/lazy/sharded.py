@@ -376,6 +376,8 @@ class ShardedBuffer(LazyBuffer):
             found = near.copy_to_device(device)
         else:
             found = self._range_on(device, (0, self.shape[self.axis]))
+        if found.is_realized:
+            return found
         found = found.detached()  # a view, so that the note is not one on a part
         found.note = Origin.GATHERED
         return found
