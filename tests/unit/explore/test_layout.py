@@ -205,13 +205,18 @@ def test_a_chain_of_ten_thousand_stands_straight() -> None:
     assert made.height == 10_000 * 34 + 9_999 * 38
 
 
-def test_it_is_fast_enough_for_the_notebook() -> None:
-    """0.07 s and 0.8 s on the machine it was written on; the bounds leave room for a busy one."""
-    for size, bound_s in [(1_000, 0.5), (10_000, 5.0)]:
+def test_ten_times_the_graph_takes_about_ten_times_as_long() -> None:
+    """0.07 s and 0.8 s on the machine it was written on."""
+    shortest = []
+    for size, rounds in [(1_000, 3), (10_000, 1)]:
         case = random_case(size, 5, 60)
-        start = time.process_time()
-        run_layout(case)
-        assert time.process_time() - start < bound_s
+        seconds = []
+        for _ in range(rounds):
+            start = time.thread_time()
+            run_layout(case)
+            seconds.append(time.thread_time() - start)
+        shortest.append(min(seconds))
+    assert shortest[1] < 40 * shortest[0], shortest
 
 
 def test_a_path_is_straight_down_or_an_s_curve() -> None:
