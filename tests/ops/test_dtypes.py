@@ -325,3 +325,18 @@ def test_the_negative_of_a_truth_is_its_opposite() -> None:
 def test_elements_are_scalars() -> None:
     with pytest.raises(ValueError, match="its elements are scalars, dtypes.float32"):
         Tensor([1.0, 2.0], dtype=dtypes.float32.vec(2))
+
+
+@pytest.mark.parametrize("how", ON_DEVICES)
+@pytest.mark.parametrize("dtype", [dtypes.float16, dtypes.bfloat16, dtypes.float32], ids=lambda dtype: dtype.name)
+def test_a_number_too_large_for_its_type_is_infinite(how: str, dtype: DType) -> None:
+    """Also where the type is computed with in a wider one: 0 · ∞ is NaN, the last that rounds down is finite."""
+    kind = SMALL.get(dtype, np.float16 if dtype is dtypes.float16 else np.float32)
+    greatest = float(ml_dtypes.finfo(kind).max)
+    step = greatest - float(np.nextafter(kind(greatest), kind(0)))
+    x = tensor_on(how, np.array([0.0, 1.0], np.float32)).cast(dtype).realize()
+    for number, finite in [(greatest, True), (greatest + 0.49 * step, True), (greatest + step / 2, False)]:
+        expected = [0.0, greatest] if finite else [math.nan, math.inf]
+        up, down = all_computed([(x * number).float(), (x * -number).float()], how)
+        np.testing.assert_array_equal(up, expected)
+        np.testing.assert_array_equal(down, np.negative(expected))

@@ -226,9 +226,14 @@ class dtypes(metaclass=_Defaults):
 
     @staticmethod
     def as_const(value: ConstType, dtype: DType) -> ConstType:
-        """`value` as a Python scalar of the kind that `dtype` holds."""
+        """`value` as a Python scalar of the kind that `dtype` holds; infinite where an IEEE float rounds to that."""
         if dtypes.is_float(dtype):
-            return builtins.float(value)
+            number = builtins.float(value)
+            if -65e3 < number < 65e3:  # most are
+                return number
+            return (
+                math.copysign(math.inf, number) if abs(number) >= _INFINITE_FROM.get(dtype.scalar, math.inf) else number
+            )
         if dtypes.is_bool(dtype):
             return builtins.bool(value)
         return builtins.int(value)
@@ -290,6 +295,12 @@ _PROMOTES_TO = {
     "float64": (),
 }
 
+# half a step above the greatest finite number, as IEEE 754 rounds: from here on a number becomes infinite
+_INFINITE_FROM = {
+    dtypes.float16: (2 - 2.0**-11) * 2.0**15,
+    dtypes.bfloat16: (2 - 2.0**-8) * 2.0**127,
+    dtypes.float32: (2 - 2.0**-24) * 2.0**127,
+}
 _FLOATS, _INTS = frozenset(dtypes.floats + dtypes.fp8s), frozenset(dtypes.ints)
 
 
