@@ -5,11 +5,12 @@ Both are written in tensor operations, for stacks of matrices (…, m, n): a ste
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from tinyexplore.dtype import dtypes
-from tinyexplore.lazy import LazyBuffer
 from tinyexplore.lazy.lazybuffer import ShapeError
+from tinyexplore.tensor.gradients import gradient_by_tensors
 from tinyexplore.tensor.ordering import Ordering
 from tinyexplore.tensor.reduction import sum_dtype
 
@@ -20,23 +21,30 @@ if TYPE_CHECKING:
 # sweeps over all pairs of columns until nothing changes any more, in practice: the convergence is quadratic at the end
 SWEEPS = {dtypes.float32: 9, dtypes.float64: 12}
 
+SMALLEST = {dtypes.float32: 2.0**-126, dtypes.float64: 2.0**-1022}
+"""The least number of full precision."""
+
 
 class LinearAlgebra(Ordering):
     __slots__ = ()
 
-    def _matrices(self, what: str) -> Tensor:
-        """This tensor in the type to compute with."""
+    def _matrices(self, what: str) -> tuple[Tensor, Tensor]:
+        """This tensor in the type to compute with, divided by powers of 2, so that squares neither overflow nor vanish;
+        and these powers, (…, 1, 1)."""
         if self.ndim < 2 or 0 in self.shape:
             raise ShapeError(f"{what} of a tensor of shape {self.shape}: need matrices (…, m, n), none of them empty")
         x = self._float()
-        return x.cast(sum_dtype(x.dtype))
+        x = x.cast(sum_dtype(x.dtype))
+        peak = x.detach().abs().max((-2, -1), keepdim=True).clip(SMALLEST[x.dtype])
+        scale = peak.log2().floor().exp2()
+        return x / scale, scale
 
     def qr(self) -> tuple[Tensor, Tensor]:
         """Q (…, m, m), orthogonal, and R (…, m, n), upper triangular, with Q · R = this matrix.
 
         Each of Householder's reflections H = 1 - 2 v vᵀ makes one column zero below the diagonal.
         """
-        r = self._matrices("qr")
+        r, unit = self._matrices("qr")
         rows, columns = r.shape[-2:]
         dtype = self._float().dtype
         q = cast(Any, type(self)).eye(rows, dtype=r.dtype, device=self.device)._broadcast_to((*r.shape[:-1], rows))
@@ -52,22 +60,22 @@ class LinearAlgebra(Ordering):
             scale = (square == 0).where(0.0, 2.0 / (square == 0).where(1.0, square))
             r = (r - v * (scale * (v * r).sum(-2, keepdim=True))).contiguous()
             q = (q - (q.dot(v) * scale) * v.transpose(-2, -1)).contiguous()
-        return q.cast(dtype), r.triu().cast(dtype)
+        return q.cast(dtype), (r.triu() * unit).cast(dtype)
 
     def svd(self, full_matrices: bool = True) -> tuple[Tensor, Tensor, Tensor]:
         """U, S, Vᵀ with U · diag(S) · Vᵀ = this matrix; S descends. U is (…, m, m) and Vᵀ (…, n, n), or, without
         `full_matrices`, (…, m, k) and (…, k, n) for k = min(m, n).
 
         One-sided Jacobi (Hestenes 1958): pairs of columns are rotated until all are orthogonal; their lengths are the
-        singular values. All pairs of a round are rotated at once (Brent and Luk 1985). Gradients are those of distinct
-        singular values; columns of U beyond the n-th have none, and there are no second derivatives.
+        singular values. All pairs of a round are rotated at once (Brent and Luk 1985). Where singular values are equal,
+        or 0, gradients are those of what does not depend on which vectors were chosen (see `svd_gradient`); columns of
+        U beyond the n-th have none.
         """
-        x = self._matrices("svd")
-        dtype = self._float().dtype
-        if x.shape[-2] < x.shape[-1]:
-            v, s, u = x.transpose(-2, -1).svd(full_matrices)
-            return u.transpose(-2, -1).cast(dtype), s.cast(dtype), v.transpose(-2, -1).cast(dtype)
-        taped, x = x, x.detach()
+        if self.ndim >= 2 and self.shape[-2] < self.shape[-1]:
+            v, s, u = self.transpose(-2, -1).svd(full_matrices)
+            return u.transpose(-2, -1), s, v.transpose(-2, -1)
+        taped, scale = self._matrices("svd")
+        dtype, x = self._float().dtype, taped.detach()
         count = x.shape[-1]
         even = count + count % 2
         w = x.pad([(0, 0)] * (x.ndim - 1) + [(0, even - count)])
@@ -84,14 +92,17 @@ class LinearAlgebra(Ordering):
         q, r = (w / (s == 0).where(1.0, s).unsqueeze(-2)).qr()
         signs = (r.diagonal(0, r.ndim - 2, r.ndim - 1) < 0).where(-1.0, 1.0)
         u = q[..., :count] * signs.unsqueeze(-2)
-        if taped.requires_grad:
-            change = taped._taped((taped - x).lazydata, svd_gradient, (taped,), None)
-            u, s, v = _followed(change, u, s, v)
-        else:
-            u, s, v = (taped._by_own_rule(one.lazydata, svd_unmarked_gradient, (taped,)) for one in (u, s, v))
+        factors = u.cat(s.unsqueeze(-2), v, dim=-2).contiguous()
+        factors = taped._by_own_rule(factors.lazydata, svd_gradient, (taped,), (type(self),))
+        u, s, v = factors._factors(x.shape[-2])
         if full_matrices and x.shape[-2] > count:
             u = u.cat(q[..., count:], dim=-1)
-        return u.cast(dtype), s.cast(dtype), v.transpose(-2, -1).cast(dtype)
+        return u.cast(dtype), (s * scale.squeeze(-1)).cast(dtype), v.transpose(-2, -1).cast(dtype)
+
+    def _factors(self, rows: int) -> tuple[Tensor, Tensor, Tensor]:
+        """U (…, rows, n), S (…, n) and V (…, n, n), which lie in this in rows one after another."""
+        u, s, v = self.split([rows, 1, self.shape[-1]], self.ndim - 2)
+        return u, s.squeeze(-2), v
 
     def _columns(self, order: Tensor) -> Tensor:
         """The columns of each matrix in an order of its own."""
@@ -99,38 +110,37 @@ class LinearAlgebra(Ordering):
         return self.gather(-1, index)
 
 
-def svd_gradient(step: Step, g: LazyBuffer) -> tuple[LazyBuffer | None, ...]:
-    """dx = g. No second derivatives: `_followed` is the first order of what the factors are."""
-    if not isinstance(g, LazyBuffer):
-        raise NotImplementedError("svd has first derivatives only: differentiate what is wanted of it in another way")
-    return (g,)
+@gradient_by_tensors
+def svd_gradient(step: Step, values: Sequence[Tensor], g: Tensor) -> tuple[Tensor | None, ...]:
+    """A = U S Vᵀ: dA = U (P + dS) Vᵀ + (dU - U Uᵀ dU) S⁻¹ Vᵀ, the latter for a tall A only
 
-
-def svd_unmarked_gradient(step: Step, g: LazyBuffer) -> tuple[LazyBuffer | None, ...]:
-    """None: how the factors follow the matrix was not computed."""
-    raise RuntimeError(
-        "gradient through svd: make the targets with requires_grad=True, or call requires_grad_() on them, before "
-        "computing with them"
-    )
-
-
-def _followed(change: Tensor, u: Tensor, s: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """What a matrix's small `change` (0 here, but on the tape) makes of its factors, to first order.
-
-    P = Uᵀ · dA · V; dS is its diagonal, and with E = 1 / (sⱼ² - sᵢ²) off the diagonal dU = U (E ∘ (P S + S Pᵀ)) +
-    (dA V - U P) S⁻¹ and dV = V (E ∘ (S P + Pᵀ S)) (Papadopoulo and Lourakis 2000).
+    With K = Uᵀ dU - dUᵀ U and L = Vᵀ dV - dVᵀ V, Pᵢⱼ = (K + L) / 2 / (sⱼ - sᵢ) + (K - L) / 2 / (sⱼ + sᵢ): the adjoint
+    of the factors' differentials (Papadopoulo and Lourakis 2000). The first numerator is 0 where the result does not
+    depend on which vectors were chosen for equal values; there, and for S⁻¹ of 0, the quotient counts as 0.
     """
-    moved = change.dot(v)
-    p = u.transpose(-2, -1).dot(moved)
+    factors = step.arg[0]._on_tape(step.result)
+    rows, columns = values[0].shape[-2:]
+    u, s, v = factors._factors(rows)
+    du, ds, dv = g._factors(rows)
     across, down = s.unsqueeze(-2), s.unsqueeze(-1)
-    gap = across.square() - down.square()
-    is_same = gap == 0
-    share = is_same.where(0.0, 1.0 / is_same.where(1.0, gap))
-    turned = p.transpose(-2, -1)
-    inverse = (across == 0).where(0.0, 1.0 / (across == 0).where(1.0, across))
-    du = u.dot(share * (p * across + down * turned)) + (moved - u.dot(p)) * inverse
-    dv = v.dot(share * (down * p + turned * across))
-    return u + du, s + p.diagonal(0, p.ndim - 2, p.ndim - 1), v + dv
+    k, ell = _skew(u, du), _skew(v, dv)
+    inner = _quotient(0.5 * (k + ell), across - down) + _quotient(0.5 * (k - ell), across + down)
+    found = u.dot(inner) + u * ds.unsqueeze(-2)
+    if rows > columns:
+        found = found + _quotient(du - u.dot(u.transpose(-2, -1).dot(du)), across)
+    return (found.dot(v.transpose(-2, -1)),)
+
+
+def _skew(x: Tensor, dx: Tensor) -> Tensor:
+    """xᵀ dx - dxᵀ x"""
+    product = x.transpose(-2, -1).dot(dx)
+    return product - product.transpose(-2, -1)
+
+
+def _quotient(x: Tensor, y: Tensor) -> Tensor:
+    """x / y; 0 where y is 0, or so small that 1 / y might overflow."""
+    none = y.abs() < SMALLEST[y.dtype]
+    return none.where(0.0, x / none.where(1.0, y))
 
 
 def _rotated(joined: Tensor, rows: int) -> Tensor:

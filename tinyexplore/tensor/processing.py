@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import wraps
 from string import ascii_letters
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
-from tinyexplore.autograd import GradientRule, TapedBuffer
 from tinyexplore.dtype import dtypes, least_upper_dtype, to_dtype
-from tinyexplore.lazy import LazyBuffer
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.arithmetic import broadcast_shape
 from tinyexplore.tensor.base import DTypeLike, Shape
 from tinyexplore.tensor.errors import ArgumentError
+from tinyexplore.tensor.gradients import gradient_by_tensors
 from tinyexplore.tensor.pooling import Pooling, Sizes, named_padding, padding_pairs, per_axis
 from tinyexplore.tensor.reduction import sum_dtype
 from tinyexplore.tensor.winograd import minimal_filters
@@ -383,23 +381,7 @@ def _named_axes(x: Tensor, letters: str, order: Sequence[str]) -> Tensor:
     return moved.reshape(tuple(moved.shape[present.index(letter)] if letter in present else 1 for letter in order))
 
 
-def _gradient_by_tensors(rule: Callable[..., tuple[Tensor | None, ...]]) -> GradientRule:
-    """The rule that `rule(step, values of the inputs, gradient of the result)` is on Tensors, `step.arg[0]`."""
-
-    @wraps(rule)
-    def on_values(step: Step, g: LazyBuffer) -> tuple[LazyBuffer | None, ...]:
-        kind = step.arg[0]
-        if isinstance(g, LazyBuffer):
-            found = rule(step, [kind._wrap(source) for source in step.sources], kind._wrap(g))
-            return tuple([None if one is None else one.lazydata for one in found])
-        with kind.inference_mode(False):  # the values are on the tape: so is all that is made of them
-            found = rule(step, [kind._on_tape(source) for source in step.sources], kind._on_tape(g))
-        return tuple([None if one is None else cast(Any, TapedBuffer(one.lazydata, one._ctx)) for one in found])
-
-    return on_values
-
-
-@_gradient_by_tensors
+@gradient_by_tensors
 def convolution_gradient(step: Step, values: Sequence[Tensor], g: Tensor) -> tuple[Tensor | None, ...]:
     """y = x ⋆ w: dx is the transposed convolution of g with w, dw the windows of x times g, over batch and places.
 

@@ -57,9 +57,15 @@ FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
         (x.reshape(1, 1, 3, 4) ** 3).max_pool2d((2, 2), 1) * (x.reshape(1, 1, 3, 4) ** 2).avg_pool2d(2, 1)
     ),
     "attention": lambda x: x.scaled_dot_product_attention(x * x, x),
-    "reflections": lambda x: x.qr()[1] * x[0],
+    "reflections": lambda x: x.qr()[1] * x[0] + x.T.qr()[0][:3] * x.qr()[0][0, 0],
+    "singular values": lambda x: joined(x.svd(full_matrices=False)) * x[0, 0] + joined((x @ x.T).svd()),
     "losses": lambda x: x.cross_entropy(Tensor([0, 3, 1])) * x.sigmoid().binary_crossentropy(x * 0.5),
 }
+
+
+def joined(parts: tuple[Tensor, ...]) -> Tensor:
+    """A number that tells of all of them."""
+    return sum([(part * (place + 1)).sin().sum() for place, part in enumerate(parts)], Tensor(0.0, dtype="float64"))
 
 
 def hessian_product(function: Callable[[Tensor], Tensor], values: np.ndarray, along: np.ndarray) -> np.ndarray:
@@ -165,11 +171,33 @@ def test_without_a_tape_a_gradient_is_a_value() -> None:
     assert x.grad is not None and x.grad._ctx is None and not x.grad.requires_grad
 
 
-def test_svd_says_that_it_has_first_derivatives_only() -> None:
-    x = Tensor(np.eye(2) + 0.5, requires_grad=True)
-    (slope,) = x.svd()[1].square().sum().gradient(x)
-    with pytest.raises(NotImplementedError, match="svd has first derivatives only"):
-        slope.sum().gradient(x)
+@pytest.mark.parametrize("marked", [True, None])
+def test_what_does_not_depend_on_the_choice_of_singular_vectors_has_gradients_where_values_are_equal(
+    marked: bool | None,
+) -> None:
+    x = Tensor([[0.0, 2, 0], [2, 0, 0], [0, 0, 1], [0, 0, 0]], dtype="float64", requires_grad=marked)
+    along = Tensor(np.random.default_rng(0).normal(size=(4, 3)))
+    u, s, v = x.svd(full_matrices=False)
+    polar = u @ v  # x (xᵀx)^-½, and the slope of the sum of the singular values
+    (found,) = (polar * along).sum().gradient(x)
+    (slope,) = s.sum().gradient(x)
+    (bent,) = (slope * along).sum().gradient(x)
+    found.realize(slope, bent)
+    np.testing.assert_allclose(slope.numpy(), polar.numpy(), atol=1e-14)
+    np.testing.assert_allclose(bent.numpy(), found.numpy(), atol=1e-14)
+    p, w = polar.numpy(), along.numpy()
+    total = np.array([[4.0, 4, 3], [4, 4, 3], [3, 3, 2]])  # sums of two values each
+    skew = p.T @ w - w.T @ p
+    wanted = p @ (skew / total) + (w - p @ (p.T @ w)) / np.array([2, 2, 1])
+    np.testing.assert_allclose(found.numpy(), wanted, atol=1e-14)
+
+
+def test_gradients_of_singular_vectors_are_finite_wherever_values_are_equal_or_vanish() -> None:
+    for values in (np.zeros((3, 2)), np.ones((3, 3)), np.eye(3) * 1e-30, np.diag([1, 1 + 1e-7, 0])):
+        x = Tensor(values, dtype="float32", requires_grad=True)
+        (slope,) = joined(x.svd()).square().sum().gradient(x)
+        (bent,) = slope.sum().gradient(x)
+        assert np.isfinite(slope.numpy()).all() and np.isfinite(bent.numpy()).all()
 
 
 def test_an_unused_tape_builds_nothing_and_goes_with_its_gradients() -> None:

@@ -1,0 +1,30 @@
+"""Gradient rules that are written on Tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any, cast
+
+from tinyexplore.autograd import GradientRule, TapedBuffer
+from tinyexplore.lazy import LazyBuffer
+
+if TYPE_CHECKING:
+    from tinyexplore.autograd import Step
+    from tinyexplore.tensor.tensor import Tensor
+
+
+def gradient_by_tensors(rule: Callable[..., tuple[Tensor | None, ...]]) -> GradientRule:
+    """The rule that `rule(step, values of the inputs, gradient of the result)` is on Tensors, `step.arg[0]`."""
+
+    @wraps(rule)
+    def on_values(step: Step, g: LazyBuffer) -> tuple[LazyBuffer | None, ...]:
+        kind = step.arg[0]
+        if isinstance(g, LazyBuffer):
+            found = rule(step, [kind._wrap(source) for source in step.sources], kind._wrap(g))
+            return tuple([None if one is None else one.lazydata for one in found])
+        with kind.inference_mode(False):  # the values are on the tape: so is all that is made of them
+            found = rule(step, [kind._on_tape(source) for source in step.sources], kind._on_tape(g))
+        return tuple([None if one is None else cast(Any, TapedBuffer(one.lazydata, one._ctx)) for one in found])
+
+    return on_values
