@@ -91,11 +91,39 @@ def accumulate(reduce: UOp, value: UOp, ctx: LateContext) -> UOp:
 @rule(UPat.of(Ops.SCAN, var("value"), name="scan", more_src=True))
 def carry(scan: UOp, value: UOp, ctx: LateContext) -> UOp:
     """A scan is a register too: set before its loop, changed in every step, read in the same step."""
+    if scan.src[-1].op is not Ops.RANGE:
+        return carry_past_lanes(scan, value, ctx)
     *factor, loop = scan.src[1:]
     start = reduce_identity(Ops.ADD if factor else scan.arg, scan.dtype)
     register = UOp(Ops.DEFINE_ACC, scan.dtype, (start,), next(ctx.numbers))
     changed = register.alu(scan.arg, *factor, value) if factor else combined_with(register, scan.arg, value)
     assigned = UOp(Ops.ASSIGN, scan.dtype, (register, changed, loop))
+    return UOp(Ops.RESULT, scan.dtype, (register, assigned))
+
+
+def carry_past_lanes(scan: UOp, value: UOp, ctx: LateContext) -> UOp:
+    """The lanes of a step combined with those before them, then with the last lane of the step before.
+
+    The former takes log n rounds, and waits for nothing: of each two blocks of 1, 2, 4, … lanes, all of the second are
+    combined with the last of the first (Sklansky, "Conditional-sum addition logic", 1960). The first block stays.
+    """
+    assert isinstance(scan.dtype, DType)
+    count = scan.dtype.count
+    identity = reduce_identity(scan.arg, scan.dtype)
+    nothing = UOp(Ops.GEP, scan.dtype.scalar, (identity,), 0)
+    block = 1
+    while block < count:
+        lasts = [UOp(Ops.GEP, scan.dtype.scalar, (value,), first + block - 1) for first in range(0, count, 2 * block)]
+        lanes = [part for last in lasts for part in (*[nothing] * block, *[last] * block)]
+        value = combined_with(value, scan.arg, UOp(Ops.VECTORIZE, scan.dtype, tuple(lanes)))
+        block *= 2
+    (*loops, _) = scan.src[1:]
+    if not loops:
+        return value
+    register = UOp(Ops.DEFINE_ACC, scan.dtype, (identity,), next(ctx.numbers))
+    last = UOp(Ops.GEP, scan.dtype.scalar, (register,), count - 1)
+    changed = combined_with(last.broadcast(count), scan.arg, value)
+    assigned = UOp(Ops.ASSIGN, scan.dtype, (register, changed, *loops))
     return UOp(Ops.RESULT, scan.dtype, (register, assigned))
 
 

@@ -42,6 +42,15 @@ def kept_rare(own: Path, wanted: Path) -> Path:
     return wanted[: max(len(own), inside[-1])] if inside else own
 
 
+def made_of(value: UOp, register: UOp) -> set[UOp]:
+    """`value` and the nodes below it that `register` goes into."""
+    found = {register}
+    for node in value.toposort():
+        if not found.isdisjoint(node.src):
+            found.add(node)
+    return found - {register}
+
+
 class _Blocks:
     """Which loops each node stands in, and the order inside them. A block is named by its path."""
 
@@ -63,6 +72,8 @@ class _Blocks:
                     steps.setdefault(src, []).append(node)
                 elif op is Ops.DEFINE_ACC and node.op is not Ops.RESULT:
                     reading.add(node)
+            if node.op is Ops.ASSIGN and len(node.src) == 3:
+                reading.update(made_of(node.src[1], node.src[0]))  # a scan's register may be read in several steps
         for loop in steps:
             ends.setdefault(loop.src[0], []).append(loop)
         self.has_rare = any(loop.arg.kind is AxisKind.RARE for loop in steps)

@@ -143,6 +143,16 @@ def lanes_combined(node: UOp, value: UOp, lanes: UOp) -> UOp:
     return node.replace(src=(value.broadcast(lanes.dtype.count),))
 
 
+@rule(UPat.of(Ops.SCAN, var("value"), name="scan", more_src=True))
+def lanes_scanned(scan: UOp, value: UOp) -> UOp | None:
+    """A running result along the lanes themselves has a vector of them in each step."""
+    lanes = scan.src[-1].dtype.count
+    if lanes == 1 or scan.dtype.count == lanes:
+        return None
+    assert isinstance(scan.dtype, DType)
+    return scan.replace(dtype=scan.dtype.vec(lanes), src=(value.broadcast(lanes), *scan.src[1:]))
+
+
 @rule(UPat.of(Ops.BARRIER, name="barrier", more_src=True))
 def barrier_without_lanes(barrier: UOp) -> UOp | None:
     """What waits for stores waits for their loops; lanes are no loop."""
@@ -322,6 +332,7 @@ LANES = PatternMatcher(
         lane_numbers,
         widen,
         lanes_combined,
+        lanes_scanned,
         barrier_without_lanes,
         store_lanes,
         scatter,

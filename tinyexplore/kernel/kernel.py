@@ -12,7 +12,7 @@ from tinyexplore.kernel.cut import shorter_loops
 from tinyexplore.kernel.legal import obstacle
 from tinyexplore.kernel.opt import Opt, OptError, OptOps
 from tinyexplore.kernel.rows import copies_result, filling, keeps_row, more_rows, split_row
-from tinyexplore.kernel.split import split_output, split_reduce, with_edge
+from tinyexplore.kernel.split import split_output, split_reduce, split_scan, with_edge
 from tinyexplore.kernel.stage import collected_stores, staged_loads
 from tinyexplore.kernel.strides import Access, strides_of
 from tinyexplore.kernel.told import substitute_told
@@ -167,6 +167,8 @@ class Kernel:
             ast = split_reduce(self, axis, opt)
         elif axis.arg.kind is AxisKind.ROW:
             ast = split_row(self, axis, opt)
+        elif axis.arg.kind is AxisKind.SCAN:
+            ast = split_scan(self, axis, opt)
         else:
             places = split_output(self, axis, opt)
             ast = substitute_told(with_edge(self, axis, opt), more_rows(self, axis, opt, self.next_id()), str(opt))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tinyexplore.dtype import dtypes
 from tinyexplore.kernel.cut import SPLITS, cut_obstacle
 from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.kernel.rows import is_after_copy, kept_along
@@ -80,7 +81,10 @@ def scatter_obstacle(kernel: Kernel, opt: Opt, axis: UOp) -> str | None:
 
 
 def vector_obstacle(kernel: Kernel, opt: Opt, axis: UOp) -> str | None:
-    if axis.arg.kind not in (*LOOP_KINDS, AxisKind.REDUCE, AxisKind.ROW):
+    if axis.arg.kind is AxisKind.SCAN:
+        if (found := scan_obstacle(kernel, axis)) is not None:
+            return found
+    elif axis.arg.kind not in (*LOOP_KINDS, AxisKind.REDUCE, AxisKind.ROW):
         return f"the axis is {axis.arg.kind.value}, and only loops become vectors"
     if opt.amount & (opt.amount - 1) or opt.amount > max(1, kernel.lanes):
         have = f"a vector of {kernel.target.name} has {kernel.lanes} lanes of {kernel.vector_dtype.name}"
@@ -96,6 +100,18 @@ def vector_obstacle(kernel: Kernel, opt: Opt, axis: UOp) -> str | None:
         if any(axis in ranges and other in ranges for ranges in together):
             return f"axis {other.arg.id} is a vector already, and a value has lanes along one axis only"
     return None
+
+
+def scan_obstacle(kernel: Kernel, axis: UOp) -> str | None:
+    """Lanes of a running result are combined with each other first: only where that comes to the same."""
+    for node in kernel.nodes:
+        if node.op is Ops.SCAN and node.src[-1] is axis:
+            if node.arg is Ops.MULACC:
+                return "each step multiplies what the one before left: lanes would need it first"
+            if node.arg is Ops.MUL and not dtypes.is_int(node.dtype):
+                return "of lanes multiplied with each other first some may overflow, where a zero before them says 0"
+            return None
+    return "steps of a scatter come in order"
 
 
 def swap_obstacle(kernel: Kernel, axis: UOp, other: UOp) -> str | None:

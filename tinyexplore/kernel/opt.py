@@ -17,6 +17,11 @@ class OptOps(Enum):
 
         for i in 0..64: out[i] = f(i)        →  for i in 0..4: out[16*i .. 16*i+15] = f(16*i .. 16*i+15)
 
+    of a scan: those of the vector are combined with each other, then with the last one before it::
+
+        for i in 0..64: acc += f(i)          →  for i in 0..32: v = f(2*i .. 2*i+1); v[1] += v[0]
+                        out[i] = acc                            acc = v + acc[1]; out[2*i .. 2*i+1] = acc
+
     UPCAST: `amount` steps of an output axis are written out, so that what they share is done once::
 
         for i in 0..64: out[i] = f(i)        →  for i in 0..16: out[4*i] = f(4*i); ...; out[4*i+3] = f(4*i+3)

@@ -66,14 +66,32 @@ def split_symbolic(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     return start + inner if opt.op is OptOps.VECTOR else (start + inner).minimum(as_size(simplified(end - 1)))
 
 
+def split_scan(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
+    """The loop of a scan in blocks, one after the other, each of `amount` lanes; the last of them may be masked.
+
+    A lane past the end may hold anything: what comes before it does not depend on it, and nothing comes after.
+    """
+    blocks = simplified((axis.src[0] + (opt.amount - 1)) // opt.amount)
+    inner = UOp.range(opt.amount, Axis(kernel.next_id(), AxisKind.VECTOR))
+    outer = UOp.range(blocks, axis.arg) if blocks != 1 else None
+    place = inner if outer is None else outer * index_const(opt.amount) + inner
+    ast = with_edge(kernel, axis, opt)
+    (scan,) = [node for node in ast.toposort() if node.op is Ops.SCAN]
+    value = substitute_told(scan.src[0], {axis: place}, str(opt))
+    loops = (inner,) if outer is None else (outer, inner)
+    after = scan.replace(src=(value, *loops))
+    _tell(scan, after, str(opt))
+    return substitute_told(ast, {scan: after, axis: place}, str(opt))
+
+
 def with_edge(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
-    """The ast as the lanes of a vector need it, which may stand past a symbolic end of `axis`.
+    """The ast as the lanes of a vector need it, which may stand past the end of `axis`: a symbolic one, or a scan's.
 
     Neighbours in memory are masked; where each lane reads by itself, it reads the last place once more.
     """
     end = axis.src[0]
-    may_be_short = opt.op is OptOps.VECTOR and bounds(end)[0] < opt.amount
-    if axis.is_static or not may_be_short or simplified(end % opt.amount) == 0:
+    overlaps = axis.arg.kind is not AxisKind.SCAN and (axis.is_static or bounds(end)[0] >= opt.amount)
+    if opt.op is not OptOps.VECTOR or overlaps or simplified(end % opt.amount) == 0:
         return kernel.ast
     stored = {store.src[0] for store in kernel.ast.src}
     changes: dict[UOp, UOp] = {}

@@ -81,6 +81,7 @@ def is_in_full_vectors(uops: Sequence[UOp], vector_bytes: int) -> bool:
     spread = {node.src[0] for node in uops if node.op is Ops.VECTORIZE and node.src[0] is node.src[-1]}
     shuffled = {node for node in uops if shuffled_from(node) is not None}
     shuffled |= lanes_of_alone(shuffled, uops)
+    shuffled |= {lane for lane in spread if lane.op is Ops.GEP and lane.src[0].op is Ops.DEFINE_ACC}  # a scan's last
     sums = any(node.op is Ops.DEFINE_ACC for node in uops)
     return bool(bodies) and all(
         node in shuffled or _is_full(node, spread, vector_bytes, sums=sums) for body in bodies for node in body

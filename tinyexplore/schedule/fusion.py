@@ -191,7 +191,7 @@ class Fusion:
         if node.op is Ops.SCATTER:
             return "each of its places is written when its index comes up: only memory has them all"
         work = node.src[0].size if is_reduce else node.size if node.op in Group.TRANSCENDENTAL else 0
-        if work > IN_ORDER and any(map(goes_in_order, plans)):
+        if work > IN_ORDER and any(goes_in_order(plan, sums_up=is_reduce) for plan in plans):
             return "the loop that reads it goes element by element, in order: by itself it is done in vectors"
         if any(plan.op_count >= self.max_ops for plan in plans):
             return f"the kernel that reads it has {self.max_ops} operations already"
@@ -395,10 +395,13 @@ class Fusion:
         return own
 
 
-def goes_in_order(plan: KernelPlan) -> bool:
-    """True for a scan or a scatter along the axis that lies in memory step by step: nothing is left for lanes."""
+def goes_in_order(plan: KernelPlan, *, sums_up: bool) -> bool:
+    """True for a scan or a scatter along the axis that lies in memory step by step: nothing is left for the lanes of
+    what it would read. Running sums and extremes have lanes of their own there, but for what sums up in others."""
     root = plan.stores[0]
     if root.op not in (Ops.SCAN_AXIS, Ops.SCATTER):
+        return False
+    if root.op is Ops.SCAN_AXIS and root.arg[0] in (Ops.ADD, Ops.MAX, Ops.MIN) and not sums_up:
         return False
     return all(size == 1 for size in root.src[-1].shape[root.arg[1] + 1 :])
 

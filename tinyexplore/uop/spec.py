@@ -86,6 +86,12 @@ def _pointer(node: UOp) -> bool:
     return isinstance(node.dtype, PtrDType) and not node.src
 
 
+def _scan(node: UOp) -> bool:
+    values, loops = node.src[: node.value_count], node.src[node.value_count :]
+    in_order = 1 <= len(loops) <= 2 and all(loop.op is Ops.RANGE for loop in loops)
+    return in_order and all(value.dtype is node.dtype for value in values)
+
+
 _COMMON: dict[Ops, Check] = {
     **dict.fromkeys(Group.ALU, _alu),
     Ops.CONST: lambda node: isinstance(node.dtype, DType) and not node.src,
@@ -101,7 +107,7 @@ _COMMON: dict[Ops, Check] = {
 
 AST_SPEC: dict[Ops, Check] = {
     **_COMMON,
-    Ops.SCAN: lambda node: node.src[-1].op is Ops.RANGE and all(src.dtype is node.dtype for src in node.src[:-1]),
+    Ops.SCAN: _scan,
     Ops.REDUCE: lambda node: node.dtype is node.src[0].dtype and all(src.op is Ops.RANGE for src in node.src[1:]),
     Ops.SINK: lambda node: all(src.op is Ops.STORE for src in node.src),
 }

@@ -387,7 +387,9 @@ class UOp:
     @property
     def value_count(self) -> int:
         """How many of the sources are values; loops come after them in a REDUCE or a SCAN."""
-        return 1 if self.op is Ops.REDUCE else len(self.src) - (self.op is Ops.SCAN)
+        if self.op is Ops.SCAN:
+            return 2 if self.arg is Ops.MULACC else 1
+        return 1 if self.op is Ops.REDUCE else len(self.src)
 
     @property
     def digest(self) -> str:

@@ -59,6 +59,7 @@ PROGRAMS = {
     "row sum": lambda: from_numpy(numbers(6, 70)).reduce(Ops.ADD, (1,)),
     "column max": lambda: from_numpy(numbers(45, 20)).reduce(Ops.MAX, (0,)),
     "softmax": lambda: softmax(from_numpy(numbers(9, 41))),
+    "running sum": lambda: from_numpy(numbers(5, 37)).scan(Ops.ADD, 1),
     "attention": lambda: tall_attention(23),
     "causal attention": lambda: tall_attention(23, causal=True),
     "padded window": lambda: from_numpy(numbers(4, 40)).pad(((0, 0), (2, 3))).window(1, 3).reduce(Ops.ADD, (2,)),

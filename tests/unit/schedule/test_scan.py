@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.graphs import from_numpy, numbers, to_numpy
-from tests.reference import evaluate
+from tests.reference import buffer_array, evaluate
+from tinyexplore.device import Device
+from tinyexplore.engine import compile_optimised
+from tinyexplore.engine.runner import ExecItem
 from tinyexplore.kernel import Kernel, Opt, OptError, OptOps
 from tinyexplore.kernel.merge import with_split_axes
 from tinyexplore.lazy import LazyBuffer
@@ -18,9 +21,11 @@ from tinyexplore.uop import AxisKind, Ops
 from tinyexplore.util import Context
 
 MACHINE = Target("TEST", "any", "any", "", 64, 32, 2, 32768, 1 << 20, frozenset(), ())
+SUMMED = (np.float32, np.float16, np.int64)
+EXTREMES = (Ops.ADD, Ops.MAX, Ops.MIN)
 
 
-def test_the_loop_of_a_scan_is_the_innermost_and_takes_no_opts() -> None:
+def test_the_loop_of_a_scan_is_the_innermost_and_takes_no_opt_but_lanes() -> None:
     (item,) = create_schedule([from_numpy(numbers(8, 40)).scan(Ops.ADD, 0)])
     kernel = Kernel.of(item.ast, MACHINE)
     assert [(axis.arg.kind, axis.size) for axis in kernel.axes] == [(AxisKind.GLOBAL, 40), (AxisKind.SCAN, 8)]
@@ -28,6 +33,47 @@ def test_the_loop_of_a_scan_is_the_innermost_and_takes_no_opts() -> None:
         kernel.apply(Opt(OptOps.UPCAST, 1, 2))
     with pytest.raises(OptError, match="the loop of a scan must stay innermost"):
         kernel.apply(Opt(OptOps.LOCAL, 0, 4))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_lanes_along_a_scan_change_no_result(data: st.DataObject) -> None:
+    """Whole numbers, so that the order of additions does not matter; sizes that lanes do not divide, special values."""
+    shape = data.draw(st.integers(1, 3)), data.draw(st.integers(2, 70))
+    lanes = data.draw(st.sampled_from([n for n in (2, 4, 8, 16) if n <= shape[1]]))
+    op, kinds = data.draw(st.sampled_from([(Ops.MUL, (np.int32, np.uint8)), *[(op, SUMMED) for op in EXTREMES]]))
+    values = np.random.default_rng(data.draw(st.integers(0, 99))).integers(0, 4, shape)
+    values = values.astype(data.draw(st.sampled_from(kinds)))
+    if values.dtype.kind == "f":
+        row, column = data.draw(st.integers(0, shape[0] - 1)), data.draw(st.integers(0, shape[1] - 1))
+        values[row, column] = data.draw(st.sampled_from([1, np.nan, np.inf, -np.inf]))
+    x = from_numpy(values, "LLVM")
+    node = (x.flip((1,)).alu(Ops.MAX, x) if data.draw(st.booleans()) else x).scan(op, 1)
+    (item,) = create_schedule([node])
+    kernel = Kernel.of(item.ast, Device["LLVM"].target)
+    assume(lanes <= kernel.lanes)
+    with Context(SPEC=1), np.errstate(all="ignore"):
+        kernel = kernel.apply(Opt(OptOps.VECTOR, scan_axis(kernel), lanes))
+        ExecItem(item, compile_optimised("LLVM", kernel), None, item.buffers).run()
+        np.testing.assert_array_equal(buffer_array(item.buffers[0], shape), evaluate(node))
+
+
+def scan_axis(kernel: Kernel) -> int:
+    return next(int(axis.arg.id) for axis in kernel.axes if axis.arg.kind is AxisKind.SCAN)
+
+
+def test_running_products_of_floats_and_recurrences_have_no_lanes() -> None:
+    """[0, 1e30, 1e30] would be [0, 0, NaN]: lanes are combined with each other before what comes before them."""
+    x = from_numpy(np.array([0, 1e30, 1e30, 1], np.float32))
+    for node, words in (
+        (x.scan(Ops.MUL, 0), "a zero before them says 0"),
+        (x.recurrence(x, 0), "lanes would need it first"),
+    ):
+        (item,) = create_schedule([node])
+        kernel = Kernel.of(item.ast, MACHINE)
+        with pytest.raises(OptError, match=words):
+            kernel.apply(Opt(OptOps.VECTOR, scan_axis(kernel), 4))
+    np.testing.assert_array_equal(to_numpy(x.scan(Ops.MUL, 0)), [0, 0, 0, 0])
 
 
 @settings(max_examples=80, deadline=None)
@@ -76,14 +122,15 @@ def test_recurrences_agree_with_numpy(data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("axis, kernels", [(1, 2), (0, 1)])
 def test_what_lanes_do_faster_is_not_done_in_order(axis: int, kernels: int) -> None:
-    """Along the last axis a scan has no lanes; along another it has those of the columns."""
+    """Along the last axis running products and scatters have no lanes; along another they have those of the columns."""
     grown = from_numpy(numbers(64, 128)).alu(Ops.EXP)
-    assert len(create_schedule([grown.scan(Ops.ADD, axis)])) == kernels
+    assert len(create_schedule([grown.scan(Ops.MUL, axis)])) == kernels
+    assert len(create_schedule([grown.scan(Ops.ADD, axis)])) == 1
     index = from_numpy(np.zeros((64, 128), np.int32))
     target = from_numpy(numbers(64, 128))
     assert len(create_schedule([target.scatter(Ops.ADD, axis, index, grown)])) == kernels
     few = from_numpy(numbers(4, 8)).alu(Ops.EXP)
-    assert len(create_schedule([few.scan(Ops.ADD, axis)])) == 1
+    assert len(create_schedule([few.scan(Ops.MUL, axis)])) == 1
 
 
 def test_a_scan_of_a_constant_counts() -> None:
