@@ -17,6 +17,7 @@ from tinyexplore.kernel.access import (
     shares_loads,
 )
 from tinyexplore.kernel.ahead import with_prefetches
+from tinyexplore.kernel.crossing import crossing_axis, with_square_tile
 from tinyexplore.kernel.cut import cut_obstacle
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.merge import with_merged_axes, with_split_axes
@@ -284,9 +285,7 @@ def with_longer_steps(kernel: Kernel) -> Kernel:
     found = kernel.accesses
     across = crossing_axis(kernel, vectors[0], found)
     if across is not None:
-        amount = best_block(across.size, vectors[0].size, limit=vectors[0].size)
-        reason = "loads walk memory along this axis: a square tile uses every cache line whole"
-        return attempt(kernel, Opt(OptOps.UPCAST, across.arg.id, amount), reason)
+        return with_square_tile(kernel, vectors[0], across)
     arithmetic = sum(node.op is not Ops.INDEX and not is_of_places(node) for node in kernel.nodes)
     outer = next((axis for axis in reversed(kernel.output_axes) if is_outer_of(axis, vectors[0], found)), None)
     if outer is None or arithmetic > 40 or outer.size % 4 or not outer.is_static:
@@ -320,17 +319,6 @@ def mirrored_pairs(kernel: Kernel) -> tuple[UOp, ...]:
     ]
     found = tuple(axis for axis in pairs if both_ways(axis))
     return found if len(found) <= MIRRORED_AXES else ()
-
-
-def crossing_axis(kernel: Kernel, lanes: UOp, found: Sequence[Access]) -> UOp | None:
-    """The output axis along which a load walks memory that is strided along the lanes: what a transposition has."""
-    for axis in kernel.output_axes:
-        if axis.arg.kind is not AxisKind.GLOBAL or axis.size < 2 or not axis.is_static:
-            continue
-        for access in found:
-            if not access.is_store and access.stride(axis) == 1 and access.stride(lanes) not in (0, 1):
-                return axis
-    return None
 
 
 def with_accumulators(kernel: Kernel) -> Kernel:

@@ -55,7 +55,8 @@ def chosen(node: LazyBuffer) -> list[str]:
         (lambda: with_most(unread(16384, 1024)), []),
         (lambda: softmax(unread(65536, 256)), []),  # the next short row comes by itself
         (lambda: softmax(unread(64, 262144)), []),  # no cache keeps two such rows
-        (lambda: unread(4096, 4096).permute((1, 0)).contiguous(), ["AHEAD(0, 2)"]),
+        (lambda: unread(3000, 5000).permute((1, 0)).contiguous(), ["AHEAD(0, 2)"]),
+        (lambda: unread(4096, 4096).permute((1, 0)).contiguous(), []),  # follows the loads
         (lambda: unread(256, 256).permute((1, 0)).contiguous(), []),
         (lambda: unread(4096, 4096).reduce(Ops.ADD, (0,)), ["AHEAD(0, 2)"]),
         (lambda: unread(64, 262144).reduce(Ops.ADD, (0,)), ["AHEAD(0, 8)"]),
@@ -94,7 +95,7 @@ def test_the_loop_that_fills_a_kept_row_asks_for_the_next_row() -> None:
 
 
 def test_every_line_of_a_tile_is_asked_for_once() -> None:
-    kernel = hand_coded(kernel_of(unread(4096, 4096).permute((1, 0)).contiguous()))
+    kernel = hand_coded(kernel_of(unread(2048, 2048).permute((1, 0)).contiguous()))
     assert [distance(*places) for places in prefetches(kernel)] == [32] * 16
     windows = kernel_of(unread(64, 4096).window(1, 9).reduce(Ops.ADD, (2,)))
     kernel = windows.apply(Opt(OptOps.UNROLL, 2, 9)).apply(Opt(OptOps.AHEAD, 0, 1))

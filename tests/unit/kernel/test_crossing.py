@@ -1,0 +1,55 @@
+"""Transpositions: the inner loop follows the loads where stores go past the caches, else the stores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.graphs import from_numpy, to_numpy
+from tests.unit.kernel.test_ahead import MACHINE, kernel_of, unread
+from tinyexplore.kernel import OptOps, hand_coded
+from tinyexplore.lazy import LazyBuffer
+from tinyexplore.util import Context
+
+
+def transposed(*shape: int) -> LazyBuffer:
+    rank = len(shape)
+    return unread(*shape).permute((*range(rank - 2), rank - 1, rank - 2)).contiguous()
+
+
+@pytest.mark.parametrize(
+    ("node", "swaps"),
+    [
+        (lambda: transposed(4096, 4096), True),
+        (lambda: transposed(32, 64, 3136), True),  # NCHW to NHWC
+        (lambda: transposed(16384, 1024), True),  # the walk across is long
+        (lambda: transposed(16, 1024, 1024), False),  # a cache has the lines that are half read
+        (lambda: transposed(32, 3136, 64), False),
+        (lambda: transposed(2048, 2048), False),  # what is stored stays in a cache
+        (lambda: transposed(3000, 5000), False),  # the last rows of stores overlap
+        (lambda: transposed(4098, 4096), False),  # rows do not begin at cache lines
+        (lambda: unread(1 << 20, 16).permute((1, 0)).contiguous(), False),
+    ],
+)
+def test_loops_follow_the_loads_where_stores_need_no_cache(node: Callable[[], LazyBuffer], swaps: bool) -> None:
+    kernel = hand_coded(kernel_of(node()))
+    assert any(opt.op is OptOps.SWAP for opt in kernel.applied) is swaps
+    assert sum(opt.op in (OptOps.VECTOR, OptOps.UPCAST) and opt.amount == 16 for opt in kernel.applied) == 2
+
+
+def test_what_becomes_the_outermost_loop_has_steps_for_all_threads() -> None:
+    node = unread(64, 512, 512).permute((1, 2, 0)).contiguous()
+    for threads, swaps in ((2, True), (16, False)):
+        kernel = hand_coded(kernel_of(node, replace(MACHINE, threads=threads)))
+        assert any(opt.op is OptOps.SWAP for opt in kernel.applied) is swaps
+
+
+@pytest.mark.parametrize("shape", [(2048, 4096), (3, 1024, 2064)])
+def test_a_large_transposition_is_right(shape: tuple[int, ...]) -> None:
+    x = np.arange(np.prod(shape), dtype=np.int32).reshape(shape)
+    node = from_numpy(x).permute((*range(len(shape) - 2), len(shape) - 1, len(shape) - 2)).contiguous()
+    with Context(SPEC=1):
+        np.testing.assert_array_equal(to_numpy(node), x.swapaxes(-1, -2))

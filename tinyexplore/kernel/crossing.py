@@ -1,0 +1,70 @@
+"""Kernels whose loads walk memory across their stores, as a transposition: a square tile, and which of the two walks
+the inner loop follows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tinyexplore.kernel.access import Access, attempt, best_block, is_outer_of
+from tinyexplore.kernel.ahead import LINE_BYTES, PAGE_BYTES, comes_from_memory, step_bytes
+from tinyexplore.kernel.kernel import Kernel
+from tinyexplore.kernel.opt import Opt, OptOps
+from tinyexplore.uop import AxisKind, Ops, UOp
+from tinyexplore.uop.divmod import linear_terms
+
+STEPS_A_THREAD = 2  # of what may become the outermost loop
+MOST_WALKED_BYTES = 512 << 10  # of cache lines that a walk passes: more than half of an L2 cache
+
+
+def crossing_axis(kernel: Kernel, lanes: UOp, found: Sequence[Access]) -> UOp | None:
+    """The output axis along which a load walks memory that is strided along the lanes: what a transposition has."""
+    for axis in kernel.output_axes:
+        if axis.arg.kind is not AxisKind.GLOBAL or axis.size < 2 or not axis.is_static:
+            continue
+        if any(crosses(access, axis, lanes) for access in found):
+            return axis
+    return None
+
+
+def crosses(access: Access, across: UOp, lanes: UOp) -> bool:
+    """True for a load that walks memory along `across`, and is strided along the lanes."""
+    return not access.is_store and access.stride(across) == 1 and access.stride(lanes) not in (0, 1)
+
+
+def with_square_tile(kernel: Kernel, lanes: UOp, across: UOp) -> Kernel:
+    """As many steps across as lanes; then loops that follow the loads, where stores need no cache and loads do."""
+    amount = best_block(across.size, lanes.size, limit=lanes.size)
+    reason = "loads walk memory along this axis: a square tile uses every cache line whole"
+    kernel = attempt(kernel, Opt(OptOps.UPCAST, across.arg.id, amount), reason)
+    found = kernel.accesses
+    rows = next((axis for axis in kernel.output_axes if is_outer_of(axis, lanes, found)), None)
+    loop = next((axis for axis in kernel.output_axes if axis.arg.id == across.arg.id), None)
+    if rows is None or loop is None or loop.arg.id > rows.arg.id or rows.size < STEPS_A_THREAD * kernel.target.threads:
+        return kernel
+    loads = [load for load in found if not load.is_store and load.stride(loop) == amount]
+    streams = all(goes_past_caches(store, lanes) for store in found if store.is_store)
+    if amount != lanes.size or not streams or not any(jumps_past_caches(load, rows, lanes) for load in loads):
+        return kernel
+    reason = "stores go past the caches in any order, and prefetchers of the hardware follow the loads"
+    return attempt(kernel, Opt(OptOps.SWAP, loop.arg.id, rows.arg.id), reason)
+
+
+def goes_past_caches(store: Access, lanes: UOp) -> bool:
+    """True for more than a cache holds, in whole cache lines, each written once (`renderer/streaming.py`)."""
+    pointer, idx = store.node.src[:2]
+    itemsize = int(pointer.dtype.base.itemsize)
+    terms, offset = linear_terms(idx)
+    in_lines = [factor * itemsize % LINE_BYTES == 0 for axis, factor in terms.items() if axis is not lanes]
+    is_plain = len(store.node.src) == 2 and all(axis.op is Ops.RANGE for axis in terms)
+    whole = lanes.size * itemsize % LINE_BYTES == 0 and offset * itemsize % LINE_BYTES == 0 and all(in_lines)
+    return is_plain and whole and comes_from_memory(store)
+
+
+def jumps_past_caches(load: Access, rows: UOp, lanes: UOp) -> bool:
+    """True where a walk across is in another page with every step, or too long for the lines that it leaves half read
+    to be there when the next one comes. Steps of whole pages share few places of a cache."""
+    step = step_bytes(load, lanes)
+    return comes_from_memory(load) and (step > PAGE_BYTES or rows.size * lanes.size * LINE_BYTES > MOST_WALKED_BYTES)
+
+
+__all__ = ["crossing_axis", "with_square_tile"]
