@@ -16,7 +16,7 @@ from tinyexplore.autograd.running import cumprod_gradient, cumsum_gradient, recu
 from tinyexplore.autograd.tape import GradientRule, Step, gradients
 from tinyexplore.autograd.taped import TapedBuffer
 from tinyexplore.dtype import dtypes
-from tinyexplore.lazy import LazyBuffer, Origin
+from tinyexplore.lazy import Copied, Gathered, LazyBuffer, Origin, ShardedBuffer
 from tinyexplore.uop import Group, Ops
 from tinyexplore.uop.symbolic import is_symbolic
 
@@ -89,14 +89,14 @@ def taped_graph(
     target: it was computed, after that was made.
     """
     wanted, stops = {id(target) for target in targets}, {id(end) for end in ends}
-    first = min([target.number for target in targets])
+    asked = sorted([target.number for target in targets])
     made: dict[int, TapedBuffer] = {}
     stack: list[tuple[LazyBuffer, Step | None] | LazyBuffer] = [root]  # a pair: its inputs have been walked
     while stack:
         top = stack.pop()
         if not isinstance(top, tuple):
             if id(top) not in made:
-                step = None if id(top) in stops else _step_of(top, first, wanted)
+                step = None if id(top) in stops else _step_of(top, asked, wanted)
                 stack.append((top, step))
                 if step is not None:
                     stack += [one for one in step.inputs if id(one) not in made]
@@ -113,36 +113,38 @@ def taped_graph(
     return made[id(root)], {number: made[number] for number in wanted if number in made}
 
 
-def _step_of(node: LazyBuffer, first: int, wanted: Collection[int]) -> Step | None:
+def _step_of(node: LazyBuffer, asked: Sequence[int], wanted: Collection[int]) -> Step | None:
     """What made `node`, with LazyBuffers for inputs; None where no gradient goes further."""
     if not dtypes.is_float(node.dtype):
         return None
     note = node.noted
     if note is Origin.DATA or note is Origin.DETACHED:
         return None
-    if node.buffer is not None:
-        _check_known(node, first)
+    if node.buffer is not None or (isinstance(node, ShardedBuffer) and not node.src and node.is_realized):
+        _check_known(node, asked)
         return None
-    if note is Origin.GATHERED:
-        return _step(node, gathered_gradient, node.src)
+    if isinstance(note, Gathered):
+        return _step(node, GRADIENTS[Ops.COPY], (note.source,))
     if isinstance(note, OwnRule):
         inputs = note.inputs_of(node)
         if inputs is None and node.op is not Ops.CONST:  # of which the gradient is 0
-            _check_known(node, first)
+            _check_known(node, asked)
         if inputs is None:
             return None
         return _step(node, note.rule, inputs, note.arg)
     if node.op is Ops.BITCAST:
-        return _step(node, bitcast_gradient, tuple(_floats_behind(node, first)))
+        return _step(node, bitcast_gradient, tuple(_floats_behind(node, asked)))
     if node.op is Ops.GATHER:
         return _gather_step(node, wanted)
     return _step_by_op(node)
 
 
-def _check_known(node: LazyBuffer, first: int) -> None:
-    """Forgotten where what this was computed from may depend on what has the number `first`."""
+def _check_known(node: LazyBuffer, asked: Sequence[int]) -> None:
+    """Forgotten where what this was computed from may depend on one of the targets, whose numbers are `asked`."""
     note = node.noted
-    if note is Origin.DATA or (note is not Origin.UNKNOWN and node.number <= first):
+    if note is Origin.DATA or (note is not Origin.UNKNOWN and node.number <= asked[0]):
+        return
+    if type(note) is Copied and note.numbers.isdisjoint(asked):
         return
     raise Forgotten(
         f"a {node.dtype.name} tensor of shape {node.shape} that lies on the way was computed (realised, printed, read, "
@@ -183,7 +185,7 @@ def _gather_step(node: LazyBuffer, wanted: Collection[int]) -> Step | None:
     return _step(node, picked_gradient, table.src, index)
 
 
-def _floats_behind(node: LazyBuffer, first: int) -> list[LazyBuffer]:
+def _floats_behind(node: LazyBuffer, asked: Sequence[int]) -> list[LazyBuffer]:
     """The nearest floats whose bits `node` is made of."""
     found, stack, seen = [], list(node.src), set()
     while stack:
@@ -194,7 +196,7 @@ def _floats_behind(node: LazyBuffer, first: int) -> list[LazyBuffer]:
         if dtypes.is_float(source.dtype):
             found.append(source)
         elif source.buffer is not None:
-            _check_known(source, first)
+            _check_known(source, asked)
         else:
             stack += source.src
     return found
@@ -219,11 +221,3 @@ def others_gradient(step: Step, g: LazyBuffer) -> tuple[LazyBuffer | None, ...]:
 def bitcast_gradient(step: Step, g: LazyBuffer) -> tuple[LazyBuffer | None, ...]:
     """There is none."""
     raise RuntimeError("bitcast has no gradient: detach() the tensor first")
-
-
-def gathered_gradient(step: Step, g: LazyBuffer) -> tuple[LazyBuffer | None, ...]:
-    """Not without a tape: what a function with a rule of its own did part by part is not written down."""
-    raise RuntimeError(
-        "gradient through a tensor on several devices: make the targets with requires_grad=True, or call "
-        "requires_grad_() on them, before computing with them"
-    )

@@ -25,7 +25,7 @@ from tinyexplore.engine.runner import (
 )
 from tinyexplore.engine.search import Executor, measuring_on
 from tinyexplore.engine.sight import is_alone, writes_now
-from tinyexplore.lazy import LazyBuffer, ShardedBuffer, parts_of
+from tinyexplore.lazy import LazyBuffer, ShardedBuffer, forget_sources, parts_of
 from tinyexplore.schedule import ScheduleItem, create_schedule
 from tinyexplore.trace import Planned, active_recorder, console_recorder, recording
 from tinyexplore.uop.symbolic import product, value_of
@@ -51,9 +51,8 @@ def spread(outputs: Sequence[LazyBuffer]) -> Sequence[LazyBuffer]:
 
 def realize(outputs: Sequence[LazyBuffer]) -> None:
     """Afterwards every one of `outputs`, or the node that it is a view of, lies in memory, and its device is open."""
-    outputs = spread(outputs)
     wanted = []
-    for output in outputs:
+    for output in spread(outputs):
         if output.buffer is not None:
             make_ready(output.device)
             continue
@@ -63,6 +62,7 @@ def realize(outputs: Sequence[LazyBuffer]) -> None:
             wanted.append(_to_realize(output))
     if wanted:
         _compute(wanted)
+        forget_sources(outputs)
 
 
 class _Computing:

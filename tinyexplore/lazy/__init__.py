@@ -1,11 +1,13 @@
 """LazyBuffer: the immutable tensor-level node. What a Tensor will be, before anything is computed."""
 
 from tinyexplore.lazy.collective import as_bits
-from tinyexplore.lazy.lazybuffer import LazyBuffer, Origin, ShapeError
-from tinyexplore.lazy.sharded import ShardedBuffer, laid_out_as, parts_of
+from tinyexplore.lazy.lazybuffer import Copied, Gathered, LazyBuffer, Origin, ShapeError
+from tinyexplore.lazy.sharded import ShardedBuffer, forget_sources, laid_out_as, parts_of
 from tinyexplore.lazy.stored import StorageError, StoredBuffer
 
 __all__ = [
+    "Copied",
+    "Gathered",
     "LazyBuffer",
     "Origin",
     "ShapeError",
@@ -13,6 +15,7 @@ __all__ = [
     "StorageError",
     "StoredBuffer",
     "as_bits",
+    "forget_sources",
     "laid_out_as",
     "parts_of",
 ]

@@ -49,7 +49,7 @@ _recorder = recorder_variable().get  # for every node: without a function of Pyt
 _COMPARE, _WHERE, _BOOL = Group.COMPARE, Ops.WHERE, dtypes.bool
 
 
-_numbers = count(1)  # no two threads get the same
+numbers = count(1)  # no two threads get the same
 
 
 class Origin(Enum):
@@ -58,7 +58,40 @@ class Origin(Enum):
     DATA = "given from outside, or drawn at random: computed from nothing that anybody may want a gradient for"
     DETACHED = "no gradient goes through it"
     UNKNOWN = "in memory that may have got other values since, or copied with its values"
-    GATHERED = "put together of what lay on several devices"
+
+
+class Copied:
+    """A note: this is a copy of data (`Origin.DATA`), which the nodes of these numbers are, or show."""
+
+    __slots__ = ("numbers",)
+
+    def __init__(self, numbers: frozenset[int]) -> None:
+        self.numbers = numbers
+
+    @staticmethod
+    def of(values: Sequence[LazyBuffer]) -> Copied | None:
+        """The note on copies of `values`; None where they are not data."""
+        found: set[int] = set()
+        for value in values:
+            found.add(value.number)
+            while value.op in Group.MOVEMENT and value.buffer is None and value.noted is not Origin.DETACHED:
+                value = value.src[0]
+                found.add(value.number)
+            note = value.noted
+            if type(note) is Copied:
+                found |= note.numbers
+            elif note is not Origin.DATA:
+                return None
+        return Copied(frozenset(found))
+
+
+class Gathered:
+    """A note: this value was put together of what lies on several devices, in the parts of `source`."""
+
+    __slots__ = ("source",)
+
+    def __init__(self, source: ShardedBuffer) -> None:
+        self.source = source
 
 
 class ShapeError(ValueError, RuntimeError):
@@ -103,7 +136,7 @@ class LazyBuffer:
         self.arg = arg
         self.device = device
         self.buffer = buffer
-        self.number = next(_numbers)
+        self.number = next(numbers)
         recorder = _recorder()
         if recorder is not None:
             recorder.record(Recorded(self, src, _user_frame()))
@@ -116,7 +149,7 @@ class LazyBuffer:
         """A copy: a node of its own. What its values were made of is not known of it, unless it is data."""
         for name, value in state[1].items():
             setattr(self, name, value)
-        self.number = next(_numbers)
+        self.number = next(numbers)
         if self.buffer is not None and self.noted is not Origin.DATA:
             self.note = Origin.UNKNOWN
 
@@ -301,7 +334,7 @@ class LazyBuffer:
     def contiguous(self) -> LazyBuffer:
         """The same values, realised in row-major order."""
         node = self
-        while node.noted in (Origin.DETACHED, Origin.GATHERED) and node.src:
+        while node.src and ((note := node.noted) is Origin.DETACHED or type(note) is Gathered):
             node = node.src[0]
         if node.is_realized or node.op is Ops.CONTIGUOUS:
             return self
@@ -309,7 +342,7 @@ class LazyBuffer:
 
     def packed(self) -> LazyBuffer:
         """The same values in memory of their own (`contiguous` leaves what lies in memory where it is)."""
-        return LazyBuffer(Ops.CONTIGUOUS, self.dtype, self.shape, (self,), None, self.device)
+        return self._copied(LazyBuffer(Ops.CONTIGUOUS, self.dtype, self.shape, (self,), None, self.device))
 
     @property
     def can_be_written(self) -> bool:
@@ -336,7 +369,14 @@ class LazyBuffer:
             return self
         if Device.is_group(device):
             return _sharded().of(self, device, None)
-        return kind_on(device)(Ops.COPY, self.dtype, self.shape, (self,), self.device, device)
+        return self._copied(kind_on(device)(Ops.COPY, self.dtype, self.shape, (self,), self.device, device))
+
+    def _copied(self, copy: LazyBuffer) -> LazyBuffer:
+        """`copy`, made of this, with a note where this is data."""
+        note = Copied.of((self,))
+        if note is not None:
+            copy.note = note
+        return copy
 
     def detached(self) -> LazyBuffer:
         """The same value, in the same memory, which no gradient goes through."""

@@ -24,23 +24,30 @@ from typing import Any, cast
 from tinyexplore.device import Device
 from tinyexplore.dtype import ConstType, DType, dtypes
 from tinyexplore.lazy.collective import all_reduce, along, as_bits, bounds_of, joined
-from tinyexplore.lazy.lazybuffer import LazyBuffer, Origin, Shape, ShapeError
-from tinyexplore.uop import Ops, UOp
+from tinyexplore.lazy.lazybuffer import Copied, Gathered, LazyBuffer, Origin, Shape, ShapeError, numbers
+from tinyexplore.uop import Group, Ops, UOp
 from tinyexplore.uop.identity import reduce_identity
 
 
 class ShardedBuffer(LazyBuffer):
     """`parts`, one on each device, lie one after another along `axis`; where that is None each is the whole value.
 
-    `op`, `src` and `arg` are those of the movement that made it, if one did: gradients and writes to views ask for
-    them.
+    `op`, `src` and `arg` say what made it, as those of any LazyBuffer do: gradients and writes to views ask for them.
+    What is computed are the parts, each of which has a graph of its own.
     """
 
     __slots__ = ("parts", "axis")
     parts: tuple[LazyBuffer, ...]
     axis: int | None
 
-    def __init__(self, parts: Sequence[LazyBuffer], axis: int | None, arg: Any = None) -> None:
+    def __init__(
+        self,
+        parts: Sequence[LazyBuffer],
+        axis: int | None,
+        op: Ops = Ops.COPY,
+        src: tuple[LazyBuffer, ...] = (),
+        arg: Any = None,
+    ) -> None:
         self.parts, self.axis = tuple(parts), axis
         first = self.parts[0]
         shape = first.shape
@@ -48,9 +55,13 @@ class ShardedBuffer(LazyBuffer):
             shape = (*shape[:axis], sum(part.shape[axis] for part in self.parts), *shape[axis + 1 :])
         if UOp in map(type, shape):
             raise ShapeError(f"a sharded tensor of shape {shape}: its sizes must be numbers, none symbolic")
-        self.op, self.dtype, self.shape, self.src, self.arg = Ops.COPY, first.dtype, shape, (), arg
+        self.op, self.dtype, self.shape, self.src, self.arg = op, first.dtype, shape, src, arg
         self.device = Device.group([part.device for part in self.parts])
         self.buffer = None
+        self.number = next(numbers)
+        for source in src:
+            if isinstance(source, ShardedBuffer):
+                source.forget()
 
     def __repr__(self) -> str:
         how = "whole on each" if self.axis is None else f"divided along axis {self.axis}"
@@ -60,18 +71,19 @@ class ShardedBuffer(LazyBuffer):
 
     @staticmethod
     def const(value: ConstType | UOp, dtype: DType, device: str, shape: Shape = ()) -> LazyBuffer:
-        return ShardedBuffer([LazyBuffer.const(value, dtype, one, shape) for one in Device.members(device)], None)
+        parts = [LazyBuffer.const(value, dtype, one, shape) for one in Device.members(device)]
+        return ShardedBuffer(parts, None, Ops.CONST, (), parts[0].arg)
 
     @staticmethod
     def iota(length: int, dtype: DType, device: str) -> LazyBuffer:
-        return ShardedBuffer([LazyBuffer.iota(length, dtype, one) for one in Device.members(device)], None)
+        return ShardedBuffer([LazyBuffer.iota(length, dtype, one) for one in Device.members(device)], None, Ops.IOTA)
 
     @staticmethod
     def of(whole: LazyBuffer, device: str, axis: int | None, splits: Sequence[int] | None = None) -> ShardedBuffer:
         """`whole` in parts on the devices of the group `device`: of sizes `splits`, or as equal as can be."""
         devices = Device.members(device)
         if axis is None:
-            return ShardedBuffer([whole.copy_to_device(one) for one in devices], None)
+            return ShardedBuffer([whole.copy_to_device(one) for one in devices], None, Ops.COPY, (whole,))
         size = whole.shape[axis]
         sizes = _even_sizes(size, len(devices)) if splits is None else list(splits)
         if len(sizes) != len(devices) or sum(sizes) != size or min(sizes) < 1:
@@ -81,7 +93,20 @@ class ShardedBuffer(LazyBuffer):
                 f"need {len(devices)} parts of 1 at least that add up to {size}"
             )
         cuts = [whole.shrink(along(whole.shape, axis, bounds)) for bounds in bounds_of(sizes)]
-        return ShardedBuffer([part.copy_to_device(one) for part, one in zip(cuts, devices)], axis)
+        return ShardedBuffer([part.copy_to_device(one) for part, one in zip(cuts, devices)], axis, Ops.COPY, (whole,))
+
+    def forget(self) -> None:
+        """What is computed has forgotten its sources in its parts: so it does here."""
+        node: LazyBuffer = self
+        while isinstance(node, ShardedBuffer):
+            if all(part.buffer is not None for part in node.parts):
+                node.op, node.src, node.arg = Ops.COPY, (), None
+            elif node.op in Group.MOVEMENT and node.src:
+                node = node.src[0]
+                continue
+            elif node.is_realized:
+                node.src = ()
+            return
 
     # *** asking ***
 
@@ -92,6 +117,16 @@ class ShardedBuffer(LazyBuffer):
     @property
     def is_realized(self) -> bool:
         return all(part.base.is_realized for part in self.parts)
+
+    @property
+    def noted(self) -> Any:
+        """The note; where there is none, and the parts lie in memory, what their notes say."""
+        own = getattr(self, "note", None)
+        if own is not None or not self.is_realized:
+            return own
+        if any(part.base.noted is Origin.UNKNOWN for part in self.parts):
+            return Origin.UNKNOWN
+        return Copied.of(self.parts)
 
     @property
     def bounds(self) -> list[tuple[int, int]]:
@@ -106,14 +141,12 @@ class ShardedBuffer(LazyBuffer):
 
     # *** part by part ***
 
-    def _each(self, function: Callable[[LazyBuffer], LazyBuffer], axis: int | None) -> ShardedBuffer:
-        return ShardedBuffer([function(part) for part in self.parts], axis)
+    def _each(self, op: Ops, function: Callable[[LazyBuffer], LazyBuffer], arg: Any = None) -> ShardedBuffer:
+        return ShardedBuffer([function(part) for part in self.parts], self.axis, op, (self,), arg)
 
     def _moved(self, op: Ops, arg: Any, parts: Sequence[LazyBuffer], axis: int | None) -> ShardedBuffer:
         """What the movement `op` makes of this."""
-        result = ShardedBuffer(parts, axis, arg)
-        result.op, result.src = op, (self,)
-        return result
+        return ShardedBuffer(parts, axis, op, (self,), arg)
 
     def divided_like(self, model: ShardedBuffer) -> ShardedBuffer:
         """The same value in parts as `model` has them, if it has parts; from whole copies that moves nothing."""
@@ -121,17 +154,18 @@ class ShardedBuffer(LazyBuffer):
             return self
         axis, bounds = model.axis, model.bounds
         if self.axis == axis:
-            return ShardedBuffer([self._range_on(one, pair) for one, pair in zip(self.devices, bounds)], axis)
+            found = [self._range_on(one, pair) for one, pair in zip(self.devices, bounds)]
+            return ShardedBuffer(found, axis, Ops.COPY, (self,))
         whole = self.whole()
         cuts = [part.shrink(along(part.shape, axis, pair)) for part, pair in zip(whole.parts, bounds)]
-        return ShardedBuffer(cuts, axis)
+        return ShardedBuffer(cuts, axis, Ops.COPY, (self,))
 
     def whole(self) -> ShardedBuffer:
         """The whole value on each device."""
         if self.axis is None:
             return self
         everything = (0, self.shape[self.axis])
-        return ShardedBuffer([self._range_on(one, everything) for one in self.devices], None)
+        return ShardedBuffer([self._range_on(one, everything) for one in self.devices], None, Ops.COPY, (self,))
 
     def _range_on(self, device: str, wanted: tuple[int, int]) -> LazyBuffer:
         """The elements start ≤ i < stop of the divided axis on one device; what lies there already stays."""
@@ -155,7 +189,7 @@ class ShardedBuffer(LazyBuffer):
         model = next((one for one in src if one.axis is not None), self)
         aligned = [one.divided_like(model) for one in src]
         parts = [first.alu(op, *rest) for first, *rest in zip(*(one.parts for one in aligned))]
-        return ShardedBuffer(parts, model.axis)
+        return ShardedBuffer(parts, model.axis, op, tuple(src))
 
     def _with(self, what: str, others: Sequence[LazyBuffer]) -> list[ShardedBuffer]:
         """This and the others, which lie on the same devices."""
@@ -169,30 +203,34 @@ class ShardedBuffer(LazyBuffer):
         return src
 
     def cast(self, dtype: DType) -> LazyBuffer:
-        return self if dtype is self.dtype else self._each(lambda part: part.cast(dtype), self.axis)
+        return self if dtype is self.dtype else self._each(Ops.CAST, lambda part: part.cast(dtype))
 
     def bitcast(self, dtype: DType) -> LazyBuffer:
-        return self if dtype is self.dtype else self._each(lambda part: part.bitcast(dtype), self.axis)
+        return self if dtype is self.dtype else self._each(Ops.BITCAST, lambda part: part.bitcast(dtype))
 
     def detached(self) -> LazyBuffer:
-        return self._each(lambda part: part.detached(), self.axis)
+        view = self._each(Ops.RESHAPE, lambda part: part.detached(), self.shape)
+        view.note = Origin.DETACHED
+        return view
 
     def contiguous(self) -> LazyBuffer:
-        return self._each(lambda part: part.contiguous(), self.axis)
+        found = self._each(Ops.CONTIGUOUS, lambda part: part.contiguous())
+        return self if found.parts == self.parts else found
 
     def packed(self) -> LazyBuffer:
-        return self._each(lambda part: part.packed(), self.axis)
+        return self._each(Ops.CONTIGUOUS, lambda part: part.packed())
 
     def reduce(self, op: Ops, axes: Sequence[int]) -> LazyBuffer:
         parts = [part.reduce(op, axes) for part in self.parts]
+        arg = (op, tuple(sorted(set(axes))))
         if self.axis is None or self.axis not in axes:
-            return ShardedBuffer(parts, self.axis)
-        return ShardedBuffer(all_reduce(op, parts), None)
+            return ShardedBuffer(parts, self.axis, Ops.REDUCE_AXIS, (self,), arg)
+        return ShardedBuffer(all_reduce(op, parts), None, Ops.REDUCE_AXIS, (self,), arg)
 
     def scan(self, op: Ops, axis: int) -> LazyBuffer:
         own = [part.scan(op, axis) for part in self.parts]
         if axis != self.axis:
-            return ShardedBuffer(own, self.axis)
+            return ShardedBuffer(own, self.axis, Ops.SCAN_AXIS, (self,), (op, axis))
         totals = [part.reduce(op, (axis,)).contiguous() for part in self.parts[:-1]]
         found = own[:1]
         for place in range(1, len(own)):
@@ -200,38 +238,45 @@ class ShardedBuffer(LazyBuffer):
             for total in before[1:]:
                 before[0] = before[0].alu(op, total)
             found.append(before[0].expand(own[place].shape).alu(op, own[place]))
-        return ShardedBuffer(found, axis)
+        return ShardedBuffer(found, axis, Ops.SCAN_AXIS, (self,), (op, axis))
 
     def recurrence(self, factor: LazyBuffer, axis: int) -> LazyBuffer:
         x, factors = (one.whole() if one.axis == axis else one for one in self._with("recurrence", (factor,)))
         model = x if x.axis is not None else factors
         pairs = zip(x.divided_like(model).parts, factors.divided_like(model).parts)
-        return ShardedBuffer([part.recurrence(by, axis) for part, by in pairs], model.axis)
+        found = [part.recurrence(by, axis) for part, by in pairs]
+        return ShardedBuffer(found, model.axis, Ops.SCAN_AXIS, (self, factor), (Ops.MULACC, axis))
 
     def gather(self, index: LazyBuffer) -> LazyBuffer:
         (places,) = self._with("gather", (index,))[1:]
-        if self.axis == len(self.shape) - 1:
-            return self._gathered_in_parts(places)
+        in_parts = self.axis == len(self.shape) - 1
+        found = self._gathered_in_parts(places) if in_parts else self._gathered_part_by_part(places)
+        return ShardedBuffer(found.parts, found.axis, Ops.GATHER, (self, index))
+
+    def _gathered_part_by_part(self, places: ShardedBuffer) -> ShardedBuffer:
         model = self if self.axis is not None else places
         pairs = zip(self.divided_like(model).parts, places.divided_like(model).parts)
         return ShardedBuffer([part.gather(place) for part, place in pairs], model.axis)
 
-    def _gathered_in_parts(self, places: ShardedBuffer) -> LazyBuffer:
+    def _gathered_in_parts(self, places: ShardedBuffer) -> ShardedBuffer:
         """Each device finds what lies in its part (zeros elsewhere), and these are added; or the table is moved."""
         if sum(part.base.size for part in self.parts) <= places.size * len(self.parts):
-            return self.whole().gather(places)
+            return self.whole()._gathered_part_by_part(places)
         wide = places if places.dtype is dtypes.int32 else places.cast(dtypes.int64)
         found = []
         for part, index, (start, _) in zip(self.parts, cast(ShardedBuffer, wide).whole().parts, self.bounds):
             first = LazyBuffer.const(-start, index.dtype, index.device, index.shape)
             found.append(as_bits(part.gather(index.alu(Ops.ADD, first))))
-        bits = ShardedBuffer(all_reduce(Ops.ADD, found), None)
-        return bits if bits.dtype is self.dtype else bits.bitcast(self.dtype)
+        return ShardedBuffer([bits.bitcast(self.dtype) for bits in all_reduce(Ops.ADD, found)], None)
 
     def scatter(self, op: Ops | None, axis: int, index: LazyBuffer, values: LazyBuffer) -> LazyBuffer:
         """In parts where an axis beside `axis` is divided; into a divided `axis`, each device what falls into its part;
         of divided steps, each device its own, and these are combined."""
         _, places, given = self._with("scatter", (index, values))
+        found = self._scattered(op, axis, places, given)
+        return ShardedBuffer(found.parts, found.axis, Ops.SCATTER, (self, index, values), (op, axis))
+
+    def _scattered(self, op: Ops | None, axis: int, places: ShardedBuffer, given: ShardedBuffer) -> ShardedBuffer:
         if self.axis == axis:
             wide = places if places.dtype is dtypes.int32 else places.cast(dtypes.int64)
             found = []
@@ -319,7 +364,8 @@ class ShardedBuffer(LazyBuffer):
         if all(start < stop for start, stop in local):
             cuts = [part.shrink((*bounds[:axis], own, *bounds[axis + 1 :])) for part, own in zip(self.parts, local)]
             return self._moved(Ops.SHRINK, bounds, cuts, axis)
-        cut = self._each(lambda part: part.shrink((*bounds[:axis], (0, part.shape[axis]), *bounds[axis + 1 :])), axis)
+        cuts = [part.shrink((*bounds[:axis], (0, part.shape[axis]), *bounds[axis + 1 :])) for part in self.parts]
+        cut = ShardedBuffer(cuts, axis)
         parts = [cut._range_on(one, (first, last)) for one in self.devices]
         return self._moved(Ops.SHRINK, bounds, parts, None)
 
@@ -379,7 +425,7 @@ class ShardedBuffer(LazyBuffer):
         if found.is_realized:
             return found
         found = found.detached()  # a view, so that the note is not one on a part
-        found.note = Origin.GATHERED
+        found.note = Gathered(self)
         return found
 
 
@@ -396,6 +442,15 @@ def laid_out_as(value: LazyBuffer, model: LazyBuffer) -> LazyBuffer:
     if not isinstance(value, ShardedBuffer) or not isinstance(model, ShardedBuffer):
         return value
     return value.whole() if model.axis is None else value.divided_like(model)
+
+
+def forget_sources(values: Sequence[LazyBuffer]) -> None:
+    """After computing `values`: what lies on several devices forgets what it was made of, as all else has done."""
+    for value in values:
+        if isinstance(value, ShardedBuffer):
+            value.forget()
+        elif type(value.noted) is Gathered and value.base.buffer is not None:
+            value.note = None
 
 
 def parts_of(value: LazyBuffer) -> tuple[LazyBuffer, ...]:

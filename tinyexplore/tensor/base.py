@@ -434,9 +434,8 @@ class Base:
             who = "this tensor" if position == 0 else f"target {position - 1}"
             if not dtypes.is_float(target.dtype):
                 raise TypeError(f"gradient: {who} is of {target.dtype.name}: only floats have gradients")
-            if isinstance(target.lazydata, (ShardedBuffer, StoredBuffer)):
-                where = "on several devices" if isinstance(target.lazydata, ShardedBuffer) else f"on {target.device}"
-                raise RuntimeError(f"gradient: {who} lies {where}; {_MARK_THEM}")
+            if isinstance(target.lazydata, StoredBuffer):
+                raise RuntimeError(f"gradient: {who} lies on {target.device}; {_MARK_THEM}")
         seed = self._seed_of(gradient, "gradient").lazydata
         try:
             assigned = [target.lazydata for target in targets if getattr(target, "was_changed", False)]

@@ -65,7 +65,8 @@ FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 def joined(parts: tuple[Tensor, ...]) -> Tensor:
     """A number that tells of all of them."""
-    return sum([(part * (place + 1)).sin().sum() for place, part in enumerate(parts)], Tensor(0.0, dtype="float64"))
+    first, *rest = [(part * (place + 1)).sin().sum() for place, part in enumerate(parts)]
+    return sum(rest, first)
 
 
 def hessian_product(function: Callable[[Tensor], Tensor], values: np.ndarray, along: np.ndarray) -> np.ndarray:
