@@ -115,10 +115,10 @@ def test_a_network_is_three_rounds_a_kernel_and_few_kernels_are_different() -> N
     # 2^11 lines of 2^3 columns: the first two merges are one kernel, the last three begin with one across the columns
     down_the_lines = sum(-(-merged // 3) for merged in range(3, 12))
     across_first = sum(1 + -(-11 // 3) for _ in range(12, 15))
-    packing, places = 1, 1
-    assert len(items) == packing + 1 + down_the_lines + across_first + places
-    # each merge begins with a kernel of its own; all that follow are the same few
-    assert len({item.ast for item in items}) == packing + (14 - 1) + 4 + places
+    packing, begun, places, lengths_of_runs = 1, 1, 1, 14 - 2
+    assert len(items) == packing + begun + down_the_lines + across_first + places + lengths_of_runs
+    # three bits of 11 at a time, or those across; how long the runs are, a kernel reads from memory
+    assert len({item.ast for item in items}) == packing + begun + 4 + 1 + places + 2
 
 
 @pytest.mark.parametrize("dim", [0, 1])

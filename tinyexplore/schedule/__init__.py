@@ -10,6 +10,7 @@ from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule.ast import build_item
 from tinyexplore.schedule.fusion import Fusion
 from tinyexplore.schedule.item import Requirement, ScheduleItem
+from tinyexplore.schedule.repeats import taken_over
 from tinyexplore.schedule.writes import NO_WRITES, Writes, decide_writes, graph_order, must_be_realized
 from tinyexplore.trace import staged
 from tinyexplore.uop import Ops, UOp
@@ -43,6 +44,8 @@ def _schedule(outputs: Sequence[LazyBuffer], writes: Writes) -> tuple[ScheduleIt
         if node in fusion.old_values:
             memory[fusion.old_values[node]] = memory[node]
     items = [build_item(plan, memory) for plan in fusion.plans]
+    item_of = dict(zip(fusion.plans, items))
+    items += [taken_over(item_of[plan], piece, other, memory) for plan, piece, other in fusion.again]
     for copy in fusion.copies:
         pair = (memory[copy], memory[copy.src[0]])
         items.append(ScheduleItem(copy.device, None, pair, (copy,), (copy,), reads=(copy.src[0],)))

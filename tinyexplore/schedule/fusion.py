@@ -18,6 +18,7 @@ from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule.costs import EXPENSIVE, Costs
 from tinyexplore.schedule.indexing import ZERO, source_index
 from tinyexplore.schedule.plan import KeptRow, KernelPlan, Visit, make_visit
+from tinyexplore.schedule.repeats import Piece, repeated_pieces
 from tinyexplore.schedule.rows import (
     MATRIX_BYTES,
     ROW_BYTES,
@@ -50,6 +51,7 @@ class Fusion:
     """The decisions for one set of outputs: `plans` in no particular order, `realized` the nodes that get memory.
 
     old_values: of each WRITE that is not done in place, the copy of its target that it stores into.
+    again: pieces that have no plan of their own, after the plan and the piece that they are the same as.
     """
 
     def __init__(self, outputs: Sequence[LazyBuffer], writes: Writes = NO_WRITES) -> None:
@@ -69,8 +71,17 @@ class Fusion:
         self.dot_factors = {factor for node in self.order for factor in self.factors_of_dots(node)}
         self.recorder = active_recorder()
         self.forced = must_be_realized(self.order, outputs) | writes.first
+        self.again: list[tuple[KernelPlan, Piece, Piece]] = []
+        self.first: dict[object, tuple[KernelPlan, Piece] | None] = {}
+        self.read_again: set[LazyBuffer] = set()
+        self.done: set[LazyBuffer] = set()
+        self.pieces: dict[LazyBuffer, Piece] = {}
+        if self.recorder is None:  # a recording is told of each by itself
+            self.pieces = repeated_pieces(self.order, self.forced, self.users)
+        self.position = {node: place for place, node in enumerate(self.order)} if self.pieces else {}
         for node in reversed(self.order):
-            self.place(node)
+            if node not in self.done:
+                self.place(node)
 
     def decide(self, node: LazyBuffer, decision: str, reason: str) -> None:
         if self.recorder is not None:
@@ -133,12 +144,45 @@ class Fusion:
             why = "read later, and what it is made from will be overwritten by then"
         plan = self.plan_that_computes(node, visits)
         if plan is None:
-            self.realize(node, why)
+            piece = self.pieces.get(node)
+            if piece is None:
+                self.realize(node, why)
+            else:
+                self.place_piece(node, piece, why)
             return
         self.realized.add(node)
         plan.stores.append(node)
         self.decide(node, "realize", f"{why}; stored by the kernel that reads it, which has the value at hand")
         self.pass_on(node, visits[0])
+
+    def place_piece(self, node: LazyBuffer, piece: Piece, why: str) -> None:
+        """A piece that occurs several times, which ends in `node`: the first is decided on, the others are the same.
+
+        Not where it is more than one kernel, or where that kernel may store what it reads as well.
+        """
+        inside = [inner for inner in piece.nodes if inner is not node and inner not in piece.leaves]
+        known = self.first.get(piece.key)
+        if known is not None:
+            self.realized.add(node)
+            self.again.append((*known, piece))
+            self.read_again |= piece.leaves
+            self.done.update(inside)
+            return
+        count = len(self.plans)
+        self.realize(node, why)
+        if piece.key in self.first:
+            return
+        for inner in sorted(inside, key=self.position.__getitem__, reverse=True):
+            self.place(inner)
+        self.done.update(inside)
+        plan = self.plans[count]
+        alone = len(self.plans) == count + 1 and not any(self.reads_in_place(plan, leaf) for leaf in piece.leaves)
+        self.first[piece.key] = (plan, piece) if alone else None
+
+    def reads_in_place(self, plan: KernelPlan, node: LazyBuffer) -> bool:
+        """True where `plan` reads each element of `node` at its own place and nowhere else, and so could store it."""
+        visits = [visit for visit in self.pending.get(node, ()) if visit.plan is plan]
+        return node.buffer is None and len(visits) == 1 and is_same_place(node, visits[0])
 
     def place_write(self, node: LazyBuffer) -> None:
         """A WRITE is a kernel over its value, which stores nothing else."""
@@ -166,14 +210,15 @@ class Fusion:
         """
         if not self.may_store_several or len(visits) != 1 or node in self.copied or node in self.writes.apart:
             return None
+        if node in self.read_again:
+            return None  # by further kernels
         if node.device != visits[0].plan.device:
             return None
         visit = visits[0]
         plan = visit.plan
         if plan.stores[0].op in (Ops.SCATTER, Ops.WRITE):
             return None  # its loops are not over places of the result
-        same_place = visit.idxs == plan.idxs and not visit.conditions and node.shape == plan.shape
-        return plan if same_place and self.reason_to_realize(node, visits) is None else None
+        return plan if is_same_place(node, visit) and self.reason_to_realize(node, visits) is None else None
 
     def realize(self, node: LazyBuffer, reason: str) -> None:
         self.realized.add(node)
@@ -393,6 +438,12 @@ class Fusion:
         own = Visit(visit.plan, visit.idxs, visit.conditions, visit.loops, visit.executions)
         known.append(own)
         return own
+
+
+def is_same_place(node: LazyBuffer, visit: Visit) -> bool:
+    """True where a kernel wants of `node` what lies where its own result will."""
+    plan = visit.plan
+    return visit.idxs == plan.idxs and not visit.conditions and node.shape == plan.shape
 
 
 def goes_in_order(plan: KernelPlan, *, sums_up: bool) -> bool:

@@ -3,20 +3,22 @@
 An element becomes one int64: its order in the upper half, its place in the lower. So equal elements keep their order
 by themselves, one `min` and one `max` exchange a pair together with its places, and nothing is ever gathered.
 
-    for m in 1 … log n:                      # sorted runs of 2^(m-1) are merged to runs of 2^m
-        for each pair mirrored in its run:   # a[i], a[2^m - 1 - i]: both halves ascend, mirrored they are bitonic
-            a[i], a[j] = min, max
-        for bit in m-2 … 0:
+    for m in 1 … log n:                  # pairs of sorted runs of 2^(m-1), one of each in descending order, are merged
+        for bit in m-1 … 0:
             for each pair that differs in this bit of its place alone:
-                a[i], a[j] = min, max
+                a[i], a[j] = min, max        # or max, min, in every second run of 2^m: it is to descend
+
+What is to descend lies there complemented, so that all runs ascend; the last kernel of a merge complements what the
+next merge wants otherwise. Which rounds a kernel does and what it complements depends on the length of a run, and that
+it reads from memory: all merges are done by the same few kernels, one for each three bits.
 """
 
 from __future__ import annotations
 
-from math import prod
 from typing import TYPE_CHECKING
 
 from tinyexplore.dtype import dtypes
+from tinyexplore.lazy import LazyBuffer
 from tinyexplore.uop import Ops
 
 if TYPE_CHECKING:
@@ -91,47 +93,107 @@ def _sorted_places(key: Tensor) -> Tensor:
         across += 1
     down = bits - across
     padded = _packed(key).pad(((0, 0), (0, (1 << bits) - length)), value=dtypes.max(dtypes.int64))
-    lines = padded.reshape((rows, 1 << down, 1 << across)).permute((1, 0, 2)).contiguous()
-    for merged in range(1, bits + 1):
-        lines = _merge(lines, merged, down)
-    in_order = lines.permute((1, 2, 0)).reshape((rows, 1 << bits)).shrink(((0, rows), (0, length)))
+    lines = padded.reshape((rows, 1 << down, 1 << across)).permute((1, 0, 2))
+    # from here on in LazyBuffers: there are thousands of them, and no gradient of a place
+    in_order = lines._wrap(_sorted_lines(lines.lazydata, down, bits))
+    in_order = in_order.permute((1, 2, 0)).reshape((rows, 1 << bits)).shrink(((0, rows), (0, length)))
     return in_order & ((1 << PLACE_BITS) - 1)
 
 
-def _merge(lines: Tensor, merged: int, down: int) -> Tensor:
-    """Pairs of sorted runs of 2^(merged - 1) become sorted runs of 2^merged; `lines` is (2^down, rows, columns)."""
-    shape = lines.shape
-    tiled: tuple[int, ...]
-    below: tuple[int, ...]
-    top = merged
-    while top > 0:
-        # cuts at the same bits in every merge: all but the first kernel of a merge are those of the merge before
-        start = down if top > down else 0  # the bits above `down` are in the last axis
-        low = start + (top - 1 - start) // ROUNDS * ROUNDS
-        sides = (2,) * (top - low)
-        if start:
-            tiled = (*shape[:2], shape[2] >> (top - down), *sides, 1 << (low - down))
-            first, below = 3, (0, 3 + len(sides))  # the axes of lower bits
-        else:
-            tiled = (shape[0] >> top, *sides, 1 << low, prod(shape[1:]))
-            first, below = 1, (1 + len(sides),)
-        axes = tuple(range(first, first + len(sides)))
-        lines = lines.reshape(tiled)
-        for axis in axes:
-            mirrored = (*axes, *below) if top == merged and axis == first else (axis,)
-            lines = _exchanged(lines, axis, mirrored)
-        lines = lines.reshape(shape)
-        if merged > 1:  # the single round of the first merge goes with those of the second
-            lines = lines.contiguous()  # in the one shape from which every tiling is plain strides
-        top = low
+def _sorted_lines(lines: LazyBuffer, down: int, bits: int) -> LazyBuffer:
+    """`lines`, (2^down, rows, columns), each row's 2^bits elements in order, counted down the columns."""
+    begun = min(2, down)  # merges in the first kernel
+    run = _filled(1 << begun, lines, (1,))
+    orders = _orders(lines, 0)
+    lines = _complemented(lines, orders.alu(Ops.AND, _filled(1 << begun, orders))).contiguous()
+    lines = _complemented(_first_runs(lines, begun), _turns(lines, 0, run)).contiguous()
+    run = run.contiguous()
+    for merged in range(begun + 1, bits + 1):
+        run = run.alu(Ops.ADD, run).contiguous()
+        cuts = [*range(0, min(merged, down), ROUNDS), *((down,) if merged > down else ())]
+        for low in reversed(cuts):
+            lines = _rounds(lines, run, low, down)
     return lines
 
 
-def _exchanged(lines: Tensor, axis: int, mirrored: tuple[int, ...]) -> Tensor:
+def _first_runs(lines: LazyBuffer, merged: int) -> LazyBuffer:
+    """Single elements become sorted runs of 2^merged."""
+    shape = lines.shape
+    lines = lines.reshape((shape[0] >> merged, *(2,) * merged, *shape[1:]))
+    for top in range(1, merged + 1):
+        axes = tuple(range(merged - top + 1, merged + 1))
+        lines = _exchanged(lines, axes[0], axes)  # mirrored, both halves may ascend
+        for axis in axes[1:]:
+            lines = _exchanged(lines, axis, (axis,))
+    return lines.reshape(shape)
+
+
+def _rounds(lines: LazyBuffer, run: LazyBuffer, low: int, down: int) -> LazyBuffer:
+    """The rounds of one kernel in the merge to runs of length `run`.
+
+    They are those on up to ROUNDS bits from `low` on: of higher bits than a run has, none changes anything.
+    """
+    shape = lines.shape
+    tiled: tuple[int, ...]
+    if low == down:  # the bits above `down` are in the last axis
+        count, first = shape[2].bit_length() - 1, 2
+        tiled = (*shape[:2], *(2,) * count)
+    else:
+        count, first = min(ROUNDS, down - low), 1
+        below = (1 << low, shape[1] * shape[2]) if low else shape[1:]
+        tiled = (shape[0] >> (low + count), *(2,) * count, *below)
+    lines = lines.reshape(tiled)
+    length = _spread(run, lines)
+    for axis in range(first, first + count):
+        bit = low + count - 1 - (axis - first)
+        happens = _filled(1 << bit, lines).alu(Ops.CMPLT, length)
+        lines = happens.alu(Ops.WHERE, _exchanged(lines, axis, (axis,)), lines)
+    if not low:  # the last kernel of this merge
+        lines = _complemented(lines, _turns(lines, count, run))
+    return lines.reshape(shape).contiguous()  # in the one shape from which every tiling is plain strides
+
+
+def _exchanged(lines: LazyBuffer, axis: int, mirrored: tuple[int, ...]) -> LazyBuffer:
     """Of each element and its partner, mirrored in some axes: the smaller where `axis` is 0, the larger where it is 1.
 
     No halves are cut out and joined again: a kernel that computes both sides of `axis` in one step has each pair once.
     """
     partner = lines.flip(mirrored)
-    smaller, larger = lines._alu(Ops.MIN, partner), lines._alu(Ops.MAX, partner)
-    return (lines._places(axis) == 0).where(smaller, larger)
+    second = LazyBuffer.iota(2, dtypes.bool, lines.device)
+    second = second.reshape(tuple([2 if place == axis else 1 for place in range(len(lines.shape))]))
+    smaller, larger = lines.alu(Ops.MIN, partner), lines.alu(Ops.MAX, partner)
+    return second.expand(lines.shape).alu(Ops.WHERE, larger, smaller)
+
+
+def _orders(lines: LazyBuffer, count: int) -> LazyBuffer:
+    """The place in the order of each element of `lines`, without its lowest bits: those are the axes 1 to `count`."""
+    height, *middle, columns = lines.shape
+    places = LazyBuffer.iota(height * columns, dtypes.int64, lines.device)
+    return places.reshape((columns, height)).permute((1, 0)).reshape((height, *(1 for _ in middle), columns))
+
+
+def _turns(lines: LazyBuffer, count: int, run: LazyBuffer) -> LazyBuffer:
+    """Not 0 where a run of length `run` descends in the merge to come, or descended in the one done, but not in both.
+
+    Runs descend whose number is odd: two neighbours are bitonic then. Adding `run` to a place carries that bit into
+    the next one, which says so of the runs of twice the length.
+    """
+    orders = _orders(lines, count)
+    run = run.alu(Ops.SHR, _filled(count, run))
+    return orders.alu(Ops.ADD, _spread(run, orders)).alu(Ops.AND, _spread(run.alu(Ops.ADD, run), orders))
+
+
+def _complemented(lines: LazyBuffer, where: LazyBuffer) -> LazyBuffer:
+    """What descends (`where` is not 0), so that it ascends."""
+    descends = where.alu(Ops.CMPNE, _filled(0, where)).expand(lines.shape)
+    return descends.alu(Ops.WHERE, lines.alu(Ops.XOR, _filled(-1, lines)), lines)
+
+
+def _filled(value: int, like: LazyBuffer, shape: tuple[int, ...] | None = None) -> LazyBuffer:
+    """`value` everywhere, in the shape of `like` unless told otherwise."""
+    return LazyBuffer.const(value, like.dtype, like.device, like.shape if shape is None else shape)
+
+
+def _spread(number: LazyBuffer, like: LazyBuffer) -> LazyBuffer:
+    """The one element of `number` in the shape of `like`."""
+    return number.reshape((1,) * len(like.shape)).expand(like.shape)
