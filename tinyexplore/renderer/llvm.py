@@ -17,6 +17,7 @@ from tinyexplore.renderer.text import variable_name
 from tinyexplore.target import Target
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import AxisKind, Group, Ops, UOp
+from tinyexplore.uop.bounds import bounds
 
 # attributes of a function: LLVM's passes would find little to do in it; instruction by instruction will do
 LIGHTLY, HARDLY = '"optimise"="lightly"', '"optimise"="hardly"'
@@ -55,15 +56,18 @@ class _FunctionWriter(InstructionWriter):
         self.used_names: set[str] = set()
         self.loop_ends: dict[UOp, str] = {}
         self.columns: dict[tuple[UOp, ...], list[str]] = {}  # of the matrices transposed in the loop that is open
-        self.only_shuffled: set[UOp] = set()
+        self.near: set[UOp] = set()  # places a constant distance from a pointer that serves their neighbours, too
+        self.pointers: dict[tuple[UOp, UOp], str] = {}  # these pointers, by buffer and index, as far as they hold
+        self.outside: list[dict[tuple[UOp, UOp], str]] = []  # those of the loops around
 
     def write(self, name: str, uops: Sequence[UOp]) -> list[SourceLine]:
         buffers = global_buffers(uops)
-        only_shuffled = self.only_shuffled = _only_shuffled(uops)
+        self.near, distances = _near_places(uops)
+        unwritten = _only_shuffled(uops) | distances
         for node in uops:
-            if node.op in WITHOUT_LINES or node in only_shuffled:
+            if node.op in WITHOUT_LINES or node in unwritten:
                 continue
-            self.made_by = _written_with(node)
+            self.made_by = _written_with(node, distances)
             if node.op in Group.ALU:
                 self.names[node] = self.alu(node, [self.operand(src) for src in node.src])
             else:
@@ -195,12 +199,26 @@ class _FunctionWriter(InstructionWriter):
         buffer, position = index.src[:2]
         assert isinstance(buffer.dtype, PtrDType)
         base = buffer.dtype.base
-        inbounds = " inbounds" if len(index.src) == 2 else ""
-        offset = self.operand(position)
-        pointer = self.value(
-            f"getelementptr{inbounds} {memory_type(base)}, ptr {self.names[buffer]}, i64 {offset}", "ptr"
-        )
-        return pointer, base
+        if len(index.src) == 3:
+            kind = memory_type(base)
+            text = f"getelementptr {kind}, ptr {self.names[buffer]}, i64 {self.operand(position)}"
+            return self.value(text, "ptr"), base
+        if index not in self.near:
+            return self.pointer(buffer, base, position), base
+        first, distance = position.src
+        return self.behind(base, self.pointer(buffer, base, first), distance), base
+
+    def pointer(self, buffer: UOp, base: DType, position: UOp) -> str:
+        """The pointer to a place in the buffer, made once where it holds."""
+        found = self.pointers.get((buffer, position))
+        if found is None:
+            found = self.pointers[buffer, position] = self.behind(base, self.names[buffer], position)
+        return found
+
+    def behind(self, base: DType, start: str, distance: UOp) -> str:
+        """A pointer `distance` elements behind another; both are places in one buffer."""
+        text = f"getelementptr inbounds {memory_type(base)}, ptr {start}, i64 {self.operand(distance)}"
+        return self.value(text, "ptr")
 
     def load(self, node: UOp) -> str:
         index = node.src[0]
@@ -304,10 +322,13 @@ class _FunctionWriter(InstructionWriter):
             runs = self.value(f"icmp slt i64 {first}, {end}", "runs")
             self.raw(f"  br i1 {runs}, label %{name}.body, label %{name}.done")
         self.label(f"{name}.body")
+        self.outside.append(self.pointers)
+        self.pointers = dict(self.pointers)
         self.raw(f"  %{name} = phi i64 [ {first}, %{before} ], [ %{name}.next, %{name}.latch ]")
 
     def close_loop(self, node: UOp) -> None:
         self.columns.clear()
+        self.pointers = self.outside.pop()
         opened = node.src[0]
         name = self.names[opened][1:]
         self.raw(f"  br label %{name}.latch")
@@ -444,7 +465,34 @@ def _only_shuffled(uops: Sequence[UOp]) -> set[UOp]:
     return lanes_of_alone({node for node in made if shuffled_from(node) or _transposed_from(node)}, uops)
 
 
-def _written_with(node: UOp) -> tuple[UOp, ...]:
+def _near_places(uops: Sequence[UOp]) -> tuple[set[UOp], set[UOp]]:
+    """The INDEXes whose position is another one in the buffer and a constant; and the sums that nothing else uses.
+
+    An instruction addresses memory by a register and a constant anyway: where these say so, LLVM has less to find out.
+    """
+    near = set()
+    for node in uops:
+        if node.op is Ops.LOAD or node.op is Ops.STORE:
+            index = node.src[0]
+            if len(index.src) == 2 and index not in near and _is_near(*index.src):
+                near.add(index)
+    sums = {index.src[1] for index in near}
+    for node in uops if sums else ():
+        if node.op is Ops.PREFETCH:
+            sums.discard(node.src[0].src[1])
+        elif node not in near:
+            sums.difference_update(node.src)
+    return near, sums
+
+
+def _is_near(buffer: UOp, position: UOp) -> bool:
+    if position.op is not Ops.ADD or position.src[1].op is not Ops.CONST or not isinstance(buffer.dtype, PtrDType):
+        return False
+    least, most = bounds(position.src[0])
+    return least >= 0 and most < buffer.dtype.size
+
+
+def _written_with(node: UOp, distances: set[UOp]) -> tuple[UOp, ...]:
     """`node` and its sources that have no instruction of their own: constants, and addresses with theirs."""
     found = [node]
     for src in node.src:
@@ -452,7 +500,11 @@ def _written_with(node: UOp) -> tuple[UOp, ...]:
             found.append(src)
         elif src.op is Ops.INDEX:
             found.append(src)
-            found += [inner for inner in src.src if inner.op is Ops.CONST]
+            for inner in src.src:
+                if inner.op is Ops.CONST:
+                    found.append(inner)
+                elif inner in distances:
+                    found += (inner, inner.src[1])
     return tuple(found)
 
 

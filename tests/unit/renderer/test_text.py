@@ -140,6 +140,37 @@ def test_debug_lines_count_the_uops_from_one() -> None:
     assert f"!{where + 16} = !DILocation(line: {where}, scope: !3)" in text
 
 
+def llvm_lines(*roots: UOp) -> list[str]:
+    return [line.text.strip() for line in LLVMRenderer(TARGET).render("kernel", linear(*roots)).lines]
+
+
+def test_neighbours_are_addressed_from_one_pointer() -> None:
+    row, out, source = loop(8), pointer(0, f32, 16), pointer(1, f32, 16)
+    first, second = load(source, row * 2), load(source, row * 2 + 1)
+    lines = llvm_lines(out, source, row, store(out, row * 2 + 1, first + second), end(row))
+    assert lines[lines.index("%mul1 = mul nsw i64 %g0, 2") :][:8] == [
+        "%mul1 = mul nsw i64 %g0, 2",
+        "%ptr2 = getelementptr inbounds float, ptr %data1, i64 %mul1",
+        "%load3 = load float, ptr %ptr2, align 4",
+        "%ptr4 = getelementptr inbounds float, ptr %ptr2, i64 1",
+        "%load5 = load float, ptr %ptr4, align 4",
+        "%add6 = fadd contract float %load3, %load5",
+        "%ptr7 = getelementptr inbounds float, ptr %data0, i64 %mul1",
+        "%ptr8 = getelementptr inbounds float, ptr %ptr7, i64 1",
+    ]
+
+
+def test_no_pointer_stands_outside_of_its_buffer() -> None:
+    """The sum is written out where what it begins with may be no place in the buffer, and where others need it."""
+    row, out, source = loop(16), pointer(0, f32, 16), pointer(1, f32, 16)
+    before = row + -3
+    lines = llvm_lines(out, source, row, store(out, row, load(source, before, valid=before >= 0)), end(row))
+    assert any(line.endswith("= add nsw i64 %g0, -3") for line in lines)
+    after = loop(12) * 2 + 4  # of which only some are in the buffer: the others are never asked for
+    lines = llvm_lines(out, source, loop(12), store(out, loop(12), load(source, after)), end(loop(12)))
+    assert any(line.endswith("= add nsw i64 %mul1, 4") for line in lines)
+
+
 def test_what_is_used_once_and_nearby_stands_inside() -> None:
     row, column = loop(4, 0), loop(4, 1)
     out = pointer(0, f32, 16)
