@@ -150,7 +150,8 @@ class _Machine:
             case Ops.VECTORIZE:
                 return tuple(known[src][0] for src in node.src)
             case Ops.GEP:
-                return (known[node.src[0]][node.arg],)
+                vector, *axis = (known[src] for src in node.src)
+                return (vector[axis[0][0] if axis else node.arg],)
         assert node.op in Group.ALU, f"{node.op} has no value in range form"
         return _lane_by_lane(node.op, node, [known[src] for src in node.src])
 

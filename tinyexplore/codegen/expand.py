@@ -6,7 +6,7 @@ from functools import cache
 from itertools import product
 
 from tinyexplore.trace import Derived, active_recorder
-from tinyexplore.uop import AxisKind, Ops, PatternMatcher, UOp, UPat, index_const, rule, var
+from tinyexplore.uop import AxisKind, Ops, PatternMatcher, UOp, UPat, cvar, index_const, rule, var
 from tinyexplore.uop.algebra import SIMPLIFY
 from tinyexplore.uop.rewrite import settled_by
 from tinyexplore.util import toposort
@@ -153,7 +153,15 @@ def reduce_without_loops(reduce: UOp, value: UOp) -> UOp | None:
     return value if len(reduce.src) == 1 else None
 
 
-ALWAYS = PatternMatcher((*SIMPLIFY.rules, valid_always, valid_never, reduce_without_loops), remembers=True)
+@rule(UPat.of(Ops.GEP, var("vector"), cvar("number"), name="lane"))
+def lane_by_number(lane: UOp, vector: UOp, number: UOp) -> UOp:
+    """The lane that an axis names, in one of the steps of that axis."""
+    return UOp(Ops.GEP, lane.dtype, (vector,), number.arg)
+
+
+ALWAYS = PatternMatcher(
+    (*SIMPLIFY.rules, valid_always, valid_never, reduce_without_loops, lane_by_number), remembers=True
+)
 EXPAND_STORES = PatternMatcher((store_each, flatten_sink, flatten_barrier))
 EXPAND_REDUCES = PatternMatcher((reduce_each,))
 

@@ -22,6 +22,7 @@ from tinyexplore.codegen.late import (
 from tinyexplore.codegen.linearize import ARGUMENTS, linearize
 from tinyexplore.codegen.rare import RARE_BRANCHES
 from tinyexplore.codegen.vectorise import LANES, NEIGHBOURS, VECTOR_MEMORY
+from tinyexplore.codegen.walks import WALKS
 from tinyexplore.dtype import dtypes
 from tinyexplore.kernel import Kernel
 from tinyexplore.target import Target
@@ -34,6 +35,7 @@ from tinyexplore.util import config
 
 EARLY = (
     Pass("simplify", ALWAYS),
+    Pass("walks in lanes", WALKS),
     Pass("write out tiles", EXPAND_STORES),
     Pass("write out reductions", EXPAND_REDUCES),
     Pass("simplify the copies", ALWAYS),

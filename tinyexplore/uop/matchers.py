@@ -228,6 +228,16 @@ def match_0544a7529e869c53(root, function, ctx):
   return None
 
 
+def match_43af1d172fba1d30(root, function, ctx):
+  if len(root.src) == 2:
+    n1 = root.src[0]
+    n2 = root.src[1]
+    if n2.op is k3:
+      found = function(root, n1, n2)
+      if found is not None and found is not root: return found
+  return None
+
+
 def match_18489cfad8349ec4(root, function, ctx):
   if len(root.src) == 2:
     p3 = root.src

@@ -1,0 +1,146 @@
+"""Pass "walks in lanes": where lanes do nothing but walk memory, they become vectors before tiles are written out.
+
+So they are made once, not once for each copy of a tile. What is left, masks say, or lanes that are computed with, is
+for the passes "vector memory" and "lanes", which look at each copy by itself and therefore see more.
+"""
+
+from __future__ import annotations
+
+from tinyexplore.codegen.vectorise import first_lane, places_of, stride_along, vector_axis, widen
+from tinyexplore.dtype import LANES_BIT, DType, dtypes
+from tinyexplore.trace import Derived, active_recorder
+from tinyexplore.uop import AxisKind, Group, Ops, PatternMatcher, UOp, UPat, rule
+
+TILE = frozenset({AxisKind.UPCAST, AxisKind.UNROLL, AxisKind.VECTOR})
+WIDENED = Group.ALU | {Ops.REDUCE}
+
+
+@rule(UPat.of(Ops.SINK, name="sink"))
+def walk_in_lanes(sink: UOp) -> UOp | None:
+    """Loads and stores of neighbours in neighbouring lanes are vectors, and so is what is computed from them.
+
+    A copy that walks its source across the lanes, and along an axis that is written out as often as there are lanes,
+    loads a vector there: lane j of it goes to lane i of copy j, which is a transposition of registers.
+    """
+    if not sink.mask & LANES_BIT:
+        return None
+    nodes = sink.toposort()
+    walks = plain_walks(nodes)
+    if not walks:
+        return None
+    recorder = active_recorder()
+    made: dict[UOp, UOp] = {}
+    for node in nodes:
+        src = tuple([made.get(source, source) for source in node.src])
+        after = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
+        if node.op in (Ops.LOAD, Ops.STORE):
+            axis = vector_axis(node.src[0])
+            if axis in walks:
+                after = in_lanes(after, axis)
+        elif node.op is Ops.BARRIER:
+            after = after.replace(src=tuple([source for source in src if source not in walks]))
+        elif node.op in WIDENED and after is not node:
+            after = widen.function(after) or after
+        if after is not node:
+            made[node] = after
+            if recorder is not None:
+                recorder.record(Derived(node, after, "in lanes"))
+    return made[sink]
+
+
+def in_lanes(node: UOp, axis: UOp) -> UOp:
+    """A LOAD or STORE for all steps of `axis` at once."""
+    place, *rest = node.src
+    pointer, idx, *valid = place.src
+    if node.op is Ops.LOAD and stride_along(idx, axis) != 1:
+        return columns(node, axis)
+    start = UOp(Ops.INDEX, place.dtype, (pointer, first_lane(idx, axis), *valid))
+    if node.op is Ops.LOAD:
+        assert isinstance(node.dtype, DType)
+        return UOp(Ops.LOAD, node.dtype.vec(axis.size), (start, *rest))
+    value, *after = rest
+    return UOp(Ops.STORE, dtypes.void, (start, value.broadcast(axis.size), *after))
+
+
+def columns(load: UOp, axis: UOp) -> UOp:
+    """A vector with a lane from each of as many rows: the lane that the axis which walks the rows names."""
+    place = load.src[0]
+    along = next(other for other in place.ranges if walks_rows(place.src[1], axis, other))
+    assert isinstance(load.dtype, DType)
+    dtype = load.dtype.vec(axis.size)
+    start = place.replace(src=(place.src[0], first_lane(place.src[1], along)))
+    rows = [UOp(Ops.LOAD, dtype, (row,)) for row in places_of(start, axis, stride_along(place.src[1], axis))]
+    return UOp(Ops.VECTORIZE, dtype, tuple([UOp(Ops.GEP, load.dtype, (row, along)) for row in rows]))
+
+
+def walks_rows(idx: UOp, axis: UOp, other: UOp) -> bool:
+    """True where `other` is written out as often as `axis` has lanes, and walks neighbours in memory."""
+    return other.arg.kind is AxisKind.UPCAST and other.size == axis.size and stride_along(idx, other) == 1
+
+
+def plain_walks(nodes: list[UOp]) -> set[UOp]:
+    """The VECTOR axes that nothing depends on but addresses that follow it, and what lies there.
+
+    None where a tile's numbers are computed with: each copy of that has laws of its own.
+    """
+    walks = {node for node in nodes if node.op is Ops.RANGE and node.arg.kind is AxisKind.VECTOR}
+    numbers: set[UOp] = set()  # tiles' axes, and what is computed from them
+    across: dict[UOp, UOp] = {}  # loads that a transposition in registers can stand for, and their axes
+    for node in nodes:
+        op = node.op
+        if op is Ops.RANGE:
+            if node.arg.kind in TILE:
+                numbers.add(node)
+            continue
+        for place, source in enumerate(node.src):
+            if source in across and not (op is Ops.STORE and place == 1 and is_walk(node, across[source])):
+                walks.discard(across[source])
+            if source not in numbers:
+                continue
+            if op in Group.ALU:
+                numbers.add(node)
+            elif not is_plain_use(node, place):
+                if op is not Ops.INDEX and source.op is not Ops.RANGE:
+                    return set()
+                walks.difference_update(source.ranges)
+        if op is Ops.LOAD or op is Ops.STORE:
+            axis = vector_axis(node.src[0])
+            if axis is not None and op is Ops.LOAD and is_across(node, axis):
+                across[node] = axis
+            elif axis is not None and not is_walk(node, axis):
+                walks.discard(axis)
+        elif op is Ops.SCAN:
+            walks.difference_update(node.ranges)
+    return walks
+
+
+def is_plain_use(node: UOp, place: int) -> bool:
+    """True where a tile's number, a source of `node`, is part of an address, or of what closes its loop."""
+    source = node.src[place]
+    if node.op is Ops.INDEX:
+        return place == 1 or vector_axis(source) is None
+    if node.op is Ops.BARRIER:
+        return True
+    return node.op is Ops.REDUCE and place > 0 and source.arg.kind is not AxisKind.VECTOR
+
+
+def is_walk(node: UOp, axis: UOp) -> bool:
+    """True for an access to neighbours in neighbouring lanes that waits for nothing which they make."""
+    place, *rest = node.src
+    if stride_along(place.src[1], axis) != 1 or len(rest) > 1:
+        return False
+    return node.op is Ops.STORE or all(axis not in wait.ranges for wait in rest)
+
+
+def is_across(load: UOp, axis: UOp) -> bool:
+    """True for a load whose lanes lie in rows of memory, each of which a tile walks."""
+    place = load.src[0]
+    stride = stride_along(place.src[1], axis)
+    if stride is None or abs(stride) < axis.size or len(place.src) == 3 or len(load.src) > 1:
+        return False
+    return any(walks_rows(place.src[1], axis, other) for other in place.ranges)
+
+
+WALKS = PatternMatcher((walk_in_lanes,))
+
+__all__ = ["WALKS"]
