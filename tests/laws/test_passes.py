@@ -159,7 +159,15 @@ def test_every_pass_keeps_what_the_kernel_does(program: str) -> None:
 
 def test_every_rule_about_memory_and_loops_is_reached() -> None:
     """The kernels above are enough for the tables that have no test of single rules."""
-    tables = {"walks in lanes", "write out tiles", "write out reductions", "vector memory", "lanes", "neighbours", "accumulators"}
+    tables = {
+        "walks in lanes",
+        "write out tiles",
+        "write out reductions",
+        "vector memory",
+        "lanes",
+        "neighbours",
+        "accumulators",
+    }
     rules = {rule.name for step in all_passes() if step.name in tables for rule in step.matcher.rules}
     fired = {name for program in sorted(PROGRAMS) for name in rules_fired(program)}
     # scans run on from step to step, which this oracle cannot say; they have tests of their own
