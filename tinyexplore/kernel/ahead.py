@@ -19,6 +19,7 @@ SHORTEST_ROW_BYTES = 8192  # of shorter ones the next is on its way already
 SHORTEST_KEPT_BYTES = 4096  # what a row is kept of is dear: there is time for a fetch
 MOST_STEPS = 8
 NEAR_BYTES = 64 << 10  # what a loop over rows looks ahead by
+LONG_STEP_BYTES = 1024  # what is read of a page that takes long enough for the next pages to be asked for
 LOOPS = (AxisKind.GLOBAL, AxisKind.THREAD, AxisKind.REDUCE)
 
 
@@ -100,12 +101,12 @@ def jumping_walk(kernel: Kernel, load: Access) -> tuple[UOp, int] | None:
     """
     loops = sorted((axis for axis in load.node.ranges if axis.arg.kind in LOOPS), key=lambda axis: -axis.arg.id)
     jumping = next((axis for axis in loops if step_bytes(load, axis) >= PAGE_BYTES), None)
-    if jumping is None or bytes_inside(load, jumping) > PAGE_BYTES:
+    if jumping is None or bytes_inside(load, jumping) > min(PAGE_BYTES, step_bytes(load, jumping) // 2):
         return None
     l2_bytes = kernel.target.l2_bytes
     for axis in loops:
         nearby, walk = step_bytes(load, axis), bytes_inside(load, axis)
-        if axis.arg.id < jumping.arg.id and LINE_BYTES <= nearby < PAGE_BYTES:
+        if axis.arg.id < jumping.arg.id and LINE_BYTES <= nearby < LONG_STEP_BYTES:
             steps = max(2, min(MOST_STEPS, l2_bytes // 4 // walk))  # 1 is on its way where lines come in pairs
             in_memory = nearby == LINE_BYTES or comes_from_memory(load)
             if in_memory and MOST_STEPS * steps <= axis.size and (steps + 1) * walk <= 6 * l2_bytes:

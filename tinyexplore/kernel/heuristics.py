@@ -17,6 +17,7 @@ from tinyexplore.kernel.access import (
     shares_loads,
 )
 from tinyexplore.kernel.ahead import with_prefetches
+from tinyexplore.kernel.columns import ACCUMULATORS, with_wide_columns
 from tinyexplore.kernel.crossing import crossing_axis, with_square_tile
 from tinyexplore.kernel.cut import cut_obstacle
 from tinyexplore.kernel.kernel import Kernel
@@ -32,10 +33,8 @@ SHUFFLED_STRIDE = 4  # every so many elements are taken out of whole vectors, at
 ONCE, MOST_ONCE = 0.25, 0.5  # weight of what happens once for each result, each and all of it together
 SHUFFLED_LANES = 4  # fewer lanes than this are not worth taking out of vectors
 MIRRORED_AXES = 4  # 16 places a step, a vector register each
-MANY_ROWS = 8  # blocks of rows that make what is left over after them count for little
 WIDE_TILE = 4  # vectors side by side in the register tile of a row that is kept
 UNKNOWN_ROWS = 4  # of a symbolic axis in a tile: there may be one only, and then the others do its work again
-ACCUMULATORS = 8  # independent sums that keep two multiply-add units with a latency of four cycles busy
 FEW_VECTORS = 64  # that many additions, each waiting for the one before, take less than 0.1 µs
 
 
@@ -253,23 +252,6 @@ def vector_loop(kernel: Kernel, lanes: UOp | None) -> UOp | None:
         if node.op is Ops.ADD and lanes in node.src:
             return next((loop for src in node.src for loop in src.ranges if loop is not lanes), None)
     return None
-
-
-def with_wide_columns(kernel: Kernel, lanes: UOp, found: Sequence[Access]) -> Kernel:
-    """A reduction down the columns: several vectors of columns a row, so that each row's stretch of memory is long."""
-    columns = next((axis for axis in kernel.output_axes if is_outer_of(axis, lanes, found)), None)
-    if columns is None:
-        return kernel
-    wide = best_block(columns.size, ACCUMULATORS, limit=ACCUMULATORS)
-    if wide > 1:
-        reason = "neighbouring columns use each row's cache lines while they are there"
-        kernel = attempt(kernel, Opt(OptOps.UPCAST, columns.arg.id, wide), reason)
-    (loop, *others) = kernel.reduces[0].src[1:]
-    rows = (kernel.target.vector_registers - wide) // wide
-    if len(kernel.reduces) > 1 or others or rows < 2 or loop.size < MANY_ROWS * rows:
-        return kernel
-    reason = f"{rows} rows at a time: more of the memory's pages are open at once"
-    return attempt(kernel, Opt(OptOps.UNROLL, loop.arg.id, rows), reason)
 
 
 def with_longer_steps(kernel: Kernel) -> Kernel:

@@ -42,6 +42,8 @@ Shape = tuple[Any, ...]  # of ints, and UOps where a size is symbolic
 
 FEW_RESULTS = 16  # a reduction to fewer results than this leaves cores idle
 MUCH_TO_REDUCE = 1 << 18  # elements from which on a second kernel costs less than idle cores
+MANY_ROWS = 1 << 22  # elements in rows of some vectors, from which on cores share rows rather than columns
+SHORT_ROW_BYTES = 2048
 MOST_PARTS = 256
 MOST_WRITES = 8  # each is a kernel, to be compiled if its place is a number
 
@@ -260,13 +262,18 @@ class LazyBuffer:
             raise ShapeError(f"reduce over axes {bad} of shape {self.shape}")
         shape = tuple([1 if axis in wanted else size for axis, size in enumerate(self.shape)])
         few: Any = prod(shape)
-        if type(few) is int and few < FEW_RESULTS and self.size >= MUCH_TO_REDUCE and config().SPLIT_REDUCEOP:
-            return self._reduce_in_two_steps(op, wanted, shape)
+        if type(few) is int and self.size >= MUCH_TO_REDUCE and config().SPLIT_REDUCEOP:
+            if few < FEW_RESULTS:
+                longest = max(wanted, key=lambda axis: greatest(self.shape[axis]))
+                return self._reduce_in_two_steps(op, wanted, shape, longest)
+            sums_rows = wanted == tuple(range(len(wanted)))
+            if sums_rows and self.size >= MANY_ROWS and few * self.dtype.itemsize <= SHORT_ROW_BYTES:
+                return self._reduce_in_two_steps(op, wanted, shape, 0)
         return self._reduce_at_once(op, wanted, shape)
 
-    def _reduce_in_two_steps(self, op: Ops, axes: tuple[int, ...], shape: Shape) -> LazyBuffer:
-        """Many partial results first, which the cores can share, then few: it is also the more accurate sum."""
-        outer = max(axes, key=lambda axis: greatest(self.shape[axis]))
+    def _reduce_in_two_steps(self, op: Ops, axes: tuple[int, ...], shape: Shape, outer: int) -> LazyBuffer:
+        """Many partial results along `outer` first, which the cores can share, then few: it is also the more accurate
+        sum, and each core reads one stretch of memory from end to end."""
         size = self.shape[outer]
         if type(size) is not int:
             return self._reduce_at_once(op, axes, shape)

@@ -58,7 +58,9 @@ def chosen(node: LazyBuffer) -> list[str]:
         (lambda: unread(3000, 5000).permute((1, 0)).contiguous(), ["AHEAD(0, 2)"]),
         (lambda: unread(4096, 4096).permute((1, 0)).contiguous(), []),  # follows the loads
         (lambda: unread(256, 256).permute((1, 0)).contiguous(), []),
-        (lambda: unread(4096, 4096).reduce(Ops.ADD, (0,)), ["AHEAD(0, 2)"]),
+        (lambda: unread(4096, 4096).reduce(Ops.ADD, (0,)), ["AHEAD(1, 64)"]),
+        (lambda: unread(256, 65536).reduce(Ops.ADD, (0,)), ["AHEAD(0, 2)"]),
+        (lambda: unread(256, 256, 256).reduce(Ops.ADD, (1,)), []),  # whole rows, one after the other
         (lambda: unread(64, 262144).reduce(Ops.ADD, (0,)), ["AHEAD(0, 8)"]),
         (lambda: unread(65536, 1024).reduce(Ops.ADD, (0,)), ["AHEAD(1, 42)"]),
         (lambda: unread(512, 512).reduce(Ops.ADD, (0,)), []),

@@ -1,0 +1,68 @@
+"""Sums of columns: short rows are read whole, in parts that cores can share; of long ones more is read at a time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.graphs import from_numpy, to_numpy
+from tests.unit.kernel.test_ahead import MACHINE, kernel_of, unread
+from tinyexplore.kernel import Kernel, OptOps, hand_coded
+from tinyexplore.lazy import LazyBuffer
+from tinyexplore.schedule import create_schedule
+from tinyexplore.uop import Ops
+from tinyexplore.util import Context
+
+
+def amounts(kernel: Kernel, op: OptOps) -> list[int]:
+    return [opt.amount for opt in hand_coded(kernel).applied if opt.op is op]
+
+
+@pytest.mark.parametrize(
+    ("shape", "vectors", "rows"),
+    [
+        ((64, 512, 512), [32], []),
+        ((64, 512, 320), [20], []),
+        ((64, 512, 128), [8], []),
+        ((64, 512, 64), [4], [2]),
+        ((64, 512, 1024), [8], [3]),  # too long for the registers
+        ((64, 512, 500), [8], [3]),  # the last vector of a row overlaps the one before
+    ],
+)
+def test_short_rows_are_read_whole(shape: tuple[int, ...], vectors: list[int], rows: list[int]) -> None:
+    kernel = kernel_of(unread(*shape).reduce(Ops.ADD, (1,)))
+    assert amounts(kernel, OptOps.UPCAST) == vectors
+    assert amounts(kernel, OptOps.UNROLL)[:1] == rows
+
+
+def test_rows_are_cut_where_cores_have_nothing_else_to_share() -> None:
+    kernel = kernel_of(unread(512, 512).reduce(Ops.ADD, (0,)))
+    assert amounts(kernel, OptOps.UPCAST) == [8]
+    assert amounts(replace(kernel, target=replace(MACHINE, threads=1)), OptOps.UPCAST) == [32]
+    assert amounts(kernel_of(unread(4096, 4096).reduce(Ops.MAX, (0,))), OptOps.UPCAST) == [16]
+
+
+def steps(node: LazyBuffer) -> int:
+    return len(create_schedule([node]))
+
+
+def test_many_short_rows_are_summed_in_two_steps() -> None:
+    assert steps(unread(8192, 512).reduce(Ops.ADD, (0,))) == 2
+    assert steps(unread(64, 128, 512).reduce(Ops.MAX, (0, 1))) == 2
+    assert steps(unread(8192, 513).reduce(Ops.ADD, (0,))) == 1  # long rows
+    assert steps(unread(4096, 512).reduce(Ops.ADD, (0,))) == 1  # few
+    assert steps(unread(8191, 520).reduce(Ops.ADD, (0,))) == 1  # a prime number of them
+    assert steps(unread(8192, 16, 64).reduce(Ops.ADD, (0, 2))) == 1  # no rows
+    with Context(SPLIT_REDUCEOP=0):
+        assert steps(unread(8192, 512).reduce(Ops.ADD, (0,))) == 1
+
+
+@pytest.mark.parametrize("shape", [(16384, 256), (96, 300, 160), (131072, 36)])
+def test_sums_of_many_short_rows_are_right(shape: tuple[int, ...]) -> None:
+    x = np.random.default_rng(0).integers(-9, 9, shape).astype(np.float32)
+    axes = tuple(range(len(shape) - 1))
+    with Context(SPEC=1):
+        found = to_numpy(from_numpy(x).reduce(Ops.ADD, axes))
+    np.testing.assert_array_equal(found.reshape(-1), x.sum(axes, dtype=np.float64))

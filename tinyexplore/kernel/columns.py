@@ -1,0 +1,67 @@
+"""Reductions down the columns: how much of each row a step takes, so that memory is read in order or asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tinyexplore.kernel.access import Access, attempt, best_block, is_outer_of
+from tinyexplore.kernel.ahead import comes_from_memory
+from tinyexplore.kernel.kernel import Kernel
+from tinyexplore.kernel.opt import Opt, OptOps
+from tinyexplore.uop import AxisKind, UOp
+
+ACCUMULATORS = 8  # independent sums that keep two units with a latency of four cycles busy
+WHOLE_ROW = 32  # vectors of a row that is read whole, and as many accumulators
+LONG_ROW_BYTES, MANY_LONG_ROWS = 16 << 10, 512
+LONG_STEP = 16  # vectors out of a long row
+MANY_ROWS = 8  # blocks of rows that make what is left over after them count for little
+
+
+def with_wide_columns(kernel: Kernel, lanes: UOp, found: Sequence[Access]) -> Kernel:
+    """Whole rows, one after the other; of longer ones several vectors, so that each row's stretch of memory is long."""
+    columns = next((axis for axis in kernel.output_axes if is_outer_of(axis, lanes, found)), None)
+    if columns is None:
+        return kernel
+    (loop, *others) = kernel.reduces[0].src[1:]
+    is_plain = len(kernel.reduces) == 1 and not others
+    load = next((access for access in found if not access.is_store and loop in access.node.ranges), None)
+    if is_plain and load is not None and columns.is_static:
+        if is_read_in_order(kernel, load, columns, loop):
+            return with_whole_rows(kernel, columns, loop)
+        row_bytes = (load.stride(loop) or 0) * int(load.node.src[0].dtype.base.itemsize)
+        if comes_from_memory(load) and row_bytes >= LONG_ROW_BYTES and loop.size >= MANY_LONG_ROWS:
+            wide = best_block(columns.size, LONG_STEP, limit=LONG_STEP)
+            reason = f"{wide} vectors of each long row: there is time to ask for those of later rows"
+            return attempt(kernel, Opt(OptOps.UPCAST, columns.arg.id, wide), reason)
+    wide = best_block(columns.size, ACCUMULATORS, limit=ACCUMULATORS)
+    if wide > 1:
+        reason = "neighbouring columns use each row's cache lines while they are there"
+        kernel = attempt(kernel, Opt(OptOps.UPCAST, columns.arg.id, wide), reason)
+    rows = (kernel.target.vector_registers - wide) // wide
+    if not is_plain or rows < 2 or loop.size < MANY_ROWS * rows:
+        return kernel
+    reason = f"{rows} rows at a time: more of the memory's pages are open at once"
+    return attempt(kernel, Opt(OptOps.UNROLL, loop.arg.id, rows), reason)
+
+
+def is_read_in_order(kernel: Kernel, load: Access, columns: UOp, loop: UOp) -> bool:
+    """True where whole rows lie one behind the other, few enough vectors each, and cores have another loop to share."""
+    vector = load.stride(columns)
+    if not vector or columns.size > WHOLE_ROW or load.stride(loop) != columns.size * vector:
+        return False
+    outer = [axis for axis in kernel.output_axes if axis.arg.kind is AxisKind.GLOBAL and axis is not columns]
+    threads = kernel.target.threads
+    return threads < 2 or columns.size <= ACCUMULATORS or any(axis.size >= threads for axis in outer)
+
+
+def with_whole_rows(kernel: Kernel, columns: UOp, loop: UOp) -> Kernel:
+    """All vectors of a row in one step, so that prefetchers of the hardware see one walk; of short rows several."""
+    reason = "whole rows: memory is read from one end to the other"
+    kernel = attempt(kernel, Opt(OptOps.UPCAST, columns.arg.id, columns.size), reason)
+    rows = ACCUMULATORS // columns.size
+    if rows < 2 or loop.size < MANY_ROWS * rows:
+        return kernel
+    return attempt(kernel, Opt(OptOps.UNROLL, loop.arg.id, rows), f"{rows} short rows at a time: independent sums")
+
+
+__all__ = ["ACCUMULATORS", "with_wide_columns"]
