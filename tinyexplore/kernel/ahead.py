@@ -11,12 +11,13 @@ from math import prod
 from tinyexplore.kernel.access import Access, attempt
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opt import Opt, OptOps
-from tinyexplore.uop import AxisKind, Ops, UOp
+from tinyexplore.uop import AxisKind, Group, Ops, UOp
 
 FROM_MEMORY_BYTES = 24 << 20  # less than this, a cache of 32 MiB holds most of: asking costs more than it brings
 PAGE_BYTES, LINE_BYTES = 4096, 64
 SHORTEST_ROW_BYTES = 8192  # of shorter ones the next is on its way already
 SHORTEST_KEPT_BYTES = 4096  # what a row is kept of is dear: there is time for a fetch
+SHORTEST_SUMMED_BYTES = 16 << 10  # of shorter ones a second look takes no longer than it takes to ask
 MOST_STEPS = 8
 NEAR_BYTES = 64 << 10  # what a loop over rows looks ahead by
 LONG_STEP_BYTES = 1024  # what is read of a page that takes long enough for the next pages to be asked for
@@ -70,11 +71,16 @@ def row_read_again(kernel: Kernel, loads: list[Access]) -> tuple[UOp, int] | Non
     """The loop over rows each of which several loops, one after the other, read whole out of one buffer, and by how
     many of them it should look ahead.
 
-    The last of them computes a row of results: a row of which one number is made leaves too little to hide behind.
+    The last of them computes a row of results. Of a row of which one number is made, the second loop has no stores to
+    wait for: it leaves room behind it where rows are long and nothing is dear to compute.
     """
     is_kept = any(node.op is Ops.BARRIER for node in kernel.nodes)
-    shortest = SHORTEST_KEPT_BYTES if is_kept else SHORTEST_ROW_BYTES
+    is_dear = any(node.op in Group.TRANSCENDENTAL for node in kernel.nodes)
     for axis in reversed(kernel.output_axes):
+        ends_in_row = any(other.arg.kind in LOOPS and other.arg.id > axis.arg.id for other in kernel.output_axes)
+        if not ends_in_row and is_dear:
+            continue
+        shortest = SHORTEST_KEPT_BYTES if is_kept else SHORTEST_ROW_BYTES if ends_in_row else SHORTEST_SUMMED_BYTES
         steps = 1
         walks: dict[UOp, set[frozenset[UOp]]] = {}
         for load in loads:
@@ -82,8 +88,7 @@ def row_read_again(kernel: Kernel, loads: list[Access]) -> tuple[UOp, int] | Non
             if shortest <= row <= kernel.target.l2_bytes // 16 and row <= 2 * step_bytes(load, axis):
                 steps = max(steps, -(-SHORTEST_ROW_BYTES // row))
                 walks.setdefault(load.node.src[0], set()).add(inside(load, axis))
-        ends_in_row = any(other.arg.kind in LOOPS and other.arg.id > axis.arg.id for other in kernel.output_axes)
-        if axis.arg.kind in LOOPS and ends_in_row and any(len(found) > 1 for found in walks.values()):
+        if axis.arg.kind in LOOPS and any(len(found) > 1 for found in walks.values()):
             return axis, steps
     return None
 

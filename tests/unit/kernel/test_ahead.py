@@ -41,6 +41,12 @@ def with_most(x: LazyBuffer) -> LazyBuffer:
     return x.alu(Ops.ADD, x.reduce(Ops.MAX, (1,)).expand(x.shape))
 
 
+def centred_squares(x: LazyBuffer, function: Ops = Ops.NEG) -> LazyBuffer:
+    """Of each row a sum over how far its elements are from the largest."""
+    distance = x.alu(Ops.ADD, x.reduce(Ops.MAX, (1,)).alu(Ops.NEG).expand(x.shape))
+    return distance.alu(function).alu(Ops.MUL, distance).reduce(Ops.ADD, (1,))
+
+
 def chosen(node: LazyBuffer) -> list[str]:
     return [str(opt) for opt in hand_coded(kernel_of(node)).applied if opt.op is OptOps.AHEAD]
 
@@ -64,6 +70,9 @@ def chosen(node: LazyBuffer) -> list[str]:
         (lambda: unread(64, 262144).reduce(Ops.ADD, (0,)), ["AHEAD(0, 8)"]),
         (lambda: unread(65536, 1024).reduce(Ops.ADD, (0,)), ["AHEAD(1, 42)"]),
         (lambda: unread(512, 512).reduce(Ops.ADD, (0,)), []),
+        (lambda: centred_squares(unread(4096, 4096)), ["AHEAD(0, 1)"]),  # one number of each row, which is read twice
+        (lambda: centred_squares(unread(16384, 1024)), []),
+        (lambda: centred_squares(unread(4096, 4096), Ops.EXP), []),  # exp is dearer than waiting
         (lambda: unread(4096, 4096).alu(Ops.EXP).reduce(Ops.MAX, (1,)), []),
         (lambda: unread(4096, 4096).reduce(Ops.ADD, (1,)), []),
         (lambda: unread(64, 64, 64, 64).permute((1, 0, 2, 3)).reduce(Ops.ADD, (1, 2, 3)), []),
