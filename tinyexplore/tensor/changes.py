@@ -86,9 +86,10 @@ def note_key(buffer: Buffer) -> None:
 
 
 def refuse_gradient_of_part(whole: Base, part: Any) -> None:
-    """Raises NotImplementedError where `whole`, or `part` that is to be written into it, requires a gradient."""
-    if whole.requires_grad or getattr(part, "requires_grad", False):
-        raise NotImplementedError("assigning to parts of a tensor has no gradient: use where(), or detach() first")
+    """Raises NotImplementedError where `whole`, or `part` that is to be written into it, requires a gradient, and
+    gradients are asked for."""
+    if not type(whole).no_grad and (whole.requires_grad or getattr(part, "requires_grad", False)):
+        raise NotImplementedError("assigning to parts of a tensor has no gradient: use where(), detach() it first, or write inside inference_mode()")
 
 
 def shows_a_part(view: LazyBuffer) -> bool:

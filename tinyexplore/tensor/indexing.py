@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from tinyexplore.autograd import GRADIENTS, gradients, picked_gradient
+from tinyexplore.autograd import GRADIENTS, Step, assigned_gradient, gradients, picked_gradient
 from tinyexplore.dtype import dtypes, least_upper_dtype
 from tinyexplore.lazy import LazyBuffer, StoredBuffer, laid_out_as
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.arithmetic import broadcast_shape
 from tinyexplore.tensor.base import Shape
 from tinyexplore.tensor.changes import note_change, refuse_gradient_of_part, with_part
-from tinyexplore.tensor.errors import OperandError
+from tinyexplore.tensor.errors import IndexShapeError, OperandError
 from tinyexplore.tensor.loss import Loss
 from tinyexplore.tensor.reduction import place_dtype, sum_dtype
 from tinyexplore.uop import Ops, UOp
@@ -139,6 +139,10 @@ class Indexing(Loss):
         """The places with the coordinates `numbers`, broadcast, on `axes` taken as one; none in range where one of
         several coordinates is not."""
         sizes = [self.shape[axis] for axis in axes]
+        try:
+            shape = broadcast_shape("indices", *(number.shape for number in numbers))
+        except ShapeError as error:
+            raise IndexShapeError(str(error)) from None
         dtype = dtypes.int64 if greatest(product(sizes)) > dtypes.max(dtypes.int32) else dtypes.default_int
         place: Tensor | None = None
         inside: Tensor | None = None
@@ -151,7 +155,7 @@ class Indexing(Loss):
         assert place is not None
         if inside is not None:
             place = inside.where(place, -1)
-        return place._broadcast_to(broadcast_shape("indices", *(number.shape for number in numbers)))
+        return place._broadcast_to(shape)
 
     def _gathered(self, numbers: Sequence[Tensor], axes: Sequence[int], at: int) -> Tensor:
         """The elements whose coordinates on `axes` are `numbers`, broadcast; their axes stand at `at`."""
@@ -218,6 +222,12 @@ class Indexing(Loss):
         stays. Slices and ints are stored in place unless somebody still has the old value."""
         x = cast("Tensor", self)
         refuse_gradient_of_part(x, v)
+        self._write(indices, v)
+        if x._ctx is not None:
+            x._ctx = Step(assigned_gradient, (), (), x.lazydata)
+
+    def _write(self, indices: Any, v: Any) -> None:
+        x = cast("Tensor", self)
         if isinstance(x.lazydata, StoredBuffer):
             part = x._basic_view(x._index_items(indices))
             found = v if isinstance(v, type(x)) else cast(Any, type(x))(v, dtype=x.dtype)

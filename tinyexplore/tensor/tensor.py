@@ -233,6 +233,8 @@ class Tensor(Operators):
             whole = laid_out_as(with_part(self.lazydata, root.lazydata, value), root.lazydata)
             note_change(root, in_part=True)
             root.lazydata = whole
+            if root._ctx is not None:
+                root._ctx = Step(assigned_gradient, (), (), whole)
         note_change(self)
         self.lazydata = value
         if self._ctx is not None:

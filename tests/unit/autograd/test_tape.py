@@ -155,3 +155,16 @@ def test_contiguous_backward_keeps_value_and_gradient() -> None:
     y = x.contiguous_backward()
     (y * np.float32(3)).contiguous().sum().backward()
     assert x.grad is not None and x.grad.tolist() == [3, 3]
+
+
+def test_parts_are_written_where_nothing_is_taped() -> None:
+    w = Tensor([1.0, 2.0, 3.0], requires_grad=True)
+    hidden = w * 2
+    with Tensor.inference_mode():
+        w[0] = 5.0
+        w[1:].assign(Tensor([7.0, 8.0]))
+        hidden[0] = w[1]
+    (w * w).sum().backward()
+    assert w.grad is not None and w.grad.tolist() == [10, 14, 16] and hidden.tolist() == [7, 4, 6]
+    with pytest.raises(RuntimeError, match="assigned to after it had been computed"):
+        hidden.sum().backward()
