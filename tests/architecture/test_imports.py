@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+import tinyexplore
+
 IMPORT_BUDGET_MS = 100
 NOISE_FACTOR = 3  # this runs beside other work on small machines
 HEAVY = ("numpy", "llvmlite", "IPython", "ipywidgets", "anywidget", "jupyterlab", "networkx", "graphviz", "sklearn")
@@ -26,6 +28,14 @@ def run_python(program: str, *arguments: str) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def test_helpers_are_those_of_the_package() -> None:
+    from tinyexplore import helpers
+
+    for name in set(helpers.__all__) - {"prod"}:
+        assert getattr(helpers, name) is getattr(tinyexplore, name)
+    assert helpers.prod((2, 3)) == 6
 
 
 def test_importing_the_package_is_cheap() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from tinyexplore import engine
 from tinyexplore.device import Buffer
@@ -30,6 +31,9 @@ from tinyexplore.trace import Planned, active_recorder
 from tinyexplore.uop import Group, Ops
 from tinyexplore.uop.symbolic import is_symbolic
 from tinyexplore.util.interpreter import collecting_later
+
+if TYPE_CHECKING:
+    from tinyexplore.tensor.base import Base
 
 
 def capture(
@@ -92,7 +96,7 @@ def _captured(
     before = {id(tensor): (tensor, tensor.lazydata) for tensor in live_tensors()}
     _make_private([*known, *given], before)
     heard.given = _overwritable(in_part, before)
-    notes = Notes()
+    notes = Notes(about_to_change=partial(_bring_into_memory, before=before, heard=heard))
     with engine.capturing(heard):
         with noting(notes):
             result = fxn(*args, **kwargs)
@@ -208,6 +212,19 @@ def _make_private(known: list[Tensor], before: dict[int, tuple[Tensor, LazyBuffe
             tensor.lazydata = tensor.lazydata.packed()
             engine.realize([tensor.lazydata])
             before[id(tensor)] = (tensor, tensor.lazydata)
+
+
+def _bring_into_memory(tensor: Base, before: dict[int, tuple[Tensor, LazyBuffer]], heard: Capture) -> None:
+    """`tensor`, which the call changes, had a value before that was still to be computed: now, and not by replays.
+
+    Gradients that another call left behind, for instance. Not where captured kernels have computed with it.
+    """
+    held, value = before.get(id(tensor), (None, None))
+    if held is None or value is None or tensor.lazydata is not value or lies_packed(value):
+        return
+    if not any(part in heard.used for part in parts_of(value)):
+        with engine.capturing(Capture()):
+            engine.realize([value])
 
 
 def _overwritable(in_part: list[Tensor], before: dict[int, tuple[Tensor, LazyBuffer]]) -> set[Buffer]:

@@ -6,7 +6,7 @@ And what a tensor becomes when a part of it is assigned to.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -27,11 +27,12 @@ if TYPE_CHECKING:
 @dataclass(eq=False)
 class Notes:
     """The tensors that changed inside a block, by identity, with their values before; those among them of which a part
-    was written; and the keys drawn, in order."""
+    was written; and the keys drawn, in order. `about_to_change` is called with each tensor before it first does."""
 
     changed: dict[int, tuple[Base, LazyBuffer]] = field(default_factory=dict)
     in_part: set[int] = field(default_factory=set)
     keys: list[Buffer] = field(default_factory=list)
+    about_to_change: Callable[[Base], None] = lambda tensor: None
 
 
 class Epoch:
@@ -70,7 +71,9 @@ def note_change(tensor: Base, *, in_part: bool = False) -> None:
     tensor.was_changed = True
     notes = _notes.get()
     if notes is not None:
-        notes.changed.setdefault(id(tensor), (tensor, tensor.lazydata))
+        if id(tensor) not in notes.changed:
+            notes.about_to_change(tensor)
+            notes.changed[id(tensor)] = (tensor, tensor.lazydata)
         if in_part:
             notes.in_part.add(id(tensor))
 
@@ -89,7 +92,9 @@ def refuse_gradient_of_part(whole: Base, part: Any) -> None:
     """Raises NotImplementedError where `whole`, or `part` that is to be written into it, requires a gradient, and
     gradients are asked for."""
     if not type(whole).no_grad and (whole.requires_grad or getattr(part, "requires_grad", False)):
-        raise NotImplementedError("assigning to parts of a tensor has no gradient: use where(), detach() it first, or write inside inference_mode()")
+        raise NotImplementedError(
+            "assigning to parts of a tensor has no gradient: use where(), detach() it first, or write inside inference_mode()"
+        )
 
 
 def shows_a_part(view: LazyBuffer) -> bool:

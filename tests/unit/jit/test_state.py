@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tinyexplore import Tensor, TinyJit, nn
+from tinyexplore.jit import JitError
 from tinyexplore.nn.state import get_parameters, get_state_dict
 from tinyexplore.tensor.random import generator
 
@@ -248,3 +249,48 @@ def test_a_value_taken_over_from_an_argument_is_a_copy() -> None:
         assert state.item() == i
     state.assign(state + 1).realize()
     assert (state.item(), value.item()) == (6, 5)
+
+
+def test_gradients_that_another_call_left_behind_are_added_to() -> None:
+    """A generator and a judge, trained by turns: each one's gradients reach the other's weights, too."""
+
+    def trained(wrap: Callable[[Any], Any]) -> list[Any]:
+        given, judge = (Tensor(numbers, requires_grad=True) for numbers in ([1.0, 2.0], [0.5, -1.0]))
+        first, last = nn.optim.SGD([given], 0.1), nn.optim.SGD([judge], 0.1)
+
+        def improve(x: Tensor) -> Tensor:
+            first.zero_grad()
+            loss = (given * x * judge).sum().backward()
+            first.step()
+            return loss.realize()
+
+        def judged(x: Tensor) -> Tensor:
+            last.zero_grad()
+            loss = (given * x * judge).square().sum().backward()
+            last.step()
+            return loss.realize()
+
+        calls, found = (wrap(judged), wrap(improve)), []
+        with Tensor.train():
+            for number in range(5):
+                found += [call(Tensor([number, 1.0]).realize()).item() for call in calls]
+        return [*found, given.tolist(), judge.tolist()]
+
+    assert trained(TinyJit) == trained(lambda function: function)
+
+
+def test_a_value_that_captured_kernels_computed_with_must_lie_in_memory() -> None:
+    state, calls = Tensor([1.0, 2.0]) * 3, []
+
+    def step(x: Tensor) -> Tensor:
+        calls.append(x)
+        if len(calls) == 1:
+            return (x + 1).realize()
+        total = (state.sqrt().sum() + x.sum()).realize()
+        state.assign(state * x)
+        return total
+
+    call = TinyJit(step)
+    call(Tensor([1.0, 2.0]).realize())
+    with pytest.raises(JitError, match="its value did not lie in memory when the captured call began"):
+        call(Tensor([1.0, 2.0]).realize())
