@@ -93,7 +93,8 @@ def refuse_gradient_of_part(whole: Base, part: Any) -> None:
     gradients are asked for."""
     if not type(whole).no_grad and (whole.requires_grad or getattr(part, "requires_grad", False)):
         raise NotImplementedError(
-            "assigning to parts of a tensor has no gradient: use where(), detach() it first, or write inside inference_mode()"
+            "assigning to parts of a tensor has no gradient: use where(), detach() it first, or write inside "
+            "inference_mode()"
         )
 
 
