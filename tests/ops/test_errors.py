@@ -11,7 +11,7 @@ import pytest
 from tinyexplore import Context, Tensor
 from tinyexplore.device.registry import UnknownDevice
 from tinyexplore.lazy.lazybuffer import ShapeError
-from tinyexplore.tensor.errors import ArgumentError, OperandError
+from tinyexplore.tensor.errors import ArgumentError, IndexShapeError, OperandError
 
 
 def x() -> Tensor:
@@ -125,7 +125,7 @@ INDICES: list[Case] = [
     (lambda: x()[0, 0, 0], IndexError, "too many indices: 3 indices for a tensor of shape"),
     (lambda: x()[:, [0, 3]], IndexError, "index 3 for axis 1 of size 3"),
     (lambda: x()[..., ...], IndexError, "a single ellipsis"),
-    (lambda: x()[[0, 1], [0, 1, 2]], IndexError, r"indices: shapes \(2,\) and \(3,\) do not broadcast"),
+    (lambda: x()[[0, 1], [0, 1, 2]], IndexShapeError, r"indices: shapes \(2,\) and \(3,\) do not broadcast"),
     (lambda: x()[[0.5]], IndexError, r"index 0.5 \(float\) in a list: need ints"),
     (lambda: x()[Tensor([True, False, True])], IndexError, "a mask with 3 places for axis 0 of size 2"),
     (lambda: x()[1.5], IndexError, "need ints, slices"),
