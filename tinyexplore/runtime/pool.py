@@ -61,7 +61,13 @@ class NativePool:
         text = f"; {HARDLY}: it is written as it is to run\n{text}"
         machine_of = "\0".join((text, compiler.version, compiler.cpu, compiler.features))
         key = blake2b(machine_of.encode(), digest_size=20).hexdigest()
-        code = cached(key, lambda: compiler.object_code(text))
+        self.is_new = False  # compiled here and now, not found on disk
+
+        def compiled() -> bytes:
+            self.is_new = True
+            return compiler.object_code(text)
+
+        code = cached(key, compiled)
         self._library = compiler.link("pool", code, ("pool_init", "pool_stop", "pool_run"))
         self._init = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64)(self._library["pool_init"])
         self._stop = ctypes.CFUNCTYPE(None)(self._library["pool_stop"])
@@ -166,5 +172,8 @@ _makers: list[threading.Thread] = []
 
 
 def _make_quietly(threads: int) -> None:
+    from tinyexplore.runtime.llvm import shared_compiler
+
     with suppress(Exception), switching_quickly():
-        native_pool(threads)
+        if native_pool(threads).is_new:  # so the kernels to come will be as well
+            threading.Thread(target=shared_compiler().warm_up, name="tinyexplore-warm-up").start()

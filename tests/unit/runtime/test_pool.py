@@ -9,10 +9,14 @@ import sys
 import threading
 from array import array
 from collections.abc import Callable
+from pathlib import Path
+
+import pytest
 
 from tests.backends.programs import compiled, end, linear, load, loop, pointer, store
 from tinyexplore.device import Buffer
 from tinyexplore.dtype import dtypes
+from tinyexplore.runtime.llvm import shared_compiler
 from tinyexplore.runtime.native import BoundProgram
 from tinyexplore.runtime.pool import NativePool, native_pool
 from tinyexplore.uop import AxisKind
@@ -38,6 +42,13 @@ def test_every_part_is_done_once() -> None:
             for _ in range(20):
                 run()
             assert set(buffer.memoryview().cast("q")) == {20}, (size, parts)
+
+
+def test_a_pool_that_the_disk_knows_is_not_compiled_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert [NativePool(2).is_new for _ in range(2)] == [True, False]
+    shared_compiler().warm_up()  # then no more than a machine has been warmed up
+    assert len([file for file in tmp_path.rglob("*") if file.is_file()]) == 1
 
 
 def parts_done(pool: NativePool, parts: int, jobs: int, meanwhile: Callable[[int], None]) -> list[list[list[int]]]:
