@@ -16,7 +16,7 @@ from tinyexplore.kernel.access import (
     outer_row_axis,
     shares_loads,
 )
-from tinyexplore.kernel.ahead import with_prefetches
+from tinyexplore.kernel.ahead import buffer_bytes, is_read_once, step_bytes, with_prefetches
 from tinyexplore.kernel.columns import ACCUMULATORS, with_wide_columns
 from tinyexplore.kernel.crossing import crossing_axis, with_square_tile
 from tinyexplore.kernel.cut import cut_obstacle
@@ -28,6 +28,7 @@ from tinyexplore.kernel.words import IN_A_WORD, dot_of
 from tinyexplore.uop import AxisKind, Ops, UOp
 from tinyexplore.util import config
 
+SHORTEST_STREAM_BYTES = 512  # of a row: shorter ones take less time than adding up their lanes
 THREAD_STEPS = 1 << 15  # fewer steps than this take less time than waking another thread
 SHUFFLED_STRIDE = 4  # every so many elements are taken out of whole vectors, at about the price of a load each
 ONCE, MOST_ONCE = 0.25, 0.5  # weight of what happens once for each result, each and all of it together
@@ -201,6 +202,8 @@ def with_tiles(kernel: Kernel) -> Kernel:
             few = wide == widest and not rows_are_neighbours
             limit = 6 if few else 14
             tall = best_block(rows.size, max(2, (registers - 4) // wide), limit if rows.is_static else UNKNOWN_ROWS)
+        elif len(shared) == 1 and rows_are_streamed(kernel, rows, loads):
+            tall = 1
         else:
             tall = best_block(rows.size, 4, limit=4)
         if tall > 1:
@@ -211,6 +214,25 @@ def with_tiles(kernel: Kernel) -> Kernel:
         if tall > 1:
             kernel = attempt(kernel, Opt(OptOps.UPCAST, other.arg.id, tall), f"{tall} columns share each load of a row")
     return kernel
+
+
+def rows_are_streamed(kernel: Kernel, rows: UOp, loads: Sequence[Access]) -> bool:
+    """True where the rows of a matrix past the L2 cache are read once, in order, and what they share stays in the L1
+    cache (a matrix times a vector): prefetchers of the hardware follow one row better than several, and what sharing a
+    load saves is hidden behind waiting for memory."""
+    for load in loads:
+        nbytes = buffer_bytes(load.node.src[0])
+        if rows not in load.node.ranges:
+            fits = nbytes <= kernel.target.l1_bytes // 2
+        else:
+            fits = (
+                nbytes > kernel.target.l2_bytes
+                and step_bytes(load, rows) >= SHORTEST_STREAM_BYTES
+                and is_read_once(kernel, load)
+            )
+        if not fits:
+            return False
+    return True
 
 
 def with_tiles_of_rows(kernel: Kernel) -> Kernel:

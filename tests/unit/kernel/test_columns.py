@@ -44,6 +44,17 @@ def test_rows_are_cut_where_cores_have_nothing_else_to_share() -> None:
     assert amounts(kernel_of(unread(4096, 4096).reduce(Ops.MAX, (0,))), OptOps.UPCAST) == [16]
 
 
+@pytest.mark.parametrize(
+    ("rows", "columns", "tall"),
+    [(4096, 4096, []), (65536, 256, []), (1024, 16384, [4]), (1 << 18, 64, [4]), (512, 512, [4])],
+)
+def test_a_matrix_times_a_vector_reads_a_row_at_a_time(rows: int, columns: int, tall: list[int]) -> None:
+    """Unless the vector fills the L1 cache, rows are very short, or all of the matrix lies in the L2 cache."""
+    vector = unread(1, columns).expand((rows, columns))
+    kernel = kernel_of(unread(rows, columns).alu(Ops.MUL, vector).reduce(Ops.ADD, (1,)))
+    assert amounts(kernel, OptOps.UPCAST) == tall
+
+
 def steps(node: LazyBuffer) -> int:
     return len(create_schedule([node]))
 
