@@ -116,9 +116,10 @@ def jumping_walk(kernel: Kernel, load: Access) -> tuple[UOp, int] | None:
             in_memory = nearby == LINE_BYTES or comes_from_memory(load)
             if in_memory and MOST_STEPS * steps <= axis.size and (steps + 1) * walk <= 6 * l2_bytes:
                 return axis, steps
-    if jumping.arg.kind is not AxisKind.REDUCE or not comes_from_memory(load):
+    step = bytes_inside(load, jumping)
+    if jumping.arg.kind is not AxisKind.REDUCE or not (comes_from_memory(load) or step >= LONG_STEP_BYTES):
         return None
-    steps = min(NEAR_BYTES // bytes_inside(load, jumping), jumping.size // MOST_STEPS)
+    steps = min(NEAR_BYTES // step, jumping.size // MOST_STEPS)
     return (jumping, steps) if steps >= 1 else None
 
 

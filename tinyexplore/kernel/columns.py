@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tinyexplore.kernel.access import Access, attempt, best_block, is_outer_of
-from tinyexplore.kernel.ahead import comes_from_memory
+from tinyexplore.kernel.ahead import PAGE_BYTES, buffer_bytes, comes_from_memory, step_bytes
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.uop import AxisKind, UOp
@@ -28,8 +28,7 @@ def with_wide_columns(kernel: Kernel, lanes: UOp, found: Sequence[Access]) -> Ke
     if is_plain and load is not None and columns.is_static:
         if is_read_in_order(kernel, load, columns, loop):
             return with_whole_rows(kernel, columns, loop)
-        row_bytes = (load.stride(loop) or 0) * int(load.node.src[0].dtype.base.itemsize)
-        if comes_from_memory(load) and row_bytes >= LONG_ROW_BYTES and loop.size >= MANY_LONG_ROWS:
+        if takes_long_steps(kernel, load, columns.size, loop):
             wide = best_block(columns.size, LONG_STEP, limit=LONG_STEP)
             reason = f"{wide} vectors of each long row: there is time to ask for those of later rows"
             return attempt(kernel, Opt(OptOps.UPCAST, columns.arg.id, wide), reason)
@@ -42,6 +41,16 @@ def with_wide_columns(kernel: Kernel, lanes: UOp, found: Sequence[Access]) -> Ke
         return kernel
     reason = f"{rows} rows at a time: more of the memory's pages are open at once"
     return attempt(kernel, Opt(OptOps.UNROLL, loop.arg.id, rows), reason)
+
+
+def takes_long_steps(kernel: Kernel, load: Access, blocks: int, loop: UOp) -> bool:
+    """True where it pays to read much of each row and to ask for what is read some rows later: out of a cache past L2,
+    or out of memory where rows are long. `blocks`: the vectors of a row, of which each core must get enough."""
+    if loop.size < MANY_LONG_ROWS or blocks < LONG_STEP * kernel.target.threads:
+        return False
+    if comes_from_memory(load):
+        return step_bytes(load, loop) >= LONG_ROW_BYTES
+    return buffer_bytes(load.node.src[0]) > kernel.target.l2_bytes and step_bytes(load, loop) >= PAGE_BYTES
 
 
 def is_read_in_order(kernel: Kernel, load: Access, columns: UOp, loop: UOp) -> bool:
@@ -64,4 +73,4 @@ def with_whole_rows(kernel: Kernel, columns: UOp, loop: UOp) -> Kernel:
     return attempt(kernel, Opt(OptOps.UNROLL, loop.arg.id, rows), f"{rows} short rows at a time: independent sums")
 
 
-__all__ = ["ACCUMULATORS", "with_wide_columns"]
+__all__ = ["ACCUMULATORS", "LONG_STEP", "takes_long_steps", "with_wide_columns"]

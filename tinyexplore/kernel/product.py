@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import inf, prod
 
 from tinyexplore.kernel.access import Access, attempt, lanes_for, outer_row_axis
+from tinyexplore.kernel.columns import LONG_STEP, takes_long_steps
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.kernel.stage import MOST_L2, PACKING_ORDER
@@ -193,6 +194,10 @@ def best_tile(product: Product, lanes: UOp) -> Tile:
     blocks = -(-lanes.size // count)
     widest = MOST_VECTORS if product.kernel.target.vector_registers >= 32 else MOST_VECTORS // 2
     packed = any(load.stride(lanes) != 1 for load in vectors)
+    loops = product.reduce.src[1:]
+    if not rows and not packed and len(vectors) == len(loops) == 1:  # a vector times a matrix
+        if takes_long_steps(product.kernel, vectors[0], blocks, loops[0]):
+            widest = LONG_STEP
     found = []
     for wide in range(1, min(widest, blocks) + 1):
         if wide > 1 and packed and not all(panel_fits(product, load, wide) for load in vectors):

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.graphs import from_numpy, to_numpy
+from tests.graphs import from_numpy, matmul, to_numpy
 from tests.unit.kernel.test_ahead import MACHINE, kernel_of, unread
 from tinyexplore.kernel import Kernel, OptOps, hand_coded
 from tinyexplore.lazy import LazyBuffer
@@ -53,6 +53,25 @@ def test_a_matrix_times_a_vector_reads_a_row_at_a_time(rows: int, columns: int, 
     vector = unread(1, columns).expand((rows, columns))
     kernel = kernel_of(unread(rows, columns).alu(Ops.MUL, vector).reduce(Ops.ADD, (1,)))
     assert amounts(kernel, OptOps.UPCAST) == tall
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "wide", "ahead"),
+    [
+        (4096, 4096, 16, ["AHEAD(1, 64)"]),
+        (2048, 2048, 16, ["AHEAD(1, 64)"]),  # out of a cache past L2
+        (768, 3072, 16, ["AHEAD(1, 64)"]),
+        (16384, 1024, 8, ["AHEAD(1, 128)"]),  # short rows, out of memory
+        (2048, 256, 8, []),  # too short for two threads
+        (512, 512, 8, []),
+    ],
+)
+def test_a_vector_times_a_matrix_takes_long_steps_and_looks_ahead(
+    rows: int, columns: int, wide: int, ahead: list[str]
+) -> None:
+    kernel = hand_coded(kernel_of(matmul(unread(1, rows), unread(rows, columns))))
+    assert [opt.amount for opt in kernel.applied if opt.op is OptOps.UPCAST] == [wide]
+    assert [str(opt) for opt in kernel.applied if opt.op is OptOps.AHEAD] == ahead
 
 
 def steps(node: LazyBuffer) -> int:
