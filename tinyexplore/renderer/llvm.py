@@ -50,11 +50,14 @@ class _FunctionWriter(InstructionWriter):
         super().__init__(target)
         self.streaming = streaming
         self.names: dict[UOp, str] = {}
-        self.entry_block: list[SourceLine] = []  # allocas stand in the entry block, where mem2reg finds them
+        self.entry_block: list[SourceLine] = []  # scratch memory is taken once, whatever loop it is used in
         self.block = "entry"
         self.to_free: list[str] = []
         self.used_names: set[str] = set()
         self.loop_ends: dict[UOp, str] = {}
+        self.changed: dict[UOp, dict[UOp, UOp]] = {}  # by loop, the accumulators that it changes, and the ASSIGNs
+        self.held: dict[UOp, str] = {}  # what each accumulator is at this point of the program
+        self.before: dict[UOp, tuple[str, dict[UOp, tuple[str, int]]]] = {}  # by open loop: see `open_loop`
         self.columns: dict[tuple[UOp, ...], list[str]] = {}  # of the matrices transposed in the loop that is open
         self.near: set[UOp] = set()  # places a constant distance from a pointer that serves their neighbours, too
         self.pointers: dict[tuple[UOp, UOp], str] = {}  # these pointers, by buffer and index, as far as they hold
@@ -63,6 +66,7 @@ class _FunctionWriter(InstructionWriter):
     def write(self, name: str, uops: Sequence[UOp]) -> list[SourceLine]:
         buffers = global_buffers(uops)
         self.near, distances = _near_places(uops)
+        self.changed = _changed_in_loops(uops)
         unwritten = _only_shuffled(uops) | distances
         for node in uops:
             if node.op in WITHOUT_LINES or node in unwritten:
@@ -122,16 +126,14 @@ class _FunctionWriter(InstructionWriter):
         self.block = name
 
     def operand(self, node: UOp) -> str:
-        """The register or constant of a source; an accumulator is read now."""
-        found = self.names.get(node)
-        if found is not None and node.op is not Ops.DEFINE_ACC:
+        """The register or constant of a source; of an accumulator, what it is now."""
+        found = self.held.get(node) if node.op is Ops.DEFINE_ACC else self.names.get(node)
+        if found is not None:
             return found
         if node.op is Ops.CONST:
             found = self.names[node] = literal(node.arg, node.dtype)
             return found
-        if found is None:
-            raise RenderError(f"{self.made_by[0]!r} uses {node!r}, which does not come before it in the program")
-        return self.value(f"load {register_type(node.dtype)}, ptr {found}", "now")
+        raise RenderError(f"{self.made_by[0]!r} uses {node!r}, which does not come before it in the program")
 
     def write_node(self, node: UOp) -> None:
         """What is no arithmetic."""
@@ -141,10 +143,10 @@ class _FunctionWriter(InstructionWriter):
             case Ops.DEFINE_LOCAL:
                 self.define_local(node)
             case Ops.DEFINE_ACC:
-                self.define_acc(node)
+                self.held[node] = self.operand(node.src[0])
             case Ops.ASSIGN:
                 acc, value = node.src[:2]
-                self.raw(f"  store {register_type(node.dtype)} {self.operand(value)}, ptr {self.names[acc]}")
+                self.held[acc] = self.operand(value)
             case Ops.RESULT:
                 self.names[node] = self.operand(node.src[0])
             case Ops.RANGE:
@@ -187,12 +189,6 @@ class _FunctionWriter(InstructionWriter):
         text = f"  {name} = call noalias align 64 ptr @aligned_alloc(i64 64, i64 {rounded})"
         self.entry_block.append(SourceLine(text, (node,)))
         self.to_free.append(name)
-
-    def define_acc(self, node: UOp) -> None:
-        kind = register_type(node.dtype)
-        name = self.names[node] = "%" + self.unique(f"acc{node.arg}")
-        self.entry_block.append(SourceLine(f"  {name} = alloca {kind}", (node,)))
-        self.raw(f"  store {kind} {self.operand(node.src[0])}, ptr {name}")
 
     def address(self, index: UOp) -> tuple[str, DType]:
         """The pointer to an INDEX's element; it may lie outside the buffer where `valid` is false."""
@@ -316,7 +312,7 @@ class _FunctionWriter(InstructionWriter):
         first, end = ("%start", "%stop") if threaded else ("0", self.operand(node.src[0]))
         self.loop_ends[node] = end
         before = self.block
-        if node.src[0].op is Ops.CONST and node.src[0].arg > 0 and not threaded:
+        if runs_always(node):
             self.raw(f"  br label %{name}.body")
         else:
             runs = self.value(f"icmp slt i64 {first}, {end}", "runs")
@@ -325,6 +321,12 @@ class _FunctionWriter(InstructionWriter):
         self.outside.append(self.pointers)
         self.pointers = dict(self.pointers)
         self.raw(f"  %{name} = phi i64 [ {first}, %{before} ], [ %{name}.next, %{name}.latch ]")
+        merged = {}
+        for acc, assign in self.changed.get(node, {}).items():  # what they become is known when the loop closes
+            merged[acc] = self.held[acc], len(self.lines)
+            self.held[acc] = "%" + self.unique(f"acc{acc.arg}")
+            self.lines.append(SourceLine(self.held[acc], (acc, assign)))
+        self.before[node] = before, merged
 
     def close_loop(self, node: UOp) -> None:
         self.columns.clear()
@@ -337,6 +339,13 @@ class _FunctionWriter(InstructionWriter):
         again = self.value(f"icmp slt i64 %{name}.next, {self.loop_ends[opened]}", "again")
         self.raw(f"  br i1 {again}, label %{name}.body, label %{name}.done")
         self.label(f"{name}.done")
+        before, merged = self.before[opened]
+        for acc, (held, place) in merged.items():
+            here = self.lines[place]
+            phi = f"phi {register_type(acc.dtype)} [ {held}, %{before} ], [ {self.held[acc]}, %{name}.latch ]"
+            self.lines[place] = SourceLine(f"  {here.text} = {phi}", here.uops)
+            if not runs_always(opened):
+                self.held[acc] = self.value(phi, "acc")
 
     # *** vectors ***
 
@@ -447,6 +456,30 @@ class _FunctionWriter(InstructionWriter):
             merged = [self.arithmetic(node, node.arg, source.scalar, list(pair)) for pair in pairs]
             lanes = merged + lanes[2 * half :]
         return lanes[0]
+
+
+def runs_always(loop: UOp) -> bool:
+    """True for a loop that has a first step whatever the call's arguments are."""
+    return loop.arg.kind is not AxisKind.THREAD and loop.src[0].op is Ops.CONST and loop.src[0].arg > 0
+
+
+def _changed_in_loops(uops: Sequence[UOp]) -> dict[UOp, dict[UOp, UOp]]:
+    """By loop, the accumulators set before it that it changes, and the ASSIGNs that do."""
+    changed: dict[UOp, dict[UOp, UOp]] = {}
+    around: list[UOp] = []
+    depth: dict[UOp, int] = {}
+    for node in uops:
+        if node.op is Ops.RANGE:
+            around.append(node)
+        elif node.op is Ops.ENDRANGE:
+            around.pop()
+        elif node.op is Ops.DEFINE_ACC:
+            depth[node] = len(around)
+        elif node.op is Ops.ASSIGN:
+            acc = node.src[0]
+            for loop in around[depth[acc] :]:
+                changed.setdefault(loop, {})[acc] = node
+    return changed
 
 
 def _transposed_from(node: UOp) -> tuple[UOp, ...] | None:

@@ -87,45 +87,41 @@ def test_llvm_loops_are_in_canonical_form() -> None:
 define void @row_sum(ptr noalias align 4 %data0, ptr noalias align 4 %data1, i64 %start, i64 %stop) \
 noinline nounwind "optimise"="hardly" {
 entry:
-  %acc0 = alloca <4 x float>
   %runs1 = icmp slt i64 %start, %stop
   br i1 %runs1, label %t0.body, label %t0.done
 t0.body:
   %t0 = phi i64 [ %start, %entry ], [ %t0.next, %t0.latch ]
   %mul2 = mul nsw i64 %t0, 8
-  store <4 x float> splat (float 0.0), ptr %acc0
   br label %r1.body
 r1.body:
   %r1 = phi i64 [ 0, %t0.body ], [ %r1.next, %r1.latch ]
+  %acc0 = phi <4 x float> [ splat (float 0.0), %t0.body ], [ %add7, %r1.latch ]
   %mul3 = mul nsw i64 %r1, 4
   %add4 = add nsw i64 %mul2, %mul3
   %ptr5 = getelementptr inbounds float, ptr %data1, i64 %add4
   %load6 = load <4 x float>, ptr %ptr5, align 4
-  %now7 = load <4 x float>, ptr %acc0
-  %add8 = fadd contract <4 x float> %now7, %load6
-  store <4 x float> %add8, ptr %acc0
+  %add7 = fadd contract <4 x float> %acc0, %load6
   br label %r1.latch
 r1.latch:
   %r1.next = add nuw nsw i64 %r1, 1
-  %again9 = icmp slt i64 %r1.next, 2
-  br i1 %again9, label %r1.body, label %r1.done
+  %again8 = icmp slt i64 %r1.next, 2
+  br i1 %again8, label %r1.body, label %r1.done
 r1.done:
-  %now10 = load <4 x float>, ptr %acc0
-  %half11 = shufflevector <4 x float> %now10, <4 x float> poison, <2 x i32> <i32 0, i32 1>
-  %half12 = shufflevector <4 x float> %now10, <4 x float> poison, <2 x i32> <i32 2, i32 3>
-  %add13 = fadd contract <2 x float> %half11, %half12
-  %half14 = shufflevector <2 x float> %add13, <2 x float> poison, <1 x i32> <i32 0>
-  %half15 = shufflevector <2 x float> %add13, <2 x float> poison, <1 x i32> <i32 1>
-  %v16 = extractelement <1 x float> %half14, i64 0
-  %v17 = extractelement <1 x float> %half15, i64 0
-  %add18 = fadd contract float %v16, %v17
-  %ptr19 = getelementptr inbounds float, ptr %data0, i64 %t0
-  store float %add18, ptr %ptr19, align 4
+  %half9 = shufflevector <4 x float> %add7, <4 x float> poison, <2 x i32> <i32 0, i32 1>
+  %half10 = shufflevector <4 x float> %add7, <4 x float> poison, <2 x i32> <i32 2, i32 3>
+  %add11 = fadd contract <2 x float> %half9, %half10
+  %half12 = shufflevector <2 x float> %add11, <2 x float> poison, <1 x i32> <i32 0>
+  %half13 = shufflevector <2 x float> %add11, <2 x float> poison, <1 x i32> <i32 1>
+  %v14 = extractelement <1 x float> %half12, i64 0
+  %v15 = extractelement <1 x float> %half13, i64 0
+  %add16 = fadd contract float %v14, %v15
+  %ptr17 = getelementptr inbounds float, ptr %data0, i64 %t0
+  store float %add16, ptr %ptr17, align 4
   br label %t0.latch
 t0.latch:
   %t0.next = add nuw nsw i64 %t0, 1
-  %again20 = icmp slt i64 %t0.next, %stop
-  br i1 %again20, label %t0.body, label %t0.done
+  %again18 = icmp slt i64 %t0.next, %stop
+  br i1 %again18, label %t0.body, label %t0.done
 t0.done:
   ret void
 }"""
