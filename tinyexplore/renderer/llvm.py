@@ -21,6 +21,9 @@ from tinyexplore.uop.bounds import bounds
 
 # attributes of a function: LLVM's passes would find little to do in it; instruction by instruction will do
 LIGHTLY, HARDLY = '"optimise"="lightly"', '"optimise"="hardly"'
+BRANCH = (
+    ".at"  # IR that says so has branches which LLVM may simplify: blocks that an access under a condition stands in
+)
 WITHOUT_LINES = frozenset({Ops.CONST, Ops.BARRIER, Ops.INDEX})  # written where they are used: by LOAD and STORE
 STACK_LIMIT_BYTES = 512 << 10  # scratch memory beyond this comes from malloc
 
@@ -232,13 +235,13 @@ class _FunctionWriter(InstructionWriter):
         before = self.block
         condition = self.operand(valid)
         here = len(self.lines)
-        self.raw(f"  br i1 {condition}, label %load.at{here}, label %load.done{here}")
-        self.label(f"load.at{here}")
+        self.raw(f"  br i1 {condition}, label %load{BRANCH}{here}, label %load.done{here}")
+        self.label(f"load{BRANCH}{here}")
         loaded = self.value(plain, "load")
         self.raw(f"  br label %load.done{here}")
         self.label(f"load.done{here}")
         zero = "zeroinitializer"
-        merged = self.value(f"phi {kind} [ {loaded}, %load.at{here} ], [ {zero}, %{before} ]", "load")
+        merged = self.value(f"phi {kind} [ {loaded}, %load{BRANCH}{here} ], [ {zero}, %{before} ]", "load")
         return self.from_memory(merged, dtype)
 
     def masked_load(self, pointer: str, valid: UOp, dtype: DType) -> str:
@@ -287,8 +290,8 @@ class _FunctionWriter(InstructionWriter):
             self.raw(f"  call void @{name}({kind} {value}, ptr {pointer}, i32 {base.itemsize}, {flags} {condition})")
             return
         here = len(self.lines)
-        self.raw(f"  br i1 {condition}, label %store.at{here}, label %store.done{here}")
-        self.label(f"store.at{here}")
+        self.raw(f"  br i1 {condition}, label %store{BRANCH}{here}, label %store.done{here}")
+        self.label(f"store{BRANCH}{here}")
         self.raw(plain)
         self.raw(f"  br label %store.done{here}")
         self.label(f"store.done{here}")

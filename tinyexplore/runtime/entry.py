@@ -22,7 +22,7 @@ from typing import Any
 
 from tinyexplore.device import Buffer, DeviceUnavailable, Memory
 from tinyexplore.dtype import DType
-from tinyexplore.renderer.llvm import LIGHTLY
+from tinyexplore.renderer.llvm import BRANCH, LIGHTLY
 from tinyexplore.runtime.cache import cached
 from tinyexplore.runtime.pool import Batch
 
@@ -248,7 +248,7 @@ class _Makers:
         compiler = shared_compiler()
         text = resources.files("tinyexplore.runtime").joinpath("entry.ll").read_text()
         text = text.replace("MOST_ARGUMENTS", str(MOST_ARGUMENTS))
-        text = f"; {LIGHTLY}: it is written as it is to run\n{text}"
+        text = f"; {LIGHTLY}: it is written as it is to run, but for its branches ({BRANCH})\n{text}"
         key_text = "\0".join((text, compiler.version, compiler.cpu, compiler.features))
         code = cached(blake2b(key_text.encode(), digest_size=20).hexdigest(), lambda: compiler.object_code(text))
         imports = {name: _address_of(getattr(ctypes.pythonapi, name)) for name in _IMPORTED}
