@@ -21,6 +21,7 @@ SHORTEST_SUMMED_BYTES = 16 << 10  # of shorter ones a second look takes no longe
 MOST_STEPS = 8
 NEAR_BYTES = 64 << 10  # what a loop over rows looks ahead by
 LONG_STEP_BYTES = 1024  # what is read of a page that takes long enough for the next pages to be asked for
+MANY_PARTS, BLOCKS_AHEAD = 8, 2
 LOOPS = (AxisKind.GLOBAL, AxisKind.THREAD, AxisKind.REDUCE)
 
 
@@ -41,6 +42,12 @@ def with_prefetches(kernel: Kernel) -> Kernel:
             axis, steps = found
             reason = "each step is in another page, where no prefetcher of the hardware follows"
             return attempt(kernel, Opt(OptOps.AHEAD, axis.arg.id, steps), reason)
+    for load in loads:
+        if is_read_once(kernel, load) and (blocks := hopping_walk(load)) is not None:
+            reason = (
+                "each step reads a line of many parts of a page, and no prefetcher of the hardware goes on to the next"
+            )
+            return attempt(kernel, Opt(OptOps.AHEAD, blocks.arg.id, BLOCKS_AHEAD), reason)
     return kernel
 
 
@@ -121,6 +128,21 @@ def jumping_walk(kernel: Kernel, load: Access) -> tuple[UOp, int] | None:
         return None
     steps = min(NEAR_BYTES // step, jumping.size // MOST_STEPS)
     return (jumping, steps) if steps >= 1 else None
+
+
+def hopping_walk(load: Access) -> UOp | None:
+    """The loop over pages, or smaller blocks, that are cut into many parts; a loop inside takes a line of each."""
+    parts = [axis for axis in load.node.ranges if axis.arg.kind is AxisKind.UPCAST and step_bytes(load, axis)]
+    if prod(axis.size for axis in parts) < MANY_PARTS:
+        return None
+    loops = sorted((axis for axis in load.node.ranges if axis.arg.kind in LOOPS), key=lambda axis: -axis.arg.id)
+    if len(loops) < 2:
+        return None
+    lines, blocks = loops[:2]
+    if step_bytes(load, lines) < LINE_BYTES or step_bytes(load, blocks) > PAGE_BYTES:
+        return None
+    within = step_bytes(load, lines) * lines.size <= min(step_bytes(load, axis) for axis in parts)
+    return blocks if within and blocks.size >= MOST_STEPS * BLOCKS_AHEAD else None
 
 
 __all__ = ["with_prefetches"]

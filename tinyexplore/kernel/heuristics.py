@@ -36,9 +36,7 @@ SHUFFLED_LANES = 4  # fewer lanes than this are not worth taking out of vectors
 MIRRORED_AXES = 4  # 16 places a step, a vector register each
 WIDE_TILE = 4  # vectors side by side in the register tile of a row that is kept
 UNKNOWN_ROWS = 4  # of a symbolic axis in a tile: there may be one only, and then the others do its work again
-ALONGSIDE = (
-    4  # sums of one row: a vector comes from beyond the L1 cache in a cycle at best; more take longer to compile
-)
+ALONGSIDE = 4  # sums of one row: beyond the L1 cache a cycle brings a vector at best; more take longer to compile
 FEW_VECTORS = 64  # that many additions, each waiting for the one before, take less than 0.1 µs
 
 
