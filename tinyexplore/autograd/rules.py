@@ -203,6 +203,13 @@ def _one_minus_square(x: LazyBuffer) -> LazyBuffer:
     return constant(1.0, x).alu(Ops.ADD, _negated(x.alu(Ops.MUL, x)))
 
 
+def acosh_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """y = acosh x: dx = g / (√(x - 1) √(x + 1))"""
+    (x,) = step.sources
+    below, above = (x.alu(Ops.ADD, constant(one, x)).alu(Ops.SQRT) for one in (-1.0, 1.0))
+    return (g.alu(Ops.FDIV, below.alu(Ops.MUL, above)),)
+
+
 def atanh_gradient(step: Step, g: LazyBuffer) -> Gradients:
     """y = atanh x: dx = g / (1 - x²)"""
     return (g.alu(Ops.FDIV, _one_minus_square(step.sources[0])),)

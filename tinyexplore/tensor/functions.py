@@ -9,6 +9,7 @@ from tinyexplore.autograd import GradientRule, OwnRuleAt
 from tinyexplore.autograd.rules import (
     abs_gradient,
     acos_gradient,
+    acosh_gradient,
     asin_gradient,
     asinh_gradient,
     atan_gradient,
@@ -124,11 +125,12 @@ class Functions(Arithmetic):
 
     def acosh(self) -> Tensor:
         """ln(x + √(x² - 1)); ln 2x where x² might overflow"""
-        x = self._float()
+        taped = self._float()
+        x = taped._value()
         is_huge = x.abs() > _square_fits(x)
         usual = is_huge.where(2.0, x)
         found = (usual + ((usual - 1.0) * (usual + 1.0)).sqrt()).log()
-        return is_huge.where(x.log() + math.log(2), found)
+        return taped._ruled(is_huge.where(x.log() + math.log(2), found), acosh_gradient)
 
     def atanh(self) -> Tensor:
         """ln((1 + x) / (1 - x)) / 2"""
@@ -279,7 +281,7 @@ class Functions(Arithmetic):
 
     def relu6(self) -> Tensor:
         """min(max(x, 0), 6)"""
-        return self.hardtanh(0, 6)
+        return self.relu().clip(None, 6)
 
     def sigmoid(self) -> Tensor:
         """1 / (1 + e⁻ˣ)"""
@@ -331,12 +333,12 @@ class Functions(Arithmetic):
     def elu(self, alpha: float = 1.0) -> Tensor:
         """x where positive, alpha · (eˣ - 1) elsewhere"""
         x = self._float()
-        return x.relu() - alpha * (1.0 - x.minimum(0.0).exp())
+        return (x > 0).where(x, alpha * (x.clip(None, 0).exp() - 1.0))
 
     def celu(self, alpha: float = 1.0) -> Tensor:
         """max(x, 0) + min(0, alpha · (e^(x/alpha) - 1))"""
         x = self._float()
-        return x.relu() - alpha * (1.0 - (x / alpha).minimum(0.0).exp())
+        return (x > 0).where(x, alpha * ((x.clip(None, 0) / alpha).exp() - 1.0))
 
     def selu(self, alpha: float = 1.67326, gamma: float = 1.0507) -> Tensor:
         """gamma · elu(x, alpha)"""

@@ -22,7 +22,7 @@ from tinyexplore.tensor.errors import IndexShapeError, OperandError
 from tinyexplore.tensor.loss import Loss
 from tinyexplore.tensor.reduction import place_dtype, sum_dtype
 from tinyexplore.uop import Ops, UOp
-from tinyexplore.uop.symbolic import SymbolicError, greatest, is_symbolic, product, simplified
+from tinyexplore.uop.symbolic import SymbolicError, greatest, is_symbolic, product, simplified, value_of
 
 if TYPE_CHECKING:
     from tinyexplore.tensor.tensor import Tensor
@@ -129,9 +129,13 @@ class Indexing(Loss):
         if isinstance(item, _TruePlacesOfTensor):
             return item.places.to(self.device)
         places = _nested_ints(item)
-        if bad := [place for place in _flattened(places) if not -size <= place < size]:
+        now = value_of(size) if isinstance(size, UOp) else size
+        if bad := [place for place in _flattened(places) if not -now <= place < now]:
             raise IndexError(f"index {bad[0]} for axis {axis} of size {size} (shape {self.shape}) is out of bounds")
         kind = cast(Any, type(self))
+        if isinstance(size, UOp):
+            found = kind(places, device=self.device, dtype=dtypes.default_int)
+            return (found < 0).where(found + size, found) if min(_flattened(places), default=0) < 0 else found
         counted = _mapped(places, lambda place: place % size if size else place)
         return kind(counted, device=self.device, dtype=dtypes.default_int)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -168,3 +170,20 @@ def test_parts_are_written_where_nothing_is_taped() -> None:
     assert w.grad is not None and w.grad.tolist() == [10, 14, 16] and hidden.tolist() == [7, 4, 6]
     with pytest.raises(RuntimeError, match="assigned to after it had been computed"):
         hidden.sum().backward()
+
+
+def test_slopes_where_two_pieces_meet() -> None:
+    """Of a smooth function the slope, else that of one piece, as in PyTorch."""
+    cases: dict[str, tuple[Callable[[Tensor], Tensor], float, float]] = {
+        "elu": (lambda x: x.elu(), 0.0, 1.0),
+        "elu of another scale": (lambda x: x.elu(0.5), 0.0, 0.5),
+        "celu": (lambda x: x.celu(2.0), 0.0, 1.0),
+        "selu": (lambda x: x.selu(), 0.0, 1.67326 * 1.0507),
+        "relu6": (lambda x: x.relu6(), 0.0, 0.0),
+        "acosh": (lambda x: x.acosh(), 1.0, float("inf")),
+    }
+    for name, (function, at, slope) in cases.items():
+        for marked in (True, None):
+            x = Tensor(at, requires_grad=marked)
+            assert function(x).gradient(x)[0].item() == pytest.approx(slope), name
+    assert Tensor([-1.0]).celu(-1.0).item() == pytest.approx(1 - np.e)  # min(0, -(e - 1))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.ops.support import HAS_COMPILER, random_array
 from tests.reference import evaluate
-from tinyexplore import Context, Tensor, Variable, dtypes
+from tinyexplore import Context, Tensor, TinyJit, Variable, dtypes
 from tinyexplore.engine.runner import _runners
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.uop import UOp
@@ -250,6 +250,16 @@ def test_a_cache_is_assigned_to_at_a_symbolic_position(device: str) -> None:
                 cache[:, at] = Tensor(value[:, 0])
             expected[:, place * 3] = value[:, 0]
             np.testing.assert_array_equal(cache.numpy(), expected)
+
+
+def test_lists_index_symbolic_axes() -> None:
+    take = TinyJit(lambda x: (x[[0, -1]] + x[[[1], [-2]], [2, -3]][:, :1]).realize())
+    for n in (2, 5, MOST, 3):
+        rows = Tensor(X).realize()[: V.bind(n)]
+        expected = X[:n][[0, -1]] + X[:n][[[1], [-2]], [2, -3]][:, :1]
+        np.testing.assert_array_equal(take(rows).numpy(), expected)
+    with pytest.raises(IndexError, match=r"index 3 for axis 0 of size v=3 \(shape \(v=3, 6\)\) is out of bounds"):
+        rows[[0, 3]]
 
 
 def test_assigning_to_a_view() -> None:
