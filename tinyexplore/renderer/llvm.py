@@ -348,7 +348,7 @@ class _FunctionWriter(InstructionWriter):
             phi = f"phi {register_type(acc.dtype)} [ {held}, %{before} ], [ {self.held[acc]}, %{name}.latch ]"
             self.lines[place] = SourceLine(f"  {here.text} = {phi}", here.uops)
             if not runs_always(opened):
-                self.held[acc] = self.value(phi, "acc")
+                self.held[acc] = self.value(phi, "after")
 
     # *** vectors ***
 

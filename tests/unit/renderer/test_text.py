@@ -16,7 +16,7 @@ from tinyexplore.renderer.python import PythonRenderer
 from tinyexplore.renderer.streaming import factor, streaming_stores
 from tinyexplore.renderer.text import inlinable
 from tinyexplore.target import Target
-from tinyexplore.uop import AxisKind, Ops, UOp, index_const
+from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
 
 f32 = dtypes.float32
 TARGET = Target("TEST", "x86_64", "any", "+fma", 16, 16, 1, 32 << 10, 256 << 10, frozenset(), (), fuses=True)
@@ -154,6 +154,25 @@ def test_neighbours_are_addressed_from_one_pointer() -> None:
         "%ptr7 = getelementptr inbounds float, ptr %data0, i64 %mul1",
         "%ptr8 = getelementptr inbounds float, ptr %ptr7, i64 1",
     ]
+
+
+def test_a_sum_over_a_loop_that_may_have_no_step_is_what_it_was_before() -> None:
+    """The registers that say so have names of their own, however many sums there are."""
+    row, out, source = loop(8), pointer(0, f32, 8), pointer(1, f32, 8)
+    body: list[UOp] = [out, source, row]
+    total = UOp.const(f32, 0.0)
+    for number in range(20):
+        column = UOp.range(row, Axis(1 + number, AxisKind.REDUCE))
+        acc = UOp(Ops.DEFINE_ACC, f32, (total,), number)
+        step = UOp(Ops.ASSIGN, f32, (acc, acc + load(source, column)))
+        total = UOp(Ops.RESULT, f32, (acc, step, column))
+        body += [acc, column, step, end(column), total]
+    lines = llvm_lines(*body, store(out, row, total), end(row))
+    made = [line.split(" = ")[0] for line in lines[: lines.index("ret void")] if " = " in line]
+    assert len(made) == len(set(made))
+    merged = [line for line in lines if line.startswith("%after")]
+    assert len(merged) == 20
+    assert merged[0].endswith("= phi float [ 0.0, %g0.body ], [ %add4, %r1.latch ]")
 
 
 def test_no_pointer_stands_outside_of_its_buffer() -> None:
