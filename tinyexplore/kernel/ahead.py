@@ -20,6 +20,8 @@ SHORTEST_KEPT_BYTES = 4096  # what a row is kept of is dear: there is time for a
 SHORTEST_SUMMED_BYTES = 16 << 10  # of shorter ones a second look takes no longer than it takes to ask
 MOST_STEPS = 8
 NEAR_BYTES = 64 << 10  # what a loop over rows looks ahead by
+MOST_READS = 5  # of an element, four and the overlap of last blocks: waiting for memory is what takes time
+MANY_PAGES, STRETCH_BYTES = 512, 256  # that a walk down passes, and reads of each: enough to look ahead along itself
 LONG_STEP_BYTES = 1024  # what is read of a page that takes long enough for the next pages to be asked for
 MANY_PARTS, BLOCKS_AHEAD = 8, 2
 LOOPS = (AxisKind.GLOBAL, AxisKind.THREAD, AxisKind.REDUCE)
@@ -38,7 +40,7 @@ def with_prefetches(kernel: Kernel) -> Kernel:
         reason = "each row is read several times: the next one is asked for meanwhile"
         return attempt(kernel, Opt(OptOps.AHEAD, axis.arg.id, steps), reason)
     for load in loads:
-        if is_read_once(kernel, load) and (found := jumping_walk(kernel, load)) is not None:
+        if is_read_seldom(kernel, load) and (found := jumping_walk(kernel, load)) is not None:
             axis, steps = found
             reason = "each step is in another page, where no prefetcher of the hardware follows"
             return attempt(kernel, Opt(OptOps.AHEAD, axis.arg.id, steps), reason)
@@ -106,6 +108,16 @@ def is_read_once(kernel: Kernel, load: Access) -> bool:
     return axes.issuperset(kernel.output_axes) and prod(axis.size for axis in axes) <= 5 * elements // 4
 
 
+def is_read_seldom(kernel: Kernel, load: Access) -> bool:
+    """True where each element is loaded at most a few times, as by the product of a few rows with a matrix."""
+    if is_read_once(kernel, load):
+        return True
+    axes = load.node.ranges
+    again = prod(axis.size for axis in kernel.output_axes if axis.arg.kind in LOOPS and axis not in axes)
+    is_summed = any(axis.arg.kind is AxisKind.REDUCE for axis in axes)
+    return is_summed and prod(axis.size for axis in axes) * again <= MOST_READS * int(load.node.src[0].dtype.size)
+
+
 def jumping_walk(kernel: Kernel, load: Access) -> tuple[UOp, int] | None:
     """The loop that should look ahead where loops inside it are in another page with every step, and by how many steps.
 
@@ -115,19 +127,23 @@ def jumping_walk(kernel: Kernel, load: Access) -> tuple[UOp, int] | None:
     jumping = next((axis for axis in loops if step_bytes(load, axis) >= PAGE_BYTES), None)
     if jumping is None or bytes_inside(load, jumping) > min(PAGE_BYTES, step_bytes(load, jumping) // 2):
         return None
-    l2_bytes = kernel.target.l2_bytes
+    l2_bytes, step = kernel.target.l2_bytes, bytes_inside(load, jumping)
+    itemsize = int(load.node.src[0].dtype.base.itemsize)
+    down = (jumping, min(NEAR_BYTES // step, jumping.size // MOST_STEPS))
+    is_reduced = jumping.arg.kind is AxisKind.REDUCE and (comes_from_memory(load) or step >= LONG_STEP_BYTES)
+    stretch = prod(axis.size for axis in inside(load, jumping) if axis.arg.kind is not AxisKind.UNROLL)
+    is_only = len(kernel.reduces) == 1  # of several walks down, the next column serves all
+    if is_only and is_reduced and jumping.size >= MANY_PAGES and stretch * itemsize >= STRETCH_BYTES:
+        return down
     for axis in loops:
         nearby, walk = step_bytes(load, axis), bytes_inside(load, axis)
         if axis.arg.id < jumping.arg.id and LINE_BYTES <= nearby < LONG_STEP_BYTES:
-            steps = max(2, min(MOST_STEPS, l2_bytes // 4 // walk))  # 1 is on its way where lines come in pairs
-            in_memory = nearby == LINE_BYTES or comes_from_memory(load)
+            least = 2 if is_only or nearby == LINE_BYTES else 1  # 1 is on its way where lines come in pairs
+            steps = max(least, min(MOST_STEPS, l2_bytes // 4 // walk))
+            in_memory = nearby == LINE_BYTES or not is_only or comes_from_memory(load)
             if in_memory and MOST_STEPS * steps <= axis.size and (steps + 1) * walk <= 6 * l2_bytes:
                 return axis, steps
-    step = bytes_inside(load, jumping)
-    if jumping.arg.kind is not AxisKind.REDUCE or not (comes_from_memory(load) or step >= LONG_STEP_BYTES):
-        return None
-    steps = min(NEAR_BYTES // step, jumping.size // MOST_STEPS)
-    return (jumping, steps) if steps >= 1 else None
+    return down if is_reduced and down[1] >= 1 else None
 
 
 def hopping_walk(load: Access) -> UOp | None:

@@ -173,9 +173,9 @@ def with_tiles(kernel: Kernel) -> Kernel:
     loads = [access for access in found if not access.is_store and access.node.ranges & summed]
     if lanes_axis is None:
         return kernel
-    if len(loads) < 2:
-        return with_wide_columns(kernel, lanes_axis, found)
     shared = [axis for axis in kernel.output_axes if axis.arg.kind is AxisKind.GLOBAL and shares_loads(axis, loads)]
+    if len(loads) < 2 or (lanes_axis in kernel.output_axes and not shared):
+        return with_wide_columns(kernel, lanes_axis, found)
     columns = next(
         (axis for axis in shared if lanes_axis in kernel.output_axes and is_outer_of(axis, lanes_axis, found)), None
     )

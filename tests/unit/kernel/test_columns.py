@@ -74,6 +74,21 @@ def test_a_vector_times_a_matrix_takes_long_steps_and_looks_ahead(
     assert [str(opt) for opt in kernel.applied if opt.op is OptOps.AHEAD] == ahead
 
 
+def test_columns_that_are_read_twice_or_of_two_operands_stand_side_by_side() -> None:
+    x, y = unread(4096, 4096), unread(4096, 4096)
+    distance = x.alu(Ops.ADD, x.reduce(Ops.MAX, (0,)).alu(Ops.NEG).expand(x.shape))
+    twice = hand_coded(kernel_of(distance.alu(Ops.MUL, distance).reduce(Ops.ADD, (0,))))
+    assert [str(opt) for opt in twice.applied][1:] == ["UPCAST(0, 8)", "THREAD(0)", "AHEAD(0, 1)"]
+    products = hand_coded(kernel_of(x.alu(Ops.MUL, y).reduce(Ops.ADD, (0,))))
+    assert [str(opt) for opt in products.applied][1:] == ["UPCAST(0, 16)", "THREAD(0)", "AHEAD(1, 64)"]
+
+
+def test_a_few_rows_times_a_matrix_look_ahead() -> None:
+    for rows, looks in ((2, True), (16, True), (64, False)):
+        kernel = hand_coded(kernel_of(matmul(unread(rows, 4096), unread(4096, 4096))))
+        assert any(opt.op is OptOps.AHEAD for opt in kernel.applied) is looks
+
+
 def steps(node: LazyBuffer) -> int:
     return len(create_schedule([node]))
 
@@ -82,7 +97,7 @@ def test_many_short_rows_are_summed_in_two_steps() -> None:
     assert steps(unread(8192, 512).reduce(Ops.ADD, (0,))) == 2
     assert steps(unread(64, 128, 512).reduce(Ops.MAX, (0, 1))) == 2
     assert steps(unread(8192, 513).reduce(Ops.ADD, (0,))) == 1  # long rows
-    assert steps(unread(4096, 512).reduce(Ops.ADD, (0,))) == 1  # few
+    assert steps(unread(1024, 512).reduce(Ops.ADD, (0,))) == 1  # few
     assert steps(unread(8191, 520).reduce(Ops.ADD, (0,))) == 1  # a prime number of them
     assert steps(unread(8192, 16, 64).reduce(Ops.ADD, (0, 2))) == 1  # no rows
     with Context(SPLIT_REDUCEOP=0):
