@@ -447,9 +447,9 @@ def laid_out_as(value: LazyBuffer, model: LazyBuffer) -> LazyBuffer:
 def forget_sources(values: Sequence[LazyBuffer]) -> None:
     """After computing `values`: what lies on several devices forgets what it was made of, as all else has done."""
     for value in values:
-        if isinstance(value, ShardedBuffer):
+        if type(value) is ShardedBuffer:
             value.forget()
-        elif type(value.noted) is Gathered and value.base.buffer is not None:
+        elif type(getattr(value, "note", None)) is Gathered and value.base.buffer is not None:
             value.note = None
 
 
