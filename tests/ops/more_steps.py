@@ -508,6 +508,7 @@ def gradient(p: Program, x: Value) -> Value | None:
         return None
     dummy = Tensor(numbers, device=p.device)
     expected = np.zeros(shape)
+    middle = float((last.x * weights).sum())
     for place in np.ndindex(shape):
         ends = []
         for change in (1e-5, -1e-5):
@@ -515,6 +516,8 @@ def gradient(p: Program, x: Value) -> Value | None:
             moved[place] += change
             ends.append(float((apply(dummy, moved)[-1].x * weights).sum()))
         expected[place] = (ends[0] - ends[1]) / 2e-5
+        if abs(ends[0] + ends[1] - 2 * middle) > 1e-8 * max(1.0, abs(expected[place])):
+            return None  # a corner: sqrt(|x| + 1) at a mean, which is 0 but for rounding
     found = t.grad.numpy()
     p.steps.append(f"(gradient at {shape} of a chain to {last.x.shape})")
     if not np.allclose(found, expected, rtol=1e-5, atol=1e-5 * (1 + np.abs(expected).max(initial=0))):
