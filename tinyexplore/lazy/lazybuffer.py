@@ -42,7 +42,7 @@ Shape = tuple[Any, ...]  # of ints, and UOps where a size is symbolic
 
 FEW_RESULTS = 16  # a reduction to fewer results than this leaves cores idle
 MUCH_TO_REDUCE = 1 << 18  # elements from which on a second kernel costs less than idle cores
-MANY_ROWS = 1 << 20  # elements in rows of some vectors, from which on cores share rows rather than columns
+MUCH_IN_SHORT_ROWS = 1 << 20  # elements in rows of some vectors, from which on cores share rows rather than columns
 SHORT_ROW_BYTES = 2048
 MOST_PARTS = 256
 MOST_WRITES = 8  # each is a kernel, to be compiled if its place is a number
@@ -267,7 +267,7 @@ class LazyBuffer:
                 longest = max(wanted, key=lambda axis: greatest(self.shape[axis]))
                 return self._reduce_in_two_steps(op, wanted, shape, longest)
             sums_rows = wanted == tuple(range(len(wanted)))
-            if sums_rows and self.size >= MANY_ROWS and few * self.dtype.itemsize <= SHORT_ROW_BYTES:
+            if sums_rows and self.size >= MUCH_IN_SHORT_ROWS and few * self.dtype.itemsize <= SHORT_ROW_BYTES:
                 return self._reduce_in_two_steps(op, wanted, shape, 0)
         return self._reduce_at_once(op, wanted, shape)
 
