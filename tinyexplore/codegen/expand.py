@@ -9,6 +9,7 @@ from tinyexplore.trace import Derived, active_recorder
 from tinyexplore.uop import AxisKind, Ops, PatternMatcher, UOp, UPat, cvar, index_const, rule, var
 from tinyexplore.uop.algebra import SIMPLIFY
 from tinyexplore.uop.rewrite import settled_by
+from tinyexplore.uop.uop import axes_mask, ops_mask
 from tinyexplore.util import toposort
 
 
@@ -162,7 +163,9 @@ def lane_by_number(lane: UOp, vector: UOp, number: UOp) -> UOp:
 ALWAYS = PatternMatcher(
     (*SIMPLIFY.rules, valid_always, valid_never, reduce_without_loops, lane_by_number), remembers=True
 )
-EXPAND_STORES = PatternMatcher((store_each, flatten_sink, flatten_barrier))
-EXPAND_REDUCES = PatternMatcher((reduce_each,))
+EXPAND_STORES = PatternMatcher(
+    (store_each, flatten_sink, flatten_barrier), within=axes_mask((AxisKind.UPCAST,)) | ops_mask((Ops.SINK,))
+)
+EXPAND_REDUCES = PatternMatcher((reduce_each,), within=axes_mask((AxisKind.UNROLL,)))
 
 __all__ = ["ALWAYS", "EXPAND_REDUCES", "EXPAND_STORES", "combined"]

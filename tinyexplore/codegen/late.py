@@ -10,6 +10,7 @@ from tinyexplore.target import Target
 from tinyexplore.uop import Group, Ops, PatternMatcher, UOp, UPat, cvar, rule, var
 from tinyexplore.uop.bounds import bounds
 from tinyexplore.uop.identity import reduce_identity
+from tinyexplore.uop.uop import ops_mask
 from tinyexplore.util import config
 
 
@@ -244,6 +245,6 @@ SMALL_FLOAT_PASS = PatternMatcher((compute_in_float32, cast_through_float32, cas
 BOOL_PASS = PatternMatcher((bool_or, bool_and, cast_to_bool), only=(dtypes.bool,))
 SEPARATE_LOOPS = PatternMatcher((separate_loops,))
 ACCUMULATE = PatternMatcher((accumulate, carry))
-SIGNS = PatternMatcher((signs_at_the_end,))
+SIGNS = PatternMatcher((signs_at_the_end,), within=ops_mask((Ops.DOT_I8,)))
 DOTS = PatternMatcher((dot_written_out,))
 MASKS = PatternMatcher((compare_in_int32,))

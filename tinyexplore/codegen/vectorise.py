@@ -13,7 +13,7 @@ from tinyexplore.codegen.expand import EXPAND_STORES, copies, simplified
 from tinyexplore.dtype import LANES_BIT, DType, dtypes
 from tinyexplore.uop import AxisKind, Group, Ops, PatternMatcher, UOp, UPat, index_const, rule, var
 from tinyexplore.uop.divmod import linear_form, linear_terms
-from tinyexplore.uop.uop import ops_mask
+from tinyexplore.uop.uop import axes_mask, ops_mask
 
 
 def vector_axis(node: UOp) -> UOp | None:
@@ -324,7 +324,10 @@ def stored_together(run: list[UOp]) -> UOp:
     return UOp(Ops.STORE, dtypes.void, (run[0].src[0], value))
 
 
-VECTOR_MEMORY = PatternMatcher((vector_load, vector_store, vector_reduce, combine_vectors_first))
+VECTOR_MEMORY = PatternMatcher(
+    (vector_load, vector_store, vector_reduce, combine_vectors_first),
+    within=axes_mask((AxisKind.VECTOR,)) | ops_mask((Ops.HREDUCE,)),
+)
 # where there are no lanes, and no store yet that is to have some, nothing is widened
 WIDENED = LANES_BIT | ops_mask((Ops.SINK, Ops.STORE, Ops.BARRIER, Ops.HREDUCE, Ops.VECTORIZE, Ops.GEP))
 LANES = PatternMatcher(

@@ -19,6 +19,7 @@ from tinyexplore.util.locks import new_in_children
 AnyDType = DType | PtrDType
 
 _BIT = {op: 1 << number for number, op in enumerate(Ops, 32)}  # the lower bits are those of dtypes
+_KIND_BIT = {kind: 1 << number for number, kind in enumerate(AxisKind, 32 + len(Ops))}
 _CONST = Ops.CONST
 _SAME = object()
 _NO_RANGES: frozenset[Any] = frozenset()
@@ -75,6 +76,11 @@ def ops_mask(ops: Iterable[Ops]) -> int:
 _OPENS_OR_CLOSES = ops_mask((Ops.RANGE, Ops.REDUCE, Ops.HREDUCE, Ops.BARRIER, Ops.RESULT))
 
 
+def axes_mask(kinds: Iterable[AxisKind]) -> int:
+    """A set of kinds of axes as an int, to compare with `UOp.mask`."""
+    return sum(_KIND_BIT[kind] for kind in set(kinds))
+
+
 def dtypes_mask(found: Iterable[DType]) -> int:
     """A set of scalar dtypes as an int, to compare with `UOp.mask`."""
     return sum({dtype.bit for dtype in found})
@@ -103,7 +109,7 @@ class UOp:
     dtype: Any  # a DType; a PtrDType for an address
     src: tuple[UOp, ...]
     arg: Any
-    mask: int  # the operations (`ops_mask`) and the scalar dtypes (`dtypes_mask`) in this graph, a bit each; LANES_BIT
+    mask: int  # a bit each: the operations (`ops_mask`), scalar dtypes, kinds of axes in this graph; LANES_BIT
     settled: object  # the table of rules of which none fires anywhere in this graph, if one is known
     ranges: frozenset[UOp]  # the loop variables that this value depends on; not those that a reduce has closed
     _bounds: tuple[int, int] | None
@@ -133,8 +139,9 @@ class UOp:
                 ranges = more if ranges <= more else ranges | more
         if own & _OPENS_OR_CLOSES:
             ranges = _open_ranges(node, ranges)
-            if op is Ops.RANGE and arg.kind is AxisKind.VECTOR:
-                mask |= LANES_BIT
+            if op is Ops.RANGE:
+                kind = arg.kind
+                mask |= _KIND_BIT[kind] | (LANES_BIT if kind is AxisKind.VECTOR else 0)
         node.mask = mask
         node.ranges = ranges
         node.settled = None
@@ -503,4 +510,4 @@ def sum_of(terms: Iterable[UOp]) -> UOp:
     return index_const(0) if total is None else total
 
 
-__all__ = ["Axis", "AxisKind", "UOp", "dtypes_mask", "index_const", "ops_mask", "sum_of"]
+__all__ = ["Axis", "AxisKind", "UOp", "axes_mask", "dtypes_mask", "index_const", "ops_mask", "sum_of"]
