@@ -97,6 +97,11 @@ class TinyJit(Generic[R]):
         """The kernels and copies of a replay, in order."""
         return [] if self.calls.replay is None else list(self.calls.replay.items)
 
+    @property
+    def cnt(self) -> int:
+        """Which call is next: 0 the one that is ignored, 1 the one that is captured, 2 a replay."""
+        return min(self.calls.count, 2)
+
     # *** methods: every object gets a TinyJit of its own ***
 
     def __set_name__(self, owner: type, name: str) -> None:

@@ -70,6 +70,13 @@ _tokens: dict[tuple[Any, ...], object] = {}
 DEVICE_FLAGS = ("LLVM", "CLANG", "PYTHON", "CUDA", "GPU")  # one that is not known here is an error when it is used
 
 
+FOREIGN_OPTIONS = frozenset(
+    "ALLREDUCE_CAST CORRECT_DIVMOD_FOLDING DEVECTORIZE FUSE_ARANGE FUSE_ATTENTION FUSE_CONV_BW FUSE_OPTIM "
+    "IGNORE_BEAM_CACHE IGNORE_OOB IMAGE LRU NO_MEMORY_PLANNER RANGEIFY RING TC_SELECT TRACEMETA VIZ".split()
+)
+"""How some engine of the family computes, never what: such a variable is taken, and nothing here depends on it."""
+
+
 def getenv(key: str, default: Any = 0) -> Any:
     """The environment variable `key`, converted to the type of `default`."""
     return type(default)(os.environ.get(key, default))
@@ -184,6 +191,8 @@ class Context(ContextDecorator):
     """`with Context(DEBUG=2, BEAM=4): ...` changes the configuration for the block (or the decorated function)."""
 
     def __init__(self, **changes: Any) -> None:
+        for name in FOREIGN_OPTIONS.intersection(changes):
+            ContextVar(name, 0)
         known = {*Config.__dataclass_fields__, *ContextVar._own}
         if unknown := sorted(set(changes) - known):
             raise ValueError(f"Context({', '.join(unknown)}): no such option; known: {', '.join(sorted(known))}")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tinyexplore import Tensor, dtypes, explore
-from tinyexplore.util import Context, config
+from tinyexplore.util import Context, ContextVar, config
 from tinyexplore.util.config import config_from_environment
 
 
@@ -27,6 +28,13 @@ def test_a_context_refuses_what_no_option_can_be(changes: dict[str, Any], error:
     with pytest.raises(error, match=text), Context(**changes):
         pass
     assert config() is before
+
+
+def test_a_context_takes_the_options_of_other_engines() -> None:
+    before = config()
+    with Context(FUSE_ARANGE=1, SPLIT_REDUCEOP=0, NOOPT=0):
+        assert config() == replace(before, SPLIT_REDUCEOP=0, NOOPT=0) and ContextVar("FUSE_ARANGE", 0) == 1
+    assert config() is before and ContextVar("FUSE_ARANGE", 0) == 0
 
 
 def test_so_does_a_capture_before_anything_runs() -> None:
