@@ -85,6 +85,8 @@ def _zero_where_small(function: Callable[[mpf], mpf]) -> Callable[[mpf], mpf]:
 POLYNOMIALS = (
     Polynomial("EXP2", 5, -0.5, 0.5, _exp2_tail, lambda f: f / mpf(2) ** f),
     Polynomial("EXP", 4, -0.3475, 0.3475, _exp_tail, lambda r: r**2 / mpmath.exp(r)),
+    Polynomial("EXP2_NEAR", 2, -0.03125, 0.03125, _exp2_tail, lambda f: f / mpf(2) ** f),
+    Polynomial("EXP_NEAR", 1, -0.0217, 0.0217, _exp_tail, lambda r: r**2 / mpmath.exp(r)),
     Polynomial(
         "LOG", 7, -0.29290, 0.41422, _log_tail, lambda f: f**2 if abs(f) < mpf("1e-9") else f**3 / mpmath.log1p(f)
     ),
@@ -99,6 +101,8 @@ POLYNOMIALS = (
     Polynomial("EXP2_LONG", 7, -0.5, 0.5, _exp2_tail, lambda f: f / mpf(2) ** f, np.float64),
     Polynomial("EXP64", 9, -0.3467, 0.3467, _exp_tail, lambda r: r**2 / mpmath.exp(r), np.float64),
     Polynomial("EXP2_64", 10, -0.5, 0.5, _exp2_tail, lambda f: f / mpf(2) ** f, np.float64),
+    Polynomial("EXP64_NEAR", 5, -0.0434, 0.0434, _exp_tail, lambda r: r**2 / mpmath.exp(r), np.float64),
+    Polynomial("EXP2_64_NEAR", 6, -0.0625, 0.0625, _exp2_tail, lambda f: f / mpf(2) ** f, np.float64),
     Polynomial("ATANH64", 6, 0.0, 0.02944, _atanh_tail, lambda z: z / 2, np.float64),
     Polynomial(
         "SIN64",

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.backends.programs import DEVICES, call, compiled, elementwise
+from tests.backends.programs import device as open_device
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.uop import Group, Ops, UOp
 from tinyexplore.uop.semantics import cast, evaluate, to_dtype_range
@@ -124,6 +125,37 @@ def test_every_operation_means_the_same_everywhere(device: str, dtype: DType, la
 def _cancels(x: float, y: float, z: float) -> bool:
     product = x * y
     return not abs(product + z) > 0.1 * abs(product) or not math.isfinite(product) or abs(product) > 6e4
+
+
+ON_VECTORS = [("PYTHON", 1), ("PYTHON", 4), *(("LLVM", lanes) for lanes in (2, 4, 8, 16))]
+
+
+@pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.float64], ids=lambda dtype: dtype.name)
+@pytest.mark.parametrize("device, lanes", ON_VECTORS)
+def test_scale_and_table(device: str, dtype: DType, lanes: int) -> None:
+    """Where they are an instruction each, and by the interpreter: results that are subnormal, too large, or NaN."""
+    target = open_device(device).target
+    if device != "PYTHON" and not target.scales:
+        pytest.skip(f"{target.describe()}: no instructions for them")
+    lanes = min(lanes, 64 // dtype.itemsize)
+    numbers = tuple(to_dtype_range(2 ** (k / 7), dtype) for k in range(64 // dtype.itemsize))
+    bits = dtypes.int32 if dtype is dtypes.float32 else dtypes.int64
+    uops, outputs = elementwise(
+        [dtype, dtype, bits],
+        lambda x: [x[0].alu(Ops.SCALE, x[1]), UOp(Ops.TABLE, dtype.vec(lanes), (x[2],), numbers)],
+        64,
+        lanes,
+    )
+    least, most = (-149, 127) if dtype is dtypes.float32 else (-1074, 1023)
+    xs = [to_dtype_range(x, dtype) for x in (1.0, -1.1, 1.9999, 0.0, -0.0, math.inf, math.nan, 2.0**-126 / 3)] * 8
+    ns = [n for n in (0.0, -0.5, 3.9, least, least + 5.5, most, most + 1, -1e30) for _ in range(8)]
+    places = [7 * k - 100 for k in range(64)]
+    ready = compiled(device, uops)
+    found, looked_up = call(ready, [(out, 64) for out in outputs], [(dtype, xs), (dtype, ns), (bits, places)])
+    for x, n, result in zip(xs, ns, found, strict=True):
+        expected = evaluate(Ops.SCALE, dtype, x, n)
+        assert same(result, expected, dtype, Ops.SCALE), f"{x} * 2**floor({n}) is {result}, expected {expected}"
+    assert looked_up == [numbers[place % len(numbers)] for place in places]
 
 
 @cache

@@ -11,7 +11,7 @@ from tinyexplore.uop.pattern import _ANY_ARG
 from tinyexplore.uop.semantics import to_dtype_range
 
 EVERY = frozenset(dtypes.fields().values())
-FLOAT_ONLY = Group.TRANSCENDENTAL | {Ops.SQRT, Ops.FDIV, Ops.FLOOR}
+FLOAT_ONLY = Group.TRANSCENDENTAL | {Ops.SCALE, Ops.SQRT, Ops.FDIV, Ops.FLOOR}
 INTEGER_ONLY = frozenset({Ops.IDIV, Ops.SHL, Ops.SHR})
 INTEGER_OR_BOOL = frozenset({Ops.AND, Ops.OR, Ops.XOR})
 NUMBERS_ONLY = frozenset({Ops.NEG, Ops.MOD})

@@ -68,6 +68,11 @@ def _value(node: UOp, src: list[np.ndarray], fused: bool) -> np.ndarray:
             return _fused(*src)
         case Ops.MULACC:
             return src[0] * src[1] + src[2]
+        case Ops.SCALE:
+            exponent = np.floor(np.clip(np.nan_to_num(src[1]), -5000, 5000)).astype(np.int32)
+            return np.where(np.isnan(src[1]), src[1], np.ldexp(src[0], exponent))
+        case Ops.TABLE:
+            return np.array(node.arg, dtype)[src[0] & (len(node.arg) - 1)]
         case Ops.IDIV:
             return _quotient(*src)
         case Ops.MOD:

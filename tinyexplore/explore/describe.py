@@ -77,7 +77,7 @@ _GROUPS: dict[Ops, str] = {
     **{op: "reduce" for op in (Ops.DEFINE_ACC, Ops.ASSIGN, Ops.RESULT)},
     **{op: "loop" for op in (Ops.RANGE, Ops.ENDRANGE)},
     **{op: "const" for op in (Ops.CONST, Ops.DEFINE_VAR, Ops.BIND, Ops.IOTA)},
-    **{op: "movement" for op in (Ops.VECTORIZE, Ops.GEP)},
+    **{op: "movement" for op in (Ops.VECTORIZE, Ops.GEP, Ops.TABLE)},
     **{op: "control" for op in (Ops.SINK, Ops.BARRIER)},
 }
 
@@ -137,6 +137,8 @@ def _uop_detail(uop: UOp, printer: Printer) -> str:
             return printer.text(src[0])
         case Ops.GEP:
             return f"lane {uop.arg}"
+        case Ops.TABLE:
+            return f"one of {len(uop.arg)} numbers"
         case Ops.SINK:
             return f"{len(src)} store{'s' if len(src) != 1 else ''}"
         case Ops.REDUCE:
@@ -274,6 +276,8 @@ def _uop_line(uop: UOp, names: dict[UOp, str]) -> str:
             return f"{names[uop]} = RESULT {sources[0]} : {kind}"
         case Ops.GEP:
             return f"{names[uop]} = GEP {sources[0]} lane {uop.arg} : {kind}"
+        case Ops.TABLE:
+            return f"{names[uop]} = TABLE {sources[0]} of {len(uop.arg)} : {kind}"
         case Ops.HREDUCE:
             return f"{names[uop]} = HREDUCE {uop.arg.name} {sources[0]} : {kind}"
         case _ if uop.dtype is dtypes.void:

@@ -135,6 +135,8 @@ class Printer:
                 return self._call(f"bits_as_{dtype_text(uop.dtype)}", src)
             case Ops.GEP:
                 return f"{self._operand(src[0], _ATOM)}.{uop.arg}", _ATOM
+            case Ops.TABLE:
+                return self._call(f"table{len(uop.arg)}", src)
             case Ops.VECTORIZE if len(set(src)) == 1:
                 return self._call(f"splat{uop.dtype.count}", src[:1])
             case Ops.VECTORIZE:

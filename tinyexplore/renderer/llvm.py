@@ -169,6 +169,8 @@ class _FunctionWriter(InstructionWriter):
                 self.names[node] = self.value(
                     f"extractelement {kind} {self.operand(node.src[0])}, i64 {node.arg}", "lane"
                 )
+            case Ops.TABLE:
+                self.names[node] = self.table(node, self.operand(node.src[0]))
             case Ops.HREDUCE:
                 self.names[node] = self.horizontal(node)
             case Ops.DEFINE_VAR:

@@ -54,6 +54,8 @@ _FLOAT_COMPARE = {Ops.CMPLT: "olt", Ops.CMPLE: "ole", Ops.CMPEQ: "oeq", Ops.CMPN
 _INT_COMPARE = {Ops.CMPLT: "lt", Ops.CMPLE: "le", Ops.CMPEQ: "eq", Ops.CMPNE: "ne"}
 
 DOT_FEATURES = {Ops.DOT_BF16: "+avx512bf16", Ops.DOT_I8: "+avx512vnni"}  # of 16 words at a time
+SCALE_FEATURES = frozenset({"+avx512f", "+avx512vl"})
+REGISTER_BITS = 512  # of these, at the most
 
 _COMPUTED_IN_FLOAT32 = (dtypes.float16, dtypes.bfloat16)
 
@@ -202,6 +204,41 @@ class InstructionWriter:
         found = self.call(result, name, (result, acc), (parts, x), (parts, y), hint="dot")
         return self.value(f"sub {result} {found}, {too_much}", "dot")
 
+    def scale(self, dtype: DType, x: str, n: str) -> str:
+        """x times 2 to the power of n rounded down, by AVX-512's own instruction for it."""
+        lanes = max(dtype.count, 128 // dtype.bits)
+        wide = dtype.scalar.vec(lanes)
+        kind, bits = register_type(wide), lanes * dtype.bits
+        name = f"llvm.x86.avx512.mask.scalef.p{'s' if dtype.scalar is dtypes.float32 else 'd'}.{bits}"
+        values = [(kind, self.lanes(value, dtype, lanes)) for value in (x, n)]
+        every = (f"i{max(lanes, 8)}", "-1")
+        rounding = [("i32", "4")] if bits == REGISTER_BITS else []  # as the processor is set
+        found = self.call(kind, name, *values, (kind, "zeroinitializer"), every, *rounding, hint="scale")
+        return self.lanes(found, wide, dtype.count)
+
+    def table(self, node: UOp, index: str) -> str:
+        """The lanes of a register that the low bits of `index` name."""
+        dtype, source = node.dtype, node.src[0].dtype
+        assert isinstance(dtype, DType) and isinstance(source, DType)
+        count = REGISTER_BITS // dtype.scalar.bits
+        if len(node.arg) != count or dtype.count > count:
+            raise RenderError(f"TABLE of {len(node.arg)} {dtype!r}: there is an instruction for {count}")
+        wide, places = dtype.scalar.vec(count), source.scalar.vec(count)
+        kind = register_type(wide)
+        scalar = register_type(dtype.scalar)
+        values = ", ".join([f"{scalar} {literal(value, dtype.scalar)}" for value in node.arg])
+        name = f"llvm.x86.avx512.permvar.{'s' if dtype.scalar is dtypes.float32 else 'd'}f.{REGISTER_BITS}"
+        place = (register_type(places), self.lanes(index, source, count))
+        return self.lanes(self.call(kind, name, (kind, f"<{values}>"), place, hint="table"), wide, dtype.count)
+
+    def lanes(self, value: str, dtype: DType, count: int) -> str:
+        """The first `count` lanes of a vector; those beyond it hold anything."""
+        if dtype.count == count:
+            return value
+        kind = register_type(dtype)
+        chosen = ", ".join([f"i32 {lane}" if lane < dtype.count else "i32 poison" for lane in range(count)])
+        return self.value(f"shufflevector {kind} {value}, {kind} poison, <{count} x i32> <{chosen}>", "lanes")
+
     def arithmetic(self, node: UOp, op: Ops, dtype: DType, values: list[str]) -> str:
         """`op` on values that are all of `dtype`."""
         plain = plain_instruction(op, dtype)
@@ -245,6 +282,8 @@ class InstructionWriter:
         if op is Ops.MULACC:
             product = self.value(f"fmul contract {kind} {values[0]}, {values[1]}", "mul")
             return self.value(f"fadd contract {kind} {product}, {values[2]}", hint)
+        if op is Ops.SCALE:
+            return self.scale(dtype, values[0], values[1])
         if op is Ops.ERF:
             return self.per_lane("erff" if dtype.scalar is dtypes.float32 else "erf", dtype, values[0])
         raise RenderError(f"{op.name} of {dtype!r}: not an operation on floats ({node!r})")

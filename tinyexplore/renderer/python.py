@@ -120,6 +120,12 @@ class _PythonWriter(TextWriter):
                     self.assign(node, f"[{', '.join(self.operand(src) for src in node.src)}]")
             case Ops.GEP:
                 self.assign(node, f"{self.operand(node.src[0], ATOM)}[{node.arg}]")
+            case Ops.TABLE:
+                index, mask = self.operand(node.src[0]), len(node.arg) - 1
+                vector = node.dtype.count > 1
+                self.assign(
+                    node, f"[{node.arg}[i & {mask}] for i in {index}]" if vector else f"{node.arg}[{index} & {mask}]"
+                )
             case Ops.HREDUCE:
                 function = meaning_name(node.arg, node.dtype, node.dtype)
                 self.assign(node, f"halves({function}, {self.operand(node.src[0])})")

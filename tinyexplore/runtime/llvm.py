@@ -12,7 +12,7 @@ from typing import Any
 
 from tinyexplore.device import DeviceInterface, DeviceUnavailable
 from tinyexplore.renderer.llvm import BRANCH, HARDLY, LIGHTLY, LLVMRenderer, with_debug_info
-from tinyexplore.renderer.llvm_arith import DOT_FEATURES
+from tinyexplore.renderer.llvm_arith import DOT_FEATURES, SCALE_FEATURES
 from tinyexplore.renderer.program import ProgramSpec
 from tinyexplore.runtime.asm import assembly_lines, optimised_ir_lines
 from tinyexplore.runtime.cache import cached
@@ -189,7 +189,8 @@ def open_llvm() -> DeviceInterface:
     target = cpu_target("LLVM", compiler.cpu, compiler.features, Group.TRANSCENDENTAL | {Ops.SQRT}, ())
     have = set(compiler.features.split(","))
     dots = frozenset(op for op, feature in DOT_FEATURES.items() if feature in have)
-    target = replace(target, dots=dots, fuses="+fma" in have or target.arch == "aarch64")
+    fuses = "+fma" in have or target.arch == "aarch64"
+    target = replace(target, dots=dots, fuses=fuses, scales=fuses and have >= SCALE_FEATURES)
     renderer = LLVMRenderer(target, compiler.version)
     make_pool_ahead()
     return DeviceInterface("LLVM", target, HOST_ALLOCATOR, renderer, compiler.compile, compiler.listings)

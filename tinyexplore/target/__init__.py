@@ -18,6 +18,7 @@ class Target:
     native_ops: transcendental ops that the device computes by itself for `native_dtypes`; the others are written
     out in arithmetic. storage_only: dtypes kept in memory and computed in float32. dots: sums of products of small
     numbers, several to a word, that it has instructions for. fuses: every MULACC of floats is rounded once.
+    scales: SCALE, and a TABLE as large as a register, are one instruction each on vectors.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Target:
     storage_only: tuple[DType, ...] = (dtypes.float16, dtypes.bfloat16)
     dots: frozenset[Ops] = frozenset()
     fuses: bool = False
+    scales: bool = False
 
     def lanes(self, dtype: DType) -> int:
         """How many values of `dtype` one vector register holds (1: no vectors)."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from tinyexplore.dtype import dtypes
 from tinyexplore.uop.ops import Ops
-from tinyexplore.uop.parts import is_native, like, mulacc, opposite, polynomial, rarely
+from tinyexplore.uop.parts import is_native, like, mulacc, opposite, polynomial, rarely, scales, table
 from tinyexplore.uop.pattern import PatternMatcher, UPat, rule, var
 from tinyexplore.uop.uop import UOp
 
@@ -33,6 +33,15 @@ EXP64 = (
     2.763025153789214e-07,
     2.5006553950892107e-08,
 )
+# the same for |r| ≤ ln 2 / 16, to 2**-58.2
+EXP64_NEAR = (
+    0.50000000000003,
+    0.16666666666663976,
+    0.04166666656936062,
+    0.008333333368141259,
+    0.0013889783845141177,
+    0.00019840656072140362,
+)
 # 2**f = 1 + f P(f) for |f| ≤ 1/2, to 2**-57.7
 EXP2_64 = (
     0.6931471805599453,
@@ -46,6 +55,16 @@ EXP2_64 = (
     1.0178160225414049e-07,
     7.073233228800707e-09,
     4.438837100923922e-10,
+)
+# the same for |f| ≤ 1/16, to 2**-58.2
+EXP2_64_NEAR = (
+    0.6931471805599453,
+    0.24022650695911432,
+    0.055504108664837216,
+    0.009618129085778786,
+    0.0013333558119713756,
+    0.00015404511915258605,
+    1.5253145871802074e-05,
 )
 # log((1 + s) / (1 - s)) = 2 s + s³ P(s²) for |s| ≤ 0.1716, to 2**-59.0
 ATANH64 = (
@@ -92,6 +111,8 @@ LOG2E_MINUS_ONE = 0.4426950408889634
 FAR = 2.0**23  # beyond, quarter turns times the first of HALF_PI_PARTS are not exact
 
 ROUND_TO_WHOLE = 6755399441055744.0  # 1.5 * 2**52: added and taken away, it leaves a number below 2**51 rounded
+ROUND_TO_EIGHTHS = 844424930131968.0  # 1.5 * 2**49: added, it leaves the eighths in the three lowest bits
+EIGHTHS = tuple([2.0 ** (k / 8) for k in range(8)])
 SIGN_BIT = -(1 << 63)
 MAGNITUDE = (1 << 63) - 1
 ONE_BITS = 1023 << 52
@@ -119,6 +140,11 @@ def _scaled(value: UOp, n: UOp) -> UOp:
     may leave the range of float64 where the result does not."""
     scale = _power_of_two(n >> 1)
     return value * scale * _float(_bits(scale) + ((n & 1) << 52))
+
+
+def _eighths(shifted: UOp) -> tuple[UOp, UOp]:
+    """n, rounded to eighths in `shifted`, and 2 to the power of what it has behind the point."""
+    return shifted + -ROUND_TO_EIGHTHS, table(_bits(shifted), EIGHTHS)
 
 
 def _exp_rest(x: UOp) -> tuple[UOp, UOp]:
@@ -180,7 +206,13 @@ def exp_float64(x: UOp, ctx: Any) -> UOp | None:
     """exp(x) within 1.2 ulp: x = n ln 2 + r with |r| ≤ ln 2 / 2, a polynomial for exp(r), times 2**n."""
     if is_native(ctx, x.dtype, Ops.EXP):
         return None
-    r, n = _exp_rest(x.maximum(-746.0).minimum(710.0))  # beyond, the result is 0 or infinite as there; NaN stays
+    x = x.maximum(-746.0).minimum(710.0)  # beyond, the result is 0 or infinite as there; NaN stays
+    if scales(ctx, x.dtype):
+        n, found = _eighths(mulacc(x, LOG2E, ROUND_TO_EIGHTHS))
+        high, low = LN2_PARTS
+        r = mulacc(n, -low, mulacc(n, -high, x))
+        return mulacc(polynomial(r, (1.0, *EXP64_NEAR)), found * r, found).alu(Ops.SCALE, n)
+    r, n = _exp_rest(x)
     return _scaled(mulacc(mulacc(polynomial(r, EXP64), r, 1.0), r, 1.0), n)
 
 
@@ -190,6 +222,10 @@ def exp2_float64(x: UOp, ctx: Any) -> UOp | None:
     if is_native(ctx, x.dtype, Ops.EXP2):
         return None
     x = x.maximum(-1077.0).minimum(1025.0)
+    if scales(ctx, x.dtype):
+        n, found = _eighths(x + ROUND_TO_EIGHTHS)
+        f = x - n
+        return mulacc(polynomial(f, EXP2_64_NEAR), found * f, found).alu(Ops.SCALE, n)
     shifted = x + ROUND_TO_WHOLE
     f = mulacc(shifted + -ROUND_TO_WHOLE, -1.0, x)
     return _scaled(mulacc(polynomial(f, EXP2_64), f, 1.0), _bits(shifted))

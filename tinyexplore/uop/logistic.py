@@ -11,14 +11,15 @@ from typing import Any
 
 from tinyexplore.dtype import dtypes
 from tinyexplore.uop.ops import Ops
-from tinyexplore.uop.parts import as_float, is_native
+from tinyexplore.uop.parts import as_float, is_native, scales
 from tinyexplore.uop.pattern import PatternMatcher, UPat, rule
-from tinyexplore.uop.transcendental import exp_parts
+from tinyexplore.uop.transcendental import exp_by_table, exp_parts
 from tinyexplore.uop.uop import UOp, ops_mask
 
 FUNCTIONS = ops_mask((Ops.EXP, Ops.TANH))
 HALF_EXPONENT = 126  # of 1/2, biased
 LEAST, GREATEST = -87.3, 89.3  # where half of 2**n has the exponents of 0 and of infinity
+FAR = 104.0  # half of exp(x) is 0 from -FAR, infinite from FAR
 MOST = 3e38
 SMALLEST_FACTOR, LARGEST_FACTOR = 2.0**-10, 2.0**10  # that constants of float32 hold with all their digits
 
@@ -45,15 +46,15 @@ def quotients_by_one_plus_exp(sink: UOp, ctx: Any) -> UOp | None:
         if node.dtype.scalar is not dtypes.float32 or is_native(ctx, node.dtype, Ops.EXP):
             continue
         if node.op is Ops.TANH:
-            changes.update(_without_tanh(node, users, changes))
+            changes.update(_without_tanh(node, users, changes, ctx))
         elif node.op is Ops.FDIV and _is_one_plus_exp(node.src[1], users):
             (exp,) = (src for src in node.src[1].src if src.op is Ops.EXP)
-            half_exp = half_of_exp(exp.src[0], 1.0, changes)
+            half_exp = half_of_exp(exp.src[0], 1.0, changes, ctx)
             changes[node] = _changed(node.src[0], changes) * 0.5 / (half_exp + 0.5)
     return sink.substitute(changes, tell="by exp alone") if changes else None
 
 
-def half_of_exp(x: UOp, factor: float, changes: Changes) -> UOp:
+def half_of_exp(x: UOp, factor: float, changes: Changes, ctx: Any) -> UOp:
     """exp(factor x) / 2 within 1.2 ulp, 0 or infinite where exp(factor x) all but is.
 
     Half of it reaches further: 2**128 is none of float32. A product with a constant that `x` is comes into the factor.
@@ -64,12 +65,16 @@ def half_of_exp(x: UOp, factor: float, changes: Changes) -> UOp:
             break
         x, factor = rest, factor * more
     x = _changed(x, changes)
-    low, high = sorted((LEAST / factor, GREATEST / factor))
-    value, n_bits = exp_parts(x.maximum(low).minimum(high), factor, HALF_EXPONENT)  # NaN stays
+    by_table = scales(ctx, x.dtype)
+    low, high = sorted(end / factor for end in ((-FAR, FAR) if by_table else (LEAST, GREATEST)))
+    x = x.maximum(low).minimum(high)  # NaN stays
+    if by_table:
+        return exp_by_table(x, factor, 0.5)
+    value, n_bits = exp_parts(x, factor, HALF_EXPONENT)
     return value * as_float(n_bits << 23)
 
 
-def _without_tanh(tanh: UOp, users: Users, changes: Changes) -> Changes:
+def _without_tanh(tanh: UOp, users: Users, changes: Changes, ctx: Any) -> Changes:
     """What stands for everything that reads `tanh`; nothing where something reads it in another way."""
     sums = [user for user in users[tanh] if _is_one_plus(user, tanh)]
     squares = [user for user in users[tanh] if user.op is Ops.MUL and user.src == (tanh, tanh)]
@@ -81,7 +86,7 @@ def _without_tanh(tanh: UOp, users: Users, changes: Changes) -> Changes:
             if negated.op is not Ops.NEG or not all(_is_one_plus(user, negated) for user in users[negated]):
                 return {}
             slopes += users[negated]
-    half_exp = half_of_exp(tanh.src[0], -2.0, changes)
+    half_exp = half_of_exp(tanh.src[0], -2.0, changes, ctx)
     half = half_exp + 0.5
     if len(sums) == 1 and not slopes and len(users[sums[0]]) == 1:
         (product,) = users[sums[0]]

@@ -35,6 +35,7 @@ class Ops(Enum):
     VECTORIZE = auto()
     GEP = auto()
     HREDUCE = auto()
+    TABLE = auto()
     # arithmetic, one source
     NEG = auto()
     SQRT = auto()
@@ -58,6 +59,7 @@ class Ops(Enum):
     MAX = auto()
     MIN = auto()
     POW = auto()
+    SCALE = auto()
     CMPLT = auto()
     CMPLE = auto()
     CMPEQ = auto()
@@ -136,6 +138,7 @@ class Group:
                 Ops.MAX,
                 Ops.MIN,
                 Ops.POW,
+                Ops.SCALE,
                 Ops.AND,
                 Ops.OR,
                 Ops.XOR,

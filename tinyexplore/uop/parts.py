@@ -15,6 +15,11 @@ def is_native(ctx: Any, dtype: Any, op: Ops) -> bool:
     return op in getattr(ctx, "native_ops", ()) and dtype.scalar in ctx.native_dtypes
 
 
+def scales(ctx: Any, dtype: DType) -> bool:
+    """True where SCALE and TABLE are an instruction each: of vectors, on a target that has them."""
+    return getattr(ctx, "scales", False) and 1 < dtype.count <= ctx.lanes(dtype)
+
+
 def like(x: UOp, scalar: DType) -> DType:
     """`scalar` in as many lanes as `x` has."""
     return scalar.vec(x.dtype.count)
@@ -31,6 +36,12 @@ def polynomial(t: UOp, coefficients: Sequence[float]) -> UOp:
     for coefficient in reversed(rest):
         value = mulacc(value, t, coefficient)
     return value
+
+
+def table(bits: UOp, values: tuple[float, ...]) -> UOp:
+    """The one of 2**k values that the low k bits name."""
+    scalar = dtypes.float64 if bits.dtype.itemsize == 8 else dtypes.float32
+    return UOp(Ops.TABLE, like(bits, scalar), (bits,), values)
 
 
 def as_bits(x: UOp) -> UOp:
@@ -52,4 +63,4 @@ def opposite(condition: UOp) -> UOp:
     return condition ^ True
 
 
-__all__ = ["as_bits", "as_float", "is_native", "like", "mulacc", "opposite", "polynomial", "rarely"]
+__all__ = ["as_bits", "as_float", "is_native", "like", "mulacc", "opposite", "polynomial", "rarely", "scales", "table"]

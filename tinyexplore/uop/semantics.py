@@ -212,6 +212,17 @@ def _pow(x: Any, y: Any) -> Any:
         return math.copysign(math.inf, x) if y % 2 == 1 else math.inf
 
 
+def _scale(x: float, n: float) -> float:
+    if x != x or n != n:
+        return math.nan
+    if math.isinf(n):
+        return x * (math.inf if n > 0 else 0.0)
+    try:
+        return math.ldexp(x, math.floor(max(-5000.0, min(n, 5000.0))))
+    except OverflowError:
+        return math.copysign(math.inf, x)
+
+
 def _shr(x: int, y: int) -> int:
     return x >> y if y >= 0 else 0
 
@@ -248,6 +259,7 @@ MEANING: dict[Ops, Callable[..., Any]] = {
     Ops.MAX: _max,
     Ops.MIN: _min,
     Ops.POW: _pow,
+    Ops.SCALE: _scale,
     Ops.CMPLT: lambda x, y: x < y,
     Ops.CMPLE: lambda x, y: x <= y,
     Ops.CMPEQ: lambda x, y: x == y,

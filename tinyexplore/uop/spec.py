@@ -82,6 +82,12 @@ def _gep(node: UOp) -> bool:
     return node.dtype is node.src[0].dtype.scalar and 0 <= node.arg < node.src[0].dtype.count
 
 
+def _table(node: UOp) -> bool:
+    (index,) = node.src
+    index_type = dtypes.int64 if node.dtype.itemsize == 8 else dtypes.int32
+    return len(node.arg) & (len(node.arg) - 1) == 0 and index.dtype is index_type.vec(node.dtype.count)
+
+
 def _pointer(node: UOp) -> bool:
     return isinstance(node.dtype, PtrDType) and not node.src
 
@@ -122,6 +128,7 @@ LINEAR_SPEC: dict[Ops, Check] = {
     Ops.RESULT: lambda node: node.src[0].op is Ops.DEFINE_ACC and node.src[1].op is Ops.ASSIGN,
     Ops.VECTORIZE: _vectorize,
     Ops.GEP: _gep,
+    Ops.TABLE: _table,
     Ops.HREDUCE: lambda node: len(node.src) == 1 and node.dtype is node.src[0].dtype.scalar,
 }
 

@@ -14,8 +14,20 @@ from typing import Any
 
 from tinyexplore.dtype import dtypes
 from tinyexplore.uop.ops import Ops
-from tinyexplore.uop.parts import as_bits, as_float, is_native, like, mulacc, opposite, polynomial, rarely
+from tinyexplore.uop.parts import (
+    as_bits,
+    as_float,
+    is_native,
+    like,
+    mulacc,
+    opposite,
+    polynomial,
+    rarely,
+    scales,
+    table,
+)
 from tinyexplore.uop.pattern import PatternMatcher, UPat, rule, var
+from tinyexplore.uop.semantics import float32
 from tinyexplore.uop.uop import UOp
 
 FLOAT32 = (dtypes.float32,)
@@ -30,6 +42,11 @@ EXP = (
     0.008368857204914093,
     0.0013822277542203665,
 )
+# the same for |r| ≤ ln 2 / 32, to 2**-29.2
+EXP_NEAR = (
+    0.5000162124633789,
+    0.166667178273201,
+)
 # 2**f = 1 + f P(f) for |f| ≤ 1/2, to 2**-28.3
 EXP2 = (
     0.6931471824645996,
@@ -38,6 +55,12 @@ EXP2 = (
     0.009618498384952545,
     0.0013390976237133145,
     0.00015329592861235142,
+)
+# the same for |f| ≤ 1/32, to 2**-29.2
+EXP2_NEAR = (
+    0.6931471824645996,
+    0.24023428559303284,
+    0.05550234019756317,
 )
 # log(1 + f) = f - f²/2 + f³ P(f) for sqrt(1/2) ≤ 1 + f ≤ sqrt(2), to 2**-27.4
 LOG = (
@@ -124,6 +147,8 @@ HALF_PI = (1.5707963705062866, -4.371138828673793e-08, -1.7151245100058819e-15) 
 HALF_PI_LONG = (1.5707963267341256, 6.077100506506192e-11)  # the same for float64: 33 bits, and the 53 after them
 
 ROUND_TO_WHOLE = 12582912.0  # 1.5 * 2**23: added and taken away, it leaves a float32 below 2**22 rounded
+ROUND_TO_SIXTEENTHS = 786432.0  # 1.5 * 2**19: added, it leaves the sixteenths in the four lowest bits
+SIXTEENTHS = tuple([2.0 ** (k / 16) for k in range(16)])
 ROUND_TO_WHOLE_LONG = 6755399441055744.0  # 1.5 * 2**52, the same for float64
 SIGN_BIT = -(1 << 31)
 MAGNITUDE = (1 << 31) - 1
@@ -172,6 +197,22 @@ def exp_parts(x: UOp, factor: float = 1.0, bias: int = 0) -> tuple[UOp, UOp]:
     return mulacc(mulacc(polynomial(r, tail), r, factor), r, 1.0), as_bits(shifted)
 
 
+def exp_by_table(x: UOp, factor: float = 1.0, times: float = 1.0) -> UOp:
+    """exp(factor x) times 1 or 1/2, rounded once where it leaves the normal float32s, for |factor x| < 180.
+
+    factor x = n ln 2 + factor r with 16 n whole and |factor r| ≤ ln 2 / 32: 2 to the power of what n has behind the
+    point comes from a table, the rest of it is SCALE's. Wherever there is SCALE, MULACC is rounded once: the first part
+    of ln 2 may have all digits.
+    """
+    shifted = mulacc(x, factor * LOG2E, ROUND_TO_SIXTEENTHS)
+    n = shifted + -ROUND_TO_SIXTEENTHS
+    high = float32(math.log(2.0) / factor)
+    r = mulacc(n, -(math.log(2.0) / factor - high), mulacc(n, -high, x))
+    found = table(as_bits(shifted), tuple([float32(times * power) for power in SIXTEENTHS]))
+    slope = polynomial(r, (factor, *(coefficient * factor**power for power, coefficient in enumerate(EXP_NEAR, 2))))
+    return mulacc(slope, found * r, found).alu(Ops.SCALE, n)
+
+
 def leading_bits(number: float, count: int) -> float:
     """The first `count` binary digits of `number`."""
     mantissa, exponent = math.frexp(number)
@@ -202,7 +243,7 @@ def exp_float32(x: UOp, ctx: Any) -> UOp | None:
     if is_native(ctx, x.dtype, Ops.EXP):
         return None
     x = x.maximum(-104.0).minimum(89.0)  # beyond, the result is 0 or infinite as it is there; NaN stays
-    return _scaled(*exp_parts(x))
+    return exp_by_table(x) if scales(ctx, x.dtype) else _scaled(*exp_parts(x))
 
 
 @rule(UPat.of(Ops.EXP2, var("x"), dtypes=FLOAT32))
@@ -211,6 +252,12 @@ def exp2_float32(x: UOp, ctx: Any) -> UOp | None:
     if is_native(ctx, x.dtype, Ops.EXP2):
         return None
     x = x.maximum(-151.0).minimum(129.0)
+    if scales(ctx, x.dtype):
+        shifted = x + ROUND_TO_SIXTEENTHS
+        n = shifted + -ROUND_TO_SIXTEENTHS
+        f = x - n
+        found = table(as_bits(shifted), tuple([float32(power) for power in SIXTEENTHS]))
+        return mulacc(polynomial(f, EXP2_NEAR), found * f, found).alu(Ops.SCALE, n)
     shifted = x + ROUND_TO_WHOLE
     f = mulacc(shifted + -ROUND_TO_WHOLE, -1.0, x)
     value = mulacc(polynomial(f, EXP2), f, 1.0)
@@ -319,9 +366,12 @@ def tanh_float32(x: UOp, ctx: Any) -> UOp | None:
     magnitude = _magnitude(x)
     z = magnitude * magnitude
     near = mulacc(polynomial(z, TANH) * z, magnitude, magnitude)
-    double = magnitude.minimum(10.0) * 2.0  # tanh(10) rounds to 1; NaN stays
-    value, n = exp_parts(double)
-    exp_and_one = mulacc(value, _power_of_two(n), 1.0)
+    most = magnitude.minimum(10.0)  # tanh(10) rounds to 1; NaN stays
+    if scales(ctx, x.dtype):
+        exp_and_one = exp_by_table(most, 2.0) + 1.0
+    else:
+        value, n = exp_parts(most, 2.0)
+        exp_and_one = mulacc(value, _power_of_two(n), 1.0)
     far = UOp.const(x.dtype, -2.0) / exp_and_one + 1.0
     return as_float(as_bits((magnitude < 0.625).where(near, far)) | _sign_bit(x))
 

@@ -29,6 +29,17 @@ def written_out(op):
     return graph_rewrite(UOp(op, dtypes.float64, (X,)), DOUBLE)
 
 
+class _Scaling:
+    fuses = scales = True
+
+    @staticmethod
+    def lanes(dtype):
+        return 64 // dtype.itemsize
+
+
+LANES = UOp(Ops.DEFINE_VAR, dtypes.float64.vec(8), (), ("x", 0, 0))
+
+
 def arguments(op, count):
     """Where the function changes most, beside numbers of all sizes, and those next to multiples of π/2."""
     rng = np.random.default_rng(list(op.name.encode()))
@@ -63,6 +74,24 @@ def test_the_error_is_what_the_rule_states(op, fused):
     with np.errstate(all="ignore"):
         exact = REFERENCE[op][0](x.astype(np.longdouble))
     assert worst_ulp(evaluate_in_numpy(written_out(op), {X: x}, fused=fused), exact) <= STATED[op]
+
+
+@pytest.mark.parametrize("op", [Ops.EXP, Ops.EXP2], ids=lambda op: op.name)
+def test_the_error_by_scale_and_table_is_what_the_rule_states(op):
+    node = graph_rewrite(UOp(op, LANES.dtype, (LANES,)), DOUBLE, _Scaling())
+    assert len(node.find(Ops.SCALE)) == len(node.find(Ops.TABLE)) == 1
+    x = np.concatenate([arguments(op, 300), [1e300, -1e300]])
+    found = evaluate_in_numpy(node, {LANES: x}, fused=True)
+    with mpmath.workprec(120):
+        exact = [REFERENCE[op][1](mpmath.mpf(value)) if abs(value) < 1e5 else mpmath.mpf(value) for value in x.tolist()]
+        nearest = np.array([float(value) if value < 1e308 * 1.79769 else math.inf for value in exact])
+        nearest[-1] = 0.0
+        finite = np.isfinite(nearest)
+        np.testing.assert_array_equal(found[~finite], nearest[~finite])
+        for value, result, near in zip(exact[:-2], found, nearest):
+            assert not math.isfinite(near) or abs(mpmath.mpf(float(result)) - value) <= STATED[op] * np.spacing(near)
+    special = np.array([math.nan, math.inf, -math.inf, 0.0])
+    np.testing.assert_array_equal(evaluate_in_numpy(node, {LANES: special}, fused=True), [math.nan, math.inf, 0.0, 1.0])
 
 
 @EACH

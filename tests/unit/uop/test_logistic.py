@@ -26,7 +26,7 @@ EVERYWHERE = np.concatenate(
 
 
 def sigmoid(x):
-    return UOp.const(dtypes.float32, 1.0) / ((-x).alu(Ops.EXP) + 1.0)
+    return UOp.const(x.dtype, 1.0) / ((-x).alu(Ops.EXP) + 1.0)
 
 
 def tanh(x):
@@ -64,11 +64,26 @@ def worst_ulp(found, exact):
     return (distance / np.spacing(np.abs(nearest[normal]))).max()
 
 
+class _Scaling:
+    fuses = scales = True
+
+    @staticmethod
+    def lanes(dtype):
+        return 64 // dtype.itemsize
+
+
 def exactly(function, x=EVERYWHERE):
     with np.errstate(all="ignore"):
         return function(x.astype(np.longdouble)).astype(np.float64)
 
 
+BY_TABLE = {
+    "sigmoid": (sigmoid, 2.9),
+    "1 + tanh": (lambda x: tanh(x) + 1.0, 2.9),
+    "1 - tanh²": (slope, 4.2),
+    "x (1 + tanh)": (lambda x: x * (tanh(x) + 1.0), 2.9),
+    "x / (1 + exp(-3x / 4))": (lambda x: x / ((x * -0.75).alu(Ops.EXP) + 1.0), 2.3),
+}
 FUNCTIONS = {
     "sigmoid": (sigmoid(X), lambda x: 1 / (1 + np.exp(-x)), 2.3),
     "1 + tanh": (tanh(X) + 1.0, lambda x: 2 / (1 + np.exp(-2 * x)), 2.4),
@@ -86,6 +101,20 @@ def test_the_error_is_small_everywhere(name, fused):
     assert after is not before
     x = EVERYWHERE[np.abs(EVERYWHERE) < 1e4]  # products with the greatest are infinite
     assert worst_ulp(values(after, x, fused=fused), exactly(function, x)) <= bound
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_the_error_by_scale_and_table_is_small_everywhere(name):
+    (build, bound), (_, function, _) = BY_TABLE[name], FUNCTIONS[name]
+    lanes = UOp(Ops.DEFINE_VAR, dtypes.float32.vec(16), (), ("x", 0, 0))
+    sink = UOp(Ops.SINK, dtypes.void, (build(lanes),))
+    (after,) = graph_rewrite(sink, LOGISTIC, _Scaling()).src
+    assert len(after.find(Ops.SCALE)) == len(after.find(Ops.TABLE)) == 1
+    x = EVERYWHERE[np.abs(EVERYWHERE) < 1e4]
+    assert worst_ulp(evaluate_in_numpy(after, {lanes: x}, fused=True), exactly(function, x)) <= bound
+    special = np.array([math.nan, math.inf, -math.inf, 0.0, 1e38, -1e38, 200.0, -200.0], np.float32)
+    found = evaluate_in_numpy(after, {lanes: special}, fused=True)
+    np.testing.assert_array_equal(found, values(FUNCTIONS[name][0], special))
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
