@@ -7,6 +7,7 @@ of one node does not see: so the rule is one of the whole graph.
 
 from __future__ import annotations
 
+from math import log
 from typing import Any
 
 from tinyexplore.dtype import dtypes
@@ -18,8 +19,9 @@ from tinyexplore.uop.uop import UOp, ops_mask
 
 FUNCTIONS = ops_mask((Ops.EXP, Ops.TANH))
 HALF_EXPONENT = 126  # of 1/2, biased
-LEAST, GREATEST = -87.3, 89.3  # where half of 2**n has the exponents of 0 and of infinity
-FAR = 104.0  # half of exp(x) is 0 from -FAR, infinite from FAR
+LEAST, GREATEST = -87.3, 89.3  # where half of 2**n has the exponents of 0 and of infinity; 2**n by ln 2 earlier
+LN2 = log(2.0)
+FAR = 104.0  # exp(x) and its half are 0 from -FAR, infinite from FAR
 MOST = 3e38
 SMALLEST_FACTOR, LARGEST_FACTOR = 2.0**-10, 2.0**10  # that constants of float32 hold with all their digits
 
@@ -32,7 +34,7 @@ def quotients_by_one_plus_exp(sink: UOp, ctx: Any) -> UOp | None:
     """y / (1 + exp(x)) is (y / 2) / h and 1 + tanh(x) is 1 / h(-2x), with h = (1 + exp(x)) / 2 in one go.
 
     1 - tanh(x)² is then exp(-2x) s² with s = 1 + tanh(x). y (1 + tanh(x)) is y / h(-2x) where nothing else reads the
-    sum. Only where no tanh, and no exp, would have to be computed beside it.
+    sum; half of it y / (1 + exp(-2x)). Only where no tanh, and no exp, would have to be computed beside it.
     """
     if not sink.mask & FUNCTIONS:
         return None
@@ -54,8 +56,8 @@ def quotients_by_one_plus_exp(sink: UOp, ctx: Any) -> UOp | None:
     return sink.substitute(changes, tell="by exp alone") if changes else None
 
 
-def half_of_exp(x: UOp, factor: float, changes: Changes, ctx: Any) -> UOp:
-    """exp(factor x) / 2 within 1.2 ulp, 0 or infinite where exp(factor x) all but is.
+def half_of_exp(x: UOp, factor: float, changes: Changes, ctx: Any, *, whole: bool = False) -> UOp:
+    """exp(factor x) / 2 (or `whole`) within 1.2 ulp, 0 or infinite where exp(factor x) all but is.
 
     Half of it reaches further: 2**128 is none of float32. A product with a constant that `x` is comes into the factor.
     """
@@ -66,11 +68,12 @@ def half_of_exp(x: UOp, factor: float, changes: Changes, ctx: Any) -> UOp:
         x, factor = rest, factor * more
     x = _changed(x, changes)
     by_table = scales(ctx, x.dtype)
-    low, high = sorted(end / factor for end in ((-FAR, FAR) if by_table else (LEAST, GREATEST)))
+    ends = (-FAR, FAR) if by_table else (LEAST - whole * LN2, GREATEST - whole * LN2)
+    low, high = sorted(end / factor for end in ends)
     x = x.maximum(low).minimum(high)  # NaN stays
     if by_table:
-        return exp_by_table(x, factor, 0.5)
-    value, n_bits = exp_parts(x, factor, HALF_EXPONENT)
+        return exp_by_table(x, factor, 1.0 if whole else 0.5)
+    value, n_bits = exp_parts(x, factor, HALF_EXPONENT + whole)
     return value * as_float(n_bits << 23)
 
 
@@ -86,13 +89,18 @@ def _without_tanh(tanh: UOp, users: Users, changes: Changes, ctx: Any) -> Change
             if negated.op is not Ops.NEG or not all(_is_one_plus(user, negated) for user in users[negated]):
                 return {}
             slopes += users[negated]
-    half_exp = half_of_exp(tanh.src[0], -2.0, changes, ctx)
-    half = half_exp + 0.5
     if len(sums) == 1 and not slopes and len(users[sums[0]]) == 1:
         (product,) = users[sums[0]]
         other = [src for src in product.src if src is not sums[0]]
         if product.op is Ops.MUL and len(other) == 1 and product.ranges == sums[0].ranges:
+            halved = _constant_factor(other[0])
+            if halved is not None and halved[1] == 0.5:
+                whole = half_of_exp(tanh.src[0], -2.0, changes, ctx, whole=True) + 1.0
+                return {product: _changed(halved[0], changes) / whole}
+            half = half_of_exp(tanh.src[0], -2.0, changes, ctx) + 0.5
             return {product: _changed(other[0], changes) / half}
+    half_exp = half_of_exp(tanh.src[0], -2.0, changes, ctx)
+    half = half_exp + 0.5
     found = UOp.const(tanh.dtype, 1.0) / half
     slope = half_exp.minimum(MOST) * found * (found + found)  # 0 times infinity would be NaN
     return {**dict.fromkeys(sums, found), **dict.fromkeys(slopes, slope)}
