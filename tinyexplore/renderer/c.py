@@ -111,6 +111,8 @@ class _CWriter(CArithmetic):
             case Ops.GEP:
                 lane = f"{self.operand(node.src[0], ATOM)}[{node.arg}]"
                 self.declare(node, f"{lane} != 0" if dtypes.is_bool(node.src[0].dtype) else lane)
+            case Ops.TABLE:
+                self.declare(node, self.table(node))
             case Ops.HREDUCE:
                 self.declare(node, self.horizontal(node))
             case Ops.DEFINE_VAR:

@@ -52,6 +52,7 @@ class CArithmetic(TextWriter):
         super().__init__(uops)
         self._types: dict[DType, list[UOp]] = {}
         self._helpers: dict[str, tuple[str, list[UOp]]] = {}
+        self._tables: dict[tuple[float, ...], int] = {}
 
     # *** what stands before the kernel ***
 
@@ -154,6 +155,8 @@ class CArithmetic(TextWriter):
             ), SUM
         if op in Group.DOT:
             return self.dot(op, dtype, values), ATOM
+        if op is Ops.SCALE:
+            return self.scale(dtype, values), ATOM
         if op is Ops.MULACC:
             text, tightness = f"{values[0]} * {values[1]} + {values[2]}", SUM
         elif op in _SYMBOL and (op is Ops.FDIV) <= dtypes.is_float(dtype):
@@ -224,6 +227,24 @@ class CArithmetic(TextWriter):
         name = f"{_LIBM[op]}_{short(dtype)}"
         self.needs(name, lambda: parts.lanes_text(name, dtype, dtype, call, len(values)), types=(dtype,))
         return f"{name}({', '.join(values)})"
+
+    def scale(self, dtype: DType, values: list[str]) -> str:
+        scalar = self.needs(f"scale_{short(dtype.scalar)}", lambda: parts.scale_text(dtype.scalar))
+        if dtype.count == 1:
+            return f"{scalar}({', '.join(values)})"
+        name = f"scale_{short(dtype)}"
+        call = f"{scalar}(x[i], y[i])"
+        self.needs(name, lambda: parts.lanes_text(name, dtype, dtype, call, 2), types=(dtype,))
+        return f"{name}({', '.join(values)})"
+
+    def table(self, node: UOp) -> str:
+        target, source = node.dtype, node.src[0].dtype
+        assert isinstance(target, DType) and isinstance(source, DType)
+        number = self._tables.setdefault(node.arg, len(self._tables))
+        name = f"table{number}_{short(target)}"
+        types = [dtype for dtype in (target, source) if dtype.count > 1]
+        self.needs(name, lambda: parts.table_text(name, node.arg, target, source), types=types)
+        return f"{name}({self.operand(node.src[0])})"
 
     def divide(self, node: UOp, op: Ops, dtype: DType) -> tuple[str, int]:
         left, right = (self.operand(src, ATOM) for src in node.src)

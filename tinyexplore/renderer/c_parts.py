@@ -7,6 +7,7 @@ of bools are masks, bytes of 0 and -1. 16-bit floats are kept as their bits.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from tinyexplore.dtype import DType, dtypes
@@ -169,6 +170,33 @@ def lanes_text(name: str, target: DType, source: DType, scalar_call: str, arity:
         f"static inline {short(target)} {name}({parameters}) {{\n"
         f"  {short(target)} result;\n"
         f"  for (int i = 0; i < {target.count}; i++) result[i] = {scalar_call};\n"
+        "  return result;\n"
+        "}"
+    )
+
+
+def scale_text(dtype: DType) -> str:
+    """x times 2 to the power of n rounded down."""
+    kind, letter = SCALAR[dtype], "f" if dtype is dtypes.float32 else ""
+    exponent = f"n < -5000 ? -5000 : n > 5000 ? 5000 : (int)floor{letter}(n)"
+    return (
+        f"static inline {kind} scale_{short(dtype)}({kind} x, {kind} n) "
+        f"{{ return n != n ? n : ldexp{letter}(x, {exponent}); }}"
+    )
+
+
+def table_text(name: str, values: Sequence[float], target: DType, source: DType) -> str:
+    """The number that the low bits of a place name, in every lane."""
+    numbers = ", ".join(literal(value, target) for value in values)
+    head = (
+        f"static inline {type_name(target)} {name}({type_name(source)} x) {{\n"
+        f"  static const {SCALAR[target.scalar]} numbers[] = {{{numbers}}};\n"
+    )
+    if target.count == 1:
+        return f"{head}  return numbers[x & {len(values) - 1}];\n}}"
+    return (
+        f"{head}  {short(target)} result;\n"
+        f"  for (int i = 0; i < {target.count}; i++) result[i] = numbers[x[i] & {len(values) - 1}];\n"
         "  return result;\n"
         "}"
     )
