@@ -23,7 +23,7 @@ from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule import ScheduleItem, create_schedule
 from tinyexplore.target import Target
 from tinyexplore.trace import Recorder, Rewrote, recording
-from tinyexplore.uop import AxisKind, Ops, UOp, graph_rewrite
+from tinyexplore.uop import AxisKind, Ops, PatternMatcher, UOp, graph_rewrite
 
 FOUR_LANES = Target("TEST", "any", "any", "", 16, 16, 2, 32768, 1 << 20, frozenset(), ())
 UNWRITTEN = object()
@@ -130,7 +130,10 @@ def assert_every_pass_keeps(item: ScheduleItem, kernel: Kernel, expected: list[A
     assert close(outcome(sink, item, lanes=lanes), expected), f"{opts} changed the result"
     for step in all_passes():
         of_target = step.name in ("logistic functions", "transcendental functions")
-        sink = graph_rewrite(sink, step.matcher, kernel.target if of_target else context, stage=step.name)
+        told = kernel.target if of_target else context
+        before, sink = sink, graph_rewrite(sink, step.matcher, told, stage=step.name)
+        if step.matcher.kinds != -1:
+            assert graph_rewrite(before, PatternMatcher(step.matcher.rules), told) is sink, f"{step.name} missed a node"
         lanes = lanes or step.name == "vector memory"
         found = outcome(sink, item, lanes=lanes)
         assert close(found, expected), f"{step.name} with {opts}: {expected} has become {found}"

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from functools import cache
 from itertools import product
+from operator import mul
 
+from tinyexplore.dtype import dtypes
 from tinyexplore.trace import Derived, active_recorder
 from tinyexplore.uop import AxisKind, Ops, PatternMatcher, UOp, UPat, cvar, index_const, rule, var
 from tinyexplore.uop.algebra import SIMPLIFY
+from tinyexplore.uop.divmod import linear_form, wrapped_index
 from tinyexplore.uop.rewrite import settled_by
 from tinyexplore.uop.uop import axes_mask, ops_mask
 from tinyexplore.util import toposort
+
+SUMS = frozenset((Ops.ADD, Ops.MUL))
 
 
 def simplified(node: UOp) -> UOp:
@@ -22,7 +27,8 @@ def copies(node: UOp, axes: list[UOp], *, simplify: bool, tell: str = "a step wr
     """`node` for every step of `axes`, the last axis fastest; with `simplify`, each `simplified` as it is made.
 
     A part of it that depends on some of the axes only is made once for each step of these: every copy is a row of
-    what its sources' copies are.
+    what its sources' copies are. With `simplify`, places in memory that differ by a number are made of the first one
+    and that number, which is what the laws would make of them.
     """
     recorder = active_recorder()
     every: dict[tuple[UOp, ...], list[tuple[int, ...]]] = {}  # of the axes that a part depends on: the steps, in order
@@ -46,13 +52,28 @@ def copies(node: UOp, axes: list[UOp], *, simplify: bool, tell: str = "a step wr
     found: dict[UOp, tuple[tuple[UOp, ...], list[UOp]]] = {}
     for axis in axes:
         found[axis] = (axis,), [index_const(step) for step in range(axis.size)]
-    for part in toposort((node,), lambda part: [src for src in part.src if not open_axes.isdisjoint(src.ranges)]):
+    factors: dict[UOp, dict[UOp, int]] = {}  # of a place: by how much a step of each axis moves it
+
+    def open_sources(part: UOp) -> list[UOp]:
+        moving = factors_of(part, open_axes) if simplify else None
+        if moving is None:
+            return [src for src in part.src if not open_axes.isdisjoint(src.ranges)]
+        factors[part] = moving
+        return []
+
+    for part in toposort((node,), open_sources):
         if part in found:
             continue
         own = owned.get(part.ranges)
         if own is None:
             own = owned[part.ranges] = tuple([axis for axis in axes if axis in part.ranges])
         count = len(steps_of(own))
+        if part in factors:
+            first = simplified(part.with_axes(dict.fromkeys(own, index_const(0)), tell=tell))
+            by = [factors[part].get(axis, 0) for axis in own]
+            offsets = [sum(map(mul, by, step)) for step in steps_of(own)]
+            found[part] = own, [simplified(place) for place in moved_by(first, offsets)]
+            continue
         columns = []
         for src in part.src:
             theirs = found.get(src)
@@ -72,6 +93,27 @@ def copies(node: UOp, axes: list[UOp], *, simplify: bool, tell: str = "a step wr
         found[part] = own, made
     own, made = found[node]
     return [made[place] for place in picked(tuple(axes), own)]
+
+
+def factors_of(idx: UOp, axes: frozenset[UOp]) -> dict[UOp, int] | None:
+    """Of an index that is a sum: by how much a step of each of `axes` moves it. None where it is not so simple."""
+    if idx.op not in SUMS or idx.dtype is not dtypes.index:
+        return None
+    terms, _, _ = linear_form(idx)
+    if any([term not in axes and not axes.isdisjoint(term.ranges) for term in terms]):
+        return None
+    return terms
+
+
+def moved_by(first: UOp, offsets: list[int]) -> list[UOp]:
+    """The index `first` and each of these numbers, as one constant at its end."""
+    constant = 0
+    if first.op is Ops.CONST:
+        return [wrapped_index(first.arg + offset) for offset in offsets]
+    if first.op is Ops.ADD and first.src[1].op is Ops.CONST:
+        first, constant = first.src[0], first.src[1].arg
+    places = [constant + offset for offset in offsets]
+    return [first + wrapped_index(place) if place else first for place in places]
 
 
 def tiles(node: UOp, axes: list[UOp]) -> list[UOp]:

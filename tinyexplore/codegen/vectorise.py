@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeGuard
 
-from tinyexplore.codegen.expand import EXPAND_STORES, copies, simplified
+from tinyexplore.codegen.expand import EXPAND_STORES, copies, moved_by, simplified
 from tinyexplore.dtype import LANES_BIT, DType, dtypes
 from tinyexplore.uop import AxisKind, Group, Ops, PatternMatcher, UOp, UPat, index_const, rule, var
 from tinyexplore.uop.divmod import linear_form, linear_terms
@@ -47,14 +47,7 @@ def places_of(place: UOp, axis: UOp, stride: int | None) -> list[UOp]:
     if stride is None:
         return lanes_of(place, axis)
     pointer, idx, *valid = place.src
-    start, offset = first_lane(idx, axis), 0
-    if start.op is Ops.CONST:
-        indices = [index_const(start.arg + step * stride) for step in range(axis.size)]
-    else:
-        if start.op is Ops.ADD and start.src[1].op is Ops.CONST:
-            start, offset = start.src[0], start.src[1].arg
-        offsets = [offset + step * stride for step in range(axis.size)]
-        indices = [start + index_const(offset) if offset else start for offset in offsets]
+    indices = moved_by(first_lane(idx, axis), [step * stride for step in range(axis.size)])
     parts = [indices, *(lanes_of(part, axis) for part in valid)]
     return [UOp(Ops.INDEX, place.dtype, (pointer, *lane)) for lane in zip(*parts)]
 

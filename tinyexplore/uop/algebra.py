@@ -91,11 +91,13 @@ def add_constants(n: UOp, c: UOp, d: UOp) -> UOp:
     return n + UOp.const(c.dtype, _wrap(c.arg + d.arg, c.dtype))
 
 
-@rule((var("i", INDEX) + ci) + var("j", INDEX))
-def constant_outwards(i: UOp, j: UOp, c: UOp) -> UOp | None:
+@rule(((var("i", INDEX) + ci) + var("j", INDEX)).named("node"))
+def constant_outwards(node: UOp, i: UOp, j: UOp, c: UOp) -> UOp | None:
     """(i + c) + j is (i + j) + c, wrapping: places that differ by a constant share all but that, and loads are found
-    to be the same."""
-    return None if j.op is Ops.CONST else (i + j) + c
+    to be the same. What is left keeps its order, as if there had been no constant."""
+    if j.op is Ops.CONST:
+        return None
+    return (i + j if node.src[1] is j else j + i) + c
 
 
 @rule((n * c) * d)

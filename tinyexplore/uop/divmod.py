@@ -64,13 +64,13 @@ def _added(
 
 def from_terms(terms: dict[UOp, int], constant: int) -> UOp:
     """The sum written out: terms in the order found, the constant last, nothing for a factor of 0."""
-    parts = [node if factor == 1 else node * _const(factor) for node, factor in terms.items() if factor]
+    parts = [node if factor == 1 else node * wrapped_index(factor) for node, factor in terms.items() if factor]
     if constant or not parts:
-        parts.append(_const(constant))
+        parts.append(wrapped_index(constant))
     return sum_of(parts)
 
 
-def _const(value: int) -> UOp:
+def wrapped_index(value: int) -> UOp:
     """`value` in the index type, wrapping."""
     return index_const(value if -(1 << 62) < value < 1 << 62 else wrap(value, dtypes.index))
 

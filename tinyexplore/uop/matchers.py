@@ -323,7 +323,7 @@ def match_9ba15d1e2631a9d6(root, function, ctx):
   return None
 
 
-def match_338b939836f83973(root, function, ctx):
+def match_4222456fb5b22cf5(root, function, ctx):
   if len(root.src) == 2:
     p3 = root.src
     for n1, n2 in (p3, (p3[1], p3[0])):
@@ -333,7 +333,7 @@ def match_338b939836f83973(root, function, ctx):
           if n5.dtype.scalar in k8:
             if n6.op is k9 and n6.dtype.scalar in k10:
               if n2.dtype.scalar in k11:
-                found = function(n5, n2, n6)
+                found = function(root, n5, n2, n6)
                 if found is not None and found is not root: return found
   return None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import product
+from random import Random
 
 import numpy as np
 import pytest
@@ -189,3 +190,33 @@ def test_copies_are_what_substitution_and_simplification_make_of_each_step() -> 
         one_by_one = [node.with_axes(dict(zip(tile, map(index_const, step))), tell="") for step in steps]
         assert copies(node, tile, simplify=False) == one_by_one
         assert copies(node, tile, simplify=True) == [graph_rewrite(copy, ALWAYS) for copy in one_by_one]
+
+
+def random_place(random: Random, leaves: list[UOp], depth: int) -> UOp:
+    """Index arithmetic, mostly sums and products with numbers, as movements make it."""
+    if depth == 0 or random.random() < 0.1:
+        return random.choice(leaves) if random.random() < 0.8 else index_const(random.choice((0, 1, 2, 7, -3, 1 << 62)))
+    first = random_place(random, leaves, depth - 1)
+    number = index_const(random.choice((-4, -1, 0, 1, 2, 3, 8, 1 << 40)))
+    match random.randrange(8):
+        case 0 | 1 | 2 | 3:
+            return first + random_place(random, leaves, depth - 1)
+        case 4:
+            return first + number
+        case 5:
+            return first * number
+        case 6:
+            return number * first
+    return first % 6 if first.vmin >= 0 else first.alu(Ops.MAX, number)
+
+
+def test_copies_of_places_are_what_the_laws_make_of_each() -> None:
+    """However a sum is written: a place is the first one and a number, to the very node."""
+    random = Random(5)
+    tile = [UOp.range(size, Axis(number, AxisKind.UPCAST)) for number, size in enumerate((2, 3))]
+    loops = [UOp.range(10, Axis(number, AxisKind.GLOBAL)) for number in (2, 3)]
+    steps = list(product(*(range(axis.size) for axis in tile)))
+    for _ in range(300):
+        place = graph_rewrite(random_place(random, [*tile, *loops], 4), ALWAYS)
+        one_by_one = [place.substitute(dict(zip(tile, map(index_const, step)))) for step in steps]
+        assert copies(place, tile, simplify=True) == [graph_rewrite(copy, ALWAYS) for copy in one_by_one]
