@@ -13,6 +13,7 @@ from tinyexplore.uop import AxisKind, Ops, UOp
 from tinyexplore.uop.divmod import linear_terms
 
 STEPS_A_THREAD = 2  # of what may become the outermost loop
+PAIR, PAIR_APART_BYTES, PAIR_AHEAD = 2, 512, 4  # lines of a row of the result; rows of it; steps that loads look ahead
 MOST_WALKED_BYTES = 512 << 10  # of cache lines that a walk passes: more than half of an L2 cache
 
 
@@ -46,7 +47,21 @@ def with_square_tile(kernel: Kernel, lanes: UOp, across: UOp) -> Kernel:
     if amount != lanes.size or not streams or not any(jumps_past_caches(load, rows, lanes) for load in loads):
         return kernel
     reason = "stores go past the caches in any order, and prefetchers of the hardware follow the loads"
-    return attempt(kernel, Opt(OptOps.SWAP, loop.arg.id, rows.arg.id), reason)
+    kernel = attempt(kernel, Opt(OptOps.SWAP, loop.arg.id, rows.arg.id), reason)
+    is_apart = all(step_bytes(store, loop) >= PAIR_APART_BYTES * amount for store in found if store.is_store)
+    has_steps = rows.size >= PAIR * STEPS_A_THREAD * kernel.target.threads
+    if not is_apart or not has_steps or best_block(rows.size, PAIR, limit=PAIR) != PAIR:
+        return kernel
+    return with_pairs_of_lines(kernel, rows=across.arg.id, loop=rows.arg.id)
+
+
+def with_pairs_of_lines(kernel: Kernel, *, rows: int, loop: int) -> Kernel:
+    """Two lines of each row of the result, one tile after the other: memory takes them in 0.6 of the time that it
+    takes for lines of as many rows. As twice as many rows are read side by side, their lines are asked for."""
+    reason = "memory takes two neighbouring lines of a row, one soon after the other, as quickly as whole rows"
+    kernel = attempt(kernel, Opt(OptOps.LOCAL, rows, PAIR), reason)
+    reason = "prefetchers of the hardware do not follow as many rows side by side"
+    return attempt(kernel, Opt(OptOps.AHEAD, loop, PAIR_AHEAD), reason)
 
 
 def goes_past_caches(store: Access, lanes: UOp) -> bool:

@@ -47,7 +47,26 @@ def test_what_becomes_the_outermost_loop_has_steps_for_all_threads() -> None:
         assert any(opt.op is OptOps.SWAP for opt in kernel.applied) is swaps
 
 
-@pytest.mark.parametrize("shape", [(2048, 4096), (3, 1024, 2064)])
+@pytest.mark.parametrize(
+    ("node", "pairs"),
+    [
+        (lambda: transposed(4096, 4096), True),
+        (lambda: transposed(128, 131072), True),  # rows of the result 512 bytes apart
+        (lambda: transposed(64, 262144), False),  # 256: a page has all rows of a tile
+        (lambda: transposed(40, 128, 3136), True),
+        (lambda: transposed(32, 64, 3136), False),
+        (lambda: transposed(80, 262144), False),  # a third pair would do half of its rows again
+        (lambda: transposed(2048, 2048), False),  # stored in a cache
+    ],
+)
+def test_neighbouring_lines_are_stored_soon_one_after_the_other(node: Callable[[], LazyBuffer], pairs: bool) -> None:
+    kernel = hand_coded(kernel_of(node()))
+    assert any(opt.op is OptOps.LOCAL and opt.amount == 2 for opt in kernel.applied) is pairs
+    if pairs:
+        assert sum(axis.arg.ahead for axis in kernel.axes) == 4
+
+
+@pytest.mark.parametrize("shape", [(2048, 4096), (3, 1024, 2064), (4112, 2048)])
 def test_a_large_transposition_is_right(shape: tuple[int, ...]) -> None:
     x = np.arange(np.prod(shape), dtype=np.int32).reshape(shape)
     node = from_numpy(x).permute((*range(len(shape) - 2), len(shape) - 1, len(shape) - 2)).contiguous()
