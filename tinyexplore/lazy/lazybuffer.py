@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import ConstType, DType, dtypes
 from tinyexplore.shape import ShapeTracker
+from tinyexplore.target import core_count
 from tinyexplore.trace import Recorded, UserFrame, recorder_variable
 from tinyexplore.uop import Group, Ops
 from tinyexplore.uop.symbolic import (
@@ -45,6 +46,8 @@ MUCH_TO_REDUCE = 1 << 18  # elements from which on a second kernel costs less th
 MUCH_IN_SHORT_ROWS = 1 << 20  # elements in rows of some vectors, from which on cores share rows rather than columns
 SHORT_ROW_BYTES = 2048
 MOST_PARTS = 256
+MUCH_TO_SCAN = 1 << 20  # elements, from which on cores left idle cost more than what is read twice
+MOST_BLOCKS = 4  # of a running sum, for each core
 MOST_WRITES = 8  # each is a kernel, to be compiled if its place is a number
 
 _recorder = recorder_variable().get  # for every node: without a function of Python's around it
@@ -295,7 +298,28 @@ class LazyBuffer:
         """The running result of `op` (ADD, MUL, MAX or MIN) along `axis`: of each element and all before it."""
         if not 0 <= axis < len(self.shape):
             raise ShapeError(f"scan along axis {axis} of shape {self.shape}")
+        size = self.shape[axis]
+        if op is Ops.ADD and type(size) is int and self.size >= MUCH_TO_SCAN and config().SPLIT_REDUCEOP:
+            cores, rows = config().THREADS or core_count(), self.size // size
+            blocks = next((n for n in range(-(-cores // rows), MOST_BLOCKS * cores) if size % n == 0), 1)
+            if blocks > 1:
+                return self._summed_in_blocks(axis, blocks)
+        return self._scan_at_once(op, axis)
+
+    def _scan_at_once(self, op: Ops, axis: int) -> LazyBuffer:
         return LazyBuffer(Ops.SCAN_AXIS, self.dtype, self.shape, (self,), (op, axis), self.device)
+
+    def _summed_in_blocks(self, axis: int, blocks: int) -> LazyBuffer:
+        """The running sum in blocks, which the cores can share: each begins with the sum of all blocks before it, which
+        is known beforehand. All but the last are read twice for that."""
+        size = self.shape[axis] // blocks
+        split = self.reshape((*self.shape[:axis], blocks, size, *self.shape[axis + 1 :]))
+        left, right = [(0, n) for n in self.shape[:axis]], [(0, n) for n in self.shape[axis + 1 :]]
+        sums = split.shrink([*left, (0, blocks - 1), (0, size), *right]).reduce(Ops.ADD, (axis + 1,))
+        before = sums._scan_at_once(Ops.ADD, axis) if blocks > 2 else sums
+        unchanged = [(0, 0)] * len(left), [(0, 0)] * len(right)
+        first = before.pad([*unchanged[0], (1, 0), (0, size - 1), *unchanged[1]])
+        return first.alu(Ops.ADD, split)._scan_at_once(Ops.ADD, axis + 1).reshape(self.shape)
 
     def recurrence(self, factor: LazyBuffer, axis: int) -> LazyBuffer:
         """The running y(i) = y(i - 1) · factor(i) + x(i) along `axis`, where this is x; before the first, y is 0."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -10,11 +12,12 @@ from hypothesis import strategies as st
 from tests.graphs import from_numpy, numbers, to_numpy
 from tests.reference import buffer_array, evaluate
 from tinyexplore.device import Device
+from tinyexplore.dtype import dtypes
 from tinyexplore.engine import compile_optimised
 from tinyexplore.engine.runner import ExecItem
 from tinyexplore.kernel import Kernel, Opt, OptError, OptOps
 from tinyexplore.kernel.merge import with_split_axes
-from tinyexplore.lazy import LazyBuffer
+from tinyexplore.lazy import LazyBuffer, lazybuffer
 from tinyexplore.schedule import create_schedule
 from tinyexplore.target import Target
 from tinyexplore.uop import AxisKind, Ops
@@ -131,6 +134,46 @@ def test_what_lanes_do_faster_is_not_done_in_order(axis: int, kernels: int) -> N
     assert len(create_schedule([target.scatter(Ops.ADD, axis, index, grown)])) == kernels
     few = from_numpy(numbers(4, 8)).alu(Ops.EXP)
     assert len(create_schedule([few.scan(Ops.MUL, axis)])) == 1
+
+
+@pytest.mark.parametrize(
+    ("shape", "axis", "cores", "walked"),
+    [
+        ((1 << 20,), 0, 2, (2, 1 << 19)),
+        ((1 << 20,), 0, 3, (4, 1 << 18)),  # the next number that divides the size
+        ((3, 1 << 20), 1, 8, (3, 4, 1 << 18)),
+        ((3, 1 << 20), 1, 3, (3, 1 << 20)),  # each core has a row
+        ((1 << 19, 3), 0, 6, (2, 1 << 18, 3)),
+        ((1 << 20,), 0, 1, (1 << 20,)),
+        ((1048583,), 0, 2, (1048583,)),  # a prime number
+        ((1 << 19,), 0, 2, (1 << 19,)),  # little
+    ],
+)
+def test_a_long_running_sum_has_a_block_for_each_core(
+    shape: tuple[int, ...], axis: int, cores: int, walked: tuple[int, ...]
+) -> None:
+    x = LazyBuffer.const(1, dtypes.int32, "LLVM", shape)
+    with Context(THREADS=cores):
+        assert x.scan(Ops.ADD, axis).base.shape == walked
+        assert x.scan(Ops.MAX, axis).base.shape == shape
+    with Context(THREADS=cores, SPLIT_REDUCEOP=0):
+        assert x.scan(Ops.ADD, axis).base.shape == shape
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.data())
+def test_running_sums_in_blocks_are_the_same(data: st.DataObject) -> None:
+    """Whole numbers, so that the order of additions does not matter."""
+    shape = tuple(data.draw(st.lists(st.sampled_from([1, 2, 5, 16, 45, 96]), min_size=1, max_size=3)))
+    axis, cores = data.draw(st.integers(0, len(shape) - 1)), data.draw(st.integers(2, 6))
+    kind = data.draw(st.sampled_from([np.float32, np.int32, np.uint8, np.bool_]))
+    values = (numbers(*shape) * 3).astype(np.int32).astype(kind)
+    flips = data.draw(st.booleans())
+    with patch.object(lazybuffer, "MUCH_TO_SCAN", 0), Context(SPEC=1, THREADS=cores):
+        x = from_numpy(values)
+        node = (x.flip((axis,)) if flips else x).scan(Ops.ADD, axis)
+        given = np.flip(values, axis) if flips else values
+        np.testing.assert_array_equal(to_numpy(node), np.add.accumulate(given, axis, dtype=kind))
 
 
 def test_a_scan_of_a_constant_counts() -> None:
