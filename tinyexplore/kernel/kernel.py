@@ -19,13 +19,14 @@ from tinyexplore.kernel.told import substitute_told
 from tinyexplore.kernel.words import IN_A_WORD, summed_in_words
 from tinyexplore.target import Target
 from tinyexplore.trace import OptApplied, active_recorder
-from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
+from tinyexplore.uop import Axis, AxisKind, Group, Ops, UOp, index_const
 from tinyexplore.uop.symbolic import simplified, text
 
 REDUCE_KINDS = (AxisKind.REDUCE, AxisKind.GROUP)
 WITHOUT_AMOUNT = (OptOps.THREAD, OptOps.STAGE, OptOps.COLLECT, OptOps.CUT)
 AMOUNTS = (2, 3, 4, 6, 8, 12, 16, 32)
 STEPS_AHEAD = (1, 2, 4, 8)
+COMPUTED = Group.ALU | {Ops.REDUCE, Ops.SCAN, Ops.CAST, Ops.BITCAST}
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,14 +95,18 @@ class Kernel:
 
     @cached_property
     def vector_dtype(self) -> DType:
-        """The widest type that the kernel loads, stores or accumulates: it says how many lanes a vector has."""
+        """The widest type that the kernel loads, stores or computes in: it says how many lanes a vector has."""
         widest = dtypes.bool
         for node in self.nodes:
             if node.op in (Ops.LOAD, Ops.REDUCE, Ops.STORE):
                 dtype = node.src[1].dtype if node.op is Ops.STORE else node.dtype
                 if dtype.itemsize > widest.itemsize:
                     widest = dtype
-        return widest if widest not in self.target.storage_only else dtypes.float32
+        if widest not in self.target.storage_only:
+            return widest
+        computed = [node for node in self.nodes if node.op in COMPUTED]
+        types = {one.dtype for node in computed for one in (node, *node.src)}
+        return dtypes.float32 if widest in types else widest  # what is only moved stays as it is
 
     @property
     def lanes(self) -> int:

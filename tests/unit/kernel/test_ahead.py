@@ -69,7 +69,10 @@ def chosen(node: LazyBuffer) -> list[str]:
         (lambda: softmax(unread(65536, 256)), []),  # the next short row comes by itself
         (lambda: softmax(unread(64, 262144)), []),  # no cache keeps two such rows
         (lambda: unread(3000, 5000).permute((1, 0)).contiguous(), ["AHEAD(0, 2)"]),
-        (lambda: unread(4096, 4096).permute((1, 0)).contiguous(), ["AHEAD(1, 4)"]),  # follows more loads than the hardware
+        (
+            lambda: unread(4096, 4096).permute((1, 0)).contiguous(),
+            ["AHEAD(1, 4)"],
+        ),  # follows more loads than the hardware
         (lambda: unread(64, 262144).permute((1, 0)).contiguous(), []),  # follows the loads
         (lambda: unread(256, 256).permute((1, 0)).contiguous(), []),
         (lambda: unread(4096, 4096).reduce(Ops.ADD, (0,)), ["AHEAD(1, 64)"]),

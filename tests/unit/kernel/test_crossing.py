@@ -10,8 +10,11 @@ import pytest
 
 from tests.graphs import from_numpy, to_numpy
 from tests.unit.kernel.test_ahead import MACHINE, kernel_of, unread
+from tinyexplore.device import Buffer
+from tinyexplore.dtype import DType, dtypes
 from tinyexplore.kernel import OptOps, hand_coded
 from tinyexplore.lazy import LazyBuffer
+from tinyexplore.uop import Ops
 from tinyexplore.util import Context
 
 
@@ -38,6 +41,25 @@ def test_loops_follow_the_loads_where_stores_need_no_cache(node: Callable[[], La
     kernel = hand_coded(kernel_of(node()))
     assert any(opt.op is OptOps.SWAP for opt in kernel.applied) is swaps
     assert sum(opt.op in (OptOps.VECTOR, OptOps.UPCAST) and opt.amount == 16 for opt in kernel.applied) == 2
+
+
+@pytest.mark.parametrize("dtype", [dtypes.bfloat16, dtypes.float16, dtypes.int16])
+def test_what_is_only_moved_fills_vectors_with_its_own_type(dtype: DType) -> None:
+    """Half floats are computed in float32, of which a vector has half as many lanes."""
+    x = LazyBuffer.from_buffer(Buffer("LLVM", 1 << 24, dtype), (4096, 4096))
+    moved, computed = x.permute((1, 0)).contiguous(), x.alu(Ops.MUL, x).permute((1, 0)).contiguous()
+    assert kernel_of(moved).lanes == 32
+    assert kernel_of(computed).lanes == (16 if dtypes.is_float(dtype) else 32)
+
+
+@pytest.mark.parametrize("device", ["LLVM", "CLANG"])
+@pytest.mark.parametrize("dtype", [dtypes.bfloat16, dtypes.float16])
+def test_half_floats_are_moved_bit_by_bit(dtype: DType, device: str) -> None:
+    """Every pattern of 16 bits, NaNs with what they carry among them."""
+    bits = from_numpy(np.arange(1 << 16, dtype=np.uint16).reshape(256, 256), device)
+    moved = bits.bitcast(dtype).contiguous().permute((1, 0)).contiguous().bitcast(dtypes.uint16)
+    with Context(SPEC=1):
+        np.testing.assert_array_equal(to_numpy(moved), np.arange(1 << 16).reshape(256, 256).T)
 
 
 def test_what_becomes_the_outermost_loop_has_steps_for_all_threads() -> None:
