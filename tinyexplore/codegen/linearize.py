@@ -8,9 +8,12 @@ from operator import itemgetter
 
 from tinyexplore.trace import Derived, active_recorder, staged
 from tinyexplore.uop import AxisKind, Ops, UOp
+from tinyexplore.uop.uop import axes_mask, ops_mask
 
 Path = tuple[UOp, ...]  # the open loops, outermost first
 ARGUMENTS = (Ops.DEFINE_GLOBAL, Ops.DEFINE_VAR)  # stand first in the list
+RARE = axes_mask((AxisKind.RARE,))
+REGISTERS = ops_mask((Ops.DEFINE_ACC,))
 WITH_LOOPS = frozenset((Ops.STORE, Ops.RESULT, Ops.BARRIER))  # where these stand says where their loops do
 
 
@@ -42,6 +45,13 @@ def kept_rare(own: Path, wanted: Path) -> Path:
     return wanted[: max(len(own), inside[-1])] if inside else own
 
 
+def reads_register(node: UOp) -> bool:
+    """True for what uses a register's value, not for what says when its loops are over."""
+    if not node.mask & REGISTERS or node.op is Ops.RESULT:
+        return False
+    return any([src.op is Ops.DEFINE_ACC for src in node.src])
+
+
 def made_of(value: UOp, register: UOp) -> set[UOp]:
     """`value` and the nodes below it that `register` goes into."""
     found = {register}
@@ -59,35 +69,35 @@ class _Blocks:
         self.order = [node for node in sink.toposort() if node.op is not Ops.SINK and node.op is not Ops.RANGE]
         self.path: dict[UOp, Path] = {}
         self.known: dict[tuple[frozenset[UOp], Path], Path] = {}  # of `outermost`
+        self.has_rare = bool(sink.mask & RARE)
         self.find_paths()
 
     def find_paths(self) -> None:
+        """From the last node to the first: when one is looked at, it is known where all of its users stand."""
         steps: dict[UOp, list[UOp]] = {}  # of each loop, what uses its variable
         ends: dict[UOp, list[UOp]] = {}  # the loops that end at a node
         reading: set[UOp] = set()  # what reads a register that a loop changes stays inside
-        for node in self.order:
-            for src in node.src:
-                op = src.op
-                if op is Ops.RANGE:
-                    steps.setdefault(src, []).append(node)
-                elif op is Ops.DEFINE_ACC and node.op is not Ops.RESULT:
-                    reading.add(node)
-            if node.op is Ops.ASSIGN and len(node.src) == 3:
-                reading.update(made_of(node.src[1], node.src[0]))  # a scan's register may be read in several steps
-        for loop in steps:
-            ends.setdefault(loop.src[0], []).append(loop)
-        self.has_rare = any(loop.arg.kind is AxisKind.RARE for loop in steps)
         shared: dict[UOp, Path] = {}  # of each node, the loops around all of its users so far
         path = self.path
         for node in reversed(self.order):
+            op = node.op
+            if op is Ops.ASSIGN and len(node.src) == 3:
+                reading.update(made_of(node.src[1], node.src[0]))  # a scan's register may be read in several steps
             own = path.get(node)
             if own is None:
-                if node.op in WITH_LOOPS or node in ends or node in reading or self.has_rare:
-                    own = self.find_path(node, shared.get(node), ends, steps, node in reading)
+                is_reading = node in reading or reads_register(node)
+                if is_reading or op in WITH_LOOPS or node in ends or self.has_rare:
+                    own = self.find_path(node, shared.get(node), ends, steps, is_reading)
                 else:
                     own = self.outermost(node, shared.get(node, ())) if node.ranges else ()
                 path[node] = own
             for src in node.src:
+                if src.op is Ops.RANGE:
+                    if src not in steps:
+                        steps[src] = []
+                        ends.setdefault(src.src[0], []).append(src)
+                    steps[src].append(node)
+                    continue
                 before = shared.get(src)
                 if before is None:
                     shared[src] = own
