@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Set
 from heapq import heappop, heappush
 from operator import itemgetter
 
@@ -157,10 +157,10 @@ class _Blocks:
         return known
 
     def emit(self, arguments: Iterable[UOp]) -> list[UOp]:
-        given = {*arguments, *(node for node in self.order if node.op in ARGUMENTS)}
+        self.find_blocks()
+        given = {*arguments, *(node for node in self.plain[()] if node.op in ARGUMENTS)}
         out = sorted((node for node in given if node.op is Ops.DEFINE_GLOBAL), key=lambda node: node.arg)
         out += sorted((node for node in given if node.op is Ops.DEFINE_VAR), key=lambda node: node.arg[0])
-        self.find_blocks()
         self.emit_block((), out)
         return out
 
@@ -215,30 +215,19 @@ class _Blocks:
         plain = self.plain.get(path, [])
         loops = self.loops.get(path)
         if not loops:
-            out += [node for node in plain if node.op not in ARGUMENTS]
+            out += plain if path else [node for node in plain if node.op not in ARGUMENTS]
             return
-        users: dict[UOp | Path, list[UOp | Path]] = {}
-        left: dict[UOp | Path, int] = {}
-        ready: list[tuple[int, UOp | Path]] = []
-        for node in plain:
-            sources = self.across.get(node, set())
-            sources.update([src for src in node.src if src.op is not Ops.RANGE and self.path[src] == path])
-            left[node] = len(sources)
-            for source in sources:
-                users.setdefault(source, []).append(node)
-            if not sources:
-                ready.append((self.place[node], node))
-        for loop in loops:
-            left[loop] = len(self.needs[loop])
-            for needed in self.needs[loop]:
-                users.setdefault(needed, []).append(loop)
-            if not left[loop]:
-                ready.append((self.key[loop], loop))
-        ready.sort(key=itemgetter(0))
-        emitted = 0
-        while ready:
-            _, name = heappop(ready)
-            emitted += 1
+        place, key = self.place, self.key
+        units: list[tuple[int, UOp | Path]] = [(place[node], node) for node in plain]
+        units += [(key[loop], loop) for loop in loops]
+        units.sort(key=itemgetter(0))
+        emitted: set[UOp | Path] = set()
+        waiting: dict[UOp | Path, int] = {}  # what has come up too early: how much it still needs
+        users: dict[UOp | Path, list[tuple[int, UOp | Path]]] = {}
+        ready: list[tuple[int, UOp | Path]] = []  # what has waited long enough
+
+        def emit_unit(name: UOp | Path) -> None:
+            emitted.add(name)
             if isinstance(name, tuple):
                 out.append(name[-1])
                 self.emit_block(name, out)
@@ -248,10 +237,32 @@ class _Blocks:
                 out.append(closed)
             elif name.op not in ARGUMENTS:
                 out.append(name)
-            for user in users.get(name, ()):
-                left[user] -= 1
-                if left[user] == 0:
-                    place = self.key[user] if isinstance(user, tuple) else self.place[user]
-                    heappush(ready, (place, user))
-        if emitted != len(left):
+            for user in users.pop(name, ()):
+                waiting[user[1]] -= 1
+                if not waiting[user[1]]:
+                    heappush(ready, user)
+
+        for unit in units:
+            number, name = unit
+            while ready and ready[0][0] < number:
+                emit_unit(heappop(ready)[1])
+            missing = self.missing(name, waiting, emitted)
+            if not missing:
+                emit_unit(name)
+                continue
+            waiting[name] = len(missing)
+            for needed in missing:
+                users.setdefault(needed, []).append(unit)
+        while ready:
+            emit_unit(heappop(ready)[1])
+        if len(emitted) != len(units):
             raise ValueError("loops that need each other's results: the kernel cannot be put in order")
+
+    def missing(self, name: UOp | Path, waiting: Mapping[UOp | Path, int], emitted: Set[UOp | Path]) -> set[UOp | Path]:
+        """What a unit needs that has not been emitted; a node's own sources have come up before it."""
+        if isinstance(name, tuple):
+            return self.needs[name] - emitted
+        missing = self.across.get(name, set()) - emitted
+        if waiting:
+            missing.update([src for src in name.src if src in waiting and src not in emitted])
+        return missing
