@@ -366,22 +366,17 @@ class UOp:
         """Every UOp that this one needs and itself, sources first; only what has an operation of `within` below it."""
         order: dict[UOp, None] = {}
         everything = within == -1
-        stack = [self] if everything or self.mask & within else []
+        if not (everything or self.mask & within):
+            return []
+        stack = [(self, iter(self.src))]  # nodes on the way down, and which of their sources are still to come
         while stack:
-            node = stack[-1]
-            if node in order:
-                stack.pop()
-                continue
-            missing: list[UOp] = []
-            for source in node.src:
+            node, sources = stack[-1]
+            for source in sources:
                 if source not in order and (everything or source.mask & within):
-                    if missing or source.src:
-                        missing.append(source)
-                    else:
-                        order[source] = None
-            if missing:
-                missing.reverse()
-                stack += missing
+                    if source.src:
+                        stack.append((source, iter(source.src)))
+                        break
+                    order[source] = None
             else:
                 order[node] = None
                 stack.pop()
