@@ -84,8 +84,12 @@ def copies(node: UOp, axes: list[UOp], *, simplify: bool, tell: str = "a step wr
             else:
                 values = theirs[1]
                 columns.append([values[place] for place in picked(own, theirs[0])])
+        names_lane = simplify and part.op is Ops.GEP and len(columns) == 2
         made = []
         for sources in zip(*columns):
+            if names_lane:  # as by `lane_by_number`
+                made.append(UOp(Ops.GEP, part.dtype, sources[:1], sources[1].arg))
+                continue
             copy = UOp(part.op, part.dtype, sources, part.arg)
             if recorder is not None:
                 recorder.record(Derived(part, copy, tell))
