@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeGuard
 
-from tinyexplore.codegen.expand import EXPAND_STORES, copies, moved_by, simplified
+from tinyexplore.codegen.expand import copies, flatten_barrier, flatten_sink, moved_by, simplified
 from tinyexplore.dtype import LANES_BIT, DType, dtypes
 from tinyexplore.uop import AxisKind, Group, Ops, PatternMatcher, UOp, UPat, index_const, rule, var
-from tinyexplore.uop.divmod import linear_form, linear_terms
+from tinyexplore.uop.divmod import linear_form
 from tinyexplore.uop.uop import axes_mask, ops_mask
 
 
@@ -120,10 +120,13 @@ def lane_numbers(axis: UOp) -> UOp | None:
 @rule(UPat.of(Group.ALU | {Ops.REDUCE, Ops.SCAN}, name="node"))
 def widen(node: UOp) -> UOp | None:
     """What is computed from vectors is a vector; scalars among the sources are broadcast."""
+    lanes = node.dtype.count
+    if all([src.dtype.count == lanes for src in node.src]):
+        return None
     values = node.src[: node.value_count]
     counts = [src.dtype.count for src in values]
     count = max(counts)
-    if count == node.dtype.count == min(counts):
+    if count == lanes == min(counts):
         return None
     assert isinstance(node.dtype, DType)
     wide = [src if src.dtype.count == count else src.broadcast(count) for src in values]
@@ -196,10 +199,11 @@ def load_neighbours_together(sink: UOp) -> UOp | None:
     gathered: dict[Place, dict[int, UOp]] = {}
     changes: dict[UOp, UOp] = {}
     wanted = 0
+    known: dict[UOp, Sum] = {}
     for node in sink.find(Ops.VECTORIZE):
         if node.src[0] is node.src[-1]:
             continue
-        places = [place_of(load) for load in node.src]
+        places = [place_of(load, known) for load in node.src]
         if in_stretches(places):
             changes[node] = stretches_joined(node.src, [offset for _, offset in places])
             continue
@@ -212,17 +216,32 @@ def load_neighbours_together(sink: UOp) -> UOp | None:
     return sink.substitute(changes, tell="loaded with its neighbours") if changes else None
 
 
-Place = tuple[UOp, frozenset[tuple[UOp, int]]]  # a buffer, and what an address in it is beside a constant
+Terms = frozenset[tuple[UOp, int]]
+Sum = tuple[Terms, int]  # an index: nodes with their factors, and a constant
+Place = tuple[UOp, Terms]  # a buffer, and what an address in it is beside a constant
 MOST_STRETCHES = 6  # stretches of memory that a vector is put together from, each loaded by itself
 WORTH_A_VECTOR = 4  # scalars that one vector load must replace
 
 
-def place_of(load: UOp) -> tuple[Place, int] | None:
+def sum_of_index(idx: UOp, known: dict[UOp, Sum]) -> Sum:
+    """`idx` as a sum; `known` keeps what has been found, because many indices differ by a constant only."""
+    if idx.op is Ops.ADD and idx.src[1].op is Ops.CONST:
+        terms, constant = sum_of_index(idx.src[0], known)
+        return terms, constant + idx.src[1].arg
+    found = known.get(idx)
+    if found is None:
+        terms_of, constant, _ = linear_form(idx)
+        found = known[idx] = frozenset(terms_of.items()), constant
+    return found
+
+
+def place_of(load: UOp, known: dict[UOp, Sum]) -> tuple[Place, int] | None:
     """Where a plain load of one element reads: the same Place for all that differ by a constant only."""
     if load.op is not Ops.LOAD or load.dtype.count > 1 or len(load.src[0].src) == 3:
         return None
-    terms, offset = linear_terms(load.src[0].src[1])
-    return (load.src[0].src[0], frozenset(terms.items())), offset
+    pointer, idx = load.src[0].src
+    terms, offset = sum_of_index(idx, known)
+    return (pointer, terms), offset
 
 
 def in_stretches(places: list[tuple[Place, int] | None]) -> TypeGuard[list[tuple[Place, int]]]:
@@ -278,11 +297,12 @@ def loaded_together(loads: dict[int, UOp], count: int) -> dict[UOp, UOp]:
 def store_neighbours_together(sink: UOp) -> UOp | None:
     """Lanes of several vectors that go to neighbours in memory are stored as vectors: interleaved in registers."""
     scattered: dict[Place, dict[int, UOp]] = {}
+    known: dict[UOp, Sum] = {}
     for store in sink.src:
         if store.op is Ops.STORE and store.src[1].op is Ops.GEP and len(store.src[0].src) == 2:
             pointer, idx = store.src[0].src
-            terms, offset = linear_terms(idx)
-            scattered.setdefault((pointer, frozenset(terms.items())), {})[offset] = store
+            terms, offset = sum_of_index(idx, known)
+            scattered.setdefault((pointer, terms), {})[offset] = store
     joined: dict[UOp, UOp | None] = {}
     for stores in scattered.values():
         for run in runs_of(stores):
@@ -334,7 +354,8 @@ LANES = PatternMatcher(
         scatter,
         lane_of_vector,
         lane_of_constant,
-        *EXPAND_STORES.rules,
+        flatten_sink,
+        flatten_barrier,
     ),
     within=WIDENED,
 )
