@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from tinyexplore.util.enums import quick_members
+
 
 class OptError(ValueError):
     """An Opt that is not legal here: what was tried, what was found, what would do."""
 
 
+@quick_members
 class OptOps(Enum):
     """The kinds of Opt. An axis is named by its id in `Kernel.axes`.
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum, auto
 
+from tinyexplore.util.enums import quick_members
 
+
+@quick_members
 class Ops(Enum):
     """What a UOp (or a LazyBuffer) does. `docs/architecture.md` has the table of sources and arguments."""
 
@@ -169,6 +172,7 @@ class Group:
 RARELY = "rarely"  # as the `arg` of a WHERE: its condition rarely holds, and what it then chooses is dear
 
 
+@quick_members
 class AxisKind(Enum):
     """How one axis of a kernel's iteration space is walked."""
 

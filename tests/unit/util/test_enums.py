@@ -1,0 +1,41 @@
+"""An Enum whose members are found quickly is an Enum still."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import sys
+from enum import Enum
+
+import pytest
+
+from tinyexplore.kernel import OptOps
+from tinyexplore.uop import AxisKind, Ops
+
+
+def test_members_are_found_by_name_and_by_value() -> None:
+    assert Ops["ADD"] is Ops.ADD is Ops(Ops.ADD.value)
+    assert {op.name: op for op in Ops} == dict(Ops.__members__)
+    assert len(Ops) == len(list(Ops))
+    assert Ops.ADD in Ops
+
+
+def test_members_are_themselves_when_copied_and_pickled() -> None:
+    assert pickle.loads(pickle.dumps(Ops.ADD)) is copy.deepcopy(Ops.ADD) is Ops.ADD
+    assert isinstance(Ops.ADD, Ops) and issubclass(Ops, Enum)
+
+
+def test_what_is_no_member_is_refused() -> None:
+    with pytest.raises(AttributeError):
+        _ = Ops.NO_SUCH  # type: ignore[attr-defined]
+    with pytest.raises(KeyError):
+        Ops["NO_SUCH"]
+    with pytest.raises(ValueError, match="not a valid Ops"):
+        Ops(-1)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="members are no attributes of the class before Python 3.11")
+def test_no_attribute_is_looked_up_by_a_call() -> None:
+    """What the quickness rests on."""
+    for enum in (Ops, AxisKind, OptOps):
+        assert not hasattr(type(enum), "__getattr__")

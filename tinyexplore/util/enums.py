@@ -1,0 +1,34 @@
+"""Enums whose members are found as quickly as any class's attributes."""
+
+from __future__ import annotations
+
+import sys
+from enum import Enum, EnumMeta
+from typing import TypeVar
+
+E = TypeVar("E", bound=type[Enum])
+
+
+class _Members(type):
+    """What may be done with an Enum's class, but for asking it for attributes that it does not have."""
+
+    __call__ = EnumMeta.__call__
+    __contains__ = EnumMeta.__contains__
+    __getitem__ = EnumMeta.__getitem__
+    __iter__ = EnumMeta.__iter__
+    __len__ = EnumMeta.__len__
+    __members__ = EnumMeta.__members__
+
+
+def quick_members(enum: E) -> E:
+    """`enum`, of which `Ops.ADD` takes a tenth of the time in Python before 3.12.
+
+    There EnumMeta has a `__getattr__`, for the sake of which every attribute, found or not, is looked up by a call of
+    0.2 µs. The engine asks for members some ten times for each node that it makes.
+    """
+    if sys.version_info < (3, 12) and all(name in vars(enum) for name in enum.__members__):
+        enum.__class__ = _Members  # type: ignore[assignment]
+    return enum
+
+
+__all__ = ["quick_members"]
