@@ -60,15 +60,17 @@ class _FunctionWriter(InstructionWriter):
         self.loop_ends: dict[UOp, str] = {}
         self.changed: dict[UOp, dict[UOp, UOp]] = {}  # by loop, the accumulators that it changes, and the ASSIGNs
         self.held: dict[UOp, str] = {}  # what each accumulator is at this point of the program
-        self.before: dict[UOp, tuple[str, dict[UOp, tuple[str, int]]]] = {}  # by open loop: see `open_loop`
+        self.before: dict[UOp, tuple[str, int, dict[UOp, tuple[str, int]]]] = {}  # by open loop: see `open_loop`
         self.columns: dict[tuple[UOp, ...], list[str]] = {}  # of the matrices transposed in the loop that is open
         self.near: set[UOp] = set()  # places a constant distance from a pointer that serves their neighbours, too
-        self.pointers: dict[tuple[UOp, UOp], str] = {}  # these pointers, by buffer and index, as far as they hold
+        self.serving: set[tuple[UOp, UOp]] = set()  # buffer and index of these pointers
+        self.pointers: dict[tuple[UOp, UOp], str] = {}  # all pointers, by buffer and index, as far as they hold
         self.outside: list[dict[tuple[UOp, UOp], str]] = []  # those of the loops around
 
     def write(self, name: str, uops: Sequence[UOp]) -> list[SourceLine]:
         buffers = global_buffers(uops)
         self.near, distances = _near_places(uops)
+        self.serving = {(index.src[0], index.src[1].src[0]) for index in self.near}
         self.changed = _changed_in_loops(uops)
         unwritten = _only_shuffled(uops) | distances
         for node in uops:
@@ -84,23 +86,23 @@ class _FunctionWriter(InstructionWriter):
             self.raw("  fence seq_cst")  # such stores are seen by other threads only after a fence
         for pointer in self.to_free:
             self.raw(f"  call void @free(ptr {pointer})")
-        aligned = {node.src[0].src[0] for node in self.streaming}
-        parameters = []
-        for node in buffers:
-            assert isinstance(node.dtype, PtrDType)
-            align = LINE_BYTES if node in aligned else node.dtype.base.itemsize
-            parameters.append(f"ptr noalias align {align} %data{node.arg}")
         variables = variable_arguments(uops)
-        parameters += [f"i64 {self.names[node]}" for node in variables]
-        parameters += ["i64 %start", "i64 %stop"]
+        arguments = [*buffers, *variables]
         every = tuple(node for node in uops if node.op in (Ops.STORE, Ops.RANGE))
         attributes = self.attributes(uops)
-        lines = [
-            SourceLine(f"define void @{name}({', '.join(parameters)}) {attributes} {{", (*buffers, *variables, *every))
-        ]
-        lines += [SourceLine("entry:", ()), *self.entry_block, *self.lines]
+        is_separate = LIGHTLY not in attributes and HARDLY not in attributes
+        parameters = self.parameters(buffers, variables) if is_separate else ["ptr %buffers"]
+        signature = ", ".join([*parameters, "i64 %start", "i64 %stop"])
+        lines = [SourceLine(f"define void @{name}({signature}) {attributes} {{", (*arguments, *every))]
+        lines.append(SourceLine("entry:", ()))
+        if not is_separate:
+            lines += [line for place, node in enumerate(arguments) for line in self.unpacked(place, node)]
+        lines += [*self.entry_block, *self.lines]
         lines += [SourceLine("  ret void", ()), SourceLine("}", ()), SourceLine("", ())]
-        lines += _entry_function(name, buffers, [self.names[node] for node in variables], attributes)
+        if is_separate:
+            lines += self.entry_function(name, arguments, parameters, attributes)
+        else:
+            lines.append(SourceLine(f"@{name}_entry = alias void (ptr, i64, i64), ptr @{name}", ()))
         if self.declared:
             lines.append(SourceLine("", ()))
             lines += [SourceLine(text, ()) for text in self.declared.values()]
@@ -113,6 +115,38 @@ class _FunctionWriter(InstructionWriter):
             return f"noinline nounwind {HARDLY}"
         wide = f'noinline nounwind "prefer-vector-width"="{max(128, self.target.vector_bytes * 8)}"'
         return f"{wide} {LIGHTLY}" if leaves_little(uops, self.target.vector_bytes) else wide
+
+    def parameters(self, buffers: Sequence[UOp], variables: Sequence[UOp]) -> list[str]:
+        """The buffers and integers that a kernel takes, and what LLVM's passes may know of them."""
+        aligned = {node.src[0].src[0] for node in self.streaming}
+        found = []
+        for node in buffers:
+            assert isinstance(node.dtype, PtrDType)
+            align = LINE_BYTES if node in aligned else node.dtype.base.itemsize
+            found.append(f"ptr noalias align {align} {self.names[node]}")
+        return found + [f"i64 {self.names[node]}" for node in variables]
+
+    def unpacked(self, place: int, node: UOp) -> list[SourceLine]:
+        """A buffer's address, or an integer, out of the array that `@name_entry` is given."""
+        kind = "ptr" if node.op is Ops.DEFINE_GLOBAL else "i64"
+        slot = f"  %slot{place} = getelementptr inbounds ptr, ptr %buffers, i64 {place}"
+        loaded = f"  {self.names[node]} = load {kind}, ptr %slot{place}, align 8"
+        return [SourceLine(slot, (node,)), SourceLine(loaded, (node,))]
+
+    def entry_function(
+        self, name: str, arguments: Sequence[UOp], parameters: Sequence[str], attributes: str
+    ) -> list[SourceLine]:
+        """`@name_entry(ptr %buffers, …)`, which unpacks an array of pointers, then integers, and calls the kernel.
+
+        For LLVM's passes, which make use of parameters that do not overlap. Code generation alone does not, and a
+        function takes it half a millisecond: there, `@name` unpacks them itself, and `@name_entry` is another name.
+        """
+        texts = [f"define void @{name}_entry(ptr %buffers, i64 %start, i64 %stop) {attributes} {{", "entry:"]
+        texts += [line.text for place, node in enumerate(arguments) for line in self.unpacked(place, node)]
+        given = [f"{text.split()[0]} {text.split()[-1]}" for text in parameters]
+        call = ", ".join([*given, "i64 %start", "i64 %stop"])
+        texts += [f"  tail call void @{name}({call})", "  ret void", "}"]
+        return [SourceLine(text, ()) for text in texts]
 
     def unique(self, name: str) -> str:
         """`name`, or `name` with a number where it is taken."""
@@ -210,10 +244,17 @@ class _FunctionWriter(InstructionWriter):
         return self.behind(base, self.pointer(buffer, base, first), distance), base
 
     def pointer(self, buffer: UOp, base: DType, position: UOp) -> str:
-        """The pointer to a place in the buffer, made once where it holds."""
+        """The pointer to a place in the buffer, made once where it holds.
+
+        One that serves several places is frozen, so that LLVM works out how that one changes from step to step, and
+        not how each of the places does: a tenth of what a product takes to compile.
+        """
         found = self.pointers.get((buffer, position))
         if found is None:
-            found = self.pointers[buffer, position] = self.behind(base, self.names[buffer], position)
+            found = self.behind(base, self.names[buffer], position)
+            if (buffer, position) in self.serving:
+                found = self.value(f"freeze ptr {found}", "base")
+            self.pointers[buffer, position] = found
         return found
 
     def behind(self, base: DType, start: str, distance: UOp) -> str:
@@ -325,29 +366,30 @@ class _FunctionWriter(InstructionWriter):
         self.label(f"{name}.body")
         self.outside.append(self.pointers)
         self.pointers = dict(self.pointers)
-        self.raw(f"  %{name} = phi i64 [ {first}, %{before} ], [ %{name}.next, %{name}.latch ]")
+        count = len(self.lines)
+        self.raw(f"  %{name} = phi i64 [ {first}, %{before} ], [ %{name}.next, ")  # the block that it ends in
         merged = {}
         for acc, assign in self.changed.get(node, {}).items():  # what they become is known when the loop closes
             merged[acc] = self.held[acc], len(self.lines)
             self.held[acc] = "%" + self.unique(f"acc{acc.arg}")
             self.lines.append(SourceLine(self.held[acc], (acc, assign)))
-        self.before[node] = before, merged
+        self.before[node] = before, count, merged
 
     def close_loop(self, node: UOp) -> None:
         self.columns.clear()
         self.pointers = self.outside.pop()
         opened = node.src[0]
         name = self.names[opened][1:]
-        self.raw(f"  br label %{name}.latch")
-        self.label(f"{name}.latch")
         self.raw(f"  %{name}.next = add nuw nsw i64 %{name}, 1")
         again = self.value(f"icmp slt i64 %{name}.next, {self.loop_ends[opened]}", "again")
         self.raw(f"  br i1 {again}, label %{name}.body, label %{name}.done")
+        last = self.block
         self.label(f"{name}.done")
-        before, merged = self.before[opened]
+        before, count, merged = self.before[opened]
+        self.lines[count] = SourceLine(f"{self.lines[count].text}%{last} ]", self.lines[count].uops)
         for acc, (held, place) in merged.items():
             here = self.lines[place]
-            phi = f"phi {register_type(acc.dtype)} [ {held}, %{before} ], [ {self.held[acc]}, %{name}.latch ]"
+            phi = f"phi {register_type(acc.dtype)} [ {held}, %{before} ], [ {self.held[acc]}, %{last} ]"
             self.lines[place] = SourceLine(f"  {here.text} = {phi}", here.uops)
             if not runs_always(opened):
                 self.held[acc] = self.value(phi, "after")
@@ -544,23 +586,6 @@ def _written_with(node: UOp, distances: set[UOp]) -> tuple[UOp, ...]:
                 elif inner in distances:
                     found += (inner, inner.src[1])
     return tuple(found)
-
-
-def _entry_function(name: str, buffers: Sequence[UOp], variables: Sequence[str], attributes: str) -> list[SourceLine]:
-    """`@name_entry(ptr %buffers, ...)`, which unpacks an array of pointers, then integers, and calls the kernel."""
-    texts = [f"define void @{name}_entry(ptr %buffers, i64 %start, i64 %stop) {attributes} {{", "entry:"]
-    arguments = []
-    for node in buffers:
-        texts.append(f"  %slot{node.arg} = getelementptr inbounds ptr, ptr %buffers, i64 {node.arg}")
-        texts.append(f"  %data{node.arg} = load ptr, ptr %slot{node.arg}, align 8")
-        arguments.append(f"ptr %data{node.arg}")
-    for place, variable in enumerate(variables, len(buffers)):
-        texts.append(f"  %slot{place} = getelementptr inbounds ptr, ptr %buffers, i64 {place}")
-        texts.append(f"  {variable} = load i64, ptr %slot{place}, align 8")
-        arguments.append(f"i64 {variable}")
-    call = ", ".join([*arguments, "i64 %start", "i64 %stop"])
-    texts += [f"  tail call void @{name}({call})", "  ret void", "}"]
-    return [SourceLine(text, ()) for text in texts]
 
 
 def with_debug_info(spec: ProgramSpec) -> str:
