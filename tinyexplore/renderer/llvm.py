@@ -63,14 +63,17 @@ class _FunctionWriter(InstructionWriter):
         self.before: dict[UOp, tuple[str, int, dict[UOp, tuple[str, int]]]] = {}  # by open loop: see `open_loop`
         self.columns: dict[tuple[UOp, ...], list[str]] = {}  # of the matrices transposed in the loop that is open
         self.near: set[UOp] = set()  # places a constant distance from a pointer that serves their neighbours, too
-        self.serving: set[tuple[UOp, UOp]] = set()  # buffer and index of these pointers
+        self.serving: set[tuple[UOp, UOp]] = set()  # buffer and index of these pointers, as far as they are frozen
         self.pointers: dict[tuple[UOp, UOp], str] = {}  # all pointers, by buffer and index, as far as they hold
         self.outside: list[dict[tuple[UOp, UOp], str]] = []  # those of the loops around
 
     def write(self, name: str, uops: Sequence[UOp]) -> list[SourceLine]:
         buffers = global_buffers(uops)
         self.near, distances = _near_places(uops)
-        self.serving = {(index.src[0], index.src[1].src[0]) for index in self.near}
+        attributes = self.attributes(uops)
+        is_final = LIGHTLY in attributes or HARDLY in attributes
+        if is_final:  # the vectorisers would not see through it
+            self.serving = {(index.src[0], index.src[1].src[0]) for index in self.near}
         self.changed = _changed_in_loops(uops)
         unwritten = _only_shuffled(uops) | distances
         for node in uops:
@@ -78,7 +81,10 @@ class _FunctionWriter(InstructionWriter):
                 continue
             self.made_by = _written_with(node, distances)
             if node.op in Group.ALU:
-                self.names[node] = self.alu(node, [self.operand(src) for src in node.src])
+                result = self.alu(node, [self.operand(src) for src in node.src])
+                if is_final and node.op in (Ops.MIN, Ops.MAX) and node.dtype is dtypes.index:
+                    result = self.value(f"freeze i64 {result}", "place")  # how it changes is not worth finding out
+                self.names[node] = result
             else:
                 self.write_node(node)
         self.made_by = ()
@@ -89,20 +95,18 @@ class _FunctionWriter(InstructionWriter):
         variables = variable_arguments(uops)
         arguments = [*buffers, *variables]
         every = tuple(node for node in uops if node.op in (Ops.STORE, Ops.RANGE))
-        attributes = self.attributes(uops)
-        is_separate = LIGHTLY not in attributes and HARDLY not in attributes
-        parameters = self.parameters(buffers, variables) if is_separate else ["ptr %buffers"]
+        parameters = ["ptr %buffers"] if is_final else self.parameters(buffers, variables)
         signature = ", ".join([*parameters, "i64 %start", "i64 %stop"])
         lines = [SourceLine(f"define void @{name}({signature}) {attributes} {{", (*arguments, *every))]
         lines.append(SourceLine("entry:", ()))
-        if not is_separate:
+        if is_final:
             lines += [line for place, node in enumerate(arguments) for line in self.unpacked(place, node)]
         lines += [*self.entry_block, *self.lines]
         lines += [SourceLine("  ret void", ()), SourceLine("}", ()), SourceLine("", ())]
-        if is_separate:
-            lines += self.entry_function(name, arguments, parameters, attributes)
-        else:
+        if is_final:
             lines.append(SourceLine(f"@{name}_entry = alias void (ptr, i64, i64), ptr @{name}", ()))
+        else:
+            lines += self.entry_function(name, arguments, parameters, attributes)
         if self.declared:
             lines.append(SourceLine("", ()))
             lines += [SourceLine(text, ()) for text in self.declared.values()]

@@ -30,7 +30,9 @@ def row_sum(steps: int = 2) -> list[UOp]:
     step = UOp(Ops.ASSIGN, acc.dtype, (acc, acc + load(source, row * (4 * steps) + column * 4, 4)))
     total = UOp(Ops.RESULT, acc.dtype, (acc, step, column))
     value = UOp(Ops.HREDUCE, f32, (total,), Ops.ADD)
-    return linear(out, source, row, row * (4 * steps), acc, column, step, end(column), total, store(out, row, value), end(row))
+    return linear(
+        out, source, row, row * (4 * steps), acc, column, step, end(column), total, store(out, row, value), end(row)
+    )
 
 
 def test_c_reads_like_c() -> None:
