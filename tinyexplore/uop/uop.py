@@ -32,7 +32,7 @@ class _Table:
     holds them. What is found of a node meanwhile is found once.
     """
 
-    least = 1 << 14  # entries before the first sweep
+    least = 1 << 15  # entries before the first sweep: more than a training step of a small net makes; 12 MB
     limit = least
     lock = RLock()
 
