@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Set
 from heapq import heappop, heappush
 from operator import itemgetter
 
+from tinyexplore.codegen.interleave import in_step
+from tinyexplore.target import Target
 from tinyexplore.trace import Derived, active_recorder, staged
 from tinyexplore.uop import AxisKind, Ops, UOp
 from tinyexplore.uop.uop import axes_mask, ops_mask
@@ -21,13 +23,18 @@ def by_id(loops: Iterable[UOp]) -> Path:
     return tuple(sorted(loops, key=lambda loop: loop.arg.id))
 
 
-def linearize(sink: UOp, arguments: Iterable[UOp] = ()) -> tuple[UOp, ...]:
+def linearize(sink: UOp, arguments: Iterable[UOp] = (), target: Target | None = None) -> tuple[UOp, ...]:
     """The program of `sink` (form: `docs/architecture.md`, "The linear program").
 
     `arguments`: the DEFINE_GLOBALs and DEFINE_VARs that a call gives; those that simplification left unused stay
-    arguments.
+    arguments. `target`: copies in a loop's body are done in step where it has registers for them.
     """
-    return staged("linearize", sink, lambda: tuple(_Blocks(sink).emit(arguments)))
+
+    def in_order() -> tuple[UOp, ...]:
+        uops = _Blocks(sink).emit(arguments)
+        return tuple(uops if target is None else in_step(uops, target))
+
+    return staged("linearize", sink, in_order)
 
 
 def common_prefix(first: Path, second: Path) -> Path:

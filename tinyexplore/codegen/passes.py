@@ -79,7 +79,8 @@ def lower(kernel: Kernel) -> tuple[UOp, ...]:
     sink = run_passes(sink, LATE, context)
     if any(axis.arg.ahead for axis in kernel.axes):
         sink = run_passes(sink, AHEAD)
-    uops = linearize(sink, (as_bytes(node) for node in kernel.original.toposort() if node.op in ARGUMENTS))
+    given = (as_bytes(node) for node in kernel.original.toposort() if node.op in ARGUMENTS)
+    uops = linearize(sink, given, kernel.target)
     if check:
         verify(uops, LINEAR_SPEC, "linear program")
     return uops
