@@ -12,7 +12,7 @@ from tinyexplore.dtype import DType
 from tinyexplore.target import Target
 from tinyexplore.uop import Group, Ops, UOp
 
-LONG = 12  # operations: of shorter chains a processor sees several at once
+LONG = 14  # operations: of shorter chains a processor sees several at once
 MOST = 4  # copies in step
 MOVED = Group.ALU | {Ops.CONST, Ops.INDEX, Ops.LOAD, Ops.TABLE, Ops.VECTORIZE, Ops.STORE}
 
