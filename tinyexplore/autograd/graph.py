@@ -16,7 +16,7 @@ from tinyexplore.autograd.running import cumprod_gradient, cumsum_gradient, recu
 from tinyexplore.autograd.tape import GradientRule, Step, gradients
 from tinyexplore.autograd.taped import TapedBuffer
 from tinyexplore.dtype import dtypes
-from tinyexplore.lazy import Copied, Gathered, LazyBuffer, Origin, ShardedBuffer
+from tinyexplore.lazy import Copied, Gathered, LazyBuffer, Origin, ShardedBuffer, Since
 from tinyexplore.uop import Group, Ops
 from tinyexplore.uop.symbolic import is_symbolic
 
@@ -145,6 +145,8 @@ def _check_known(node: LazyBuffer, asked: Sequence[int]) -> None:
     if note is Origin.DATA or (note is not Origin.UNKNOWN and node.number <= asked[0]):
         return
     if type(note) is Copied and note.numbers.isdisjoint(asked):
+        return
+    if type(note) is Since and not any([note.number <= number < node.number for number in asked]):
         return
     raise Forgotten(
         f"a {node.dtype.name} tensor of shape {node.shape} that lies on the way was computed (realised, printed, read, "

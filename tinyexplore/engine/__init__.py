@@ -25,7 +25,7 @@ from tinyexplore.engine.runner import (
 )
 from tinyexplore.engine.search import Executor, measuring_on
 from tinyexplore.engine.sight import is_alone, writes_now
-from tinyexplore.lazy import LazyBuffer, ShardedBuffer, forget_sources, parts_of
+from tinyexplore.lazy import LazyBuffer, ShardedBuffer, Since, first_made, forget_sources, parts_of
 from tinyexplore.schedule import ScheduleItem, create_schedule
 from tinyexplore.trace import Planned, active_recorder, console_recorder, recording
 from tinyexplore.uop.symbolic import product, value_of
@@ -87,10 +87,12 @@ def _compute(outputs: Sequence[LazyBuffer]) -> None:
 def _compute_alone(wanted: Sequence[LazyBuffer]) -> None:
     graph = None if is_heard() or active_capture() is not None else walk(wanted)
     if graph is None:
+        first = first_made(wanted) if active_capture() is None else 0
+        since = Since(first) if first else None
         with console():
             told = list(create_schedule(wanted, writes_now(wanted)))
             tell_memory(told, wanted)
-            execute_all(told)
+            execute_all(told, since)
         return
     plan = plans.find(graph)
     if plan is None:

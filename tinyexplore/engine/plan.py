@@ -20,7 +20,7 @@ from tinyexplore.engine.compile import Runner
 from tinyexplore.engine.lanes import estimated_work, in_lane, instance_of, run_side_by_side, side_by_side
 from tinyexplore.engine.sight import Chosen, asked_for_later, reference_counts, unseen_writes
 from tinyexplore.engine.steps import Group, Made, Step, grouped
-from tinyexplore.lazy import LazyBuffer
+from tinyexplore.lazy import LazyBuffer, Since, first_number, note_since
 from tinyexplore.schedule import NO_WRITES, Requirement, ScheduleItem, Writes
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.symbolic import Bound, bindings, simplified, sint, unbound, value_of
@@ -38,13 +38,15 @@ class Walk:
     """A graph as numbers. `key` is equal for graphs that differ in nothing but which buffers they read.
 
     nodes: every LazyBuffer, by its number. buffers: what the graph reads, by slot. values: of the Variables in it; they
-    are not part of the key. writes: which parts are written in place.
+    are not part of the key. first: nothing in it was made before the node of this number (0: that is not known).
+    writes: which parts are written in place.
     """
 
     key: Key
     nodes: list[LazyBuffer]
     buffers: list[Buffer]
     values: dict[UOp, int]
+    first: int
     writes: Writes = NO_WRITES
 
 
@@ -53,7 +55,7 @@ def walk(outputs: Sequence[LazyBuffer]) -> Walk | None:
     found = _read_off(outputs)
     if found is None:
         return None
-    key, number, slots, has_writes = found
+    key, number, slots, has_writes, first = found
     writes = NO_WRITES
     if has_writes:
         writes = unseen_writes(number, slots, outputs)
@@ -62,26 +64,30 @@ def walk(outputs: Sequence[LazyBuffer]) -> Walk | None:
     key.append(config().token)
     whole = tuple(key)
     if not Bound.count:
-        return Walk(whole, list(number), list(slots), {}, writes)
-    return Walk(unbound(whole), list(number), list(slots), bindings(whole), writes)
+        return Walk(whole, list(number), list(slots), {}, first, writes)
+    return Walk(unbound(whole), list(number), list(slots), bindings(whole), first, writes)
 
 
 def _read_off(
     outputs: Sequence[LazyBuffer],
-) -> tuple[list[Any], dict[LazyBuffer, int], dict[Buffer, int], bool] | None:
-    """The key so far, the number of each node, the slot of each buffer, whether there are WRITEs; None: too large."""
+) -> tuple[list[Any], dict[LazyBuffer, int], dict[Buffer, int], bool, int] | None:
+    """The key so far, the number of each node, the slot of each buffer, whether there are WRITEs, the node that was
+    made first; None: too large."""
     number: dict[LazyBuffer, int] = {}
     slots: dict[Buffer, int] = {}
     key: list[Any] = []
     has_writes = False
     stack = list(outputs)
     count = 0
+    first = stack[0].number
     while stack:
         node = stack.pop()
         if node in number:
             continue
         buffer, src = node.buffer, node.src
+        made = node.number
         if buffer is not None:  # one buffer under two nodes is one slot: the kernel gets it once
+            made = first_number(node) if first else 0
             key += (None, slots.setdefault(buffer, len(slots)), node.dtype, node.shape, node.device)
         elif not src:
             key += (node.op, node.dtype, _constant(node.arg), node.shape, node.device)
@@ -105,7 +111,9 @@ def _read_off(
                 has_writes = True
         number[node] = count
         count += 1
-    return (key, number, slots, has_writes) if len(number) <= LARGEST_GRAPH else None
+        if made < first:
+            first = made
+    return (key, number, slots, has_writes, first) if len(number) <= LARGEST_GRAPH else None
 
 
 def _constant(value: Any) -> Any:
@@ -190,12 +198,13 @@ class Plan:
                 for lanes in units
             ]
             del nodes
+            since = Since(graph.first) if graph.first else None
             graph.nodes, graph.buffers = [], []  # so that a buffer is let go after its last reader
             for stretch in todo:
                 if len(stretch) == 1:
-                    _do(stretch[0], memory, values)
+                    _do(stretch[0], memory, values, since)
                 else:
-                    run_side_by_side([partial(_do, lane, memory, values) for lane in stretch])
+                    run_side_by_side([partial(_do, lane, memory, values, since) for lane in stretch])
         finally:
             self.running = not is_first
         seconds = time.perf_counter() - began
@@ -243,13 +252,15 @@ class Plan:
         return found
 
 
-def _do(lane: list[Unit], memory: list[Buffer | None], values: dict[UOp, int]) -> None:
+def _do(lane: list[Unit], memory: list[Buffer | None], values: dict[UOp, int], since: Since | None) -> None:
     """The steps of a lane; the nodes that they are for get their buffers."""
     for unit, targets in lane:
         unit.run(memory, values)
         for node, slot in targets:
             node.buffer = memory[slot]
             node.src = ()
+            if since is not None:
+                note_since(node, since)
         targets.clear()
         for slot in unit.done:
             memory[slot] = None

@@ -17,7 +17,7 @@ from tinyexplore.engine.lowered import is_as_written
 from tinyexplore.engine.search import searched
 from tinyexplore.engine.threads import thread_count
 from tinyexplore.kernel import Kernel, hand_coded
-from tinyexplore.lazy import LazyBuffer
+from tinyexplore.lazy import LazyBuffer, Since, note_since
 from tinyexplore.schedule import ScheduleItem
 from tinyexplore.trace import Ran, Recorder, StageBegan, StageEnded, active_recorder, staged
 from tinyexplore.uop import UOp
@@ -257,8 +257,9 @@ def capturing(capture: Capture | None) -> Iterator[Capture | None]:
 # *** running ***
 
 
-def execute_all(items: Sequence[ScheduleItem]) -> None:
-    """Every item in order. In a recording, each is told as compiled when its turn comes.
+def execute_all(items: Sequence[ScheduleItem], since: Since | None = None) -> None:
+    """Every item in order. In a recording, each is told as compiled when its turn comes. `since`: how old what they
+    read is, where that is known.
 
     A list is emptied on the way, so that what nobody else holds is let go after its last reader: memory of the
     intermediates serves those that come later.
@@ -272,10 +273,10 @@ def execute_all(items: Sequence[ScheduleItem]) -> None:
     waiting = items if isinstance(items, list) else list(items)
     waiting.reverse()
     while waiting:
-        _execute(waiting.pop(), ahead)
+        _execute(waiting.pop(), ahead, since)
 
 
-def _execute(item: ScheduleItem, ahead: Ahead) -> None:
+def _execute(item: ScheduleItem, ahead: Ahead, since: Since | None) -> None:
     compiled = compile_item(item, ahead)
     compiled.run()
     capture = active_capture()
@@ -284,3 +285,5 @@ def _execute(item: ScheduleItem, ahead: Ahead) -> None:
     for node, buffer in zip(item.outputs, item.buffers):
         node.buffer = buffer
         node.src = ()
+        if since is not None:
+            note_since(node, since)

@@ -1,7 +1,17 @@
 """LazyBuffer: the immutable tensor-level node. What a Tensor will be, before anything is computed."""
 
 from tinyexplore.lazy.collective import as_bits
-from tinyexplore.lazy.lazybuffer import Copied, Gathered, LazyBuffer, Origin, ShapeError
+from tinyexplore.lazy.lazybuffer import (
+    Copied,
+    Gathered,
+    LazyBuffer,
+    Origin,
+    ShapeError,
+    Since,
+    first_made,
+    first_number,
+    note_since,
+)
 from tinyexplore.lazy.sharded import ShardedBuffer, forget_sources, laid_out_as, parts_of
 from tinyexplore.lazy.stored import StorageError, StoredBuffer
 
@@ -12,10 +22,14 @@ __all__ = [
     "Origin",
     "ShapeError",
     "ShardedBuffer",
+    "Since",
     "StorageError",
     "StoredBuffer",
     "as_bits",
+    "first_made",
+    "first_number",
     "forget_sources",
     "laid_out_as",
+    "note_since",
     "parts_of",
 ]

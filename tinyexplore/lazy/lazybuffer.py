@@ -65,6 +65,9 @@ class Origin(Enum):
     UNKNOWN = "in memory that may have got other values since, or copied with its values"
 
 
+_DATA, _DETACHED = Origin.DATA, Origin.DETACHED  # found faster than through the class
+
+
 class Copied:
     """A note: this is a copy of data (`Origin.DATA`), which the nodes of these numbers are, or show."""
 
@@ -88,6 +91,48 @@ class Copied:
             elif note is not Origin.DATA:
                 return None
         return Copied(frozenset(found))
+
+
+class Since:
+    """A note: this was computed, of nothing that was made before the node of this number."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+def first_number(node: LazyBuffer) -> int:
+    """The smallest number among what `node`, which lies in memory, was computed from, and its own; 0: not known."""
+    try:
+        note = node.note
+    except AttributeError:
+        return 0
+    if type(note) is Since:
+        return note.number
+    if note is _DATA or note is _DETACHED:
+        return node.number
+    return min(node.number, *note.numbers) if type(note) is Copied else 0
+
+
+def first_made(nodes: Sequence[LazyBuffer]) -> int:
+    """The smallest number in the graph behind `nodes`; 0: not known."""
+    stack, seen = list(nodes), set(nodes)
+    first = stack[0].number
+    while stack:
+        node = stack.pop()
+        first = min(first, node.number if node.buffer is None else first_number(node))
+        new = [source for source in node.src if source not in seen]
+        seen.update(new)
+        stack += new
+    return first
+
+
+def note_since(node: LazyBuffer, since: Since) -> None:
+    """After `node` was computed from what is that old: tells so where nothing better is known of it."""
+    kind = type(getattr(node, "note", None))
+    if kind is not Origin and kind is not Copied and kind is not Gathered:
+        node.note = since
 
 
 class Gathered:

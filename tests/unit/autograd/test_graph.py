@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import copy
 import pickle
+import random
 import weakref
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.unit.autograd.test_again import FUNCTIONS, PLACES
-from tinyexplore import Tensor, TinyJit, Variable, nn
+from tinyexplore import Tensor, TinyJit, Variable, capture, nn
 from tinyexplore.lazy import LazyBuffer
 
 INF, NAN = float("inf"), float("nan")
@@ -186,6 +188,65 @@ def test_what_was_computed_before_the_targets_or_is_data_counts_as_constant() ->
             (copied * target).sum().gradient(target)
     mask = (x > 0).realize()  # no gradient goes through a bool
     assert mask.where(x, 0).sum().gradient(x)[0].tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("told", [False, True])
+def test_so_does_what_was_computed_of_nothing_older_than_the_targets(told: bool) -> None:
+    w = Tensor([1.0, 2.0, 3.0])
+    with capture() if told else nullcontext():
+        scaled, room = (Tensor([2.0, 4.0, 6.0]) * 0.5).realize(), Tensor.zeros(3).contiguous().realize()
+        places = (Tensor.arange(3).float() + scaled).realize()
+        read = Tensor(np.ones(3, np.float32)) + places
+        read.numpy()
+        older = (w * scaled).realize()
+    assert (w * scaled + room * w + w * read).sum().gradient(w)[0].tolist() == [3, 6, 9]
+    assert (read * older.detach()).sum().gradient(read)[0].tolist() == [1, 4, 9]
+    with pytest.raises(RuntimeError, match="computed"):
+        (read * older).sum().gradient(w)
+
+
+@pytest.mark.parametrize("first", range(0, 60, 20))
+def test_an_answer_is_that_of_marked_targets_whatever_was_realised(first: int) -> None:
+    answers = 0
+    for seed in range(first, first + 20):
+        (wanted, targets), (loss, unmarked) = (_partly_realised(seed, marked) for marked in (True, False))
+        try:
+            found = loss.gradient(*unmarked, materialize_grads=True)
+        except RuntimeError as error:
+            assert "after a target was made" in str(error)
+            continue
+        answers += 1
+        for one, other in zip(found, wanted.gradient(*targets, materialize_grads=True)):
+            np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-5)
+    assert 3 <= answers <= 17
+
+
+def _partly_realised(seed: int, marked: bool) -> tuple[Tensor, list[Tensor]]:
+    """A random sum of what was computed of tensors of all kinds, some of which, made at some time, are targets."""
+    chance = random.Random(seed)
+    Tensor.manual_seed(seed)
+    first = Tensor([1.0, 2.0, 3.0], requires_grad=marked or None)
+    pool, targets = [first], [first]
+    for _ in range(chance.randint(4, 10)):
+        kind = chance.randrange(8)
+        a, b = chance.choice(pool), chance.choice(pool)
+        made = (
+            lambda a, b: Tensor.rand(3),
+            lambda a, b: Tensor.full((3,), 2.0).contiguous(),
+            lambda a, b: Tensor.arange(3).float(),
+            lambda a, b: Tensor.rand(3) + 1,
+            lambda a, b: a * b,
+            lambda a, b: a.relu() + b.sin(),
+            lambda a, b: a.detach() * 1.5,
+            lambda a, b: b.to("LLVM:1").to(a.device) * 2,
+        )[kind](a, b)
+        if kind < 4 and chance.random() < 0.3:
+            targets.append(made.requires_grad_() if marked else made)
+        pool.append(made)
+        if chance.random() < 0.2:
+            chance.choice(pool).realize(chance.choice(pool))
+    chosen = [one for one in pool if chance.random() < 0.4]
+    return sum([one.sum() for one in chosen], first.sum()), targets
 
 
 def test_weights_from_a_file_are_data(tmp_path: Path) -> None:
