@@ -87,6 +87,31 @@ def test_matrix_products(how: str) -> None:
 
 
 @pytest.mark.parametrize("how", HOW)
+def test_as_floats_a_number_is_what_it_is_whatever_the_ints_can_hold(how: str) -> None:
+    small = np.array([1, 0, 100], np.uint8)
+    x, floats = tensor_on(how, small), small.astype(np.float64)
+    bools = tensor_on(how, small.astype(bool))
+    found = (x / 256, x / -1, 300 / (x + 1), bools / 256, x.copysign(-1), x.logaddexp(300), x.isclose(356))
+    wanted = (floats / 256, -floats, 300 / (floats + 1), floats.astype(bool) / 256, -floats, [300] * 3, [False] * 3)
+    for one, other in zip(all_computed(found, how), wanted):
+        np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_a_number_is_rounded_to_the_dtype_that_it_is_used_in(how: str) -> None:
+    for dtype in ("float16", "float32", "float64"):
+        tenth = np.full(3, 0.1, dtype)
+        x, full = tensor_on(how, tenth), tensor_on(how, tenth)._const(0.1)
+        assert all(computed((x == 0.1) & (full == x), how))
+        np.testing.assert_array_equal(computed(full.cast("float64"), how), tenth.astype(np.float64))
+    with np.errstate(over="ignore", divide="ignore"):
+        bases = np.array([-2.0, -0.5, -0.0, 3.0], np.float32)
+        for power in (1e30, -1e30, 16_777_217.0, math.inf, -math.inf):
+            found = computed(tensor_on(how, bases) ** power, how)
+            np.testing.assert_array_equal(found, bases ** np.float32(power))
+
+
+@pytest.mark.parametrize("how", HOW)
 def test_names_of_operations_on_bits(how: str) -> None:
     x, y = random_array((6,), -9, 9, "int32"), random_array((6,), 0, 5, "int32", seed=1)
     a, b = tensor_on(how, x), tensor_on(how, y)

@@ -105,6 +105,13 @@ class Arithmetic(Movement):
             return cast("Tensor", self)
         return self.cast(least_upper_float(dtype))
 
+    def _matched_floats(self, other: Any, what: str, reverse: bool = False) -> tuple[Tensor, Tensor]:
+        """As `_matched`, as floats: a Python number is what it is, also where the tensor's ints could not hold it."""
+        if isinstance(other, (int, UOp)):
+            return self._float()._matched(other, what, reverse)
+        x, y = self._matched(other, what, reverse)
+        return x._float(), y._float()
+
     def _no_bool(self, x: Tensor, what: str, instead: str) -> None:
         if x.lazydata.dtype is dtypes.bool:
             raise OperandError(f"{what} of bool tensors means nothing; use {instead}, or cast to a number first")
@@ -154,10 +161,12 @@ class Arithmetic(Movement):
             return a._alu(Ops.FDIV, b).trunc() if dtypes.is_float(a.dtype) else a._divided(b)[0]
         if rounding_mode is not None:
             raise ArgumentError(f"rounding_mode {rounding_mode!r}: choose 'trunc', 'floor' or None")
-        a, b = self._matched(x, "div", reverse)
-        if not upcast and not dtypes.is_float(a.dtype):
-            return a._divided(b)[0]
-        return a._float()._alu(Ops.FDIV, b._float())
+        if not upcast:
+            a, b = self._matched(x, "div", reverse)
+            if not dtypes.is_float(a.dtype):
+                return a._divided(b)[0]
+        a, b = self._matched_floats(x, "div", reverse)
+        return a._alu(Ops.FDIV, b)
 
     def reciprocal(self) -> Tensor:
         """1 / self"""
@@ -262,7 +271,7 @@ class Arithmetic(Movement):
             return x._unary(Ops.SQRT)
         if exponent == -0.5:
             return x._unary(Ops.SQRT).reciprocal()
-        if exponent == int(exponent) and abs(exponent) <= 8:
+        if abs(exponent) <= 8 and exponent == int(exponent):
             positive = x._multiplied(int(abs(exponent)))
             return positive.reciprocal() if exponent < 0 else positive
         return None

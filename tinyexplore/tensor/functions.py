@@ -67,8 +67,7 @@ class Functions(Arithmetic):
 
     def logaddexp(self, other: Operand) -> Tensor:
         """ln(eᵃ + eᵇ) without overflow."""
-        a, b = self._matched(other, "logaddexp")
-        a, b = a._float(), b._float()
+        a, b = self._matched_floats(other, "logaddexp")
         larger = a.maximum(b).detach()
         anchor = (larger.abs() == math.inf).where(0.0, larger)  # inf - inf would be NaN
         return ((a - anchor).exp() + (b - anchor).exp()).log() + anchor
@@ -208,8 +207,7 @@ class Functions(Arithmetic):
 
     def copysign(self, other: Operand) -> Tensor:
         """This value with the sign of `other` (also of -0)."""
-        x, y = self._matched(other, "copysign")
-        x, y = x._float(), y._float()
+        x, y = self._matched_floats(other, "copysign")
         return x._by_own_rule(y._lend_sign(x._value()).lazydata, copysign_gradient, (x, y))
 
     def _lend_sign(self, value: Tensor) -> Tensor:
@@ -238,8 +236,7 @@ class Functions(Arithmetic):
 
     def isclose(self, other: Operand, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
         """|a - b| ≤ atol + rtol · |b|, element by element."""
-        a, b = self._matched(other, "isclose")
-        a, b = a._float(), b._float()
+        a, b = self._matched_floats(other, "isclose")
         near = ((a - b).abs() <= atol + rtol * b.abs()) & a.isfinite() & b.isfinite()
         same = near | (a == b)
         return same | (a.isnan() & b.isnan()) if equal_nan else same

@@ -341,10 +341,14 @@ def evaluate(op: Ops, dtype: DType, *values: Any, src_dtypes: tuple[DType, ...] 
     """What `op` gives on scalars `values`, as a value of `dtype`.
 
     src_dtypes: the dtypes of `values`; needed for CAST and BITCAST, otherwise taken to be `dtype`.
+    A float that its dtype does not have (0.1) counts as the nearest that it has, as in a kernel.
     Results are those of IEEE 754 and of C on wrapping integers: overflow gives inf, a domain error NaN or inf,
     MAX and MIN give NaN if either side is NaN, integer division by zero (which no kernel reaches) gives 0.
     """
-    return scalar_function(op, dtype, src_dtypes or (dtype,) * len(values))(*values)
+    kinds = src_dtypes or (dtype,) * len(values)
+    if type(values[-1]) is float:
+        values = tuple([to_dtype_range(x, kind) if type(x) is float else x for x, kind in zip(values, kinds)])
+    return scalar_function(op, dtype, kinds)(*values)
 
 
 __all__ = [
