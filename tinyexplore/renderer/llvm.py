@@ -344,10 +344,14 @@ class _FunctionWriter(InstructionWriter):
         self.label(f"store.done{here}")
 
     def prefetch(self, node: UOp) -> None:
-        buffer, position = node.src[0].src
+        index = node.src[0]
+        buffer, position = index.src
         assert isinstance(buffer.dtype, PtrDType)
-        kind, base = memory_type(buffer.dtype.base), self.names[buffer]
-        pointer = self.value(f"getelementptr {kind}, ptr {base}, i64 {self.operand(position)}", "ahead")
+        kind, start = memory_type(buffer.dtype.base), self.names[buffer]
+        if index in self.near:
+            first, position = position.src
+            start = self.pointer(buffer, buffer.dtype.base, first)
+        pointer = self.value(f"getelementptr {kind}, ptr {start}, i64 {self.operand(position)}", "ahead")
         name = "llvm.prefetch.p0"
         self.declared[name] = f"declare void @{name}(ptr, i32 immarg, i32 immarg, i32 immarg)"
         self.raw(f"  call void @{name}(ptr {pointer}, i32 0, i32 {LOCALITY}, i32 1)")
@@ -556,15 +560,13 @@ def _near_places(uops: Sequence[UOp]) -> tuple[set[UOp], set[UOp]]:
     """
     near = set()
     for node in uops:
-        if node.op is Ops.LOAD or node.op is Ops.STORE:
+        if node.op in (Ops.LOAD, Ops.STORE, Ops.PREFETCH):
             index = node.src[0]
             if len(index.src) == 2 and index not in near and _is_near(*index.src):
                 near.add(index)
     sums = {index.src[1] for index in near}
     for node in uops if sums else ():
-        if node.op is Ops.PREFETCH:
-            sums.discard(node.src[0].src[1])
-        elif node not in near:
+        if node not in near:
             sums.difference_update(node.src)
     return near, sums
 
