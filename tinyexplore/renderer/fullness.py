@@ -54,13 +54,15 @@ def is_put_together(node: UOp) -> bool:
     return not all(lane.op is Ops.GEP and lane.arg == node.src[0].arg for lane in node.src)
 
 
-def shuffled_from(node: UOp) -> tuple[UOp, ...] | None:
-    """The one or two vectors of a type from which this VECTORIZE takes its lanes: one shuffle makes it. None where
-    that is not so, or where all lanes are the same."""
+def shuffled_from(node: UOp, most: int = 2) -> tuple[UOp, ...] | None:
+    """The vectors of a type, `most` at most, from which this VECTORIZE takes its lanes: one shuffle makes it of one or
+    two, and one more for each further, which must be as long as it is. None where that is not so, or where all lanes
+    are the same."""
     if node.op is not Ops.VECTORIZE or any(lane.op is not Ops.GEP for lane in node.src) or len(set(node.src)) == 1:
         return None
     vectors = tuple(dict.fromkeys(lane.src[0] for lane in node.src))
-    return vectors if len(vectors) <= 2 and vectors[0].dtype is vectors[-1].dtype else None
+    fits = len(vectors) <= 2 or vectors[0].dtype.count == len(node.src)
+    return vectors if len(vectors) <= most and fits and len({vector.dtype for vector in vectors}) == 1 else None
 
 
 def lanes_of_alone(vectors: set[UOp], uops: Sequence[UOp]) -> set[UOp]:

@@ -25,6 +25,7 @@ BRANCH = (
     ".at"  # IR that says so has branches which LLVM may simplify: blocks that an access under a condition stands in
 )
 WITHOUT_LINES = frozenset({Ops.CONST, Ops.BARRIER, Ops.INDEX})  # written where they are used: by LOAD and STORE
+MOST_SHUFFLED = 4  # vectors that lanes are taken from by shuffles: from more, lane by lane
 STACK_LIMIT_BYTES = 512 << 10  # scratch memory beyond this comes from malloc
 
 
@@ -419,7 +420,7 @@ class _FunctionWriter(InstructionWriter):
         matrix = _transposed_from(node)
         if matrix is not None:
             return self.transposed(matrix)[node.src[0].arg]
-        vectors = shuffled_from(node)
+        vectors = shuffled_from(node, MOST_SHUFFLED)
         if vectors is not None:
             return self.shuffled(node, vectors)
         result = "poison"
@@ -428,14 +429,24 @@ class _FunctionWriter(InstructionWriter):
         return result
 
     def shuffled(self, node: UOp, vectors: tuple[UOp, ...]) -> str:
-        """Lanes of one vector or two, in any order."""
+        """Lanes of one vector or two, in any order; then those of each further vector between them."""
         kind, width = register_type(vectors[0].dtype), vectors[0].dtype.count
-        places = ", ".join(f"i32 {lane.arg + width * vectors.index(lane.src[0])}" for lane in node.src)
-        second = self.operand(vectors[1]) if len(vectors) == 2 else "poison"
-        return self.value(
-            f"shufflevector {kind} {self.operand(vectors[0])}, {kind} {second}, <{len(node.src)} x i32> <{places}>",
-            "picked",
-        )
+        number = [vectors.index(lane.src[0]) for lane in node.src]
+        places = [lane.arg + width * which if which < 2 else None for lane, which in zip(node.src, number)]
+        result = self.shuffle(kind, self.operand(vectors[0]), "poison", places) if len(vectors) == 1 else ""
+        for last, vector in enumerate(vectors[1:], 1):
+            if last > 1:
+                here = [
+                    width + lane.arg if which == last else i for i, (lane, which) in enumerate(zip(node.src, number))
+                ]
+                places = [place if which <= last else None for place, which in zip(here, number)]
+            result = self.shuffle(kind, result or self.operand(vectors[0]), self.operand(vector), places)
+        return result
+
+    def shuffle(self, kind: str, first: str, second: str, places: Sequence[int | None]) -> str:
+        """Lanes of two vectors one after the other, by their places; None: any."""
+        lanes = ", ".join(f"i32 {'poison' if place is None else place}" for place in places)
+        return self.value(f"shufflevector {kind} {first}, {kind} {second}, <{len(places)} x i32> <{lanes}>", "picked")
 
     def transposed(self, matrix: tuple[UOp, ...]) -> list[str]:
         """The columns of a square matrix of registers: log n rounds in which row i and row i + n/2 interleave.
@@ -550,7 +561,8 @@ def _transposed_from(node: UOp) -> tuple[UOp, ...] | None:
 def _only_shuffled(uops: Sequence[UOp]) -> set[UOp]:
     """The GEPs that nothing uses but shuffles, and columns of transposed matrices: they need no instruction."""
     made = {node for node in uops if node.op is Ops.VECTORIZE}
-    return lanes_of_alone({node for node in made if shuffled_from(node) or _transposed_from(node)}, uops)
+    shuffled = {node for node in made if shuffled_from(node, MOST_SHUFFLED) or _transposed_from(node)}
+    return lanes_of_alone(shuffled, uops)
 
 
 def _near_places(uops: Sequence[UOp]) -> tuple[set[UOp], set[UOp]]:
