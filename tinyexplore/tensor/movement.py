@@ -319,6 +319,8 @@ class Movement(Base):
                 raise ShapeError(f"pad {self.shape} by {tuple(arg)}: need pairs of ints, at most {self.ndim} of them")
             pairs = [(arg[i], arg[i + 1]) for i in range(0, len(arg), 2)]
             return ((0, 0),) * (self.ndim - len(pairs)) + tuple(reversed(pairs))
+        if any([pair is not None and (not isinstance(pair, (tuple, list)) or len(pair) != 2) for pair in arg]):
+            raise TypeError(f"pad {self.shape} by {tuple(arg)}: need ints, or one (before, after) or None per axis")
         if len(arg) != self.ndim:
             raise ShapeError(f"pad {self.shape} by {tuple(arg)}: need one (before, after) or None per axis")
         return tuple((0, 0) if pair is None else normal((pair[0], pair[1])) for pair in arg)

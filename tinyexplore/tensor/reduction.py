@@ -115,27 +115,30 @@ class Reduction(Functions):
         total = wide.sum(axis, keepdim)
         return (total / count if count != 0 else total * math.nan).cast(dtype)
 
-    def var(self, axis: Axes = None, keepdim: bool = False, correction: int = 1) -> Tensor:
+    def var(self, axis: Axes = None, keepdim: bool = False, correction: float = 1) -> Tensor:
         """The mean squared distance from the mean, over n - correction."""
         dtype = self.dtype if dtypes.is_float(self.dtype) else dtypes.default_float
         wide = self.cast(sum_dtype(dtype))
         axes = self._axes(axis)
         centred = wide._stationary(wide - wide.mean(axes, keepdim=True))  # as in layernorm
         squares = centred.square().sum(axes, keepdim)
-        count = simplified(self._count(axes) - correction)
-        return (squares / (max(count, 0) if isinstance(count, int) else count)).cast(dtype)
+        count: Any = self._count(axes)
+        if isinstance(count, int):
+            return (squares / max(count - correction, 0)).cast(dtype)
+        count = simplified(count - correction) if isinstance(correction, int) else squares._const(count) - correction
+        return (squares / count).cast(dtype)
 
-    def std(self, axis: Axes = None, keepdim: bool = False, correction: int = 1) -> Tensor:
+    def std(self, axis: Axes = None, keepdim: bool = False, correction: float = 1) -> Tensor:
         """The square root of `var`; where that is 0, the gradient is 0 too, as in PyTorch."""
         variance = self.var(axis, keepdim, correction)
         lazydata = variance.lazydata.alu(Ops.SQRT)
         lazydata.note = _DEVIATION
         return variance._taped(lazydata, deviation_gradient, (variance,), None)
 
-    def var_mean(self, axis: Axes = None, keepdim: bool = False, correction: int = 1) -> tuple[Tensor, Tensor]:
+    def var_mean(self, axis: Axes = None, keepdim: bool = False, correction: float = 1) -> tuple[Tensor, Tensor]:
         return self.var(axis, keepdim, correction), self.mean(axis, keepdim)
 
-    def std_mean(self, axis: Axes = None, keepdim: bool = False, correction: int = 1) -> tuple[Tensor, Tensor]:
+    def std_mean(self, axis: Axes = None, keepdim: bool = False, correction: float = 1) -> tuple[Tensor, Tensor]:
         return self.std(axis, keepdim, correction), self.mean(axis, keepdim)
 
     # *** where the extreme stands ***
