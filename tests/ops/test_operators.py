@@ -95,6 +95,8 @@ def test_as_floats_a_number_is_what_it_is_whatever_the_ints_can_hold(how: str) -
     wanted = (floats / 256, -floats, 300 / (floats + 1), floats.astype(bool) / 256, -floats, [300] * 3, [False] * 3)
     for one, other in zip(all_computed(found, how), wanted):
         np.testing.assert_allclose(one, other, rtol=1e-6)
+    powers = [pow(int(n), 70_000, 256) for n in (2, 3, 255)]
+    assert computed(tensor_on(how, np.array([2, 3, 255], np.uint8)) ** 70_000, how).tolist() == powers
 
 
 @pytest.mark.parametrize("how", HOW)

@@ -265,7 +265,7 @@ class Arithmetic(Movement):
                 raise ArgumentError(
                     f"{x.dtype.name} to the power {exponent}: cast to float first, ints have no such power"
                 )
-            return x.cast(dtype)._multiplied(int(exponent)) if exponent < (1 << 16) else None
+            return x.cast(dtype)._multiplied(int(exponent))
         x = x.cast(dtype)
         if exponent == 0.5:
             return x._unary(Ops.SQRT)
