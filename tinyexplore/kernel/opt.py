@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 
-from tinyexplore.util.enums import quick_members
+from tinyexplore.util.enums import Named, quick_members
 
 
 class OptError(ValueError):
@@ -13,7 +12,7 @@ class OptError(ValueError):
 
 
 @quick_members
-class OptOps(Enum):
+class OptOps(Named):
     """The kinds of Opt. An axis is named by its id in `Kernel.axes`.
 
     VECTOR: the lanes of one vector instruction do `amount` neighbouring steps::

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum, auto
+from enum import auto
 
-from tinyexplore.util.enums import quick_members
+from tinyexplore.util.enums import Named, quick_members
 
 
 @quick_members
-class Ops(Enum):
+class Ops(Named):
     """What a UOp (or a LazyBuffer) does. `docs/architecture.md` has the table of sources and arguments."""
 
     # structure
@@ -173,7 +173,7 @@ RARELY = "rarely"  # as the `arg` of a WHERE: its condition rarely holds, and wh
 
 
 @quick_members
-class AxisKind(Enum):
+class AxisKind(Named):
     """How one axis of a kernel's iteration space is walked."""
 
     GLOBAL = "global"  # an ordinary output loop on a CPU, a grid dimension on a GPU

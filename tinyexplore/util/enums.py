@@ -1,12 +1,19 @@
-"""Enums whose members are found as quickly as any class's attributes."""
+"""Enums whose members travel by name, and are found as quickly as any class's attributes."""
 
 from __future__ import annotations
 
 import sys
 from enum import Enum, EnumMeta
-from typing import TypeVar
+from typing import Any, TypeVar
 
 E = TypeVar("E", bound=type[Enum])
+
+
+class Named(Enum):
+    """Members are pickled by name: numbers mean another one as soon as one is added before them."""
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return getattr, (type(self), self.name)
 
 
 class _Members(type):
@@ -31,4 +38,4 @@ def quick_members(enum: E) -> E:
     return enum
 
 
-__all__ = ["quick_members"]
+__all__ = ["Named", "quick_members"]
