@@ -48,6 +48,61 @@ _rough("reciprocal", lambda t: (t.square() + 1).reciprocal(), lambda x: 1 / (x *
 _rough("lerp", lambda t: t.lerp(t.sin(), 0.25), lambda x: x + (np.sin(x) - x) * 0.25)
 
 
+NUMBERS: tuple[float, ...] = (
+    0.1,
+    1 / 3,
+    -0.5,
+    2.5,
+    1e-3,
+    1e6,
+    3,
+    -1,
+    127,
+    256,
+    -129,
+    300,
+    70_000,
+    2**31,
+    -(2**31),
+    2**40,
+)
+
+
+@step
+def number(p: Program, x: Value) -> Value | None:
+    """Arithmetic with a number of Python's, one that the tensor's type does not hold as well.
+
+    Floats round it to their type; ints of a tensor wrap it, but where they are compared or divided; a fraction turns
+    ints into float32.
+    """
+    number = p.random.choice(NUMBERS)
+    if x.kind == "bool" or not x.is_exact:
+        return None
+    name = p.random.choice(("add", "sub", "mul", "div", "less", "equal", "copysign", "where"))
+    becomes_float = not x.is_float and (isinstance(number, float) or name in ("div", "copysign"))
+    kind: Any = np.dtype("float32") if becomes_float else x.x.dtype
+    if becomes_float and x.x.size and np.abs(x.x.astype(np.float64)).max() > 2048:
+        return None  # ints that float32 would have to round
+    a = x.x.astype(kind)
+    b: Any = kind.type(number) if kind.kind == "f" else np.array(int(number) % (1 << 64), np.uint64).astype(kind)
+    if name in ("less", "equal"):
+        if kind.kind == "f":
+            return Value(x.t < number, a < b) if name == "less" else Value(x.t == number, a == b)
+        wide = [int(value) for value in x.x.flat]
+        said = [value < number if name == "less" else value == number for value in wide]
+        return Value(x.t < number if name == "less" else x.t == number, np.array(said, bool).reshape(x.x.shape))
+    ways: dict[str, Callable[[], tuple[Tensor, Any]]] = {
+        "add": lambda: (number + x.t, a + b),
+        "sub": lambda: (number - x.t, b - a),
+        "mul": lambda: (x.t * number, a * b),
+        "div": lambda: (x.t / number, a / b),
+        "copysign": lambda: (x.t.copysign(number), np.copysign(a, b)),
+        "where": lambda: ((x.t > 0).where(x.t, number), np.where(a > 0, a, b)),
+    }
+    t, found = ways[name]()
+    return Value(t, np.asarray(found).astype(kind), int(kind.kind == "f"))
+
+
 @step
 def sign(p: Program, x: Value) -> Value | None:
     if not x.is_exact or x.kind == "bool":
