@@ -62,6 +62,7 @@ def test_a_summary_counts_what_is_there():
 @pytest.mark.browser
 def test_a_page_opens_from_a_file_without_a_request(session, tmp_path, browser):
     session.to_html(tmp_path / "page.html")
+    assert session.save(tmp_path / "saved.html").read_bytes() == (tmp_path / "page.html").read_bytes()
     url = (tmp_path / "page.html").as_uri()
     requests, problems = [], []
     page = browser.new_page()

@@ -281,7 +281,7 @@ def sample_trace() -> Trace:
     sink = builder.rewrite("reduce to loop", sink, {rules["reduce_to_loop"]: reduce_to_loop}, compile_stage, 0)
     sink = builder.rewrite("multiply-add", sink, {rules["mul_add"]: mul_add}, compile_stage, 0)
     linear = _linear(builder, sink)
-    builder.stage("linearize", compile_stage, 0, 25, before=(sink,), after=(sink,))
+    builder.stage("linearize", compile_stage, 0, 25, before=(sink,), after=linear)
     builder.stage("render", compile_stage, 0, 95)
     builder.stage("compile", compile_stage, 0, 17_400)
     builder.stage("run", None, None, 38)

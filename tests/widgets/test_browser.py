@@ -140,6 +140,16 @@ def test_passes_that_change_nothing_are_hidden_until_asked_for(open_page: Open) 
     assert "strength of divisions" in tab.inner_text(".passes")
 
 
+def test_a_program_is_its_nodes_in_order_and_no_change_of_a_tree(open_page: Open) -> None:
+    tab = open_page()
+    (linearize,) = [stage for stage in TRACE.stages if stage.name == "linearize"]
+    tab.click(".row:has-text('linearize')")
+    shown = tab.evaluate("() => [...document.querySelectorAll('.diff .cell')].map((cell) => +cell.dataset.node)")
+    assert shown == list(linearize.after)
+    assert not tab.query_selector_all(".cell.del, .cell.add")
+    assert f"{len(linearize.after)} UOps in order" in tab.inner_text(".detail.scroll")
+
+
 def test_boxes_stay_where_they_were_from_step_to_step(open_page: Open) -> None:
     tab = open_page()
     places = (

@@ -165,7 +165,13 @@ class Explorer:
         return pipeline_svg(self.trace)
 
     def save(self, path: str | Path) -> Path:
-        """Writes the trace, as JSON, compressed where the name ends in ".gz"; `Trace.load` reads it."""
+        """Writes the trace, as JSON, compressed where the name ends in ".gz"; `Trace.load` reads it.
+
+        Where the name ends in ".html" it is the page of `to_html`.
+        """
+        if Path(path).suffix.lower() in (".html", ".htm"):
+            self.to_html(path)
+            return Path(path)
         return self.trace.save(path)
 
     def to_html(self, path: str | Path | None = None) -> str:

@@ -447,7 +447,11 @@ export class StepperView implements View {
     const changed = index.changed(stage);
     const [before] = stage.before;
     const [after] = stage.after;
-    if (changed && before !== undefined && after !== undefined && index.node(before).kind === index.node(after).kind) {
+    const isProgram = stage.before.length === 1 && stage.after.length > 1; // the nodes of a graph, in order
+    if (isProgram) {
+      const lines = stage.after.map((node) => ({ node, prefix: "", text: nodeText(index.node(node)), folded: 0, hidden: "" }));
+      replaceChildren(this.diff, h("div", { class: "tree" }, ...lines.map((line) => this.treeCell(line, ""))));
+    } else if (changed && before !== undefined && after !== undefined && index.node(before).kind === index.node(after).kind) {
       const cells = treeDiff(trace, before, after).flatMap(({ before: left, after: right, same }) => [
         left === null ? h("div", { class: "cell none" }) : this.treeCell(left, same ? "" : "del"),
         right === null ? h("div", { class: "cell none" }) : this.treeCell(right, same ? "" : "add"),
@@ -459,7 +463,13 @@ export class StepperView implements View {
     } else {
       replaceChildren(this.diff, h("p", { class: "empty" }, `${stage.name} has no graph of its own. It took ${duration(stage.elapsed_us)}.`));
     }
-    const verdict = changed === false ? "It changed nothing." : changed === null ? "" : "The steps inside were not recorded.";
+    const verdict = isProgram
+      ? `${count(stage.after.length, "UOp")} in order; the listings have them with their operands.`
+      : changed === false
+        ? "It changed nothing."
+        : changed === null
+          ? ""
+          : "The steps inside were not recorded.";
     replaceChildren(this.detail, h("h5", {}, stage.name), h("p", {}, took), inside.length === 0 && verdict !== "" ? h("p", {}, verdict) : null);
   }
 
