@@ -28,10 +28,11 @@ class _Members(type):
 
 
 def quick_members(enum: E) -> E:
-    """`enum`, of which `Ops.ADD` takes a tenth of the time in Python before 3.12.
+    """`enum`, of which a member, as `Ops.ADD`, is found in a tenth of the time in Python 3.11.
 
-    There EnumMeta has a `__getattr__`, for the sake of which every attribute, found or not, is looked up by a call of
+    Its EnumMeta has a `__getattr__`, for the sake of which every attribute, found or not, is looked up by a call of
     0.2 µs. The engine asks for members some ten times for each node that it makes.
+    Later versions have none; in 3.10 it is needed.
     """
     if sys.version_info < (3, 12) and all(name in vars(enum) for name in enum.__members__):
         enum.__class__ = _Members  # type: ignore[assignment]
