@@ -17,6 +17,12 @@
 ; - A caller whose parts others still do spins a little, then sleeps in the same way: it sets `waiting` and looks at
 ;   `done`; the worker that does the last part counts it in `done` and looks at `waiting`.
 ;
+; Workers keep off the core on which the caller is. A system may wake a worker there, though another core sleeps (one with
+; few cores awake takes less power, or less of a host); and since the caller does what nobody else does, a worker that
+; waits there for its turn finds nothing left to do, so there is never load enough to move it. So the caller bars its
+; core to those whom it wakes, and a worker that comes to do a part there leaves it. A worker is barred from one core at a
+; time, and only where it is allowed another.
+;
 ; Workers start with the first job that has parts for them. After a fork the child has none: `pool_init` there makes
 ; everything new, and the next job starts them.
 
@@ -38,6 +44,9 @@
 @mutex = internal global [128 x i8] zeroinitializer, align 128
 @wake = internal global [128 x i8] zeroinitializer, align 128
 @finished = internal global [128 x i8] zeroinitializer, align 128
+@core = internal global i32 -1, align 128  ; where the caller of the job was when it began
+@barred = internal global [MOST_WORKERS x i32] zeroinitializer, align 128  ; from which core each worker is kept
+@allowed = internal global [16 x i64] zeroinitializer, align 128  ; the cores on which the pool may be, a bit for each
 @handles = internal global [MOST_WORKERS x i64] zeroinitializer, align 128
 
 declare i32 @pthread_mutex_init(ptr, ptr)
@@ -48,6 +57,67 @@ declare i32 @pthread_cond_wait(ptr, ptr)
 declare i32 @pthread_cond_broadcast(ptr)
 declare i32 @pthread_create(ptr, ptr, ptr, ptr)
 declare i32 @pthread_join(i64, ptr)
+declare i64 @pthread_self()
+
+; Keeps a worker off `core`, unless it is kept off it already, or may be nowhere else.
+define internal void @keep_off(i64 %worker, i64 %handle, i32 %core) {
+begin:
+  %mask = alloca [16 x i64], align 8
+  %place = getelementptr i32, ptr @barred, i64 %worker
+  %now = load atomic i32, ptr %place monotonic, align 4
+  %kept = icmp eq i32 %now, %core
+  %known = icmp ult i32 %core, 1024
+  %not_kept = xor i1 %kept, true
+  %wanted = and i1 %known, %not_kept
+  br i1 %wanted, label %each, label %leave
+each:
+  %i = phi i32 [ 0, %begin ], [ %next, %each ]
+  %any = phi i64 [ 0, %begin ], [ %more, %each ]
+  %from = getelementptr i64, ptr @allowed, i32 %i
+  %word = load i64, ptr %from, align 8
+  %word_of_core = lshr i32 %core, 6
+  %here = icmp eq i32 %i, %word_of_core
+  %in_word = and i32 %core, 63
+  %shift = zext i32 %in_word to i64
+  %bit = shl i64 1, %shift
+  %others = xor i64 %bit, -1
+  %without = and i64 %word, %others
+  %kept_word = select i1 %here, i64 %without, i64 %word
+  %to = getelementptr i64, ptr %mask, i32 %i
+  store i64 %kept_word, ptr %to, align 8
+  %more = or i64 %any, %kept_word
+  %next = add i32 %i, 1
+  %left = icmp ult i32 %next, 16
+  br i1 %left, label %each, label %decide
+decide:
+  %some = icmp ne i64 %more, 0
+  br i1 %some, label %bar, label %leave
+bar:
+  store atomic i32 %core, ptr %place monotonic, align 4
+  %failed = call i32 @pthread_setaffinity_np(i64 %handle, i64 128, ptr %mask)
+  br label %leave
+leave:
+  ret void
+}
+
+; Keeps every worker that has started off `core`.
+define internal void @keep_all_off(i32 %core) {
+begin:
+  %workers = load i64, ptr @started, align 8
+  br label %each
+each:
+  %number = phi i64 [ 0, %begin ], [ %next, %one ]
+  %more = icmp ult i64 %number, %workers
+  br i1 %more, label %one, label %leave
+one:
+  %at = getelementptr i64, ptr @handles, i64 %number
+  %handle = load i64, ptr %at, align 8
+  call void @keep_off(i64 %number, i64 %handle, i32 %core)
+  %next = add i64 %number, 1
+  br label %each
+leave:
+  ret void
+}
 
 define internal ptr @range_of(i64 %thread) alwaysinline {
   %range = getelementptr [16 x i64], ptr @ranges, i64 %thread
@@ -68,9 +138,13 @@ begin:
   store i64 %workers, ptr @wanted, align 8
   store i64 0, ptr @started, align 8
   store i64 %spins, ptr @spins, align 8
+  %self = call i64 @pthread_self()
+  %unknown = call i32 @pthread_getaffinity_np(i64 %self, i64 128, ptr @allowed)
   br label %each
 each:
   %number = phi i64 [ 0, %begin ], [ %next, %each ]
+  %none = getelementptr i32, ptr @barred, i64 %number
+  store atomic i32 -1, ptr %none monotonic, align 4
   %range = call ptr @range_of(i64 %number)
   store atomic i64 0, ptr %range seq_cst, align 8
   %next = add i64 %number, 1
@@ -87,8 +161,8 @@ define internal void @wake_all() {
   ret void
 }
 
-; Starts the workers that are missing. Only who holds `busy` may call it.
-define internal void @start() {
+; Starts the workers that are missing, away from `core`. Only who holds `busy` may call it.
+define internal void @start(i32 %core) {
 begin:
   %wanted = load i64, ptr @wanted, align 8
   br label %each
@@ -105,6 +179,8 @@ create:
   br i1 %ok, label %count, label %give_up
 count:
   store i64 %more, ptr @started, align 8
+  %thread = load i64, ptr %handle, align 8
+  call void @keep_off(i64 %number, i64 %thread, i32 %core)
   br label %each
 give_up:
   store i64 %number, ptr @wanted, align 8  ; the system has no more threads: what there is must do
@@ -222,12 +298,22 @@ begin:
   %most = load i64, ptr @spins, align 8
   br label %look
 look:
-  %spins = phi i64 [ 0, %begin ], [ 0, %work ], [ %more, %wait ], [ 0, %up ]
-  %last = phi i64 [ 0, %begin ], [ %job, %work ], [ %last, %wait ], [ %last, %up ]  ; jobs count from 1
+  %spins = phi i64 [ 0, %begin ], [ 0, %do ], [ %more, %wait ], [ 0, %up ]
+  %last = phi i64 [ 0, %begin ], [ %job, %do ], [ %last, %wait ], [ %last, %up ]  ; jobs count from 1
   %job = call i64 @job_of(i64 %thread)
   %another = icmp ne i64 %job, %last
   br i1 %another, label %work, label %idle
 work:
+  %mine = call i32 @sched_getcpu()
+  %callers = load atomic i32, ptr @core monotonic, align 4
+  %in_the_way = icmp eq i32 %mine, %callers
+  br i1 %in_the_way, label %move, label %do
+move:
+  %self = call i64 @pthread_self()
+  %worker = sub i64 %thread, 1
+  call void @keep_off(i64 %worker, i64 %self, i32 %mine)
+  br label %do
+do:
   call void @work(i64 %thread, i64 %job)
   br label %look
 idle:
@@ -264,12 +350,13 @@ leave:
 }
 
 ; One call on all workers, or as many as it has parts for.
-define internal void @divide(ptr %entry, ptr %table, i64 %extent, i64 %parts) {
+define internal void @divide(i32 %core, ptr %entry, ptr %table, i64 %extent, i64 %parts) {
 begin:
   %workers = load i64, ptr @started, align 8
   %there = add i64 %workers, 1
   %few = icmp ult i64 %parts, %there
   %members = select i1 %few, i64 %parts, i64 %there
+  store atomic i32 %core, ptr @core monotonic, align 4
   store atomic ptr %entry, ptr @entry monotonic, align 8
   store atomic ptr %table, ptr @table monotonic, align 8
   store atomic i64 %extent, ptr @extent monotonic, align 8
@@ -301,6 +388,7 @@ opened:
   %any = icmp ne i64 %asleep, 0
   br i1 %any, label %call_them, label %help
 call_them:
+  call void @keep_all_off(i32 %core)
   call void @wake_all()
   br label %help
 help:
@@ -365,15 +453,16 @@ try:
   %mine = extractvalue { i64, i1 } %swap, 1
   br i1 %mine, label %together, label %alone
 together:
+  %core = call i32 @sched_getcpu()
   %started = load i64, ptr @started, align 8
   %wanted = load i64, ptr @wanted, align 8
   %enough = icmp uge i64 %started, %wanted
   br i1 %enough, label %share, label %start
 start:
-  call void @start()
+  call void @start(i32 %core)
   br label %share
 share:
-  call void @divide(ptr %entry, ptr %table, i64 %extent, i64 %parts)
+  call void @divide(i32 %core, ptr %entry, ptr %table, i64 %extent, i64 %parts)
   store atomic i64 0, ptr @busy seq_cst, align 8
   br label %next
 alone:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import ctypes
 import os
+import sys
 import threading
 from array import array
 from collections.abc import Sequence
@@ -33,6 +34,12 @@ _PAUSE = {  # how each machine waits a moment: the instruction, and what it must
     "x86_64": ("call void @llvm.x86.sse2.pause()", "declare void @llvm.x86.sse2.pause()"),
     "aarch64": ("call void @llvm.aarch64.hint(i32 1)", "declare void @llvm.aarch64.hint(i32)"),
 }
+# which core a thread is on, and from which it is kept: where a system has no such thing, a thread is on none
+_CORES = (
+    "i32 @sched_getcpu()",
+    "i32 @pthread_getaffinity_np(i64, i64, ptr)",
+    "i32 @pthread_setaffinity_np(i64, i64, ptr)",
+)
 
 
 class Batch(partial[None]):
@@ -56,7 +63,8 @@ class NativePool:
         compiler = shared_compiler()
         text = resources.files("tinyexplore.runtime").joinpath("pool.ll").read_text()
         pause, declaration = _PAUSE.get(machine(), ("fence seq_cst", ""))
-        text = text.replace("MOST_WORKERS", str(threads)).replace("PAUSE", pause) + declaration + "\n"
+        text = text.replace("MOST_WORKERS", str(threads)).replace("PAUSE", pause)
+        text += "\n".join((declaration, *_declared_cores(), ""))
         self.threads = threads
         text = f"; {HARDLY}: it is written as it is to run\n{text}"
         machine_of = "\0".join((text, compiler.version, compiler.cpu, compiler.features))
@@ -104,6 +112,13 @@ class NativePool:
         batch.run_address, batch.record_address = self._library["pool_run"], record.buffer_info()[0]
         batch.keeps = (self, record, [bound for bound, _, _ in calls])
         return batch
+
+
+def _declared_cores() -> tuple[str, ...]:
+    """The functions by which `pool.ll` knows cores: the system's, or ones that know none."""
+    if sys.platform == "linux":
+        return tuple(f"declare {name}" for name in _CORES)
+    return tuple(f"define internal {name} {{\n  ret i32 -1\n}}" for name in _CORES)
 
 
 def thread_count() -> int:

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from array import array
 from collections.abc import Callable
 from pathlib import Path
@@ -97,6 +98,33 @@ def test_who_is_done_helps_from_the_end_that_comes_last() -> None:
     found = parts_done(pool, 8, 2, held_up)
     there, back = [[0, 1, 2, 3, 7, 6, 5], [4]], [[3, 2, 1, 0, 4, 5, 6], [7]]
     assert found in ([there, back], [back, there])
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system keeps no thread on a core")
+def test_a_worker_keeps_off_the_core_of_its_caller() -> None:
+    core_of_this_thread = ctypes.CDLL(None).sched_getcpu
+    allowed = os.sched_getaffinity(0)
+    caller = threading.get_ident()
+    both = threading.Barrier(2)
+    workers: list[int] = []
+
+    def meanwhile(_: int) -> None:
+        both.wait(20)
+        if threading.get_ident() != caller:
+            workers.append(core_of_this_thread())
+
+    pool = NativePool(2)
+    try:
+        for pause in (0, 0.02):  # the worker still spins, or sleeps
+            for core in sorted(allowed) * 3:
+                os.sched_setaffinity(0, {core})
+                time.sleep(pause)
+                parts_done(pool, 2, 2, meanwhile)
+                assert len(workers) == 2
+                assert core not in workers[-1:] or len(allowed) == 1
+                workers.clear()
+    finally:
+        os.sched_setaffinity(0, allowed)
 
 
 def test_calls_run_in_order() -> None:
