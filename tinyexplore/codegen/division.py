@@ -1,4 +1,7 @@
-"""Pass "divisions": a byte over a constant is a product with the constant's reciprocal in two parts, bit for bit."""
+"""Pass "divisions": some divisions by a constant are products with its reciprocal, bit for bit.
+
+By a power of two, whose reciprocal is exact; and of a byte, with the reciprocal in two parts.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,18 @@ from tinyexplore.uop import Ops, PatternMatcher, UOp, UPat, cvar, rule, var
 from tinyexplore.uop.bounds import bounds
 
 BYTES = (dtypes.int8, dtypes.uint8)
+LARGEST_EXPONENT = {dtypes.float32: 126, dtypes.float64: 1022}  # n for which 2**n and 2**-n are normal numbers
 HIGH_BITS = 16  # of the first part: times a byte it is exact in float32
+
+
+@rule(UPat.of(Ops.FDIV, var("x"), cvar("c"), name="quotient"))
+def divide_by_power_of_two(quotient: UOp, x: UOp, c: UOp) -> UOp | None:
+    """x / 2**n is x * 2**-n, where that is a normal number: rounding finds the same value between the same two."""
+    mantissa, exponent = math.frexp(c.arg)
+    most = LARGEST_EXPONENT.get(quotient.dtype.scalar)
+    if most is None or abs(mantissa) != 0.5 or abs(exponent - 1) > most:
+        return None
+    return x * UOp.const(x.dtype, 1 / c.arg)
 
 
 @rule(UPat.of(Ops.FDIV, UPat.of(Ops.CAST, var("x", BYTES)), cvar("c"), name="quotient"))
@@ -51,6 +65,6 @@ def _as_float32(value: float) -> float:
     return float(struct.unpack("f", struct.pack("f", value))[0])
 
 
-DIVISIONS = PatternMatcher((divide_byte,))
+DIVISIONS = PatternMatcher((divide_by_power_of_two, divide_byte))
 
 __all__ = ["DIVISIONS"]

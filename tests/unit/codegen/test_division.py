@@ -1,4 +1,4 @@
-"""A byte over a constant, as a product."""
+"""Bytes over a constant, and anything over a power of two, as products."""
 
 from __future__ import annotations
 
@@ -40,6 +40,22 @@ def test_a_byte_over_a_constant_is_a_product_bit_for_bit(dtype: DType) -> None:
 def test_what_has_no_ordinary_reciprocal_is_divided(divisor: float) -> None:
     _, before = quotient(dtypes.uint8, divisor)
     assert graph_rewrite(before, DIVISIONS) is before
+
+
+@pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.float64], ids=lambda dtype: dtype.name)
+def test_anything_over_a_power_of_two_is_a_product_bit_for_bit(dtype: DType) -> None:
+    bits = np.random.default_rng(0).integers(0, 256, 8000, dtype=np.uint8)  # of every size, subnormals, inf and NaN
+    values = bits.view(dtype.name)
+    most = int(-np.log2(np.finfo(values.dtype).smallest_normal))
+    for exponent in (*range(-9, 10), most, -most, most - 1, most + 1, -most - 1):
+        for divisor in (math.ldexp(1, exponent), -math.ldexp(1, exponent)):
+            x = UOp(Ops.DEFINE_VAR, dtype, (), ("x", dtypes.min(dtype), dtypes.max(dtype)))
+            before = x.alu(Ops.FDIV, UOp.const(dtype, divisor))
+            after = graph_rewrite(before, DIVISIONS)
+            assert (after.op is Ops.MUL) == (abs(exponent) <= most)
+            with np.errstate(all="ignore"):
+                expected = values / values.dtype.type(divisor)
+                np.testing.assert_array_equal(evaluate_in_numpy(after, {x: values}), expected)
 
 
 def test_wider_integers_are_divided() -> None:
