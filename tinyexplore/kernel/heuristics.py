@@ -46,7 +46,7 @@ def hand_coded(kernel: Kernel) -> Kernel:
     product = find_product(kernel) if kernel.lanes > 1 else None
     tiled = with_product_tiles(product) if product is not None else None
     if tiled is None:
-        tiled = with_tiles(with_tiles_of_rows(with_vectors(kernel) if kernel.lanes > 1 else kernel))
+        tiled = with_longer_ends(with_tiles(with_tiles_of_rows(with_vectors(kernel) if kernel.lanes > 1 else kernel)))
     return with_cut_loops(with_prefetches(with_threads(with_accumulators(tiled))))
 
 
@@ -291,12 +291,28 @@ def with_longer_steps(kernel: Kernel) -> Kernel:
     across = crossing_axis(kernel, vectors[0], found)
     if across is not None:
         return with_square_tile(kernel, vectors[0], across)
-    arithmetic = sum(node.op is not Ops.INDEX and not is_of_places(node) for node in kernel.nodes)
     outer = next((axis for axis in reversed(kernel.output_axes) if is_outer_of(axis, vectors[0], found)), None)
-    if outer is None or arithmetic > 40 or outer.size % 4 or not outer.is_static:
+    return with_four_vectors(kernel, outer, kernel.nodes)
+
+
+def with_longer_ends(kernel: Kernel) -> Kernel:
+    """Rows that are walked again after their reductions (layernorm): a few vectors a step there as well."""
+    found = kernel.accesses
+    ends = [axis for axis in kernel.output_axes if all(axis not in reduce.ranges for reduce in kernel.reduces)]
+    if not kernel.reduces or not any(outer_row_axis(kernel, axis) for axis in kernel.output_axes):
+        return kernel
+    lanes = [axis for axis in kernel.axes if axis.arg.kind is AxisKind.VECTOR]
+    outer = next((axis for axis in ends if any(is_outer_of(axis, lane, found) for lane in lanes)), None)
+    return with_four_vectors(kernel, outer, [node for node in kernel.nodes if outer in node.ranges])
+
+
+def with_four_vectors(kernel: Kernel, loop: UOp | None, nodes: Sequence[UOp]) -> Kernel:
+    """Four steps at a time of a `loop` over vectors, where its `nodes` are few enough."""
+    arithmetic = sum(node.op is not Ops.INDEX and not is_of_places(node) for node in nodes)
+    if loop is None or arithmetic > 40 or loop.size % 4 or not loop.is_static:
         return kernel
     return attempt(
-        kernel, Opt(OptOps.UPCAST, outer.arg.id, 4), "four vectors a step keep the load and arithmetic units busy"
+        kernel, Opt(OptOps.UPCAST, loop.arg.id, 4), "four vectors a step keep the load and arithmetic units busy"
     )
 
 
@@ -334,11 +350,11 @@ def with_accumulators(kernel: Kernel) -> Kernel:
     """
     if kernel.steps <= FEW_VECTORS * kernel.lanes:
         return kernel
-    tiles = prod(axis.size for axis in kernel.axes if axis.arg.kind is AxisKind.UPCAST)
-    wanted = min(ALONGSIDE, ACCUMULATORS // max(1, tiles))
-    if wanted < 2:
-        return kernel
     for reduce in kernel.reduces:
+        tiles = prod(axis.size for axis in reduce.ranges if axis.arg.kind is AxisKind.UPCAST)
+        wanted = min(ALONGSIDE, ACCUMULATORS // tiles)
+        if wanted < 2:
+            continue
         loops = [axis for axis in reduce.src[1:] if axis.arg.kind is AxisKind.REDUCE and axis in kernel.axes]
         axis = max(loops, key=lambda axis: (axis.size, axis.arg.id), default=None)
         if axis is None or axis.size < 2:
