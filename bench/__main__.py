@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import tables
+from bench.awake import Awake
 from bench.cases import CASES, TINY, Case, UnknownCase, choose_cases
 from bench.first_run import COMPILING_PEERS, measure_first_runs
 from bench.harness import Harness, Settings
@@ -121,9 +122,14 @@ def _measured(options: argparse.Namespace) -> Report:
     folder.mkdir(parents=True, exist_ok=True)  # now rather than after an hour of measuring
     older = _older(folder) if options.update else None
     report = Report(_about(settings), {}, {}, [])
-    for part in _parts(options, report, settings, cases, peers, lambda text: print(text, file=sys.stderr, flush=True)):
-        merged = report if older is None else report.updating(older)
-        print(_write(merged, folder), f"({part})", file=sys.stderr, flush=True)
+
+    def say(text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+    with Awake(say, settles=2.0 if options.rounds >= 5 else 0.0):
+        for part in _parts(options, report, settings, cases, peers, say):
+            merged = report if older is None else report.updating(older)
+            say(f"{_write(merged, folder)} ({part})")
     return report
 
 

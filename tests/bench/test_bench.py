@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import pytest
 
 from bench import references
 from bench.__main__ import main
+from bench.awake import Awake
 from bench.cases import CASES, CLEAR, TINY, UnknownCase, choose_cases
 from bench.first_run import measure_first_runs
 from bench.harness import Harness, Settings, Timing, turns
@@ -424,3 +426,38 @@ def test_the_programs_of_pythons_costs_are_run_and_checked() -> None:
             timings = harness.run(row.case)
             assert {timing.failure for timing in timings.values()} <= {None, "unsupported"}, timings
             assert any(timing.samples for timing in timings.values())
+
+
+# *** cores that stay awake ***
+
+
+@pytest.mark.skipif(not hasattr(os, "SCHED_IDLE"), reason="this system has no class of processes that give way")
+def test_each_core_has_something_to_do_that_gives_way_while_others_are_timed() -> None:
+    said: list[str] = []
+    with Awake(said.append, settles=0.0) as awake:
+        numbers = [process.pid for process in awake.processes]
+        assert [os.sched_getaffinity(number) for number in numbers] == [{core} for core in os.sched_getaffinity(0)]
+        assert {os.sched_getscheduler(number) for number in numbers} == {os.SCHED_IDLE}
+        assert all(process.poll() is None for process in awake.processes)
+    assert (awake.processes, said) == ([], [])
+    for number in numbers:
+        with pytest.raises(ProcessLookupError):
+            os.kill(number, 0)
+
+
+@pytest.mark.skipif(not hasattr(os, "SCHED_IDLE"), reason="this system has no class of processes that give way")
+def test_cores_may_sleep_again_when_who_kept_them_awake_is_killed() -> None:
+    code = (
+        "from bench.awake import Awake; a = Awake(print, settles=0.0).__enter__(); print(a.processes[0].pid); input()"
+    )
+    started = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert started.stdout is not None
+    number = int(started.stdout.readline())
+    os.kill(number, 0)
+    started.kill()
+    started.wait()
+    for _ in range(1000):
+        if not Path(f"/proc/{number}").exists() or " Z " in Path(f"/proc/{number}/stat").read_text():
+            return
+        time.sleep(0.02)
+    pytest.fail("it still spins")
