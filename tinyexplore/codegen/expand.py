@@ -7,7 +7,7 @@ from itertools import product
 from operator import mul
 
 from tinyexplore.dtype import dtypes
-from tinyexplore.trace import Derived, active_recorder
+from tinyexplore.trace import active_recorder, derived
 from tinyexplore.uop import AxisKind, Ops, PatternMatcher, UOp, UPat, cvar, index_const, rule, var
 from tinyexplore.uop.algebra import SIMPLIFY
 from tinyexplore.uop.divmod import linear_form, wrapped_index
@@ -92,7 +92,7 @@ def copies(node: UOp, axes: list[UOp], *, simplify: bool, tell: str = "a step wr
                 continue
             copy = UOp(part.op, part.dtype, sources, part.arg)
             if recorder is not None:
-                recorder.record(Derived(part, copy, tell))
+                recorder.record(derived((part, copy, tell)))
             made.append(settled_by(copy, ALWAYS) if simplify else copy)
         found[part] = own, made
     own, made = found[node]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tinyexplore.codegen.vectorise import first_lane, places_of, stride_along, vector_axis, widen
 from tinyexplore.dtype import LANES_BIT, DType, dtypes
-from tinyexplore.trace import Derived, active_recorder
+from tinyexplore.trace import active_recorder, derived
 from tinyexplore.uop import AxisKind, Group, Ops, PatternMatcher, UOp, UPat, rule
 
 TILE = frozenset({AxisKind.UPCAST, AxisKind.UNROLL, AxisKind.VECTOR})
@@ -44,7 +44,7 @@ def walk_in_lanes(sink: UOp) -> UOp | None:
         if after is not node:
             made[node] = after
             if recorder is not None:
-                recorder.record(Derived(node, after, "in lanes"))
+                recorder.record(derived((node, after, "in lanes")))
     return made[sink]
 
 

@@ -10,7 +10,7 @@ from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule.indexing import Conditions, flat_index, source_index
 from tinyexplore.schedule.item import Requirement, ScheduleItem, kernel_variables
 from tinyexplore.schedule.plan import KeptRow, KernelPlan, Visit
-from tinyexplore.trace import Derived, active_recorder
+from tinyexplore.trace import active_recorder, derived
 from tinyexplore.uop import Group, Ops, UOp
 from tinyexplore.uop.identity import reduce_identity
 from tinyexplore.uop.symbolic import as_size, bind_together, bindings, greatest, product, simplified, unbound, variables
@@ -111,14 +111,14 @@ class AstBuilder:
         """Where the kernel's integer arguments come from: bound ones in the shapes and places of its LazyBuffers."""
         assert self.recorder is not None
         for binding, variable in bound.items():
-            self.recorder.record(Derived(binding, variable, "its value is an argument of the kernel"))
+            self.recorder.record(derived((binding, variable, "its value is an argument of the kernel")))
         for node in (*members, *self.memory_read):
             for variable in variables(node.shape, node.arg):
                 self.note(node, variable, "has it in its shape")
 
     def note(self, node: LazyBuffer, value: UOp, how: str) -> None:
         if self.recorder is not None:
-            self.recorder.record(Derived(node, value, how))
+            self.recorder.record(derived((node, value, how)))
             self.made.append((node, value))
 
     def pointer(self, node: LazyBuffer) -> UOp:

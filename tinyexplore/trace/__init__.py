@@ -22,6 +22,9 @@ from tinyexplore.trace.events import (
     StageBegan,
     StageEnded,
     UserFrame,
+    derived,
+    rebuilt,
+    rewrote,
 )
 from tinyexplore.trace.recorder import (
     Recorder,
@@ -60,10 +63,13 @@ __all__ = [
     "UserFrame",
     "active_recorder",
     "console_recorder",
+    "derived",
     "progress_recorder",
+    "rebuilt",
     "recorder_variable",
     "recording",
     "register_console",
     "register_progress",
+    "rewrote",
     "staged",
 ]

@@ -6,7 +6,9 @@ Who makes sense of them is `tinyexplore.explore` (see `explore/build.py`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 
@@ -79,6 +81,12 @@ class Derived(NamedTuple):
     before: Any
     after: Any
     how: str
+
+
+# The same, of the tuple of their fields: made in less than half the time that a call of the class takes.
+rewrote: Callable[[tuple[Any, Any, Any]], Rewrote] = partial(tuple.__new__, Rewrote)
+rebuilt: Callable[[tuple[Any, Any]], Rebuilt] = partial(tuple.__new__, Rebuilt)
+derived: Callable[[tuple[Any, Any, str]], Derived] = partial(tuple.__new__, Derived)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ class Recorder:
 
     def record(self, event: Event) -> None:
         self.events.append(event)
-        self.times.append(self.now())
+        self.times.append(perf_counter() - self.pause_s if self.retold_at is None else self.retold_at)  # as `now`
 
     def now(self) -> float:
         """The time that an event of this moment has, in seconds."""

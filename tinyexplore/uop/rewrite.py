@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tinyexplore.trace import Rebuilt, Recorder, Rewrote, StageBegan, StageEnded, active_recorder
+from tinyexplore.trace import Recorder, StageBegan, StageEnded, active_recorder, rebuilt, rewrote
 from tinyexplore.uop.pattern import PatternMatcher
 from tinyexplore.uop.uop import UOp
 
@@ -87,7 +87,7 @@ def _rewrite(root: UOp, matcher: PatternMatcher, ctx: Any, recorder: Recorder | 
         if changed:
             current = UOp(node.op, node.dtype, tuple([done[source] for source in node.src]), node.arg)
             if recorder is not None:
-                recorder.record(Rebuilt(node, current))
+                recorder.record(rebuilt((node, current)))
             if current in done:
                 _finish(node, done[current], done, waiting)
                 continue
@@ -112,7 +112,7 @@ def _rewrite(root: UOp, matcher: PatternMatcher, ctx: Any, recorder: Recorder | 
             continue
         assert rule is not None
         if recorder is not None:
-            recorder.record(Rewrote(rule, current, after))
+            recorder.record(rewrote((rule, current, after)))
         if after in done:
             done[current] = done[after]
             _finish(node, done[after], done, waiting)

@@ -11,7 +11,7 @@ from typing import Any
 from weakref import ref
 
 from tinyexplore.dtype import LANES_BIT, ConstType, DType, PtrDType, dtypes
-from tinyexplore.trace import Derived, active_recorder
+from tinyexplore.trace import active_recorder, derived
 from tinyexplore.uop.ops import Axis, AxisKind, Group, Ops
 from tinyexplore.util import toposort
 from tinyexplore.util.locks import new_in_children
@@ -479,7 +479,7 @@ class UOp:
             src = tuple([done[source] for source in node.src])
             after = done[node] = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
             if recorder is not None and after is not node:
-                recorder.record(Derived(node, after, tell or ""))
+                recorder.record(derived((node, after, tell or "")))
         return done[self]
 
 

@@ -62,11 +62,21 @@ def _collect_nothing() -> bool:
     return was_on
 
 
+def _collect_again(was_on: bool) -> None:
+    if not was_on:
+        return
+    if not gc.get_freeze_count():  # none that somebody else keeps out of all searches
+        gc.freeze()
+        gc.unfreeze()  # what there is counts as old: the next search for garbage does not go through it
+    gc.enable()
+
+
 # The interpreter goes from thread to thread some fifty times as often.
 switching_quickly = Meanwhile(_switch_quickly, sys.setswitchinterval)
 
 # No cycles of garbage are looked for. Compiling makes hundreds of thousands of nodes without cycles, and forgets most
-# of them at once; looking through all that there is, again and again, took up to a tenth of its time.
-collecting_later = Meanwhile(_collect_nothing, lambda was_on: gc.enable() if was_on else None)
+# of them at once; looking through all that there is, again and again, took up to a tenth of its time. What is left
+# afterwards is kept, by a recorder say, and is looked through when Python next looks through everything.
+collecting_later = Meanwhile(_collect_nothing, _collect_again)
 
 __all__ = ["SWITCH_SECONDS", "Meanwhile", "collecting_later", "switching_quickly"]

@@ -54,6 +54,24 @@ def test_collecting_goes_on_after_the_last_block() -> None:
     assert gc.isenabled()
 
 
+def test_what_is_made_meanwhile_counts_as_old() -> None:
+    with collecting_later():
+        made = [[number] for number in range(1000)]
+    young = {id(found) for found in gc.get_objects(generation=0)}
+    assert not any(id(one) in young for one in made)
+
+
+def test_what_somebody_keeps_out_of_all_searches_stays_out() -> None:
+    gc.freeze()
+    try:
+        frozen = gc.get_freeze_count()
+        with collecting_later():
+            pass
+        assert gc.get_freeze_count() >= frozen - 100  # some of it may have been let go
+    finally:
+        gc.unfreeze()
+
+
 def test_who_turned_it_off_finds_it_off() -> None:
     gc.disable()
     try:
