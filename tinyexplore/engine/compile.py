@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from contextvars import Context as EmptyContext
 from contextvars import copy_context
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, partial
+from functools import cache, cached_property
 from typing import Any, TypeVar
 
 from tinyexplore.codegen import bytes_moved, flop_count, lower
@@ -28,6 +28,8 @@ from tinyexplore.util import Config, Context, config
 from tinyexplore.util.interpreter import switching_quickly
 
 R = TypeVar("R")
+
+HEAD_START_SECONDS = 1e-3  # what a thread that compiles needs before it is in the compiler
 
 _programs: dict[tuple[str, str], CompiledProgram] = {}
 
@@ -102,8 +104,8 @@ def lowered(device: str, kernel: Kernel) -> ProgramSpec:
 class Prepared:
     """A kernel on its way: all of a Runner but the program.
 
-    `keep` writes to disk what lowering came to, best while the program is compiled; None where there is nothing to
-    write, because it was found there, say.
+    `keep` writes to disk what lowering came to, if it may, best while the program is compiled; None where there is
+    nothing to write, because it was found there, say.
     """
 
     device: str
@@ -126,16 +128,17 @@ class Prepared:
         return Runner(self.device, self.make_kernel, self.spec, program, self.flops, self.bytes_moved, seconds)
 
 
-def prepare(device: str, ast: UOp, choose: Callable[[], Kernel], *, kept: bool) -> Prepared:
-    """`ast` lowered, with the opts that `choose` finds: now, or (`kept`) in an earlier process, if it kept the result.
+def prepare(device: str, ast: UOp, choose: Callable[[], Kernel], *, may_keep: Callable[[], bool]) -> Prepared:
+    """`ast` lowered, with the opts that `choose` finds: now, or in an earlier process, if it kept the result.
 
-    Nothing may be recorded: a recording wants to see every stage.
+    may_keep: whether what is kept counts, and may be added to; it is asked when there is something to find, or else
+    while the program is compiled. Nothing may be recorded: a recording wants to see every stage.
     """
     assert active_recorder() is None
     start = time.perf_counter()
-    key = lowering_key(device, ast) if kept else None
+    key = lowering_key(device, ast)
     facts = find_facts(key) if key is not None else None
-    if facts is not None:
+    if facts is not None and may_keep():
         settings = config()  # as they are here and now
         make_kernel = cache(lambda: _alone(settings, choose))
         spec = facts.spec(device, lambda: _alone(settings, lambda: lowered(device, make_kernel())))
@@ -146,7 +149,12 @@ def prepare(device: str, ast: UOp, choose: Callable[[], Kernel], *, kept: bool) 
     prepared = Prepared(device, lambda: kernel, spec, flops, moved, start)
     if key is None or not isinstance(flops, int) or not isinstance(moved, int) or spec.variables:
         return prepared
-    return replace(prepared, keep=partial(keep_facts, key, Facts.of(spec, flops, moved)))
+
+    def keep() -> None:
+        if may_keep():
+            keep_facts(key, Facts.of(spec, flops, moved))
+
+    return replace(prepared, keep=keep)
 
 
 def _alone(settings: Config, work: Callable[[], R]) -> R:
@@ -200,25 +208,42 @@ def compiling_aside() -> Iterator[Callable[[str, Callable[[], Kernel]], Callable
             wait(running)
 
 
-@contextmanager
-def compiling_ahead() -> Iterator[Callable[[Prepared], Callable[[], Runner]]]:
-    """Inside the block, a function that has a kernel compiled by another thread, while this one lowers the next.
+class Ahead:
+    """Kernels compiled by other threads, while this one goes on."""
 
-    It returns what waits for the Runner, or raises what went wrong.
-    """
-    context = copy_context()  # the thread compiles under the configuration in force here
+    def __init__(self) -> None:
+        self._context = copy_context()  # the threads compile under the configuration in force here
+        self._running: list[Future[CompiledProgram]] = []
 
-    def compile_later(prepared: Prepared) -> Callable[[], Runner]:
-        program = _compilers().submit(context.copy().run, compile_program, prepared.device, prepared.spec)
+    def compile_later(self, prepared: Prepared) -> Callable[[], Runner]:
+        """Has `prepared` compiled; what it returns waits for the Runner, or raises what went wrong."""
+        program = _compilers().submit(self._context.copy().run, compile_program, prepared.device, prepared.spec)
+        self._running.append(program)
         return lambda: prepared.runner(program.result())
 
+    def meanwhile(self, works: Sequence[Callable[[], None]]) -> None:
+        """Does `works`, which nobody waits for, while there is something to wait for: the compiler first, which asks
+        for the interpreter some ten times before it goes on without."""
+        wait(self._running[-1:], HEAD_START_SECONDS)
+        for work in works:
+            work()
+
+
+@contextmanager
+def compiling_ahead() -> Iterator[Ahead]:
+    """Inside the block kernels are compiled by other threads, while this one lowers the next."""
     with switching_quickly():
-        yield compile_later
+        yield Ahead()
 
 
 @cache
 def _compilers() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(core_count(), thread_name_prefix="tinyexplore-compile")
+
+
+def start_a_compiler() -> None:
+    """Has one of the threads that compile wait for work: to start one takes half a millisecond of the first kernel."""
+    _compilers().submit(int)
 
 
 if hasattr(os, "register_at_fork"):

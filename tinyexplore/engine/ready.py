@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tinyexplore.device import Device
 from tinyexplore.engine.lowered import engine_digest, is_as_written
-from tinyexplore.runtime.pool import wait_for_pool_ahead
+from tinyexplore.engine.practice import practise
+from tinyexplore.runtime.pool import is_pool_being_made, wait_for_pool_ahead
 from tinyexplore.util import config
 
 _ready: set[str] = set()
@@ -12,7 +13,8 @@ _ready: set[str] = set()
 
 def make_ready(device: str) -> None:
     """Opens `device`, once, unless it only stores: its compiler is loaded, its threads' code is there, and what says
-    whether a lowering kept on disk still counts is read. DeviceUnavailable where it cannot open."""
+    whether a lowering kept on disk still counts is read. Where the threads' code takes its time, because the disk does
+    not have it, lowering is practised meanwhile. DeviceUnavailable where it cannot open."""
     if device in _ready:
         return
     if not Device.is_storage(device):
@@ -20,6 +22,8 @@ def make_ready(device: str) -> None:
         if config().CACHELEVEL >= 1 and interface.renderer.language != "python":
             is_as_written()
             engine_digest()
+        if is_pool_being_made():
+            practise(device)
         wait_for_pool_ahead()
     _ready.add(device)
 

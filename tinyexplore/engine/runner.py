@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 from weakref import WeakSet, ref
 
@@ -23,7 +23,7 @@ from tinyexplore.trace import Ran, Recorder, StageBegan, StageEnded, active_reco
 from tinyexplore.uop import UOp
 from tinyexplore.uop.symbolic import sint, value_of
 from tinyexplore.util import GlobalCounters, config
-from tinyexplore.util.interpreter import collecting_later
+from tinyexplore.util.interpreter import collect_now, collecting_later
 
 
 @dataclass(eq=False)
@@ -121,17 +121,20 @@ def compile_all(items: Sequence[ScheduleItem]) -> list[Runner | None]:
         for key in missing:
             _runners[key] = compile_kernel(key[0], key[1])
     elif missing:
-        kept = is_as_written()
-        with compiling_ahead() as compile_later, collecting_later():
+        may_keep = cache(is_as_written)  # once for all of them
+        with compiling_ahead() as ahead, collecting_later():
             waiting = {}
+            keeping = []
             for key in missing:
-                prepared = prepare(key[0], key[1], partial(choose_opts, key[0], key[1]), kept=kept)
+                prepared = prepare(key[0], key[1], partial(choose_opts, key[0], key[1]), may_keep=may_keep)
                 if prepared.keep is None and len(missing) == 1:
                     waiting[key] = prepared.compiled  # nothing to be done meanwhile
                     continue
-                waiting[key] = compile_later(prepared)
+                waiting[key] = ahead.compile_later(prepared)
                 if prepared.keep is not None:
-                    prepared.keep()
+                    keeping.append(prepared.keep)
+            if keeping:
+                ahead.meanwhile([*keeping, collect_now])
             _runners.update({key: finish() for key, finish in waiting.items()})
     return [None if key is None else _runners[key] for key in keys]
 
@@ -177,7 +180,7 @@ def _compile_ahead(items: Sequence[ScheduleItem], recorder: Recorder) -> Ahead:
 def compile_kernel(device: str, ast: UOp) -> Runner:
     """From an ast to a Runner: choose opts, lower, render, compile."""
     if active_recorder() is None:
-        return prepare(device, ast, partial(choose_opts, device, ast), kept=is_as_written()).compiled()
+        return prepare(device, ast, partial(choose_opts, device, ast), may_keep=is_as_written).compiled()
     start = time.perf_counter()
     # a recorder keeps every node, and each search for garbage would look through all of them; measuring takes its time
     with nullcontext() if config().BEAM else collecting_later():

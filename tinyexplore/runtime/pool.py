@@ -177,6 +177,11 @@ def make_pool_ahead() -> None:
             _makers.append(thread)
 
 
+def is_pool_being_made() -> bool:
+    """True while what `make_pool_ahead` began is not done: it takes long only where machine code is to be made."""
+    return any([thread.is_alive() for thread in _makers])
+
+
 def wait_for_pool_ahead() -> None:
     """Afterwards what `make_pool_ahead` began is done."""
     for thread in tuple(_makers):

@@ -39,6 +39,12 @@ class Meanwhile(Generic[T]):
                 if before is not None and not self._before:
                     self._restore(before)
 
+    @property
+    def before(self) -> T | None:
+        """What it was before the block that was opened first; None where no thread is in one."""
+        with self._lock:
+            return self._before[0] if self._before else None
+
     def _forget(self) -> None:
         if self._before:
             self._restore(self._before[0])
@@ -79,4 +85,12 @@ switching_quickly = Meanwhile(_switch_quickly, sys.setswitchinterval)
 # afterwards is kept, by a recorder say, and is looked through when Python next looks through everything.
 collecting_later = Meanwhile(_collect_nothing, _collect_again)
 
-__all__ = ["SWITCH_SECONDS", "Meanwhile", "collecting_later", "switching_quickly"]
+
+def collect_now() -> None:
+    """What `collecting_later` put off, or the youngest part of it, for a moment with nothing to do but wait: else it
+    is looked for as soon as the block is left. Nothing, where the program itself has turned that off."""
+    if collecting_later.before is True:
+        gc.collect(0)
+
+
+__all__ = ["SWITCH_SECONDS", "Meanwhile", "collect_now", "collecting_later", "switching_quickly"]

@@ -6,10 +6,11 @@ import gc
 import os
 import sys
 import threading
+from weakref import ref
 
 import pytest
 
-from tinyexplore.util.interpreter import SWITCH_SECONDS, collecting_later, switching_quickly
+from tinyexplore.util.interpreter import SWITCH_SECONDS, collect_now, collecting_later, switching_quickly
 
 
 def test_the_interval_comes_back_after_the_last_block() -> None:
@@ -78,6 +79,30 @@ def test_who_turned_it_off_finds_it_off() -> None:
         with collecting_later():
             pass
         assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+class Cycle:
+    """Garbage that only a search finds."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+def test_young_garbage_is_found_at_once_where_its_search_was_put_off() -> None:
+    with collecting_later():
+        garbage = ref(Cycle())
+        assert garbage() is not None
+        collect_now()
+        assert garbage() is None
+    gc.disable()
+    try:
+        for block in (collecting_later, switching_quickly):  # turned off by the program; not put off at all
+            with block():
+                garbage = ref(Cycle())
+                collect_now()
+                assert garbage() is not None
     finally:
         gc.enable()
 
