@@ -1,8 +1,10 @@
 """A guard on ratios: each kernel on one core beside NumPy, in one process, in turns. `python -m bench.guard [CASE...]`
 
 What is timed is the CPU's time of one thread, not the clock's, and every case fits one core's L2 cache: what else the
-machine does then hardly counts (at a load of 9 on 2 cores the ratios stayed within 5 %). A ratio far above the usual
-one means that a kernel became slower.
+machine does then hardly counts. At loads of 1 to 7 on 2 cores, 13 of the 20 cases stayed within 5 % of `usual` in six
+runs, the others in most of them (where memory happens to lie makes up to a half). A ratio far above the usual one means
+that a kernel became slower. Where kernels become faster, `usual` has to follow, or a later loss would stay unseen: a
+test wants twice what each case takes now to be beyond its bound.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from bench import cases
 from bench.cases import Case
 from bench.harness import ROOT, environment
 
+MEASURED_ON = "znver4"  # where `usual` is from: AVX-512, OpenBLAS 0.3.31
 ROUNDS = 15
 ATTEMPTS = 3
 SAMPLE_SECONDS = 0.0005
@@ -28,39 +31,48 @@ SAMPLE_SECONDS = 0.0005
 
 @dataclass(frozen=True)
 class Guard:
-    """`usual`: how many times NumPy's time the case took when this was written (Zen 5, AVX-512, OpenBLAS 0.3.31)."""
+    """`usual`: how many times NumPy's time the case takes. `zen5`: there, where that is far from it."""
 
     case: Case
     usual: float
+    zen5: float | None = None
 
     @property
     def bound(self) -> float:
         """What fails. Room for other machines, and not for a kernel twice as slow."""
-        return 1.9 * self.usual
+        here = self.zen5 if self.zen5 is not None and cpu() == "znver5" else self.usual
+        return 1.65 * here
 
 
 GUARDS = (
-    Guard(cases.ew_add("add", 1 << 15), 1.8),
-    Guard(cases.ew_chain("chain", 1 << 14), 0.42),
-    Guard(cases.ew_gelu("gelu", 1 << 15), 0.012),
-    Guard(cases.full_sum("sum", 1 << 16), 0.6),
-    Guard(cases.over_rows("colsum", "colsum", 256, 256, "sums of the columns"), 0.7),
-    Guard(cases.over_rows("rowmax", "rowmax", 256, 256, "maxima of the rows"), 0.39),
-    Guard(cases.over_rows("argmax", "argmax", 256, 256, "places of the rows' maxima"), 1.6),
-    Guard(cases.over_rows("softmax", "softmax", 128, 256, "softmax of the rows"), 0.35),
-    Guard(cases.over_rows("layernorm", "layernorm", 128, 256, "layernorm of the rows"), 0.2),
-    Guard(cases.over_rows("cumsum", "cumsum", 128, 256, "running sums of the rows"), 0.26),
-    Guard(cases.matmul("matmul", "matmul", 256, 256, 256, "256 × 256 times 256 × 256"), 0.93),
-    Guard(cases.matmul("matmul_nt", "matmul_nt", 256, 256, 256, "a @ b.T, 256"), 0.98),
-    Guard(cases.matmul("matmul_tn", "matmul_tn", 256, 256, 256, "a.T @ b, 256"), 0.94),
-    Guard(cases.gemv("gemv", 256), 1.5),
-    Guard(cases.conv3x3("conv3x3", 1, 32, 28), 0.27),
-    Guard(cases.maxpool2("maxpool2", 1, 32, 56), 0.25),
-    Guard(cases.moved("transpose", "transpose", (256, 256), "256 × 256 transposed"), 0.38),
-    Guard(cases.embedding("embedding", 512, 128, 256), 1.6),
-    Guard(cases.sdpa("sdpa", 1, 4, 64, 32), 0.57),
-    Guard(cases.mlp("mlp_fwd", "mlp_fwd", 32, (128, 128, 64, 10)), 0.74),
+    Guard(cases.ew_add("add", 1 << 15), 0.97),
+    Guard(cases.ew_chain("chain", 1 << 14), 0.185),
+    Guard(cases.ew_gelu("gelu", 1 << 15), 0.0046),
+    Guard(cases.full_sum("sum", 1 << 16), 0.29),
+    Guard(cases.over_rows("colsum", "colsum", 256, 256, "sums of the columns"), 0.36),
+    Guard(cases.over_rows("rowmax", "rowmax", 256, 256, "maxima of the rows"), 0.2),
+    Guard(cases.over_rows("argmax", "argmax", 256, 256, "places of the rows' maxima"), 1.1),
+    Guard(cases.over_rows("softmax", "softmax", 128, 256, "softmax of the rows"), 0.205),
+    Guard(cases.over_rows("layernorm", "layernorm", 128, 256, "layernorm of the rows"), 0.118),
+    Guard(cases.over_rows("cumsum", "cumsum", 128, 256, "running sums of the rows"), 0.062),
+    Guard(cases.matmul("matmul", "matmul", 256, 256, 256, "256 × 256 times 256 × 256"), 0.91),
+    Guard(cases.matmul("matmul_nt", "matmul_nt", 256, 256, 256, "a @ b.T, 256"), 0.87),
+    Guard(cases.matmul("matmul_tn", "matmul_tn", 256, 256, 256, "a.T @ b, 256"), 0.91),
+    Guard(cases.gemv("gemv", 256), 0.73),
+    Guard(cases.conv3x3("conv3x3", 1, 32, 28), 0.224),
+    Guard(cases.maxpool2("maxpool2", 1, 32, 56), 0.152),
+    Guard(cases.moved("transpose", "transpose", (256, 256), "256 × 256 transposed"), 0.14, zen5=0.26),
+    Guard(cases.embedding("embedding", 512, 128, 256), 0.78),
+    Guard(cases.sdpa("sdpa", 1, 4, 64, 32), 0.34),
+    Guard(cases.mlp("mlp_fwd", "mlp_fwd", 32, (128, 128, 64, 10)), 0.62),
 )
+
+
+def cpu() -> str:
+    """LLVM's name of this machine's CPU."""
+    from llvmlite.binding import get_host_cpu_name
+
+    return get_host_cpu_name()
 
 
 def ratios(names: Sequence[str] = (), variables: Mapping[str, str] | None = None) -> dict[str, float]:
