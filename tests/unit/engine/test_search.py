@@ -18,10 +18,10 @@ import pytest
 from tests.graphs import from_numpy, matmul, numbers, to_numpy
 from tests.unit.kernel.test_opts import kernel_of
 from tinyexplore import Tensor, Variable
-from tinyexplore.device import Device
+from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.engine import candidate, crew, measuring_on, search
-from tinyexplore.engine.candidate import Lost, Workbench, alone, among_compilers, differ, request_of
+from tinyexplore.engine.candidate import Lost, Workbench, alone, among_compilers, differ, request_of, sampled
 from tinyexplore.engine.candidate import numbers as numbers_of
 from tinyexplore.kernel import Kernel, Opt, OptOps
 from tinyexplore.kernel import search as beam
@@ -218,6 +218,13 @@ def test_a_candidate_with_wrong_results_is_lost() -> None:
     assert bench.answer(json.loads(request_of("time", right, "LLVM", right, limit=None)))["seconds"] < 1
     with pytest.raises(Lost, match=r"its results are wrong \(buffer 0\)"):
         bench.answer(json.loads(request_of("time", wrong, "LLVM", right, limit=None)))
+
+
+def test_results_are_compared_in_every_column_also_where_not_all_are() -> None:
+    columns = 1024
+    found = sampled(Buffer("LLVM", columns * columns, dtypes.int32).copyin(np.arange(columns**2, dtype=np.int32)))
+    assert candidate.COMPARED // 2 < found.size <= candidate.COMPARED
+    assert len(np.unique(found % columns)) == columns
 
 
 def test_rounding_is_no_wrong_result() -> None:
