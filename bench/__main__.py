@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import platform
 import sys
@@ -61,10 +62,10 @@ def _parser() -> argparse.ArgumentParser:
     what.add_argument("--targets", action="store_true", help="what has an aim, without peers: each figure beside it")
     what.add_argument("--report", metavar="JSON", help="nothing: write table and plot of an earlier run anew")
     how = parser.add_argument_group("how")
-    how.add_argument("--rounds", type=int, default=10, help="slices for each peer and case (10)")
-    how.add_argument("--slice-ms", type=float, default=30.0, help="how long a slice is (30)")
-    how.add_argument("--threads", type=int, default=0, help="threads for each peer (default: one per core)")
-    how.add_argument("--timeout", type=float, default=120.0, help="seconds that a peer may prepare a case (120)")
+    how.add_argument("--rounds", type=_count, default=10, help="slices for each peer and case (10)")
+    how.add_argument("--slice-ms", type=_positive, default=30.0, help="how long a slice is (30)")
+    how.add_argument("--threads", type=_threads, default=0, help="threads for each peer (default: one per core)")
+    how.add_argument("--timeout", type=_positive, default=120.0, help="seconds that a peer may prepare a case (120)")
     how.add_argument(
         "--python",
         action="append",
@@ -76,6 +77,26 @@ def _parser() -> argparse.ArgumentParser:
     how.add_argument("--update", action="store_true", help="keep what FOLDER's results.json has beside it")
     parser.add_argument("--list", action="store_true", help="list cases and peers")
     return parser
+
+
+def _count(text: str) -> int:
+    if (value := int(text)) < 1:
+        raise argparse.ArgumentTypeError(f"{text}: at least 1")
+    return value
+
+
+def _positive(text: str) -> float:
+    if not 0 < (value := float(text)) < math.inf:
+        raise argparse.ArgumentTypeError(f"{text}: more than nothing, and an end")
+    return value
+
+
+def _threads(text: str) -> int:
+    """No more than there are cores: loops that wait for each other would not get on."""
+    cores = os.cpu_count() or 1
+    if not 1 <= (value := int(text)) <= cores:
+        raise argparse.ArgumentTypeError(f"{text}: from 1 to this machine's {cores} cores")
+    return value
 
 
 def _list() -> None:

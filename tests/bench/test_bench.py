@@ -309,6 +309,18 @@ def test_cases_are_chosen_by_beginning_and_unknown_ones_refused() -> None:
         choose_cases(["nonsense"])
 
 
+@pytest.mark.parametrize(
+    "words",
+    ["--rounds 0", "--rounds -3", "--rounds x", "--slice-ms 0", "--timeout -1", "--timeout nan", "--threads 0"]
+    + [f"--threads {(os.cpu_count() or 1) + 1}"],
+)
+def test_what_nothing_could_be_measured_with_is_refused(words: str, capsys) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["tiny_add", *words.split()])
+    option, value = words.split()
+    assert f"argument {option}: " in (told := capsys.readouterr().err) and value in told
+
+
 def test_every_family_of_cases_has_a_tiny_one() -> None:
     assert {case.family for case in CASES} == {case.family for case in TINY}
 
