@@ -79,9 +79,10 @@ def random_opts(random: Random, kernel: Kernel) -> Kernel:
         if not legal:
             break
         kinds = sorted({opt.op for opt in legal}, key=lambda op: op.name)
-        kind = OptOps.CUT if OptOps.CUT in kinds and random.random() < 0.5 else random.choice(kinds)  # few allow it
+        last = [kind for kind in kinds if kind in (OptOps.CUT, OptOps.PIPE)]  # few kernels allow them
+        kind = random.choice(last if last and random.random() < 0.3 else kinds)
         opt = random.choice([opt for opt in legal if opt.op is kind])
-        if random.random() < 0.3 and kind in (OptOps.UPCAST, OptOps.UNROLL, OptOps.LOCAL, OptOps.GROUP):
+        if random.random() < 0.3 and kind in (OptOps.UPCAST, OptOps.UNROLL, OptOps.LOCAL, OptOps.GROUP, OptOps.PIPE):
             unusual = Opt(kind, opt.axis, random.randint(2, kernel.axis(opt.axis).size))
             opt = opt if too_long(unusual, copies) else unusual
         try:

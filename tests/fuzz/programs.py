@@ -127,6 +127,26 @@ def spread(random: Random, device: str) -> Tensor:
     return random.choice((x.var(1, correction=0), x.std(0, correction=0), x.logsumexp(1), (x - x.max()).exp().sum(0)))
 
 
+def kept(random: Random, device: str) -> Tensor:
+    """Something dear of every row, which its results read beside sums over it: the row is kept."""
+    shape = sides(random, random.randint(2, 3))
+    axes = random.choice(((len(shape) - 1,), tuple(range(1, len(shape)))))
+    x = filled(random, shape, device)
+    row = random.choice((x.exp(), x.sigmoid(), (x * x + 1).sqrt(), (x - x.max(axes, keepdim=True)).exp()))
+    total = random.choice((row.sum(axes, keepdim=True), row.max(axes, keepdim=True) + 1))
+    columns = filled(random, shape[1:], device)
+    rows = filled(random, tuple(1 if axis in axes else side for axis, side in enumerate(shape)), device)
+    return random.choice(
+        (
+            row / total,
+            (row - total) * columns + rows,
+            (row > total * 0.5).where(row, columns) / total,
+            (row / total + filled(random, shape, device)).cast("float16").float(),
+            (row * 0.5).floor().cast("int32") % 3 + total.cast("int32"),
+        )
+    )
+
+
 def running(random: Random, device: str) -> Tensor:
     x = viewed(random, filled(random, sides(random, random.randint(1, 3)), device))
     axis = random.randint(0, len(x.shape) - 1)
@@ -313,6 +333,7 @@ PROGRAMS: dict[str, Program] = {
         products,
         row_twice,
         spread,
+        kept,
         running,
         gathered,
         taken,

@@ -23,6 +23,7 @@ from tinyexplore.kernel.cut import cut_obstacle
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.merge import with_merged_axes, with_split_axes
 from tinyexplore.kernel.opt import Opt, OptOps
+from tinyexplore.kernel.pipe import find_piped
 from tinyexplore.kernel.product import find_product, with_product_tiles
 from tinyexplore.kernel.words import IN_A_WORD, dot_of
 from tinyexplore.uop import AxisKind, Ops, UOp
@@ -37,6 +38,9 @@ MIRRORED_AXES = 4  # 16 places a step, a vector register each
 WIDE_TILE = 4  # vectors side by side in the register tile of a row that is kept
 UNKNOWN_ROWS = 4  # of a symbolic axis in a tile: there may be one only, and then the others do its work again
 ALONGSIDE = 4  # sums of one row: beyond the L1 cache a cycle brings a vector at best; more take longer to compile
+FEWEST_PIPED, MOST_PIPED = 8, 64  # rows in a block, the first of which is stored twice
+PIPED_BLOCKS = 8  # for each core
+APART_BYTES = 512  # within a page buffers start multiples of it apart; a few lines apart a store holds up the loads
 FEW_VECTORS = 64  # that many additions, each waiting for the one before, take less than 0.1 µs
 
 
@@ -47,7 +51,7 @@ def hand_coded(kernel: Kernel) -> Kernel:
     tiled = with_product_tiles(product) if product is not None else None
     if tiled is None:
         tiled = with_longer_ends(with_tiles(with_tiles_of_rows(with_vectors(kernel) if kernel.lanes > 1 else kernel)))
-    return with_cut_loops(with_prefetches(with_threads(with_accumulators(tiled))))
+    return with_cut_loops(with_piped_rows(with_prefetches(with_threads(with_accumulators(tiled)))))
 
 
 def with_words(kernel: Kernel) -> Kernel:
@@ -296,7 +300,12 @@ def with_longer_steps(kernel: Kernel) -> Kernel:
 
 
 def with_longer_ends(kernel: Kernel) -> Kernel:
-    """Rows that are walked again after their reductions (layernorm): a few vectors a step there as well."""
+    """Rows that are walked again after their reductions (layernorm): a few vectors a step there as well.
+
+    Rows that are piped are stored in the steps of a longer computation.
+    """
+    if find_pipe(kernel) is not None:
+        return kernel
     found = kernel.accesses
     ends = [axis for axis in kernel.output_axes if all(axis not in reduce.ranges for reduce in kernel.reduces)]
     if not kernel.reduces or not any(outer_row_axis(kernel, axis) for axis in kernel.output_axes):
@@ -378,6 +387,28 @@ def with_threads(kernel: Kernel) -> Kernel:
     return attempt(
         kernel, Opt(OptOps.THREAD, outermost.arg.id), f"{kernel.steps} steps are worth waking the other cores"
     )
+
+
+def with_piped_rows(kernel: Kernel) -> Kernel:
+    """A row of results is stored while the next one is computed, where rows are kept: neither waits for the other."""
+    opt = find_pipe(kernel)
+    return kernel if opt is None else kernel.apply(opt, "a row of results is stored while the next one is computed")
+
+
+def find_pipe(kernel: Kernel) -> Opt | None:
+    """Rows in blocks: enough of these for the cores, and little done twice where the last one overlaps."""
+    if kernel.steps < THREAD_STEPS or not any(node.op is Ops.BARRIER for node in kernel.nodes):
+        return None
+    for axis in kernel.output_axes:
+        if isinstance(find_piped(kernel, axis), str):
+            continue
+        blocks = max(PIPED_BLOCKS * kernel.target.threads, -(-axis.size // MOST_PIPED))
+        rows = -(-axis.size // blocks)
+        overlap = blocks * rows - axis.size
+        apart = all(step_bytes(access, axis) % APART_BYTES == 0 for access in kernel.accesses if access.is_store)
+        if rows >= FEWEST_PIPED and 16 * overlap <= axis.size and apart:
+            return Opt(OptOps.PIPE, axis.arg.id, rows)
+    return None
 
 
 def with_cut_loops(kernel: Kernel) -> Kernel:

@@ -11,6 +11,7 @@ from tinyexplore.dtype import DType, dtypes
 from tinyexplore.kernel.cut import shorter_loops
 from tinyexplore.kernel.legal import obstacle
 from tinyexplore.kernel.opt import Opt, OptError, OptOps
+from tinyexplore.kernel.pipe import piped
 from tinyexplore.kernel.rows import copies_result, filling, keeps_row, more_rows, split_row
 from tinyexplore.kernel.split import split_output, split_reduce, split_scan, with_edge
 from tinyexplore.kernel.stage import collected_stores, staged_loads
@@ -26,6 +27,7 @@ REDUCE_KINDS = (AxisKind.REDUCE, AxisKind.GROUP)
 WITHOUT_AMOUNT = (OptOps.THREAD, OptOps.STAGE, OptOps.COLLECT, OptOps.CUT)
 AMOUNTS = (2, 3, 4, 6, 8, 12, 16, 32)
 STEPS_AHEAD = (1, 2, 4, 8)
+STEPS_PIPED = (4, 16, 128)
 COMPUTED = Group.ALU | {Ops.REDUCE, Ops.SCAN, Ops.CAST, Ops.BITCAST}
 
 
@@ -166,6 +168,8 @@ class Kernel:
             ast = substitute_told(self.ast, collected_stores(self), str(opt))
         elif opt.op is OptOps.AHEAD:
             ast = substitute_told(self.ast, {axis: axis.replace(arg=replace(axis.arg, ahead=opt.amount))}, str(opt))
+        elif opt.op is OptOps.PIPE:
+            ast = piped(self, axis, opt)
         elif opt.op is OptOps.TC:
             ast = summed_in_words(self, axis, opt)
         elif axis.arg.kind in REDUCE_KINDS:
@@ -201,6 +205,8 @@ class Kernel:
                     amounts = tuple(other.arg.id for other in self.output_axes if other.arg.id > axis.arg.id)
                 if op is OptOps.AHEAD:
                     amounts = STEPS_AHEAD
+                if op is OptOps.PIPE:
+                    amounts = STEPS_PIPED
                 if op is OptOps.TC:
                     amounts = tuple(sorted(set(IN_A_WORD.values())))
                 if op is OptOps.MERGE:

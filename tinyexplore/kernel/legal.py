@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from tinyexplore.dtype import dtypes
 from tinyexplore.kernel.cut import SPLITS, cut_obstacle
 from tinyexplore.kernel.opt import Opt, OptOps
+from tinyexplore.kernel.pipe import SHORTEST_BLOCK, find_piped
 from tinyexplore.kernel.rows import is_after_copy, kept_along
 from tinyexplore.kernel.stage import collect_obstacle, stage_obstacle
 from tinyexplore.kernel.strides import strides_of
@@ -29,12 +30,16 @@ def obstacle(kernel: Kernel, opt: Opt, axis: UOp) -> str | None:
     kind, size = axis.arg.kind, axis.size
     if any(done.op is OptOps.CUT for done in kernel.applied):
         return "loops end at a place that depends on others by now: CUT comes last"
+    if any(done.op is OptOps.PIPE for done in kernel.applied):
+        return "results are stored in the step after their own by now: PIPE comes last"
     if opt.op is OptOps.CUT:
         return cut_obstacle(kernel, axis)
     if kernel.result_copies and (found := scatter_obstacle(kernel, opt, axis)) is not None:
         return found
     if opt.op is OptOps.AHEAD:
         return ahead_obstacle(kernel, axis, opt.amount)
+    if opt.op is OptOps.PIPE:
+        return pipe_obstacle(kernel, axis, opt.amount)
     if opt.op in SPLITS_AXIS and (axis.arg.ahead or opt.op is OptOps.MERGE and kernel.axis(opt.amount).arg.ahead):
         return "the axis looks ahead by so many of the steps that it has: do this before AHEAD"
     if opt.op is OptOps.THREAD:
@@ -155,6 +160,15 @@ def ahead_obstacle(kernel: Kernel, axis: UOp, steps: int) -> str | None:
             if strides_of(node.src[0].src[1]).get(axis):
                 return None
     return "no address that is read moves by the same distance with each step of it"
+
+
+def pipe_obstacle(kernel: Kernel, axis: UOp, steps: int) -> str | None:
+    found = find_piped(kernel, axis)
+    if isinstance(found, str):
+        return found
+    if not SHORTEST_BLOCK <= steps <= axis.size // 2:
+        return f"the axis has size {axis.size}; choose blocks of {SHORTEST_BLOCK} to half of that"
+    return None
 
 
 def thread_obstacle(kernel: Kernel, axis: UOp) -> str | None:

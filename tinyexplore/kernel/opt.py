@@ -82,6 +82,13 @@ class OptOps(Named):
 
         for i in 0..64: acc += a[1000*i]     →  for i in 0..64: fetch(a[1000*(i+2)]); acc += a[1000*i]
 
+    PIPE: the results of a step of an output axis, read from the row that it kept, are stored while the next step fills
+    the row, in blocks of `amount` steps, the last of which is stored by itself (it comes last)::
+
+        for i in 0..64: for j: e[j] = f(i,j)  →  for b in 0..4: for i in 0..16: for j: out[16*b+i-1,j] = g(e[j])
+                        for j: out[i,j] = g(e[j])                                     e[j] = f(16*b+i,j)
+                                                                for j: out[16*b+15,j] = g(e[j])
+
     An output axis that `amount` does not divide takes its last block so that it ends at the end, over part of the
     block before (both write the same values); a reduction does the remainder in a loop of its own.
     """
@@ -99,6 +106,7 @@ class OptOps(Named):
     CUT = "cut"
     TC = "tc"
     AHEAD = "ahead"
+    PIPE = "pipe"
 
     def __repr__(self) -> str:
         return f"OptOps.{self.name}"

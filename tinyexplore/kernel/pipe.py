@@ -1,0 +1,196 @@
+"""PIPE: a row of results is stored while the next row is computed into the scratch memory that it is read from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from tinyexplore.dtype import PtrDType, dtypes
+from tinyexplore.kernel.opt import Opt
+from tinyexplore.kernel.rows import filling, keeps_row, scratch_of
+from tinyexplore.kernel.told import substitute_told
+from tinyexplore.trace import Derived, active_recorder
+from tinyexplore.uop import Axis, AxisKind, Group, Ops, UOp, index_const
+from tinyexplore.uop.divmod import linear_terms
+from tinyexplore.uop.uop import ops_mask
+
+if TYPE_CHECKING:
+    from tinyexplore.kernel.kernel import Kernel
+
+OUTER = (AxisKind.GLOBAL, AxisKind.THREAD)
+FIXED = (AxisKind.VECTOR, AxisKind.UPCAST)  # an axis of these stands only for one of the same kind
+SHORTEST_BLOCK = 3  # of two steps, the one before is always the first
+READS = ops_mask((Ops.LOAD, Ops.REDUCE))
+
+
+@dataclass(frozen=True)
+class Piped:
+    """What PIPE does to a kernel: its `store`, the LOAD of the `row` that it reads, the BARRIER that says `filled`.
+
+    places: of each axis along which a row of results is stored, the axis that fills the same place of the kept row.
+    left: the numbers, one for a whole row, that its results need beside it.
+    """
+
+    store: UOp
+    row: UOp
+    filled: UOp
+    places: dict[UOp, UOp]
+    left: tuple[UOp, ...]
+
+
+def find_piped(kernel: Kernel, axis: UOp) -> Piped | str:
+    """What PIPE would do along `axis`, or what stands against it, in words."""
+    rows = filling(kernel)
+    if len(kernel.ast.src) != 1 or len(rows) != 1 or not keeps_row(rows[0]) or kernel.result_copies:
+        return "only a kernel with one result does this, that keeps one row and nothing else in scratch memory"
+    (store,), (filled,) = kernel.ast.src, rows
+    if axis.arg.kind not in OUTER or axis not in filled.ranges or not axis.is_static:
+        return (
+            f"the axis is {axis.arg.kind.value}, and only output loops of a fixed size do this that fill a row a step"
+        )
+    around = filled.ranges
+    own = store.ranges - around
+    fill = filled.src[0]
+    if any(loop.arg.kind in FIXED for loop in around) or max(loop.arg.id for loop in around) != axis.arg.id:
+        return "several rows are kept at once, or loops around each of them are inside of this one"
+    if any(loop.arg.id < axis.arg.id for loop in (*own, *(fill.ranges - around))):
+        return "loops along the row are around this one"
+    along, left = parts_of(store.src[1], own)
+    reads = [node for node in along if node.op is Ops.LOAD and node.src[0].src[0] is scratch_of(filled)]
+    if len(reads) != 1:
+        return "the results do not read the row at one place each"
+    places = same_places(reads[0].src[0].src[1], own, fill.src[0].src[1], fill.ranges - around)
+    if places is None or len(reads[0].src[0].src) + len(fill.src[0].src) > 4:  # or masked
+        return "the results do not walk the row in the same steps in which it is filled, each with places of its own"
+    if all(loop.arg.kind in FIXED for loop in places):
+        return "the row has no loop: it is all in registers"
+    place = store.src[0]
+    loaded = {node.src[0].src[0] for node in kernel.nodes if node.op is Ops.LOAD}
+    if len(store.src) > 2 or len(place.src) > 2 or place.src[0] in loaded or place.mask & READS:
+        return "results are masked, read where they are stored, or stored where memory says"
+    if not all(is_harmless(node) or node is reads[0] for node in along):
+        return "the results are more than arithmetic with floats, which takes any number"
+    if not all(dtypes.is_float(value.dtype) for value in (reads[0], *left)):
+        return "what is kept of a row are no floats, and arithmetic with others does not take any number"
+    return Piped(store, reads[0], filled, places, tuple(left))
+
+
+def parts_of(value: UOp, own: Iterable[UOp]) -> tuple[list[UOp], list[UOp]]:
+    """The nodes of `value` that differ along the axes `own`, no further than to loads; and those for all of their
+    steps, of what was read, that they need."""
+    axes = frozenset(own)
+    along: dict[UOp, None] = {}
+    left: dict[UOp, None] = {}
+    pending = [value]
+    while pending:
+        node = pending.pop()
+        if axes.isdisjoint(node.ranges):
+            if node.mask & READS:
+                left[node] = None
+        elif node not in along:
+            along[node] = None
+            if node.op in Group.ALU or node.op in (Ops.CAST, Ops.BITCAST):
+                pending += node.src
+    return list(along), list(left)
+
+
+def same_places(idx: UOp, own: Iterable[UOp], filling_idx: UOp, fillers: Iterable[UOp]) -> dict[UOp, UOp] | None:
+    """For each axis of `own` the one of `fillers` that walks the row alike; None unless all steps have other places.
+
+    Blocks that overlap would be overwritten before they are stored.
+    """
+    terms, offset = linear_terms(idx)
+    others, other_offset = linear_terms(filling_idx)
+    if offset != other_offset or set(terms) != set(own) or set(others) != set(fillers) or len(terms) != len(others):
+        return None
+    places: dict[UOp, UOp] = {}
+    end = 1
+    for (axis, factor), (other, other_factor) in zip(by_factor(terms), by_factor(others), strict=True):
+        kinds = {axis.arg.kind, other.arg.kind}
+        if factor < end or factor != other_factor or axis.src[0] is not other.src[0] or not axis.is_static:
+            return None
+        if len(kinds) > 1 and not kinds.isdisjoint(FIXED):
+            return None
+        places[axis] = other
+        end = factor * axis.size
+    return places
+
+
+def by_factor(terms: dict[UOp, int]) -> list[tuple[UOp, int]]:
+    return sorted(terms.items(), key=lambda term: term[1])
+
+
+def is_harmless(node: UOp) -> bool:
+    """True for what may be done with any number in place of a row's: before the first of them there is none."""
+    if node.op is Ops.LOAD:
+        place = node.src[0]
+        return len(node.src) == 1 and place.src[0].op is Ops.DEFINE_GLOBAL and not place.mask & READS
+    if node.op is Ops.RANGE or not node.mask & READS:
+        return True
+    is_arithmetic = node.op in Group.ALU or node.op in (Ops.CAST, Ops.BITCAST)
+    return is_arithmetic and (dtypes.is_float(node.dtype) or dtypes.is_bool(node.dtype))
+
+
+def piped(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
+    """The ast with the results of a step of `axis` stored in the next one, `amount` steps to a block.
+
+    The first step of a block has nothing to store yet: what it stores is overwritten by the second, in the same place.
+    The last row of a block is stored after its steps.
+    """
+    found = find_piped(kernel, axis)
+    assert not isinstance(found, str)
+    how, amount = str(opt), opt.amount
+    fresh = {loop: moved_in(loop) for loop in kernel.axes if loop.arg.id > axis.arg.id}
+    start = UOp.range(-(-axis.size // amount), replace(axis.arg, ahead=0)) * index_const(amount)
+    if axis.size % amount:
+        start = start.minimum(index_const(axis.size - amount))
+    step = UOp.range(amount, Axis(axis.arg.id + 1, AxisKind.SCAN, axis.arg.ahead))
+    last = index_const(amount - 1)
+    before = (step + index_const(-1)).maximum(index_const(0))
+    scratch = [
+        UOp(Ops.DEFINE_LOCAL, PtrDType(value.dtype, amount, "local"), (), f"left{number}")
+        for number, value in enumerate(found.left)
+    ]
+    filler = {own: fresh[loop] for own, loop in found.places.items()}
+    row = found.row.src[0].substitute({**fresh, **filler}, tell=how)
+
+    earlier = {axis: start + before, **filler, found.row: UOp(Ops.LOAD, found.row.dtype, (row,))}
+    for value, memory in zip(found.left, scratch):
+        earlier[value] = UOp(Ops.LOAD, value.dtype, (memory.index(before),))
+    stored = UOp(Ops.BARRIER, dtypes.void, (substitute_told(found.store, earlier, how),))
+
+    now = {**fresh, axis: start + step}
+    fill, *loops = found.filled.src
+    store = substitute_told(fill, now, how)
+    store = store.replace(src=(*store.src, stored))
+    loops = [fresh[loop] for loop in loops]
+    filled = UOp(Ops.BARRIER, dtypes.void, (store, *loops))
+
+    end = {**fresh, axis: start + last}
+    all_filled = UOp(Ops.BARRIER, dtypes.void, (store, *loops, step))
+    end[found.row] = UOp(Ops.LOAD, found.row.dtype, (found.row.src[0].substitute(fresh, tell=how), all_filled))
+    for value, memory in zip(found.left, scratch):
+        number = substitute_told(value, {**now, found.filled: filled}, how)
+        kept = UOp(Ops.STORE, dtypes.void, (memory.index(step), number, filled))
+        left = UOp(Ops.BARRIER, dtypes.void, (kept, step))
+        end[value] = UOp(Ops.LOAD, value.dtype, (memory.index(last), left))
+    tell(((found.filled, filled), (found.filled, all_filled), (found.store, stored)), how)
+    tell([(value, made[value]) for made in (earlier, end) for value in (found.row, *found.left)], how)
+    return UOp.sink(substitute_told(found.store, end, how))
+
+
+def moved_in(loop: UOp) -> UOp:
+    """The same axis with room for another one outside of it."""
+    return loop.replace(arg=replace(loop.arg, id=loop.arg.id + 1))
+
+
+def tell(pairs: Iterable[tuple[UOp, UOp]], how: str) -> None:
+    """Tells a recorder what stands for what."""
+    recorder = active_recorder()
+    if recorder is not None:
+        for before, after in pairs:
+            recorder.record(Derived(before, after, how))
+
+
+__all__ = ["SHORTEST_BLOCK", "Piped", "find_piped", "piped"]
