@@ -168,6 +168,7 @@ def _trail(x: _Scale, y: _Scale, dots: Sequence[Dot]) -> list[str]:
     points = [(x(dot.flops_per_byte), y(dot.gflops)) for dot in dots]
     path = "L".join(f"{left:.1f} {top:.1f}" for left, top in points)
     parts = [f'<path d="M{path}" fill="none" stroke="#0b63ce" style="stroke:var(--brand)" stroke-width="1.6"/>']
+    marks: list[str] = []  # drawn last: where points lie close together, each number stays readable
     taken: list[tuple[float, float]] = []
     for number, (left, top) in enumerate(points):
         place = next(
@@ -179,8 +180,8 @@ def _trail(x: _Scale, y: _Scale, dots: Sequence[Dot]) -> list[str]:
         if place != (left, top):
             parts.append(_line(left, top, *place, 1.2))
             parts.append(f'<circle cx="{left:.1f}" cy="{top:.1f}" r="3.2" fill="#0b63ce" style="fill:var(--brand)"/>')
-        parts.append(_mark(*place, number))
-    return parts
+        marks.append(_mark(*place, number))
+    return parts + marks
 
 
 def _beside() -> Iterator[tuple[float, float]]:

@@ -40,6 +40,14 @@ def test_dots_stand_under_the_ceilings_where_their_figures_say() -> None:
     assert slow[0] < fast[0] and slow[1] > fast[1]
 
 
+def test_numbers_of_dots_that_lie_together_are_drawn_over_all_else() -> None:
+    dots = [Dot(str(number), 2e9, 1e9, 0.02 - number * 1e-4) for number in range(4)]
+    root = ElementTree.fromstring(roofline_svg(dots, {"one core": 118.0}, {}))
+    radii = [float(c.get("r")) for c in root.iter("{http://www.w3.org/2000/svg}circle")]
+    points, numbers = radii[:3], radii[3:7]  # the first number stands on its point; the key has four more
+    assert max(points) < min(numbers) and len(radii) == 11
+
+
 def test_a_roofline_of_nothing_is_refused() -> None:
     with pytest.raises(ValueError, match="at least one dot"):
         roofline_svg([], {"one core": 1.0}, {})
