@@ -232,12 +232,18 @@ def _compile_times(settings: Settings, rounds: int) -> Iterator[Entry]:
                 fresh.append(whole - running)
                 for _ in range(2):
                     again.append(compilers.ask("plain", do="cold", recording="off")["seconds"] - running)
-                parts = compilers.ask("plain", do="stages")
+                found = compilers.ask("plain", do="stages")
+                if not parts or found["lowering_seconds"] < parts["lowering_seconds"]:
+                    parts = found  # of the quickest, as the other figures
         detail = f"{parts['kernels']} kernels; of the call, {running * 1e3:.3g} ms were spent in them"
         yield _entry(f"compile, first: {label}", "tinyexplore", min(fresh) * 1e3, "ms", aim_ms, detail)
         yield _entry(f"compile, again: {label}", "tinyexplore", min(again) * 1e3, "ms", None)
-        rate = _entry(f"rewrites a second: {label}", "tinyexplore", parts["firings_per_second"], "/s", aim_rate)
-        yield {**rate, "at_least": True, "detail": f"{parts['firings']} rewrites, while recording each of them"}
+        name = f"rewrites a second: {label}"
+        rate = _entry(name, "tinyexplore", parts["firings"] / parts["lowering_seconds"], "/s", aim_rate)
+        alone = parts["firings"] / parts["rewriting_seconds"] if parts["rewriting_seconds"] else 0.0
+        within = f"{parts['lowering_seconds'] * 1e3:.3g} ms from the schedule to the source"
+        detail = f"{parts['firings']} rewrites, recorded, in {within}; {alone:,.0f} a second of the passes alone"
+        yield {**rate, "at_least": True, "detail": detail}
         for stage, seconds in sorted(parts["stages"].items(), key=lambda item: -item[1]):
             if seconds >= 5e-5:
                 row = _entry(f"  {label}: {stage}", "tinyexplore", seconds * 1e3, "ms", None, "while recording")

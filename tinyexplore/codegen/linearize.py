@@ -54,7 +54,7 @@ def kept_rare(own: Path, wanted: Path) -> Path:
 
 def reads_register(node: UOp) -> bool:
     """True for what uses a register's value, not for what says when its loops are over."""
-    if not node.mask & REGISTERS or node.op is Ops.RESULT:
+    if node.op is Ops.RESULT:
         return False
     return any([src.op is Ops.DEFINE_ACC for src in node.src])
 
@@ -85,18 +85,21 @@ class _Blocks:
         ends: dict[UOp, list[UOp]] = {}  # the loops that end at a node
         reading: set[UOp] = set()  # what reads a register that a loop changes stays inside
         shared: dict[UOp, Path] = {}  # of each node, the loops around all of its users so far
-        path = self.path
+        path, known = self.path, self.known
         for node in reversed(self.order):
             op = node.op
             if op is Ops.ASSIGN and len(node.src) == 3:
                 reading.update(made_of(node.src[1], node.src[0]))  # a scan's register may be read in several steps
             own = path.get(node)
             if own is None:
-                is_reading = node in reading or reads_register(node)
+                is_reading = (node.mask & REGISTERS and reads_register(node)) or node in reading
                 if is_reading or op in WITH_LOOPS or node in ends or self.has_rare:
                     own = self.find_path(node, shared.get(node), ends, steps, is_reading)
+                elif node.ranges:
+                    wanted = shared.get(node, ())
+                    own = known.get((node.ranges, wanted)) or self.outermost(node, wanted)
                 else:
-                    own = self.outermost(node, shared.get(node, ())) if node.ranges else ()
+                    own = ()
                 path[node] = own
             for src in node.src:
                 if src.op is Ops.RANGE:

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 
 from tinyexplore.dtype import dtypes
 from tinyexplore.uop import Group, Ops, UOp
+from tinyexplore.uop.uop import ops_mask
 
 WORK = Group.ALU | {Ops.LOAD, Ops.STORE}
 LONG = 100  # UOps: what opts have written out; shorter programs are worth all that LLVM knows, and soon done
 BRIEF = 256  # UOps done, loops counted as often as they run: about 0.1 µs, whatever the code looks like
+LANES = ops_mask((Ops.GEP,))
 MOST_PUT_TOGETHER = 5  # vectors with an operation for each that is put together from lanes
 
 
@@ -25,8 +27,13 @@ def leaves_little(uops: Sequence[UOp], vector_bytes: int) -> bool:
         return True
     if len(uops) <= LONG:
         return False
-    vectors = sum(node.op in WORK and node.dtype.count > 1 for node in uops)
-    return vectors > 0 and MOST_PUT_TOGETHER * sum(map(is_put_together, uops)) <= vectors
+    vectors = len([node for node in uops if node.op in WORK and node.dtype.count > 1])
+    return vectors > 0 and MOST_PUT_TOGETHER * sum(map(is_put_together, vectorized(uops))) <= vectors
+
+
+def vectorized(uops: Sequence[UOp]) -> list[UOp]:
+    """The VECTORIZEs of a program."""
+    return [node for node in uops if node.op is Ops.VECTORIZE]
 
 
 def is_brief(uops: Sequence[UOp]) -> bool:
@@ -47,20 +54,20 @@ def is_brief(uops: Sequence[UOp]) -> bool:
 def is_put_together(node: UOp) -> bool:
     """True for a vector whose lanes come from different places, but for a column of several vectors: a transposition
     is written as shuffles anyway."""
-    if node.op is not Ops.VECTORIZE or len(set(node.src)) == 1 or all(lane.op is Ops.CONST for lane in node.src):
+    if node.op is not Ops.VECTORIZE or len(set(node.src)) == 1 or all([lane.op is Ops.CONST for lane in node.src]):
         return False
     if shuffled_from(node) is not None:
         return False
-    return not all(lane.op is Ops.GEP and lane.arg == node.src[0].arg for lane in node.src)
+    return not all([lane.op is Ops.GEP and lane.arg == node.src[0].arg for lane in node.src])
 
 
 def shuffled_from(node: UOp, most: int = 2) -> tuple[UOp, ...] | None:
     """The vectors of a type, `most` at most, from which this VECTORIZE takes its lanes: one shuffle makes it of one or
     two, and one more for each further, which must be as long as it is. None where that is not so, or where all lanes
     are the same."""
-    if node.op is not Ops.VECTORIZE or any(lane.op is not Ops.GEP for lane in node.src) or len(set(node.src)) == 1:
+    if node.op is not Ops.VECTORIZE or any([lane.op is not Ops.GEP for lane in node.src]) or len(set(node.src)) == 1:
         return None
-    vectors = tuple(dict.fromkeys(lane.src[0] for lane in node.src))
+    vectors = tuple(dict.fromkeys([lane.src[0] for lane in node.src]))
     fits = len(vectors) <= 2 or vectors[0].dtype.count == len(node.src)
     return vectors if len(vectors) <= most and fits and len({vector.dtype for vector in vectors}) == 1 else None
 
@@ -68,9 +75,8 @@ def shuffled_from(node: UOp, most: int = 2) -> tuple[UOp, ...] | None:
 def lanes_of_alone(vectors: set[UOp], uops: Sequence[UOp]) -> set[UOp]:
     """The lanes that nothing but `vectors` is made of: where these are shuffles, they need no instruction."""
     lanes = {lane for node in vectors for lane in node.src}
-    for node in uops if lanes else ():
-        if node not in vectors:
-            lanes.difference_update(node.src)
+    if lanes:
+        lanes.difference_update(*[node.src for node in uops if node.mask & LANES and node not in vectors])
     return lanes
 
 
@@ -80,8 +86,9 @@ def is_in_full_vectors(uops: Sequence[UOp], vector_bytes: int) -> bool:
     be loaded for all lanes, none may be put into or taken from single ones, but for shuffles.
     """
     bodies = innermost_bodies(uops)
-    spread = {node.src[0] for node in uops if node.op is Ops.VECTORIZE and node.src[0] is node.src[-1]}
-    shuffled = {node for node in uops if shuffled_from(node) is not None}
+    vectors = vectorized(uops)
+    spread = {node.src[0] for node in vectors if node.src[0] is node.src[-1]}
+    shuffled = {node for node in vectors if shuffled_from(node) is not None}
     shuffled |= lanes_of_alone(shuffled, uops)
     shuffled |= {lane for lane in spread if lane.op is Ops.GEP and lane.src[0].op is Ops.DEFINE_ACC}  # a scan's last
     sums = any(node.op is Ops.DEFINE_ACC for node in uops)
@@ -130,4 +137,5 @@ __all__ = [
     "lanes_of_alone",
     "leaves_little",
     "shuffled_from",
+    "vectorized",
 ]

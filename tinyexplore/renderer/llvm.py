@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tinyexplore.dtype import DType, PtrDType, dtypes
-from tinyexplore.renderer.fullness import is_brief, lanes_of_alone, leaves_little, shuffled_from
+from tinyexplore.renderer.fullness import is_brief, lanes_of_alone, leaves_little, shuffled_from, vectorized
 from tinyexplore.renderer.llvm_arith import InstructionWriter, literal, memory_type, register_type, suffix
 from tinyexplore.renderer.program import LOCALITY, ProgramSpec, RenderError, global_buffers, spec_of, variable_arguments
 from tinyexplore.renderer.streaming import LINE_BYTES, streaming_stores
@@ -560,8 +560,7 @@ def _transposed_from(node: UOp) -> tuple[UOp, ...] | None:
 
 def _only_shuffled(uops: Sequence[UOp]) -> set[UOp]:
     """The GEPs that nothing uses but shuffles, and columns of transposed matrices: they need no instruction."""
-    made = {node for node in uops if node.op is Ops.VECTORIZE}
-    shuffled = {node for node in made if shuffled_from(node, MOST_SHUFFLED) or _transposed_from(node)}
+    shuffled = {node for node in vectorized(uops) if shuffled_from(node, MOST_SHUFFLED) or _transposed_from(node)}
     return lanes_of_alone(shuffled, uops)
 
 
@@ -577,9 +576,8 @@ def _near_places(uops: Sequence[UOp]) -> tuple[set[UOp], set[UOp]]:
             if len(index.src) == 2 and index not in near and _is_near(*index.src):
                 near.add(index)
     sums = {index.src[1] for index in near}
-    for node in uops if sums else ():
-        if node not in near:
-            sums.difference_update(node.src)
+    if sums:
+        sums.difference_update(*[node.src for node in uops if node not in near])
     return near, sums
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.renderer.program import RenderError
 from tinyexplore.target import Target
-from tinyexplore.trace import SourceLine
+from tinyexplore.trace import SourceLine, source_line
 from tinyexplore.uop import Group, Ops, UOp
 from tinyexplore.uop.bounds import bounds, is_exact
 from tinyexplore.uop.semantics import bfloat16_bits
@@ -138,13 +138,13 @@ class InstructionWriter:
         self._fuses = target.fuses
 
     def raw(self, text: str) -> None:
-        self.lines.append(SourceLine(text, self.made_by))
+        self.lines.append(source_line((text, self.made_by)))
 
     def value(self, text: str, hint: str = "v") -> str:
         """A new register set by the instruction `text`."""
         self._count += 1
         name = f"%{hint}{self._count}"
-        self.lines.append(SourceLine(f"  {name} = {text}", self.made_by))
+        self.lines.append(source_line((f"  {name} = {text}", self.made_by)))
         return name
 
     def call(self, result: str, function: str, *arguments: tuple[str, str], flags: str = "", hint: str = "v") -> str:

@@ -25,6 +25,7 @@ from tinyexplore.trace.events import (
     derived,
     rebuilt,
     rewrote,
+    source_line,
 )
 from tinyexplore.trace.recorder import (
     Recorder,
@@ -71,5 +72,6 @@ __all__ = [
     "register_console",
     "register_progress",
     "rewrote",
+    "source_line",
     "staged",
 ]
