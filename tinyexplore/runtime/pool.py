@@ -73,7 +73,11 @@ class NativePool:
 
         def compiled() -> bytes:
             self.is_new = True
-            return compiler.object_code(text)
+            _compiling.append(self)
+            try:
+                return compiler.object_code(text)
+            finally:
+                _compiling.remove(self)
 
         code = cached(key, compiled)
         self._library = compiler.link("pool", code, ("pool_init", "pool_stop", "pool_run"))
@@ -177,9 +181,9 @@ def make_pool_ahead() -> None:
             _makers.append(thread)
 
 
-def is_pool_being_made() -> bool:
-    """True while what `make_pool_ahead` began is not done: it takes long only where machine code is to be made."""
-    return any([thread.is_alive() for thread in _makers])
+def is_pool_being_compiled() -> bool:
+    """True while another thread compiles a pool: it did not find it on disk."""
+    return bool(_compiling)
 
 
 def wait_for_pool_ahead() -> None:
@@ -189,6 +193,7 @@ def wait_for_pool_ahead() -> None:
 
 
 _makers: list[threading.Thread] = []
+_compiling: list[NativePool] = []  # no lock: a forked child may find what is compiled in its parent only
 
 
 def _make_quietly(threads: int) -> None:

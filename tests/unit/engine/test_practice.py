@@ -47,11 +47,11 @@ def test_what_goes_wrong_is_left_to_the_first_kernel(monkeypatch: pytest.MonkeyP
     practice.practise("LLVM")
 
 
-def test_a_device_is_practised_on_only_while_its_threads_are_being_made(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_device_is_practised_on_only_while_its_threads_are_being_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     practised: list[str] = []
     monkeypatch.setattr(ready, "practise", practised.append)
-    for being_made in (True, False):
-        monkeypatch.setattr(ready, "is_pool_being_made", lambda answer=being_made: answer)
+    for being_compiled in (True, False):
+        monkeypatch.setattr(ready, "is_pool_being_compiled", lambda answer=being_compiled: answer)
         monkeypatch.setattr(ready, "_ready", set())
         ready.make_ready("LLVM")
         ready.make_ready("LLVM")
