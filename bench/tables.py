@@ -150,6 +150,8 @@ def _spread(row: Row) -> str:
 
 def _notes(report: Report) -> list[str]:
     notes = [summary(report)]
+    if any(row.ours is not None for row in report.rows):
+        notes.append("Spread: the lower quartile, the median and the upper quartile of ours, over its minimum.")
     if beaten := [row.name for row in report.rows if (share := row.over_limit(row.best)) is not None and share < 1]:
         notes.append(f"Quicker than the limit, which was measured while the machine was busy: {', '.join(beaten)}.")
     if lines := not_measured(report):
