@@ -364,23 +364,25 @@ class UOp:
 
     def toposort(self, within: int = -1) -> list[UOp]:
         """Every UOp that this one needs and itself, sources first; only what has an operation of `within` below it."""
-        order: dict[UOp, None] = {}
         everything = within == -1
         if not (everything or self.mask & within):
             return []
-        stack = [(self, iter(self.src))]  # nodes on the way down, and which of their sources are still to come
-        while stack:
-            node, sources = stack[-1]
+        order: dict[UOp, None] = {}
+        path = []  # the nodes on the way down, and which of their sources are still to come
+        node, sources = self, iter(self.src)
+        while True:
             for source in sources:
                 if source not in order and (everything or source.mask & within):
                     if source.src:
-                        stack.append((source, iter(source.src)))
+                        path.append((node, sources))
+                        node, sources = source, iter(source.src)
                         break
                     order[source] = None
             else:
                 order[node] = None
-                stack.pop()
-        return list(order)
+                if not path:
+                    return list(order)
+                node, sources = path.pop()
 
     def find(self, *ops: Ops) -> list[UOp]:
         """The nodes of this graph with one of these operations, sources first."""
@@ -452,35 +454,29 @@ class UOp:
         recorder = active_recorder() if tell is not None else None
         done: dict[UOp, UOp] = dict(replacements)
         mask = ops_mask(node.op for node in replacements)
-        if not self.mask & mask:
+        if self in done:
+            return done[self]
+        if not self.mask & mask or (axes is not None and axes.isdisjoint(self.ranges)):
             return self
-        stack = [self]
-        while stack:
-            node = stack[-1]
-            if node in done:
-                stack.pop()
-                continue
-            if axes is not None and axes.isdisjoint(node.ranges):
-                done[node] = node
-                stack.pop()
-                continue
-            missing = []
-            for source in node.src:
-                if source not in done:
-                    if source.mask & mask:
-                        missing.append(source)
-                    else:
-                        done[source] = source
-            if missing:
-                missing.reverse()
-                stack += missing
-                continue
-            stack.pop()
-            src = tuple([done[source] for source in node.src])
-            after = done[node] = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
-            if recorder is not None and after is not node:
-                recorder.record(derived((node, after, tell or "")))
-        return done[self]
+        path = []  # as in `toposort`
+        node, sources = self, iter(self.src)
+        while True:
+            for source in sources:
+                if source in done:
+                    continue
+                if source.mask & mask and (axes is None or not axes.isdisjoint(source.ranges)):
+                    path.append((node, sources))
+                    node, sources = source, iter(source.src)
+                    break
+                done[source] = source
+            else:
+                src = tuple([done[source] for source in node.src])
+                after = done[node] = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
+                if recorder is not None and after is not node:
+                    recorder.record(derived((node, after, tell or "")))
+                if not path:
+                    return after
+                node, sources = path.pop()
 
 
 def _open_ranges(node: UOp, found: frozenset[UOp]) -> frozenset[UOp]:
