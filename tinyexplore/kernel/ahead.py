@@ -31,7 +31,7 @@ def with_prefetches(kernel: Kernel) -> Kernel:
     """The next row, where rows are read several times; the next lines, where a walk jumps from page to page."""
     l2_bytes = kernel.target.l2_bytes
     pointers = {node for node in kernel.nodes if node.op is Ops.DEFINE_GLOBAL and buffer_bytes(node) > l2_bytes}
-    if not pointers or kernel.result_copies:
+    if not pointers or kernel.result_copies or any(axis.arg.ahead for axis in kernel.axes):
         return kernel
     loads = [access for access in kernel.accesses if not access.is_store and access.node.src[0] in pointers]
     row = row_read_again(kernel, [load for load in loads if comes_from_memory(load)])

@@ -25,6 +25,7 @@ from tinyexplore.kernel.merge import with_merged_axes, with_split_axes
 from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.kernel.pipe import find_piped
 from tinyexplore.kernel.product import find_product, with_product_tiles
+from tinyexplore.kernel.streams import with_streams
 from tinyexplore.kernel.words import IN_A_WORD, dot_of
 from tinyexplore.uop import AxisKind, Ops, UOp
 from tinyexplore.util import config
@@ -177,6 +178,9 @@ def with_tiles(kernel: Kernel) -> Kernel:
     loads = [access for access in found if not access.is_store and access.node.ranges & summed]
     if lanes_axis is None:
         return kernel
+    streams = with_streams(kernel, lanes_axis, loads)
+    if streams is not kernel:
+        return streams
     shared = [axis for axis in kernel.output_axes if axis.arg.kind is AxisKind.GLOBAL and shares_loads(axis, loads)]
     if len(loads) < 2 or (lanes_axis in kernel.output_axes and not shared):
         return with_wide_columns(kernel, lanes_axis, found)

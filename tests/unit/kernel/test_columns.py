@@ -46,10 +46,10 @@ def test_rows_are_cut_where_cores_have_nothing_else_to_share() -> None:
 
 @pytest.mark.parametrize(
     ("rows", "columns", "tall"),
-    [(4096, 4096, []), (65536, 256, []), (1024, 16384, [4]), (1 << 18, 64, [4]), (512, 512, [4])],
+    [(2048, 2048, []), (65536, 256, []), (256, 16384, [4]), (1 << 18, 64, [4]), (512, 512, [4]), (4096, 4096, [8])],
 )
-def test_a_matrix_times_a_vector_reads_a_row_at_a_time(rows: int, columns: int, tall: list[int]) -> None:
-    """Unless the vector fills the L1 cache, rows are very short, or all of the matrix lies in the L2 cache."""
+def test_a_matrix_times_a_vector_reads_rows_as_suits_where_it_lies(rows: int, columns: int, tall: list[int]) -> None:
+    """Out of a cache one, unless the vector fills L1, rows are very short, or all is in L2; out of memory eight."""
     vector = unread(1, columns).expand((rows, columns))
     kernel = kernel_of(unread(rows, columns).alu(Ops.MUL, vector).reduce(Ops.ADD, (1,)))
     assert amounts(kernel, OptOps.UPCAST) == tall

@@ -1,0 +1,58 @@
+"""Sums of rows out of memory: which get several rows side by side, and that these are right at awkward sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from tests.graphs import from_numpy, to_numpy
+from tests.unit.kernel.test_pipe import kernel_of, unread
+from tinyexplore.kernel import hand_coded
+from tinyexplore.lazy import LazyBuffer
+from tinyexplore.uop import Ops
+
+SUMS = (Ops.ADD, (1,))
+
+
+def times_vector(matrix: LazyBuffer, vector: LazyBuffer) -> LazyBuffer:
+    rows, columns = (int(side) for side in matrix.shape)
+    return matrix.alu(Ops.MUL, vector.reshape((1, columns)).expand((rows, columns))).reduce(*SUMS)
+
+
+@pytest.mark.parametrize(
+    ("node", "opts"),
+    [
+        (lambda: unread(4096, 4096).reduce(*SUMS), ["UPCAST(0, 8)", "AHEAD(0, 1)"]),
+        (lambda: unread(256, 65536).reduce(*SUMS), ["UPCAST(0, 8)", "GROUP(1, 256)", "AHEAD(4, 32)"]),
+        (lambda: times_vector(unread(4096, 4096), unread(4096)), ["UPCAST(0, 8)", "AHEAD(0, 1)"]),
+        (lambda: unread(4096, 4096).alu(Ops.MUL, unread(4096, 4096)).reduce(*SUMS), ["UPCAST(0, 4)", "AHEAD(0, 1)"]),
+        (lambda: unread(2048, 2048).reduce(*SUMS), []),  # a cache has it
+        (lambda: unread(65536, 256).reduce(*SUMS), []),  # short rows follow each other
+        (lambda: unread(16, 1 << 20).reduce(*SUMS), []),  # too few
+        (lambda: unread(4096, 4096).alu(Ops.EXP).reduce(*SUMS), []),  # takes longer than memory does
+        (lambda: unread(4096, 4096).reduce(Ops.MAX, (1,)), []),
+    ],
+    ids=lambda value: "" if isinstance(value, list) else None,
+)
+def test_rows_side_by_side(node: Callable[[], LazyBuffer], opts: list[str]) -> None:
+    found = [str(opt) for opt in hand_coded(kernel_of(node())).applied]
+    assert [opt for opt in found if opt.startswith(("UPCAST", "GROUP", "AHEAD"))] == opts
+
+
+@pytest.mark.parametrize("rows", [4099, 12_295])
+def test_the_last_rows_are_summed_as_well(rows: int) -> None:
+    columns = (7 << 20) // rows // 16 * 16
+    values = np.random.default_rng(0).integers(-3, 4, (rows, columns)).astype(np.float32)
+    vector = np.arange(columns, dtype=np.float32) % 5
+    matrix = from_numpy(values)
+    (sums, products) = matrix.reduce(*SUMS), times_vector(matrix, from_numpy(vector))
+    np.testing.assert_array_equal(to_numpy(sums).ravel(), values.sum(1))
+    np.testing.assert_array_equal(to_numpy(products).ravel(), values @ vector)
+
+
+def test_long_sums_are_done_in_blocks() -> None:
+    values = np.full((64, 112_016), 0.1, np.float32)
+    (sums,) = {float(found) for found in to_numpy(from_numpy(values).reduce(*SUMS)).ravel()}
+    assert abs(sums / (float(values[0, 0]) * values.shape[1]) - 1) < 1e-5  # one after the other: 3e-5
