@@ -14,6 +14,7 @@ from tinyexplore.kernel import Kernel, hand_coded
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule import create_schedule
 from tinyexplore.uop import Ops
+from tinyexplore.util.interpreter import collect_now, collecting_later
 
 SIZE = 16  # of the matrices: one vector wide, so that there are few copies to make
 
@@ -36,7 +37,9 @@ def practise(device: str) -> None:
 
     with suppress(Exception):
         start_a_compiler()
-        EmptyContext().run(whole_way)  # nobody listens there, and options are the process's own
+        with collecting_later():
+            EmptyContext().run(whole_way)  # nobody listens there, and options are the process's own
+            collect_now()
 
 
 def _product(device: str) -> LazyBuffer:

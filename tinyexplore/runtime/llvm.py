@@ -76,6 +76,7 @@ class LLVMCompiler:
         self._numbers = itertools.count()
         self._machine = self._target_machine()
         self._plain_machine = self._target_machine(0)
+        self._triple, self._layout = self._machine.triple, str(self._machine.target_data)
         self._jit = llvm.create_lljit_compiler(self._target_machine())
         self._half = b""  # object code of the conversions of float16, for CPUs that have no instructions for them
         if machine() == "x86_64" and "+f16c" not in self.features:
@@ -91,8 +92,7 @@ class LLVMCompiler:
         """The parsed, verified and optimised module. RuntimeError where the IR is not valid."""
         llvm = self.llvm
         module = llvm.parse_assembly(ir, llvm.create_context())
-        module.triple = self._machine.triple
-        module.data_layout = str(self._machine.target_data)
+        module.triple, module.data_layout = self._triple, self._layout
         module.verify()
         if LIGHTLY in ir or HARDLY in ir:
             if BRANCH in ir:
