@@ -87,13 +87,13 @@ def searched(device: str, kernel: Kernel, width: int) -> Kernel:
 
 
 def search(device: str, starts: Sequence[Kernel], width: int, key: str) -> SearchResult:
-    """A new search, kept under `key` if anything could be measured."""
+    """A new search, kept under `key` if anything could be measured, and whoever measured was there to the end."""
     heard = Heard(active_recorder())
     with Bench(device, starts[0]) as bench, recording(heard):
         result = beam_search(starts, width, bench, config().BEAM_SEED)
         if bench.progress is not None:
             bench.progress.record(heard.events[-1])
-    if not result.why_lost:
+    if not (result.why_lost or bench.gone):
         keep(key, as_bytes(result, heard.events, starts))
     return result
 
@@ -224,8 +224,15 @@ class Bench:
         return self.submit("time", kernel, run_limit(best), self.start, limit=limit)
 
     def submit(self, do: str, kernel: Kernel, limit_s: float, *others: Kernel, **more: Any) -> Any:
+        """A future of the answer, for `reply`."""
+        if self.gone:
+            return concurrent.futures.Future()
         request = request_of(do, kernel, self.device, *others, **more)
-        return self.executor.submit(answer, request, kernel.ast.digest, limit_s)
+        try:
+            return self.executor.submit(answer, request, kernel.ast.digest, limit_s)
+        except Exception as error:  # a pool that broke, a client that was closed
+            self.gone = f"the executor takes no work: {type(error).__name__}: {error}"
+            return concurrent.futures.Future()
 
     def reply(self, future: Any, limit_s: float) -> dict[str, Any]:
         """What a worker says; {"lost": why} where the executor has no answer."""

@@ -23,8 +23,9 @@ from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.engine import candidate, crew, measuring_on, search
 from tinyexplore.engine.candidate import Lost, Workbench, alone, among_compilers, differ, request_of, sampled
 from tinyexplore.engine.candidate import numbers as numbers_of
-from tinyexplore.kernel import Kernel, Opt, OptOps
+from tinyexplore.kernel import Kernel, Opt, OptOps, hand_coded
 from tinyexplore.kernel import search as beam
+from tinyexplore.kernel.merge import with_merged_axes, with_split_axes
 from tinyexplore.trace import Measured, Recorder, Searched, recording
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
 from tinyexplore.util import Context
@@ -55,6 +56,11 @@ def searched(kernel: Kernel, width: int = 1) -> tuple[Kernel, Events]:
     return found, events
 
 
+def is_kept(kernel: Kernel, width: int = 1) -> bool:
+    starts = (hand_coded(kernel), with_merged_axes(with_split_axes(kernel)))
+    return search.find_kept(search.search_key("LLVM", starts, width), starts) is not None
+
+
 # *** the whole of it ***
 
 
@@ -73,6 +79,7 @@ def test_beam_gives_right_results_and_says_what_it_found() -> None:
 def test_what_was_found_is_kept_and_told_like_new(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel, _ = small_matmul()
     first, before = searched(kernel)
+    assert is_kept(kernel)
     monkeypatch.setattr(search, "Bench", None)  # nothing may be measured any more
     second, after = searched(kernel)
     assert second.ast is first.ast
@@ -168,7 +175,32 @@ def test_an_executor_that_does_not_answer_is_given_up(monkeypatch: pytest.Monkey
     (outcome,) = events.of(Searched)
     expected = "nothing could be measured, the hand-coded choice stays: the executor gave no answer within 0 s"
     assert outcome.reason == expected and found.ast is outcome.before.ast
-    assert search.find_kept(search.search_key("LLVM", [found, found], 1), [found]) is None
+    assert not is_kept(kernel)
+
+
+class Breaking(concurrent.futures.ThreadPoolExecutor):
+    """Takes a few requests, and then no more: a pool whose processes died, a cluster that was closed."""
+
+    left = 0
+
+    def submit(self, function: Any, /, *arguments: Any) -> concurrent.futures.Future[str]:
+        self.left -= 1
+        if self.left < 0:
+            raise concurrent.futures.BrokenExecutor("its processes died")
+        return super().submit(function, *arguments)
+
+
+@pytest.mark.parametrize("taken", [0, 6])
+def test_an_executor_that_breaks_is_given_up_and_nothing_is_kept(taken: int) -> None:
+    kernel, _ = small_matmul()
+    with Breaking(1) as executor, measuring_on(executor):
+        executor.left = taken
+        found, events = searched(kernel)
+    (outcome,) = events.of(Searched)
+    reason = "the executor takes no work: BrokenExecutor: its processes died"
+    assert reason in {event.note for event in events.of(Measured)}
+    assert outcome.reason.endswith(reason) is (taken == 0)
+    assert not is_kept(kernel)
 
 
 class Interrupted(Silent):
