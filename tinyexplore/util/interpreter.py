@@ -87,8 +87,8 @@ collecting_later = Meanwhile(_collect_nothing, _collect_again)
 
 
 def collect_now() -> None:
-    """What `collecting_later` put off, or the youngest part of it, for a moment with nothing to do but wait: else it
-    is looked for as soon as the block is left. Nothing, where the program itself has turned that off."""
+    """The search that `collecting_later` put off, among what is young, for a moment with nothing to do but wait: after
+    the block what is garbage by then counts as old, too. Nothing, where the program itself has turned searches off."""
     if collecting_later.before is True:
         gc.collect(0)
 
