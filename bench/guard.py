@@ -31,40 +31,40 @@ SAMPLE_SECONDS = 0.0005
 
 @dataclass(frozen=True)
 class Guard:
-    """`usual`: how many times NumPy's time the case takes. `zen5`: there, where that is far from it."""
+    """`usual`: how many times NumPy's time the case takes on the CPU named above. `elsewhere`: what others may take of
+    it, more or less (a Zen 5, with the kernels of the first release)."""
 
     case: Case
     usual: float
-    zen5: float | None = None
+    elsewhere: float
 
     @property
     def bound(self) -> float:
         """What fails. Room for other machines, and not for a kernel twice as slow."""
-        here = self.zen5 if self.zen5 is not None and cpu() == "znver5" else self.usual
-        return 1.65 * here
+        return 1.9 * (self.usual if cpu() == MEASURED_ON else self.elsewhere)
 
 
 GUARDS = (
-    Guard(cases.ew_add("add", 1 << 15), 0.97),
-    Guard(cases.ew_chain("chain", 1 << 14), 0.185),
-    Guard(cases.ew_gelu("gelu", 1 << 15), 0.0046),
-    Guard(cases.full_sum("sum", 1 << 16), 0.29),
-    Guard(cases.over_rows("colsum", "colsum", 256, 256, "sums of the columns"), 0.36),
-    Guard(cases.over_rows("rowmax", "rowmax", 256, 256, "maxima of the rows"), 0.2),
-    Guard(cases.over_rows("argmax", "argmax", 256, 256, "places of the rows' maxima"), 1.1),
-    Guard(cases.over_rows("softmax", "softmax", 128, 256, "softmax of the rows"), 0.205),
-    Guard(cases.over_rows("layernorm", "layernorm", 128, 256, "layernorm of the rows"), 0.118),
-    Guard(cases.over_rows("cumsum", "cumsum", 128, 256, "running sums of the rows"), 0.062),
-    Guard(cases.matmul("matmul", "matmul", 256, 256, 256, "256 × 256 times 256 × 256"), 0.91),
-    Guard(cases.matmul("matmul_nt", "matmul_nt", 256, 256, 256, "a @ b.T, 256"), 0.87),
-    Guard(cases.matmul("matmul_tn", "matmul_tn", 256, 256, 256, "a.T @ b, 256"), 0.91),
-    Guard(cases.gemv("gemv", 256), 0.73),
-    Guard(cases.conv3x3("conv3x3", 1, 32, 28), 0.224),
-    Guard(cases.maxpool2("maxpool2", 1, 32, 56), 0.152),
-    Guard(cases.moved("transpose", "transpose", (256, 256), "256 × 256 transposed"), 0.14, zen5=0.26),
-    Guard(cases.embedding("embedding", 512, 128, 256), 0.78),
-    Guard(cases.sdpa("sdpa", 1, 4, 64, 32), 0.34),
-    Guard(cases.mlp("mlp_fwd", "mlp_fwd", 32, (128, 128, 64, 10)), 0.62),
+    Guard(cases.ew_add("add", 1 << 15), 0.97, 1.8),
+    Guard(cases.ew_chain("chain", 1 << 14), 0.185, 0.42),
+    Guard(cases.ew_gelu("gelu", 1 << 15), 0.0046, 0.012),
+    Guard(cases.full_sum("sum", 1 << 16), 0.29, 0.6),
+    Guard(cases.over_rows("colsum", "colsum", 256, 256, "sums of the columns"), 0.36, 0.7),
+    Guard(cases.over_rows("rowmax", "rowmax", 256, 256, "maxima of the rows"), 0.2, 0.39),
+    Guard(cases.over_rows("argmax", "argmax", 256, 256, "places of the rows' maxima"), 1.1, 1.6),
+    Guard(cases.over_rows("softmax", "softmax", 128, 256, "softmax of the rows"), 0.205, 0.35),
+    Guard(cases.over_rows("layernorm", "layernorm", 128, 256, "layernorm of the rows"), 0.118, 0.2),
+    Guard(cases.over_rows("cumsum", "cumsum", 128, 256, "running sums of the rows"), 0.062, 0.26),
+    Guard(cases.matmul("matmul", "matmul", 256, 256, 256, "256 × 256 times 256 × 256"), 0.91, 0.93),
+    Guard(cases.matmul("matmul_nt", "matmul_nt", 256, 256, 256, "a @ b.T, 256"), 0.87, 0.98),
+    Guard(cases.matmul("matmul_tn", "matmul_tn", 256, 256, 256, "a.T @ b, 256"), 0.91, 0.94),
+    Guard(cases.gemv("gemv", 256), 0.73, 1.5),
+    Guard(cases.conv3x3("conv3x3", 1, 32, 28), 0.17, 0.27),
+    Guard(cases.maxpool2("maxpool2", 1, 32, 56), 0.152, 0.25),
+    Guard(cases.moved("transpose", "transpose", (256, 256), "256 × 256 transposed"), 0.14, 0.38),
+    Guard(cases.embedding("embedding", 512, 128, 256), 0.78, 1.6),
+    Guard(cases.sdpa("sdpa", 1, 4, 64, 32), 0.3, 0.57),
+    Guard(cases.mlp("mlp_fwd", "mlp_fwd", 32, (128, 128, 64, 10)), 0.5, 0.74),
 )
 
 
@@ -138,5 +138,9 @@ if __name__ == "__main__":
     chosen = [guard for guard in GUARDS if guard.case.name in (sys.argv[1:] or [guard.case.name])]
     replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    json.dump({guard.case.name: measure(guard.case) for guard in chosen}, replies)
+    found = {guard.case.name: measure(guard.case) for guard in chosen}
+    json.dump(found, replies)
     replies.flush()
+    for guard in chosen:
+        if cpu() == MEASURED_ON and found[guard.case.name] < 0.75 * guard.usual:
+            print(f"{guard.case.name} became quicker: let `usual` follow, or twice as long may go unnoticed")
