@@ -7,15 +7,18 @@ from itertools import count
 import numpy as np
 import pytest
 
-from tests.fuzz.opts import Mismatch, Tried, fenced, run_case, run_cases
+from tests.fuzz.opts import Mismatch, Tried, compare, fenced, run_case, run_cases, run_fenced
 from tests.fuzz.programs import PROGRAMS
 from tests.graphs import from_numpy, matmul, numbers
 from tests.ops.support import HAS_COMPILER
+from tests.reference import evaluate
 from tests.unit.kernel.test_opts import kernel_of
-from tinyexplore.device import Buffer
+from tinyexplore import Tensor
+from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import dtypes
 from tinyexplore.kernel import Kernel, Opt, OptError, OptOps
 from tinyexplore.kernel import kernel as kernel_module
+from tinyexplore.schedule import create_schedule
 from tinyexplore.uop import Ops, UOp
 
 SEQUENCES = {"LLVM": 240, "CLANG": 30}
@@ -72,3 +75,17 @@ def test_lanes_that_nothing_reads_are_lanes_too() -> None:
     kernel = kernel_of(x.reduce(Ops.MAX, (0,))).apply(Opt(OptOps.VECTOR, 1, 4))
     with pytest.raises(OptError, match="a value has lanes along one axis only"):
         kernel.apply(Opt(OptOps.VECTOR, 0, 16))
+
+
+def test_remainders_side_by_side_have_a_sign_each() -> None:
+    values = np.random.default_rng(0).normal(0, 1.5, (32, 5)).astype(np.float32)
+    x = Tensor(values, device="LLVM").exp()
+    node = ((x * 0.5).floor().cast("int32") % 3 + x.cast("int32")).lazydata
+    (item,) = create_schedule([node])
+    assert item.ast is not None
+    kernel = Kernel.of(item.ast, Device["LLVM"].target)
+    for opt in (Opt(OptOps.UPCAST, 0, 8), Opt(OptOps.LOCAL, 1, 4), Opt(OptOps.LOCAL, 3, 2)):
+        kernel = kernel.apply(opt)
+    source = item.buffers[1]
+    (found,) = run_fenced(item, kernel, {source.id: np.frombuffer(source.allocate().copyout(), np.uint8)})
+    assert compare(found, item.outputs[0], evaluate(item.outputs[0])) == ""

@@ -29,7 +29,7 @@ OPTIMISATION_LEVEL = 3
 CODE_LEVEL = 1
 # part of cache keys, as is the attribute
 PIPELINE = (
-    f"O{OPTIMISATION_LEVEL}, vectorised, loops not unrolled; or simplify_cfg of branches; code O{CODE_LEVEL} or O0"
+    f"O{OPTIMISATION_LEVEL}, loops vectorised, not unrolled; or simplify_cfg of branches; code O{CODE_LEVEL} or O0"
 )
 # a loop over vectors, as most kernels are
 A_LOOP = f"""
@@ -100,7 +100,7 @@ class LLVMCompiler:
             return module
         tuning = llvm.create_pipeline_tuning_options(speed_level=OPTIMISATION_LEVEL)
         tuning.loop_vectorization = True
-        tuning.slp_vectorization = True
+        tuning.slp_vectorization = False  # opts make vectors; of truths in those made so, LLVM 22 generates wrong code
         tuning.loop_unrolling = False  # code generation unrolls by its opts; more only costs compile time
         builder = llvm.create_pass_builder(self._machine, tuning)
         builder.getModulePassManager().run(module, builder)
