@@ -3,8 +3,8 @@
 What is timed is the CPU's time of one thread, not the clock's, and every case fits one core's L2 cache: what else the
 machine does then hardly counts. At loads of 1 to 7 on 2 cores, 13 of the 20 cases stayed within 5 % of `usual` in six
 runs, the others in most of them (where memory happens to lie makes up to a half). A ratio far above the usual one means
-that a kernel became slower. Where kernels become faster, `usual` has to follow, or a later loss would stay unseen: a
-test wants twice what each case takes now to be beyond its bound.
+that a kernel became slower. Where kernels become faster, `usual` has to follow, or a later loss would stay unseen:
+the command says so.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from tests.fuzz.programs import PROGRAMS
 from tests.graphs import from_numpy, matmul, numbers
 from tests.ops.support import HAS_COMPILER
 from tests.reference import evaluate
-from tests.unit.kernel.test_opts import kernel_of
+from tests.support.kernels import kernel_of
 from tinyexplore import Tensor
 from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import dtypes

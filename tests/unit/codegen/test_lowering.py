@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from tests.graphs import from_numpy, matmul, numbers, softmax
+from tests.support.kernels import MACHINE, kernel_of
 from tests.support.numpy_uops import evaluate_in_numpy
-from tests.unit.kernel.test_opts import MACHINE, kernel_of
 from tinyexplore.codegen import all_passes, bytes_moved, flop_count, lower
 from tinyexplore.codegen.expand import ALWAYS, copies
 from tinyexplore.codegen.late import MASKS

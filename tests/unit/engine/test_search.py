@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from tests.graphs import from_numpy, matmul, numbers, to_numpy
-from tests.unit.kernel.test_opts import kernel_of
+from tests.support.kernels import kernel_of
 from tinyexplore import Tensor, Variable
 from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import PtrDType, dtypes

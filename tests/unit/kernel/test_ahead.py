@@ -9,31 +9,18 @@ import numpy as np
 import pytest
 
 from tests.graphs import from_numpy, matmul, numbers, softmax
+from tests.support.kernels import kernel_of, unread
 from tinyexplore import Tensor, Variable
 from tinyexplore.codegen import lower
-from tinyexplore.device import Buffer, Device
-from tinyexplore.dtype import dtypes
+from tinyexplore.device import Device
 from tinyexplore.engine import compile_optimised
 from tinyexplore.engine.runner import ExecItem
 from tinyexplore.kernel import Kernel, Opt, OptError, OptOps, hand_coded
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule import create_schedule
-from tinyexplore.target import Target
 from tinyexplore.uop import AxisKind, Ops, UOp
 from tinyexplore.uop.divmod import linear_terms
 from tinyexplore.util import Context
-
-MACHINE = Target("TEST", "any", "any", "", 64, 32, 2, 32768, 1 << 20, frozenset(), ())
-
-
-def unread(*shape: int) -> LazyBuffer:
-    """A LazyBuffer that nobody computes: it takes no memory."""
-    return LazyBuffer.from_buffer(Buffer("LLVM", int(np.prod(shape)), dtypes.float32), shape)
-
-
-def kernel_of(node: LazyBuffer, target: Target = MACHINE) -> Kernel:
-    (item,) = create_schedule([node])
-    return Kernel.of(item.ast, target)
 
 
 def with_most(x: LazyBuffer) -> LazyBuffer:

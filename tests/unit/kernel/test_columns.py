@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.graphs import from_numpy, matmul, to_numpy
-from tests.unit.kernel.test_ahead import MACHINE, kernel_of, unread
+from tests.support.kernels import MACHINE, kernel_of, unread
 from tinyexplore.kernel import Kernel, OptOps, hand_coded
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule import create_schedule

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.graphs import from_numpy, to_numpy
-from tests.unit.kernel.test_ahead import MACHINE, kernel_of, unread
+from tests.support.kernels import MACHINE, kernel_of, unread
 from tinyexplore.device import Buffer
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.kernel import OptOps, hand_coded

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from tests.support.kernels import MACHINE
 from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.kernel import Kernel
 from tinyexplore.kernel.merge import with_split_axes
-from tinyexplore.target import Target
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp
 from tinyexplore.uop.divmod import linear_terms
-
-MACHINE = Target("TEST", "any", "any", "", 64, 32, 2, 32768, 1 << 20, frozenset(), ())
 
 
 def strides(place: UOp) -> dict[int, int]:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.graphs import attention, from_numpy, matmul, numbers, softmax
+from tests.support.kernels import MACHINE, kernel_of
 from tinyexplore.codegen import lower
 from tinyexplore.device import Device
 from tinyexplore.dtype import dtypes
@@ -18,17 +19,9 @@ from tinyexplore.engine.runner import ExecItem
 from tinyexplore.kernel import Kernel, Opt, OptError, OptOps, hand_coded
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule import ScheduleItem, create_schedule
-from tinyexplore.target import Target
 from tinyexplore.uop import AxisKind, Ops
 from tinyexplore.uop.bounds import bounds
 from tinyexplore.util import Context
-
-MACHINE = Target("TEST", "any", "any", "", 64, 32, 2, 32768, 1 << 20, frozenset(), ())
-
-
-def kernel_of(node: LazyBuffer, target: Target = MACHINE) -> Kernel:
-    (item,) = create_schedule([node])
-    return Kernel.of(item.ast, target)
 
 
 def result(item: ScheduleItem, kernel: Kernel) -> np.ndarray:

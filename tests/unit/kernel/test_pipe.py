@@ -6,36 +6,22 @@ from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 
-import numpy as np
 import pytest
 
 from tests.fuzz.opts import random_opts
 from tests.fuzz.programs import kept
 from tests.graphs import from_numpy, numbers, softmax
+from tests.support.kernels import kernel_of, unread
 from tinyexplore import Tensor
 from tinyexplore.codegen import lower
-from tinyexplore.device import Buffer, Device
-from tinyexplore.dtype import dtypes
+from tinyexplore.device import Device
 from tinyexplore.engine import compile_optimised
 from tinyexplore.kernel import Kernel, Opt, OptError, OptOps, hand_coded
 from tinyexplore.kernel.search import find_replayed
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule import ScheduleItem, create_schedule
-from tinyexplore.target import Target
 from tinyexplore.uop import Ops
 from tinyexplore.util import Context
-
-MACHINE = Target("TEST", "any", "any", "", 64, 32, 2, 32768, 1 << 20, frozenset(), ())
-
-
-def unread(*shape: int) -> LazyBuffer:
-    """A LazyBuffer that nobody computes: it takes no memory."""
-    return LazyBuffer.from_buffer(Buffer("LLVM", int(np.prod(shape)), dtypes.float32), shape)
-
-
-def kernel_of(node: LazyBuffer, target: Target = MACHINE) -> Kernel:
-    (item,) = create_schedule([node])
-    return Kernel.of(item.ast, target)
 
 
 def in_vectors(plain: Kernel) -> Kernel:

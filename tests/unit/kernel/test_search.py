@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 
 from tests.graphs import from_numpy, matmul, numbers
-from tests.unit.kernel.test_opts import kernel_of
+from tests.support.kernels import kernel_of
 from tinyexplore.kernel import Kernel, Opt, OptOps, beam_search
 from tinyexplore.kernel.search import Timing, find_replayed, neighbours
 from tinyexplore.trace import Measured, Recorder, Searched, recording

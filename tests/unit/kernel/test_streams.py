@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.graphs import from_numpy, to_numpy
-from tests.unit.kernel.test_pipe import kernel_of, unread
+from tests.support.kernels import kernel_of, unread
 from tinyexplore.kernel import hand_coded
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.uop import Ops
