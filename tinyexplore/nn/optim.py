@@ -165,7 +165,11 @@ class SGD(LARS):
 
 
 class LAMB(Optimizer):
-    """Adam, with a step that is scaled by |parameter| / |step| per layer (You et al., 2020); `adam` leaves that out."""
+    """Adam, with a step that is scaled by |parameter| / |step| per layer (You et al., 2020); `adam` leaves that out.
+
+    With a = m / first and b = v / second, the averages without their bias, a / (√b + eps) is computed as
+    m · (√second / first) / (√v + √second · eps), two divisions fewer an element (Kingma and Ba, end of section 2).
+    """
 
     def __init__(
         self,
@@ -187,14 +191,14 @@ class LAMB(Optimizer):
         self.b2_t.assign(self.b2_t * self.b2)
         rate = self._learning_rate()
         first, second = (1.0 - power.reshape(()) for power in (self.b1_t, self.b2_t))
+        root = second.sqrt()
+        scale, least = root / first, root * self.eps
         for tensor, gradient, m, v in zip(self.params, self._gradients(), self.m, self.v):
             slope = gradient.cast(m.dtype)
             m.assign(m * self.b1 + slope * (1.0 - self.b1))
             v.assign(v * self.b2 + slope.square() * (1.0 - self.b2))
-            mean = m / first.cast(m.dtype)
-            spread = v / second.cast(v.dtype)
             value = tensor._value().cast(m.dtype)
-            change = mean / (spread.sqrt() + self.eps)
+            change = m * scale.cast(m.dtype) / (v.sqrt() + least.cast(v.dtype))
             if self.wd:
                 change = change + value * self.wd
             if not self.adam:
