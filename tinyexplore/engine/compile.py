@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -11,7 +12,7 @@ from contextvars import Context as EmptyContext
 from contextvars import copy_context
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from tinyexplore.codegen import bytes_moved, flop_count, lower
 from tinyexplore.device import CompiledProgram, Device
@@ -173,7 +174,7 @@ def compiling_aside() -> Iterator[Callable[[str, Callable[[], Kernel]], Callable
     the next, for a recording that is to hear of it later. What it returns tells all, and gives the Runner or raises
     what went wrong. When the block ends, all are compiled.
     """
-    running: list[Future[tuple[CompiledProgram, float]]] = []
+    compilers: _Compilers[tuple[CompiledProgram, float]] = _Compilers()
 
     def compile_later(device: str, choose: Callable[[], Kernel]) -> Callable[[Recorder], Runner]:
         lowering, compiling = Recorder(), Recorder()
@@ -189,8 +190,7 @@ def compiling_aside() -> Iterator[Callable[[str, Callable[[], Kernel]], Callable
                 program = staged("compile", kernel.ast, lambda: compile_program(device, spec))
             return program, time.perf_counter() - began
 
-        future = _compilers().submit(copy_context().run, compile_told)
-        running.append(future)
+        future = compilers.submit(copy_context(), compile_told)
 
         def tell(recorder: Recorder) -> Runner:
             recorder.retell(lowering)
@@ -205,7 +205,32 @@ def compiling_aside() -> Iterator[Callable[[str, Callable[[], Kernel]], Callable
         try:
             yield compile_later
         finally:
-            wait(running)
+            compilers.have_all_cores()
+            wait(compilers.running)
+
+
+class _Compilers(Generic[R]):
+    """Work for the threads that compile. They leave one core to the thread that lowers, until it has no more work."""
+
+    def __init__(self) -> None:
+        self.running: list[Future[R]] = []
+        self._cores = threading.Semaphore(max(1, core_count() - 1))
+
+    def submit(self, context: EmptyContext, work: Callable[..., R], *arguments: Any) -> Future[R]:
+        """`work` of `arguments` in `context`, when a core is free."""
+
+        def in_turn() -> R:
+            with self._cores:
+                return work(*arguments)
+
+        future = _compiler_threads().submit(context.run, in_turn)
+        self.running.append(future)
+        return future
+
+    def have_all_cores(self) -> None:
+        """Called once, by who lowered, when it only waits."""
+        if core_count() > 1:
+            self._cores.release()
 
 
 class Ahead:
@@ -213,18 +238,18 @@ class Ahead:
 
     def __init__(self) -> None:
         self._context = copy_context()  # the threads compile under the configuration in force here
-        self._running: list[Future[CompiledProgram]] = []
+        self._compilers: _Compilers[CompiledProgram] = _Compilers()
 
     def compile_later(self, prepared: Prepared) -> Callable[[], Runner]:
         """Has `prepared` compiled; what it returns waits for the Runner, or raises what went wrong."""
-        program = _compilers().submit(self._context.copy().run, compile_program, prepared.device, prepared.spec)
-        self._running.append(program)
+        program = self._compilers.submit(self._context.copy(), compile_program, prepared.device, prepared.spec)
         return lambda: prepared.runner(program.result())
 
     def meanwhile(self, works: Sequence[Callable[[], None]]) -> None:
-        """Does `works`, which nobody waits for, while there is something to wait for: the compiler first, which asks
-        for the interpreter some ten times before it goes on without."""
-        wait(self._running[-1:], HEAD_START_SECONDS)
+        """All is lowered. Does `works`, which nobody waits for, while there is something to wait for: the compiler
+        first, which asks for the interpreter some ten times before it goes on without."""
+        self._compilers.have_all_cores()
+        wait(self._compilers.running[-1:], HEAD_START_SECONDS)
         for work in works:
             work()
 
@@ -237,17 +262,17 @@ def compiling_ahead() -> Iterator[Ahead]:
 
 
 @cache
-def _compilers() -> ThreadPoolExecutor:
+def _compiler_threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(core_count(), thread_name_prefix="tinyexplore-compile")
 
 
 def start_a_compiler() -> None:
     """Has one of the threads that compile wait for work: to start one takes half a millisecond of the first kernel."""
-    _compilers().submit(int)
+    _compiler_threads().submit(int)
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_compilers.cache_clear)  # a forked child has none of its parent's threads
+    os.register_at_fork(after_in_child=_compiler_threads.cache_clear)  # a forked child has none of its parent's threads
 
 
 def further_listings(spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, ...]]]:

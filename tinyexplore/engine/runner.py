@@ -133,8 +133,7 @@ def compile_all(items: Sequence[ScheduleItem]) -> list[Runner | None]:
                 waiting[key] = ahead.compile_later(prepared)
                 if prepared.keep is not None:
                     keeping.append(prepared.keep)
-            if keeping:
-                ahead.meanwhile([*keeping, collect_now])
+            ahead.meanwhile([*keeping, collect_now] if keeping else [])
             _runners.update({key: finish() for key, finish in waiting.items()})
     return [None if key is None else _runners[key] for key in keys]
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from importlib import resources
@@ -19,9 +20,10 @@ from tinyexplore.runtime.cache import cached
 from tinyexplore.runtime.host import HOST_ALLOCATOR
 from tinyexplore.runtime.native import NativeProgram, cpu_target, machine
 from tinyexplore.runtime.pool import make_pool_ahead
+from tinyexplore.runtime.side_by_side import emit_object, run_passes
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import Group, Ops
-from tinyexplore.util.locks import held_in_forks
+from tinyexplore.util.locks import SharedLock, held_in_forks
 
 OPTIMISATION_LEVEL = 3
 # Of turning the result into instructions. More would order them anew when they have their registers, which the CPU
@@ -72,11 +74,12 @@ class LLVMCompiler:
         self.features = llvm.get_host_cpu_features().flatten() if features is None else features
         version = ".".join(map(str, llvm.llvm_version_info))
         self.version = f"llvm {version}, llvmlite {llvmlite.__version__}, {PIPELINE}"
-        self._lock = threading.Lock()
+        self.in_use = SharedLock()
+        self._linking = threading.Lock()
         self._numbers = itertools.count()
-        self._machine = self._target_machine()
-        self._plain_machine = self._target_machine(0)
-        self._triple, self._layout = self._machine.triple, str(self._machine.target_data)
+        self._idle: dict[int, list[Any]] = {level: [self._target_machine(level)] for level in (CODE_LEVEL, 0)}
+        machine_now = self._idle[CODE_LEVEL][0]
+        self._triple, self._layout = machine_now.triple, str(machine_now.target_data)
         self._jit = llvm.create_lljit_compiler(self._target_machine())
         self._half = b""  # object code of the conversions of float16, for CPUs that have no instructions for them
         if machine() == "x86_64" and "+f16c" not in self.features:
@@ -88,7 +91,21 @@ class LLVMCompiler:
             cpu=self.cpu, features=self.features, opt=level, reloc="pic", codemodel="small"
         )
 
-    def optimised(self, ir: str) -> Any:
+    @contextmanager
+    def _machine_for(self, ir: str) -> Iterator[Any]:
+        """A target machine that nobody else uses meanwhile."""
+        level = 0 if HARDLY in ir else CODE_LEVEL
+        idle = self._idle[level]
+        try:
+            found = idle.pop()
+        except IndexError:
+            found = self._target_machine(level)
+        try:
+            yield found
+        finally:
+            idle.append(found)
+
+    def _optimised(self, ir: str, target_machine: Any) -> Any:
         """The parsed, verified and optimised module. RuntimeError where the IR is not valid."""
         llvm = self.llvm
         module = llvm.parse_assembly(ir, llvm.create_context())
@@ -96,17 +113,17 @@ class LLVMCompiler:
         module.verify()
         if LIGHTLY in ir or HARDLY in ir:
             if BRANCH in ir:
-                self._simplify_branches(module, self._machine_for(ir))
+                self._simplify_branches(module, target_machine)
             return module
         tuning = llvm.create_pipeline_tuning_options(speed_level=OPTIMISATION_LEVEL)
         tuning.loop_vectorization = True
         tuning.slp_vectorization = False  # opts make vectors; of truths in those made so, LLVM 22 generates wrong code
         tuning.loop_unrolling = False  # code generation unrolls by its opts; more only costs compile time
-        builder = llvm.create_pass_builder(self._machine, tuning)
-        builder.getModulePassManager().run(module, builder)
+        builder = llvm.create_pass_builder(target_machine, tuning)
+        run_passes(builder.getModulePassManager(), module, builder)
         return module
 
-    def _simplify_branches(self, module: Any, machine: Any) -> None:
+    def _simplify_branches(self, module: Any, target_machine: Any) -> None:
         """All that is done to IR that says LIGHTLY or HARDLY, where a branch may go (see `BRANCH`).
 
         The instruction selector combines what is left; equal values are one node, and sums registers, before there is
@@ -114,27 +131,25 @@ class LLVMCompiler:
         """
         manager = self.llvm.create_new_module_pass_manager()
         manager.add_simplify_cfg_pass()
-        manager.run(module, self.llvm.create_pass_builder(machine, self.llvm.create_pipeline_tuning_options()))
+        options = self.llvm.create_pipeline_tuning_options()
+        run_passes(manager, module, self.llvm.create_pass_builder(target_machine, options))
 
     def object_code(self, ir: str) -> bytes:
         """The relocatable object file of `ir`; where that says HARDLY, instruction by instruction, in a fifth of the
-        time."""
-        with self._lock:
-            return self._machine_for(ir).emit_object(self.optimised(ir))
+        time. Several threads compile side by side."""
+        with self.in_use, self._machine_for(ir) as target_machine:
+            return emit_object(target_machine, self._optimised(ir, target_machine))
 
     def warm_up(self) -> None:
         """Compiles a loop for nothing: what LLVM does once in a process, 2 to 3 ms of the first kernel, is done."""
         self.object_code(A_LOOP)
-
-    def _machine_for(self, ir: str) -> Any:
-        return self._plain_machine if HARDLY in ir else self._machine
 
     def link(self, name: str, code: bytes, exports: Sequence[str], imports: Mapping[str, int] | None = None) -> Any:
         """An object file in this process: maps `exports` to their addresses, which hold as long as it lives.
 
         `imports`: addresses of functions that it calls, where the process does not tell them itself.
         """
-        with self._lock:
+        with self.in_use, self._linking:
             builder = self.llvm.JITLibraryBuilder()
             builder.add_object_img(code).add_current_process()
             for symbol, address in (imports or {}).items():
@@ -161,12 +176,13 @@ class LLVMCompiler:
 
     def listings(self, spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, ...]]]:
         """What LLVM makes of `spec`: its IR after optimisation ("llvm-opt") and the assembly ("asm")."""
-        with self._lock:
-            if "x86" in self._machine.triple and not _intel_syntax:
+        with self.in_use, self._linking:
+            if "x86" in self._triple and not _intel_syntax:
                 _intel_syntax.append(True)
                 self.llvm.set_option("tinyexplore", "-x86-asm-syntax=intel")
             source = with_debug_info(spec)
-            module = self.optimised(source)
+            with self._machine_for(source) as target_machine:
+                module = self._optimised(source, target_machine)
             level = 0 if HARDLY in source else CODE_LEVEL
             ir, assembly = str(module), self._target_machine(level).emit_assembly(module)
         return [("llvm-opt", optimised_ir_lines(spec, ir)), ("asm", assembly_lines(spec, assembly))]
@@ -179,7 +195,7 @@ _intel_syntax: list[bool] = []  # the option belongs to the process and may be g
 def shared_compiler() -> LLVMCompiler:
     """The compiler of this process."""
     compiler = LLVMCompiler()
-    held_in_forks(compiler._lock)
+    held_in_forks(compiler.in_use)
     return compiler
 
 

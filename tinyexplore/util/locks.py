@@ -14,6 +14,35 @@ def new_in_children(owner: Any, name: str, make: Callable[[], Any] = threading.R
         os.register_at_fork(after_in_child=lambda: setattr(owner, name, make()))
 
 
+class SharedLock:
+    """Held by any number of threads at once (`with`, not one inside another), or by one alone (`acquire`, `release`),
+    who waits for them, while whoever comes later waits for it."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition(threading.Lock())
+        self._holders = self._waiting = 0
+
+    def __enter__(self) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: not self._waiting)
+            self._holders += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._changed:
+            self._holders -= 1
+            self._changed.notify_all()
+
+    def acquire(self) -> None:
+        self._changed.acquire()
+        self._waiting += 1
+        self._changed.wait_for(lambda: not self._holders)
+
+    def release(self) -> None:
+        self._waiting -= 1
+        self._changed.notify_all()
+        self._changed.release()
+
+
 def held_in_forks(lock: Any) -> None:
     """A fork waits for `lock`, so that what it guards is whole in the child.
 

@@ -1,0 +1,46 @@
+"""LLVM's long calls without llvmlite's lock, so that several threads compile at once.
+
+llvmlite has one lock around every call of LLVM, for programs whose threads share a context
+(https://github.com/numba/llvmlite/pull/318). What shares no context and no target machine needs none
+(https://llvm.org/docs/ProgrammersManual.html#threads-and-llvm): these calls let go of the interpreter too.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from typing import Any
+
+
+def run_passes(manager: Any, module: Any, builder: Any) -> None:
+    """What `manager.run(module, builder)` does. No other thread may use the context of `module`, nor `builder`."""
+    _unlocked("LLVMPY_RunNewModulePassManager")(manager, module, builder)
+
+
+def emit_object(machine: Any, module: Any) -> bytes:
+    """What `machine.emit_object(module)` does. No other thread may use `machine`, nor the context of `module`.
+
+    RuntimeError where LLVM cannot.
+    """
+    words = ctypes.c_char_p()
+    buffer = _unlocked("LLVMPY_TargetMachineEmitToMemory")(machine, module, 1, ctypes.byref(words))
+    if not buffer:
+        from llvmlite.binding import ffi
+
+        with ffi.OutputString(init=words) as error:
+            raise RuntimeError(str(error))
+    try:
+        return ctypes.string_at(_unlocked("LLVMPY_GetBufferStart")(buffer), _unlocked("LLVMPY_GetBufferSize")(buffer))
+    finally:
+        _unlocked("LLVMPY_DisposeMemoryBuffer")(buffer)
+
+
+@cache
+def _unlocked(name: str) -> Any:
+    """The function `name` of llvmlite's library, with the types that llvmlite gave it."""
+    from llvmlite.binding import ffi
+
+    locked = getattr(ffi.lib, name)
+    function = getattr(ctypes.CDLL(ffi.lib._name, handle=ffi.lib._handle), name)
+    function.argtypes, function.restype = locked.argtypes, locked.restype
+    return function
