@@ -216,11 +216,15 @@ def _share(ratio: float | None) -> str:
 
 
 def _bound(aim: Aim) -> str:
-    return f"{'≥' if aim.at_least else '≤'} {three_digits(aim.aim)} {aim.unit}"
+    return f"{'≥' if aim.at_least else '≤'} {three_digits(aim.aim)} {aim.unit}" + (
+        f" ({aim.there})" if aim.there else ""
+    )
 
 
 def _found(aim: Aim) -> str:
-    return "not measured" if aim.found is None else f"{three_digits(aim.found)} {aim.unit}"
+    if aim.found is None:
+        return "not measured"
+    return f"{three_digits(aim.found)} {aim.unit}" + (f" ({aim.here})" if aim.here else "")
 
 
 def _met(aim: Aim) -> str:
@@ -264,8 +268,8 @@ _FIRST_RUNS = (
     "of what a user waits for: from the engine's import, over the inputs being handed to it, to the result."
 )
 _AIMS = (
-    "Aims in GFLOP/s and ms were set on a quiet 2-core machine with AVX-512 (532 GFLOP/s, 90 GB/s); on another one, or "
-    "a busy one, look at the ratios above."
+    "Kernels' aims were set on a 2-core machine with AVX-512 (532 GFLOP/s, 90 GB/s), as times beside that machine's "
+    "own limit; in brackets both, there and here. What counts is how many times its limit a machine takes."
 )
 
 

@@ -241,9 +241,10 @@ def test_markdown_has_a_column_for_each_engine_at_its_best_and_every_aim() -> No
     lines = markdown(sample_report(), "some command").splitlines()
     assert "| `matmul_512` | 2.00 | 1.00 | **2.00** | WRONG | 0.50× | 0.500 | memory | 50 % |" in lines
     assert "| `matmul_512` | 30.0 | 10.0 | 60.0 | 0.50× | 0.25× |" in lines
-    assert "| matmul, all layouts | matmul_512 | ≥ 460 GFLOP/s | 1,000 GFLOP/s | yes |" in lines
+    rates = "≥ 0.865 of the limit (460 of 532 GFLOP/s) | 0.500 of the limit (1000 of 2000 GFLOP/s)"
+    assert f"| matmul, all layouts | matmul_512 | {rates} | 1.73× off |" in lines
     assert "| import | import | ≤ 100 ms | 80.0 ms | yes |" in lines
-    assert "| matmul, all layouts | matmul_256 | ≥ 410 GFLOP/s | not measured | – |" in lines
+    assert "| sort | sort_1M | ≤ 0.990 × the best peer (3.8 of 3.84 ms) | not measured | – |" in lines
     assert "- matmul_512, jax: wrong: off by one" in lines
 
 
@@ -266,6 +267,16 @@ def test_every_case_with_an_aim_exists_and_an_aim_that_is_missed_says_by_how_muc
     (aim,) = [aim for aim in aims(report) if aim.area == "import"]
     assert (aim.is_met, aim.found, aim.aim) == (False, 150.0, 100.0)
     assert "| import | import | ≤ 100 ms | 150 ms | 1.50× off |" in markdown(report, "")
+
+
+def test_a_kernels_aim_is_compared_as_a_share_of_each_machines_limit() -> None:
+    times = {"tinyexplore.jit": 3e-3, "numpy": 4e-3, "machine": 2e-3}
+    timings = {name: Timing(samples=[seconds]) for name, seconds in times.items()}
+    rows = [make_row(choose_cases([name])[0], timings, None) for name in ("ew_chain_16M", "sort_1M")]
+    found = {aim.name: aim for aim in aims(Report({}, {}, {}, [], rows)) if aim.found is not None}
+    assert found["ew_chain_16M"].found == pytest.approx(1.5) and found["ew_chain_16M"].aim == pytest.approx(6 / 2.88)
+    assert found["sort_1M"].found == pytest.approx(0.75) and found["sort_1M"].here == "3 of 4 ms"
+    assert len(found) == 2 and all(aim.is_met for aim in found.values())
 
 
 def test_first_runs_are_checked_and_the_second_finds_the_first_ones_code() -> None:
