@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tinyexplore.trace import Recorder, StageBegan, StageEnded, active_recorder, rebuilt, rewrote
-from tinyexplore.uop.pattern import PatternMatcher
+from tinyexplore.uop.pattern import PatternMatcher, Rule
 from tinyexplore.uop.uop import UOp
 
 MAX_FIRINGS_ON_ONE_NODE = 256
@@ -59,73 +59,80 @@ def graph_rewrite(
 def _rewrite(root: UOp, matcher: PatternMatcher, ctx: Any, recorder: Recorder | None) -> UOp:
     done: dict[UOp, UOp] = {}
     waiting: dict[UOp, list[UOp]] = {}  # a rewritten node → the nodes that it replaces, all the way back
-    find, ops, mask, kinds = matcher.candidates, matcher.ops, matcher.mask, matcher.kinds
-    settles: object = matcher if matcher.remembers else _NEVER
+    ops, mask, kinds, remembers = matcher.ops, matcher.mask, matcher.kinds, matcher.remembers
+    settles: object = matcher if remembers else _NEVER
     if not (root.mask & mask and root.mask & kinds) or root.settled is settles:
         return root
-    stack = [root]
-    while stack:
-        node = stack[-1]
-        if node in done:
-            stack.pop()
-            continue
-        missing = changed = False
-        for source in reversed(node.src):
-            known = done.get(source)
-            if known is None:
-                if source.mask & mask and source.mask & kinds and source.settled is not settles:
-                    stack.append(source)
-                    missing = True
-                else:
-                    done[source] = source  # no rule can fire, or has fired before, anywhere in it
-            elif known is not source:
-                changed = True
-        if missing:
-            continue
-        stack.pop()
-        current = node
-        if changed:
-            current = UOp(node.op, node.dtype, tuple([done[source] for source in node.src]), node.arg)
-            if recorder is not None:
-                recorder.record(rebuilt((node, current)))
-            if current in done:
-                _finish(node, done[current], done, waiting)
+    path = []  # the nodes on the way down, and which of their sources are still to come
+    node, sources = root, iter(root.src)
+    while True:
+        for source in sources:
+            if source in done:
                 continue
-        after = None
-        if current.op in ops and current.settled is not settles:
-            rule = None
-            try:
-                for rule, match, function in find(current):  # noqa: B007
-                    after = match(current, function, ctx)
-                    if after is not None:
-                        break
-            except Exception as error:
-                if rule is not None and hasattr(error, "add_note"):
-                    error.add_note(f"in rule {rule.name} ({rule.file}:{rule.line}) on {current!r}")
-                raise
-        if after is None:
-            done[current] = done[node] = current
-            if matcher.remembers:
-                current.settled = matcher
+            below = source.mask
+            if below & mask and below & kinds and source.settled is not settles:
+                path.append((node, sources))
+                node, sources = source, iter(source.src)
+                break
+            done[source] = source  # no rule can fire, or has fired before, anywhere in it
+        else:
+            current, result = node, None
+            src = tuple([done[source] for source in node.src])
+            if src != node.src:
+                current = UOp(node.op, node.dtype, src, node.arg)
+                if recorder is not None:
+                    recorder.record(rebuilt((node, current)))
+                result = done.get(current)
+            if result is None:
+                fired = None
+                if current.op in ops and current.settled is not settles:
+                    fired = _first_firing(current, matcher, ctx)
+                if fired is None:
+                    result = done[current] = current
+                    if remembers:
+                        current.settled = matcher
+                else:
+                    rule, after = fired
+                    if recorder is not None:
+                        recorder.record(rewrote((rule, current, after)))
+                    result = done.get(after)
+                    if result is None:
+                        origins = waiting.setdefault(after, [])
+                        origins.extend((*waiting.pop(node, ()), node, current))
+                        _check_end(origins, rule, current)
+                        node, sources = after, iter(after.src)
+                        continue
+                    done[current] = result
+            done[node] = result
             if node in waiting:
-                _finish(node, current, done, waiting)
-            continue
-        assert rule is not None
-        if recorder is not None:
-            recorder.record(rewrote((rule, current, after)))
-        if after in done:
-            done[current] = done[after]
-            _finish(node, done[after], done, waiting)
-            continue
-        origins = waiting.setdefault(after, [])
-        origins.extend((*waiting.pop(node, ()), node, current))
-        if len(origins) > 2 * MAX_FIRINGS_ON_ONE_NODE:
-            raise RewriteError(
-                f"{len(origins) // 2} firings on one node without an end; the last rule was {rule.name} "
-                f"({rule.file}:{rule.line}) on {current!r}"
-            )
-        stack.append(after)
-    return done[root]
+                _finish(node, result, done, waiting)
+            if not path:
+                return done[root]
+            node, sources = path.pop()
+
+
+def _first_firing(node: UOp, matcher: PatternMatcher, ctx: Any) -> tuple[Rule, UOp] | None:
+    """The first rule that applies to `node`, and what it makes of it."""
+    rule: Rule | None = None
+    try:
+        for rule, match, function in matcher.candidates(node):
+            after = match(node, function, ctx)
+            if after is not None:
+                return rule, after
+    except Exception as error:
+        if rule is not None and hasattr(error, "add_note"):
+            error.add_note(f"in rule {rule.name} ({rule.file}:{rule.line}) on {node!r}")
+        raise
+    return None
+
+
+def _check_end(origins: list[UOp], rule: Rule, node: UOp) -> None:
+    """RewriteError where rules have fired on one node again and again."""
+    if len(origins) > 2 * MAX_FIRINGS_ON_ONE_NODE:
+        raise RewriteError(
+            f"{len(origins) // 2} firings on one node without an end; the last rule was {rule.name} "
+            f"({rule.file}:{rule.line}) on {node!r}"
+        )
 
 
 def settled_by(node: UOp, matcher: PatternMatcher) -> UOp:
