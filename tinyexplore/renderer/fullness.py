@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 from tinyexplore.dtype import dtypes
 from tinyexplore.uop import Group, Ops, UOp
@@ -12,6 +13,7 @@ WORK = Group.ALU | {Ops.LOAD, Ops.STORE}
 LONG = 100  # UOps: what opts have written out; shorter programs are worth all that LLVM knows, and soon done
 BRIEF = 256  # UOps done, loops counted as often as they run: about 0.1 µs, whatever the code looks like
 LANES = ops_mask((Ops.GEP,))
+PUT_TOGETHER = frozenset({Ops.GEP, Ops.VECTORIZE})
 MOST_PUT_TOGETHER = 5  # vectors with an operation for each that is put together from lanes
 
 
@@ -46,9 +48,11 @@ def is_brief(uops: Sequence[UOp]) -> bool:
                 return False
             times.append(times[-1] * node.src[0].arg)
         done += times[-1]
+        if done > BRIEF:
+            return False
         if node.op is Ops.ENDRANGE:
             times.pop()
-    return done <= BRIEF
+    return True
 
 
 def is_put_together(node: UOp) -> bool:
@@ -88,13 +92,19 @@ def is_in_full_vectors(uops: Sequence[UOp], vector_bytes: int) -> bool:
     bodies = innermost_bodies(uops)
     vectors = vectorized(uops)
     spread = {node.src[0] for node in vectors if node.src[0] is node.src[-1]}
+    sums = any([node.op is Ops.DEFINE_ACC for node in uops])
+    lanes = []
+    for node in chain(*bodies):
+        if not _is_full(node, spread, vector_bytes, sums=sums):
+            if node.op not in PUT_TOGETHER:
+                return False
+            lanes.append(node)
+    if not lanes:
+        return bool(bodies)
     shuffled = {node for node in vectors if shuffled_from(node) is not None}
     shuffled |= lanes_of_alone(shuffled, uops)
     shuffled |= {lane for lane in spread if lane.op is Ops.GEP and lane.src[0].op is Ops.DEFINE_ACC}  # a scan's last
-    sums = any(node.op is Ops.DEFINE_ACC for node in uops)
-    return bool(bodies) and all(
-        node in shuffled or _is_full(node, spread, vector_bytes, sums=sums) for body in bodies for node in body
-    )
+    return shuffled.issuperset(lanes)
 
 
 def innermost_bodies(uops: Sequence[UOp]) -> list[list[UOp]]:
@@ -114,18 +124,23 @@ def innermost_bodies(uops: Sequence[UOp]) -> list[list[UOp]]:
 
 
 def _is_full(node: UOp, spread: set[UOp], vector_bytes: int, *, sums: bool) -> bool:
-    if node.op is Ops.VECTORIZE:
-        return node.src[0] is node.src[-1] or all(lane.op is Ops.CONST for lane in node.src)
-    if node.op is Ops.GEP:
+    op, dtype = node.op, node.dtype
+    if op is Ops.VECTORIZE:
+        return node.src[0] is node.src[-1] or all([lane.op is Ops.CONST for lane in node.src])
+    if op is Ops.GEP:
         return False
-    if node.op not in WORK:
+    if op not in WORK:
         return True
-    if node.op in (Ops.LOAD, Ops.STORE) and len(node.src[0].src) == 3 and sums:
-        return False  # a mask may be the same all through a short loop of a sum, which LLVM then writes out
-    dtype = node.src[1].dtype if node.op is Ops.STORE else node.dtype
-    if node.op is Ops.LOAD and node in spread:
+    if op is Ops.LOAD or op is Ops.STORE:
+        if len(node.src[0].src) == 3 and sums:
+            return False  # a mask may be the same all through a short loop of a sum, which LLVM then writes out
+        if op is Ops.STORE:
+            dtype = node.src[1].dtype
+        elif node in spread:
+            return True
+    elif dtype is dtypes.index:
         return True
-    if dtype.scalar is dtypes.bool or (node.op in Group.ALU and dtype is dtypes.index):
+    if dtype.scalar is dtypes.bool:
         return True
     return bool(dtype.count * dtype.itemsize * 2 >= vector_bytes)
 

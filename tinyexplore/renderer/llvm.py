@@ -25,6 +25,10 @@ BRANCH = (
     ".at"  # IR that says so has branches which LLVM may simplify: blocks that an access under a condition stands in
 )
 WITHOUT_LINES = frozenset({Ops.CONST, Ops.BARRIER, Ops.INDEX})  # written where they are used: by LOAD and STORE
+ACCESSES = frozenset({Ops.LOAD, Ops.STORE, Ops.PREFETCH})
+USES_NO_PLACE = frozenset({Ops.LOAD, Ops.GEP, Ops.CONST})  # nothing among their sources is a number to compute with
+WRITTEN_ALONE = frozenset({Ops.GEP, Ops.RESULT, Ops.ENDRANGE, Ops.DEFINE_GLOBAL})
+STORES_AND_LOOPS = frozenset({Ops.STORE, Ops.RANGE})
 MOST_SHUFFLED = 4  # vectors that lanes are taken from by shuffles: from more, lane by lane
 STACK_LIMIT_BYTES = 512 << 10  # scratch memory beyond this comes from malloc
 
@@ -48,7 +52,8 @@ class LLVMRenderer:
 
 
 class _FunctionWriter(InstructionWriter):
-    """Walks the linear program once; `names` has the register, constant or pointer of each UOp."""
+    """Walks the linear program once; `names` has the register, constant or pointer of each UOp (of an accumulator, what
+    it is at this point of the program)."""
 
     def __init__(self, target: Target, streaming: set[UOp]) -> None:
         super().__init__(target)
@@ -60,7 +65,6 @@ class _FunctionWriter(InstructionWriter):
         self.used_names: set[str] = set()
         self.loop_ends: dict[UOp, str] = {}
         self.changed: dict[UOp, dict[UOp, UOp]] = {}  # by loop, the accumulators that it changes, and the ASSIGNs
-        self.held: dict[UOp, str] = {}  # what each accumulator is at this point of the program
         self.before: dict[UOp, tuple[str, int, dict[UOp, tuple[str, int]]]] = {}  # by open loop: see `open_loop`
         self.columns: dict[tuple[UOp, ...], list[str]] = {}  # of the matrices transposed in the loop that is open
         self.near: set[UOp] = set()  # places a constant distance from a pointer that serves their neighbours, too
@@ -77,15 +81,17 @@ class _FunctionWriter(InstructionWriter):
             self.serving = {(index.src[0], index.src[1].src[0]) for index in self.near}
         self.changed = _changed_in_loops(uops)
         unwritten = _only_shuffled(uops) | distances
+        names, arithmetic = self.names, Group.ALU
         for node in uops:
             if node.op in WITHOUT_LINES or node in unwritten:
                 continue
             self.made_by = _written_with(node, distances)
-            if node.op in Group.ALU:
-                result = self.alu(node, [self.operand(src) for src in node.src])
+            if node.op in arithmetic:
+                values = [names[src] if src in names else self.operand(src) for src in node.src]
+                result = self.alu(node, values)
                 if is_final and node.op in (Ops.MIN, Ops.MAX) and node.dtype is dtypes.index:
                     result = self.value(f"freeze i64 {result}", "place")  # how it changes is not worth finding out
-                self.names[node] = result
+                names[node] = result
             else:
                 self.write_node(node)
         self.made_by = ()
@@ -95,7 +101,7 @@ class _FunctionWriter(InstructionWriter):
             self.raw(f"  call void @free(ptr {pointer})")
         variables = variable_arguments(uops)
         arguments = [*buffers, *variables]
-        every = tuple(node for node in uops if node.op in (Ops.STORE, Ops.RANGE))
+        every = [node for node in uops if node.op in STORES_AND_LOOPS]
         parameters = ["ptr %buffers"] if is_final else self.parameters(buffers, variables)
         signature = ", ".join([*parameters, "i64 %start", "i64 %stop"])
         lines = [SourceLine(f"define void @{name}({signature}) {attributes} {{", (*arguments, *every))]
@@ -169,7 +175,7 @@ class _FunctionWriter(InstructionWriter):
 
     def operand(self, node: UOp) -> str:
         """The register or constant of a source; of an accumulator, what it is now."""
-        found = self.held.get(node) if node.op is Ops.DEFINE_ACC else self.names.get(node)
+        found = self.names.get(node)
         if found is not None:
             return found
         if node.op is Ops.CONST:
@@ -179,28 +185,17 @@ class _FunctionWriter(InstructionWriter):
 
     def write_node(self, node: UOp) -> None:
         """What is no arithmetic."""
-        match node.op:
-            case Ops.DEFINE_GLOBAL:
-                self.names[node] = f"%data{node.arg}"
-            case Ops.DEFINE_LOCAL:
-                self.define_local(node)
-            case Ops.DEFINE_ACC:
-                self.held[node] = self.operand(node.src[0])
-            case Ops.ASSIGN:
-                acc, value = node.src[:2]
-                self.held[acc] = self.operand(value)
-            case Ops.RESULT:
-                self.names[node] = self.operand(node.src[0])
-            case Ops.RANGE:
-                self.open_loop(node)
-            case Ops.ENDRANGE:
-                self.close_loop(node)
+        match node.op:  # the most frequent first
             case Ops.LOAD:
                 self.names[node] = self.load(node)
             case Ops.STORE:
                 self.store(node)
-            case Ops.PREFETCH:
-                self.prefetch(node)
+            case Ops.DEFINE_ACC:
+                self.names[node] = self.operand(node.src[0])
+            case Ops.ASSIGN:
+                self.names[node.src[0]] = self.operand(node.src[1])
+            case Ops.RESULT:
+                self.names[node] = self.operand(node.src[0])
             case Ops.VECTORIZE:
                 self.names[node] = self.vectorize(node)
             case Ops.GEP:
@@ -208,6 +203,16 @@ class _FunctionWriter(InstructionWriter):
                 self.names[node] = self.value(
                     f"extractelement {kind} {self.operand(node.src[0])}, i64 {node.arg}", "lane"
                 )
+            case Ops.RANGE:
+                self.open_loop(node)
+            case Ops.ENDRANGE:
+                self.close_loop(node)
+            case Ops.DEFINE_GLOBAL:
+                self.names[node] = f"%data{node.arg}"
+            case Ops.DEFINE_LOCAL:
+                self.define_local(node)
+            case Ops.PREFETCH:
+                self.prefetch(node)
             case Ops.TABLE:
                 self.names[node] = self.table(node, self.operand(node.src[0]))
             case Ops.HREDUCE:
@@ -379,9 +384,9 @@ class _FunctionWriter(InstructionWriter):
         self.raw(f"  %{name} = phi i64 [ {first}, %{before} ], [ %{name}.next, ")  # the block that it ends in
         merged = {}
         for acc, assign in self.changed.get(node, {}).items():  # what they become is known when the loop closes
-            merged[acc] = self.held[acc], len(self.lines)
-            self.held[acc] = "%" + self.unique(f"acc{acc.arg}")
-            self.lines.append(SourceLine(self.held[acc], (acc, assign)))
+            merged[acc] = self.names[acc], len(self.lines)
+            inside = self.names[acc] = "%" + self.unique(f"acc{acc.arg}")
+            self.lines.append(SourceLine(inside, (acc, assign)))
         self.before[node] = before, count, merged
 
     def close_loop(self, node: UOp) -> None:
@@ -398,10 +403,10 @@ class _FunctionWriter(InstructionWriter):
         self.lines[count] = SourceLine(f"{self.lines[count].text}%{last} ]", self.lines[count].uops)
         for acc, (held, place) in merged.items():
             here = self.lines[place]
-            phi = f"phi {register_type(acc.dtype)} [ {held}, %{before} ], [ {self.held[acc]}, %{last} ]"
+            phi = f"phi {register_type(acc.dtype)} [ {held}, %{before} ], [ {self.names[acc]}, %{last} ]"
             self.lines[place] = SourceLine(f"  {here.text} = {phi}", here.uops)
             if not runs_always(opened):
-                self.held[acc] = self.value(phi, "after")
+                self.names[acc] = self.value(phi, "after")
 
     # *** vectors ***
 
@@ -535,13 +540,14 @@ def _changed_in_loops(uops: Sequence[UOp]) -> dict[UOp, dict[UOp, UOp]]:
     around: list[UOp] = []
     depth: dict[UOp, int] = {}
     for node in uops:
-        if node.op is Ops.RANGE:
+        op = node.op
+        if op is Ops.RANGE:
             around.append(node)
-        elif node.op is Ops.ENDRANGE:
+        elif op is Ops.ENDRANGE:
             around.pop()
-        elif node.op is Ops.DEFINE_ACC:
+        elif op is Ops.DEFINE_ACC:
             depth[node] = len(around)
-        elif node.op is Ops.ASSIGN:
+        elif op is Ops.ASSIGN:
             acc = node.src[0]
             for loop in around[depth[acc] :]:
                 changed.setdefault(loop, {})[acc] = node
@@ -569,15 +575,11 @@ def _near_places(uops: Sequence[UOp]) -> tuple[set[UOp], set[UOp]]:
 
     An instruction addresses memory by a register and a constant anyway: where these say so, LLVM has less to find out.
     """
-    near = set()
-    for node in uops:
-        if node.op in (Ops.LOAD, Ops.STORE, Ops.PREFETCH):
-            index = node.src[0]
-            if len(index.src) == 2 and index not in near and _is_near(*index.src):
-                near.add(index)
+    places = {node.src[0] for node in uops if node.op in ACCESSES}
+    near = {index for index in places if len(index.src) == 2 and _is_near(*index.src)}
     sums = {index.src[1] for index in near}
     if sums:
-        sums.difference_update(*[node.src for node in uops if node not in near])
+        sums.difference_update(*[node.src for node in uops if node.op not in USES_NO_PLACE and node not in near])
     return near, sums
 
 
@@ -590,6 +592,8 @@ def _is_near(buffer: UOp, position: UOp) -> bool:
 
 def _written_with(node: UOp, distances: set[UOp]) -> tuple[UOp, ...]:
     """`node` and its sources that have no instruction of their own: constants, and addresses with theirs."""
+    if node.op in WRITTEN_ALONE:
+        return (node,)
     found = [node]
     for src in node.src:
         if src.op is Ops.CONST:

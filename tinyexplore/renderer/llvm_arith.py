@@ -163,6 +163,9 @@ class InstructionWriter:
         assert isinstance(dtype, DType)
         source = node.src[0].dtype
         assert isinstance(source, DType)
+        plain = plain_instruction(op, source)
+        if plain is not None:
+            return self.value(f"{plain[0]} {values[0]}, {values[1]}", plain[1])
         if op is Ops.CAST:
             return self.cast(values[0], source, dtype)
         if op is Ops.BITCAST:
