@@ -140,13 +140,14 @@ def store_each(store: UOp) -> UOp | None:
 
 @rule(UPat.of(Ops.SINK, name="sink"))
 def flatten_sink(sink: UOp) -> UOp | None:
-    """A sink of sinks is one sink."""
+    """A sink of sinks is one sink. Of several results in one tile, those of each step stand together: else registers
+    would hold what goes into the second until the first is stored in every step."""
     if all(src.op is not Ops.SINK for src in sink.src):
         return None
-    flat: list[UOp] = []
-    for src in sink.src:
-        flat.extend(src.src if src.op is Ops.SINK else (src,))
-    return UOp.sink(*flat)
+    parts = [src.src if src.op is Ops.SINK else (src,) for src in sink.src]
+    if len({len(part) for part in parts}) == 1:
+        parts = list(zip(*parts))
+    return UOp.sink(*[store for part in parts for store in part])
 
 
 @rule(UPat.of(Ops.BARRIER, name="barrier", more_src=True))

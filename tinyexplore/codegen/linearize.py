@@ -7,6 +7,7 @@ from heapq import heappop, heappush
 from operator import itemgetter
 
 from tinyexplore.codegen.interleave import in_step
+from tinyexplore.dtype import dtypes
 from tinyexplore.target import Target
 from tinyexplore.trace import Derived, active_recorder, staged
 from tinyexplore.uop import AxisKind, Ops, UOp
@@ -16,6 +17,8 @@ Path = tuple[UOp, ...]  # the open loops, outermost first
 ARGUMENTS = (Ops.DEFINE_GLOBAL, Ops.DEFINE_VAR)  # stand first in the list
 RARE = axes_mask((AxisKind.RARE,))
 REGISTERS = ops_mask((Ops.DEFINE_ACC,))
+EFFECTS = frozenset((Ops.STORE, Ops.ASSIGN, Ops.BARRIER, Ops.PREFETCH, Ops.RESULT, Ops.DEFINE_ACC))
+FAR = 8  # a part of the L2 cache that several arguments share
 WITH_LOOPS = frozenset((Ops.STORE, Ops.RESULT, Ops.BARRIER))  # where these stand says where their loops do
 
 
@@ -31,7 +34,7 @@ def linearize(sink: UOp, arguments: Iterable[UOp] = (), target: Target | None = 
     """
 
     def in_order() -> tuple[UOp, ...]:
-        uops = _Blocks(sink).emit(arguments)
+        uops = _Blocks(sink, 0 if target is None else target.l2_bytes).emit(arguments)
         return tuple(uops if target is None else in_step(uops, target))
 
     return staged("linearize", sink, in_order)
@@ -71,12 +74,14 @@ def made_of(value: UOp, register: UOp) -> set[UOp]:
 class _Blocks:
     """Which loops each node stands in, and the order inside them. A block is named by its path."""
 
-    def __init__(self, sink: UOp) -> None:
+    def __init__(self, sink: UOp, l2_bytes: int) -> None:
+        self.l2_bytes = l2_bytes
         self.recorder = active_recorder()
         self.order = [node for node in sink.toposort() if node.op is not Ops.SINK and node.op is not Ops.RANGE]
         self.path: dict[UOp, Path] = {}
         self.known: dict[tuple[frozenset[UOp], Path], Path] = {}  # of `outermost`
         self.has_rare = bool(sink.mask & RARE)
+        self.written = {node.src[0].src[0] for node in self.order if node.op is Ops.STORE}
         self.find_paths()
 
     def find_paths(self) -> None:
@@ -228,8 +233,14 @@ class _Blocks:
             out += plain if path else [node for node in plain if node.op not in ARGUMENTS]
             return
         place, key = self.place, self.key
-        units: list[tuple[int, UOp | Path]] = [(place[node], node) for node in plain]
+        late = self.not_before(path, loops, plain)
+        behind = len(self.order)
+        units: list[tuple[int, UOp | Path]] = [
+            (place[node] + behind if node in late else place[node], node) for node in plain
+        ]
         units += [(key[loop], loop) for loop in loops]
+        if late and any(loop[-1].arg.kind is AxisKind.REDUCE for loop in loops):
+            units += [(place[node], self.asked_for(node)) for node in late if self.is_far(node)]
         units.sort(key=itemgetter(0))
         emitted: set[UOp | Path] = set()
         waiting: dict[UOp | Path, int] = {}  # what has come up too early: how much it still needs
@@ -267,6 +278,46 @@ class _Blocks:
             emit_unit(heappop(ready)[1])
         if len(emitted) != len(units):
             raise ValueError("loops that need each other's results: the kernel cannot be put in order")
+
+    def not_before(self, path: Path, loops: list[Path], plain: list[UOp]) -> set[UOp]:
+        """What a block reads of its arguments, and makes of that, for nothing but what comes after its loops: until
+        then registers would have to hold it, for each result of a tile. Before a sum it is only asked for."""
+        if any(loop.arg.kind is AxisKind.SCAN for loop in path):
+            return set()  # what is stored there is stored in order
+        last = max(self.key[loop] for loop in loops)
+        found = {node for node in plain if node.op is Ops.LOAD and self.place[node] < last and self.is_fixed(node)}
+        if not found:
+            return found
+        after: set[UOp] = set()
+        for node in plain:
+            if not after.isdisjoint(node.src) or any(isinstance(unit, tuple) for unit in self.across.get(node, ())):
+                after.add(node)
+        wanted = {unit for loop in loops for unit in self.needs[loop] if not isinstance(unit, tuple)}
+        for node in reversed(plain):
+            if node in wanted or (node.op in EFFECTS and node not in after):
+                wanted.update(node.src)
+        found -= wanted
+        for node in plain:
+            if node not in wanted and not found.isdisjoint(node.src):
+                found.add(node)
+        return found
+
+    def is_fixed(self, load: UOp) -> bool:
+        """True for a load of what the program does not write."""
+        return load.src[0].src[0] not in self.written and all(src.op is Ops.PREFETCH for src in load.src[1:])
+
+    def is_far(self, node: UOp) -> bool:
+        """True for a vector loaded out of what may not be in the L2 cache any more."""
+        if node.op is not Ops.LOAD or node.dtype.count == 1 or len(node.src) > 1 or len(node.src[0].src) > 2:
+            return False
+        dtype = node.src[0].src[0].dtype
+        return 0 < self.l2_bytes <= FAR * dtype.size * dtype.base.itemsize
+
+    def asked_for(self, load: UOp) -> UOp:
+        asked = UOp(Ops.PREFETCH, dtypes.void, load.src[:1])
+        if self.recorder is not None:
+            self.recorder.record(Derived(load, asked, "asked for before the loop"))
+        return asked
 
     def missing(self, name: UOp | Path, waiting: Mapping[UOp | Path, int], emitted: Set[UOp | Path]) -> set[UOp | Path]:
         """What a unit needs that has not been emitted; a node's own sources have come up before it."""

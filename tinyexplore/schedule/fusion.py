@@ -273,8 +273,6 @@ class Fusion:
             return f"only {visit.executions} rows would be left to divide among threads"
         if visit.executions != whole and self.is_product(node, work):
             return "a product, whose tile of registers needs the loops that its use has inside"
-        if len(visit.plan.stores) > 1 and self.is_product(node, work):
-            return f"a product, whose tile of registers has no room for {len(visit.plan.stores)} results"
         return None
 
     def is_product(self, node: LazyBuffer, work: int) -> bool:

@@ -10,14 +10,15 @@ import numpy as np
 import pytest
 
 from tests.graphs import from_numpy, matmul, numbers, softmax
-from tests.support.kernels import MACHINE, kernel_of
+from tests.support.kernels import MACHINE, kernel_of, unread
 from tests.support.numpy_uops import evaluate_in_numpy
 from tinyexplore.codegen import all_passes, bytes_moved, flop_count, lower
 from tinyexplore.codegen.expand import ALWAYS, copies
 from tinyexplore.codegen.late import MASKS
 from tinyexplore.dtype import dtypes
-from tinyexplore.kernel import hand_coded
+from tinyexplore.kernel import Kernel, hand_coded
 from tinyexplore.lazy import LazyBuffer
+from tinyexplore.schedule import create_schedule
 from tinyexplore.trace import Recorder, recording
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp, graph_rewrite, index_const
 from tinyexplore.uop.spec import LINEAR_SPEC, verify
@@ -86,6 +87,24 @@ def test_loops_of_a_softmax_nest_one_after_another_in_the_row() -> None:
         *("RANGE", "ENDRANGE") * 4,
         "ENDRANGE",
     ]
+
+
+@pytest.mark.parametrize(("rows", "asks"), [(512, True), (32, False)])
+def test_what_sums_are_combined_with_is_asked_for_before_them_and_read_after_them(rows: int, asks: bool) -> None:
+    gradient = matmul(unread(rows, 64), unread(64, 512))
+    mean = unread(rows, 512).alu(Ops.ADD, gradient)
+    weight = unread(rows, 512).alu(Ops.ADD, mean.alu(Ops.NEG))
+    (item,) = create_schedule([mean, weight])
+    uops = lower(hand_coded(Kernel.of(item.ast, MACHINE)))
+    verify(uops, LINEAR_SPEC, "linear program")
+    begun, summed = [(place, node) for place, node in enumerate(uops) if node.op is Ops.RANGE][-1]
+    done = next(place for place, node in enumerate(uops) if node.op is Ops.ENDRANGE and node.src[0] is summed)
+    stored = [node.src[0].src[0].arg for node in uops if node.op is Ops.STORE]
+    read = [place for place, node in enumerate(uops) if node.op is Ops.LOAD and summed not in node.ranges]
+    asked = [place for place, node in enumerate(uops) if node.op is Ops.PREFETCH]
+    assert stored == [0, 1] * (len(stored) // 2)  # nothing is held until the other result is stored
+    assert len(read) == len(stored) and done < min(read)
+    assert len(asked) == (len(read) if asks else 0) and max(asked, default=-1) < begun
 
 
 def test_what_a_lane_rarely_needs_stands_in_a_branch_of_its_own() -> None:
