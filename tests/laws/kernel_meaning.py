@@ -19,6 +19,7 @@ Memory = Mapping[Any, list[Any]]
 def run_kernel(sink: UOp, memory: Memory, *, lanes: bool) -> None:
     """Every store of `sink`, at every point of its loops. lanes: VECTOR axes are vectors already."""
     machine = _Machine(memory, lanes)
+    machine.assigns = {assign.src[0]: assign for assign in sink.find(Ops.ASSIGN)}
     for store in sink.src:
         stores = store.src if store.op is Ops.SINK else (store,)
         for one in stores:
@@ -29,6 +30,7 @@ class _Machine:
     def __init__(self, memory: Memory, lanes: bool) -> None:
         self.memory = memory
         self.lanes = lanes
+        self.assigns: dict[UOp, UOp] = {}  # of each register
         self.scratch: dict[UOp, list[Any]] = {}
         self.filled: dict[
             UOp, Any
@@ -113,6 +115,18 @@ class _Machine:
             known[part] = self.loops_done[around]
         return known[node]
 
+    def registers_of(self, assign: UOp, around: dict[UOp, Lanes]) -> dict[UOp, UOp]:
+        """The register of `assign` and those that change in the same steps, as its new value needs them; each with
+        its own new value."""
+        found: dict[UOp, UOp] = {}
+        pending = [assign]
+        while pending:
+            register, value, *_ = pending.pop().src
+            found[register] = value
+            read = [part for part in _needed(value, around) if part.op is Ops.DEFINE_ACC and part not in found]
+            pending += [self.assigns[one] for one in read]
+        return found
+
     def compute(self, node: UOp, known: dict[UOp, Lanes]) -> Lanes:
         loops = {part: lanes for part, lanes in known.items() if part.op in (Ops.RANGE, Ops.DEFINE_ACC)}
         match node.op:
@@ -143,10 +157,11 @@ class _Machine:
                 return known[node.src[0]]
             case Ops.RESULT:
                 register, assign, *axes = node.src
-                held = self.value(register.src[0], dict(loops))
+                together = self.registers_of(assign, loops)
+                held = {one: self.value(one.src[0], dict(loops)) for one in together}
                 for at in self.points(list(axes), loops):
-                    held = self.value(assign.src[1], {**at, register: held})
-                return held
+                    held = {one: self.value(value, {**at, **held}) for one, value in together.items()}
+                return held[register]
             case Ops.VECTORIZE:
                 return tuple(known[src][0] for src in node.src)
             case Ops.GEP:

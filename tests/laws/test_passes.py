@@ -52,6 +52,15 @@ def truths() -> LazyBuffer:
     return above.reduce(Ops.MAX, (1,)).alu(Ops.MUL, above.reduce(Ops.MIN, (1,)))
 
 
+def places() -> LazyBuffer:
+    """The first place of each row's maximum."""
+    x = whole(3, 8)
+    line = LazyBuffer.iota(8, dtypes.int32, x.device).reshape((1, 8)).expand((3, 8))
+    none = LazyBuffer.const(8, dtypes.int32, x.device, (3, 8))
+    holds = x.alu(Ops.CMPEQ, x.reduce(Ops.MAX, (1,)).expand((3, 8)))
+    return holds.alu(Ops.WHERE, line, none).reduce(Ops.MIN, (1,))
+
+
 def interleaved() -> LazyBuffer:
     """Each number of a row twice, times numbers of its own: neighbours out of the lanes of two vectors."""
     return whole(8, 4, 1).expand((8, 4, 2)).reshape((8, 8)).alu(Ops.MUL, whole(8, 8, seed=1))
@@ -66,6 +75,7 @@ PROGRAMS = {
     "row sum": lambda: whole(3, 14).reduce(Ops.ADD, (1,)),
     "column maximum": lambda: whole(6, 5).reduce(Ops.MAX, (0,)),
     "softmax": lambda: softmax(whole(3, 8)),
+    "places": places,
     "padded windows": lambda: whole(2, 9).pad(((0, 0), (2, 1))).window(1, 3).reduce(Ops.ADD, (2,)),
     "flipped and reshaped": lambda: whole(4, 6).flip((0, 1)).reshape((3, 8)).permute((1, 0)).contiguous(),
     "interleaved": interleaved,

@@ -120,6 +120,44 @@ def test_argmax_and_argmin_find_the_first_place(how: str) -> None:
     np.testing.assert_array_equal(computed(tensor_on(how, x).argmax(1), how), np.argmax(x, 1))
 
 
+UNUSUAL = (np.nan, np.inf, -np.inf, -0.0, 0.0, 1.0, -2.5)
+
+
+TYPES = ("float32", "float16", "float64", "int8", "uint32", "bool")
+TYPES_ON = {"CLANG": ("float32", "float16", "int8")}  # which compiles each of them for long
+
+
+@pytest.mark.parametrize(("how", "dtype"), [(how, dtype) for how in HOW for dtype in TYPES_ON.get(how, TYPES)])
+def test_places_of_extremes_of_any_type(how: str, dtype: str) -> None:
+    """Of equal ones (zeros with either sign are) the first, of NaNs the first; in rows, columns and all, also padded,
+    and beside the extreme itself."""
+
+    sizes = ((70, 17),) if how in TYPES_ON else ((1, 1), (3, 67), (70, 17), (2, 3, 33))
+
+    @quick
+    @given(st.sampled_from(sizes), st.data())
+    def check(shape: tuple[int, ...], data: st.DataObject) -> None:
+        random = np.random.default_rng(data.draw(st.integers(0, 1 << 16)))
+        values = UNUSUAL if dtype.startswith("float") else (0, 1) if dtype == "bool" else (0, 1, 5, 100)
+        allowed = data.draw(st.lists(st.sampled_from(values), min_size=1, unique_by=repr))  # often all are equal
+        x = random.choice(np.array(allowed, dtype), shape)
+        axis, keepdim = data.draw(st.sampled_from((None, *range(len(shape))))), data.draw(st.booleans())
+        pads = ((1, 2),) * len(shape)
+        t = tensor_on(how, x)
+        for name in ("argmax", "argmin"):
+            place, extreme = getattr(np, name), getattr(np, name[3:])
+            found = computed(getattr(t, name)(axis, keepdim=keepdim), how)
+            np.testing.assert_array_equal(found, place(x, axis, keepdims=keepdim))
+            padded = computed(getattr(t.pad(pads), name)(axis), how)
+            np.testing.assert_array_equal(padded, place(np.pad(x, pads), axis))
+            both = getattr(t, name)(axis).cast(dtypes.float64) + getattr(t, name[3:])(axis).cast(dtypes.float64)
+            with np.errstate(invalid="ignore"):
+                expected = place(x, axis) + extreme(x, axis).astype(np.float64)
+            np.testing.assert_array_equal(computed(both, how), expected)
+
+    check()
+
+
 def softmax(x: Array, axis: int) -> Array:
     grown = np.exp(x - x.max(axis, keepdims=True))
     return grown / grown.sum(axis, keepdims=True)

@@ -97,6 +97,10 @@ class _Blocks:
                 reading.update(made_of(node.src[1], node.src[0]))  # a scan's register may be read in several steps
             own = path.get(node)
             if own is None:
+                if op is Ops.DEFINE_ACC:
+                    raise ValueError(
+                        f"{node!r} is read, but nothing says after which loops it is done: no RESULT has it"
+                    )
                 is_reading = (node.mask & REGISTERS and reads_register(node)) or node in reading
                 if is_reading or op in WITH_LOOPS or node in ends or self.has_rare:
                     own = self.find_path(node, shared.get(node), ends, steps, is_reading)

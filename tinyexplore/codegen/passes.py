@@ -20,6 +20,7 @@ from tinyexplore.codegen.late import (
     LateContext,
 )
 from tinyexplore.codegen.linearize import ARGUMENTS, linearize
+from tinyexplore.codegen.places import PLACES
 from tinyexplore.codegen.rare import RARE_BRANCHES
 from tinyexplore.codegen.vectorise import LANES, NEIGHBOURS, VECTOR_MEMORY
 from tinyexplore.codegen.walks import WALKS
@@ -52,6 +53,7 @@ TYPES = (
 LATE = (
     Pass("signs of dot products", SIGNS),
     Pass("loops of their own", SEPARATE_LOOPS),
+    Pass("places at once", PLACES),
     Pass("accumulators", ACCUMULATE),
     Pass("rare branches", RARE_BRANCHES),
     Pass("dot products", DOTS),

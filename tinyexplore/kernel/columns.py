@@ -22,8 +22,8 @@ def with_wide_columns(kernel: Kernel, lanes: UOp, found: Sequence[Access]) -> Ke
     columns = next((axis for axis in kernel.output_axes if is_outer_of(axis, lanes, found)), None)
     if columns is None:
         return kernel
-    (loop, *others) = kernel.reduces[0].src[1:]
-    is_plain = len(kernel.reduces) == 1 and not others
+    (loop, *others) = kernel.walks[0].src[1:]
+    is_plain = len(kernel.walks) == 1 and not others
     load = next((access for access in found if not access.is_store and loop in access.node.ranges), None)
     if is_plain and load is not None and columns.is_static:
         if is_read_in_order(kernel, load, columns, loop):
@@ -36,11 +36,22 @@ def with_wide_columns(kernel: Kernel, lanes: UOp, found: Sequence[Access]) -> Ke
     if wide > 1:
         reason = "neighbouring columns use each row's cache lines while they are there"
         kernel = attempt(kernel, Opt(OptOps.UPCAST, columns.arg.id, wide), reason)
-    rows = (kernel.target.vector_registers - wide) // wide
+    rows = (kernel.target.vector_registers - wide) // (wide * registers_of(kernel))
     if not is_plain or rows < 2 or loop.size < MANY_ROWS * rows:
         return kernel
-    reason = f"{rows} rows at a time: more of the memory's pages are open at once"
-    return attempt(kernel, Opt(OptOps.UNROLL, loop.arg.id, rows), reason)
+    return with_rows_together(kernel, loop, rows, f"{rows} rows at a time: more of the memory's pages are open at once")
+
+
+def registers_of(kernel: Kernel) -> int:
+    """How many registers an accumulator is: an extreme may have its place beside it."""
+    return 2 if kernel.sought else 1
+
+
+def with_rows_together(kernel: Kernel, loop: UOp, rows: int, reason: str) -> Kernel:
+    """Several steps of `loop` at a time, also where it finds the places of what it finds."""
+    for axis in kernel.with_partners(loop):
+        kernel = attempt(kernel, Opt(OptOps.UNROLL, axis.arg.id, rows), reason)
+    return kernel
 
 
 def takes_long_steps(kernel: Kernel, load: Access, blocks: int, loop: UOp) -> bool:
@@ -70,7 +81,7 @@ def with_whole_rows(kernel: Kernel, columns: UOp, loop: UOp) -> Kernel:
     rows = ACCUMULATORS // columns.size
     if rows < 2 or loop.size < MANY_ROWS * rows:
         return kernel
-    return attempt(kernel, Opt(OptOps.UNROLL, loop.arg.id, rows), f"{rows} short rows at a time: independent sums")
+    return with_rows_together(kernel, loop, rows, f"{rows} short rows at a time: independent sums")
 
 
 __all__ = ["ACCUMULATORS", "LONG_STEP", "takes_long_steps", "with_wide_columns"]

@@ -364,7 +364,8 @@ def with_accumulators(kernel: Kernel) -> Kernel:
     if kernel.steps <= FEW_VECTORS * kernel.lanes:
         return kernel
     for reduce in kernel.reduces:
-        tiles = prod(axis.size for axis in reduce.ranges if axis.arg.kind is AxisKind.UPCAST)
+        apart = (*reduce.ranges, *reduce.src[1:])
+        tiles = prod(axis.size for axis in apart if axis.arg.kind in (AxisKind.UPCAST, AxisKind.UNROLL))
         wanted = min(ALONGSIDE, ACCUMULATORS // tiles)
         if wanted < 2:
             continue

@@ -12,6 +12,7 @@ from tinyexplore.kernel.cut import shorter_loops
 from tinyexplore.kernel.legal import obstacle
 from tinyexplore.kernel.opt import Opt, OptError, OptOps
 from tinyexplore.kernel.pipe import piped
+from tinyexplore.kernel.places import Sought, find_sought
 from tinyexplore.kernel.rows import copies_result, filling, keeps_row, more_rows, split_row
 from tinyexplore.kernel.split import split_output, split_reduce, split_scan, with_edge
 from tinyexplore.kernel.stage import collected_stores, staged_loads
@@ -66,6 +67,22 @@ class Kernel:
     @cached_property
     def reduces(self) -> tuple[UOp, ...]:
         return tuple(node for node in self.nodes if node.op is Ops.REDUCE)
+
+    @cached_property
+    def sought(self) -> tuple[Sought, ...]:
+        """The places that will be found along with their extremes."""
+        return tuple(find_sought(self.reduces))
+
+    @cached_property
+    def walks(self) -> tuple[UOp, ...]:
+        """The REDUCEs that look at what they read by themselves, and not in the loop that finds an extreme."""
+        along = {sought.place for sought in self.sought}
+        return tuple(reduce for reduce in self.reduces if reduce not in along)
+
+    def with_partners(self, loop: UOp) -> tuple[UOp, ...]:
+        """A `loop` that finds extremes, and those that would find their places: to be one, they must stay alike."""
+        partners = [other for sought in self.sought for other, own in sought.loops.items() if own is loop]
+        return (loop, *partners)
 
     @cached_property
     def output_axes(self) -> tuple[UOp, ...]:

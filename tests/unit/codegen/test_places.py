@@ -1,0 +1,77 @@
+"""Places of extremes: when one look finds both, and when it must not."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.kernels import MACHINE, kernel_of, unread
+from tinyexplore.codegen import lower
+from tinyexplore.dtype import DType, dtypes
+from tinyexplore.kernel import Kernel, Opt, OptOps, hand_coded
+from tinyexplore.lazy import LazyBuffer
+from tinyexplore.trace import Recorder, Rewrote, recording
+from tinyexplore.uop import Ops
+
+
+def place_of(x: LazyBuffer, axis: int, op: Ops = Ops.MAX, *, none: int | None = None, step: int = 1) -> LazyBuffer:
+    """The least of the places (0, `step`, 2 · `step`, …) along `axis` at which the extreme stands, or a NaN."""
+    size = x.shape[axis]
+    holds = x.alu(Ops.CMPEQ, x.reduce(op, (axis,)).expand(x.shape)).alu(Ops.OR, x.alu(Ops.CMPNE, x))
+    line = LazyBuffer.iota(size, dtypes.int32, x.device)
+    line = line.alu(Ops.MUL, LazyBuffer.const(step, dtypes.int32, x.device, line.shape))
+    places = line.reshape(tuple(size if i == axis else 1 for i in range(len(x.shape)))).expand(x.shape)
+    other = LazyBuffer.const(size if none is None else none, dtypes.int32, x.device, x.shape)
+    return holds.alu(Ops.WHERE, places, other).reduce(Ops.MIN, (axis,))
+
+
+def looks(kernel: Kernel) -> int:
+    """How many loops read memory in the program of `kernel`."""
+    uops = lower(kernel)
+    return len({axis for node in uops if node.op is Ops.LOAD for axis in node.ranges if axis.arg.id})
+
+
+@pytest.mark.parametrize("op", [Ops.MAX, Ops.MIN])
+@pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.float16, dtypes.float64, dtypes.int8, dtypes.uint64])
+def test_one_look_finds_the_extreme_and_its_place(dtype: DType, op: Ops) -> None:
+    rows = kernel_of(place_of(unread(64, 512).cast(dtype), 1, op))
+    columns = kernel_of(place_of(unread(512, 64).cast(dtype), 0, op))
+    for kernel in (rows, columns, hand_coded(rows)):
+        assert looks(kernel) == 1
+        assert len(kernel.walks) == 1
+
+
+@pytest.mark.parametrize(("size", "loops"), [(512, 1), (517, 2), (7, 1)])  # of 7, four are no loop
+def test_what_is_left_over_is_looked_at_once_too(size: int, loops: int) -> None:
+    kernel = kernel_of(place_of(unread(64, size), 1))
+    for axis in (1, 2):
+        kernel = kernel.apply(Opt(OptOps.UNROLL, axis, 4))
+    assert looks(kernel) == loops
+
+
+def test_loops_that_are_not_alike_stay_two() -> None:
+    kernel = kernel_of(place_of(unread(64, 512), 1)).apply(Opt(OptOps.UNROLL, 1, 4))
+    assert len(kernel.walks) == 2
+    assert looks(kernel) == 2
+
+
+def test_a_place_must_be_less_than_what_stands_for_none() -> None:
+    assert looks(kernel_of(place_of(unread(64, 512), 1, none=511))) == 1
+    assert looks(kernel_of(place_of(unread(64, 512), 1, none=100))) == 2
+
+
+def test_places_must_grow() -> None:
+    assert looks(kernel_of(place_of(unread(64, 512), 1, none=1 << 20, step=3))) == 1
+    assert looks(kernel_of(place_of(unread(64, 512), 1, step=-1))) == 2
+
+
+def test_what_is_the_same_for_all_steps_is_not_looked_for() -> None:
+    same = unread(64, 1).expand((64, 512))
+    assert len(kernel_of(place_of(same, 1)).walks) == 2
+
+
+def test_the_law_is_told() -> None:
+    recorder = Recorder()
+    with recording(recorder):
+        lower(hand_coded(kernel_of(place_of(unread(64, 512), 1), MACHINE)))
+    names = [event.rule.name for event in recorder.events if isinstance(event, Rewrote)]
+    assert names.count("place_at_once") == 1

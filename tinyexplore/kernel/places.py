@@ -1,0 +1,148 @@
+"""Places of extremes: which two reductions, of a maximum and of the first place that has it, can be one loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from tinyexplore.dtype import dtypes
+from tinyexplore.uop import AxisKind, Ops, UOp
+from tinyexplore.uop.bounds import bounds, is_exact
+
+EXTREMES = (Ops.MAX, Ops.MIN)
+SIDE_BY_SIDE = (AxisKind.VECTOR, AxisKind.UNROLL)
+
+
+@dataclass(frozen=True)
+class Sought:
+    """`place` is the least of all places at which a value holds the extreme that `extreme` is part of.
+
+    Both walk through the same values, `place` in `loops`: for each of them the loop of `extreme` is named. What holds
+    `whole`, the extreme of all, counts; so does a NaN with `or_nan`.
+    """
+
+    place: UOp
+    extreme: UOp
+    loops: dict[UOp, UOp]
+    whole: UOp
+    or_nan: bool
+
+
+def find_sought(reduces: Iterable[UOp]) -> Iterator[Sought]:
+    """The pairs of REDUCEs among `reduces`, at any stage between an ast and its accumulators.
+
+    Such a `place` is min over i of where(x(i) == m, i, none), or where(x(i) == m or x(i) is NaN, i, none), in which m
+    is `extreme`, or the extreme of some of which it is one (those of other lanes, say). What matters is that no x(i)
+    goes beyond m: then the places of `extreme` are all that count. `none` must be no less than any place, and the
+    places must grow from step to step: then the first one at which a value goes beyond those before is the least.
+    """
+    found = list(reduces)
+    extremes: dict[tuple[UOp, ...], dict[UOp, list[UOp]]] = {}  # over the same loops, of the same values
+    for reduce in found:
+        if reduce.arg in EXTREMES and not dtypes.is_bool(reduce.dtype):
+            extremes.setdefault(reduce.src[1:], {}).setdefault(reduce.src[0], []).append(reduce)
+    for reduce in found:
+        if reduce.arg is not Ops.MIN or not dtypes.is_int(reduce.dtype) or reduce.src[0].op is not Ops.WHERE:
+            continue
+        holds, place, none = reduce.src[0].src
+        sides, own = compared(holds), reduce.src[1:]
+        if sides is None or bounds(place)[1] > bounds(none)[0] or not grows(place, own):
+            continue
+        value, whole = sides
+        if not value.ranges.issuperset(in_time(own)):
+            continue  # it is the same for several steps: what compares it would not stand in the loop
+        for others, by_value in extremes.items():
+            loops = same_loops(own, others)
+            if loops is None or others == own:
+                continue
+            extreme = next(
+                (one for one in by_value.get(value.substitute(loops), ()) if is_among(one, whole, value)), None
+            )
+            if extreme is not None and extreme.dtype.count == reduce.dtype.count:
+                yield Sought(reduce, extreme, loops, whole, holds.op is Ops.OR)
+                break
+
+
+def compared(holds: UOp) -> tuple[UOp, UOp] | None:
+    """x and m, where `holds` says that x is m, or that it is m or NaN."""
+    if holds.op is Ops.OR:
+        holds, is_nan = holds.src
+        if is_nan.op is not Ops.CMPNE or not is_nan.src[0] is is_nan.src[1] is holds.src[0]:
+            return None
+    return (holds.src[0], holds.src[1]) if holds.op is Ops.CMPEQ else None
+
+
+def same_loops(loops: Sequence[UOp], others: Sequence[UOp]) -> dict[UOp, UOp] | None:
+    """Which of `others` stands for each of `loops`; None unless they are alike in all but their ids."""
+    if len(loops) != len(others):
+        return None
+    pairs = dict(zip(loops, others))
+    alike = all(one.src == other.src and one.arg.kind is other.arg.kind for one, other in pairs.items())
+    return pairs if alike else None
+
+
+def is_among(extreme: UOp, whole: UOp, value: UOp) -> bool:
+    """True where `whole` is an extreme of which `extreme` is one part, as a scalar or in all lanes.
+
+    Where each `value` is a small float made wide, its extreme may have been that again in between: none is rounded
+    to less than another.
+    """
+    types = {value.dtype.scalar, value.src[0].dtype.scalar} if value.op is Ops.CAST else set()
+    floats = types if all(dtypes.is_float(dtype) for dtype in types) else set()
+    pending = [whole]
+    while pending:
+        node = pending.pop()
+        if node is extreme:
+            return True
+        if node.op is extreme.arg:
+            pending += node.src
+        elif node.op is Ops.HREDUCE and node.arg is extreme.arg:
+            pending += node.src[:1]
+        elif node.op is Ops.VECTORIZE and all(lane is node.src[0] for lane in node.src):
+            pending += node.src[:1]
+        elif node.op is Ops.CAST and floats.issuperset((node.dtype.scalar, node.src[0].dtype.scalar)):
+            pending += node.src
+    return False
+
+
+def grows(place: UOp, loops: Sequence[UOp]) -> bool:
+    """True where a later step of `loops`, in whatever of them, has a greater place."""
+    factors = factors_of(place, frozenset(loops))
+    if factors is None:
+        return False
+    span = 0
+    for loop in sorted(in_time(loops), key=lambda loop: -loop.arg.id):
+        factor = factors.get(loop, 0)
+        if factor <= span:
+            return False
+        span += factor * (loop.size - 1)
+    return True
+
+
+def in_time(loops: Iterable[UOp]) -> list[UOp]:
+    """Those of `loops` that are loops: lanes and steps written out have an extreme each."""
+    return [loop for loop in loops if loop.arg.kind not in SIDE_BY_SIDE]
+
+
+def factors_of(place: UOp, loops: frozenset[UOp]) -> dict[UOp, int] | None:
+    """By how much a step of each of `loops` moves a place, in lanes or not; None where it is not so simple."""
+    if loops.isdisjoint(place.ranges):
+        return {}
+    if not is_exact(place):
+        return None
+    if place.op is Ops.RANGE:
+        return {place: 1}
+    if place.op is Ops.CAST or (place.op is Ops.VECTORIZE and all(lane is place.src[0] for lane in place.src)):
+        return factors_of(place.src[0], loops)
+    if place.op is Ops.MUL and place.src[1].op is Ops.CONST:
+        inner = factors_of(place.src[0], loops)
+        return None if inner is None else {loop: factor * place.src[1].arg for loop, factor in inner.items()}
+    if place.op is Ops.ADD:
+        first, second = (factors_of(src, loops) for src in place.src)
+        if first is None or second is None:
+            return None
+        return {loop: first.get(loop, 0) + second.get(loop, 0) for loop in first.keys() | second.keys()}
+    return None
+
+
+__all__ = ["Sought", "find_sought"]
