@@ -25,7 +25,7 @@ from tinyexplore.target import Target
 from tinyexplore.trace import Recorder, Rewrote, recording
 from tinyexplore.uop import AxisKind, Ops, PatternMatcher, UOp, graph_rewrite
 
-FOUR_LANES = Target("TEST", "any", "any", "", 16, 16, 2, 32768, 1 << 20, frozenset(), ())
+FOUR_LANES = Target("TEST", "any", "any", "", 16, 16, 2, 32768, 1 << 20, frozenset(), (), abreast=2)
 UNWRITTEN = object()
 
 
@@ -139,7 +139,7 @@ def assert_every_pass_keeps(item: ScheduleItem, kernel: Kernel, expected: list[A
     opts = [str(opt) for opt in kernel.applied]
     assert close(outcome(sink, item, lanes=lanes), expected), f"{opts} changed the result"
     for step in all_passes():
-        of_target = step.name in ("logistic functions", "transcendental functions")
+        of_target = step.name in ("vectors abreast", "logistic functions", "transcendental functions")
         told = kernel.target if of_target else context
         before, sink = sink, graph_rewrite(sink, step.matcher, told, stage=step.name)
         if step.matcher.kinds != -1:

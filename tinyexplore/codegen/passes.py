@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import count
 
+from tinyexplore.codegen.abreast import ABREAST
 from tinyexplore.codegen.ahead import PREFETCHES
 from tinyexplore.codegen.division import DIVISIONS
 from tinyexplore.codegen.expand import ALWAYS, EXPAND_REDUCES, EXPAND_STORES
@@ -36,6 +37,7 @@ from tinyexplore.util import config
 
 EARLY = (
     Pass("simplify", ALWAYS),
+    Pass("vectors abreast", ABREAST),
     Pass("walks in lanes", WALKS),
     Pass("write out tiles", EXPAND_STORES),
     Pass("write out reductions", EXPAND_REDUCES),
@@ -74,7 +76,7 @@ def lower(kernel: Kernel) -> tuple[UOp, ...]:
     sink = kernel.ast
     if check:
         verify(sink.toposort(), AST_SPEC, "ast")
-    sink = run_passes(sink, EARLY)
+    sink = run_passes(sink, EARLY, kernel.target)
     context = LateContext(kernel.target, count())
     sink = run_passes(sink, TYPES, context)
     sink = run_passes(sink, FUNCTIONS, with_functions(kernel.target))

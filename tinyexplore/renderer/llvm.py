@@ -71,13 +71,16 @@ class _FunctionWriter(InstructionWriter):
         self.serving: set[tuple[UOp, UOp]] = set()  # buffer and index of these pointers, as far as they are frozen
         self.pointers: dict[tuple[UOp, UOp], str] = {}  # all pointers, by buffer and index, as far as they hold
         self.outside: list[dict[tuple[UOp, UOp], str]] = []  # those of the loops around
+        self.hides_steps = False  # whether LLVM is kept from finding out how addresses change in loops
 
     def write(self, name: str, uops: Sequence[UOp]) -> list[SourceLine]:
         buffers = global_buffers(uops)
         self.near, distances = _near_places(uops)
         attributes = self.attributes(uops)
         is_final = LIGHTLY in attributes or HARDLY in attributes
-        if is_final:  # the vectorisers would not see through it
+        self.hides_steps = is_final and self.has_long_vectors(uops)
+        freezes = is_final and not self.hides_steps  # the vectorisers would not see through it
+        if freezes:
             self.serving = {(index.src[0], index.src[1].src[0]) for index in self.near}
         self.changed = _changed_in_loops(uops)
         unwritten = _only_shuffled(uops) | distances
@@ -89,7 +92,7 @@ class _FunctionWriter(InstructionWriter):
             if node.op in arithmetic:
                 values = [names[src] if src in names else self.operand(src) for src in node.src]
                 result = self.alu(node, values)
-                if is_final and node.op in (Ops.MIN, Ops.MAX) and node.dtype is dtypes.index:
+                if freezes and node.op in (Ops.MIN, Ops.MAX) and node.dtype is dtypes.index:
                     result = self.value(f"freeze i64 {result}", "place")  # how it changes is not worth finding out
                 names[node] = result
             else:
@@ -126,6 +129,14 @@ class _FunctionWriter(InstructionWriter):
             return f"noinline nounwind {HARDLY}"
         wide = f'noinline nounwind "prefer-vector-width"="{max(128, self.target.vector_bytes * 8)}"'
         return f"{wide} {LIGHTLY}" if leaves_little(uops, self.target.vector_bytes) else wide
+
+    def has_long_vectors(self, uops: Sequence[UOp]) -> bool:
+        """True where vectors take several registers: work beside which it costs nothing to compute each address anew.
+
+        What LLVM would do to make it cheaper takes a tenth to a sixth of the time that a product takes to compile.
+        """
+        width = self.target.vector_bytes
+        return any(node.op is Ops.MULACC and node.dtype.count * node.dtype.itemsize > width for node in uops)
 
     def parameters(self, buffers: Sequence[UOp], variables: Sequence[UOp]) -> list[str]:
         """The buffers and integers that a kernel takes, and what LLVM's passes may know of them."""
@@ -394,7 +405,9 @@ class _FunctionWriter(InstructionWriter):
         self.pointers = self.outside.pop()
         opened = node.src[0]
         name = self.names[opened][1:]
-        self.raw(f"  %{name}.next = add nuw nsw i64 %{name}, 1")
+        self.raw(f"  %{name}.{'step' if self.hides_steps else 'next'} = add nuw nsw i64 %{name}, 1")
+        if self.hides_steps:
+            self.raw(f"  %{name}.next = freeze i64 %{name}.step")
         again = self.value(f"icmp slt i64 %{name}.next, {self.loop_ends[opened]}", "again")
         self.raw(f"  br i1 {again}, label %{name}.body, label %{name}.done")
         last = self.block

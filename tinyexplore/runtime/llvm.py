@@ -206,7 +206,7 @@ def open_llvm() -> DeviceInterface:
     have = set(compiler.features.split(","))
     dots = frozenset(op for op, feature in DOT_FEATURES.items() if feature in have)
     fuses = "+fma" in have or target.arch == "aarch64"
-    target = replace(target, dots=dots, fuses=fuses, scales=fuses and have >= SCALE_FEATURES)
+    target = replace(target, dots=dots, fuses=fuses, scales=fuses and have >= SCALE_FEATURES, abreast=4)
     renderer = LLVMRenderer(target, compiler.version)
     make_pool_ahead()
     return DeviceInterface("LLVM", target, HOST_ALLOCATOR, renderer, compiler.compile, compiler.listings)
