@@ -30,7 +30,7 @@ LOOPS = (AxisKind.GLOBAL, AxisKind.THREAD, AxisKind.REDUCE)
 def with_prefetches(kernel: Kernel) -> Kernel:
     """The next row, where rows are read several times; the next lines, where a walk jumps from page to page."""
     l2_bytes = kernel.target.l2_bytes
-    pointers = {node for node in kernel.nodes if node.op is Ops.DEFINE_GLOBAL and buffer_bytes(node) > l2_bytes}
+    pointers = {node for node in kernel.find(Ops.DEFINE_GLOBAL) if buffer_bytes(node) > l2_bytes}
     if not pointers or kernel.result_copies or any(axis.arg.ahead for axis in kernel.axes):
         return kernel
     loads = [access for access in kernel.accesses if not access.is_store and access.node.src[0] in pointers]
@@ -86,8 +86,8 @@ def row_read_again(kernel: Kernel, loads: list[Access]) -> tuple[UOp, int] | Non
     The last of them computes a row of results. Of a row of which one number is made, the second loop has no stores to
     wait for: it leaves room behind it where rows are long and nothing is dear to compute.
     """
-    is_kept = any(node.op is Ops.BARRIER for node in kernel.nodes)
-    is_dear = any(node.op in Group.TRANSCENDENTAL for node in kernel.nodes)
+    is_kept = bool(kernel.find(Ops.BARRIER))
+    is_dear = not Group.TRANSCENDENTAL.isdisjoint(kernel.by_op)
     for axis in reversed(kernel.output_axes):
         ends_in_row = any(other.arg.kind in LOOPS and other.arg.id > axis.arg.id for other in kernel.output_axes)
         if not ends_in_row and is_dear:

@@ -18,12 +18,14 @@ from tinyexplore.kernel.opt import OptOps
 from tinyexplore.kernel.told import substitute_told
 from tinyexplore.uop import AxisKind, Ops, UOp
 from tinyexplore.uop.divmod import linear_terms
+from tinyexplore.uop.uop import ops_mask
 
 if TYPE_CHECKING:
     from tinyexplore.kernel.kernel import Kernel
 
 IDENTITY = {Ops.ADD: 0.0, Ops.MAX: -inf, Ops.MIN: inf}
 LONGEST_BLOCK = 1024
+MASKED = ops_mask((Ops.WHERE,))
 SPLITS = frozenset({OptOps.VECTOR, OptOps.UPCAST, OptOps.UNROLL, OptOps.GROUP, OptOps.LOCAL})
 
 
@@ -115,6 +117,8 @@ def cut_loops(kernel: Kernel, rows: UOp) -> dict[int, int]:
 
     Asked of the ast before any Opt, where every place is one loop; the outer part of a split loop keeps its id.
     """
+    if not kernel.start.mask & MASKED:
+        return {}
     loops = {axis.arg.id for axis in kernel.axes if axis.arg.kind in (AxisKind.REDUCE, AxisKind.ROW)}
     found: dict[int, int] = {}
     whole: set[int] = set()

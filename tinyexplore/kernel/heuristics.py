@@ -125,7 +125,7 @@ def with_vectors(kernel: Kernel) -> Kernel:
         if any(axis.arg.kind is AxisKind.VECTOR for axis in reduce.src[0].ranges):
             continue
         loops = [axis for axis in reduce.src[1:] if axis.arg.kind is AxisKind.REDUCE]
-        inside = {node for node in reduce.src[0].toposort() if node.op is Ops.INDEX}
+        inside = set(reduce.src[0].find(Ops.INDEX))
         mine = [access for access in found if access.node in inside]
         axis = max(loops, key=lambda axis: vector_score(axis, mine), default=None)
         if axis is None or vector_score(axis, mine) <= 0 or axis not in kernel.axes:
@@ -158,7 +158,7 @@ def reduced_lanes(kernel: Kernel, found: Sequence[Access]) -> int:
     """The most lanes that a reduction could have along an axis of its own."""
     most = 1
     for reduce in kernel.reduces:
-        inside = {node for node in reduce.src[0].toposort() if node.op is Ops.INDEX}
+        inside = set(reduce.src[0].find(Ops.INDEX))
         mine = [access for access in found if access.node in inside]
         for axis in reduce.src[1:]:
             if vector_score(axis, mine) > 0:
@@ -262,13 +262,13 @@ def with_tiles_of_rows(kernel: Kernel) -> Kernel:
 
 def innermost_row_loop(kernel: Kernel) -> UOp | None:
     """The loop that counts the rows that the kernel keeps in scratch memory."""
-    loops = {axis for node in kernel.nodes if node.op is Ops.BARRIER for axis in node.ranges}
+    loops = {axis for node in kernel.find(Ops.BARRIER) for axis in node.ranges}
     return max((axis for axis in loops if axis.arg.kind is AxisKind.GLOBAL), key=lambda axis: axis.arg.id, default=None)
 
 
 def shared_with(reduce: UOp, rows: UOp) -> bool:
     """True where a reduction inside `rows` reads memory that is the same for all of them."""
-    loads = [node for node in reduce.src[0].toposort() if node.op is Ops.LOAD and set(reduce.src[1:]) <= node.ranges]
+    loads = [load for load in reduce.src[0].find(Ops.LOAD) if load.ranges.issuperset(reduce.src[1:])]
     return any(rows not in load.ranges for load in loads)
 
 
@@ -279,8 +279,8 @@ def lanes_of(node: UOp) -> UOp | None:
 
 def vector_loop(kernel: Kernel, lanes: UOp | None) -> UOp | None:
     """The loop over the vectors that `lanes` was split from; None where one vector is all."""
-    for node in kernel.nodes:
-        if node.op is Ops.ADD and lanes in node.src:
+    for node in kernel.find(Ops.ADD):
+        if lanes in node.src:
             return next((loop for src in node.src for loop in src.ranges if loop is not lanes), None)
     return None
 
@@ -402,7 +402,7 @@ def with_piped_rows(kernel: Kernel) -> Kernel:
 
 def find_pipe(kernel: Kernel) -> Opt | None:
     """Rows in blocks: enough of these for the cores, and little done twice where the last one overlaps."""
-    if kernel.steps < THREAD_STEPS or not any(node.op is Ops.BARRIER for node in kernel.nodes):
+    if kernel.steps < THREAD_STEPS or not kernel.find(Ops.BARRIER):
         return None
     for axis in kernel.output_axes:
         if isinstance(find_piped(kernel, axis), str):

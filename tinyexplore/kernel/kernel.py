@@ -30,6 +30,7 @@ AMOUNTS = (2, 3, 4, 6, 8, 12, 16, 32)
 STEPS_AHEAD = (1, 2, 4, 8)
 STEPS_PIPED = (4, 16, 128)
 COMPUTED = Group.ALU | {Ops.REDUCE, Ops.SCAN, Ops.CAST, Ops.BITCAST}
+WITH_LANES = frozenset({Ops.LOAD, Ops.REDUCE, Ops.STORE})
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,13 +61,25 @@ class Kernel:
         return self.ast.toposort()
 
     @cached_property
+    def by_op(self) -> dict[Ops, list[UOp]]:
+        """The nodes by their operation, sources first."""
+        found: dict[Ops, list[UOp]] = {}
+        for node in self.nodes:
+            found.setdefault(node.op, []).append(node)
+        return found
+
+    def find(self, op: Ops) -> list[UOp]:
+        """The nodes with this operation, sources first."""
+        return self.by_op.get(op, [])
+
+    @cached_property
     def axes(self) -> tuple[UOp, ...]:
         """Every RANGE, outermost first."""
-        return tuple(sorted((node for node in self.nodes if node.op is Ops.RANGE), key=lambda axis: axis.arg.id))
+        return tuple(sorted(self.find(Ops.RANGE), key=lambda axis: axis.arg.id))
 
     @cached_property
     def reduces(self) -> tuple[UOp, ...]:
-        return tuple(node for node in self.nodes if node.op is Ops.REDUCE)
+        return tuple(self.find(Ops.REDUCE))
 
     @cached_property
     def sought(self) -> tuple[Sought, ...]:
@@ -87,14 +100,14 @@ class Kernel:
     @cached_property
     def output_axes(self) -> tuple[UOp, ...]:
         """The RANGEs that the stores leave open."""
-        return tuple(axis for axis in self.axes if any(axis in store.ranges for store in self.ast.src))
+        left_open = frozenset[UOp]().union(*[store.ranges for store in self.ast.src])
+        return tuple([axis for axis in self.axes if axis in left_open])
 
     @cached_property
     def accesses(self) -> tuple[Access, ...]:
         """Every INDEX, and how each axis moves its address."""
         stored = {store.src[0] for store in self.ast.src}
-        places = [node for node in self.nodes if node.op is Ops.INDEX]
-        return tuple([Access(node, node in stored, strides_of(node.src[1])) for node in places])
+        return tuple([Access(node, node in stored, strides_of(node.src[1])) for node in self.find(Ops.INDEX)])
 
     @property
     def name(self) -> str:
@@ -117,7 +130,7 @@ class Kernel:
         """The widest type that the kernel loads, stores or computes in: it says how many lanes a vector has."""
         widest = dtypes.bool
         for node in self.nodes:
-            if node.op in (Ops.LOAD, Ops.REDUCE, Ops.STORE):
+            if node.op in WITH_LANES:
                 dtype = node.src[1].dtype if node.op is Ops.STORE else node.dtype
                 if dtype.itemsize > widest.itemsize:
                     widest = dtype
@@ -127,7 +140,7 @@ class Kernel:
         types = {one.dtype for node in computed for one in (node, *node.src)}
         return dtypes.float32 if widest in types else widest  # what is only moved stays as it is
 
-    @property
+    @cached_property
     def lanes(self) -> int:
         return self.target.lanes(self.vector_dtype)
 
@@ -135,19 +148,18 @@ class Kernel:
     def gathered_along(self) -> frozenset[UOp]:
         """The axes along which some address, or whether it is one, depends on a loaded value."""
         found: set[UOp] = set()
-        for node in self.nodes:
-            if node.op is Ops.INDEX:
-                for src in node.src[1:]:
-                    found.update(*(part.ranges for part in src.toposort() if part.op is Ops.LOAD))
+        for node in self.find(Ops.INDEX):
+            for src in node.src[1:]:
+                found.update(*[load.ranges for load in src.find(Ops.LOAD)])
         return frozenset(found)
 
     @cached_property
     def copied_along(self) -> frozenset[UOp]:
         """The axes of which each step has a staged copy of its own."""
         found: set[UOp] = set()
-        for node in self.nodes:
-            if node.op is Ops.BARRIER and not keeps_row(node):
-                found |= node.ranges
+        for barrier in self.find(Ops.BARRIER):
+            if not keeps_row(barrier):
+                found |= barrier.ranges
         return frozenset(found)
 
     @cached_property

@@ -99,6 +99,8 @@ def vector_obstacle(kernel: Kernel, opt: Opt, axis: UOp) -> str | None:
     if axis in kernel.gathered_along:
         return "along this axis addresses depend on loaded values: each lane would load by itself"
     taken = [other for other in kernel.axes if other.arg.kind is AxisKind.VECTOR]
+    if not taken:
+        return None
     together = [node.ranges for node in kernel.nodes]
     together += [reduce.src[0].ranges.union(reduce.src[1:]) for reduce in kernel.reduces]  # lanes that nothing reads
     for other in taken:
@@ -109,8 +111,8 @@ def vector_obstacle(kernel: Kernel, opt: Opt, axis: UOp) -> str | None:
 
 def scan_obstacle(kernel: Kernel, axis: UOp) -> str | None:
     """Lanes of a running result are combined with each other first: only where that comes to the same."""
-    for node in kernel.nodes:
-        if node.op is Ops.SCAN and node.src[-1] is axis:
+    for node in kernel.find(Ops.SCAN):
+        if node.src[-1] is axis:
             if node.arg is Ops.MULACC:
                 return "each step multiplies what the one before left: lanes would need it first"
             if node.arg is Ops.MUL and not dtypes.is_int(node.dtype):
@@ -125,7 +127,7 @@ def swap_obstacle(kernel: Kernel, axis: UOp, other: UOp) -> str | None:
             return f"axis {one.arg.id} is {one.arg.kind.value}, and only output axes that are still loops do this"
     if axis is other:
         return "an axis has nothing to change places with but another"
-    if any(node.op is Ops.BARRIER for node in kernel.nodes):
+    if kernel.find(Ops.BARRIER):
         return "what is staged was staged for the order that the loops have"
     return None
 
@@ -137,7 +139,7 @@ def merge_obstacle(kernel: Kernel, outer: UOp, inner: UOp) -> str | None:
             return f"axis {axis.arg.id} is {axis.arg.kind.value}, and only {what} do this"
     if outer is inner:
         return "an axis has nothing to merge with but another"
-    if any(node.op in (Ops.BARRIER, Ops.SCAN) for node in kernel.nodes):
+    if kernel.find(Ops.BARRIER) or kernel.find(Ops.SCAN):
         return "what is staged, or runs on from step to step, needs the loops as they are"
     for store in kernel.ast.src:
         terms, _ = linear_terms(store.src[0].src[1])
@@ -155,8 +157,8 @@ def ahead_obstacle(kernel: Kernel, axis: UOp, steps: int) -> str | None:
         return "a loop looks ahead already"
     if not 1 <= steps < axis.size:
         return f"the axis has size {axis.size}; choose steps from 1 to {axis.size - 1}"
-    for node in kernel.nodes:
-        if node.op is Ops.LOAD and len(node.src) == 1 and node.src[0].src[0].op is Ops.DEFINE_GLOBAL:
+    for node in kernel.find(Ops.LOAD):
+        if len(node.src) == 1 and node.src[0].src[0].op is Ops.DEFINE_GLOBAL:
             if strides_of(node.src[0].src[1]).get(axis):
                 return None
     return "no address that is read moves by the same distance with each step of it"

@@ -9,7 +9,9 @@ from tinyexplore.uop import Axis, AxisKind, Ops, UOp, graph_rewrite, index_const
 from tinyexplore.uop.algebra import SIMPLIFY
 from tinyexplore.uop.divmod import linear_terms
 from tinyexplore.uop.symbolic import simplified
+from tinyexplore.uop.uop import ops_mask
 
+DIVIDED = ops_mask((Ops.IDIV, Ops.MOD))
 Digits = list[tuple[UOp, int]]  # loops that an axis becomes, outermost first, and what a step of each counts
 
 
@@ -74,7 +76,7 @@ def divided_axes(kernel: Kernel) -> list[tuple[UOp, int]]:
     Only the first where some loops go in order: their ids depend on it.
     """
     found: dict[tuple[UOp, int], None] = {}
-    for node in kernel.nodes:
+    for node in kernel.nodes if kernel.ast.mask & DIVIDED else ():
         if node.op not in (Ops.IDIV, Ops.MOD) or node.src[1].op is not Ops.CONST:
             continue
         axis, by = node.src[0], node.src[1].arg
@@ -121,18 +123,16 @@ def always_together(kernel: Kernel, outer: UOp, inner: UOp) -> bool:
 
 def is_one_walk(kernel: Kernel, outer: UOp, inner: UOp) -> bool:
     """True where both axes enter nothing but addresses, and there as outer * (size * stride) + inner * stride."""
-    addresses: set[UOp] = set()
-    for node in kernel.nodes:
-        if node.op is not Ops.INDEX:
-            continue
+    places = kernel.find(Ops.INDEX)
+    for node in places:
         terms, _ = linear_terms(node.src[1])
         if not inner.is_static or terms.get(outer, 0) != terms.get(inner, 0) * inner.size:
             return False
         if any(term not in (outer, inner) and term.ranges & {outer, inner} for term in terms):
             return False
-        addresses.update(node.src[1].toposort())
         if len(node.src) == 3 and node.src[2].ranges & {outer, inner}:
             return False
+    addresses = {part for node in places for part in node.src[1].toposort()}
     pair = frozenset((outer, inner))
     return not any(_counts_with(node, pair, addresses) for node in kernel.nodes if node not in addresses)
 

@@ -66,7 +66,7 @@ def find_piped(kernel: Kernel, axis: UOp) -> Piped | str:
     if all(loop.arg.kind in FIXED for loop in places):
         return "the row has no loop: it is all in registers"
     place = store.src[0]
-    loaded = {node.src[0].src[0] for node in kernel.nodes if node.op is Ops.LOAD}
+    loaded = {node.src[0].src[0] for node in kernel.find(Ops.LOAD)}
     if len(store.src) > 2 or len(place.src) > 2 or place.src[0] in loaded or place.mask & READS:
         return "results are masked, read where they are stored, or stored where memory says"
     if not all(is_harmless(node) or node is reads[0] for node in along):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def filling(kernel: Kernel) -> list[UOp]:
     """Every BARRIER: what scratch memory waits for."""
-    return [node for node in kernel.nodes if node.op is Ops.BARRIER]
+    return kernel.find(Ops.BARRIER)
 
 
 def scratch_of(barrier: UOp) -> UOp:
@@ -74,8 +74,8 @@ def more_rows(kernel: Kernel, axis: UOp, opt: Opt, step_id: int) -> dict[UOp, UO
         scratch = scratch_of(barrier)
         grown[scratch] = scratch.replace(dtype=PtrDType(scratch.dtype.base, scratch.dtype.size * opt.amount, "local"))
     changes = {}
-    for node in kernel.nodes:
-        if node.op is Ops.INDEX and node.src[0] in grown:
+    for node in kernel.find(Ops.INDEX) if grown else ():
+        if node.src[0] in grown:
             row = step * index_const(node.src[0].dtype.size)
             changes[node] = grown[node.src[0]].index(node.src[1] + row, *node.src[2:])
     return changes

@@ -95,8 +95,8 @@ def with_edge(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
         return kernel.ast
     stored = {store.src[0] for store in kernel.ast.src}
     changes: dict[UOp, UOp] = {}
-    for node in kernel.nodes:
-        if node.op is not Ops.INDEX or axis not in node.ranges:
+    for node in kernel.find(Ops.INDEX):
+        if axis not in node.ranges:
             continue
         pointer, idx, *valid = (src.substitute(changes) for src in node.src)
         inside = axis < end

@@ -33,8 +33,7 @@ def shared_loads(kernel: Kernel, axis: UOp) -> list[UOp]:
     found: dict[UOp, None] = {}
     for reduce in kernel.reduces:
         loops = set(reduce.src[1:])
-        values = [node for node in reduce.src[0].toposort() if node.op is Ops.LOAD]
-        for node in words_in(reduce.src[0]) or values:
+        for node in words_in(reduce.src[0]) or reduce.src[0].find(Ops.LOAD):
             if first_load(node).src[0].src[0].op is not Ops.DEFINE_GLOBAL:
                 continue
             if axis in reduce.ranges and axis not in node.ranges and loops <= node.ranges:
@@ -76,7 +75,7 @@ def staged_loads(kernel: Kernel, axis: UOp) -> dict[UOp, UOp]:
     """For each load that the steps of `axis` share: the load from scratch memory that stands for it."""
     changes: dict[UOp, UOp] = {}
     next_id = kernel.next_id()
-    staged = sum(node.op is Ops.DEFINE_LOCAL for node in kernel.nodes)
+    staged = len(kernel.find(Ops.DEFINE_LOCAL))
     for number, load in enumerate(shared_loads(kernel, axis), staged):
         axes = packed_axes(load, axis)
         size = prod(inner.size for inner in axes)

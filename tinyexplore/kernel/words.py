@@ -40,7 +40,7 @@ def words_obstacle(kernel: Kernel, axis: UOp, amount: int) -> str | None:
     """What stands against TC; None where it is legal."""
     if axis.arg.kind is not AxisKind.REDUCE or not axis.is_static:
         return f"the axis is {axis.arg.kind.value}, and only loops of sums do this, of a size that is known"
-    users = [node for node in kernel.nodes if axis in node.src and node.op is Ops.REDUCE]
+    users = [reduce for reduce in kernel.reduces if axis in reduce.src]
     found = {dot_of(kernel, reduce) for reduce in users}
     if len(found) != 1 or None in found:
         have = ", ".join(sorted(op.name for op in kernel.target.dots)) or "none"
