@@ -72,7 +72,7 @@ def copies(node: UOp, axes: list[UOp], *, simplify: bool, tell: str = "a step wr
             first = simplified(part.with_axes(dict.fromkeys(own, index_const(0)), tell=tell))
             by = [factors[part].get(axis, 0) for axis in own]
             offsets = [sum(map(mul, by, step)) for step in steps_of(own)]
-            found[part] = own, [simplified(place) for place in moved_by(first, offsets)]
+            found[part] = own, settled_places(first, offsets)
             continue
         columns = []
         for src in part.src:
@@ -84,16 +84,17 @@ def copies(node: UOp, axes: list[UOp], *, simplify: bool, tell: str = "a step wr
             else:
                 values = theirs[1]
                 columns.append([values[place] for place in picked(own, theirs[0])])
-        names_lane = simplify and part.op is Ops.GEP and len(columns) == 2
-        made = []
-        for sources in zip(*columns):
-            if names_lane:  # as by `lane_by_number`
-                made.append(UOp(Ops.GEP, part.dtype, sources[:1], sources[1].arg))
-                continue
-            copy = UOp(part.op, part.dtype, sources, part.arg)
-            if recorder is not None:
+        op, dtype, arg = part.op, part.dtype, part.arg
+        if simplify and op is Ops.GEP and len(columns) == 2:  # as by `lane_by_number`
+            made = [UOp(op, dtype, (vector,), number.arg) for vector, number in zip(*columns)]
+            found[part] = own, made
+            continue
+        made = [UOp(op, dtype, sources, arg) for sources in zip(*columns)]
+        if recorder is not None:
+            for copy in made:
                 recorder.record(derived((part, copy, tell)))
-            made.append(settled_by(copy, ALWAYS) if simplify else copy)
+        if simplify:
+            made = [settled_by(copy, ALWAYS) for copy in made]
         found[part] = own, made
     own, made = found[node]
     return [made[place] for place in picked(tuple(axes), own)]
@@ -117,7 +118,19 @@ def moved_by(first: UOp, offsets: list[int]) -> list[UOp]:
     if first.op is Ops.ADD and first.src[1].op is Ops.CONST:
         first, constant = first.src[0], first.src[1].arg
     places = [constant + offset for offset in offsets]
-    return [first + wrapped_index(place) if place else first for place in places]
+    return [UOp(Ops.ADD, first.dtype, (first, wrapped_index(place))) if place else first for place in places]
+
+
+def settled_places(first: UOp, offsets: list[int]) -> list[UOp]:
+    """`moved_by` of a simplified index, each simplified. Sums with a number differ in nothing but that: where one has
+    come to rest, all have."""
+    places = moved_by(first, offsets)
+    sums = [place for place in places if place.op is Ops.ADD and place.src[1].op is Ops.CONST]
+    if not sums or simplified(sums[0]) is not sums[0]:
+        return [simplified(place) for place in places]
+    for place in sums:
+        place.settled = ALWAYS
+    return places
 
 
 def tiles(node: UOp, axes: list[UOp]) -> list[UOp]:

@@ -135,13 +135,11 @@ def _check_end(origins: list[UOp], rule: Rule, node: UOp) -> None:
         )
 
 
-def settled_by(node: UOp, matcher: PatternMatcher) -> UOp:
-    """`graph_rewrite` by a table that remembers, told to nobody: quick for new nodes on sources rewritten before."""
-    return _settled(node, matcher, MAX_DEPTH)
+def settled_by(node: UOp, matcher: PatternMatcher, depth: int = MAX_DEPTH) -> UOp:
+    """`graph_rewrite` by a table that remembers, told to nobody: quick for new nodes on sources rewritten before.
 
-
-def _settled(node: UOp, matcher: PatternMatcher, depth: int) -> UOp:
-    """`depth`: how many nodes, one on the other, are looked at before a walk of its own is worth its while."""
+    `depth`: how many nodes, one on the other, are looked at before a walk of its own is worth its while.
+    """
     mask = matcher.mask
     for _ in range(MAX_FIRINGS_ON_ONE_NODE):
         if node.settled is matcher:
@@ -151,7 +149,7 @@ def _settled(node: UOp, matcher: PatternMatcher, depth: int) -> UOp:
             if source.settled is not matcher and source.mask & mask:
                 if not depth:
                     return _rewrite(node, matcher, None, None)
-                below = _settled(source, matcher, depth - 1)
+                below = settled_by(source, matcher, depth - 1)
                 if below is not source:
                     sources = list(node.src) if sources is None else sources
                     sources[place] = below
