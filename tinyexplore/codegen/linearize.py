@@ -55,13 +55,6 @@ def kept_rare(own: Path, wanted: Path) -> Path:
     return wanted[: max(len(own), inside[-1])] if inside else own
 
 
-def reads_register(node: UOp) -> bool:
-    """True for what uses a register's value, not for what says when its loops are over."""
-    if node.op is Ops.RESULT:
-        return False
-    return any([src.op is Ops.DEFINE_ACC for src in node.src])
-
-
 def made_of(value: UOp, register: UOp) -> set[UOp]:
     """`value` and the nodes below it that `register` goes into."""
     found = {register}
@@ -90,6 +83,7 @@ class _Blocks:
         ends: dict[UOp, list[UOp]] = {}  # the loops that end at a node
         reading: set[UOp] = set()  # what reads a register that a loop changes stays inside
         shared: dict[UOp, Path] = {}  # of each node, the loops around all of its users so far
+        registers = {node for node in self.order if node.op is Ops.DEFINE_ACC}
         path, known = self.path, self.known
         for node in reversed(self.order):
             op = node.op
@@ -101,7 +95,8 @@ class _Blocks:
                     raise ValueError(
                         f"{node!r} is read, but nothing says after which loops it is done: no RESULT has it"
                     )
-                is_reading = (node.mask & REGISTERS and reads_register(node)) or node in reading
+                uses_register = node.mask & REGISTERS and not registers.isdisjoint(node.src)
+                is_reading = (uses_register and op is not Ops.RESULT) or node in reading  # RESULT: its loops are over
                 if is_reading or op in WITH_LOOPS or node in ends or self.has_rare:
                     own = self.find_path(node, shared.get(node), ends, steps, is_reading)
                 elif node.ranges:
@@ -111,15 +106,15 @@ class _Blocks:
                     own = ()
                 path[node] = own
             for src in node.src:
-                if src.op is Ops.RANGE:
+                before = shared.get(src)
+                if before is None:
+                    if src.op is not Ops.RANGE:
+                        shared[src] = own
+                        continue
                     if src not in steps:
                         steps[src] = []
                         ends.setdefault(src.src[0], []).append(src)
                     steps[src].append(node)
-                    continue
-                before = shared.get(src)
-                if before is None:
-                    shared[src] = own
                 elif before is not own and before:
                     shared[src] = common_prefix(before, own)
 
@@ -185,16 +180,17 @@ class _Blocks:
 
     def find_blocks(self) -> None:
         """What stands in each block itself, the loops in it, and which of these units need which."""
-        self.plain: dict[Path, list[UOp]] = {(): []}
-        self.place = {node: number for number, node in enumerate(self.order)}
-        last: dict[Path, int] = {}  # of each block, the place of its last node: loops are put in order by that
-        for number, node in enumerate(self.order):
+        inside: list[UOp] = []
+        block: Path = ()
+        self.plain: dict[Path, list[UOp]] = {block: inside}
+        for node in self.order:
             own = self.path[node]
-            last[own] = number
-            inside = self.plain.get(own)
-            if inside is None:
-                inside = self.plain[own] = []
+            if own is not block:
+                block, inside = own, self.plain.setdefault(own, [])
             inside.append(node)
+        self.place = {node: number for number, node in enumerate(self.order)}
+        # of each block, the place of its last node: loops are put in order by that
+        last = {own: self.place[nodes[-1]] for own, nodes in self.plain.items() if nodes}
         self.key: dict[Path, int] = {}
         self.loops: dict[Path, list[Path]] = {}
         self.needs: dict[Path, set[UOp | Path]] = {}
@@ -213,21 +209,22 @@ class _Blocks:
     def find_needs_across(self) -> None:
         """Sources that stand in another block: some loop around one of the two needs the other, or a loop around it."""
         self.across: dict[UOp, set[UOp | Path]] = {}  # what a node needs of the loops beside it
-        parted: dict[tuple[Path, Path], int] = {}
-        for node in self.order:
-            own = self.path[node]
-            for src in node.src:
+        for own, nodes in self.plain.items():
+            outside = set[UOp]().union(*[node.src for node in nodes]).difference(nodes)
+            inner: dict[UOp, UOp | Path] = {}  # sources in loops of this block, and these
+            for src in outside:
                 other = self.path.get(src)
-                if other is None or other is own or other == own:
+                if other is None:
                     continue
-                depth = parted.get((own, other))
-                if depth is None:
-                    depth = parted[own, other] = len(common_prefix(own, other))
+                depth = len(common_prefix(own, other))
                 needed = src if len(other) == depth else other[: depth + 1]
                 if len(own) == depth:
-                    self.across.setdefault(node, set()).add(needed)
+                    inner[src] = needed
                 else:
                     self.needs[own[: depth + 1]].add(needed)
+            for node in nodes if inner else ():
+                if not inner.keys().isdisjoint(node.src):
+                    self.across[node] = {inner[src] for src in node.src if src in inner}
 
     def emit_block(self, path: Path, out: list[UOp]) -> None:
         """The nodes of one loop body and the loops in it, each after what it needs, else in the graph's order."""
@@ -267,8 +264,14 @@ class _Blocks:
                 if not waiting[user[1]]:
                     heappush(ready, user)
 
+        across = self.across
         for unit in units:
             number, name = unit
+            if not waiting and name not in across and not isinstance(name, tuple):
+                emitted.add(name)
+                if name.op not in ARGUMENTS:
+                    out.append(name)
+                continue
             while ready and ready[0][0] < number:
                 emit_unit(heappop(ready)[1])
             missing = self.missing(name, waiting, emitted)
