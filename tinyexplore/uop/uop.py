@@ -22,6 +22,7 @@ _BIT = {op: 1 << number for number, op in enumerate(Ops, 32)}  # the lower bits 
 _KIND_BIT = {kind: 1 << number for number, kind in enumerate(AxisKind, 32 + len(Ops))}
 _CONST = Ops.CONST
 _SAME = object()
+_new = object.__new__
 _NO_RANGES: frozenset[Any] = frozenset()
 
 
@@ -32,7 +33,7 @@ class _Table:
     holds them. What is found of a node meanwhile is found once.
     """
 
-    least = 1 << 15  # entries before the first sweep: more than a training step of a small net makes; 12 MB
+    least = 1 << 16  # entries before the first sweep: more than a training step of a small net makes; 25 MB
     limit = least
     lock = RLock()
 
@@ -73,7 +74,8 @@ def ops_mask(ops: Iterable[Ops]) -> int:
     return sum(_BIT[op] for op in set(ops))
 
 
-_OPENS_OR_CLOSES = ops_mask((Ops.RANGE, Ops.REDUCE, Ops.HREDUCE, Ops.BARRIER, Ops.RESULT))
+_CLOSES = ops_mask((Ops.REDUCE, Ops.HREDUCE, Ops.BARRIER, Ops.RESULT))
+_OPENS_OR_CLOSES = _CLOSES | ops_mask((Ops.RANGE,))
 
 
 def axes_mask(kinds: Iterable[AxisKind]) -> int:
@@ -124,7 +126,7 @@ class UOp:
         known = _interned.get(key)
         if known is not None and (found := known()) is not None:
             return found
-        node = object.__new__(cls)
+        node = _new(cls)
         node.op = op
         node.dtype = dtype
         node.src = src
@@ -444,19 +446,23 @@ class UOp:
 
         With `tell`, each node made anew is told to a recorder as derived from the one it stands for, in those words.
         """
-        return self._substituted(replacements, tell, None)
+        only_axes = all([node.op is Ops.RANGE for node in replacements])
+        return self._substituted(replacements, tell, frozenset(replacements) if only_axes else None, _CLOSES)
 
     def with_axes(self, places: Mapping[UOp, UOp], tell: str) -> UOp:
         """`substitute` for RANGEs that are open here: what does not depend on them is not even looked at."""
-        return self._substituted(places, tell, frozenset(places))
+        return self._substituted(places, tell, frozenset(places), 0)
 
-    def _substituted(self, replacements: Mapping[UOp, UOp], tell: str | None, axes: frozenset[UOp] | None) -> UOp:
+    def _substituted(
+        self, replacements: Mapping[UOp, UOp], tell: str | None, axes: frozenset[UOp] | None, closing: int
+    ) -> UOp:
+        """`axes`: what depends on none of them is left as it is, unless an operation of `closing` is below."""
         recorder = active_recorder() if tell is not None else None
         done: dict[UOp, UOp] = dict(replacements)
         mask = ops_mask(node.op for node in replacements)
         if self in done:
             return done[self]
-        if not self.mask & mask or (axes is not None and axes.isdisjoint(self.ranges)):
+        if not self.mask & mask or not (axes is None or self.mask & closing or not axes.isdisjoint(self.ranges)):
             return self
         path = []  # as in `toposort`
         node, sources = self, iter(self.src)
@@ -464,7 +470,8 @@ class UOp:
             for source in sources:
                 if source in done:
                     continue
-                if source.mask & mask and (axes is None or not axes.isdisjoint(source.ranges)):
+                below = source.mask
+                if below & mask and (axes is None or below & closing or not axes.isdisjoint(source.ranges)):
                     path.append((node, sources))
                     node, sources = source, iter(source.src)
                     break
@@ -484,7 +491,7 @@ def _open_ranges(node: UOp, found: frozenset[UOp]) -> frozenset[UOp]:
     if node.op is Ops.RANGE:
         return found | {node}
     closed = node.src[2:] if node.op is Ops.RESULT else node.src[1:]
-    return frozenset([loop for loop in found if loop not in closed]) if found else found
+    return found.difference(closed)
 
 
 @lru_cache(1 << 12, typed=True)
