@@ -96,6 +96,7 @@ def lowering_key(device: str, ast: UOp) -> str | None:
     return blake2b(text.encode(), digest_size=20).hexdigest()
 
 
+@cache
 def _plain_target(target: Target) -> list[str]:
     """Every field; sets in an order that is the same in every process."""
     values = [getattr(target, field.name) for field in fields(target)]

@@ -10,7 +10,6 @@ from typing import Any
 from tinyexplore.dtype import DType, PtrDType, dtypes
 from tinyexplore.uop.ops import Axis, AxisKind, Ops
 from tinyexplore.uop.uop import AnyDType, UOp
-from tinyexplore.util import toposort
 
 _FURTHER = [field.name for field in fields(Axis) if field.name not in ("id", "kind")]
 _SCALARS = {**dtypes.fields(), "void": dtypes.void}
@@ -21,7 +20,9 @@ def to_plain(roots: Sequence[UOp]) -> list[Any]:
 
     TypeError for a type or an arg that is none of the kinds known here.
     """
-    order = toposort(tuple(roots), lambda node: node.src)
+    order: dict[UOp, None] = {}
+    for root in roots:
+        order.update(dict.fromkeys(root.toposort()))
     place = {node: number for number, node in enumerate(order)}
     nodes = [[node.op.name, _dtype(node.dtype), [place[src] for src in node.src], _arg(node.arg)] for node in order]
     return [nodes, [place[root] for root in roots]]
