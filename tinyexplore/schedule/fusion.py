@@ -43,6 +43,7 @@ REPEAT_LIGHT = 4.0
 REPEAT_PADDED = 8.0  # a copy with its padding costs less than masks in an inner loop that reads everything so often
 IN_ORDER = 1 << 12  # from here on, what lanes could do together costs more one by one than another kernel
 SMALL_WORK = 1 << 15  # below this many steps, loops that run one after another cost less than another kernel
+MOST_RELATED = 256  # operations looked through for what two reductions have in common
 MANY_USES = 8  # so often a product reads each element that a tile of it in registers pays
 MIN_ROWS = 16  # rows that must be left to divide among threads when a kernel holds a row's reduction and its use
 
@@ -273,7 +274,36 @@ class Fusion:
             return f"only {visit.executions} rows would be left to divide among threads"
         if visit.executions != whole and self.is_product(node, work):
             return "a product, whose tile of registers needs the loops that its use has inside"
+        if visit.plan.sums:
+            return self.reason_to_part(node, visit.plan)
         return None
+
+    def reason_to_part(self, node: LazyBuffer, plan: KernelPlan) -> str | None:
+        """Why `node` may not be summed beside what the kernel sums already: a product has a tile for itself, or shares
+        it with other products and with what goes into it, or is made of the same (a softmax's weights and their sum).
+        """
+        is_product = self.is_product(node, node.src[0].size)
+        for other in plan.sums:
+            if self.is_product(other, other.src[0].size) is not is_product and not self.are_related(node, other):
+                return "a product and another reduction beside it: there is no tile of registers for both"
+        return None
+
+    def are_related(self, node: LazyBuffer, other: LazyBuffer) -> bool:
+        """True where something that is computed goes into both reductions, or one of them into the other."""
+        mine, others = self.made_of(node), self.made_of(other)
+        return not mine.isdisjoint(others) or max(len(mine), len(others)) > MOST_RELATED
+
+    def made_of(self, node: LazyBuffer) -> set[LazyBuffer]:
+        """What is computed for `node` and is no other reduction's business; `MOST_RELATED` of it and some at most."""
+        found = {node}
+        todo = [node]
+        while todo and len(found) <= MOST_RELATED:
+            for src in todo.pop().src:
+                if src not in found and not is_leaf(src) and src not in self.forced:
+                    found.add(src)
+                    if src.op is not Ops.REDUCE_AXIS:
+                        todo.append(src)
+        return found
 
     def is_product(self, node: LazyBuffer, work: int) -> bool:
         """True for a sum of products that uses what it reads many times over: a matmul, a convolution."""
@@ -380,6 +410,8 @@ class Fusion:
             axes = [axis for axis in node.arg[1] if source.shape[axis] != 1]
             ranges = {axis: plan.inner_range(source.shape[axis], AxisKind.REDUCE) for axis in axes}
             visit.ranges = tuple(ranges.values())
+            if all(loop in plan.loops for loop in visit.loops):
+                plan.sums.append(node)
             idxs = tuple(ranges.get(axis, idx) for axis, idx in enumerate(visit.idxs))
             inner = make_visit(plan, idxs, visit.conditions, visit.loops + visit.ranges)
             visit.sources = (self.add_visit(source, inner),)

@@ -13,7 +13,10 @@ from tinyexplore.uop.symbolic import sint, variables
 
 @dataclass(eq=False)
 class KernelPlan:
-    """One kernel in the making: its output loops, what it stores, and every visit made for it."""
+    """One kernel in the making: its output loops, what it stores, and every visit made for it.
+
+    sums: its reductions that stand in no other's loops.
+    """
 
     shape: tuple[sint, ...]
     device: str
@@ -24,6 +27,7 @@ class KernelPlan:
     rows: int = 0
     visits: list[tuple[LazyBuffer, Visit]] = field(default_factory=list)
     op_count: int = 0
+    sums: list[LazyBuffer] = field(default_factory=list)
 
     @staticmethod
     def over(root: LazyBuffer) -> KernelPlan:

@@ -222,3 +222,18 @@ def test_a_sum_of_what_was_converted_and_lies_in_memory_is_no_product() -> None:
     total = wide.reduce(Ops.ADD, (1,)).expand((4, 6))
     found = to_numpy(wide.alu(Ops.ADD, total))
     np.testing.assert_allclose(found, x.astype(np.float64) + x.astype(np.float64).sum(1, keepdims=True))
+
+
+def test_a_product_shares_its_kernel_with_products_and_with_what_goes_into_it_only() -> None:
+    x, y = from_numpy(numbers(64, 32)), from_numpy(numbers(64, 48))
+    product, other = matmul(x, from_numpy(numbers(32, 48))), matmul(x, from_numpy(numbers(32, 48)))
+    means = y.reduce(Ops.ADD, (1,)).expand((64, 48))
+    assert len(create_schedule([product.alu(Ops.MUL, other)])) == 1
+    assert len(create_schedule([product.alu(Ops.ADD, means)])) == 2
+    assert len(create_schedule([means.alu(Ops.ADD, product)])) == 2
+    weights = x.alu(Ops.EXP)
+    sums = weights.reduce(Ops.ADD, (1,)).expand((64, 48))
+    items = create_schedule([matmul(weights, from_numpy(numbers(32, 48))).alu(Ops.FDIV, sums)])
+    assert [len(item.ast.find(Ops.REDUCE)) for item in items if item.ast is not None] == [0, 2]
+    reason = "a product and another reduction beside it: there is no tile of registers for both"
+    assert reason in reasons(product.alu(Ops.ADD, means)).values()
