@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from tinyexplore.codegen.vectorise import first_lane, places_of, stride_along, vector_axis, widen
 from tinyexplore.dtype import LANES_BIT, DType, dtypes
+from tinyexplore.kernel.stage import columns_at_a_time
 from tinyexplore.trace import active_recorder, derived
 from tinyexplore.uop import AxisKind, Group, Ops, PatternMatcher, UOp, UPat, rule
 
@@ -65,17 +66,21 @@ def in_lanes(node: UOp, axis: UOp) -> UOp:
 def columns(load: UOp, axis: UOp) -> UOp:
     """A vector with a lane from each of as many rows: the lane that the axis which walks the rows names."""
     place = load.src[0]
-    along = next(other for other in place.ranges if walks_rows(place.src[1], axis, other))
+    along = next(other for other in place.ranges if walks_rows(place, axis, other))
     assert isinstance(load.dtype, DType)
-    dtype = load.dtype.vec(axis.size)
+    row_dtype = load.dtype.vec(along.size)
     start = place.replace(src=(place.src[0], first_lane(place.src[1], along)))
-    rows = [UOp(Ops.LOAD, dtype, (row,)) for row in places_of(start, axis, stride_along(place.src[1], axis))]
-    return UOp(Ops.VECTORIZE, dtype, tuple([UOp(Ops.GEP, load.dtype, (row, along)) for row in rows]))
+    rows = [UOp(Ops.LOAD, row_dtype, (row,)) for row in places_of(start, axis, stride_along(place.src[1], axis))]
+    lanes = tuple([UOp(Ops.GEP, load.dtype, (row, along)) for row in rows])
+    return UOp(Ops.VECTORIZE, load.dtype.vec(axis.size), lanes)
 
 
-def walks_rows(idx: UOp, axis: UOp, other: UOp) -> bool:
-    """True where `other` is written out as often as `axis` has lanes, and walks neighbours in memory."""
-    return other.arg.kind is AxisKind.UPCAST and other.size == axis.size and stride_along(idx, other) == 1
+def walks_rows(place: UOp, axis: UOp, other: UOp) -> bool:
+    """True where `other` walks neighbours in memory: as many as `axis` has lanes, or as registers transpose at once."""
+    if other.arg.kind is not AxisKind.UPCAST or stride_along(place.src[1], other) != 1:
+        return False
+    itemsize = place.src[0].dtype.base.itemsize
+    return other.size == axis.size or other.size == columns_at_a_time(axis.size, itemsize)
 
 
 def plain_walks(nodes: list[UOp]) -> set[UOp]:
@@ -138,7 +143,7 @@ def is_across(load: UOp, axis: UOp) -> bool:
     stride = stride_along(place.src[1], axis)
     if stride is None or abs(stride) < axis.size or len(place.src) == 3 or len(load.src) > 1:
         return False
-    return any(walks_rows(place.src[1], axis, other) for other in place.ranges)
+    return any(walks_rows(place, axis, other) for other in place.ranges)
 
 
 WALKS = PatternMatcher((walk_in_lanes,))

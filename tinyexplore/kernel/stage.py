@@ -94,9 +94,9 @@ def staged_loads(kernel: Kernel, axis: UOp) -> dict[UOp, UOp]:
 def copy_places(load: UOp, axes: list[UOp], first_id: int) -> dict[UOp, UOp]:
     """For each packed axis its number while the copy is made, which walks the source in order.
 
-    Lanes across the source's rows are filled in square tiles, a vector's worth of each row, so that registers
-    transpose them. Without lanes a few neighbours are written out, and the axis with the longest way is walked some
-    steps at a time, so that the copy is not written in as many places at once as there are loops inside.
+    Lanes across the source's rows are filled in tiles, of each row what a vector holds or half of it, so that
+    registers transpose them. Without lanes a few neighbours are written out, and the axis with the longest way is
+    walked some steps at a time, so that the copy is not written in as many places at once as there are loops inside.
     """
     place = first_load(load).src[0]
     strides = strides_of(place.src[1])
@@ -114,7 +114,7 @@ def copy_places(load: UOp, axes: list[UOp], first_id: int) -> dict[UOp, UOp]:
         elif not axis.is_static:
             pass
         elif lanes is not None and strides.get(axis) == 1 and axis.size >= lanes.size and not is_masked:
-            blocks[axis] = lanes.size, AxisKind.UPCAST
+            blocks[axis] = columns_at_a_time(lanes.size, load.dtype.itemsize), AxisKind.UPCAST
         elif lanes is None and axis is ordered[0] and axis.size > STEPS_AT_A_TIME and len(axes) > 2:
             blocks[axis] = STEPS_AT_A_TIME, AxisKind.COPY
         amount = blocks[axis][0] if axis in blocks else 1
@@ -127,6 +127,12 @@ def copy_places(load: UOp, axes: list[UOp], first_id: int) -> dict[UOp, UOp]:
         inner = UOp.range(amount, Axis(first_id + len(axes) + list(blocks).index(axis), kind))
         places[axis] = start + inner
     return places
+
+
+def columns_at_a_time(lanes: int, itemsize: int) -> int:
+    """Of each row that registers transpose into `lanes`: half of a vector of 64 bytes. That takes half of the program,
+    and as long, since halves of two rows share a register from the beginning."""
+    return lanes // 2 if lanes * itemsize == 64 and itemsize >= 4 else lanes
 
 
 # *** results ***

@@ -1,0 +1,33 @@
+"""Panels of a product with a transposed factor: registers transpose what is packed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.graphs import from_numpy, matmul, to_numpy
+from tests.support.kernels import kernel_of, unread
+from tinyexplore.codegen import lower
+from tinyexplore.kernel import hand_coded
+from tinyexplore.uop import Ops
+from tinyexplore.util import Context
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.int64])
+@pytest.mark.parametrize(("rows", "steps", "columns"), [(96, 128, 64), (97, 137, 83), (64, 4, 64)])
+def test_a_product_with_a_transposed_factor_is_exact(dtype: type, rows: int, steps: int, columns: int) -> None:
+    rng = np.random.default_rng(steps)
+    x, y = (rng.integers(-99, 100, shape).astype(dtype) for shape in ((rows, steps), (columns, steps)))
+    with Context(SPEC=1):
+        found = to_numpy(matmul(from_numpy(x), from_numpy(y).permute((1, 0))))
+    np.testing.assert_array_equal(found, x @ y.T)
+
+
+def test_halves_of_a_vector_are_read_of_each_row() -> None:
+    """16 rows of 8: half of the shuffles of a square, and of the program."""
+    kernel = hand_coded(kernel_of(matmul(unread(512, 512), unread(512, 512).permute((1, 0)))))
+    uops = lower(kernel)
+    read = [node for node in uops if node.op is Ops.LOAD and node.dtype.count == 8]
+    assert len(read) == 16
+    columns = [node for node in uops if node.op is Ops.VECTORIZE and len(set(node.src)) == 16]
+    assert [{lane.src[0] for lane in column.src} for column in columns] == [set(read)] * 8
