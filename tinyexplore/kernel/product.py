@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf, prod
 
-from tinyexplore.kernel.access import Access, attempt, lanes_for, outer_row_axis
+from tinyexplore.kernel.access import Access, attempt, lanes_for
 from tinyexplore.kernel.columns import LONG_STEP, takes_long_steps
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opt import Opt, OptOps
@@ -29,6 +29,7 @@ WAYS_BYTES = 4096  # streams so far apart, or a multiple of it, share one set of
 JOINING = 2  # registers that vectors of several stretches take while they are put together
 TILE_LOAD = 0.5  # what a load costs where it hides behind multiply-adds
 WORTH_MERGING = 0.95
+BESIDE = 8  # how many times the steps of all other reductions a product takes at least
 
 
 @dataclass(frozen=True)
@@ -71,12 +72,13 @@ class Tile:
 
 
 def find_product(kernel: Kernel) -> Product | None:
-    """The kernel's only reduction, where it sums over two operands or more, one of them shared along some output."""
-    if len(kernel.reduces) != 1 or kernel.reduces[0].arg is not Ops.ADD or kernel.gathered_along:
+    """The reduction that takes the kernel's time, where it sums over two operands or more, one of them shared along
+    some output."""
+    reduce = main_reduce(kernel)
+    if reduce is None or reduce.arg is not Ops.ADD or kernel.gathered_along:
         return None
-    (reduce,) = kernel.reduces
-    if any(outer_row_axis(kernel, axis) for axis in kernel.output_axes):
-        return None
+    if any(not store.ranges <= reduce.ranges for store in kernel.ast.src):
+        return None  # a row that is reduced and then walked again
     if any(node.op in (Ops.BARRIER, Ops.SCAN) for node in kernel.nodes):
         return None
     inside = {first_load(word).src[0] for word in words_in(reduce.src[0])} or set(reduce.src[0].toposort())
@@ -86,6 +88,17 @@ def find_product(kernel: Kernel) -> Product | None:
     product = Product(kernel, reduce, loads, stores)
     shared = any(axis not in load.node.ranges for axis in product.outputs for load in loads)
     return product if len(loads) >= 2 and shared else None
+
+
+def main_reduce(kernel: Kernel) -> UOp | None:
+    """The reduction that takes the time, none of the others inside it nor around it."""
+    if len(kernel.reduces) < 2:
+        return kernel.reduces[0] if kernel.reduces else None
+    steps = {reduce: prod(axis.size for axis in reduce.ranges.union(reduce.src[1:])) for reduce in kernel.reduces}
+    main = max(steps, key=lambda reduce: steps[reduce])
+    nested = any(main in other.toposort() or other in main.toposort() for other in steps if other is not main)
+    little = BESIDE * sum(steps[other] for other in steps if other is not main) <= steps[main]
+    return main if little and not nested else None
 
 
 def with_product_tiles(product: Product) -> Kernel | None:

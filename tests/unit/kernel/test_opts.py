@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.graphs import attention, from_numpy, matmul, numbers, softmax
+from tests.graphs import attention, from_numpy, matmul, numbers, softmax, to_numpy
 from tests.support.kernels import MACHINE, kernel_of
 from tinyexplore.codegen import lower
 from tinyexplore.device import Device
@@ -85,6 +85,21 @@ def test_the_hand_coded_matmul_is_a_register_tile_on_threads() -> None:
     kernel = hand_coded(kernel_of(matmul(from_numpy(numbers(512, 512)), from_numpy(numbers(512, 512)))))
     assert [str(opt) for opt in kernel.applied] == ["VECTOR(1, 16)", "UPCAST(1, 4)", "UPCAST(0, 6)", "THREAD(0)"]
     assert kernel.name == "r_86_8_512_16_4_6"
+
+
+@pytest.mark.parametrize("rows", [50, 97])
+def test_sums_of_what_it_multiplies_leave_a_product_its_tile(rows: int) -> None:
+    x, y = numbers(rows, 40), numbers(40, 200, seed=1)
+    weights = from_numpy(x).alu(Ops.EXP)
+    sums = weights.reduce(Ops.ADD, (1,)).expand((rows, 200))
+    weighted = matmul(weights, from_numpy(y)).alu(Ops.FDIV, sums)
+    *_, item = create_schedule([weighted])
+    assert item.ast is not None and len(item.ast.find(Ops.REDUCE)) == 2
+    plain = hand_coded(kernel_of(matmul(from_numpy(x), from_numpy(y)))).applied
+    found = hand_coded(Kernel.of(item.ast, MACHINE)).applied
+    assert [opt for opt in found if opt.op is not OptOps.UNROLL] == list(plain)
+    expected = np.exp(x) @ y / np.exp(x).sum(1, keepdims=True)
+    np.testing.assert_allclose(to_numpy(weighted), expected, rtol=1e-4, atol=1e-5)
 
 
 def test_a_causal_mask_ends_the_loops_over_what_it_hides() -> None:
