@@ -14,6 +14,7 @@ LONG = 100  # UOps: what opts have written out; shorter programs are worth all t
 BRIEF = 256  # UOps done, loops counted as often as they run: about 0.1 µs, whatever the code looks like
 LANES = ops_mask((Ops.GEP,))
 PUT_TOGETHER = frozenset({Ops.GEP, Ops.VECTORIZE})
+MOST_SHUFFLED = 6  # vectors that lanes are taken from by shuffles: from more, lane by lane
 MOST_PUT_TOGETHER = 5  # vectors with an operation for each that is put together from lanes
 
 
@@ -21,9 +22,9 @@ def leaves_little(uops: Sequence[UOp], vector_bytes: int) -> bool:
     """True where all of LLVM's passes would take long and gain nothing: full vectors, or vectors in a long program.
 
     Of the 220 programs of the benchmark, those that this is true of ran as fast either way. Lanes that are put
-    together from more than two vectors become shuffles only by those passes: without them, such programs take up to
-    twice the time. Where such vectors are few beside the others, as in a convolution over short rows, that is not to
-    be seen, and the passes would take tens of milliseconds.
+    together from more vectors than `shuffled_from` allows become shuffles only by those passes: without them, such
+    programs take up to twice the time. Where such vectors are few beside the others, as in a convolution over short
+    rows, that is not to be seen, and the passes would take tens of milliseconds.
     """
     if is_in_full_vectors(uops, vector_bytes):
         return True
@@ -65,15 +66,15 @@ def is_put_together(node: UOp) -> bool:
     return not all([lane.op is Ops.GEP and lane.arg == node.src[0].arg for lane in node.src])
 
 
-def shuffled_from(node: UOp, most: int = 2) -> tuple[UOp, ...] | None:
-    """The vectors of a type, `most` at most, from which this VECTORIZE takes its lanes: one shuffle makes it of one or
+def shuffled_from(node: UOp) -> tuple[UOp, ...] | None:
+    """The vectors of a type, six at most, from which this VECTORIZE takes its lanes: one shuffle makes it of one or
     two, and one more for each further, which must be as long as it is. None where that is not so, or where all lanes
     are the same."""
     if node.op is not Ops.VECTORIZE or any([lane.op is not Ops.GEP for lane in node.src]) or len(set(node.src)) == 1:
         return None
     vectors = tuple(dict.fromkeys([lane.src[0] for lane in node.src]))
-    fits = len(vectors) <= 2 or vectors[0].dtype.count == len(node.src)
-    return vectors if len(vectors) <= most and fits and len({vector.dtype for vector in vectors}) == 1 else None
+    fits = len(vectors) <= 2 or (len(vectors) <= MOST_SHUFFLED and vectors[0].dtype.count == len(node.src))
+    return vectors if fits and len({vector.dtype for vector in vectors}) == 1 else None
 
 
 def lanes_of_alone(vectors: set[UOp], uops: Sequence[UOp]) -> set[UOp]:

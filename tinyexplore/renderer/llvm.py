@@ -29,7 +29,6 @@ ACCESSES = frozenset({Ops.LOAD, Ops.STORE, Ops.PREFETCH})
 USES_NO_PLACE = frozenset({Ops.LOAD, Ops.GEP, Ops.CONST})  # nothing among their sources is a number to compute with
 WRITTEN_ALONE = frozenset({Ops.GEP, Ops.RESULT, Ops.ENDRANGE, Ops.DEFINE_GLOBAL})
 STORES_AND_LOOPS = frozenset({Ops.STORE, Ops.RANGE})
-MOST_SHUFFLED = 4  # vectors that lanes are taken from by shuffles: from more, lane by lane
 BLOCK_BYTES = 16  # within which instructions move lanes about at the least price
 STACK_LIMIT_BYTES = 512 << 10  # scratch memory beyond this comes from malloc
 
@@ -439,7 +438,7 @@ class _FunctionWriter(InstructionWriter):
         matrix = _transposed_from(node)
         if matrix is not None:
             return self.transposed(matrix)[node.src[0].arg]
-        vectors = shuffled_from(node, MOST_SHUFFLED)
+        vectors = shuffled_from(node)
         if vectors is not None:
             return self.shuffled(node, vectors)
         result = "poison"
@@ -620,7 +619,7 @@ def _transposed_from(node: UOp) -> tuple[UOp, ...] | None:
 
 def _only_shuffled(uops: Sequence[UOp]) -> set[UOp]:
     """The GEPs that nothing uses but shuffles, and columns of transposed matrices: they need no instruction."""
-    shuffled = {node for node in vectorized(uops) if shuffled_from(node, MOST_SHUFFLED) or _transposed_from(node)}
+    shuffled = {node for node in vectorized(uops) if shuffled_from(node) or _transposed_from(node)}
     return lanes_of_alone(shuffled, uops)
 
 

@@ -37,6 +37,16 @@ def test_short_rows_are_read_whole(shape: tuple[int, ...], vectors: list[int], r
     assert amounts(kernel, OptOps.UNROLL)[:1] == rows
 
 
+@pytest.mark.parametrize(
+    ("window", "written_out"),
+    [((2, 2), [2, 2]), ((3, 3), [3]), ((4, 2), [4])],  # of longer windows one side at most
+)
+def test_a_short_window_is_written_out_whole(window: tuple[int, int], written_out: list[int]) -> None:
+    rows, columns = window
+    kernel = kernel_of(unread(64, rows, 32, columns).reduce(Ops.MAX, (1, 3)))
+    assert amounts(kernel, OptOps.UNROLL) == written_out
+
+
 def test_rows_are_cut_where_cores_have_nothing_else_to_share() -> None:
     kernel = kernel_of(unread(512, 512).reduce(Ops.ADD, (0,)))
     assert amounts(kernel, OptOps.UPCAST) == [8]
