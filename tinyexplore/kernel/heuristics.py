@@ -61,7 +61,7 @@ def with_words(kernel: Kernel) -> Kernel:
 
     TC_OPT=0: where nothing is left over at the end of the sum; 1: also elsewhere.
     """
-    product = find_product(kernel) if kernel.lanes > 1 else None
+    product = find_product(kernel) if kernel.lanes > 1 and kernel.find(Ops.CAST) else None
     op = dot_of(kernel, product.reduce) if product is not None else None
     if product is None or op is None or len(product.reduce.src) != 2:
         return kernel

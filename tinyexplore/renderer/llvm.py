@@ -463,8 +463,10 @@ class _FunctionWriter(InstructionWriter):
 
     def shuffle(self, kind: str, first: str, second: str, places: Sequence[int | None]) -> str:
         """Lanes of two vectors one after the other, by their places; None: any."""
-        lanes = ", ".join(f"i32 {'poison' if place is None else place}" for place in places)
-        return self.value(f"shufflevector {kind} {first}, {kind} {second}, <{len(places)} x i32> <{lanes}>", "picked")
+        return self.shuffled_by(kind, first, second, mask_of(places))
+
+    def shuffled_by(self, kind: str, first: str, second: str, mask: str) -> str:
+        return self.value(f"shufflevector {kind} {first}, {kind} {second}, {mask}", "picked")
 
     def transposed(self, matrix: tuple[UOp, ...]) -> list[str]:
         """The columns of a matrix of registers: see `columns_of_square` and `columns_of_halves`."""
@@ -485,24 +487,29 @@ class _FunctionWriter(InstructionWriter):
         size, width = len(matrix), BLOCK_BYTES // dtype.itemsize
         half, whole = register_type(dtype), register_type(dtype.scalar.vec(size))
         rows = [self.operand(row) for row in matrix]
+        everything = mask_of(range(size))
+        rounds = []
+        for step in [1 << number for number in range(width.bit_length() - 1)]:
+            chunks = [start + i for start in range(0, size, width) for i in range(0, width // 2, step)]
+            low = [place + i for chunk in chunks for place in (chunk, size + chunk) for i in range(step)]
+            rounds.append((step, mask_of(low), mask_of([place + width // 2 for place in low])))
         pairs = []
         for first in (0, 2 * width):
-            group = [self.shuffle(half, rows[first + i], rows[first + width + i], range(size)) for i in range(width)]
-            for step in [1 << number for number in range(width.bit_length() - 1)]:
-                chunks = [start + i for start in range(0, size, width) for i in range(0, width // 2, step)]
-                low = [place + i for chunk in chunks for place in (chunk, size + chunk) for i in range(step)]
-                high = [place + width // 2 for place in low]
+            twos = [(rows[first + i], rows[first + width + i]) for i in range(width)]
+            group = [self.shuffled_by(half, one, other, everything) for one, other in twos]
+            for step, low_mask, high_mask in rounds:
                 for i in [i for i in range(width) if not i & step]:
                     one, other = group[i], group[i + step]
-                    group[i], group[i + step] = (self.shuffle(whole, one, other, places) for places in (low, high))
+                    group[i] = self.shuffled_by(whole, one, other, low_mask)
+                    group[i + step] = self.shuffled_by(whole, one, other, high_mask)
             pairs.append([self.fenced(row, dtype.scalar.vec(size)) for row in group])
         columns = [""] * (2 * width)
-        for i, (one, other) in enumerate(zip(*pairs)):
-            number = int(f"{i:b}".zfill(width.bit_length() - 1)[::-1], 2)
-            for part in (0, 1):
-                starts = [start + (part + 2 * block) * width for start in (0, size) for block in (0, 1)]
-                places = [start + lane for start in starts for lane in range(width)]
-                columns[part * width + number] = self.shuffle(whole, one, other, places)
+        for part in (0, 1):
+            starts = [start + (part + 2 * block) * width for start in (0, size) for block in (0, 1)]
+            mask = mask_of([start + lane for start in starts for lane in range(width)])
+            for i, (one, other) in enumerate(zip(*pairs)):
+                number = int(f"{i:b}".zfill(width.bit_length() - 1)[::-1], 2)
+                columns[part * width + number] = self.shuffled_by(whole, one, other, mask)
         return columns
 
     def columns_of_square(self, matrix: tuple[UOp, ...]) -> list[str]:
@@ -576,6 +583,12 @@ class _FunctionWriter(InstructionWriter):
             merged = [self.arithmetic(node, node.arg, source.scalar, list(pair)) for pair in pairs]
             lanes = merged + lanes[2 * half :]
         return lanes[0]
+
+
+def mask_of(places: Sequence[int | None]) -> str:
+    """What a shuffle takes its lanes by."""
+    lanes = ", ".join(["i32 poison" if place is None else f"i32 {place}" for place in places])
+    return f"<{len(places)} x i32> <{lanes}>"
 
 
 def runs_always(loop: UOp) -> bool:
