@@ -7,13 +7,15 @@ for the passes "vector memory" and "lanes", which look at each copy by itself an
 from __future__ import annotations
 
 from tinyexplore.codegen.vectorise import first_lane, places_of, stride_along, vector_axis, widen
-from tinyexplore.dtype import LANES_BIT, DType, dtypes
+from tinyexplore.dtype import DType, dtypes
 from tinyexplore.kernel.stage import columns_at_a_time
 from tinyexplore.trace import active_recorder, derived
 from tinyexplore.uop import AxisKind, Group, Ops, PatternMatcher, UOp, UPat, rule
+from tinyexplore.uop.uop import axes_mask
 
 TILE = frozenset({AxisKind.UPCAST, AxisKind.UNROLL, AxisKind.VECTOR})
 WIDENED = Group.ALU | {Ops.REDUCE}
+LANES_AXES = axes_mask((AxisKind.VECTOR,))
 
 
 @rule(UPat.of(Ops.SINK, name="sink"))
@@ -23,7 +25,7 @@ def walk_in_lanes(sink: UOp) -> UOp | None:
     A copy that walks its source across the lanes, and along an axis that is written out as often as there are lanes,
     loads a vector there: lane j of it goes to lane i of copy j, which is a transposition of registers.
     """
-    if not sink.mask & LANES_BIT:
+    if not sink.mask & LANES_AXES:
         return None
     nodes = sink.toposort()
     walks = plain_walks(nodes)
@@ -32,15 +34,17 @@ def walk_in_lanes(sink: UOp) -> UOp | None:
     recorder = active_recorder()
     made: dict[UOp, UOp] = {}
     for node in nodes:
-        src = tuple([made.get(source, source) for source in node.src])
-        after = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
-        if node.op in (Ops.LOAD, Ops.STORE):
+        op, after = node.op, node
+        if not made.keys().isdisjoint(node.src):
+            src = tuple([made.get(source, source) for source in node.src])
+            after = UOp(op, node.dtype, src, node.arg)
+        if op is Ops.LOAD or op is Ops.STORE:
             axis = vector_axis(node.src[0])
             if axis in walks:
                 after = in_lanes(after, axis)
-        elif node.op is Ops.BARRIER:
-            after = after.replace(src=tuple([source for source in src if source not in walks]))
-        elif node.op in WIDENED and after is not node:
+        elif op is Ops.BARRIER:
+            after = after.replace(src=tuple([source for source in after.src if source not in walks]))
+        elif after is not node and op in WIDENED:
             after = widen.function(after) or after
         if after is not node:
             made[node] = after
@@ -97,7 +101,8 @@ def plain_walks(nodes: list[UOp]) -> set[UOp]:
             if node.arg.kind in TILE:
                 numbers.add(node)
             continue
-        for place, source in enumerate(node.src):
+        concerned = not (numbers.isdisjoint(node.src) and across.keys().isdisjoint(node.src))
+        for place, source in enumerate(node.src) if concerned else ():
             if source in across and not (op is Ops.STORE and place == 1 and is_walk(node, across[source])):
                 walks.discard(across[source])
             if source not in numbers:
