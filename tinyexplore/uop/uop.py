@@ -39,6 +39,7 @@ class _Table:
 
 
 _interned: dict[Any, ref[UOp]] = {}
+_masks: dict[int, int] = {}  # one object for each mask: a walk that asks thousands of nodes for theirs finds it in the cache
 new_in_children(_Table, "lock")
 
 
@@ -144,7 +145,7 @@ class UOp:
             if op is Ops.RANGE:
                 kind = arg.kind
                 mask |= _KIND_BIT[kind] | (LANES_BIT if kind is AxisKind.VECTOR else 0)
-        node.mask = mask
+        node.mask = _masks.setdefault(mask, mask)
         node.ranges = ranges
         node.settled = None
         node._bounds = None
