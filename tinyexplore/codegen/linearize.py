@@ -241,7 +241,7 @@ class _Blocks:
         ]
         units += [(key[loop], loop) for loop in loops]
         if late and any(loop[-1].arg.kind is AxisKind.REDUCE for loop in loops):
-            units += [(place[node], self.asked_for(node)) for node in late if self.is_far(node)]
+            units += [(place[node], self.asked_for(node)) for node in plain if node in late and self.is_far(node)]
         units.sort(key=itemgetter(0))
         emitted: set[UOp | Path] = set()
         waiting: dict[UOp | Path, int] = {}  # what has come up too early: how much it still needs

@@ -39,7 +39,9 @@ class _Table:
 
 
 _interned: dict[Any, ref[UOp]] = {}
-_masks: dict[int, int] = {}  # one object for each mask: a walk that asks thousands of nodes for theirs finds it in the cache
+_masks: dict[
+    int, int
+] = {}  # one object for each mask: a walk that asks thousands of nodes for theirs finds it in the cache
 new_in_children(_Table, "lock")
 
 
