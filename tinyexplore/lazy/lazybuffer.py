@@ -151,6 +151,11 @@ class ShapeError(ValueError, RuntimeError):
     """
 
 
+def most_parts(size: int) -> int:
+    """In how many parts of one length an axis goes, so that cores can share them."""
+    return max(n for n in range(1, MOST_PARTS + 1) if size % n == 0)
+
+
 class LazyBuffer:
     """`op` on `src`. Compare with `is`; `arg` depends on the op (see `docs/architecture.md`).
 
@@ -312,12 +317,21 @@ class LazyBuffer:
         few: Any = prod(shape)
         if type(few) is int and self.size >= MUCH_TO_REDUCE and config().SPLIT_REDUCEOP:
             if few < FEW_RESULTS:
-                longest = max(wanted, key=lambda axis: greatest(self.shape[axis]))
-                return self._reduce_in_two_steps(op, wanted, shape, longest)
+                return self._reduce_in_two_steps(op, wanted, shape, self._outermost(wanted))
             sums_rows = wanted == tuple(range(len(wanted)))
             if sums_rows and self.size >= MUCH_IN_SHORT_ROWS and few * self.dtype.itemsize <= SHORT_ROW_BYTES:
                 return self._reduce_in_two_steps(op, wanted, shape, 0)
         return self._reduce_at_once(op, wanted, shape)
+
+    def _outermost(self, axes: tuple[int, ...]) -> int:
+        """Of axes that make enough parts the one whose steps are longest in memory, so that each part is one stretch
+        of it; else the longest axis."""
+        longest = max(axes, key=lambda axis: greatest(self.shape[axis]))
+        if len(axes) == 1 or any(type(size) is not int for size in self.shape):
+            return longest
+        steps = self.st.real_strides
+        enough = [axis for axis in axes if steps[axis] and most_parts(self.shape[axis]) >= FEW_RESULTS]
+        return max(enough, key=lambda axis: abs(steps[axis] or 0), default=longest)
 
     def _reduce_in_two_steps(self, op: Ops, axes: tuple[int, ...], shape: Shape, outer: int) -> LazyBuffer:
         """Many partial results along `outer` first, which the cores can share, then few: it is also the more accurate
@@ -325,7 +339,7 @@ class LazyBuffer:
         size = self.shape[outer]
         if type(size) is not int:
             return self._reduce_at_once(op, axes, shape)
-        parts = max(n for n in range(1, MOST_PARTS + 1) if size % n == 0)
+        parts = most_parts(size)
         if parts < FEW_RESULTS:
             return self._reduce_at_once(op, axes, shape)
         split = self.reshape((*self.shape[:outer], parts, size // parts, *self.shape[outer + 1 :]))

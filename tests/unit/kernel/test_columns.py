@@ -114,6 +114,23 @@ def test_many_short_rows_are_summed_in_two_steps() -> None:
         assert steps(unread(8192, 512).reduce(Ops.ADD, (0,))) == 1
 
 
+@pytest.mark.parametrize(
+    ("shape", "order", "parts"),
+    [
+        ((64, 4096), (0, 1), 64),  # each a row; along the longest axis they would lie in pieces
+        ((64, 4096), (1, 0), 64),  # seen as columns
+        ((8, 300, 500), (0, 1, 2), 150),  # 8 are too few
+        ((31, 37, 1024), (0, 1, 2), 31),
+    ],
+)
+def test_a_sum_of_all_is_made_of_sums_of_stretches(shape: tuple[int, ...], order: tuple[int, ...], parts: int) -> None:
+    x = np.random.default_rng(0).integers(-9, 9, shape).astype(np.float32)
+    node = from_numpy(x).permute(order).reduce(Ops.ADD, tuple(range(len(shape))))
+    first, _ = create_schedule([node])
+    assert first.outputs[0].size == parts
+    assert to_numpy(node).item() == x.sum(dtype=np.float64)
+
+
 @pytest.mark.parametrize("shape", [(16384, 256), (96, 300, 160), (131072, 36)])
 def test_sums_of_many_short_rows_are_right(shape: tuple[int, ...]) -> None:
     x = np.random.default_rng(0).integers(-9, 9, shape).astype(np.float32)
