@@ -27,7 +27,7 @@ from tinyexplore.util.interpreter import collect_now, collecting_later
 
 PAGE_BYTES = 4096
 LEAST_ROOM_BYTES = 256 << 10  # of a result that is worth it
-MOST_ROOM_BYTES = 16 << 20  # of all together: more would take longer than the compiler
+MOST_ROOM_BYTES = 8 << 20  # of all together: more would take longer than the compiler
 
 
 @dataclass(eq=False)
