@@ -89,3 +89,18 @@ def test_remainders_side_by_side_have_a_sign_each() -> None:
     source = item.buffers[1]
     (found,) = run_fenced(item, kernel, {source.id: np.frombuffer(source.allocate().copyout(), np.uint8)})
     assert compare(found, item.outputs[0], evaluate(item.outputs[0])) == ""
+
+
+def test_what_is_left_over_of_an_outer_loop_has_inner_loops_of_its_own() -> None:
+    """Blocks of one axis stand inside the loop over the other, and once more inside that over what it leaves; a loop
+    of the results inside of both hid that these are two places."""
+    node = from_numpy(numbers(17, 63, 129)).reduce(Ops.MAX, (0, 2))
+    (item,) = create_schedule([node])
+    assert item.ast is not None
+    kernel = Kernel.of(item.ast, Device["LLVM"].target)
+    split = (OptOps.VECTOR, 2, 16), (OptOps.UNROLL, 1, 4), (OptOps.UNROLL, 2, 6), (OptOps.GROUP, 1, 2)
+    for op, axis, amount in (*split, (OptOps.LOCAL, 0, 45), (OptOps.UNROLL, 1, 2), (OptOps.LOCAL, 10, 3)):
+        kernel = kernel.apply(Opt(op, axis, amount))
+    source = item.buffers[1]
+    (found,) = run_fenced(item, kernel, {source.id: np.frombuffer(source.copyout(), np.uint8)})
+    assert compare(found, item.outputs[0], evaluate(item.outputs[0])) == ""

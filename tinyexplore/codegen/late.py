@@ -7,7 +7,7 @@ from itertools import count
 
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.target import Target
-from tinyexplore.uop import Group, Ops, PatternMatcher, UOp, UPat, cvar, rule, var
+from tinyexplore.uop import AxisKind, Group, Ops, PatternMatcher, UOp, UPat, cvar, rule, var
 from tinyexplore.uop.bounds import bounds
 from tinyexplore.uop.identity import reduce_identity
 from tinyexplore.uop.uop import ops_mask
@@ -23,6 +23,7 @@ class LateContext:
 
 
 SMALL_FLOATS = (dtypes.float16, dtypes.bfloat16, *dtypes.fp8s)
+REDUCED = (AxisKind.REDUCE, AxisKind.GROUP)
 KEPT = frozenset({Ops.CAST, Ops.BITCAST, Ops.WHERE})
 
 
@@ -151,7 +152,7 @@ def separate_loops(sink: UOp) -> UOp | None:
     What both would read, depending on that axis alone, would have to stand in two places of the program.
     """
     reduces = sink.find(Ops.REDUCE)
-    owner: dict[UOp, tuple[tuple[UOp, ...], int]] = {}
+    owner: dict[UOp, object] = {}
     for node in reduces:
         key = _loops_and_place(node)
         clash = [loop for loop in key[0] if owner.setdefault(loop, key) != key]
@@ -165,9 +166,11 @@ def separate_loops(sink: UOp) -> UOp | None:
     return None
 
 
-def _loops_and_place(reduce: UOp) -> tuple[tuple[UOp, ...], int]:
-    """The loops that a reduction walks, and the innermost loop that it stands in (-1: none)."""
-    return reduce.src[1:], max((loop.arg.id for loop in reduce.ranges), default=-1)
+def _loops_and_place(reduce: UOp) -> tuple[tuple[UOp, ...], int, frozenset[UOp]]:
+    """The loops that a reduction walks, the innermost loop that it stands in (-1: none), and the reductions' loops
+    among those around it: what is left over of an outer reduction has others, in the same output loops."""
+    around = frozenset([loop for loop in reduce.ranges if loop.arg.kind in REDUCED])
+    return reduce.src[1:], max((loop.arg.id for loop in reduce.ranges), default=-1), around
 
 
 @rule(UPat.of(Group.COMPARE, var("x", (dtypes.index,)), var("y", (dtypes.index,)), name="node"))
