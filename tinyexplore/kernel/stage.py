@@ -80,7 +80,7 @@ def staged_loads(kernel: Kernel, axis: UOp) -> dict[UOp, UOp]:
         axes = packed_axes(load, axis)
         size = prod(inner.size for inner in axes)
         scratch = UOp(Ops.DEFINE_LOCAL, PtrDType(load.dtype, size, "local"), (), f"packed{number}")
-        places = copy_places(load, axes, next_id)
+        places = copy_places(load, axes, next_id, in_halves=load.op is Ops.LOAD and computes_no_places(kernel))
         loops = sorted({loop for place in places.values() for loop in place.ranges}, key=lambda loop: loop.arg.id)
         next_id += len(loops)
         place = _row_major(axes)
@@ -91,12 +91,20 @@ def staged_loads(kernel: Kernel, axis: UOp) -> dict[UOp, UOp]:
     return changes
 
 
-def copy_places(load: UOp, axes: list[UOp], first_id: int) -> dict[UOp, UOp]:
+def computes_no_places(kernel: Kernel) -> bool:
+    """True where axes are only walked, by one reduction: its copies move in vectors from the beginning
+    (`codegen/walks.py`), not once each lane has been looked at."""
+    masked = any(len(node.src) > 2 for node in kernel.find(Ops.INDEX))
+    as_values = any(node.src[0].dtype is dtypes.index for node in kernel.find(Ops.CAST))
+    return len(kernel.reduces) == 1 and not masked and not as_values and not kernel.find(Ops.WHERE)
+
+
+def copy_places(load: UOp, axes: list[UOp], first_id: int, *, in_halves: bool) -> dict[UOp, UOp]:
     """For each packed axis its number while the copy is made, which walks the source in order.
 
-    Lanes across the source's rows are filled in tiles, of each row what a vector holds or half of it, so that
-    registers transpose them. Without lanes a few neighbours are written out, and the axis with the longest way is
-    walked some steps at a time, so that the copy is not written in as many places at once as there are loops inside.
+    Lanes across the source's rows are filled in tiles, of each row what a vector holds or (`in_halves`) half of it,
+    so that registers transpose them. Without lanes a few neighbours are written out, and the axis with the longest way
+    is walked some steps at a time, so that the copy is not written in as many places at once as there are loops inside.
     """
     place = first_load(load).src[0]
     strides = strides_of(place.src[1])
@@ -114,7 +122,8 @@ def copy_places(load: UOp, axes: list[UOp], first_id: int) -> dict[UOp, UOp]:
         elif not axis.is_static:
             pass
         elif lanes is not None and strides.get(axis) == 1 and axis.size >= lanes.size and not is_masked:
-            blocks[axis] = columns_at_a_time(lanes.size, load.dtype.itemsize), AxisKind.UPCAST
+            columns = columns_at_a_time(lanes.size, load.dtype.itemsize) if in_halves else lanes.size
+            blocks[axis] = columns, AxisKind.UPCAST
         elif lanes is None and axis is ordered[0] and axis.size > STEPS_AT_A_TIME and len(axes) > 2:
             blocks[axis] = STEPS_AT_A_TIME, AxisKind.COPY
         amount = blocks[axis][0] if axis in blocks else 1

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.graphs import from_numpy, matmul, to_numpy
+from tests.graphs import attention, from_numpy, matmul, to_numpy
 from tests.support.kernels import kernel_of, unread
 from tinyexplore.codegen import lower
 from tinyexplore.kernel import hand_coded
+from tinyexplore.renderer.fullness import is_put_together
 from tinyexplore.uop import Ops
 from tinyexplore.util import Context
 
@@ -31,3 +32,11 @@ def test_halves_of_a_vector_are_read_of_each_row() -> None:
     assert len(read) == 16
     columns = [node for node in uops if node.op is Ops.VECTORIZE and len(set(node.src)) == 16]
     assert [{lane.src[0] for lane in column.src} for column in columns] == [set(read)] * 8
+
+
+def test_where_more_than_a_product_is_computed_squares_are_transposed() -> None:
+    """Lanes of halves would be put together one by one there."""
+    node = attention(unread(512, 64), unread(512, 64), unread(512, 64))
+    uops = lower(hand_coded(kernel_of(node)))
+    assert any(node.op is Ops.DEFINE_LOCAL and node.arg.startswith("packed") for node in uops)
+    assert not any(is_put_together(node) for node in uops)
