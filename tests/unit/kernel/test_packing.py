@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
 from tests.graphs import attention, from_numpy, matmul, to_numpy
 from tests.support.kernels import kernel_of, unread
 from tinyexplore.codegen import lower
+from tinyexplore.dtype import dtypes
 from tinyexplore.kernel import hand_coded
+from tinyexplore.lazy import LazyBuffer
 from tinyexplore.renderer.fullness import is_put_together
 from tinyexplore.uop import Ops
 from tinyexplore.util import Context
@@ -34,9 +38,31 @@ def test_halves_of_a_vector_are_read_of_each_row() -> None:
     assert [{lane.src[0] for lane in column.src} for column in columns] == [set(read)] * 8
 
 
-def test_where_more_than_a_product_is_computed_squares_are_transposed() -> None:
+def masked() -> LazyBuffer:
+    product, row, column = sums_and_places()
+    return row.alu(Ops.CMPLT, column).alu(Ops.WHERE, product, product.alu(Ops.NEG))
+
+
+def with_places() -> LazyBuffer:
+    product, _, column = sums_and_places()
+    return product.alu(Ops.ADD, column.cast(dtypes.float32))
+
+
+def sums_and_places() -> tuple[LazyBuffer, LazyBuffer, LazyBuffer]:
+    """A product with a transposed factor, and the row and the column of each of its elements."""
+    product = matmul(unread(512, 512), unread(512, 512).permute((1, 0)))
+    numbers = LazyBuffer.iota(512, dtypes.int32, product.device)
+    places = [numbers.reshape(shape).expand(product.shape) for shape in ((512, 1), (1, 512))]
+    return product, places[0], places[1]
+
+
+def causal() -> LazyBuffer:
+    return attention(unread(512, 64), unread(512, 64), unread(512, 64), causal=True)
+
+
+@pytest.mark.parametrize("node", [masked, with_places, causal])
+def test_where_places_are_computed_with_squares_are_transposed(node: Callable[[], LazyBuffer]) -> None:
     """Lanes of halves would be put together one by one there."""
-    node = attention(unread(512, 64), unread(512, 64), unread(512, 64))
-    uops = lower(hand_coded(kernel_of(node)))
-    assert any(node.op is Ops.DEFINE_LOCAL and node.arg.startswith("packed") for node in uops)
-    assert not any(is_put_together(node) for node in uops)
+    uops = lower(hand_coded(kernel_of(node())))
+    assert any(one.op is Ops.DEFINE_LOCAL and one.arg.startswith("packed") for one in uops)
+    assert not any(is_put_together(one) for one in uops)
