@@ -245,6 +245,10 @@ class Ahead:
         program = self._compilers.submit(self._context.copy(), compile_program, prepared.device, prepared.spec)
         return lambda: prepared.runner(program.result())
 
+    def is_compiling(self) -> bool:
+        """True until all that was given is compiled."""
+        return not all(future.done() for future in self._compilers.running)
+
     def meanwhile(self, works: Sequence[Callable[[], None]]) -> None:
         """All is lowered. Does `works`, which nobody waits for, while there is something to wait for: the compiler
         first, which asks for the interpreter some ten times before it goes on without."""

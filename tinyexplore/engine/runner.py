@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
@@ -25,9 +26,9 @@ from tinyexplore.uop.symbolic import sint, value_of
 from tinyexplore.util import GlobalCounters, config
 from tinyexplore.util.interpreter import collect_now, collecting_later
 
-PAGE_BYTES = 4096
 LEAST_ROOM_BYTES = 256 << 10  # of a result that is worth it
-MOST_ROOM_BYTES = 8 << 20  # of all together: more would take longer than the compiler
+MOST_ROOM_BYTES = 8 << 20  # of several together: some may never be wanted
+STEP_BYTES = 1 << 20  # a tenth of a millisecond
 
 
 @dataclass(eq=False)
@@ -137,22 +138,26 @@ def compile_all(items: Sequence[ScheduleItem]) -> list[Runner | None]:
                 waiting[key] = ahead.compile_later(prepared)
                 if prepared.keep is not None:
                     keeping.append(prepared.keep)
-            ahead.meanwhile([*keeping, collect_now, partial(make_room, items)] if keeping else [])
+            ahead.meanwhile([*keeping, collect_now, partial(make_room, items, ahead.is_compiling)] if keeping else [])
             _runners.update({key: finish() for key, finish in waiting.items()})
     return [None if key is None else _runners[key] for key in keys]
 
 
-def make_room(items: Sequence[ScheduleItem]) -> None:
-    """Has the system clear pages for what `items` fill: their allocators have that memory in stock then. For 2 MiB it
-    takes a tenth of a millisecond, in which all threads of a first run would wait."""
+def make_room(items: Sequence[ScheduleItem], may_go_on: Callable[[], bool]) -> None:
+    """Has the system clear pages for what `items` fill, while `may_go_on()`: their allocators have that memory in stock
+    then. For 2 MiB it takes a tenth of a millisecond, in which all threads of a first run would wait."""
     kernels = [item for item in items if item.ast is not None]
     results = [buffer for item in kernels for buffer in item.buffers[: len(item.outputs)] if not buffer.is_allocated]
-    left = MOST_ROOM_BYTES
+    left = MOST_ROOM_BYTES if len(results) > 1 else results[0].nbytes if results else 0
     for device, nbytes in dict.fromkeys((buffer.device, buffer.nbytes) for buffer in results):
         if LEAST_ROOM_BYTES <= nbytes <= left:
             left -= nbytes
             with suppress(MemoryError):  # which is told where it is missed
-                Device.allocator(device).allocate(nbytes).view()[::PAGE_BYTES] = bytes(-(-nbytes // PAGE_BYTES))
+                memory = Device.allocator(device).allocate(nbytes)
+                for start in range(0, nbytes, STEP_BYTES):
+                    if not may_go_on():
+                        return
+                    ctypes.memset(memory.address + start, 0, min(STEP_BYTES, nbytes - start))
 
 
 def _compile_told(
