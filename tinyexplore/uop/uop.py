@@ -39,9 +39,8 @@ class _Table:
 
 
 _interned: dict[Any, ref[UOp]] = {}
-_masks: dict[
-    int, int
-] = {}  # one object for each mask: a walk that asks thousands of nodes for theirs finds it in the cache
+# one object for each mask: a walk that asks thousands of nodes for theirs finds it in the cache
+_masks: dict[int, int] = {}
 new_in_children(_Table, "lock")
 
 
