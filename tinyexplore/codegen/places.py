@@ -16,8 +16,7 @@ from tinyexplore.uop.identity import reduce_identity
 def place_at_once(sink: UOp, ctx: LateContext) -> UOp | None:
     """The first place of a maximum is the last one at which a value went beyond those before it.
 
-        for k: m = max(m, x[k])                             →  for k: if x[k] > m: m, p = x[k], k
-        for k: p = min(p, k if x[k] == m else none)
+        for k: m = max(m, x[k]); for k: p = min(p, k if x[k] == m else none)  →  for k: if x[k] > m: m, p = x[k], k
 
     A first NaN goes beyond all, and nothing beyond it. Of extremes found side by side (in lanes, say) the places count
     where theirs is the extreme of all.
