@@ -216,15 +216,17 @@ def _share(ratio: float | None) -> str:
 
 
 def _bound(aim: Aim) -> str:
-    return f"{'≥' if aim.at_least else '≤'} {three_digits(aim.aim)} {aim.unit}" + (
-        f" ({aim.there})" if aim.there else ""
-    )
+    return f"{'≥' if aim.at_least else '≤'} {three_digits(aim.aim)} {aim.unit}{_in_brackets(aim.there)}"
 
 
 def _found(aim: Aim) -> str:
     if aim.found is None:
         return "not measured"
-    return f"{three_digits(aim.found)} {aim.unit}" + (f" ({aim.here})" if aim.here else "")
+    return f"{three_digits(aim.found)} {aim.unit}{_in_brackets(aim.here)}"
+
+
+def _in_brackets(text: str) -> str:
+    return f" ({text})" if text else ""
 
 
 def _met(aim: Aim) -> str:

@@ -17,8 +17,9 @@ Path = tuple[UOp, ...]  # the open loops, outermost first
 ARGUMENTS = (Ops.DEFINE_GLOBAL, Ops.DEFINE_VAR)  # stand first in the list
 RARE = axes_mask((AxisKind.RARE,))
 REGISTERS = ops_mask((Ops.DEFINE_ACC,))
+# what stands in a program for its own sake, not for what it is a source of
 EFFECTS = frozenset((Ops.STORE, Ops.ASSIGN, Ops.BARRIER, Ops.PREFETCH, Ops.RESULT, Ops.DEFINE_ACC))
-FAR = 8  # a part of the L2 cache that several arguments share
+FAR = 8  # an argument of an eighth of the L2 cache or more may have left it, for others are there too
 WITH_LOOPS = frozenset((Ops.STORE, Ops.RESULT, Ops.BARRIER))  # where these stand says where their loops do
 
 
@@ -321,6 +322,7 @@ class _Blocks:
         return 0 < self.l2_bytes <= FAR * dtype.size * dtype.base.itemsize
 
     def asked_for(self, load: UOp) -> UOp:
+        """What brings the cache line of `load` nearer before it is read."""
         asked = UOp(Ops.PREFETCH, dtypes.void, load.src[:1])
         if self.recorder is not None:
             self.recorder.record(Derived(load, asked, "asked for before the loop"))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import contextvars
 import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from contextvars import Context as EmptyContext
-from contextvars import copy_context
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any, Generic, TypeVar
@@ -165,7 +164,7 @@ def _alone(settings: Config, work: Callable[[], R]) -> R:
         with Context(**dict(zip(Config.__dataclass_fields__, settings.values))):
             return work()
 
-    return EmptyContext().run(under_settings)
+    return contextvars.Context().run(under_settings)
 
 
 @contextmanager
@@ -190,7 +189,7 @@ def compiling_aside() -> Iterator[Callable[[str, Callable[[], Kernel]], Callable
                 program = staged("compile", kernel.ast, lambda: compile_program(device, spec))
             return program, time.perf_counter() - began
 
-        future = compilers.submit(copy_context(), compile_told)
+        future = compilers.submit(contextvars.copy_context(), compile_told)
 
         def tell(recorder: Recorder) -> Runner:
             recorder.retell(lowering)
@@ -216,7 +215,7 @@ class _Compilers(Generic[R]):
         self.running: list[Future[R]] = []
         self._cores = threading.Semaphore(max(1, core_count() - 1))
 
-    def submit(self, context: EmptyContext, work: Callable[..., R], *arguments: Any) -> Future[R]:
+    def submit(self, context: contextvars.Context, work: Callable[..., R], *arguments: Any) -> Future[R]:
         """`work` of `arguments` in `context`, when a core is free."""
 
         def in_turn() -> R:
@@ -237,7 +236,7 @@ class Ahead:
     """Kernels compiled by other threads, while this one goes on."""
 
     def __init__(self) -> None:
-        self._context = copy_context()  # the threads compile under the configuration in force here
+        self._context = contextvars.copy_context()  # the threads compile under the configuration in force here
         self._compilers: _Compilers[CompiledProgram] = _Compilers()
 
     def compile_later(self, prepared: Prepared) -> Callable[[], Runner]:

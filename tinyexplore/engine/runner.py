@@ -148,7 +148,7 @@ def make_room(items: Sequence[ScheduleItem], may_go_on: Callable[[], bool]) -> N
     then. For 2 MiB it takes a tenth of a millisecond, in which all threads of a first run would wait."""
     kernels = [item for item in items if item.ast is not None]
     results = [buffer for item in kernels for buffer in item.buffers[: len(item.outputs)] if not buffer.is_allocated]
-    left = MOST_ROOM_BYTES if len(results) > 1 else results[0].nbytes if results else 0
+    left = results[0].nbytes if len(results) == 1 else MOST_ROOM_BYTES
     for device, nbytes in dict.fromkeys((buffer.device, buffer.nbytes) for buffer in results):
         if LEAST_ROOM_BYTES <= nbytes <= left:
             left -= nbytes

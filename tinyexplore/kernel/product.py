@@ -79,7 +79,7 @@ def find_product(kernel: Kernel) -> Product | None:
         return None
     if any(not store.ranges <= reduce.ranges for store in kernel.ast.src):
         return None  # a row that is reduced and then walked again
-    if any(node.op in (Ops.BARRIER, Ops.SCAN) for node in kernel.nodes):
+    if kernel.find(Ops.BARRIER) or kernel.find(Ops.SCAN):
         return None
     inside = {first_load(word).src[0] for word in words_in(reduce.src[0])} or set(reduce.src[0].toposort())
     found = kernel.accesses
