@@ -272,7 +272,7 @@ def test_rules_that_undo_each_other_replay_to_where_they_were_stopped() -> None:
     a, b = variable("a"), variable("b")
     recorded = record(UOp.sink(a + b), PatternMatcher([there, back]))
     replay = Replay(recorded.trace, 0)
-    assert recorded.after is None and replay.count > 100
+    assert recorded.after is None and replay.count == 3  # where it is what it was, nothing else can come
     for k in range(replay.count + 1):
         expected = a * b if k % 2 else a + b
         assert rebuilt_live(recorded, replay.graph_at(k)) is UOp.sink(expected)

@@ -48,12 +48,12 @@ def match_ecd6a2850c1132a3(root, function, ctx):
   return None
 
 
-def match_c2debcd0e0b65d0e(root, function, ctx):
+def match_92386d7206faa5f2(root, function, ctx):
   if len(root.src) == 1:
     n1 = root.src[0]
     if n1.op is k2 and len(n1.src) == 1:
       n3 = n1.src[0]
-      found = function(root, n3)
+      found = n3
       if found is not None and found is not root: return found
   return None
 
@@ -100,13 +100,13 @@ def match_17ed9f684c719940(root, function, ctx):
   return None
 
 
-def match_e8d05600575e4407(root, function, ctx):
+def match_a0a6b2b26cf6256f(root, function, ctx):
   if len(root.src) == 2:
     n1 = root.src[0]
     n2 = root.src[1]
     if n1.dtype.scalar in k3:
       if n2.dtype.scalar in k4 and n2 is n1:
-        found = function(root, n1)
+        found = k5(root.dtype, k6)
         if found is not None and found is not root: return found
   return None
 
@@ -133,13 +133,24 @@ def match_e3a41b02333db076(root, function, ctx):
   return None
 
 
-def match_bfb6ec5452757d1f(root, function, ctx):
+def match_007bada365b045f3(root, function, ctx):
   if len(root.src) == 2:
     n1 = root.src[0]
     n2 = root.src[1]
     if n1.dtype.scalar in k3:
       if n2.op is k4 and n2.arg == k5:
-        found = function(root, n1)
+        found = k6(root.dtype, k7)
+        if found is not None and found is not root: return found
+  return None
+
+
+def match_241394fd5034dd6b(root, function, ctx):
+  if len(root.src) == 2:
+    n1 = root.src[0]
+    n2 = root.src[1]
+    if n1.dtype.scalar in k3:
+      if n2.op is k4 and n2.arg == k5:
+        found = n1
         if found is not None and found is not root: return found
   return None
 
@@ -248,46 +259,46 @@ def match_18489cfad8349ec4(root, function, ctx):
   return None
 
 
-def match_6aa7849be8fceda7(root, function, ctx):
+def match_4972a242dd156670(root, function, ctx):
   if len(root.src) == 2:
     p3 = root.src
     for n1, n2 in (p3, (p3[1], p3[0])):
       if n1.dtype.scalar in k4:
         if n2.dtype.scalar in k5 and n2 is n1:
-          found = function(root, n1)
+          found = k6(root.dtype, k7)
           if found is not None and found is not root: return found
   return None
 
 
-def match_c499e3fc527db9b8(root, function, ctx):
+def match_ead2fdbb3b081a85(root, function, ctx):
   if len(root.src) == 2:
     p3 = root.src
     for n1, n2 in (p3, (p3[1], p3[0])):
       if n1.dtype.scalar in k4:
-        if n2.dtype.scalar in k5:
-          found = function(root)
+        if n2.dtype.scalar in k5 and n2 is n1:
+          found = n1
           if found is not None and found is not root: return found
   return None
 
 
-def match_75b81ae1149f5bee(root, function, ctx):
-  if len(root.src) == 2:
-    p3 = root.src
-    for n1, n2 in (p3, (p3[1], p3[0])):
-      if n1.dtype.scalar in k4:
-        if n2.dtype.scalar in k5:
-          found = function(root, n1, n2)
-          if found is not None and found is not root: return found
-  return None
-
-
-def match_02049253e2be84cf(root, function, ctx):
+def match_ebf240c5cd548849(root, function, ctx):
   if len(root.src) == 2:
     p3 = root.src
     for n1, n2 in (p3, (p3[1], p3[0])):
       if n1.dtype.scalar in k4:
         if n2.op is k5 and n2.arg == k6:
-          found = function(root, n1)
+          found = k7(root.dtype, k8)
+          if found is not None and found is not root: return found
+  return None
+
+
+def match_d87e5b56da47b774(root, function, ctx):
+  if len(root.src) == 2:
+    p3 = root.src
+    for n1, n2 in (p3, (p3[1], p3[0])):
+      if n1.dtype.scalar in k4:
+        if n2.op is k5 and n2.arg == k6:
+          found = n1
           if found is not None and found is not root: return found
   return None
 
@@ -308,18 +319,18 @@ def match_9709fc2316cea30f(root, function, ctx):
   return None
 
 
-def match_9ba15d1e2631a9d6(root, function, ctx):
+def match_4ab298edce01f1cc(root, function, ctx):
   if len(root.src) == 2:
     p3 = root.src
     for n1, n2 in (p3, (p3[1], p3[0])):
       if n1.op is k4 and len(n1.src) == 2:
-        p7 = n1.src
-        for n5, n6 in (p7, (p7[1], p7[0])):
-          if n5.dtype.scalar in k8:
-            if n6.dtype.scalar in k9:
-              if n2.op is k10 and n2.dtype.scalar in k11:
-                found = function(n5, n6, n2)
-                if found is not None and found is not root: return found
+        n5 = n1.src[0]
+        n6 = n1.src[1]
+        if n5.dtype.scalar in k7:
+          if n6.dtype.scalar in k8:
+            if n2.op is k9 and n2.dtype.scalar in k10:
+              found = function(n5, n6, n2)
+              if found is not None and found is not root: return found
   return None
 
 
@@ -353,12 +364,12 @@ def match_194dd256873fa161(root, function, ctx):
   return None
 
 
-def match_5d97a5b8dfc3b16a(root, function, ctx):
+def match_48dbf0eac0616de7(root, function, ctx):
   if len(root.src) == 2:
     p3 = root.src
     for n1, n2 in (p3, (p3[1], p3[0])):
       if n2 is n1:
-        found = function(root, n1)
+        found = n1
         if found is not None and found is not root: return found
   return None
 
@@ -373,7 +384,7 @@ def match_cbe60a7a0e4d03a8(root, function, ctx):
   return None
 
 
-def match_30c87c21023000ed(root, function, ctx):
+def match_dc53a73f353deff6(root, function, ctx):
   if len(root.src) == 3:
     n1 = root.src[0]
     n2 = root.src[1]
@@ -384,30 +395,41 @@ def match_30c87c21023000ed(root, function, ctx):
         n7 = n2.src[1]
         n8 = n2.src[2]
         if n6.dtype.scalar in k9 and n6 is n1:
-          found = function(root, n1, n7, n8, n3)
+          found = n1.alu(k10, n7, n3)
           if found is not None and found is not root: return found
   return None
 
 
-def match_c6d610a22617ecc8(root, function, ctx):
+def match_744563155b6c8ae9(root, function, ctx):
   if len(root.src) == 3:
     n1 = root.src[0]
     n2 = root.src[1]
     n3 = root.src[2]
     if n1.dtype.scalar in k4:
       if n3 is n2:
-        found = function(root, n1, n2)
+        found = n2
         if found is not None and found is not root: return found
   return None
 
 
-def match_47754963b02f3c9c(root, function, ctx):
+def match_0f3aadf357c54e3b(root, function, ctx):
   if len(root.src) == 3:
     n1 = root.src[0]
     n2 = root.src[1]
     n3 = root.src[2]
     if n1.op is k4 and n1.arg == k5:
-      found = function(root, n2, n3)
+      found = n2
+      if found is not None and found is not root: return found
+  return None
+
+
+def match_52423d4603edf67d(root, function, ctx):
+  if len(root.src) == 3:
+    n1 = root.src[0]
+    n2 = root.src[1]
+    n3 = root.src[2]
+    if n1.op is k4 and n1.arg == k5:
+      found = n3
       if found is not None and found is not root: return found
   return None
 

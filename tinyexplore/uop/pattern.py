@@ -177,11 +177,14 @@ def _law_text(pattern: UPat, *, inner: bool = False) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Rule:
-    """A rewrite with a name. `law` is the text of what it states; `file`, `line` where it is written."""
+    """A rewrite with a name. `law` is the text of what it states; `file`, `line` where it is written.
+
+    `function` makes a node of those that `pattern` named; where there is a `result`, it says whether that holds.
+    """
 
     name: str
     pattern: UPat
-    function: Callable[..., UOp | None]
+    function: Callable[..., Any]
     law: str
     doc: str
     file: str
@@ -226,23 +229,15 @@ def law(
     `when`, over names of the left side, says where the law holds.
     """
     result = _pattern(right)
-    names = sorted(_names(left))
-    build = _compile_build(result, names)
-    function: Callable[..., UOp | None] = build
-    if when is not None:
-        wanted = [names.index(parameter) for parameter in _parameters(when)]
-        condition = when
-
-        def function(*nodes: UOp) -> UOp | None:
-            return build(*nodes) if condition(*(nodes[i + 1] for i in wanted)) else None
-
+    if unknown := _names(result) - _names(left):
+        raise TypeError(f"law {name}: its right side names {', '.join(sorted(unknown))}, which {left} does not")
     caller = inspect.currentframe()
     frame = caller.f_back if caller is not None else None
     file, line = (frame.f_code.co_filename, frame.f_lineno) if frame is not None else ("", 0)
     text = f"{left}  →  {result}"
     if not doc and when is not None:
         doc = inspect.getdoc(when) or ""
-    return Rule(name, left, function, text, doc, file, line, result)
+    return Rule(name, left, when or _always, text, doc, file, line, result)
 
 
 def _names(pattern: UPat) -> set[str]:
@@ -252,31 +247,8 @@ def _names(pattern: UPat) -> set[str]:
     return found
 
 
-def _compile_build(result: UPat, names: list[str]) -> Callable[..., UOp]:
-    """A function of (root, *nodes by name) that builds the right side of a law."""
-
-    def build(pattern: UPat, bound: dict[str, UOp], like: UOp) -> UOp:
-        if pattern.name is not None and pattern.name in bound:
-            return bound[pattern.name]
-        assert pattern.ops is not None and len(pattern.ops) == 1, f"cannot build {pattern}"
-        (op,) = pattern.ops
-        if op is Ops.CONST:
-            return UOp.const(like.dtype, pattern.arg)
-        sources = pattern.src or ()
-        typed = next((src for src in sources if src.ops != _CONST_ONLY), None)
-        if typed is None:
-            inner = like
-        elif op is Ops.WHERE:
-            inner = like
-        else:
-            inner = build(typed, bound, like)
-        built = tuple(build(src, bound, inner) for src in sources)
-        return built[0].alu(op, *built[1:])
-
-    def function(root: UOp, *nodes: UOp) -> UOp:
-        return build(result, dict(zip(names, nodes)), root)
-
-    return function
+def _always() -> bool:
+    return True
 
 
 class _Writer:
@@ -344,10 +316,34 @@ class _Writer:
         if newly_bound and pattern.name is not None:
             del self.bound[pattern.name]
 
+    def built(self, pattern: UPat, like: str, depth: int) -> str:
+        """An expression of what `pattern`, the right side of a law, stands for; a number is of `like`'s type."""
+        if pattern.name is not None and pattern.name in self.bound:
+            return self.bound[pattern.name]
+        assert pattern.ops is not None and len(pattern.ops) == 1, f"cannot build {pattern}"
+        (op,) = pattern.ops
+        if op is Ops.CONST:
+            return f"{self.value(UOp.const)}({like}.dtype, {self.value(pattern.arg)})"
+        sources = pattern.src or ()
+        typed = None if op is Ops.WHERE else next((src for src in sources if src.ops != _CONST_ONLY), None)
+        parts: dict[UPat, str] = {}
+        if typed is not None:
+            like = parts[typed] = self.stored(self.built(typed, like, depth), depth)
+        first, *others = [parts.get(src) or self.built(src, like, depth) for src in sources]
+        return f"{first}.alu({', '.join([self.value(op), *others])})"
+
+    def stored(self, expression: str, depth: int) -> str:
+        """A name for the value of `expression`."""
+        if expression.isidentifier():
+            return expression
+        name = self.fresh("n")
+        self.line(depth, f"{name} = {expression}")
+        return name
+
 
 def _same_shape(a: UPat, b: UPat) -> bool:
-    """Two free variables: the other order would bind the same nodes to swapped names, to no avail."""
-    return a.ops is None and b.ops is None and a.dtypes is None and b.dtypes is None and a.name != b.name
+    """Two free variables of the same types: the other order would bind the same nodes to swapped names, to no avail."""
+    return a.ops is None and b.ops is None and a.dtypes == b.dtypes and a.name != b.name
 
 
 def _compile(rule: Rule, *, op_known: bool = False) -> Callable[[UOp, Any, Any], UOp | None]:
@@ -359,23 +355,19 @@ def _compile(rule: Rule, *, op_known: bool = False) -> Callable[[UOp, Any, Any],
 def matcher_text(rule: Rule, *, op_known: bool) -> tuple[str, dict[str, Any]]:
     """The matching function of `rule` as Python, and its globals; `op_known`: nobody asks it about other operations."""
     writer = _Writer()
-    if rule.result is not None:
-        wanted = ["root", *sorted(_names(rule.pattern))]
-    else:
-        wanted = list(_parameters(rule.function))
+    wanted = _parameters(rule.function)
 
     def final(depth: int) -> None:
-        arguments = []
-        for name in wanted:
-            if name in writer.bound:
-                arguments.append(writer.bound[name])
-            elif name == "root":
-                arguments.append("root")
-            elif name == "ctx":
-                arguments.append("ctx")
-            else:
-                raise TypeError(f"rule {rule.name}: the pattern {rule.pattern} names no {name!r}")
-        writer.line(depth, f"found = function({', '.join(arguments)})")
+        known = {"root": "root", "ctx": "ctx", **writer.bound}
+        if missing := [name for name in wanted if name not in known]:
+            raise TypeError(f"rule {rule.name}: the pattern {rule.pattern} names no {missing[0]!r}")
+        found = f"function({', '.join([known[name] for name in wanted])})"
+        if rule.result is not None:
+            if rule.function is not _always:
+                writer.line(depth, f"if {found}:")
+                depth += 1
+            found = writer.built(rule.result, "root", depth)
+        writer.line(depth, f"found = {found}")
         writer.line(depth, "if found is not None and found is not root: return found")
 
     writer.match([(rule.pattern, "root", op_known)], 1, final)

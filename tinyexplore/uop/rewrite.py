@@ -58,21 +58,23 @@ def graph_rewrite(
 
 def _rewrite(root: UOp, matcher: PatternMatcher, ctx: Any, recorder: Recorder | None) -> UOp:
     done: dict[UOp, UOp] = {}
-    waiting: dict[UOp, list[UOp]] = {}  # a rewritten node → the nodes that it replaces, all the way back
+    replaced: set[UOp] = set()  # nodes on which a rule has fired
     ops, mask, kinds, remembers = matcher.ops, matcher.mask, matcher.kinds, matcher.remembers
     settles: object = matcher if remembers else _NEVER
     if not (root.mask & mask and root.mask & kinds) or root.settled is settles:
         return root
-    path = []  # the nodes on the way down, and which of their sources are still to come
+    path = []  # the nodes on the way down, which of their sources are still to come, and what each was before
     node, sources = root, iter(root.src)
+    before: tuple[UOp, ...] = ()
+    rule: Rule | None = None
     while True:
         for source in sources:
             if source in done:
                 continue
             below = source.mask
             if below & mask and below & kinds and source.settled is not settles:
-                path.append((node, sources))
-                node, sources = source, iter(source.src)
+                path.append((node, sources, before))
+                node, sources, before = source, iter(source.src), ()
                 break
             done[source] = source  # no rule can fire, or has fired before, anywhere in it
         else:
@@ -84,55 +86,48 @@ def _rewrite(root: UOp, matcher: PatternMatcher, ctx: Any, recorder: Recorder | 
                     recorder.record(rebuilt((node, current)))
                 result = done.get(current)
             if result is None:
-                fired = None
+                after = None
                 if current.op in ops and current.settled is not settles:
-                    fired = _first_firing(current, matcher, ctx)
-                if fired is None:
+                    try:
+                        for rule, match, function in matcher.candidates(current):  # noqa: B007 - told and named
+                            after = match(current, function, ctx)
+                            if after is not None:
+                                break
+                    except Exception as error:
+                        if rule is not None and hasattr(error, "add_note"):
+                            error.add_note(f"in rule {rule.name} ({rule.file}:{rule.line}) on {current!r}")
+                        raise
+                if after is None:
                     result = done[current] = current
                     if remembers:
                         current.settled = matcher
                 else:
-                    rule, after = fired
+                    assert rule is not None
                     if recorder is not None:
                         recorder.record(rewrote((rule, current, after)))
                     result = done.get(after)
                     if result is None:
-                        origins = waiting.setdefault(after, [])
-                        origins.extend((*waiting.pop(node, ()), node, current))
-                        _check_end(origins, rule, current)
+                        if current in replaced or len(before) > 2 * MAX_FIRINGS_ON_ONE_NODE:
+                            raise _endless(before, rule, current)
+                        replaced.add(current)
+                        before = (*before, node, current)
                         node, sources = after, iter(after.src)
                         continue
                     done[current] = result
             done[node] = result
-            if node in waiting:
-                _finish(node, result, done, waiting)
+            for origin in before:
+                done[origin] = result
             if not path:
                 return done[root]
-            node, sources = path.pop()
+            node, sources, before = path.pop()
 
 
-def _first_firing(node: UOp, matcher: PatternMatcher, ctx: Any) -> tuple[Rule, UOp] | None:
-    """The first rule that applies to `node`, and what it makes of it."""
-    rule: Rule | None = None
-    try:
-        for rule, match, function in matcher.candidates(node):
-            after = match(node, function, ctx)
-            if after is not None:
-                return rule, after
-    except Exception as error:
-        if rule is not None and hasattr(error, "add_note"):
-            error.add_note(f"in rule {rule.name} ({rule.file}:{rule.line}) on {node!r}")
-        raise
-    return None
-
-
-def _check_end(origins: list[UOp], rule: Rule, node: UOp) -> None:
-    """RewriteError where rules have fired on one node again and again."""
-    if len(origins) > 2 * MAX_FIRINGS_ON_ONE_NODE:
-        raise RewriteError(
-            f"{len(origins) // 2} firings on one node without an end; the last rule was {rule.name} "
-            f"({rule.file}:{rule.line}) on {node!r}"
-        )
+def _endless(before: tuple[UOp, ...], rule: Rule, node: UOp) -> RewriteError:
+    """For rules that have fired on one node again and again."""
+    return RewriteError(
+        f"{1 + len(before) // 2} firings on one node without an end; the last rule was {rule.name} "
+        f"({rule.file}:{rule.line}) on {node!r}"
+    )
 
 
 def settled_by(node: UOp, matcher: PatternMatcher, depth: int = MAX_DEPTH) -> UOp:
@@ -165,13 +160,3 @@ def settled_by(node: UOp, matcher: PatternMatcher, depth: int = MAX_DEPTH) -> UO
             node.settled = matcher
             return node
     return _rewrite(node, matcher, None, None)
-
-
-def _finish(node: UOp, result: UOp, done: dict[UOp, UOp], waiting: dict[UOp, list[UOp]]) -> None:
-    """`node` and everything that became it are done: they are `result`."""
-    done[node] = result
-    pending = waiting.pop(node, None)
-    while pending:
-        origin = pending.pop()
-        done[origin] = result
-        pending.extend(waiting.pop(origin, ()))

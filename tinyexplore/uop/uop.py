@@ -21,6 +21,7 @@ AnyDType = DType | PtrDType
 _BIT = {op: 1 << number for number, op in enumerate(Ops, 32)}  # the lower bits are those of dtypes
 _KIND_BIT = {kind: 1 << number for number, kind in enumerate(AxisKind, 32 + len(Ops))}
 _CONST = Ops.CONST
+_INDEX = dtypes.index
 _SAME = object()
 _new = object.__new__
 _NO_RANGES: frozenset[Any] = frozenset()
@@ -176,6 +177,8 @@ class UOp:
     @staticmethod
     def const(dtype: AnyDType, value: ConstType) -> UOp:
         """A constant; with a vector dtype, the same value in every lane."""
+        if dtype is _INDEX and type(value) is int:
+            return index_const(value)
         assert isinstance(dtype, DType)
         value = dtypes.as_const(value, dtype)
         if isinstance(value, float) and math.isnan(value):
@@ -246,6 +249,8 @@ class UOp:
         return self.alu(op, self._operand(other))
 
     def __add__(self, other: Any) -> UOp:
+        if type(other) is UOp:  # most are, and this is half of what `_with` takes
+            return UOp(Ops.ADD, self.dtype, (self, other))
         return self._with(Ops.ADD, other)
 
     def __radd__(self, other: Any) -> UOp:
@@ -263,6 +268,8 @@ class UOp:
         return self._operand(other) - self
 
     def __mul__(self, other: Any) -> UOp:
+        if type(other) is UOp:  # most are, and this is half of what `_with` takes
+            return UOp(Ops.MUL, self.dtype, (self, other))
         return self._with(Ops.MUL, other)
 
     def __rmul__(self, other: Any) -> UOp:

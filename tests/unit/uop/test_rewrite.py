@@ -101,6 +101,31 @@ def test_rules_that_undo_each_other_are_named() -> None:
         graph_rewrite(A + B, PatternMatcher((swap,)))
 
 
+def test_rules_that_make_ever_more_of_a_node_are_stopped() -> None:
+    @rule(UPat.of(Ops.ADD, x, c))
+    def more(x: UOp, c: UOp) -> UOp:
+        """One more each time."""
+        return x + (c.arg + 1)
+
+    with pytest.raises(RewriteError, match="firings on one node without an end; the last rule was more"):
+        graph_rewrite(A + 1, PatternMatcher((more,)))
+
+
+def test_a_law_cannot_make_what_it_did_not_match() -> None:
+    with pytest.raises(TypeError, match=r"its right side names z, which x \+ x does not"):
+        law("from_nowhere", x + x, var("z") * 2)
+
+
+def test_a_law_may_hold_only_where_its_condition_says() -> None:
+    def is_even(c: UOp) -> bool:
+        """For even numbers."""
+        return c.arg % 2 == 0
+
+    halves = law("halves", x * c, x + x, when=is_even)
+    assert halves(A * 4) is A + A and halves(A * 3) is None
+    assert halves.doc == "For even numbers."
+
+
 def test_a_rule_that_raises_is_named_in_the_traceback() -> None:
     @rule(UPat.of(Ops.ADD, x, y))
     def breaks(x: UOp, y: UOp) -> UOp:
