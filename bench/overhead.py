@@ -13,11 +13,13 @@ import numpy as np
 from bench.cases import Arrays, Case, Results
 from bench.harness import MACHINE, ROOT, Harness, PeerProcess, Settings, WorkerLost, python_of
 from bench.peers import PEERS
+from bench.peers.tensors import viewed
 from bench.report import Figures
 
 Entry = dict[str, Any]
 MIXED_OPS = 8  # operations in a call of py_mixed
 REPLAYED = 100  # kernels in a call of py_jit_100
+SIMPLIFIED = 20  # expressions in a call of py_simplify
 RECORDED = (("add", "ew_add_1K"), ("matmul 512", "matmul_512"), ("MLP training step", "mlp_adam_128"))
 # label, case, milliseconds it may take to compile it, rewrites a second that it must reach
 COMPILED: tuple[tuple[str, str, float | None, float | None], ...] = (
@@ -50,7 +52,7 @@ class PythonCase:
 
     case: Case
     per: int
-    target_us: float
+    target_us: float | None
 
 
 def _mixed(x: Arrays) -> Results:
@@ -68,20 +70,30 @@ def python_cases() -> tuple[PythonCase, ...]:
     def add(x: Arrays) -> Results:
         return (x["a"] + x["b"],)
 
+    def indices(rng: np.random.Generator) -> Arrays:
+        orders = np.stack([[rng.permutation(4) for _ in range(2)] for _ in range(SIMPLIFIED)])
+        return {"dims": np.array([6, 4, 8, 3]), "at": np.array([5, 2, 6, 1]), "orders": orders}
+
+    def places(x: Arrays) -> Results:
+        at, dims = x["at"].tolist(), x["dims"].tolist()
+        return tuple(np.array(viewed(at, dims, order, 0)) for order in x["orders"].tolist())
+
     def many(x: Arrays) -> Results:
         return (x["a"] + REPLAYED * x["b"],)
 
-    rows: tuple[tuple[str, str, Callable[[Arrays], Results], int, float], ...] = (
-        ("py_lazy_add", "a + b, not realised where lazy", add, 1, 3.0),
-        ("py_mixed", f"{MIXED_OPS} mixed operations, not realised where lazy, each", _mixed, MIXED_OPS, 3.0),
-        ("py_realize", "a + b built and realised, its kernel compiled before", add, 1, 30.0),
-        ("py_jit", "a call of a jitted function, one kernel", add, 1, 3.5),
-        ("py_jit_given", "a call of a jitted function, one kernel, two tensors given", add, 1, 3.5),
-        ("py_jit_100", f"a replay of {REPLAYED} kernels, each", many, REPLAYED, 0.25),
+    two = (inputs, add)
+    rows: tuple[tuple[str, str, Callable[..., Arrays], Callable[[Arrays], Results], int, float | None], ...] = (
+        ("py_lazy_add", "a + b, not realised where lazy", *two, 1, 3.0),
+        ("py_mixed", f"{MIXED_OPS} mixed operations, not realised where lazy, each", inputs, _mixed, MIXED_OPS, 3.0),
+        ("py_realize", "a + b built and realised, its kernel compiled before", *two, 1, 30.0),
+        ("py_jit", "a call of a jitted function, one kernel", *two, 1, 3.5),
+        ("py_jit_given", "a call of a jitted function, one kernel, two tensors given", *two, 1, 3.5),
+        ("py_jit_100", f"a replay of {REPLAYED} kernels, each", inputs, many, REPLAYED, 0.25),
+        ("py_simplify", "an index through two reshaped permutations, simplified", indices, places, SIMPLIFIED, None),
     )
     return tuple(
-        PythonCase(Case(name, name, what, inputs, reference, 0, 0, 0, atol=1e-5, group="python"), per, target)
-        for name, what, reference, per, target in rows
+        PythonCase(Case(name, name, what, make, reference, 0, 0, 0, atol=1e-5, group="python"), per, target)
+        for name, what, make, reference, per, target in rows
     )
 
 

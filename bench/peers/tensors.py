@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,41 @@ from bench.references import (
 )
 
 Forward = Callable[[dict[str, Any]], Any]
+
+
+@dataclass
+class Simplified:
+    """A simplified index expression, which as an array is what it is at `positions`."""
+
+    engine: LazyEngine
+    expression: Any
+    variables: list[Any]
+    positions: list[int]
+    number: int
+
+    def numpy(self) -> np.ndarray:
+        return np.array(self.engine.value(self.expression, self.variables, self.positions) - self.number)
+
+
+def viewed(index: list[Any], dims: list[int], order: list[list[int]], plus: int) -> Any:
+    """`index` into a tensor that is permuted and reshaped flat again and again, as its address, plus a number."""
+    flat = raveled(index, dims)
+    for permutation in order:
+        parts, step = [], 1
+        for size in reversed(dims):
+            parts.insert(0, (flat // step) % size)
+            step *= size
+        dims = [dims[axis] for axis in permutation]
+        flat = raveled([parts[axis] for axis in permutation], dims)
+    return flat * 3 + plus
+
+
+def raveled(index: list[Any], dims: list[int]) -> Any:
+    """The flat position of `index` in a tensor of sizes `dims`."""
+    flat = 0
+    for position, size in zip(index, dims):
+        flat = flat * size + position
+    return flat
 
 
 class LazyEngine(Base):
@@ -105,6 +142,34 @@ class LazyEngine(Base):
             return t.realize()
 
         return self._replayed(call)
+
+    def make_py_simplify(self, arrays: Arrays) -> Call:
+        self._only_without_replay()
+        dims = [int(size) for size in arrays["dims"]]
+        orders = arrays["orders"].tolist()
+        calls = count()
+
+        def call() -> Any:
+            """Of sizes and constants that no call before had: what is found of an expression is found once."""
+            number = next(calls)
+            index = [self.index_variable(f"i{number}_{axis}", size - 1) for axis, size in enumerate(dims)]
+            found = [viewed(index, dims, order, number) for order in orders]
+            positions = [int(at) for at in arrays["at"]]
+            return tuple(Simplified(self, expression, index, positions, number) for expression in self.simplify(found))
+
+        return call
+
+    def index_variable(self, name: str, greatest: int) -> Any:
+        """A symbolic index from 0 to `greatest`."""
+        raise Unsupported("no symbolic indices")
+
+    def simplify(self, expressions: list[Any]) -> tuple[Any, ...]:
+        """All of them, rewritten until no rule applies."""
+        raise NotImplementedError
+
+    def value(self, expression: Any, variables: list[Any], positions: list[int]) -> int:
+        """What an index expression is with these values of its variables."""
+        raise NotImplementedError
 
     def _only_without_replay(self) -> None:
         if self.replays_only:

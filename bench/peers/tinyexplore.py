@@ -28,10 +28,26 @@ class Engine(LazyEngine):
 
         return f"{tinyexplore.__version__}, {Device[Device.DEFAULT].target.describe()}"
 
+    def index_variable(self, name: str, greatest: int) -> Any:
+        from tinyexplore.uop.symbolic import Variable
+
+        return Variable(name, 0, greatest)
+
+    def simplify(self, expressions: list[Any]) -> tuple[Any, ...]:
+        from tinyexplore.uop import UOp, graph_rewrite
+        from tinyexplore.uop.algebra import SIMPLIFY
+
+        return graph_rewrite(UOp.sink(*expressions), SIMPLIFY).src
+
+    def value(self, expression: Any, variables: list[Any], positions: list[int]) -> int:
+        known = {variable: variable.const(variable.dtype, at) for variable, at in zip(variables, positions)}
+        (found,) = self.simplify([expression.substitute(known)])
+        return found.arg
+
     def spoil(self, result: Any) -> None:
         for tensor in result:
-            buffer = tensor.lazydata.base.buffer
-            if buffer is not None:  # a lazy result has no memory yet
+            buffer = tensor.lazydata.base.buffer if hasattr(tensor, "lazydata") else None
+            if buffer is not None:  # a lazy result has no memory yet, a simplified expression never
                 buffer.memoryview()[:] = b"\xff" * buffer.nbytes
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 from bench.peers.tensors import LazyEngine
 
@@ -30,6 +31,22 @@ class Engine(LazyEngine):
         self.version = f"{version('tinygrad')}, {Device.DEFAULT}"
         if variant == "llvm":
             self.version += f", {Path(os.environ.get('LLVM_PATH', 'its own choice of LLVM')).name}"
+
+    def index_variable(self, name: str, greatest: int) -> Any:
+        from tinygrad import Variable
+
+        return Variable(name, 0, greatest)
+
+    def simplify(self, expressions: list[Any]) -> tuple[Any, ...]:
+        from tinygrad.uop.ops import UOp, graph_rewrite
+        from tinygrad.uop.symbolic import symbolic
+
+        return graph_rewrite(UOp.sink(*expressions), symbolic).src
+
+    def value(self, expression: Any, variables: list[Any], positions: list[int]) -> int:
+        known = {variable: variable.const_like(at) for variable, at in zip(variables, positions)}
+        (found,) = self.simplify([expression.substitute(known)])
+        return found.arg
 
     @staticmethod
     def _choose_device(compiler: str) -> None:
