@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.ops.support import HOW, Array, check_gradient, computed, quick, random_array, tensor_on, thorough
 from tinyexplore import Context, Tensor, dtypes, nn
 from tinyexplore.lazy.lazybuffer import ShapeError
+from tinyexplore.uop import Ops
 
 PRODUCTS = [
     ((3,), (3,)),
@@ -101,6 +102,14 @@ def convolution(x: Array, w: Array, groups: int, stride: int, dilation: int, pad
     return y
 
 
+@pytest.mark.parametrize(("batch", "order"), [(1, [8, 16, 9]), (2, [2, 16, 8, 9])])
+def test_the_padded_copy_of_one_picture_lies_by_rows(batch: int, order: list[int]) -> None:
+    """Cores share its rows in the copy as in the convolution; of several pictures each core has its own."""
+    x, w = Tensor.rand(batch, 16, 6, 7).realize(), Tensor.rand(16, 16, 3, 3).realize()
+    copy, _ = (item.ast for item in x.conv2d(w, padding=1).schedule() if item.ast is not None)
+    assert [axis.size for axis in sorted(copy.find(Ops.RANGE), key=lambda axis: axis.arg.id)] == order
+
+
 @pytest.mark.parametrize("how", HOW)
 def test_convolutions_agree_with_their_definition(how: str) -> None:
     @thorough
@@ -113,11 +122,12 @@ def test_convolutions_agree_with_their_definition(how: str) -> None:
         st.integers(1, 3),
         st.integers(1, 2),
         st.integers(0, 2),
+        st.integers(1, 2),
     )
     def check(
-        groups: int, per_in: int, per_out: int, kh: int, kw: int, stride: int, dilation: int, padding: int
+        groups: int, per_in: int, per_out: int, kh: int, kw: int, stride: int, dilation: int, padding: int, batch: int
     ) -> None:
-        x = random_array((2, groups * per_in, 6, 7))
+        x = random_array((batch, groups * per_in, 6, 7))
         w = random_array((groups * per_out, per_in, kh, kw), seed=1)
         found = computed(
             tensor_on(how, x).conv2d(

@@ -27,7 +27,8 @@ PACKED_ROWS = 48  # rows that make a transposing copy worth it
 MOST_VECTORS, MOST_ROWS, MOST_STREAMS = 8, 14, 6
 WAYS_BYTES = 4096  # streams so far apart, or a multiple of it, share one set of the L1 cache
 JOINING = 2  # registers that vectors of several stretches take while they are put together
-TILE_LOAD = 0.5  # what a load costs where it hides behind multiply-adds
+TILE_LOAD = 0.15  # what a load costs where it hides behind multiply-adds
+FAR_LOAD = 0.5  # and where few rows have it wait for memory
 WORTH_MERGING = 0.95
 BESIDE = 8  # how many times the steps of all other reductions a product takes at least
 
@@ -207,6 +208,7 @@ def best_tile(product: Product, lanes: UOp) -> Tile:
     blocks = -(-lanes.size // count)
     widest = MOST_VECTORS if product.kernel.target.vector_registers >= 32 else MOST_VECTORS // 2
     packed = any(load.stride(lanes) != 1 for load in vectors)
+    loads = load_costs(product, lanes, vectors)
     loops = product.reduce.src[1:]
     if not rows and not packed and len(vectors) == len(loops) == 1:  # a vector times a matrix
         if takes_long_steps(product.kernel, vectors[0], blocks, loops[0]):
@@ -216,7 +218,7 @@ def best_tile(product: Product, lanes: UOp) -> Tile:
         if wide > 1 and packed and not all(panel_fits(product, load, wide) for load in vectors):
             break
         waste = waste_of(blocks, wide) * blocks * product.kernel.lanes / lanes.size
-        found.append(with_rows(product, Tile(waste, wide, 1, None), rows))
+        found.append(with_rows(product, Tile(waste, wide, 1, None), rows, loads))
     plain = min(found, key=lambda tile: tile.cost)
     outer = row_above(product, lanes, vectors)
     if outer is None:
@@ -227,20 +229,30 @@ def best_tile(product: Product, lanes: UOp) -> Tile:
         if size >= product.kernel.lanes:
             waste = waste_of(outer.size, merged) * wide * product.kernel.lanes / size
             others = [row for row in rows if row.axis is not outer]
-            found.append(with_rows(product, Tile(waste, wide, 1, None, outer, merged), others))
+            found.append(with_rows(product, Tile(waste, wide, 1, None, outer, merged), others, loads))
     best = min(found, key=lambda tile: tile.cost)
     return best if best.cost < WORTH_MERGING * plain.cost else plain
 
 
-def with_rows(product: Product, tile: Tile, rows: list[Rows]) -> Tile:
-    """`tile` with the best number of rows; its cost is the waste so far."""
+def load_costs(product: Product, lanes: UOp, vectors: list[Access]) -> tuple[float, float]:
+    """What a tile pays for the load of a row's number, and for that of a vector; a multiply-add is 1."""
+    rows = prod(axis.size for axis in product.rows_of(vectors))
+    if rows < MANY_ROWS and any(buffer_bytes(load) > product.kernel.target.l2_bytes for load in vectors):
+        return FAR_LOAD, FAR_LOAD
+    strided = any(1 < (load.stride(lanes) or 0) <= SHUFFLED_STRIDE for load in vectors)
+    return TILE_LOAD, TILE_LOAD * (STRIDED_LOAD if strided else LOAD)
+
+
+def with_rows(product: Product, tile: Tile, rows: list[Rows], loads: tuple[float, float]) -> Tile:
+    """`tile` with the best number of rows; its cost is the waste so far. `loads`: as `load_costs` has them."""
+    number, vector = loads
     registers = product.kernel.target.vector_registers
     spare = registers - tile.wide - 1 - (JOINING if tile.outer is not None else 0)
-    best = Tile(tile.cost * (1 + TILE_LOAD * (1 / tile.wide + 1)), tile.wide, 1, None, tile.outer, tile.merged)
+    best = Tile(tile.cost * (1 + number / tile.wide + vector), tile.wide, 1, None, tile.outer, tile.merged)
     for row in rows:
         size = row.axis.size
         for tall in range(2, min(row.most, size, spare // tile.wide) + 1):
-            cost = tile.cost * waste_of(size, tall) * (1 + TILE_LOAD * (1 / tile.wide + 1 / tall))
+            cost = tile.cost * waste_of(size, tall) * (1 + number / tile.wide + vector / tall)
             if cost < best.cost:
                 best = Tile(cost, tile.wide, tall, row.axis, tile.outer, tile.merged)
     return best

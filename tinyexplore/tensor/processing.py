@@ -13,7 +13,7 @@ from tinyexplore.tensor.arithmetic import broadcast_shape
 from tinyexplore.tensor.base import DTypeLike, Shape
 from tinyexplore.tensor.errors import ArgumentError
 from tinyexplore.tensor.gradients import gradient_by_tensors
-from tinyexplore.tensor.pooling import Pooling, Sizes, named_padding, padding_pairs, per_axis
+from tinyexplore.tensor.pooling import Pairs, Pooling, Sizes, named_padding, padding_pairs, per_axis
 from tinyexplore.tensor.reduction import sum_dtype
 from tinyexplore.tensor.winograd import minimal_filters
 from tinyexplore.uop import Ops, UOp
@@ -122,7 +122,7 @@ class Processing(Pooling):
             pairs = named_padding(padding, kernel, steps, gaps)
         else:
             pairs = padding_pairs(padding, places)
-        padded = self.cast(wide).pad(((0, 0), (0, 0), *pairs))
+        padded = self.cast(wide)._padded_for_windows(pairs, groups)
         if config().WINO and set(kernel) == {3} and {*steps, *gaps} == {1} and dtypes.is_float(wide):
             result = minimal_filters(padded, weight.cast(wide), groups)
             result = result.cast(result_dtype if acc_dtype is None else wide)
@@ -133,6 +133,18 @@ class Processing(Pooling):
         result = padded._by_own_rule(result.lazydata, convolution_gradient, (padded, filters), how)
         result = result.cast(result_dtype if acc_dtype is None else wide)
         return result if bias is None else result + bias.reshape((1, -1, *(1,) * places))
+
+    def _padded_for_windows(self, pairs: Pairs, groups: int) -> Tensor:
+        """(batch, in, *spatial) with zeros around. A copy of one picture lies row by row, each of all its channels.
+
+        Cores share the rows of one picture, and each row of results sums over all channels: so a core reads what it has
+        written itself, not what lies in another's cache. Of several pictures each core has its own, of groups too.
+        """
+        x = cast("Tensor", self)
+        one_picture = isinstance(x.shape[0], int) and x.shape[0] == 1
+        if len(pairs) < 2 or groups > 1 or not one_picture or pairs == ((0, 0),) * len(pairs):
+            return x.pad(((0, 0), (0, 0), *pairs))
+        return x.transpose(1, 2).pad(((0, 0), pairs[0], (0, 0), *pairs[1:])).transpose(1, 2)
 
     def _unfolded(self, kernel: Shape, groups: int, steps: Shape, gaps: Shape) -> Tensor:
         """The windows that a convolution multiplies with each filter: (batch, group, 1, *places, in, *kernel)."""

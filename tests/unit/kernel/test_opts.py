@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.graphs import attention, from_numpy, matmul, numbers, softmax, to_numpy
-from tests.support.kernels import MACHINE, kernel_of
+from tests.support.kernels import MACHINE, kernel_of, unread
 from tinyexplore.codegen import lower
 from tinyexplore.device import Device
 from tinyexplore.dtype import dtypes
@@ -238,6 +238,24 @@ def test_a_convolution_tiles_its_filters_and_not_its_pictures() -> None:
     shape = (64, 16, 8, 18, 18, 3, 3)
     node = pictures.expand(shape).alu(Ops.MUL, filters.expand(shape)).reduce(Ops.ADD, (2, 5, 6))
     assert any(opt.op is OptOps.UPCAST and opt.axis == 1 for opt in hand_coded(kernel_of(node)).applied)
+
+
+def windows_times_filters(channels: int, filters: int, step: int) -> LazyBuffer:
+    """One picture times filters of 3 x 3: 56 x 56 results of each."""
+    shape = (filters, channels, 56, 56, 3, 3)
+    reach = step * 55 + 3
+    picture = unread(channels, reach, reach).window(1, 3, step).window(2, 3, step).reshape((1, *shape[1:]))
+    weights = unread(filters, channels, 3, 3).reshape((filters, channels, 1, 1, 3, 3))
+    return picture.expand(shape).alu(Ops.MUL, weights.expand(shape)).reduce(Ops.ADD, (1, 4, 5))
+
+
+@pytest.mark.parametrize(("channels", "filters", "step", "tall"), [(64, 64, 1, 2), (3, 32, 2, 3)])
+def test_a_tile_repeats_results_to_save_loads_only_where_these_are_dear(
+    channels: int, filters: int, step: int, tall: int
+) -> None:
+    """Pairs of filters leave none over; threes share the loads of every other element, of two vectors each."""
+    kernel = hand_coded(kernel_of(windows_times_filters(channels, filters, step)))
+    assert Opt(OptOps.UPCAST, 0, tall) in kernel.applied
 
 
 def test_blocks_of_blocks_end_where_the_axis_ends() -> None:
