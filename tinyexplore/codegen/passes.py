@@ -23,6 +23,7 @@ from tinyexplore.codegen.late import (
 from tinyexplore.codegen.linearize import ARGUMENTS, linearize
 from tinyexplore.codegen.places import PLACES
 from tinyexplore.codegen.rare import RARE_BRANCHES
+from tinyexplore.codegen.row_ends import ROW_ENDS
 from tinyexplore.codegen.vectorise import LANES, NEIGHBOURS, VECTOR_MEMORY
 from tinyexplore.codegen.walks import WALKS
 from tinyexplore.dtype import dtypes
@@ -56,6 +57,7 @@ LATE = (
     Pass("signs of dot products", SIGNS),
     Pass("loops of their own", SEPARATE_LOOPS),
     Pass("places at once", PLACES),
+    Pass("ends of rows", ROW_ENDS),
     Pass("accumulators", ACCUMULATE),
     Pass("rare branches", RARE_BRANCHES),
     Pass("dot products", DOTS),

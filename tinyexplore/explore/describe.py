@@ -279,7 +279,7 @@ def _uop_line(uop: UOp, names: dict[UOp, str]) -> str:
         case Ops.TABLE:
             return f"{names[uop]} = TABLE {sources[0]} of {len(uop.arg)} : {kind}"
         case Ops.HREDUCE:
-            return f"{names[uop]} = HREDUCE {uop.arg.name} {sources[0]} : {kind}"
+            return f"{names[uop]} = HREDUCE {uop.arg.name} {', '.join(sources)} : {kind}"
         case _ if uop.dtype is dtypes.void:
             return f"{uop.op.name} {', '.join(sources)}".rstrip()
         case _:

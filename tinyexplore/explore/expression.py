@@ -143,6 +143,9 @@ class Printer:
                 return self._call("vec", src)
             case Ops.REDUCE | Ops.HREDUCE:
                 word = {Ops.ADD: "sum", Ops.MUL: "prod", Ops.MAX: "max", Ops.MIN: "min"}[uop.arg]
+                if op is Ops.HREDUCE and len(src) > 1:
+                    rows = [f"{word}({self._operand(row, 1)})" for row in src]
+                    return f"vec({', '.join(rows)})", _ATOM
                 axes = "".join(f" for {self._walk(axis)}" for axis in src[1:])
                 return f"{word}({self._operand(src[0], 1)}{axes})", _ATOM
             case _:

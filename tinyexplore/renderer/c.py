@@ -222,4 +222,5 @@ class _CWriter(CArithmetic):
             f"h{node.arg.name.lower()}_{short(dtype)}(", f"{helper}(", 1
         )
         self.needs(helper, lambda: text, types=(dtype,))
-        return f"{helper}({self.operand(node.src[0])})"
+        rows = [f"{helper}({self.operand(src)})" for src in node.src]
+        return rows[0] if len(rows) == 1 else f"({self.vector(node.dtype)}){{{', '.join(rows)}}}"

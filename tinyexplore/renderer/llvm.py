@@ -554,6 +554,8 @@ class _FunctionWriter(InstructionWriter):
         """Lane i with lane i + half, until one is left; an odd lane waits for the next round. Truths are one number."""
         source = node.src[0].dtype
         assert isinstance(source, DType)
+        if len(node.src) > 1:
+            return self.horizontal_of_rows(node, source)
         value, count = self.operand(node.src[0]), source.count
         if dtypes.is_bool(source):
             bits = self.value(f"bitcast {register_type(source)} {value} to i{count}", "bits")
@@ -583,6 +585,22 @@ class _FunctionWriter(InstructionWriter):
             merged = [self.arithmetic(node, node.arg, source.scalar, list(pair)) for pair in pairs]
             lanes = merged + lanes[2 * half :]
         return lanes[0]
+
+    def horizontal_of_rows(self, node: UOp, dtype: DType) -> str:
+        """As `horizontal`, of vectors of `dtype` to a lane each. While there are two vectors, the halves that meet of
+        both fill one; their rows stay in order."""
+        vectors, part, rows = [self.operand(src) for src in node.src], dtype.count, 1  # each has `rows` × `part` lanes
+        while part > 1:
+            kind = register_type(dtype.scalar.vec(rows * part))
+            pairs = list(zip(vectors[::2], vectors[1::2])) or [(vectors[0], "poison")]
+            rows *= min(len(vectors), 2)
+            part //= 2
+            lower = [2 * part * row + lane for row in range(rows) for lane in range(part)]
+            halves = [
+                [self.shuffle(kind, *pair, [lane + start for lane in lower]) for start in (0, part)] for pair in pairs
+            ]
+            vectors = [self.arithmetic(node, node.arg, dtype.scalar.vec(rows * part), half) for half in halves]
+        return vectors[0]
 
 
 def mask_of(places: Sequence[int | None]) -> str:

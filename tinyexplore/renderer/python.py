@@ -127,8 +127,9 @@ class _PythonWriter(TextWriter):
                     node, f"[{node.arg}[i & {mask}] for i in {index}]" if vector else f"{node.arg}[{index} & {mask}]"
                 )
             case Ops.HREDUCE:
-                function = meaning_name(node.arg, node.dtype, node.dtype)
-                self.assign(node, f"halves({function}, {self.operand(node.src[0])})")
+                function = meaning_name(node.arg, node.dtype.scalar, node.dtype.scalar)
+                rows = [f"halves({function}, {self.operand(src)})" for src in node.src]
+                self.assign(node, rows[0] if len(rows) == 1 else f"[{', '.join(rows)}]")
             case _:
                 raise RenderError(f"{node!r} does not belong in a linear program")
 

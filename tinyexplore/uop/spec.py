@@ -129,7 +129,10 @@ LINEAR_SPEC: dict[Ops, Check] = {
     Ops.VECTORIZE: _vectorize,
     Ops.GEP: _gep,
     Ops.TABLE: _table,
-    Ops.HREDUCE: lambda node: len(node.src) == 1 and node.dtype is node.src[0].dtype.scalar,
+    Ops.HREDUCE: lambda node: (
+        node.dtype is node.src[0].dtype.scalar.vec(len(node.src))
+        and all(src.dtype is node.src[0].dtype for src in node.src)
+    ),
 }
 
 

@@ -1,0 +1,100 @@
+"""Pass "ends of rows": what the lanes of neighbouring rows come to is found for all of them at once."""
+
+from __future__ import annotations
+
+from tinyexplore.codegen.vectorise import Place, Sum, place_of, sum_of_index, vector_at
+from tinyexplore.dtype import DType, dtypes
+from tinyexplore.uop import Ops, PatternMatcher, UOp, UPat, rule
+from tinyexplore.uop.uop import ops_mask
+
+LIFTED = frozenset((Ops.ADD, Ops.MUL, Ops.FDIV, Ops.MAX, Ops.MIN, Ops.NEG, Ops.SQRT, Ops.MULACC, Ops.CAST))
+_ENDS = ops_mask((Ops.HREDUCE,))
+
+
+@rule(UPat.of(Ops.SINK, name="sink"))
+def row_ends_together(sink: UOp) -> UOp | None:
+    """Lanes that are combined row by row, for results that are neighbours in memory: combined for all rows at once.
+
+        out[0] = sum(lanes of v0); out[1] = sum(lanes of v1); …  →  out[0:n] = sums(lanes of v0, v1, …)
+
+    Of two vectors, the halves that meet fill one vector again: eight sums of 16 lanes take 8 additions instead of 32,
+    and one store. What follows from the sums, numbers and neighbours in memory alone is computed for all rows as well.
+    """
+    found: dict[Place, dict[int, UOp]] = {}
+    known: dict[UOp, Sum] = {}
+    for store in sink.src:
+        if store.op is Ops.STORE and store.mask & _ENDS and len(store.src) == 2 and len(store.src[0].src) == 2:
+            pointer, idx = store.src[0].src
+            terms, offset = sum_of_index(idx, known)
+            found.setdefault((pointer, terms), {})[offset] = store
+    joined: dict[UOp, UOp | None] = {}
+    ends: dict[UOp, UOp] = {}
+    for stores in found.values():
+        places = sorted(stores)
+        while places:
+            run, places = _run(places)
+            rows = [stores[place] for place in run]
+            of_these: dict[UOp, UOp] = {}
+            value = _lifted([store.src[1] for store in rows], known, of_these) if len(rows) > 1 else None
+            if value is not None and of_these:
+                ends |= of_these
+                joined |= dict.fromkeys(rows)
+                joined[rows[0]] = rows[0].replace(src=(rows[0].src[0], value))
+    if not joined:
+        return None
+    kept = [joined.get(store, store) for store in sink.src]
+    return UOp.sink(*[store for store in kept if store is not None]).substitute(ends, tell="found with its neighbours")
+
+
+def _run(places: list[int]) -> tuple[list[int], list[int]]:
+    """Neighbours from the first place on, as many as the greatest power of two of them; and what is left."""
+    count = next((n for n, place in enumerate(places) if place != places[0] + n), len(places))
+    size = 1 << count.bit_length() - 1
+    return places[:size], places[size:]
+
+
+def _lifted(values: list[UOp], known: dict[UOp, Sum], ends: dict[UOp, UOp]) -> UOp | None:
+    """One vector of all these scalars, or None; `ends` gets what each row's combined lanes are in it."""
+    first, count = values[0], len(values)
+    if all(value is first for value in values):
+        return first.broadcast(count)
+    dtype = first.dtype
+    if dtype.count > 1 or dtypes.is_bool(dtype) or any(value.op is not first.op for value in values):
+        return None
+    if first.op is Ops.HREDUCE:
+        return _ends(values, ends)
+    if first.op is Ops.LOAD:
+        places = [place_of(value, known) for value in values]
+        steps = [place and (place[0], place[1] - step) for step, place in enumerate(places)]
+        alone = all(len(value.src) == 1 for value in values)
+        return vector_at(first, 0, count) if alone and steps[0] and steps.count(steps[0]) == count else None
+    if first.op not in LIFTED or any(value.dtype is not dtype for value in values):
+        return None
+    parts = []
+    for sources in zip(*[value.src for value in values]):
+        part = _lifted(list(sources), known, ends)
+        if part is None or part.dtype.scalar is not first.src[len(parts)].dtype:
+            return None
+        parts.append(part)
+    return UOp(first.op, dtype.vec(count), tuple(parts), first.arg)
+
+
+def _ends(values: list[UOp], ends: dict[UOp, UOp]) -> UOp | None:
+    """The combined lanes of all rows in one vector; not where they depend on combined lanes themselves."""
+    vectors = tuple([value.src[0] for value in values])
+    kind = vectors[0].dtype
+    assert isinstance(kind, DType)
+    lanes, count = kind.count, len(values)
+    if lanes & (lanes - 1) or count > lanes or any(value.arg is not values[0].arg for value in values):
+        return None
+    if any(vector.dtype is not kind or vector.mask & _ENDS for vector in vectors):
+        return None
+    whole = UOp(Ops.HREDUCE, kind.scalar.vec(count), vectors, values[0].arg)
+    for row, value in enumerate(values):
+        ends[value] = UOp(Ops.GEP, kind.scalar, (whole,), row)
+    return whole
+
+
+ROW_ENDS = PatternMatcher((row_ends_together,), within=_ENDS)
+
+__all__ = ["ROW_ENDS"]
