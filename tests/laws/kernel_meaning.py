@@ -6,6 +6,7 @@ A RANGE is a loop; once VECTOR axes have become vectors, it is the vector of its
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial, reduce
 from typing import Any
 
 from tests.laws.meaning import Lanes
@@ -149,10 +150,8 @@ class _Machine:
                     total = _lane_by_lane(node.arg, node, [total, self.value(node.src[0], at)])
                 return total
             case Ops.HREDUCE:
-                first, *rest = known[node.src[0]]
-                for lane in rest:
-                    first = evaluate(node.arg, node.dtype.scalar, first, lane)
-                return (first,)
+                rows = [known[src] for src in node.src if src.op is not Ops.RANGE]
+                return tuple(reduce(partial(evaluate, node.arg, node.dtype.scalar), row) for row in rows)
             case Ops.DEFINE_ACC:
                 return known[node.src[0]]
             case Ops.RESULT:
@@ -181,7 +180,9 @@ def _needed(root: UOp, known: dict[UOp, Lanes]) -> list[UOp]:
             stack.pop()
             continue
         own = node.op in (Ops.LOAD, Ops.REDUCE, Ops.RESULT, Ops.RANGE)
-        sources = () if own else node.src[:1] if node.op is Ops.HREDUCE else node.src
+        sources = () if own else node.src
+        if node.op is Ops.HREDUCE:  # before the lanes are vectors, the axis that they are stands there as well
+            sources = tuple(src for src in node.src if src.op is not Ops.RANGE)
         missing = [src for src in sources if src not in known and src not in found]
         if missing:
             stack.extend(missing)

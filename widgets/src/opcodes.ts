@@ -14,7 +14,7 @@ const UOPS: Record<string, string> = {
   ASSIGN: "the register becomes the value",
   RESULT: "the register's value after its loops",
   REDUCE: "combines a value over loops",
-  HREDUCE: "combines all lanes of a vector, in halves",
+  HREDUCE: "combines all lanes of a vector, in halves; of several vectors, to a lane each",
   VECTORIZE: "a vector from one scalar per lane; of equal scalars, a broadcast",
   GEP: "one lane of a vector",
   TABLE: "the one of a few constants that the low bits name",
