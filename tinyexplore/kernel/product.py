@@ -24,6 +24,7 @@ SHUFFLED_STRIDE = 4  # up to here, every so many elements are taken out of whole
 SHARED_BY = 4.0  # what a register tile shares a load among, about
 MANY_ROWS = 8  # tiles of rows that make packing a panel worth its copy
 PACKED_ROWS = 48  # rows that make a transposing copy worth it
+ROWS_IN_A_BLOCK = 256  # for which all columns are packed anew: fewer make that a tenth of the time
 MOST_VECTORS, MOST_ROWS, MOST_STREAMS = 8, 14, 6
 WAYS_BYTES = 4096  # streams so far apart, or a multiple of it, share one set of the L1 cache
 JOINING = 2  # registers that vectors of several stretches take while they are put together
@@ -373,7 +374,12 @@ def with_packed_rows(kernel: Kernel, column_id: int, row_id: int) -> tuple[Kerne
         return kernel, row_id
     (load,) = product.along(row)
     tile_bytes = itemsize(load) * prod(axis.size for axis in load.node.ranges if axis.arg.kind in PACKING_ORDER)
-    block = min(MOST_L2 * kernel.target.l2_bytes // tile_bytes, -(-row.size // (2 * kernel.target.threads)))
+    tall = prod(axis.size for axis in load.node.ranges if axis.arg.kind is AxisKind.UPCAST)
+    most = MOST_L2 * kernel.target.l2_bytes // tile_bytes
+    for_each_core = -(-row.size // kernel.target.threads)
+    block = min(most, -(-row.size // (2 * kernel.target.threads)))  # two for each: who is done first helps
+    if block * tall < ROWS_IN_A_BLOCK and for_each_core <= most:
+        block = for_each_core
     if block < 2 or block >= row.size:
         return kernel, row_id
     inner = kernel.next_id()

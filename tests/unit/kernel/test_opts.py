@@ -167,7 +167,7 @@ def test_staging_packs_what_the_loops_inside_read() -> None:
     ("sizes", "first_transposed", "second_transposed", "opts"),
     [
         ((96, 80, 160), False, True, "SWAP(0, 1) STAGE(1)"),  # the second is transposed in registers, and packed
-        ((700, 1024, 640), True, False, "SWAP(0, 1) LOCAL(1, 35) SWAP(0, 1) STAGE(1) STAGE(6)"),  # both are too large
+        ((700, 1024, 640), True, False, "SWAP(0, 1) LOCAL(1, 70) SWAP(0, 1) STAGE(1) STAGE(6)"),  # both are too large
     ],
 )
 def test_operands_that_are_walked_in_strides_are_packed(
