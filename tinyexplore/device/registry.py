@@ -67,7 +67,8 @@ class CompiledProgram(Protocol):
 @dataclass(frozen=True, eq=False)
 class DeviceInterface:
     """An open device. `compile` makes a program of a `ProgramSpec`; `listings` gives further texts of it for display
-    (language, lines): LLVM IR after optimisation, assembly."""
+    (language, lines): LLVM IR after optimisation, assembly. `share`: a part of what `compile` is going to do for a
+    `ProgramSpec`, which another thread may call meanwhile; None where there is none."""
 
     name: str
     target: Target
@@ -75,6 +76,7 @@ class DeviceInterface:
     renderer: Renderer
     compile: Callable[[Any], CompiledProgram]
     listings: Callable[[Any], list[tuple[str, tuple[SourceLine, ...]]]]
+    share: Callable[[Any], Callable[[], None] | None] = lambda spec: None
 
 
 @dataclass(frozen=True, eq=False)

@@ -238,9 +238,13 @@ class Ahead:
     def __init__(self) -> None:
         self._context = contextvars.copy_context()  # the threads compile under the configuration in force here
         self._compilers: _Compilers[CompiledProgram] = _Compilers()
+        self._shared: Callable[[], None] | None = None  # what this thread may do of the last one
 
-    def compile_later(self, prepared: Prepared) -> Callable[[], Runner]:
-        """Has `prepared` compiled; what it returns waits for the Runner, or raises what went wrong."""
+    def compile_later(self, prepared: Prepared, *, is_last: bool = False) -> Callable[[], Runner]:
+        """Has `prepared` compiled; what it returns waits for the Runner, or raises what went wrong. is_last: this
+        thread, which has nothing else to do then, does a part of it in `meanwhile`, if it can be divided."""
+        if is_last and core_count() > 1:
+            self._shared = Device[prepared.device].share(prepared.spec)
         program = self._compilers.submit(self._context.copy(), compile_program, prepared.device, prepared.spec)
         return lambda: prepared.runner(program.result())
 
@@ -250,9 +254,12 @@ class Ahead:
 
     def meanwhile(self, works: Sequence[Callable[[], None]]) -> None:
         """All is lowered. Does `works`, which nobody waits for, while there is something to wait for: the compiler
-        first, which asks for the interpreter some ten times before it goes on without."""
+        first, which asks for the interpreter some ten times before it goes on without. Before these, its part of what
+        is compiled last."""
         self._compilers.have_all_cores()
         wait(self._compilers.running[-1:], HEAD_START_SECONDS)
+        if self._shared is not None:
+            self._shared()
         for work in works:
             work()
 

@@ -130,12 +130,13 @@ def compile_all(items: Sequence[ScheduleItem]) -> list[Runner | None]:
         with compiling_ahead() as ahead, collecting_later():
             waiting = {}
             keeping = []
+            last = next(reversed(missing))
             for key in missing:
                 prepared = prepare(key[0], key[1], partial(choose_opts, key[0], key[1]), may_keep=may_keep)
                 if prepared.keep is None and len(missing) == 1:
                     waiting[key] = prepared.compiled  # nothing to be done meanwhile
                     continue
-                waiting[key] = ahead.compile_later(prepared)
+                waiting[key] = ahead.compile_later(prepared, is_last=key is last and prepared.keep is not None)
                 if prepared.keep is not None:
                     keeping.append(prepared.keep)
             ahead.meanwhile([*keeping, collect_now, partial(make_room, items, ahead.is_compiling)] if keeping else [])

@@ -253,7 +253,7 @@ class _Makers:
         code = cached(blake2b(key_text.encode(), digest_size=20).hexdigest(), lambda: compiler.object_code(text))
         imports = {name: _address_of(getattr(ctypes.pythonapi, name)) for name in _IMPORTED}
         imports["clock_gettime"] = _address_of(ctypes.CDLL(None).clock_gettime)
-        self.library = compiler.link("entry", code, ("entry_call",), imports)
+        self.library = compiler.link("entry", (code,), ("entry_call",), imports)
         document = b"A captured function: see tinyexplore.TinyJit."
         self.definition = _MethodDef(b"captured", self.library["entry_call"], _VARARGS_AND_KEYWORDS, document)
         new = ctypes.pythonapi.PyCFunction_NewEx

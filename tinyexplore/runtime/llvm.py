@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
 from typing import Any
 
 from tinyexplore.device import DeviceInterface, DeviceUnavailable
-from tinyexplore.renderer.llvm import BRANCH, HARDLY, LIGHTLY, LLVMRenderer, with_debug_info
+from tinyexplore.renderer.llvm import BRANCH, HARDLY, LIGHTLY, LLVMRenderer, cut, with_debug_info
 from tinyexplore.renderer.llvm_arith import DOT_FEATURES, SCALE_FEATURES
 from tinyexplore.renderer.program import ProgramSpec
 from tinyexplore.runtime.asm import assembly_lines, optimised_ir_lines
@@ -20,7 +21,7 @@ from tinyexplore.runtime.cache import cached
 from tinyexplore.runtime.host import HOST_ALLOCATOR
 from tinyexplore.runtime.native import NativeProgram, cpu_target, machine
 from tinyexplore.runtime.pool import make_pool_ahead
-from tinyexplore.runtime.side_by_side import emit_object, run_passes
+from tinyexplore.runtime.side_by_side import emit_object, parsed, run_passes, verify
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import Group, Ops
 from tinyexplore.util.locks import SharedLock, held_in_forks
@@ -31,7 +32,8 @@ OPTIMISATION_LEVEL = 3
 CODE_LEVEL = 1
 # part of cache keys, as is the attribute
 PIPELINE = (
-    f"O{OPTIMISATION_LEVEL}, loops vectorised, not unrolled; or simplify_cfg of branches; code O{CODE_LEVEL} or O0"
+    f"O{OPTIMISATION_LEVEL}, loops vectorised, not unrolled; or simplify_cfg of branches; code O{CODE_LEVEL} or O0; "
+    "in parts"
 )
 # a loop over vectors, as most kernels are
 A_LOOP = f"""
@@ -52,6 +54,15 @@ done:
   ret void
 }}
 """
+
+
+@dataclass(frozen=True)
+class _Shared:
+    """The two modules of a program (see `cut`); `done`: the second as an object file."""
+
+    first: str
+    second: str
+    done: Future[bytes] = field(default_factory=Future)
 
 
 class LLVMCompiler:
@@ -77,6 +88,7 @@ class LLVMCompiler:
         self.in_use = SharedLock()
         self._linking = threading.Lock()
         self._numbers = itertools.count()
+        self._shared: dict[str, _Shared] = {}  # programs that another thread may do a part of, by their keys
         self._idle: dict[int, list[Any]] = {level: [self._target_machine(level)] for level in (CODE_LEVEL, 0)}
         machine_now = self._idle[CODE_LEVEL][0]
         self._triple, self._layout = machine_now.triple, str(machine_now.target_data)
@@ -108,9 +120,9 @@ class LLVMCompiler:
     def _optimised(self, ir: str, target_machine: Any) -> Any:
         """The parsed, verified and optimised module. RuntimeError where the IR is not valid."""
         llvm = self.llvm
-        module = llvm.parse_assembly(ir, llvm.create_context())
+        module = parsed(ir, llvm.create_context())
         module.triple, module.data_layout = self._triple, self._layout
-        module.verify()
+        verify(module)
         if LIGHTLY in ir or HARDLY in ir:
             if BRANCH in ir:
                 self._simplify_branches(module, target_machine)
@@ -144,14 +156,18 @@ class LLVMCompiler:
         """Compiles a loop for nothing: what LLVM does once in a process, 2 to 3 ms of the first kernel, is done."""
         self.object_code(A_LOOP)
 
-    def link(self, name: str, code: bytes, exports: Sequence[str], imports: Mapping[str, int] | None = None) -> Any:
-        """An object file in this process: maps `exports` to their addresses, which hold as long as it lives.
+    def link(
+        self, name: str, codes: Sequence[bytes], exports: Sequence[str], imports: Mapping[str, int] | None = None
+    ) -> Any:
+        """Object files in this process: maps `exports` to their addresses, which hold as long as it lives.
 
         `imports`: addresses of functions that it calls, where the process does not tell them itself.
         """
         with self.in_use, self._linking:
             builder = self.llvm.JITLibraryBuilder()
-            builder.add_object_img(code).add_current_process()
+            for code in codes:
+                builder.add_object_img(code)
+            builder.add_current_process()
             for symbol, address in (imports or {}).items():
                 builder.import_symbol(symbol, address)
             if self._half:
@@ -160,10 +176,10 @@ class LLVMCompiler:
                 builder.export_symbol(symbol)
             return builder.link(self._jit, f"{name}.{next(self._numbers)}")
 
-    def load(self, spec: ProgramSpec, code: bytes) -> NativeProgram:
-        """The program in an object file made by `object_code`, linked into this process."""
+    def load(self, spec: ProgramSpec, *codes: bytes) -> NativeProgram:
+        """The program in object files made by `object_code`, linked into this process."""
         entry = f"{spec.name}_entry"
-        library = self.link(spec.name, code, (entry,))
+        library = self.link(spec.name, codes, (entry,))
         unaligned = (lambda: self.compile(self._without_streaming(spec))) if spec.aligned else None
         return NativeProgram(spec, library[entry], (library, self), unaligned)
 
@@ -172,7 +188,36 @@ class LLVMCompiler:
 
     def compile(self, spec: ProgramSpec) -> NativeProgram:
         """`spec` as machine code, ready to run."""
-        return self.load(spec, cached(spec.key, lambda: self.object_code(spec.source)))
+        shared = self._shared.pop(spec.key, None)
+        code = cached(spec.key, lambda: packed(self._codes(spec, shared)))
+        if shared is not None:
+            shared.done.cancel()
+        return self.load(spec, *unpacked(code))
+
+    def share(self, spec: ProgramSpec) -> Callable[[], None] | None:
+        """A part of what `compile` will do for `spec`, for another thread to do meanwhile; None where it is not worth
+        it. If nobody has begun it when `compile` comes to it, it is done there."""
+        modules = cut(spec.source)
+        if len(modules) == 1:
+            return None
+        shared = self._shared[spec.key] = _Shared(modules[0], modules[1])
+
+        def work() -> None:
+            if shared.done.set_running_or_notify_cancel():
+                try:
+                    shared.done.set_result(self.object_code(shared.second))
+                except BaseException as error:
+                    shared.done.set_exception(error)
+                    raise
+
+        return work
+
+    def _codes(self, spec: ProgramSpec, shared: _Shared | None) -> list[bytes]:
+        """The object files of `spec`."""
+        if shared is None:
+            return [self.object_code(spec.source)]
+        first = self.object_code(shared.first)
+        return [first, self.object_code(shared.second) if shared.done.cancel() else shared.done.result()]
 
     def listings(self, spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, ...]]]:
         """What LLVM makes of `spec`: its IR after optimisation ("llvm-opt") and the assembly ("asm")."""
@@ -186,6 +231,21 @@ class LLVMCompiler:
             level = 0 if HARDLY in source else CODE_LEVEL
             ir, assembly = str(module), self._target_machine(level).emit_assembly(module)
         return [("llvm-opt", optimised_ir_lines(spec, ir)), ("asm", assembly_lines(spec, assembly))]
+
+
+def packed(codes: Sequence[bytes]) -> bytes:
+    """Several object files as one sequence of bytes."""
+    return b"".join([len(code).to_bytes(8, "little") + code for code in codes])
+
+
+def unpacked(code: bytes) -> list[bytes]:
+    """What `packed` was given."""
+    found, start = [], 0
+    while start < len(code):
+        end = start + 8 + int.from_bytes(code[start : start + 8], "little")
+        found.append(code[start + 8 : end])
+        start = end
+    return found
 
 
 _intel_syntax: list[bool] = []  # the option belongs to the process and may be given once
@@ -209,4 +269,6 @@ def open_llvm() -> DeviceInterface:
     target = replace(target, dots=dots, fuses=fuses, scales=fuses and have >= SCALE_FEATURES, abreast=4)
     renderer = LLVMRenderer(target, compiler.version)
     make_pool_ahead()
-    return DeviceInterface("LLVM", target, HOST_ALLOCATOR, renderer, compiler.compile, compiler.listings)
+    return DeviceInterface(
+        "LLVM", target, HOST_ALLOCATOR, renderer, compiler.compile, compiler.listings, compiler.share
+    )

@@ -80,7 +80,7 @@ class NativePool:
                 _compiling.remove(self)
 
         code = cached(key, compiled)
-        self._library = compiler.link("pool", code, ("pool_init", "pool_stop", "pool_run"))
+        self._library = compiler.link("pool", (code,), ("pool_init", "pool_stop", "pool_run"))
         self._init = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64)(self._library["pool_init"])
         self._stop = ctypes.CFUNCTYPE(None)(self._library["pool_stop"])
         self._run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._library["pool_run"])

@@ -12,6 +12,28 @@ from functools import cache
 from typing import Any
 
 
+def parsed(ir: str, context: Any) -> Any:
+    """What `parse_assembly(ir, context)` gives. No other thread may use `context`. RuntimeError where `ir` is none."""
+    from llvmlite.binding import ffi
+    from llvmlite.binding.module import ModuleRef
+
+    with ffi.OutputString() as words:
+        module = ModuleRef(_unlocked("LLVMPY_ParseAssembly")(context, ir.encode(), words), context)
+        if words:
+            module.close()
+            raise RuntimeError(f"this is no LLVM IR: {words}")
+    return module
+
+
+def verify(module: Any) -> None:
+    """What `module.verify()` does. No other thread may use the context of `module`. RuntimeError where it is wrong."""
+    from llvmlite.binding import ffi
+
+    with ffi.OutputString() as words:
+        if _unlocked("LLVMPY_VerifyModule")(module, words):
+            raise RuntimeError(str(words))
+
+
 def run_passes(manager: Any, module: Any, builder: Any) -> None:
     """What `manager.run(module, builder)` does. No other thread may use the context of `module`, nor `builder`."""
     _unlocked("LLVMPY_RunNewModulePassManager")(manager, module, builder)
