@@ -80,7 +80,7 @@ def staged_loads(kernel: Kernel, axis: UOp) -> dict[UOp, UOp]:
         axes = packed_axes(load, axis)
         size = prod(inner.size for inner in axes)
         scratch = UOp(Ops.DEFINE_LOCAL, PtrDType(load.dtype, size, "local"), (), f"packed{number}")
-        places = copy_places(load, axes, next_id, in_halves=load.op is Ops.LOAD and computes_no_places(kernel))
+        places = copy_places(load, axes, next_id, in_quarters=load.op is Ops.LOAD and computes_no_places(kernel))
         loops = sorted({loop for place in places.values() for loop in place.ranges}, key=lambda loop: loop.arg.id)
         next_id += len(loops)
         place = _row_major(axes)
@@ -99,10 +99,10 @@ def computes_no_places(kernel: Kernel) -> bool:
     return len(kernel.reduces) == 1 and not masked and not as_values and not kernel.find(Ops.WHERE)
 
 
-def copy_places(load: UOp, axes: list[UOp], first_id: int, *, in_halves: bool) -> dict[UOp, UOp]:
+def copy_places(load: UOp, axes: list[UOp], first_id: int, *, in_quarters: bool) -> dict[UOp, UOp]:
     """For each packed axis its number while the copy is made, which walks the source in order.
 
-    Lanes across the source's rows are filled in tiles, of each row what a vector holds or (`in_halves`) half of it,
+    Lanes across the source's rows are filled in tiles, of each row what a vector holds or a quarter (`in_quarters`),
     so that registers transpose them. Without lanes a few neighbours are written out, and the axis with the longest way
     is walked some steps at a time, so that the copy is not written in as many places at once as there are loops inside.
     """
@@ -122,7 +122,7 @@ def copy_places(load: UOp, axes: list[UOp], first_id: int, *, in_halves: bool) -
         elif not axis.is_static:
             pass
         elif lanes is not None and strides.get(axis) == 1 and axis.size >= lanes.size and not is_masked:
-            columns = columns_at_a_time(lanes.size, load.dtype.itemsize) if in_halves else lanes.size
+            columns = columns_at_a_time(lanes.size, load.dtype.itemsize) if in_quarters else lanes.size
             blocks[axis] = columns, AxisKind.UPCAST
         elif lanes is None and axis is ordered[0] and axis.size > STEPS_AT_A_TIME and len(axes) > 2:
             blocks[axis] = STEPS_AT_A_TIME, AxisKind.COPY
@@ -139,9 +139,9 @@ def copy_places(load: UOp, axes: list[UOp], first_id: int, *, in_halves: bool) -
 
 
 def columns_at_a_time(lanes: int, itemsize: int) -> int:
-    """Of each row that registers transpose into `lanes`: half of a vector of 64 bytes. That takes half of the program,
-    and as long, since halves of two rows share a register from the beginning."""
-    return lanes // 2 if lanes * itemsize == 64 and itemsize >= 4 else lanes
+    """Of each row that registers transpose into `lanes`: a quarter of a vector of 64 bytes. That takes a third of the
+    program, and as long, since four rows share a register from the beginning."""
+    return lanes // 4 if lanes * itemsize == 64 and itemsize >= 4 else lanes
 
 
 # *** results ***

@@ -517,48 +517,38 @@ class _FunctionWriter(InstructionWriter):
         return self.value(f"shufflevector {kind} {first}, {kind} {second}, {mask}", "picked")
 
     def transposed(self, matrix: tuple[UOp, ...]) -> list[str]:
-        """The columns of a matrix of registers: see `columns_of_square` and `columns_of_halves`."""
+        """The columns of a matrix of registers: see `columns_of_square` and `columns_of_blocks`."""
         if matrix not in self.columns:
             is_square = len(matrix) == matrix[0].dtype.count
-            self.columns[matrix] = self.columns_of_square(matrix) if is_square else self.columns_of_halves(matrix)
+            self.columns[matrix] = self.columns_of_square(matrix) if is_square else self.columns_of_blocks(matrix)
         return self.columns[matrix]
 
-    def columns_of_halves(self, matrix: tuple[UOp, ...]) -> list[str]:
-        """The columns of a matrix of twice as many rows as columns, its rows half a register each.
+    def columns_of_blocks(self, matrix: tuple[UOp, ...]) -> list[str]:
+        """The columns of a matrix of four times as many rows as columns, its rows a quarter of a register each.
 
-        Blocks are 128 bits. Rows of the first block and of the second share a register, as do those of the third and
-        the fourth. Blocks are transposed where they are, in log n rounds; then each column's four come together.
-        A fence between the two saves a third of what LLVM takes to select instructions (see `columns_of_square`).
+        Blocks are 128 bits. Rows as far apart as a column's four blocks are share a register; then blocks are
+        transposed where they are, in log n rounds.
         """
         dtype = matrix[0].dtype
         assert isinstance(dtype, DType)
         size, width = len(matrix), BLOCK_BYTES // dtype.itemsize
-        half, whole = register_type(dtype), register_type(dtype.scalar.vec(size))
-        rows = [self.operand(row) for row in matrix]
-        everything = mask_of(range(size))
-        rounds = []
+        group, count = [self.operand(row) for row in matrix], width
+        while count < size:
+            kind, both = register_type(dtype.scalar.vec(count)), mask_of(range(2 * count))
+            firsts = [start + i for start in range(0, len(group), 2 * width) for i in range(width)]
+            group = [self.shuffled_by(kind, group[i], group[i + width], both) for i in firsts]
+            count *= 2
+        whole = register_type(dtype.scalar.vec(size))
+        group = [self.fenced(row, dtype.scalar.vec(size)) for row in group]
         for step in [1 << number for number in range(width.bit_length() - 1)]:
             chunks = [start + i for start in range(0, size, width) for i in range(0, width // 2, step)]
             low = [place + i for chunk in chunks for place in (chunk, size + chunk) for i in range(step)]
-            rounds.append((step, mask_of(low), mask_of([place + width // 2 for place in low])))
-        pairs = []
-        for first in (0, 2 * width):
-            twos = [(rows[first + i], rows[first + width + i]) for i in range(width)]
-            group = [self.shuffled_by(half, one, other, everything) for one, other in twos]
-            for step, low_mask, high_mask in rounds:
-                for i in [i for i in range(width) if not i & step]:
-                    one, other = group[i], group[i + step]
-                    group[i] = self.shuffled_by(whole, one, other, low_mask)
-                    group[i + step] = self.shuffled_by(whole, one, other, high_mask)
-            pairs.append([self.fenced(row, dtype.scalar.vec(size)) for row in group])
-        columns = [""] * (2 * width)
-        for part in (0, 1):
-            starts = [start + (part + 2 * block) * width for start in (0, size) for block in (0, 1)]
-            mask = mask_of([start + lane for start in starts for lane in range(width)])
-            for i, (one, other) in enumerate(zip(*pairs)):
-                number = int(f"{i:b}".zfill(width.bit_length() - 1)[::-1], 2)
-                columns[part * width + number] = self.shuffled_by(whole, one, other, mask)
-        return columns
+            low_mask, high_mask = mask_of(low), mask_of([place + width // 2 for place in low])
+            for i in [i for i in range(width) if not i & step]:
+                one, other = group[i], group[i + step]
+                group[i] = self.shuffled_by(whole, one, other, low_mask)
+                group[i + step] = self.shuffled_by(whole, one, other, high_mask)
+        return [group[int(f"{i:b}".zfill(width.bit_length() - 1)[::-1], 2)] for i in range(width)]
 
     def columns_of_square(self, matrix: tuple[UOp, ...]) -> list[str]:
         """The columns of a square matrix of registers: log n rounds in which row i and row i + n/2 interleave.
@@ -683,7 +673,7 @@ def _changed_in_loops(uops: Sequence[UOp]) -> dict[UOp, dict[UOp, UOp]]:
 
 
 def _transposed_from(node: UOp) -> tuple[UOp, ...] | None:
-    """The rows of the matrix, square or of halves of registers, of which this VECTORIZE is a column; None where it is
+    """The rows of the matrix, square or of quarters of registers, of which this VECTORIZE is a column; None where it is
     none."""
     first = node.src[0]
     if first.op is not Ops.GEP or len(node.src) & (len(node.src) - 1):
@@ -692,8 +682,8 @@ def _transposed_from(node: UOp) -> tuple[UOp, ...] | None:
     row, count = rows[0].dtype, node.dtype.count
     if node in rows or len(set(rows)) < len(rows) or any([other.dtype is not row for other in rows]):
         return None
-    is_half = 2 * row.count == count and row.count * row.itemsize == 2 * BLOCK_BYTES and row.itemsize >= 4
-    return rows if row is node.dtype or is_half else None
+    is_block = 4 * row.count == count and row.count * row.itemsize == BLOCK_BYTES and row.itemsize >= 4
+    return rows if row is node.dtype or is_block else None
 
 
 def _only_shuffled(uops: Sequence[UOp]) -> set[UOp]:

@@ -28,14 +28,14 @@ def test_a_product_with_a_transposed_factor_is_exact(dtype: type, rows: int, ste
     np.testing.assert_array_equal(found, x @ y.T)
 
 
-def test_halves_of_a_vector_are_read_of_each_row() -> None:
-    """16 rows of 8: half of the shuffles of a square, and of the program."""
+def test_quarters_of_a_vector_are_read_of_each_row() -> None:
+    """16 rows of 4: a quarter of the shuffles of a square, and a third of the program."""
     kernel = hand_coded(kernel_of(matmul(unread(512, 512), unread(512, 512).permute((1, 0)))))
     uops = lower(kernel)
-    read = [node for node in uops if node.op is Ops.LOAD and node.dtype.count == 8]
+    read = [node for node in uops if node.op is Ops.LOAD and node.dtype.count == 4]
     assert len(read) == 16
     columns = [node for node in uops if node.op is Ops.VECTORIZE and len(set(node.src)) == 16]
-    assert [{lane.src[0] for lane in column.src} for column in columns] == [set(read)] * 8
+    assert [{lane.src[0] for lane in column.src} for column in columns] == [set(read)] * 4
 
 
 def masked() -> LazyBuffer:
@@ -62,7 +62,7 @@ def causal() -> LazyBuffer:
 
 @pytest.mark.parametrize("node", [masked, with_places, causal])
 def test_where_places_are_computed_with_squares_are_transposed(node: Callable[[], LazyBuffer]) -> None:
-    """Lanes of halves would be put together one by one there."""
+    """Lanes of quarters would be put together one by one there."""
     uops = lower(hand_coded(kernel_of(node())))
     assert any(one.op is Ops.DEFINE_LOCAL and one.arg.startswith("packed") for one in uops)
     assert not any(is_put_together(one) for one in uops)
