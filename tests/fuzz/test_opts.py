@@ -104,3 +104,17 @@ def test_what_is_left_over_of_an_outer_loop_has_inner_loops_of_its_own() -> None
     source = item.buffers[1]
     (found,) = run_fenced(item, kernel, {source.id: np.frombuffer(source.copyout(), np.uint8)})
     assert compare(found, item.outputs[0], evaluate(item.outputs[0])) == ""
+
+
+def test_lanes_that_a_mask_hides_have_no_place_among_the_loops() -> None:
+    """Two of the three sums written out are of padding alone: they stand outside the loop over the rows, and may not
+    share one with the third."""
+    node = Tensor(numbers(8, 1, 31), device="LLVM").pad(((0, 2), (2, 3), (0, 3))).flip(2).sum((1, 2)).lazydata
+    (item,) = create_schedule([node.base])
+    assert item.ast is not None
+    kernel = Kernel.of(item.ast, Device["LLVM"].target)
+    for op, axis, amount in ((OptOps.THREAD, 0, 0), (OptOps.AHEAD, 2, 4), (OptOps.UNROLL, 1, 3), (OptOps.VECTOR, 1, 2)):
+        kernel = kernel.apply(Opt(op, axis, amount))
+    source = item.buffers[1]
+    (found,) = run_fenced(item, kernel, {source.id: np.frombuffer(source.allocate().copyout(), np.uint8)})
+    assert compare(found, item.outputs[0], evaluate(item.outputs[0])) == ""

@@ -54,7 +54,10 @@ def places_of(place: UOp, axis: UOp, stride: int | None) -> list[UOp]:
 
 @rule(UPat.of(Ops.LOAD, UPat.of(Ops.INDEX, name="place"), name="load", more_src=True))
 def vector_load(load: UOp, place: UOp) -> UOp | None:
-    """Neighbouring elements in neighbouring lanes are one vector load; others are loaded one by one."""
+    """Neighbouring elements in neighbouring lanes are one vector load; others are loaded one by one.
+
+    Of a masked one it is found out here whether it is ever read: what never is has no place among the loops.
+    """
     if load.dtype.count > 1 or (axis := vector_axis(place)) is None:
         return None
     dtype, after = load.dtype.vec(axis.size), load.src[1:]
@@ -64,8 +67,8 @@ def vector_load(load: UOp, place: UOp) -> UOp | None:
         start = UOp(Ops.INDEX, place.dtype, (pointer, first_lane(idx, axis), *valid))
         return UOp(Ops.LOAD, dtype, (start, *after))
     waits = [lanes_of(wait, axis) for wait in after]
-    lanes = zip(places_of(place, axis, stride), *waits)
-    return UOp(Ops.VECTORIZE, dtype, tuple([UOp(Ops.LOAD, load.dtype, lane) for lane in lanes]))
+    lanes = [UOp(Ops.LOAD, load.dtype, lane) for lane in zip(places_of(place, axis, stride), *waits)]
+    return UOp(Ops.VECTORIZE, dtype, tuple(map(simplified, lanes) if len(place.src) > 2 else lanes))
 
 
 @rule(UPat.of(Ops.STORE, UPat.of(Ops.INDEX, name="place"), var("value"), name="store", more_src=True))
