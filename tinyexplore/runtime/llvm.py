@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
 from typing import Any
+from weakref import WeakValueDictionary
 
 from tinyexplore.device import DeviceInterface, DeviceUnavailable
 from tinyexplore.renderer.llvm import BRANCH, HARDLY, LIGHTLY, LLVMRenderer, cut, with_debug_info
@@ -88,7 +89,8 @@ class LLVMCompiler:
         self.in_use = SharedLock()
         self._linking = threading.Lock()
         self._numbers = itertools.count()
-        self._shared: dict[str, _Shared] = {}  # programs that another thread may do a part of, by their keys
+        # programs that another thread may do a part of, by their keys, until it has
+        self._shared: WeakValueDictionary[str, _Shared] = WeakValueDictionary()
         self._idle: dict[int, list[Any]] = {level: [self._target_machine(level)] for level in (CODE_LEVEL, 0)}
         machine_now = self._idle[CODE_LEVEL][0]
         self._triple, self._layout = machine_now.triple, str(machine_now.target_data)
@@ -200,7 +202,8 @@ class LLVMCompiler:
         modules = cut(spec.source)
         if len(modules) == 1:
             return None
-        shared = self._shared[spec.key] = _Shared(modules[0], modules[1])
+        shared = _Shared(modules[0], modules[1])
+        self._shared[spec.key] = shared
 
         def work() -> None:
             if shared.done.set_running_or_notify_cancel():
