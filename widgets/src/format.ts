@@ -2,6 +2,15 @@
 
 import type { KernelInfo } from "./model";
 
+/** The paragraphs of a docstring. What is indented in it is a formula, whose lines stay. */
+export function paragraphs(doc: string): { text: string; formula: boolean }[] {
+  const parts = doc.split(/\n\s*\n/).filter((part) => part.trim() !== "");
+  return parts.map((part) => {
+    const formula = /^ {4}/.test(part);
+    return { text: formula ? part.replace(/^ {4}/gm, "").trimEnd() : part.trim().replace(/\s+/g, " "), formula };
+  });
+}
+
 /** Microseconds with three figures and a unit that fits: 0.41 µs, 12.3 ms, 2.10 s. */
 export function duration(us: number): string {
   if (!Number.isFinite(us)) return "–";

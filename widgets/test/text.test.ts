@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { bytes, duration, kernelNameParts, spread, truncate } from "../src/format";
+import { bytes, duration, kernelNameParts, paragraphs, spread, truncate } from "../src/format";
 import type { KernelInfo, Node, Trace } from "../src/model";
 import { explain } from "../src/opcodes";
 import { parseQuery } from "../src/search";
@@ -22,6 +22,16 @@ function graphOf(trace: Trace, root: number[]): Parameters<typeof fold>[1] {
   const nodes = new Map(trace.nodes.map(({ id, src }) => [id, { node: id, src: [...src] }]));
   return { root, nodes, changed: new Set() };
 }
+
+test("a docstring is read in paragraphs, its formulas line by line", () => {
+  const doc = "What it does,\nin two lines.\n\n    r = usual\n    for once in range(any(c)):\n        r = rare\n\nThen more.\n";
+  assert.deepEqual(paragraphs(doc), [
+    { text: "What it does, in two lines.", formula: false },
+    { text: "r = usual\nfor once in range(any(c)):\n    r = rare", formula: true },
+    { text: "Then more.", formula: false },
+  ]);
+  assert.deepEqual(paragraphs(""), []);
+});
 
 test("the tokens of a line joined are the line, in every language", () => {
   const lines = [

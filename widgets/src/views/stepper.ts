@@ -1,7 +1,7 @@
 // The rewrite stepper: the tree of passes, the firings of one as before | after, and the rule that fired.
 
 import { button, h, oncePerFrame, replaceChildren } from "../dom";
-import { count, duration, truncate } from "../format";
+import { count, duration, paragraphs, truncate } from "../format";
 import type { Rule, Stage, Step } from "../model";
 import type { Change, Store, View } from "../store";
 import { tokenize } from "../tokens";
@@ -360,7 +360,7 @@ export class StepperView implements View {
     return [
       h("h5", {}, rule.name),
       rule.law === "" ? null : h("div", { class: "law" }, rule.law),
-      rule.doc === "" ? null : h("p", {}, rule.doc),
+      ...paragraphs(rule.doc).map(({ text, formula }) => (formula ? h("div", { class: "law" }, text) : h("p", {}, text))),
       h("p", { class: "place" }, `${place}firing ${nth} of ${firings} here · ${duration(Math.max(0, took))} to the next step`),
       rule.text === "" ? null : codeBlock(rule.text),
     ];
