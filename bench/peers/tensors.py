@@ -27,16 +27,19 @@ Forward = Callable[[dict[str, Any]], Any]
 
 @dataclass
 class Simplified:
-    """A simplified index expression, which as an array is what it is at `positions`."""
+    """A simplified index expression; as an array, its value where the variables have those of `known`, less `number`,
+    by which it differs from that of another call."""
 
-    engine: LazyEngine
+    api: Any
     expression: Any
-    variables: list[Any]
-    positions: list[int]
+    known: dict[Any, int]
     number: int
 
     def numpy(self) -> np.ndarray:
-        return np.array(self.engine.value(self.expression, self.variables, self.positions) - self.number)
+        nothing = self.api.Variable("any", 0, 1) * 0
+        values = {variable: nothing + value for variable, value in self.known.items()}
+        (found,) = self.api.simplify([self.expression.substitute(values)])
+        return np.array(found.arg - self.number)
 
 
 def viewed(index: list[Any], dims: list[int], order: list[list[int]], plus: int) -> Any:
@@ -61,7 +64,8 @@ def raveled(index: list[Any], dims: list[int]) -> Any:
 
 
 class LazyEngine(Base):
-    """`api` has Tensor, TinyJit, SGD, Adam and training (a context); `jit` says whether a call is a replay."""
+    """`api` has Tensor, TinyJit, SGD, Adam, training (a context), Variable, and `simplify`, which applies the engine's
+    rules of index arithmetic to expressions until none fires; `jit` says whether a call is a replay."""
 
     api: Any
     jit: bool = False
@@ -152,24 +156,13 @@ class LazyEngine(Base):
         def call() -> Any:
             """Of sizes and constants that no call before had: what is found of an expression is found once."""
             number = next(calls)
-            index = [self.index_variable(f"i{number}_{axis}", size - 1) for axis, size in enumerate(dims)]
+            index = [self.api.Variable(f"i{number}_{axis}", 0, size - 1) for axis, size in enumerate(dims)]
             found = [viewed(index, dims, order, number) for order in orders]
             positions = [int(at) for at in arrays["at"]]
-            return tuple(Simplified(self, expression, index, positions, number) for expression in self.simplify(found))
+            known = dict(zip(index, positions))
+            return tuple(Simplified(self.api, found, known, number) for found in self.api.simplify(found))
 
         return call
-
-    def index_variable(self, name: str, greatest: int) -> Any:
-        """A symbolic index from 0 to `greatest`."""
-        raise Unsupported("no symbolic indices")
-
-    def simplify(self, expressions: list[Any]) -> tuple[Any, ...]:
-        """All of them, rewritten until no rule applies."""
-        raise NotImplementedError
-
-    def value(self, expression: Any, variables: list[Any], positions: list[int]) -> int:
-        """What an index expression is with these values of its variables."""
-        raise NotImplementedError
 
     def _only_without_replay(self) -> None:
         if self.replays_only:

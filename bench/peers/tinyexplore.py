@@ -28,22 +28,6 @@ class Engine(LazyEngine):
 
         return f"{tinyexplore.__version__}, {Device[Device.DEFAULT].target.describe()}"
 
-    def index_variable(self, name: str, greatest: int) -> Any:
-        from tinyexplore.uop.symbolic import Variable
-
-        return Variable(name, 0, greatest)
-
-    def simplify(self, expressions: list[Any]) -> tuple[Any, ...]:
-        from tinyexplore.uop import UOp, graph_rewrite
-        from tinyexplore.uop.algebra import SIMPLIFY
-
-        return graph_rewrite(UOp.sink(*expressions), SIMPLIFY).src
-
-    def value(self, expression: Any, variables: list[Any], positions: list[int]) -> int:
-        known = {variable: variable.const(variable.dtype, at) for variable, at in zip(variables, positions)}
-        (found,) = self.simplify([expression.substitute(known)])
-        return found.arg
-
     def spoil(self, result: Any) -> None:
         for tensor in result:
             buffer = tensor.lazydata.base.buffer if hasattr(tensor, "lazydata") else None
@@ -51,13 +35,26 @@ class Engine(LazyEngine):
                 buffer.memoryview()[:] = b"\xff" * buffer.nbytes
 
 
+def simplify(expressions: list[Any]) -> tuple[Any, ...]:
+    """Index expressions, rewritten until no rule fires."""
+    from tinyexplore.uop import UOp, graph_rewrite
+    from tinyexplore.uop.algebra import SIMPLIFY
+
+    return graph_rewrite(UOp.sink(*expressions), SIMPLIFY).src
+
+
 class _Api(SimpleNamespace):
     """Looked up when a case asks: what does not exist is that case's failure, not the peer's."""
 
-    _homes = {"TinyJit": "tinyexplore.jit", "SGD": "tinyexplore.nn.optim", "Adam": "tinyexplore.nn.optim"}
+    _homes = {
+        "TinyJit": "tinyexplore.jit",
+        "SGD": "tinyexplore.nn.optim",
+        "Adam": "tinyexplore.nn.optim",
+        "Variable": "tinyexplore",
+    }
 
     def __init__(self, tensor: Any) -> None:
-        super().__init__(Tensor=tensor, training=tensor.train)
+        super().__init__(Tensor=tensor, training=tensor.train, simplify=simplify)
 
     def __getattr__(self, name: str) -> Any:
         home = self._homes.get(name)

@@ -22,31 +22,17 @@ class Engine(LazyEngine):
         super().__init__(variant, threads)
         self._choose_device(variant.upper())
         os.environ.setdefault("CPU_COUNT", str(threads))
-        from tinygrad import Context, Device, Tensor, TinyJit
+        from tinygrad import Context, Device, Tensor, TinyJit, Variable
         from tinygrad.nn.optim import SGD, Adam
 
         self.jit, self.replays_only = True, bool(variant)
         training = Tensor.train if hasattr(Tensor, "train") else lambda: Context(TRAINING=1)
-        self.api = SimpleNamespace(Tensor=Tensor, TinyJit=TinyJit, SGD=SGD, Adam=Adam, training=training)
+        self.api = SimpleNamespace(
+            Tensor=Tensor, TinyJit=TinyJit, SGD=SGD, Adam=Adam, training=training, Variable=Variable, simplify=simplify
+        )
         self.version = f"{version('tinygrad')}, {Device.DEFAULT}"
         if variant == "llvm":
             self.version += f", {Path(os.environ.get('LLVM_PATH', 'its own choice of LLVM')).name}"
-
-    def index_variable(self, name: str, greatest: int) -> Any:
-        from tinygrad import Variable
-
-        return Variable(name, 0, greatest)
-
-    def simplify(self, expressions: list[Any]) -> tuple[Any, ...]:
-        from tinygrad.uop.ops import UOp, graph_rewrite
-        from tinygrad.uop.symbolic import symbolic
-
-        return graph_rewrite(UOp.sink(*expressions), symbolic).src
-
-    def value(self, expression: Any, variables: list[Any], positions: list[int]) -> int:
-        known = {variable: variable.const_like(at) for variable, at in zip(variables, positions)}
-        (found,) = self.simplify([expression.substitute(known)])
-        return found.arg
 
     @staticmethod
     def _choose_device(compiler: str) -> None:
@@ -61,6 +47,14 @@ class Engine(LazyEngine):
             os.environ["CPU_LLVM"] = str(int(compiler == "LLVM"))
         else:
             os.environ[compiler or "CLANG"] = "1"
+
+
+def simplify(expressions: list[Any]) -> tuple[Any, ...]:
+    """Index expressions, rewritten until no rule fires."""
+    from tinygrad.uop.ops import UOp, graph_rewrite
+    from tinygrad.uop.symbolic import symbolic
+
+    return graph_rewrite(UOp.sink(*expressions), symbolic).src
 
 
 def newest_llvm() -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from tinyexplore.codegen.vectorise import Place, Sum, place_of, sum_of_index, vector_at
+from tinyexplore.codegen.vectorise import Place, Sum, neighbours_from, place_of, sum_of_index, vector_at
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.uop import Ops, PatternMatcher, UOp, UPat, rule
 from tinyexplore.uop.uop import ops_mask
 
 LIFTED = frozenset((Ops.ADD, Ops.MUL, Ops.FDIV, Ops.MAX, Ops.MIN, Ops.NEG, Ops.SQRT, Ops.MULACC, Ops.CAST))
-_ENDS = ops_mask((Ops.HREDUCE,))
+COMBINES_LANES = ops_mask((Ops.HREDUCE,))
 
 
 @rule(UPat.of(Ops.SINK, name="sink"))
@@ -23,7 +23,7 @@ def row_ends_together(sink: UOp) -> UOp | None:
     found: dict[Place, dict[int, UOp]] = {}
     known: dict[UOp, Sum] = {}
     for store in sink.src:
-        if store.op is Ops.STORE and store.mask & _ENDS and len(store.src) == 2 and len(store.src[0].src) == 2:
+        if store.op is Ops.STORE and store.mask & COMBINES_LANES and len(store.src) == 2 and len(store.src[0].src) == 2:
             pointer, idx = store.src[0].src
             terms, offset = sum_of_index(idx, known)
             found.setdefault((pointer, terms), {})[offset] = store
@@ -32,8 +32,8 @@ def row_ends_together(sink: UOp) -> UOp | None:
     for stores in found.values():
         places = sorted(stores)
         while places:
-            run, places = _run(places)
-            rows = [stores[place] for place in run]
+            size = neighbours_from(places)
+            rows, places = [stores[place] for place in places[:size]], places[size:]
             of_these: dict[UOp, UOp] = {}
             value = _lifted([store.src[1] for store in rows], known, of_these) if len(rows) > 1 else None
             if value is not None and of_these:
@@ -46,13 +46,6 @@ def row_ends_together(sink: UOp) -> UOp | None:
     return UOp.sink(*[store for store in kept if store is not None]).substitute(ends, tell="found with its neighbours")
 
 
-def _run(places: list[int]) -> tuple[list[int], list[int]]:
-    """Neighbours from the first place on, as many as the greatest power of two of them; and what is left."""
-    count = next((n for n, place in enumerate(places) if place != places[0] + n), len(places))
-    size = 1 << count.bit_length() - 1
-    return places[:size], places[size:]
-
-
 def _lifted(values: list[UOp], known: dict[UOp, Sum], ends: dict[UOp, UOp]) -> UOp | None:
     """One vector of all these scalars, or None; `ends` gets what each row's combined lanes are in it."""
     first, count = values[0], len(values)
@@ -62,7 +55,7 @@ def _lifted(values: list[UOp], known: dict[UOp, Sum], ends: dict[UOp, UOp]) -> U
     if dtype.count > 1 or dtypes.is_bool(dtype) or any(value.op is not first.op for value in values):
         return None
     if first.op is Ops.HREDUCE:
-        return _ends(values, ends)
+        return _combined_at_once(values, ends)
     if first.op is Ops.LOAD:
         places = [place_of(value, known) for value in values]
         steps = [place and (place[0], place[1] - step) for step, place in enumerate(places)]
@@ -79,7 +72,7 @@ def _lifted(values: list[UOp], known: dict[UOp, Sum], ends: dict[UOp, UOp]) -> U
     return UOp(first.op, dtype.vec(count), tuple(parts), first.arg)
 
 
-def _ends(values: list[UOp], ends: dict[UOp, UOp]) -> UOp | None:
+def _combined_at_once(values: list[UOp], ends: dict[UOp, UOp]) -> UOp | None:
     """The combined lanes of all rows in one vector; not where they depend on combined lanes themselves."""
     vectors = tuple([value.src[0] for value in values])
     kind = vectors[0].dtype
@@ -87,7 +80,7 @@ def _ends(values: list[UOp], ends: dict[UOp, UOp]) -> UOp | None:
     lanes, count = kind.count, len(values)
     if lanes & (lanes - 1) or count > lanes or any(value.arg is not values[0].arg for value in values):
         return None
-    if any(vector.dtype is not kind or vector.mask & _ENDS for vector in vectors):
+    if any(vector.dtype is not kind or vector.mask & COMBINES_LANES for vector in vectors):
         return None
     whole = UOp(Ops.HREDUCE, kind.scalar.vec(count), vectors, values[0].arg)
     for row, value in enumerate(values):
@@ -95,6 +88,6 @@ def _ends(values: list[UOp], ends: dict[UOp, UOp]) -> UOp | None:
     return whole
 
 
-ROW_ENDS = PatternMatcher((row_ends_together,), within=_ENDS)
+ROW_ENDS = PatternMatcher((row_ends_together,), within=COMBINES_LANES)
 
 __all__ = ["ROW_ENDS"]

@@ -324,12 +324,16 @@ def runs_of(stores: dict[int, UOp]) -> list[list[UOp]]:
     found: list[list[UOp]] = []
     places = sorted(stores)
     while places:
-        count = next((n for n, place in enumerate(places) if place != places[0] + n), len(places))
-        lanes = stores[places[0]].src[1].src[0].dtype.count
-        size = min(lanes, 1 << count.bit_length() - 1)
+        size = min(stores[places[0]].src[1].src[0].dtype.count, neighbours_from(places))
         found.append([stores[place] for place in places[:size]])
         places = places[size:]
     return found
+
+
+def neighbours_from(places: list[int]) -> int:
+    """How many of these places, in order, are neighbours from the first on: the greatest power of two of them."""
+    count = next((n for n, place in enumerate(places) if place != places[0] + n), len(places))
+    return 1 << count.bit_length() - 1
 
 
 def stored_together(run: list[UOp]) -> UOp:
