@@ -12,7 +12,7 @@ from tinyexplore.uop import AxisKind, Ops, PatternMatcher, UOp, UPat, cvar, inde
 from tinyexplore.uop.algebra import SIMPLIFY
 from tinyexplore.uop.divmod import linear_form, wrapped_index
 from tinyexplore.uop.rewrite import settled_by
-from tinyexplore.uop.uop import axes_mask, ops_mask
+from tinyexplore.uop.uop import axes_mask, make_uop, ops_mask
 from tinyexplore.util import toposort
 
 SUMS = frozenset((Ops.ADD, Ops.MUL))
@@ -89,7 +89,7 @@ def copies(node: UOp, axes: list[UOp], *, simplify: bool, tell: str = "a step wr
             made = [UOp(op, dtype, (vector,), number.arg) for vector, number in zip(*columns)]
             found[part] = own, made
             continue
-        made = [UOp(op, dtype, sources, arg) for sources in zip(*columns)]
+        made = [make_uop(op, dtype, sources, arg) for sources in zip(*columns)]
         if recorder is not None:
             for copy in made:
                 recorder.record(derived((part, copy, tell)))
@@ -118,7 +118,7 @@ def moved_by(first: UOp, offsets: list[int]) -> list[UOp]:
     if first.op is Ops.ADD and first.src[1].op is Ops.CONST:
         first, constant = first.src[0], first.src[1].arg
     places = [constant + offset for offset in offsets]
-    return [UOp(Ops.ADD, first.dtype, (first, wrapped_index(place))) if place else first for place in places]
+    return [make_uop(Ops.ADD, first.dtype, (first, wrapped_index(place))) if place else first for place in places]
 
 
 def settled_places(first: UOp, offsets: list[int]) -> list[UOp]:

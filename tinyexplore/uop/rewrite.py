@@ -9,7 +9,7 @@ from typing import Any
 
 from tinyexplore.trace import Recorder, StageBegan, StageEnded, active_recorder, rebuilt, rewrote
 from tinyexplore.uop.pattern import PatternMatcher, Rule
-from tinyexplore.uop.uop import UOp
+from tinyexplore.uop.uop import UOp, make_uop
 
 MAX_FIRINGS_ON_ONE_NODE = 256
 MAX_DEPTH = 3  # of what a rule usually puts in the place of a node
@@ -58,6 +58,7 @@ def graph_rewrite(
 
 def _rewrite(root: UOp, matcher: PatternMatcher, ctx: Any, recorder: Recorder | None) -> UOp:
     done: dict[UOp, UOp] = {}
+    at = done.__getitem__
     replaced: set[UOp] = set()  # nodes on which a rule has fired
     ops, mask, kinds, remembers = matcher.ops, matcher.mask, matcher.kinds, matcher.remembers
     settles: object = matcher if remembers else _NEVER
@@ -79,15 +80,15 @@ def _rewrite(root: UOp, matcher: PatternMatcher, ctx: Any, recorder: Recorder | 
             done[source] = source  # no rule can fire, or has fired before, anywhere in it
         else:
             current, result = node, None
-            src = tuple([done[source] for source in node.src])
+            src = tuple(map(at, node.src))
             if src != node.src:
-                current = UOp(node.op, node.dtype, src, node.arg)
+                current = make_uop(node.op, node.dtype, src, node.arg)
                 if recorder is not None:
                     recorder.record(rebuilt((node, current)))
-                result = done.get(current)
+                result = current if current.settled is settles else done.get(current)
             if result is None:
                 after = None
-                if current.op in ops and current.settled is not settles:
+                if current.op in ops:
                     try:
                         for rule, match, function in matcher.candidates(current):  # noqa: B007 - told and named
                             after = match(current, function, ctx)
@@ -105,7 +106,9 @@ def _rewrite(root: UOp, matcher: PatternMatcher, ctx: Any, recorder: Recorder | 
                     assert rule is not None
                     if recorder is not None:
                         recorder.record(rewrote((rule, current, after)))
-                    result = done.get(after)
+                    below = after.mask
+                    rests = after.settled is settles or not (below & mask and below & kinds)
+                    result = after if rests else done.get(after)
                     if result is None:
                         if current in replaced or len(before) > 2 * MAX_FIRINGS_ON_ONE_NODE:
                             raise _endless(before, rule, current)
@@ -114,9 +117,10 @@ def _rewrite(root: UOp, matcher: PatternMatcher, ctx: Any, recorder: Recorder | 
                         node, sources = after, iter(after.src)
                         continue
                     done[current] = result
-            done[node] = result
-            for origin in before:
-                done[origin] = result
+            if result is not node:
+                done[node] = result
+            if before:
+                done.update(dict.fromkeys(before, result))
             if not path:
                 return done[root]
             node, sources, before = path.pop()
@@ -149,7 +153,7 @@ def settled_by(node: UOp, matcher: PatternMatcher, depth: int = MAX_DEPTH) -> UO
                     sources = list(node.src) if sources is None else sources
                     sources[place] = below
         if sources is not None:
-            node = UOp(node.op, node.dtype, tuple(sources), node.arg)
+            node = make_uop(node.op, node.dtype, tuple(sources), node.arg)
             continue
         for _, match, function in matcher.candidates(node) if node.op in matcher.ops else ():
             after = match(node, function, None)

@@ -122,43 +122,7 @@ class UOp:
     _digest: str | None
 
     def __new__(cls, op: Ops, dtype: AnyDType = dtypes.void, src: tuple[UOp, ...] = (), arg: Any = None) -> UOp:
-        if op is _CONST:  # 0.0 and -0.0, 1 and True are different constants, though Python calls them equal
-            key: Any = (dtype, type(arg), arg or repr(arg))
-        else:
-            key = (op, dtype, src, arg)
-        known = _interned.get(key)
-        if known is not None and (found := known()) is not None:
-            return found
-        node = _new(cls)
-        node.op = op
-        node.dtype = dtype
-        node.src = src
-        node.arg = arg
-        own = _BIT[op]
-        mask = own | dtype.bit
-        ranges = _NO_RANGES
-        for source in src:
-            mask |= source.mask
-            more = source.ranges
-            if more is not ranges and not more <= ranges:
-                ranges = more if ranges <= more else ranges | more
-        if own & _OPENS_OR_CLOSES:
-            ranges = _open_ranges(node, ranges)
-            if op is Ops.RANGE:
-                kind = arg.kind
-                mask |= _KIND_BIT[kind] | (LANES_BIT if kind is AxisKind.VECTOR else 0)
-        node.mask = _masks.setdefault(mask, mask)
-        node.ranges = ranges
-        node.settled = None
-        node._bounds = None
-        node._linear = None
-        node._digest = None
-        mine = ref(node)
-        if _interned.setdefault(key, mine) is not mine:
-            return _settle(key, mine, node)
-        if len(_interned) > _Table.limit:
-            _sweep()
-        return node
+        return make_uop(op, dtype, src, arg)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return UOp, (self.op, self.dtype, self.src, self.arg)
@@ -211,7 +175,7 @@ class UOp:
             dtype = others[0].dtype
         elif op in Group.COMPARE:
             dtype = dtypes.bool.vec(self.dtype.count)
-        return UOp(op, dtype, (self, *others))
+        return make_uop(op, dtype, (self, *others))
 
     def cast(self, dtype: AnyDType) -> UOp:
         return self if self.dtype is dtype else UOp(Ops.CAST, dtype, (self,))
@@ -250,7 +214,7 @@ class UOp:
 
     def __add__(self, other: Any) -> UOp:
         if type(other) is UOp:  # most are, and this is half of what `_with` takes
-            return UOp(Ops.ADD, self.dtype, (self, other))
+            return make_uop(Ops.ADD, self.dtype, (self, other))
         return self._with(Ops.ADD, other)
 
     def __radd__(self, other: Any) -> UOp:
@@ -269,7 +233,7 @@ class UOp:
 
     def __mul__(self, other: Any) -> UOp:
         if type(other) is UOp:  # most are, and this is half of what `_with` takes
-            return UOp(Ops.MUL, self.dtype, (self, other))
+            return make_uop(Ops.MUL, self.dtype, (self, other))
         return self._with(Ops.MUL, other)
 
     def __rmul__(self, other: Any) -> UOp:
@@ -468,6 +432,7 @@ class UOp:
         """`axes`: what depends on none of them is left as it is, unless an operation of `closing` is below."""
         recorder = active_recorder() if tell is not None else None
         done: dict[UOp, UOp] = dict(replacements)
+        at = done.__getitem__
         mask = ops_mask(node.op for node in replacements)
         if self in done:
             return done[self]
@@ -486,13 +451,54 @@ class UOp:
                     break
                 done[source] = source
             else:
-                src = tuple([done[source] for source in node.src])
-                after = done[node] = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
+                src = tuple(map(at, node.src))
+                after = done[node] = node if src == node.src else make_uop(node.op, node.dtype, src, node.arg)
                 if recorder is not None and after is not node:
                     recorder.record(derived((node, after, tell or "")))
                 if not path:
                     return after
                 node, sources = path.pop()
+
+
+def make_uop(op: Ops, dtype: AnyDType, src: tuple[UOp, ...], arg: Any = None) -> UOp:
+    """`UOp(op, dtype, src, arg)` for those who make thousands: a class takes half as long again to call."""
+    if op is _CONST:  # 0.0 and -0.0, 1 and True are different constants, though Python calls them equal
+        key: Any = (dtype, type(arg), arg or repr(arg))
+    else:
+        key = (op, dtype, src, arg)
+    known = _interned.get(key)
+    if known is not None and (found := known()) is not None:
+        return found
+    node = _new(UOp)
+    node.op = op
+    node.dtype = dtype
+    node.src = src
+    node.arg = arg
+    own = _BIT[op]
+    mask = own | dtype.bit
+    ranges = _NO_RANGES
+    for source in src:
+        mask |= source.mask
+        more = source.ranges
+        if more is not ranges and not more <= ranges:
+            ranges = more if ranges <= more else ranges | more
+    if own & _OPENS_OR_CLOSES:
+        ranges = _open_ranges(node, ranges)
+        if op is Ops.RANGE:
+            kind = arg.kind
+            mask |= _KIND_BIT[kind] | (LANES_BIT if kind is AxisKind.VECTOR else 0)
+    node.mask = _masks.setdefault(mask, mask)
+    node.ranges = ranges
+    node.settled = None
+    node._bounds = None
+    node._linear = None
+    node._digest = None
+    mine = ref(node)
+    if _interned.setdefault(key, mine) is not mine:
+        return _settle(key, mine, node)
+    if len(_interned) > _Table.limit:
+        _sweep()
+    return node
 
 
 def _open_ranges(node: UOp, found: frozenset[UOp]) -> frozenset[UOp]:
@@ -517,4 +523,4 @@ def sum_of(terms: Iterable[UOp]) -> UOp:
     return index_const(0) if total is None else total
 
 
-__all__ = ["Axis", "AxisKind", "UOp", "axes_mask", "dtypes_mask", "index_const", "ops_mask", "sum_of"]
+__all__ = ["Axis", "AxisKind", "UOp", "axes_mask", "dtypes_mask", "index_const", "make_uop", "ops_mask", "sum_of"]
