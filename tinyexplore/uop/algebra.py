@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.uop.bounds import bounds, is_exact
-from tinyexplore.uop.divmod import floor_divide, from_terms, linear_form
+from tinyexplore.uop.divmod import from_terms, linear_form, quotient, remainder
 from tinyexplore.uop.ops import Group, Ops
 from tinyexplore.uop.pattern import PatternMatcher, UPat, cvar, law, rule, var
-from tinyexplore.uop.semantics import evaluate
+from tinyexplore.uop.semantics import evaluate, wrap
 from tinyexplore.uop.uop import UOp, index_const
 
 INTS = (dtypes.bool, *dtypes.ints)
@@ -55,8 +55,8 @@ def fold_constants(node: UOp) -> UOp | None:
     dtype = node.dtype
     if not isinstance(dtype, DType):
         return None
-    kinds = tuple(src.dtype.scalar for src in node.src)
-    return UOp.const(dtype, evaluate(node.op, dtype.scalar, *(src.arg for src in node.src), src_dtypes=kinds))
+    kinds = tuple([src.dtype.scalar for src in node.src])
+    return UOp.const(dtype, evaluate(node.op, dtype.scalar, *[src.arg for src in node.src], src_dtypes=kinds))
 
 
 @rule(UPat.of(Group.COMPARE, i, j, name="node"))
@@ -77,18 +77,16 @@ def extremum_by_bounds(node: UOp, i: UOp, j: UOp) -> UOp | None:
     return None
 
 
-@rule(UPat.of((Ops.ADD, Ops.MUL, Ops.MAX, Ops.MIN), c, x, name="node", dtypes=dtypes.ints))
+@rule(UPat.of((Ops.ADD, Ops.MUL, Ops.MAX, Ops.MIN), c, x, name="node", dtypes=dtypes.ints, in_order=True))
 def constant_last(node: UOp, c: UOp, x: UOp) -> UOp | None:
     """A constant stands on the right, so that other laws find it."""
-    if node.src[0] is not c or x.op is Ops.CONST:
-        return None
-    return x.alu(node.op, c)
+    return None if x.op is Ops.CONST else x.alu(node.op, c)
 
 
 @rule((n + c) + d)
 def add_constants(n: UOp, c: UOp, d: UOp) -> UOp:
     """(n + c) + d is n + (c + d), wrapping."""
-    return n + UOp.const(c.dtype, _wrap(c.arg + d.arg, c.dtype))
+    return n + UOp.const(c.dtype, wrap(c.arg + d.arg, c.dtype.scalar))
 
 
 @rule(((var("i", INDEX) + ci) + var("j", INDEX)).named("node"))
@@ -103,13 +101,7 @@ def constant_outwards(node: UOp, i: UOp, j: UOp, c: UOp) -> UOp | None:
 @rule((n * c) * d)
 def mul_constants(n: UOp, c: UOp, d: UOp) -> UOp:
     """(n * c) * d is n * (c * d), wrapping."""
-    return n * UOp.const(c.dtype, _wrap(c.arg * d.arg, c.dtype))
-
-
-def _wrap(value: int, dtype: object) -> int:
-    assert isinstance(dtype, DType)
-    value &= (1 << dtype.bits) - 1
-    return value - (1 << dtype.bits) if value > int(dtypes.max(dtype.scalar)) else value
+    return n * UOp.const(c.dtype, wrap(c.arg * d.arg, c.dtype.scalar))
 
 
 @rule((var("i", INDEX) + var("j", INDEX)) * ci)
@@ -132,23 +124,19 @@ def collect_terms(node: UOp) -> UOp | None:
 @rule(UPat.of(Ops.IDIV, k, ci))
 def divide_terms(k: UOp, c: UOp) -> UOp | None:
     """What the divisor divides is taken out of the division; the rest goes by its bounds."""
-    if c.arg <= 0 or k.dtype.count > 1 or bounds(k)[0] < 0 or not is_exact(k):
+    low, high = bounds(k)
+    if c.arg <= 0 or k.dtype.count > 1 or low < 0 or not is_exact(k):
         return None
-    if bounds(k)[1] < c.arg:
-        return index_const(0)
-    found = floor_divide(k, c.arg)
-    return None if found is None else found[0]
+    return index_const(0) if high < c.arg else quotient(k, c.arg)
 
 
 @rule(UPat.of(Ops.MOD, k, ci))
 def remainder_of_terms(k: UOp, c: UOp) -> UOp | None:
     """What the divisor divides leaves no remainder; the rest goes by its bounds."""
-    if c.arg <= 0 or k.dtype.count > 1 or bounds(k)[0] < 0 or not is_exact(k):
+    low, high = bounds(k)
+    if c.arg <= 0 or k.dtype.count > 1 or low < 0 or not is_exact(k):
         return None
-    if bounds(k)[1] < c.arg:
-        return k
-    found = floor_divide(k, c.arg)
-    return None if found is None else found[1]
+    return k if high < c.arg else remainder(k, c.arg)
 
 
 @rule(UPat.of(Ops.IDIV, UPat.of(Ops.IDIV, k, ci), di))

@@ -13,17 +13,19 @@ Bounds = tuple[int, int]
 
 def bounds(node: UOp) -> Bounds:
     """(least, greatest) of an integer or bool node; the limits of its dtype where nothing better is known."""
-    if node._bounds is None:
-        stack = [node]
-        while stack:
-            inner = stack[-1]
-            missing = [source for source in inner.src if source._bounds is None]
-            if missing:
-                stack += missing
-                continue
-            if inner._bounds is None:
-                inner._bounds = _bounds(inner)
-            stack.pop()
+    found = node._bounds
+    if found is not None:
+        return found
+    stack = [node]
+    while stack:
+        inner = stack[-1]
+        missing = [source for source in inner.src if source._bounds is None]
+        if missing:
+            stack += missing
+            continue
+        if inner._bounds is None:
+            inner._bounds = _bounds(inner)
+        stack.pop()
     assert node._bounds is not None
     return node._bounds
 
@@ -40,15 +42,16 @@ def is_exact(node: UOp) -> bool:
     """True where the arithmetic of this integer node cannot wrap: its interval fits the dtype by itself."""
     if node.op in (Ops.CONST, Ops.RANGE, Ops.DEFINE_VAR, Ops.BIND):
         return True
-    low, high = limits = _limits(node.dtype)
-    if bounds(node) != limits:
+    low, high = widest = limits(node.dtype)
+    if bounds(node) != widest:
         return True  # narrower than the type: found by the interval
     interval = _interval(node)
     return interval is not None and low <= interval[0] and interval[1] <= high
 
 
 @cache
-def _limits(dtype: object) -> Bounds:
+def limits(dtype: object) -> Bounds:
+    """The least and greatest value of an integer or bool type; of any other, those of the index type."""
     if isinstance(dtype, DType) and (dtypes.is_int(dtype) or dtypes.is_bool(dtype)):
         return int(dtypes.min(dtype)), int(dtypes.max(dtype))
     return (-(1 << 63), (1 << 63) - 1)
@@ -61,7 +64,7 @@ def _counts(dtype: object) -> bool:
 
 
 def _bounds(node: UOp) -> Bounds:
-    low, high = _limits(node.dtype)
+    low, high = limits(node.dtype)
     interval = _interval(node)
     if interval is None or interval[0] < low or interval[1] > high:
         return low, high
@@ -91,6 +94,8 @@ def _interval(node: UOp) -> Bounds | None:
     if op is Ops.ADD:
         return a + c, b + d
     if op is Ops.MUL:
+        if a >= 0 and c >= 0:
+            return a * c, b * d
         corners: tuple[int, ...] = (a * c, a * d, b * c, b * d)
         return min(corners), max(corners)
     if op is Ops.MAX:
@@ -98,7 +103,9 @@ def _interval(node: UOp) -> Bounds | None:
     if op is Ops.MIN:
         return min(a, c), min(b, d)
     if op is Ops.IDIV and c > 0:
-        corners = tuple(_truncated(x, y) for x in (a, b) for y in (c, d))
+        if a >= 0:
+            return a // d, b // c
+        corners = tuple([_truncated(x, y) for x in (a, b) for y in (c, d)])
         return min(corners), max(corners)
     if op is Ops.MOD and c > 0:
         if a >= 0 and b < c:

@@ -8,33 +8,37 @@ from __future__ import annotations
 from math import gcd
 
 from tinyexplore.dtype import dtypes
-from tinyexplore.uop.bounds import bounds
+from tinyexplore.uop.bounds import bounds, limits
 from tinyexplore.uop.ops import Ops
 from tinyexplore.uop.semantics import wrap
-from tinyexplore.uop.uop import UOp, index_const, sum_of
+from tinyexplore.uop.uop import UOp, index_const, make_uop
+
+Sum = tuple[dict[UOp, int], int]  # distinct nodes times whole factors, and a constant
+Form = tuple[dict[UOp, int], int, int]  # the same, and of how many terms it is written
 
 
-def linear_terms(expr: UOp) -> tuple[dict[UOp, int], int]:
+def linear_terms(expr: UOp) -> Sum:
     """`expr` as a sum of distinct nodes times whole factors, and a constant."""
     terms, constant, _ = linear_form(expr)
     return dict(terms), constant
 
 
-def linear_form(expr: UOp) -> tuple[dict[UOp, int], int, int]:
+def linear_form(expr: UOp) -> Form:
     """As `linear_terms`, and of how many terms the sum is written: what is known of the node, not to be changed."""
     pending = []
     while expr.op is Ops.ADD and expr._linear is None:
         pending.append(expr)
         expr = expr.src[0]
-    form = expr._linear or _one_term(expr)
+    form = expr._linear or _with_term({}, 0, 0, expr)
     while pending:
         node = pending.pop()
-        form = node._linear = _added(form, linear_form(node.src[1]))
+        form = node._linear = _with_term(*form, node.src[1])
     return form
 
 
-def _one_term(node: UOp) -> tuple[dict[UOp, int], int, int]:
-    factor = 1
+def _with_term(terms: dict[UOp, int], constant: int, count: int, added: UOp) -> Form:
+    """The form of a sum, of which these are the form, and `added`."""
+    node, factor = added, 1
     while node.op is Ops.MUL:
         left, right = node.src
         if right.op is Ops.CONST:
@@ -44,30 +48,27 @@ def _one_term(node: UOp) -> tuple[dict[UOp, int], int, int]:
         else:
             break
     if node.op is Ops.CONST:
-        return {}, node.arg * factor, 1
-    if node.op is Ops.ADD:
-        terms, constant, _ = linear_form(node)
-        return {term: times * factor for term, times in terms.items()}, constant * factor, 1
-    return {node: factor}, 0, 1
-
-
-def _added(
-    left: tuple[dict[UOp, int], int, int], right: tuple[dict[UOp, int], int, int]
-) -> tuple[dict[UOp, int], int, int]:
-    terms = left[0]
-    if right[0]:
-        terms = dict(terms)
-        for term, factor in right[0].items():
-            terms[term] = terms.get(term, 0) + factor
-    return terms, left[1] + right[1], left[2] + right[2]
+        return terms, constant + node.arg * factor, count + 1
+    terms = terms.copy()
+    if node.op is not Ops.ADD:
+        terms[node] = terms.get(node, 0) + factor
+        return terms, constant, count + 1
+    more, offset, number = linear_form(node)
+    for term, times in more.items():
+        terms[term] = terms.get(term, 0) + times * factor
+    return terms, constant + offset * factor, count + (number if node is added else 1)
 
 
 def from_terms(terms: dict[UOp, int], constant: int) -> UOp:
     """The sum written out: terms in the order found, the constant last, nothing for a factor of 0."""
-    parts = [node if factor == 1 else node * wrapped_index(factor) for node, factor in terms.items() if factor]
-    if constant or not parts:
-        parts.append(wrapped_index(constant))
-    return sum_of(parts)
+    total: UOp | None = None
+    for node, factor in terms.items():
+        if factor:
+            part = node if factor == 1 else make_uop(Ops.MUL, node.dtype, (node, wrapped_index(factor)))
+            total = part if total is None else make_uop(Ops.ADD, total.dtype, (total, part))
+    if total is None:
+        return wrapped_index(constant)
+    return make_uop(Ops.ADD, total.dtype, (total, wrapped_index(constant))) if constant else total
 
 
 def wrapped_index(value: int) -> UOp:
@@ -75,39 +76,14 @@ def wrapped_index(value: int) -> UOp:
     return index_const(value if -(1 << 62) < value < 1 << 62 else wrap(value, dtypes.index))
 
 
-def floor_divide(expr: UOp, divisor: int) -> tuple[UOp, UOp] | None:
-    """(quotient, remainder) without a division on what need not be divided; None where nothing can be taken out."""
-    if divisor == 1:
-        return expr, index_const(0)
-    terms, constant = linear_terms(expr)
-    whole = {node: factor // divisor for node, factor in terms.items() if factor % divisor == 0}
-    rest = {node: factor for node, factor in terms.items() if factor % divisor}
-    whole_constant, rest_constant = divmod(constant, divisor)
-    remainder = from_terms(rest, rest_constant)
-    low, high = bounds(remainder)
-    if low // divisor == high // divisor:
-        shift = low // divisor
-        return from_terms(whole, whole_constant + shift), from_terms(rest, rest_constant - shift * divisor)
-    if low < 0:  # what is divided by IDIV must not be negative: take fewer whole divisors out
-        shift = low // divisor
-        whole_constant += shift
-        rest_constant -= shift * divisor
-        remainder = from_terms(rest, rest_constant)
-    # a common factor of the divisor and of every remaining term: divide both by it
-    common = divisor
-    for factor in rest.values():
-        common = gcd(common, factor)
-    if common > 1:
-        small = from_terms({node: factor // common for node, factor in rest.items()}, rest_constant // common)
-        quotient, inner = divide(small, divisor // common)
-        left_over = rest_constant % common
-        quotient = from_terms(whole, whole_constant) + quotient if whole or whole_constant else quotient
-        scaled = inner * index_const(common)
-        return quotient, scaled + index_const(left_over) if left_over else scaled
-    if not whole and not whole_constant:
-        return None
-    quotient, inner = divide(remainder, divisor)
-    return from_terms(whole, whole_constant) + quotient, inner
+def quotient(expr: UOp, divisor: int) -> UOp | None:
+    """`expr` // `divisor` without a division of what need not be divided; None where nothing can be taken out."""
+    return _quotient(_apart(expr, divisor), divisor)
+
+
+def remainder(expr: UOp, divisor: int) -> UOp | None:
+    """`expr` % `divisor` of what is not divided without a remainder; None where nothing can be taken out."""
+    return _remainder(_apart(expr, divisor), divisor)
 
 
 def divide(expr: UOp, divisor: int) -> tuple[UOp, UOp]:
@@ -115,8 +91,78 @@ def divide(expr: UOp, divisor: int) -> tuple[UOp, UOp]:
 
     For a negative value only what is taken out whole is exact; such values occur where a padded read is not valid.
     """
-    found = floor_divide(expr, divisor)
-    if found is not None:
-        return found
-    by = index_const(divisor)
-    return expr.alu(Ops.IDIV, by), expr.alu(Ops.MOD, by)
+    if divisor == 1:
+        return expr, index_const(0)
+    parts = _apart(expr, divisor)
+    return _or(_quotient(parts, divisor), Ops.IDIV, expr, divisor), _or(
+        _remainder(parts, divisor), Ops.MOD, expr, divisor
+    )
+
+
+def _apart(expr: UOp, divisor: int) -> tuple[Sum, Sum, int, int]:
+    """(whole, rest, common, left over): `expr` is whole * divisor + rest * common + left over, the last below `common`.
+
+    `common` divides the divisor and all that `rest` was made of; 0 where the rest (times 1) is below the divisor.
+    """
+    terms, constant, _ = linear_form(expr)
+    whole: dict[UOp, int] = {}
+    rest: dict[UOp, int] = {}
+    for node, factor in terms.items():
+        if factor % divisor:
+            rest[node] = factor
+        else:
+            whole[node] = factor // divisor
+    whole_constant, rest_constant = divmod(constant, divisor)
+    low, high = _bounds_of(rest, rest_constant)
+    shift = low // divisor
+    if shift == high // divisor:
+        return (whole, whole_constant + shift), (rest, rest_constant - shift * divisor), 0, 0
+    if shift < 0:  # what is divided by IDIV must not be negative: take fewer whole divisors out
+        whole_constant += shift
+        rest_constant -= shift * divisor
+    # a common factor of the divisor and of every remaining term: divide both by it
+    common = gcd(divisor, *rest.values())
+    if common > 1:
+        rest = {node: factor // common for node, factor in rest.items()}
+    return (whole, whole_constant), (rest, rest_constant // common), common, rest_constant % common
+
+
+def _bounds_of(terms: dict[UOp, int], constant: int) -> tuple[int, int]:
+    """The bounds of `from_terms(terms, constant)`, which need not be made for this."""
+    low = high = constant
+    for node, factor in terms.items():
+        least, greatest = bounds(node)
+        low += factor * (least if factor > 0 else greatest)
+        high += factor * (greatest if factor > 0 else least)
+    least, greatest = limits(dtypes.index)
+    return (low, high) if least <= low and high <= greatest else (least, greatest)
+
+
+def _quotient(parts: tuple[Sum, Sum, int, int], divisor: int) -> UOp | None:
+    whole, rest, common, _ = parts
+    if not common:
+        return from_terms(*whole)
+    has_whole = bool(whole[0]) or whole[1] != 0
+    if common == 1 and not has_whole:
+        return None
+    small, divisor = from_terms(*rest), divisor // common
+    found = _or(quotient(small, divisor), Ops.IDIV, small, divisor)
+    return from_terms(*whole) + found if has_whole else found
+
+
+def _remainder(parts: tuple[Sum, Sum, int, int], divisor: int) -> UOp | None:
+    whole, rest, common, left_over = parts
+    if not common:
+        return from_terms(*rest)
+    if common == 1 and not whole[0] and not whole[1]:
+        return None
+    small, divisor = from_terms(*rest), divisor // common
+    found = _or(remainder(small, divisor), Ops.MOD, small, divisor)
+    if common > 1:
+        found = found * index_const(common)
+    return found + index_const(left_over) if left_over else found
+
+
+def _or(found: UOp | None, op: Ops, expr: UOp, divisor: int) -> UOp:
+    """`found`, or the operation itself where there is nothing better."""
+    return expr.alu(op, index_const(divisor)) if found is None else found

@@ -534,13 +534,13 @@ def match_2a9eae6cb0546b65(root, function, ctx):
   return None
 
 
-def match_1cafa6d5e2448259(root, function, ctx):
+def match_e80cb01c22c9e984(root, function, ctx):
   if root.dtype.scalar in k1 and len(root.src) == 2:
-    p4 = root.src
-    for n2, n3 in (p4, (p4[1], p4[0])):
-      if n2.op is k5:
-        found = function(root, n2, n3)
-        if found is not None and found is not root: return found
+    n2 = root.src[0]
+    n3 = root.src[1]
+    if n2.op is k4:
+      found = function(root, n2, n3)
+      if found is not None and found is not root: return found
   return None
 
 

@@ -8,7 +8,8 @@ the nodes that its pattern named and returns a node or None.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache
 from hashlib import blake2b
@@ -32,6 +33,7 @@ class UPat:
     ops: the operations allowed. dtypes: the scalar dtypes allowed. src: the sources, in this order unless the
     operation is commutative. name: what the rule calls the node; used twice, it must be the same node.
     more_src: further sources may follow. every: the operations allowed for the sources, however many there are.
+    in_order: the sources in this order, though the operation is commutative.
     """
 
     ops: frozenset[Ops] | None = None
@@ -41,6 +43,7 @@ class UPat:
     dtypes: tuple[DType, ...] | None = None
     more_src: bool = False
     every: frozenset[Ops] | None = None
+    in_order: bool = False
 
     @staticmethod
     def of(
@@ -51,12 +54,21 @@ class UPat:
         dtypes: Iterable[DType] | None = None,
         more_src: bool = False,
         every: Ops | None = None,
+        in_order: bool = False,
     ) -> UPat:
         """A node with these operations; without `src` the sources are free."""
         allowed = frozenset((ops,)) if isinstance(ops, Ops) else frozenset(ops)
         sources = tuple(_pattern(item) for item in src) if src or more_src else None
         below = None if every is None else frozenset((every,))
-        return UPat(allowed, sources, arg, name, tuple(dtypes) if dtypes is not None else None, more_src, below)
+        kinds = tuple(dtypes) if dtypes is not None else None
+        return UPat(allowed, sources, arg, name, kinds, more_src, below, in_order)
+
+    @property
+    def is_commutative(self) -> bool:
+        """True where two sources may stand in either order."""
+        if self.in_order or self.ops is None or self.src is None:
+            return False
+        return len(self.src) == 2 and self.ops <= Group.COMMUTATIVE
 
     def named(self, name: str) -> UPat:
         return replace(self, name=name)
@@ -301,7 +313,7 @@ class _Writer:
         if newly_bound:
             self.bound[pattern.name] = node  # type: ignore[index]
         sources = pattern.src or ()
-        if len(sources) == 2 and pattern.ops and pattern.ops <= Group.COMMUTATIVE and not _same_shape(*sources):
+        if pattern.is_commutative and not _same_shape(*sources):
             left, right, pair = self.fresh("n"), self.fresh("n"), self.fresh("p")
             self.line(depth, f"{pair} = {node}.src")
             self.line(depth, f"for {left}, {right} in ({pair}, ({pair}[1], {pair}[0])):")
@@ -425,7 +437,10 @@ class PatternMatcher:
             self.ops |= frozenset(Ops) if rule.pattern.ops is None else rule.pattern.ops
         self._of_op: dict[Ops, list[Rule]] = {}
         self._allowed: dict[tuple[Ops, Any], list[Rule]] = {}
-        self._found: dict[tuple[Ops, Any], Candidates | dict[tuple[Ops, ...], Candidates]] = {}
+        self._found: dict[tuple[Any, ...], Candidates] = {}
+        counts = Counter(op for rule in self.rules for op in rule.pattern.ops or Ops)
+        self._crowded = frozenset(op for op, count in counts.items() if count >= MANY_RULES)
+        self._literals = frozenset(value for rule in self.rules for value in _literals(rule.pattern))
 
     def __add__(self, other: PatternMatcher) -> PatternMatcher:
         return PatternMatcher(self.rules + other.rules)
@@ -433,28 +448,36 @@ class PatternMatcher:
     def candidates(self, node: UOp) -> Candidates:
         """The rules whose pattern allows the operation and the type of `node`, with their compiled matchers.
 
-        Where these are many, also the operations of its sources.
+        Where these are many, also the operations of its sources, and the second one's value if it is a constant that
+        some rule asks for.
         """
-        key = (node.op, node.dtype)
-        found = self._found.get(key)
-        if found is None:
-            rules = self._allowed[key] = self._rules_for(*key)
-            found = self._found[key] = {} if len(rules) >= MANY_RULES else self._with_matchers(rules, node.op)
-        if isinstance(found, tuple):
-            return found
-        src = node.src
-        count = len(src)
-        if count == 2:
-            below: tuple[Ops, ...] = (src[0].op, src[1].op)
+        op = node.op
+        if op in self._crowded:
+            src = node.src
+            if len(src) == 2:
+                left, right = src
+                value = right.arg if right.op is Ops.CONST and right.arg in self._literals else None
+                form: tuple[Any, ...] = (op, node.dtype, value, left.op, right.op)
+            elif len(src) <= 3:
+                form = (op, node.dtype, None, *[source.op for source in src])
+            else:
+                form = (op, node.dtype)
         else:
-            below = tuple([source.op for source in src]) if count <= 3 else ()
-        among: Candidates | None = found.get(below)
-        if among is None:
-            rules = self._allowed[key]
-            if below:
-                rules = [rule for rule in rules if _allows_sources(rule.pattern, below)]
-            among = found[below] = self._with_matchers(rules, node.op)
-        return among
+            form = (op, node.dtype)
+        found = self._found.get(form)
+        return self._find(*form) if found is None else found
+
+    def _find(self, op: Ops, dtype: Any, value: Any = None, *below: Ops) -> Candidates:
+        """As `candidates`, of the form of a node."""
+        rules = self._allowed.get((op, dtype))
+        if rules is None:
+            rules = self._allowed[op, dtype] = self._rules_for(op, dtype)
+        form: tuple[Any, ...] = (op, dtype)
+        if below:
+            form = (op, dtype, value, *below)
+            rules = [rule for rule in rules if _allows_sources(rule.pattern, below, value)]
+        found = self._found[form] = self._with_matchers(rules, op)
+        return found
 
     def _rules_for(self, op: Ops, dtype: Any) -> list[Rule]:
         found = self._of_op.get(op)
@@ -493,8 +516,17 @@ def _rarest(pattern: UPat) -> frozenset[Ops]:
     return found
 
 
-def _allows_sources(pattern: UPat, found: tuple[Ops, ...]) -> bool:
-    """False where a node whose sources have these operations cannot match, whatever else they are."""
+def _literals(pattern: UPat) -> Iterator[Any]:
+    """The values of the constants that stand in `pattern`."""
+    if pattern.ops == _CONST_ONLY and pattern.arg is not _ANY_ARG:
+        yield pattern.arg
+    for src in pattern.src or ():
+        yield from _literals(src)
+
+
+def _allows_sources(pattern: UPat, found: tuple[Ops, ...], value: Any) -> bool:
+    """False where a node whose sources have these operations cannot match, whatever else they are. `value`: of the
+    second of two sources, if it is a constant that some pattern asks for; None says that it is another one."""
     if pattern.every is not None and any(op not in pattern.every for op in found):
         return False
     wanted = pattern.src
@@ -502,10 +534,17 @@ def _allows_sources(pattern: UPat, found: tuple[Ops, ...]) -> bool:
         return True
     if len(found) != len(wanted) and not (pattern.more_src and len(found) > len(wanted)):
         return False
-    orders = [found]
-    if len(wanted) == 2 and pattern.ops and pattern.ops <= Group.COMMUTATIVE:
-        orders.append((found[1], found[0]))
-    return any(all(src.ops is None or op in src.ops for src, op in zip(wanted, order)) for order in orders)
+    if len(found) != 2 or len(wanted) != 2:
+        return all(src.ops is None or op in src.ops for src, op in zip(wanted, found))
+    orders = [wanted, wanted[::-1]] if pattern.is_commutative else [wanted]
+    return any(_allows_pair(left, right, found, value) for left, right in orders)
+
+
+def _allows_pair(left: UPat, right: UPat, found: tuple[Ops, ...], value: Any) -> bool:
+    """`_allows_sources` of two sources."""
+    if right.ops == _CONST_ONLY and right.arg is not _ANY_ARG and right.arg != value:
+        return False
+    return all(src.ops is None or op in src.ops for src, op in zip((left, right), found))
 
 
 def _allows_op(pattern: UPat, op: Ops) -> bool:

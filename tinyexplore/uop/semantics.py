@@ -9,6 +9,7 @@ import math
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from tinyexplore.dtype import DType, dtypes
@@ -93,10 +94,15 @@ def fp8_from_bits(bits: int, dtype: DType) -> float:
 
 def wrap(value: int, dtype: DType) -> int:
     """The integer of `dtype` that is congruent to `value`."""
-    value &= (1 << dtype.bits) - 1
-    if not dtypes.is_unsigned(dtype) and value >> (dtype.bits - 1):
-        value -= 1 << dtype.bits
-    return value
+    least, count = _ring(dtype)
+    return (value - least) % count + least
+
+
+@cache
+def _ring(dtype: DType) -> tuple[int, int]:
+    """The least integer of `dtype`, and how many it has."""
+    count = 1 << dtype.bits
+    return 0 if dtypes.is_unsigned(dtype) else -count // 2, count
 
 
 _ROUND: dict[DType, Callable[[float], float]] = {
@@ -317,6 +323,7 @@ def from_bits(bits: int, dtype: DType) -> Any:
     return struct.unpack("<" + dtype.fmt, bits.to_bytes(dtype.itemsize, "little"))[0]
 
 
+@cache
 def scalar_function(op: Ops, dtype: DType, src_dtypes: tuple[DType, ...]) -> Callable[..., Any]:
     """`op` as a function of scalars of `src_dtypes`, giving a scalar of `dtype`."""
     dtype = dtype.scalar
