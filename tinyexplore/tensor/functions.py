@@ -304,7 +304,8 @@ class Functions(Arithmetic):
         x = self._float()
         if approximate == "none":
             return 0.5 * x * (1.0 + (x * math.sqrt(1 / 2)).erf())
-        return 0.5 * x * (1.0 + (math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)).tanh())
+        linear = math.sqrt(2 / math.pi)
+        return 0.5 * x * (1.0 + (x * (linear + 0.044715 * linear * (x * x))).tanh())
 
     def quick_gelu(self) -> Tensor:
         """x · sigmoid(1.702 x)"""

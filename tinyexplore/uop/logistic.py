@@ -14,7 +14,7 @@ from tinyexplore.dtype import dtypes
 from tinyexplore.uop.ops import Ops
 from tinyexplore.uop.parts import as_float, is_native, scales
 from tinyexplore.uop.pattern import PatternMatcher, UPat, rule
-from tinyexplore.uop.transcendental import exp_by_table, exp_parts
+from tinyexplore.uop.transcendental import exp2_by_table, exp_by_table, exp_parts
 from tinyexplore.uop.uop import UOp, ops_mask
 
 FUNCTIONS = ops_mask((Ops.EXP, Ops.TANH))
@@ -22,6 +22,7 @@ HALF_EXPONENT = 126  # of 1/2, biased
 LEAST, GREATEST = -87.3, 89.3  # where half of 2**n has the exponents of 0 and of infinity; 2**n by ln 2 earlier
 LN2 = log(2.0)
 FAR = 104.0  # exp(x) and its half are 0 from -FAR, infinite from FAR
+FAR_POWER = 151.0  # the same of 2**x
 MOST = 3e38
 SMALLEST_FACTOR, LARGEST_FACTOR = 2.0**-10, 2.0**10  # that constants of float32 hold with all their digits
 
@@ -60,6 +61,8 @@ def half_of_exp(x: UOp, factor: float, changes: Changes, ctx: Any, *, whole: boo
     """exp(factor x) / 2 (or `whole`) within 1.2 ulp, 0 or infinite where exp(factor x) all but is.
 
     Half of it reaches further: 2**128 is none of float32. A product with a constant that `x` is comes into the factor.
+    Where the constants in `x` take the factor and log2(e) as well, it is a power of two, whose whole part is taken off
+    by additions alone; `x` has been rounded several times then, and the constants are no worse for it.
     """
     while (found := _constant_factor(x)) is not None:
         rest, more = found
@@ -68,6 +71,8 @@ def half_of_exp(x: UOp, factor: float, changes: Changes, ctx: Any, *, whole: boo
         x, factor = rest, factor * more
     x = _changed(x, changes)
     by_table = scales(ctx, x.dtype)
+    if by_table and (power := _times(x, factor / LN2)) is not None:
+        return exp2_by_table(power.maximum(-FAR_POWER).minimum(FAR_POWER), 1.0 if whole else 0.5)
     ends = (-FAR, FAR) if by_table else (LEAST - whole * LN2, GREATEST - whole * LN2)
     low, high = sorted(end / factor for end in ends)
     x = x.maximum(low).minimum(high)  # NaN stays
@@ -128,6 +133,25 @@ def _constant_factor(x: UOp) -> tuple[UOp, float] | None:
         for constant, other in (x.src, x.src[::-1]):
             if constant.op is Ops.CONST:
                 return other, constant.arg
+    return None
+
+
+def _times(x: UOp, factor: float) -> UOp | None:
+    """x times `factor` where that is no operation more: x is y (a + b z²) with constants a, b of one sign.
+
+    A sum that may cancel does not do: its constants' rounding would be more than that of the sum.
+    """
+    if x.op is not Ops.MUL:
+        return None
+    for y, total in (x.src, x.src[::-1]):
+        if total.op is not Ops.ADD:
+            continue
+        for a, term in (total.src, total.src[::-1]):
+            if a.op is not Ops.CONST or (found := _constant_factor(term)) is None:
+                continue
+            square, b = found
+            if square.op is Ops.MUL and square.src[0] is square.src[1] and a.arg * b > 0:
+                return y * (square * (b * factor) + a.arg * factor)
     return None
 
 

@@ -213,6 +213,15 @@ def exp_by_table(x: UOp, factor: float = 1.0, times: float = 1.0) -> UOp:
     return mulacc(slope, found * r, found).alu(Ops.SCALE, n)
 
 
+def exp2_by_table(x: UOp, times: float = 1.0) -> UOp:
+    """2**x times 1 or 1/2, rounded once where it leaves the normal float32s, for |x| < 2**18: as `exp_by_table`."""
+    shifted = x + ROUND_TO_SIXTEENTHS
+    n = shifted + -ROUND_TO_SIXTEENTHS
+    f = x - n
+    found = table(as_bits(shifted), tuple([float32(times * power) for power in SIXTEENTHS]))
+    return mulacc(polynomial(f, EXP2_NEAR), found * f, found).alu(Ops.SCALE, n)
+
+
 def leading_bits(number: float, count: int) -> float:
     """The first `count` binary digits of `number`."""
     mantissa, exponent = math.frexp(number)
@@ -253,11 +262,7 @@ def exp2_float32(x: UOp, ctx: Any) -> UOp | None:
         return None
     x = x.maximum(-151.0).minimum(129.0)
     if scales(ctx, x.dtype):
-        shifted = x + ROUND_TO_SIXTEENTHS
-        n = shifted + -ROUND_TO_SIXTEENTHS
-        f = x - n
-        found = table(as_bits(shifted), tuple([float32(power) for power in SIXTEENTHS]))
-        return mulacc(polynomial(f, EXP2_NEAR), found * f, found).alu(Ops.SCALE, n)
+        return exp2_by_table(x)
     shifted = x + ROUND_TO_WHOLE
     f = mulacc(shifted + -ROUND_TO_WHOLE, -1.0, x)
     value = mulacc(polynomial(f, EXP2), f, 1.0)

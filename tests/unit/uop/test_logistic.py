@@ -147,6 +147,41 @@ def test_gelu_is_one_exp_and_one_division():
     assert sum(node.op in Group.ALU and node.op is not Ops.BITCAST for node in program) <= 21
 
 
+def test_a_power_of_two_where_the_constants_of_the_argument_take_the_factor():
+    """gelu as Tensor has it: three multiplications less than by exp, and as close to its formula."""
+    linear = math.sqrt(2 / math.pi)
+    for sign in (1.0, -1.0):
+        lanes = UOp(Ops.DEFINE_VAR, dtypes.float32.vec(16), (), ("x", 0, 0))
+        u = lanes * (lanes * lanes * (sign * 0.044715 * linear) + sign * linear)
+        sink = UOp(Ops.SINK, dtypes.void, (lanes * 0.5 * (tanh(u) + 1.0),))
+        (after,) = graph_rewrite(sink, LOGISTIC, _Scaling()).src
+        program = after.toposort()
+        assert sum(node.op in (Ops.MUL, Ops.MULACC) for node in program) == 7  # beside them only sums, and SCALE
+        x = EVERYWHERE[np.abs(EVERYWHERE) < 12]
+        exact = exactly(lambda v, by=-2 * sign * linear: v / (1 + np.exp(by * (v + 0.044715 * v**3))), x)
+        found = evaluate_in_numpy(after, {lanes: x}, fused=True)
+        distance = np.abs(found - exact) / np.spacing(np.abs(exact.astype(np.float32)))
+        argument = -sign * linear * (x + 0.044715 * x.astype(np.float64) ** 3)
+        assert (distance <= 2.0 + 6.0 * np.maximum(argument, 0.0))[np.abs(exact) > LEAST].all()
+        special = np.array([math.nan, math.inf, -math.inf, 0.0, 1e38, -1e38, 1e15, -1e15], np.float32)
+        found = evaluate_in_numpy(after, {lanes: special}, fused=True)
+        plain = values(X * 0.5 * (tanh(X * sign) + 1.0), special)
+        np.testing.assert_array_equal(found, plain)
+
+
+def test_a_sum_that_may_cancel_keeps_its_constants():
+    """2x - 200 is exact near 100, and so is its sigmoid; times log2(e), its parts would be rounded."""
+    x = np.linspace(95, 105, 4001).astype(np.float32)
+    lanes = UOp(Ops.DEFINE_VAR, dtypes.float32.vec(16), (), ("x", 0, 0))
+    for total in (lanes * 2.0 - 200.0, lanes * (lanes * lanes * -0.01 + 100.0)):
+        sink = UOp(Ops.SINK, dtypes.void, (sigmoid(total),))
+        (after,) = graph_rewrite(sink, LOGISTIC, _Scaling()).src
+        assert total in after.toposort()
+    by_hand = 1 / (1 + np.exp(-(2 * x.astype(np.longdouble) - 200)))
+    (after,) = graph_rewrite(UOp(Ops.SINK, dtypes.void, (sigmoid(lanes * 2.0 - 200.0),)), LOGISTIC, _Scaling()).src
+    assert worst_ulp(evaluate_in_numpy(after, {lanes: x}, fused=True), by_hand.astype(np.float64)) <= 2.9
+
+
 def test_what_else_reads_tanh_or_exp_keeps_them():
     for roots in ((tanh(X) + 1.0, tanh(X)), (slope(X), tanh(X)), (sigmoid(X), (-X).alu(Ops.EXP))):
         assert rewritten(*roots) == roots
