@@ -13,7 +13,8 @@ from tinyexplore.uop import AxisKind, Ops, UOp
 from tinyexplore.uop.divmod import linear_terms
 
 STEPS_A_THREAD = 2  # of what may become the outermost loop
-PAIR, PAIR_APART_BYTES, PAIR_AHEAD = 2, 512, 4  # lines of a row of the result; rows of it; steps that loads look ahead
+PAIR, APART_BYTES, STEPS_AHEAD = 2, 512, 4  # lines of a row of the result; rows of it; steps that loads look ahead
+MOST_ROWS = 64  # read side by side
 MOST_WALKED_BYTES = 512 << 10  # of cache lines that a walk passes: more than half of an L2 cache
 
 
@@ -48,20 +49,27 @@ def with_square_tile(kernel: Kernel, lanes: UOp, across: UOp) -> Kernel:
         return kernel
     reason = "stores go past the caches in any order, and prefetchers of the hardware follow the loads"
     kernel = attempt(kernel, Opt(OptOps.SWAP, loop.arg.id, rows.arg.id), reason)
-    is_apart = all(step_bytes(store, loop) >= PAIR_APART_BYTES * amount for store in found if store.is_store)
-    has_steps = rows.size >= PAIR * STEPS_A_THREAD * kernel.target.threads
-    if not is_apart or not has_steps or best_block(rows.size, PAIR, limit=PAIR) != PAIR:
+    apart = min(step_bytes(store, loop) // amount for store in found if store.is_store)
+    if apart < APART_BYTES:
         return kernel
-    return with_pairs_of_lines(kernel, rows=across.arg.id, loop=rows.arg.id)
+    tiles = PAIR
+    if apart % PAGE_BYTES == 0:  # they share few of memory's banks: longer pieces, where a cache has the lines read
+        fitting = kernel.target.l2_bytes // max(step_bytes(load, lanes) for load in loads)
+        tiles = max(PAIR, min(MOST_ROWS, fitting) // amount)
+    for count in (tiles, PAIR):
+        has_steps = rows.size >= count * STEPS_A_THREAD * kernel.target.threads
+        if has_steps and best_block(rows.size, count, limit=count) == count:
+            return with_neighbouring_lines(kernel, count, rows=across.arg.id, loop=rows.arg.id)
+    return kernel
 
 
-def with_pairs_of_lines(kernel: Kernel, *, rows: int, loop: int) -> Kernel:
-    """Two lines of each row of the result, one tile after the other: memory takes them in 0.6 of the time that it
-    takes for lines of as many rows. As twice as many rows are read side by side, their lines are asked for."""
-    reason = "memory takes two neighbouring lines of a row, one soon after the other, as quickly as whole rows"
-    kernel = attempt(kernel, Opt(OptOps.LOCAL, rows, PAIR), reason)
+def with_neighbouring_lines(kernel: Kernel, count: int, *, rows: int, loop: int) -> Kernel:
+    """Some lines of each row of the result, tile by tile: memory takes two in 0.6 of the time that it takes for lines
+    of as many rows. As more rows are read side by side, their lines are asked for."""
+    reason = f"memory takes {count} neighbouring lines of a row, one soon after the other, as quickly as whole rows"
+    kernel = attempt(kernel, Opt(OptOps.LOCAL, rows, count), reason)
     reason = "prefetchers of the hardware do not follow as many rows side by side"
-    return attempt(kernel, Opt(OptOps.AHEAD, loop, PAIR_AHEAD), reason)
+    return attempt(kernel, Opt(OptOps.AHEAD, loop, STEPS_AHEAD), reason)
 
 
 def goes_past_caches(store: Access, lanes: UOp) -> bool:

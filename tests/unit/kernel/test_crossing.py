@@ -70,21 +70,25 @@ def test_what_becomes_the_outermost_loop_has_steps_for_all_threads() -> None:
 
 
 @pytest.mark.parametrize(
-    ("node", "pairs"),
+    ("node", "lines"),
     [
-        (lambda: transposed(4096, 4096), True),
-        (lambda: transposed(128, 131072), True),  # rows of the result 512 bytes apart
-        (lambda: transposed(64, 262144), False),  # 256: a page has all rows of a tile
-        (lambda: transposed(40, 128, 3136), True),
-        (lambda: transposed(32, 64, 3136), False),
-        (lambda: transposed(80, 262144), False),  # a third pair would do half of its rows again
-        (lambda: transposed(2048, 2048), False),  # stored in a cache
+        (lambda: transposed(4096, 4096), 4),  # rows of the result at whole pages from each other
+        (lambda: transposed(4096, 4000), 4),
+        (lambda: transposed(4000, 4096), 2),
+        (lambda: transposed(4096, 16384), 2),  # a cache has room for fewer rows that far apart
+        (lambda: transposed(4096 + 64, 4096), 2),
+        (lambda: transposed(128, 131072), 2),  # rows of the result 512 bytes apart
+        (lambda: transposed(64, 262144), 0),  # 256: a page has all rows of a tile
+        (lambda: transposed(40, 128, 3136), 2),
+        (lambda: transposed(32, 64, 3136), 0),
+        (lambda: transposed(80, 262144), 0),  # a third pair would do half of its rows again
+        (lambda: transposed(2048, 2048), 0),  # stored in a cache
     ],
 )
-def test_neighbouring_lines_are_stored_soon_one_after_the_other(node: Callable[[], LazyBuffer], pairs: bool) -> None:
+def test_neighbouring_lines_are_stored_soon_one_after_the_other(node: Callable[[], LazyBuffer], lines: int) -> None:
     kernel = hand_coded(kernel_of(node()))
-    assert any(opt.op is OptOps.LOCAL and opt.amount == 2 for opt in kernel.applied) is pairs
-    if pairs:
+    assert [opt.amount for opt in kernel.applied if opt.op is OptOps.LOCAL] == [lines] * bool(lines)
+    if lines:
         assert sum(axis.arg.ahead for axis in kernel.axes) == 4
 
 
