@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,14 @@ from bench.harness import MACHINE, ROOT, Harness, PeerProcess, Settings, WorkerL
 from bench.peers import PEERS
 from bench.peers.tensors import viewed
 from bench.report import Figures
+from bench.rewriting import GRAPHS
 
 Entry = dict[str, Any]
 MIXED_OPS = 8  # operations in a call of py_mixed
 REPLAYED = 100  # kernels in a call of py_jit_100
 SIMPLIFIED = 20  # expressions in a call of py_simplify
+REWRITERS = ("tinyexplore", "tinygrad")
+LEAST_REWRITES = 100_000.0  # a second
 RECORDED = (("add", "ew_add_1K"), ("matmul 512", "matmul_512"), ("MLP training step", "mlp_adam_128"))
 # label, case, milliseconds it may take to compile it, rewrites a second that it must reach
 COMPILED: tuple[tuple[str, str, float | None, float | None], ...] = (
@@ -102,6 +106,7 @@ def measure_overhead(settings: Settings, peers: Sequence[str], rounds: int, say:
     parts = {
         "import": lambda: _imports(settings, peers, rounds),
         "Python": lambda: _python_overhead(settings, peers, say),
+        "rewriting": lambda: _rewriting(settings, peers, rounds),
         "recording": lambda: _recording(settings, rounds),
         "compiling": lambda: _compile_times(settings, rounds),
     }
@@ -171,6 +176,36 @@ def _python_overhead(settings: Settings, peers: Sequence[str], say: Callable[[st
                     yield _entry(label, name, figures.minimum, "µs", row.target_us if ours else None, detail)
                 elif timing.failure != "unsupported":
                     yield _entry(label, name, f"{timing.failure}".upper(), "", None, timing.reason)
+
+
+# *** the rewriter ***
+
+
+def _rewriting(settings: Settings, peers: Sequence[str], rounds: int) -> Iterator[Entry]:
+    """Rewrites a second where rules fire, without compiling: the median over several graphs, of each its median round.
+
+    Rewrites are counted as each engine counts its own, so what the same graphs take is told too.
+    """
+    for name in [name for name in REWRITERS if name in peers]:
+        process = PeerProcess(name, settings, "bench.rewriting")
+        try:
+            found: dict[str, dict[str, Any]] = {}
+            for graphs in GRAPHS:
+                reply = process.ask(settings.setup_timeout, do="simplify", graphs=graphs, rounds=max(20, 5 * rounds))
+                if not reply["ok"]:
+                    raise WorkerLost("error", reply["reason"])
+                found[graphs] = reply
+        finally:
+            process.close()
+        for way, label in (("alone", "of the rewriter"), ("recorded", "of the rewriter, recorded")):
+            seconds = {graphs: median(reply[way]) for graphs, reply in found.items() if reply[way]}
+            if not seconds:
+                continue
+            rates = {graphs: found[graphs]["rewrites"] / taken for graphs, taken in seconds.items()}
+            parts = [f"{graphs} {rate:,.0f} ({seconds[graphs] * 1e3:.3g} ms)" for graphs, rate in rates.items()]
+            target = LEAST_REWRITES if name == "tinyexplore" else None
+            row = _entry(f"rewrites a second {label}: index arithmetic", name, median(rates.values()), "/s", target)
+            yield {**row, "at_least": True, "detail": ", ".join(parts)}
 
 
 # *** the recorder, and compile times ***

@@ -348,9 +348,9 @@ def _aims_markdown(report: Report) -> str:
 
 
 def _overhead_markdown(entries: Sequence[dict[str, Any]]) -> list[str]:
-    """Imports and Python by engine; recording and compiling, which are ours alone; where compiling's time goes."""
+    """Imports, Python and rewriters by engine; recording and compiling, which are ours alone; where its time goes."""
     parts = []
-    for areas in (("import", "Python"), ("recording", "compiling")):
+    for areas in (("import", "Python"), ("rewriting",), ("recording", "compiling")):
         chosen = [entry for entry in entries if entry["area"] in areas]
         if chosen:
             parts.append(_by_engine(chosen))

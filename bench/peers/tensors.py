@@ -46,10 +46,7 @@ def viewed(index: list[Any], dims: list[int], order: list[list[int]], plus: int)
     """`index` into a tensor that is permuted and reshaped flat again and again, as its address, plus a number."""
     flat = raveled(index, dims)
     for permutation in order:
-        parts, step = [], 1
-        for size in reversed(dims):
-            parts.insert(0, (flat // step) % size)
-            step *= size
+        parts = unraveled(flat, dims)
         dims = [dims[axis] for axis in permutation]
         flat = raveled([parts[axis] for axis in permutation], dims)
     return flat * 3 + plus
@@ -63,9 +60,19 @@ def raveled(index: list[Any], dims: list[int]) -> Any:
     return flat
 
 
+def unraveled(flat: Any, dims: list[int]) -> list[Any]:
+    """The index into a tensor of sizes `dims` at the position `flat`."""
+    parts, step = [], 1
+    for size in reversed(dims):
+        parts.insert(0, (flat // step) % size)
+        step *= size
+    return parts
+
+
 class LazyEngine(Base):
-    """`api` has Tensor, TinyJit, SGD, Adam, training (a context), Variable, and `simplify`, which applies the engine's
-    rules of index arithmetic to expressions until none fires; `jit` says whether a call is a replay."""
+    """`api` has Tensor, TinyJit, SGD, Adam, training (a context), Variable; `simplify`, which applies the engine's
+    rules of index arithmetic to expressions until none fires, `simplify_recorded` (None where nothing records), and
+    `rewrites`, which says how many fire, as the engine counts; `jit` says whether a call is a replay."""
 
     api: Any
     jit: bool = False

@@ -43,6 +43,23 @@ def simplify(expressions: list[Any]) -> tuple[Any, ...]:
     return graph_rewrite(UOp.sink(*expressions), SIMPLIFY).src
 
 
+def simplify_recorded(expressions: list[Any]) -> list[Any]:
+    """`simplify`, and the events of it."""
+    from tinyexplore.trace import Recorder, recording
+
+    recorder = Recorder()
+    with recording(recorder):
+        simplify(expressions)
+    return recorder.events
+
+
+def rewrites(expressions: list[Any]) -> int:
+    """How often a rule fires until none does."""
+    from tinyexplore.trace import Rewrote
+
+    return sum(isinstance(event, Rewrote) for event in simplify_recorded(expressions))
+
+
 class _Api(SimpleNamespace):
     """Looked up when a case asks: what does not exist is that case's failure, not the peer's."""
 
@@ -54,7 +71,8 @@ class _Api(SimpleNamespace):
     }
 
     def __init__(self, tensor: Any) -> None:
-        super().__init__(Tensor=tensor, training=tensor.train, simplify=simplify)
+        indices = {"simplify": simplify, "simplify_recorded": simplify_recorded, "rewrites": rewrites}
+        super().__init__(Tensor=tensor, training=tensor.train, **indices)
 
     def __getattr__(self, name: str) -> Any:
         home = self._homes.get(name)

@@ -30,6 +30,7 @@ class Engine(LazyEngine):
         self.api = SimpleNamespace(
             Tensor=Tensor, TinyJit=TinyJit, SGD=SGD, Adam=Adam, training=training, Variable=Variable, simplify=simplify
         )
+        self.api.simplify_recorded, self.api.rewrites = None, rewrites
         self.version = f"{version('tinygrad')}, {Device.DEFAULT}"
         if variant == "llvm":
             self.version += f", {Path(os.environ.get('LLVM_PATH', 'its own choice of LLVM')).name}"
@@ -55,6 +56,29 @@ def simplify(expressions: list[Any]) -> tuple[Any, ...]:
     from tinygrad.uop.symbolic import symbolic
 
     return graph_rewrite(UOp.sink(*expressions), symbolic).src
+
+
+class _Counted:
+    """A table of rules that counts as tinygrad's TRACK_MATCH_STATS does: what a rule makes that is another node."""
+
+    def __init__(self, table: Any) -> None:
+        self.table = table
+        self.count = 0
+
+    def rewrite(self, node: Any, ctx: Any = None) -> Any:
+        found = self.table.rewrite(node, ctx)
+        self.count += found is not None and found is not node
+        return found
+
+
+def rewrites(expressions: list[Any]) -> int:
+    """How often a rule fires until none does."""
+    from tinygrad.uop.ops import UOp, graph_rewrite
+    from tinygrad.uop.symbolic import symbolic
+
+    counted = _Counted(symbolic)
+    graph_rewrite(UOp.sink(*expressions), counted)  # type: ignore[arg-type]
+    return counted.count
 
 
 def newest_llvm() -> str:

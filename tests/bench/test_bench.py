@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench import references
+from bench import references, rewriting
 from bench.__main__ import main
 from bench.awake import Awake
 from bench.cases import CASES, CLEAR, TINY, UnknownCase, choose_cases
@@ -22,6 +22,7 @@ from bench.first_run import measure_first_runs
 from bench.harness import Harness, Settings, Timing, turns
 from bench.overhead import python_cases
 from bench.peers import PEERS, Engine, Peer, as_input, empty, spoil_array
+from bench.peers.tinyexplore import Engine as TinyexploreEngine
 from bench.references import STEPS
 from bench.report import Figures, FirstRun, Report, make_row
 from bench.stripped import strip
@@ -485,3 +486,14 @@ def test_cores_may_sleep_again_when_who_kept_them_awake_is_killed() -> None:
             return
         time.sleep(0.02)
     pytest.fail("it still spins")
+
+
+@pytest.mark.parametrize("graphs", rewriting.GRAPHS.values(), ids=lambda graphs: graphs.name)
+def test_the_rewriter_is_measured_on_graphs_that_it_simplifies_rightly(graphs: rewriting.Graphs) -> None:
+    api = TinyexploreEngine("", 1).api
+    found = rewriting.measure(api, graphs, rounds=2)
+    assert found["rewrites"] > 40
+    assert [len(found[way]) for way in ("alone", "recorded")] == [2, 2]
+    api.simplify = lambda expressions: tuple(expression + 1 for expression in expressions)
+    with pytest.raises((ArithmeticError, AttributeError)):
+        rewriting.measure(api, graphs, rounds=1)

@@ -1,0 +1,143 @@
+"""What a rewriter alone does where rules fire: index arithmetic simplified, in a process of its own.
+
+`python -m bench.rewriting PEER`, JSON lines. Requests: {"do": "simplify", "graphs", "rounds"}: the rewrites by the
+engine's own count, and the seconds of each round · {"do": "bye"}.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bench.peers.tensors import raveled, unraveled, viewed
+
+
+@dataclass(frozen=True)
+class Graphs:
+    """`build` makes expressions of indices of these sizes: of ints their values, of Variables a graph."""
+
+    name: str
+    sizes: tuple[int, ...]
+    build: Callable[[Sequence[Any]], list[Any]]
+
+
+def permuted(index: Sequence[Any]) -> list[Any]:
+    """Tensors permuted and reshaped flat, twice."""
+    orders = ((2, 0, 3, 1), (3, 1, 0, 2), (1, 3, 2, 0), (0, 2, 1, 3), (3, 2, 1, 0))
+    sizes = [6, 4, 8, 3]
+    return [viewed(list(index), sizes, [list(first), list(second)], 1) for first in orders for second in orders]
+
+
+def reshaped(index: Sequence[Any]) -> list[Any]:
+    """One flat loop, taken apart and put together again in other shapes: divisions that cannot all go."""
+    shapes = ([16, 9, 5], [10, 72], [3, 16, 15], [5, 4, 36])
+    others = ([20, 36], [4, 9, 20], [8, 90])
+    flat = [raveled(unraveled(index[0], shape), shape) for shape in shapes]
+    return [raveled(unraveled(place, other)[::-1], other[::-1]) for place in flat for other in others]
+
+
+def tiled(index: Sequence[Any]) -> list[Any]:
+    """The places of each element of a product's tile."""
+    i, j, k = index
+    found = []
+    for row in range(8):
+        for column in range(4):
+            down, along = i * 8 + row, j * 4 + column
+            found.append((down * 512 + k) * 64 + along)
+            found.append(((k * 4 + row) * 16 + along) * 4 + down * 2)
+    return found
+
+
+def padded(index: Sequence[Any]) -> list[Any]:
+    """The places that padded windows read, and where these are."""
+    channel, y, x = index
+    found = []
+    for down in range(3):
+        for along in range(3):
+            row, column = y + down + -1, x + along + -1
+            found.append((channel * 56 + row) * 56 + column)
+            found.append((row >= 0) & (row < 56) & (column >= 0) & (column < 56))
+    return found
+
+
+GRAPHS = {
+    graphs.name: graphs
+    for graphs in (
+        Graphs("permuted views", (6, 4, 8, 3), permuted),
+        Graphs("reshapes", (720,), reshaped),
+        Graphs("tiles", (32, 16, 64), tiled),
+        Graphs("padded windows", (16, 56, 56), padded),
+    )
+}
+
+
+def measure(api: Any, graphs: Graphs, rounds: int) -> dict[str, Any]:
+    """CPU seconds of each round, the same graph of variables that no round before had; the graph is made before, and
+    a last one compared with what Python's ints come to."""
+    made = 0
+
+    def variables() -> list[Any]:
+        nonlocal made
+        made += 1
+        return [api.Variable(f"i{made}_{axis}", 0, size - 1) for axis, size in enumerate(graphs.sizes)]
+
+    check(api, graphs, variables())
+    rewrites = api.rewrites(graphs.build(variables()))
+    seconds: dict[str, list[float]] = {"alone": [], "recorded": []}
+    gc.collect()
+    gc.disable()
+    for _ in range(rounds):
+        for way, samples in seconds.items():
+            simplify = api.simplify if way == "alone" else api.simplify_recorded
+            if simplify is not None:
+                expressions = graphs.build(variables())
+                start = time.thread_time()
+                simplify(expressions)
+                samples.append(time.thread_time() - start)
+    gc.enable()
+    return {"rewrites": rewrites, **seconds}
+
+
+def check(api: Any, graphs: Graphs, index: list[Any]) -> None:
+    """Raises where an expression, simplified, has another value than before."""
+    nothing = api.Variable("any", 0, 1) * 0
+    simplified = api.simplify(graphs.build(index))
+    for share in (0.0, 0.4, 0.99):
+        values = [int(size * share) for size in graphs.sizes]
+        known = {variable: nothing + value for variable, value in zip(index, values)}
+        found = [value.arg for value in api.simplify([expression.substitute(known) for expression in simplified])]
+        wanted = graphs.build(values)
+        if found != wanted:
+            raise ArithmeticError(f"{graphs.name} at {values}: {found}; expected {wanted}")
+
+
+def serve(name: str) -> None:
+    """Answers until told `bye`; stdout is for replies alone."""
+    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    engine: Any = None
+    for line in sys.stdin:
+        request = json.loads(line)
+        if request["do"] == "bye":
+            return
+        try:
+            engine = engine or importlib.import_module(f"bench.peers.{name}").Engine("", 1)
+            reply = {"ok": True, **measure(engine.api, GRAPHS[request["graphs"]], request["rounds"])}
+        except Exception as error:  # told to the one who asked
+            traceback.print_exc()
+            words = "".join(traceback.format_exception_only(type(error), error)).strip()
+            reply = {"ok": False, "kind": "error", "reason": words[-600:]}
+        replies.write(json.dumps(reply) + "\n")
+        replies.flush()
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1])
