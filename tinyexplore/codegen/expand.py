@@ -10,12 +10,10 @@ from tinyexplore.dtype import dtypes
 from tinyexplore.trace import active_recorder, derived
 from tinyexplore.uop import AxisKind, Ops, PatternMatcher, UOp, UPat, cvar, index_const, rule, var
 from tinyexplore.uop.algebra import SIMPLIFY
-from tinyexplore.uop.divmod import linear_form, wrapped_index
+from tinyexplore.uop.divmod import SUMS, linear_form, wrapped_index
 from tinyexplore.uop.rewrite import settled_by
 from tinyexplore.uop.uop import axes_mask, make_uop, ops_mask
 from tinyexplore.util import toposort
-
-SUMS = frozenset((Ops.ADD, Ops.MUL))
 
 
 def simplified(node: UOp) -> UOp:

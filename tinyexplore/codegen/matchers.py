@@ -26,7 +26,7 @@ Made by `python -m tinyexplore.codegen.matchers`, which says why; not to be chan
 def written() -> str:
     """The module's text: one function for each form that a pattern of some pass has."""
     rules = [rule for step in all_passes() for rule in step.matcher.rules]
-    texts = sorted({matcher_text(rule, op_known=True)[0] for rule in rules})
+    texts = sorted({matcher_text(rule, is_candidate=True)[0] for rule in rules})
     functions = [f"def {form_name(text)}(root, function, ctx):\n{text}\n" for text in texts]
     return "\n\n".join([HEAD, *functions])
 

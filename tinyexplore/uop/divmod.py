@@ -13,6 +13,7 @@ from tinyexplore.uop.ops import Ops
 from tinyexplore.uop.semantics import wrap
 from tinyexplore.uop.uop import UOp, index_const, make_uop
 
+SUMS = frozenset((Ops.ADD, Ops.MUL))
 Sum = tuple[dict[UOp, int], int]  # distinct nodes times whole factors, and a constant
 Form = tuple[dict[UOp, int], int, int]  # the same, and of how many terms it is written
 
@@ -78,12 +79,18 @@ def wrapped_index(value: int) -> UOp:
 
 def quotient(expr: UOp, divisor: int) -> UOp | None:
     """`expr` // `divisor` without a division of what need not be divided; None where nothing can be taken out."""
-    return _quotient(_apart(expr, divisor), divisor)
+    return None if _is_indivisible(expr, divisor) else _quotient(_apart(expr, divisor), divisor)
 
 
 def remainder(expr: UOp, divisor: int) -> UOp | None:
     """`expr` % `divisor` of what is not divided without a remainder; None where nothing can be taken out."""
-    return _remainder(_apart(expr, divisor), divisor)
+    return None if _is_indivisible(expr, divisor) else _remainder(_apart(expr, divisor), divisor)
+
+
+def _is_indivisible(expr: UOp, divisor: int) -> bool:
+    """True for one term that is on both sides of a multiple of `divisor`: found at once, and asked most often."""
+    low, high = bounds(expr)
+    return expr.op not in SUMS and low >= 0 and low // divisor != high // divisor
 
 
 def divide(expr: UOp, divisor: int) -> tuple[UOp, UOp]:

@@ -23,6 +23,14 @@ def match_2c3633d1aecdbda7(root, function, ctx):
   return None
 
 
+def match_8ebbbb56e321b44b(root, function, ctx):
+  if len(root.src) == 1:
+    n1 = root.src[0]
+    found = function(n1, ctx)
+    if found is not None and found is not root: return found
+  return None
+
+
 def match_9318ced1f6746778(root, function, ctx):
   if len(root.src) == 1:
     n1 = root.src[0]
@@ -91,6 +99,24 @@ def match_0c0ba510babb5b82(root, function, ctx):
   return None
 
 
+def match_4c689d425896cf0a(root, function, ctx):
+  if len(root.src) == 2:
+    n1 = root.src[0]
+    n2 = root.src[1]
+    found = function(n1, n2, ctx)
+    if found is not None and found is not root: return found
+  return None
+
+
+def match_8bdd9e32d7a75ff6(root, function, ctx):
+  if len(root.src) == 2:
+    n1 = root.src[0]
+    n2 = root.src[1]
+    found = function(root)
+    if found is not None and found is not root: return found
+  return None
+
+
 def match_17ed9f684c719940(root, function, ctx):
   if len(root.src) == 2:
     n1 = root.src[0]
@@ -133,39 +159,6 @@ def match_e3a41b02333db076(root, function, ctx):
   return None
 
 
-def match_007bada365b045f3(root, function, ctx):
-  if len(root.src) == 2:
-    n1 = root.src[0]
-    n2 = root.src[1]
-    if n1.dtype.scalar in k3:
-      if n2.op is k4 and n2.arg == k5:
-        found = k6(root.dtype, k7)
-        if found is not None and found is not root: return found
-  return None
-
-
-def match_241394fd5034dd6b(root, function, ctx):
-  if len(root.src) == 2:
-    n1 = root.src[0]
-    n2 = root.src[1]
-    if n1.dtype.scalar in k3:
-      if n2.op is k4 and n2.arg == k5:
-        found = n1
-        if found is not None and found is not root: return found
-  return None
-
-
-def match_9f8dc5440a1f1847(root, function, ctx):
-  if len(root.src) == 2:
-    n1 = root.src[0]
-    n2 = root.src[1]
-    if n1.dtype.scalar in k3:
-      if n2.op is k4 and n2.dtype.scalar in k5:
-        found = function(n1, n2)
-        if found is not None and found is not root: return found
-  return None
-
-
 def match_94d2b301ecbba125(root, function, ctx):
   if len(root.src) == 2:
     n1 = root.src[0]
@@ -179,18 +172,17 @@ def match_94d2b301ecbba125(root, function, ctx):
   return None
 
 
-def match_d543d7dcb38fd4dc(root, function, ctx):
+def match_ca2a2fceca87ea12(root, function, ctx):
   if len(root.src) == 2:
     n1 = root.src[0]
     n2 = root.src[1]
     if n1.op is k3 and len(n1.src) == 2:
       n4 = n1.src[0]
       n5 = n1.src[1]
-      if n4.dtype.scalar in k6:
-        if n5.op is k7 and n5.dtype.scalar in k8:
-          if n2.op is k9 and n2.dtype.scalar in k10:
-            found = function(n4, n5, n2)
-            if found is not None and found is not root: return found
+      if n5.op is k6:
+        if n2.op is k7:
+          found = function(n4, n5, n2)
+          if found is not None and found is not root: return found
   return None
 
 
@@ -239,6 +231,46 @@ def match_0544a7529e869c53(root, function, ctx):
   return None
 
 
+def match_088b7ffbe6b34393(root, function, ctx):
+  if len(root.src) == 2:
+    n1 = root.src[0]
+    n2 = root.src[1]
+    if n1.op is k3:
+      found = function(root, n1, n2)
+      if found is not None and found is not root: return found
+  return None
+
+
+def match_c3092fd004cb0f68(root, function, ctx):
+  if len(root.src) == 2:
+    n1 = root.src[0]
+    n2 = root.src[1]
+    if n2.op is k3 and n2.arg == k4:
+      found = k5(root.dtype, k6)
+      if found is not None and found is not root: return found
+  return None
+
+
+def match_d60dd00b2abb9ff2(root, function, ctx):
+  if len(root.src) == 2:
+    n1 = root.src[0]
+    n2 = root.src[1]
+    if n2.op is k3 and n2.arg == k4:
+      found = n1
+      if found is not None and found is not root: return found
+  return None
+
+
+def match_3796ef8c2e2018d5(root, function, ctx):
+  if len(root.src) == 2:
+    n1 = root.src[0]
+    n2 = root.src[1]
+    if n2.op is k3:
+      found = function(n1, n2)
+      if found is not None and found is not root: return found
+  return None
+
+
 def match_43af1d172fba1d30(root, function, ctx):
   if len(root.src) == 2:
     n1 = root.src[0]
@@ -249,13 +281,12 @@ def match_43af1d172fba1d30(root, function, ctx):
   return None
 
 
-def match_18489cfad8349ec4(root, function, ctx):
+def match_c3f7ac83c58902a7(root, function, ctx):
   if len(root.src) == 2:
     p3 = root.src
     for n1, n2 in (p3, (p3[1], p3[0])):
-      if n1.dtype.scalar in k4:
-        found = function(root, n1, n2)
-        if found is not None and found is not root: return found
+      found = function(root, n1, n2)
+      if found is not None and found is not root: return found
   return None
 
 
@@ -319,48 +350,43 @@ def match_9709fc2316cea30f(root, function, ctx):
   return None
 
 
-def match_4ab298edce01f1cc(root, function, ctx):
+def match_2d03f03ff3e054f1(root, function, ctx):
   if len(root.src) == 2:
     p3 = root.src
     for n1, n2 in (p3, (p3[1], p3[0])):
       if n1.op is k4 and len(n1.src) == 2:
         n5 = n1.src[0]
         n6 = n1.src[1]
-        if n5.dtype.scalar in k7:
-          if n6.dtype.scalar in k8:
-            if n2.op is k9 and n2.dtype.scalar in k10:
+        if n2.op is k7:
+          found = function(n5, n6, n2)
+          if found is not None and found is not root: return found
+  return None
+
+
+def match_d4fd951e47f3190c(root, function, ctx):
+  if len(root.src) == 2:
+    p3 = root.src
+    for n1, n2 in (p3, (p3[1], p3[0])):
+      if n1.op is k4 and len(n1.src) == 2:
+        p7 = n1.src
+        for n5, n6 in (p7, (p7[1], p7[0])):
+          if n6.op is k8:
+            found = function(root, n5, n2, n6)
+            if found is not None and found is not root: return found
+  return None
+
+
+def match_e61a468779ad3669(root, function, ctx):
+  if len(root.src) == 2:
+    p3 = root.src
+    for n1, n2 in (p3, (p3[1], p3[0])):
+      if n1.op is k4 and len(n1.src) == 2:
+        p7 = n1.src
+        for n5, n6 in (p7, (p7[1], p7[0])):
+          if n6.op is k8:
+            if n2.op is k9:
               found = function(n5, n6, n2)
               if found is not None and found is not root: return found
-  return None
-
-
-def match_4222456fb5b22cf5(root, function, ctx):
-  if len(root.src) == 2:
-    p3 = root.src
-    for n1, n2 in (p3, (p3[1], p3[0])):
-      if n1.op is k4 and len(n1.src) == 2:
-        p7 = n1.src
-        for n5, n6 in (p7, (p7[1], p7[0])):
-          if n5.dtype.scalar in k8:
-            if n6.op is k9 and n6.dtype.scalar in k10:
-              if n2.dtype.scalar in k11:
-                found = function(root, n5, n2, n6)
-                if found is not None and found is not root: return found
-  return None
-
-
-def match_194dd256873fa161(root, function, ctx):
-  if len(root.src) == 2:
-    p3 = root.src
-    for n1, n2 in (p3, (p3[1], p3[0])):
-      if n1.op is k4 and len(n1.src) == 2:
-        p7 = n1.src
-        for n5, n6 in (p7, (p7[1], p7[0])):
-          if n5.dtype.scalar in k8:
-            if n6.op is k9:
-              if n2.op is k10:
-                found = function(n5, n6, n2)
-                if found is not None and found is not root: return found
   return None
 
 
@@ -369,6 +395,26 @@ def match_48dbf0eac0616de7(root, function, ctx):
     p3 = root.src
     for n1, n2 in (p3, (p3[1], p3[0])):
       if n2 is n1:
+        found = n1
+        if found is not None and found is not root: return found
+  return None
+
+
+def match_b99d65c721168453(root, function, ctx):
+  if len(root.src) == 2:
+    p3 = root.src
+    for n1, n2 in (p3, (p3[1], p3[0])):
+      if n2.op is k4 and n2.arg == k5:
+        found = k6(root.dtype, k7)
+        if found is not None and found is not root: return found
+  return None
+
+
+def match_1af6276d9278a8fd(root, function, ctx):
+  if len(root.src) == 2:
+    p3 = root.src
+    for n1, n2 in (p3, (p3[1], p3[0])):
+      if n2.op is k4 and n2.arg == k5:
         found = n1
         if found is not None and found is not root: return found
   return None
@@ -509,43 +555,9 @@ def match_5cd0c783f72bb190(root, function, ctx):
   return None
 
 
-def match_e68176d350ad565b(root, function, ctx):
-  if root.arg == k1 and root.dtype.scalar in k2 and len(root.src) == 1:
-    n3 = root.src[0]
-    found = function(root, n3, ctx)
-    if found is not None and found is not root: return found
-  return None
-
-
-def match_e7ac5029c661e465(root, function, ctx):
-  if root.dtype.scalar in k1 and len(root.src) == 1:
+def match_ea083422ec89d3c8(root, function, ctx):
+  if root.arg == k1 and len(root.src) == 1:
     n2 = root.src[0]
-    found = function(n2, ctx)
-    if found is not None and found is not root: return found
-  return None
-
-
-def match_2a9eae6cb0546b65(root, function, ctx):
-  if root.dtype.scalar in k1 and len(root.src) == 2:
-    n2 = root.src[0]
-    n3 = root.src[1]
-    found = function(n2, n3, ctx)
-    if found is not None and found is not root: return found
-  return None
-
-
-def match_e80cb01c22c9e984(root, function, ctx):
-  if root.dtype.scalar in k1 and len(root.src) == 2:
-    n2 = root.src[0]
-    n3 = root.src[1]
-    if n2.op is k4:
-      found = function(root, n2, n3)
-      if found is not None and found is not root: return found
-  return None
-
-
-def match_5626fe89c9bf31ed(root, function, ctx):
-  if root.dtype.scalar in k1:
-    found = function(root)
+    found = function(root, n2, ctx)
     if found is not None and found is not root: return found
   return None

@@ -284,11 +284,14 @@ class _Writer:
     def line(self, depth: int, text: str) -> None:
         self.lines.append("  " * depth + text)
 
-    def match(self, pending: list[tuple[UPat, str, bool]], depth: int, final: Callable[[int], None]) -> None:
+    def match(self, pending: list[tuple[UPat, str, bool, bool]], depth: int, final: Callable[[int], None]) -> None:
+        """Each of `pending`: a pattern, the node it is asked of, and whether its operation and its type are known to
+        be allowed.
+        """
         if not pending:
             final(depth)
             return
-        (pattern, node, op_known), *rest = pending
+        (pattern, node, op_known, type_known), *rest = pending
         conditions = []
         if pattern.ops is not None and not op_known:
             if len(pattern.ops) == 1:
@@ -297,7 +300,7 @@ class _Writer:
                 conditions.append(f"{node}.op in {self.value(pattern.ops)}")
         if pattern.arg is not _ANY_ARG:
             conditions.append(f"{node}.arg == {self.value(pattern.arg)}")
-        if pattern.dtypes is not None:
+        if pattern.dtypes is not None and not type_known:
             conditions.append(f"{node}.dtype.scalar in {self.value(frozenset(pattern.dtypes))}")
         if pattern.src is not None and (pattern.src or pattern.more_src) and pattern.ops != _CONST_ONLY:
             comparison = ">=" if pattern.more_src else "=="
@@ -313,17 +316,19 @@ class _Writer:
         if newly_bound:
             self.bound[pattern.name] = node  # type: ignore[index]
         sources = pattern.src or ()
+        type_known = type_known and _has_one_dtype(pattern)
         if pattern.is_commutative and not _same_shape(*sources):
             left, right, pair = self.fresh("n"), self.fresh("n"), self.fresh("p")
             self.line(depth, f"{pair} = {node}.src")
             self.line(depth, f"for {left}, {right} in ({pair}, ({pair}[1], {pair}[0])):")
-            self.match([(sources[0], left, False), (sources[1], right, False), *rest], depth + 1, final)
+            pair_of = [(sources[0], left, False, type_known), (sources[1], right, False, type_known)]
+            self.match([*pair_of, *rest], depth + 1, final)
         else:
-            inner: list[tuple[UPat, str, bool]] = []
+            inner: list[tuple[UPat, str, bool, bool]] = []
             for position, src in enumerate(sources):
                 name = self.fresh("n")
                 self.line(depth, f"{name} = {node}.src[{position}]")
-                inner.append((src, name, False))
+                inner.append((src, name, False, type_known))
             self.match([*inner, *rest], depth, final)
         if newly_bound and pattern.name is not None:
             del self.bound[pattern.name]
@@ -358,14 +363,17 @@ def _same_shape(a: UPat, b: UPat) -> bool:
     return a.ops is None and b.ops is None and a.dtypes == b.dtypes and a.name != b.name
 
 
-def _compile(rule: Rule, *, op_known: bool = False) -> Callable[[UOp, Any, Any], UOp | None]:
-    text, values = matcher_text(rule, op_known=op_known)
+def _compile(rule: Rule, *, is_candidate: bool = False) -> Callable[[UOp, Any, Any], UOp | None]:
+    text, values = matcher_text(rule, is_candidate=is_candidate)
     code = _compiled(text).replace(co_filename=f"<matcher of {rule.name}>", co_name="match")
     return FunctionType(code, values)
 
 
-def matcher_text(rule: Rule, *, op_known: bool) -> tuple[str, dict[str, Any]]:
-    """The matching function of `rule` as Python, and its globals; `op_known`: nobody asks it about other operations."""
+def matcher_text(rule: Rule, *, is_candidate: bool) -> tuple[str, dict[str, Any]]:
+    """The matching function of `rule` as Python, and its globals.
+
+    is_candidate: it is asked only about nodes for which `PatternMatcher.candidates` has the rule.
+    """
     writer = _Writer()
     wanted = _parameters(rule.function)
 
@@ -382,7 +390,7 @@ def matcher_text(rule: Rule, *, op_known: bool) -> tuple[str, dict[str, Any]]:
         writer.line(depth, f"found = {found}")
         writer.line(depth, "if found is not None and found is not root: return found")
 
-    writer.match([(rule.pattern, "root", op_known)], 1, final)
+    writer.match([(rule.pattern, "root", is_candidate, is_candidate)], 1, final)
     writer.line(1, "return None")
     return "\n".join(writer.lines), writer.values
 
@@ -483,14 +491,14 @@ class PatternMatcher:
         found = self._of_op.get(op)
         if found is None:
             found = self._of_op[op] = [rule for rule in self.rules if _allows_op(rule.pattern, op)]
-        return [rule for rule in found if _allows_dtype(rule.pattern, op, dtype)]
+        return [rule for rule in found if _allows_dtype(rule.pattern, dtype)]
 
     def _with_matchers(self, rules: Iterable[Rule], op: Ops) -> Candidates:
         found = []
         for rule in rules:
             match = rule.matchers.get(op)
             if match is None:
-                match = rule.matchers[op] = _compile(rule, op_known=True)
+                match = rule.matchers[op] = _compile(rule, is_candidate=True)
             found.append((rule, match, rule.function))
         return tuple(found)
 
@@ -551,15 +559,14 @@ def _allows_op(pattern: UPat, op: Ops) -> bool:
     return pattern.ops is None or op in pattern.ops
 
 
-def _allows_dtype(pattern: UPat, op: Ops, dtype: Any) -> bool:
-    """False where a node of this operation, which the pattern allows, and type cannot match, whatever its sources."""
+def _allows_dtype(pattern: UPat, dtype: Any) -> bool:
+    """False where a node of this type, whose operation the pattern allows, cannot match, whatever its sources."""
     scalar = getattr(dtype, "scalar", None)
-    if scalar is None:
-        return True
     if pattern.dtypes is not None and scalar not in pattern.dtypes:
         return False
-    if op in _ONE_DTYPE:
-        for part in pattern.src or ():
-            if part.dtypes is not None and scalar not in part.dtypes:
-                return False
-    return True
+    return not _has_one_dtype(pattern) or all(_allows_dtype(src, dtype) for src in pattern.src or ())
+
+
+def _has_one_dtype(pattern: UPat) -> bool:
+    """True where what matches has the type of its sources."""
+    return pattern.ops is not None and pattern.ops <= _ONE_DTYPE

@@ -70,6 +70,26 @@ def test_a_commutative_pattern_matches_both_ways() -> None:
     assert found(index_const(1) * A) is A
 
 
+def test_a_pattern_may_keep_the_order_of_commutative_sources() -> None:
+    @rule(UPat.of(Ops.ADD, c, x, in_order=True))
+    def first(c: UOp, x: UOp) -> UOp:
+        return x
+
+    assert first(index_const(3) + A) is A
+    assert first(A + 3) is None
+    table = PatternMatcher([first, *SIMPLIFY.rules])
+    assert first not in [found for found, _, _ in table.candidates(A + 3)]
+    assert first in [found for found, _, _ in table.candidates(index_const(3) + A)]
+
+
+def test_a_rule_is_a_candidate_only_where_the_constant_may_be_the_one_it_asks_for() -> None:
+    def tried(node: UOp) -> set[str]:
+        return {found.name for found, _, _ in SIMPLIFY.candidates(node)} & {"mul_one", "mul_zero"}
+
+    assert [tried(A * number) for number in (1, 0, 3)] == [{"mul_one"}, {"mul_zero"}, set()]
+    assert tried(index_const(3) * A) == {"mul_one", "mul_zero"}  # only a constant on the right is looked at
+
+
 def test_a_rule_that_names_what_its_pattern_does_not_is_refused() -> None:
     @rule(x + c)
     def wrong(z: UOp) -> UOp:
@@ -154,7 +174,7 @@ def test_rules_of_one_form_share_their_text_and_nothing_else() -> None:
 def test_the_matchers_written_out_are_those_that_would_be_compiled() -> None:
     """`tinyexplore/uop/matchers.py` saves time, and nothing else: each function is what its name, a digest, says."""
     rules = [rule for step in all_passes() for rule in step.matcher.rules]
-    texts = {form_name(text): text for text in (matcher_text(rule, op_known=True)[0] for rule in rules)}
+    texts = {form_name(text): text for text in (matcher_text(rule, is_candidate=True)[0] for rule in rules)}
     written = {name: vars(matchers)[name] for name in texts if name in vars(matchers)}
     assert 10 * len(written) > 9 * len(texts), "run: python -m tinyexplore.codegen.matchers"
     for name, found in written.items():
