@@ -276,9 +276,13 @@ def _compiler_threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(core_count(), thread_name_prefix="tinyexplore-compile")
 
 
-def start_a_compiler() -> None:
-    """Has one of the threads that compile wait for work: to start one takes half a millisecond of the first kernel."""
-    _compiler_threads().submit(int)
+def start_compilers() -> None:
+    """Has two of the threads that compile wait for work: to start one takes half a millisecond of the first kernel, and
+    more where the others are in the compiler."""
+    count = min(core_count(), 2)
+    all_there = threading.Barrier(count)  # else the first would do the work of all
+    for _ in range(count):
+        _compiler_threads().submit(all_there.wait, 1.0)
 
 
 if hasattr(os, "register_at_fork"):

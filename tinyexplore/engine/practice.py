@@ -8,7 +8,7 @@ from contextvars import Context as EmptyContext
 from tinyexplore.codegen import bytes_moved, flop_count
 from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import dtypes
-from tinyexplore.engine.compile import lowered, start_a_compiler
+from tinyexplore.engine.compile import lowered, start_compilers
 from tinyexplore.engine.lowered import lowering_key
 from tinyexplore.kernel import Kernel, hand_coded
 from tinyexplore.lazy import LazyBuffer
@@ -23,7 +23,7 @@ def practise(device: str) -> None:
     """Schedules, lowers and renders a product of small matrices, which is neither compiled nor kept nor told of.
 
     Rules look for their matching functions then, tables of rules for those that fit a node, and the interpreter sees
-    how its instructions are used: 1 to 2 ms of the first kernel, whichever that is. A thread that compiles is started.
+    how its instructions are used: 1 to 2 ms of the first kernel, whichever that is. Threads that compile are started.
     What goes wrong here goes wrong there again, and is told there.
     """
 
@@ -36,7 +36,7 @@ def practise(device: str) -> None:
             flop_count(kernel.original), bytes_moved(kernel.original)
 
     with suppress(Exception):
-        start_a_compiler()
+        start_compilers()
         with collecting_later():
             EmptyContext().run(whole_way)  # nobody listens there, and options are the process's own
             collect_now()

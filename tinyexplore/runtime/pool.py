@@ -21,7 +21,7 @@ from importlib import resources
 
 from tinyexplore.device import DeviceUnavailable
 from tinyexplore.renderer.llvm import HARDLY
-from tinyexplore.runtime.cache import cached
+from tinyexplore.runtime.cache import cached, find
 from tinyexplore.runtime.native import BoundProgram, machine
 from tinyexplore.target import core_count
 from tinyexplore.util import config
@@ -61,23 +61,13 @@ class NativePool:
         from tinyexplore.runtime.llvm import shared_compiler
 
         compiler = shared_compiler()
-        text = resources.files("tinyexplore.runtime").joinpath("pool.ll").read_text()
-        pause, declaration = _PAUSE.get(machine(), ("fence seq_cst", ""))
-        text = text.replace("MOST_WORKERS", str(threads)).replace("PAUSE", pause)
-        text += "\n".join((declaration, *_declared_cores(), ""))
+        text, key = _source(threads)
         self.threads = threads
-        text = f"; {HARDLY}: it is written as it is to run\n{text}"
-        machine_of = "\0".join((text, compiler.version, compiler.cpu, compiler.features))
-        key = blake2b(machine_of.encode(), digest_size=20).hexdigest()
         self.is_new = False  # compiled here and now, not found on disk
 
         def compiled() -> bytes:
             self.is_new = True
-            _compiling.append(self)
-            try:
-                return compiler.object_code(text)
-            finally:
-                _compiling.remove(self)
+            return compiler.object_code(text)
 
         code = cached(key, compiled)
         self._library = compiler.link("pool", (code,), ("pool_init", "pool_stop", "pool_run"))
@@ -116,6 +106,21 @@ class NativePool:
         batch.run_address, batch.record_address = self._library["pool_run"], record.buffer_info()[0]
         batch.keeps = (self, record, [bound for bound, _, _ in calls])
         return batch
+
+
+@cache
+def _source(threads: int) -> tuple[str, str]:
+    """The IR of a pool of that many threads, and the name under which its machine code is kept."""
+    from tinyexplore.runtime.llvm import shared_compiler
+
+    compiler = shared_compiler()
+    text = resources.files("tinyexplore.runtime").joinpath("pool.ll").read_text()
+    pause, declaration = _PAUSE.get(machine(), ("fence seq_cst", ""))
+    text = text.replace("MOST_WORKERS", str(threads)).replace("PAUSE", pause)
+    text += "\n".join((declaration, *_declared_cores(), ""))
+    text = f"; {HARDLY}: it is written as it is to run\n{text}"
+    machine_of = "\0".join((text, compiler.version, compiler.cpu, compiler.features))
+    return text, blake2b(machine_of.encode(), digest_size=20).hexdigest()
 
 
 def _declared_cores() -> tuple[str, ...]:
@@ -174,16 +179,19 @@ def make_pool_ahead() -> None:
     """
     threads = thread_count()
     if threads > 1:
+        is_new = find(_source(threads)[1]) is None
         context = copy_context()  # the options in force here
         thread = threading.Thread(target=context.run, args=(_make_quietly, threads), name="tinyexplore-pool")
         with suppress(RuntimeError):  # no more threads: the interpreter is ending, or the system has none
             thread.start()
             _makers.append(thread)
+            if is_new:
+                _compilers.append(thread)
 
 
 def is_pool_being_compiled() -> bool:
-    """True while another thread compiles a pool: it did not find it on disk."""
-    return bool(_compiling)
+    """True while another thread makes a pool that is not on disk, from the moment that `make_pool_ahead` is called."""
+    return any(thread.is_alive() for thread in _compilers)
 
 
 def wait_for_pool_ahead() -> None:
@@ -193,7 +201,7 @@ def wait_for_pool_ahead() -> None:
 
 
 _makers: list[threading.Thread] = []
-_compiling: list[NativePool] = []  # no lock: a forked child may find what is compiled in its parent only
+_compilers: list[threading.Thread] = []  # those of them that did not find what they make on disk
 
 
 def _make_quietly(threads: int) -> None:
