@@ -46,11 +46,17 @@ MUCH_TO_REDUCE = 1 << 18  # elements from which on a second kernel costs less th
 MUCH_IN_SHORT_ROWS = 1 << 20  # elements in rows of some vectors, from which on cores share rows rather than columns
 SHORT_ROW_BYTES = 2048
 MOST_PARTS = 256
+STRETCHES = 8  # of memory, each part of a large sum has a piece of
+FEWEST_STRETCHED = 64  # parts then
+LINE = 16  # elements: pieces in whole vectors
+MOST_PLAIN = 16  # nodes that are looked at
+FROM_MEMORY_BYTES = 24 << 20  # what lies in no cache
 MUCH_TO_SCAN = 1 << 20  # elements, from which on cores left idle cost more than what is read twice
 MOST_BLOCKS = 4  # of a running sum, for each core
 MOST_WRITES = 8  # each is a kernel, to be compiled if its place is a number
 
 _recorder = recorder_variable().get  # for every node: without a function of Python's around it
+_ONE_BY_ONE = (Group.ALU - Group.TRANSCENDENTAL) | Group.MOVEMENT | {Ops.CAST, Ops.BITCAST}
 _COMPARE, _WHERE, _BOOL = Group.COMPARE, Ops.WHERE, dtypes.bool
 
 
@@ -339,16 +345,48 @@ class LazyBuffer:
         size = self.shape[outer]
         if type(size) is not int:
             return self._reduce_at_once(op, axes, shape)
-        parts = most_parts(size)
+        stretches, parts = self._in_stretches(op, axes, outer)
         if parts < FEW_RESULTS:
             return self._reduce_at_once(op, axes, shape)
-        split = self.reshape((*self.shape[:outer], parts, size // parts, *self.shape[outer + 1 :]))
-        inner = tuple(axis if axis < outer else axis + 1 for axis in axes)
-        partial = split._reduce_at_once(
-            op, inner, tuple(1 if axis in inner else n for axis, n in enumerate(split.shape))
-        ).contiguous()
-        flat = partial.reshape(partial.shape[: outer + 1] + partial.shape[outer + 2 :])
+        piece = size // (stretches * parts)
+        pieces, summed = ((parts, piece), (1,)) if stretches == 1 else ((stretches, parts, piece), (0, 2))
+        more = len(pieces) - 1
+        split = self.reshape((*self.shape[:outer], *pieces, *self.shape[outer + 1 :]))
+        others = [axis if axis < outer else axis + more for axis in axes if axis != outer]
+        inner = sorted([*others, *[outer + place for place in summed]])
+        few = tuple([1 if axis in inner else n for axis, n in enumerate(split.shape)])
+        partial = split._reduce_at_once(op, tuple(inner), few).contiguous()
+        flat = partial.reshape((*few[:outer], parts, *few[outer + more + 1 :]))
         return flat._reduce_at_once(op, (outer,), shape)
+
+    def _in_stretches(self, op: Ops, axes: tuple[int, ...], outer: int) -> tuple[int, int]:
+        """In how many stretches `outer` is divided, and in how many parts, each with a piece of every stretch.
+
+        A sum out of memory is read faster in several places at once (`kernel/streams.py`). Where these go into one
+        result, there are fewer to be put together from lanes, by a program of half the length.
+        """
+        size = self.shape[outer]
+        is_sum = op is Ops.ADD and len(self.shape) - 1 in axes
+        if is_sum and self.size * self.dtype.itemsize >= FROM_MEMORY_BYTES and self._is_plain():
+            least = STRETCHES * (LINE if outer == len(self.shape) - 1 else 1)
+            parts = most_parts(size // least) if size % least == 0 else 0
+            if parts >= FEWEST_STRETCHED:
+                return STRETCHES, parts
+        return 1, most_parts(size)
+
+    def _is_plain(self) -> bool:
+        """True for what lies in memory or will, or is computed of that element by element in a few operations, none of
+        them dear: reading it is what takes time, in whatever order."""
+        stack, seen = [self], 0
+        while stack and seen < MOST_PLAIN:
+            node = stack.pop()
+            seen += 1
+            if node.buffer is not None or node.op is Ops.CONTIGUOUS or node.op is Ops.COPY:
+                continue
+            if node.src and node.op not in _ONE_BY_ONE:
+                return False
+            stack += node.src
+        return not stack
 
     def _reduce_at_once(self, op: Ops, wanted: tuple[int, ...], shape: Shape) -> LazyBuffer:
         return LazyBuffer(Ops.REDUCE_AXIS, self.dtype, shape, (self,), (op, wanted), self.device)

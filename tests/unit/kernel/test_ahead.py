@@ -76,7 +76,7 @@ def chosen(node: LazyBuffer) -> list[str]:
         (lambda: centred_squares(unread(4096, 4096), Ops.EXP), []),  # exp is dearer than waiting
         (lambda: unread(4096, 4096).alu(Ops.EXP).reduce(Ops.MAX, (1,)), []),
         (lambda: unread(4096, 4096).reduce(Ops.ADD, (1,)), ["AHEAD(0, 1)"]),  # rows side by side
-        (lambda: unread(64, 64, 64, 64).permute((1, 0, 2, 3)).reduce(Ops.ADD, (1, 2, 3)), []),
+        (lambda: unread(64, 64, 64, 64).permute((1, 0, 2, 3)).reduce(Ops.ADD, (1, 2, 3)), ["AHEAD(2, 32)"]),
         (lambda: unread(1 << 24).alu(Ops.EXP), []),
         (lambda: matmul(unread(4096, 4096), unread(4096, 4096)), []),
     ],

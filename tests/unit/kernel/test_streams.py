@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from tests.graphs import from_numpy, to_numpy
-from tests.support.kernels import kernel_of, unread
-from tinyexplore.kernel import hand_coded
+from tests.support.kernels import MACHINE, kernel_of, unread
+from tinyexplore.kernel import Kernel, hand_coded
 from tinyexplore.lazy import LazyBuffer
+from tinyexplore.schedule import create_schedule
 from tinyexplore.uop import Ops
 
 SUMS = (Ops.ADD, (1,))
@@ -39,6 +40,48 @@ def times_vector(matrix: LazyBuffer, vector: LazyBuffer) -> LazyBuffer:
 def test_rows_side_by_side(node: Callable[[], LazyBuffer], opts: list[str]) -> None:
     found = [str(opt) for opt in hand_coded(kernel_of(node())).applied]
     assert [opt for opt in found if opt.startswith(("UPCAST", "GROUP", "AHEAD"))] == opts
+
+
+def channels(*shape: int) -> LazyBuffer:
+    """The sum of each channel, the second axis, over all pictures."""
+    return unread(*shape).reduce(Ops.ADD, (0, 2, 3))
+
+
+@pytest.mark.parametrize(
+    ("node", "opts"),
+    [
+        (lambda: unread(1 << 24).reduce(Ops.ADD, (0,)), ["UNROLL(1, 8)", "AHEAD(2, 32)"]),
+        (lambda: unread(4096, 4096).reduce(Ops.ADD, (0, 1)), ["UNROLL(1, 8)", "AHEAD(2, 32)"]),
+        (lambda: unread(1 << 26).reduce(Ops.ADD, (0,)), ["UNROLL(1, 8)", "GROUP(2, 256)", "AHEAD(5, 32)"]),
+        (lambda: unread(1 << 22).reduce(Ops.ADD, (0,)), ["UNROLL(1, 4)"]),  # a cache has it
+        (lambda: unread(1 << 24).reduce(Ops.MAX, (0,)), ["UNROLL(1, 4)"]),
+        (lambda: unread(1 << 24).alu(Ops.EXP).reduce(Ops.ADD, (0,)), ["UNROLL(1, 4)"]),  # dear
+        (lambda: channels(32, 128, 56, 56), ["UNROLL(1, 8)", "AHEAD(2, 32)"]),
+        (lambda: channels(36, 128, 56, 56), ["UNROLL(1, 4)", "AHEAD(2, 32)"]),
+    ],
+    ids=lambda value: "" if isinstance(value, list) else None,
+)
+def test_pieces_of_a_row_side_by_side(node: Callable[[], LazyBuffer], opts: list[str]) -> None:
+    first, *_ = create_schedule([node()])
+    assert first.ast is not None
+    found = [str(opt) for opt in hand_coded(Kernel.of(first.ast, MACHINE)).applied]
+    assert [opt for opt in found if opt.startswith(("UPCAST", "UNROLL", "GROUP", "AHEAD"))] == opts
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+@pytest.mark.parametrize("shape", [(7 << 20,), (8 * 1003, 1009), ((7 << 20) + 16,), (24, 77, 64, 64)], ids=str)
+def test_every_piece_is_summed(shape: tuple[int, ...], dtype: str) -> None:
+    values = np.random.default_rng(0).integers(-3, 4, shape).astype(dtype)
+    array = from_numpy(values)
+    assert to_numpy(array.reduce(Ops.ADD, tuple(range(len(shape))))).ravel() == values.sum()
+    if len(shape) == 4:
+        np.testing.assert_array_equal(to_numpy(array.reduce(Ops.ADD, (0, 2, 3))).ravel(), values.sum((0, 2, 3)))
+
+
+def test_a_large_sum_loses_few_of_its_last_bits() -> None:
+    values = np.full(1 << 23, 0.1, np.float32)
+    found = float(to_numpy(from_numpy(values).reduce(Ops.ADD, (0,))).ravel()[0])
+    assert abs(found / (float(values[0]) * values.size) - 1) < 5e-6
 
 
 @pytest.mark.parametrize("rows", [4099, 12_295])
