@@ -9,6 +9,7 @@ from tinyexplore.uop.ops import Group, Ops
 from tinyexplore.uop.uop import UOp
 
 Bounds = tuple[int, int]
+ARITHMETIC = Group.BINARY - Group.COMPARE
 
 
 def bounds(node: UOp) -> Bounds:
@@ -19,13 +20,12 @@ def bounds(node: UOp) -> Bounds:
     stack = [node]
     while stack:
         inner = stack[-1]
-        missing = [source for source in inner.src if source._bounds is None]
-        if missing:
-            stack += missing
-            continue
-        if inner._bounds is None:
+        for source in inner.src:
+            if source._bounds is None:
+                stack.append(source)
+        if stack[-1] is inner:
             inner._bounds = _bounds(inner)
-        stack.pop()
+            stack.pop()
     assert node._bounds is not None
     return node._bounds
 
@@ -40,11 +40,11 @@ def vmax(node: UOp) -> int:
 
 def is_exact(node: UOp) -> bool:
     """True where the arithmetic of this integer node cannot wrap: its interval fits the dtype by itself."""
-    if node.op in (Ops.CONST, Ops.RANGE, Ops.DEFINE_VAR, Ops.BIND):
-        return True
     low, high = widest = limits(node.dtype)
     if bounds(node) != widest:
         return True  # narrower than the type: found by the interval
+    if node.op in (Ops.CONST, Ops.RANGE, Ops.DEFINE_VAR, Ops.BIND):
+        return True
     interval = _interval(node)
     return interval is not None and low <= interval[0] and interval[1] <= high
 
@@ -76,6 +76,8 @@ def _interval(node: UOp) -> Bounds | None:
     op, src = node.op, node.src
     if not _counts(node.dtype):
         return None
+    if op in ARITHMETIC:
+        return _of_two(op, bounds(src[0]), bounds(src[1]), node.dtype)
     if op is Ops.CONST:
         return int(node.arg), int(node.arg)
     if op is Ops.RANGE:
@@ -88,9 +90,12 @@ def _interval(node: UOp) -> Bounds | None:
         return _compare(op, src)
     if op in (Ops.CAST, Ops.WHERE, Ops.VECTORIZE, Ops.GEP):
         return _passed_on(op, src)
-    if op not in Group.BINARY:
-        return None
-    (a, b), (c, d) = bounds(src[0]), bounds(src[1])
+    return None
+
+
+def _of_two(op: Ops, first: Bounds, second: Bounds, dtype: DType) -> Bounds | None:
+    """`_interval` of an operation on two numbers, or truths, within these bounds."""
+    (a, b), (c, d) = first, second
     if op is Ops.ADD:
         return a + c, b + d
     if op is Ops.MUL:
@@ -111,7 +116,7 @@ def _interval(node: UOp) -> Bounds | None:
         if a >= 0 and b < c:
             return a, b
         return (0 if a >= 0 else 1 - d), (0 if b <= 0 else min(b, d - 1))
-    if op in (Ops.AND, Ops.OR) and dtypes.is_bool(node.dtype):
+    if op in (Ops.AND, Ops.OR) and dtypes.is_bool(dtype):
         return (min(a, c), min(b, d)) if op is Ops.AND else (max(a, c), max(b, d))
     return None
 
