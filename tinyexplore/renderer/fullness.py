@@ -11,7 +11,7 @@ from tinyexplore.uop.uop import ops_mask
 
 WORK = Group.ALU | {Ops.LOAD, Ops.STORE}
 LONG = 100  # UOps: what opts have written out; shorter programs are worth all that LLVM knows, and soon done
-LONG_APART = 100  # UOps that take LLVM 2 ms or more: to hand them to another thread and back takes 1
+LONG_APART = 300  # UOps that take LLVM 4 ms or more: what another thread has to do before it can help takes it 2
 BRIEF = 256  # UOps done, loops counted as often as they run: about 0.1 µs, whatever the code looks like
 LANES = ops_mask((Ops.GEP,))
 PUT_TOGETHER = frozenset({Ops.GEP, Ops.VECTORIZE})
