@@ -8,11 +8,9 @@ compiled anew · {"do": "running"}: what the kernels themselves take · {"do": "
 from __future__ import annotations
 
 import gc
-import json
 import os
 import sys
 import time
-import traceback
 from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
@@ -20,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from bench.cases import choose_cases
+from bench.conversation import raised, serve
 
 
 def forget() -> None:
@@ -41,6 +40,13 @@ class CompileWorker:
     def __init__(self) -> None:
         self.call: Callable[[], Any] = lambda: None
         self.started = time.perf_counter()
+
+    def answer(self, request: dict[str, Any]) -> dict[str, Any]:
+        """The reply to a request; whatever goes wrong becomes one too."""
+        try:
+            return {"ok": True, **getattr(self, f"do_{request.pop('do')}")(**request)}
+        except Exception as error:
+            return raised(error)
 
     def do_hello(self, **_: Any) -> dict[str, Any]:
         from bench import stripped
@@ -127,30 +133,15 @@ class CompileWorker:
         }
 
 
-def serve(way: str) -> None:
-    """Answers until told `bye`; stdout is for replies alone."""
-    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
+def run(way: str) -> None:
+    """Serves with hooks in place, or without them."""
     os.environ["CACHELEVEL"] = "0"  # nothing from disk
     if way == "stripped":
         from bench.stripped import install
 
         install()
-    worker = CompileWorker()
-    for line in sys.stdin:
-        request = json.loads(line)
-        name = request.pop("do")
-        if name == "bye":
-            return
-        try:
-            reply = {"ok": True, **getattr(worker, f"do_{name}")(**request)}
-        except Exception as error:  # told to the one who asked
-            traceback.print_exc()
-            words = "".join(traceback.format_exception_only(type(error), error)).strip()
-            reply = {"ok": False, "kind": "error", "reason": words[-600:]}
-        replies.write(json.dumps(reply) + "\n")
-        replies.flush()
+    serve(CompileWorker().answer)
 
 
 if __name__ == "__main__":
-    serve(sys.argv[1])
+    run(sys.argv[1])

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import gc
 import importlib
-import json
-import os
 import sys
 import time
-import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from bench.conversation import raised, serve
 from bench.peers.tensors import raveled, unraveled, viewed
 
 
@@ -119,25 +117,18 @@ def check(api: Any, graphs: Graphs, index: list[Any]) -> None:
             raise ArithmeticError(f"{graphs.name} at {values}: {found}; expected {wanted}")
 
 
-def serve(name: str) -> None:
-    """Answers until told `bye`; stdout is for replies alone."""
-    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
-    engine: Any = None
-    for line in sys.stdin:
-        request = json.loads(line)
-        if request["do"] == "bye":
-            return
+def run(name: str) -> None:
+    """Serves as that engine."""
+
+    def answer(request: dict[str, Any]) -> dict[str, Any]:
         try:
-            engine = engine or importlib.import_module(f"bench.peers.{name}").Engine("", 1)
-            reply = {"ok": True, **measure(engine.api, GRAPHS[request["graphs"]], request["rounds"])}
-        except Exception as error:  # told to the one who asked
-            traceback.print_exc()
-            words = "".join(traceback.format_exception_only(type(error), error)).strip()
-            reply = {"ok": False, "kind": "error", "reason": words[-600:]}
-        replies.write(json.dumps(reply) + "\n")
-        replies.flush()
+            api = importlib.import_module(f"bench.peers.{name}").Engine("", 1).api
+            return {"ok": True, **measure(api, GRAPHS[request["graphs"]], request["rounds"])}
+        except Exception as error:
+            return raised(error)
+
+    serve(answer)
 
 
 if __name__ == "__main__":
-    serve(sys.argv[1])
+    run(sys.argv[1])

@@ -13,18 +13,17 @@ from __future__ import annotations
 
 import gc
 import importlib
-import json
 import math
 import os
 import sys
 import time
-import traceback
 from collections.abc import Callable
 from itertools import repeat
 from typing import Any
 
 import numpy as np
 
+from bench.conversation import raised, serve
 from bench.peers import PEERS, Engine, Unsupported, as_input
 
 PATIENCE = 1.0  # seconds: a call that takes longer is not repeated for a better estimate
@@ -89,10 +88,8 @@ class Worker:
             return {"ok": False, "kind": "unsupported", "reason": str(reason)}
         except WrongResult as reason:
             return {"ok": False, "kind": "wrong", "reason": str(reason)}
-        except Exception as error:  # a peer's own failure must reach the report, not end the process
-            traceback.print_exc(limit=-6)
-            words = "".join(traceback.format_exception_only(type(error), error)).strip()
-            return {"ok": False, "kind": "error", "reason": words[-600:]}
+        except Exception as error:
+            return raised(error)
 
     def do_load(self, threads: int) -> dict[str, Any]:
         """Imports the peer, and no more: what it opens when values are put on it is opened then."""
@@ -242,21 +239,13 @@ class MachineWorker(Worker):
         return {"probes": [[probe.name, probe.threads, probe.value, probe.unit] for probe in self.prober.all()]}
 
 
-def serve(name: str) -> None:
-    """Answers until told `bye` or the harness goes. What a peer prints goes to stderr: stdout is for replies."""
-    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
+def run(name: str) -> None:
+    """Serves as that peer, then ends at once: some wait for ever for threads of their own at exit."""
     worker = MachineWorker(name) if name == "machine" else Worker(name)
-    for line in sys.stdin:
-        request = json.loads(line)
-        if request["do"] == "bye":
-            break
-        replies.write(json.dumps(worker.answer(request)) + "\n")
-        replies.flush()
-    # some peers wait for ever for threads of their own at exit
+    serve(worker.answer)
     sys.stderr.flush()
     os._exit(0)
 
 
 if __name__ == "__main__":
-    serve(sys.argv[1])
+    run(sys.argv[1])

@@ -11,9 +11,9 @@ from math import prod
 from tinyexplore.kernel.access import Access, attempt
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opt import Opt, OptOps
+from tinyexplore.target import FROM_MEMORY_BYTES
 from tinyexplore.uop import AxisKind, Group, Ops, UOp
 
-FROM_MEMORY_BYTES = 24 << 20  # less than this, a cache of 32 MiB holds most of: asking costs more than it brings
 PAGE_BYTES, LINE_BYTES = 4096, 64
 SHORTEST_ROW_BYTES = 8192  # of shorter ones the next is on its way already
 SHORTEST_KEPT_BYTES = 4096  # what a row is kept of is dear: there is time for a fetch
@@ -61,6 +61,7 @@ def buffer_bytes(pointer: UOp) -> int:
 
 
 def comes_from_memory(load: Access) -> bool:
+    """True for what no cache holds: of the rest, asking costs more than it brings."""
     return buffer_bytes(load.node.src[0]) >= FROM_MEMORY_BYTES
 
 

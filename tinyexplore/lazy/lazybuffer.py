@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import ConstType, DType, dtypes
 from tinyexplore.shape import ShapeTracker
-from tinyexplore.target import core_count
+from tinyexplore.target import FROM_MEMORY_BYTES, core_count
 from tinyexplore.trace import Recorded, UserFrame, recorder_variable
 from tinyexplore.uop import Group, Ops
 from tinyexplore.uop.symbolic import (
@@ -50,7 +50,6 @@ STRETCHES = 8  # of memory, each part of a large sum has a piece of
 FEWEST_STRETCHED = 64  # parts then
 LINE = 16  # elements: pieces in whole vectors
 MOST_PLAIN = 16  # nodes that are looked at
-FROM_MEMORY_BYTES = 24 << 20  # what lies in no cache
 MUCH_TO_SCAN = 1 << 20  # elements, from which on cores left idle cost more than what is read twice
 MOST_BLOCKS = 4  # of a running sum, for each core
 MOST_WRITES = 8  # each is a kernel, to be compiled if its place is a number
@@ -348,15 +347,13 @@ class LazyBuffer:
         stretches, parts = self._in_stretches(op, axes, outer)
         if parts < FEW_RESULTS:
             return self._reduce_at_once(op, axes, shape)
-        piece = size // (stretches * parts)
-        pieces, summed = ((parts, piece), (1,)) if stretches == 1 else ((stretches, parts, piece), (0, 2))
-        more = len(pieces) - 1
+        pieces = stretches, parts, size // (stretches * parts)
         split = self.reshape((*self.shape[:outer], *pieces, *self.shape[outer + 1 :]))
-        others = [axis if axis < outer else axis + more for axis in axes if axis != outer]
-        inner = sorted([*others, *[outer + place for place in summed]])
+        others = [axis if axis < outer else axis + 2 for axis in axes if axis != outer]
+        inner = tuple(sorted([*others, outer, outer + 2]))
         few = tuple([1 if axis in inner else n for axis, n in enumerate(split.shape)])
-        partial = split._reduce_at_once(op, tuple(inner), few).contiguous()
-        flat = partial.reshape((*few[:outer], parts, *few[outer + more + 1 :]))
+        partial = split._reduce_at_once(op, inner, few).contiguous()
+        flat = partial.reshape((*few[:outer], parts, *few[outer + 3 :]))
         return flat._reduce_at_once(op, (outer,), shape)
 
     def _in_stretches(self, op: Ops, axes: tuple[int, ...], outer: int) -> tuple[int, int]:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.uop import Ops
 
+FROM_MEMORY_BYTES = 24 << 20  # less than this, a cache of 32 MiB holds most of
+
 
 @dataclass(frozen=True)
 class Target:
