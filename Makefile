@@ -92,6 +92,6 @@ wheel: $(VENV)/.stamp-venv
 	$(PY) -m pip --disable-pip-version-check wheel --quiet --no-deps --wheel-dir dist .
 
 clean:
-	rm -rf $(VENV) build dist widgets/node_modules widgets/build
+	rm -rf $(VENV) .venv-* build dist widgets/node_modules widgets/build
 	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

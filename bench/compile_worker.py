@@ -27,7 +27,7 @@ def forget() -> None:
         if not name.startswith("tinyexplore."):
             continue
         for key, value in vars(module).items():
-            if key in ("_runners", "_programs") and isinstance(value, dict):
+            if key == "_programs":
                 value.clear()
             elif not isinstance(value, type) and callable(clear := getattr(value, "cache_clear", None)):
                 clear()

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from bench.cases import Case
+from bench.limits import peer_limits
 from bench.peers import PEERS
 from bench.references import STEPS
 
@@ -159,7 +160,7 @@ def environment(threads: int) -> dict[str, str]:
     env["MALLOC_TRIM_THRESHOLD_"] = env["MALLOC_TOP_PAD_"] = str(1 << 30)
     env["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     env["JAX_PLATFORMS"] = "cpu"
-    return env
+    return {**env, **peer_limits()}
 
 
 class Harness:

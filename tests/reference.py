@@ -32,9 +32,9 @@ def numpy_dtype(dtype: DType) -> np.dtype:
 
 
 def to_small(x: np.ndarray, dtype: DType) -> np.ndarray:
-    """float32 values rounded to the nearest that `dtype` has; numbers too large for an fp8 become its largest."""
+    """float32 values rounded to the nearest that `dtype` has; numbers too large for fp8e4m3 become its largest."""
     small = SMALL[dtype]
-    if dtype in dtypes.fp8s:
+    if dtype is dtypes.fp8e4m3:
         largest = np.float32(ml_dtypes.finfo(small).max)
         x = np.where(np.isfinite(x), np.clip(x, -largest, largest), x)
     return x.astype(small).astype(np.float32)
@@ -180,7 +180,7 @@ def _truncated(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _remainder(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return x - _truncated(x, y) * y
+    return np.fmod(x, y) if x.dtype.kind == "f" else x - _truncated(x, y) * y
 
 
 def _flip(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from tinyexplore.aliases import register_aliases
 from tinyexplore.devices import register_devices
 from tinyexplore.trace import Recorder, register_console, register_progress
 
@@ -67,6 +68,7 @@ __all__ = [
 
 
 register_devices()  # by name; none is opened
+register_aliases()  # import paths by which programs of this family reach things
 
 
 def _console() -> Recorder:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
+from tinyexplore.dtype import dtypes
 from tinyexplore.explore.export import BundleMissing, summary_text
 from tinyexplore.explore.model import Trace
 from tinyexplore.explore.session import Explorer, capture
@@ -214,4 +215,26 @@ def run_devices(options: argparse.Namespace) -> int:
         except DeviceUnavailable as error:
             print(f"{mark} {name:8} not available: {error}")
     print("(* the default)")
+    print(_target_told())
     return OK
+
+
+def _target_told() -> str:
+    """For which CPU code is generated, and the levels that run on this machine."""
+    from tinyexplore.device import Device, DeviceUnavailable
+    from tinyexplore.target import LEVELS, NATIVE, nearest_level
+    from tinyexplore.util import Context
+
+    try:
+        chosen = Device["LLVM"].target
+        with Context(TARGET=NATIVE):
+            here = Device["LLVM"].target
+    except DeviceUnavailable as error:
+        return f"target: not known without the LLVM device ({error})"
+    cache = f"{chosen.l1_bytes >> 10} KiB of L1 and {chosen.l2_bytes >> 10} KiB of L2 cache a core"
+    told = f"target: {chosen.cpu}, {chosen.lanes(dtypes.float32)} floats a vector, {cache}"
+    if here.arch != "x86_64":
+        return f"{told}; this machine is {here.cpu} ({here.arch})"
+    level = nearest_level(frozenset(feature[1:] for feature in here.features.split(",") if feature[:1] == "+"))
+    lesser = ", ".join(LEVELS[: LEVELS.index(level) + 1])
+    return f"{told}; this machine is {here.cpu}, nearest level {level} (levels that run here: {lesser})"

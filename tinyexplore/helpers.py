@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+import ctypes
+import re
 import sys
-from collections.abc import Callable, Hashable, Iterable
+import time
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import wraps
 from math import prod
+from pathlib import Path
 from typing import Any, TypeVar
 
 from tqdm.auto import tqdm, trange
 
-from tinyexplore.util import Context, ContextVar, GlobalCounters, Profiling, Timing, fetch, getenv
+from tinyexplore.util import Context, ContextVar, GlobalCounters, Profiling, Timing, cache_folder, fetch, getenv
 
 __all__ = [
     "BEAM",
     "CACHELEVEL",
+    "CAPTURING",
     "CI",
     "DEBUG",
+    "GRAPH",
     "IMAGE",
     "JIT",
     "NOOPT",
     "OSX",
     "PROFILE",
+    "SAVE_SCHEDULE",
     "SPLIT_REDUCEOP",
     "TC",
     "TC_OPT",
@@ -32,20 +40,35 @@ __all__ = [
     "GlobalCounters",
     "Profiling",
     "Timing",
+    "all_int",
     "all_same",
+    "ansilen",
+    "ansistrip",
     "argfix",
+    "argsort",
     "ceildiv",
     "colored",
+    "cpu_time_execution",
     "dedup",
+    "diskcache",
+    "diskcache_clear",
+    "diskcache_get",
+    "diskcache_put",
     "fetch",
+    "flat_mv",
     "flatten",
+    "from_mv",
+    "fully_flatten",
     "get_child",
     "getenv",
     "make_tuple",
+    "memsize_to_str",
     "merge_dicts",
     "partition",
     "prod",
     "round_up",
+    "temp",
+    "to_mv",
     "tqdm",
     "trange",
     "unwrap",
@@ -58,6 +81,7 @@ BEAM, NOOPT, JIT, DEBUG = (ContextVar(name) for name in ("BEAM", "NOOPT", "JIT",
 WINO, IMAGE, PROFILE, CACHELEVEL = (ContextVar(name) for name in ("WINO", "IMAGE", "PROFILE", "CACHELEVEL"))
 TC, TC_OPT, THREEFRY = (ContextVar(name) for name in ("TC", "TC_OPT", "THREEFRY"))
 TRANSCENDENTAL, SPLIT_REDUCEOP = (ContextVar(name) for name in ("TRANSCENDENTAL", "SPLIT_REDUCEOP"))
+GRAPH, CAPTURING, SAVE_SCHEDULE = ContextVar("GRAPH", 0), ContextVar("CAPTURING", 1), ContextVar("SAVE_SCHEDULE", 0)
 CI = bool(getenv("CI", ""))
 OSX = sys.platform == "darwin"
 
@@ -131,6 +155,56 @@ def round_up(number: int, multiple: int) -> int:
     return int(ceildiv(number, multiple)) * multiple
 
 
+def all_int(values: Iterable[Any]) -> bool:
+    """Whether all of them are ints: no size among them is symbolic."""
+    return all(isinstance(value, int) for value in values)
+
+
+def argsort(values: Sequence[Any]) -> Any:
+    """The places of the values from the least to the greatest, in a list or tuple as they come; of a permutation, its
+    inverse."""
+    return type(values)(sorted(range(len(values)), key=values.__getitem__))  # type: ignore[call-arg]
+
+
+def fully_flatten(values: Any) -> list[Any]:
+    """One list of what is in nested lists and tuples."""
+    if not isinstance(values, (list, tuple)):
+        return [values]
+    return [one for value in values for one in fully_flatten(value)]
+
+
+def ansistrip(text: str) -> str:
+    """`text` without a terminal's codes for colours."""
+    return re.sub(r"\x1b\[(K|.*?m)", "", text)
+
+
+def ansilen(text: str) -> int:
+    """How many characters a terminal shows of it."""
+    return len(ansistrip(text))
+
+
+def memsize_to_str(size: int) -> str:
+    """A number of bytes as one reads it: "1.50 MB"."""
+    for unit, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "KB")):
+        if size >= unit:
+            return f"{size / unit:.2f} {name}"
+    return f"{size:.2f} B"
+
+
+def temp(name: str) -> str:
+    """The path of `name` in the system's folder for temporary files."""
+    import tempfile
+
+    return (Path(tempfile.gettempdir()) / name).as_posix()
+
+
+def cpu_time_execution(call: Callable[[], object], enable: bool) -> float | None:
+    """Calls; the seconds that it took where they are asked for."""
+    began = time.perf_counter()
+    call()
+    return time.perf_counter() - began if enable else None
+
+
 def get_child(root: Any, path: str) -> Any:
     """What the dotted `path` leads to: attributes, keys of dicts, places of lists."""
     here = root
@@ -147,3 +221,107 @@ def unwrap(value: T | None) -> T:
     if value is None:
         raise ValueError("unwrap(None): there is no value")
     return value
+
+
+# *** memory ***
+
+
+def from_mv(view: memoryview, to_type: Any = ctypes.c_char) -> Any:
+    """The memory of a writable `view` as a ctypes array of `to_type`."""
+    return (to_type * (view.nbytes // ctypes.sizeof(to_type))).from_buffer(view)
+
+
+def to_mv(address: Any, size: int) -> memoryview:
+    """`size` bytes at `address`, which must stay theirs for as long as the view is used."""
+    found = ctypes.cast(address, ctypes.POINTER(ctypes.c_uint8 * size)).contents
+    return memoryview(found).cast("B")
+
+
+def flat_mv(view: memoryview) -> memoryview:
+    """The same bytes, one after the other."""
+    return view.cast("B") if view.nbytes else view
+
+
+# *** values kept on disk ***
+
+_MISSING = object()
+
+
+def diskcache(function: Callable[..., T]) -> Callable[..., T]:
+    """`function`, each of whose results is kept on disk, by its arguments, and found there by later processes."""
+    table = f"{function.__module__}.{function.__qualname__}"
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> T:
+        import pickle
+        from hashlib import sha256
+
+        key = sha256(pickle.dumps((args, sorted(kwargs.items())))).hexdigest()
+        found = _found(table, key)
+        return diskcache_put(table, key, function(*args, **kwargs)) if found is _MISSING else found
+
+    return call
+
+
+def diskcache_get(table: str, key: dict[str, Any] | str | int) -> Any:
+    """What was put there by this user, in this process or an earlier one; None if nothing was, or no longer is."""
+    found = _found(table, key)
+    return None if found is _MISSING else found
+
+
+def diskcache_put(table: str, key: dict[str, Any] | str | int, value: T) -> T:
+    """Keeps `value` under the key, and gives it: None, a bool, number, text, bytes, or lists, tuples and dicts of such.
+
+    It is kept as text that is read without running anything. TypeError for what is not of these kinds.
+    """
+    from tinyexplore.runtime.cache import keep
+
+    if (kind := _not_plain(value)) is not None:
+        raise TypeError(
+            f"diskcache_put of {kind}: need None, a bool, a finite number, text, bytes, lists, tuples or dicts of such"
+        )
+    keep(_place(table, key), repr((table, key, value)).encode())
+    return value
+
+
+def diskcache_clear() -> None:
+    """Forgets all that `diskcache_put` kept."""
+    if cache_folder().is_dir():
+        for path in cache_folder().glob("diskcache-*"):
+            path.unlink(missing_ok=True)
+
+
+def _found(table: str, key: Any) -> Any:
+    import ast
+
+    from tinyexplore.runtime.cache import find
+
+    data = find(_place(table, key))
+    if data is None:
+        return _MISSING
+    try:
+        of_table, of_key, value = ast.literal_eval(data.decode())
+    except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
+        return _MISSING
+    return value if (of_table, of_key) == (table, key) else _MISSING
+
+
+def _place(table: str, key: Any) -> str:
+    from hashlib import blake2b
+
+    return "diskcache-" + blake2b(repr((table, key)).encode(), digest_size=20).hexdigest()
+
+
+def _not_plain(value: Any) -> str | None:
+    """The kind of the first part of `value` that cannot be written down and read again as it is."""
+    if type(value) is dict:
+        parts = [*value.keys(), *value.values()]
+    elif type(value) in (list, tuple):
+        parts = list(value)
+    elif value is None or type(value) in (bool, int, str, bytes):
+        return None
+    elif type(value) is float and value - value == 0:
+        return None
+    else:
+        return f"{value!r:.40} ({type(value).__name__})"
+    return next((kind for part in parts if (kind := _not_plain(part)) is not None), None)

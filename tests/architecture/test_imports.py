@@ -40,9 +40,9 @@ def test_helpers_are_those_of_the_package() -> None:
 def test_importing_the_package_is_cheap() -> None:
     timed_import = """
         import time
-        began = time.perf_counter()
+        began = time.process_time()  # of the processor: other programs may keep it busy
         import tinyexplore
-        print((time.perf_counter() - began) * 1e3)
+        print((time.process_time() - began) * 1e3)
     """
     best_ms = min(float(run_python(timed_import)) for _ in range(5))
     assert best_ms <= IMPORT_BUDGET_MS * NOISE_FACTOR

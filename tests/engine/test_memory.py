@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from tinyexplore import Context, GlobalCounters, Tensor, TinyJit, nn
-from tinyexplore.engine import plan_memory
+from tinyexplore.engine import plan_memory, step_by_step
 from tinyexplore.engine.memory import Life, lower_bound, plan_lives
 from tinyexplore.explore.build import build_trace
 from tinyexplore.trace import Planned, Recorder, recording
@@ -205,7 +205,7 @@ def test_plans_are_told_and_shown(capsys: pytest.CaptureFixture) -> None:
         return ((x.flip(0) + 1).contiguous().flip(0) * 2).contiguous().flip(0).contiguous()
 
     recorder = Recorder()
-    with recording(recorder):
+    with step_by_step(), recording(recorder):
         work().realize()
     (plan,) = (event.plan for event in recorder.events if isinstance(event, Planned))
     assert (len(plan.lives), plan.peak_bytes) == (3, 2 * 4032)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tinyexplore import Context, Tensor, capture
-from tinyexplore.engine.runner import _runners
+from tinyexplore.engine.kernels import runners
 
 
 @pytest.mark.slow
@@ -22,19 +22,19 @@ def test_the_decoder_example_keeps_its_promises(repository: Path) -> None:
     model = decoder.Decoder()
     assert decoder.train(model) < 0.01
     decoder.recite(model)
-    compiled = len(_runners)
+    compiled = len(runners)
     said, scores = decoder.recite(model)
-    assert said == decoder.VERSE and len(_runners) == compiled
+    assert said == decoder.VERSE and len(runners) == compiled
     expected = decoder.with_numpy(model, said[:-1])
     np.testing.assert_allclose(np.array(scores), expected[decoder.PROMPT - 1 :], rtol=1e-3, atol=1e-3)
     said, _ = decoder.recite(model, prompt=decoder.VERSE[:40])
-    assert said == decoder.VERSE and len(_runners) == compiled, "a longer prompt needs no other kernels"
+    assert said == decoder.VERSE and len(runners) == compiled, "a longer prompt needs no other kernels"
     assert model.step.captured is not None and {state.stays for state in model.step.captured.states} == {True}
     drawn = []
     for seed in (1, 2, 1):
         Tensor.manual_seed(seed)
         drawn.append(decoder.recite(model, temperature=3.0)[0])
-    assert drawn[0] == drawn[2] != drawn[1] and len(_runners) == compiled
+    assert drawn[0] == drawn[2] != drawn[1] and len(runners) == compiled
     with Context(JIT=0):
         assert decoder.recite(model, prompt=decoder.VERSE[:-4])[0] == decoder.VERSE
     with capture() as session:

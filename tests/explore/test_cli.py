@@ -10,6 +10,7 @@ import pytest
 from tests.explore import toy
 from tinyexplore import cli
 from tinyexplore.explore import Trace
+from tinyexplore.util import Context
 
 SCRIPT = """
 import sys
@@ -96,7 +97,16 @@ def test_html_makes_one_page_of_a_trace(tmp_path, capsys):
 def test_devices_lists_every_device(capsys):
     assert cli.main(["devices"]) == 0
     printed = capsys.readouterr().out
-    assert [line[2:].split()[0] for line in printed.splitlines()[:-1]] == ["LLVM", "CLANG", "PYTHON"]
+    assert [line[2:].split()[0] for line in printed.splitlines()[:-2]] == ["LLVM", "CLANG", "PYTHON"]
+
+
+def test_devices_tells_the_target_and_what_runs_here(capsys):
+    with Context(TARGET="znver3,threads=8,l1=32K,l2=512K"):
+        assert cli.main(["devices"]) == 0
+    told = capsys.readouterr().out.splitlines()[-1]
+    assert told.startswith(
+        "target: znver3, 8 floats a vector, 32 KiB of L1 and 512 KiB of L2 cache a core; this machine is "
+    )
 
 
 def test_lab_without_jupyterlab_says_how_to_get_it(monkeypatch, capsys):

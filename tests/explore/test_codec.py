@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
-from dataclasses import replace
+from dataclasses import is_dataclass, replace
+from pathlib import Path
 
 import pytest
 
 from tests.explore import toy
-from tinyexplore.explore import Trace, TraceFormatError, trace_from_json, trace_to_json
+from tests.support.limits import limited
+from tinyexplore.explore import Limits, Trace, TraceFormatError, model, trace_from_json, trace_to_json
 from tinyexplore.explore.codec import trace_from_bytes, trace_to_bytes
 from tinyexplore.explore.model import (
     BufferInfo,
@@ -23,6 +25,10 @@ from tinyexplore.explore.model import (
     Run,
     Stage,
 )
+from tinyexplore.explore.valid import hints_of
+
+ROWS = [kind for kind in vars(model).values() if is_dataclass(kind) and kind.__module__ == model.__name__]
+INTS = (int, int | None, tuple[int, ...])
 
 
 def full_trace() -> Trace:
@@ -104,7 +110,7 @@ def test_what_is_not_a_trace_is_refused_with_the_reason(tmp_path, content, compl
 def test_a_field_of_the_wrong_type_is_named():
     data = json.loads(trace_to_json(full_trace()))
     data["nodes"][0]["label"] = 3
-    with pytest.raises(TraceFormatError, match="Trace.nodes: Node.label: expected str, found 3"):
+    with pytest.raises(TraceFormatError, match=r"nodes\[0\].label: expected str, found 3"):
         trace_from_json(json.dumps(data))
 
 
@@ -114,3 +120,86 @@ def test_fields_added_later_may_be_missing_from_older_traces():
     for stage in data["stages"]:
         del stage["candidates"]
     assert trace_from_json(json.dumps(data)) == trace
+
+
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "traces"
+REFUSED = json.loads((FIXTURES / "refused.json").read_text())
+
+
+@pytest.mark.parametrize("case", range(len(REFUSED)))
+def test_a_value_that_cannot_be_is_refused_with_its_place(case):
+    """The front end refuses the same: `widgets/test/valid.test.ts` reads the same cases."""
+    data = json.loads((FIXTURES / "whole.json").read_text())
+    assert trace_from_json(json.dumps(data)).nodes
+    *path, last = REFUSED[case]["at"]
+    place = data
+    for key in path:
+        place = place[key]
+    place[last] = REFUSED[case]["value"]
+    with pytest.raises(TraceFormatError) as caught:
+        trace_from_json(json.dumps(data))
+    assert str(caught.value).startswith(REFUSED[case]["says"])
+
+
+def with_title(text: str) -> str:
+    return trace_to_json(toy.trace()).replace('"title":"toy"', f'"title":{text}')
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (with_title("NaN"), "not JSON"),
+        (with_title("1e999"), "title: expected str"),
+        (with_title("9" * 5000), "not a trace|title: expected str"),
+        (with_title(r'"\ud800"'), "title: half of a surrogate pair"),
+        (with_title('"\ud800"'), "not UTF-8"),
+        (with_title("[" * 100_000), "nested more than 32 deep"),
+        (with_title("[" * 40 + "]" * 40), "nested more than 32 deep|title: expected str"),
+        (with_title("[" * 100 + "]" * 100), "nested more than 32 deep"),
+        (
+            json.dumps(json.loads(trace_to_json(full_trace()))).replace('"elapsed_us": 2.0', '"elapsed_us": 1e999'),
+            "finite",
+        ),
+        (trace_to_json(full_trace()).replace('"flops":64', f'"flops":{10**400}'), "flops: an int of more than 64 bits"),
+    ],
+)
+def test_json_that_python_reads_but_no_trace_has_is_refused(text, complaint):
+    with pytest.raises(TraceFormatError, match=complaint):
+        trace_from_json(text)
+
+
+@pytest.mark.parametrize("cut", [1, 9, 100])
+def test_a_damaged_body_of_gzip_is_refused(cut):
+    data = bytearray(trace_to_bytes(toy.trace()))
+    for wrong in (data[:-cut], data + b"more", data[:60] + bytes([data[60] ^ 255]) + data[61:]):
+        with pytest.raises(TraceFormatError, match="the gzip data is damaged"):
+            trace_from_bytes(bytes(wrong))
+
+
+def test_what_would_not_fit_is_refused_before_it_takes_memory():
+    bomb = gzip.compress(b'{"version": 1, "title": "' + b"x" * (300 << 20) + b'"}', compresslevel=1)
+    assert len(bomb) < 2 << 20
+    with (
+        limited(megabytes=700),
+        pytest.raises(TraceFormatError, match="more than 268435456 bytes, decompressed; larger"),
+    ):
+        trace_from_bytes(bomb)
+    with limited(megabytes=400), pytest.raises(TraceFormatError, match="more than 10000000 values"):
+        trace_from_json(b"[" + b"[]," * 11_000_000 + b"[]]")
+    with limited(megabytes=400), pytest.raises(TraceFormatError, match="more than 10000000 values"):
+        trace_from_json(b'"' * 50_000_000)
+
+
+def test_limits_are_an_argument(tmp_path):
+    path = toy.trace().save(tmp_path / "trace.json.gz")
+    assert Trace.load(path, Limits(nbytes=1 << 20)) == Trace.load(path)
+    with pytest.raises(TraceFormatError, match="more than 1000 bytes"):
+        Trace.load(path, Limits(nbytes=1000))
+    with pytest.raises(TraceFormatError, match=r"more than 50 values; larger ones are read with limits=Limits\(...\)"):
+        Trace.load(path, Limits(values=50))
+
+
+def test_every_field_that_is_an_id_says_of_what():
+    """A reference that nobody declared is one that nobody checks."""
+    plain = {f"{kind.__name__}.{name}" for kind in ROWS for name, hint in hints_of(kind).items() if hint in INTS}
+    assert plain == {"Trace.version"}

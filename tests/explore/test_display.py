@@ -141,7 +141,7 @@ def test_values_of_the_engine_have_rich_forms(shell):
     from tinyexplore.explore.display import _PAGES, _PICTURES
 
     shown = values(shell)
-    assert {type(value) for value in shown} == set(_PAGES)
+    assert {kind for value in shown for kind in type(value).__mro__ if kind in _PAGES} == set(_PAGES)
     for value in shown:
         data, _ = shell.display_formatter.format(value)
         assert data["text/html"].startswith("<div><strong>"), value

@@ -11,10 +11,11 @@ from tinyexplore.explore.timeline import save_chrome_trace, to_chrome_trace
 def test_spans_nest_as_the_stages_do(tmp_path):
     trace = explore(lambda: Tensor.ones(4, 4).contiguous().sum(), title="sum").trace
     timeline = json.loads(save_chrome_trace(trace, tmp_path / "sum.json").read_text())
-    spans = [event for event in timeline["traceEvents"] if event["ph"] == "X" and event["tid"] == 1]
+    spans = [event for event in timeline["traceEvents"] if event["ph"] == "X" and event["tid"] != 2]
     assert [span["name"] for span in spans] == [stage.name for stage in trace.stages]
     for stage, span in zip(trace.stages, spans, strict=True):
-        if stage.parent is not None:
+        assert (span["tid"] == 1) is (stage.thread == 0)
+        if stage.parent is not None and stage.thread == trace.stages[stage.parent].thread:
             outer = spans[stage.parent]
             assert outer["ts"] <= span["ts"]
             assert span["ts"] + span["dur"] <= outer["ts"] + outer["dur"] + 0.1

@@ -3,8 +3,8 @@
     python -m tests.fuzz.opts --count 5000             all of it, in pieces, each in a process of its own
     python -m tests.fuzz.opts --only 1234              one case again
 
-A case is known by its number alone. Every buffer ends where a page begins that nobody may touch, so that a program
-which reads or writes past the end does not get away with it.
+A case is known by its number alone. Every buffer ends, or begins, at a page that nobody may touch, so that a program
+which reads or writes past the end, or before the start, does not get away with it.
 """
 
 from __future__ import annotations
@@ -58,17 +58,19 @@ class Tried:
     programs: Counter[str] = field(default_factory=Counter)
 
 
-def fenced(device: str, like: Buffer) -> Buffer:
-    """A buffer for as much as `like` holds, all bits set, that ends at a page which may not be touched."""
+def fenced(device: str, like: Buffer, *, at_start: bool = False) -> Buffer:
+    """A buffer for as much as `like` holds, all bits set, between two pages that may not be touched: it ends where the
+    second begins, or begins where the first ends."""
     pages = -(-max(1, like.nbytes) // PAGE)
-    region = mmap.mmap(-1, (pages + 1) * PAGE)
+    region = mmap.mmap(-1, (pages + 2) * PAGE)
     base = ctypes.addressof(ctypes.c_char.from_buffer(region))
     region[:] = b"\xff" * len(region)
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.mprotect(ctypes.c_void_p(base + pages * PAGE), ctypes.c_size_t(PAGE), 0):
-        raise OSError(ctypes.get_errno(), "mprotect")
-    memory = Memory(base + pages * PAGE - like.nbytes, like.nbytes, region)
-    return Buffer(device, like.size, like.dtype, memory)
+    for fence in (base, base + (pages + 1) * PAGE):
+        if libc.mprotect(ctypes.c_void_p(fence), ctypes.c_size_t(PAGE), 0):
+            raise OSError(ctypes.get_errno(), "mprotect")
+    start = base + PAGE if at_start else base + (pages + 1) * PAGE - like.nbytes
+    return Buffer(device, like.size, like.dtype, Memory(start, like.nbytes, region))
 
 
 def random_opts(random: Random, kernel: Kernel) -> Kernel:
@@ -106,10 +108,12 @@ def start_of(random: Random, kernel: Kernel) -> Kernel:
     return with_merged_axes(with_split_axes(kernel))
 
 
-def run_fenced(item: ScheduleItem, kernel: Kernel, memory: dict[int, np.ndarray]) -> list[np.ndarray]:
+def run_fenced(
+    item: ScheduleItem, kernel: Kernel, memory: dict[int, np.ndarray], *, at_start: bool = False
+) -> list[np.ndarray]:
     """What `kernel` writes; `memory` has what lies in the buffers that it reads."""
     runner = compile_optimised(item.device, kernel)
-    buffers = [fenced(item.device, buffer) for buffer in item.buffers]
+    buffers = [fenced(item.device, buffer, at_start=at_start) for buffer in item.buffers]
     for given, buffer in zip(item.buffers, buffers):
         if given.id in memory:
             buffer.copyin(memory[given.id].tobytes())
@@ -163,7 +167,7 @@ def run_case(number: int, device: str, tried: Tried, names: Sequence[str] = ()) 
                 tried.kinds.update(opt.op.name for opt in kernel.applied)
                 opts = ", ".join(map(str, kernel.applied)) or "no opts"
                 try:
-                    results = run_fenced(item, kernel, memory)
+                    results = run_fenced(item, kernel, memory, at_start=tried.sequences % 2 == 0)
                 except Exception as error:
                     raise Mismatch(
                         f"case {number}, {name} on {device}: {opts}: {type(error).__name__}: {error}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
 from itertools import count
 
 import numpy as np
@@ -55,10 +57,23 @@ def test_a_wrong_result_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
         run_cases(count(100_000), "LLVM", 40)
 
 
-def test_a_buffer_of_the_fuzz_ends_where_nobody_may_read() -> None:
-    made = fenced("LLVM", Buffer("LLVM", 5, dtypes.float32))
-    assert (made.address + made.nbytes) % 4096 == 0
-    assert made.copyout() == b"\xff" * 20
+def test_a_buffer_of_the_fuzz_ends_or_begins_where_nobody_may_read() -> None:
+    last = fenced("LLVM", Buffer("LLVM", 5, dtypes.float32))
+    first = fenced("LLVM", Buffer("LLVM", 5, dtypes.float32), at_start=True)
+    assert (last.address + last.nbytes) % 4096 == first.address % 4096 == 0
+    assert last.copyout() == first.copyout() == b"\xff" * 20
+    assert [readable(place) for place in (last.address + 19, last.address + 20)] == [True, False]
+    assert [readable(place) for place in (first.address, first.address - 1)] == [True, False]
+
+
+def readable(address: int) -> bool:
+    """Whether the system may read a byte there for this process."""
+    receiver, sender = os.pipe()
+    try:
+        return ctypes.CDLL(None).write(sender, ctypes.c_void_p(address), ctypes.c_size_t(1)) == 1
+    finally:
+        os.close(receiver)
+        os.close(sender)
 
 
 def test_what_has_been_staged_stays_as_it_is() -> None:
@@ -98,7 +113,7 @@ def test_what_is_left_over_of_an_outer_loop_has_inner_loops_of_its_own() -> None
     (item,) = create_schedule([node])
     assert item.ast is not None
     kernel = Kernel.of(item.ast, Device["LLVM"].target)
-    split = (OptOps.VECTOR, 2, 16), (OptOps.UNROLL, 1, 4), (OptOps.UNROLL, 2, 6), (OptOps.GROUP, 1, 2)
+    split = (OptOps.VECTOR, 2, kernel.lanes), (OptOps.UNROLL, 1, 4), (OptOps.UNROLL, 2, 6), (OptOps.GROUP, 1, 2)
     for op, axis, amount in (*split, (OptOps.LOCAL, 0, 45), (OptOps.UNROLL, 1, 2), (OptOps.LOCAL, 10, 3)):
         kernel = kernel.apply(Opt(op, axis, amount))
     source = item.buffers[1]

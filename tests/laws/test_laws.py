@@ -12,6 +12,7 @@ from tinyexplore.codegen.fp8 import FP8_CONVERSIONS
 from tinyexplore.codegen.late import BOOL_PASS, SMALL_FLOAT_PASS, SMALL_FLOATS
 from tinyexplore.uop import PatternMatcher, Rule
 from tinyexplore.uop.algebra import SIMPLIFY
+from tinyexplore.uop.known import TENSOR_LAWS
 
 TRIES = 1000
 LEAST_FIRINGS = 8
@@ -21,6 +22,7 @@ TABLES = {
     "truths": (BOOL_PASS, None),
     "small": (SMALL_FLOAT_PASS, STORES_SMALL_FLOATS),
     "fp8": (FP8_CONVERSIONS, None),
+    "tensor": (TENSOR_LAWS, None),
 }
 
 

@@ -132,7 +132,8 @@ def test_conversions_agree_with_numpy(source: DType, how: str) -> None:
 @pytest.mark.parametrize("how", ON_DEVICES)
 @pytest.mark.parametrize("dtype", SMALL, ids=lambda dtype: dtype.name)
 def test_small_floats_are_those_of_ml_dtypes(dtype: DType, how: str) -> None:
-    """Every value goes out and in; any float32 is rounded to nearest even; fp8s saturate."""
+    """Every value goes out and in; any float32 is rounded to nearest even; of the two fp8s, the one without
+    infinity saturates."""
     kind = SMALL[dtype]
     bits = np.arange(1 << dtype.bits, dtype=f"uint{dtype.bits}")[:: 1 if dtype.bits == 8 or how != "PYTHON" else 64]
     every = bits.view(kind)
@@ -150,8 +151,20 @@ def test_small_floats_are_those_of_ml_dtypes(dtype: DType, how: str) -> None:
     with np.errstate(over="ignore"):
         x = np.append(around, np.nan).astype(np.float32)
     limit = np.float32(ml_dtypes.finfo(kind).max)
-    cut = np.where(np.isfinite(x) & (dtype in dtypes.fp8s), np.clip(x, -limit, limit), x)
+    cut = np.where(np.isfinite(x) & (dtype is dtypes.fp8e4m3), np.clip(x, -limit, limit), x)
     np.testing.assert_array_equal(tensor_on(how, x).cast(dtype).float().numpy(), cut.astype(kind).astype(np.float32))
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_what_is_too_large_for_fp8e5m2_is_infinite_there(how: str) -> None:
+    x = np.array([57344, 61439, 61440, -61440, 65536, 1e9, -1e30, math.inf], np.float32)
+    expected = [57344, 57344, math.inf, -math.inf, math.inf, math.inf, -math.inf, math.inf]
+    for source in ("float32", "float64"):
+        assert computed(tensor_on(how, x.astype(source)).cast("fp8e5m2").float(), how).tolist() == expected
+    product = tensor_on(how, np.array([40000.0, -3.0], np.float32)).cast("fp8e5m2") * 2
+    assert computed(product.float(), how).tolist() == [math.inf, -6.0]
+    folded = Tensor(1e6, device=None if how == "reference" else how).cast("fp8e5m2").float()
+    assert computed(folded, how) == math.inf
 
 
 @pytest.mark.parametrize("how", HOW)
@@ -161,7 +174,7 @@ def test_arithmetic_of_small_floats_rounds_once(dtype: DType, how: str) -> None:
 
     def rounded(x: Array) -> Array:
         limit = np.float32(ml_dtypes.finfo(kind).max)
-        cut = np.clip(x, -limit, limit) if dtype in dtypes.fp8s else x
+        cut = np.clip(x, -limit, limit) if dtype is dtypes.fp8e4m3 else x
         return cut.astype(kind).astype(np.float32)
 
     a, b = (rounded(random_array((50,), 0.25, 9, seed=seed)) for seed in (1, 2))
@@ -340,3 +353,19 @@ def test_a_number_too_large_for_its_type_is_infinite(how: str, dtype: DType) -> 
         up, down = all_computed([(x * number).float(), (x * -number).float()], how)
         np.testing.assert_array_equal(up, expected)
         np.testing.assert_array_equal(down, np.negative(expected))
+
+
+def test_dtypes_are_ordered_as_they_promote() -> None:
+    assert sorted([dtypes.float32, dtypes.bool, dtypes.int8]) == [dtypes.bool, dtypes.int8, dtypes.float32]
+    assert dtypes.int8 < dtypes.float16 <= dtypes.float16 and max(dtypes.uint8, dtypes.float64) is dtypes.float64
+    assert dtypes.float32 < dtypes.float32.vec(4) and not dtypes.float32 > dtypes.float32
+    with pytest.raises(TypeError):
+        sorted([dtypes.float32, 4])
+
+
+def test_the_scalar_of_a_vector_type_may_be_called() -> None:
+    assert dtypes.float32.vec(4).scalar() is dtypes.float32.vec(4).scalar is dtypes.float32
+
+
+def test_random_bools_are_those_random_floats() -> None:
+    assert Tensor.rand(50, dtype="bool").all().item() and Tensor.rand(3, dtype=dtypes.bool).dtype is dtypes.bool

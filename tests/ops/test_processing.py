@@ -13,7 +13,10 @@ from hypothesis import strategies as st
 from tests.ops.support import HOW, Array, check_gradient, computed, quick, random_array, tensor_on, thorough
 from tinyexplore import Context, Tensor, dtypes, nn
 from tinyexplore.lazy.lazybuffer import ShapeError
+from tinyexplore.nn.state import get_parameters
+from tinyexplore.tensor.winograd import minimal_filters
 from tinyexplore.uop import Ops
+from tinyexplore.util import GlobalCounters
 
 PRODUCTS = [
     ((3,), (3,)),
@@ -102,10 +105,10 @@ def convolution(x: Array, w: Array, groups: int, stride: int, dilation: int, pad
     return y
 
 
-@pytest.mark.parametrize(("batch", "order"), [(1, [8, 16, 9]), (2, [2, 16, 8, 9])])
+@pytest.mark.parametrize(("batch", "order"), [(1, [66, 16, 67]), (2, [2, 16, 66, 67])])
 def test_the_padded_copy_of_one_picture_lies_by_rows(batch: int, order: list[int]) -> None:
     """Cores share its rows in the copy as in the convolution; of several pictures each core has its own."""
-    x, w = Tensor.rand(batch, 16, 6, 7).realize(), Tensor.rand(16, 16, 3, 3).realize()
+    x, w = Tensor.rand(batch, 16, 64, 65).realize(), Tensor.rand(16, 16, 3, 3).realize()
     copy, _ = (item.ast for item in x.conv2d(w, padding=1).schedule() if item.ast is not None)
     assert [axis.size for axis in sorted(copy.find(Ops.RANGE), key=lambda axis: axis.arg.id)] == order
 
@@ -359,8 +362,6 @@ def test_dropout_keeps_the_mean_while_training(p: float) -> None:
 def test_one_hot() -> None:
     assert Tensor([0, 2, 1]).one_hot(3).tolist() == [[1, 0, 0], [0, 0, 1], [0, 1, 0]]
     assert Tensor([[1], [0]]).one_hot(2).shape == (2, 1, 2)
-    with pytest.raises(TypeError, match="need ints"):
-        Tensor([0.5]).one_hot(3)
     assert Tensor([0]).one_hot(2).dtype is dtypes.default_int
     assert Tensor([[1], [3]]).one_hot().tolist() == [[[0, 1, 0, 0]], [[0, 0, 0, 1]]]
 
@@ -382,19 +383,57 @@ def test_labels_may_be_truths() -> None:
 @pytest.mark.parametrize("size", [(3, 3), (4, 7), (9, 8)])
 def test_winograd_filters_agree_with_their_definition(size: tuple[int, int], how: str) -> None:
     x, w = random_array((2, 4, *size)), random_array((6, 2, 3, 3), seed=1)
-    with Context(WINO=1):
-        found = computed(tensor_on(how, x).conv2d(tensor_on(how, w), groups=2, padding=1), how)
+    padded = tensor_on(how, x).pad((1, 1, 1, 1))
+    found = computed(minimal_filters(padded, tensor_on(how, w), 2), how)
     np.testing.assert_allclose(found, convolution(x, w, 2, 1, 1, 1), rtol=1e-4, atol=1e-4)
 
 
-def test_winograd_filters_on_other_axes_and_their_gradients() -> None:
+def test_winograd_filters_on_one_axis_in_other_types_and_their_gradients() -> None:
     x, w = random_array((1, 2, 9)), random_array((3, 2, 3), seed=1)
-    cube, filters = random_array((1, 1, 4, 4, 4)), random_array((2, 1, 3, 3, 3), seed=2)
-    plain = Tensor(x).conv2d(Tensor(w)).numpy(), Tensor(cube).conv2d(Tensor(filters)).numpy()
+    plain = Tensor(x).conv2d(Tensor(w)).numpy()
+    np.testing.assert_allclose(minimal_filters(Tensor(x), Tensor(w), 1).numpy(), plain, rtol=1e-4, atol=1e-4)
+    wide = minimal_filters(Tensor(x).double(), Tensor(w).double(), 1)
+    assert wide.dtype is dtypes.float64
+    np.testing.assert_allclose(wide.numpy(), plain, rtol=1e-5, atol=1e-5)
+    check_gradient(lambda x, w: minimal_filters(x, w, 1), random_array((1, 1, 5, 5)), random_array((1, 1, 3, 3)))
+
+
+def test_winograd_filters_are_used_where_they_spare_work_and_take_five_kernels() -> None:
+    x, w = Tensor(random_array((1, 64, 24, 24))).realize(), Tensor(random_array((64, 64, 3, 3), seed=1)).realize()
+    plain = x.conv2d(w, padding=1)
     with Context(WINO=1):
-        np.testing.assert_allclose(Tensor(x).conv2d(Tensor(w)).numpy(), plain[0], rtol=1e-4, atol=1e-4)
-        np.testing.assert_allclose(Tensor(cube).conv2d(Tensor(filters)).numpy(), plain[1], rtol=1e-4, atol=1e-4)
-        check_gradient(lambda x, w: x.conv2d(w, padding=1), random_array((1, 1, 3, 3)), random_array((1, 1, 3, 3)))
+        fast = x.conv2d(w, padding=1)
+    assert len(fast.schedule()) == 5
+    work = []
+    for y in (plain, fast):
+        GlobalCounters.reset()
+        y.realize()
+        work.append(GlobalCounters.global_ops)
+    assert work[1] < 0.6 * work[0]
+    np.testing.assert_allclose(fast.numpy(), plain.numpy(), rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("shape", [(1, 4, 9, 9), (2, 32, 8, 8), (1, 1, 4, 4, 4)])
+def test_winograd_filters_are_not_used_where_they_cost_more(shape: tuple[int, ...]) -> None:
+    x = Tensor(random_array(shape)).realize()
+    w = Tensor(random_array((shape[1], shape[1], *(3,) * (len(shape) - 2)), seed=1)).realize()
+    plain = [item.ast for item in x.conv2d(w, padding=1).schedule()]
+    with Context(WINO=1):
+        assert [item.ast for item in x.conv2d(w, padding=1).schedule()] == plain
+
+
+@pytest.mark.parametrize("size", [4, 16])
+def test_a_residual_block_in_evaluation_takes_two_kernels(size: int) -> None:
+    """Each convolution with its normalisation, its activation and what is added, at sizes where masks cost little."""
+    convolutions = [nn.Conv2d(16, 16, 3, padding=1, bias=False) for _ in range(2)]
+    norms = [nn.BatchNorm2d(16) for _ in range(2)]
+    for tensor in get_parameters([convolutions, norms]):
+        if dtypes.is_float(tensor.dtype):
+            tensor.assign(Tensor.rand(*tensor.shape)).realize()
+    x = Tensor(random_array((2, 16, size, size))).realize()
+    first = norms[0](convolutions[0](x)).relu()
+    assert len(first.schedule()) == 1
+    assert len((norms[1](convolutions[1](first)) + x).relu().schedule()) == 2
 
 
 @pytest.mark.parametrize("how", HOW)
@@ -404,6 +443,31 @@ def test_image_operations_equal_the_plain_ones(how: str) -> None:
     np.testing.assert_array_equal(computed(x.image_conv2d(w, padding=1), how), plain)
     a, b = tensor_on(how, random_array((4, 8))), tensor_on(how, random_array((8, 4), seed=1))
     np.testing.assert_array_equal(computed(a.image_dot(b), how), computed(a.dot(b), how))
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("kind", ["bool", "float32"])
+def test_a_mask_and_causal_attention_both_hold(kind: str, how: str) -> None:
+    q, k, v = (random_array((2, 4, 3), seed=seed) for seed in range(3))
+    mask = random_array((4, 4), dtype="bool", seed=5) | np.eye(4, dtype=bool)
+    given = mask if kind == "bool" else random_array((4, 4), seed=6)
+    scores = q @ k.swapaxes(-1, -2) / np.sqrt(3)
+    scores = np.where(mask, scores, -np.inf) if kind == "bool" else scores + given
+    scores = np.where(np.tril(np.ones((4, 4), bool)), scores, -np.inf)
+    grown = np.exp(scores - scores.max(-1, keepdims=True))
+    one, two, three = (tensor_on(how, part) for part in (q, k, v))
+    found = one.scaled_dot_product_attention(two, three, tensor_on(how, given), is_causal=True)
+    expected = grown / grown.sum(-1, keepdims=True) @ v
+    np.testing.assert_allclose(computed(found, how), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_whole_floats_name_a_class(how: str) -> None:
+    x = np.array([[0.0, 2.0], [1.5, 3000.0]])
+    for kind in ("float16", "float32", "float64"):
+        found = computed(tensor_on(how, x.astype(kind)).one_hot(3001), how)
+        np.testing.assert_array_equal(found, x[..., None] == np.arange(3001))
+    assert Tensor([0.0, 2.0]).one_hot().tolist() == [[1, 0, 0], [0, 0, 1]]
 
 
 @pytest.mark.parametrize("how", HOW)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -19,12 +20,17 @@ pytestmark = pytest.mark.browser
 
 @pytest.fixture
 def open_page(browser: Any, tmp_path: Path) -> Iterator[Open]:
-    """Opens a trace; at the end of the test, no page may have raised an error or asked the network for anything."""
+    """Opens a trace; at the end of the test, no page may have raised an error or asked the network for anything.
+
+    `busy`: then goes to the end of the pass that did most.
+    """
     pages = []
     errors: list[str] = []
     requests: list[str] = []
 
-    def open_(trace: Any = TRACE, *, scheme: str = "light", width: int = 1280, height: int = 800) -> Any:
+    def open_(
+        trace: Any = TRACE, *, busy: bool = True, scheme: str = "light", width: int = 1280, height: int = 800
+    ) -> Any:
         path = tmp_path / f"trace{len(pages)}.html"
         path.write_text(page(trace), encoding="utf-8")
         tab = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
@@ -34,6 +40,9 @@ def open_page(browser: Any, tmp_path: Path) -> Iterator[Open]:
         tab.goto(path.as_uri())
         tab.wait_for_selector("html[data-tinyexplore=ready]", state="attached", timeout=15_000)
         pages.append(tab)
+        if busy:
+            stage = max(trace.stages, key=lambda stage: sum(step.rule is not None for step in stage.steps)).id
+            tab.evaluate(f"tinyexplore.handle.go({{stage: {stage}, graph: 'uops', place: 'passes'}})")
         return tab
 
     yield open_
@@ -60,6 +69,84 @@ def boxes(tab: Any, mark: str) -> set[str]:
 
 def stage(name: str) -> int:
     return next(stage.id for stage in TRACE.stages if stage.name == name)
+
+
+SMALLEST_WORDS = """() => {
+  const { a: zoom } = document.querySelector('.drawing .world').getCTM();
+  const words = [...document.querySelectorAll('.drawing text')];
+  return Math.min(...words.map((text) => parseFloat(getComputedStyle(text).fontSize) * zoom));
+}"""
+
+
+@pytest.mark.parametrize("width", [620, 800, 1280])
+def test_it_opens_with_the_tensors_framed_by_kernel_inputs_on_top_and_legible(open_page: Open, width: int) -> None:
+    tab = open_page(busy=False, width=width, height=900)
+    assert tab.inner_text(".graph .title b") == "Tensor graph"
+    names = tab.evaluate("[...document.querySelectorAll('.frame .name')].map((name) => name.textContent)")
+    assert names == ["kernel 0 · r_64_32_48", "kernel 1 · softmax_64_32"]
+    assert tab.evaluate(SMALLEST_WORDS) >= 11
+    canvas = tab.query_selector(".canvas").bounding_box()
+    highest = min(tab.query_selector_all(".boxes .box"), key=lambda box: box.bounding_box()["y"])
+    assert highest.query_selector(".label").text_content() == "BUFFER"
+    assert canvas["y"] <= highest.bounding_box()["y"] <= canvas["y"] + 40
+    assert state(tab)["cursor"]["kernel"] == 0
+    assert "an output of the program" in tab.inner_text(".diff") or tab.query_selector(".decision")
+
+
+@pytest.mark.parametrize("trace", [big_trace(1000), unrolled_trace(30)], ids=["2000 nodes", "copies"])
+def test_a_large_graph_opens_legible_too(open_page: Open, trace: Any) -> None:
+    assert open_page(trace, busy=False).evaluate(SMALLEST_WORDS) >= 11
+
+
+def test_the_arrows_run_through_all_passes_and_back_and_say_where_they_end(open_page: Open) -> None:
+    tab = open_page(busy=False)
+    fired = [(stage.id, k, step.rule) for stage in TRACE.stages for k, step in enumerate(stage.steps, start=1)]
+    firings = [(stage_id, k) for stage_id, k, rule in fired if rule is not None]
+
+    def press(key: str) -> tuple[int, int]:
+        tab.keyboard.press(key)
+        cursor = state(tab)["cursor"]
+        assert cursor["kernel"] == (TRACE.stages[cursor["stage"]].kernel or 0)
+        return cursor["stage"], cursor["step"]
+
+    tab.focus(".tinyexplore")
+    assert [press("ArrowRight") for _ in firings] == firings
+    assert tab.inner_text(".scrub .end") == "the last firing"
+    assert press("ArrowRight") == firings[-1]
+    assert tab.inner_text(".scrub .end") == "the end: no rule fires after this"
+    assert [press("ArrowLeft") for _ in firings[1:]] == firings[-2::-1]
+    assert press("ArrowLeft") == (firings[0][0], 0)
+    assert press("ArrowLeft") == (firings[0][0], 0)
+    assert tab.inner_text(".scrub .end") == "the beginning: no rule fired before this"
+
+
+def test_passes_then_right_shows_the_first_firing_as_the_quickstart_says(open_page: Open) -> None:
+    tab = open_page(busy=False)
+    tab.click("[data-place=passes]")
+    tab.keyboard.press("ArrowRight")
+    assert tab.inner_text(".scrub .at") == "1 / 4"
+    assert tab.inner_text(".detail.scroll h5") == "add_zero"
+
+
+def counts(tab: Any) -> tuple[int, int]:
+    """What the graph says is shown, folded, in regions and hidden, added up; and of how many that is."""
+    text = tab.inner_text(".status > span")
+    of = re.match(r"([\d,]+) of ([\d,]+) shown", text)
+    others = re.findall(r"([\d,]+) (?:in|folded|views? folded|hidden|outside)", text)
+    return sum(int(n.replace(",", "")) for n in [of[1], *others]), int(of[2].replace(",", ""))
+
+
+@pytest.mark.parametrize("trace", [TRACE, big_trace(1000), unrolled_trace(30)], ids=["sample", "2000 nodes", "copies"])
+def test_shown_folded_in_regions_and_hidden_are_all(open_page: Open, trace: Any) -> None:
+    tab = open_page(trace, busy=False)
+    for graph in ("lazy", "uops"):
+        tab.evaluate(f"tinyexplore.handle.go({{graph: '{graph}', stage: {trace.stages[-1].id}}})")
+        added, total = counts(tab)
+        assert added == total
+        if tab.query_selector(".detail-choice"):
+            for detail in ("kernels", "lines", "operations", "views"):
+                tab.select_option(".detail-choice", detail)
+                assert counts(tab) == (total, total), detail
 
 
 def test_the_page_mounts_itself_and_draws_every_view(open_page: Open) -> None:
@@ -193,8 +280,9 @@ def test_origin_and_biography_by_key(open_page: Open) -> None:
 
 def test_the_graph_is_walked_by_keyboard(open_page: Open) -> None:
     tab = open_page()
-    tab.click(".boxes .box:has-text('STORE')")
     tab.focus(".tinyexplore")
+    tab.keyboard.press("f")
+    tab.click(".boxes .box:has-text('STORE')")
     tab.keyboard.press("Shift+ArrowUp")
     assert boxes(tab, "sel") <= {"INDEX", "ADD"}
     tab.keyboard.press("Shift+ArrowDown")
@@ -210,6 +298,21 @@ def test_a_cone_leaves_only_sources_and_users(open_page: Open) -> None:
     assert "data3" not in tab.text_content(".boxes")
     tab.keyboard.press("i")
     assert len(tab.query_selector_all(".boxes .box")) == 19
+
+
+def test_a_cone_may_be_bounded_by_edges(open_page: Open) -> None:
+    tab = open_page()
+    tab.click(".boxes .box:has-text('REDUCE ADD')")
+    tab.focus(".tinyexplore")
+    tab.keyboard.press("i")
+    whole = len(tab.query_selector_all(".boxes .box"))
+    tab.click(".hops button:has-text('1')")
+    near = len(tab.query_selector_all(".boxes .box"))
+    tab.click(".hops button:has-text('2')")
+    assert 1 < near < len(tab.query_selector_all(".boxes .box")) < whole
+    assert counts(tab)[0] == counts(tab)[1]
+    tab.click(".hops button:has-text('all')")
+    assert len(tab.query_selector_all(".boxes .box")) == whole
 
 
 def test_decisions_give_their_reasons(open_page: Open) -> None:
@@ -327,14 +430,21 @@ def test_copies_are_one_box_that_a_double_click_opens(open_page: Open) -> None:
     tab.evaluate("""document.querySelector('.boxes .box.region rect:nth-of-type(2)')
       .dispatchEvent(new MouseEvent('dblclick', {bubbles: true}))""")
     assert len(tab.query_selector_all(".boxes .box")) > before
+    tab.click(".status button:has-text('close 1 region')")
+    assert len(tab.query_selector_all(".boxes .box")) == before
+    tab.click(".boxes .box.region >> nth=0")
+    for expected in (True, False):
+        tab.keyboard.press("e")
+        assert (len(tab.query_selector_all(".boxes .box")) > before) is expected
 
 
-def test_colours_of_kernels_have_a_key(open_page: Open) -> None:
-    tab = open_page()
-    tab.click("[data-place=lazy]")
-    assert tab.inner_text(".legend").split("\n") == ["r_64_32_48", "softmax_64_32"]
-    tab.click(".legend button:has-text('softmax')")
+def test_a_frame_names_its_kernel_and_a_click_on_it_chooses_that_one(open_page: Open) -> None:
+    tab = open_page(busy=False)
+    assert state(tab)["cursor"]["kernel"] == 0
+    tab.click("button:text-is('fit')")
+    tab.click(".frame[data-kernel='1'] rect", position={"x": 6, "y": 6})
     assert state(tab)["cursor"]["kernel"] == 1
+    assert "softmax_64_32" in tab.inner_text(".pane-b")
 
 
 def test_every_control_has_a_name_for_screen_readers(open_page: Open) -> None:
@@ -343,3 +453,22 @@ def test_every_control_has_a_name_for_screen_readers(open_page: Open) -> None:
       .filter((e) => !(e.getAttribute('aria-label') || e.textContent.trim() || e.title || e.closest('label')))
       .map((e) => e.outerHTML)"""
     assert tab.evaluate(nameless) == []
+
+
+def test_a_damaged_page_says_what_is_wrong_in_place_of_the_views(browser: Any, tmp_path: Path) -> None:
+    wrong = replace(TRACE, nodes=(replace(TRACE.nodes[0], src=(0,)), *TRACE.nodes[1:]))
+    whole = page(TRACE)
+    at = whole.index('id="trace"') + 2000
+    damaged = {
+        "nodes[0].src[0]: 0 is no earlier one of the nodes (there are none)": page(wrong),
+        "The gzip data is damaged": whole[:at] + "AAAAAAAA" + whole[at + 8 :],
+    }
+    for number, (why, text) in enumerate(damaged.items()):
+        path = tmp_path / f"{number}.html"
+        path.write_text(text, encoding="utf-8")
+        tab = browser.new_page()
+        tab.goto(path.as_uri())
+        tab.wait_for_selector("html[data-tinyexplore=failed]", state="attached", timeout=15_000)
+        told = tab.locator("#explorer[role=alert]").text_content()
+        tab.close()
+        assert told.startswith("The explorer cannot show this trace.") and why in told

@@ -16,7 +16,7 @@ from tinyexplore.autograd.running import cumprod_gradient, cumsum_gradient, recu
 from tinyexplore.autograd.tape import GradientRule, Step, gradients
 from tinyexplore.autograd.taped import TapedBuffer
 from tinyexplore.dtype import dtypes
-from tinyexplore.lazy import Copied, Gathered, LazyBuffer, Origin, ShardedBuffer, Since
+from tinyexplore.lazy import Copied, Gathered, Known, LazyBuffer, Origin, ShardedBuffer, Since, sources_of
 from tinyexplore.uop import Group, Ops
 from tinyexplore.uop.symbolic import is_symbolic
 
@@ -45,6 +45,14 @@ class OwnRule:
     def __reduce__(self) -> tuple[Any, ...]:
         return OwnRule, (self.rule, [one() for one in self.inputs], self.arg)
 
+    def on(self, node: LazyBuffer) -> OwnRule:
+        """This note for `node`; of one that was known beforehand (`Known`), whose graph holds nothing, a note that
+        holds the inputs."""
+        if type(getattr(node, "note", None)) is not Known:
+            return self
+        inputs = self.inputs_of(node)
+        return self if inputs is None else HeldRule(self.rule, inputs, self.arg)
+
     def inputs_of(self, node: LazyBuffer) -> tuple[LazyBuffer, ...] | None:
         """None where one is gone."""
         found = [one() for one in self.inputs]
@@ -66,10 +74,27 @@ class OwnRuleAt(OwnRule):
 
     def inputs_of(self, node: LazyBuffer) -> tuple[LazyBuffer, ...] | None:
         for place in self.way:
-            if not node.src:
+            sources = sources_of(node)
+            if not sources:
                 return None
-            node = node.src[place]
+            node = sources[place]
         return (node,)
+
+
+class HeldRule(OwnRule):
+    """As `OwnRule`, where nothing else holds the inputs."""
+
+    __slots__ = ("held",)
+
+    def __init__(self, rule: GradientRule, inputs: tuple[LazyBuffer, ...], arg: Any = None) -> None:
+        super().__init__(rule, (), arg)
+        self.held = inputs
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return HeldRule, (self.rule, self.held, self.arg)
+
+    def inputs_of(self, node: LazyBuffer) -> tuple[LazyBuffer, ...] | None:
+        return self.held
 
 
 def _gone() -> None:
@@ -132,11 +157,13 @@ def _step_of(node: LazyBuffer, asked: Sequence[int], wanted: Collection[int]) ->
         if inputs is None:
             return None
         return _step(node, note.rule, inputs, note.arg)
+    if type(note) is Known:
+        return _step_by_op(node, note.op, note.src, note.arg)
     if node.op is Ops.BITCAST:
         return _step(node, bitcast_gradient, tuple(_floats_behind(node, asked)))
     if node.op is Ops.GATHER:
         return _gather_step(node, wanted)
-    return _step_by_op(node)
+    return _step_by_op(node, node.op, node.src, node.arg)
 
 
 def _check_known(node: LazyBuffer, asked: Sequence[int]) -> None:
@@ -158,8 +185,7 @@ def _step(node: LazyBuffer, rule: GradientRule | None, inputs: tuple[LazyBuffer,
     return None if rule is None else Step(rule, inputs, inputs, node, arg)
 
 
-def _step_by_op(node: LazyBuffer) -> Step | None:
-    op, src, arg = node.op, node.src, node.arg
+def _step_by_op(node: LazyBuffer, op: Ops, src: tuple[LazyBuffer, ...], arg: Any) -> Step | None:
     match op:
         case Ops.REDUCE_AXIS:
             kind, axes = arg
@@ -208,7 +234,7 @@ def prod_gradient(step: Step, g: LazyBuffer) -> tuple[LazyBuffer | None, ...]:
     """y = Π x: dxᵢ = g · product of the others, which has a rule of its own: as quotients it has none at a zero"""
     (x,) = step.sources
     product = product_by_quotients(x, step.arg)
-    product.note = OwnRule(others_gradient, (x,), step.arg)
+    product.note = OwnRule(others_gradient, (x,), step.arg).on(product)
     return (g.expand(x.shape).alu(Ops.MUL, product),)
 
 

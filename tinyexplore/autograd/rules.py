@@ -261,6 +261,16 @@ def fdiv_gradient(step: Step, g: LazyBuffer) -> Gradients:
     )
 
 
+@gradient_of(Ops.MOD)
+def mod_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """y = a - n · b, n whole: da = g, db = -g · n"""
+    if not step.needs(1):
+        return g, None
+    a, b = step.sources
+    whole = a.alu(Ops.ADD, _negated(step.result)).alu(Ops.FDIV, b)
+    return g if step.needs(0) else None, _negated(g.alu(Ops.MUL, whole))
+
+
 @gradient_of(Ops.POW)
 def pow_gradient(step: Step, g: LazyBuffer) -> Gradients:
     """y = aᵇ: da = g · b · aᵇ⁻¹ (0 where b is 0), db = g · y · ln a (0 where a is 0 and b is not negative)"""

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from functools import cache
 from itertools import product
-from operator import mul
 
-from tinyexplore.dtype import dtypes
 from tinyexplore.trace import active_recorder, derived
 from tinyexplore.uop import AxisKind, Ops, PatternMatcher, UOp, UPat, cvar, index_const, rule, var
 from tinyexplore.uop.algebra import SIMPLIFY
-from tinyexplore.uop.divmod import SUMS, linear_form, wrapped_index
+from tinyexplore.uop.divmod import wrapped_index
 from tinyexplore.uop.rewrite import settled_by
 from tinyexplore.uop.uop import axes_mask, make_uop, ops_mask
 from tinyexplore.util import toposort
@@ -21,12 +19,11 @@ def simplified(node: UOp) -> UOp:
     return settled_by(node, ALWAYS)
 
 
-def copies(node: UOp, axes: list[UOp], *, simplify: bool, tell: str = "a step written out") -> list[UOp]:
-    """`node` for every step of `axes`, the last axis fastest; with `simplify`, each `simplified` as it is made.
+def copies(node: UOp, axes: list[UOp], *, tell: str = "a step written out") -> list[UOp]:
+    """`node` for every step of `axes`, the last axis fastest.
 
     A part of it that depends on some of the axes only is made once for each step of these: every copy is a row of
-    what its sources' copies are. With `simplify`, places in memory that differ by a number are made of the first one
-    and that number, which is what the laws would make of them.
+    what its sources' copies are. Nothing is simplified: a later pass does that, law by law.
     """
     recorder = active_recorder()
     every: dict[tuple[UOp, ...], list[tuple[int, ...]]] = {}  # of the axes that a part depends on: the steps, in order
@@ -50,14 +47,9 @@ def copies(node: UOp, axes: list[UOp], *, simplify: bool, tell: str = "a step wr
     found: dict[UOp, tuple[tuple[UOp, ...], list[UOp]]] = {}
     for axis in axes:
         found[axis] = (axis,), [index_const(step) for step in range(axis.size)]
-    factors: dict[UOp, dict[UOp, int]] = {}  # of a place: by how much a step of each axis moves it
 
     def open_sources(part: UOp) -> list[UOp]:
-        moving = factors_of(part, open_axes) if simplify else None
-        if moving is None:
-            return [src for src in part.src if not open_axes.isdisjoint(src.ranges)]
-        factors[part] = moving
-        return []
+        return [src for src in part.src if not open_axes.isdisjoint(src.ranges)]
 
     for part in toposort((node,), open_sources):
         if part in found:
@@ -66,12 +58,6 @@ def copies(node: UOp, axes: list[UOp], *, simplify: bool, tell: str = "a step wr
         if own is None:
             own = owned[part.ranges] = tuple([axis for axis in axes if axis in part.ranges])
         count = len(steps_of(own))
-        if part in factors:
-            first = simplified(part.with_axes(dict.fromkeys(own, index_const(0)), tell=tell))
-            by = [factors[part].get(axis, 0) for axis in own]
-            offsets = [sum(map(mul, by, step)) for step in steps_of(own)]
-            found[part] = own, settled_places(first, offsets)
-            continue
         columns = []
         for src in part.src:
             theirs = found.get(src)
@@ -83,29 +69,13 @@ def copies(node: UOp, axes: list[UOp], *, simplify: bool, tell: str = "a step wr
                 values = theirs[1]
                 columns.append([values[place] for place in picked(own, theirs[0])])
         op, dtype, arg = part.op, part.dtype, part.arg
-        if simplify and op is Ops.GEP and len(columns) == 2:  # as by `lane_by_number`
-            made = [UOp(op, dtype, (vector,), number.arg) for vector, number in zip(*columns)]
-            found[part] = own, made
-            continue
         made = [make_uop(op, dtype, sources, arg) for sources in zip(*columns)]
         if recorder is not None:
             for copy in made:
                 recorder.record(derived((part, copy, tell)))
-        if simplify:
-            made = [settled_by(copy, ALWAYS) for copy in made]
         found[part] = own, made
     own, made = found[node]
     return [made[place] for place in picked(tuple(axes), own)]
-
-
-def factors_of(idx: UOp, axes: frozenset[UOp]) -> dict[UOp, int] | None:
-    """Of an index that is a sum: by how much a step of each of `axes` moves it. None where it is not so simple."""
-    if idx.op not in SUMS or idx.dtype is not dtypes.index:
-        return None
-    terms, _, _ = linear_form(idx)
-    if any([term not in axes and not axes.isdisjoint(term.ranges) for term in terms]):
-        return None
-    return terms
 
 
 def moved_by(first: UOp, offsets: list[int]) -> list[UOp]:
@@ -119,23 +89,6 @@ def moved_by(first: UOp, offsets: list[int]) -> list[UOp]:
     return [make_uop(Ops.ADD, first.dtype, (first, wrapped_index(place))) if place else first for place in places]
 
 
-def settled_places(first: UOp, offsets: list[int]) -> list[UOp]:
-    """`moved_by` of a simplified index, each simplified. Sums with a number differ in nothing but that: where one has
-    come to rest, all have."""
-    places = moved_by(first, offsets)
-    sums = [place for place in places if place.op is Ops.ADD and place.src[1].op is Ops.CONST]
-    if not sums or simplified(sums[0]) is not sums[0]:
-        return [simplified(place) for place in places]
-    for place in sums:
-        place.settled = ALWAYS
-    return places
-
-
-def tiles(node: UOp, axes: list[UOp]) -> list[UOp]:
-    """`node` for every step of `axes`; simplified at once unless somebody listens: a later pass shows them each law."""
-    return copies(node, axes, simplify=active_recorder() is None)
-
-
 def written_out(node: UOp, kind: AxisKind) -> list[UOp]:
     """The axes of that kind, the one that was split off first last: its steps stand side by side in the program,
     so that a value which they share is loaded, used up and forgotten before the next."""
@@ -146,7 +99,7 @@ def written_out(node: UOp, kind: AxisKind) -> list[UOp]:
 def store_each(store: UOp) -> UOp | None:
     """A store in an upcast axis becomes one store for each step; equal parts of the copies are the same node."""
     axes = written_out(store, AxisKind.UPCAST)
-    return UOp.sink(*tiles(store, axes)) if axes else None
+    return UOp.sink(*copies(store, axes)) if axes else None
 
 
 @rule(UPat.of(Ops.SINK, name="sink"))
@@ -180,7 +133,7 @@ def reduce_each(reduce: UOp, value: UOp) -> UOp | None:
     if not axes:
         return None
     loops = tuple(axis for axis in reduce.src[1:] if axis.arg.kind is not AxisKind.UNROLL)
-    parts = tiles(value, axes)
+    parts = copies(value, axes)
     if loops:
         parts = [UOp(Ops.REDUCE, reduce.dtype, (part, *loops), reduce.arg) for part in parts]
     return combined(reduce.arg, parts)

@@ -36,7 +36,7 @@ def fp8_to_float32(cast: UOp, x: UOp) -> UOp | None:
 
 @rule(UPat.of(Ops.CAST, var("x", (dtypes.float32,)), name="cast"))
 def float32_to_fp8(cast: UOp, x: UOp) -> UOp | None:
-    """The nearest, ties to even; what is too large becomes the largest; NaN stays, and infinity where there is one."""
+    """The nearest, ties to even; what is too large becomes infinite, or the largest without infinity; NaN stays."""
     kind = FP8.get(cast.dtype.scalar)
     if kind is None:
         return None
@@ -50,7 +50,7 @@ def float32_to_fp8(cast: UOp, x: UOp) -> UOp | None:
     steps = size.bitcast(x.dtype) * 2.0 ** (kind.bias - 1 + kind.mantissa) + float(WHOLE)
     tiny = steps.bitcast(u32) + -_power_of_two(FLOAT32_MANTISSA) % (1 << 32)
     code = (size < _power_of_two(1 - kind.bias)).where(tiny, normal)
-    code = (code > kind.greatest).where(kind.greatest, code)
+    code = (code > kind.overflow).where(kind.overflow, code)
     code = size.eq(FLOAT32_INFINITY).where(kind.infinite, code)
     code = (size > FLOAT32_INFINITY).where(kind.nan, code)
     return (code | (bits >> 24 & 0x80)).cast(dtypes.uint8.vec(x.dtype.count)).bitcast(cast.dtype)

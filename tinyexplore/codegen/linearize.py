@@ -28,7 +28,7 @@ def by_id(loops: Iterable[UOp]) -> Path:
 
 
 def linearize(sink: UOp, arguments: Iterable[UOp] = (), target: Target | None = None) -> tuple[UOp, ...]:
-    """The program of `sink` (form: `docs/architecture.md`, "The linear program").
+    """The program of `sink` (form: `docs/reference.md`, "The linear program").
 
     `arguments`: the DEFINE_GLOBALs and DEFINE_VARs that a call gives; those that simplification left unused stay
     arguments. `target`: copies in a loop's body are done in step where it has registers for them.

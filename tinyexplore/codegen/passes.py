@@ -32,6 +32,7 @@ from tinyexplore.target import Target
 from tinyexplore.uop import Pass, UOp, run_passes
 from tinyexplore.uop.double import DOUBLE
 from tinyexplore.uop.logistic import LOGISTIC
+from tinyexplore.uop.remainder import REMAINDER
 from tinyexplore.uop.spec import AST_SPEC, LINEAR_SPEC, verify
 from tinyexplore.uop.transcendental import TRANSCENDENTAL
 from tinyexplore.util import config
@@ -67,7 +68,7 @@ LATE = (
 )
 FUNCTIONS = (
     Pass("logistic functions", LOGISTIC),
-    Pass("transcendental functions", TRANSCENDENTAL + DOUBLE),
+    Pass("transcendental functions", TRANSCENDENTAL + DOUBLE + REMAINDER),
 )
 AHEAD = (Pass("prefetches", PREFETCHES),)  # where a loop looks ahead
 

@@ -39,7 +39,7 @@ def first_lane(idx: UOp, axis: UOp) -> UOp:
 
 def lanes_of(node: UOp, axis: UOp) -> list[UOp]:
     """`node` in each lane."""
-    return copies(node, [axis], simplify=False, tell="one lane")
+    return copies(node, [axis], tell="one lane")
 
 
 def places_of(place: UOp, axis: UOp, stride: int | None) -> list[UOp]:

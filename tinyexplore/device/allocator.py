@@ -8,12 +8,11 @@ ones go first).
 from __future__ import annotations
 
 import ctypes
-import sys
 import threading
-from collections import OrderedDict
-from collections.abc import Callable
-from functools import lru_cache, partial
+from collections import OrderedDict, deque
+from functools import lru_cache
 from typing import Any, Protocol
+from weakref import ref
 
 from tinyexplore.util import GlobalCounters
 
@@ -34,27 +33,21 @@ _STAGGER_LINES, _STAGGERS = 24, 8
 
 
 class Memory:
-    """`nbytes` of host memory at `address`; `owner` is what keeps it there.
+    """`nbytes` of host memory at `address`; `owner` is what keeps it there. It lives until this object and every view
+    made of it are gone.
 
-    `on_release`, if any, is called once, when this object and every view made of it are gone.
+    It has no finaliser: an interrupt that arrived in one would be lost. Who wants to know when it is gone asks by weak
+    references, whose callbacks are built-in functions.
     """
 
-    __slots__ = ("address", "nbytes", "readonly", "owner", "on_release", "__weakref__")
+    __slots__ = ("address", "nbytes", "readonly", "owner", "back", "__weakref__")
+    back: _Back
 
-    def __init__(
-        self,
-        address: int,
-        nbytes: int,
-        owner: Any,
-        *,
-        readonly: bool = False,
-        on_release: Callable[[], None] | None = None,
-    ) -> None:
+    def __init__(self, address: int, nbytes: int, owner: Any, *, readonly: bool = False) -> None:
         self.address = address
         self.nbytes = nbytes
         self.owner = owner
         self.readonly = readonly
-        self.on_release = on_release
 
     def view(self) -> memoryview:
         """The bytes, not copied; as long as the view lives, so does the memory."""
@@ -76,9 +69,24 @@ class Memory:
             raise ValueError(f"bytes {start} to {start + nbytes} of a memory of {self.nbytes}")
         return Memory(self.address + start, nbytes, self, readonly=readonly or self.readonly)
 
-    def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
-        if self.on_release is not None and not is_finalizing():  # at the end modules are empty already
-            self.on_release()
+    def check_backed(self) -> None:
+        """OSError where this is part of a mapped file that has become shorter: reading there would end the process."""
+        root = self
+        while isinstance(root.owner, Memory):
+            root = root.owner
+        mapped = root.owner.obj if isinstance(root.owner, memoryview) else None
+        if mmap is None or not isinstance(mapped, mmap.mmap):
+            return
+        try:
+            there = mapped.size()
+        except (OSError, ValueError):  # no file
+            return
+        needed = self.address - root.address + self.nbytes
+        if there < needed:
+            raise OSError(
+                f"the file has {there} bytes; {needed} are needed of what was mapped: "
+                "it has become shorter since it was loaded, load it again"
+            )
 
     @staticmethod
     def of(exporter: Any) -> Memory:
@@ -159,48 +167,113 @@ def size_class(nbytes: int) -> int:
     return -(-max(nbytes, 1) // step) * step
 
 
+class _Given(ref[Memory]):
+    """Memory given out, as the allocator counts it: `size` is that of its class."""
+
+    __slots__ = ("size", "nbytes")
+    size: int
+    nbytes: int
+
+
+class _Back(ref[Memory]):
+    """The memory's own way back: when it is gone, its block lies among those to be given again."""
+
+    __slots__ = ("block",)
+    block: _Block
+
+
 class HostAllocator:
     """Host memory for every device that computes on the CPU; safe to use from several threads.
 
-    `cache_bytes`: how much freed memory is kept for reuse. `used_bytes`: what is given out now, in whole size
-    classes. `cached_bytes`: what is kept.
+    `cache_bytes`: how much freed memory is kept for reuse; of each size class no more at any time, of all together
+    when the next memory is taken.
     """
 
     def __init__(self, cache_bytes: int = DEFAULT_CACHE_BYTES) -> None:
         self.cache_bytes = cache_bytes
-        self.cached_bytes = 0
-        self.used_bytes = 0
-        self._lock = threading.RLock()  # a block may be released by the garbage collector inside `allocate`
-        self._kept: OrderedDict[int, list[_Block]] = OrderedDict()  # by size class, least recently used first
+        self._used_bytes = 0
+        self._lock = threading.RLock()
+        self._kept: OrderedDict[int, deque[_Back]] = OrderedDict()  # by size class, least recently used first
+        self._kept_at_most = 0  # bytes
+        self._given: set[_Given] = set()
+        self._gone: deque[_Given] = deque()  # what is no more, and was not counted yet
         self._mapped_count = 0
+        GlobalCounters.allocators.add(self)
+
+    @property
+    def used_bytes(self) -> int:
+        """What is given out now, in whole size classes."""
+        self.count_gone()
+        return self._used_bytes
+
+    @property
+    def cached_bytes(self) -> int:
+        """What is kept for reuse."""
+        self.count_gone()
+        return self._cached()
 
     def allocate(self, nbytes: int) -> Memory:
         """`nbytes` (at least) at a 64-byte boundary, not cleared. MemoryError says how much was asked for."""
         if nbytes < 0:
             raise ValueError(f"cannot allocate {nbytes} bytes")
         size = size_class(nbytes)
+        if self._gone:
+            self.count_gone()
         with self._lock:
-            block = self._reuse(size)
-            if block is None:
+            kept = self._kept.get(size)
+            if kept is None:
+                kept = self._kept[size] = deque(maxlen=self.cache_bytes // size)
+            try:
+                block = kept.pop().block
+                self._kept_at_most -= size
+            except IndexError:
                 block = self._fresh(size)
-            self.used_bytes += size
-        GlobalCounters.allocated(nbytes)
-        return Memory(block.address, nbytes, block, on_release=partial(self._release, block, nbytes))
+            memory = Memory(block.address, nbytes, block)
+            memory.back = _Back(memory, kept.append)
+            memory.back.block = block
+            given = _Given(memory, self._gone.append)
+            given.size, given.nbytes = size, nbytes
+            count, keep = GlobalCounters, self._given.add
+            self._used_bytes += size  # from here to the end of the last call Python looks for no interrupts
+            count.used_now += nbytes
+            keep(given)
+        if count.used_now > count.mem_peak:
+            count.mem_peak = count.used_now
+        return memory
+
+    def count_gone(self) -> None:
+        """Counts what is no more, and gives back to the system what is too much to be kept."""
+        with self._lock:
+            while self._gone:
+                given = self._gone[0]
+                self._given.discard(given)
+                if given.size:
+                    self._kept.move_to_end(given.size)
+                self._used_bytes -= given.size  # as above: all of it, or nothing
+                GlobalCounters.used_now -= given.nbytes
+                self._kept_at_most += given.size
+                given.size = given.nbytes = 0
+                self._gone.popleft()
+            if self._kept_at_most > self.cache_bytes:
+                self._trim()
+
+    def _cached(self) -> int:
+        return sum([size * len(blocks) for size, blocks in self._kept.items()])
+
+    def _trim(self) -> None:
+        self._kept_at_most = self._cached()
+        for size, blocks in self._kept.items():
+            while blocks and self._kept_at_most > self.cache_bytes:
+                blocks.popleft()
+                self._kept_at_most -= size
 
     def empty_cache(self) -> int:
         """Gives every block kept for reuse back to the system; returns how many bytes that was."""
         with self._lock:
             freed = self.cached_bytes
-            self._kept.clear()
-            self.cached_bytes = 0
+            for blocks in self._kept.values():
+                blocks.clear()
         return freed
-
-    def _reuse(self, size: int) -> _Block | None:
-        blocks = self._kept.get(size)
-        if not blocks:
-            return None
-        self.cached_bytes -= size
-        return blocks.pop()
 
     def _fresh(self, size: int) -> _Block:
         try:
@@ -235,24 +308,3 @@ class HostAllocator:
         return _Block(
             start + self._mapped_count % _STAGGERS * _STAGGER_LINES % LINES_IN_A_PAGE * ALIGNMENT, size, mapped
         )
-
-    def _release(self, block: _Block, nbytes: int) -> None:
-        with self._lock:
-            self.used_bytes -= block.size
-            GlobalCounters.allocated(-nbytes)
-            if block.size > self.cache_bytes:
-                return  # it would drive out everything else, and then not fit
-            blocks = self._kept.get(block.size)
-            if blocks is None:
-                blocks = self._kept[block.size] = []
-            blocks.append(block)
-            self._kept.move_to_end(block.size)
-            self.cached_bytes += block.size
-            while self.cached_bytes > self.cache_bytes:
-                oldest = next(iter(self._kept))
-                blocks = self._kept[oldest]
-                if blocks:
-                    del blocks[0]
-                    self.cached_bytes -= oldest
-                else:
-                    del self._kept[oldest]

@@ -13,6 +13,7 @@ from tinyexplore.dtype import DType
 from tinyexplore.trace import Allocated, Freed, active_recorder
 
 _ids = itertools.count()
+_FILLED_AT_ONCE = 1 << 12  # elements
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,23 +124,16 @@ class Buffer:
         self._memory = memory
         recorder = active_recorder()
         if recorder is not None:
-            key = self.key
-            recorder.record(Allocated(key))
-            release = memory.on_release
-
-            def release_and_tell() -> None:
-                listening = active_recorder()
-                if listening is not None:
-                    listening.record(Freed(key))
-                if release is not None:
-                    release()
-
-            memory.on_release = release_and_tell
+            recorder.tell_gone()
+            recorder.record(Allocated(self.key))
+            recorder.told_when_gone(memory, Freed(self.key))
         return self
 
     def memoryview(self) -> memoryview:
-        """The bytes, not copied; the memory lives as long as the view."""
-        return self.memory.view()
+        """The bytes, not copied; the memory lives as long as the view. OSError for a file that has become shorter."""
+        memory = self.memory
+        memory.check_backed()
+        return memory.view()
 
     def copyin(self, data: Any) -> Buffer:
         """Fills the buffer from an object with the buffer protocol of exactly `nbytes` bytes. Returns self."""
@@ -151,6 +145,20 @@ class Buffer:
             raise ValueError(f"{self!r} wraps memory that may only be read; make a new Buffer to write to")
         found = Memory.of(source if source.c_contiguous else source.tobytes())
         ctypes.memmove(self.address, found.address, self.nbytes)  # whatever the format: memoryviews ask for equal ones
+        return self
+
+    def fill(self, element: bytes) -> Buffer:
+        """Every element is these bytes. Returns self."""
+        memory = self.allocate().memoryview()
+        if len(set(element)) == 1:
+            ctypes.memset(self.address, element[0], self.nbytes)
+            return self
+        done = min(self.nbytes, len(element) * _FILLED_AT_ONCE)
+        memory[:done] = element * (done // len(element))
+        while done < self.nbytes:  # twice as much each time
+            more = min(done, self.nbytes - done)
+            ctypes.memmove(self.address + done, self.address, more)
+            done += more
         return self
 
     def copyout(self) -> bytes:

@@ -13,7 +13,8 @@ from tinyexplore.device.buffer import Buffer
 from tinyexplore.target import Target
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import UOp
-from tinyexplore.util import config
+from tinyexplore.util import Context, config
+from tinyexplore.util.config import FOREIGN_DEVICES
 from tinyexplore.util.locks import new_in_children
 
 _GROUP = "|"  # between the names of devices that hold a value together
@@ -49,10 +50,14 @@ class Renderer(Protocol):
 
 
 class CompiledProgram(Protocol):
-    """A program ready to run. `entry_address`: the machine code of `name_entry`, None where there is none."""
+    """A program ready to run. `entry_address`: the machine code of `name_entry`, None where there is none. `nbytes`:
+    about what it takes of the process's memory."""
 
     @property
     def entry_address(self) -> int | None: ...
+
+    @property
+    def nbytes(self) -> int: ...
 
     def bind(self, buffers: Sequence[Buffer], values: Sequence[int] = ()) -> Callable[[int, int], None]:
         """A function of (start, stop) that runs the program on `buffers` (allocated if need be, and kept alive), with
@@ -64,11 +69,21 @@ class CompiledProgram(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Compiler:
+    """What makes programs for a device. `name` tells which, and its version."""
+
+    name: str
+    compile: Callable[[Any], CompiledProgram]
+
+    def __str__(self) -> str:
+        return self.name
+
+
 @dataclass(frozen=True, eq=False)
 class DeviceInterface:
     """An open device. `compile` makes a program of a `ProgramSpec`; `listings` gives further texts of it for display
-    (language, lines): LLVM IR after optimisation, assembly. `share`: a part of what `compile` is going to do for a
-    `ProgramSpec`, which another thread may call meanwhile; None where there is none."""
+    (language, lines): LLVM IR after optimisation, assembly."""
 
     name: str
     target: Target
@@ -76,7 +91,19 @@ class DeviceInterface:
     renderer: Renderer
     compile: Callable[[Any], CompiledProgram]
     listings: Callable[[Any], list[tuple[str, tuple[SourceLine, ...]]]]
-    share: Callable[[Any], Callable[[], None] | None] = lambda spec: None
+
+    @property
+    def dname(self) -> str:
+        """`name`, as programs of this family ask for it."""
+        return self.name
+
+    @property
+    def compiler(self) -> Compiler:
+        """What `compile` is done by."""
+        return Compiler(self.renderer.compiler, self.compile)
+
+    def synchronize(self) -> None:
+        """Returns when all that was realised here is computed: at once, for realising waits for its kernels."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,20 +115,27 @@ class Storage:
 
 
 class DeviceRegistry:
-    """Devices by name: `Device["LLVM"]`, `Device.DEFAULT`."""
+    """Devices by name: `Device["LLVM"]`, `Device.DEFAULT`; one opens for each TARGET that is asked for."""
 
     def __init__(self) -> None:
         self._factories: dict[str, Callable[[], DeviceInterface]] = {}
         self._storages: dict[str, Callable[[str], Storage]] = {}
-        self._open: dict[str, DeviceInterface] = {}
+        self._open: dict[tuple[str, str], DeviceInterface] = {}  # by name, and the TARGET that it generates code for
         self._lock = threading.RLock()
         self._chosen: tuple[str, str] | None = None  # the default set by hand, and config().DEVICE at that time
 
     def register(self, name: str, factory: Callable[[], DeviceInterface]) -> None:
         """Makes a device known. `factory` opens it, once, and raises `DeviceUnavailable` where it cannot."""
         with self._lock:
+            self.forget(name)
             self._factories[name.upper()] = factory
-            self._open.pop(name.upper(), None)
+
+    def forget(self, name: str) -> None:
+        """Undoes `register`."""
+        with self._lock:
+            self._factories.pop(name.upper(), None)
+            for opened in [opened for opened in self._open if opened[0] == name.upper()]:
+                del self._open[opened]
 
     def register_storage(self, name: str, opens: Callable[[str], Storage]) -> None:
         """Makes storage known: `NAME` or `NAME:what`; `opens` gets what stands after the colon, in its own spelling."""
@@ -163,6 +197,11 @@ class DeviceRegistry:
         head = _best_device() if head == "CPU" else head
         if head not in self._factories:
             known = ", ".join((*self.names(), *self._storages)) or "none"
+            if head in FOREIGN_DEVICES:
+                raise UnknownDevice(
+                    f"unknown device {name!r}; known: {known}; this package computes on processors and has no runtime "
+                    f"for {head}: choose one of the known, and unset {head} in the environment"
+                )
             raise UnknownDevice(f"unknown device {name!r}; known: {known}")
         if number and not number.isdecimal():
             raise UnknownDevice(f"device {name!r}: after the colon stands a number, {head}:0, {head}:1, …")
@@ -176,17 +215,24 @@ class DeviceRegistry:
         return self[name].allocator
 
     def __getitem__(self, name: str) -> DeviceInterface:
-        found = self._open.get(name)
+        target = config().TARGET
+        found = self._open.get((name, target))
         if found is not None:
             return found
         canonical = self.canonicalize(name)
         if self.is_storage(canonical):
             raise DeviceUnavailable(f"{canonical} stores values and computes nothing: move the tensor with .to()")
         with self._lock:
-            if canonical not in self._open:
+            opened = (canonical, target)
+            if opened not in self._open:
                 head = canonical.partition(":")[0]
-                self._open[canonical] = self._factories[head]() if head == canonical else self[head]
-            return self._open[canonical]
+                self._open[opened] = self._factories[head]() if head == canonical else self[head]
+            return self._open[opened]
+
+    def made_for(self, target: Target) -> DeviceInterface:
+        """The device that `target` is of, open for the TARGET that it was chosen by, whatever is in force here."""
+        with Context(TARGET=target.chosen):
+            return self[target.name]
 
     def __contains__(self, name: object) -> bool:
         head = name.upper().partition(":")[0] if isinstance(name, str) else ""

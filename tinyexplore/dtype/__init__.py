@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from math import prod
 from typing import Any
+from weakref import WeakValueDictionary
 
 from tinyexplore.util import config
 
@@ -40,6 +41,28 @@ class DType:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (self.name, self.count)
+
+    def ptr(self, size: int, space: str = "global") -> PtrDType:
+        """The address of `size` elements; space: "global" | "local" | "reg"."""
+        return PtrDType(self, size, space)
+
+    def __call__(self) -> DType:
+        """Itself: `scalar` is an attribute here, and a method of other engines, so that either spelling does."""
+        return self
+
+    def __lt__(self, other: DType) -> bool:
+        """Before it in the order of promotion; of vectors, fewer lanes first."""
+        if not isinstance(other, DType):
+            return NotImplemented
+        return (self.priority, self.itemsize, self.name, self.count) < (
+            other.priority,
+            other.itemsize,
+            other.name,
+            other.count,
+        )
+
+    def __le__(self, other: DType) -> bool:
+        return self is other or self < other
 
     def vec(self, count: int) -> DType:
         """This type with `count` lanes (1: the scalar itself)."""
@@ -92,8 +115,14 @@ def _image(name: str, shape: tuple[int, ...]) -> ImageDType:
     return ImageDType(100, base.itemsize, name, base.fmt, 1, shape)
 
 
+class _Referable:
+    """With room for weak references (`dataclass` has an option for that from Python 3.11 on)."""
+
+    __slots__ = ("__weakref__",)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class PtrDType:
+class PtrDType(_Referable):
     """The address of `size` elements of `base`; space: "global" | "local" | "reg". Equal content is the same object."""
 
     base: DType
@@ -120,7 +149,7 @@ class PtrDType:
         return f"{self.base.name}*"
 
 
-_POINTERS: dict[tuple[DType, int, str], PtrDType] = {}
+_POINTERS: WeakValueDictionary[tuple[DType, int, str], PtrDType] = WeakValueDictionary()
 
 
 def _vector(base: DType, count: int) -> DType:

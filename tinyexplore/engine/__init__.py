@@ -8,27 +8,22 @@ from threading import RLock
 
 from tinyexplore.device import Buffer
 from tinyexplore.engine.batch import give_values, prepare_batch
+from tinyexplore.engine.capture import Capture, active_capture, capture_variable, capturing
 from tinyexplore.engine.compile import Runner, compile_optimised, further_listings
+from tinyexplore.engine.execitem import ExecItem
+from tinyexplore.engine.kept import kept_here, kept_variable, step_by_step
+from tinyexplore.engine.many import compile_item, compile_many
 from tinyexplore.engine.memory import MemoryPlan, lives_of, outputs_of, plan_memory, share_memory, with_other_buffers
-from tinyexplore.engine.plan import Plan, Walk, plans, walk
+from tinyexplore.engine.plan import Plan, Walk, walk
 from tinyexplore.engine.ready import make_ready
-from tinyexplore.engine.runner import (
-    Capture,
-    ExecItem,
-    active_capture,
-    capture_variable,
-    capturing,
-    compile_all,
-    compile_item,
-    compile_kernel,
-    execute_all,
-)
 from tinyexplore.engine.search import Executor, measuring_on
 from tinyexplore.engine.sight import is_alone, writes_now
-from tinyexplore.lazy import LazyBuffer, ShardedBuffer, Since, first_made, forget_sources, parts_of
+from tinyexplore.lazy import LazyBuffer, ShardedBuffer, Since, first_made, forget_sources, note_since, parts_of
 from tinyexplore.schedule import ScheduleItem, create_schedule
-from tinyexplore.trace import Planned, active_recorder, console_recorder, recording
-from tinyexplore.uop.symbolic import product, value_of
+from tinyexplore.trace import Planned, active_recorder, console_recorder, recording_unless_heard
+from tinyexplore.uop import Ops
+from tinyexplore.uop.semantics import to_bits
+from tinyexplore.uop.symbolic import is_symbolic, product, value_of
 from tinyexplore.util import config
 from tinyexplore.util.locks import new_in_children
 
@@ -36,6 +31,8 @@ from tinyexplore.util.locks import new_in_children
 def schedule(outputs: Sequence[LazyBuffer]) -> tuple[ScheduleItem, ...]:
     """What `realize(outputs)` would do, in order."""
     wanted = [_to_realize(output) for output in spread(outputs)]
+    if active_capture() is None:
+        wanted = [node for node in wanted if not _is_constant(node)]
     return create_schedule(wanted, writes_now(wanted))
 
 
@@ -61,8 +58,31 @@ def realize(outputs: Sequence[LazyBuffer]) -> None:
         else:
             wanted.append(_to_realize(output))
     if wanted:
-        _compute(wanted)
+        constants = [] if active_capture() is not None else [node for node in wanted if _is_constant(node)]
+        _compute([node for node in wanted if node not in constants] if constants else wanted)
+        for node in constants:  # last: what was computed with a constant need not read it from memory
+            _fill(node)
         forget_sources(outputs)
+
+
+def realize_apart(outputs: Sequence[LazyBuffer]) -> None:
+    """As `realize`, but a view gets memory of its own as well."""
+    wanted = [output for output in spread(outputs) if output.buffer is None and output.size]
+    if wanted:
+        _compute(wanted)
+
+
+def _is_constant(node: LazyBuffer) -> bool:
+    """True for a number that fills memory: no kernel is made for that."""
+    return node.op is Ops.CONST and node.buffer is None and not is_symbolic((*node.shape, node.arg))
+
+
+def _fill(node: LazyBuffer) -> None:
+    """The memory of a constant, made here. A captured call computes its constants: each replay gives new ones."""
+    if node.buffer is None:
+        element = to_bits(node.arg, node.dtype).to_bytes(node.dtype.itemsize, "little")
+        node.buffer = Buffer(node.device, node.size, node.dtype).fill(element)
+        node.note = None
 
 
 class _Computing:
@@ -77,7 +97,7 @@ new_in_children(_computing, "lock")
 
 
 def _compute(outputs: Sequence[LazyBuffer]) -> None:
-    """Brings `outputs` into memory: by a plan made before, where there is one and nobody listens or captures."""
+    """Brings `outputs` into memory."""
     with _computing.lock:
         wanted = [node for node in dict.fromkeys(outputs) if node.buffer is None and node.size]
         if wanted:
@@ -85,49 +105,69 @@ def _compute(outputs: Sequence[LazyBuffer]) -> None:
 
 
 def _compute_alone(wanted: Sequence[LazyBuffer]) -> None:
-    graph = None if is_heard() or active_capture() is not None else walk(wanted)
-    if graph is None:
-        first = first_made(wanted) if active_capture() is None else 0
-        since = Since(first) if first else None
-        with console():
-            told = list(create_schedule(wanted, writes_now(wanted)))
-            tell_memory(told, wanted)
-            execute_all(told, since)
+    kept = kept_here()
+    if kept.plans is None or active_capture() is not None:
+        _compute_each(wanted)
         return
-    plan = plans.find(graph)
+    graph = walk(wanted)
+    if graph is None:
+        _compute_each(wanted)
+        return
+    plan = kept.plans.find(graph)
     if plan is None:
         plan = _planned(wanted, graph)
-        plans.keep(graph, plan)
+        kept.plans.keep(graph, plan)
     plan.run(graph)
 
 
 def _planned(wanted: Sequence[LazyBuffer], graph: Walk) -> Plan:
     items = create_schedule(wanted, graph.writes)
-    return Plan.of(items, compile_all(items), graph)
+    return Plan.of(items, [one.runner for one in compile_many(items)], graph)
+
+
+def _compute_each(wanted: Sequence[LazyBuffer]) -> None:
+    """Kernel by kernel, for who listens or captures, and for what is too large for a plan."""
+    first = first_made(wanted) if active_capture() is None else 0
+    with console():
+        items = list(create_schedule(wanted, writes_now(wanted)))
+        tell_memory(items, wanted)
+        ready = compile_many(items)
+        items.clear()  # so that a buffer is let go after its last reader
+        run_each(ready, Since(first) if first else None)
+
+
+def run_each(items: list[ExecItem], since: Since | None = None) -> None:
+    """Every item in order, one at a time. `since`: how old what they read is, where that is known.
+
+    The list is emptied on the way, so that what nobody else holds is let go after its last reader: memory of the
+    intermediates serves those that come later.
+    """
+    capture = active_capture()
+    items.reverse()
+    while items:
+        done = items.pop()
+        done.run()
+        if capture is not None:
+            capture.add(done)
+        for node, buffer in zip(done.item.outputs, done.buffers):
+            node.buffer = buffer
+            node.src = ()
+            if since is not None:
+                note_since(node, since)
 
 
 def tell_memory(items: Sequence[ScheduleItem], outputs: Sequence[LazyBuffer]) -> None:
     """Where somebody listens: what the intermediates need, which nobody asked for."""
-    recorder = active_recorder()
-    if recorder is None:
-        return
-    kept = [buffer for item in items for node, buffer in zip(item.outputs, item.buffers) if node in outputs]
-    plan = plan_memory(items, kept)
-    if plan.lives:
-        recorder.record(Planned(plan))
-
-
-def is_heard() -> bool:
-    """True where somebody wants to be told of every kernel: a recorder, or the console for DEBUG or PROFILE."""
-    settings = config()
-    return active_recorder() is not None or settings.DEBUG > 0 or settings.PROFILE > 0
+    if recorder := active_recorder():
+        kept = [buffer for item in items for node, buffer in zip(item.outputs, item.buffers) if node in outputs]
+        plan = plan_memory(items, kept)
+        if plan.lives:
+            recorder.record(Planned(plan))
 
 
 def console() -> AbstractContextManager[object]:
-    """Where DEBUG or PROFILE ask for it and nobody else listens, the console does."""
-    if active_recorder() is not None or not is_heard():
-        return nullcontext()
-    return recording(console_recorder())
+    """Where DEBUG, PROFILE or GRAPH ask for it and nobody else listens, the console does."""
+    return recording_unless_heard(console_recorder()) if config().asks_the_console else nullcontext()
 
 
 def _to_realize(output: LazyBuffer) -> LazyBuffer:
@@ -174,15 +214,15 @@ __all__ = [
     "active_capture",
     "capture_variable",
     "capturing",
-    "compile_all",
     "compile_item",
-    "compile_kernel",
+    "compile_many",
     "compile_optimised",
     "console",
     "further_listings",
     "give_values",
     "is_alone",
-    "is_heard",
+    "kept_here",
+    "kept_variable",
     "lives_of",
     "outputs_of",
     "plan_memory",
@@ -190,8 +230,10 @@ __all__ = [
     "prepare_batch",
     "read",
     "realize",
+    "realize_apart",
     "schedule",
     "share_memory",
     "spread",
+    "step_by_step",
     "with_other_buffers",
 ]

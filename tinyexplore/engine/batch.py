@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from tinyexplore.engine.lanes import estimated_work, in_lane, instance_of, run_side_by_side, side_by_side
-from tinyexplore.engine.runner import ExecItem
-from tinyexplore.engine.threads import current_lane, parts_for, thread_count
+from tinyexplore.engine.execitem import ExecItem
+from tinyexplore.engine.instances import estimated_work, for_instance, instance_of, run_side_by_side, side_by_side
+from tinyexplore.engine.threads import current_instance, parts_for, thread_count
 from tinyexplore.runtime.native import BoundProgram
 from tinyexplore.runtime.pool import find_native_pool
 
@@ -25,12 +25,13 @@ def prepare_batch(items: Sequence[ExecItem]) -> list[Callable[[], None]]:
         lambda item: instance_of(item.item.device, item.buffers, item.runner),
         lambda item: estimated_work(item.runner),
     )
-    for lanes in stretches:
-        if len(lanes) == 1:
-            steps += _one_after_another(lanes[0])
+    for queues in stretches:
+        if len(queues) == 1:
+            steps += _one_after_another(queues[0])
         else:
             prepared = [
-                in_lane(number, len(lanes), partial(_one_after_another, lane)) for number, lane in enumerate(lanes)
+                for_instance(number, len(queues), partial(_one_after_another, queue))
+                for number, queue in enumerate(queues)
             ]
             steps.append(partial(run_side_by_side, [partial(_run_all, functions) for functions in prepared]))
     return steps
@@ -47,7 +48,7 @@ def _one_after_another(items: Sequence[ExecItem]) -> list[Callable[[], None]]:
     calls: list[NativeCall] = []
 
     def flush() -> None:
-        pool = find_native_pool(threads, current_lane.get()) if calls else None
+        pool = find_native_pool(threads, current_instance.get()) if calls else None
         if pool is not None:
             steps.append(pool.prepare(tuple(calls)))
             calls.clear()
@@ -79,12 +80,13 @@ def give_values(item: ExecItem, values: tuple[int, ...]) -> None:
     """`values` for the Variables of `item` from now on, also in the functions that `prepare_batch` made of it."""
     if values == item.values:
         return
-    item.values = values
     assert item.runner is not None
-    if not isinstance(item.bound, BoundProgram):
+    item.values = ()  # who is interrupted on the way gives them again
+    if isinstance(item.bound, BoundProgram):
+        item.bound.give_values(values)
+        extent = item.runner.spec.extent(values)
+        if extent is not None:
+            item.bound.divide(extent, parts_for(extent, item.runner.work_ns(values), thread_count()))
+    else:
         item.bound = None
-        return
-    item.bound.give_values(values)
-    extent = item.runner.spec.extent(values)
-    if extent is not None:
-        item.bound.divide(extent, parts_for(extent, item.runner.work_ns(values), thread_count()))
+    item.values = values

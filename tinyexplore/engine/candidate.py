@@ -1,6 +1,6 @@
 """What a worker process does with one candidate of a search: compile it, check its results, time it.
 
-Started by `engine/crew.py`; reads requests from standard input, one a line, and writes one line for each. On one
+Started by `engine/workers.py`; reads requests from standard input, one a line, and writes one line for each. On one
 machine, whatever process asks, any number compile at a time, but one alone is timed, and then none compiles.
 """
 
@@ -33,6 +33,7 @@ from tinyexplore.target import core_count
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.plain import from_plain, to_plain
 from tinyexplore.util import Context, config
+from tinyexplore.util.private import is_private
 
 try:
     import fcntl
@@ -122,9 +123,13 @@ def _lock_file() -> int | None:
         return None
     path = os.path.join(tempfile.gettempdir(), f"tinyexplore-{os.getuid()}.lock")
     try:
-        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     except OSError:
         return None
+    if is_private(os.fstat(handle)):
+        return handle
+    os.close(handle)  # anybody may make a file of that name, and hold its lock for ever
+    return None
 
 
 def interruptions() -> int:
@@ -156,7 +161,7 @@ class Workbench:
         """Lets all memory go, unless there is something to do."""
         if not self.busy.acquire(blocking=False):
             return
-        self.runners: OrderedDict[UOp, Runner] = OrderedDict()
+        self.runners: OrderedDict[tuple[UOp, str], Runner] = OrderedDict()  # by ast and TARGET
         self.original: UOp | None = None
         self.buffers: tuple[Buffer, ...] = ()
         self.expected: dict[UOp, list[Any]] = {}
@@ -169,25 +174,30 @@ class Workbench:
             return self.answered(request)
 
     def answered(self, request: dict[str, Any]) -> dict[str, Any]:
+        with Context(**request["settings"]):
+            return self.answered_as_set(request)
+
+    def answered_as_set(self, request: dict[str, Any]) -> dict[str, Any]:
+        """As `answered`, under the settings of the request."""
         device = request["device"]
         if machine_of(device) != request["machine"]:
             raise Lost(f"this worker is another machine: {machine_of(device)}")
         original, *asts = from_plain(request["graphs"])
         target = Device[device].target
         kernels = [Kernel(ast, target, original, ast) for ast in asts]
-        with Context(**request["settings"]):
-            with among_compilers():
-                runners = [self.compiled(device, kernel) for kernel in kernels]
-            if request["do"] == "compile":
-                return {"program": runners[0].spec.key, "compile_s": runners[0].compile_seconds}
-            self.prepare(device, original)
-            if request["do"] == "duel":
-                return {"seconds": self.duel(*runners)}
-            return vars(self.time(runners[0], runners[1], request["limit"]))
+        with among_compilers():
+            runners = [self.compiled(device, kernel) for kernel in kernels]
+        if request["do"] == "compile":
+            return {"program": runners[0].spec.key, "compile_s": runners[0].compile_seconds}
+        self.prepare(device, original)
+        if request["do"] == "duel":
+            return {"seconds": self.duel(*runners)}
+        return vars(self.time(runners[0], runners[1], request["limit"]))
 
     def compiled(self, device: str, kernel: Kernel) -> Runner:
-        found = self.runners.pop(kernel.ast, None)
-        runner = self.runners[kernel.ast] = found or compile_optimised(device, kernel)
+        key = kernel.ast, kernel.target.chosen
+        found = self.runners.pop(key, None)
+        runner = self.runners[key] = found or compile_optimised(device, kernel)
         if len(self.runners) > REMEMBERED:
             self.runners.popitem(last=False)
         return runner

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import contextvars
-import os
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
-from typing import Any, Generic, TypeVar
+from functools import cached_property
+from typing import Any, TypeVar
+from weakref import WeakValueDictionary, ref
 
 from tinyexplore.codegen import bytes_moved, flop_count, lower
 from tinyexplore.device import CompiledProgram, Device
@@ -20,18 +17,19 @@ from tinyexplore.engine.threads import estimated_ns, run_divided
 from tinyexplore.kernel import Kernel, Opt
 from tinyexplore.renderer import ProgramSpec
 from tinyexplore.renderer.c import CRenderer
-from tinyexplore.target import core_count
-from tinyexplore.trace import Compiled, Recorder, Rendered, SourceLine, active_recorder, recording, staged
+from tinyexplore.renderer.program import StoredSpec
+from tinyexplore.trace import Compiled, Rendered, SourceLine, active_recorder, staged
 from tinyexplore.uop import UOp
 from tinyexplore.uop.symbolic import sint, value_of
 from tinyexplore.util import Config, Context, config
-from tinyexplore.util.interpreter import switching_quickly
 
 R = TypeVar("R")
 
-HEAD_START_SECONDS = 1e-3  # what a thread that compiles needs before it is in the compiler
+# A Runner that is kept: its nodes, the facts of its program, and what a plan has of each step. Its text and the nodes
+# of its program are not kept, which would be 20 to 200 kB more.
+RUNNER_BYTES = 40 << 10
 
-_programs: dict[tuple[str, str], CompiledProgram] = {}
+_programs: WeakValueDictionary[tuple[str, str], CompiledProgram] = WeakValueDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +37,7 @@ class Runner:
     """A compiled kernel: `spec` is its program, `flops` and `bytes_moved` the least that one run costs (arithmetic
     with its Variables, where it has some).
 
-    `make_kernel` gives the Kernel, which is made when somebody asks for it.
+    `make_kernel` gives the Kernel, which is made when somebody asks for it, as the text of `spec` is.
     """
 
     device: str
@@ -50,10 +48,15 @@ class Runner:
     bytes_moved: sint
     compile_seconds: float
 
-    @cached_property
+    @property
     def kernel(self) -> Kernel:
         """The ast and its opts."""
         return self.make_kernel()
+
+    @cached_property
+    def nbytes(self) -> int:
+        """About what it takes of the process's memory."""
+        return RUNNER_BYTES + self.program.nbytes
 
     def run(self, bound: Callable[[int, int], None], values: Sequence[int] = ()) -> None:
         """`bound`, which is this program bound to buffers and `values`, once, on as many threads as it is worth."""
@@ -77,13 +80,38 @@ def _compiled_again(device: str, ast: UOp, original: UOp, start: UOp, applied: t
     return compile_optimised(device, Kernel(ast, Device[device].target, original, start, applied))
 
 
-def compile_optimised(device: str, kernel: Kernel, start: float | None = None) -> Runner:
-    """A Runner of `kernel` as it is, with the opts that it has."""
-    start = time.perf_counter() if start is None else start
-    spec = lowered(device, kernel)
-    program = staged("compile", kernel.ast, lambda: compile_program(device, spec))
-    flops, moved = flop_count(kernel.original), bytes_moved(kernel.original)
-    return Runner(device, lambda: kernel, spec, program, flops, moved, time.perf_counter() - start)
+@dataclass(frozen=True, eq=False)
+class Recipe:
+    """How a kernel that was lowered is made again: what it started from and its opts. `settings`: those in force then.
+    `made`: the kernel itself, for as long as somebody holds it."""
+
+    device: str
+    original: UOp
+    start: UOp
+    applied: tuple[Opt, ...]
+    settings: Config
+    made: ref[Kernel]
+
+    @staticmethod
+    def of(device: str, kernel: Kernel) -> Recipe:
+        return Recipe(device, kernel.original, kernel.start, kernel.applied, config(), ref(kernel))
+
+    def kernel(self) -> Kernel:
+        """The kernel, made again where nobody holds it."""
+        return self.made() or _alone(self.settings, self._again)
+
+    def _again(self) -> Kernel:
+        kernel = Kernel(self.start, Device[self.device].target, self.original, self.start)
+        for opt in self.applied:
+            kernel = kernel.apply(opt)
+        return kernel
+
+    def stored(self, spec: ProgramSpec) -> StoredSpec:
+        """`spec`, the kernel's program, whose text can be forgotten."""
+        return StoredSpec.of(spec, self._lowered_again)
+
+    def _lowered_again(self) -> ProgramSpec:
+        return _alone(self.settings, lambda: lowered(self.device, self._again()))
 
 
 def lowered(device: str, kernel: Kernel) -> ProgramSpec:
@@ -102,59 +130,66 @@ def lowered(device: str, kernel: Kernel) -> ProgramSpec:
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A kernel on its way: all of a Runner but the program.
+    """A kernel on its way: all of a Runner but the program. `root`: the ast that was lowered, or found lowered.
 
-    `keep` writes to disk what lowering came to, if it may, best while the program is compiled; None where there is
-    nothing to write, because it was found there, say.
+    `keep` writes to disk what lowering came to; None where there is nothing to write, because it was found there, say.
     """
 
     device: str
+    root: UOp
     make_kernel: Callable[[], Kernel]
     spec: ProgramSpec
     flops: sint
     bytes_moved: sint
-    start: float
+    seconds: float
     keep: Callable[[], None] | None = None
 
-    def compiled(self) -> Runner:
-        """The Runner, compiled here and now."""
-        runner = self.runner(compile_program(self.device, self.spec))
-        if self.keep is not None:
-            self.keep()
-        return runner
-
-    def runner(self, program: CompiledProgram) -> Runner:
-        seconds = time.perf_counter() - self.start
+    def compiled(self, number: int | None = None) -> Runner:
+        """The Runner, compiled here and now; `number`: that of the kernel."""
+        start = time.perf_counter()
+        program = staged("compile", self.root, lambda: compile_program(self.device, self.spec), kernel=number)
+        seconds = self.seconds + time.perf_counter() - start
         return Runner(self.device, self.make_kernel, self.spec, program, self.flops, self.bytes_moved, seconds)
 
 
-def prepare(device: str, ast: UOp, choose: Callable[[], Kernel], *, may_keep: Callable[[], bool]) -> Prepared:
+def prepare(device: str, ast: UOp, choose: Callable[[], Kernel], may_reuse: Callable[[], bool]) -> Prepared:
     """`ast` lowered, with the opts that `choose` finds: now, or in an earlier process, if it kept the result.
 
-    may_keep: whether what is kept counts, and may be added to; it is asked when there is something to find, or else
-    while the program is compiled. Nothing may be recorded: a recording wants to see every stage.
+    may_reuse: whether what is kept on disk counts, and may be added to; it is asked when there is something to find,
+    or to add.
     """
-    assert active_recorder() is None
     start = time.perf_counter()
     key = lowering_key(device, ast)
     facts = find_facts(key) if key is not None else None
-    if facts is not None and may_keep():
+    if facts is not None and may_reuse():
         settings = config()  # as they are here and now
-        make_kernel = cache(lambda: _alone(settings, choose))
-        spec = facts.spec(device, lambda: _alone(settings, lambda: lowered(device, make_kernel())))
-        return Prepared(device, make_kernel, spec, facts.flops, facts.bytes_moved, start)
-    kernel = choose()
-    spec = lowered(device, kernel)
-    flops, moved = flop_count(kernel.original), bytes_moved(kernel.original)
-    prepared = Prepared(device, lambda: kernel, spec, flops, moved, start)
-    if key is None or not isinstance(flops, int) or not isinstance(moved, int) or spec.variables:
+        spec = facts.spec(device, lambda: _alone(settings, lambda: lowered(device, choose())))
+        seconds = time.perf_counter() - start
+        return Prepared(device, ast, lambda: _alone(settings, choose), spec, facts.flops, facts.bytes_moved, seconds)
+    prepared = prepare_optimised(device, choose(), start)
+    flops, moved = prepared.flops, prepared.bytes_moved
+    if key is None or not isinstance(flops, int) or not isinstance(moved, int) or prepared.spec.variables:
         return prepared
 
     def keep() -> None:
-        if may_keep():
-            keep_facts(key, Facts.of(spec, flops, moved))
+        if may_reuse():
+            keep_facts(key, Facts.of(prepared.spec, flops, moved))
 
     return replace(prepared, keep=keep)
+
+
+def prepare_optimised(device: str, kernel: Kernel, start: float | None = None) -> Prepared:
+    """`kernel` lowered as it is, with the opts that it has."""
+    start = time.perf_counter() if start is None else start
+    recipe = Recipe.of(device, kernel)
+    spec = recipe.stored(lowered(device, kernel))
+    flops, moved = flop_count(kernel.original), bytes_moved(kernel.original)
+    return Prepared(device, kernel.ast, recipe.kernel, spec, flops, moved, time.perf_counter() - start)
+
+
+def compile_optimised(device: str, kernel: Kernel) -> Runner:
+    """A Runner of `kernel` as it is, with the opts that it has."""
+    return prepare_optimised(device, kernel).compiled()
 
 
 def _alone(settings: Config, work: Callable[[], R]) -> R:
@@ -167,134 +202,12 @@ def _alone(settings: Config, work: Callable[[], R]) -> R:
     return contextvars.Context().run(under_settings)
 
 
-@contextmanager
-def compiling_aside() -> Iterator[Callable[[str, Callable[[], Kernel]], Callable[[Recorder], Runner]]]:
-    """Inside the block, a function that lowers a kernel and has it compiled by another thread, while this one lowers
-    the next, for a recording that is to hear of it later. What it returns tells all, and gives the Runner or raises
-    what went wrong. When the block ends, all are compiled.
-    """
-    compilers: _Compilers[tuple[CompiledProgram, float]] = _Compilers()
-
-    def compile_later(device: str, choose: Callable[[], Kernel]) -> Callable[[Recorder], Runner]:
-        lowering, compiling = Recorder(), Recorder()
-        start = time.perf_counter()
-        with recording(lowering):
-            kernel = choose()
-            spec = lowered(device, kernel)
-        lowering_seconds = time.perf_counter() - start
-
-        def compile_told() -> tuple[CompiledProgram, float]:
-            began = time.perf_counter()
-            with recording(compiling):
-                program = staged("compile", kernel.ast, lambda: compile_program(device, spec))
-            return program, time.perf_counter() - began
-
-        future = compilers.submit(contextvars.copy_context(), compile_told)
-
-        def tell(recorder: Recorder) -> Runner:
-            recorder.retell(lowering)
-            recorder.retell(compiling)
-            program, seconds = future.result()
-            flops, moved = flop_count(kernel.original), bytes_moved(kernel.original)
-            return Runner(device, lambda: kernel, spec, program, flops, moved, lowering_seconds + seconds)
-
-        return tell
-
-    with switching_quickly():
-        try:
-            yield compile_later
-        finally:
-            compilers.have_all_cores()
-            wait(compilers.running)
-
-
-class _Compilers(Generic[R]):
-    """Work for the threads that compile. They leave one core to the thread that lowers, until it has no more work."""
-
-    def __init__(self) -> None:
-        self.running: list[Future[R]] = []
-        self._cores = threading.Semaphore(max(1, core_count() - 1))
-
-    def submit(self, context: contextvars.Context, work: Callable[..., R], *arguments: Any) -> Future[R]:
-        """`work` of `arguments` in `context`, when a core is free."""
-
-        def in_turn() -> R:
-            with self._cores:
-                return work(*arguments)
-
-        future = _compiler_threads().submit(context.run, in_turn)
-        self.running.append(future)
-        return future
-
-    def have_all_cores(self) -> None:
-        """Called once, by who lowered, when it only waits."""
-        if core_count() > 1:
-            self._cores.release()
-
-
-class Ahead:
-    """Kernels compiled by other threads, while this one goes on."""
-
-    def __init__(self) -> None:
-        self._context = contextvars.copy_context()  # the threads compile under the configuration in force here
-        self._compilers: _Compilers[CompiledProgram] = _Compilers()
-        self._shared: Callable[[], None] | None = None  # what this thread may do of the last one
-
-    def compile_later(self, prepared: Prepared, *, is_last: bool = False) -> Callable[[], Runner]:
-        """Has `prepared` compiled; what it returns waits for the Runner, or raises what went wrong. is_last: this
-        thread, which has nothing else to do then, does a part of it in `meanwhile`, if it can be divided."""
-        if is_last and core_count() > 1:
-            self._shared = Device[prepared.device].share(prepared.spec)
-        program = self._compilers.submit(self._context.copy(), compile_program, prepared.device, prepared.spec)
-        return lambda: prepared.runner(program.result())
-
-    def is_compiling(self) -> bool:
-        """True until all that was given is compiled."""
-        return not all(future.done() for future in self._compilers.running)
-
-    def meanwhile(self, works: Sequence[Callable[[], None]]) -> None:
-        """All is lowered. Does `works`, which nobody waits for, while there is something to wait for: the compiler
-        first, which asks for the interpreter some ten times before it goes on without. Before these, its part of what
-        is compiled last."""
-        self._compilers.have_all_cores()
-        wait(self._compilers.running[-1:], HEAD_START_SECONDS)
-        if self._shared is not None:
-            self._shared()
-        for work in works:
-            work()
-
-
-@contextmanager
-def compiling_ahead() -> Iterator[Ahead]:
-    """Inside the block kernels are compiled by other threads, while this one lowers the next."""
-    with switching_quickly():
-        yield Ahead()
-
-
-@cache
-def _compiler_threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(core_count(), thread_name_prefix="tinyexplore-compile")
-
-
-def start_compilers() -> None:
-    """Has two of the threads that compile wait for work: to start one takes half a millisecond of the first kernel, and
-    more where the others are in the compiler."""
-    count = min(core_count(), 2)
-    all_there = threading.Barrier(count)  # else the first would do the work of all
-    for _ in range(count):
-        _compiler_threads().submit(all_there.wait, 1.0)
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_compiler_threads.cache_clear)  # a forked child has none of its parent's threads
-
-
 def further_listings(spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, ...]]]:
     """For display: the program as C, whatever the device's own language is, and what the device can show of it.
 
     Nothing of this happens while a program is recorded: who shows the recording asks for it.
     """
-    interface = Device[spec.target.name]
+    interface = Device.made_for(spec.target)
     listings = [(language, lines) for language, lines in interface.listings(spec) if language != spec.language]
     if "c" not in (spec.language, *(language for language, _ in listings)):
         listings.insert(0, ("c", CRenderer(spec.target).render(spec.name, spec.uops).lines))
@@ -302,13 +215,16 @@ def further_listings(spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, ...
 
 
 def compile_program(device: str, spec: ProgramSpec) -> CompiledProgram:
-    """The machine code of `spec`, made now or found: equal content is compiled once."""
+    """The machine code of `spec`, made now or found, if somebody holds it: equal content is there once. Its text is
+    forgotten where it can be made again."""
     key = (device, spec.key)
     start = time.perf_counter()
     program = _programs.get(key)
     cached = program is not None
     if program is None:
         program = _programs[key] = Device[device].compile(spec)
+    if isinstance(spec, StoredSpec):
+        spec.forget_text()
     recorder = active_recorder()
     if recorder is not None:
         recorder.record(Compiled(spec, time.perf_counter() - start, cached))

@@ -32,7 +32,7 @@ from tinyexplore.util import config
 
 FORMAT = 2
 FLOORS = ("util", "dtype", "uop", "target", "kernel", "codegen", "renderer")
-ABOVE = ("tinyexplore.engine.compile", "tinyexplore.engine.runner")  # where the floors are put to work
+ABOVE = ("tinyexplore.engine.compile", "tinyexplore.engine.many")  # where the floors are put to work
 
 
 @dataclass(frozen=True)
@@ -179,8 +179,8 @@ def _is_our_own(value: Any) -> bool:
 
 def _differ(now: Mapping[str, Any], before: dict[str, Any]) -> bool:
     """Whether anything was exchanged, added or taken away, but for modules, which are imported when they are needed,
-    and counters: numbers whose names are not those of constants."""
-    for name in now.keys() | before.keys():
+    counters (numbers whose names are not those of constants), and Python's note of which warnings were given."""
+    for name in (now.keys() | before.keys()) - {"__warningregistry__"}:
         old, new = before.get(name), now.get(name)
         if old is not new and not isinstance(new, ModuleType) and (name.isupper() or not isinstance(new, int)):
             return True

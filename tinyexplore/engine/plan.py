@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,7 +16,7 @@ from typing import Any
 
 from tinyexplore.device import Buffer
 from tinyexplore.engine.compile import Runner
-from tinyexplore.engine.lanes import estimated_work, in_lane, instance_of, run_side_by_side, side_by_side
+from tinyexplore.engine.instances import estimated_work, for_instance, instance_of, run_side_by_side, side_by_side
 from tinyexplore.engine.sight import Chosen, asked_for_later, reference_counts, unseen_writes
 from tinyexplore.engine.steps import Group, Made, Step, grouped
 from tinyexplore.lazy import LazyBuffer, Since, first_number, note_since
@@ -26,9 +25,10 @@ from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.symbolic import Bound, bindings, simplified, sint, unbound, value_of
 from tinyexplore.util import GlobalCounters, config
 from tinyexplore.util.locks import new_in_children
+from tinyexplore.util.recent import Recent
 
-MOST_NODES = 1 << 16  # of all graphs that plans are kept for; a key takes some 100 bytes a node
-LARGEST_GRAPH = MOST_NODES >> 2  # a larger one takes so long to run that planning it again does not show
+NODE_BYTES = 200  # of a key, for each node of the graph
+LARGEST_GRAPH = 1 << 14  # nodes; a larger one takes so long to run that planning it again does not show
 
 Key = tuple[Any, ...]
 
@@ -134,6 +134,7 @@ class Plan:
     steps: in stretches, each of them lists that run side by side. groups: the same in groups, once it has run.
     running: these are at work. chosen: the nodes that may be somebody's; holders: for numbers of references to these,
     the slots that are nobody's; spared: those that have no buffer now. nodes: those that may have none, their slots.
+    nbytes: what its kernels take of the process's memory.
     """
 
     steps: list[list[list[Step]]]
@@ -143,6 +144,7 @@ class Plan:
     bytes_moved: sint
     requires: tuple[Requirement, ...]
     chosen: Chosen
+    nbytes: int
     groups: Units | None = None
     running: bool = False
     nodes: dict[int, int] = field(default_factory=dict)
@@ -175,10 +177,11 @@ class Plan:
             lambda place: instance_of(items[place].device, items[place].buffers, runners[place]),
             lambda place: estimated_work(runners[place]),
         )
-        units = [[[steps[place] for place in lane] for lane in lanes] for lanes in stretches]
+        units = [[[steps[place] for place in queue] for queue in queues] for queues in stretches]
         computed = [place for place, node in enumerate(graph.nodes) if node.buffer is None and node.src]
         chosen: Chosen = itemgetter(*computed) if len(computed) > 1 else tuple
-        return Plan(units, len(steps), len(slot_of), simplified(flops), simplified(moved), requires, chosen)
+        nbytes = sum([runner.nbytes for runner in set(runners) if runner is not None])
+        return Plan(units, len(steps), len(slot_of), simplified(flops), simplified(moved), requires, chosen, nbytes)
 
     def run(self, graph: Walk) -> None:
         """Every step for `graph`, which is used up: its nodes get their buffers and forget their sources.
@@ -194,8 +197,8 @@ class Plan:
             units: Units = self._prepared(graph.nodes) if is_first else self.steps
             nodes = graph.nodes
             todo = [
-                [[(unit, [(nodes[made.node], made.slot) for made in unit.made]) for unit in lane] for lane in lanes]
-                for lanes in units
+                [[(unit, [(nodes[made.node], made.slot) for made in unit.made]) for unit in queue] for queue in queues]
+                for queues in units
             ]
             del nodes
             since = Since(graph.first) if graph.first else None
@@ -204,7 +207,7 @@ class Plan:
                 if len(stretch) == 1:
                     _do(stretch[0], memory, values, since)
                 else:
-                    run_side_by_side([partial(_do, lane, memory, values, since) for lane in stretch])
+                    run_side_by_side([partial(_do, queue, memory, values, since) for queue in stretch])
         finally:
             self.running = not is_first
         seconds = time.perf_counter() - began
@@ -218,12 +221,12 @@ class Plan:
             self.spared = NOBODY
             self.groups = [
                 [
-                    grouped(lane) if len(lanes) == 1 else in_lane(number, len(lanes), partial(grouped, lane))
-                    for number, lane in enumerate(lanes)
+                    grouped(queue) if len(queues) == 1 else for_instance(number, len(queues), partial(grouped, queue))
+                    for number, queue in enumerate(queues)
                 ]
-                for lanes in self.steps
+                for queues in self.steps
             ]
-            every = [step for lanes in self.steps for lane in lanes for step in lane]
+            every = [step for queues in self.steps for queue in queues for step in queue]
             if all([made.is_new for step in every for made in step.made]):  # what is computed again reads no new value
                 spare = {slot for group in self._groups() for slot in group.offsets}
                 self.nodes = {made.node: made.slot for step in every for made in step.made if made.slot in spare}
@@ -239,7 +242,7 @@ class Plan:
         return self.groups
 
     def _groups(self) -> list[Group]:
-        return [unit for lanes in self.groups or () for lane in lanes for unit in lane if isinstance(unit, Group)]
+        return [unit for queues in self.groups or () for queue in queues for unit in queue if isinstance(unit, Group)]
 
     def _nobodys(self, nodes: list[LazyBuffer], counts: tuple[int, ...]) -> frozenset[int]:
         """The slots of values that nobody will ask for. Who asked all the same would have them computed again."""
@@ -252,9 +255,9 @@ class Plan:
         return found
 
 
-def _do(lane: list[Unit], memory: list[Buffer | None], values: dict[UOp, int], since: Since | None) -> None:
-    """The steps of a lane; the nodes that they are for get their buffers."""
-    for unit, targets in lane:
+def _do(queue: list[Unit], memory: list[Buffer | None], values: dict[UOp, int], since: Since | None) -> None:
+    """The steps of a queue; the nodes that they are for get their buffers."""
+    for unit, targets in queue:
         unit.run(memory, values)
         for node, slot in targets:
             node.buffer = memory[slot]
@@ -267,42 +270,27 @@ def _do(lane: list[Unit], memory: list[Buffer | None], values: dict[UOp, int], s
 
 
 class Plans:
-    """The plans used last, as many as stand for `MOST_NODES` nodes. Any thread may ask."""
+    """The plans used last, as many as take no more than `KERNEL_MB` with their kernels. Any thread may ask."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._plans: OrderedDict[Key, tuple[Plan, int]] = OrderedDict()
-        self._nodes = 0
+        self._recent: Recent[Key, Plan] = Recent()
+        new_in_children(self._recent, "lock", threading.Lock)
 
     def find(self, graph: Walk) -> Plan | None:
-        with self._lock:
-            found = self._plans.get(graph.key)
-            if found is None:
-                return None
-            self._plans.move_to_end(graph.key)
-            return found[0]
+        return self._recent.find(graph.key)
 
     def keep(self, graph: Walk, plan: Plan) -> None:
-        """`plan` for the structure of `graph`; the one used longest ago makes room."""
-        with self._lock:
-            if graph.key in self._plans:
-                return
-            self._plans[graph.key] = (plan, len(graph.nodes))
-            self._nodes += len(graph.nodes)
-            while self._nodes > MOST_NODES:
-                _, (_, count) = self._plans.popitem(last=False)
-                self._nodes -= count
+        """`plan` for the structure of `graph`; those used longest ago make room."""
+        nbytes = NODE_BYTES * len(graph.nodes) + plan.nbytes
+        self._recent.keep(graph.key, plan, nbytes, config().KERNEL_MB << 20)
 
     def cache_clear(self) -> None:
-        with self._lock:
-            self._plans.clear()
-            self._nodes = 0
+        self._recent.clear()
 
     def __len__(self) -> int:
-        return len(self._plans)
+        return len(self._recent)
 
 
 plans = Plans()
-new_in_children(plans, "_lock")
 
 __all__ = ["Plan", "Plans", "Walk", "plans", "walk"]

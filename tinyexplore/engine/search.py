@@ -14,7 +14,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Protocol
 
 from tinyexplore.engine.candidate import machine_of, request_of
-from tinyexplore.engine.crew import answer, dismiss
+from tinyexplore.engine.workers import answer, dismiss
 from tinyexplore.kernel import Kernel, Opt, OptOps, hand_coded
 from tinyexplore.kernel.merge import with_merged_axes, with_split_axes
 from tinyexplore.kernel.search import SearchResult, Timing, beam_search, find_replayed
@@ -33,6 +33,8 @@ from tinyexplore.trace import (
 from tinyexplore.uop import Ops
 from tinyexplore.uop.plain import to_plain
 from tinyexplore.util import config
+from tinyexplore.util.locks import can_start_threads
+from tinyexplore.util.workers import AtOnce
 
 COMPILE_LIMIT_S = 60.0  # for one candidate, on a machine that does other things as well
 RUN_LIMIT_S = 20.0  # and 50 times what the best takes
@@ -109,9 +111,7 @@ def unsearched(kernel: Kernel, reason: str) -> Kernel:
 
 
 def told_again(kernel: Kernel, starts: Sequence[Kernel], result: SearchResult) -> Kernel:
-    """The kernel that was found, with each of its opts told where somebody listens."""
-    if active_recorder() is None:
-        return result.kernel
+    """The kernel that was found, made opt by opt, so that each is told."""
     if result.kernel.ast is starts[0].ast:
         return hand_coded(kernel)
     step = with_merged_axes(with_split_axes(kernel))
@@ -120,6 +120,11 @@ def told_again(kernel: Kernel, starts: Sequence[Kernel], result: SearchResult) -
     for number, opt in enumerate(result.kernel.applied):
         step = step.apply(opt, result.reason if number == 0 else "")
     return step
+
+
+def own_executor() -> concurrent.futures.Executor:
+    """Threads of this process, which wait for its workers; where none can start, the one that there is."""
+    return concurrent.futures.ThreadPoolExecutor(core_count()) if can_start_threads() else AtOnce()
 
 
 class Heard(Recorder):
@@ -146,7 +151,7 @@ class Bench:
         self.device = device
         self.start = start
         given = _executor.get()
-        self.own = None if given is not None else concurrent.futures.ThreadPoolExecutor(core_count())
+        self.own = own_executor() if given is None else None
         self.executor: Any = given or self.own
         self.programs: dict[str, tuple[Kernel, Timing]] = {}
         self.progress = progress_recorder()

@@ -6,14 +6,14 @@ refers to all that it tells of, and TinyJit to what it captures, so there every 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from sys import getrefcount
 
 from tinyexplore.device import Buffer
 from tinyexplore.dtype import dtypes
-from tinyexplore.engine.runner import active_capture
-from tinyexplore.lazy import LazyBuffer
+from tinyexplore.engine.capture import active_capture
+from tinyexplore.lazy import Known, LazyBuffer
 from tinyexplore.lazy.viewers import values_seen
 from tinyexplore.schedule import NO_WRITES, Writes, decide_writes, graph_order, must_be_realized
 from tinyexplore.uop import Ops
@@ -37,6 +37,19 @@ _SOME_VALUE = LazyBuffer(Ops.BUFFER, dtypes.uint8, (1,), (), None, "", Buffer(""
 _ONE_VALUE = getrefcount(_SOME_VALUE.buffer)  # it must be held meanwhile: else nobody refers to the buffer
 
 
+def _references_among(nodes: Iterable[LazyBuffer]) -> Iterator[LazyBuffer]:
+    """What the graph of `nodes` refers to, as often as it does: by sources, and by notes of what was written."""
+    sources: dict[int, tuple[LazyBuffer, ...]] = {}
+    for node in nodes:
+        if node.buffer is None:
+            sources[id(node.src)] = node.src
+            note = getattr(node, "note", None)
+            if type(note) is Known:
+                sources[id(note.src)] = note.src
+    for some in sources.values():
+        yield from some
+
+
 def unseen_writes(
     number: Mapping[LazyBuffer, int], slots: Mapping[Buffer, int], outputs: Sequence[LazyBuffer]
 ) -> Writes:
@@ -48,8 +61,8 @@ def unseen_writes(
     owners = dict(zip(slots, _counts(slots)))
     for node in others:
         others[node] -= _ASKING
-    for sources in {id(node.src): node.src for node in number if node.buffer is None}.values():
-        for source in sources:
+    for source in _references_among(number):
+        if source in others:
             others[source] -= 1
 
     def is_seen(node: LazyBuffer) -> bool:
@@ -84,8 +97,8 @@ def asked_for_later(
     """Those of `made` that somebody may want when the graph of `nodes` is computed: who refers to one, or to what would
     be computed from it again. `counts` are the `reference_counts` of the `chosen` nodes."""
     inside = dict.fromkeys(nodes, 0)
-    for sources in {id(node.src): node.src for node in nodes if node.buffer is None}.values():
-        for source in sources:
+    for source in _references_among(nodes):
+        if source in inside:
             inside[source] += 1
     stack = [node for node, count in zip(chosen(nodes), counts) if count - _COUNTING > inside[node]]
     found: set[LazyBuffer] = set()

@@ -10,7 +10,7 @@ from tinyexplore.device import Buffer, Device, Memory
 from tinyexplore.dtype import DType
 from tinyexplore.engine.compile import Runner
 from tinyexplore.engine.memory import Life, aligned, plan_lives
-from tinyexplore.engine.threads import current_lane, parts_for, thread_count
+from tinyexplore.engine.threads import current_instance, parts_for, thread_count
 from tinyexplore.runtime.native import BoundProgram, NativeProgram
 from tinyexplore.runtime.pool import NativePool, find_native_pool
 from tinyexplore.uop import UOp
@@ -161,7 +161,7 @@ def _memory_of(device: str) -> Callable[[int], Memory]:
 
 def grouped(steps: Sequence[Step]) -> list[Step | Group]:
     """`steps`, in order, with machine code in groups."""
-    pool = find_native_pool(thread_count(), current_lane.get())
+    pool = find_native_pool(thread_count(), current_instance.get())
     if pool is None:
         return list(steps)
     found: list[Step | Group] = []

@@ -8,27 +8,20 @@ Which thread does which part changes no result: the kernel's steps do not depend
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar
+from functools import cache, partial
 
 from tinyexplore.runtime.native import BoundProgram
 from tinyexplore.runtime.pool import find_native_pool, thread_count
+from tinyexplore.util.workers import Job, Workers, wait_for_all
 
 PARTS_PER_THREAD = 4  # so that a thread that the system holds up leaves its share to the others
 PART_NS = 5_000  # waking a worker costs some microseconds
 BYTES_PER_NS = 48  # of one core out of its caches; what comes from memory is slower, and large enough anyway
 FLOPS_PER_NS = 32  # of one core with vectors, when not all are multiply-adds
 
-current_lane: ContextVar[int] = ContextVar("tinyexplore_lane", default=0)  # which of several instances at work
-
-_pools: dict[int, ThreadPoolExecutor] = {}
-_pools_lock = threading.Lock()
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_pools.clear)  # a forked child has none of its parent's threads
+current_instance: ContextVar[int] = ContextVar("tinyexplore_instance", default=0)  # which of several instances at work
 
 
 def estimated_ns(flops: int, bytes_moved: int) -> float:
@@ -44,11 +37,9 @@ def parts_for(extent: int | None, work_ns: float, threads: int) -> int:
     return min(extent, worth if worth < threads else worth // threads * threads)
 
 
-def _pool(workers: int) -> ThreadPoolExecutor:
-    with _pools_lock:
-        if workers not in _pools:
-            _pools[workers] = ThreadPoolExecutor(workers, thread_name_prefix="tinyexplore")
-        return _pools[workers]
+@cache
+def _workers(count: int) -> Workers:
+    return Workers(count)
 
 
 def run_divided(bound: Callable[[int, int], None], extent: int | None, work_ns: float = float("inf")) -> None:
@@ -65,17 +56,26 @@ def run_divided(bound: Callable[[int, int], None], extent: int | None, work_ns: 
     if parts == 1:
         bound(0, extent)
         return
-    native = find_native_pool(threads, current_lane.get()) if isinstance(bound, BoundProgram) else None
+    native = find_native_pool(threads, current_instance.get()) if isinstance(bound, BoundProgram) else None
     if native is not None and isinstance(bound, BoundProgram):
         native.run(bound, extent, parts)
         return
     parts = min(parts, threads)
     edges = [extent * part // parts for part in range(parts + 1)]
-    pool = _pool(threads - 1)
-    waiting: list[Future[None]] = [pool.submit(bound, edges[part], edges[part + 1]) for part in range(1, parts)]
-    bound(edges[0], edges[1])
-    for future in waiting:
-        future.result()
+    jobs = [Job(partial(bound, edges[part], edges[part + 1])) for part in range(1, parts)]
+    given: list[bool] = []
+    try:
+        _workers(threads - 1).give(jobs, [partial(given.append, True)])
+        bound(edges[0], edges[1])
+    finally:
+        if given:
+            try:
+                wait_for_all(jobs)
+            except BaseException:  # interrupted: nobody may still write when this is over
+                wait_for_all(jobs)
+                raise
+    for job in jobs:
+        job.result()
 
 
 __all__ = ["estimated_ns", "parts_for", "run_divided", "thread_count"]

@@ -12,16 +12,18 @@ import types
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tinyexplore.explore.codec import TraceFormatError, trace_from_json, trace_to_json
+    from tinyexplore.explore.codec import Limits, trace_from_json, trace_to_json
     from tinyexplore.explore.compare import diff
     from tinyexplore.explore.model import Trace
     from tinyexplore.explore.query import biography, line_frames, related, trace_lines, user_lines, where
     from tinyexplore.explore.roofline import Dot, loaded_bytes, roofline_svg
     from tinyexplore.explore.session import CaptureError, Explorer, capture, explore
+    from tinyexplore.explore.valid import TraceFormatError
 
 _HOMES = {
     "Trace": "model",
-    "TraceFormatError": "codec",
+    "Limits": "codec",
+    "TraceFormatError": "valid",
     "trace_from_json": "codec",
     "trace_to_json": "codec",
     "biography": "query",
@@ -44,6 +46,7 @@ __all__ = [
     "CaptureError",
     "Dot",
     "Explorer",
+    "Limits",
     "Trace",
     "TraceFormatError",
     "biography",

@@ -7,6 +7,7 @@ happened and where in the user's code.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from math import isfinite
 from typing import Any
@@ -29,17 +30,20 @@ from tinyexplore.explore.model import (
     Trace,
 )
 from tinyexplore.explore.tables import Tables
+from tinyexplore.explore.turns import in_turn
 from tinyexplore.trace import (
     Allocated,
     Compiled,
     Decided,
     Derived,
     Freed,
+    KnownAlready,
     Measured,
     OptApplied,
     OptRejected,
     Planned,
     Ran,
+    RanAgain,
     Rebuilt,
     Recorded,
     Recorder,
@@ -98,6 +102,7 @@ class Builder(Tables):
         self.accounted: dict[int | None, set[UOp]] = {}
         self.started = 0.0
         self.now_us = 0.0
+        self.thread = 0
         self.readers: dict[type, Callable[[Any], None]] = {
             StageBegan: self._stage_began,
             StageEnded: self._stage_ended,
@@ -114,6 +119,8 @@ class Builder(Tables):
             Rendered: self._rendered,
             Compiled: self._compiled,
             Ran: self._ran,
+            RanAgain: self._ran_again,
+            KnownAlready: self._known_already,
             Planned: self._planned,
             Allocated: self._allocated,
             Freed: self._freed,
@@ -122,9 +129,10 @@ class Builder(Tables):
     # *** reading ***
 
     def read(self, recorder: Recorder) -> None:
+        """Times are those of a clock that stands still while kernels run again only to be timed."""
         if recorder.times:
             self.started = recorder.times[0]
-        for event, time in zip(recorder.events, recorder.times, strict=True):
+        for event, time, self.thread in in_turn(recorder):
             self.now_us = round((time - self.started) * 1e6, 2)
             self.readers[type(event)](event)
         while self.open:
@@ -142,7 +150,9 @@ class Builder(Tables):
                 programs.append(draft.program(len(programs), language, lines, self.roots))
             if draft.times_us:
                 runs.append(draft.run(len(runs)))
-            kernels.append(draft.info(self.kernels, self.roots, self.buffer, self._lazybuffers_behind))
+            info = draft.info(self.kernels, self.roots, self.buffer, self._lazybuffers_behind)
+            made = [self.nodes[node].calls for node in sorted(info.nodes)]
+            kernels.append(replace(info, calls=tuple(dict.fromkeys(calls[0] for calls in made if calls))))
         return Trace(
             version=TRACE_VERSION,
             title=title,
@@ -247,6 +257,7 @@ class Builder(Tables):
             root=event.root,
             before=tuple(self.node(root) for root in roots),
             started_us=self.now_us,
+            thread=self.thread,
         )
         self.stages.append(draft)
         self.open.append(draft)
@@ -260,7 +271,7 @@ class Builder(Tables):
         roots = roots_of(event.root)
         while True:
             stage = self.open[-1]
-            stage.elapsed_us = round(self.now_us - stage.started_us, 2)
+            stage.elapsed_us = round(self.now_us - stage.started_us + self._aside_us(stage), 2)
             if stage.name == event.stage:
                 break
             self.open.pop()
@@ -272,8 +283,13 @@ class Builder(Tables):
         if stage.kernel is not None:
             self.kernels[stage.kernel].saw_result(event.root)
 
+    def _aside_us(self, stage: StageDraft) -> float:
+        """What other threads did for `stage` while the one that began it went on."""
+        inside = [child for child in self.stages[stage.id + 1 :] if child.parent == stage.id]
+        return sum(child.elapsed_us for child in inside if child.thread != stage.thread)
+
     def _recorded(self, event: Recorded) -> None:
-        self.recorded.setdefault(event.lazybuffer, (event.src, event.user_frame))
+        self.recorded.setdefault(event.lazybuffer, (event.src, event.user_frame, event.calls))
         self.node(event.lazybuffer)
 
     def _decided(self, event: Decided) -> None:
@@ -379,6 +395,14 @@ class Builder(Tables):
         else:
             # a copy, or a kernel compiled before this recording began, whose number is another recording's
             self._kernel(item).saw_run(event, self.now_us)
+
+    def _ran_again(self, event: RanAgain) -> None:
+        item = event.exec_item
+        for seconds in event.seconds:
+            self._ran(Ran(item, seconds, item.bytes_moved, item.flops))
+
+    def _known_already(self, event: KnownAlready) -> None:
+        self._kernel(event.kernel).known = event.where
 
     # *** memory ***
 

@@ -8,18 +8,34 @@ import json
 import types
 import typing
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from tinyexplore.explore import model
 from tinyexplore.explore.model import TRACE_VERSION, Trace
+from tinyexplore.explore.valid import TraceFormatError, check_trace, constraint_of, hints_of, within
+from tinyexplore.util.untrusted import UntrustedError, bounded_gunzip, bounded_json
 
 Codec = Callable[[Any], Any]
+_GZIP = b"\x1f\x8b"
+_MOST = 1 << 63  # no size, time or count is as large
 
 
-class TraceFormatError(ValueError):
-    """Data that is not a trace of this version; says what was found and what would do."""
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What is read as a trace at most: bytes of JSON (decompressed), values in it, and how deep they are nested.
+
+    A whole network's step comes to about 10 MB and a million values. Reading takes up to some hundred bytes a value.
+    """
+
+    nbytes: int = 256 << 20
+    values: int = 10_000_000
+    depth: int = 32
+
+
+LIMITS = Limits()
 
 
 def trace_to_json(trace: Trace) -> str:
@@ -27,20 +43,34 @@ def trace_to_json(trace: Trace) -> str:
     return json.dumps(_encoder(Trace)(trace), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
-def trace_from_json(text: str | bytes) -> Trace:
-    """The trace that `trace_to_json` wrote; equal (`==`) to the one it was given."""
+def trace_from_json(text: str | bytes, limits: Limits = LIMITS) -> Trace:
+    """The trace that `trace_to_json` wrote; equal (`==`) to the one it was given.
+
+    TraceFormatError for anything else, with the place and what is wrong there, and for what is larger than `limits`.
+    """
     try:
-        data = json.loads(text)
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise TraceFormatError(f"not a trace: the text is not JSON ({error})") from error
+        content = text.encode() if isinstance(text, str) else text
+        if len(content) > limits.nbytes:
+            raise UntrustedError(f"it has more than {limits.nbytes} bytes")
+        data = bounded_json(content, values=limits.values, depth=limits.depth)
+    except UnicodeEncodeError as error:
+        raise TraceFormatError(f"not a trace: the text is not UTF-8 ({error})") from None
+    except UntrustedError as error:
+        hint = "; larger ones are read with limits=Limits(...)" if "more than" in str(error) else ""
+        raise TraceFormatError(f"not a trace: {error}{hint}") from None
     if not isinstance(data, dict) or "version" not in data:
         raise TraceFormatError(f'not a trace: expected a JSON object with "version", found {type(data).__name__}')
-    if data["version"] != TRACE_VERSION:
+    if type(data["version"]) is not int or data["version"] != TRACE_VERSION:
         raise TraceFormatError(
-            f"trace version {data['version']!r}: this tinyexplore reads version {TRACE_VERSION}; "
+            f"trace version {data['version']!r:.40}: this tinyexplore reads version {TRACE_VERSION}; "
             f"capture again, or open it with the release that wrote it"
         )
-    return _decode_dataclass(Trace)(data)
+    try:
+        trace: Trace = _decode_dataclass(Trace)(data)
+    except TraceFormatError as error:
+        raise TraceFormatError(str(error).removeprefix(".")) from None
+    check_trace(trace)
+    return trace
 
 
 def trace_to_bytes(trace: Trace) -> bytes:
@@ -48,14 +78,15 @@ def trace_to_bytes(trace: Trace) -> bytes:
     return gzip.compress(trace_to_json(trace).encode(), compresslevel=9, mtime=0)
 
 
-def trace_from_bytes(data: bytes) -> Trace:
+def trace_from_bytes(data: bytes, limits: Limits = LIMITS) -> Trace:
     """A trace from JSON text, compressed or not."""
-    if data[:2] == b"\x1f\x8b":
+    if data[:2] == _GZIP:
         try:
-            data = gzip.decompress(data)
-        except (OSError, EOFError) as error:
-            raise TraceFormatError(f"not a trace: the gzip data is damaged ({error})") from error
-    return trace_from_json(data)
+            data = bounded_gunzip(data, limits.nbytes)
+        except UntrustedError as error:
+            hint = "; larger ones are read with limits=Limits(...)" if "more than" in str(error) else ""
+            raise TraceFormatError(f"not a trace: {error}{hint}") from None
+    return trace_from_json(data, limits)
 
 
 def save_trace(trace: Trace, path: str | Path) -> Path:
@@ -66,10 +97,11 @@ def save_trace(trace: Trace, path: str | Path) -> Path:
     return path
 
 
-def load_trace(path: str | Path) -> Trace:
+def load_trace(path: str | Path, limits: Limits = LIMITS) -> Trace:
     """The trace in a file, compressed or not, whatever its name."""
     try:
-        return trace_from_bytes(Path(path).read_bytes())
+        with open(path, "rb") as file:
+            return trace_from_bytes(file.read(limits.nbytes + 1), limits)
     except TraceFormatError as error:
         raise TraceFormatError(f"{path}: {error}") from error
 
@@ -82,7 +114,8 @@ def _identity(value: Any) -> Any:
 
 
 @cache
-def _encoder(kind: Any) -> Codec:
+def _encoder(hint: Any) -> Codec:
+    kind, _ = constraint_of(hint)
     if isinstance(kind, type) and dataclasses.is_dataclass(kind):
         return _encode_dataclass(kind)
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
@@ -98,8 +131,7 @@ def _encoder(kind: Any) -> Codec:
 
 @cache
 def _encode_dataclass(kind: type) -> Codec:
-    hints = _hints(kind)
-    fields = [(name, _encoder(hint)) for name, hint in hints.items()]
+    fields = [(name, _encoder(hint)) for name, hint in hints_of(kind).items()]
     plain = [name for name, encode in fields if encode is _identity]
     nested = [(name, encode) for name, encode in fields if encode is not _identity]
 
@@ -113,19 +145,18 @@ def _encode_dataclass(kind: type) -> Codec:
 
 
 @cache
-def _decoder(kind: Any) -> Codec:
+def _decoder(hint: Any) -> Codec:
+    kind, _ = constraint_of(hint)
     if isinstance(kind, type) and dataclasses.is_dataclass(kind):
         return _decode_dataclass(kind)
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in (types.UnionType, typing.Union):
         if type(None) in arguments:
             return _optional(_decoder(_without_none(arguments)))
-        return _of_types(arguments)
+        return _decode_either({argument: _decoder(argument) for argument in arguments})
     if origin is tuple:
         return _decode_tuple(arguments)
-    if kind is float:
-        return _to_float
-    return _of_type(kind)
+    return {float: _to_float, int: _to_int, str: _to_text, bool: _to_bool}[kind]
 
 
 def _decode_tuple(arguments: tuple[Any, ...]) -> Codec:
@@ -133,44 +164,52 @@ def _decode_tuple(arguments: tuple[Any, ...]) -> Codec:
         item = _decoder(arguments[0])
 
         def decode_many(values: Any) -> tuple[Any, ...]:
-            return tuple([item(value) for value in _array(values)])
+            try:
+                return tuple([item(value) for value in _array(values)])
+            except TraceFormatError:
+                return _each([item] * len(_array(values)), values)  # to say which
 
         return decode_many
     items = [_decoder(argument) for argument in arguments]
 
     def decode_each(values: Any) -> tuple[Any, ...]:
         if len(_array(values)) != len(items):
-            raise TraceFormatError(f"expected {len(items)} values, found {values!r}")
-        return tuple([decode(value) for decode, value in zip(items, values, strict=True)])
+            raise TraceFormatError(f"expected {len(items)} values, found {len(values)}")
+        return _each(items, values)
 
     return decode_each
 
 
+def _each(decoders: list[Codec], values: list[Any]) -> tuple[Any, ...]:
+    found = []
+    for place, (decode, value) in enumerate(zip(decoders, values, strict=True)):
+        try:
+            found.append(decode(value))
+        except TraceFormatError as error:
+            raise within(f"[{place}]", error) from None
+    return tuple(found)
+
+
 @cache
 def _decode_dataclass(kind: type) -> Codec:
-    decoders = [(name, _decoder(hint)) for name, hint in _hints(kind).items()]
+    decoders = [(name, _decoder(hint)) for name, hint in hints_of(kind).items()]
     optional = {field.name for field in dataclasses.fields(kind) if field.default is not dataclasses.MISSING}
 
     def decode(data: Any) -> Any:
         if not isinstance(data, dict):
-            raise TraceFormatError(f"expected an object for {kind.__name__}, found {type(data).__name__}")
+            raise TraceFormatError(f"expected an object for {kind.__name__}, found {_found(data)}")
         values = {}
         for name, decode_field in decoders:
             if name in data:
                 try:
                     values[name] = decode_field(data[name])
                 except TraceFormatError as error:
-                    raise TraceFormatError(f"{kind.__name__}.{name}: {error}") from None
+                    raise within(f".{name}", error) from None
             elif name not in optional:
                 raise TraceFormatError(f"{kind.__name__} has no {name!r}")
         return kind(**values)
 
     return decode
-
-
-def _hints(kind: type) -> dict[str, Any]:
-    hints = typing.get_type_hints(kind, vars(model))
-    return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
 
 
 def _without_none(arguments: tuple[Any, ...]) -> Any:
@@ -184,26 +223,53 @@ def _optional(codec: Codec) -> Codec:
     return lambda value: None if value is None else codec(value)
 
 
+def _decode_either(decoders: dict[type, Codec]) -> Codec:
+    def decode(value: Any) -> Any:
+        if type(value) not in decoders:
+            raise TraceFormatError(f"expected {' or '.join(kind.__name__ for kind in decoders)}, found {_found(value)}")
+        return decoders[type(value)](value)
+
+    return decode
+
+
 def _array(values: Any) -> list[Any]:
     if not isinstance(values, list):
-        raise TraceFormatError(f"expected an array, found {type(values).__name__}")
+        raise TraceFormatError(f"expected an array, found {_found(values)}")
     return values
 
 
 def _to_float(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise TraceFormatError(f"expected a number, found {value!r}")
-    return float(value)
-
-
-def _of_type(kind: type) -> Codec:
-    return _of_types((kind,))
-
-
-def _of_types(kinds: tuple[type, ...]) -> Codec:
-    def check(value: Any) -> Any:
-        if type(value) not in kinds:
-            raise TraceFormatError(f"expected {' or '.join(kind.__name__ for kind in kinds)}, found {value!r}")
+    if type(value) is float and isfinite(value):
         return value
+    if type(value) is not int:
+        raise TraceFormatError(f"expected a finite number, found {_found(value)}")
+    return float(_to_int(value))
 
-    return check
+
+def _to_int(value: Any) -> int:
+    if type(value) is not int:
+        raise TraceFormatError(f"expected int, found {_found(value)}")
+    if not -_MOST < value < _MOST:
+        raise TraceFormatError("an int of more than 64 bits")
+    return value
+
+
+def _to_text(value: Any) -> str:
+    if type(value) is not str:
+        raise TraceFormatError(f"expected str, found {_found(value)}")
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise TraceFormatError(f"half of a surrogate pair in the text {value!a:.40}") from None
+    return value
+
+
+def _to_bool(value: Any) -> bool:
+    if type(value) is not bool:
+        raise TraceFormatError(f"expected bool, found {_found(value)}")
+    return value
+
+
+def _found(value: Any) -> str:
+    return f"{type(value).__name__}" if isinstance(value, (list, dict)) else f"{value!a:.40}"

@@ -12,6 +12,8 @@ from typing import Any
 
 from tinyexplore.engine import further_listings
 from tinyexplore.explore.describe import describe, search_text, uops_listing
+from tinyexplore.explore.drafts import roots_of
+from tinyexplore.explore.realised import RealisedGraph
 from tinyexplore.schedule import ScheduleItem
 from tinyexplore.trace import (
     Compiled,
@@ -37,7 +39,8 @@ class ConsoleRecorder(Recorder):
 
     1: devices when they are first used. 2: kernels as they run, with times, and what BEAM found. 3: buffers, opts,
     candidates and decisions with reasons. 4: sources. 5: each kernel's ast. 6: its linear program. 7: its assembly.
-    With PROFILE=1 it also keeps what ran, and writes it as a timeline when the process ends.
+    With PROFILE=1 it also keeps what ran, and writes it as a timeline when the process ends; with GRAPH=1, the graph of
+    what was realised, as a picture.
     """
 
     def __init__(self) -> None:
@@ -45,11 +48,14 @@ class ConsoleRecorder(Recorder):
         self.devices: set[str] = set()
         self.total_seconds = 0.0
         self.profile: list[dict[str, Any]] = []
+        self.graph = RealisedGraph()
 
     def record(self, event: Event) -> None:
         settings = config()
         if settings.PROFILE and isinstance(event, Ran):
             self.keep(event)
+        if settings.GRAPH and isinstance(event, StageBegan) and event.stage == "schedule":
+            self.draw(event)
         text = self.text(event, settings.DEBUG) if settings.DEBUG else None
         if text:
             print(text, file=sys.stdout, flush=True)
@@ -82,7 +88,7 @@ class ConsoleRecorder(Recorder):
     def ran(self, event: Ran) -> str:
         runner = event.exec_item.runner
         self.total_seconds += event.seconds
-        name = f"{event.exec_item.item.device} {runner.kernel.name}" if runner is not None else "copy"
+        name = f"{event.exec_item.item.device} {runner.spec.name}" if runner is not None else "copy"
         times = f"{event.seconds * 1e6:9.1f} µs {self.total_seconds * 1e3:8.2f} ms in all"
         seconds = max(event.seconds, 1e-9)
         rates = f"{event.flops / seconds / 1e9:7.2f} GFLOP/s {event.bytes_moved / seconds / 1e9:6.2f} GB/s"
@@ -99,12 +105,24 @@ class ConsoleRecorder(Recorder):
                 "ph": "X",
                 "pid": os.getpid(),
                 "tid": 0 if runner is None else event.exec_item.item.device,
-                "name": "copy" if runner is None else runner.kernel.name,
+                "name": "copy" if runner is None else runner.spec.name,
                 "ts": started_us,
                 "dur": event.seconds * 1e6,
                 "args": {"flops": event.flops, "bytes_moved": event.bytes_moved},
             }
         )
+
+    def draw(self, event: StageBegan) -> None:
+        """What is about to be realised comes into the picture; the first one sees to its being written."""
+        if not self.graph.nodes:
+            atexit.register(self.write_graph, config().GRAPHPATH)
+        self.graph.add(roots_of(event.root))
+
+    def write_graph(self, path: str = "") -> Path:
+        """Writes the picture, and says where."""
+        written = self.graph.write(path)
+        print(f"GRAPH: {len(self.graph.nodes)} LazyBuffers in {written}", file=sys.stdout, flush=True)
+        return written
 
     def write_profile(self) -> Path:
         """Writes the timeline into the current folder, for ui.perfetto.dev or chrome://tracing."""

@@ -82,6 +82,7 @@ class StageDraft:
     opts: list[OptStep] = field(default_factory=list)
     candidates: list[Candidate] = field(default_factory=list)
     search: Search | None = None
+    thread: int = 0
 
     def freeze(self) -> Stage:
         return Stage(
@@ -98,6 +99,7 @@ class StageDraft:
             opts=tuple(self.opts),
             candidates=tuple(self.candidates),
             search=self.search,
+            thread=self.thread,
         )
 
 
@@ -113,6 +115,7 @@ class KernelDraft:
     listings: dict[str, tuple[SourceLine, ...]] = field(default_factory=dict)
     compile_us: float = 0.0
     cached: bool = False
+    known: str = ""
     flops: int = 0
     bytes_moved: int = 0
     buffers: tuple[Any, ...] = ()
@@ -208,6 +211,7 @@ class KernelDraft:
             compile_us=self.compile_us,
             cached=self.cached,
             same_as=self.same_as(kernels),
+            known=self.known,
         )
 
     @property

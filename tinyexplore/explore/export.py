@@ -130,8 +130,9 @@ def _kernel_table(trace: Trace) -> str:
         rate = f"{kernel.flops / run.median_us / 1e3:.2f}" if run and run.median_us else ""
         rows.append(
             f"<tr><td>{kernel.id}</td><td><code>{escape(kernel.name)}</code></td><td>{escape(kernel.device)}</td>"
+            f"<td>{escape(', '.join(kernel.calls))}</td>"
             f"<td>{escape(', '.join(kernel.opts)) or 'none'}</td>"
             f'<td class="number">{time}</td><td class="number">{rate}</td></tr>'
         )
-    head = "".join(f"<th>{name}</th>" for name in ("", "kernel", "device", "opts", "µs (median)", "GFLOP/s"))
+    head = "".join(f"<th>{name}</th>" for name in ("", "kernel", "device", "of", "opts", "µs (median)", "GFLOP/s"))
     return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"

@@ -126,6 +126,8 @@ def drawn_graph(nodes: Sequence[Node], roots: Iterable[int] = (), max_nodes: int
         label = _label(node, [table[src] for src in node.src if src in table], constants, chains.get(node.id, []))
         missing = len(direct[node.id]) - len(read)
         tooltip = f"{node.op} #{node.id} {node.detail}\n{node.dtype}{f' {node.arg}' if node.arg else ''}".strip()
+        if node.calls:
+            tooltip += f"\nmade by {' → '.join(node.calls)}"
         drawn.append(DrawnNode(node.id, label, node.detail, node.group, read, missing, tooltip))
     hidden = len(direct) - len(drawn)
     return DrawnGraph(tuple(drawn), len(nodes), len(constants), len(views), len(maths), hidden)

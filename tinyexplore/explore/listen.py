@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from threading import RLock
 
 from tinyexplore.device import Buffer
 from tinyexplore.explore.drafts import roots_of
 from tinyexplore.explore.sources import user_frame_here
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.trace import Event, Ran, Recorded, Recorder, StageBegan, StageEnded, UserFrame
+from tinyexplore.trace import Event, Ran, RanAgain, Recorded, Recorder, StageBegan, StageEnded, UserFrame
 from tinyexplore.util import toposort
 
 RETIMING_LIMIT_S = 0.5  # for one kernel: a slow one is measured less often than asked for
@@ -19,7 +20,7 @@ MOST_KERNELS = 1000  # that a capture keeps unless it is asked for more: a progr
 class CaptureRecorder(Recorder):
     """A Recorder that passes everything on to the recorder of an enclosing capture, if there is one.
 
-    `repeat`: how often each kernel is timed; the time that this takes is taken out of all times told.
+    `repeat`: how often each kernel is timed.
     `most_kernels`: once so many have run, and no stage is open, nothing more is kept; `left_out` counts what runs then.
     """
 
@@ -34,8 +35,13 @@ class CaptureRecorder(Recorder):
         self.known: set[LazyBuffer] = set()
         self.earlier = 0
         self.timed: set[object] = set()
+        self._lock = RLock()  # threads that compile tell of it
 
     def record(self, event: Event) -> None:
+        with self._lock:
+            self._record(event)
+
+    def _record(self, event: Event) -> None:
         kind = type(event)
         if self.ran >= self.most_kernels and self.open_stages == 0:
             self.left_out += kind is Ran
@@ -50,18 +56,11 @@ class CaptureRecorder(Recorder):
             self.open_stages += 1
         self.open_stages -= kind is StageEnded
         self.ran += kind is Ran
-        self.events.append(event)
-        self.times.append(self.now())
+        super().record(event)
         if self.outer is not None:
             self.outer.record(event)
         if kind is Ran and self.repeat > 1:
             self._time_again(event)  # type: ignore[arg-type]
-
-    def next_kernel(self) -> int:
-        if self.outer is None:
-            return super().next_kernel()
-        self.kernel_count += 1
-        return self.outer.next_kernel()
 
     def _see_earlier(self, nodes: Iterable[object], frame: UserFrame | None) -> None:
         """LazyBuffers built before the capture are told now, before realising makes them forget their sources.
@@ -78,7 +77,7 @@ class CaptureRecorder(Recorder):
             self.known.add(node)
             if node.buffer is None:
                 self.earlier += not node.base.is_realized  # a view of memory computes nothing
-                self.record(Recorded(node, node.src, frame))
+                self.record(Recorded(node, node.src, frame, getattr(node, "calls", ())))
 
     def _time_again(self, event: Ran) -> None:
         """Further runs, right now, while the inputs still lie in memory; what the kernel wrote is put back."""
@@ -91,14 +90,13 @@ class CaptureRecorder(Recorder):
         for position in exec_item.runner.spec.writes:
             buffer = exec_item.buffers[position]
             written.append((buffer, buffer.copyout()))
+        seconds: list[float] = []
         try:
             for _ in range(self.repeat - 1):
                 if time.perf_counter() - started + event.seconds > RETIMING_LIMIT_S:
                     break
-                (seconds,) = exec_item.measure(1)
-                self.events.append(Ran(exec_item, seconds, event.bytes_moved, event.flops))
-                self.times.append(self.times[-1])
+                seconds += exec_item.measure(1)
         finally:
             for buffer, content in written:
                 buffer.copyin(content)
-            self.pause_s += time.perf_counter() - started
+            self._record(RanAgain(exec_item, tuple(seconds), time.perf_counter() - started))

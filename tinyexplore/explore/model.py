@@ -2,25 +2,46 @@
 
 Ids are dense and index the tuple they name (`trace.nodes[i].id == i`). The TypeScript types are generated
 from this module (`explore/schema.py`), so every field is int, float, str, bool, None, a tuple of these,
-or one of the dataclasses below.
+or one of the dataclasses below. What a value must be beside its type stands in its annotation, by the names at the
+top; `Trace.load` and the front end refuse what is not (`explore/valid.py`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from tinyexplore.explore.valid import AtLeast, Id, Index, OneOf
+
+if TYPE_CHECKING:
+    from tinyexplore.explore.codec import Limits
 
 TRACE_VERSION = 1
+
+RowId = Annotated[int, Id()]
+SourceId = Annotated[int, Index("sources")]
+FrameId = Annotated[int, Index("frames")]
+NodeId = Annotated[int, Index("nodes")]
+EarlierNode = Annotated[int, Index("nodes", before=True)]
+RuleId = Annotated[int, Index("rules")]
+StageId = Annotated[int, Index("stages")]
+EarlierStage = Annotated[int, Index("stages", before=True)]
+KernelId = Annotated[int, Index("kernels")]
+EarlierKernel = Annotated[int, Index("kernels", before=True)]
+BufferId = Annotated[int, Index("buffers")]
+Count = Annotated[int, AtLeast(0)]
+LineNumber = Annotated[int, AtLeast(1)]
+Duration = Annotated[float, AtLeast(0)]
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
     """A place in the user's code; `source` indexes `Trace.sources`, `line` counts from 1."""
 
-    id: int
-    source: int
-    line: int
+    id: RowId
+    source: SourceId
+    line: LineNumber
     function: str
 
 
@@ -28,7 +49,7 @@ class Frame:
 class Source:
     """A file of the user's (or a notebook cell), copied in, so that the trace stands alone."""
 
-    id: int
+    id: RowId
     name: str
     text: str
 
@@ -39,33 +60,35 @@ class Node:
 
     `label` is what a box says ("LOAD", "ADD"); `detail` its second line (shape, index, constant);
     `group` its role, which gives the colour: "memory" | "reduce" | "loop" | "alu" | "const" | "movement" |
-    "control" | "buffer". `user` indexes `Trace.frames`.
+    "control" | "buffer". `user` indexes `Trace.frames`. `calls`: the public functions that made a LazyBuffer, the
+    user's own call first: ("softmax", "max").
     """
 
-    id: int
-    kind: str
+    id: RowId
+    kind: Annotated[str, OneOf(("lazybuffer", "uop"))]
     op: str
-    src: tuple[int, ...]
+    src: tuple[EarlierNode, ...]
     dtype: str
     shape: tuple[int | str, ...] | None
     arg: str
     digest: str
-    user: int | None
+    user: FrameId | None
     label: str
     detail: str
     group: str
+    calls: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
     """A rewrite rule as the stepper shows it; `text` is its source code, copied in."""
 
-    id: int
+    id: RowId
     name: str
     law: str
     doc: str
     file: str
-    line: int
+    line: Count
     text: str
 
 
@@ -76,9 +99,9 @@ class Step:
     `at_us`: microseconds since the stage began.
     """
 
-    rule: int | None
-    before: int
-    after: int
+    rule: RuleId | None
+    before: NodeId
+    after: NodeId
     at_us: float
 
 
@@ -86,7 +109,7 @@ class Step:
 class Decision:
     """The scheduler's word on a LazyBuffer: "realize" | "fuse" | "duplicate" | "keep" | "view", and why."""
 
-    node: int
+    node: NodeId
     decision: str
     reason: str
 
@@ -122,7 +145,7 @@ class Search:
 
     before_us: float | None
     after_us: float | None
-    tried: int
+    tried: Count
     reason: str
 
 
@@ -132,15 +155,16 @@ class Stage:
 
     name: "schedule" | "optimise" | "lower" | a pass's name | "linearize" | "render" | "compile" | "run" ...
     before, after: root node ids (several for a schedule). `steps` are the firings of a rewrite pass, in order.
-    `candidates` are those that a search timed, in order, `search` is its outcome.
+    `candidates` are those that a search timed, in order, `search` is its outcome. `thread`: 0 for the one that
+    asked, else another that worked meanwhile; `elapsed_us` of a stage is its own and what other threads did for it.
     """
 
-    id: int
+    id: RowId
     name: str
-    parent: int | None
-    kernel: int | None
-    before: tuple[int, ...]
-    after: tuple[int, ...]
+    parent: EarlierStage | None
+    kernel: KernelId | None
+    before: tuple[NodeId, ...]
+    after: tuple[NodeId, ...]
     started_us: float
     elapsed_us: float
     steps: tuple[Step, ...]
@@ -148,16 +172,17 @@ class Stage:
     opts: tuple[OptStep, ...]
     candidates: tuple[Candidate, ...] = ()
     search: Search | None = None
+    thread: Count = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
     """Provenance: node `dst` came from node `src`; `how`: "rewrite" | "rebuild" | words of a `Derived` event."""
 
-    src: int
-    dst: int
+    src: NodeId
+    dst: NodeId
     how: str
-    stage: int | None
+    stage: StageId | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,15 +190,15 @@ class Line:
     """A line of a listing and the nodes (UOps) that made it."""
 
     text: str
-    nodes: tuple[int, ...]
+    nodes: tuple[NodeId, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
     """One listing of one kernel; language: "uops" | "c" | "llvm" | "llvm-opt" | "asm" | "python"."""
 
-    id: int
-    kernel: int
+    id: RowId
+    kernel: KernelId
     language: str
     lines: tuple[Line, ...]
 
@@ -184,22 +209,25 @@ class KernelInfo:
 
     `axes`: (name, kind, size) outermost first; a size that Variables give is their arithmetic, as text. `roots`:
     LazyBuffers it realises. `nodes`: all LazyBuffers fused into it. `same_as`: an earlier kernel whose program it
-    reuses, else None.
+    reuses, else None. `calls`: the user's calls that these LazyBuffers are of, each once. `known`: "in this process" or
+    "on disk" where it would have been found, had nobody wanted to see every stage.
     """
 
-    id: int
+    id: RowId
     name: str
     device: str
-    roots: tuple[int, ...]
-    nodes: tuple[int, ...]
-    buffers: tuple[int, ...]
+    roots: tuple[NodeId, ...]
+    nodes: tuple[NodeId, ...]
+    buffers: tuple[BufferId, ...]
     opts: tuple[str, ...]
     axes: tuple[tuple[str, str, int | str], ...]
-    flops: int
-    bytes_moved: int
-    compile_us: float
+    flops: Count
+    bytes_moved: Count
+    compile_us: Duration
     cached: bool
-    same_as: int | None
+    same_as: EarlierKernel | None
+    calls: tuple[str, ...] = ()
+    known: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,12 +237,12 @@ class Run:
     `started_us`: when the first of these runs began, in microseconds since the trace began.
     """
 
-    id: int
-    kernel: int
-    times_us: tuple[float, ...]
-    median_us: float
-    low_us: float
-    high_us: float
+    id: RowId
+    kernel: KernelId
+    times_us: tuple[Duration, ...]
+    median_us: Duration
+    low_us: Duration
+    high_us: Duration
     started_us: float = 0.0
 
 
@@ -222,11 +250,11 @@ class Run:
 class BufferInfo:
     """A device buffer and its life in microseconds since the trace began (None: outlived the trace)."""
 
-    id: int
+    id: RowId
     device: str
     dtype: str
-    size: int
-    bytes: int
+    size: Count
+    bytes: Count
     allocated_us: float | None
     freed_us: float | None
 
@@ -239,20 +267,20 @@ class MemoryUse:
     memory. `lives`: (bytes, first item, last item, offset in the shared memory) of each.
     """
 
-    id: int
-    total_bytes: int
-    bound_bytes: int
-    peak_bytes: int
-    lives: tuple[tuple[int, int, int, int], ...]
+    id: RowId
+    total_bytes: Count
+    bound_bytes: Count
+    peak_bytes: Count
+    lives: tuple[tuple[Count, Count, Count, Count], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
     """What the reader must know of this trace. level: "error" | "warning" | "note"."""
 
-    level: str
+    level: Annotated[str, OneOf(("error", "warning", "note"))]
     text: str
-    frame: int | None
+    frame: FrameId | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,8 +321,12 @@ class Trace:
         return save_trace(self, path)
 
     @staticmethod
-    def load(path: str | Path) -> Trace:
-        """A trace that `save` wrote; raises TraceFormatError, saying why, for anything else."""
-        from tinyexplore.explore.codec import load_trace
+    def load(path: str | Path, limits: Limits | None = None) -> Trace:
+        """A trace that `save` wrote, whole and valid; TraceFormatError, saying what is wrong where, for anything else.
 
-        return load_trace(path)
+        The file may be anybody's: what is larger than `limits` is refused before it takes memory. By default that is
+        256 MiB of JSON and ten million values; `limits=explore.Limits(nbytes=..., values=...)` raises them.
+        """
+        from tinyexplore.explore.codec import LIMITS, load_trace
+
+        return load_trace(path, LIMITS if limits is None else limits)

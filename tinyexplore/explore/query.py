@@ -286,11 +286,14 @@ def where(
     user_line: int | None = None,
     text: str | None = None,
     digest: str | None = None,
+    call: str | None = None,
 ) -> tuple[Node, ...]:
     """The nodes that answer to every condition given.
 
     op, kind, dtype, shape, digest: as in `Node`. rule: what firings of the rule of that name made. user_line: what
-    that line of the user's built, and all that became of it. text: a regular expression, found in label or detail.
+    that line of the user's built, and all that became of it. call: LazyBuffers that a public function of that name
+    made, called by the user or by another one ("softmax", "__add__"). text: a regular expression, found in label or
+    detail.
     """
     found: Iterable[Node] = trace.nodes
     if rule is not None:
@@ -305,6 +308,8 @@ def where(
     for name, value in wanted.items():
         if value is not None:
             found = [node for node in found if getattr(node, name) == value]
+    if call is not None:
+        found = [node for node in found if call in node.calls]
     if text is not None:
         pattern = re.compile(text)
         found = [node for node in found if pattern.search(f"{node.label} {node.detail}")]

@@ -1,4 +1,4 @@
-"""The TypeScript types of the front end, generated from the Trace model, so that the two cannot drift apart.
+"""The front end's types and checks in TypeScript, generated from the Trace model, so that they cannot drift apart.
 
 `python -m tinyexplore.explore.schema` writes `widgets/src/model.ts`; with `--check` it compares instead.
 """
@@ -8,12 +8,14 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import inspect
+import json
 import sys
 import types
 import typing
 from pathlib import Path
 
 from tinyexplore.explore import model
+from tinyexplore.explore.valid import AtLeast, Id, Index, OneOf, constraint_of, hints_of
 
 TARGET = Path(__file__).resolve().parents[2] / "widgets" / "src" / "model.ts"
 
@@ -31,6 +33,7 @@ def to_typescript() -> str:
         f"export const TRACE_VERSION = {model.TRACE_VERSION};",
     ]
     parts.extend(_interface(cls) for cls in _dataclasses())
+    parts.append(_shapes())
     return "\n\n".join(parts) + "\n"
 
 
@@ -46,6 +49,46 @@ def _interface(cls: type) -> str:
         lines.append(f"  {field.name}: {_type(hints[field.name], f'{cls.__name__}.{field.name}')};")
     lines.append("}")
     return "\n".join(lines)
+
+
+def _shapes() -> str:
+    """What the fields must be, as data for `valid.ts`: [shape] each, or [shape, what stands for a missing one]."""
+    lines = [
+        "/** What each field must be, for valid.ts: [shape], or [shape, what a trace without that field means]. */",
+        "export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly unknown[]>>>> = {",
+    ]
+    for cls in _dataclasses():
+        lines.append(f"  {cls.__name__}: {{")
+        for field in dataclasses.fields(cls):
+            entry = [_shape(hints_of(cls)[field.name])]
+            if field.default is not dataclasses.MISSING:
+                entry.append(field.default)
+            lines.append(f"    {field.name}: {json.dumps(entry)},")
+        lines.append("  },")
+    return "\n".join([*lines, "};"])
+
+
+def _shape(hint: typing.Any) -> typing.Any:
+    kind, constraint = constraint_of(hint)
+    match constraint:
+        case Id():
+            return {"id": True}
+        case Index(table, before):
+            return {"index": table, "before": before}
+        case AtLeast(least):
+            return {"least": least, "of": _shape(kind)}
+        case OneOf(words):
+            return {"words": list(words)}
+    if kind in _SCALARS:
+        return "null" if kind is type(None) else kind.__name__
+    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
+        return {"row": kind.__name__}
+    arguments = typing.get_args(kind)
+    if typing.get_origin(kind) is not tuple:
+        return {"either": [_shape(argument) for argument in arguments]}
+    if arguments[-1] is Ellipsis:
+        return {"many": _shape(arguments[0])}
+    return {"each": [_shape(argument) for argument in arguments]}
 
 
 def _one_paragraph(cls: type) -> str:

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any
 
 from tinyexplore.device import Device, DeviceUnavailable
-from tinyexplore.engine import further_listings, measuring_on
+from tinyexplore.engine import further_listings, measuring_on, step_by_step
 from tinyexplore.explore.build import build_trace
 from tinyexplore.explore.export import export_html, summary_text
 from tinyexplore.explore.listen import MOST_KERNELS, CaptureRecorder
@@ -35,7 +35,8 @@ class CaptureError(RuntimeError):
 class Explorer:
     """One capture and its views: `trace` is all of it as data, `result` what the captured function returned.
 
-    In a notebook it shows itself; `selected` follows what is selected there, `show(nodes)` moves the views.
+    In a notebook it shows itself; `selected` follows what is selected there, `show(nodes)` moves the views, `close()`
+    takes them away and frees all that it holds.
     As a context manager (made by `capture`) it records what happens inside the block.
     """
 
@@ -55,11 +56,13 @@ class Explorer:
         self._notes: list[tuple[str, str, UserFrame | None]] = []
         self._selected: tuple[int, ...] = ()
         self._widget: Any = None
+        self._packed: bytes | None = None  # the trace as the widget has it; `_trace` may be None then
+        self._is_closed = False
 
     # *** capturing ***
 
     def __enter__(self) -> Explorer:
-        if self._recorder is not None or self._trace is not None:
+        if self._recorder is not None or self._trace is not None or self._is_closed:
             raise CaptureError("this Explorer holds a capture already: call capture() again for a new one")
         self._stack.enter_context(Context(**self._changes))
         if self._executor is not None:
@@ -67,6 +70,7 @@ class Explorer:
         self._options = _options_in_force(self.repeat)
         outer = active_recorder()
         self._recorder = CaptureRecorder(self.repeat, outer, self.most_kernels)
+        self._stack.enter_context(step_by_step())
         self._stack.enter_context(recording(self._recorder))
         return self
 
@@ -109,9 +113,16 @@ class Explorer:
     @property
     def trace(self) -> Trace:
         """All that was captured, as plain data."""
-        if self._trace is None:
+        trace = self._trace
+        if trace is None and self._packed is not None:
+            from tinyexplore.explore.codec import Limits, trace_from_bytes
+
+            trace = self._trace = trace_from_bytes(self._packed, Limits(1 << 62, 1 << 62))  # our own
+        if trace is None:
+            if self._is_closed:
+                raise CaptureError("this Explorer was closed: its trace is gone; save() keeps one in a file")
             raise CaptureError("the capture has not ended: its trace is there after the `with` block")
-        return self._trace
+        return trace
 
     def where(self, **conditions: Any) -> tuple[Node, ...]:
         """The nodes that answer to every condition: see `Trace.where`."""
@@ -153,10 +164,30 @@ class Explorer:
         """The interactive views (needs anywidget)."""
         if self._widget is None:
             from tinyexplore.explore.codec import trace_to_bytes
+            from tinyexplore.explore.shown import shown
             from tinyexplore.widgets import ExplorerWidget
 
-            self._widget = ExplorerWidget(trace_to_bytes(self.trace), selected=self._selected)
+            packed = trace_to_bytes(self.trace)
+            self._widget = ExplorerWidget(packed, selected=self._selected)
+            self._packed = packed
+            shown.add(self, self._widget)
         return self._widget
+
+    def close(self) -> None:
+        """Takes the views from the page and lets go of the trace, the result and the error. Nothing can be asked of it
+        any more."""
+        if self._recorder is not None and self._trace is None and self._packed is None:
+            raise CaptureError("the capture has not ended: close the Explorer after the `with` block")
+        if self._widget is not None:
+            self._widget.close()
+        self._widget = self._trace = self._packed = self.result = self.error = None
+        self._recorder = None
+        self._selected, self._is_closed = (), True
+
+    def compress(self) -> None:
+        """Lets go of the trace as objects where it is there compressed: it is made anew when somebody asks for it."""
+        if self._packed is not None:
+            self._trace = None
 
     def svg(self) -> str:
         """The whole way as one static picture."""
@@ -182,12 +213,14 @@ class Explorer:
         return page
 
     def __repr__(self) -> str:
-        if self._trace is None:
+        if self._is_closed:
+            return "Explorer(closed)"
+        if self._trace is None and self._packed is None:
             return "Explorer(capturing)" if self._recorder is not None else "Explorer(not started)"
-        return summary_text(self._trace)
+        return summary_text(self.trace)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
-        if self._trace is None:
+        if self._trace is None and self._packed is None:
             return {"text/plain": repr(self)}, {}
         from tinyexplore.explore.export import static_html
 
@@ -196,7 +229,7 @@ class Explorer:
         try:
             widget = self.widget
         except ImportError:
-            data["text/html"] = static_html(self._trace)
+            data["text/html"] = static_html(self.trace)
             return data, metadata
         shown = widget._repr_mimebundle_(include=include, exclude=exclude)
         if isinstance(shown, tuple):

@@ -24,7 +24,7 @@ class Tables:
     def __init__(self) -> None:
         self.nodes: list[Node] = []
         self.node_ids: dict[object, int] = {}  # by identity: UOps are interned, LazyBuffers compare with `is`
-        self.recorded: dict[LazyBuffer, tuple[tuple[LazyBuffer, ...], UserFrame | None]] = {}
+        self.recorded: dict[LazyBuffer, tuple[tuple[LazyBuffer, ...], UserFrame | None, tuple[str, ...]]] = {}
         self.buffer_digests: dict[int, str] = {}
         self.frames: list[Frame] = []
         self.frame_ids: dict[UserFrame, int] = {}
@@ -63,10 +63,13 @@ class Tables:
         told = describe(value, self.printer)
         src = tuple([self.node_ids[source] for source in self._sources_of(value)])
         op = value.op.name
+        calls: tuple[str, ...] = ()
         if isinstance(value, UOp):
             kind, digest, user = "uop", value.digest[:DIGEST_LENGTH], None
         else:
-            kind, user = "lazybuffer", self.frame(self._frame_of(value))
+            told_of = self.recorded.get(value)
+            kind, user = "lazybuffer", self.frame(None if told_of is None else told_of[1])
+            calls = calls if told_of is None else told_of[2]
             if self._is_memory(value):
                 # what computed it, if anything did, is not part of this trace
                 op, told = Ops.BUFFER.name, describe_memory(value)
@@ -84,15 +87,12 @@ class Tables:
             label=told.label,
             detail=told.detail,
             group=told.group,
+            calls=calls,
         )
 
     def _is_memory(self, value: LazyBuffer) -> bool:
         """True for what lay in memory before the trace began."""
         return value.buffer is not None and (value.op is Ops.BUFFER or value not in self.recorded)
-
-    def _frame_of(self, value: LazyBuffer) -> UserFrame | None:
-        told = self.recorded.get(value)
-        return told[1] if told is not None else None
 
     def _digest(self, value: LazyBuffer, src: tuple[int, ...]) -> str:
         """A short name of the content, equal across runs; buffers are told apart by their order of appearance."""

@@ -8,17 +8,24 @@ from typing import Any
 
 from tinyexplore.explore.model import Stage, Trace
 
-_COMPILER, _DEVICE = 1, 2  # the two rows of the timeline
+_COMPILER, _DEVICE, _THREADS = 1, 2, 2  # the rows of the timeline; further threads come after the device
 
 
 def to_chrome_trace(trace: Trace) -> dict[str, Any]:
-    """The stages as nested spans, each kernel's first run as a span, the allocated bytes as a curve."""
+    """The stages as nested spans, each kernel's first run as a span, the allocated bytes as a curve. Each
+    further thread that compiled has a row."""
+    threads = sorted({stage.thread for stage in trace.stages})
     events: list[dict[str, Any]] = [
         _name("process_name", 0, trace.title or "tinyexplore"),
         _name("thread_name", _COMPILER, "compiler"),
         _name("thread_name", _DEVICE, "device"),
+        *[_name("thread_name", _THREADS + thread, f"compiler, thread {thread}") for thread in threads if thread],
     ]
-    events.extend(_stage_event(trace, stage) for stage in trace.stages)
+    own_us = {stage.id: stage.elapsed_us for stage in trace.stages}
+    for stage in trace.stages:
+        if stage.parent is not None and stage.thread != trace.stages[stage.parent].thread:
+            own_us[stage.parent] -= stage.elapsed_us
+    events.extend(_stage_event(trace, stage, own_us[stage.id]) for stage in trace.stages)
     kernels = {kernel.id: kernel for kernel in trace.kernels}
     for run in trace.runs:
         kernel = kernels[run.kernel]
@@ -43,11 +50,12 @@ def _span(name: str, row: int, started_us: float, elapsed_us: float, about: dict
     return {"ph": "X", "pid": 1, "tid": row, "name": name, "ts": started_us, "dur": elapsed_us, "args": about}
 
 
-def _stage_event(trace: Trace, stage: Stage) -> dict[str, Any]:
+def _stage_event(trace: Trace, stage: Stage, own_us: float) -> dict[str, Any]:
     about: dict[str, Any] = {"firings": sum(step.rule is not None for step in stage.steps)}
     if stage.kernel is not None:
         about["kernel"] = trace.kernels[stage.kernel].name
-    return _span(stage.name, _COMPILER, stage.started_us, stage.elapsed_us, about)
+    row = _THREADS + stage.thread if stage.thread else _COMPILER
+    return _span(stage.name, row, stage.started_us, own_us, about)
 
 
 def _memory_events(trace: Trace) -> list[dict[str, Any]]:

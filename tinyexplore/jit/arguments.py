@@ -163,15 +163,17 @@ def _listed(structure: dict[str, Any]) -> str:
 
 def settle(tensors: list[Tensor]) -> None:
     """Brings each tensor into memory, row-major, in a buffer of just its size; nothing of that is captured."""
-    with engine.capturing(None):
-        lazy = [tensor.lazydata for tensor in tensors if not lies_packed(tensor.lazydata)]
-        if not lazy:
-            return
-        engine.realize(lazy)
-        for tensor in tensors:
-            if not lies_packed(tensor.lazydata):
-                tensor.lazydata = tensor.lazydata.packed()
-        engine.realize([tensor.lazydata for tensor in tensors])
+    lazy = [tensor.lazydata for tensor in tensors if not lies_packed(tensor.lazydata)]
+    if lazy:
+        engine.capturing(None, lambda: _settle(tensors, lazy))
+
+
+def _settle(tensors: list[Tensor], lazy: list[LazyBuffer]) -> None:
+    engine.realize(lazy)
+    for tensor in tensors:
+        if not lies_packed(tensor.lazydata):
+            tensor.lazydata = tensor.lazydata.packed()
+    engine.realize([tensor.lazydata for tensor in tensors])
 
 
 def lies_packed(value: LazyBuffer) -> bool:

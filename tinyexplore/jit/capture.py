@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -24,16 +23,27 @@ from tinyexplore.jit.prune import prune
 from tinyexplore.jit.replay import Captured, Output, Replay, State, written_by
 from tinyexplore.jit.slots import forget_making
 from tinyexplore.lazy import LazyBuffer, parts_of
+from tinyexplore.schedule import Requirement
 from tinyexplore.tensor import Tensor
-from tinyexplore.tensor.changes import Notes, noting
+from tinyexplore.tensor.changes import Notes, undone_on_error
 from tinyexplore.tensor.living import live_tensors
 from tinyexplore.trace import Planned, active_recorder
-from tinyexplore.uop import Group, Ops
-from tinyexplore.uop.symbolic import is_symbolic
-from tinyexplore.util.interpreter import collecting_later
+from tinyexplore.uop import Group, Ops, UOp
+from tinyexplore.uop.symbolic import hearing, is_symbolic, variables
+from tinyexplore.util.interpreter import collect_young, collecting_later
 
 if TYPE_CHECKING:
     from tinyexplore.tensor.base import Base
+
+
+class CaptureLater(JitError):
+    """This call cannot be replayed: it assigned to tensors that the one before did not assign to, and that had no
+    memory of their own. One that begins with these brought there can be. This one is done, as without a TinyJit: what
+    it gave is `result`, what it assigned to `changed`, and `in_part` those of which it wrote parts."""
+
+    def __init__(self, problem: str, result: Any, changed: list[Tensor], in_part: list[Tensor]) -> None:
+        super().__init__(problem)
+        self.result, self.changed, self.in_part = result, changed, in_part
 
 
 def capture(
@@ -47,12 +57,12 @@ def capture(
     """Calls `fxn`; how to do that again, and what it returned.
 
     `known` are tensors that it will assign to, `in_part` those among them of which it will write parts. `is_pruned`:
-    without what comes out the same in every call.
+    without what comes out the same in every call. CaptureLater where some had to be known and were not.
     """
     heard = Capture()
     with collecting_later():
         found, given = _captured(heard, fxn, args, kwargs, known, in_part)
-        gc.collect(0)  # what only a circle of references holds is nobody's; all that the call made is young still
+        collect_young()  # what only a circle of references holds is nobody's; all that the call made is young still
     _share_memory(found, heard, prune(found) if is_pruned else set())
     replay = Replay(found)
     replay.hand_over(given, found.values)
@@ -74,8 +84,7 @@ def _share_memory(found: Captured, heard: Capture, stays: set[Buffer]) -> None:
             kept.update(buffer for buffer in (() if value is None else buffers_of(value)) if buffer is not None)
     found.items, found.memory, found.shared = engine.share_memory(found.items, kept)
     with engine.console():
-        recorder = active_recorder()
-        if recorder is not None:
+        if recorder := active_recorder():
             for plan in found.memory:
                 recorder.record(Planned(plan))
 
@@ -95,54 +104,32 @@ def _captured(
     settle(known)
     before = {id(tensor): (tensor, tensor.lazydata) for tensor in live_tensors()}
     _make_private([*known, *given], before)
-    heard.given = _overwritable(in_part, before)
     notes = Notes(about_to_change=partial(_bring_into_memory, before=before, heard=heard))
-    with engine.capturing(heard):
-        with noting(notes):
-            result = fxn(*args, **kwargs)
-        names: list[tuple[str, Tensor]] = []
-        structure = taken_apart(result, "result", names)
-        changed = [
-            (tensor, old)
-            for tensor, old in notes.changed.values()
-            if id(tensor) in before and tensor.lazydata is not old and isinstance(tensor, Tensor)
-        ]
-        fresh = [tensor for _, tensor in names if id(tensor) not in before]
-        engine.realize([tensor.lazydata for tensor in (*(tensor for tensor, _ in changed), *fresh)])
-        written = written_by(heard.items)
-        taken: set[Buffer] = set()
-        for tensor, old in changed:
-            stays = buffers_of(tensor.lazydata) == buffers_of(old)
-            not_mine = taken if stays else taken | heard.given  # what is written in place stays with its tensor
-            if not lies_packed(tensor.lazydata) or not _is_free(tensor.lazydata, written, not_mine):
-                tensor.lazydata = tensor.lazydata.packed()
-                engine.realize([tensor.lazydata])
-            taken.update(own_buffers(tensor.lazydata))
-        values: dict[int, LazyBuffer] = {}
-        for tensor in fresh:
-            value = in_memory(tensor.lazydata)
-            if not _is_free(value, written, taken | heard.given) or is_symbolic_view(value):
-                value = value.packed()
-                engine.realize([value])
-            values[id(tensor)] = value
-        for value in (*values.values(), *[tensor.lazydata for tensor, _ in changed]):
-            forget_making(value)
-        if not heard.items:
-            raise JitError(
-                f"{getattr(fxn, '__qualname__', fxn)} realised nothing: TinyJit replays kernels, so a function must "
-                "compute tensors (and return them, assign them, or call .realize())"
-            )
+    heard.given = _overwritable(in_part, before, notes)
+    asked: list[UOp] = []
+    called = partial(_called, heard, notes, before, lambda: hearing(asked, partial(fxn, *args, **kwargs)))
+    result, names, changed, values = undone_on_error(notes, lambda: engine.capturing(heard, called))
+    if not heard.items:
+        raise JitError(
+            f"{getattr(fxn, '__qualname__', fxn)} realised nothing: TinyJit replays kernels, so a function must "
+            "compute tensors (and return them, assign them, or call .realize())"
+        )
+    written = written_by(heard.items)
     numbers = {id(tensor): number for number, tensor in reversed(list(enumerate(given)))}
     assigned: list[tuple[int, LazyBuffer]] = []
     in_place = [number for key, number in numbers.items() if not written.isdisjoint(own_buffers(before[key][1]))]
     states: list[State] = []
     for tensor, old in changed:
+        if id(tensor) not in numbers and (problem := _problem(tensor, old, written - heard.given, before)):
+            late = [other for other, _ in changed if id(other) not in numbers]
+            raise CaptureLater(problem, result, late, [other for other in late if id(other) in notes.in_part])
+    for tensor, old in changed:
         if id(tensor) in numbers:
             if own_buffers(tensor.lazydata) != own_buffers(before[id(tensor)][1]):
                 assigned.append((numbers[id(tensor)], tensor.lazydata))
             continue
-        _check_before(tensor, old, written - heard.given, before)
         states.append(State(tensor, old, tensor.lazydata))
+    structure = taken_apart(result, "result", [])
     outputs = [
         Output(numbers.get(id(tensor)), tensor, None)
         if id(tensor) in before
@@ -157,7 +144,48 @@ def _captured(
     found = Captured(
         arguments, given_before, heard.items, states, assigned, notes.keys, structure, outputs, others, baked, in_place
     )
+    found.asked = [
+        Requirement(condition, None, "what was captured")
+        for condition in dict.fromkeys(asked)
+        if variables(condition) <= arguments.values.keys()  # one bound inside is what it was in the captured call
+    ]
     return found, given
+
+
+def _called(
+    heard: Capture, notes: Notes, before: dict[int, tuple[Tensor, LazyBuffer]], call: Callable[[], Any]
+) -> tuple[Any, list[tuple[str, Tensor]], list[tuple[Tensor, LazyBuffer]], dict[int, LazyBuffer]]:
+    """The call itself, and all that it left to be computed: its result, the tensors in that, those that it changed with
+    their values of before, and the values of those that are new."""
+    result = call()
+    names: list[tuple[str, Tensor]] = []
+    taken_apart(result, "result", names)
+    changed = [
+        (tensor, old)
+        for tensor, old in notes.changed.values()
+        if id(tensor) in before and tensor.lazydata is not old and isinstance(tensor, Tensor)
+    ]
+    fresh = [tensor for _, tensor in names if id(tensor) not in before]
+    engine.realize([tensor.lazydata for tensor in (*(tensor for tensor, _ in changed), *fresh)])
+    written = written_by(heard.items)
+    taken: set[Buffer] = set()
+    for tensor, old in changed:
+        stays = buffers_of(tensor.lazydata) == buffers_of(old)
+        not_mine = taken if stays else taken | heard.given  # what is written in place stays with its tensor
+        if not lies_packed(tensor.lazydata) or not _is_free(tensor.lazydata, written, not_mine):
+            tensor.lazydata = tensor.lazydata.packed()
+            engine.realize([tensor.lazydata])
+        taken.update(own_buffers(tensor.lazydata))
+    values: dict[int, LazyBuffer] = {}
+    for tensor in fresh:
+        value = in_memory(tensor.lazydata)
+        if not _is_free(value, written, taken | heard.given) or is_symbolic_view(value):
+            value = value.packed()
+            engine.realize([value])
+        values[id(tensor)] = value
+    for value in (*values.values(), *[tensor.lazydata for tensor, _ in changed]):
+        forget_making(value)
+    return result, names, changed, values
 
 
 def _is_free(value: LazyBuffer, written: set[Buffer], taken: set[Buffer]) -> bool:
@@ -223,16 +251,20 @@ def _bring_into_memory(tensor: Base, before: dict[int, tuple[Tensor, LazyBuffer]
     if held is None or value is None or tensor.lazydata is not value or lies_packed(value):
         return
     if not any(part in heard.used for part in parts_of(value)):
-        with engine.capturing(Capture()):
-            engine.realize([value])
+        # of a view, too: what it shows belongs to another tensor
+        engine.capturing(Capture(), lambda: engine.realize_apart([value]))
 
 
-def _overwritable(in_part: list[Tensor], before: dict[int, tuple[Tensor, LazyBuffer]]) -> set[Buffer]:
-    """New memory for the tensors `in_part`, which nobody else refers to, nor anything that is still to be computed."""
+def _overwritable(in_part: list[Tensor], before: dict[int, tuple[Tensor, LazyBuffer]], notes: Notes) -> set[Buffer]:
+    """New memory for the tensors `in_part`, which nobody else refers to, nor anything that is still to be computed.
+
+    `notes` keep what they were.
+    """
     found: set[Buffer] = set()
     for tensor in {id(tensor): tensor for tensor in in_part}.values():
         if tensor.lazydata.buffer is None:
             continue
+        notes.kept[id(tensor)] = tensor.lazydata
         tensor.lazydata = tensor.lazydata.packed()
         engine.realize([tensor.lazydata])
         before[id(tensor)] = (tensor, tensor.lazydata)
@@ -241,18 +273,20 @@ def _overwritable(in_part: list[Tensor], before: dict[int, tuple[Tensor, LazyBuf
     return found
 
 
-def _check_before(
+def _problem(
     tensor: Tensor, old: LazyBuffer, written: set[Buffer], before: dict[int, tuple[Tensor, LazyBuffer]]
-) -> None:
+) -> str | None:
+    """Why what captured kernels read of `tensor`, which they assign to, cannot be told from all else that they read."""
     if not lies_packed(old) or not written.isdisjoint(own_buffers(old)):
-        raise JitError(
+        return (
             f"{tensor!r} was assigned to, and its value did not lie in memory when the captured call began: "
             "realize() it before"
         )
     own = set(own_buffers(old))
     for other, value in before.values():
         if other is not tensor and not own.isdisjoint(buffer for buffer in buffers_of(value) if buffer is not None):
-            raise JitError(
+            return (
                 f"{tensor!r} was assigned to in the captured call, not in the one before, and shares its memory with "
                 f"{other!r}: assign clones (.clone().realize()), so that reads of the two can be told apart"
             )
+    return None

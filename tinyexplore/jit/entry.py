@@ -11,8 +11,7 @@ from tinyexplore.runtime.entry import MOST_ARGUMENTS, Argument, Entry, field_off
 from tinyexplore.runtime.pool import Batch
 from tinyexplore.tensor import Tensor
 from tinyexplore.tensor.changes import Epoch
-from tinyexplore.trace import recorder_variable
-from tinyexplore.util import GlobalCounters, config, config_variable
+from tinyexplore.util import GlobalCounters, config_variable
 
 LONGEST_NS = 20_000  # estimated; a longer batch should let other threads of Python work meanwhile
 
@@ -23,7 +22,6 @@ def make_entry(replay: Replay) -> Entry | None:
     It does what needs no more than comparing: tensors as arguments, one batch of machine code, nothing random, no
     state, and as a result new tensors.
     """
-    replay.is_known = True
     batch = replay.steps[0][0] if len(replay.steps[0]) == 1 else None
     if not isinstance(batch, Batch) or not replay.plain or replay.changes:
         return None
@@ -53,7 +51,7 @@ def make_entry(replay: Replay) -> Entry | None:
         LazyBuffer,
         [_argument(slot) for slot in replay.slots],
         replay.written,
-        (config_variable(), engine.capture_variable(), recorder_variable()),
+        (config_variable(), engine.capture_variable(), engine.kept_variable()),
         [{name: getattr(tensor, name, None) for name in names} for tensor in tensors],
         form,
     )
@@ -70,20 +68,20 @@ def _argument(slot: Slot) -> Argument | None:
 
 def unsettle(entry: Entry, replay: Replay) -> None:
     """Calls come to Python again; the slots are told what was given since."""
-    if not entry.is_ready:
+    if not entry.is_lent:
         return
-    has_moved = entry.unsettle()
+    entry.unsettle()
     for slot, value in zip(replay.slots, entry.held):
         slot.last = value
-        if has_moved:
+        if entry.has_moved:
             for places in slot.places:
                 places.buffer = None  # whatever comes next is put there anew
+    entry.taken_back()  # last: who is interrupted before does all of it again
 
 
 def settle(entry: Entry, replay: Replay) -> None:
     """The next call may be done by `entry`, if nobody wants to be told of it; it must be like the one just done."""
-    settings = config()
-    if settings.DEBUG or settings.PROFILE or engine.is_heard():
+    if engine.kept_here().plans is None:
         return
     given = [slot.last for slot in replay.slots]
     for slot in replay.slots:

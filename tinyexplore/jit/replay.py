@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from time import perf_counter
-from typing import Any
+from typing import Any, cast
 
 from tinyexplore import engine
 from tinyexplore.device import Buffer
@@ -13,13 +15,17 @@ from tinyexplore.engine import ExecItem, MemoryPlan, give_values, outputs_of, pr
 from tinyexplore.jit.arguments import Arguments, JitError, Leaf, buffers_of, lies_packed, own_buffers, put_together
 from tinyexplore.jit.slots import Places, Slot, copy_bytes, described, forget_making, in_new_buffers, is_alike
 from tinyexplore.lazy import LazyBuffer, parts_of
+from tinyexplore.runtime.pool import Batch
+from tinyexplore.schedule import Requirement
 from tinyexplore.tensor import Tensor
 from tinyexplore.tensor.changes import Epoch
 from tinyexplore.tensor.random import generator
-from tinyexplore.trace import active_recorder
 from tinyexplore.uop import UOp
 from tinyexplore.uop.symbolic import SymbolicError, is_symbolic, rebound, simplified, value_of
-from tinyexplore.util import GlobalCounters, config
+from tinyexplore.util import GlobalCounters
+from tinyexplore.util.at_once import at_once
+
+Exchange = tuple[list[partial[Any]], list[Tensor], str, list[LazyBuffer]]  # as `at_once` takes it
 
 
 class State:
@@ -64,14 +70,15 @@ class Captured:
     """What one call was made of. `others`: the tensors that it neither got nor changed, with their values before it;
     `baked`: those among them whose values the kernels compute anew, and so do not read from memory. `assigned`: the
     arguments that it assigned to, and what; `in_place`: those of which it wrote parts, in their own memory. `memory`:
-    how the intermediates share memory, per device; `shared`: which buffers these are."""
+    how the intermediates share memory, per device; `shared`: which buffers these are. `asked`: what the function
+    asked of the values of Variables, which holds for those of the captured call."""
 
     arguments: Arguments
     given: list[LazyBuffer]
     items: list[ExecItem]
     states: list[State]
     assigned: list[tuple[int, LazyBuffer]]
-    keys: list[Buffer]
+    keys: dict[Buffer, int]
     structure: Any
     outputs: list[Output]
     others: list[tuple[Tensor, LazyBuffer]]
@@ -79,6 +86,7 @@ class Captured:
     in_place: list[int] = field(default_factory=list)
     memory: list[MemoryPlan] = field(default_factory=list)
     shared: list[Buffer] = field(default_factory=list)
+    asked: list[Requirement] = field(default_factory=list)
 
     def __getstate__(self) -> dict[str, Any]:
         """Of other tensors only those that the kernels read, of intermediates only that they are there."""
@@ -124,10 +132,11 @@ class Replay:
     def __init__(self, found: Captured) -> None:
         self.found, self.states, self.assigned, self.keys = found, found.states, found.assigned, found.keys
         self.training = Tensor.training
-        self.turn = 0
+        self.at = [0]
         self.moves = any([not state.stays for state in found.states])
         self.turns = [_exchanged(found.items, found.states, turn) for turn in ((0, 1) if self.moves else (0,))]
         self.steps: list[list[Callable[[], None]]] = [prepare_batch(items) for items in self.turns]
+        self.is_native = all([isinstance(step, Batch) for steps in self.steps for step in steps])
         every = list({id(item): item for items in self.turns for item in items}.values())
         self.costs = (
             len(self.items),
@@ -152,8 +161,23 @@ class Replay:
             if tensor is tensors[number]
         }
         self.changes = bool(self.states or self.assigned or self.in_place)
+        self.seen: list[int] = []  # the epoch before and after the last change of state
+        see = partial(self.seen.extend, Epoch.count)
+        last = len(self.turns) - 1
+        self.exchanges = [  # what is done at once when the kernels of each turn have run
+            [partial(self.seen.clear), see, Epoch.advance, see, partial(self.at.__setitem__, 0, last - turn)]
+            for turn in range(len(self.turns))
+        ]
+        self.tensors = [state.tensor for state in self.states]
+        self.after = [[state.values[last - turn] for state in self.states] for turn in range(len(self.turns))]
+        written = [written_by(items) for items in self.turns]
+        self.overwritten = [  # what each turn reads as state, and writes to as well
+            [buffer for state in self.states for buffer in state.buffers[turn] if buffer in written[turn]]
+            for turn in range(len(self.turns))
+        ]
         self.values = found.values
-        self.given = [found.values for _ in self.turns]  # what the kernels of each turn were last given
+        # what the kernels of each turn were last given, where it is still theirs (they share some)
+        self.given: list[dict[UOp, int] | None] = [found.values for _ in self.turns]
         self._free_arguments(every)
         self.watched, self.fixed = self._watched(every)
         structure = list(found.arguments.structure.values())
@@ -173,6 +197,11 @@ class Replay:
 
     def __repr__(self) -> str:
         return f"Replay({len(self.items)} kernels, {len(self.slots)} tensors given, {len(self.states)} changed)"
+
+    @property
+    def turn(self) -> int:
+        """Which of its two buffers each state is in now, and which of the lists of items is next."""
+        return self.at[0]
 
     @property
     def memory(self) -> list[MemoryPlan]:
@@ -265,10 +294,14 @@ class Replay:
                 if not is_alike(tensor.lazydata, slot.like):
                     return False
                 slot.take(tensor.lazydata, self.written)
-        for state, content in moved:  # read first, all of them: they may have been exchanged among each other
+        copies: list[partial[Any]] = []  # all are read by now: they may have been exchanged among each other
+        for state, content in moved:
             for buffer, data in zip(state.buffers[self.turn], content):
-                buffer.copyin(data)
-            state.tensor.lazydata = state.values[self.turn]
+                copies.append(partial(ctypes.memmove, buffer.address, data, len(data)))
+        tensors, values = [state.tensor for state, _ in moved], [state.values[self.turn] for state, _ in moved]
+        held = [tensor.lazydata for tensor in tensors]
+        at_once(copies, tensors, "lazydata", values)
+        del held
         self.epoch = now
         return True
 
@@ -288,7 +321,10 @@ class Replay:
         """The kernels of this turn get the values of this call."""
         if self.given[self.turn] == self.values:
             return
+        self.given = [None for _ in self.turns]
         try:
+            for requirement in self.found.asked:
+                requirement.check(self.values)
             for item in self.items:
                 if item.item.variables or item.item.requires:
                     give_values(item, item.item.arguments(self.values))
@@ -320,7 +356,7 @@ class Replay:
         if self.values:
             self._give_values()
         if not self.changes:
-            self._run()
+            self._run(None, [])
         else:
             self._run_changing(given)
         if self.single is not None:
@@ -329,47 +365,80 @@ class Replay:
         values = self.values
         return put_together(self.found.structure, lambda number: outputs[number].tensor_of(given, values), values)
 
-    def _run(self) -> None:
-        for key in self.keys:
-            generator.fill(key)
-        settings = config()
-        if settings.DEBUG or settings.PROFILE or active_recorder() is not None:
+    def _run(self, exchange: Exchange | None, overwritten: list[Buffer]) -> None:
+        """The kernels; then, at once, `exchange`. Interrupted before that, what is `overwritten` in place is as it was:
+        machine code does all of it at once, else there is a copy."""
+        for key, size in self.keys.items():
+            generator.fill(key, size)
+        is_stepwise = engine.kept_here().plans is None
+        steps = self.steps[self.turn]
+        if overwritten and exchange is not None:
+            if is_stepwise or not self.is_native:
+                return self._run_with_copies(exchange, overwritten)
+            exchange = ([*cast("list[partial[Any]]", steps), *exchange[0]], *exchange[1:])
+            steps = []
+        if is_stepwise:
             with engine.console():
                 for item in self.items:
                     item.run()
-        else:
-            began = perf_counter()
-            for step in self.steps[self.turn]:
-                step()
-            kernels, flops, moved = self.costs
-            if self.values:
-                flops, moved = value_of(flops, self.values), value_of(moved, self.values)
-            GlobalCounters.add(kernels, flops, moved, perf_counter() - began)
+            if exchange is not None:
+                at_once(*exchange)
+            return
+        began = perf_counter()
+        for step in steps:
+            step()
+        if exchange is not None:
+            at_once(*exchange)
+        kernels, flops, moved = self.costs
+        if self.values:
+            flops, moved = value_of(flops, self.values), value_of(moved, self.values)
+        GlobalCounters.add(kernels, flops, moved, perf_counter() - began)
+
+    def _run_with_copies(self, exchange: Exchange, overwritten: list[Buffer]) -> None:
+        copies = [(buffer.address, buffer.copyout()) for buffer in overwritten]
+        undo = [partial(ctypes.memmove, address, content, len(content)) for address, content in copies]
+        done: list[bool] = []
+        try:
+            self._run(([*exchange[0], partial(done.append, True)], *exchange[1:]), [])
+        except BaseException:
+            if not done:
+                at_once(undo)
+            raise
 
     def _run_changing(self, given: list[Tensor]) -> None:
         """The kernels write to arguments of which they change parts, and into new memory for those assigned to."""
         self._check_changed(given)
+        turn = self.at[0]
+        exchange: Exchange = self.exchanges[turn], self.tensors, "lazydata", self.after[turn]
+        if not (self.assigned or self.in_place):
+            self._run(exchange, self.overwritten[turn])
+        else:
+            self._run_giving(given, exchange)
+        before, now = self.seen
+        if before == self.epoch:
+            self.epoch = now
+
+    def _run_giving(self, given: list[Tensor], exchange: Exchange) -> None:
         made = [in_new_buffers(value) for _, value, _ in self.new]
+        assigned = [given[number] for number, _ in self.assigned]
+        held = [tensor.lazydata for tensor in assigned]  # until all is exchanged
+        calls, tensors, name, values = exchange
+        results = [rebound_shape(value, self.values) for value in made]
         try:
             for number, slot in self.in_place:
                 slot.lend(given[number])
             for value, (_, _, every) in zip(made, self.new):
                 for places, buffer in zip(every, own_buffers(value)):
                     places.put(buffer)
-            self._run()
+            lent = [buffer for number, _ in self.in_place for buffer in own_buffers(given[number].lazydata)]
+            self._run((calls, [*tensors, *assigned], name, [*values, *results]), self.overwritten[self.at[0]] + lent)
         finally:
             for _, slot in self.in_place:
                 slot.places[0].withdraw()
             for _, _, every in self.new:
                 for places in every:
                     places.withdraw()
-        if self.moves:
-            self.turn = 1 - self.turn
-        for state in self.states:
-            state.tensor.lazydata = state.values[self.turn]
-        for value, (number, _, _) in zip(made, self.new):
-            given[number].lazydata = rebound_shape(value, self.values)
-        self.epoch = Epoch.advance(self.epoch)
+        del held
 
     def _check_changed(self, given: list[Tensor]) -> None:
         """A tensor that the call changes cannot stand for another argument as well, unless it did when captured."""
@@ -398,7 +467,7 @@ class Replay:
 
 def _replay_again(found: Captured, training: bool, turn: int) -> Replay:
     replay = Replay(found)
-    replay.training, replay.turn = training, turn
+    replay.training, replay.at[0] = training, turn
     replay.epoch = -1  # what was assigned between capturing and pickling is followed before the first call
     return replay
 

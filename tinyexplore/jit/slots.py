@@ -42,6 +42,7 @@ class Slot:
             )
         if self.is_written:
             return
+        self.last = None  # until all is in its place: whoever is interrupted on the way starts anew
         if value.buffer is not None:
             self.last = value if self.places[0].take(value.buffer, written) else None
             return
@@ -125,13 +126,14 @@ class Places:
         """The kernels read `buffer` from now on."""
         if buffer is self.buffer:
             return
-        self.buffer = buffer
+        self.buffer = None  # until every place has it
         address = buffer.address
         for table, place in self.tables:
             table[place] = address
         for item, place in self.others:
             item.buffers = (*item.buffers[:place], buffer, *item.buffers[place + 1 :])
             item.bound = None
+        self.buffer = buffer
 
     def withdraw(self) -> None:
         """What was put here is nobody's but the caller's again."""

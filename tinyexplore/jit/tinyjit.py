@@ -7,13 +7,13 @@ import pickle
 from collections.abc import Callable
 from functools import partial
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 from weakref import ref
 
 from tinyexplore import engine
 from tinyexplore.jit.arguments import Arguments, JitError
 from tinyexplore.jit.arguments import settle as settle_tensors
-from tinyexplore.jit.capture import capture
+from tinyexplore.jit.capture import CaptureLater, capture
 from tinyexplore.jit.entry import make_entry, settle, unsettle
 from tinyexplore.jit.replay import Replay
 from tinyexplore.runtime.entry import Entry
@@ -22,6 +22,8 @@ from tinyexplore.tensor.changes import Epoch, Notes, noting
 from tinyexplore.util import config
 
 R = TypeVar("R")
+
+MOST_PUT_OFF = 2  # calls in a row that assign to tensors never seen before: a program that always does is told
 
 
 class TinyJit(Generic[R]):
@@ -32,10 +34,11 @@ class TinyJit(Generic[R]):
     tensors whose memory belongs to the TinyJit: the next call overwrites it, so copy (`.numpy()`, or
     `.clone().realize()` where the value is to stay a tensor) what must outlive that call. Tensors that the function
     assigns to (parameters, an optimiser's state, running averages) change in every call, and random tensors are drawn
-    anew, as without TinyJit. Tensors that it only reads are followed when they are assigned to elsewhere. Python
-    values that the function reads from elsewhere are those of the second call. Calls from several threads wait for each
-    other, and each overwrites the result of the one before: threads that work side by side want a TinyJit each. In the
-    midst of one of its own calls (by a finaliser, or by the function itself) it is the plain function.
+    anew, as without TinyJit; a replay that is interrupted (Ctrl-C) has assigned to all of them or to none. Tensors that
+    it only reads are followed when they are assigned to elsewhere. Python values that the function reads from elsewhere
+    are those of the second call. Calls from several threads wait for each other, and each overwrites the result of the
+    one before: threads that work side by side want a TinyJit each. In the midst of one of its own calls (by a
+    finaliser, or by the function itself) it is the plain function.
     Pickled, it takes along what was captured, the values of the tensors that this reads, and its function if that can
     be found by name; a copy (`copy.copy`, `copy.deepcopy`) starts anew.
 
@@ -134,6 +137,7 @@ class Calls(Generic[R]):
         "changed",
         "in_part",
         "parts_of",
+        "put_off",
         "replay",
         "entry",
         "lock",
@@ -151,12 +155,13 @@ class Calls(Generic[R]):
         self.reset()
 
     def reset(self) -> None:
-        self._leave(None)
+        self.replay: Replay | None = None
         self.count = 0
         self.changed: list[ref[Any]] = []
         self.in_part: list[ref[Any]] = []  # those among them of which it writes parts
         self.parts_of: list[int] = []  # the arguments of which it writes parts
-        self.replay: Replay | None = None
+        self.put_off = 0  # calls that were to be captured, and could not be yet
+        self._leave(None)
 
     def __call__(self, *args: Any, **kwargs: Any) -> R:
         if not config().JIT or engine.active_capture() is not None:
@@ -178,6 +183,7 @@ class Calls(Generic[R]):
             unsettle(entry, replay)  # while this replay runs, another thread must not
         elif not replay.is_known:
             entry = self._leave(make_entry(replay))
+            replay.is_known = True
         result: R = replay(args, kwargs)
         if entry is not None:
             settle(entry, replay)
@@ -187,26 +193,34 @@ class Calls(Generic[R]):
         """Calls come to `entry` from now on, None: here."""
         if self.entry is not None:
             self.entry.unsettle()
-        self.entry = entry
         owner = self.owner()
         if owner is not None:
             function = self if entry is None else entry.function(self)
             object.__setattr__(owner, "__call__", function)
+        self.entry = entry
         return entry
 
     def _captured_anew(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
-        known = [tensor for one in self.changed if (tensor := one()) is not None]
-        in_part = [tensor for one in self.in_part if (tensor := one()) is not None]
         if self.replay is not None:
-            known.extend(state.tensor for state in self.replay.states)
-            in_part.extend(state.tensor for state in self.replay.states if state.stays)
-            self.parts_of = self.replay.found.in_place
-            self._leave(None)
+            states, self.parts_of = self.replay.states, self.replay.found.in_place
+            self.changed = _with(self.changed, [state.tensor for state in states])
+            self.in_part = _with(self.in_part, [state.tensor for state in states if state.stays])
+            self.replay = None
+        self._leave(None)
         given = [tensor for _, tensor in Arguments(args, kwargs).tensors] if self.parts_of else []
+        in_part = _alive(self.in_part)
         in_part.extend(given[number] for number in self.parts_of if number < len(given))
-        self.replay = None
-        self.replay, result = capture(self.fxn, args, kwargs, known, in_part, self.prune)
-        self.count += 1
+        try:
+            replay, result = capture(self.fxn, args, kwargs, _alive(self.changed), in_part, self.prune)
+        except CaptureLater as later:
+            self.changed = _with(self.changed, later.changed)
+            self.in_part = _with(self.in_part, later.in_part)
+            self.put_off += 1
+            if self.put_off > MOST_PUT_OFF:
+                raise
+            return cast(R, later.result)
+        self.count, self.put_off = 2, 0
+        self.replay = replay
         return result
 
     def _first(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
@@ -214,8 +228,7 @@ class Calls(Generic[R]):
         given = [tensor for _, tensor in Arguments(args, kwargs).tensors]
         settle_tensors(given)
         notes = Notes()
-        with noting(notes):
-            result = self.fxn(*args, **kwargs)
+        result = noting(notes, lambda: self.fxn(*args, **kwargs))
         changed = [tensor for tensor, _ in notes.changed.values() if isinstance(tensor, Tensor)]
         settle_tensors(changed)
         self.changed = [ref(tensor) for tensor in changed]
@@ -223,6 +236,15 @@ class Calls(Generic[R]):
         self.parts_of = [number for number, tensor in enumerate(given) if id(tensor) in notes.in_part]
         self.count = 1
         return result
+
+
+def _alive(found: list[ref[Any]]) -> list[Any]:
+    return [tensor for one in found if (tensor := one()) is not None]
+
+
+def _with(found: list[ref[Any]], tensors: list[Tensor]) -> list[ref[Any]]:
+    """References to all of these, each once."""
+    return [ref(tensor) for tensor in {id(tensor): tensor for tensor in [*_alive(found), *tensors]}.values()]
 
 
 def _with_replay(fxn: Callable[..., R] | None, replay: Replay, prune: bool) -> TinyJit[R]:

@@ -50,6 +50,11 @@ class Kernel:
     def of(ast: UOp, target: Target) -> Kernel:
         return Kernel(ast, target, ast, ast)
 
+    def __repr__(self) -> str:
+        axes = ", ".join(f"{axis.arg.name} {axis.arg.kind.value} {text(axis.src[0])}" for axis in self.axes)
+        opts = ", ".join(map(str, self.applied))
+        return f"Kernel({axes or 'no axes'}; {f'opts {opts}' if opts else 'no opts'})"
+
     def restarted(self, ast: UOp) -> Kernel:
         """The same kernel with other axes, before any Opt."""
         return Kernel(ast, self.target, self.original, ast)

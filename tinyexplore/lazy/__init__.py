@@ -1,6 +1,7 @@
 """LazyBuffer: the immutable tensor-level node. What a Tensor will be, before anything is computed."""
 
 from tinyexplore.lazy.collective import as_bits
+from tinyexplore.lazy.known import Known, sources_of, written_from
 from tinyexplore.lazy.lazybuffer import (
     Copied,
     Gathered,
@@ -18,6 +19,7 @@ from tinyexplore.lazy.stored import StorageError, StoredBuffer
 __all__ = [
     "Copied",
     "Gathered",
+    "Known",
     "LazyBuffer",
     "Origin",
     "ShapeError",
@@ -32,4 +34,6 @@ __all__ = [
     "laid_out_as",
     "note_since",
     "parts_of",
+    "sources_of",
+    "written_from",
 ]

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import ConstType, DType, dtypes
+from tinyexplore.lazy.known import OF_ITSELF, Known, known_reduction, known_result
 from tinyexplore.shape import ShapeTracker
-from tinyexplore.target import FROM_MEMORY_BYTES, core_count
+from tinyexplore.target import FROM_MEMORY_BYTES, planned_cores
 from tinyexplore.trace import Recorded, UserFrame, recorder_variable
 from tinyexplore.uop import Group, Ops
 from tinyexplore.uop.symbolic import (
@@ -33,8 +34,9 @@ from tinyexplore.uop.symbolic import (
     simplified,
     value_of,
 )
-from tinyexplore.uop.uop import UOp
+from tinyexplore.uop.uop import UOp, argument_text
 from tinyexplore.util import config
+from tinyexplore.util.tree import tree_text
 
 if TYPE_CHECKING:
     from tinyexplore.lazy.sharded import ShardedBuffer
@@ -56,6 +58,8 @@ MOST_WRITES = 8  # each is a kernel, to be compiled if its place is a number
 
 _recorder = recorder_variable().get  # for every node: without a function of Python's around it
 _ONE_BY_ONE = (Group.ALU - Group.TRANSCENDENTAL) | Group.MOVEMENT | {Ops.CAST, Ops.BITCAST}
+_MOVEMENT, _CONST, _NEG = Group.MOVEMENT, Ops.CONST, Ops.NEG
+_TELLING = Group.MOVEMENT | {Ops.CONST}
 _COMPARE, _WHERE, _BOOL = Group.COMPARE, Ops.WHERE, dtypes.bool
 
 
@@ -161,14 +165,26 @@ def most_parts(size: int) -> int:
     return max(n for n in range(1, MOST_PARTS + 1) if size % n == 0)
 
 
+def _head(node: LazyBuffer) -> str:
+    made = f"{type(node).__name__}({node.op!r}, {node.dtype!r}, {argument_text(node.shape)}"
+    return made if node.src else f"{made}, src=()"
+
+
+def _rest(node: LazyBuffer) -> str:
+    buffer = node.buffer
+    memory = "" if buffer is None else f", buffer=Buffer({buffer.device!r}, {buffer.size}, {buffer.dtype!r})"
+    return f", arg={argument_text(node.arg)}, device={node.device!r}{memory})"
+
+
 class LazyBuffer:
-    """`op` on `src`. Compare with `is`; `arg` depends on the op (see `docs/architecture.md`).
+    """`op` on `src`. Compare with `is`; `arg` depends on the op (see `docs/reference.md`).
 
     `number`: nodes are numbered as they are made, so none depends on one with a larger number. `note`, which few have:
-    what is to be known for a gradient, an `Origin` or a rule.
+    what is to be known for a gradient, an `Origin` or a rule. `calls`, which those have that were made in a recording:
+    the public functions that made it (`Recorded.calls`).
     """
 
-    __slots__ = ("op", "dtype", "shape", "src", "arg", "device", "buffer", "number", "note", "__weakref__")
+    __slots__ = ("op", "dtype", "shape", "src", "arg", "device", "buffer", "number", "note", "calls", "__weakref__")
     op: Ops
     dtype: DType
     shape: Shape
@@ -178,6 +194,7 @@ class LazyBuffer:
     buffer: Buffer | None
     number: int
     note: Any
+    calls: tuple[str, ...]
 
     def __init__(
         self,
@@ -199,11 +216,20 @@ class LazyBuffer:
         self.number = next(numbers)
         recorder = _recorder()
         if recorder is not None:
-            recorder.record(Recorded(self, src, _user_frame()))
+            frame, self.calls = _asked_for()
+            recorder.record(Recorded(self, src, frame, self.calls))
 
     def __repr__(self) -> str:
         state = " realized" if self.is_realized else ""
         return f"LazyBuffer({self.op.name}, {self.shape}, {self.dtype.name}, {self.device}{state})"
+
+    def __str__(self) -> str:
+        """The whole graph, as an expression that makes another one like it, with new memory for what lies in memory.
+
+        The names in it: `from tinyexplore.lazy import LazyBuffer`, `from tinyexplore.device import Buffer`, and those
+        of `UOp.tree`.
+        """
+        return tree_text(self, lambda node: node.src, _head, _rest)
 
     def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
         """A copy: a node of its own. What its values were made of is not known of it, unless it is data."""
@@ -297,12 +323,30 @@ class LazyBuffer:
             if other.dtype is not dtype:
                 names = ", ".join(lb.dtype.name for lb in src)
                 raise TypeError(f"{op.name} of dtypes {names}: cast to one dtype first")
-        return LazyBuffer(op, _BOOL if op in _COMPARE else dtype, shape, src, None, device)
+        if op in _COMPARE:
+            dtype = _BOOL
+        for source in src:
+            base = source
+            while base.op in _MOVEMENT and base.buffer is None:
+                base = base.src[0]
+            if base.op is _CONST or (base.op is _NEG and op is _NEG):
+                known = known_result(op, dtype, src)
+                if known is not None:
+                    return known
+                break
+        else:
+            if op in OF_ITSELF and src[-2] is src[-1]:
+                known = known_result(op, dtype, src)
+                if known is not None:
+                    return known
+        return LazyBuffer(op, dtype, shape, src, None, device)
 
     def cast(self, dtype: DType) -> LazyBuffer:
         """The values converted to `dtype` (floats to ints truncate)."""
         if dtype is self.dtype:
             return self
+        if self.op in _TELLING and (found := known_result(Ops.CAST, dtype, (self,))) is not None:
+            return found
         return LazyBuffer(Ops.CAST, dtype, self.shape, (self,), None, self.device)
 
     def bitcast(self, dtype: DType) -> LazyBuffer:
@@ -311,6 +355,8 @@ class LazyBuffer:
             return self
         if dtype.itemsize != self.dtype.itemsize:
             raise TypeError(f"bitcast {self.dtype.name} to {dtype.name}: the sizes differ, cast instead")
+        if self.op in _TELLING and (found := known_result(Ops.BITCAST, dtype, (self,))) is not None:
+            return found
         return LazyBuffer(Ops.BITCAST, dtype, self.shape, (self,), None, self.device)
 
     def reduce(self, op: Ops, axes: Sequence[int]) -> LazyBuffer:
@@ -319,6 +365,9 @@ class LazyBuffer:
         if bad := [axis for axis in wanted if not 0 <= axis < len(self.shape)]:
             raise ShapeError(f"reduce over axes {bad} of shape {self.shape}")
         shape = tuple([1 if axis in wanted else size for axis, size in enumerate(self.shape)])
+        known = known_reduction(self, op, wanted, shape)
+        if known is not None:
+            return known
         few: Any = prod(shape)
         if type(few) is int and self.size >= MUCH_TO_REDUCE and config().SPLIT_REDUCEOP:
             if few < FEW_RESULTS:
@@ -394,7 +443,7 @@ class LazyBuffer:
             raise ShapeError(f"scan along axis {axis} of shape {self.shape}")
         size = self.shape[axis]
         if op is Ops.ADD and type(size) is int and self.size >= MUCH_TO_SCAN and config().SPLIT_REDUCEOP:
-            cores, rows = config().THREADS or core_count(), self.size // size
+            cores, rows = planned_cores(), self.size // size
             blocks = next((n for n in range(-(-cores // rows), MOST_BLOCKS * cores) if size % n == 0), 1)
             if blocks > 1:
                 return self._summed_in_blocks(axis, blocks)
@@ -459,11 +508,19 @@ class LazyBuffer:
     def contiguous(self) -> LazyBuffer:
         """The same values, realised in row-major order."""
         node = self
-        while node.src and ((note := node.noted) is Origin.DETACHED or type(note) is Gathered):
+        while node.src and ((note := node.noted) is Origin.DETACHED or type(note) in (Gathered, Known)):
             node = node.src[0]
-        if node.is_realized or node.op is Ops.CONTIGUOUS:
+        if node.is_realized or node.op is Ops.CONTIGUOUS or self._shows_all_in_order():
             return self
         return LazyBuffer(Ops.CONTIGUOUS, self.dtype, self.shape, (self,), None, self.device)
+
+    def _shows_all_in_order(self) -> bool:
+        """True for movements that come to a reshape of what lies in memory, or will: nothing is left to be moved."""
+        base = self.base
+        if base.buffer is None and base.op is not Ops.CONTIGUOUS:
+            return False
+        sizes = (*self.shape, *base.shape)
+        return UOp not in map(type, sizes) and prod(self.shape) == prod(base.shape) and self.st.contiguous
 
     def packed(self) -> LazyBuffer:
         """The same values in memory of their own (`contiguous` leaves what lies in memory where it is)."""
@@ -701,11 +758,28 @@ def _inside(shape: Shape, bounds: Sequence[tuple[Any, Any]]) -> list[Any]:
 _PACKAGE = __name__.split(".")[0]
 
 
-def _user_frame() -> UserFrame | None:
-    """The first frame outside the package: the line of the user's that asked for this."""
+def _asked_for() -> tuple[UserFrame | None, tuple[str, ...]]:
+    """The first frame outside the package, the line of the user's that asked for this; the public calls inside."""
+    calls: list[str] = []
     frame: FrameType | None = sys._getframe(2)
-    while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] == _PACKAGE:
+    while frame is not None and (module := frame.f_globals.get("__name__", "")).split(".")[0] == _PACKAGE:
+        if module.split(".")[1:2] in _CALLED:
+            name = _call_name(frame)
+            if name and calls[-1:] != [name]:
+                calls.append(name)
         frame = frame.f_back
+    names = tuple(reversed(calls))
     if frame is None:
-        return None
-    return UserFrame(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
+        return None, names
+    return UserFrame(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name), names
+
+
+_CALLED = (["tensor"], ["nn"], ["autograd"])
+
+
+def _call_name(frame: FrameType) -> str:
+    """The name of a public function; of a constructor or a layer's call, its class; "" for what is internal."""
+    name = frame.f_code.co_name
+    if name in ("__init__", "__call__") and "self" in frame.f_locals:
+        return type(frame.f_locals["self"]).__name__
+    return "" if name.startswith(("_", "<")) and not name.startswith("__") else name

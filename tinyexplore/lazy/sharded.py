@@ -67,6 +67,9 @@ class ShardedBuffer(LazyBuffer):
         how = "whole on each" if self.axis is None else f"divided along axis {self.axis}"
         return f"ShardedBuffer({self.shape}, {self.dtype.name}, {', '.join(self.devices)}, {how})"
 
+    def __str__(self) -> str:
+        return repr(self)
+
     # *** making ***
 
     @staticmethod

@@ -127,6 +127,7 @@ class StoredBuffer(LazyBuffer):
             assert base.op is Ops.COPY  # on its way here, and not yet arrived
             return self._moved_again(base.src[0].copy_to_device(device))
         memory = base.buffer.memory
+        memory.check_backed()
         if memory.address % self.dtype.itemsize:
             return self._moved_again(base.copy_to_device(device))
         in_place = Buffer(device, base.size, self.dtype, memory.part(0, memory.nbytes, readonly=True))

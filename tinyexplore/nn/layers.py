@@ -6,7 +6,9 @@ import math
 from collections.abc import Sequence
 from math import prod
 
+from tinyexplore.dtype import dtypes
 from tinyexplore.tensor import Tensor
+from tinyexplore.tensor.checks import need_int, need_tensor, shown
 from tinyexplore.tensor.pooling import named_padding
 
 Sizes = int | Sequence[int]
@@ -16,18 +18,25 @@ class Linear:
     """x · weightᵀ + bias, for x of shape (…, in_features)."""
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:
+        need_int(in_features, "Linear: in_features", 0)
+        need_int(out_features, "Linear: out_features", 0)
         bound = 1 / math.sqrt(max(in_features, 1))
         self.weight = Tensor.uniform(out_features, in_features, low=-bound, high=bound)
         self.bias = Tensor.uniform(out_features, low=-bound, high=bound) if bias else None
 
     def __call__(self, x: Tensor) -> Tensor:
+        need_tensor(x, "Linear: x")
         return x.linear(self.weight.transpose(), self.bias)
 
 
 class _Convolution:
-    """What all convolutions have: geometry, and weights even in ±1 / √fan in."""
+    """What all convolutions have: geometry, and weights even in ±1 / √fan in.
+
+    `places`: the spatial axes where one int is the kernel's size; with `any_places` several may be for as many axes.
+    """
 
     places = 2
+    any_places = True
     transposed = False
 
     def __init__(
@@ -41,14 +50,20 @@ class _Convolution:
         groups: int = 1,
         bias: bool = True,
     ) -> None:
+        who = type(self).__name__
+        need_int(in_channels, f"{who}: in_channels", 0)
+        need_int(out_channels, f"{who}: out_channels", 0)
+        need_int(groups, f"{who}: groups", 1)
+        for size in kernel_size if isinstance(kernel_size, (list, tuple)) else (kernel_size,):
+            need_int(size, f"{who}: kernel_size", 1)
         if in_channels % groups or out_channels % groups:
             raise ValueError(f"{in_channels} → {out_channels} channels in {groups} groups: both must divide by groups")
         kernel = (kernel_size,) * self.places if isinstance(kernel_size, int) else tuple(kernel_size)
-        if len(kernel) != self.places:
+        if len(kernel) != self.places and not (self.any_places and kernel):
             raise ValueError(f"kernel_size {kernel_size}: need one int or {self.places}")
         if isinstance(padding, str):
-            steps = (stride,) * self.places if isinstance(stride, int) else tuple(stride)
-            named_padding(padding, kernel, steps, (1,) * self.places)  # an error here, not in the first call
+            steps = (stride,) * len(kernel) if isinstance(stride, int) else tuple(stride)
+            named_padding(padding, kernel, steps, (1,) * len(kernel))  # an error here, not in the first call
         self.kernel_size, self.stride, self.padding = kernel, stride, padding
         self.dilation, self.groups = dilation, groups
         first, second = (in_channels, out_channels) if self.transposed else (out_channels, in_channels)
@@ -59,9 +74,11 @@ class _Convolution:
 
 
 class Conv2d(_Convolution):
-    """Cross-correlation of (batch, in_channels, height, width) with a learnt kernel."""
+    """Cross-correlation of (batch, in_channels, height, width) with a learnt kernel; of more axes, or fewer, where
+    `kernel_size` has one size for each."""
 
     def __call__(self, x: Tensor) -> Tensor:
+        need_tensor(x, f"{type(self).__name__}: x")
         return x.conv2d(self.weight, self.bias, self.groups, self.stride, self.dilation, self.padding)
 
 
@@ -69,10 +86,12 @@ class Conv1d(Conv2d):
     """Cross-correlation of (batch, in_channels, length) with a learnt kernel."""
 
     places = 1
+    any_places = False
 
 
 class ConvTranspose2d(_Convolution):
-    """The transposed convolution of (batch, in_channels, height, width)."""
+    """The transposed convolution of (batch, in_channels, height, width); of more axes, or fewer, where `kernel_size`
+    has one size for each."""
 
     transposed = True
 
@@ -93,6 +112,7 @@ class ConvTranspose2d(_Convolution):
         self.output_padding = output_padding
 
     def __call__(self, x: Tensor) -> Tensor:
+        need_tensor(x, f"{type(self).__name__}: x")
         return x.conv_transpose2d(
             self.weight, self.bias, self.groups, self.stride, self.dilation, self.padding, self.output_padding
         )
@@ -102,23 +122,31 @@ class ConvTranspose1d(ConvTranspose2d):
     """The transposed convolution of (batch, in_channels, length)."""
 
     places = 1
+    any_places = False
 
 
 class Embedding:
-    """A learnt vector of `embed_size` for each of `vocab_size` ints."""
+    """A learnt vector of `embed_size` for each of `vocab_size` ints (whole floats will do; for others it is 0)."""
 
     def __init__(self, vocab_size: int, embed_size: int) -> None:
+        need_int(vocab_size, "Embedding: vocab_size", 0)
+        need_int(embed_size, "Embedding: embed_size", 0)
         self.vocab_size, self.embed_size = vocab_size, embed_size
         self.weight = Tensor.glorot_uniform(vocab_size, embed_size)
 
     def __call__(self, idx: Tensor) -> Tensor:
-        return self.weight[idx]
+        if not dtypes.is_float(idx.dtype):
+            return self.weight[idx]
+        whole = idx.cast(dtypes.default_int)
+        return (whole == idx).unsqueeze(-1).where(self.weight[whole], 0)
 
 
 class LSTMCell:
     """One step of a long short-term memory (Hochreiter and Schmidhuber, 1997); gates: in, forget, cell, out."""
 
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True) -> None:
+        need_int(input_size, "LSTMCell: input_size", 0)
+        need_int(hidden_size, "LSTMCell: hidden_size", 1)
         bound = 1 / math.sqrt(hidden_size)
         self.weight_ih = Tensor.uniform(hidden_size * 4, input_size, low=-bound, high=bound)
         self.weight_hh = Tensor.uniform(hidden_size * 4, hidden_size, low=-bound, high=bound)
@@ -127,6 +155,9 @@ class LSTMCell:
 
     def __call__(self, x: Tensor, hc: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
         """(hidden, cell) after seeing `x`, starting from `hc` (zeros)."""
+        need_tensor(x, "LSTMCell: x")
+        if hc is not None and (not isinstance(hc, (list, tuple)) or len(hc) != 2):
+            raise TypeError(f"LSTMCell: hc is {shown(hc)}: need (hidden, cell), two tensors")
         if hc is None:
             zeros = Tensor.zeros(x.shape[0], self.weight_hh.shape[1], dtype=self.weight_hh.dtype, device=x.device)
             hc = (zeros, zeros)

@@ -3,18 +3,37 @@
 from __future__ import annotations
 
 from tinyexplore.dtype import dtypes
+from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor import Tensor
+from tinyexplore.tensor.checks import need_int, need_tensor
+
+
+def _need_channels(x: Tensor, count: int, who: str) -> None:
+    """Raises unless axis 1 of `x` has `count` channels."""
+    need_tensor(x, f"{who}: x")
+    if x.ndim < 2 or x.shape[1] != count:
+        raise ShapeError(
+            f"{who} for {count} channels of a tensor of shape {x.shape}: need (batch, {count}, …)"
+            + (f"; make it for {x.shape[1]} channels, or move them to axis 1" if x.ndim > 1 else "")
+        )
 
 
 class BatchNorm:
     """Each channel (axis 1) to mean 0 and variance 1 over the batch, then weight · x + bias (Ioffe and Szegedy, 2015).
 
-    While training by the batch's own statistics, which a running average follows; else by that average.
+    While training by the batch's own statistics, which a running average follows; else by that average, where there
+    is one: without `track_running_stats` the batch's own are used in evaluation too, unless `running_mean` and
+    `running_var` are set.
     """
+
+    running_mean: Tensor | None = None
+    running_var: Tensor | None = None
 
     def __init__(
         self, sz: int, eps: float = 1e-5, affine: bool = True, track_running_stats: bool = True, momentum: float = 0.1
     ) -> None:
+        need_int(sz, "BatchNorm: sz, the number of channels,", 0)
+        self.sz = sz
         self.eps, self.track_running_stats, self.momentum = eps, track_running_stats, momentum
         self.weight = Tensor.ones(sz) if affine else None
         self.bias = Tensor.zeros(sz) if affine else None
@@ -24,9 +43,9 @@ class BatchNorm:
             self.num_batches_tracked = Tensor.zeros(dtype=dtypes.int64, requires_grad=False)
 
     def __call__(self, x: Tensor) -> Tensor:
-        if self.track_running_stats and not Tensor.training:
-            mean, var = self.running_mean, self.running_var
-        else:
+        _need_channels(x, self.sz, "BatchNorm")
+        mean, var = self.running_mean, self.running_var
+        if Tensor.training or mean is None or var is None:
             mean, var = self._batch_statistics(x)
         return x.batchnorm(self.weight, self.bias, mean, (var + self.eps).rsqrt())
 
@@ -36,7 +55,7 @@ class BatchNorm:
         # the mean is where the sum of squares is least: no gradient of the variance flows through it
         centred = x._stationary(x - mean.reshape((1, -1, *(1,) * (x.ndim - 2))))
         var = centred.square().mean(axes)
-        if self.track_running_stats:
+        if self.track_running_stats and self.running_mean is not None and self.running_var is not None:
             count = x.numel() // x.shape[1]
             self._follow(self.running_mean, mean, 1.0)
             self._follow(self.running_var, var, count / max(count - 1, 1))
@@ -64,6 +83,7 @@ class LayerNorm:
         self.bias = Tensor.zeros(*self.normalized_shape) if elementwise_affine else None
 
     def __call__(self, x: Tensor) -> Tensor:
+        need_tensor(x, f"{type(self).__name__}: x")
         if x.shape[-len(self.normalized_shape) :] != self.normalized_shape:
             raise ValueError(f"layer norm over {self.normalized_shape} of shape {x.shape}: the last axes must be equal")
         x = x.layernorm(axis=self.axis, eps=self.eps)
@@ -76,6 +96,9 @@ class LayerNorm2d(LayerNorm):
     """LayerNorm over the channels (axis 1) of pictures."""
 
     def __call__(self, x: Tensor) -> Tensor:
+        need_tensor(x, "LayerNorm2d: x")
+        if x.ndim != 4:
+            raise ShapeError(f"LayerNorm2d of a tensor of shape {x.shape}: need (batch, channels, height, width)")
         return super().__call__(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
 
 
@@ -83,6 +106,9 @@ class GroupNorm:
     """Each of `num_groups` groups of channels to mean 0 and variance 1, then weight · x + bias (Wu and He, 2018)."""
 
     def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True) -> None:
+        who = type(self).__name__
+        need_int(num_groups, f"{who}: the number of groups", 1)
+        need_int(num_channels, f"{who}: the number of channels", 0)
         if num_channels % num_groups:
             raise ValueError(f"{num_channels} channels in {num_groups} groups: they must divide evenly")
         self.num_groups, self.num_channels, self.eps = num_groups, num_channels, eps
@@ -90,6 +116,7 @@ class GroupNorm:
         self.bias = Tensor.zeros(num_channels) if affine else None
 
     def __call__(self, x: Tensor) -> Tensor:
+        _need_channels(x, self.num_channels, type(self).__name__)
         normal = x.unflatten(1, (self.num_groups, -1)).flatten(2).layernorm(eps=self.eps).reshape(x.shape)
         if self.weight is None or self.bias is None:
             return normal
@@ -111,10 +138,14 @@ class RMSNorm:
     """
 
     def __init__(self, dim: int, eps: float = 1e-6, elementwise_affine: bool = True) -> None:
-        self.eps = eps
+        need_int(dim, "RMSNorm: dim", 0)
+        self.eps, self.dim = eps, dim
         self.weight = Tensor.ones(dim) if elementwise_affine else None
 
     def __call__(self, x: Tensor) -> Tensor:
+        need_tensor(x, "RMSNorm: x")
+        if x.shape[-1:] != (self.dim,):
+            raise ShapeError(f"RMSNorm over {self.dim} of a tensor of shape {x.shape}: the last axis must be equal")
         wide = x.float() if x.dtype.itemsize < 4 else x
         normal = wide * (wide.square().mean(-1, keepdim=True) + self.eps).rsqrt()
         normal = normal.cast(x.dtype)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from tinyexplore.dtype import dtypes
 from tinyexplore.tensor import Tensor
+from tinyexplore.tensor.changes import Notes, undone_on_error
+from tinyexplore.tensor.checks import need_number, need_tensor, shown
 
 
 def _distinct(tensors: Sequence[Tensor]) -> list[Tensor]:
@@ -24,6 +26,16 @@ class Optimizer:
     """
 
     def __init__(self, params: Sequence[Tensor], lr: float) -> None:
+        who = type(self).__name__
+        need_number(lr, f"{who}: lr", 0.0)
+        if isinstance(params, (str, dict, Tensor)) or not isinstance(params, Iterable):
+            raise TypeError(
+                f"{who}: params is {shown(params)}: need a list of Tensors; nn.state.get_parameters(model) gives those "
+                "of a model"
+            )
+        params = list(params)
+        for place, tensor in enumerate(params):
+            need_tensor(tensor, f"{who}: params[{place}]")
         for tensor in params:
             if tensor.requires_grad is None:
                 tensor.requires_grad = True
@@ -33,6 +45,11 @@ class Optimizer:
             raise ValueError("an optimiser needs one parameter at least that requires a gradient")
         self.device = self.params[0].device
         self.lr = _number(lr, self.device)
+
+    def _need_numbers(self, **given: float) -> None:
+        """Raises where one of these is no number, or negative."""
+        for name, value in given.items():
+            need_number(value, f"{type(self).__name__}: {name}", 0.0)
 
     def zero_grad(self) -> None:
         """Forgets the gradients."""
@@ -45,10 +62,10 @@ class Optimizer:
         first.realize(*others)
 
     def schedule_step(self) -> list[Tensor]:
-        """One step, not computed yet: the tensors that it changes."""
+        """One step, not computed yet: the tensors that it changes. Interrupted, it changes none."""
         was_off, Tensor.no_grad = Tensor.no_grad, True
         try:
-            return [*self._step(), *self.params, *self.buffers]
+            return [*undone_on_error(Notes(), self._step), *self.params, *self.buffers]
         finally:
             Tensor.no_grad = was_off
 
@@ -80,6 +97,9 @@ class OptimizerGroup(Optimizer):
     """Several optimisers as one."""
 
     def __init__(self, *optimizers: Optimizer) -> None:
+        for place, one in enumerate(optimizers):
+            if not isinstance(one, Optimizer):
+                raise TypeError(f"OptimizerGroup: argument {place} is {shown(one)}: need optimisers, one by one")
         self.optimizers = optimizers
         self.params = [tensor for one in optimizers for tensor in one.params]
         self.buffers = [tensor for one in optimizers for tensor in one.buffers]
@@ -116,6 +136,7 @@ class LARS(Optimizer):
         tcoef: float = 0.001,
     ) -> None:
         super().__init__(params, lr)
+        self._need_numbers(momentum=momentum, weight_decay=weight_decay, tcoef=tcoef)
         self.momentum, self.wd, self.nesterov, self.classic, self.tcoef = (
             momentum,
             weight_decay,
@@ -182,6 +203,9 @@ class LAMB(Optimizer):
         adam: bool = False,
     ) -> None:
         super().__init__(params, lr)
+        self._need_numbers(eps=eps, weight_decay=weight_decay)
+        need_number(b1, f"{type(self).__name__}: b1", 0.0, below=1.0)
+        need_number(b2, f"{type(self).__name__}: b2", 0.0, below=1.0)
         self.b1, self.b2, self.eps, self.wd, self.adam = b1, b2, eps, weight_decay, adam
         self.b1_t, self.b2_t = _number(1.0, self.device), _number(1.0, self.device)
         self.m, self.v = self._state(), self._state()
@@ -250,6 +274,7 @@ class Muon(Optimizer):
         nesterov: bool = True,
     ) -> None:
         super().__init__(params, lr)
+        self._need_numbers(momentum=momentum, weight_decay=weight_decay)
         if scalars := [place for place, tensor in enumerate(self.params) if tensor.ndim == 0]:
             raise ValueError(
                 f"Muon: parameters {scalars} are scalars; it needs matrices, give these to another optimiser"

@@ -11,7 +11,6 @@ from tinyexplore.uop.uop import ops_mask
 
 WORK = Group.ALU | {Ops.LOAD, Ops.STORE}
 LONG = 100  # UOps: what opts have written out; shorter programs are worth all that LLVM knows, and soon done
-LONG_APART = 300  # UOps that take LLVM 4 ms or more: what another thread has to do before it can help takes it 2
 BRIEF = 256  # UOps done, loops counted as often as they run: about 0.1 µs, whatever the code looks like
 LANES = ops_mask((Ops.GEP,))
 PUT_TOGETHER = frozenset({Ops.GEP, Ops.VECTORIZE})
@@ -125,37 +124,6 @@ def innermost_bodies(uops: Sequence[UOp]) -> list[list[UOp]]:
     return bodies
 
 
-def nests_apart(uops: Sequence[UOp]) -> list[tuple[int, int]]:
-    """Where nests of loops begin and end that only fill scratch memory, what packs an operand say, if they are long and
-    the rest is, too: a thread may turn them, as functions, into machine code while another one does the rest.
-    """
-    found: list[tuple[int, int]] = []
-    if len(uops) <= LONG_APART + LONG:
-        return found
-    begins: list[int] = []
-    last = -1  # node so far that no such nest has in it
-    for place, node in enumerate(uops):
-        if node.op is Ops.RANGE:
-            begins.append(place)
-        elif node.op is Ops.ENDRANGE:
-            first, end = begins.pop(), place + 1
-            if last < first and end - first > LONG:
-                found = [other for other in found if other[0] < first] + [(first, end)]
-        elif node.op is Ops.DEFINE_LOCAL or (node.op is Ops.STORE and node.src[0].src[0].op is not Ops.DEFINE_LOCAL):
-            last = place
-    found = [(first, end) for first, end in found if _leaves_nothing(uops, first, end)]
-    apart = sum([end - first for first, end in found])
-    return found if apart > LONG_APART and len(uops) - apart > LONG else []
-
-
-def _leaves_nothing(uops: Sequence[UOp], first: int, end: int) -> bool:
-    """True where nothing after a nest uses what is computed in it, but for what it stored."""
-    inside = {node for node in uops[first:end] if node.op is not Ops.CONST}
-    later = [src for node in uops[end:] if node.op is not Ops.BARRIER for src in node.src]
-    sums = [node.src[0] for node in inside if node.op is Ops.ASSIGN]
-    return inside.isdisjoint(later) and inside.issuperset(sums)
-
-
 def _is_full(node: UOp, spread: set[UOp], vector_bytes: int, *, sums: bool) -> bool:
     op, dtype = node.op, node.dtype
     if op is Ops.VECTORIZE:
@@ -184,7 +152,6 @@ __all__ = [
     "is_in_full_vectors",
     "lanes_of_alone",
     "leaves_little",
-    "nests_apart",
     "shuffled_from",
     "vectorized",
 ]

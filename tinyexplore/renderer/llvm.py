@@ -13,7 +13,6 @@ from tinyexplore.renderer.fullness import (
     is_brief,
     lanes_of_alone,
     leaves_little,
-    nests_apart,
     shuffled_from,
     vectorized,
 )
@@ -26,12 +25,14 @@ from tinyexplore.trace import SourceLine
 from tinyexplore.uop import AxisKind, Group, Ops, UOp
 from tinyexplore.uop.bounds import bounds
 
-# attributes of a function: LLVM's passes would find little to do in it; instruction by instruction will do
+# attributes of a function: LLVM's passes would find little to do in it; instruction by instruction will do.
+# Loads of the latter are volatile: instruction by instruction (FastISel, up to LLVM 22 at least), a load that only a
+# select of single floats uses becomes an operand of `vblendvps`, which reads 16 bytes where 4 are meant. Volatile ones
+# become operands of nothing, whatever the instruction.
 LIGHTLY, HARDLY = '"optimise"="lightly"', '"optimise"="hardly"'
 BRANCH = (
     ".at"  # IR that says so has branches which LLVM may simplify: blocks that an access under a condition stands in
 )
-CUT, CUT_END = "  ; apart: ", "  ; together"  # around what may be a function of its own
 WITHOUT_LINES = frozenset({Ops.CONST, Ops.BARRIER, Ops.INDEX})  # written where they are used: by LOAD and STORE
 ACCESSES = frozenset({Ops.LOAD, Ops.STORE, Ops.PREFETCH})
 USES_NO_PLACE = frozenset({Ops.LOAD, Ops.GEP, Ops.CONST})  # nothing among their sources is a number to compute with
@@ -79,6 +80,7 @@ class _FunctionWriter(InstructionWriter):
         self.serving: set[tuple[UOp, UOp]] = set()  # buffer and index of these pointers, as far as they are frozen
         self.pointers: dict[tuple[UOp, UOp], str] = {}  # all pointers, by buffer and index, as far as they hold
         self.outside: list[dict[tuple[UOp, UOp], str]] = []  # those of the loops around
+        self.loads = "load"  # how loads begin
         self.hides_steps = False  # whether LLVM is kept from finding out how addresses change in loops
         self.freezes = False  # whether it is kept from finding out how places change that are a least or a most
         self.unwritten: set[UOp] = set()  # what needs no instruction
@@ -89,18 +91,14 @@ class _FunctionWriter(InstructionWriter):
         self.near, distances = _near_places(uops)
         attributes = self.attributes(uops)
         is_final = LIGHTLY in attributes or HARDLY in attributes
+        self.loads = "load volatile" if HARDLY in attributes else "load"
         self.hides_steps = is_final and self.has_long_vectors(uops)
         self.freezes = is_final and not self.hides_steps  # the vectorisers would not see through it
         if self.freezes:
             self.serving = {(index.src[0], index.src[1].src[0]) for index in self.near}
         self.changed = _changed_in_loops(uops)
         self.unwritten, self.distances = _only_shuffled(uops) | distances, distances
-        place = 0
-        for first, end in nests_apart(uops) if LIGHTLY in attributes else ():
-            self.write_nodes(uops[place:first])
-            self.write_apart(uops[first:end])
-            place = end
-        self.write_nodes(uops[place:])
+        self.write_nodes(uops)
         self.made_by = ()
         if self.streaming:
             self.raw("  fence seq_cst")  # such stores are seen by other threads only after a fence
@@ -141,34 +139,6 @@ class _FunctionWriter(InstructionWriter):
                 names[node] = result
             else:
                 self.write_node(node)
-
-    def write_apart(self, nest: Sequence[UOp]) -> None:
-        """`nest` (see `nests_apart`), between two comments by which `cut` makes it a function of its own: they tell the
-        block that it stands in, its name, and the registers that it uses and does not set."""
-        self.made_by = (nest[0],)
-        name, given = self.unique("apart"), ", ".join(self.given_to(nest))
-        pointers, self.pointers = self.pointers, {}
-        self.raw(f"{CUT}{self.block} {name}({given})")
-        self.write_nodes(nest)
-        self.raw(CUT_END)
-        self.pointers = pointers
-
-    def given_to(self, nest: Sequence[UOp]) -> list[str]:
-        """The registers that `nest` uses and does not set, with their types."""
-        found: dict[str, str] = {}
-        seen = set(nest)
-        asked = [src for node in nest for src in node.src]
-        asked += [part for node in nest if node in self.near for part in node.src[1].src]
-        for node in asked:
-            if node in seen or node.op is Ops.BARRIER:
-                continue
-            seen.add(node)
-            name = self.names.get(node)
-            if name is None:  # of an address, which is written where it is used
-                asked += (*node.src, *node.src[1].src) if node in self.near else node.src
-            elif name.startswith("%"):
-                found[name] = "ptr" if isinstance(node.dtype, PtrDType) else register_type(node.dtype)
-        return [f"{kind} {name}" for name, kind in found.items()]
 
     def attributes(self, uops: Sequence[UOp]) -> str:
         """What LLVM is told of both functions. What it knows of the CPU it makes anew for each set of attributes that
@@ -338,7 +308,7 @@ class _FunctionWriter(InstructionWriter):
         valid = index.src[2] if len(index.src) > 2 else None
         pointer, base = self.address(index)
         kind = memory_type(dtype)
-        plain = f"load {kind}, ptr {pointer}, align {base.itemsize}"
+        plain = f"{self.loads} {kind}, ptr {pointer}, align {base.itemsize}"
         if valid is None:
             return self.from_memory(self.value(plain, "load"), dtype)
         if valid.dtype.count > 1:
@@ -728,30 +698,6 @@ def _written_with(node: UOp, distances: set[UOp]) -> tuple[UOp, ...]:
                 elif inner in distances:
                     found += (inner, inner.src[1])
     return tuple(found)
-
-
-def cut(source: str) -> list[str]:
-    """A module of IR as several, so that LLVM can work on all at once: what stands between `CUT` and `CUT_END` becomes
-    functions of their own in the second, and a call of each is left in the first. One, where there is nothing to cut.
-    """
-    head, *pieces = source.split(CUT)
-    if not pieces:
-        return [source]
-    define = head.partition("\n")[0]
-    attributes = define[define.rindex(")") + 1 :]
-    prefix = define[define.index("@") : define.index("(")]
-    functions, declared = [], []
-    for piece in pieces:
-        title, _, rest = piece.partition("\n")
-        block, _, call = title.partition(" ")
-        body, _, after = rest.partition(CUT_END + "\n")
-        lines = body.splitlines()
-        last = lines[-1]  # the label of the block in which it ends
-        functions += [f"define void {prefix}.{call}{attributes}", f"{block}:", *lines, "  ret void", "}", ""]
-        declared.append(f"declare void {prefix}.{call}")
-        head += f"  call void {prefix}.{call}\n  br label %{last[:-1]}\n{last}\n{after}"
-    shared = [line for line in head.splitlines() if line.startswith("declare ")]
-    return [head + "\n".join(["", *declared, ""]), "\n".join([*functions, *shared, ""])]
 
 
 def with_debug_info(spec: ProgramSpec) -> str:

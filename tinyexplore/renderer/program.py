@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
 from typing import Any
+from weakref import ref
 
 from tinyexplore.dtype import PtrDType
 from tinyexplore.target import Target
@@ -76,26 +77,66 @@ class ProgramSpec:
 
 
 class StoredSpec(ProgramSpec):
-    """A program of which only what a call needs is at hand; `again` makes the rest when somebody asks for it."""
+    """A program of which only what a call needs is at hand; `again` makes the rest when somebody asks for it.
 
-    def __init__(self, again: Callable[[], ProgramSpec], key: str, **facts: Any) -> None:
+    made: the whole, until `forget_text`, and afterwards for as long as somebody else holds it.
+    """
+
+    def __init__(
+        self, again: Callable[[], ProgramSpec], key: str, made: ProgramSpec | None = None, **facts: Any
+    ) -> None:
         vars(self).update(facts, flops=0, bytes_moved=0, key=key)
-        vars(self)["_again"] = again
+        vars(self).update(_again=again, _made=made, _elsewhere=_nowhere)
+
+    @staticmethod
+    def of(made: ProgramSpec, again: Callable[[], ProgramSpec]) -> StoredSpec:
+        """`made`, whose text can be forgotten, as `again` makes it again."""
+        return StoredSpec(
+            again,
+            made.key,
+            made,
+            name=made.name,
+            target=made.target,
+            language=made.language,
+            thread_end=made.thread_end,
+            n_buffers=made.n_buffers,
+            writes=made.writes,
+            compiler=made.compiler,
+            aligned=made.aligned,
+            variables=made.variables,
+        )
 
     def __repr__(self) -> str:
         return f"StoredSpec({self.name!r}, {self.language})"
 
-    @cached_property
-    def _made(self) -> ProgramSpec:
-        return vars(self).pop("_again")()
+    def forget_text(self) -> None:
+        """From now on the text, and the UOps, are made when somebody asks for them: they are most of a kernel."""
+        made = vars(self)["_made"]
+        if made is not None:
+            vars(self).update(_made=None, _elsewhere=ref(made))
+
+    @property
+    def _whole(self) -> ProgramSpec:
+        made: ProgramSpec | None = vars(self)["_made"] or vars(self)["_elsewhere"]()
+        if made is None:
+            made = vars(self)["_made"] = vars(self)["_again"]()
+        return made
 
     @property
     def uops(self) -> tuple[UOp, ...]:
-        return self._made.uops
+        return self._whole.uops
 
     @property
     def lines(self) -> tuple[SourceLine, ...]:
-        return self._made.lines
+        return self._whole.lines
+
+    @property
+    def source(self) -> str:
+        return self._whole.source
+
+
+def _nowhere() -> None:
+    """The whole of a program that nobody holds."""
 
 
 def thread_axis(uops: Sequence[UOp]) -> UOp | None:

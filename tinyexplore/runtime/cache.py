@@ -1,83 +1,269 @@
-"""Machine code kept on disk, by the content of what it was made from.
+"""Bytes kept on disk from one process to the next, found again only as this user wrote them, under the same name.
 
-The key covers source, target, compiler and its version (`ProgramSpec.key`), and every file ends in a checksum of
-itself, so that what is found is right or not found. `CACHELEVEL=0` turns this off.
+What is found may be run as machine code, so every entry ends in a hash of its name and content under a key that only
+this user can read (`.key`, made by whoever comes first), and nothing is looked for in a folder that others can write.
+Names are made of all that an entry depends on. Entries take `CACHE_MB` in all; those that were used least recently
+make room. `CACHELEVEL=0` turns this off, and where it cannot work (no home, a disk that is full or may only be read)
+programs go on without it. See docs/decisions/0033.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import re
+import stat
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from hashlib import blake2b
-from pathlib import Path
-from typing import BinaryIO
+from hmac import compare_digest
+from typing import TypeVar
 
-from tinyexplore.util import cache_folder, config
+from tinyexplore.util import config
+from tinyexplore.util.private import (
+    OTHERS_WRITE,
+    cache_folder,
+    is_private,
+    make_private,
+    tell_once,
+    user,
+    why_not_private,
+)
 
-MAX_FILES = 8192
-_CHECKSUM_BYTES = 16
+try:
+    import fcntl
+except ImportError:  # Windows: two processes may make room at the same time, and make more than they need
+    fcntl = None  # type: ignore[assignment]
+
+T = TypeVar("T")
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*")
+KEY_BYTES = HASH_BYTES = 32
+BLOCK_BYTES = 4096  # files are counted as disks store them
+LEFTOVER_S = 3600.0  # a write that began longer ago was interrupted
+USED_AGAIN_S = 3600.0  # how exactly it is known when an entry was used last
+_SAFELY = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))
 
 
-def cached(key: str, make: Callable[[], bytes]) -> bytes:
-    """What `make` made for `key`, now or in an earlier process. A folder that cannot be used is no error."""
-    found = find(key)
-    if found is None:
-        found = make()
-        keep(key, found)
-    return found
+def cached(name: str, make: Callable[[], bytes], load: Callable[[bytes], T]) -> T:
+    """`load` of what `make` made for `name`, now or in an earlier process.
+
+    What was found and does not load (another machine may have kept it) is made anew.
+    """
+    found = find(name)
+    if found is not None:
+        try:
+            return load(found)
+        except Exception:
+            pass
+    made = make()
+    keep(name, made)
+    return load(made)
 
 
-def find(key: str) -> bytes | None:
-    """What was kept under `key`, by this process or an earlier one."""
-    return _read(cache_folder() / key) if config().CACHELEVEL >= 1 else None
+def find(name: str) -> bytes | None:
+    """What this user kept under `name` (letters, digits and hyphens), in this process or an earlier one."""
+    store = _opened(name)
+    return None if store is None else store.find(name)
 
 
-def keep(key: str, data: bytes) -> None:
+def keep(name: str, data: bytes) -> None:
     """Keeps `data` for `find`, if that is possible."""
-    if config().CACHELEVEL >= 1:
-        _write(cache_folder() / key, data)
+    store = _opened(name, may_make=True)
+    if store is not None:
+        with suppress(OSError):
+            store.keep(name, data)
 
 
-def _read(path: Path) -> bytes | None:
+@dataclass(frozen=True)
+class _Store:
+    """A folder that was checked. `checked`: its state then; `key`: what its entries are signed with."""
+
+    folder: str
+    checked: tuple[int | None, ...]
+    key: bytes
+
+    def signature(self, name: str, data: bytes) -> bytes:
+        signed = blake2b(name.encode() + b"\0", key=self.key, digest_size=HASH_BYTES)
+        signed.update(data)
+        return signed.digest()
+
+    def find(self, name: str) -> bytes | None:
+        path = f"{self.folder}/{name}"
+        content = _read(path, OTHERS_WRITE, touch=True)
+        if content is None:
+            return None
+        data, signature = content[:-HASH_BYTES], content[-HASH_BYTES:]
+        return data if compare_digest(self.signature(name, data), signature) else None
+
+    def keep(self, name: str, data: bytes) -> None:
+        """All or nothing, also when several processes write the same name."""
+        if self.has_room_for(len(data) + HASH_BYTES):
+            with _written(self.folder, data + self.signature(name, data)) as new:
+                os.replace(new, f"{self.folder}/{name}")
+
+    def has_room_for(self, size: int) -> bool:
+        """Counts `size` bytes more, and makes room for them; False where they would take too large a part of it all.
+
+        The count is the length of the file `.size`, a byte for each block: processes add to it at the same time, and
+        need not agree on anything. It may be too high (entries are replaced), which making room puts right.
+        """
+        most = (config().CACHE_MB << 20) // BLOCK_BYTES
+        blocks = _blocks(size)
+        if blocks > most // 4:
+            return False
+        handle = os.open(f"{self.folder}/.size", os.O_RDWR | os.O_APPEND | os.O_CREAT | _SAFELY, 0o600)
+        try:
+            before = os.fstat(handle).st_size
+            os.write(handle, bytes(blocks))
+            if before == 0 or before + blocks > most:
+                self._make_room(handle, blocks, most)
+        finally:
+            os.close(handle)
+        return True
+
+    def _make_room(self, counter: int, blocks: int, most: int) -> None:
+        """Counts what is there; if that and `blocks` are more than `most`, what was used least recently goes until a
+        quarter is free. One process at a time: another that comes meanwhile goes on."""
+        if fcntl is not None:
+            try:
+                fcntl.flock(counter, fcntl.LOCK_EX | fcntl.LOCK_NB)  # until it is closed
+            except OSError:
+                return
+        start = os.fstat(counter).st_size
+        entries = []
+        with os.scandir(self.folder) as files:
+            for file in files:
+                with suppress(OSError):
+                    info = file.stat(follow_symlinks=False)
+                    if not file.name.startswith(".") and stat.S_ISREG(info.st_mode):
+                        entries.append((info.st_mtime, _blocks(info.st_size), file.path))
+        total = blocks + sum(entry[1] for entry in entries)
+        if total > most:
+            for _, size, path in sorted(entries):
+                if total <= most * 3 // 4:
+                    break
+                with suppress(OSError):
+                    os.unlink(path)
+                    total -= size
+        os.ftruncate(counter, total + os.fstat(counter).st_size - start)  # others have added to it meanwhile
+
+
+def _blocks(size: int) -> int:
+    return -(-size // BLOCK_BYTES)
+
+
+_stores: dict[str, _Store] = {}
+
+
+def _opened(name: str, may_make: bool = False) -> _Store | None:
+    """The store of this user, who may have another one since the last call; None where there is none to be used."""
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"{name!r} cannot be the name of an entry: need letters, digits and hyphens")
+    if config().CACHELEVEL < 1:
+        return None
     try:
-        content = path.read_bytes()
+        folder = str(cache_folder())
+        if may_make and not os.path.exists(folder):
+            make_private(folder)
+        known = _stores.get(folder)
+        if known is not None and known.checked == _state(folder):
+            return known
+        reason = why_not_private(folder)
+        if reason is not None:
+            tell_once(
+                f"The disk cache {folder} is not used: {reason}, and what lies there would be run. Make it yours alone "
+                "(chown, chmod go-w), choose another place (XDG_CACHE_HOME), or set CACHELEVEL=0."
+            )
+            return None
+        if may_make and _key_in(folder) is None:
+            _make_key(folder)
+        state, key = _state(folder), _key_in(folder)  # in this order: a key made between them is not overlooked
+        if state is None or key is None:
+            return None
+        _sweep(folder)
+        store = _stores[folder] = _Store(folder, state, key)
+    except (OSError, RuntimeError):
+        return None
+    return store
+
+
+def _state(folder: str) -> tuple[int | None, ...] | None:
+    """What must be as it was for a folder to be the one that was checked, and its key the one that was read; None
+    where there is none."""
+    try:
+        info, key = os.stat(folder), os.stat(f"{folder}/.key")
+    except FileNotFoundError:
+        return None
+    return (user(), info.st_dev, info.st_ino, info.st_mode, info.st_uid, key.st_ino, key.st_ctime_ns)
+
+
+def _key_in(folder: str) -> bytes | None:
+    """The key of `folder`: only one that nobody but this user can have read or written."""
+    key = _read(f"{folder}/.key", stat.S_IRWXG | stat.S_IRWXO)
+    return key if key is not None and len(key) == KEY_BYTES else None
+
+
+def _make_key(folder: str) -> None:
+    """Makes the key of `folder`. Of processes that do so at the same time, all get the first one's."""
+    path = f"{folder}/.key"
+    with _written(folder, os.urandom(KEY_BYTES)) as new:
+        try:
+            os.link(new, path)
+        except FileExistsError:
+            if _key_in(folder) is None:  # damaged, or others may have read it
+                os.replace(new, path)
+        except (OSError, AttributeError):  # this disk has no links: the last one's
+            os.replace(new, path)
+
+
+def _read(path: str, refused: int, touch: bool = False) -> bytes | None:
+    """The content of a file of this user's whose mode gives others none of the bits `refused`; no link, no pipe.
+
+    touch: notes that it was used.
+    """
+    try:
+        with open(path, "rb", buffering=0, opener=lambda name, flags: os.open(name, flags | _SAFELY)) as file:
+            info = os.fstat(file.fileno())
+            if not stat.S_ISREG(info.st_mode) or not is_private(info, refused):
+                return None
+            content = file.read()
+        if touch and time.time() - info.st_mtime > USED_AGAIN_S:
+            with suppress(OSError):
+                os.utime(path)
+        return content
     except OSError:
         return None
-    data, checksum = content[:-_CHECKSUM_BYTES], content[-_CHECKSUM_BYTES:]
-    return data if blake2b(data, digest_size=_CHECKSUM_BYTES).digest() == checksum else None
 
 
-def _write(path: Path, data: bytes) -> None:
-    """All or nothing, also when several processes write the same key."""
-    checksum = blake2b(data, digest_size=_CHECKSUM_BYTES).digest()
-    temporary = f"{path.parent}/.new-{os.urandom(8).hex()}"
+@contextmanager
+def _written(folder: str, content: bytes) -> Iterator[str]:
+    """The path of a new file in `folder` that only its owner may read; it is gone afterwards, unless it was moved."""
+    path = f"{folder}/.new/{os.urandom(8).hex()}"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFELY
     try:
-        try:
-            file = _created(temporary)
-        except FileNotFoundError:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            file = _created(temporary)
-        try:
-            with file:
-                file.write(data + checksum)
-            os.replace(temporary, path)
-        except OSError:
-            os.unlink(temporary)
-            return
-        if blake2b(path.name.encode(), digest_size=1).digest()[0] == 0:  # one write in 256 looks at the size
-            _prune(path.parent)
-    except OSError:
-        return
+        handle = os.open(path, flags, 0o600)
+    except FileNotFoundError:
+        with suppress(FileExistsError):
+            os.mkdir(f"{folder}/.new", 0o700)
+        handle = os.open(path, flags, 0o600)
+    try:
+        with open(handle, "wb") as file:
+            file.write(content)
+        yield path
+    finally:
+        with suppress(OSError):
+            os.unlink(path)
 
 
-def _created(path: str) -> BinaryIO:
-    """A new file that only its owner may read. (tempfile's would take three times as long, while a kernel waits.)"""
-    return open(path, "xb", opener=lambda name, flags: os.open(name, flags, 0o600))
+def _sweep(folder: str) -> None:
+    """What interrupted writes have left goes."""
+    too_old = time.time() - LEFTOVER_S
+    with suppress(OSError), os.scandir(f"{folder}/.new") as files:
+        for file in files:
+            if file.stat(follow_symlinks=False).st_mtime < too_old:
+                os.unlink(file.path)
 
 
-def _prune(folder: Path) -> None:
-    """The older half goes once there are too many files."""
-    files = [entry for entry in folder.iterdir() if not entry.name.startswith(".") and entry.is_file()]
-    if len(files) > MAX_FILES:
-        for entry in sorted(files, key=lambda entry: entry.stat().st_mtime)[: len(files) // 2]:
-            entry.unlink(missing_ok=True)
+__all__ = ["cached", "find", "keep"]

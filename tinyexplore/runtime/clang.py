@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _ctypes
 import ctypes
 import os
 import re
@@ -9,6 +10,7 @@ import shutil
 import subprocess
 import tempfile
 import threading
+from hashlib import blake2b
 from pathlib import Path
 
 from tinyexplore.device import DeviceInterface, DeviceUnavailable
@@ -17,31 +19,57 @@ from tinyexplore.renderer.program import ProgramSpec
 from tinyexplore.runtime.asm import assembly_lines, program_roots
 from tinyexplore.runtime.cache import cached
 from tinyexplore.runtime.host import HOST_ALLOCATOR
-from tinyexplore.runtime.native import NativeProgram, cpu_target, machine
+from tinyexplore.runtime.native import NativeProgram, cpu_target, refusal
+from tinyexplore.target import FEATURES, NATIVE, Choice, choice_of, chosen, machine
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import Group, Ops, UOp
 from tinyexplore.util import getenv
 
 COMPILERS = ("clang", "gcc", "cc")
 FLAGS = ("-O2", "-std=gnu99", "-ffp-contract=fast", "-fno-math-errno", "-fwrapv", "-fno-unroll-loops", "-fPIC", "-w")
-_MACROS = {"__AVX512F__": "avx512f", "__AVX2__": "avx2", "__FMA__": "fma", "__F16C__": "f16c"}
+LIBRARY_BYTES = 16 << 10  # what the system keeps of a shared object beside its contents
+_MACROS = {f"__{feature.upper().replace('.', '_')}__": feature for feature in FEATURES}
 
 
 class CompileError(RuntimeError):
     """The C compiler refused a program: its words, and the line of the source."""
 
 
-class CCompiler:
-    """C to machine code by the program `path`."""
+class _Library(ctypes.CDLL):
+    """A shared object, which is unloaded with its last reference."""
 
-    def __init__(self, path: str) -> None:
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None) and hasattr(_ctypes, "dlclose"):  # none where it did not load
+            _ctypes.dlclose(self._handle)
+
+
+class CCompiler:
+    """C to machine code for the CPU of `choice`, by the program `path`."""
+
+    def __init__(self, path: str, choice: Choice | None = None) -> None:
         self.path = path
-        native = "-mcpu=native" if machine() == "aarch64" else "-march=native"
-        self.flags = (*FLAGS, native)
-        macros = self._run(["-dM", "-E", "-x", "c", os.devnull], "").stdout
-        found = dict(line.split(" ", 2)[1:] for line in macros.splitlines() if line.count(" ") >= 2)
-        self.version = f"{os.path.basename(path)} {found.get('__VERSION__', '?')} {' '.join(self.flags)}"
-        self.features = ",".join(f"+{feature}" for macro, feature in _MACROS.items() if macro in found)
+        choice = choice or choice_of(NATIVE)
+        if choice.arch != machine():
+            raise DeviceUnavailable(
+                f"TARGET={choice.text!r}: the CLANG device compiles for this machine's architecture, {machine()}; the "
+                f"LLVM device does for {choice.arch}"
+            )
+        here = "-mcpu" if machine() == "aarch64" else "-march"
+        self.flags = (*FLAGS, f"{here}={choice.cpu}")
+        try:
+            found = self._macros()
+        except CompileError as error:
+            words = str(error).partition("\n")[2]
+            raise DeviceUnavailable(
+                f"TARGET={choice.text!r}: the C compiler {path} does not know it: {words}"
+            ) from error
+        meant = blake2b(repr(sorted(found.items())).encode(), digest_size=8).hexdigest()  # by "native", by `path`
+        self.version = f"{os.path.basename(path)} {found.get('__VERSION__', '?')} {' '.join(self.flags)} ({meant})"
+        self.features = _features(found)
+        self.refusal = ""
+        if not choice.is_native:
+            native = CCompiler(path)
+            self.refusal = refusal(choice, self.features.split(","), native.features.split(","))
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._lock = threading.Lock()
         self._count = 0
@@ -56,6 +84,11 @@ class CCompiler:
         except subprocess.CalledProcessError as error:
             raise CompileError(_explain(error.stderr, source, self.path)) from error
 
+    def _macros(self) -> dict[str, str]:
+        """What the compiler defines for its target."""
+        text = self._run(["-dM", "-E", "-x", "c", os.devnull], "").stdout
+        return dict(line.split(" ", 2)[1:] for line in text.splitlines() if line.count(" ") >= 2)
+
     def _new_path(self, name: str) -> Path:
         with self._lock:
             if self._folder is None:
@@ -65,20 +98,28 @@ class CCompiler:
 
     def _shared_object(self, spec: ProgramSpec) -> bytes:
         path = self._new_path(spec.name)
-        self._run(["-shared", "-x", "c", "-", "-o", str(path), "-lm"], spec.source)
-        content = path.read_bytes()
-        path.unlink()
-        return content
+        try:
+            self._run(["-shared", "-x", "c", "-", "-o", str(path), "-lm"], spec.source)
+            return path.read_bytes()
+        finally:
+            path.unlink(missing_ok=True)
 
     def compile(self, spec: ProgramSpec) -> NativeProgram:
-        """`spec` as machine code, ready to run."""
+        """`spec` as machine code, ready to run. DeviceUnavailable where this machine cannot run it."""
+        if self.refusal:
+            raise DeviceUnavailable(self.refusal)
+        return cached(spec.key, lambda: self._shared_object(spec), lambda code: self._loaded(spec, code))
+
+    def _loaded(self, spec: ProgramSpec, code: bytes) -> NativeProgram:
         path = self._new_path(spec.name)
-        path.write_bytes(cached(spec.key, lambda: self._shared_object(spec)))
-        library = ctypes.CDLL(str(path))
-        path.unlink()  # what is loaded stays loaded
+        path.write_bytes(code)
+        try:
+            library = _Library(str(path))
+        finally:
+            path.unlink()  # what is loaded stays loaded
         entry = ctypes.cast(getattr(library, f"{spec.name}_entry"), ctypes.c_void_p).value
         assert entry is not None
-        return NativeProgram(spec, entry, library)
+        return NativeProgram(spec, entry, library, LIBRARY_BYTES + 2 * len(code))
 
     def listings(self, spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, ...]]]:
         """The assembly that the compiler makes of `spec`, each line with the UOps of the C line it came from."""
@@ -91,6 +132,11 @@ class CCompiler:
             return made_by or roots
 
         return [("asm", assembly_lines(spec, result.stdout, find))]
+
+
+def _features(macros: dict[str, str]) -> str:
+    """The features that `macros` tell of, as LLVM lists them."""
+    return ",".join(f"+{feature}" for macro, feature in _MACROS.items() if macro in macros)
 
 
 def _explain(words: str, source: str, path: str) -> str:
@@ -119,9 +165,10 @@ def find_compiler() -> str:
 
 
 def open_clang(path: str | None = None) -> DeviceInterface:
-    """The CLANG device, compiling with `path` (None: what `find_compiler` finds)."""
-    compiler = CCompiler(path or find_compiler())
+    """The CLANG device for the TARGET in force here, compiling with `path` (None: what `find_compiler` finds)."""
+    choice = chosen()
+    compiler = CCompiler(path or find_compiler(), choice)
     native_ops = Group.TRANSCENDENTAL | {Ops.SQRT, Ops.FLOOR}
-    target = cpu_target("CLANG", os.path.basename(compiler.path), compiler.features, native_ops, ())
+    target = cpu_target("CLANG", os.path.basename(compiler.path), compiler.features, native_ops, (), choice)
     renderer = CRenderer(target, compiler.version)
     return DeviceInterface("CLANG", target, HOST_ALLOCATOR, renderer, compiler.compile, compiler.listings)

@@ -167,6 +167,8 @@ class Entry:
         self.held: list[Any] = [None] * len(arguments)
         self._options: tuple[Any, ...] = ()
         self._moves = 0
+        self.has_moved = False  # arguments were exchanged here, and Python was not told yet
+        self.is_lent = False  # nor what is held here now
         self._record = record = _Record()
         record.arguments, record.kind, record.field = len(arguments), id(kind), offsets[argument_field]
         record.held = id(self.held)
@@ -211,6 +213,7 @@ class Entry:
         self.held[:] = expected
         for place, one in enumerate(expected):
             self._expected[place] = 0 if one is None else id(one)
+        self.is_lent = True
         record.ready = 1
         del before
 
@@ -219,13 +222,16 @@ class Entry:
         """Whether calls may be done here."""
         return bool(self._record.ready)
 
-    def unsettle(self) -> bool:
-        """Every call goes to Python. True where arguments were exchanged since `settle`: `held` has those of now."""
+    def unsettle(self) -> None:
+        """Every call goes to Python, which is to take back (`taken_back`) what is `held`, with all that `has_moved`."""
         record = self._record
         record.ready = 0
-        has_moved = record.moves != self._moves
+        self.has_moved = self.has_moved or record.moves != self._moves
         self._moves = record.moves = record.moves + 1
-        return bool(has_moved)
+
+    def taken_back(self) -> None:
+        """Python knows what arguments there are."""
+        self.is_lent = self.has_moved = False
 
     def function(self, fallback: Callable[..., Any]) -> Callable[..., Any]:
         """The builtin, to be made once; it keeps all of this alive, and calls `fallback` for what it cannot do."""
@@ -250,10 +256,14 @@ class _Makers:
         text = text.replace("MOST_ARGUMENTS", str(MOST_ARGUMENTS))
         text = f"; {LIGHTLY}: it is written as it is to run, but for its branches ({BRANCH})\n{text}"
         key_text = "\0".join((text, compiler.version, compiler.cpu, compiler.features))
-        code = cached(blake2b(key_text.encode(), digest_size=20).hexdigest(), lambda: compiler.object_code(text))
+        key = blake2b(key_text.encode(), digest_size=20).hexdigest()
         imports = {name: _address_of(getattr(ctypes.pythonapi, name)) for name in _IMPORTED}
         imports["clock_gettime"] = _address_of(ctypes.CDLL(None).clock_gettime)
-        self.library = compiler.link("entry", (code,), ("entry_call",), imports)
+        self.library = cached(
+            key,
+            lambda: compiler.object_code(text),
+            lambda code: compiler.link("entry", (code,), ("entry_call",), imports),
+        )
         document = b"A captured function: see tinyexplore.TinyJit."
         self.definition = _MethodDef(b"captured", self.library["entry_call"], _VARARGS_AND_KEYWORDS, document)
         new = ctypes.pythonapi.PyCFunction_NewEx

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from functools import cache
+from dataclasses import replace
+from functools import cache, partial
 from importlib import resources
 from typing import Any
-from weakref import WeakValueDictionary
 
 from tinyexplore.device import DeviceInterface, DeviceUnavailable
-from tinyexplore.renderer.llvm import BRANCH, HARDLY, LIGHTLY, LLVMRenderer, cut, with_debug_info
+from tinyexplore.renderer.llvm import BRANCH, HARDLY, LIGHTLY, LLVMRenderer, with_debug_info
 from tinyexplore.renderer.llvm_arith import DOT_FEATURES, SCALE_FEATURES
-from tinyexplore.renderer.program import ProgramSpec
+from tinyexplore.renderer.program import ProgramSpec, StoredSpec
 from tinyexplore.runtime.asm import assembly_lines, optimised_ir_lines
 from tinyexplore.runtime.cache import cached
 from tinyexplore.runtime.host import HOST_ALLOCATOR
-from tinyexplore.runtime.native import NativeProgram, cpu_target, machine
+from tinyexplore.runtime.linking import LIBRARY_BYTES, Library, Linker
+from tinyexplore.runtime.native import NativeProgram, cpu_target, refusal
 from tinyexplore.runtime.pool import make_pool_ahead
 from tinyexplore.runtime.side_by_side import emit_object, parsed, run_passes, verify
+from tinyexplore.target import NATIVE, Choice, Target, choice_of, chosen, machine
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import Group, Ops
+from tinyexplore.util.config import process_config
 from tinyexplore.util.locks import SharedLock, held_in_forks
 
 OPTIMISATION_LEVEL = 3
@@ -33,8 +33,7 @@ OPTIMISATION_LEVEL = 3
 CODE_LEVEL = 1
 # part of cache keys, as is the attribute
 PIPELINE = (
-    f"O{OPTIMISATION_LEVEL}, loops vectorised, not unrolled; or simplify_cfg of branches; code O{CODE_LEVEL} or O0; "
-    "in parts"
+    f"O{OPTIMISATION_LEVEL}, loops vectorised, not unrolled; or simplify_cfg of branches; code O{CODE_LEVEL} or O0"
 )
 # a loop over vectors, as most kernels are
 A_LOOP = f"""
@@ -57,19 +56,11 @@ done:
 """
 
 
-@dataclass(frozen=True)
-class _Shared:
-    """The two modules of a program (see `cut`); `done`: the second as an object file."""
-
-    first: str
-    second: str
-    done: Future[bytes] = field(default_factory=Future)
-
-
 class LLVMCompiler:
-    """IR to machine code for this CPU, or for one that has less (`cpu`, `features`). Any thread may call it."""
+    """IR to machine code for the CPU of `choice`, which need not be this one's. Any thread may call it."""
 
-    def __init__(self, cpu: str | None = None, features: str | None = None) -> None:
+    def __init__(self, choice: Choice | None = None) -> None:
+        self.choice = choice = choice or choice_of(NATIVE)
         try:
             import llvmlite
             import llvmlite.binding as llvm
@@ -79,28 +70,36 @@ class LLVMCompiler:
                 "or use Device.DEFAULT = 'CLANG' or 'PYTHON'"
             ) from error
         self.llvm = llvm
-        llvm.initialize_native_target()
-        llvm.initialize_native_asmprinter()
-        llvm.initialize_native_asmparser()
-        self.cpu = llvm.get_host_cpu_name() if cpu is None else cpu
-        self.features = llvm.get_host_cpu_features().flatten() if features is None else features
+        if choice.arch == machine():
+            llvm.initialize_native_target()
+            llvm.initialize_native_asmprinter()
+            llvm.initialize_native_asmparser()
+        else:
+            llvm.initialize_all_targets()
+            llvm.initialize_all_asmprinters()
+        host = llvm.get_host_cpu_features().flatten()
+        self.cpu = llvm.get_host_cpu_name() if choice.is_native else choice.cpu
+        self.features = host if choice.is_native else ",".join(f"+{name}" for name in sorted(choice.features))
+        self.refusal = refusal(choice, [f"+{name}" for name in choice.features], host.split(","))
         version = ".".join(map(str, llvm.llvm_version_info))
         self.version = f"llvm {version}, llvmlite {llvmlite.__version__}, {PIPELINE}"
         self.in_use = SharedLock()
-        self._linking = threading.Lock()
-        self._numbers = itertools.count()
-        # programs that another thread may do a part of, by their keys, until it has
-        self._shared: WeakValueDictionary[str, _Shared] = WeakValueDictionary()
+        self._listing = threading.Lock()
         self._idle: dict[int, list[Any]] = {level: [self._target_machine(level)] for level in (CODE_LEVEL, 0)}
         machine_now = self._idle[CODE_LEVEL][0]
         self._triple, self._layout = machine_now.triple, str(machine_now.target_data)
-        self._jit = llvm.create_lljit_compiler(self._target_machine())
-        self._half = b""  # object code of the conversions of float16, for CPUs that have no instructions for them
-        if machine() == "x86_64" and "+f16c" not in self.features:
-            self._half = self.object_code(resources.files("tinyexplore.runtime").joinpath("half.ll").read_text())
+        here = self._target_machine() if choice.arch == machine() else None  # None: nothing is linked
+        self.linker = Linker(partial(llvm.create_lljit_compiler, here), llvm.JITLibraryBuilder)
+        self._half: list[bytes] = []  # the conversions of float16, for CPUs that have no instructions for them
+        if choice.arch == "x86_64" and "+f16c" not in self.features:
+            self._half = [self.object_code(resources.files("tinyexplore.runtime").joinpath("half.ll").read_text())]
 
     def _target_machine(self, level: int = CODE_LEVEL) -> Any:
-        target = self.llvm.Target.from_default_triple()
+        native = self.choice.arch == machine()
+        targets = self.llvm.Target
+        target = (
+            targets.from_default_triple() if native else targets.from_triple(f"{self.choice.arch}-unknown-linux-gnu")
+        )
         return target.create_target_machine(
             cpu=self.cpu, features=self.features, opt=level, reloc="pic", codemodel="small"
         )
@@ -160,71 +159,47 @@ class LLVMCompiler:
 
     def link(
         self, name: str, codes: Sequence[bytes], exports: Sequence[str], imports: Mapping[str, int] | None = None
-    ) -> Any:
+    ) -> Library:
         """Object files in this process: maps `exports` to their addresses, which hold as long as it lives.
 
         `imports`: addresses of functions that it calls, where the process does not tell them itself.
         """
-        with self.in_use, self._linking:
-            builder = self.llvm.JITLibraryBuilder()
-            for code in codes:
-                builder.add_object_img(code)
-            builder.add_current_process()
-            for symbol, address in (imports or {}).items():
-                builder.import_symbol(symbol, address)
-            if self._half:
-                builder.add_object_img(self._half)
-            for symbol in exports:
-                builder.export_symbol(symbol)
-            return builder.link(self._jit, f"{name}.{next(self._numbers)}")
+        if self.refusal:
+            raise DeviceUnavailable(self.refusal)
+        with self.in_use:
+            return self.linker.link(name, [*codes, *self._half], exports, imports)
 
-    def load(self, spec: ProgramSpec, *codes: bytes) -> NativeProgram:
-        """The program in object files made by `object_code`, linked into this process."""
+    def load(self, spec: ProgramSpec, code: bytes) -> NativeProgram:
+        """The program in an object file made by `object_code`, linked into this process."""
         entry = f"{spec.name}_entry"
-        library = self.link(spec.name, codes, (entry,))
-        unaligned = (lambda: self.compile(self._without_streaming(spec))) if spec.aligned else None
-        return NativeProgram(spec, library[entry], (library, self), unaligned)
+        library = self.link(spec.name, [code], (entry,))
+        unaligned = partial(self._twin, spec) if spec.aligned else None
+        nbytes = LIBRARY_BYTES + len(code)
+        return NativeProgram(spec, library[entry], (library, self), nbytes, unaligned)
 
-    def _without_streaming(self, spec: ProgramSpec) -> ProgramSpec:
-        return LLVMRenderer(spec.target, spec.compiler, streaming=False).render(spec.name, spec.uops)
+    def _twin(self, spec: ProgramSpec) -> NativeProgram:
+        """The program without streaming stores, for buffers that lie anywhere."""
+
+        def rendered() -> ProgramSpec:
+            made = LLVMRenderer(spec.target, spec.compiler, streaming=False).render(spec.name, spec.uops)
+            if isinstance(spec, StoredSpec):
+                spec.forget_text()
+            return made
+
+        twin = StoredSpec.of(rendered(), rendered)
+        program = self.compile(twin)
+        twin.forget_text()
+        return program
 
     def compile(self, spec: ProgramSpec) -> NativeProgram:
-        """`spec` as machine code, ready to run."""
-        shared = self._shared.pop(spec.key, None)
-        code = cached(spec.key, lambda: packed(self._codes(spec, shared)))
-        if shared is not None:
-            shared.done.cancel()
-        return self.load(spec, *unpacked(code))
-
-    def share(self, spec: ProgramSpec) -> Callable[[], None] | None:
-        """A part of what `compile` will do for `spec`, for another thread to do meanwhile; None where it is not worth
-        it. If nobody has begun it when `compile` comes to it, it is done there."""
-        modules = cut(spec.source)
-        if len(modules) == 1:
-            return None
-        shared = _Shared(modules[0], modules[1])
-        self._shared[spec.key] = shared
-
-        def work() -> None:
-            if shared.done.set_running_or_notify_cancel():
-                try:
-                    shared.done.set_result(self.object_code(shared.second))
-                except BaseException as error:
-                    shared.done.set_exception(error)
-                    raise
-
-        return work
-
-    def _codes(self, spec: ProgramSpec, shared: _Shared | None) -> list[bytes]:
-        """The object files of `spec`."""
-        if shared is None:
-            return [self.object_code(spec.source)]
-        first = self.object_code(shared.first)
-        return [first, self.object_code(shared.second) if shared.done.cancel() else shared.done.result()]
+        """`spec` as machine code, ready to run. DeviceUnavailable where this machine cannot run it."""
+        if self.refusal:
+            raise DeviceUnavailable(self.refusal)
+        return cached(spec.key, lambda: self.object_code(spec.source), lambda code: self.load(spec, code))
 
     def listings(self, spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, ...]]]:
         """What LLVM makes of `spec`: its IR after optimisation ("llvm-opt") and the assembly ("asm")."""
-        with self.in_use, self._linking:
+        with self.in_use, self._listing:
             if "x86" in self._triple and not _intel_syntax:
                 _intel_syntax.append(True)
                 self.llvm.set_option("tinyexplore", "-x86-asm-syntax=intel")
@@ -236,42 +211,39 @@ class LLVMCompiler:
         return [("llvm-opt", optimised_ir_lines(spec, ir)), ("asm", assembly_lines(spec, assembly))]
 
 
-def packed(codes: Sequence[bytes]) -> bytes:
-    """Several object files as one sequence of bytes."""
-    return b"".join([len(code).to_bytes(8, "little") + code for code in codes])
-
-
-def unpacked(code: bytes) -> list[bytes]:
-    """What `packed` was given."""
-    found, start = [], 0
-    while start < len(code):
-        end = start + 8 + int.from_bytes(code[start : start + 8], "little")
-        found.append(code[start + 8 : end])
-        start = end
-    return found
-
-
 _intel_syntax: list[bool] = []  # the option belongs to the process and may be given once
 
 
 @cache
-def shared_compiler() -> LLVMCompiler:
-    """The compiler of this process."""
-    compiler = LLVMCompiler()
+def compiler_for(cpu: str) -> LLVMCompiler:
+    """The one compiler for a CPU in this process."""
+    compiler = LLVMCompiler(choice_of(cpu))
     held_in_forks(compiler.in_use)
     return compiler
 
 
-def open_llvm() -> DeviceInterface:
-    """The LLVM device. DeviceUnavailable where llvmlite is not installed."""
-    compiler = shared_compiler()
-    target = cpu_target("LLVM", compiler.cpu, compiler.features, Group.TRANSCENDENTAL | {Ops.SQRT}, ())
+@cache
+def shared_compiler() -> LLVMCompiler:
+    """What compiles this process's own helpers (the pool, the entries of replays), which are made once: for the TARGET
+    that it was started with, or for this machine where that cannot run here."""
+    compiler = compiler_for(choice_of(process_config().TARGET).cpu)
+    return compiler_for(NATIVE) if compiler.refusal else compiler
+
+
+def llvm_target(compiler: LLVMCompiler, choice: Choice) -> Target:
+    """The CPU of `choice` as `compiler` knows it."""
+    target = cpu_target("LLVM", compiler.cpu, compiler.features, Group.TRANSCENDENTAL | {Ops.SQRT}, (), choice)
     have = set(compiler.features.split(","))
     dots = frozenset(op for op, feature in DOT_FEATURES.items() if feature in have)
     fuses = "+fma" in have or target.arch == "aarch64"
-    target = replace(target, dots=dots, fuses=fuses, scales=fuses and have >= SCALE_FEATURES, abreast=4)
+    return replace(target, dots=dots, fuses=fuses, scales=fuses and have >= SCALE_FEATURES, abreast=4)
+
+
+def open_llvm() -> DeviceInterface:
+    """The LLVM device for the TARGET in force here. DeviceUnavailable where llvmlite is not installed."""
+    choice = chosen()
+    compiler = compiler_for(choice.cpu)
+    target = llvm_target(compiler, choice)
     renderer = LLVMRenderer(target, compiler.version)
     make_pool_ahead()
-    return DeviceInterface(
-        "LLVM", target, HOST_ALLOCATOR, renderer, compiler.compile, compiler.listings, compiler.share
-    )
+    return DeviceInterface("LLVM", target, HOST_ALLOCATOR, renderer, compiler.compile, compiler.listings)

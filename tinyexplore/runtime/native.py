@@ -4,27 +4,33 @@ from __future__ import annotations
 
 import ctypes
 import os
-import platform
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from tinyexplore.device import Buffer, Memory
 from tinyexplore.dtype import DType
 from tinyexplore.renderer.program import ProgramSpec
-from tinyexplore.target import Target, core_count
+from tinyexplore.target import NATIVE, Choice, Target, choice_of, core_count, machine
 from tinyexplore.uop import Ops
 
 _ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)  # lets go of the GIL during the call
 
 
 class NativeProgram:
-    """Machine code: `name_entry(buffers, start, stop)` at `entry_address`; `owner` keeps it loaded."""
+    """Machine code: `name_entry(buffers, start, stop)` at `entry_address`; `owner` keeps it loaded. `nbytes`: about
+    what it takes of the process's memory."""
 
     def __init__(
-        self, spec: ProgramSpec, entry_address: int, owner: Any, unaligned: Callable[[], NativeProgram] | None = None
+        self,
+        spec: ProgramSpec,
+        entry_address: int,
+        owner: Any,
+        nbytes: int,
+        unaligned: Callable[[], NativeProgram] | None = None,
     ) -> None:
         self.spec = spec
+        self.nbytes = nbytes
         self._unaligned = unaligned
         self._unaligned_made: NativeProgram | None = None
         self.entry_address: int = entry_address
@@ -117,34 +123,51 @@ def cache_bytes(level: int, default: int) -> int:
     return default
 
 
-def machine() -> str:
-    """The architecture as LLVM and GCC call it."""
-    return {"amd64": "x86_64", "arm64": "aarch64"}.get(platform.machine().lower(), platform.machine().lower())
-
-
 def cpu_target(
-    name: str, cpu: str, features: str, native_ops: frozenset[Ops], native_dtypes: tuple[DType, ...]
+    name: str,
+    cpu: str,
+    features: str,
+    native_ops: frozenset[Ops],
+    native_dtypes: tuple[DType, ...],
+    choice: Choice | None = None,
 ) -> Target:
-    """This machine's CPU, as code generators ask about it. `features`: LLVM's list, "+avx2,+fma,…"."""
+    """A CPU, as code generators ask about it. `features`: LLVM's list, "+avx2,+fma,…". `choice`: what TARGET says of
+    it; what that leaves open is this machine's."""
+    choice = choice or choice_of(NATIVE)
     have = {feature[1:] for feature in features.split(",") if feature.startswith("+")}
     vector_bytes, registers = 16, 16
-    if machine() == "x86_64":
+    if choice.arch == "x86_64":
         if "avx512f" in have:
             vector_bytes, registers = 64, 32
         elif "avx2" in have:
             vector_bytes = 32
-    elif machine() == "aarch64":
+    elif choice.arch == "aarch64":
         registers = 32
     return Target(
         name=name,
-        arch=machine(),
+        arch=choice.arch,
         cpu=cpu,
         features=features,
         vector_bytes=vector_bytes,
         vector_registers=registers,
-        threads=core_count(),
-        l1_bytes=cache_bytes(1, 32 << 10),
-        l2_bytes=cache_bytes(2, 256 << 10),
+        threads=choice.threads or core_count(),
+        l1_bytes=choice.l1_bytes or cache_bytes(1, 32 << 10),
+        l2_bytes=choice.l2_bytes or cache_bytes(2, 256 << 10),
         native_ops=native_ops,
         native_dtypes=native_dtypes,
+        chosen=choice.text,
     )
+
+
+def refusal(choice: Choice, wanted: Iterable[str], have: Iterable[str]) -> str:
+    """Why this machine cannot execute code for `choice`, which uses the features `wanted`; "" where it can."""
+    head = f"TARGET={choice.text!r}: code for {choice.cpu} is generated here and cannot run on this machine"
+    instead = "run with TARGET=native, or look at the source and the assembly only"
+    if choice.is_native:
+        return ""
+    if choice.arch != machine():
+        return f"{head}, which is {machine()}, not {choice.arch}; {instead}"
+    if not choice.features and choice.arch != "x86_64":
+        return f"{head}: which instructions it has is not known; {instead}"
+    missing = sorted(name.lstrip("+") for name in set(wanted) - set(have))
+    return f"{head}, which lacks {', '.join(missing)}; {instead}" if missing else ""

@@ -18,15 +18,16 @@ from contextvars import copy_context
 from functools import cache, partial
 from hashlib import blake2b
 from importlib import resources
+from typing import Any
 
 from tinyexplore.device import DeviceUnavailable
 from tinyexplore.renderer.llvm import HARDLY
 from tinyexplore.runtime.cache import cached, find
-from tinyexplore.runtime.native import BoundProgram, machine
-from tinyexplore.target import core_count
+from tinyexplore.runtime.native import BoundProgram
+from tinyexplore.target import core_count, machine
 from tinyexplore.util import config
 from tinyexplore.util.interpreter import switching_quickly
-from tinyexplore.util.locks import new_in_children
+from tinyexplore.util.locks import can_start_threads, new_in_children
 
 MOST_PARTS = 65_535  # of one kernel: `pool.ll` counts them in 16 bits
 SPINS = 2000  # pauses before a thread that waits goes to sleep: some tens of microseconds
@@ -69,8 +70,10 @@ class NativePool:
             self.is_new = True
             return compiler.object_code(text)
 
-        code = cached(key, compiled)
-        self._library = compiler.link("pool", (code,), ("pool_init", "pool_stop", "pool_run"))
+        def link(code: bytes) -> Any:
+            return compiler.link("pool", (code,), ("pool_init", "pool_stop", "pool_run"))
+
+        self._library = cached(key, compiled, link)
         self._init = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64)(self._library["pool_init"])
         self._stop = ctypes.CFUNCTYPE(None)(self._library["pool_stop"])
         self._run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._library["pool_run"])
@@ -155,20 +158,20 @@ if hasattr(os, "register_at_fork"):
 
 
 @cache
-def find_native_pool(threads: int, lane: int = 0) -> NativePool | None:
+def find_native_pool(threads: int, instance: int = 0) -> NativePool | None:
     """The pool of that many threads, or None where there is no LLVM."""
     try:
-        return native_pool(threads, lane)
+        return native_pool(threads, instance)
     except DeviceUnavailable:
         return None
 
 
-def native_pool(threads: int, lane: int = 0) -> NativePool:
-    """The pool of that many threads, made once for each `lane`. DeviceUnavailable where there is no LLVM."""
+def native_pool(threads: int, instance: int = 0) -> NativePool:
+    """The pool of that many threads, made once for each `instance`. DeviceUnavailable where there is no LLVM."""
     with _pools.lock:
-        if (threads, lane) not in _pools.made:
-            _pools.made[threads, lane] = NativePool(threads)
-        return _pools.made[threads, lane]
+        if (threads, instance) not in _pools.made:
+            _pools.made[threads, instance] = NativePool(threads)
+        return _pools.made[threads, instance]
 
 
 def make_pool_ahead() -> None:
@@ -178,7 +181,7 @@ def make_pool_ahead() -> None:
     there. A program that ends at once waits some milliseconds for it.
     """
     threads = thread_count()
-    if threads > 1:
+    if threads > 1 and can_start_threads():
         is_new = find(_source(threads)[1]) is None
         context = copy_context()  # the options in force here
         thread = threading.Thread(target=context.run, args=(_make_quietly, threads), name="tinyexplore-pool")

@@ -17,8 +17,8 @@ from tinyexplore.dtype import DType, dtypes
 from tinyexplore.renderer.program import ProgramSpec
 from tinyexplore.renderer.python import PythonRenderer, meaning_name, memory_format
 from tinyexplore.runtime.host import HOST_ALLOCATOR
-from tinyexplore.runtime.native import check_arguments, machine
-from tinyexplore.target import Target
+from tinyexplore.runtime.native import check_arguments
+from tinyexplore.target import Target, machine
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import Group, Ops
 from tinyexplore.uop.semantics import bfloat16_bits, bfloat16_from_bits, from_bits, scalar_function, to_bits
@@ -58,6 +58,8 @@ def halves(function: Callable[[Any, Any], Any], values: Sequence[Any]) -> Any:
     return lanes[0]
 
 
+PROGRAM_BYTES = 8 << 10  # of a program beside what grows with its text
+
 _NAMES: dict[str, Any] = {
     "at": _at,
     "load": _load,
@@ -96,7 +98,7 @@ def cast_view(view: memoryview, element: Any) -> memoryview:
 
 
 class PythonProgram:
-    """A Python function over memoryviews."""
+    """A Python function over memoryviews. `nbytes`: about what it takes of the process's memory."""
 
     entry_address: int | None = None
 
@@ -105,6 +107,7 @@ class PythonProgram:
         namespace: dict[str, Any] = {**_NAMES, **_meanings(spec)}
         exec(compile(spec.source, f"<kernel {spec.name}>", "exec"), namespace)
         self.function: Callable[..., None] = namespace[spec.name]
+        self.nbytes = PROGRAM_BYTES + 4 * len(spec.source)
 
     def __repr__(self) -> str:
         return f"PythonProgram({self.spec.name!r})"
@@ -134,7 +137,7 @@ def open_python() -> DeviceInterface:
         threads=1,
         l1_bytes=32 << 10,
         l2_bytes=256 << 10,
-        native_ops=Group.TRANSCENDENTAL | {Ops.SQRT, Ops.FLOOR},
+        native_ops=Group.TRANSCENDENTAL | {Ops.SQRT, Ops.FLOOR, Ops.MOD},
         native_dtypes=dtypes.floats,
     )
     renderer = PythonRenderer(target, f"python {version}")

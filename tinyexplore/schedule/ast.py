@@ -37,7 +37,7 @@ class AstBuilder:
         self.memory = memory
         self.buffers: dict[Buffer, UOp] = {}
         self.values: dict[Visit, UOp] = {}
-        self.made: list[tuple[LazyBuffer, UOp]] = []
+        self.origins: list[tuple[LazyBuffer, UOp, str]] = []
         self.gathered: dict[UOp, UOp] = {}
         self.steps: dict[LazyBuffer, tuple[UOp, ...]] = {}  # where a scatter or a write stores, and after what
         self.recorder = active_recorder()
@@ -70,21 +70,20 @@ class AstBuilder:
         values: dict[UOp, int] = {}
         if bound:
             for binding in bound:
-                bind_together(values, *binding.unbind())
+                bind_together(values, binding.src[0], binding.src[1].arg)
             ast = ast.substitute(bound, tell="its value is an argument of the kernel")
             nodes = ast.toposort()
         for node in plan.stores:
             self.note(node, ast, "becomes the kernel")
         members = tuple(dict.fromkeys(node for node, _ in plan.visits if node.op not in (Ops.BUFFER,)))
-        if self.recorder is not None and bound:
-            self.tell_variables(bound, members)
+        self.note_variables(bound, members)
         return ScheduleItem(
             plan.device,
             ast,
             tuple(self.buffers),
             tuple(plan.stores),
             members,
-            tuple(self.made),
+            tuple(self.origins),
             kernel_variables(nodes),
             values,
             self.requirements(members, values),
@@ -107,19 +106,22 @@ class AstBuilder:
                 found.append(Requirement(unbound(condition), buffer, f"{node.op.name} to {node.shape}"))
         return tuple(found)
 
-    def tell_variables(self, bound: Mapping[UOp, UOp], members: Iterable[LazyBuffer]) -> None:
+    def note_variables(self, bound: Mapping[UOp, UOp], members: Iterable[LazyBuffer]) -> None:
         """Where the kernel's integer arguments come from: bound ones in the shapes and places of its LazyBuffers."""
-        assert self.recorder is not None
-        for binding, variable in bound.items():
-            self.recorder.record(derived((binding, variable, "its value is an argument of the kernel")))
+        if not bound:
+            return
+        if self.recorder is not None:
+            for binding, variable in bound.items():
+                self.recorder.record(derived((binding, variable, "its value is an argument of the kernel")))
         for node in (*members, *self.memory_read):
             for variable in variables(node.shape, node.arg):
                 self.note(node, variable, "has it in its shape")
 
     def note(self, node: LazyBuffer, value: UOp, how: str) -> None:
+        origin = (node, value, how)
+        self.origins.append(origin)
         if self.recorder is not None:
-            self.recorder.record(derived((node, value, how)))
-            self.made.append((node, value))
+            self.recorder.record(derived(origin))
 
     def pointer(self, node: LazyBuffer) -> UOp:
         """The kernel's buffer, as large as it is for the greatest sizes."""

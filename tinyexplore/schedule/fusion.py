@@ -15,7 +15,7 @@ from tinyexplore.device import Device
 from tinyexplore.dtype import dtypes
 from tinyexplore.kernel.words import DOTS, IN_A_WORD, has_dot
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.schedule.costs import EXPENSIVE, Costs
+from tinyexplore.schedule.costs import EXPENSIVE, Costs, operations_of
 from tinyexplore.schedule.indexing import ZERO, source_index
 from tinyexplore.schedule.plan import KeptRow, KernelPlan, Visit, make_visit
 from tinyexplore.schedule.repeats import Piece, repeated_pieces
@@ -41,6 +41,7 @@ REPEAT_REDUCE = 1.5  # how often, on average, a reduced element may be computed
 REPEAT_EXPENSIVE = 2.5
 REPEAT_LIGHT = 4.0
 REPEAT_PADDED = 8.0  # a copy with its padding costs less than masks in an inner loop that reads everything so often
+READS_UNPADDED = 1 << 22  # up to here the masks cost less than another kernel
 IN_ORDER = 1 << 12  # from here on, what lanes could do together costs more one by one than another kernel
 SMALL_WORK = 1 << 15  # below this many steps, loops that run one after another cost less than another kernel
 MOST_RELATED = 256  # operations looked through for what two reductions have in common
@@ -53,6 +54,7 @@ class Fusion:
 
     old_values: of each WRITE that is not done in place, the copy of its target that it stores into.
     again: pieces that have no plan of their own, after the plan and the piece that they are the same as.
+    decisions: what becomes of each node that was decided on, and why.
     """
 
     def __init__(self, outputs: Sequence[LazyBuffer], writes: Writes = NO_WRITES) -> None:
@@ -76,15 +78,15 @@ class Fusion:
         self.first: dict[object, tuple[KernelPlan, Piece] | None] = {}
         self.read_again: set[LazyBuffer] = set()
         self.done: set[LazyBuffer] = set()
-        self.pieces: dict[LazyBuffer, Piece] = {}
-        if self.recorder is None:  # a recording is told of each by itself
-            self.pieces = repeated_pieces(self.order, self.forced, self.users)
+        self.pieces = repeated_pieces(self.order, self.forced, self.users)
+        self.decisions: dict[LazyBuffer, tuple[str, str]] = {}
         self.position = {node: place for place, node in enumerate(self.order)} if self.pieces else {}
         for node in reversed(self.order):
             if node not in self.done:
                 self.place(node)
 
     def decide(self, node: LazyBuffer, decision: str, reason: str) -> None:
+        self.decisions[node] = decision, reason
         if self.recorder is not None:
             self.recorder.record(Decided(node, decision, reason))
 
@@ -98,9 +100,11 @@ class Fusion:
             return
         if not visits:
             return  # only something empty would have read it
-        repeats = sum(visit.executions for visit in visits) / node.size
+        reads = sum(visit.executions for visit in visits)
+        repeats = reads / node.size
         several = len({visit.plan for visit in visits}) > 1  # kernels that share the copy
-        if node.op is Ops.PAD and repeats >= (REPEAT_PADDED / 2 if several else REPEAT_PADDED):
+        often = REPEAT_PADDED / 2 if several else REPEAT_PADDED
+        if node.op is Ops.PAD and repeats >= often and reads > READS_UNPADDED:
             self.realize(node, f"its use would ask {_times(repeats)} for each element whether it is padding")
             return
         if self.is_rather_moved(node, visits):
@@ -165,7 +169,11 @@ class Fusion:
         known = self.first.get(piece.key)
         if known is not None:
             self.realized.add(node)
-            self.again.append((*known, piece))
+            plan, first = known
+            self.again.append((plan, first, piece))
+            for same, other in zip(first.nodes, piece.nodes):
+                if other not in piece.leaves and same in self.decisions:
+                    self.decide(other, *self.decisions[same])
             self.read_again |= piece.leaves
             self.done.update(inside)
             return
@@ -254,9 +262,19 @@ class Fusion:
         if self.costs.is_little_to_read(node) or node in self.dot_factors:
             return None
         limit = REPEAT_EXPENSIVE if node.op in EXPENSIVE else REPEAT_LIGHT
-        if repeats > limit:
+        if repeats > limit and not self.is_done_in_passing(node, visits):
             return f"the loops around its use would compute each element {_times(repeats)}"
         return None
+
+    def is_done_in_passing(self, node: LazyBuffer, visits: list[Visit]) -> bool:
+        """True for what is computed again and again, and yet adds an operation at most for each element of the results:
+        a channel's scale, once for each row of each picture. Not what reductions go into: they are done with it, once.
+        """
+        if reduces_within(node):
+            return False
+        operations = self.costs.operations[node] + operations_of(node.op)
+        results = sum([prod([loop.size for loop in plan.loops]) for plan in {visit.plan for visit in visits}])
+        return sum([visit.executions for visit in visits]) * operations <= results
 
     def reason_to_realize_reduce(self, node: LazyBuffer, visits: list[Visit], repeats: float) -> str | None:
         if repeats > REPEAT_REDUCE:

@@ -32,7 +32,7 @@ class ScheduleItem:
     """`ast` is a SINK of STOREs over `buffers` (by the position in DEFINE_GLOBAL), None for a copy.
 
     outputs: the LazyBuffers that this item realises, in the order of the first buffers. members: every LazyBuffer
-    computed in it. values: in a recording, which UOps compute which LazyBuffer (several for several loops).
+    computed in it. origins: which LazyBuffer each UOp was made for, and how.
     variables: the kernel's Variables, in the order of its arguments; bound: their values in this call; requires: what
     these values must meet. A copy has two buffers: to, from. reads: the LazyBuffers whose memory it reads. in_place: it
     stores into a part of its first buffer, which has a value before.
@@ -43,12 +43,28 @@ class ScheduleItem:
     buffers: tuple[Buffer, ...]
     outputs: tuple[LazyBuffer, ...]
     members: tuple[LazyBuffer, ...]
-    values: tuple[tuple[LazyBuffer, UOp], ...] = ()
+    origins: tuple[tuple[LazyBuffer, UOp, str], ...] = ()
     variables: tuple[UOp, ...] = ()
     bound: Mapping[UOp, int] = field(default_factory=dict)
     requires: tuple[Requirement, ...] = ()
     reads: tuple[LazyBuffer, ...] = ()
     in_place: bool = False
+
+    def __repr__(self) -> str:
+        what = "copy" if self.ast is None else f"kernel of {len(self.members)} LazyBuffers"
+        memory = ", ".join(map(repr, self.buffers))
+        calls = f" ({', '.join(self.metadata)})" if self.metadata else ""
+        return f"ScheduleItem({what}{calls} on {self.device}: {memory})"
+
+    def __str__(self) -> str:
+        """With the kernel's ast, as text (`UOp.tree`)."""
+        return repr(self) if self.ast is None else f"{self!r}\n{self.ast.tree()}"
+
+    @property
+    def metadata(self) -> tuple[str, ...]:
+        """The calls of the user's that it computes ("softmax", "__add__"), each once; known in a recording only."""
+        calls = [getattr(node, "calls", ()) for node in sorted(self.members, key=lambda node: node.number)]
+        return tuple(dict.fromkeys(names[0] for names in calls if names))
 
     @property
     def is_copy(self) -> bool:

@@ -15,6 +15,7 @@ from typing import Any
 from tinyexplore.device import Buffer
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule.item import ScheduleItem
+from tinyexplore.trace import active_recorder, derived
 from tinyexplore.uop import Group, Ops
 from tinyexplore.uop.symbolic import is_symbolic
 
@@ -87,12 +88,17 @@ def taken_over(
     """What `item` does for `from_piece`, done for `piece`, whose key is the same."""
     nodes = dict(zip(from_piece.nodes, piece.nodes))
     buffers = {memory[known]: memory[node] for known, node in nodes.items() if known in memory}
+    origins = tuple([(nodes[node], value, how) for node, value, how in item.origins])
+    if recorder := active_recorder():
+        for origin in origins:
+            recorder.record(derived(origin))
     return replace(
         item,
         buffers=tuple([buffers[buffer] for buffer in item.buffers]),
         outputs=tuple([nodes[node] for node in item.outputs]),
         members=tuple([nodes[node] for node in item.members]),
         reads=tuple([nodes[node] for node in item.reads]),
+        origins=origins,
     )
 
 

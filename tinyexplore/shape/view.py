@@ -16,7 +16,7 @@ Bounds = tuple[int, int]
 Mask = tuple[Bounds, ...] | None
 Dim = tuple[int, int, Bounds]  # size, stride, mask of a run of axes that walk memory as one
 
-CACHED_VIEWS = 1 << 16
+CACHED_VIEWS = 1 << 12  # of each kind of question: some megabytes in all
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,19 @@ import os
 from dataclasses import dataclass
 
 from tinyexplore.dtype import DType, dtypes
+from tinyexplore.target.choice import (
+    FEATURES,
+    LEVELS,
+    NATIVE,
+    Choice,
+    UnknownTarget,
+    choice_of,
+    chosen,
+    machine,
+    nearest_level,
+)
 from tinyexplore.uop import Ops
+from tinyexplore.util import config
 
 FROM_MEMORY_BYTES = 24 << 20  # less than this, a cache of 32 MiB holds most of
 
@@ -21,7 +33,8 @@ class Target:
     out in arithmetic. storage_only: dtypes kept in memory and computed in float32. dots: sums of products of small
     numbers, several to a word, that it has instructions for. fuses: every MULACC of floats is rounded once.
     scales: SCALE, and a TABLE as large as a register, are one instruction each on vectors. abreast: how many registers
-    a vector may take that is computed in one operation, which the device's compiler divides.
+    a vector may take that is computed in one operation, which the device's compiler divides. chosen: the setting TARGET
+    that it was made by.
     """
 
     name: str
@@ -40,6 +53,7 @@ class Target:
     fuses: bool = False
     scales: bool = False
     abreast: int = 1
+    chosen: str = ""
 
     def lanes(self, dtype: DType) -> int:
         """How many values of `dtype` one vector register holds (1: no vectors)."""
@@ -50,9 +64,31 @@ class Target:
         return f"{self.name} · {self.cpu} · {vectors} · {self.threads} thread{'s' if self.threads != 1 else ''}"
 
 
+def planned_cores() -> int:
+    """The cores that work is laid out for: as many as TARGET says, else THREADS, else those there are."""
+    return chosen().threads or config().THREADS or core_count()
+
+
 def core_count() -> int:
     """The cores that this process may run on."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:
         return os.cpu_count() or 1
+
+
+__all__ = [
+    "FEATURES",
+    "FROM_MEMORY_BYTES",
+    "LEVELS",
+    "NATIVE",
+    "Choice",
+    "Target",
+    "UnknownTarget",
+    "choice_of",
+    "chosen",
+    "core_count",
+    "machine",
+    "nearest_level",
+    "planned_cores",
+]

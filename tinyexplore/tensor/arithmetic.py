@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Union, cast
 from tinyexplore.dtype import ConstType, DType, dtypes, least_upper_dtype, least_upper_float
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.base import Base, Shape
+from tinyexplore.tensor.checks import need_tensor, shown
 from tinyexplore.tensor.errors import ArgumentError, OperandError
 from tinyexplore.tensor.movement import Movement
 from tinyexplore.uop import Ops, UOp
@@ -66,7 +67,7 @@ class Arithmetic(Movement):
             return cast(Any, type(self))(other, device=self.lazydata.device)
         if isinstance(other, (int, float)):
             return self._as_tensor(float(other) if isinstance(other, float) else int(other), what)
-        raise OperandError(f"{what} of a Tensor and {kind.__name__} {other!r}: need a Tensor, a number or an array")
+        raise OperandError(f"{what} of a Tensor and {shown(other)}: need a Tensor, a number or an array")
 
     def _matched(self, other: Any, what: str, reverse: bool = False) -> tuple[Tensor, Tensor]:
         """Both operands with one shape and dtype, in the order of the operation."""
@@ -131,7 +132,8 @@ class Arithmetic(Movement):
         a, b = self._matched(x, "sub", reverse)
         self._no_bool(a, "sub", "^ (xor)")
         if type(x) in (int, float) and not reverse:
-            return a._alu(Ops.ADD, self._const(-cast(float, x), a.dtype))
+            number = cast(float, x)
+            return a._alu(Ops.ADD, self._const(-float(number) if dtypes.is_float(a.dtype) else -number, a.dtype))
         return a._alu(Ops.ADD, b._unary(Ops.NEG))
 
     def mul(self, x: Operand, reverse: bool = False) -> Tensor:
@@ -194,7 +196,8 @@ class Arithmetic(Movement):
         """Quotient rounded down, and the remainder, which has the sign of `y`."""
         x = cast("Tensor", self)
         if dtypes.is_float(x.dtype):
-            quotient, remainder = x._float_divided(y)
+            remainder = x._alu(Ops.MOD, y)
+            quotient = x._whole_quotient(y, remainder)
             differs = (remainder != 0) & ((remainder < 0) != (y < 0))
             is_lost = ((x == math.inf) | (x == -math.inf)) & (y != 0)
             return is_lost.where(math.nan, quotient - differs), remainder + differs.where(y, 0.0)
@@ -209,18 +212,13 @@ class Arithmetic(Movement):
             adjust._alu(Ops.WHERE, remainder._alu(Ops.ADD, y), remainder),
         )
 
-    def _float_divided(self, y: Tensor) -> tuple[Tensor, Tensor]:
-        """Quotient towards zero, and the remainder, which has the sign of this tensor.
-
-        In twice the bits, where a quotient just below a whole number is not rounded to it and the remainder is exact
-        (of quotients below 2²⁹); float64 has no wider type: there the remainder is off by the quotient's rounding.
-        """
-        dtype = y.dtype
-        wide = dtypes.float64 if dtype in (dtypes.float32, dtypes.float64) else dtypes.float32
-        a, b = self.cast(wide), y.cast(wide)
-        quotient = (a / b).trunc()
-        product = (quotient == 0).where(0.0, quotient * b)  # also where b is infinite
-        return quotient.cast(dtype), (a - product).cast(dtype)
+    def _whole_quotient(self, y: Tensor, remainder: Tensor) -> Tensor:
+        """Floats divided towards zero, given what is left over: in twice the bits, where a quotient just below a whole
+        number is not rounded to it; of float64, which has no wider type, from what the remainder leaves."""
+        if y.dtype is dtypes.float64:
+            return ((cast("Tensor", self) - remainder) / y).round()
+        wide = dtypes.float64 if y.dtype is dtypes.float32 else dtypes.float32
+        return (self.cast(wide) / y.cast(wide)).trunc().cast(y.dtype)
 
     def _number_operands(self, x: Any, what: str, reverse: bool) -> tuple[Tensor, Tensor]:
         a, b = self._matched(x, what, reverse)
@@ -243,10 +241,17 @@ class Arithmetic(Movement):
         a, b = self._number_operands(x, "fmod", False)
         if not dtypes.is_float(a.dtype):
             return a._divided(b)[1]
-        return a._float_divided(b)[1]
+        return a._alu(Ops.MOD, b)
 
     def pow(self, x: Operand, reverse: bool = False) -> Tensor:
-        """self to the power x; ints stay ints (a negative power of an int rounds towards zero)."""
+        """self to the power x.
+
+        Ints to a whole power that is a number, not negative, are ints, and so are tensors of ints to the power of
+        others, where a negative power rounds towards zero. Ints to a negative number are floats, and so is a number to
+        the power of ints, of which any may be negative.
+        """
+        if type(x) in (int, float) and not dtypes.is_float(self.dtype) and (reverse or cast(float, x) < 0):
+            return self._float().pow(x, reverse)
         if not reverse and type(x) in (int, float):
             small = self._small_power(cast(float, x))
             if small is not None:
@@ -261,10 +266,6 @@ class Arithmetic(Movement):
         x = cast("Tensor", self)
         dtype = scalar_dtype(exponent, x.dtype)
         if not dtypes.is_float(dtype):
-            if exponent < 0:
-                raise ArgumentError(
-                    f"{x.dtype.name} to the power {exponent}: cast to float first, ints have no such power"
-                )
             return x.cast(dtype)._multiplied(int(exponent))
         x = x.cast(dtype)
         if exponent == 0.5:
@@ -420,4 +421,5 @@ class Arithmetic(Movement):
 
     def masked_fill(self, mask: Tensor, value: Operand) -> Tensor:
         """`value` where `mask` is true."""
+        need_tensor(mask, "masked_fill: the mask")
         return mask.where(value, cast("Tensor", self))

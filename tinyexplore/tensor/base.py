@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from sys import getrefcount
 from typing import TYPE_CHECKING, Any, ClassVar, cast
+from warnings import warn
 from weakref import ref
 
 from tinyexplore.autograd import (
@@ -26,6 +28,7 @@ from tinyexplore.dtype import ConstType, DType, ImageDType, dtypes, to_dtype
 from tinyexplore.lazy import LazyBuffer, ShardedBuffer, StoredBuffer
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.changes import note_change
+from tinyexplore.tensor.checks import need_int, need_tensor
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.symbolic import simplified
 
@@ -106,6 +109,8 @@ class Base:
 
     def _axis(self, axis: int, extra: int = 0) -> int:
         """`axis` counted from the front; `extra` more places are allowed (for a new axis)."""
+        if type(axis) is not int:
+            need_int(axis, "axis")
         rank = len(self.lazydata.shape) + extra
         if not -max(rank, 1) <= axis < max(rank, 1):
             raise IndexError(
@@ -157,7 +162,7 @@ class Base:
         self, lazydata: LazyBuffer, rule: GradientRule, inputs: tuple[Any, ...], arg: Any = None
     ) -> Tensor:
         """The tensor of `lazydata`, newly made, which `rule` differentiates and its operations one by one do not."""
-        lazydata.note = OwnRule(rule, [one.lazydata for one in inputs], arg)
+        lazydata.note = OwnRule(rule, [one.lazydata for one in inputs], arg).on(lazydata)
         return self._taped(lazydata, rule, inputs, arg)
 
     def _unary(self, op: Ops) -> Tensor:
@@ -285,7 +290,7 @@ class Base:
 
     def shard(self, devices: Sequence[str], axis: int | None = None, splits: Sequence[int] | None = None) -> Tensor:
         """The same values on several devices: divided along `axis`, in parts of sizes `splits` or as equal as can be;
-        without `axis` whole on each."""
+        without `axis`, and where a part would be empty, whole on each."""
         if self.requires_grad:
             return self._taped(self._shards(devices, axis, splits), GRADIENTS[Ops.COPY], (self,), None)
         result = self._wrap(self._shards(devices, axis, splits))
@@ -301,6 +306,7 @@ class Base:
 
     def shard_like(self, y: Tensor) -> Tensor:
         """The same values where those of `y` are: on its device, or on its devices and divided in the same way."""
+        need_tensor(y, "shard_like: what to lie like")
         model = y.lazydata
         if not isinstance(model, ShardedBuffer):
             return self.to(y.device)
@@ -316,7 +322,7 @@ class Base:
         return found._taped(same.divided_like(model), GRADIENTS[Ops.COPY], (found,), None)
 
     def _shards(self, devices: Sequence[str], axis: int | None, splits: Sequence[int] | None) -> LazyBuffer:
-        if isinstance(devices, str) or not devices:
+        if not isinstance(devices, (list, tuple)) or not devices:
             raise ValueError(
                 f"shard on {devices!r}: need several devices, such as ('LLVM:0', 'LLVM:1'); else use .to()"
             )
@@ -325,6 +331,9 @@ class Base:
                 f"can't shard a multi-device tensor: it lies on {', '.join(self.device)}; move it to one device first"
             )
         place = None if axis is None else self._axis(axis)
+        if place is not None and (self.shape[place] < len(devices) if splits is None else 0 in splits):
+            parts_add_up = splits is None or (len(splits) == len(devices) and sum(splits) == self.shape[place])
+            place, splits = (None, None) if parts_add_up else (place, splits)
         if len(devices) == 1:
             return self.lazydata.copy_to_device(Device.canonicalize(devices[0]))
         return ShardedBuffer.of(self.lazydata, Device.canonicalize(devices), place, splits)
@@ -372,10 +381,21 @@ class Base:
     def backward(self, gradient: Tensor | None = None) -> Tensor:
         """Adds to `grad` of every tensor with `requires_grad` that this one was computed from.
 
-        `gradient` is that of this tensor; a scalar needs none. Tensors in between get no `grad`: ask `gradient()`.
+        `gradient` is that of this tensor; a scalar needs none. So do the tensors in between that somebody holds beside
+        the tape. Where nothing asks for a gradient, nothing happens; outside `inference_mode` a warning says so.
         """
-        for tensor, found in gradients(self, self._seed(gradient, "backward").lazydata):
-            if tensor._ctx is not None or not tensor.requires_grad:
+        seed = self._seed_of(gradient, "backward").lazydata
+        if not self.requires_grad:
+            if not type(self).no_grad:
+                warn(
+                    "backward: nothing that this tensor was computed from requires a gradient, so no grad is set; "
+                    "make a Tensor with requires_grad=True before computing with it",
+                    stacklevel=2,
+                )
+            return cast("Tensor", self)
+        reached = gradients(self, seed)
+        for (tensor, found), is_wanted in zip(reached, _wanted(reached)):
+            if not is_wanted or not tensor.requires_grad or not isinstance(tensor, Base):  # else of a walk repeated
                 continue
             leaf = cast("Tensor", tensor)
             if leaf.grad is None:
@@ -399,6 +419,8 @@ class Base:
         `gradient`, too): it may be part of a loss, or be differentiated by `gradient()` itself. `detach()` it, or ask
         inside `inference_mode`, to let go of the tape.
         """
+        for target in targets:
+            need_tensor(target, "gradient: a target")
         if targets and not self.requires_grad and not any([target.requires_grad for target in targets]):
             return self._gradient_of_graph(targets, gradient, materialize_grads)
         unmarked = [position for position, target in enumerate(targets) if not target.requires_grad]
@@ -498,9 +520,24 @@ class Base:
                     f"or give its gradient, {asked}({'gradient' if asked == 'backward' else '..., gradient=...'})"
                 )
             return self._wrap(LazyBuffer.const(1.0, self.dtype, self.lazydata.device))
+        need_tensor(gradient, f"{asked}: gradient")
         if gradient.shape != self.shape:
             raise ShapeError(f"{asked}: the gradient has shape {gradient.shape}, the tensor {self.shape}")
         return gradient.cast(self.dtype).to(self.device)
+
+
+def _wanted(reached: Sequence[tuple[Any, Any]]) -> list[bool]:
+    """Which of these tensors, in a list that the caller alone has, the tape begins with, or others refer to than it."""
+    counts = [getrefcount(pair[0]) for pair in reached]
+    taped = {id(pair[0]): 0 for pair in reached}
+    for pair in reached:
+        for source in () if pair[0]._ctx is None else pair[0]._ctx.inputs:
+            if id(source) in taped:
+                taped[id(source)] += 1
+    return [pair[0]._ctx is None or count - taped[id(pair[0])] > _ONE_PAIR for count, pair in zip(counts, reached)]
+
+
+_ONE_PAIR = [getrefcount(pair[0]) for pair in [(object(), None)]][0]
 
 
 def unsigned_of(itemsize: int) -> DType:

@@ -6,83 +6,108 @@ And what a tensor becomes when a part of it is assigned to.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from threading import Lock
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from itertools import count as counter
+from itertools import repeat
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tinyexplore.dtype import dtypes
 from tinyexplore.lazy import LazyBuffer, parts_of
 from tinyexplore.lazy.lazybuffer import moved_like
 from tinyexplore.uop import Group, Ops
 from tinyexplore.uop.symbolic import product
+from tinyexplore.util.at_once import at_once
 
 if TYPE_CHECKING:
     from tinyexplore.device import Buffer
     from tinyexplore.tensor.base import Base
 
+T = TypeVar("T")
+
 
 @dataclass(eq=False)
 class Notes:
     """The tensors that changed inside a block, by identity, with their values before; those among them of which a part
-    was written; and the keys drawn, in order. `about_to_change` is called with each tensor before it first does."""
+    was written; and the keys drawn, in order, each with how many random numbers it is for.
+
+    `about_to_change` is called with each tensor before it first does. `outer`, the notes of a block outside, gets the
+    same. `kept`: values to go back to, of tensors whose memory of before is written to.
+    """
 
     changed: dict[int, tuple[Base, LazyBuffer]] = field(default_factory=dict)
     in_part: set[int] = field(default_factory=set)
-    keys: list[Buffer] = field(default_factory=list)
+    keys: dict[Buffer, int] = field(default_factory=dict)
     about_to_change: Callable[[Base], None] = lambda tensor: None
+    outer: Notes | None = None
+    kept: dict[int, LazyBuffer] = field(default_factory=dict)
+
+    def undo(self) -> None:
+        """All tensors that changed have their values of before."""
+        tensors = [tensor for tensor, _ in self.changed.values()]
+        values = [self.kept.get(key, old) for key, (_, old) in self.changed.items()]
+        at_once([Epoch.advance], tensors, "lazydata", values)
 
 
 class Epoch:
-    """Counts changes of any tensor in this process: as long as it stands still, no tensor has another value.
+    """Changes of any tensor in this process: as long as `count[0]` stays the same, no tensor has another value.
 
-    `count` has one element, which machine code reads as well.
+    `count` has one element, which machine code reads as well: a number that it never had before, with each change.
     """
 
     count = array("q", [0])
-    _lock = Lock()
-
-    @classmethod
-    def advance(cls, seen: int) -> int:
-        """Counts a change made by somebody who knows all changes up to `seen`; up to where they know them now."""
-        with cls._lock:
-            cls.count[0] += 1
-            return cls.count[0] if cls.count[0] == seen + 1 else seen
+    advance = partial(next, map(count.__setitem__, repeat(0), counter(1)))  # there is, or is about to be, a change
 
 
 _notes: ContextVar[Notes | None] = ContextVar("tinyexplore_notes", default=None)
 
 
-@contextmanager
-def noting(notes: Notes | None) -> Iterator[None]:
-    """Changes inside the block are written down in `notes`."""
-    token = _notes.set(notes)
+def noting(notes: Notes, work: Callable[[], T]) -> T:
+    """What `work()` gives; changes in the midst of it are written down in `notes`."""
+    notes.outer = _notes.get()
     try:
-        yield
+        _notes.set(notes)
+        return work()
     finally:
-        _notes.reset(token)
+        _notes.set(notes.outer)
+
+
+def undone_on_error(notes: Notes, work: Callable[[], T]) -> T:
+    """As `noting`; where `work()` raises, or is interrupted, the tensors that it changed go back to what they were."""
+    try:
+        return noting(notes, work)
+    except BaseException:
+        notes.undo()
+        raise
+
+
+def is_noted() -> bool:
+    """True inside `noting`."""
+    return _notes.get() is not None
 
 
 def note_change(tensor: Base, *, in_part: bool = False) -> None:
     """`tensor` is about to take over another value, or its own with another part."""
-    Epoch.advance(0)
+    Epoch.advance()
     tensor.was_changed = True
     notes = _notes.get()
-    if notes is not None:
+    while notes is not None:
         if id(tensor) not in notes.changed:
             notes.about_to_change(tensor)
             notes.changed[id(tensor)] = (tensor, tensor.lazydata)
         if in_part:
             notes.in_part.add(id(tensor))
+        notes = notes.outer
 
 
-def note_key(buffer: Buffer) -> None:
-    """`buffer` holds the key of a random tensor."""
+def note_key(buffer: Buffer, size: int) -> None:
+    """`buffer` holds the key of a random tensor of `size` elements."""
     notes = _notes.get()
-    if notes is not None:
-        notes.keys.append(buffer)
+    while notes is not None:
+        notes.keys[buffer] = size
+        notes = notes.outer
 
 
 # *** writing to a part ***
@@ -100,14 +125,15 @@ def refuse_gradient_of_part(whole: Base, part: Any) -> None:
 
 def shows_a_part(view: LazyBuffer) -> bool:
     """True for a view, not computed itself, that leaves some of its base out."""
-    while _is_view(view):
+    while is_view(view):
         if view.op is Ops.SHRINK:
             return True
         view = view.src[0]
     return False
 
 
-def _is_view(node: LazyBuffer) -> bool:
+def is_view(node: LazyBuffer) -> bool:
+    """True for a movement that is not computed itself."""
     return node.op in Group.MOVEMENT and all(part.buffer is None for part in parts_of(node))
 
 
@@ -116,7 +142,7 @@ def with_part(view: LazyBuffer, root: LazyBuffer, value: LazyBuffer) -> LazyBuff
     steps: list[LazyBuffer] = []
     node = view
     while node is not root:
-        if not _is_view(node):
+        if not is_view(node):
             raise RuntimeError(
                 f"assign to a view of shape {view.shape} of a tensor that has another value by now: take the view anew"
             )

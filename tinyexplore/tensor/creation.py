@@ -12,6 +12,7 @@ from tinyexplore.dtype import ConstType, dtypes, to_dtype
 from tinyexplore.lazy import LazyBuffer, Origin, ShardedBuffer, laid_out_as
 from tinyexplore.tensor import random
 from tinyexplore.tensor.base import DTypeLike, Shape, wrapped
+from tinyexplore.tensor.checks import need_int, need_number, need_tensor
 from tinyexplore.tensor.data import checked, elements_at
 from tinyexplore.tensor.errors import ArgumentError
 from tinyexplore.tensor.linalg import LinearAlgebra
@@ -54,6 +55,7 @@ class Creation(LinearAlgebra):
         requires_grad: bool | None = None,
     ) -> Tensor:
         """`fill_value` everywhere; takes no memory until something needs it."""
+        need_number(fill_value, "full: the value")
         kind = dtypes.default_int if isinstance(fill_value, UOp) else dtypes.from_py(fill_value)
         target = kind if dtype is None else to_dtype(dtype)
         sizes = _sizes((shape,))
@@ -137,6 +139,8 @@ class Creation(LinearAlgebra):
         """start, start + step, … before `stop`; with one argument 0, 1, … before it."""
         if stop is None:
             start, stop = 0, start
+        for name, part in (("start", start), ("stop", stop), ("step", step)):
+            need_number(part, f"arange: {name}")
         if limits(step)[0] <= 0 <= limits(step)[1] if isinstance(step, UOp) else step == 0:
             raise ValueError(f"arange with step {step!r}, which is 0 or may be, never ends")
         is_whole = all(isinstance(part, (int, UOp)) for part in (start, stop, step))
@@ -163,6 +167,9 @@ class Creation(LinearAlgebra):
         cls, start: float, stop: float, steps: int, *, dtype: DTypeLike | None = None, **kwargs: Any
     ) -> Tensor:
         """`steps` numbers from `start` to `stop`, both included, equally far apart."""
+        need_number(start, "linspace: start")
+        need_number(stop, "linspace: stop")
+        need_int(steps, "linspace: steps")
         if steps < 0:
             raise ValueError(f"linspace with {steps} steps: need 0 at least")
         target = dtypes.default_float if dtype is None else to_dtype(dtype)
@@ -178,6 +185,8 @@ class Creation(LinearAlgebra):
     def eye(cls, n: int, m: int | None = None, *, dtype: DTypeLike | None = None, **kwargs: Any) -> Tensor:
         """n rows, m (or n) columns, 1 on the diagonal, 0 elsewhere."""
         columns = n if m is None else m
+        need_int(n, "eye: rows")
+        need_int(columns, "eye: columns")
         if n < 0 or columns < 0:
             raise ValueError(f"eye({n}, {columns}): sizes cannot be negative")
         requires_grad = kwargs.pop("requires_grad", None)
@@ -189,6 +198,8 @@ class Creation(LinearAlgebra):
         if indexing not in ("ij", "xy"):
             raise ArgumentError(f"meshgrid indexing {indexing!r}: choose 'ij' or 'xy'")
         lines = [cast("Tensor", self), *args]
+        for line in lines:
+            need_tensor(line, "meshgrid: one of the vectors")
         shape = tuple(line.numel() for line in lines)
         grids = []
         for axis, line in enumerate(lines):
@@ -201,10 +212,10 @@ class Creation(LinearAlgebra):
 
     @staticmethod
     def manual_seed(seed: int = 0) -> None:
-        """Starts the random numbers anew from `seed`."""
+        """Starts the random numbers anew from `seed`, of which the lower 32 bits count."""
         if not isinstance(seed, int):
             raise TypeError(f"manual_seed {seed!r} ({type(seed).__name__}): need an int")
-        random.generator.seed, random.generator.stream = seed, 0
+        random.generator.start(seed)
 
     @classmethod
     def rand(
@@ -266,47 +277,54 @@ class Creation(LinearAlgebra):
         cls, *shape: Any, mean: float = 0.0, std: float = 1.0, requires_grad: bool | None = None, **kwargs: Any
     ) -> Tensor:
         """Normally distributed."""
+        need_number(mean, "normal: mean")
+        need_number(std, "normal: std")
         return cls._scaled(cls.randn(*shape, **kwargs), std, mean, requires_grad)
 
     @classmethod
     def uniform(
         cls, *shape: Any, low: float = 0.0, high: float = 1.0, requires_grad: bool | None = None, **kwargs: Any
     ) -> Tensor:
-        """Evenly distributed from `low` to `high`, that excluded; of an int dtype: rounded towards zero."""
+        """Evenly distributed from `low` to `high`, that excluded; of an int dtype: `low` and a whole number."""
         target = to_dtype(kwargs.pop("dtype", None) or dtypes.default_float)
-        wide = target if dtypes.is_float(target) else dtypes.default_float
-        found = cls._scaled(cls.rand(*shape, dtype=wide, **kwargs), high - low, low, None).cast(target)
-        return cls._given(found, requires_grad)
+        need_number(low, "uniform: low")
+        need_number(high, "uniform: high")
+        found = (cls.rand(*shape, **kwargs) * (high - low)).cast(target)
+        return cls._given(found if low == 0 else (found + low).cast(target), requires_grad)
 
     @classmethod
     def scaled_uniform(cls, *shape: Any, **kwargs: Any) -> Tensor:
         """Even in ±1 / √n, for n elements in all."""
-        return cls._even(1 / math.sqrt(max(prod(_sizes(shape)), 1)), shape, kwargs)
+        return cls._even(max(prod(_sizes(shape)), 1) ** -0.5, shape, **kwargs)
 
     @classmethod
     def glorot_uniform(cls, *shape: Any, **kwargs: Any) -> Tensor:
         """Even in ±√(6 / (fan in + fan out)) (Glorot and Bengio, 2010)."""
         sizes = _sizes(shape)
-        return cls._even(math.sqrt(6 / max(sizes[0] + prod(sizes[1:]), 1)), shape, kwargs)
+        if not sizes:
+            raise ValueError("glorot_uniform of shape (): it has no fans; need one axis at least")
+        return cls._even((6 / max(sizes[0] + prod(sizes[1:]), 1)) ** 0.5, shape, **kwargs)
+
+    @classmethod
+    def _even(cls, bound: float, shape: tuple[Any, ...], requires_grad: bool | None = None, **kwargs: Any) -> Tensor:
+        return cls._given(cls.uniform(*shape, low=-1.0, high=1.0, **kwargs) * bound, requires_grad)
 
     @classmethod
     def kaiming_uniform(cls, *shape: Any, a: float = 0.01, **kwargs: Any) -> Tensor:
         """Even in ±√3 · √(2 / (1 + a²) / fan in) (He et al., 2015)."""
-        return cls._even(math.sqrt(3 * _he_variance(_sizes(shape), a)), shape, kwargs)
+        bound = math.sqrt(3.0) * _he_deviation(_sizes(shape), a)
+        return cls.uniform(*shape, low=-bound, high=bound, **kwargs)
 
     @classmethod
     def kaiming_normal(cls, *shape: Any, a: float = 0.01, **kwargs: Any) -> Tensor:
         """Normal with variance 2 / (1 + a²) / fan in (He et al., 2015)."""
-        return cls.normal(*shape, mean=0.0, std=math.sqrt(_he_variance(_sizes(shape), a)), **kwargs)
-
-    @classmethod
-    def _even(cls, bound: float, shape: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
-        return cls.uniform(*shape, low=-bound, high=bound, **kwargs)
+        return cls.normal(*shape, mean=0.0, std=_he_deviation(_sizes(shape), a), **kwargs)
 
     def multinomial(self, num_samples: int = 1, replacement: bool = False) -> Tensor:
         """Places of the last axis, drawn with the probabilities that stand there."""
+        need_int(num_samples, "multinomial: num_samples")
         return random.multinomial(cast("Tensor", self), num_samples, replacement)
 
 
-def _he_variance(shape: Shape, slope: float) -> float:
-    return 2 / (1 + slope * slope) / max(prod(shape[1:]), 1)
+def _he_deviation(shape: Shape, slope: float) -> float:
+    return math.sqrt(2.0 / (1 + slope**2)) / math.sqrt(max(prod(shape[1:]), 1))

@@ -183,6 +183,8 @@ def file_elements(path: PurePath, dtype: DType) -> LazyBuffer:
 
 def elements_at(address: int, count: int, dtype: DType, device: str) -> LazyBuffer:
     """`count` elements in host memory from `address` on, not copied; whoever owns the memory keeps it there."""
+    if not isinstance(address, int):
+        raise TypeError(f"memory at {address!r} ({type(address).__name__}): need an address, an int")
     if address % dtype.itemsize:
         raise ValueError(f"address {address:#x} is not aligned to {dtype.name}")
     memory = Memory(address, count * dtype.itemsize, None)

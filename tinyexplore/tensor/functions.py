@@ -273,7 +273,7 @@ class Functions(Arithmetic):
         if x.dtype is dtypes.bool:
             return x
         lazydata = x.lazydata.alu(Ops.MAX, x._const(0).lazydata)
-        lazydata.note = _RELU
+        lazydata.note = _RELU.on(lazydata)
         return x._taped(lazydata, relu_gradient, (x,), None)
 
     def relu6(self) -> Tensor:
@@ -286,7 +286,7 @@ class Functions(Arithmetic):
         grown = x.lazydata.alu(Ops.NEG).alu(Ops.EXP)
         one = x._const(1.0).lazydata
         lazydata = one.alu(Ops.FDIV, one.alu(Ops.ADD, grown))
-        lazydata.note = _SIGMOID
+        lazydata.note = _SIGMOID.on(lazydata)
         return x._taped(lazydata, sigmoid_gradient, (x,), None)
 
     def silu(self) -> Tensor:

@@ -1,4 +1,7 @@
-"""Indexing by NumPy's rules: ints, slices, None, Ellipsis, and integer or bool tensors and lists.
+"""Indexing: ints, slices, None, Ellipsis, and integer or bool tensors and lists.
+
+By NumPy's rules, but for one, in which it is as PyTorch and tinygrad have it: ints are taken first, so that of
+x[0, :, places] the places' axes stand last, where `places` stands; NumPy counts the int as an index and has them first.
 
 Elements named by a tensor are gathered: one load each. Ints in lists are checked at once; ints in a tensor are not
 known yet, and name nothing (0) when they are out of range.
@@ -18,7 +21,9 @@ from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.arithmetic import broadcast_shape
 from tinyexplore.tensor.base import Shape
 from tinyexplore.tensor.changes import note_change, refuse_gradient_of_part, with_part
+from tinyexplore.tensor.checks import need_tensor
 from tinyexplore.tensor.errors import IndexShapeError, OperandError
+from tinyexplore.tensor.kept import KeptViews
 from tinyexplore.tensor.loss import Loss
 from tinyexplore.tensor.reduction import place_dtype, sum_dtype
 from tinyexplore.uop import Ops, UOp
@@ -32,6 +37,11 @@ class Indexing(Loss):
     __slots__ = ()
 
     def __getitem__(self, indices: Any) -> Tensor:
+        """What `indices` name: a view for ints, slices, None and ..., else elements picked one by one.
+
+        The axes of index tensors and lists stand where these stand, in front where a slice or None separates them;
+        ints are taken first and separate nothing: x[0, :, places] has the shape (*x.shape[1:2], *places.shape).
+        """
         if _is_whole_mask(indices, ()):  # one bool for all: there once, or not at all
             return self.unsqueeze(0)[indices.reshape((1,))]
         items = self._index_items(indices)
@@ -48,11 +58,12 @@ class Indexing(Loss):
         # where the advanced items stand in `view`: ints are gone, None is there
         kept = [item for item in items if not _is_int(item)]
         axes = [axis for axis, item in enumerate(kept) if _is_advanced(item)]
-        # NumPy: separated by a slice, the new axes come first; ints count as indices there
-        positions = [i for i, item in enumerate(items) if _is_advanced(item) or _is_int(item)]
-        together = positions == list(range(positions[0], positions[-1] + 1))
         numbers = [view._index_tensor(item, axis) for item, axis in zip(advanced, axes)]
-        return view, numbers, axes, axes[0] if together else 0
+        # an index without axes takes its axis away, as an int does
+        taken = [axis for axis, number in zip(axes, numbers) if not number.ndim]
+        left = [axis - sum([one < axis for one in taken]) for axis, number in zip(axes, numbers) if number.ndim]
+        together = left == list(range(left[0], left[-1] + 1)) if left else False
+        return view, numbers, axes, left[0] if together else 0  # apart from one another: in front
 
     def _index_items(self, indices: Any) -> list[Any]:
         """One item per axis (and None), Ellipsis written out, bool masks turned into ints.
@@ -188,6 +199,7 @@ class Indexing(Loss):
     def gather(self, dim: int, index: Tensor) -> Tensor:
         """result[i, j, k] = self[index[i, j, k], j, k] (for dim = 0); `index` may be smaller on the other axes."""
         axis = self._axis(dim)
+        need_tensor(index, "gather: the index")
         fits = index.ndim == self.ndim and all(
             i == axis or have >= asked for i, (have, asked) in enumerate(zip(self.shape, index.shape))
         )
@@ -223,7 +235,12 @@ class Indexing(Loss):
 
     def __setitem__(self, indices: Any, v: Any) -> None:
         """The tensor takes over itself with other values at `indices`; where one place is named twice, the last value
-        stays. Slices and ints are stored in place unless somebody still has the old value."""
+        stays. Slices and ints are stored in place unless somebody still has the old value.
+
+        Nothing but this tensor changes: after y = x[:2]; x[0] = 5, y has the values from before, where in PyTorch it
+        shows the 5 (docs/decisions/0006); the first time that somebody keeps such a view, a warning says so. To write
+        through a view, assign to it: x[:2].assign(...) changes x.
+        """
         x = cast("Tensor", self)
         refuse_gradient_of_part(x, v)
         self._write(indices, v)
@@ -243,15 +260,19 @@ class Indexing(Loss):
             else cast(Any, type(x))(v, device=x.device, dtype=x.dtype)
         )
         if _is_whole_mask(indices, x.shape) and value.numel() == 1:
+            KeptViews.tell(x, x.lazydata, v)
             note_change(x)
             x.lazydata = laid_out_as(indices.to(x.device).where(value.reshape(()), x).lazydata, x.lazydata)
             return
         if _is_whole_mask(indices, ()):
             indices, value = indices.to(x.device)._broadcast_to(x.shape), _fitted(value, x.shape)
+            KeptViews.tell(x, x.lazydata, v)
             note_change(x)
             x.lazydata = laid_out_as(indices.where(value, x).lazydata, x.lazydata)
             return
         items = x._index_items(indices)
+        plain = [slice(None) if _is_advanced(item) else item for item in items]
+        KeptViews.tell(x, x._basic_view(plain).lazydata, v, value)
         if any(_is_advanced(item) for item in items):
             x._write_places(items, value)
         else:

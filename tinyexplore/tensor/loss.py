@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from tinyexplore.dtype import dtypes
+from tinyexplore.dtype import dtypes, least_upper_dtype
 from tinyexplore.lazy.lazybuffer import ShapeError
-from tinyexplore.tensor.errors import ArgumentError, OperandError
+from tinyexplore.tensor.checks import need_int, need_number, need_tensor
+from tinyexplore.tensor.errors import ArgumentError
 from tinyexplore.tensor.processing import Processing
 from tinyexplore.tensor.reduction import place_dtype
 
@@ -20,6 +21,7 @@ class Loss(Processing):
     def dropout(self, p: float = 0.5) -> Tensor:
         """While training: each element 0 with probability p, the others scaled up by 1 / (1 - p)."""
         x = cast("Tensor", self)
+        need_number(p, "dropout: p")
         if not 0 <= p <= 1:
             raise ValueError(f"dropout with p={p}: need a probability, 0 ≤ p ≤ 1")
         if not type(x).training or p == 0:
@@ -30,16 +32,21 @@ class Loss(Processing):
         return keep.where(x * (1 / (1 - p)), 0.0)
 
     def one_hot(self, num_classes: int = -1) -> Tensor:
-        """A new last axis that is 1 at the place that each int names, else 0; -1: as long as the largest int needs."""
-        if dtypes.is_float(self.dtype):
-            raise OperandError(f"one_hot of a {self.dtype.name} tensor: need ints")
+        """A new last axis that is 1 at the place that each int names, else 0; -1: as long as the largest int needs.
+
+        Of floats, whole ones name a place.
+        """
+        need_int(num_classes, "one_hot: num_classes")
         if num_classes == -1:
             num_classes = int(self.max().item()) + 1
         if num_classes < 0:
             raise ArgumentError(f"one_hot into {num_classes} classes: a count cannot be negative")
         x = self.unsqueeze(-1)
+        if dtypes.is_float(x.dtype):
+            x = x.cast(least_upper_dtype(x.dtype, dtypes.float32))  # one that tells places apart
         spread = x._broadcast_to((*self.shape, num_classes))
-        return (spread == spread._places(spread.ndim - 1, place_dtype(spread.dtype))).cast(dtypes.default_int)
+        places = dtypes.default_int if dtypes.is_float(x.dtype) else place_dtype(x.dtype)
+        return (spread == spread._places(spread.ndim - 1, places)).cast(dtypes.default_int)
 
     def _averaged(self, reduction: str) -> Tensor:
         if reduction not in ("mean", "sum", "none"):
@@ -50,6 +57,7 @@ class Loss(Processing):
 
     def binary_crossentropy(self, y: Tensor, reduction: str = "mean") -> Tensor:
         """-(y · ln p + (1 - y) · ln(1 - p)), where this tensor is p"""
+        need_tensor(y, "binary cross entropy: y")
         p, y = cast("Tensor", self), y._float()
         return (y.neg() * p.log() - (1 - y) * (1 - p).log())._averaged(reduction)
 
@@ -60,6 +68,7 @@ class Loss(Processing):
 
         With `pos_weight` w, which broadcasts, positive examples count w times: -(w · y · ln p + (1 - y) · ln(1 - p)).
         """
+        need_tensor(y, "binary cross entropy: y")
         x, y = self._float(), y._float()
         tail = x.abs().neg().exp()._log1p()
         if pos_weight is None:
@@ -69,6 +78,7 @@ class Loss(Processing):
 
     def _class_axis(self, y: Tensor) -> int:
         """The axis of classes of logits (batch, classes, …) or (classes,), for ints or probabilities `y`."""
+        need_tensor(y, "class labels: Y")
         axis = 0 if self.ndim == 1 else 1
         expected = self.shape[:axis] + self.shape[axis + 1 :]
         if self.ndim == 0 or y.shape not in (expected, self.shape):
@@ -81,6 +91,8 @@ class Loss(Processing):
         """-ln softmax at the class that `Y` names, over the last axis; where Y is `ignore_index` none counts."""
         if not 0 <= label_smoothing <= 1:
             raise ValueError(f"label_smoothing {label_smoothing}: need 0 ≤ label_smoothing ≤ 1")
+        need_tensor(Y, "class labels: Y")
+        need_int(ignore_index, "class labels: ignore_index")
         if Y.shape != self.shape[:-1]:
             raise ShapeError(f"labels of shape {Y.shape} for scores of shape {self.shape}: need {self.shape[:-1]}")
         logs = self.log_softmax(-1)

@@ -11,6 +11,7 @@ from tinyexplore.dtype import ConstType, dtypes, least_upper_dtype
 from tinyexplore.lazy import LazyBuffer, as_bits
 from tinyexplore.lazy.lazybuffer import ShapeError, normal
 from tinyexplore.tensor.base import Base, Shape
+from tinyexplore.tensor.checks import need_int, need_tensor, shown
 from tinyexplore.tensor.errors import ArgumentError
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.symbolic import SymbolicError, greatest, product, simplified
@@ -43,6 +44,21 @@ def _checked_sizes(sizes: Sequence[Any], kept: Shape | int) -> Shape:
             raise kind(f"a shape or an order is made of ints; found {size!r} ({type(size).__name__}) in {sizes}")
         found.append(size)
     return normal(tuple(found))
+
+
+def _some(tensors: Sequence[Any], what: str) -> Sequence[Any]:
+    """The tensors to be joined: a method's own comes first, and the function has been given one at least."""
+    if not tensors:
+        raise TypeError(f"{what} of no tensors: need one at least, {what}(a, b) or {what}([a, b])")
+    return tensors
+
+
+def _first_of(tensors: Sequence[Any], what: str) -> Any:
+    """The first of the tensors to be joined, of which there must be one."""
+    if not tensors:
+        raise ArgumentError(f"{what} of an empty list: need one tensor at least")
+    need_tensor(tensors[0], f"{what}: the first")
+    return tensors[0]
 
 
 def has_negative(sizes: Sequence[Any]) -> bool:
@@ -125,6 +141,10 @@ class Movement(Base):
         """Axis `dim` split into axes of `sizes`, of which one may be -1."""
         axis = self._axis(dim)
         have = self.shape[axis]
+        if not isinstance(sizes, (list, tuple)):
+            raise TypeError(f"unflatten axis {dim} of {self.shape}: the sizes are {shown(sizes)}: need several ints")
+        for size in sizes:
+            need_int(size, "unflatten: a size")
         known = product([size for size in sizes if size != -1])
         split = tuple(simplified(have // (known if known != 0 else 1)) if size == -1 else size for size in sizes)
         if product(split) != have:
@@ -177,6 +197,7 @@ class Movement(Base):
 
     def repeat_interleave(self, repeats: int, dim: int | None = None) -> Tensor:
         """Each element `repeats` times in a row along `dim` (None: of the flattened tensor)."""
+        need_int(repeats, "repeat_interleave: repeats", 0)
         if dim is None:
             return self.flatten().repeat_interleave(repeats, 0)
         axis = self._axis(dim)
@@ -214,10 +235,12 @@ class Movement(Base):
 
     def roll(self, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Tensor:
         """Moved along `dims` by `shifts`; what leaves at one end enters at the other."""
+        for shift in shifts if isinstance(shifts, (list, tuple)) else (shifts,):
+            need_int(shift, "roll: a shift")
         if dims is None:
             return self.flatten().roll(shifts, 0).reshape(self.shape)
         steps = (shifts,) if isinstance(shifts, int) else tuple(shifts)
-        axes = (dims,) if isinstance(dims, int) else tuple(dims)
+        axes = tuple(dims) if isinstance(dims, (list, tuple)) else (cast(int, dims),)
         if len(steps) != len(axes):
             raise ArgumentError(f"roll by {steps} along {axes}: need one shift per axis")
         result = cast("Tensor", self)
@@ -235,9 +258,14 @@ class Movement(Base):
     # *** cutting and padding ***
 
     def shrink(self, arg: Amounts) -> Tensor:
-        """The part `start ≤ i < stop` of each axis; None keeps an axis whole."""
+        """The part `start ≤ i < stop` of each axis; None keeps an axis whole (and may stand for one that is not there:
+        programs of this family write such)."""
+        amounts = arg if isinstance(arg, (list, tuple)) else (arg,)
+        for part in amounts:
+            if part is not None and (not isinstance(part, (list, tuple)) or len(part) != 2):
+                raise TypeError(f"shrink {self.shape} to {shown(arg)}: need one (start, stop) or None per axis")
         bounds = tuple((0, size) if part is None else tuple(part) for part, size in zip(arg, self.shape))
-        if len(arg) != self.ndim:
+        if len(arg) < self.ndim or any([part is not None for part in arg[self.ndim :]]):
             raise ShapeError(f"shrink {self.shape} to {tuple(arg)}: need one (start, stop) or None per axis")
         return self._moved(Ops.SHRINK, self.lazydata.shrink(cast("tuple[tuple[int, int], ...]", bounds)))
 
@@ -274,6 +302,15 @@ class Movement(Base):
             if value == value // 1:
                 return mask.where(padded, padded._const(int(value)))  # the type has it, and stays
         return mask.where(padded, value)
+
+    def _slice(self, arg: Sequence[tuple[int, int] | None], value: ConstType = 0) -> Tensor:
+        """From start to stop of each axis, (start, stop) or None for all of it; `value` where that is outside.
+
+        By this name programs of the family call it."""
+        bounds = [(0, size) if one is None else one for size, one in zip(self.shape, arg)]
+        if len(arg) != self.ndim:
+            raise ShapeError(f"_slice of {self.shape} by {tuple(arg)}: need (start, stop) or None for each axis")
+        return self.pad([(-start, stop - size) for size, (start, stop) in zip(self.shape, bounds)], value=value)
 
     def _edged(self, amounts: Sequence[tuple[int, int]], mode: str) -> Tensor:
         """Longer at each end, by elements that there are."""
@@ -313,7 +350,9 @@ class Movement(Base):
         """The part start ≤ i < stop of one axis."""
         return self.shrink([(start, stop) if i == axis else None for i in range(self.ndim)])
 
-    def _pad_amounts(self, arg: Sequence[Any]) -> tuple[tuple[int, int], ...]:
+    def _pad_amounts(self, arg: Any) -> tuple[tuple[int, int], ...]:
+        if not isinstance(arg, (list, tuple)):
+            raise TypeError(f"pad {self.shape} by {shown(arg)}: need ints, or one (before, after) or None per axis")
         if arg and all(isinstance(amount, (int, UOp)) for amount in arg):
             if len(arg) % 2 or len(arg) > 2 * self.ndim:
                 raise ShapeError(f"pad {self.shape} by {tuple(arg)}: need pairs of ints, at most {self.ndim} of them")
@@ -378,6 +417,7 @@ class Movement(Base):
 
     def _below(self, offset: int) -> Tensor:
         """True where column ≤ row + offset, over the last two axes."""
+        need_int(offset, "triangle: the diagonal")
         if self.ndim < 2:
             raise ShapeError(f"triangle of a tensor of shape {self.shape}: need two axes at least")
         rows, columns = self.shape[-2:]
@@ -393,6 +433,7 @@ class Movement(Base):
 
     def triu(self, diagonal: int = 0) -> Tensor:
         """The last two axes with zeros below the diagonal."""
+        need_int(diagonal, "triangle: the diagonal")
         return self._below(diagonal - 1).where(self._const(0), cast("Tensor", self))
 
     # *** several tensors ***
@@ -403,8 +444,11 @@ class Movement(Base):
                 raise TypeError(f"{what} of a Tensor and {type(other).__name__} {other!r}: need Tensors, one by one")
         return [cast("Tensor", self), *others]
 
-    def cat(self, *args: Tensor, dim: int = 0) -> Tensor:
-        """The tensors one after the other along `dim`."""
+    def cat(*tensors: Tensor, dim: int = 0) -> Tensor:
+        """The tensors one after the other along `dim`; `Tensor.cat` takes them in a list as well."""
+        self, *args = _some(tensors, "cat")
+        if isinstance(self, (list, tuple)):
+            return _first_of(self, "cat").cat(*self[1:], *args, dim=dim)
         parts = self._with_others(args, "cat")
         axis = self._axis(dim)
         for part in parts:
@@ -429,13 +473,14 @@ class Movement(Base):
             found = [_joined(group, axis).contiguous() for group in groups]
         result = _joined(found, axis)
         result = result if result.dtype is dtype else result.bitcast(dtype)
-        result.note = OwnRule(cat_gradient, [part.lazydata for part in some], axis)
+        result.note = OwnRule(cat_gradient, [part.lazydata for part in some], axis).on(result)
         return self._taped(result, cat_gradient, tuple(kept), axis)
 
-    def stack(self, *args: Tensor, dim: int = 0) -> Tensor:
+    def stack(*tensors: Tensor, dim: int = 0) -> Tensor:
         """The tensors, all of one shape, along a new axis; `Tensor.stack` takes them in a list as well."""
+        self, *args = _some(tensors, "stack")
         if isinstance(self, (list, tuple)):
-            return self[0].stack(*self[1:], *args, dim=dim)
+            return _first_of(self, "stack").stack(*self[1:], *args, dim=dim)
         parts = self._with_others(args, "stack")
         if any(part.shape != self.shape for part in parts):
             shapes = ", ".join(str(part.shape) for part in parts)
@@ -449,6 +494,8 @@ class Movement(Base):
         axis = self._axis(dim)
         if not self.ndim:
             raise ShapeError("split of a tensor without axes: it has one element, which is in no row")
+        for size in (sizes,) if isinstance(sizes, int) or not isinstance(sizes, (list, tuple)) else sizes:
+            need_int(size, "split: a size")
         have = self.shape[axis]
         if isinstance(sizes, int):
             if not isinstance(have, int):
@@ -470,6 +517,7 @@ class Movement(Base):
 
     def chunk(self, chunks: int, dim: int = 0) -> list[Tensor]:
         """`chunks` parts of equal size (the last may be smaller, and there may be fewer); of nothing, so many."""
+        need_int(chunks, "chunk: the number of parts")
         if chunks < 1:
             raise ValueError(f"chunk into {chunks} parts: need at least 1")
         axis = self._axis(dim)

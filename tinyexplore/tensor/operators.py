@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from tinyexplore.dtype import dtypes
+from tinyexplore.tensor.checks import need_tensor, shown
 from tinyexplore.tensor.creation import Creation
 from tinyexplore.tensor.errors import OperandError
 from tinyexplore.uop import UOp
@@ -51,6 +52,13 @@ def _is_operand(x: Any) -> bool:
     return isinstance(x, (Creation, int, float, UOp)) or hasattr(x, "__array_interface__")
 
 
+def _is_factor(x: Any) -> bool:
+    """The same for a product; lists and text, which Python would repeat as often as the tensor says, are an error."""
+    if isinstance(x, (list, tuple, str, bytes)):
+        raise OperandError(f"mul of a Tensor and {shown(x)}: need a Tensor, a number or an array")
+    return _is_operand(x)
+
+
 class Operators(NamedCasts):
     __slots__ = ()
 
@@ -83,10 +91,10 @@ class Operators(NamedCasts):
         return self._in_place(self.sub(x))
 
     def __mul__(self, x: Any) -> Tensor:
-        return self.mul(x) if _is_operand(x) else NotImplemented
+        return self.mul(x) if _is_factor(x) else NotImplemented
 
     def __rmul__(self, x: Any) -> Tensor:
-        return self.mul(x, reverse=True) if _is_operand(x) else NotImplemented
+        return self.mul(x, reverse=True) if _is_factor(x) else NotImplemented
 
     def __imul__(self, x: Any) -> Tensor:
         return self._in_place(self.mul(x))
@@ -128,10 +136,16 @@ class Operators(NamedCasts):
         return self._in_place(self.pow(x))
 
     def __matmul__(self, x: Any) -> Tensor:
-        return self.matmul(cast("Tensor", x)) if isinstance(x, Creation) else NotImplemented
+        return self.matmul(self._factor(x))
 
     def __rmatmul__(self, x: Any) -> Tensor:
-        return self.matmul(cast("Tensor", x), reverse=True) if isinstance(x, Creation) else NotImplemented
+        return self.matmul(self._factor(x), reverse=True)
+
+    def _factor(self, x: Any) -> Tensor:
+        """An operand of @: a tensor, or what an array holds."""
+        found = self._as_tensor(x, "matmul") if hasattr(x, "__array_interface__") else cast("Tensor", x)
+        need_tensor(found, f"matmul of a Tensor of shape {self.shape}: the other factor")
+        return found
 
     def __imatmul__(self, x: Any) -> Tensor:
         return self._in_place(self.matmul(x))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from tinyexplore.dtype import dtypes
 from tinyexplore.lazy.lazybuffer import ShapeError
+from tinyexplore.tensor.checks import need_int, shown
 from tinyexplore.tensor.network import first_places, places_in_order
 from tinyexplore.tensor.reduction import sum_dtype
 from tinyexplore.tensor.scattering import Scattering
@@ -71,6 +72,7 @@ class Ordering(Scattering):
     def topk(self, k: int, dim: int = -1, largest: bool = True, sorted_: bool = True) -> tuple[Tensor, Tensor]:
         """The `k` largest (or smallest) elements along `dim`, in order, and their places."""
         axis = self._axis(dim)
+        need_int(k, "topk: k")
         if not self.ndim:
             values, places = self.reshape((1,)).topk(k, 0, largest)
             return (values.reshape(()), places.reshape(())) if k else (values, places)
@@ -124,6 +126,8 @@ class Ordering(Scattering):
 
     def rearrange(self, formula: str, **sizes: int) -> Tensor:
         """Axes named, regrouped and reordered: "b (h w) ... -> b h w ..." with h=…; `...` stands for further axes."""
+        if not isinstance(formula, str):
+            raise TypeError(f"rearrange: the formula is {shown(formula)}: need text, such as 'b h w -> b (h w)'")
         left, arrow, right = formula.partition("->")
         before, after = _axis_groups(left), _axis_groups(right)
         further = self.ndim - len(before) + 1

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from tinyexplore.dtype import ConstType, dtypes
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.base import Shape
+from tinyexplore.tensor.checks import need_int, shown
 from tinyexplore.tensor.reduction import Reduction
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ def padding_pairs(padding: Sizes, count: int) -> Pairs:
     """
     if isinstance(padding, int):
         return ((padding, padding),) * count
+    if not isinstance(padding, (list, tuple, str)):
+        raise TypeError(f"padding is {shown(padding)}: need one int, {count} ints or {2 * count} ints")
     if isinstance(padding, str):
         raise ValueError(f"padding {padding!r}: only convolutions have paddings with a name; give the amounts")
     if len(padding) == count:
@@ -62,6 +65,8 @@ class Pooling(Reduction):
         """(…, *spatial) → (…, *places, *kernel)"""
         result = cast("Tensor", self)
         first = self.ndim - len(kernel)
+        for one in (*kernel, *stride, *dilation):
+            need_int(one, "windows: a size, stride or dilation")
         if min((*kernel, *stride, *dilation), default=1) < 1:
             raise ShapeError(f"kernel {kernel}, stride {stride}, dilation {dilation}: each must be at least 1")
         for number, (size, step, gap) in enumerate(zip(kernel, stride, dilation)):

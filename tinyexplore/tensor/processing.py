@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from string import ascii_letters
 from typing import TYPE_CHECKING, cast
 
@@ -11,11 +11,11 @@ from tinyexplore.dtype import dtypes, least_upper_dtype, to_dtype
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.arithmetic import broadcast_shape
 from tinyexplore.tensor.base import DTypeLike, Shape
-from tinyexplore.tensor.errors import ArgumentError
+from tinyexplore.tensor.checks import need_int, need_tensor, shown
 from tinyexplore.tensor.gradients import gradient_by_tensors
 from tinyexplore.tensor.pooling import Pairs, Pooling, Sizes, named_padding, padding_pairs, per_axis
 from tinyexplore.tensor.reduction import sum_dtype
-from tinyexplore.tensor.winograd import minimal_filters
+from tinyexplore.tensor.winograd import TAPS, minimal_filters, takes_less
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.util import config
 
@@ -37,6 +37,7 @@ class Processing(Pooling):
         """
         acc_dtype = dtype if acc_dtype is None else acc_dtype
         x = cast("Tensor", self)
+        need_tensor(w, f"matmul of a Tensor of shape {x.shape}: the other factor")
         n_axis = 0 if w.ndim == 1 else w.ndim - 2
         if x.ndim == 0 or w.ndim == 0 or x.shape[-1] != w.shape[n_axis]:
             raise ShapeError(
@@ -75,6 +76,7 @@ class Processing(Pooling):
 
     def linear(self, weight: Tensor, bias: Tensor | None = None, dtype: DTypeLike | None = None) -> Tensor:
         """self @ weight + bias, in `dtype` if given; a weight with one axis multiplies element by element."""
+        need_tensor(weight, "linear: the weight")
         if dtype is not None:
             return self.cast(dtype).linear(weight.cast(dtype), None if bias is None else bias.cast(dtype))
         x = cast("Tensor", self) * weight if weight.ndim == 1 else self.dot(weight)
@@ -87,7 +89,11 @@ class Processing(Pooling):
     def sequential(self, ll: Sequence[Callable[[Tensor], Tensor]]) -> Tensor:
         """Through all functions, one after the other."""
         x = cast("Tensor", self)
-        for layer in ll:
+        if not isinstance(ll, Iterable):
+            raise TypeError(f"sequential of {shown(ll)}: need a list of functions or layers")
+        for place, layer in enumerate(ll):
+            if not callable(layer):
+                raise TypeError(f"sequential: step {place} is {shown(layer)}: need functions or layers")
             x = layer(x)
         return x
 
@@ -109,9 +115,19 @@ class Processing(Pooling):
         Windows (batch, group, 1, *places, in, *kernel) times weights (group, out / groups, in, *kernel), summed over
         the last axes in `acc_dtype` (`dtype` is its later name). `padding` may be "valid" (none) or "same": as much as
         makes the result of single steps as large as the input, the larger half of an odd amount behind. With WINO=1,
-        kernels of 3 places on each axis that move by single steps go by Winograd's minimal filters.
+        kernels of 3 places on each axis that move by single steps go by Winograd's minimal filters where these spare
+        more than their transforms cost: on two axes from some 40 channels on.
         """
         acc_dtype = dtype if acc_dtype is None else acc_dtype
+        need_tensor(weight, "convolution: the weight")
+        need_int(groups, "convolution: groups", 1)
+        if bias is not None:
+            need_tensor(bias, "convolution: the bias")
+            if bias.numel() not in (1, weight.shape[0]):
+                raise ShapeError(
+                    f"convolution with weights {weight.shape} (out, in / groups, *kernel) and a bias of shape "
+                    f"{bias.shape}: need one number for each of {weight.shape[0]} output channels"
+                )
         places = weight.ndim - 2
         self._check_convolution(weight, groups)
         result_dtype = least_upper_dtype(self.dtype, weight.dtype)
@@ -123,7 +139,7 @@ class Processing(Pooling):
         else:
             pairs = padding_pairs(padding, places)
         padded = self.cast(wide)._padded_for_windows(pairs, groups)
-        if config().WINO and set(kernel) == {3} and {*steps, *gaps} == {1} and dtypes.is_float(wide):
+        if self._is_winograd(padded, weight, groups, steps, gaps):
             result = minimal_filters(padded, weight.cast(wide), groups)
             result = result.cast(result_dtype if acc_dtype is None else wide)
             return result if bias is None else result + bias.reshape((1, -1, *(1,) * places))
@@ -133,6 +149,16 @@ class Processing(Pooling):
         result = padded._by_own_rule(result.lazydata, convolution_gradient, (padded, filters), how)
         result = result.cast(result_dtype if acc_dtype is None else wide)
         return result if bias is None else result + bias.reshape((1, -1, *(1,) * places))
+
+    @staticmethod
+    def _is_winograd(padded: Tensor, weight: Tensor, groups: int, steps: Shape, gaps: Shape) -> bool:
+        """True where WINO=1 asks for minimal filters, which there are for this kernel and which spare more than they
+        cost."""
+        if not config().WINO or set(weight.shape[2:]) != {TAPS} or {*steps, *gaps} != {1}:
+            return False
+        size = [have - TAPS + 1 for have in padded.shape[2:]]
+        is_float = dtypes.is_float(padded.dtype)
+        return is_float and takes_less(padded.shape[0], size, weight.shape[0], padded.shape[1], groups)
 
     def _padded_for_windows(self, pairs: Pairs, groups: int) -> Tensor:
         """(batch, in, *spatial) with zeros around. A copy of one picture lies row by row, each of all its channels.
@@ -204,6 +230,7 @@ class Processing(Pooling):
         Each element is spread `stride` apart, and the flipped kernel slides over that. Without dilation, no zeros in
         between are multiplied: see `_spread_and_convolved`.
         """
+        need_tensor(weight, "transposed convolution: the weight")
         places = weight.ndim - 2
         fits = places >= 1 and self.ndim == weight.ndim and self.shape[1] == weight.shape[0]
         if not fits or groups < 1 or weight.shape[0] % groups:
@@ -279,24 +306,26 @@ class Processing(Pooling):
         is_causal: bool = False,
         enable_gqa: bool = False,
     ) -> Tensor:
-        """softmax(q · kᵀ / √d + mask) · v; a bool mask keeps where it is true.
+        """softmax(q · kᵀ / √d + mask) · v; a bool mask keeps where it is true, `is_causal` what is not later, too.
 
         `enable_gqa`: the third axis from the end are heads; each head of key and value serves several of the query.
         """
+        for name, given in (("key", key), ("value", value), ("attn_mask", attn_mask)):
+            if given is not None or name != "attn_mask":
+                need_tensor(given, f"attention: {name}")
         if enable_gqa:
             key, value = self._heads_repeated(key), self._heads_repeated(value)
         width = self.shape[-1]
         scale = self._const(width, shape=()).rsqrt() if isinstance(width, UOp) else 1.0 / math.sqrt(width)
         scores = self.dot(key.transpose(-2, -1)) * scale
+        if attn_mask is not None and attn_mask.dtype is not dtypes.bool:
+            scores = scores + attn_mask
+            attn_mask = None
         if is_causal:
-            if attn_mask is not None:
-                raise ArgumentError("attention: give attn_mask or is_causal, not both")
-            attn_mask = scores._const(True, dtypes.bool, scores.shape[-2:]).tril()
+            not_later = scores._const(True, dtypes.bool, scores.shape[-2:]).tril()
+            attn_mask = not_later if attn_mask is None else attn_mask & not_later
         if attn_mask is not None:
-            if attn_mask.dtype is dtypes.bool:
-                scores = attn_mask.where(scores, -math.inf)
-            else:
-                scores = scores + attn_mask
+            scores = attn_mask.where(scores, -math.inf)
         return scores.softmax(-1).dropout(dropout_p).dot(value)
 
     def _heads_repeated(self, x: Tensor) -> Tensor:
@@ -322,6 +351,10 @@ class Processing(Pooling):
         """
         acc_dtype = dtype if acc_dtype is None else acc_dtype
         xs = cast("list[Tensor]", list(raw_xs[0]) if isinstance(raw_xs[0], (tuple, list)) else list(raw_xs))
+        if not isinstance(formula, str):
+            raise TypeError(f"einsum: the formula is {shown(formula)}: need text, such as 'ij,jk->ik'")
+        for place, given in enumerate(xs):
+            need_tensor(given, f"einsum {formula!r}: operand {place}")
         text, xs = _with_letters_for_dots(formula.replace(" ", ""), xs)
         left, arrow, right = text.partition("->")
         inputs = left.split(",")

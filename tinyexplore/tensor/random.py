@@ -1,11 +1,15 @@
 """Random numbers by counting: Threefry-2x32 with 20 rounds (Salmon, Moraes, Dror and Shaw, "Parallel random numbers:
 as easy as 1, 2, 3", SC 2011), written in tensor operations.
 
-Element i of the n-th random tensor is a function of (seed, n, i) alone: the same on every device.
+The numbers for a seed are those of tinygrad 0.9.2 with THREEFRY=1, on every device: a process counts the numbers that
+it draws; n of them, the count being c, are the first words of the counters (c + i, c + i + m) for i < m = n / 2,
+rounded up, and then the second words. Two things are better here: narrow floats that would round to 1 are the largest
+below 1, and where a range has more than 2**24 ints each of them can be drawn.
 """
 
 from __future__ import annotations
 
+import math
 from array import array
 from dataclasses import dataclass
 from math import prod
@@ -14,7 +18,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, cast
 
 from tinyexplore.device import Buffer, Device
-from tinyexplore.dtype import DType, dtypes, to_dtype
+from tinyexplore.dtype import dtypes, to_dtype
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.tensor.changes import note_key
 from tinyexplore.uop import Ops
@@ -25,44 +29,48 @@ if TYPE_CHECKING:
 
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 PARITY = 0x1BD11BDA
-KEY_WORDS = 3
+KEY_WORDS = 2
 
 
-_drawing = Lock()  # every tensor gets a number of its own, whichever thread asks
+_drawing = Lock()  # every tensor gets numbers of its own, whichever thread asks
 
 
 @dataclass
 class Generator:
-    """Where the random numbers of this process come from."""
+    """Where the random numbers of this process come from. `drawn`: how many there were, but for those of the first
+    call; None before it."""
 
     seed: int = 0
-    stream: int = 0
+    drawn: int | None = None
 
-    def next_key(self, device: str) -> LazyBuffer:
-        """Seed and number of the next random tensor, as data: a kernel does not change with them."""
-        first = Device.members(device)[0]
-        buffer = Buffer(first, KEY_WORDS, dtypes.uint32)
-        self.fill(buffer)
-        note_key(buffer)
-        return LazyBuffer.from_buffer(buffer, (KEY_WORDS,)).copy_to_device(device)
+    def start(self, seed: int) -> None:
+        """Forgets what was drawn."""
+        with _drawing:
+            self.seed, self.drawn = seed, None
+
+    def next_key(self, size: int, device: str) -> LazyBuffer:
+        """Seed and count for the next `size` random numbers, as data: a kernel does not change with them."""
+        return self._next(KEY_WORDS, (KEY_WORDS,), size, device)
 
     def next_words(self, size: int, device: str) -> LazyBuffer:
         """Two words of 32 random bits for each of `size` elements, drawn here: what THREEFRY=0 takes."""
-        first = Device.members(device)[0]
-        buffer = Buffer(first, 2 * size, dtypes.uint32)
-        self.fill(buffer)
-        note_key(buffer)
-        return LazyBuffer.from_buffer(buffer, (2, size)).copy_to_device(device)
+        return self._next(2 * size, (2, size), 0, device)
 
-    def fill(self, buffer: Buffer) -> None:
-        """Draws the next random tensor: its key into memory made by `next_key`, or all of it, by `next_words`."""
+    def _next(self, words: int, shape: tuple[int, ...], size: int, device: str) -> LazyBuffer:
+        buffer = Buffer(Device.members(device)[0], words, dtypes.uint32)
+        self.fill(buffer, size)
+        note_key(buffer, size)
+        return LazyBuffer.from_buffer(buffer, shape).copy_to_device(device)
+
+    def fill(self, buffer: Buffer, size: int) -> None:
+        """Draws anew what `next_key` made for `size` numbers, or, for 0, all that `next_words` made."""
         with _drawing:
-            seed, stream = self.seed, self.stream
-            self.stream += 1
-        if buffer.size != KEY_WORDS:
-            buffer.copyin(Random(f"{seed} {stream}").randbytes(buffer.nbytes))
-            return
-        buffer.copyin(array("I", [seed & 0xFFFFFFFF, (seed >> 32) & 0xFFFFFFFF, stream & 0xFFFFFFFF]))
+            count = 0 if self.drawn is None else self.drawn + (size or 1)
+            seed, self.drawn = self.seed, count
+        if size:
+            buffer.copyin(array("I", [seed & 0xFFFFFFFF, count & 0xFFFFFFFF]))
+        else:
+            buffer.copyin(Random(f"{seed} {count}").randbytes(buffer.nbytes))
 
 
 generator = Generator()
@@ -88,52 +96,88 @@ def threefry(x0: Tensor, x1: Tensor, key0: Tensor, key1: Tensor) -> tuple[Tensor
     return x0, x1
 
 
-def random_words(kind: type[Tensor], size: int, device: str) -> tuple[Tensor, Tensor]:
-    """Two words of 32 random bits for each of `size` elements."""
-    if size >= 1 << 32:
-        raise ValueError(f"a random tensor of {size} elements: at most 2**32 - 1 are counted")
-    if not config().THREEFRY and size:
+def _words(kind: type[Tensor], count: LazyBuffer, half: int, key: Tensor) -> tuple[Tensor, Tensor]:
+    """The two words of each counter (c + count, c + count + half); `key` has the seed and c."""
+    place = kind._wrap(count)
+    seed, drawn = (key.shrink(((i, i + 1),))._broadcast_to(place.shape) for i in range(KEY_WORDS))
+    first = place._alu(Ops.ADD, drawn)
+    return threefry(first, first._alu(Ops.ADD, first._const(half)), seed, seed._const(0))
+
+
+def random_pairs(kind: type[Tensor], size: int, device: str) -> tuple[Tensor, Tensor]:
+    """32 random bits for each of 2 · `size` elements: those of the first half, and those of the second."""
+    if not config().THREEFRY:
         both = kind._wrap(generator.next_words(size, device))
         return both[0], both[1]
-    key = kind._wrap(generator.next_key(device))
-    seed0, seed1, stream = (key.shrink(((i, i + 1),))._broadcast_to((size,)) for i in range(3))
-    count = kind._wrap(LazyBuffer.iota(size, dtypes.uint32, device))
-    return threefry(count, stream, seed0, seed1)
+    key = kind._wrap(generator.next_key(2 * size, device))
+    return _words(kind, LazyBuffer.iota(size, dtypes.uint32, device), size, key)
 
 
-def uniform_of(words: Tensor, dtype: DType) -> Tensor:
-    """0 ≤ u < 1 from the upper bits: as many as every value of `dtype` below 1 can hold."""
-    bits = {dtypes.fp8e5m2: 3, dtypes.fp8e4m3: 4, dtypes.float16: 11, dtypes.bfloat16: 8}.get(dtype, 24)
-    wide = dtypes.float64 if dtype is dtypes.float64 else dtypes.float32
-    whole = words._alu(Ops.SHR, words._const(32 - bits)).cast(wide)
-    return whole._alu(Ops.MUL, whole._const(2.0**-bits)).cast(dtype)
+def random_bits(kind: type[Tensor], size: int, device: str) -> Tensor:
+    """32 random bits for each of `size` elements."""
+    if not config().THREEFRY:
+        return random_pairs(kind, size, device)[0]
+    key = kind._wrap(generator.next_key(size, device))
+    half = (size + 1) // 2
+    place = kind._wrap(LazyBuffer.iota(size, dtypes.uint32, device))
+    is_first = place._alu(Ops.CMPLT, place._const(half))
+    count = is_first._alu(Ops.WHERE, place, place._alu(Ops.ADD, place._const((1 << 32) - half)))
+    return is_first._alu(Ops.WHERE, *_words(kind, count.lazydata, half, key))
+
+
+def uniform_of(words: Tensor, below: int = 1) -> Tensor:
+    """0 ≤ u < `below`, at most 2**24, as float32: from the upper 24 bits."""
+    upper = words._alu(Ops.SHR, words._const(8)).cast(dtypes.float32)
+    return upper._alu(Ops.MUL, upper._const(below * 2.0**-24))
+
+
+# the largest float below 1 of the types that numbers of 24 bits round to 1 in
+BELOW_ONE = {
+    dtypes.float16: 1 - 2.0**-11,
+    dtypes.bfloat16: 1 - 2.0**-8,
+    dtypes.fp8e4m3: 1 - 2.0**-4,
+    dtypes.fp8e5m2: 1 - 2.0**-3,
+}
+
+
+def _counted(shape: tuple[int, ...]) -> int:
+    size = prod(shape)
+    if size >= 1 << 32:
+        raise ValueError(f"a random tensor of {size} elements: at most 2**32 - 1 are counted")
+    return size
 
 
 def rand(kind: type[Tensor], shape: tuple[int, ...], dtype: Any, device: str) -> Tensor:
-    """Evenly from 0 to 1, 1 excluded."""
+    """Evenly from 0 to 1, 1 excluded: one of 2**24 numbers, converted to `dtype` (bool: true but for 0 itself)."""
     target = dtypes.default_float if dtype is None else to_dtype(dtype)
+    if target is dtypes.bool:
+        return rand(kind, shape, dtypes.float32, device).cast(target)
     if not dtypes.is_float(target):
         raise ValueError(f"rand of dtype {target.name}: need a float dtype (randint gives ints)")
-    first, second = random_words(kind, prod(shape), device)
-    if target is dtypes.float64:
-        upper = first._alu(Ops.SHR, first._const(5)).cast(target)  # 27 bits and 26 bits make 53
-        lower = second._alu(Ops.SHR, second._const(6)).cast(target)
-        return ((upper * 67108864.0 + lower) * 2.0**-53).reshape(shape)
-    return uniform_of(first, target).reshape(shape)
+    size = _counted(shape)
+    if not size:
+        generator.drawn = generator.drawn or 0
+        return kind._wrap(LazyBuffer.const(0.0, target, device, shape))
+    found = uniform_of(random_bits(kind, size, device))
+    if target in BELOW_ONE:
+        found = found.minimum(BELOW_ONE[target])
+    return found.cast(target).reshape(shape)
 
 
 def randn(kind: type[Tensor], shape: tuple[int, ...], dtype: Any, device: str) -> Tensor:
-    """Normally distributed, by Box and Muller: √(-2 ln u) · cos(2π v); of another dtype: converted to it"""
+    """Normally distributed, by Box and Muller: cos(2π u) · √(-2 ln (1 - v)); of another dtype than float32: converted
+    to it."""
     target = dtypes.default_float if dtype is None else to_dtype(dtype)
-    first, second = random_words(kind, prod(shape), device)
-    wide = dtypes.float64 if target is dtypes.float64 else dtypes.float32
-    u, v = uniform_of(first, wide), uniform_of(second, wide)
-    radius = ((1.0 - u).log() * -2.0).sqrt()
-    return (radius * (v * (2 * 3.141592653589793)).cos()).cast(target).reshape(shape)
+    size = _counted((2, *shape)) // 2
+    if not size:
+        return rand(kind, shape, dtypes.float32, device).cast(target)
+    u, v = (uniform_of(words) for words in random_pairs(kind, size, device))
+    radius = ((1.0 - v).log() * -2.0).sqrt()
+    return ((u * (2 * math.pi)).cos() * radius).cast(target).reshape(shape)
 
 
 def randint(kind: type[Tensor], shape: tuple[int, ...], low: int, high: int, dtype: Any, device: str) -> Tensor:
-    """Evenly from low … high - 1."""
+    """Evenly from low … high - 1, to within range / 2**24 (of wider ranges range / 2**32)."""
     target = dtypes.default_int if dtype is None else to_dtype(dtype)
     if not isinstance(low, int) or not isinstance(high, int):
         raise TypeError(f"randint from {low!r} to {high!r}: need ints, low < high")
@@ -143,11 +187,18 @@ def randint(kind: type[Tensor], shape: tuple[int, ...], low: int, high: int, dty
         raise TypeError(f"randint of dtype {target.name}: need an int dtype")
     if high - low > 1 << 32:
         raise ValueError(f"randint from {low} to {high}: the range is at most 2**32 wide")
-    first, _ = random_words(kind, prod(shape), device)
-    # the upper word of bits · range is even over the range, to within range / 2**32
-    spread = first.cast(dtypes.uint64)
-    found = (spread._alu(Ops.MUL, spread._const(high - low)))._alu(Ops.SHR, spread._const(32))
-    return (found.cast(dtypes.int64) + low).cast(target).reshape(shape)
+    size, many = _counted(shape), high - low
+    if not size:
+        return rand(kind, shape, dtypes.float32, device).cast(target)
+    bits = random_bits(kind, size, device)
+    least, most = dtypes.min(dtypes.int32), dtypes.max(dtypes.int32)
+    wide = dtypes.int32 if least <= low and high <= most else dtypes.int64
+    if many <= 1 << 24:
+        steps = uniform_of(bits, many)
+    else:  # the upper word of bits · range
+        product = bits.cast(dtypes.uint64)
+        steps = product._alu(Ops.MUL, product._const(many))._alu(Ops.SHR, product._const(32))
+    return (steps.cast(wide) + low).cast(target).reshape(shape)
 
 
 FEW_BOUNDS = 32  # up to here all are compared at once
@@ -185,6 +236,6 @@ def multinomial(probabilities: Tensor, num_samples: int, replacement: bool) -> T
         return (places if probabilities.ndim == 2 else places.squeeze(0)).cast(dtypes.default_int)
     sums = weights._float().cumsum(1)
     bounds = sums / sums[:, -1:]
-    drawn = kind.rand(rows, num_samples, 1, device=probabilities.device)
-    places = places_in(bounds, drawn.squeeze(-1)).minimum(classes - 1)
+    drawn = kind.rand(num_samples, rows, device=probabilities.device).T
+    places = places_in(bounds, drawn).minimum(classes - 1)
     return (places if probabilities.ndim == 2 else places.squeeze(0)).cast(dtypes.default_int)

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, cast
 from tinyexplore.autograd import GRADIENTS, OwnRuleAt, cumprod_gradient, deviation_gradient, logcumsumexp_gradient
 from tinyexplore.dtype import ConstType, DType, dtypes, least_upper_dtype, to_dtype
 from tinyexplore.lazy import LazyBuffer
+from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.base import Axes, DTypeLike, Shape
+from tinyexplore.tensor.checks import need_number, need_tensor
 from tinyexplore.tensor.functions import Functions
 from tinyexplore.uop import Ops
 from tinyexplore.uop.symbolic import product, simplified
@@ -83,12 +85,12 @@ class Reduction(Functions):
         return self._accumulated(Ops.MUL, axis, keepdim, dtype if acc_dtype is None else acc_dtype, 1)
 
     def max(self, axis: Axes = None, keepdim: bool = False) -> Tensor:
-        """The largest over `axis` (None: all); NaN if there is one."""
-        return self._reduce(Ops.MAX, axis, keepdim, None, "max")
+        """The largest over `axis` (None: all); NaN if there is one. Of nothing: the least that the type has."""
+        return self._reduce(Ops.MAX, axis, keepdim, dtypes.min(self.dtype), "max")
 
     def min(self, axis: Axes = None, keepdim: bool = False) -> Tensor:
-        """The smallest over `axis` (None: all); NaN if there is one."""
-        return self._reduce(Ops.MIN, axis, keepdim, None, "min")
+        """The smallest over `axis` (None: all); NaN if there is one. Of nothing: the greatest that the type has."""
+        return self._reduce(Ops.MIN, axis, keepdim, dtypes.max(self.dtype), "min")
 
     def any(self, axis: Axes = None, keepdim: bool = False) -> Tensor:
         """True where one element at least is true."""
@@ -117,6 +119,7 @@ class Reduction(Functions):
 
     def var(self, axis: Axes = None, keepdim: bool = False, correction: float = 1) -> Tensor:
         """The mean squared distance from the mean, over n - correction."""
+        need_number(correction, "var: the correction")
         dtype = self.dtype if dtypes.is_float(self.dtype) else dtypes.default_float
         wide = self.cast(sum_dtype(dtype))
         axes = self._axes(axis)
@@ -132,7 +135,7 @@ class Reduction(Functions):
         """The square root of `var`; where that is 0, the gradient is 0 too, as in PyTorch."""
         variance = self.var(axis, keepdim, correction)
         lazydata = variance.lazydata.alu(Ops.SQRT)
-        lazydata.note = _DEVIATION
+        lazydata.note = _DEVIATION.on(lazydata)
         return variance._taped(lazydata, deviation_gradient, (variance,), None)
 
     def var_mean(self, axis: Axes = None, keepdim: bool = False, correction: float = 1) -> tuple[Tensor, Tensor]:
@@ -214,6 +217,16 @@ class Reduction(Functions):
         total = wide._scanned(Ops.ADD, at) if self.ndim and 0 not in self.shape else wide
         return total.cast(self.dtype) if dtypes.is_float(self.dtype) else total
 
+    def _cumsum(self, axis: int = 0, _first_zero: bool = False) -> Tensor:
+        """`cumsum`, with `_first_zero` of what stands before each element: 0 comes first, and the last is not counted.
+
+        By this name programs of the family call it."""
+        total = self.cumsum(axis)
+        if not _first_zero or not self.ndim:
+            return total
+        at = self._axis(axis)
+        return total.pad(tuple((1, -1) if place == at else None for place in range(self.ndim)))
+
     def _scanned(self, op: Ops, axis: int) -> Tensor:
         """The running result of `op` along `axis`."""
         rule = {Ops.ADD: GRADIENTS[Ops.SCAN_AXIS], Ops.MUL: cumprod_gradient}.get(op)
@@ -262,6 +275,17 @@ class Reduction(Functions):
     ) -> Tensor:
         """(x - mean) · invstd · weight + bias, these given per place of `axis`."""
         axes = self._axes(axis)
+        count = product([self.shape[one] for one in axes])
+        given: Tensor | None
+        for name, given in (("weight", weight), ("bias", bias), ("mean", mean), ("invstd", invstd)):
+            if given is None and name in ("weight", "bias"):
+                continue
+            need_tensor(given, f"batchnorm: {name}")
+            if given is not None and name != "invstd" and given.numel() != count:
+                raise ShapeError(
+                    f"batchnorm of shape {self.shape} over axis {axis}, which has {count} channels: {name} has shape "
+                    f"{given.shape}; make the layer for {count} channels"
+                )
         shape = tuple(size if i in axes else 1 for i, size in enumerate(self.shape))
         x = cast("Tensor", self) - mean.reshape(shape)
         if weight is not None:

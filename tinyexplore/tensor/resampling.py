@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.lazy.lazybuffer import ShapeError
+from tinyexplore.tensor.checks import need_int, shown
 from tinyexplore.tensor.indexing import Indexing
 from tinyexplore.tensor.reduction import sum_dtype
 
@@ -33,6 +34,10 @@ class Resampling(Indexing):
             raise ValueError(f"interpolate mode {mode!r}: choose one of {', '.join(MODES)}")
         if align_corners and mode not in (*LINEAR, "bicubic"):
             raise ValueError(f"interpolate with align_corners and mode {mode!r}: only linear and cubic modes have it")
+        if not isinstance(size, (list, tuple)):
+            raise TypeError(f"interpolate {self.shape} to {shown(size)}: need one size for each of the last axes")
+        for one in size:
+            need_int(one, "interpolate: a size")
         wanted = tuple(size)
         if len(wanted) > self.ndim or min(wanted, default=1) < 1:
             raise ShapeError(f"interpolate {self.shape} to {wanted}: need 1 to {self.ndim} sizes, each 1 at least")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 from tinyexplore.dtype import ConstType, dtypes
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.arithmetic import broadcast_shape
+from tinyexplore.tensor.checks import need_number, need_tensor
 from tinyexplore.tensor.errors import ArgumentError, OperandError
 from tinyexplore.tensor.reduction import place_dtype
 from tinyexplore.tensor.resampling import Resampling
@@ -53,6 +54,9 @@ class Scattering(Resampling):
     def _scatter_operands(self, dim: int, index: Tensor, src: Any) -> tuple[int, Tensor, Tensor, Tensor]:
         """The axis, the part of this tensor that can be written, and of one shape: the index and what goes there."""
         axis = self._axis(dim)
+        need_tensor(index, "scatter: the index")
+        if not isinstance(src, Scattering):
+            need_number(src, "scatter: what is written")
         value = src if isinstance(src, Scattering) else index._const(src, self.dtype)
         fits = index.ndim == value.ndim == self.ndim and all(
             asked <= given and (i == axis or asked <= have)
@@ -80,6 +84,7 @@ class Scattering(Resampling):
 
     def masked_select(self, mask: Tensor, size: int | None = None, fill_value: ConstType = 0) -> Tensor:
         """The elements where `mask` is true, in one axis (this computes the mask); with `size` cut or filled to it."""
+        need_tensor(mask, "masked_select: the mask")
         shape = broadcast_shape("masked_select", self.shape, mask.shape)
         found = self._broadcast_to(shape).flatten()[mask.cast(dtypes.bool)._broadcast_to(shape).flatten()]
         return found if size is None else found._to_rows(size, fill_value)

@@ -18,11 +18,14 @@ from tinyexplore.tensor import data as conversion
 from tinyexplore.tensor.arithmetic import broadcast_shape
 from tinyexplore.tensor.base import DTypeLike, Shape
 from tinyexplore.tensor.changes import note_change, refuse_gradient_of_part, shows_a_part, with_part
+from tinyexplore.tensor.checks import need_tensor
 from tinyexplore.tensor.errors import OperandError
+from tinyexplore.tensor.kept import KeptViews
 from tinyexplore.tensor.operators import Operators
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.symbolic import value_of
 from tinyexplore.util import GlobalCounters
+from tinyexplore.util.at_once import at_once
 
 if TYPE_CHECKING:
     import numpy as np
@@ -74,8 +77,6 @@ class Tensor(Operators):
             self.lazydata.note = Origin.DATA
         if isinstance(dtype, ImageDType):
             self.lazydata = self.cast(dtype).lazydata
-        if requires_grad and not dtypes.is_float(self.dtype):
-            raise TypeError(f"requires_grad for a tensor of {self.dtype.name}: only floats have gradients")
 
     @staticmethod
     def _wrap(lazydata: LazyBuffer) -> Tensor:
@@ -100,11 +101,19 @@ class Tensor(Operators):
     # *** computing ***
 
     def realize(self, *others: Tensor, do_update_stats: bool = True) -> Tensor:
-        """Computes this tensor (and the others, together) into memory.
+        """Computes this tensor (and the others, together) into memory; of a view that was assigned to, the tensor that
+        it is a view of as well.
 
         `do_update_stats=False`: what runs is not counted in `GlobalCounters`.
         """
+        for other in others:
+            need_tensor(other, "realize: one of the others")
         found = [self.lazydata, *[tensor.lazydata for tensor in others]] if others else [self.lazydata]
+        if self._root is not None or others:
+            for tensor in (self, *others):
+                root = None if tensor._root is None else tensor._root()
+                if root is not None and getattr(tensor, "was_changed", False):
+                    found.append(root.lazydata)
         if do_update_stats:
             _engine().realize(found)
         else:
@@ -115,9 +124,8 @@ class Tensor(Operators):
     def schedule(self, *others: Tensor) -> list[Any]:
         """The kernels that computing this tensor (and the others) takes, in order; nothing runs."""
         from tinyexplore import engine
-        from tinyexplore.schedule import create_schedule
 
-        return list(create_schedule(engine.spread([tensor.lazydata for tensor in (self, *others)])))
+        return list(engine.schedule([tensor.lazydata for tensor in (self, *others)]))
 
     def schedule_with_vars(self, *others: Tensor) -> tuple[list[Any], dict[UOp, int]]:
         """`schedule`, and what the Variables in it are bound to."""
@@ -150,6 +158,10 @@ class Tensor(Operators):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         found = self.numpy()
         return found if dtype is None else found.astype(dtype)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        """What a function of NumPy gives for the values: np.sum(tensor) is np.sum(tensor.numpy())."""
+        return function(*_with_arrays(args), **{name: _with_arrays(given) for name, given in kwargs.items()})
 
     def data(self) -> memoryview:
         """The elements as a memoryview of the tensor's shape, not copied."""
@@ -222,6 +234,8 @@ class Tensor(Operators):
         if x.dtype is not self.dtype:
             raise OperandError(f"assign a tensor of {x.dtype.name} to one of {self.dtype.name}: cast it first")
         if isinstance(self.lazydata, StoredBuffer):
+            if self.lazydata.base.buffer is None:  # on its way there
+                _engine().realize([self.lazydata.base])
             self.lazydata.write(x._read().memoryview())
             return self
         if x.device != self.device:
@@ -230,19 +244,23 @@ class Tensor(Operators):
         root = None if self._root is None else self._root()
         if root is not None and shows_a_part(self.lazydata):
             refuse_gradient_of_part(root, x)
+            KeptViews.tell(root, self.lazydata, self, x)
             whole = laid_out_as(with_part(self.lazydata, root.lazydata, value), root.lazydata)
             note_change(root, in_part=True)
-            root.lazydata = whole
+            note_change(self)
+            at_once((), (root, self), "lazydata", (whole, value))
             if root._ctx is not None:
                 root._ctx = Step(assigned_gradient, (), (), whole)
-        note_change(self)
-        self.lazydata = value
+        else:
+            note_change(self)
+            self.lazydata = value
         if self._ctx is not None:
             self._ctx = Step(assigned_gradient, (), (), value)
         return self
 
     def replace(self, x: Tensor) -> Tensor:
         """This tensor becomes what `x` is, of the same shape, off the tape."""
+        need_tensor(x, "replace: what it becomes")
         if x.shape != self.shape:
             raise ShapeError(f"replace a tensor of shape {self.shape} by one of shape {x.shape}: they must be equal")
         note_change(self)
@@ -297,3 +315,10 @@ class Tensor(Operators):
         def __exit__(self, *error: object) -> None:
             Tensor.training = self.before.pop()
             super().__exit__(*error)
+
+
+def _with_arrays(given: Any) -> Any:
+    """Arguments, nested in tuples and lists, with tensors as arrays."""
+    if isinstance(given, Tensor):
+        return given.numpy()
+    return type(given)([_with_arrays(part) for part in given]) if type(given) in (list, tuple) else given

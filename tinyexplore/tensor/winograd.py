@@ -1,6 +1,9 @@
 """Convolutions with kernels of 3 places by minimal filters, F(4, 3) along each axis.
 
 Four results need 6 products instead of 12. On tiles d of 6 elements and filters g: Aᵀ · ((G · g) ⊙ (Bᵀ · d)).
+Each of the three transforms is one product with a constant matrix, over all axes at once (its Kronecker power), and
+what stands between them one product of matrices for each place of a tile: with the copy that lays out the tiles, five
+kernels.
 Sources: Winograd, "Arithmetic complexity of computations" (1980); Lavin and Gray, "Fast algorithms for convolutional
 neural networks" (2016).
 """
@@ -8,13 +11,23 @@ neural networks" (2016).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
+from itertools import product
+from math import prod
 from typing import TYPE_CHECKING
+
+from tinyexplore.device import Buffer, Device
+from tinyexplore.dtype import DType, dtypes
+from tinyexplore.lazy import LazyBuffer
+from tinyexplore.uop import Ops
+from tinyexplore.uop.semantics import evaluate, to_bits
 
 if TYPE_CHECKING:
     from tinyexplore.tensor.tensor import Tensor
 
 RESULTS, TAPS = 4, 3
 TILE = RESULTS + TAPS - 1
+TRANSFORM_COST = 2  # of its multiplications, in those of a product of matrices: it rather moves than computes
 Matrix = Sequence[Sequence[float]]
 
 FILTER: Matrix = (
@@ -41,6 +54,21 @@ OUTPUT: Matrix = (
 )
 
 
+def takes_less(batch: int, size: Sequence[int], outs: int, ins: int, groups: int) -> bool:
+    """True where the transforms cost less than they spare, in multiplications. `size`: of the result.
+
+    Never beyond two axes, where they would be products with matrices of 216 columns.
+    """
+    places = len(size)
+    if places > 2 or any(not isinstance(count, int) for count in (batch, *size)):
+        return False
+    tiles = batch * prod(-(-count // RESULTS) for count in size)
+    tile, results, taps = TILE**places, RESULTS**places, TAPS**places
+    pairs = ins // groups * outs
+    transforms = tiles * (tile * tile * ins + results * tile * outs) + tile * taps * pairs
+    return TRANSFORM_COST * transforms + tiles * tile * pairs < batch * prod(size) * taps * pairs
+
+
 def minimal_filters(x: Tensor, weight: Tensor, groups: int) -> Tensor:
     """The convolution, by single steps, of a padded (batch, in, *spatial) with (out, in / groups, 3, 3, …)."""
     places = weight.ndim - 2
@@ -48,35 +76,42 @@ def minimal_filters(x: Tensor, weight: Tensor, groups: int) -> Tensor:
     tiles = tuple(-(-count // RESULTS) for count in size)
     whole = x.pad([(0, 0), (0, 0), *((0, t * RESULTS - count) for t, count in zip(tiles, size))])
     windows = whole._windows((TILE,) * places, (RESULTS,) * places, (1,) * places)
-    batch, inside = x.shape[0], weight.shape[1]
-    last = tuple(range(-places, 0))
-    # (batch, group, 1, in, *tiles, 6, …) times (1, group, out, in, 1, …, 6, …)
-    data = _transformed(windows, INPUT, last).contiguous()
-    data = data.reshape((batch, groups, 1, inside, *tiles, *(TILE,) * places))
-    filters = _transformed(weight, FILTER, last).contiguous()
-    filters = filters.reshape((1, groups, -1, inside, *(1,) * places, *(TILE,) * places))
-    products = (data * filters).sum(3)
-    found = _transformed(products, OUTPUT, last)  # (batch, group, out, *tiles, 4, …)
-    order = [0, 1, 2]
+    batch, ins, outs = x.shape[0], x.shape[1], weight.shape[0]
+    tile, count = TILE**places, batch * prod(tiles)
+    # of each place of a tile: (group, place, in, tiles of all pictures)
+    data = windows.reshape((batch, groups, ins // groups, prod(tiles), tile))
+    data = data.permute((1, 4, 2, 0, 3)).reshape((groups, tile, -1)).contiguous()  # a product reads it many times
+    data = _transformed(data, INPUT, places)
+    data = data.reshape((groups, tile, ins // groups, count)).contiguous()
+    filters = weight.reshape((groups, outs // groups, ins // groups, TAPS**places)).permute((0, 3, 1, 2))
+    filters = _transformed(filters.reshape((groups, TAPS**places, -1)), FILTER, places)
+    filters = filters.reshape((groups, tile, outs // groups, ins // groups)).contiguous()
+    products = filters.dot(data).contiguous()  # (group, place, out, tiles of all pictures)
+    found = _transformed(products.reshape((groups, tile, -1)), OUTPUT, places)
+    found = found.reshape((groups, *(RESULTS,) * places, outs // groups, batch, *tiles))
+    order = [1 + places + 1, 0, 1 + places]
     for axis in range(places):
-        order += [3 + axis, 3 + places + axis]
-    joined = found.permute(tuple(order)).reshape((batch, weight.shape[0], *(t * RESULTS for t in tiles)))
+        order += [3 + places + axis, 1 + axis]
+    joined = found.permute(tuple(order)).reshape((batch, outs, *(t * RESULTS for t in tiles)))
     return joined.shrink([None, None, *((0, count) for count in size)])
 
 
-def _transformed(x: Tensor, matrix: Matrix, axes: Sequence[int]) -> Tensor:
-    """Each of `axes` (counted from the end) multiplied by the matrix."""
-    for axis in axes:
-        at = x.ndim + axis
-        columns = x.split(1, at)
-        rows = [_combined(columns, row) for row in matrix]
-        x = rows[0].cat(*rows[1:], dim=at)
-    return x
+def _transformed(x: Tensor, matrix: Matrix, places: int) -> Tensor:
+    """(group, places of a tile, …) with the tile's axes all multiplied by the matrix."""
+    return _power(x, matrix, places).dot(x)
 
 
-def _combined(columns: Sequence[Tensor], factors: Sequence[float]) -> Tensor:
-    parts = [column * factor for column, factor in zip(columns, factors) if factor]
-    total = parts[0]
-    for part in parts[1:]:
-        total = total + part
-    return total
+def _power(x: Tensor, matrix: Matrix, places: int) -> Tensor:
+    """The Kronecker power of a matrix, in the type of `x` and where that is."""
+    rows, columns = len(matrix) ** places, len(matrix[0]) ** places
+    device = x.lazydata.device
+    buffer = Buffer(Device.members(device)[0], rows * columns, x.dtype).copyin(_elements(matrix, places, x.dtype))
+    return x._wrap(LazyBuffer.from_buffer(buffer, (rows, columns)).copy_to_device(device))
+
+
+@lru_cache(16)
+def _elements(matrix: Matrix, places: int, dtype: DType) -> bytes:
+    """Row by row, as they lie in memory."""
+    elements = [prod(factors) for row in product(matrix, repeat=places) for factors in product(*row)]
+    rounded = [evaluate(Ops.CAST, dtype, float(one), src_dtypes=(dtypes.float64,)) for one in elements]
+    return b"".join([to_bits(one, dtype).to_bytes(dtype.itemsize, "little") for one in rounded])

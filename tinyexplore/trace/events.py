@@ -25,7 +25,7 @@ class UserFrame:
 class StageBegan:
     """A stage starts with `root`. Stages nest: "schedule" holds "fuse"; "compile kernel" holds every pass.
 
-    `kernel` is the running number of the kernel in this recording that the stage works for (None: before kernels).
+    `kernel` is the number of the kernel that the stage works for (None: before kernels; inside a stage: its kernel).
     """
 
     stage: str
@@ -44,11 +44,15 @@ class StageEnded:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A Tensor operation built this LazyBuffer. `src` is copied: realising a LazyBuffer forgets its sources."""
+    """A Tensor operation built this LazyBuffer. `src` is copied: realising a LazyBuffer forgets its sources.
+
+    `calls`: the public functions in which that was, the user's own call first: ("softmax", "max").
+    """
 
     lazybuffer: Any
     src: tuple[Any, ...]
     user_frame: UserFrame | None
+    calls: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +184,25 @@ class Ran:
 
 
 @dataclass(frozen=True, slots=True)
+class RanAgain:
+    """`exec_item` ran again, only to be timed: `seconds` of each run. `took`: what all of it took, in seconds, with
+    what was done to put its results back; nobody else would have waited for that."""
+
+    exec_item: Any
+    seconds: tuple[float, ...]
+    took: float
+
+
+@dataclass(frozen=True, slots=True)
+class KnownAlready:
+    """Kernel number `kernel` is gone through because somebody wants to see every stage: otherwise it would have been
+    found, "in this process" or "on disk"."""
+
+    kernel: int
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
 class Planned:
     """What the intermediates of one schedule, or of a captured call, need (a `tinyexplore.engine.MemoryPlan`)."""
 
@@ -212,6 +235,8 @@ Event = (
     | Rendered
     | Compiled
     | Ran
+    | RanAgain
+    | KnownAlready
     | Planned
     | Allocated
     | Freed

@@ -2,79 +2,59 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from threading import Lock, get_ident
 from time import perf_counter
 from typing import Any, TypeVar
+from weakref import ref
 
 from tinyexplore.trace.events import Event, StageBegan, StageEnded
 
 R = TypeVar("R")
 
 
+class _Watch(ref[Any]):
+    """What is to be recorded when something is gone."""
+
+    __slots__ = ("event",)
+    event: Event
+
+
 class Recorder:
-    """Collects events in order, each with its time; the explorer turns them into a Trace afterwards."""
+    """Collects events in the order in which they come, each with its time (seconds, of `perf_counter`) and the thread
+    that told it; the explorer turns them into a Trace afterwards."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
         self.times: list[float] = []
-        self.kernel_count = 0
-        self.kernels: dict[Any, Any] = {}  # what the engine compiled in this recording, by its own key
-        self.outer: Recorder | None = None  # who hears all that this one hears
-        self.pause_s = 0.0  # time that is taken out of all times told
-        self.retold_at: float | None = None  # while something is told that happened earlier
+        self.threads: list[int] = []
+        self._watched: set[_Watch] = set()
+        self._gone: deque[_Watch] = deque()
+        self._turn = Lock()  # threads that compile tell of it, too
 
     def record(self, event: Event) -> None:
-        self.events.append(event)
-        self.times.append(perf_counter() - self.pause_s if self.retold_at is None else self.retold_at)  # as `now`
+        with self._turn:
+            self.events.append(event)
+            self.times.append(perf_counter())
+            self.threads.append(get_ident())
 
-    def now(self) -> float:
-        """The time that an event of this moment has, in seconds."""
-        return perf_counter() - self.pause_s if self.retold_at is None else self.retold_at
+    def told_when_gone(self, one: Any, event: Event) -> None:
+        """`event` is recorded when nobody has `one` any more: by the next `tell_gone`, or when the recording ends.
 
-    @contextmanager
-    def pausing(self) -> Iterator[None]:
-        """What happens in the block takes no time, for this recorder and those outside it."""
-        begun = self._clocks()
-        try:
-            yield
-        finally:
-            for recorder, time in begun:
-                recorder.pause_s = perf_counter() - time
+        No Python runs when it goes: an interrupt that arrived then would be lost."""
+        watch = _Watch(one, self._gone.append)
+        watch.event = event
+        self._watched.add(watch)
 
-    def retell(self, earlier: Recorder) -> None:
-        """Records what `earlier` heard, as if it happened now, and took as long as it took then."""
-        if not earlier.events:
-            return
-        begun = self._clocks()
-        first = earlier.times[0]
-        if type(self) is Recorder:  # it only keeps, so it can keep all at once
-            later = begun[0][1] - first
-            self.events += earlier.events
-            self.times += [time + later for time in earlier.times]
-        else:
-            for event, time in zip(earlier.events, earlier.times):
-                for recorder, begin in begun:
-                    recorder.retold_at = begin + (time - first)
-                self.record(event)
-        for recorder, begin in begun:
-            recorder.retold_at = None
-            recorder.pause_s = perf_counter() - (begin + earlier.times[-1] - first)
-
-    def _clocks(self) -> list[tuple[Recorder, float]]:
-        """This recorder and all outside it, with the time that it is for each."""
-        found: list[tuple[Recorder, float]] = []
-        recorder: Recorder | None = self
-        while recorder is not None:
-            found.append((recorder, recorder.now()))
-            recorder = recorder.outer
-        return found
-
-    def next_kernel(self) -> int:
-        """The running number of the kernel that is about to be compiled."""
-        self.kernel_count += 1
-        return self.kernel_count - 1
+    def tell_gone(self) -> None:
+        """Records what became of `told_when_gone`."""
+        while self._gone:
+            watch = self._gone.popleft()
+            self._watched.discard(watch)
+            self.record(watch.event)
 
 
 _active: ContextVar[Recorder | None] = ContextVar("tinyexplore_recorder", default=None)
@@ -122,11 +102,39 @@ def progress_recorder() -> Recorder | None:
 @contextmanager
 def recording(recorder: Recorder | None) -> Iterator[Recorder | None]:
     """Events go to `recorder` inside the block (None silences an outer one)."""
-    token = _active.set(recorder)
+    before = _active.get()
     try:
+        _active.set(recorder)
         yield recorder
     finally:
-        _active.reset(token)
+        _active.set(before)
+        if recorder is not None:
+            recorder.tell_gone()
+
+
+@contextmanager
+def recording_unless_heard(recorder: Recorder | None) -> Iterator[None]:
+    """Events go to `recorder` inside the block where nobody listens."""
+    if active_recorder() is not None:
+        yield
+        return
+    with recording(recorder):
+        yield
+
+
+@contextmanager
+def stage(name: str, root: object, kernel: int | None, result: object) -> Iterator[None]:
+    """The block, told as a stage of kernel number `kernel`: began with `root`, ended with `result`."""
+    recorder = active_recorder()
+    if recorder is None:
+        yield
+        return
+    recorder.record(StageBegan(name, root, kernel))
+    start = perf_counter()
+    try:
+        yield
+    finally:
+        recorder.record(StageEnded(name, result, perf_counter() - start))
 
 
 def staged(stage: str, root: object, work: Callable[[], R], *, kernel: int | None = None) -> R:

@@ -126,6 +126,15 @@ def match_17ed9f684c719940(root, function, ctx):
   return None
 
 
+def match_8de147b9a9977b48(root, function, ctx):
+  if len(root.src) == 2:
+    n1 = root.src[0]
+    n2 = root.src[1]
+    found = function(root, n1, n2, ctx)
+    if found is not None and found is not root: return found
+  return None
+
+
 def match_a0a6b2b26cf6256f(root, function, ctx):
   if len(root.src) == 2:
     n1 = root.src[0]
@@ -155,6 +164,28 @@ def match_e3a41b02333db076(root, function, ctx):
     if n1.dtype.scalar in k3:
       if n2.dtype.scalar in k4:
         found = function(root, n1, n2)
+        if found is not None and found is not root: return found
+  return None
+
+
+def match_007bada365b045f3(root, function, ctx):
+  if len(root.src) == 2:
+    n1 = root.src[0]
+    n2 = root.src[1]
+    if n1.dtype.scalar in k3:
+      if n2.op is k4 and n2.arg == k5:
+        found = k6(root.dtype, k7)
+        if found is not None and found is not root: return found
+  return None
+
+
+def match_241394fd5034dd6b(root, function, ctx):
+  if len(root.src) == 2:
+    n1 = root.src[0]
+    n2 = root.src[1]
+    if n1.dtype.scalar in k3:
+      if n2.op is k4 and n2.arg == k5:
+        found = n1
         if found is not None and found is not root: return found
   return None
 
@@ -213,6 +244,17 @@ def match_e932795ca4cc27ce(root, function, ctx):
             if n2.op is k10 and n2.dtype.scalar in k11:
               found = function(root, n4, n5, n2)
               if found is not None and found is not root: return found
+  return None
+
+
+def match_7caf31e2f4bd9fb9(root, function, ctx):
+  if len(root.src) == 2:
+    n1 = root.src[0]
+    n2 = root.src[1]
+    if n1.op is k3 and n1.arg == k4:
+      if n2.dtype.scalar in k5:
+        found = k6(root.dtype, k7)
+        if found is not None and found is not root: return found
   return None
 
 
@@ -334,6 +376,17 @@ def match_d87e5b56da47b774(root, function, ctx):
   return None
 
 
+def match_1545f37ea34cb2d1(root, function, ctx):
+  if len(root.src) == 2:
+    p3 = root.src
+    for n1, n2 in (p3, (p3[1], p3[0])):
+      if n1.dtype.scalar in k4:
+        if n2.op is k5:
+          found = function(root, n1, n2)
+          if found is not None and found is not root: return found
+  return None
+
+
 def match_9709fc2316cea30f(root, function, ctx):
   if len(root.src) == 2:
     p3 = root.src
@@ -360,6 +413,36 @@ def match_2d03f03ff3e054f1(root, function, ctx):
         if n2.op is k7:
           found = function(n5, n6, n2)
           if found is not None and found is not root: return found
+  return None
+
+
+def match_681cd4dbab216b9d(root, function, ctx):
+  if len(root.src) == 2:
+    p3 = root.src
+    for n1, n2 in (p3, (p3[1], p3[0])):
+      if n1.op is k4 and len(n1.src) == 2:
+        p7 = n1.src
+        for n5, n6 in (p7, (p7[1], p7[0])):
+          if n5.dtype.scalar in k8:
+            if n6.op is k9 and n6.arg == k10:
+              if n2.op is k11 and n2.arg == k12:
+                found = n5
+                if found is not None and found is not root: return found
+  return None
+
+
+def match_194dd256873fa161(root, function, ctx):
+  if len(root.src) == 2:
+    p3 = root.src
+    for n1, n2 in (p3, (p3[1], p3[0])):
+      if n1.op is k4 and len(n1.src) == 2:
+        p7 = n1.src
+        for n5, n6 in (p7, (p7[1], p7[0])):
+          if n5.dtype.scalar in k8:
+            if n6.op is k9:
+              if n2.op is k10:
+                found = function(n5, n6, n2)
+                if found is not None and found is not root: return found
   return None
 
 
@@ -416,6 +499,16 @@ def match_1af6276d9278a8fd(root, function, ctx):
     for n1, n2 in (p3, (p3[1], p3[0])):
       if n2.op is k4 and n2.arg == k5:
         found = n1
+        if found is not None and found is not root: return found
+  return None
+
+
+def match_9ac2938e9a50b405(root, function, ctx):
+  if len(root.src) == 2:
+    p3 = root.src
+    for n1, n2 in (p3, (p3[1], p3[0])):
+      if n2.op is k4:
+        found = function(n1, n2)
         if found is not None and found is not root: return found
   return None
 

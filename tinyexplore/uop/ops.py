@@ -10,7 +10,7 @@ from tinyexplore.util.enums import Named, quick_members
 
 @quick_members
 class Ops(Named):
-    """What a UOp (or a LazyBuffer) does. `docs/architecture.md` has the table of sources and arguments."""
+    """What a UOp (or a LazyBuffer) does. `docs/reference.md` has the table of sources and arguments."""
 
     # structure
     SINK = auto()
@@ -169,7 +169,8 @@ class Group:
     DEFINE = frozenset({Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL, Ops.DEFINE_ACC, Ops.DEFINE_VAR})
 
 
-RARELY = "rarely"  # as the `arg` of a WHERE: its condition rarely holds, and what it then chooses is dear
+# as the `arg` of a WHERE: its condition rarely holds, and what it then chooses is dear; of a MOD: it is such a thing
+RARELY = "rarely"
 
 
 @quick_members

@@ -416,6 +416,7 @@ def form_name(text: str) -> str:
 
 Candidates = tuple[tuple[Rule, Any, Any], ...]
 MANY_RULES = 3  # so many are worth asking for the operations of a node's sources before they are tried
+MOST_FORMS = 1 << 11  # of nodes, for which a table of rules remembers those that may fire
 
 
 class PatternMatcher:
@@ -477,6 +478,9 @@ class PatternMatcher:
 
     def _find(self, op: Ops, dtype: Any, value: Any = None, *below: Ops) -> Candidates:
         """As `candidates`, of the form of a node."""
+        if len(self._found) > MOST_FORMS:  # each size of a buffer is a type of its own
+            self._found.clear()
+            self._allowed.clear()
         rules = self._allowed.get((op, dtype))
         if rules is None:
             rules = self._allowed[op, dtype] = self._rules_for(op, dtype)

@@ -59,16 +59,19 @@ class Fp8:
 
     mantissa: int
     bias: int
-    greatest: int  # the largest number, which larger ones become
+    greatest: int  # the largest number
+    overflow: int  # what rounds to more than that becomes: infinity, or the largest number in the format that has none
     infinite: int  # what infinity becomes: NaN in the format that has none
     nan: int = 0x7F
 
 
-FP8 = {dtypes.fp8e4m3: Fp8(3, 7, 0x7E, 0x7F), dtypes.fp8e5m2: Fp8(2, 15, 0x7B, 0x7C)}
+FP8 = {dtypes.fp8e4m3: Fp8(3, 7, 0x7E, 0x7E, 0x7F), dtypes.fp8e5m2: Fp8(2, 15, 0x7B, 0x7C, 0x7C)}
 
 
 def fp8_bits(x: float, dtype: DType) -> int:
-    """The byte of the value of `dtype` nearest to float32(`x`) (ties to even, at most the largest); a NaN stays one."""
+    """The byte of the value of `dtype` nearest to float32(`x`) (ties to even); a NaN stays one.
+
+    What is too large becomes infinite, or the largest value where there is no infinity."""
     kind, x = FP8[dtype], float32(x)
     sign = 0x80 if math.copysign(1.0, x) < 0 else 0
     if x != x or math.isinf(x):
@@ -77,7 +80,7 @@ def fp8_bits(x: float, dtype: DType) -> int:
     if x:
         exponent = max(exponent, math.frexp(x)[1] - 1)
     steps = round(math.ldexp(abs(x), kind.mantissa - exponent))
-    return sign | min(steps + (exponent + kind.bias - 1 << kind.mantissa), kind.greatest)
+    return sign | min(steps + (exponent + kind.bias - 1 << kind.mantissa), kind.overflow)
 
 
 def fp8_from_bits(bits: int, dtype: DType) -> float:

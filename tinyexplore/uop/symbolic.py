@@ -1,23 +1,26 @@
 """Sizes that change from call to call: Variables, arithmetic with them in one normal form, and their values.
 
 A size is an int or a UOp of index type (`sint`). A Variable stands in a shape unbound (DEFINE_VAR) or with its value
-of this call (BIND). Questions about sizes are answered for every value that the Variables may have, never by the
-value of this call: what is built from the answer serves all of them.
+of this call (BIND). Questions about sizes are answered for every value that the Variables may have: what is built from
+the answer serves all of them. Where a program asks something that depends on the value (`if v.bind(4) > 0`), the value
+of this call answers, and whoever is `hearing` keeps that as a condition on the values of other calls.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextvars import ContextVar
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 from tinyexplore.dtype import dtypes
 from tinyexplore.uop.bounds import bounds
 from tinyexplore.uop.ops import Group, Ops
-from tinyexplore.uop.uop import UOp, index_const
+from tinyexplore.uop.uop import NO_SIZE, UOp, index_const
 from tinyexplore.util import toposort
 
 sint = int | UOp
+T = TypeVar("T")
 Monomial = tuple[UOp, ...]  # a product of what cannot be taken apart, in a fixed order
 Polynomial = dict[Monomial, int]
 
@@ -172,6 +175,33 @@ def as_size(size: sint) -> UOp:
     return size if isinstance(size, UOp) else index_const(size)
 
 
+def floor_divided(size: UOp, number: int) -> UOp:
+    """`size // number` as Python has it: rounded down (IDIV rounds towards 0, which differs below 0)."""
+    if number == 0:
+        raise ZeroDivisionError(f"{text(size)} // 0")
+    if number < 0:
+        return floor_divided(-size, -number)
+    lift = _lift(size, number)
+    lifted = (size + lift * number) if lift else size
+    quotient = lifted.alu(Ops.IDIV, index_const(number))
+    return quotient - lift if lift else quotient
+
+
+def floor_remainder(size: UOp, number: int) -> UOp:
+    """`size % number` as Python has it: with the sign of `number`."""
+    if number < 0:
+        return -floor_remainder(-size, -number)
+    if number == 0:
+        raise ZeroDivisionError(f"{text(size)} % 0")
+    lift = _lift(size, number)
+    return (size + lift * number if lift else size).alu(Ops.MOD, index_const(number))
+
+
+def _lift(size: UOp, number: int) -> int:
+    """How often `number` must be added to `size` for it never to be negative."""
+    return max(0, -(bounds(size)[0] // number))
+
+
 # *** asking ***
 
 
@@ -186,15 +216,56 @@ def greatest(size: sint) -> int:
 
 
 def truth(node: UOp) -> bool:
-    """Whether a comparison of sizes holds, or a size is not 0. SymbolicError where that depends on the values."""
+    """Whether a comparison of sizes holds, or a size is not 0: for all values, else for those bound now, which is told
+    to whoever is `hearing`. SymbolicError where it depends on a Variable without a value."""
     answer = _decided(node)
     if answer is not None:
         return answer
+    if not free_variables(node):
+        answer = bool(value_of(node))
+        _tell(_claim(node, answer))
+        return answer
     where = ", ".join(f"{name} in {low}..{high}" for name, low, high in sorted(var.arg for var in variables(node)))
     raise SymbolicError(
-        f"whether {text(node)} holds depends on the value of a Variable ({where}): narrow its bounds, or ask for a "
-        "size that does not change"
+        f"whether {text(node)} holds depends on the value of a Variable ({where}): bind it, narrow its bounds, or ask "
+        "for a size that does not change"
     )
+
+
+_heard: ContextVar[list[UOp] | None] = ContextVar("tinyexplore_heard_of_values", default=None)
+
+
+def hearing(conditions: list[UOp], work: Callable[[], T]) -> T:
+    """What `work()` gives. What the program asks of the values of bound Variables meanwhile is added to `conditions`
+    that hold for these values: what it does with other values that meet them all is the same."""
+    before = _heard.get()
+    try:
+        _heard.set(conditions)
+        return work()
+    finally:
+        _heard.set(before)
+
+
+def _tell(condition: UOp) -> None:
+    if (conditions := _heard.get()) is not None:
+        conditions.append(unbound(condition))
+
+
+def _claim(question: UOp, answer: bool) -> UOp:
+    """The comparison, or that the size is not 0, as a condition that holds: the opposite where the answer is no."""
+    if question.op not in Group.COMPARE:
+        return question.ne(0) if answer else question.eq(0)
+    a, b = question.src
+    opposites = {Ops.CMPLT: b <= a, Ops.CMPLE: b < a, Ops.CMPEQ: a.ne(b), Ops.CMPNE: a.eq(b)}
+    return question if answer else opposites[question.op]
+
+
+def told_value(size: UOp) -> int:
+    """`value_of`, asked by the program: whoever is `hearing` is told that it is this one."""
+    value = value_of(size)
+    if _heard.get() is not None:
+        _tell(as_size(size).eq(value))
+    return value
 
 
 def _decided(node: UOp) -> bool | None:
@@ -336,7 +407,7 @@ def _function(size: UOp) -> tuple[Callable[..., int], list[tuple[UOp, int | None
             texts[node] = repr(node.arg)
         elif node.op in (Ops.DEFINE_VAR, Ops.BIND):
             texts[node] = names[node] = f"v{len(names)}"
-            leaves.append(node.unbind() if node.op is Ops.BIND else (node, None))
+            leaves.append((node.src[0], node.src[1].arg) if node.op is Ops.BIND else (node, None))
         else:
             parts = [texts[src] for src in node.src]
             texts[node] = _PYTHON[node.op].format(*parts)
@@ -381,8 +452,14 @@ def concrete(value: Any) -> Any:
 
 def is_size(node: UOp) -> bool:
     """True for arithmetic with nothing but constants and Variables."""
-    leaves = (Ops.CONST, Ops.DEFINE_VAR, Ops.BIND)
-    return all(inner.op in leaves or inner.op in Group.BINARY for inner in node.toposort())
+    return not node.mask & NO_SIZE
+
+
+def written_out(node: UOp) -> sint:
+    """A size, or both sides of a comparison, in the normal form."""
+    if node.op in Group.COMPARE:
+        return node.replace(src=tuple([as_size(simplified(side)) for side in node.src]))
+    return simplified(node)
 
 
 def text(size: sint) -> str:
@@ -397,14 +474,20 @@ def text(size: sint) -> str:
     if op is Ops.BIND:
         return text(src[0])
     parts = [text(part) for part in src]
+    if op is Ops.NEG:
+        return f"-({parts[0]})" if " " in parts[0] else f"-{parts[0]}"
     if op not in _SYMBOLS or len(src) != 2:
         return f"{op.name.lower()}({', '.join(parts)})"
     left, right = parts
+    if op in Group.COMPARE and src[0].op is Ops.CONST and src[1].op is not Ops.CONST and op in _TURNED:
+        return f"{right} {_TURNED[op]} {left}"  # 0 < p was written p > 0
     if op is Ops.ADD:
         return f"{left} - {right[1:]}" if right.startswith("-") else f"{left} + {right}"
     if op is Ops.MUL and src[1].op is Ops.CONST:
         left, right = right, left
     left, right = (f"({part})" if " " in part else part for part in (left, right))
+    if op is Ops.MUL and left == "-1":
+        return f"-{right}"
     return f"{left}*{right}" if op is Ops.MUL else f"{left} {_SYMBOLS[op]} {right}"
 
 
@@ -423,3 +506,4 @@ _SYMBOLS = {
     Ops.CMPEQ: "==",
     Ops.CMPNE: "!=",
 }
+_TURNED = {Ops.CMPLT: ">", Ops.CMPLE: ">="}

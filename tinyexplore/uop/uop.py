@@ -15,6 +15,7 @@ from tinyexplore.trace import active_recorder, derived
 from tinyexplore.uop.ops import Axis, AxisKind, Group, Ops
 from tinyexplore.util import toposort
 from tinyexplore.util.locks import new_in_children
+from tinyexplore.util.tree import tree_text
 
 AnyDType = DType | PtrDType
 
@@ -30,8 +31,8 @@ _NO_RANGES: frozenset[Any] = frozenset()
 class _Table:
     """All nodes by their content, held weakly, and where they are let go: by the thousand, not one by one.
 
-    A key holds the sources of its node, so these stay until the table has doubled and is swept, though nobody else
-    holds them. What is found of a node meanwhile is found once.
+    A key holds the sources of its node, so these stay until the table has grown by half and is swept, though nobody
+    else holds them. What is found of a node meanwhile is found once.
     """
 
     least = 1 << 16  # entries before the first sweep: more than a training step of a small net makes; 25 MB
@@ -42,6 +43,7 @@ class _Table:
 _interned: dict[Any, ref[UOp]] = {}
 # one object for each mask: a walk that asks thousands of nodes for theirs finds it in the cache
 _masks: dict[int, int] = {}
+_MOST_MASKS = 1 << 14
 new_in_children(_Table, "lock")
 
 
@@ -69,7 +71,16 @@ def _sweep() -> None:
                 if known() is None and _interned.get(key) is known:
                     del _interned[key]
         finally:
-            _Table.limit = max(_Table.least, 2 * len(_interned))
+            _Table.limit = len(_interned) + max(_Table.least, len(_interned) >> 1)
+            if len(_masks) > _MOST_MASKS:
+                _masks.clear()
+
+
+def forget_unheld() -> None:
+    """Forgets the nodes that nobody holds now, without waiting until there are many."""
+    with _Table.lock:
+        _Table.limit = 0
+        _sweep()
 
 
 def ops_mask(ops: Iterable[Ops]) -> int:
@@ -79,6 +90,9 @@ def ops_mask(ops: Iterable[Ops]) -> int:
 
 _CLOSES = ops_mask((Ops.REDUCE, Ops.HREDUCE, Ops.BARRIER, Ops.RESULT))
 _OPENS_OR_CLOSES = _CLOSES | ops_mask((Ops.RANGE,))
+_VARIABLE = ops_mask((Ops.DEFINE_VAR,))
+# what stands in no size: these are arithmetic with constants and Variables
+NO_SIZE = ops_mask(set(Ops) - {Ops.CONST, Ops.DEFINE_VAR, Ops.BIND, Ops.NEG, *Group.BINARY})
 
 
 def axes_mask(kinds: Iterable[AxisKind]) -> int:
@@ -89,6 +103,32 @@ def axes_mask(kinds: Iterable[AxisKind]) -> int:
 def dtypes_mask(found: Iterable[DType]) -> int:
     """A set of scalar dtypes as an int, to compare with `UOp.mask`."""
     return sum({dtype.bit for dtype in found})
+
+
+def _sources(node: UOp) -> tuple[UOp, ...]:
+    return node.src
+
+
+def _head(node: UOp) -> str:
+    if node.op is Ops.CONST:
+        return f"UOp.const({node.dtype!r}, {argument_text(node.arg)}"
+    arg = "" if node.arg is None else f", arg={argument_text(node.arg)}"
+    return f"UOp({node.op!r}, {node.dtype!r}{arg}"
+
+
+def _rest(node: UOp) -> str:
+    return ")"
+
+
+def argument_text(arg: Any) -> str:
+    """The argument of a node as Python would have it written."""
+    if isinstance(arg, float) and not math.isfinite(arg):
+        return f'float("{arg}")'
+    if isinstance(arg, UOp):
+        return arg.tree("s")  # a symbolic size
+    if type(arg) is tuple:
+        return f"({', '.join(map(argument_text, arg))}{',' if len(arg) == 1 else ''})"
+    return repr(arg)
 
 
 class UOp:
@@ -128,13 +168,25 @@ class UOp:
         return UOp, (self.op, self.dtype, self.src, self.arg)
 
     def __repr__(self) -> str:
-        if self.dtype is dtypes.index and (self.op is Ops.BIND or self.op in Group.BINARY):
-            from tinyexplore.uop.symbolic import is_size, valued_text
+        if self.src and (self.op is Ops.BIND or self.op is Ops.NEG or self.op in Group.BINARY):
+            if self.mask & _VARIABLE and not self.mask & NO_SIZE:
+                from tinyexplore.uop.symbolic import valued_text
 
-            if is_size(self):
                 return valued_text(self)
         arg = "" if self.arg is None else f" {self.arg!r}"
         return f"UOp({self.op.name}, {self.dtype!r},{arg} src={len(self.src)})"
+
+    def __str__(self) -> str:
+        """The whole graph, as an expression that makes it; a size with Variables as its arithmetic, `4*v + 1`."""
+        return repr(self) if self.mask & _VARIABLE and not self.mask & NO_SIZE else self.tree()
+
+    def tree(self, name: str = "x") -> str:
+        """The graph under this node as text: `eval` of it is this node.
+
+        `from tinyexplore import dtypes` and `from tinyexplore.uop import Axis, AxisKind, Ops, UOp` are the names that
+        it needs. Nodes that several read are called `x0`, `x1`, … where they first stand (`name`: another letter).
+        """
+        return tree_text(self, _sources, _head, _rest, name)
 
     # *** making ***
 
@@ -199,10 +251,13 @@ class UOp:
     def _operand(self, other: Any) -> UOp:
         if isinstance(other, UOp):
             return other
-        if type(other) is not int and not isinstance(other, Number):
-            kind = type(other).__name__
-            raise TypeError(f"arithmetic of {self!r} and {kind}: need a number, a size or a Tensor")
-        return UOp.const(self.dtype, other)  # type: ignore[arg-type]
+        if type(other) is not int:
+            if not isinstance(other, Number):
+                kind = type(other).__name__
+                raise TypeError(f"arithmetic of {self!r} and {kind}: need a number, a size or a Tensor")
+            if self.dtype is _INDEX and other != int(other):  # type: ignore[call-overload]
+                raise TypeError(f"arithmetic of {self.render()} and {other!r}: sizes are whole numbers")
+        return UOp.const(self.dtype, other)
 
     def _with(self, op: Ops, other: Any) -> UOp:
         """`self op other`; NotImplemented where `other` says that it takes precedence, as a Tensor does."""
@@ -240,15 +295,25 @@ class UOp:
         return self._operand(other).alu(Ops.MUL, self)
 
     def __truediv__(self, other: Any) -> UOp:
+        if self.dtype is _INDEX and isinstance(other, (UOp, Number)):
+            raise TypeError(f"{self.render()} / {other!r}: sizes are whole numbers, divide with //")
         return self._with(Ops.FDIV, other)
 
     def __floordiv__(self, other: Any) -> UOp:
+        if self.mask & _VARIABLE and not self.mask & NO_SIZE and type(other) is int:
+            from tinyexplore.uop.symbolic import floor_divided
+
+            return floor_divided(self, other)
         return self._with(Ops.IDIV, other)
 
     def __rfloordiv__(self, other: Any) -> UOp:
         return self._operand(other).alu(Ops.IDIV, self)
 
     def __mod__(self, other: Any) -> UOp:
+        if self.mask & _VARIABLE and not self.mask & NO_SIZE and type(other) is int:
+            from tinyexplore.uop.symbolic import floor_remainder
+
+            return floor_remainder(self, other)
         return self._with(Ops.MOD, other)
 
     def __rmod__(self, other: Any) -> UOp:
@@ -309,7 +374,8 @@ class UOp:
     # *** as a size (`tinyexplore.uop.symbolic`) ***
 
     def __bool__(self) -> bool:
-        """Of a size, or a comparison of sizes: what holds for all values of its Variables; else SymbolicError."""
+        """Of a size, or a comparison of sizes: what holds for all values of its Variables, else for those that they are
+        bound to (which TinyJit keeps as a condition for its replays); SymbolicError where one has no value."""
         if self.dtype is not dtypes.index and self.dtype is not dtypes.bool:
             return True
         from tinyexplore.uop.symbolic import truth
@@ -326,14 +392,29 @@ class UOp:
         """The Variable and what it is bound to."""
         if self.op is not Ops.BIND:
             raise ValueError(f"unbind {self!r}: it is not a bound Variable")
-        return self.src[0], self.src[1].arg
+        return self.src[0], self.val
 
     @property
     def val(self) -> int:
-        """What this bound Variable, or arithmetic with such, is worth now."""
-        from tinyexplore.uop.symbolic import value_of
+        """What this bound Variable, or arithmetic with such, is worth now. A call that TinyJit captures is then for
+        this value alone."""
+        from tinyexplore.uop.symbolic import told_value
 
-        return value_of(self)
+        return told_value(self)
+
+    @property
+    def expr(self) -> str:
+        """The name of this Variable, bound or not."""
+        variable = self.src[0] if self.op is Ops.BIND else self
+        if variable.op is not Ops.DEFINE_VAR:
+            raise AttributeError(f"{self!r} has no name: only a Variable has one; .render() writes any size")
+        return str(variable.arg[0])
+
+    def render(self) -> str:
+        """This size, or comparison of sizes, as one would write it: `2*v + 1`."""
+        from tinyexplore.uop.symbolic import is_size, text, written_out
+
+        return text(written_out(self)) if is_size(self) else repr(self)
 
     # *** asking ***
 
@@ -408,6 +489,8 @@ class UOp:
         from tinyexplore.uop.bounds import bounds
 
         return bounds(self)[1]
+
+    min, max = vmin, vmax
 
     @property
     def is_static(self) -> bool:
@@ -523,4 +606,15 @@ def sum_of(terms: Iterable[UOp]) -> UOp:
     return index_const(0) if total is None else total
 
 
-__all__ = ["Axis", "AxisKind", "UOp", "axes_mask", "dtypes_mask", "index_const", "make_uop", "ops_mask", "sum_of"]
+__all__ = [
+    "NO_SIZE",
+    "Axis",
+    "AxisKind",
+    "UOp",
+    "axes_mask",
+    "dtypes_mask",
+    "index_const",
+    "make_uop",
+    "ops_mask",
+    "sum_of",
+]

@@ -2,8 +2,9 @@
 
 from tinyexplore.util.config import Config, Context, ContextVar, config, config_variable, getenv
 from tinyexplore.util.counters import GlobalCounters, Profiling, Timing
-from tinyexplore.util.fetch import FetchError, cache_folder, fetch
+from tinyexplore.util.fetch import FetchError, fetch
 from tinyexplore.util.graph import consumers, toposort
+from tinyexplore.util.private import cache_folder
 
 __all__ = [
     "Config",

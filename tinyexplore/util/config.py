@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import ContextDecorator
 from contextvars import ContextVar as _PythonContextVar
 from contextvars import Token
@@ -10,6 +11,7 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property, total_ordering
 from types import TracebackType
 from typing import Any, ClassVar
+from weakref import WeakValueDictionary
 
 
 @dataclass(frozen=True)
@@ -20,14 +22,22 @@ class Config:
     5 each kernel's ast, 6 its linear program, 7 its assembly.
     BEAM: width of the search for opts (0: off). BEAM_SEED: which candidates it tries where there are too many.
     NOOPT: 1 leaves kernels as scheduled. JIT: 0 turns TinyJit off. DEVICE: the default device ("" = LLVM).
+    TARGET: the CPU that LLVM and CLANG generate code for, by LLVM's name, or a level such as x86-64-v3 ("" or "native":
+    this machine's); `tinyexplore/target/choice.py` says what may stand behind it.
     THREADS: worker threads of the CPU devices (0 = one per core). CACHELEVEL: 0 no disk cache.
+    CACHE_MB: what the disk cache may take, without downloads; entries used longest ago make room (0: nothing is kept).
+    KERNEL_MB: what compiled kernels may take that are kept for another use, in memory, and what the plans of realising
+    may; those used longest ago make room (`docs/memory.md`).
+    EXPLORER_MB: what the traces of explorers may take that were shown and are still held, as objects (beyond that they
+    are kept compressed), and, compressed, the views of those that are not held any more (beyond that they are closed).
     DEFAULT_FLOAT: dtype of Python floats. MAX_KERNEL_OPS: where a fused kernel is cut for its size.
     SPEC: 1 checks what every pass of the lowering makes against the spec of its stage.
     SPLIT_REDUCEOP: 0 leaves large reductions to few results whole. MULTIOUTPUT: 0 gives each output its own kernel.
     TRANSCENDENTAL: exp, sin and their kin in floats: 0 by the device's own functions (libm's, lane by lane), 1 by
     arithmetic of our own where the device computes in machine code, 2 by that on every device (PYTHON too). erf
     and powers of float64 are always the device's.
-    PROFILE: 1 writes a timeline of what ran to profile.json when the process ends.
+    PROFILE: 1 writes a timeline of what ran to profile.json when the process ends. GRAPH: 1 writes the graph of all
+    LazyBuffers that were realised as a picture then, to GRAPHPATH ("" = a new temporary file, which is printed).
     WINO: 1 computes convolutions with kernels of 3 places by Winograd's minimal filters.
     TC: 1 sums products of bfloat16 and of int8 by the dot instructions that the CPU has, 0 without, 2 in the same
     order, written out in plain arithmetic (on CPUs without them, too). TC_OPT: 0 where they divide the sum evenly, 1
@@ -43,6 +53,9 @@ class Config:
     DEVICE: str = ""
     THREADS: int = 0
     CACHELEVEL: int = 1
+    CACHE_MB: int = 256
+    KERNEL_MB: int = 128
+    EXPLORER_MB: int = 64
     DEFAULT_FLOAT: str = "float32"
     MAX_KERNEL_OPS: int = 512
     SPEC: int = 0
@@ -50,10 +63,13 @@ class Config:
     MULTIOUTPUT: int = 1
     TRANSCENDENTAL: int = 1
     PROFILE: int = 0
+    GRAPH: int = 0
+    GRAPHPATH: str = ""
     TC: int = 1
     TC_OPT: int = 0
     THREEFRY: int = 1
     WINO: int = 0
+    TARGET: str = ""
 
     @cached_property
     def values(self) -> tuple[Any, ...]:
@@ -61,20 +77,35 @@ class Config:
         return tuple(getattr(self, field.name) for field in fields(self))
 
     @cached_property
+    def asks_the_console(self) -> bool:
+        """True where each kernel is to be told of on the console, or in a file."""
+        return self.DEBUG > 0 or self.PROFILE > 0 or self.GRAPH > 0
+
+    @cached_property
     def token(self) -> object:
         """Stands for `values` where they are part of a key: one object for equal ones, which takes no hashing."""
-        return _tokens.setdefault(self.values, object())
+        return _tokens.setdefault(self.values, _Token())
 
 
-_tokens: dict[tuple[Any, ...], object] = {}
-DEVICE_FLAGS = ("LLVM", "CLANG", "PYTHON", "CUDA", "GPU")  # one that is not known here is an error when it is used
+class _Token:
+    """See `Config.token`."""
+
+    __slots__ = ("__weakref__",)
+
+
+_tokens: WeakValueDictionary[tuple[Any, ...], _Token] = WeakValueDictionary()
+# variables that choose a device; one that is not here is an error when it is used (`Device.canonicalize`)
+FOREIGN_DEVICES = ("CUDA", "GPU", "METAL", "AMD", "NV", "QCOM", "WEBGPU")
+DEVICE_FLAGS = ("LLVM", "CLANG", "PYTHON", "CPU", *FOREIGN_DEVICES)
 
 
 FOREIGN_OPTIONS = frozenset(
-    "ALLREDUCE_CAST CORRECT_DIVMOD_FOLDING DEVECTORIZE FUSE_ARANGE FUSE_ATTENTION FUSE_CONV_BW FUSE_OPTIM "
-    "IGNORE_BEAM_CACHE IGNORE_OOB IMAGE LRU NO_MEMORY_PLANNER RANGEIFY RING TC_SELECT TRACEMETA VIZ".split()
+    "ALLREDUCE_CAST ARANGE_DIFF CAPTURING CORRECT_DIVMOD_FOLDING DEVECTORIZE FUSE_ARANGE FUSE_ATTENTION FUSE_CONV_BW "
+    "FUSE_OPTIM IGNORE_BEAM_CACHE IGNORE_OOB IMAGE LRU NO_MEMORY_PLANNER RANGEIFY RING SAVE_SCHEDULE TC_SELECT "
+    "TRACEMETA VIZ".split()
 )
-"""How some engine of the family computes, never what: such a variable is taken, and nothing here depends on it."""
+"""How some engine of the family computes, or what it shows of that: such a variable is taken, and nothing here depends
+on it."""
 
 
 def getenv(key: str, default: Any = 0) -> Any:
@@ -96,7 +127,8 @@ def config_from_environment() -> Config:
             raise ValueError(f"environment variable {field.name}={raw!r}: expected {kind.__name__}") from None
         check_option(field.name, values[field.name])
     for name in DEVICE_FLAGS:
-        if "DEVICE" not in values and os.environ.get(name, "0") not in ("0", ""):
+        raw = os.environ.get(name, "0")
+        if "DEVICE" not in values and raw.isdecimal() and int(raw):
             values["DEVICE"] = name
     return Config(**values)
 
@@ -109,6 +141,17 @@ def check_option(name: str, value: Any) -> None:
         raise TypeError(f"{name}={value!r} ({type(value).__name__}): need {wanted}")
     if isinstance(value, int) and value < 0:
         raise ValueError(f"{name}={value}: cannot be negative; 0 is off or the default")
+    if name in _further:
+        _further[name](value)
+
+
+_further: dict[str, Callable[[Any], None]] = {}
+
+
+def check_further(name: str, check: Callable[[Any], None]) -> None:
+    """Has `check` called on every value of the option `name`, to raise ValueError where it stands for nothing: what it
+    may stand for is known on a floor above."""
+    _further[name] = check
 
 
 _current: _PythonContextVar[Config | None] = _PythonContextVar("tinyexplore_config", default=None)
@@ -123,8 +166,11 @@ def config_variable() -> _PythonContextVar[Config | None]:
 def config() -> Config:
     """The configuration in force here (innermost `Context`, else the environment's)."""
     current = _current.get()
-    if current is not None:
-        return current
+    return current if current is not None else process_config()
+
+
+def process_config() -> Config:
+    """The configuration that this process was started with, whatever `Context` is open."""
     if not _process_config:
         _process_config.append(config_from_environment())
     return _process_config[0]

@@ -7,8 +7,16 @@ from array import array
 from collections.abc import Callable, Iterator
 from contextlib import ContextDecorator, contextmanager
 from threading import RLock
+from typing import Protocol
+from weakref import WeakSet
 
 from tinyexplore.util.locks import new_in_children
+
+
+class Counting(Protocol):
+    """Something that counts the memory that it gives out in `used_now`, and what is no more when it is asked."""
+
+    def count_gone(self) -> None: ...
 
 
 class Counters:
@@ -18,14 +26,16 @@ class Counters:
     time_sum_s: seconds in kernels and copies; kernel_count: how many ran; mem_used: bytes of live buffers;
     mem_peak: the most of them at one time.
     `native`: kernels, operations, bytes and nanoseconds of all batches that machine code has counted itself.
+    `used_now`, `mem_peak`: `allocators` count there, and what was freed only when they are asked to.
     """
 
-    __slots__ = ("_ops", "_moved", "_seconds", "_kernels", "mem_used", "mem_peak", "native", "_lock")
+    __slots__ = ("_ops", "_moved", "_seconds", "_kernels", "used_now", "mem_peak", "allocators", "native", "_lock")
 
     def __init__(self) -> None:
         self.native = array("q", [0, 0, 0, 0])  # nobody else writes there, so that nothing is lost between threads
-        self._lock = RLock()  # the garbage collector may free memory inside any method
-        self.mem_used = 0
+        self._lock = RLock()  # the garbage collector may call a program's finalisers inside any method
+        self.allocators: WeakSet[Counting] = WeakSet()
+        self.used_now = 0
         self.reset()
 
     def reset(self) -> None:
@@ -74,12 +84,11 @@ class Counters:
             self._moved += bytes_moved
             self._seconds += seconds
 
-    def allocated(self, nbytes: int) -> None:
-        """`nbytes` more are in use (freed: a negative number)."""
-        with self._lock:
-            self.mem_used = now = self.mem_used + nbytes
-            if now > self.mem_peak:
-                self.mem_peak = now
+    @property
+    def mem_used(self) -> int:
+        for allocator in tuple(self.allocators):
+            allocator.count_gone()
+        return self.used_now
 
     @contextmanager
     def paused(self) -> Iterator[None]:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
-from tinyexplore.util.config import getenv
+from tinyexplore.util.private import cache_folder, make_private, tell_once, why_not_private
 
 _CHUNK_BYTES = 1 << 20
 _TIMEOUT_S = 30
@@ -13,12 +16,6 @@ _TIMEOUT_S = 30
 
 class FetchError(RuntimeError):
     """A file that could not be had, or is not the one that was meant."""
-
-
-def cache_folder() -> Path:
-    """$XDG_CACHE_HOME/tinyexplore, or ~/.cache/tinyexplore."""
-    home = getenv("XDG_CACHE_HOME", "")
-    return (Path(home) if home else Path.home() / ".cache") / "tinyexplore"
 
 
 def fetch(
@@ -32,36 +29,76 @@ def fetch(
 ) -> Path:
     """The file at `url` (http or https), downloaded once; a path that begins with / or . is that file itself.
 
-    `name`, `subdir`: where it is kept among the downloads. `gunzip`: kept unpacked. `checksum`: of what the server
-    sends, "sha256:" (or "md5:") and the number in hex; FetchError where it is another, or where the download fails.
+    `name`, `subdir`: where it is kept among the downloads, which last as long as the process where the cache folder
+    cannot be used. `gunzip`: kept unpacked. `checksum`: of what the server sends, "sha256:" (or "md5:") and the number
+    in hex; FetchError where it is another, or where the download fails.
     """
+    if not isinstance(url, str):
+        raise TypeError(f"fetch {url!r} ({type(url).__name__}): need a URL or a path, as text")
     if url.startswith(("/", ".")):
         return Path(url)
     if not url.startswith(("http://", "https://")):
         raise ValueError(f"fetch {url!r}: need http://, https://, or a path that begins with / or .")
-    downloads = cache_folder() / "downloads"
     import hashlib  # as here and below: what few programs need must not slow every import
 
     told = hashlib.sha256(f"{url} {gunzip} {checksum}".encode()).hexdigest()[:32]
-    path = downloads / (subdir or "") / (name or told)
-    if not path.resolve().is_relative_to(downloads.resolve()):
-        raise ValueError(f"fetch: name {name!r} in {subdir!r} leads out of the folder of downloads")
-    if allow_caching and path.is_file():
-        return path
-    path.parent.mkdir(parents=True, exist_ok=True)
-    import tempfile
-
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".new-")
+    for downloads in _folders():
+        path = downloads / (subdir or "") / (name or told)
+        if not path.resolve().is_relative_to(downloads.resolve()):
+            raise ValueError(f"fetch: name {name!r} in {subdir!r} leads out of the folder of downloads")
+        if allow_caching and path.is_file():
+            return path
+        with suppress(OSError):
+            make_private(path.parent)
+        if os.access(path.parent, os.W_OK):
+            break
+    temporary = path.with_name(f".new-{os.urandom(8).hex()}")
     try:
-        os.close(handle)
-        _download(url, Path(temporary), checksum)
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        _download(url, temporary, checksum)
         if gunzip:
-            _unpack(Path(temporary), url)
+            _unpack(temporary, url)
         os.replace(temporary, path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
     return path
+
+
+def _folders() -> Iterator[Path]:
+    """Where downloads may lie: in the cache folder, unless others can write there or there is none, else in a folder
+    that goes when the process ends."""
+    try:
+        folder = cache_folder() / "downloads"
+        make_private(folder.parent)
+        place, reason = folder.parent, why_not_private(folder.parent, or_of_root=True)
+        if reason is None and folder.is_dir() and folder.parent.stat().st_mode & 0o011:  # others come as far as there
+            place, reason = folder, why_not_private(folder, or_of_root=True)
+        if reason is None:
+            yield folder
+        else:
+            tell_once(
+                f"Downloads are not kept in {place}: {reason}. Make it yours alone (chown, chmod go-w), or choose "
+                "another place (XDG_CACHE_HOME)."
+            )
+    except (OSError, RuntimeError):
+        pass
+    yield _temporary_folder(os.getpid())
+
+
+@cache
+def _temporary_folder(process: int) -> Path:
+    import atexit
+    import shutil
+    import tempfile
+
+    def remove() -> None:
+        if os.getpid() == process:  # and no child of it
+            shutil.rmtree(folder, ignore_errors=True)
+
+    folder = Path(tempfile.mkdtemp(prefix="tinyexplore-"))
+    atexit.register(remove)
+    return folder
 
 
 def _download(url: str, path: Path, checksum: str | None) -> None:

@@ -1,10 +1,13 @@
-"""Locks and forks: a child has only the thread that forked, so nobody there gives back what another thread held."""
+"""Threads, locks and forks: a child has only the thread that forked, so nobody there gives back what another held."""
 
 from __future__ import annotations
 
 import os
+import sys
 import threading
+from _thread import start_new_thread
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 
@@ -12,6 +15,18 @@ def new_in_children(owner: Any, name: str, make: Callable[[], Any] = threading.R
     """In every forked child the lock `owner.name` is a new one. For what a lock guards only for moments."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=lambda: setattr(owner, name, make()))
+
+
+@cache
+def can_start_threads() -> bool:
+    """False where the interpreter has one thread and no more, as in a browser."""
+    if sys.platform in ("emscripten", "wasi"):
+        return False
+    try:
+        start_new_thread(int, ())
+    except RuntimeError:
+        return False
+    return True
 
 
 class SharedLock:

@@ -23,7 +23,8 @@ class ExplorerWidget(anywidget.AnyWidget):
     "place", "tabs"). Both follow the reader and may be set from Python. `height`: of the view, in CSS.
     """
 
-    _esm = STATIC / "explorer.js"
+    # the text, not the path: anywidget has the contents of a file hold every widget that shows it, for good
+    _esm = traitlets.Unicode((STATIC / "explorer.js").read_text(encoding="utf-8")).tag(sync=True)
     payload = traitlets.Bytes(b"").tag(sync=True)
     selected = traitlets.List(traitlets.Int()).tag(sync=True)
     cursor = traitlets.Dict().tag(sync=True)
@@ -51,6 +52,15 @@ class ExplorerWidget(anywidget.AnyWidget):
     def go(self, **place: Any) -> None:
         """Move the reader: `widget.go(stage=4, step=12)`."""
         self.cursor = {**self.cursor, **place}
+
+    def close(self) -> None:
+        """Takes the view from the page, and frees what it held: the trace, and the model of its layout."""
+        if self.comm is None:  # it is closed already
+            return
+        layout = self.layout
+        super().close()
+        layout.close()
+        self.payload, self._static = b"", ""
 
     @property
     def is_large(self) -> bool:

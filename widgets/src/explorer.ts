@@ -3,16 +3,18 @@
 import css from "./style.css";
 import { append, h, replaceChildren, tab, tabList } from "./dom";
 import { bytes, count, duration } from "./format";
-import type { Stage, Trace } from "./model";
+import type { Trace } from "./model";
 import { TraceIndex } from "./provenance";
 import { type Cursor, type Panel, Store } from "./store";
+import { BiographyView } from "./views/biography";
 import { CodeView } from "./views/code";
 import { GraphView } from "./views/graph";
 import { KernelsView } from "./views/kernels";
 import { showOrigin } from "./views/nodecard";
 import { PipelineView } from "./views/pipeline";
-import { BiographyView, StepperView } from "./views/stepper";
+import { StepperView } from "./views/stepper";
 import { MemoryView, TimingView } from "./views/timing";
+import { beginning } from "./walking";
 
 export interface MountOptions {
   /** Nodes selected and place shown at first. */
@@ -129,25 +131,17 @@ export function mount(element: HTMLElement, trace: Trace, options: MountOptions 
   };
 }
 
-/** The pass that did most, of the kernel whose passes did most; its end. */
+/** Where the story begins: the tensors, and the scheduler's first word on them. */
 function firstCursor(index: TraceIndex): Cursor {
   const { trace } = index;
-  const firings = new Map(trace.stages.map((stage): [Stage, number] => [stage, index.firings(stage)]));
-  const work = new Map<number, number>();
-  for (const [{ kernel: of }, n] of firings) if (of !== null && n > 0) work.set(of, (work.get(of) ?? 0) + n);
-  const kernel = [...work].reduce<[number, number] | undefined>((a, b) => (a && a[1] >= b[1] ? a : b), undefined)?.[0];
-  const candidates = trace.stages.filter((stage) => kernel === undefined || stage.kernel === kernel);
-  const best = candidates.reduce<Stage | null>(
-    (a, b) => (a === null || firings.get(b)! > firings.get(a)! ? b : a),
-    null,
-  );
-  const hasUops = best !== null && [...best.before, ...best.after].some((id) => index.node(id).kind === "uop");
+  const first = beginning(trace.stages);
+  const hasTensors = trace.nodes.some((node) => node.kind === "lazybuffer");
   return {
-    place: hasUops ? "passes" : "lazy",
-    kernel: kernel ?? (trace.kernels.length > 0 ? 0 : null),
-    stage: best?.id ?? null,
-    step: best === null ? 0 : index.endOf(best),
-    graph: hasUops ? "uops" : "lazy",
+    place: hasTensors ? "lazy" : "passes",
+    kernel: trace.kernels.length > 0 ? 0 : null,
+    stage: first?.stage ?? null,
+    step: first?.step ?? 0,
+    graph: hasTensors ? "lazy" : "uops",
     panel: "rewrites",
     tabs: {},
   };
@@ -235,6 +229,7 @@ function onKey(event: KeyboardEvent, { store, graph, stepper, root }: KeyTargets
     f: () => graph.fit(),
     n: () => stepper.nextOnNode(),
     r: () => stepper.nextOfRule(),
+    e: () => graph.toggleSelected(),
     Escape: () => {
       store.select([]);
       root.focus();

@@ -50,6 +50,19 @@ export function shapeText(shape: (number | string)[] | null): string {
   return shape === null ? "" : `(${shape.join(", ")})`;
 }
 
+const OPERATORS: Record<string, string> = {
+  add: "+", sub: "-", mul: "*", truediv: "/", floordiv: "//", mod: "%", pow: "**", matmul: "@", neg: "-", invert: "~",
+  and: "&", or: "|", xor: "^", lshift: "<<", rshift: ">>", lt: "<", le: "<=", gt: ">", ge: ">=", eq: "==", ne: "!=",
+  getitem: "[]", setitem: "[]=", abs: "abs",
+};
+
+/** A call as it is written in Python: `@` for `__matmul__`, `softmax` for itself. */
+export function callName(name: string): string {
+  const special = /^__[ri]?(\w+?)__$/.exec(name)?.[1];
+  if (special === undefined) return name;
+  return OPERATORS[special] ?? OPERATORS[name.slice(2, -2)] ?? name;
+}
+
 /** The parts of a kernel's name; one that is the size of an axis (`16`, `4v` for 4*v) carries that axis's kind. */
 export function kernelNameParts(kernel: KernelInfo): { text: string; kind: string | null }[] {
   const waiting = kernel.axes.map(([, kind, size]) => ({ kind, size: String(size) }));

@@ -17,7 +17,7 @@ export interface Source {
   text: string;
 }
 
-/** One IR value. kind: "lazybuffer" | "uop". `digest` is equal across runs for equal content. `label` is what a box says ("LOAD", "ADD"); `detail` its second line (shape, index, constant); `group` its role, which gives the colour: "memory" | "reduce" | "loop" | "alu" | "const" | "movement" | "control" | "buffer". `user` indexes `Trace.frames`. */
+/** One IR value. kind: "lazybuffer" | "uop". `digest` is equal across runs for equal content. `label` is what a box says ("LOAD", "ADD"); `detail` its second line (shape, index, constant); `group` its role, which gives the colour: "memory" | "reduce" | "loop" | "alu" | "const" | "movement" | "control" | "buffer". `user` indexes `Trace.frames`. `calls`: the public functions that made a LazyBuffer, the user's own call first: ("softmax", "max"). */
 export interface Node {
   id: number;
   kind: string;
@@ -31,6 +31,7 @@ export interface Node {
   label: string;
   detail: string;
   group: string;
+  calls: string[];
 }
 
 /** A rewrite rule as the stepper shows it; `text` is its source code, copied in. */
@@ -81,7 +82,7 @@ export interface Search {
   reason: string;
 }
 
-/** One stage of the compiler. Stages form a tree by `parent`; `kernel` is the kernel it worked for. name: "schedule" | "optimise" | "lower" | a pass's name | "linearize" | "render" | "compile" | "run" ... before, after: root node ids (several for a schedule). `steps` are the firings of a rewrite pass, in order. `candidates` are those that a search timed, in order, `search` is its outcome. */
+/** One stage of the compiler. Stages form a tree by `parent`; `kernel` is the kernel it worked for. name: "schedule" | "optimise" | "lower" | a pass's name | "linearize" | "render" | "compile" | "run" ... before, after: root node ids (several for a schedule). `steps` are the firings of a rewrite pass, in order. `candidates` are those that a search timed, in order, `search` is its outcome. `thread`: 0 for the one that asked, else another that worked meanwhile; `elapsed_us` of a stage is its own and what other threads did for it. */
 export interface Stage {
   id: number;
   name: string;
@@ -96,6 +97,7 @@ export interface Stage {
   opts: OptStep[];
   candidates: Candidate[];
   search: Search | null;
+  thread: number;
 }
 
 /** Provenance: node `dst` came from node `src`; `how`: "rewrite" | "rebuild" | words of a `Derived` event. */
@@ -120,7 +122,7 @@ export interface Program {
   lines: Line[];
 }
 
-/** One kernel: what it computes (LazyBuffer ids), the opts applied, its axes and its cost. `axes`: (name, kind, size) outermost first; a size that Variables give is their arithmetic, as text. `roots`: LazyBuffers it realises. `nodes`: all LazyBuffers fused into it. `same_as`: an earlier kernel whose program it reuses, else None. */
+/** One kernel: what it computes (LazyBuffer ids), the opts applied, its axes and its cost. `axes`: (name, kind, size) outermost first; a size that Variables give is their arithmetic, as text. `roots`: LazyBuffers it realises. `nodes`: all LazyBuffers fused into it. `same_as`: an earlier kernel whose program it reuses, else None. `calls`: the user's calls that these LazyBuffers are of, each once. `known`: "in this process" or "on disk" where it would have been found, had nobody wanted to see every stage. */
 export interface KernelInfo {
   id: number;
   name: string;
@@ -135,6 +137,8 @@ export interface KernelInfo {
   compile_us: number;
   cached: boolean;
   same_as: number | null;
+  calls: string[];
+  known: string;
 }
 
 /** Timings of one kernel in microseconds, in the order measured; `median_us`, `low_us`, `high_us` (quartiles). `started_us`: when the first of these runs began, in microseconds since the trace began. */
@@ -193,3 +197,165 @@ export interface Trace {
   messages: Message[];
   memory: MemoryUse[];
 }
+
+/** What each field must be, for valid.ts: [shape], or [shape, what a trace without that field means]. */
+export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly unknown[]>>>> = {
+  Frame: {
+    id: [{"id": true}],
+    source: [{"index": "sources", "before": false}],
+    line: [{"least": 1, "of": "int"}],
+    function: ["str"],
+  },
+  Source: {
+    id: [{"id": true}],
+    name: ["str"],
+    text: ["str"],
+  },
+  Node: {
+    id: [{"id": true}],
+    kind: [{"words": ["lazybuffer", "uop"]}],
+    op: ["str"],
+    src: [{"many": {"index": "nodes", "before": true}}],
+    dtype: ["str"],
+    shape: [{"either": [{"many": {"either": ["int", "str"]}}, "null"]}],
+    arg: ["str"],
+    digest: ["str"],
+    user: [{"either": [{"index": "frames", "before": false}, "null"]}],
+    label: ["str"],
+    detail: ["str"],
+    group: ["str"],
+    calls: [{"many": "str"}, []],
+  },
+  Rule: {
+    id: [{"id": true}],
+    name: ["str"],
+    law: ["str"],
+    doc: ["str"],
+    file: ["str"],
+    line: [{"least": 0, "of": "int"}],
+    text: ["str"],
+  },
+  Step: {
+    rule: [{"either": [{"index": "rules", "before": false}, "null"]}],
+    before: [{"index": "nodes", "before": false}],
+    after: [{"index": "nodes", "before": false}],
+    at_us: ["float"],
+  },
+  Decision: {
+    node: [{"index": "nodes", "before": false}],
+    decision: ["str"],
+    reason: ["str"],
+  },
+  OptStep: {
+    opt: ["str"],
+    applied: ["bool"],
+    reason: ["str"],
+  },
+  Candidate: {
+    opts: [{"many": "str"}],
+    best_us: [{"either": ["float", "null"]}],
+    note: ["str", ""],
+  },
+  Search: {
+    before_us: [{"either": ["float", "null"]}],
+    after_us: [{"either": ["float", "null"]}],
+    tried: [{"least": 0, "of": "int"}],
+    reason: ["str"],
+  },
+  Stage: {
+    id: [{"id": true}],
+    name: ["str"],
+    parent: [{"either": [{"index": "stages", "before": true}, "null"]}],
+    kernel: [{"either": [{"index": "kernels", "before": false}, "null"]}],
+    before: [{"many": {"index": "nodes", "before": false}}],
+    after: [{"many": {"index": "nodes", "before": false}}],
+    started_us: ["float"],
+    elapsed_us: ["float"],
+    steps: [{"many": {"row": "Step"}}],
+    decisions: [{"many": {"row": "Decision"}}],
+    opts: [{"many": {"row": "OptStep"}}],
+    candidates: [{"many": {"row": "Candidate"}}, []],
+    search: [{"either": [{"row": "Search"}, "null"]}, null],
+    thread: [{"least": 0, "of": "int"}, 0],
+  },
+  Link: {
+    src: [{"index": "nodes", "before": false}],
+    dst: [{"index": "nodes", "before": false}],
+    how: ["str"],
+    stage: [{"either": [{"index": "stages", "before": false}, "null"]}],
+  },
+  Line: {
+    text: ["str"],
+    nodes: [{"many": {"index": "nodes", "before": false}}],
+  },
+  Program: {
+    id: [{"id": true}],
+    kernel: [{"index": "kernels", "before": false}],
+    language: ["str"],
+    lines: [{"many": {"row": "Line"}}],
+  },
+  KernelInfo: {
+    id: [{"id": true}],
+    name: ["str"],
+    device: ["str"],
+    roots: [{"many": {"index": "nodes", "before": false}}],
+    nodes: [{"many": {"index": "nodes", "before": false}}],
+    buffers: [{"many": {"index": "buffers", "before": false}}],
+    opts: [{"many": "str"}],
+    axes: [{"many": {"each": ["str", "str", {"either": ["int", "str"]}]}}],
+    flops: [{"least": 0, "of": "int"}],
+    bytes_moved: [{"least": 0, "of": "int"}],
+    compile_us: [{"least": 0, "of": "float"}],
+    cached: ["bool"],
+    same_as: [{"either": [{"index": "kernels", "before": true}, "null"]}],
+    calls: [{"many": "str"}, []],
+    known: ["str", ""],
+  },
+  Run: {
+    id: [{"id": true}],
+    kernel: [{"index": "kernels", "before": false}],
+    times_us: [{"many": {"least": 0, "of": "float"}}],
+    median_us: [{"least": 0, "of": "float"}],
+    low_us: [{"least": 0, "of": "float"}],
+    high_us: [{"least": 0, "of": "float"}],
+    started_us: ["float", 0.0],
+  },
+  BufferInfo: {
+    id: [{"id": true}],
+    device: ["str"],
+    dtype: ["str"],
+    size: [{"least": 0, "of": "int"}],
+    bytes: [{"least": 0, "of": "int"}],
+    allocated_us: [{"either": ["float", "null"]}],
+    freed_us: [{"either": ["float", "null"]}],
+  },
+  MemoryUse: {
+    id: [{"id": true}],
+    total_bytes: [{"least": 0, "of": "int"}],
+    bound_bytes: [{"least": 0, "of": "int"}],
+    peak_bytes: [{"least": 0, "of": "int"}],
+    lives: [{"many": {"each": [{"least": 0, "of": "int"}, {"least": 0, "of": "int"}, {"least": 0, "of": "int"}, {"least": 0, "of": "int"}]}}],
+  },
+  Message: {
+    level: [{"words": ["error", "warning", "note"]}],
+    text: ["str"],
+    frame: [{"either": [{"index": "frames", "before": false}, "null"]}],
+  },
+  Trace: {
+    version: ["int"],
+    title: ["str"],
+    options: [{"many": {"each": ["str", "str"]}}],
+    sources: [{"many": {"row": "Source"}}],
+    frames: [{"many": {"row": "Frame"}}],
+    nodes: [{"many": {"row": "Node"}}],
+    rules: [{"many": {"row": "Rule"}}],
+    stages: [{"many": {"row": "Stage"}}],
+    links: [{"many": {"row": "Link"}}],
+    kernels: [{"many": {"row": "KernelInfo"}}],
+    programs: [{"many": {"row": "Program"}}],
+    runs: [{"many": {"row": "Run"}}],
+    buffers: [{"many": {"row": "BufferInfo"}}],
+    messages: [{"many": {"row": "Message"}}],
+    memory: [{"many": {"row": "MemoryUse"}}, []],
+  },
+};

@@ -1,8 +1,11 @@
 // The trace as it travels: gzipped JSON, as bytes in a widget's trait or as base64 in a page.
 
 import { TRACE_VERSION, type Trace } from "./model";
+import { PayloadError, validTrace } from "./valid";
 
-export class PayloadError extends Error {}
+export { PayloadError };
+
+const MOST_BYTES = 256 * 2 ** 20; // of JSON, decompressed: as tinyexplore.explore.Limits has it
 
 export function fromBase64(text: string): Uint8Array {
   const binary = atob(text.replace(/\s+/g, ""));
@@ -17,12 +20,31 @@ export async function readTrace(data: Uint8Array): Promise<Trace> {
   const gzipped = data[0] === 0x1f && data[1] === 0x8b;
   const body = new Blob([data as BlobPart]).stream();
   const stream = gzipped ? body.pipeThrough(new DecompressionStream("gzip")) : body;
-  const trace = JSON.parse(await new Response(stream).text()) as Trace;
-  if (trace.version !== TRACE_VERSION) {
+  const trace = JSON.parse(await textOf(stream)) as { version?: unknown } | null;
+  if (trace?.version !== TRACE_VERSION) {
     throw new PayloadError(
-      `This trace has version ${trace.version}, this viewer reads version ${TRACE_VERSION}; ` +
+      `This trace has version ${String(trace?.version)}, this viewer reads version ${TRACE_VERSION}; ` +
         "export the trace again with the tinyexplore that made this viewer.",
     );
   }
-  return trace;
+  return validTrace(trace);
+}
+
+async function textOf(stream: ReadableStream<Uint8Array>): Promise<string> {
+  const reader = stream.getReader();
+  const parts: Uint8Array[] = [];
+  let size = 0;
+  for (;;) {
+    const { done, value } = await reader.read().catch((error: unknown) => {
+      throw new PayloadError(`The gzip data is damaged (${String(error)}).`);
+    });
+    if (done) break;
+    size += value.length;
+    if (size > MOST_BYTES) {
+      await reader.cancel();
+      throw new PayloadError(`It has more than ${MOST_BYTES} bytes, decompressed.`);
+    }
+    parts.push(value);
+  }
+  return new TextDecoder("utf-8", { fatal: true }).decode(await new Blob(parts as BlobPart[]).arrayBuffer());
 }

@@ -15,8 +15,10 @@ export class TraceIndex {
   private readonly forward: Link[][];
   readonly children: Map<number | null, Stage[]>;
   readonly kernelOf: Map<number, number>;
+  /** The kernel that computes a LazyBuffer first; one that several kernels compute is drawn with it. */
+  readonly firstKernelOf: Map<number, number>;
   readonly decisionOf: Map<number, Decision>;
-  private readonly nearest = new Map<string, Frame | null>();
+  private readonly nearest = new Map<string, Node | null>();
   private readonly members = new Map<number, Set<number>>();
   private byLine: Map<string, number[]> | null = null;
   private users: Map<number, number[]> | null = null;
@@ -34,6 +36,10 @@ export class TraceIndex {
     this.kernelOf = new Map();
     for (const kernel of trace.kernels) for (const node of kernel.nodes) this.kernelOf.set(node, kernel.id);
     for (const kernel of trace.kernels) for (const node of kernel.roots) this.kernelOf.set(node, kernel.id);
+    this.firstKernelOf = new Map();
+    for (const kernel of trace.kernels) {
+      for (const node of [...kernel.nodes, ...kernel.roots]) if (!this.firstKernelOf.has(node)) this.firstKernelOf.set(node, kernel.id);
+    }
     this.decisionOf = new Map();
     for (const stage of trace.stages) for (const word of stage.decisions) this.decisionOf.set(word.node, word);
   }
@@ -110,15 +116,25 @@ export class TraceIndex {
 
   /** The nearest Python line on the way back from a node. */
   frameOf(id: number, kernel: number | null = null): Frame | null {
+    const user = this.beganAt(id, kernel)?.user ?? null;
+    return user === null ? null : this.trace.frames[user];
+  }
+
+  /** The calls in Python that made the nearest node with such a line: the user's own first. */
+  callsOf(id: number, kernel: number | null = null): readonly string[] {
+    return this.beganAt(id, kernel)?.calls ?? [];
+  }
+
+  private beganAt(id: number, kernel: number | null): Node | null {
     const key = `${kernel}:${id}`;
     const known = this.nearest.get(key);
     if (known !== undefined) return known;
     const seen = new Set([id]);
     const queue = [id];
-    let found: Frame | null = null;
+    let found: Node | null = null;
     for (let head = 0; head < queue.length && found === null; head += 1) {
-      const user = this.trace.nodes[queue[head]]?.user ?? null;
-      if (user !== null) found = this.trace.frames[user];
+      const node = this.trace.nodes[queue[head]];
+      if (node !== undefined && node.user !== null) found = node;
       else
         for (const link of this.back[queue[head]] ?? []) {
           if (seen.has(link.src) || !this.belongs(link, kernel)) continue;

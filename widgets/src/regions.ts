@@ -1,5 +1,5 @@
-// Regions: several nodes drawn as one box with their true count. In the LazyBuffer graph, what one Python line gave one
-// kernel; in a UOp graph, twins: the copies that unrolling made of the same computation.
+// Regions: several nodes drawn as one box with their true count. In the LazyBuffer graph, what one call of one Python
+// line gave one kernel, or all of a kernel; in a UOp graph, twins: the copies that unrolling made of one computation.
 
 import type { TraceIndex } from "./provenance";
 import type { ShownGraph } from "./replay";
@@ -15,11 +15,21 @@ export interface Contracted {
 
 /** The LazyBuffer graph with its regions contracted, except those that hold a node of `open`. */
 export function contract(index: TraceIndex, graph: ShownGraph, open: Set<number>): Contracted {
-  const isOpen = (region: number[]): boolean => region.some((id) => open.has(id));
-  return untangled(
-    graph,
-    components(graph, keysOf(index, graph)).filter((region) => region.length >= SMALLEST && !isOpen(region)),
-  );
+  return untangled(graph, components(graph, keysOf(index, graph)).filter((region) => region.length >= SMALLEST && !isOpen(region, open)));
+}
+
+/** The LazyBuffer graph with a box for each kernel, except those that hold a node of `open`. */
+export function contractKernels(index: TraceIndex, graph: ShownGraph, open: Set<number>): Contracted {
+  const groups = new Map<number, number[]>();
+  for (const [id, { node }] of graph.nodes) {
+    const kernel = index.firstKernelOf.get(node);
+    if (kernel !== undefined) groups.set(kernel, [...(groups.get(kernel) ?? []), id]);
+  }
+  return untangled(graph, [...groups.values()].filter((region) => region.length > 1 && !isOpen(region, open)));
+}
+
+function isOpen(region: number[], open: Set<number>): boolean {
+  return region.some((id) => open.has(id));
 }
 
 /** A UOp graph with its twins contracted: nodes of equal operation over equal sources, constants and addresses aside. */
@@ -74,7 +84,7 @@ function keysOf(index: TraceIndex, graph: ShownGraph): Map<number, string> {
     const node = index.node(nodeId);
     const apart = node.group === "buffer" || index.decisionOf.get(nodeId)?.decision === "realize" || roots.has(id);
     if (node.kind === "lazybuffer" && node.user !== null && !apart) {
-      keys.set(id, `${index.kernelOf.get(nodeId) ?? "none"} ${node.user}`);
+      keys.set(id, `${index.firstKernelOf.get(nodeId) ?? "none"} ${node.user}`);
     }
   }
   return keys;

@@ -1,5 +1,5 @@
 // Which graph the cursor points at, and how it is drawn: constants and index maths folded into the boxes that use
-// them, and a budget of boxes; what is left out is counted.
+// them, views into the edges that run through them, and a budget of boxes; what is left out is counted.
 
 import type { Node, Stage, Trace } from "./model";
 import type { TraceIndex } from "./provenance";
@@ -26,6 +26,8 @@ export interface DrawnEdge {
   dst: number;
   /** Which sources of `dst` this is. */
   operands: number[];
+  /** The nodes that are folded into this edge. */
+  through: number[];
 }
 
 export interface DrawnGraph {
@@ -33,10 +35,24 @@ export interface DrawnGraph {
   edges: DrawnEdge[];
   /** Nodes of the graph before folding and hiding. */
   total: number;
-  folded: { constants: number; index: number };
+  folded: { constants: number; index: number; views: number };
   /** Nodes drawn as part of a region's box. */
   inRegions: number;
   hidden: number;
+}
+
+/** Every node of a graph is in one of these; they add up to `total`. */
+export interface Counts {
+  shown: number;
+  folded: number;
+  inRegions: number;
+  hidden: number;
+  total: number;
+}
+
+export function countsOf({ boxes, folded, inRegions, hidden, total }: DrawnGraph): Counts {
+  const shown = boxes.filter(({ members }) => members.length === 1).length;
+  return { shown, folded: folded.constants + folded.index + folded.views, inRegions, hidden, total };
 }
 
 /** Several nodes in one box: which, and what the box says. */
@@ -49,9 +65,13 @@ export interface Region {
 export interface FoldOptions {
   constants: boolean;
   index: boolean;
+  /** Views (RESHAPE, EXPAND …) of LazyBuffers that something reads become part of the edge. */
+  views: boolean;
   budget: number;
-  /** Only these nodes and what lies above and below them. */
+  /** Only these nodes and what lies above and below them, */
   cone: Set<number> | null;
+  /** at most so many edges away (null: all of it). */
+  hops: number | null;
   /** Boxes kept first when the budget is short. */
   keep: Set<number>;
   /** Boxes that stand for several nodes: who is inside, and what the box says. */
@@ -127,23 +147,24 @@ export function fold(trace: Trace, graph: ShownGraph, options: FoldOptions): Dra
       constants.delete(id);
   }
   const index = options.index ? indexMaths(trace, graph, users, constants, options.keep) : new Set<number>();
-  const isFolded = (id: number): boolean => constants.has(id) || index.has(id);
+  const views = options.views ? innerViews(trace, graph, users, constants, options) : new Set<number>();
+  const isFolded = (id: number): boolean => constants.has(id) || index.has(id) || views.has(id);
   let visible = new Set([...graph.nodes.keys()].filter((id) => !isFolded(id)));
   const edges = new Map<string, DrawnEdge>();
-  const isBelow = options.cone === null ? null : coneOf(graph, users, options.cone);
+  const isBelow = options.cone === null ? null : coneOf(graph, users, options.cone, options.hops, views);
   if (isBelow !== null) visible = new Set([...visible].filter((id) => isBelow.has(id)));
-  const connect = (src: number, dst: number, operand: number): void => {
+  const connect = (src: number, dst: number, operand: number, through: number[]): void => {
     if (constants.has(src)) return;
-    if (index.has(src)) {
-      for (const next of new Set(graph.nodes.get(src)!.src)) connect(next, dst, operand);
+    if (index.has(src) || views.has(src)) {
+      for (const next of new Set(graph.nodes.get(src)!.src)) connect(next, dst, operand, views.has(src) ? [src, ...through] : through);
       return;
     }
     const key = `${src} ${dst}`;
     const edge = edges.get(key);
-    if (edge === undefined) edges.set(key, { src, dst, operands: [operand] });
+    if (edge === undefined) edges.set(key, { src, dst, operands: [operand], through });
     else if (!edge.operands.includes(operand)) edge.operands.push(operand);
   };
-  for (const id of visible) graph.nodes.get(id)!.src.forEach((src, operand) => connect(src, id, operand));
+  for (const id of visible) graph.nodes.get(id)!.src.forEach((src, operand) => connect(src, id, operand, []));
   const shown = withinBudget([...visible], [...edges.values()], graph, options);
   const cut = new Map<number, number>();
   const kept: DrawnEdge[] = [];
@@ -159,15 +180,15 @@ export function fold(trace: Trace, graph: ShownGraph, options: FoldOptions): Dra
     if (region !== undefined) return regionBox(region, id, node, cut.get(id) ?? 0, graph.changed.has(id));
     return drawn(trace.nodes[node], id, src, constants, cut.get(id) ?? 0, graph.changed.has(id));
   });
-  const inRegions = boxes.reduce((sum, { members }) => sum + (members.length > 1 ? members.length : 0), 0);
-  const beside = [...(options.regions?.values() ?? [])].reduce((sum, { members }) => sum + members.length - 1, 0);
+  const weight = (id: number): number => options.regions?.get(id)?.members.length ?? 1;
+  const weigh = (ids: Iterable<number>): number => [...ids].reduce((sum, id) => sum + weight(id), 0);
   return {
     boxes,
     edges: kept,
-    total: graph.nodes.size + beside,
-    inRegions,
-    folded: { constants: constants.size, index: index.size },
-    hidden: graph.nodes.size - constants.size - index.size - shown.size,
+    total: weigh(graph.nodes.keys()),
+    inRegions: boxes.reduce((sum, { members }) => sum + (members.length > 1 ? members.length : 0), 0),
+    folded: { constants: weigh(constants.keys()), index: weigh(index), views: weigh(views) },
+    hidden: weigh([...graph.nodes.keys()].filter((id) => !isFolded(id) && !shown.has(id))),
   };
 }
 
@@ -201,8 +222,8 @@ function regionBox(
 }
 
 function sizeOf(label: string, detail: string): { width: number; height: number } {
-  const width = Math.max(56, Math.ceil(Math.max(label.length * 6.9, detail.length * 5.9) + 18));
-  return { width, height: detail === "" ? 26 : 34 };
+  const width = Math.max(56, Math.ceil(Math.max(label.length * 7.4, detail.length * 6.8) + 18));
+  return { width, height: detail === "" ? 28 : 40 };
 }
 
 function usersIn(graph: ShownGraph): Map<number, number[]> {
@@ -266,18 +287,46 @@ function indexMaths(
   return found;
 }
 
-function coneOf(graph: ShownGraph, users: Map<number, number[]>, centre: Set<number>): Set<number> {
+/** Views of LazyBuffers that only pass values on: not the results, not what is selected or a region's box. */
+function innerViews(
+  trace: Trace,
+  graph: ShownGraph,
+  users: Map<number, number[]>,
+  constants: Map<number, string>,
+  { keep, regions }: FoldOptions,
+): Set<number> {
+  const found = new Set<number>();
+  const roots = new Set(graph.root);
+  for (const [id, { node: nodeId }] of graph.nodes) {
+    const node = trace.nodes[nodeId];
+    const isView = node.kind === "lazybuffer" && node.group === "movement" && node.src.length > 0;
+    const stays = roots.has(id) || keep.has(id) || regions?.has(id) || constants.has(id) || !users.has(id);
+    if (isView && !stays) found.add(id);
+  }
+  return found;
+}
+
+/** What lies above and below the centre, at most `hops` edges away; an edge through a view is as long as one without. */
+function coneOf(
+  graph: ShownGraph,
+  users: Map<number, number[]>,
+  centre: Set<number>,
+  hops: number | null,
+  views: Set<number>,
+): Set<number> {
   const cone = new Set<number>();
   const walk = (next: (id: number) => number[]): void => {
-    const seen = new Set(centre);
-    const stack = [...centre].filter((id) => graph.nodes.has(id));
-    while (stack.length > 0) {
-      const id = stack.pop()!;
+    const nearest = new Map([...centre].filter((id) => graph.nodes.has(id)).map((id) => [id, 0]));
+    const queue = [...nearest.keys()];
+    for (let head = 0; head < queue.length; head += 1) {
+      const id = queue[head];
+      const far = nearest.get(id)!;
       cone.add(id);
       for (const other of next(id)) {
-        if (seen.has(other)) continue;
-        seen.add(other);
-        stack.push(other);
+        const there = far + (views.has(other) ? 0 : 1);
+        if ((hops !== null && there > hops) || there >= (nearest.get(other) ?? Infinity)) continue;
+        nearest.set(other, there);
+        queue.push(other);
       }
     }
   };

@@ -4,12 +4,12 @@ import type { Link, Node, Stage, Trace } from "../src/model";
 import { TraceIndex, throughput } from "../src/provenance";
 
 function node(id: number, kind: string, op: string, src: number[] = [], user: number | null = null): Node {
-  const rest = { dtype: "float32", shape: null, arg: "", digest: `d${id}`, label: op, detail: "", group: "alu" };
+  const rest = { dtype: "float32", shape: null, arg: "", digest: `d${id}`, label: op, detail: "", group: "alu", calls: [] };
   return { id, kind, op, src, user, ...rest };
 }
 
 function stage(id: number, kernel: number | null, steps: Stage["steps"] = []): Stage {
-  const rest = { decisions: [], opts: [], candidates: [], search: null, started_us: 0, elapsed_us: 10, parent: null };
+  const rest = { decisions: [], opts: [], candidates: [], search: null, thread: 0, started_us: 0, elapsed_us: 10, parent: null };
   return { id, name: `stage ${id}`, kernel, before: [2], after: [4], steps, ...rest };
 }
 
@@ -50,10 +50,11 @@ const TRACE: Trace = {
     buffers: [],
     opts: [],
     axes: [],
+    calls: [],
     flops: 2000,
     bytes_moved: 500,
     compile_us: 1,
-    cached: false,
+    cached: false, known: "",
     same_as: id === 1 ? 0 : null,
   })),
   programs: [{ id: 0, kernel: 0, language: "c", lines: [{ text: "x;", nodes: [3] }] }],

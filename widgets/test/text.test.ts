@@ -10,7 +10,7 @@ import { treeDiff, treeLines } from "../src/tree";
 import { liveBytes } from "../src/views/timing";
 
 function node(id: number, op: string, src: number[] = [], more: Partial<Node> = {}): Node {
-  const base = { kind: "uop", dtype: "int64", shape: null, arg: "", digest: `d${id}`, user: null, detail: "" };
+  const base = { kind: "uop", dtype: "int64", shape: null, arg: "", digest: `d${id}`, user: null, detail: "", calls: [] };
   return { ...base, id, op, src, label: op, group: op === "CONST" ? "const" : "alu", ...more };
 }
 
@@ -109,11 +109,11 @@ test("constants and index maths fold into the boxes that use them", () => {
     node(3, "DEFINE_GLOBAL", [], { group: "buffer", dtype: "float32*" }),
     node(4, "INDEX", [3, 2], { group: "memory", dtype: "float32*", detail: "data0[g0*4]" }),
   );
-  const options = { constants: true, index: true, budget: 400, cone: null, keep: new Set<number>() };
+  const options = { constants: true, index: true, views: false, hops: null, budget: 400, cone: null, keep: new Set<number>() };
   const drawn = fold(trace, graphOf(trace, [4]), options);
   assert.deepEqual(drawn.boxes.map(({ id }) => id), [0, 3, 4]);
   assert.deepEqual(drawn.edges.map(({ src, dst, operands }) => [src, dst, operands]), [[3, 4, [0]], [0, 4, [1]]]);
-  assert.deepEqual([drawn.folded, drawn.hidden, drawn.total], [{ constants: 1, index: 1 }, 0, 5]);
+  assert.deepEqual([drawn.folded, drawn.hidden, drawn.total], [{ constants: 1, index: 1, views: 0 }, 0, 5]);
   const open = fold(trace, graphOf(trace, [4]), { ...options, constants: false, index: false });
   assert.equal(open.boxes.length, 5);
 });
@@ -121,7 +121,7 @@ test("constants and index maths fold into the boxes that use them", () => {
 test("past the budget the nearest boxes are drawn, and what is hidden is counted", () => {
   const chain = Array.from({ length: 50 }, (_, id) => node(id, "NEG", id === 0 ? [] : [id - 1], { dtype: "float32" }));
   const trace = traceOf(...chain);
-  const options = { constants: true, index: true, budget: 10, cone: null, keep: new Set<number>() };
+  const options = { constants: true, index: true, views: false, hops: null, budget: 10, cone: null, keep: new Set<number>() };
   const drawn = fold(trace, graphOf(trace, [49]), options);
   assert.deepEqual(drawn.boxes.map(({ id }) => id), [49, 48, 47, 46, 45, 44, 43, 42, 41, 40]);
   assert.equal(drawn.hidden, 40);
@@ -130,7 +130,7 @@ test("past the budget the nearest boxes are drawn, and what is hidden is counted
 
 test("a cone holds what lies above and below its centre", () => {
   const trace = traceOf(node(0, "A"), node(1, "B"), node(2, "C", [0]), node(3, "D", [1]), node(4, "E", [2, 3]));
-  const options = { constants: true, index: false, budget: 400, cone: new Set([2]), keep: new Set<number>() };
+  const options = { constants: true, index: false, views: false, hops: null, budget: 400, cone: new Set([2]), keep: new Set<number>() };
   assert.deepEqual(fold(trace, graphOf(trace, [4]), options).boxes.map(({ id }) => id), [0, 2, 4]);
 });
 

@@ -127,7 +127,8 @@ def test_a_penalty_on_the_slope_trains_with_the_loss() -> None:
     s = 1 - t * t
     w_, x_ = np.array([3.0, 4.0]), np.array([0.1, 0.2])
     wanted = s * x_ + 2 * s * s * w_ - 4 * s * s * t * (w_ @ w_) * x_
-    assert w.grad is not None and x.grad is not None and slope.grad is None
+    assert w.grad is not None and x.grad is not None and slope.grad is not None
+    np.testing.assert_allclose(slope.grad.numpy(), 2 * slope.numpy(), rtol=1e-5)
     np.testing.assert_allclose(w.grad.numpy()[:, 0], wanted, rtol=1e-4)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tinyexplore.device import DeviceInterface, DeviceUnavailable, UnknownDevice
+from tinyexplore.device import Device, DeviceInterface, DeviceUnavailable, UnknownDevice
 from tinyexplore.device.registry import DeviceRegistry
 from tinyexplore.util import Context
 
@@ -67,3 +67,11 @@ def test_the_default_is_set_by_hand_or_by_context() -> None:
         with Context(DEVICE="llvm"):
             assert devices.DEFAULT == "LLVM"
         assert devices.DEFAULT == "PYTHON"
+
+
+@pytest.mark.parametrize("name", ["LLVM", "PYTHON"])
+def test_a_device_tells_its_name_and_its_compiler_and_can_be_waited_for(name: str) -> None:
+    device = Device[name]
+    device.synchronize()
+    assert device.dname == device.name == name and str(device.compiler) == device.renderer.compiler
+    assert device.compiler.compile == device.compile

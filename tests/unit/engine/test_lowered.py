@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 from tests.graphs import from_numpy, matmul, numbers, to_numpy
-from tinyexplore import engine
+from tests.support.kernels import compile_all
 from tinyexplore.engine import compile as compiling
-from tinyexplore.engine import lowered, runner
+from tinyexplore.engine import lowered, many, step_by_step
+from tinyexplore.engine.kernels import runners
 from tinyexplore.engine.plan import plans
 from tinyexplore.kernel import Kernel, heuristics, split
 from tinyexplore.lazy import LazyBuffer
@@ -40,7 +41,7 @@ def graph(seed: int = 0) -> LazyBuffer:
 def forget() -> None:
     """As a new process: nothing compiled is at hand."""
     plans.cache_clear()
-    runner._runners.clear()
+    runners.cache_clear()
     compiling._programs.clear()
 
 
@@ -60,7 +61,7 @@ def nothing_lowered(monkeypatch: pytest.MonkeyPatch) -> None:
 
     refuse.__module__ = compiling.__name__
     monkeypatch.setattr(compiling, "lower", refuse)
-    monkeypatch.setattr(runner, "is_as_written", lambda: True)
+    monkeypatch.setattr(many, "is_as_written", lambda: True)
 
 
 @pytest.mark.parametrize("device", ["LLVM", "CLANG"])
@@ -77,9 +78,9 @@ def test_a_later_process_computes_the_same_without_lowering(device: str, request
 
 def test_text_and_kernel_of_a_stored_program_are_made_when_asked_for() -> None:
     items = create_schedule([graph()])
-    first = engine.compile_all(items)
+    first = compile_all(items)
     forget()
-    again = engine.compile_all(items)
+    again = compile_all(items)
     assert first[0].spec is not again[0].spec
     for one, other in zip(first, again):
         assert (one.spec.key, one.flops, one.bytes_moved) == (other.spec.key, other.flops, other.bytes_moved)
@@ -120,6 +121,14 @@ def test_what_lowering_depends_on_is_in_the_key() -> None:
         assert key(total(8, 8)) is None
 
 
+def test_a_warning_from_one_of_its_modules_changes_no_engine() -> None:
+    assert lowered.is_as_written()
+    with pytest.warns(RuntimeWarning, match="for this test"):
+        exec("import warnings; warnings.warn('for this test', RuntimeWarning)", vars(split))
+    vars(split).pop("warnings")
+    assert "__warningregistry__" in vars(split) and lowered.is_as_written()
+
+
 def test_an_engine_that_was_changed_while_running_neither_keeps_nor_finds(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -131,7 +140,7 @@ def test_an_engine_that_was_changed_while_running_neither_keeps_nor_finds(
     changes = (
         (heuristics, "THREAD_STEPS", 1),
         (split, "split_output", lambda *arguments: None),
-        (runner, "hand_coded", unchanged),
+        (many, "hand_coded", unchanged),
         (compiling, "lower", lambda kernel: ()),
     )
     for place, name, value in changes:
@@ -140,7 +149,7 @@ def test_an_engine_that_was_changed_while_running_neither_keeps_nor_finds(
             assert not lowered.is_as_written(), name
         assert lowered.is_as_written(), name
     with monkeypatch.context() as patch:
-        patch.setattr(runner, "hand_coded", unchanged)
+        patch.setattr(many, "hand_coded", unchanged)
         first = to_numpy(graph())
         forget()
     kept = set((tmp_path / "tinyexplore").iterdir())
@@ -151,7 +160,7 @@ def test_an_engine_that_was_changed_while_running_neither_keeps_nor_finds(
 def test_a_spoiled_entry_is_made_again(tmp_path: Path) -> None:
     first = to_numpy(graph())
     forget()
-    for file in (tmp_path / "tinyexplore").iterdir():
+    for file in (tmp_path / "tinyexplore").glob("[!.]*"):
         file.write_bytes(b"{}" + file.read_bytes())
     np.testing.assert_array_equal(to_numpy(graph()), first)
 
@@ -160,7 +169,7 @@ def test_a_recording_sees_what_was_kept_lowered_anew() -> None:
     to_numpy(graph())
     forget()
     recorder = Recorder()
-    with recording(recorder):
+    with step_by_step(), recording(recorder):
         to_numpy(graph())
     stages = [event.stage for event in recorder.events if isinstance(event, StageBegan)]
     assert stages.count("linearize") == 2 and stages.count("optimise") == 2

@@ -20,7 +20,7 @@ from tests.support.kernels import kernel_of
 from tinyexplore import Tensor, Variable
 from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import PtrDType, dtypes
-from tinyexplore.engine import candidate, crew, measuring_on, search
+from tinyexplore.engine import candidate, measuring_on, search, workers
 from tinyexplore.engine.candidate import Lost, Workbench, alone, among_compilers, differ, request_of, sampled
 from tinyexplore.engine.candidate import numbers as numbers_of
 from tinyexplore.kernel import Kernel, Opt, OptOps, hand_coded
@@ -140,7 +140,7 @@ def test_any_executor_measures(make: Any) -> None:
 
 
 def pids_here() -> set[int]:
-    return {worker.process.pid for worker in crew._crew._all}
+    return {worker.process.pid for worker in workers._workers._all}
 
 
 def test_a_forked_process_has_workers_of_its_own() -> None:
@@ -225,7 +225,7 @@ def storing(place: UOp, size: int = 8) -> Kernel:
 
 def ask(do: str, kernel: Kernel, *others: Kernel, device: str = "LLVM", limit_s: float = 60.0) -> dict[str, Any]:
     request = request_of(do, kernel, device, *others, limit=None)
-    return json.loads(crew.answer(request, kernel.ast.digest, limit_s))
+    return json.loads(workers.answer(request, kernel.ast.digest, limit_s))
 
 
 def test_a_candidate_that_crashes_hangs_or_fills_memory_loses_only_itself() -> None:
@@ -270,9 +270,9 @@ def test_rounding_is_no_wrong_result() -> None:
 def test_a_kernel_for_another_machine_is_refused() -> None:
     kernel = storing(index_const(0))
     request = {**json.loads(request_of("compile", kernel, "LLVM")), "machine": "pdp11"}
-    reply = json.loads(crew.answer(json.dumps(request), "", 60.0))
+    reply = json.loads(workers.answer(json.dumps(request), "", 60.0))
     assert reply["lost"].startswith("this worker is another machine: ")
-    assert "lost" in json.loads(crew.answer('{"do": "anything"}', "", 60.0))
+    assert "lost" in json.loads(workers.answer('{"do": "anything"}', "", 60.0))
 
 
 def test_a_hopeless_candidate_is_given_up_after_one_run() -> None:
@@ -393,4 +393,4 @@ def test_a_kernel_of_symbolic_size_keeps_the_hand_coded_choice() -> None:
 @pytest.fixture(scope="module", autouse=True)
 def nobody_left() -> Iterator[None]:
     yield
-    crew.dismiss()
+    workers.dismiss()

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.ops.support import HAS_COMPILER, random_array
 from tests.reference import evaluate
 from tinyexplore import Context, GlobalCounters, Tensor, TinyJit, Variable, capture
+from tinyexplore.engine import step_by_step
 from tinyexplore.trace import Recorder, recording
 
 DEVICES = ["LLVM", "CLANG", "PYTHON"] if HAS_COMPILER else ["LLVM", "PYTHON"]
@@ -109,7 +110,7 @@ def test_programs_of_writes_give_what_copies_would(actions: list[Any], device: s
 
     with Context(DEVICE=device):
         if how == "recorded":
-            with recording(Recorder()):
+            with step_by_step(), recording(Recorder()):
                 program()
         else:
             program()

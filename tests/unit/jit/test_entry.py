@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from tinyexplore import Context, Device, GlobalCounters, Tensor, TinyJit
+from tinyexplore.engine import step_by_step
 from tinyexplore.jit import JitError
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.runtime.entry import field_offsets, has_entries
@@ -185,7 +186,7 @@ def test_who_listens_is_told_and_what_runs_is_counted() -> None:
     with GlobalCounters.paused():
         jit(x, y)
     assert GlobalCounters.kernel_count == 7
-    with recording(Recorder()) as recorder:
+    with step_by_step(), recording(Recorder()) as recorder:
         jit(x, y)
     assert len([event for event in recorder.events if isinstance(event, Ran)]) == 1
     jit(x, y)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
 from tinyexplore import Context, Tensor, TinyJit, Variable
-from tinyexplore.engine.runner import _runners
+from tinyexplore.engine.kernels import runners
 from tinyexplore.jit import JitError
 
 MOST = 12
@@ -53,7 +54,7 @@ def test_a_decode_loop_with_a_growing_cache_compiles_once() -> None:
         found = step(Tensor(x), position.bind(place)).numpy()
         query, key, value = (np.stack(part, 1) for part in zip(*said))  # (heads, places, width) each
         np.testing.assert_allclose(found, attention(query[:, -1:], key, value), rtol=1e-4, atol=1e-5)
-        compiled.append(len(_runners))
+        compiled.append(len(runners))
     assert compiled[1:] == compiled[1:2] * (MOST - 1)
     assert step.captured is not None and step.captured.states[0].tensor is cache
     np.testing.assert_allclose(cache.numpy(), np.stack([key, value]).transpose(0, 2, 1, 3), rtol=1e-5, atol=1e-6)
@@ -141,3 +142,44 @@ def test_room_is_asked_for_where_a_buffer_stays() -> None:
         assert summed(n.bind(4)).item() == pytest.approx(kept.numpy().sum(), rel=1e-5)
     with pytest.raises(JitError, match="cannot be replayed"):
         summed(n.bind(5))
+
+
+def test_what_is_asked_of_a_value_when_captured_must_hold_in_replays() -> None:
+    x = numbers(3, MOST)
+    places = Variable("places", 0, MOST - 1)
+
+    def seen(t: Tensor, place: Variable) -> Tensor:
+        return (t[:, : place + 1].sum(1) if place > 2 else t[:, 0] * 100).realize()
+
+    far, near = TinyJit(seen), TinyJit(seen)
+    for value in (5, 3, 9, MOST - 1):
+        np.testing.assert_allclose(far(Tensor(x), places.bind(value)).numpy(), x[:, : value + 1].sum(1), rtol=1e-4)
+    for value in (0, 2, 1):
+        np.testing.assert_allclose(near(Tensor(x), places.bind(value)).numpy(), x[:, 0] * 100, rtol=1e-5)
+    with pytest.raises(JitError, match="captured needs places > 2, which does not hold for places=2.*reset()"):
+        far(Tensor(x), places.bind(2))
+    with pytest.raises(JitError, match="captured needs places <= 2, which does not hold for places=3"):
+        near(Tensor(x), places.bind(3))
+    np.testing.assert_allclose(far(Tensor(x), places.bind(4)).numpy(), x[:, :5].sum(1), rtol=1e-4)
+    again = pickle.loads(pickle.dumps(far.captured))
+    with pytest.raises(JitError, match="captured needs places > 2"):
+        again((Tensor(x), places.bind(2)), {})
+
+
+def test_a_value_that_was_read_when_captured_is_the_only_one() -> None:
+    size = Variable("size", 1, MOST)
+    for read in (lambda v: v.val, lambda v: v.unbind()[1]):
+        times = TinyJit(lambda t, v, read=read: (t * read(v)).realize())
+        for _ in range(3):
+            assert times(Tensor([1.0, 2.0]), size.bind(3)).tolist() == [3.0, 6.0]
+        with pytest.raises(JitError, match="captured needs size == 3, which does not hold for size=4"):
+            times(Tensor([1.0, 2.0]), size.bind(4))
+
+
+def test_a_replay_asks_nothing_that_all_values_answer_alike() -> None:
+    size = Variable("size", 1, MOST)
+    total = TinyJit(lambda t, v: (t[:v] if v > 0 else t * 2).sum().realize())
+    x = numbers(MOST)
+    for value in (3, 1, MOST, 7):
+        np.testing.assert_allclose(total(Tensor(x), size.bind(value)).item(), x[:value].sum(), rtol=1e-4)
+    assert total.captured is not None and total.captured.found.asked == []

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tinyexplore import Context, Tensor, TinyJit
+from tinyexplore.engine import step_by_step
 from tinyexplore.jit import JitError
 from tinyexplore.tensor.living import live_tensors
 from tinyexplore.trace import Ran, Recorder, recording
@@ -197,7 +198,7 @@ def test_kernels_of_a_replay_are_told() -> None:
     jit(Tensor([1.0]))
     jit(Tensor([1.0]))
     recorder = Recorder()
-    with recording(recorder):
+    with step_by_step(), recording(recorder):
         assert jit(Tensor([4.0])).tolist() == [10.0]
     assert sum(isinstance(event, Ran) for event in recorder.events) == 2
 

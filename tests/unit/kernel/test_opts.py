@@ -15,7 +15,7 @@ from tinyexplore.codegen import lower
 from tinyexplore.device import Device
 from tinyexplore.dtype import dtypes
 from tinyexplore.engine import compile_optimised
-from tinyexplore.engine.runner import ExecItem
+from tinyexplore.engine.execitem import ExecItem
 from tinyexplore.kernel import Kernel, Opt, OptError, OptOps, hand_coded
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule import ScheduleItem, create_schedule
@@ -139,7 +139,7 @@ def test_staging_gives_the_same_result_with_lanes_tiles_and_remainders() -> None
     kernel = Kernel.of(item.ast, Device["LLVM"].target)
     expected = result(item, kernel)
     for opt in (
-        Opt(OptOps.VECTOR, 1, 16),
+        Opt(OptOps.VECTOR, 1, kernel.lanes),
         Opt(OptOps.UPCAST, 1, 2),
         Opt(OptOps.UPCAST, 0, 14),
         Opt(OptOps.SWAP, 0, 1),
@@ -155,8 +155,8 @@ def test_staging_packs_what_the_loops_inside_read() -> None:
     expected = result(item, kernel)
     for opts in (
         [Opt(OptOps.STAGE, 0)],  # all columns, for every row
-        [Opt(OptOps.VECTOR, 0, 8), Opt(OptOps.UPCAST, 1, 4), Opt(OptOps.STAGE, 1), Opt(OptOps.COLLECT, 3)],
-        [Opt(OptOps.VECTOR, 1, 16), Opt(OptOps.LOCAL, 0, 7), Opt(OptOps.STAGE, 1), Opt(OptOps.STAGE, 4)],
+        [Opt(OptOps.VECTOR, 0, 4), Opt(OptOps.UPCAST, 1, 4), Opt(OptOps.STAGE, 1), Opt(OptOps.COLLECT, 3)],
+        [Opt(OptOps.VECTOR, 1, kernel.lanes), Opt(OptOps.LOCAL, 0, 7), Opt(OptOps.STAGE, 1), Opt(OptOps.STAGE, 4)],
     ):
         np.testing.assert_allclose(result(item, applied(kernel, *opts)), expected, rtol=1e-4, atol=1e-5)
     with pytest.raises(OptError, match="no reduction reads the same in every step of it"):
@@ -274,7 +274,7 @@ def test_merged_axes_give_the_same_result_with_lanes_across_the_ends_of_rows() -
     (item,) = create_schedule([node])
     kernel = Kernel.of(item.ast, Device["LLVM"].target)
     expected = result(item, kernel)
-    for opt in (Opt(OptOps.UPCAST, 1, 4), Opt(OptOps.MERGE, 6, 2), Opt(OptOps.VECTOR, 2, 8), Opt(OptOps.UPCAST, 2, 6)):
+    for opt in (Opt(OptOps.UPCAST, 1, 4), Opt(OptOps.MERGE, 6, 2), Opt(OptOps.VECTOR, 2, 4), Opt(OptOps.UPCAST, 2, 6)):
         kernel = kernel.apply(opt)
     np.testing.assert_allclose(result(item, kernel), expected, rtol=1e-4, atol=1e-5)
 

@@ -15,6 +15,7 @@ from tests.support.kernels import kernel_of, unread
 from tinyexplore import Tensor
 from tinyexplore.codegen import lower
 from tinyexplore.device import Device
+from tinyexplore.dtype import dtypes
 from tinyexplore.engine import compile_optimised
 from tinyexplore.kernel import Kernel, Opt, OptError, OptOps, hand_coded
 from tinyexplore.kernel.search import find_replayed
@@ -45,6 +46,11 @@ def result(item: ScheduleItem, kernel: Kernel, parts: int = 1) -> bytes:
     return bytes(item.buffers[0].copyout())
 
 
+def lanes() -> int:
+    """How many floats a vector of this machine has."""
+    return Device["LLVM"].target.lanes(dtypes.float32)
+
+
 def shared_softmax(rows: int, columns: int) -> LazyBuffer:
     """The softmax of rows with a number for each column and for each row beside it."""
     values = [Tensor(numbers(*shape), device="LLVM") for shape in ((rows, columns), (columns,), (rows, 1))]
@@ -55,7 +61,7 @@ PROGRAMS: dict[str, Callable[[], LazyBuffer]] = {
     "softmax": lambda: softmax(from_numpy(numbers(37, 64))),
     "softmax of a prime number of rows": lambda: softmax(from_numpy(numbers(101, 32))),
     "with rows and columns": lambda: shared_softmax(26, 48),
-    "rows of two axes": lambda: Tensor(numbers(19, 6, 16), device="LLVM").softmax((1, 2)).lazydata,
+    "rows of two axes": lambda: Tensor(numbers(19, 6, lanes()), device="LLVM").softmax((1, 2)).lazydata,
     "rows in a batch": lambda: Tensor(numbers(13, 3, 32), device="LLVM").permute((1, 0, 2)).softmax().lazydata,
 }
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,7 +10,7 @@ from hypothesis import strategies as st
 from tests.ops.support import thorough
 from tinyexplore import Context, Device, Tensor, dtypes
 from tinyexplore.codegen import lower
-from tinyexplore.engine.runner import choose_opts
+from tinyexplore.engine.many import choose_opts
 from tinyexplore.kernel import Kernel, Opt, OptError, OptOps, hand_coded
 from tinyexplore.uop import Group, Ops
 from tinyexplore.uop.semantics import evaluate
@@ -98,10 +96,10 @@ def test_what_a_dot_product_of_words_is() -> None:
 
 def test_where_factors_are_unsigned_the_sum_is_corrected_at_its_end() -> None:
     """One sum of the second factor for all rows, outside their loop, and no subtraction inside."""
-    target = replace(Device["LLVM"].target, dots=frozenset({Ops.DOT_I8}), vector_bytes=64, vector_registers=32)
-    found, _ = product("int8", 64, 64, 64)
-    (item,) = found.schedule()
-    kernel = hand_coded(Kernel.of(item.ast, target))
+    with Context(TARGET="cascadelake,threads=2,l1=32K,l2=1M"):
+        found, _ = product("int8", 64, 64, 64)
+        (item,) = found.schedule()
+        kernel = hand_coded(Kernel.of(item.ast, Device["LLVM"].target))
     assert OptOps.TC in [opt.op for opt in kernel.applied]
     program = lower(kernel)
     dots = [node for node in program if node.op in Group.DOT]

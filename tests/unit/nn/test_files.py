@@ -7,6 +7,7 @@ import json
 import os
 import pickle
 import struct
+import time
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +22,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.ops.support import HOW
+from tests.support.limits import limited
 from tinyexplore import Tensor, dtypes
 from tinyexplore.nn.state import FormatError, get_state_dict, gguf_load, safe_load, safe_save, torch_load
 from tinyexplore.nn.state.gguf import QUANTISED
@@ -78,19 +80,22 @@ A = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
 
 @pytest.mark.parametrize(
     ("content", "why"),
-    ids=range(15),
+    ids=range(18),
     argvalues=[
         (b"", "0 bytes cannot hold a header"),
         (safetensors_file({"a": A}, bytes(8), 1 << 60), "cannot hold a header"),
         (safetensors_file(b"{nonsense"), "not JSON"),
-        (safetensors_file(b"[" * 100_000), "not JSON"),
+        (safetensors_file(b"[" * 100_000), "nested more than 16 deep"),
         (safetensors_file(b'{"a": 1, "a": 2}'), "twice"),
         (safetensors_file([1]), "a list"),
         (safetensors_file({"a": 1}), "needs dtype, shape"),
         (safetensors_file({"a": {**A, "dtype": "F99"}}, bytes(8)), "dtype 'F99'; known: BOOL"),
         (safetensors_file({"a": {**A, "shape": [3]}}, bytes(8)), "cannot fill bytes 0 to 8"),
         (safetensors_file({"a": {**A, "shape": [-2, -1]}}, bytes(8)), "sizes and places are whole numbers"),
-        (safetensors_file({"a": {**A, "shape": [1 << 62, 1 << 62]}}, bytes(8)), "cannot fill"),
+        (safetensors_file({"a": {**A, "shape": [1 << 62, 1 << 62]}}, bytes(8)), "more bytes than there can be"),
+        (safetensors_file({"a": {**A, "shape": [0, 1 << 62, 4]}}), "more bytes than there can be"),
+        (safetensors_file({"a": {**A, "shape": [1] * 65}}, bytes(4)), "at most 64 sizes"),
+        (safetensors_file(b'{"a": ' + b"[],".join([b"["] + [b""] * 5_000_001)), "more than 5000000 values"),
         (safetensors_file({"a": A}, bytes(7)), "end at byte"),
         (safetensors_file({"a": A}, bytes(9)), "end at byte"),
         (safetensors_file({"a": A, "b": A}, bytes(8)), "where byte 8 comes next"),
@@ -215,6 +220,140 @@ def test_a_file_that_means_harm_is_refused(case: int, tmp_path: Path, monkeypatc
     assert os.listdir(tmp_path) == []
 
 
+def legacy_of(pickled: bytes) -> bytes:
+    head = [0x1950A86A20F9469CFC6C, 1001, {"little_endian": True}]
+    return b"".join(pickle.dumps(one, 2) for one in head) + pickled + pickle.dumps([], 2)
+
+
+def called(name: str, argument: bytes, times: int) -> bytes:
+    """A pickle that puts `argument` into its memo and calls a function with it again and again."""
+    module, _, function = name.rpartition(".")
+    once = b"h\x00h\x01\x85R0"
+    return b"\x80\x02" + argument + b"q\x010c" + f"{module}\n{function}\n".encode() + b"q\x000" + once * times + b"N."
+
+
+WORK = "takes more than 1000000 steps to read"
+BOMBS = {
+    "copies": (b"]" + b"2" * 10_000_000 + b".", WORK),
+    "lists": (b"\x80\x02" + b"]" * 1_500_000 + b".", WORK),
+    "memo": (b"\x80\x02]" + b"\x94" * 1_500_000 + b".", WORK),
+    "sizes": (called("torch.Size", b"(" + b"K\x01" * 50_000 + b"l", 50_000), WORK),
+    "sets": (called("builtins.set", b"(" + b"K\x01" * 50_000 + b"l", 50_000), WORK),
+    "texts": (called("_codecs.encode", b"X" + struct.pack("<I", 1_000_000) + b"x" * 1_000_000, 50_000), WORK),
+    "keys of the same hash": (
+        b"\x80\x02}("
+        + b"".join(b"\x8a\x0e" + (n * ((1 << 61) - 1)).to_bytes(14, "little") + b"N" for n in range(100_000))
+        + b"u.",
+        "an int of more than 64 bits",
+    ),
+    "long keys": (called("builtins.set", b"((" + b"K\x01" * 50_000 + b"tl", 2), "a key of type tuple"),
+    "a code of lists of lists": (
+        b"\x80\x02cnumpy\ndtype\n]q\x00" + b"".join(b"0(h\x00h\x00lq\x00" for _ in range(60)) + b"\x85R.",
+        "whose code is a list",
+    ),
+    "calls in calls": (
+        b"\x80\x02ctorch._tensor\n_rebuild_from_type_v2\nq\x00" + b"(h\x00N" * 90_000 + b")" + b"Nt" * 90_000 + b"R.",
+        "made by no function",
+    ),
+    "a text of 2 GB": (b"\x80\x04\x8d" + struct.pack("<Q", 1 << 31) + b"x.", "damaged"),
+    "more than 64 MiB": (
+        b"\x80\x02X" + struct.pack("<I", 80 << 20) + bytes(80 << 20) + b".",
+        "(has|have) more than 67108864",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", ["zip", "legacy"])
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_pickle_that_asks_for_much_work_is_refused_soon(kind: str, name: str) -> None:
+    pickled, why = BOMBS[name]
+    source = bytes_tensor(zip_of(pickled) if kind == "zip" else legacy_of(pickled))
+    began = time.process_time()
+    with limited(megabytes=600), pytest.raises(FormatError, match=why):
+        torch_load(source)
+    assert time.process_time() - began < 20
+
+
+def view(size: str, stride: str, count: int = 6) -> bytes:
+    """A pickle of a tensor of the one storage that `count` floats fill."""
+    return (
+        b"\x80\x02ctorch._utils\n_rebuild_tensor_v2\n((X\x07\x00\x00\x00storagectorch\nFloatStorage\n"
+        b"X\x01\x00\x00\x000X\x03\x00\x00\x00cpuK"
+        + bytes([count])
+        + b"tQK\x00"
+        + pickled_ints(size)
+        + pickled_ints(stride)
+        + b"\x89NtR."
+    )
+
+
+def pickled_ints(numbers: str) -> bytes:
+    return b"(" + b"".join(f"L{number}L\n".encode() for number in numbers.split()) + b"t"
+
+
+def with_storage(pickled: bytes) -> bytes:
+    file = io.BytesIO(zip_of(pickled))
+    with zipfile.ZipFile(file, "a") as archive:
+        archive.writestr("a/data/0", bytes(24))
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("size", "stride", "why"),
+    [
+        ("2 3", "3 1", ""),
+        ("2 4", "3 1", "ends at element 6 of a storage of 6"),
+        (f"{1 << 40} {1 << 40}", "0 0", "more than memory can be"),
+        (f"0 {1 << 70}", "0 0", "whole numbers"),
+        (f"{10**4000}", "0", "whole numbers"),
+        (" ".join("1" * 65), " ".join("1" * 65), "65 axes"),
+        ("2 3", "-3 1", "whole numbers"),
+    ],
+)
+def test_views_that_cannot_be_are_refused(size: str, stride: str, why: str) -> None:
+    source = bytes_tensor(with_storage(view(size, stride)))
+    if not why:
+        assert torch_load(source).shape == (2, 3)
+    else:
+        with pytest.raises(FormatError, match=why):
+            torch_load(source)
+
+
+def test_an_archive_whose_directory_lies_is_refused() -> None:
+    whole = zip_of(pickle.dumps([1], 2))
+    end = whole.rindex(b"PK\x05\x06")
+    entry = whole.index(b"PK\x01\x02")
+    lies = {
+        "cannot be a directory of 999 entries": (end + 8, struct.pack("<HH", 999, 999)),
+        "bytes from byte 4294967294 on": (end + 16, struct.pack("<I", 0xFFFFFFFE)),
+        "the place of its directory is missing": (end + 16, struct.pack("<I", 0xFFFFFFFF)),
+        "its directory is damaged": (entry, b"PK\x01\x03"),
+        "no header where the archive says": (entry + 42, struct.pack("<I", 3)),
+        "is cut off": (entry + 20, struct.pack("<II", 1 << 20, 1 << 20)),
+        "compressed or encrypted": (entry + 20, struct.pack("<I", 3)),
+    }
+    assert torch_load(bytes_tensor(whole)) == [1]
+    for why, (at, other) in lies.items():
+        with pytest.raises(FormatError, match=why):
+            torch_load(bytes_tensor(whole[:at] + other + whole[at + len(other) :]))
+    twice = io.BytesIO(whole)
+    with zipfile.ZipFile(twice, "a") as archive, pytest.warns(UserWarning):
+        archive.writestr("a/data.pkl", b"N.")
+    with pytest.raises(FormatError, match="two members called"):
+        torch_load(bytes_tensor(twice.getvalue()))
+
+
+def test_a_file_that_became_shorter_is_an_error_where_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    safe_save({"a": Tensor(np.arange(100_000, dtype=np.float32)), "b": Tensor.ones(4)}, path)
+    loaded = safe_load(path)
+    gathered = loaded["a"].reshape(1000, 100).T
+    os.truncate(path, 8192)
+    for read in (loaded["a"].numpy, loaded["a"].to("PYTHON").tolist, gathered.numpy, lambda: gathered.to("PYTHON")):
+        with pytest.raises(OSError, match="shorter since it was loaded, load it again"):
+            read()
+
+
 def test_storages_that_lie_are_refused() -> None:
     whole = (FIXTURES / "linear.pt").read_bytes()
     grown = whole.replace(b"K\x06", b"K\x7f", 1)
@@ -298,6 +437,13 @@ def test_a_damaged_gguf_file_is_refused(tmp_path: Path) -> None:
         "where 1152921504606846976 entries are expected": content[:16] + struct.pack("<Q", 1 << 60) + content[24:],
         "cut off at byte": content[:300],
         "tensor Q8_0 of shape": content[:-64],
+        "two values called": content.replace(b"\x05\0\0\0\0\0\0\0share", b"\x06\0\0\0\0\0\0\0answer"),
+        "where 9223372036854775808 more": content.replace(b"\x05\0\0\0\0\0\0\0share", b"\0\0\0\0\0\0\0\x80share"),
+        "more than memory can be": content.replace(
+            struct.pack("<IQQ", 2, 64, 3), struct.pack("<IQQ", 2, 1 << 40, 1 << 40), 1
+        ),
+        "has 9 axes": content.replace(struct.pack("<IQQ", 2, 64, 3), struct.pack("<IQQ", 9, 64, 3), 1),
+        "aligned to 32": content.replace(struct.pack("<QQIQ", 64, 3, 0, 0), struct.pack("<QQIQ", 64, 3, 0, 4)),
         "two tensors called plain": content.replace(b"\x04\0\0\0\0\0\0\0half", b"\x05\0\0\0\0\0\0\0plain"),
     }
     for why, damaged in cases.items():

@@ -24,6 +24,29 @@ def test_linear() -> None:
     assert np.abs(values(layer.weight)).max() <= 0.5
 
 
+def test_convolutions_have_as_many_axes_as_their_kernel() -> None:
+    x = random_array((2, 2, 4, 5, 6))
+    layer = nn.Conv2d(2, 3, (2, 3, 2), stride=(1, 2, 1), padding="valid")
+    assert layer.weight.shape == (3, 2, 2, 3, 2) and layer(Tensor(x)).shape == (2, 3, 3, 2, 5)
+    windows = np.lib.stride_tricks.sliding_window_view(x, (2, 3, 2), (2, 3, 4))[:, :, :, ::2]
+    expected = (
+        np.einsum("bidhwxyz,oixyz->bodhw", windows, values(layer.weight)) + values(layer.bias)[:, None, None, None]
+    )
+    np.testing.assert_allclose(layer(Tensor(x)).numpy(), expected, rtol=1e-4, atol=1e-4)
+
+    back = nn.ConvTranspose2d(2, 3, (2, 3, 2), stride=(2, 1, 2), output_padding=(1, 0, 1), bias=False)
+    assert back.weight.shape == (2, 3, 2, 3, 2)
+    expected = np.zeros((2, 3, 9, 7, 13), np.float32)
+    for place in np.ndindex(4, 5, 6):
+        spread = np.einsum("bi,ioxyz->boxyz", x[(..., *place)], values(back.weight))
+        (d, h, w) = (at * step for at, step in zip(place, (2, 1, 2)))
+        expected[:, :, d : d + 2, h : h + 3, w : w + 2] += spread
+    np.testing.assert_allclose(back(Tensor(x)).numpy(), expected, rtol=1e-4, atol=1e-4)
+    assert nn.Conv2d(1, 1, (3,))(Tensor.ones(1, 1, 5)).shape == (1, 1, 3)
+    with pytest.raises(ValueError, match="need one int or 1"):
+        nn.Conv1d(1, 1, (3, 3))
+
+
 @pytest.mark.parametrize("training", [False, True])
 def test_batchnorm_follows_the_batch_while_training(training: bool) -> None:
     layer, x = nn.BatchNorm(3), random_array((4, 3, 2, 2), -3, 5).astype(np.float64)
@@ -40,6 +63,19 @@ def test_batchnorm_follows_the_batch_while_training(training: bool) -> None:
     np.testing.assert_allclose(
         found, (x - mean.reshape(shape)) / np.sqrt(var.reshape(shape) + 1e-5), rtol=1e-4, atol=1e-5
     )
+
+
+def test_batchnorm_that_does_not_follow_uses_running_statistics_that_are_set() -> None:
+    layer, x = nn.BatchNorm(3, track_running_stats=False), random_array((4, 3, 2), -3, 5)
+    mean, var = x.mean((0, 2)), x.var((0, 2))
+    by_the_batch = (x - mean[:, None]) / np.sqrt(var + 1e-5)[:, None]
+    np.testing.assert_allclose(layer(Tensor(x)).numpy(), by_the_batch, rtol=1e-4, atol=1e-5)
+    layer.running_mean, layer.running_var = Tensor([1.0, 2.0, 3.0]), Tensor([4.0, 1.0, 0.25])
+    by_the_set = (x - np.array([[1.0], [2], [3]])) / np.sqrt(np.array([[4.0], [1], [0.25]]) + 1e-5)
+    np.testing.assert_allclose(layer(Tensor(x)).numpy(), by_the_set, rtol=1e-4, atol=1e-5)
+    with Tensor.train():
+        np.testing.assert_allclose(layer(Tensor(x)).numpy(), by_the_batch, rtol=1e-4, atol=1e-5)
+    assert layer.running_mean.tolist() == [1, 2, 3]
 
 
 def test_the_other_norms() -> None:

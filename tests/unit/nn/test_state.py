@@ -82,3 +82,12 @@ def test_a_loaded_state_takes_the_type_of_the_model() -> None:
     state = {"weight": Tensor([[2]], dtype="float16"), "bias": Tensor([1], dtype="int8")}
     assert load_state_dict(layer, state, verbose=False) == [layer.weight, layer.bias]
     assert layer.weight.dtype is dtypes.float32 and layer(Tensor([[3.0]])).tolist() == [[7]]
+
+
+def test_a_state_that_does_not_fit_changes_nothing() -> None:
+    layer = nn.Linear(2, 3)
+    before = layer.weight.tolist()
+    for bias, error in ((Tensor.ones(4), ValueError), (3, TypeError), (np.ones(3), TypeError)):
+        with pytest.raises(error, match="load_state_dict: bias "):
+            load_state_dict(layer, {"weight": Tensor.ones(3, 2), "bias": bias}, verbose=False)
+        assert layer.weight.tolist() == before

@@ -104,7 +104,7 @@ r1.body:
   %mul3 = mul nsw i64 %r1, 4
   %add4 = add nsw i64 %mul2, %mul3
   %ptr5 = getelementptr inbounds float, ptr %data1, i64 %add4
-  %load6 = load <4 x float>, ptr %ptr5, align 4
+  %load6 = load volatile <4 x float>, ptr %ptr5, align 4
   %add7 = fadd contract <4 x float> %acc0, %load6
   %r1.next = add nuw nsw i64 %r1, 1
   %again8 = icmp slt i64 %r1.next, 2
@@ -156,7 +156,7 @@ def test_debug_lines_count_the_uops_from_one() -> None:
     uops = row_sum()
     text = with_debug_info(LLVMRenderer(TARGET).render("row_sum", uops))
     where = uops.index(next(node for node in uops if node.op is Ops.LOAD)) + 1
-    assert f"load <4 x float>, ptr %ptr5, align 4, !dbg !{where + 16}" in text
+    assert f"load volatile <4 x float>, ptr %ptr5, align 4, !dbg !{where + 16}" in text
     assert f"!{where + 16} = !DILocation(line: {where}, scope: !3)" in text
 
 
@@ -172,9 +172,9 @@ def test_neighbours_are_addressed_from_one_pointer() -> None:
         "%mul1 = mul nsw i64 %g0, 2",
         "%ptr2 = getelementptr inbounds float, ptr %data1, i64 %mul1",
         "%base3 = freeze ptr %ptr2",
-        "%load4 = load float, ptr %base3, align 4",
+        "%load4 = load volatile float, ptr %base3, align 4",
         "%ptr5 = getelementptr inbounds float, ptr %base3, i64 1",
-        "%load6 = load float, ptr %ptr5, align 4",
+        "%load6 = load volatile float, ptr %ptr5, align 4",
         "%add7 = fadd contract float %load4, %load6",
         "%ptr8 = getelementptr inbounds float, ptr %data0, i64 %mul1",
     ]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.graphs import from_numpy, to_numpy
-from tinyexplore.engine import compile_all
+from tests.support.kernels import compile_all
 from tinyexplore.schedule import create_schedule
 from tinyexplore.util import Context
 

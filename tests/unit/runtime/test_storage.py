@@ -98,6 +98,9 @@ def test_files_are_written_by_assigning_and_by_moving_there(path: Path, tmp_path
     assert not (tmp_path / "moved").exists() and moved[1:].to("PYTHON").tolist() == [3, 6, 9]
     moved.realize()
     assert np.fromfile(tmp_path / "moved", np.int32).tolist() == moved.tolist() == [0, 3, 6, 9]
+    going = Tensor([1, 2, 3], dtype="uint8").to(f"DISK:{tmp_path}/going")
+    going[0:2] = [13, 12]  # what it writes to is there first
+    assert (tmp_path / "going").read_bytes() == bytes(going.tolist()) == bytes([13, 12, 3])
     Tensor([1, 2], device=f"DISK:{tmp_path}/lazy")
     assert not (tmp_path / "lazy").exists()
 
@@ -151,7 +154,7 @@ def test_what_storage_refuses(path: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="on LLVM and DISK:"):
         Tensor.ones(8, 12, device="LLVM") + stored(path)
     with pytest.raises(RuntimeError, match="NPY stores values and computes nothing"):
-        Tensor.ones(3, device="NPY").realize()
+        (Tensor.arange(3, device="NPY") * 2).realize()
     with pytest.raises(FileNotFoundError):
         Tensor(tmp_path / "nowhere")
     with pytest.raises(OSError, match="is no file"):
@@ -221,6 +224,30 @@ def test_a_file_is_fetched_once_and_checked(server: str, tmp_path: Path) -> None
     assert fetch(f"{server}/b.gz", "b", "sub", gunzip=True).read_bytes() == Answers.content
     assert fetch(f"{server}/a.bin", checksum=right, allow_caching=False).is_file() and len(Answers.asked) == 3
     assert fetch("/a/path") == Path("/a/path")
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="no owners and modes here")
+@pytest.mark.parametrize("which", ["tinyexplore", "tinyexplore/downloads"])
+def test_what_others_may_have_put_among_the_downloads_is_not_taken(server: str, tmp_path: Path, which: str) -> None:
+    fetch(f"{server}/a.bin", "name").write_bytes(b"something else")
+    assert fetch(f"{server}/a.bin", "name").read_bytes() == b"something else"
+    (tmp_path / "cache" / "tinyexplore").chmod(0o755)
+    (tmp_path / "cache" / which).chmod(0o777)
+    with pytest.warns(RuntimeWarning, match=f"not kept in .*{which}: others may write there"):
+        found = fetch(f"{server}/a.bin", "name")
+    assert found.read_bytes() == Answers.content and not found.is_relative_to(tmp_path)
+    assert fetch(f"{server}/a.bin", "name") == found, "until the process ends"
+    found.unlink()
+
+
+def test_without_a_cache_folder_downloads_last_as_long_as_the_process(
+    server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null/nowhere")
+    found = fetch(f"{server}/a.bin", "name", "sub")
+    assert found.read_bytes() == Answers.content and Answers.asked == ["/a.bin"]
+    assert fetch(f"{server}/a.bin", "name", "sub") == found and Answers.asked == ["/a.bin"]
+    found.unlink()
 
 
 def test_what_is_not_the_file_meant_is_refused_and_not_kept(server: str, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tests.graphs import from_numpy, numbers, to_numpy
 from tests.reference import evaluate
+from tests.support.kernels import MACHINE
 from tinyexplore.device import Device
 from tinyexplore.dtype import dtypes
 from tinyexplore.kernel import Kernel, Opt, OptError, OptOps, hand_coded
@@ -67,7 +68,7 @@ def test_one_kernel_copies_and_then_goes_in_order() -> None:
 
 def test_no_step_comes_twice_or_before_the_copy() -> None:
     (item,) = create_schedule([rows_scattered(20, outer=6)])
-    kernel = Kernel.of(item.ast, Device["LLVM"].target)
+    kernel = Kernel.of(item.ast, MACHINE)
     refused = {
         Opt(OptOps.VECTOR, 2, 16): "the last block of an axis of size 20 would be scattered twice",
         Opt(OptOps.UPCAST, 0, 4): "the last block of an axis of size 6 would be scattered twice",
@@ -82,7 +83,7 @@ def test_no_step_comes_twice_or_before_the_copy() -> None:
         kernel = kernel.apply(opt)
     (item,) = create_schedule([rows_scattered(16)])
     with pytest.raises(OptError, match="each thread would copy all that the others scatter into"):
-        Kernel.of(item.ast, Device["LLVM"].target).apply(Opt(OptOps.THREAD, 1))
+        Kernel.of(item.ast, MACHINE).apply(Opt(OptOps.THREAD, 1))
 
 
 def test_the_same_place_again_and_again_sees_what_was_there() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.ops.support import HAS_COMPILER, random_array
 from tinyexplore import Context, Tensor, TinyJit, Variable
-from tinyexplore.engine.runner import _runners
+from tinyexplore.engine.kernels import runners
 
 DEVICES = ["LLVM", "CLANG", "PYTHON"] if HAS_COMPILER else ["LLVM", "PYTHON"]
 MOST = 600
@@ -44,7 +44,7 @@ def test_attention_over_a_symbolic_length_is_one_kernel(device: str) -> None:
             q, k, v = QUERY[:, :n], KEY, VALUE
             np.testing.assert_allclose(crossed.numpy(), attention(q, k[:, :m], v[:, :m], whole), rtol=1e-3, atol=1e-4)
             np.testing.assert_allclose(causal.numpy(), attention(q, k[:, :n], v[:, :n], ahead), rtol=1e-3, atol=1e-4)
-            compiled.add(len(_runners))
+            compiled.add(len(runners))
         assert len(attend.jit_cache) == 2 and len(list(compiled)) <= 2  # the first call; and all others
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 
 from tests.reference import evaluate
-from tinyexplore import Tensor, dtypes
+from tinyexplore import Tensor, TinyJit, dtypes, nn
 from tinyexplore.tensor.random import threefry
 
 # counter, key → words: Threefry-2x32 with 20 rounds, from the known-answer file of Random123
@@ -37,11 +41,75 @@ def test_a_seed_repeats_its_numbers_and_calls_differ() -> None:
     assert not np.array_equal(Tensor.rand(8).numpy(), first)
 
 
-def test_numbers_do_not_depend_on_size_or_device() -> None:
+@pytest.mark.parametrize("device", ["LLVM", "PYTHON", ("LLVM", "LLVM:1")], ids=str)
+@pytest.mark.parametrize("size", [1, 2, 7, 64])
+def test_numbers_do_not_depend_on_the_device(device: Any, size: int) -> None:
+    """The definition in plain Python: first words, then second words, of counters from the count on."""
     Tensor.manual_seed(5)
-    many = Tensor.rand(3, 7).numpy().reshape(-1)
-    Tensor.manual_seed(5)
-    np.testing.assert_array_equal(Tensor.rand(5, device="PYTHON").numpy(), many[:5])
+    found = [Tensor.rand(size, device=device).tolist(), Tensor.rand(size, device=device).tolist()]
+    half = (size + 1) // 2
+    for count, values in zip((0, size), found):
+        counters = [(count + place, count + place + half) for place in range(half)]
+        words = [[*threefry_words(counter, (5, 0))] for counter in counters]
+        flat = [pair[0] for pair in words] + [pair[1] for pair in words]
+        assert values == [(word >> 8) * 2.0**-24 for word in flat[:size]]
+
+
+def threefry_words(counter: tuple[int, int], key: tuple[int, int]) -> tuple[int, int]:
+    parts = [Tensor([word], dtype=dtypes.uint32, device="PYTHON") for word in (*counter, *key)]
+    first, second = threefry(*parts)
+    return first.item(), second.item()
+
+
+RECORDED = json.loads((Path(__file__).parents[2] / "fixtures" / "random" / "tinygrad.json").read_text())
+
+
+def drawn(name: str, args: list, kwargs: dict) -> list[Tensor]:
+    """What one recorded call gives."""
+    if name == "dropout":
+        with Tensor.train():
+            return [Tensor(args[0]).dropout(args[1])]
+    if name == "multinomial":
+        return [Tensor(args[0]).multinomial(*args[1:])]
+    if hasattr(nn, name):
+        layer = getattr(nn, name)(*args, **kwargs)
+        return [one for one in (layer.weight, getattr(layer, "bias", None)) if one is not None]
+    return [getattr(Tensor, name)(*args, **kwargs)]
+
+
+@pytest.mark.parametrize("entry", RECORDED, ids=lambda entry: f"seed {entry['seed']}")
+def test_numbers_for_a_seed_are_those_recorded_from_tinygrad(entry: dict) -> None:
+    """Bit by bit but for what goes through sine and logarithm, or a bound rounded elsewhere (`fixtures/random`)."""
+    Tensor.manual_seed(entry["seed"])
+    for call in entry["calls"]:
+        is_exact = call["name"] in ("rand", "randint", "dropout", "multinomial")
+        for found, expected in zip(drawn(call["name"], call["args"], call["kwargs"]), call["results"], strict=True):
+            assert list(found.shape) == expected["shape"]
+            values = np.array(expected["values"], found.numpy().dtype).reshape(found.shape)
+            if is_exact:
+                np.testing.assert_array_equal(found.numpy(), values, err_msg=str(call["name"]))
+            else:
+                np.testing.assert_allclose(found.numpy(), values, rtol=2e-6, atol=5e-7, err_msg=str(call["name"]))
+
+
+def test_what_a_jit_draws_counts_as_without() -> None:
+    def draw() -> Tensor:
+        return (Tensor.rand(5).cat(Tensor.randn(3)) + Tensor.randint(8)).realize()
+
+    Tensor.manual_seed(7)
+    expected = [draw().tolist() for _ in range(5)] + [Tensor.rand(3).tolist()]
+    Tensor.manual_seed(7)
+    jit = TinyJit(draw)
+    assert [jit().tolist() for _ in range(5)] + [Tensor.rand(3).tolist()] == expected
+
+
+def test_wide_ranges_of_ints_reach_every_one() -> None:
+    Tensor.manual_seed(2)
+    found = Tensor.randint(4000, low=-(2**31), high=2**31 - 1).numpy()
+    assert 0.45 < (found & 1).mean() < 0.55 and 0.45 < (found < 0).mean() < 0.55
+    assert len(set(found.tolist())) > 3990
+    small = Tensor.randint(500, low=-120, high=120, dtype="int8").numpy()
+    assert small.min() < -110 and small.max() > 110
 
 
 def test_distributions() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.ops.support import HAS_COMPILER, random_array
 from tinyexplore import Context, Tensor, Variable
-from tinyexplore.engine.runner import _runners
+from tinyexplore.engine.kernels import runners
 
 DEVICES = ["LLVM", "CLANG", "PYTHON"] if HAS_COMPILER else ["LLVM", "PYTHON"]
 MOST = 19
@@ -164,5 +164,5 @@ def test_symbolic_axes_agree_with_numpy(name: str, device: str) -> None:
             found = on_tensors(x, y, V.bind(n), W.bind(m)).numpy()
             assert found.shape == expected.shape
             np.testing.assert_allclose(found, expected, rtol=2e-3, atol=1e-4, err_msg=f"v={n}, w={m}")
-            compiled.add(len(_runners))
+            compiled.add(len(runners))
         assert len(compiled) == 1

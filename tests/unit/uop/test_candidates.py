@@ -5,8 +5,9 @@ from __future__ import annotations
 from itertools import product
 
 from tinyexplore.codegen.expand import ALWAYS
-from tinyexplore.dtype import DType, dtypes
-from tinyexplore.uop import Group, Ops, UOp
+from tinyexplore.dtype import DType, PtrDType, dtypes
+from tinyexplore.uop import Group, Ops, UOp, index_const
+from tinyexplore.uop.pattern import MOST_FORMS
 
 ANY = Group.COMPARE | {Ops.MAX, Ops.MIN}
 OPERATIONS = {
@@ -33,3 +34,11 @@ def test_the_first_rule_that_applies_is_found() -> None:
                 assert ALWAYS.rewrite(node) == expected, node
                 found += expected is not None
     assert found > 300
+
+
+def test_a_table_remembers_no_more_than_so_many_forms_of_nodes() -> None:
+    """Each size of a buffer is a type of its own, and a program may have any number of them."""
+    for size in range(1, 2 * MOST_FORMS):
+        buffer = UOp(Ops.DEFINE_GLOBAL, PtrDType(dtypes.float32, size), (), 0)
+        assert ALWAYS.rewrite(buffer.index(index_const(0))) is None
+    assert len(ALWAYS._found) <= MOST_FORMS + 1 and len(ALWAYS._allowed) <= MOST_FORMS + 1

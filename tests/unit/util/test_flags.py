@@ -12,16 +12,17 @@ import pytest
 import tinyexplore
 from tinyexplore import Context, Device, Tensor, TinyJit
 from tinyexplore.device import UnknownDevice
-from tinyexplore.engine.runner import compile_kernel
-from tinyexplore.util.config import Config, config_from_environment
+from tinyexplore.engine import compile_item
+from tinyexplore.util.config import DEVICE_FLAGS, Config, config_from_environment
 
 X = np.linspace(-3, 3, 64, dtype=np.float32)
 
 
 def source(result: Tensor) -> str:
     (item,) = result.schedule()
-    assert item.ast is not None
-    return compile_kernel(item.device, item.ast).spec.source
+    runner = compile_item(item).runner
+    assert runner is not None
+    return runner.spec.source
 
 
 @pytest.mark.parametrize("device", ["LLVM", "CLANG", "PYTHON"])
@@ -67,9 +68,9 @@ def test_every_option_is_read_by_the_engine_and_documented() -> None:
     assert [field.name for field in fields(Config) if field.name not in (Config.__doc__ or "")] == []
 
 
-@pytest.mark.parametrize("flag", ["PYTHON", "CUDA"])
+@pytest.mark.parametrize("flag", ["PYTHON", "CUDA", "METAL", "AMD"])
 def test_a_flag_selects_its_device_or_says_that_there_is_none(flag: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("LLVM", "CLANG", "PYTHON", "CUDA", "GPU", "DEVICE"):
+    for name in (*DEVICE_FLAGS, "DEVICE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv(flag, "1")
     chosen = config_from_environment()
@@ -78,5 +79,5 @@ def test_a_flag_selects_its_device_or_says_that_there_is_none(flag: str, monkeyp
         if flag in Device:
             assert Tensor([1]).device == flag
         else:
-            with pytest.raises(UnknownDevice, match="unknown device 'CUDA'; known: LLVM"):
+            with pytest.raises(UnknownDevice, match=f"unknown device '{flag}'; known: LLVM.*no runtime for {flag}"):
                 Tensor([1])

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
 import re
+import tempfile
+from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from tinyexplore import Context, Tensor, helpers
@@ -60,3 +65,100 @@ def test_a_bar_says_how_far_it_has_come(capsys: pytest.CaptureFixture[str]) -> N
     with tqdm(total=10) as bar:
         bar.update(4)
     assert " 4/10 [" in capsys.readouterr().err
+
+
+def test_names_places_and_nested_lists() -> None:
+    assert helpers.all_int((1, 2)) and not helpers.all_int([1, 2.0]) and helpers.all_int([])
+    assert helpers.argsort((3, 1, 2)) == (1, 2, 0) and helpers.argsort([0, 2, 1]) == [0, 2, 1]
+    assert helpers.fully_flatten([1, (2, [3, []], "ab"), [[4]]]) == [1, 2, 3, "ab", 4]
+    assert helpers.ansilen(helpers.colored("four", "red")) == 4 and helpers.ansistrip("\033[31mx\033[0m\033[K") == "x"
+    sizes = [helpers.memsize_to_str(size) for size in (0, 1, 999, 1000, 2_500_000, 3 * 10**9)]
+    assert sizes == ["0.00 B", "1.00 B", "999.00 B", "1.00 KB", "2.50 MB", "3.00 GB"]
+    assert helpers.temp("weights") == f"{Path(tempfile.gettempdir()).as_posix()}/weights"
+    called: list[int] = []
+    assert helpers.cpu_time_execution(lambda: called.append(1), False) is None and called == [1]
+    assert helpers.cpu_time_execution(lambda: None, True) >= 0  # type: ignore[operator]
+
+
+def test_memory_as_views_and_arrays() -> None:
+    content = bytearray(range(12))
+    numbers = helpers.from_mv(memoryview(content), ctypes.c_uint32)
+    assert len(numbers) == 3 and numbers[0] == 0x03020100
+    numbers[2] = 0
+    assert content[8:] == bytes(4) and helpers.from_mv(memoryview(content))[1] == b"\x01"
+    view = helpers.to_mv(ctypes.addressof(numbers), 4)
+    view[0] = 9
+    assert content[0] == 9 and view.nbytes == 4
+    grid = memoryview(content).cast("B", (3, 4))
+    assert helpers.flat_mv(grid).shape == (12,) and helpers.flat_mv(memoryview(b"")).nbytes == 0
+
+
+def test_what_engines_of_the_family_are_told_is_taken(tmp_path: Path) -> None:
+    with Context(GRAPH=1, GRAPHPATH=str(tmp_path / "graph"), CAPTURING=0, SAVE_SCHEDULE=1):
+        assert (helpers.GRAPH, helpers.CAPTURING, helpers.SAVE_SCHEDULE) == (1, 0, 1)
+        assert (Tensor([1, 2]) + 1).tolist() == [2, 3]
+    assert (helpers.GRAPH, helpers.CAPTURING, helpers.SAVE_SCHEDULE) == (0, 1, 0)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path / "tinyexplore"
+
+
+VALUES = [None, True, -3, 2.5, "text", b"\x00bytes", [1, (2, "x")], {"a": [None], 3: b""}, ""]
+
+
+@pytest.mark.parametrize("value", VALUES)
+def test_values_are_kept_on_disk(folder: Path, value: object) -> None:
+    assert helpers.diskcache_get("table", "key") is None
+    assert helpers.diskcache_put("table", {"n": 1, "name": "x"}, value) is value
+    assert helpers.diskcache_get("table", {"n": 1, "name": "x"}) == value
+    assert helpers.diskcache_get("table", {"n": 2, "name": "x"}) is helpers.diskcache_get("other", "key") is None
+    helpers.diskcache_clear()
+    assert helpers.diskcache_get("table", {"n": 1, "name": "x"}) is None
+    with Context(CACHELEVEL=0):
+        helpers.diskcache_put("table", 1, value)
+    assert helpers.diskcache_get("table", 1) is None
+
+
+def test_a_function_is_called_once_for_each_arguments(folder: Path) -> None:
+    calls = []
+
+    @helpers.diskcache
+    def measure(a: int, *, b: object = None) -> object:
+        """Measures."""
+        calls.append((a, b))
+        return None if a == 0 else [a, b]
+
+    assert [measure(1), measure(1), measure(1, b=2), measure(0), measure(0)] == [
+        [1, None],
+        [1, None],
+        [1, 2],
+        None,
+        None,
+    ]
+    assert calls == [(1, None), (1, 2), (0, None)] and measure.__doc__ == "Measures."
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), object(), [1, {2}], {"a": 1j}, np.float32(1)])
+def test_what_cannot_be_written_down_is_refused(folder: Path, value: object) -> None:
+    with pytest.raises(TypeError, match="diskcache_put of .*: need None, a bool, a finite number, text, bytes"):
+        helpers.diskcache_put("table", "key", value)
+
+
+def test_nothing_that_was_kept_is_run(folder: Path, tmp_path: Path) -> None:
+    """Whatever somebody else puts in its place is a value that is not there."""
+    from tinyexplore.runtime.cache import keep
+
+    helpers.diskcache_put("table", "key", 1)
+    helpers.diskcache_put("table", "other", 2)
+    mine, other = (helpers._place("table", key) for key in ("key", "other"))
+    touched = tmp_path / "touched"
+    pickled = b"cposix\nsystem\n(S'touch " + os.fsencode(touched) + b"'\ntR."
+    for hostile in (pickled, b"__import__('os').system('touch x')", b"(" * 10**5, b"1", b"\xff", b"(1, 2)"):
+        keep(mine, hostile)
+        assert helpers.diskcache_get("table", "key") is None
+    keep(mine, repr(("table", "other", 2)).encode())
+    assert helpers.diskcache_get("table", "key") is None and helpers.diskcache_get("table", "other") == 2
+    assert not touched.exists() and mine != other

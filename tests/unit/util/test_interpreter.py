@@ -10,6 +10,8 @@ from weakref import ref
 
 import pytest
 
+from tests.support.interrupts import Interrupter
+from tinyexplore.util import interpreter
 from tinyexplore.util.interpreter import SWITCH_SECONDS, collect_now, collecting_later, switching_quickly
 
 
@@ -117,3 +119,30 @@ def test_a_forked_child_has_what_was_before_the_block() -> None:
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
         assert not gc.isenabled()
     assert gc.isenabled()
+
+
+@pytest.mark.parametrize("is_searched", [False, True])
+def test_garbage_of_many_blocks_does_not_pile_up(monkeypatch: pytest.MonkeyPatch, is_searched: bool) -> None:
+    """Python never looks through what came to count as old without it; such a loop would fill the memory."""
+    monkeypatch.setattr(interpreter, "MOST_UNSEARCHED", 20_000)
+
+    for _ in range(40):
+        with collecting_later():
+            made = [Cycle() for _ in range(2_000)]
+            if is_searched:
+                collect_now()
+            made.clear()
+    assert sum(type(one) is Cycle for one in gc.get_objects()) <= 22_000
+
+
+def test_an_interrupt_leaves_no_setting_changed() -> None:
+    def work() -> None:
+        with collecting_later(), switching_quickly():
+            assert not gc.isenabled()
+
+    usual, interrupter = sys.getswitchinterval(), Interrupter()
+    for place in range(1, interrupter.count(work) + 1):
+        interrupter.run(work, place)
+        assert gc.isenabled() and gc.get_freeze_count() == 0 and sys.getswitchinterval() == usual, place
+        assert collecting_later.before is None and switching_quickly.before is None
+    work()

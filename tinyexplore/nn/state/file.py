@@ -21,6 +21,11 @@ class FormatError(ValueError):
     """A file that is not what it says, is damaged, or asks for what no file of tensors needs."""
 
 
+def fits(dtype: DType, shape: Sequence[int], nbytes: int) -> bool:
+    """Whether a tensor takes at most that many bytes, empty axes not counted (their strides must be numbers)."""
+    return prod(size for size in shape if size) * dtype.itemsize <= nbytes
+
+
 class TensorFile:
     """The bytes of a file, mapped and not read, or of a tensor of bytes.
 

@@ -11,12 +11,15 @@ from typing import Any
 
 from tinyexplore.device import Device
 from tinyexplore.dtype import DType, dtypes
-from tinyexplore.nn.state.file import FormatError, Source, TensorFile
+from tinyexplore.nn.state.file import FormatError, Source, TensorFile, fits
 from tinyexplore.tensor import Tensor
 
 _FORMAT = "a GGUF file"
 _MAX_RANK = 8
 _MAX_DEPTH = 4  # of arrays in arrays
+_MAX_HEADER = 256 << 20  # bytes before the data
+_MAX_VALUES = 10_000_000  # in the header: a vocabulary has some hundred thousand
+_MAX_BYTES = 1 << 62
 _NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 _TEXT, _ARRAY = 8, 9
 
@@ -49,16 +52,22 @@ def gguf_load(tensor: Source) -> tuple[dict[str, Any], dict[str, Tensor]]:
     values: dict[str, Any] = {}
     for _ in range(reader.count(key_count, 13)):
         key = reader.text()
+        if key in values:
+            raise file.error(_FORMAT, f"two values called {key!a:.80}")
         values[key] = reader.value(reader.number("I"), 0)
     entries = [_entry(reader) for _ in range(reader.count(tensor_count, 25))]
     alignment = values.get("general.alignment", 32)
-    if type(alignment) is not int or alignment <= 0:
-        raise file.error(_FORMAT, "an alignment that is not a number of bytes")
+    if type(alignment) is not int or alignment <= 0 or alignment & (alignment - 1):
+        raise file.error(_FORMAT, f"an alignment of {alignment!a:.40}, which is no power of two")
     start = -(-reader.at // alignment) * alignment
     found: dict[str, Tensor] = {}
     for name, shape, kind, offset in entries:
         if name in found:
             raise file.error(_FORMAT, f"two tensors called {name:.80}")
+        if offset % alignment:
+            raise file.error(
+                _FORMAT, f"tensor {name:.80} at byte {offset} of the data, which is aligned to {alignment}"
+            )
         found[name] = _tensor(file, name, shape, kind, start + offset)
     return values, found
 
@@ -67,11 +76,13 @@ class _Reader:
     """Takes one thing after another from the bytes of a file; FormatError where they end."""
 
     def __init__(self, file: TensorFile) -> None:
-        self.file, self.at = file, 0
+        self.file, self.at, self.values = file, 0, 0
 
     def take(self, size: int) -> bytes:
         if size > self.file.nbytes - self.at:
             raise self.file.error(_FORMAT, f"cut off at byte {self.at}, where {size} more are expected")
+        if self.at + size > _MAX_HEADER:
+            raise self.file.error(_FORMAT, f"its header has more than {_MAX_HEADER} bytes")
         self.at += size
         return bytes(self.file.raw[self.at - size : self.at])
 
@@ -83,6 +94,9 @@ class _Reader:
         """`count`, if that many things of at least that size can follow."""
         if count * least_bytes > self.file.nbytes - self.at:
             raise self.file.error(_FORMAT, f"cut off at byte {self.at}, where {count} entries are expected")
+        self.values += count
+        if self.values > _MAX_VALUES:
+            raise self.file.error(_FORMAT, f"its header has more than {_MAX_VALUES} values")
         return count
 
     def text(self) -> str:
@@ -114,6 +128,8 @@ def _entry(reader: _Reader) -> tuple[str, tuple[int, ...], int, int]:
 
 
 def _tensor(file: TensorFile, name: str, shape: tuple[int, ...], kind: int, start: int) -> Tensor:
+    if any(size >= _MAX_BYTES for size in shape) or not fits(dtypes.float64, shape, _MAX_BYTES):
+        raise file.error(_FORMAT, f"tensor {name:.80} of shape {shape}, more than memory can be")
     count = prod(shape)
     quantised = QUANTISED.get(kind)
     if quantised is None and kind not in PLAIN:

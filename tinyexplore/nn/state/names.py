@@ -8,6 +8,7 @@ from typing import Any
 
 from tinyexplore.lazy import laid_out_as
 from tinyexplore.tensor import Tensor
+from tinyexplore.tensor.checks import shown
 
 
 def get_state_dict(obj: Any, prefix: str = "", tensor_type: type = Tensor) -> dict[str, Tensor]:
@@ -52,12 +53,15 @@ def load_state_dict(
 
     Returns those tensors. They are computed here and now, one after the other, unless `realize=False`.
 
+    ValueError where a shape differs, TypeError for what is no Tensor, before any tensor has changed.
     `strict`: KeyError where the model has a tensor that the state has not. What the state has and the model has not is
     left alone, with a warning if `verbose`, which also shows progress. `consume` empties `state_dict` on the way, to
     free memory.
     """
     from tqdm.auto import tqdm
 
+    if not isinstance(state_dict, dict):
+        raise TypeError(f"load_state_dict: the state is {shown(state_dict)}: need a dict of names and Tensors")
     own = get_state_dict(model)
     missing = [name for name in own if name not in state_dict]
     unknown = [name for name in state_dict if name not in own]
@@ -67,22 +71,28 @@ def load_state_dict(
         parts = [f"{_listed(missing)} keep their values"] if missing else []
         parts += [f"{_listed(unknown)} are not in the model"] if unknown else []
         warnings.warn(f"load_state_dict: {'; '.join(parts)}", stacklevel=2)
+    for name, tensor in own.items():  # all of them before the first one changes
+        if name in state_dict:
+            _check_fit(name, tensor, state_dict[name])
     loaded = []
     for name, tensor in tqdm(own.items(), desc="loading", disable=not verbose, leave=False, delay=1):
         if name not in state_dict:
             continue
         found = state_dict.pop(name) if consume else state_dict[name]
-        if {found.shape, tensor.shape} == {(), (1,)}:  # a count may be a scalar or a vector of one
-            found = found.reshape(tensor.shape)
         if found.shape != tensor.shape:
-            raise ValueError(
-                f"load_state_dict: {name} has shape {tensor.shape} in the model, {found.shape} in the state"
-            )
+            found = found.reshape(tensor.shape)
         value = found.to(tensor.device).cast(tensor.dtype)
         loaded.append(tensor.replace(Tensor(laid_out_as(value.lazydata, tensor.lazydata))))
         if realize:
             tensor.realize()
     return loaded
+
+
+def _check_fit(name: str, tensor: Tensor, found: Any) -> None:
+    if not isinstance(found, Tensor):
+        raise TypeError(f"load_state_dict: {name} is a {type(found).__name__} in the state; need a Tensor")
+    if found.shape != tensor.shape and {found.shape, tensor.shape} != {(), (1,)}:  # a count may be either
+        raise ValueError(f"load_state_dict: {name} has shape {tensor.shape} in the model, {found.shape} in the state")
 
 
 def _listed(names: list[str]) -> str:

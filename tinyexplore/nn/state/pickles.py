@@ -1,19 +1,25 @@
 """A pickle as data: a machine for pickle's opcodes that builds plain values, and calls what it is given by name.
 
 Python's own unpickler calls whatever a file names, which makes loading a file as dangerous as running it. Here a name
-stands for one of `builders` or the file is refused; the opcodes are read by `pickletools`.
+stands for one of `builders` or the file is refused; what an opcode has as an argument is read by `pickletools`.
+
+A few bytes can ask for much work: each opcode, and each value handed to a function, is a step of a `Budget`.
 """
 
 from __future__ import annotations
 
-import io
 import pickletools
 import struct
 from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO
 
+from tinyexplore.dtype import DType
+
 Builder = Callable[..., Any]
 _PLAIN_KEYS = (str, int, float, bytes, type(None))
+_KEY_PARTS = 16  # a key's hash is computed each time that it is used, and ints with the same one are easily made
+_KEY_BITS = 64
+_OPCODES = {ord(opcode.code): (opcode.name, opcode.arg and opcode.arg.reader) for opcode in pickletools.opcodes}
 _PUSHED = frozenset(
     "INT BININT BININT1 BININT2 LONG LONG1 LONG4 FLOAT BINFLOAT UNICODE SHORT_BINUNICODE BINUNICODE BINUNICODE8 STRING "
     "BINSTRING SHORT_BINSTRING BINBYTES SHORT_BINBYTES BINBYTES8 BYTEARRAY8".split()
@@ -29,19 +35,35 @@ _FRESH: dict[str, Callable[[], Any]] = {
 }
 
 
+_SIZED = (str, bytes, bytearray, list, tuple, dict, set, frozenset)
+
+
 class PickleError(ValueError):
     """A pickle that is damaged, or asks for what data does not need."""
+
+
+class Budget:
+    """How many steps are left for all pickles of a file; a step takes about a microsecond and at most 200 bytes."""
+
+    def __init__(self, steps: int) -> None:
+        self.steps = self.left = steps
+
+    def spend(self, steps: int) -> None:
+        self.left -= steps
+        if self.left < 0:
+            raise PickleError(f"it takes more than {self.steps} steps to read, which no structure of tensors needs")
 
 
 class Named:
     """A class or function that a pickle names: `build` makes what it stands for."""
 
-    def __init__(self, name: str, build: Builder) -> None:
-        self.name, self.build = name, build
+    def __init__(self, name: str, build: Builder, budget: Budget) -> None:
+        self.name, self.build, self.budget = name, build, budget
 
     def __call__(self, arguments: Any) -> Any:
         if not isinstance(arguments, tuple):
             raise PickleError(f"{self.name} is called with {type(arguments).__name__}, not a tuple")
+        self.budget.spend(len(arguments) + sum(len(one) for one in arguments if isinstance(one, _SIZED)))
         try:
             return self.build(*arguments)
         except PickleError:
@@ -57,31 +79,33 @@ class _Mark:
 _MARK = _Mark()
 
 
-def read_pickle(file: BinaryIO | bytes, builders: Mapping[str, Any], storage: Builder | None = None) -> Any:
-    """The value of one pickle, read from `file` up to its end.
+def read_pickle(stream: BinaryIO, builders: Mapping[str, Any], budget: Budget, storage: Builder | None = None) -> Any:
+    """The value of one pickle, read from `stream` up to its end.
 
     `builders`: what "module.name" stands for: a function is called with the arguments that the pickle gives, anything
     else is the value itself. `storage` makes a value of a persistent id.
     """
-    stream = io.BytesIO(file) if isinstance(file, bytes) else file
-    machine = _Machine(builders, storage)
+    machine = _Machine(builders, budget, storage)
+    read, spend, step = stream.read, budget.spend, machine.step
     try:
-        for opcode, argument, _ in pickletools.genops(stream):
-            if opcode.name == "STOP":
+        while code := read(1):
+            name, argument = _OPCODES[code[0]]
+            if name == "STOP":
                 return machine.pop()
-            machine.step(opcode.name, argument)
+            spend(1)
+            step(name, argument and argument(stream))
     except PickleError:
         raise
     except (ValueError, IndexError, KeyError, TypeError, UnicodeError, OverflowError, MemoryError) as error:
-        raise PickleError(f"the pickle is damaged ({error})") from None
+        raise PickleError(f"the pickle is damaged ({error!s:.100})") from None
     raise PickleError("the pickle has no end")
 
 
 class _Machine:
     """The stack and the memo of one pickle."""
 
-    def __init__(self, builders: Mapping[str, Any], storage: Builder | None) -> None:
-        self.builders, self.storage = builders, storage
+    def __init__(self, builders: Mapping[str, Any], budget: Budget, storage: Builder | None) -> None:
+        self.builders, self.budget, self.storage = builders, budget, storage
         self.stack: list[Any] = []
         self.memo: dict[int, Any] = {}
 
@@ -181,7 +205,7 @@ class _Machine:
                 elif not isinstance(built, dict):  # further attributes of an ordered dict, which it needs not
                     raise PickleError(f"the pickle gives a state to a {type(built).__name__}, which has none")
             case "BINPERSID" if self.storage is not None:
-                self.stack.append(Named("a storage", self.storage)((self.pop(),)))
+                self.stack.append(Named("a storage", self.storage, self.budget)((self.pop(),)))
             case _:
                 raise PickleError(f"the pickle uses {name}, which data does not need")
 
@@ -192,14 +216,17 @@ class _Machine:
         if name not in self.builders:
             raise PickleError(f"the pickle asks for {name!r:.100}, which no state of a model needs: it is not loaded")
         found = self.builders[name]
-        return Named(name, found) if callable(found) else found
+        is_value = isinstance(found, DType)  # which may be called as well
+        return found if is_value or not callable(found) else Named(name, found, self.budget)
 
 
 def plain_key(value: Any) -> Any:
     """`value`, if it may stand as a key: deeper tuples would have the interpreter recurse over them without end."""
     parts = value if isinstance(value, tuple) else (value,)
-    if not all(isinstance(part, _PLAIN_KEYS) for part in parts):
+    if len(parts) > _KEY_PARTS or not all(isinstance(part, _PLAIN_KEYS) for part in parts):
         raise PickleError(f"the pickle has a key of type {type(value).__name__}; need text, numbers or tuples of them")
+    if any(isinstance(part, int) and part.bit_length() > _KEY_BITS for part in parts):
+        raise PickleError(f"the pickle has a key that is an int of more than {_KEY_BITS} bits")
     return value
 
 

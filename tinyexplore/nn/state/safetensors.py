@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from tinyexplore.dtype import DType, dtypes
-from tinyexplore.nn.state.file import Source, TensorFile
+from tinyexplore.nn.state.file import Source, TensorFile, fits
 from tinyexplore.tensor import Tensor
+from tinyexplore.tensor.checks import need_tensor, shown
+from tinyexplore.util.untrusted import UntrustedError, bounded_json
 
 _OF_NAME: dict[str, str] = {
     "BOOL": "bool",
@@ -36,6 +38,10 @@ _FIELDS = dtypes.fields()
 _NAMES: dict[str, DType] = {name: _FIELDS[own] for name, own in _OF_NAME.items() if own in _FIELDS}
 _CODES = {dtype: name for name, dtype in _NAMES.items()}
 _MAX_HEADER = 100_000_000  # the format's own limit
+_MAX_VALUES = 5_000_000  # in a header: about half a million tensors
+_MAX_DEPTH = 16
+_MAX_RANK = 64
+_MAX_BYTES = 1 << 62
 _FORMAT = "a safetensors file"
 
 
@@ -44,6 +50,10 @@ def safe_save(tensors: dict[str, Tensor], fn: str | PathLike[str], metadata: dic
 
     The file is written beside `fn` and then takes its place, so that tensors loaded from there may be saved there.
     """
+    if not isinstance(tensors, dict):
+        raise TypeError(f"safe_save: tensors is {shown(tensors)}: need a dict of names; get_state_dict(model) gives it")
+    for name, tensor in tensors.items():
+        need_tensor(tensor, f"safe_save: {name!r}")
     header: dict[str, Any] = {}
     if metadata:
         header["__metadata__"] = {str(key): str(value) for key, value in metadata.items()}
@@ -96,7 +106,7 @@ def safe_load(fn: Source) -> dict[str, Tensor]:
     end = 0
     for name, _, _, begin, stop in sorted(entries, key=lambda entry: (entry[3], entry[4])):
         if begin != end:
-            raise file.error(_FORMAT, f"{name} starts at byte {begin} of the data, where byte {end} comes next")
+            raise file.error(_FORMAT, f"{name!a:.80} starts at byte {begin} of the data, where byte {end} comes next")
         end = stop
     if start + end != file.nbytes:
         raise file.error(_FORMAT, f"its tensors end at byte {start + end}, the file at byte {file.nbytes}")
@@ -109,9 +119,10 @@ def _header(file: TensorFile) -> tuple[int, dict[str, Any]]:
     if not 0 <= length <= min(file.nbytes - 8, _MAX_HEADER):
         raise file.error(_FORMAT, f"{file.nbytes} bytes cannot hold a header of {length}")
     try:
-        header = json.loads(bytes(file.raw[8 : 8 + length]), object_pairs_hook=_without_doubles)
-    except (ValueError, RecursionError) as error:
-        raise file.error(_FORMAT, f"its header is not JSON ({error})") from None
+        content = bytes(file.raw[8 : 8 + length])
+        header = bounded_json(content, values=_MAX_VALUES, depth=_MAX_DEPTH, pairs=_without_doubles)
+    except UntrustedError as error:
+        raise file.error(_FORMAT, f"of its header, {error}") from None
     if not isinstance(header, dict):
         raise file.error(_FORMAT, f"its header is a {type(header).__name__}, not names with their entries")
     return 8 + length, header
@@ -120,22 +131,29 @@ def _header(file: TensorFile) -> tuple[int, dict[str, Any]]:
 def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise ValueError("a name stands there twice")
+        raise UntrustedError("a name stands there twice")
     return found
 
 
 def _entry(file: TensorFile, name: str, entry: Any) -> tuple[DType, tuple[int, ...], int, int]:
     """dtype, shape, begin and end of a tensor in the data, each checked."""
+    name = f"{name!a:.80}"
     try:
         code, shape, (begin, end) = entry["dtype"], entry["shape"], entry["data_offsets"]
     except (TypeError, KeyError, ValueError):
-        raise file.error(_FORMAT, f"{name} needs dtype, shape and two data_offsets, and has {entry!r:.100}") from None
-    if not isinstance(shape, list) or any(type(size) is not int or size < 0 for size in (*shape, begin, end)):
-        found = f"{name} has shape {shape!r:.100} at {begin!r:.20} to {end!r:.20}"
+        raise file.error(_FORMAT, f"{name} needs dtype, shape and two data_offsets, and has {entry!a:.100}") from None
+    if not isinstance(shape, list) or len(shape) > _MAX_RANK:
+        raise file.error(_FORMAT, f"{name} has shape {shape!a:.100}: need a list of at most {_MAX_RANK} sizes")
+    if any(type(size) is not int or size < 0 for size in (*shape, begin, end)):
+        found = f"{name} has shape {shape!a:.100} at {begin!a:.20} to {end!a:.20}"
         raise file.error(_FORMAT, f"{found}: sizes and places are whole numbers from 0 on")
     dtype = _NAMES.get(code) if isinstance(code, str) else None
     if dtype is None:
-        raise file.error(_FORMAT, f"{name} has dtype {code!r:.50}; known: {', '.join(_NAMES)}")
+        raise file.error(_FORMAT, f"{name} has dtype {code!a:.50}; known: {', '.join(_NAMES)}")
+    if not fits(dtype, shape, _MAX_BYTES):
+        raise file.error(_FORMAT, f"{name}, {dtype.name} of shape {shape!a:.100}, takes more bytes than there can be")
     if prod(shape) * dtype.itemsize != end - begin:
-        raise file.error(_FORMAT, f"{name}, {dtype.name} of shape {tuple(shape)}, cannot fill bytes {begin} to {end}")
+        raise file.error(
+            _FORMAT, f"{name}, {dtype.name} of shape {shape!a:.100}, cannot fill bytes {begin!a:.30} to {end!a:.30}"
+        )
     return dtype, tuple(shape), begin, end

@@ -6,24 +6,28 @@ from __future__ import annotations
 
 import io
 import struct
-import zipfile
 from collections.abc import Sequence
 from math import prod
 from typing import Any
 
 from tinyexplore.device import Device
 from tinyexplore.dtype import DType, dtypes
-from tinyexplore.nn.state.file import FormatError, Source, TensorFile
-from tinyexplore.nn.state.pickles import PickleError, plain_key, read_pickle
+from tinyexplore.nn.state.archive import ArchiveError, place_of, read_members
+from tinyexplore.nn.state.file import FormatError, Source, TensorFile, fits
+from tinyexplore.nn.state.pickles import Budget, Named, PickleError, plain_key, read_pickle
 from tinyexplore.tensor import Tensor
 
 _FORMAT = "a file of tensors by torch.save"
 _LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
 _LEGACY_PROTOCOL = 1001
-_LOCAL_HEADER = struct.Struct("<4s5H3L2H")  # of a zip archive's member
-_MAX_PICKLE = 1 << 28
+# The structure around the tensors, in either kind of file: a million steps are a state of about 20 000 tensors.
+_MAX_PICKLE = 64 << 20
+_MAX_STEPS = 1_000_000
+_MAX_TENSORS = 100_000
+_MAX_STRIDED = 2_000  # of those, tensors whose elements lie apart: each is a graph that picks them
 _MAX_RANK = 64
 _MAX_DEPTH = 200
+_MAX_BYTES = 1 << 62  # of a tensor: broadcast ones are larger than their storage
 
 _STORAGES = {
     "Float": dtypes.float32,
@@ -52,7 +56,9 @@ class _NumpyType:
     """What is left of a NumPy dtype: its code, and the byte order that the pickle tells afterwards."""
 
     def __init__(self, code: str, *_: Any) -> None:
-        self.code = str(code)
+        if not isinstance(code, str):
+            raise PickleError(f"a NumPy type whose code is a {type(code).__name__}")
+        self.code = code
 
     def restore(self, state: Any) -> None:
         if isinstance(state, tuple) and len(state) > 1 and state[1] == ">":
@@ -68,13 +74,16 @@ def _numpy_scalar(kind: _NumpyType, content: bytes) -> Any:
 def torch_load(fn: Source) -> dict[str, Any]:
     """What torch.save put there: a dict, or any nesting of dicts, lists and numbers, with tensors on the file's device.
 
-    FormatError where the file is damaged, or names a class or function that plain tensors do not need.
+    FormatError where the file is damaged, or names a class or function that plain tensors do not need, or where the
+    structure around the tensors takes more than 64 MiB or a million of pickle's opcodes to tell.
     """
     file = TensorFile(fn)
     try:
         if bytes(file.raw[:2]) == b"PK":
             return _load_zip(file)
         return _load_legacy(file)
+    except ArchiveError as error:
+        raise file.error(_FORMAT, f"a damaged zip archive ({error})") from None
     except PickleError as error:
         raise file.error(_FORMAT, str(error)) from None
 
@@ -97,16 +106,29 @@ class _View:
             raise PickleError(f"a tensor in a {type(storage).__name__}, which is no storage")
         self.storage = storage
         self.dtype = storage.dtype if dtype is None else dtype
-        numbers = (offset, *size, *stride)
         if len(size) != len(stride) or len(size) > _MAX_RANK:
             raise PickleError(f"a tensor of {len(size)} axes and {len(stride)} strides")
-        if any(type(number) is not int or number < 0 for number in numbers):
+        if any(type(number) is not int or not 0 <= number < _MAX_BYTES for number in (offset, *size, *stride)):
             raise PickleError("a tensor whose sizes and strides are not all whole numbers from 0 on")
+        if not isinstance(self.dtype, DType) or not fits(self.dtype, size, _MAX_BYTES):
+            raise PickleError(f"a tensor of size {tuple(size)}, more than memory can be")
         self.offset, self.size, self.stride = offset, tuple(size), tuple(stride)
         room = storage.count * storage.dtype.itemsize // self.dtype.itemsize
         last = offset + sum((size - 1) * stride for size, stride in zip(self.size, self.stride))
         if prod(self.size) and last >= room:
             raise PickleError(f"a tensor of size {self.size} ends at element {last} of a storage of {room}")
+
+    @property
+    def is_strided(self) -> bool:
+        """True where no order of the axes makes one run of the elements."""
+        order = self._order()
+        return prod(self.size) > 0 and not _row_major(
+            [self.size[axis] for axis in order], [self.stride[axis] for axis in order]
+        )
+
+    def _order(self) -> list[int]:
+        """The axes, the one of the largest stride first."""
+        return sorted(range(len(self.size)), key=lambda axis: (-self.stride[axis], self.size[axis] == 1, axis))
 
     def tensor(self) -> Tensor:
         storage = self.storage
@@ -115,8 +137,8 @@ class _View:
         at = storage.start + self.offset * self.dtype.itemsize
         if prod(self.size) == 0:
             return storage.file.tensor(storage.start, self.dtype, self.size)
-        order = sorted(range(len(self.size)), key=lambda axis: (-self.stride[axis], self.size[axis] == 1, axis))
-        if _row_major([self.size[axis] for axis in order], [self.stride[axis] for axis in order]):
+        if not self.is_strided:
+            order = self._order()
             packed = storage.file.tensor(at, self.dtype, [self.size[axis] for axis in order])
             return packed.permute([order.index(axis) for axis in range(len(order))])
         reach = 1 + sum((size - 1) * stride for size, stride in zip(self.size, self.stride))
@@ -139,7 +161,27 @@ def _row_major(size: Sequence[int], stride: Sequence[int]) -> bool:
 
 def _rebuilt(function: Any, kind: Any, arguments: Any, state: Any) -> Any:
     """A tensor with further attributes, which are left out."""
+    if not isinstance(function, Named) or function.build is _rebuilt:
+        raise PickleError("a tensor with attributes that is made by no function of tensors")
     return function(arguments)
+
+
+def _device(kind: Any, number: Any = None) -> str:
+    if not isinstance(kind, str) or not isinstance(number, int | None):
+        raise PickleError("a device without a name")
+    return kind if number is None else f"{kind}:{number}"
+
+
+def _size(sizes: Any = ()) -> tuple[Any, ...]:
+    if not isinstance(sizes, (list, tuple)):
+        raise PickleError(f"a size that is a {type(sizes).__name__}")
+    return tuple(sizes)
+
+
+def _encoded(text: Any, coding: Any = "latin1") -> bytes:
+    if not isinstance(text, str):
+        raise PickleError(f"bytes that are a {type(text).__name__}")
+    return text.encode("latin1")
 
 
 _BUILDERS: dict[str, Any] = {
@@ -154,13 +196,13 @@ _BUILDERS: dict[str, Any] = {
     "torch._tensor._rebuild_from_type_v2": _rebuilt,
     "torch.nn.parameter.Parameter": lambda data=None, *_: data,
     "torch.Tensor": lambda data=None, *_: data,
-    "torch.Size": lambda sizes=(): tuple(sizes),
-    "torch.device": lambda kind, number=None: kind if number is None else f"{kind}:{number}",
+    "torch.Size": _size,
+    "torch.device": _device,
     "torch.storage.UntypedStorage": dtypes.uint8,
     "torch.UntypedStorage": dtypes.uint8,
     **{f"torch.{name}Storage": dtype for name, dtype in _STORAGES.items()},
     **{f"torch.{name}": dtype for name, dtype in _DTYPES.items()},
-    "_codecs.encode": lambda text, coding="latin1": text.encode("latin1"),
+    "_codecs.encode": _encoded,
     "numpy.dtype": _NumpyType,
     "numpy.core.multiarray.scalar": _numpy_scalar,
     "numpy._core.multiarray.scalar": _numpy_scalar,
@@ -172,6 +214,7 @@ _BUILDERS: dict[str, Any] = {
 def _with_tensors(value: Any) -> Any:
     """`value` with a tensor for each view, and lists, tuples and dicts as they are (made anew)."""
     made: dict[int, Any] = {}
+    tensors, strided = Budget(_MAX_TENSORS), Budget(_MAX_STRIDED)
 
     def of(part: Any, depth: int) -> Any:
         if depth > _MAX_DEPTH:
@@ -179,6 +222,8 @@ def _with_tensors(value: Any) -> Any:
         if id(part) in made:
             return made[id(part)]
         if isinstance(part, _View):
+            tensors.spend(1)
+            strided.spend(part.is_strided)
             made[id(part)] = part.tensor()
         elif isinstance(part, dict):
             named: dict[Any, Any] = {}
@@ -211,60 +256,56 @@ def _storage_id(value: Any) -> tuple[DType, str, int]:
 
 
 def _load_zip(file: TensorFile) -> Any:
-    try:
-        archive = zipfile.ZipFile(io.BufferedReader(file.stream()))
-        members = {member.filename: member for member in archive.infolist()}
-    except (zipfile.BadZipFile, ValueError, OSError, EOFError, NotImplementedError, struct.error) as error:
-        raise file.error(_FORMAT, f"a damaged zip archive ({error})") from None
+    members = read_members(file.raw)
     pickles = [name for name in members if name.endswith("/data.pkl") and name.count("/") == 1]
     if len(pickles) != 1:
         raise file.error(_FORMAT, f"a zip archive with {len(pickles)} members called */data.pkl; need one")
     root = pickles[0].removesuffix("data.pkl")
 
     def place(name: str) -> tuple[int, int]:
-        """Where a member's bytes begin in the file, and how many they are."""
         member = members.get(root + name)
         if member is None:
-            raise PickleError(f"{root + name} is missing in the archive")
-        if member.compress_type != zipfile.ZIP_STORED:
-            raise PickleError(f"{root + name} is compressed; torch.save stores as it is")
-        head = bytes(file.raw[member.header_offset : member.header_offset + _LOCAL_HEADER.size])
-        if len(head) < _LOCAL_HEADER.size or head[:4] != b"PK\x03\x04":
-            raise PickleError(f"{root + name} has no header where the archive says")
-        *_, name_length, extra_length = _LOCAL_HEADER.unpack(head)
-        start = member.header_offset + _LOCAL_HEADER.size + name_length + extra_length
-        if start + member.file_size > file.nbytes:
-            raise PickleError(f"{root + name} is cut off")
-        return start, member.file_size
+            raise PickleError(f"{root + name:.80} is missing in the archive")
+        return place_of(file.raw, member)
 
     def content(name: str) -> bytes:
-        start, size = place(name)
-        if size > _MAX_PICKLE:
-            raise PickleError(f"{root + name} has {size} bytes, more than any structure of tensors needs")
-        return bytes(file.raw[start : start + size])
+        start, end = place(name)
+        if end - start > _MAX_PICKLE:
+            raise PickleError(f"{root + name} has more than {_MAX_PICKLE} bytes, which no structure of tensors needs")
+        return bytes(file.raw[start:end])
 
     if root + "byteorder" in members and content("byteorder") != b"little":
         raise file.error(_FORMAT, "its numbers are big-endian")
 
     def storage(identity: Any) -> _Storage:
         dtype, key, count = _storage_id(identity)
-        start, size = place(f"data/{key}")
-        if count * dtype.itemsize > size:
-            raise PickleError(f"storage {key} has {size} bytes, too few for {count} of {dtype.name}")
+        start, end = place(f"data/{key}")
+        if count * dtype.itemsize > end - start:
+            raise PickleError(f"storage {key} has {end - start} bytes, too few for {count} of {dtype.name}")
         return _Storage(file, dtype, count, start)
 
-    return _with_tensors(read_pickle(content("data.pkl"), _BUILDERS, storage))
+    return _with_tensors(read_pickle(io.BytesIO(content("data.pkl")), _BUILDERS, Budget(_MAX_STEPS), storage))
 
 
 # *** pickles in a row ***
 
 
 def _load_legacy(file: TensorFile) -> Any:
-    stream = io.BufferedReader(file.stream())
-    magic = read_pickle(stream, {})
-    if magic != _LEGACY_MAGIC or read_pickle(stream, {}) != _LEGACY_PROTOCOL:
+    stream, budget = io.BytesIO(bytes(file.raw[:_MAX_PICKLE])), Budget(_MAX_STEPS)
+
+    def next_pickle(builders: dict[str, Any], storage: Any = None) -> Any:
+        try:
+            return read_pickle(stream, builders, budget, storage)
+        except PickleError as error:
+            if stream.read(1) or file.nbytes <= _MAX_PICKLE:
+                raise
+            more = f"its pickles have more than {_MAX_PICKLE} bytes, which no structure of tensors needs"
+            raise PickleError(f"{more} ({error})") from None
+
+    magic = next_pickle({})
+    if magic != _LEGACY_MAGIC or next_pickle({}) != _LEGACY_PROTOCOL:
         raise file.error(_FORMAT, "neither a zip archive nor pickles of the older kind")
-    system = read_pickle(stream, {})
+    system = next_pickle({})
     if not isinstance(system, dict) or system.get("little_endian") is not True:
         raise file.error(_FORMAT, "its numbers are big-endian")
     storages: dict[str, _Storage] = {}
@@ -275,8 +316,8 @@ def _load_legacy(file: TensorFile) -> Any:
             raise PickleError(f"storage {key} is a view of another one, which PyTorch wrote before 0.4")
         return storages.setdefault(key, _Storage(file, dtype, count, None))
 
-    structure = read_pickle(stream, _BUILDERS, storage)
-    keys = read_pickle(stream, {})
+    structure = next_pickle(_BUILDERS, storage)
+    keys = next_pickle({})
     at = stream.tell()
     if not isinstance(keys, list):
         raise file.error(_FORMAT, "the list of its storages is missing")

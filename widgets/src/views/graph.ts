@@ -1,104 +1,102 @@
-// The graph: boxes coloured by role or by kernel, laid out in layers that stay put from step to step.
-// Few boxes are SVG groups; of many, only those in sight are; far away, each colour is one path.
+// The graph: boxes coloured by role or by kernel, framed by kernel where they are LazyBuffers, laid out in layers that
+// stay put from step to step.
 
-import { button, h, oncePerFrame, prefersReducedMotion, replaceChildren, s } from "../dom";
-import { count, truncate } from "../format";
-import { type Layout, edgePath, layout } from "../layout";
-import { contract, contractTwins } from "../regions";
+import { button, h, replaceChildren, s } from "../dom";
+import { callName, count, duration, truncate } from "../format";
+import { type Frame, framedLayout } from "../frames";
+import { type Layout, layout } from "../layout";
+import { type Contracted, contract, contractKernels, contractTwins } from "../regions";
 import type { ShownGraph } from "../replay";
-import { parseQuery } from "../search";
-import { type DrawnBox, type DrawnGraph, Graphs, type Region, fold } from "../shown";
+import { type DrawnBox, type DrawnGraph, Graphs, type Region, countsOf, fold } from "../shown";
 import type { Change, Store, View } from "../store";
 import { nodeText } from "../tree";
+import { Camera, type Rectangle } from "./camera";
+import { CULL_ABOVE, Drawing, NOTHING, holds } from "./drawing";
+import { Finder } from "./finder";
 import { NodeCard } from "./nodecard";
 
+/** How much of the LazyBuffer graph is drawn as boxes of their own, from the least to all. */
+type Detail = "kernels" | "lines" | "operations" | "views";
+
+const DETAILS: Record<Detail, string> = {
+  kernels: "a box a kernel",
+  lines: "a box a line",
+  operations: "operations",
+  views: "every node",
+};
 const BUDGET = 400;
-const CROWDED = 60; // LazyBuffers; above, what one line made for one kernel is one box
+const CROWDED = 40; // operations on LazyBuffers; above, what one line made for one kernel is one box,
+const CROWDED_LINES = 60; // and where even those are more, a kernel is one
 const CROWDED_UOPS = 90;
-const CULL_ABOVE = 250; // boxes; below, all are kept as elements
-const FAR = 0.32; // zoom below which boxes have no text
-const READABLE = 0.74; // a graph taller than the view opens at this zoom, or smaller where it is wide,
-const LEGIBLE = 0.5; // but never smaller than this, at which one can still read
 const KERNEL_HUES = 8;
 const MAX_LEGEND = 12;
-let views = 0;
-
-interface Camera {
-  x: number;
-  y: number;
-  zoom: number;
-}
+const HOPS = [1, 2, 3];
+const TITLE_CHARACTER = 7.4; // pixels, of a frame's heading
 
 export class GraphView implements View {
   readonly element = h("section", { class: "graph", "aria-label": "Graph" });
   readonly graphs: Graphs;
   private readonly title = h("span", { class: "title" });
-  private readonly search: HTMLInputElement;
-  private readonly found = h("span", { class: "found", role: "status" });
   private readonly tools = h("span", { class: "tools" });
   private readonly canvas = h("div", { class: "canvas" });
-  private readonly legend = h("div", { class: "legend" });
+  private readonly legend = h("div", { class: "legend", role: "group", "aria-label": "Colours of kernels" });
   private readonly status = h("div", { class: "status", role: "status" });
-  private readonly svg: SVGSVGElement;
-  private readonly world = s("g", { class: "world" });
-  private readonly far = s("g", { class: "far" });
-  private readonly edges = s("g", { class: "edges" });
-  private readonly boxes = s("g", { class: "boxes" });
-  private readonly minimap: SVGSVGElement;
+  private readonly drawing: Drawing;
+  private readonly camera: Camera;
+  private readonly finder: Finder;
   private readonly card: NodeCard;
-  private readonly elements = new Map<number, SVGGElement>();
-  private readonly arrow = `tinyexplore-arrow-${(views += 1)}`; // a page may hold several views
-  private readonly sizes: ResizeObserver;
-  private measured: { clientWidth: number; clientHeight: number } | null = null; // the canvas, until it changes size
-  private drawn: DrawnGraph = { boxes: [], edges: [], total: 0, folded: { constants: 0, index: 0 }, inRegions: 0, hidden: 0 };
+  private drawn: DrawnGraph = NOTHING;
   private byId = new Map<number, DrawnBox>();
   private placed: Layout = { positions: new Map(), width: 0, height: 0, left: 0, top: 0, edges: [] };
-  private operands = new Map<string, number[]>();
-  private camera: Camera = { x: 0, y: 0, zoom: 1 };
   private family = "";
   private drawnKey = "";
   private isLazy = false;
-  private showsRegions = false;
+  private showsTwins = false;
   private foldConstants = true;
   private foldIndex = true;
-  private foldLines: boolean | null = null; // null: as the size of the graph suggests
+  private detail: Detail | null = null; // null: as the size of the graph suggests
+  private drawnDetail: Detail = "operations";
   private foldTwins: boolean | null = null;
-  private readonly opened = new Set<number>(); // nodes whose region is drawn one by one
+  private readonly opened = new Map<number, number[]>(); // nodes whose region is drawn one by one, with all of it
   private budget = BUDGET;
   private cone: Set<number> | null = null;
+  private hops: number | null = null;
   private colour: "kernel" | "role" = "kernel";
-  private hits: Set<number> | null = null;
-  private untouched: "open" | "fit" | null = null; // until the reader pans or zooms, a new size means a new view
 
   constructor(private readonly store: Store) {
     this.graphs = new Graphs(store.index);
-    this.search = h("input", {
-      type: "search",
-      class: "search",
-      placeholder: "op:LOAD /re/ shape:8…",
-      "aria-label": "Search the graph: words, /regular expressions/, op: dtype: shape: group: arg:",
-      title: "Words, /regular expressions/, op: dtype: shape: group: arg: detail:; Enter walks the matches",
+    this.drawing = new Drawing(store, {
+      boxClass: (box) => this.boxClass(box),
+      tooltip: (box) => this.tooltip(box),
+      through: (nodes) => `through ${nodes.map((node) => nodeText(store.index.node(node))).join(" → ")}`,
+      frame: (frame) => this.frame(frame),
     });
-    this.search.addEventListener("input", () => this.runSearch());
-    this.search.addEventListener("keydown", (event) => this.searchKey(event));
-    const bar = h("div", { class: "bar" }, this.title, h("span", { class: "space" }), this.search, this.found, this.tools);
-    this.svg = s("svg", { class: "drawing", role: "img", "aria-label": "Graph of nodes" }, arrowHeads(this.arrow), this.world);
-    this.world.append(this.far, this.edges, this.boxes);
-    this.minimap = s("svg", { class: "minimap", "aria-hidden": "true" });
-    this.card = new NodeCard(store, {
-      isolate: () => this.isolate(),
-      isIsolated: () => this.cone !== null,
+    this.camera = new Camera(this.drawing.svg, this.drawing.world, this.canvas, {
+      moved: () => {
+        if (this.drawn.boxes.length > CULL_ABOVE) this.show();
+      },
+      clicked: (event) => this.choose(event),
     });
-    this.canvas.append(this.svg, this.legend, this.card.element, this.minimap, this.status);
-    this.element.append(bar, this.canvas);
+    this.finder = new Finder(store, {
+      boxes: () => this.drawn.boxes,
+      nodes: () => [...this.graphs.at(store.cursor).graph.nodes.values()].map(({ node }) => node),
+      mark: () => this.mark(),
+      show: (box) => this.selectBox(box.id),
+      leave: () => this.element.closest<HTMLElement>(".tinyexplore")?.focus(),
+    });
+    this.card = new NodeCard(store, { isolate: () => this.isolate(), isIsolated: () => this.cone !== null });
+    const more = button("⋯", "What is folded, and colours", () => this.tools.classList.toggle("open"), "quiet overflow");
+    const fit = button("fit", "Fit the graph into the view (F)", () => this.fit(), "quiet");
+    const space = h("span", { class: "space" });
+    const bar = h("div", { class: "bar" }, this.title, space, this.finder.input, this.finder.found, this.tools, more, fit);
+    this.canvas.append(this.drawing.svg, this.card.element, this.camera.minimap);
+    this.element.append(bar, this.legend, this.canvas, this.status);
     this.listen();
-    this.sizes = new ResizeObserver(() => this.resized());
-    this.sizes.observe(this.canvas);
     this.draw();
   }
 
   destroy(): void {
-    this.sizes.disconnect();
+    this.camera.destroy();
   }
 
   update(change: Change): void {
@@ -106,14 +104,17 @@ export class GraphView implements View {
     if (change.selection) {
       this.mark();
       this.card.draw(this.byNode());
-      if (!this.canvas.matches(":hover")) this.bringIntoSight(this.litBoxes());
+      if (!this.canvas.matches(":hover")) this.camera.bringIntoSight(this.rectangles(this.litBoxes()));
       this.uncover();
     } else if (change.hover) this.mark();
   }
 
   focusSearch(): void {
-    this.search.focus();
-    this.search.select();
+    this.finder.focus();
+  }
+
+  fit(): void {
+    this.camera.fit();
   }
 
   // *** what is drawn ***
@@ -124,46 +125,96 @@ export class GraphView implements View {
     const steps = stage === null ? 0 : Math.min(store.cursor.step, stage.steps.length);
     const key = JSON.stringify([
       family, stage?.id, stage?.id === store.cursor.stage ? steps : -1, this.foldConstants, this.foldIndex, this.budget,
-      this.foldLines, this.foldTwins, this.opened.size,
+      this.detail, this.foldTwins, this.opened.size, this.hops,
       this.cone && [...this.cone], this.colour, store.cursor.kernel,
     ]);
     if (key === this.drawnKey) return;
     this.drawnKey = key;
-    if (family !== this.family) this.cone = null;
-    const isLazy = family === "lazy";
-    const usesRegions = (isLazy ? this.foldLines : this.foldTwins) ?? whole.nodes.size > (isLazy ? CROWDED : CROWDED_UOPS);
-    const none = { graph: whole, members: new Map<number, number[]>() };
-    const { graph, members } = usesRegions ? (isLazy ? contract : contractTwins)(store.index, whole, this.opened) : none;
+    const isNewFamily = family !== this.family;
+    if (isNewFamily) this.cone = null;
+    this.isLazy = family === "lazy";
+    const { graph, members } = this.contracted(whole);
     const keep = new Set<number>();
     for (const [id, { node }] of graph.nodes) if (store.selected.has(node)) keep.add(id);
-    const regions = this.describeRegions(whole, members);
-    const cone = this.cone;
-    const options = { constants: this.foldConstants, index: this.foldIndex, budget: this.budget, cone, keep, regions };
-    this.drawn = fold(store.index.trace, graph, options);
-    this.isLazy = isLazy;
-    this.showsRegions = usesRegions;
+    this.drawn = fold(store.index.trace, graph, {
+      constants: this.foldConstants,
+      index: this.foldIndex,
+      views: this.isLazy && this.drawnDetail !== "views",
+      budget: this.budget,
+      cone: this.cone,
+      hops: this.hops,
+      keep,
+      regions: this.describeRegions(whole, members),
+    });
     this.byId = new Map(this.drawn.boxes.map((box) => [box.id, box]));
-    const previous = family === this.family ? this.placed.positions : undefined;
-    this.placed = layout({ nodes: this.drawn.boxes, edges: this.drawn.edges }, { previous });
-    this.operands = new Map(this.drawn.edges.map((edge) => [`${edge.src} ${edge.dst}`, edge.operands]));
-    const isNewFamily = family !== this.family;
+    const frames = this.place(isNewFamily);
     this.family = family;
     this.element.dataset.family = family;
     const fired = stage?.steps.slice(0, steps).filter((step) => step.rule !== null).length ?? 0;
     this.writeTitle(stage?.name ?? null, fired, stage === null ? 0 : store.index.firings(stage));
+    this.writeStatus();
     this.writeTools();
-    this.writeLegend();
-    this.build();
-    this.runSearch(false);
-    if (isNewFamily) this.open();
-    else this.bringIntoSight(this.drawn.boxes.filter((box) => box.changed).map((box) => box.id));
+    this.writeLegend(frames);
+    this.drawing.build(this.drawn, this.placed, frames, this.camera.zoom, this.camera.sight());
+    this.camera.cover(this.placed, this.drawn.boxes.length < 2 ? [] : this.drawing.boxPaths());
+    this.finder.run();
+    this.mark();
+    const changed = this.rectangles(this.drawn.boxes.filter((box) => box.changed).map((box) => box.id));
+    if (isNewFamily) this.camera.open(changed[0] ?? null);
+    else this.camera.bringIntoSight(changed);
     this.card.draw(this.byNode());
   }
 
-  private describeRegions(
-    graph: ShownGraph,
-    members: Map<number, number[]>,
-  ): Map<number, Region> {
+  private contracted(whole: ShownGraph): Contracted {
+    const { index } = this.store;
+    const open = new Set(this.opened.keys());
+    if (!this.isLazy) {
+      this.showsTwins = this.foldTwins ?? whole.nodes.size > CROWDED_UOPS;
+      return this.showsTwins ? contractTwins(index, whole, open) : { graph: whole, members: new Map() };
+    }
+    const plain = (node: number): boolean => !["movement", "const"].includes(index.node(node).group);
+    const operations = [...whole.nodes.values()].filter(({ node }) => plain(node)).length;
+    const lines = this.detail === "lines" || (this.detail === null && operations > CROWDED) ? contract(index, whole, open) : null;
+    const tooMany = lines !== null && [...lines.graph.nodes.values()].filter(({ node }) => plain(node)).length > CROWDED_LINES;
+    this.drawnDetail = this.detail ?? (lines === null ? "operations" : tooMany && index.trace.kernels.length > 1 ? "kernels" : "lines");
+    if (this.drawnDetail === "kernels") return contractKernels(index, whole, open);
+    return lines ?? { graph: whole, members: new Map() };
+  }
+
+  /** Lays the boxes out: LazyBuffers in the frames of their kernels, which it returns. */
+  private place(isNew: boolean): Frame[] {
+    const { boxes, edges } = this.drawn;
+    if (this.isLazy && this.colour === "kernel" && boxes.length <= BUDGET) {
+      const owners = this.owners();
+      const kernelOf = (id: number): number | null => owners.get(id) ?? null;
+      const made = framedLayout(boxes, edges, kernelOf, (kernel) => Math.max(...this.frameTitle(kernel).map((text) => text.length)) * TITLE_CHARACTER);
+      if (made !== null) {
+        this.placed = made;
+        return made.frames;
+      }
+    }
+    const previous = isNew || this.isLazy ? undefined : this.placed.positions;
+    this.placed = layout({ nodes: boxes, edges }, { previous });
+    return [];
+  }
+
+  /** The kernel in whose frame a box belongs: its own, or, of one that no kernel claims, the one that alone reads it. */
+  private owners(): Map<number, number> {
+    const { index } = this.store;
+    const owners = new Map<number, number>();
+    const users = new Map<number, Set<number | undefined>>();
+    for (const box of [...this.drawn.boxes].reverse()) {
+      const isKernel = this.drawnDetail === "kernels" && box.members.length > 1;
+      const readers = [...(users.get(box.id) ?? [])];
+      const adopts = index.node(box.node).group !== "buffer" && readers.length === 1 ? readers[0] : undefined;
+      const kernel = isKernel ? undefined : (index.firstKernelOf.get(box.node) ?? adopts);
+      if (kernel !== undefined) owners.set(box.id, kernel);
+      for (const { src } of this.drawn.edges.filter(({ dst }) => dst === box.id)) users.set(src, (users.get(src) ?? new Set()).add(kernel));
+    }
+    return owners;
+  }
+
+  private describeRegions(graph: ShownGraph, members: Map<number, number[]>): Map<number, Region> {
     const { trace } = this.store.index;
     const regions = new Map<number, Region>();
     for (const [box, ids] of members) {
@@ -173,88 +224,191 @@ export class GraphView implements View {
         regions.set(box, { members: nodes, label: `${nodes.length} × ${last.label}`, detail: last.detail });
         continue;
       }
+      if (this.drawnDetail === "kernels") {
+        const [label, detail] = this.frameTitle(this.store.index.firstKernelOf.get(last.id)!);
+        regions.set(box, { members: nodes, label, detail });
+        continue;
+      }
       const user = trace.nodes[nodes[0]].user;
       const frame = user === null ? undefined : trace.frames[user];
       const line = frame === undefined ? "" : (trace.sources[frame.source]?.text.split("\n")[frame.line - 1] ?? "").trim();
       const detail = frame === undefined ? "" : `${frame.line}: ${line}`;
-      regions.set(box, { members: nodes, label: `${nodes.length} nodes`, detail });
+      const calls = [...new Set(nodes.map((node) => trace.nodes[node].calls[0] ?? ""))];
+      const call = calls.length === 1 && calls[0] !== "" ? `${callName(calls[0])}: ` : "";
+      regions.set(box, { members: nodes, label: `${call}${nodes.length} nodes`, detail });
     }
     return regions;
   }
 
+  // *** words around the drawing ***
+
   private writeTitle(stage: string | null, step: number, steps: number): void {
-    const { total, folded, hidden, boxes, inRegions } = this.drawn;
     const lazy = stage === null;
-    const what = lazy ? "LazyBuffers" : "UOp graph";
-    const where = lazy ? "" : step < steps ? `in ${stage}, ${step} of ${steps}` : `after ${stage}`;
+    const what = lazy ? "Tensor graph" : "UOp graph";
+    const where = lazy ? count(this.drawn.total, "LazyBuffer") : step < steps ? `in ${stage}, ${step} of ${steps}` : `after ${stage}`;
     const swap = (): void => this.store.go(lazy ? { graph: "uops", place: "passes" } : { graph: "lazy", place: "lazy" });
-    const other = lazy ? "UOps" : "LazyBuffers";
+    const other = lazy ? "UOps" : "tensors";
+    const hasOther = this.store.index.trace.nodes.some(({ kind }) => (kind === "uop") === lazy);
     replaceChildren(
       this.title,
       h("b", {}, what),
-      h("span", { title: where || null }, lazy ? count(total, "node") : where),
-      this.hasOther(lazy) ? button(`→ ${other}`, `Show the graph of ${other}`, swap, "quiet swap") : null,
+      h("span", { title: where }, where),
+      hasOther ? button(`→ ${other}`, `Show the graph of ${other}`, swap, "quiet swap") : null,
     );
-    const foldedAway = folded.constants + folded.index;
+  }
+
+  private writeStatus(): void {
+    const { boxes, folded } = this.drawn;
+    const { shown, inRegions, hidden, total } = countsOf(this.drawn);
     const regions = boxes.filter((box) => box.members.length > 1).length;
-    const alone = boxes.length - regions;
-    const parts = regions === 0 ? [`${boxes.length} of ${total} shown`] : [`${alone} of ${total} shown`, `${inRegions} in ${count(regions, "region")}`];
-    if (foldedAway > 0) parts.push(`${foldedAway} folded into labels`);
+    const constants = folded.constants + folded.index;
+    const parts = [`${shown} of ${total} shown`];
+    if (regions > 0) parts.push(`${inRegions} in ${count(regions, "region")}`);
+    if (constants > 0) parts.push(`${constants} folded into labels`);
+    if (folded.views > 0) parts.push(`${count(folded.views, "view")} folded into edges`);
     if (hidden > 0) parts.push(this.cone === null ? `${hidden} hidden` : `${hidden} outside the cone`);
-    const more = hidden > 0 && this.cone === null ? button("show all", "Draw every node", () => this.spend(Infinity)) : null;
-    const less = this.budget > BUDGET ? button(`at most ${BUDGET}`, "Draw fewer nodes", () => this.spend(BUDGET)) : null;
-    const whole = this.cone !== null ? button("whole graph", "Leave the cone", () => this.isolate()) : null;
-    replaceChildren(this.status, h("span", {}, parts.join(", ")), more, less, whole);
+    const openRegions = new Set(this.opened.values()).size;
+    const close = (): void => {
+      this.opened.clear();
+      this.draw();
+    };
+    const hop = (hops: number | null): HTMLElement => {
+      const text = hops === null ? "all" : String(hops);
+      const title = hops === null ? "Everything above and below" : `At most ${count(hops, "edge")} away`;
+      const choose = (): void => {
+        this.hops = hops;
+        this.draw();
+        this.fit();
+      };
+      const made = button(text, title, choose, "quiet");
+      made.setAttribute("aria-pressed", String(this.hops === hops));
+      return made;
+    };
+    replaceChildren(
+      this.status,
+      h("span", {}, parts.join(", ")),
+      openRegions > 0 ? button(`close ${count(openRegions, "region")}`, "Draw what was opened as one box again", close) : null,
+      hidden > 0 && this.cone === null ? button("show all", "Draw every node", () => this.spend(Infinity)) : null,
+      this.budget > BUDGET ? button(`at most ${BUDGET}`, "Draw fewer nodes", () => this.spend(BUDGET)) : null,
+      ...(this.cone === null ? [] : [h("span", { class: "hops" }, "edges away: ", ...[...HOPS, null].map(hop)), button("whole graph", "Leave the cone", () => this.isolate())]),
+    );
   }
 
   private writeTools(): void {
     const toggle = (text: string, title: string, on: boolean, flip: () => void): HTMLElement => {
-      const element = button(text, title, flip, "quiet toggle");
+      const act = (): void => {
+        flip();
+        this.draw();
+      };
+      const element = button(text, title, act, "quiet toggle");
       element.setAttribute("aria-pressed", String(on));
       return element;
     };
-    const redraw = (change: () => void) => (): void => {
-      change();
-      this.draw();
-    };
-    const lazy = this.isLazy;
-    const flipRegions = redraw(() => {
-      if (lazy) this.foldLines = !this.showsRegions;
-      else this.foldTwins = !this.showsRegions;
+    const constants = toggle("const", "Fold constants into the labels of their users", this.foldConstants, () => (this.foldConstants = !this.foldConstants));
+    if (this.isLazy) {
+      const byKernel = toggle("kernels", "Frame and colour by kernel instead of colouring by role", this.colour === "kernel", () => (this.colour = this.colour === "kernel" ? "role" : "kernel"));
+      replaceChildren(this.tools, this.detailChoice(), constants, byKernel);
+      return;
+    }
+    const flipTwins = (): void => {
+      this.foldTwins = !this.showsTwins;
       this.opened.clear();
-    });
-    const linesTitle = "Draw what one Python line gave one kernel as one box; a double click opens one";
-    const twinsTitle = "Draw the copies that unrolling made as one box; a double click opens one";
+    };
     replaceChildren(
       this.tools,
-      lazy
-        ? toggle("lines", linesTitle, this.showsRegions, flipRegions)
-        : toggle("copies", twinsTitle, this.showsRegions, flipRegions),
-      toggle("const", "Fold constants into the labels of their users", this.foldConstants, redraw(() => (this.foldConstants = !this.foldConstants))),
-      lazy
-        ? toggle("kernels", "Colour by kernel instead of by role", this.colour === "kernel", redraw(() => (this.colour = this.colour === "kernel" ? "role" : "kernel")))
-        : toggle("index", "Fold index arithmetic into the addresses that use it", this.foldIndex, redraw(() => (this.foldIndex = !this.foldIndex))),
-      button("fit", "Fit the graph into the view (F)", () => this.fit(), "quiet"),
+      toggle("copies", "Draw the copies that unrolling made as one box; a double click opens one", this.showsTwins, flipTwins),
+      constants,
+      toggle("index", "Fold index arithmetic into the addresses that use it", this.foldIndex, () => (this.foldIndex = !this.foldIndex)),
     );
   }
 
-  /** Which colour is which kernel, where colours are kernels. */
-  private writeLegend(): void {
+  /** The one control from few boxes to all of them. */
+  private detailChoice(): HTMLElement {
+    const options = (Object.keys(DETAILS) as Detail[]).map((key) => h("option", { value: key, selected: key === this.drawnDetail }, DETAILS[key]));
+    const choice = h("select", { class: "detail-choice", "aria-label": "How much is drawn", title: "How much is drawn: a box for each kernel, Python line, operation, or node" }, ...options);
+    choice.addEventListener("change", () => {
+      this.detail = choice.value as Detail;
+      this.opened.clear();
+      this.draw();
+      this.camera.open(null);
+    });
+    return choice;
+  }
+
+  /** Which colour is which kernel, where colours are kernels and no frame says it. */
+  private writeLegend(frames: readonly Frame[]): void {
     const { index, cursor } = this.store;
-    const shown = new Set(this.drawn.boxes.map((box) => index.kernelOf.get(box.node)));
-    const kernels = this.isLazy && this.colour === "kernel" ? index.trace.kernels.filter(({ id }) => shown.has(id)) : [];
+    const shown = new Set(this.drawn.boxes.map((box) => index.firstKernelOf.get(box.node)));
+    const isNeeded = this.isLazy && this.colour === "kernel" && frames.length === 0 && this.drawnDetail !== "kernels";
+    const kernels = isNeeded ? index.trace.kernels.filter(({ id }) => shown.has(id)) : [];
     const keys = kernels.slice(0, MAX_LEGEND).map((kernel) => {
       const choose = (): void => this.store.go({ kernel: kernel.id });
-      const key = button(truncate(kernel.name, 22), `Show the code of ${kernel.name}`, choose, `key k-${kernel.id % KERNEL_HUES}`);
+      const key = button(truncate(this.frameTitle(kernel.id)[0], 26), `Show the code of ${kernel.name}`, choose, `key k-${kernel.id % KERNEL_HUES}`);
       key.setAttribute("aria-pressed", String(kernel.id === cursor.kernel));
       return key;
     });
     const more = kernels.length - keys.length;
-    replaceChildren(this.legend, ...keys, more > 0 ? h("span", { class: "faint" }, `and ${count(more, "kernel")} more`) : null);
+    const repeats = kernels.length > KERNEL_HUES ? h("span", { class: "faint" }, `${KERNEL_HUES} colours, which repeat: the numbers tell kernels apart`) : null;
+    this.legend.hidden = keys.length === 0;
+    replaceChildren(this.legend, ...keys, more > 0 ? h("span", { class: "faint" }, `and ${count(more, "kernel")} more`) : null, repeats);
   }
 
-  private hasOther(lazy: boolean): boolean {
-    return this.store.index.trace.nodes.some(({ kind }) => (kind === "uop") === lazy);
+  /** A kernel's heading: its number and name; what it computes, of how many nodes, in what time. */
+  private frameTitle(id: number): [string, string] {
+    const { index } = this.store;
+    const kernel = index.trace.kernels[id];
+    const run = index.runOf(id);
+    const calls = truncate(kernel.calls.map(callName).join(" "), 24);
+    const facts = [calls, count(kernel.nodes.length, "node"), run === null ? "" : duration(run.median_us)].filter(Boolean);
+    return [`kernel ${id} · ${truncate(kernel.name, 28)}`, facts.join(" · ")];
+  }
+
+  /** A kernel's frame, and its heading, which is drawn over the edges. */
+  private frame({ kernel, left, top, width, height }: Frame): [SVGElement, SVGElement] {
+    const [title, facts] = this.frameTitle(kernel);
+    const on = kernel === this.store.cursor.kernel ? " on" : "";
+    const attributes = { class: `frame k-${kernel % KERNEL_HUES}${on}`, "data-kernel": kernel };
+    const says = (): SVGElement => s("title", {}, `Show the code of kernel ${kernel}, ${this.store.index.trace.kernels[kernel].name}`);
+    const [name, what] = [{ class: "name", x: left + 12, y: top + 18 }, { class: "facts", x: left + 12, y: top + 34 }];
+    return [
+      s("g", attributes, says(), s("rect", { x: left, y: top, width, height, rx: 9 })),
+      s("g", attributes, says(), s("text", name, title), s("text", what, facts)),
+    ];
+  }
+
+  private tooltip(box: DrawnBox): string {
+    if (box.members.length > 1) return `${box.members.length} nodes: ${box.label}, ${box.detail}\na double click draws them one by one`;
+    const node = this.store.index.node(box.node);
+    const hidden = box.hidden > 0 ? `\n${count(box.hidden, "neighbour")} not drawn` : "";
+    const made = node.calls.length > 0 ? `\nmade by ${node.calls.join(" → ")}` : "";
+    const open = this.opened.has(box.node) ? "\na double click draws its region as one box again" : "";
+    return `${nodeText(node)}${node.dtype ? `\n${node.dtype}` : ""}${node.arg ? `\narg ${node.arg}` : ""}${made}${hidden}${open}`;
+  }
+
+  private boxClass(box: DrawnBox): string {
+    const { index } = this.store;
+    const node = index.node(box.node);
+    const classes = ["box", `g-${node.group}`];
+    if (node.kind === "lazybuffer") {
+      const decision = index.decisionOf.get(node.id)?.decision;
+      if (decision !== undefined) classes.push(`d-${decision}`);
+      const kernel = index.firstKernelOf.get(node.id);
+      if (this.colour === "kernel") classes.push(kernel === undefined ? "no-kernel" : `k-${kernel % KERNEL_HUES}`);
+    }
+    if (box.members.length > 1) classes.push("region");
+    if (box.changed) classes.push("new");
+    return classes.join(" ");
+  }
+
+  // *** acting on it ***
+
+  private show(): void {
+    this.drawing.show(this.camera.zoom, this.camera.sight());
+    this.mark();
+  }
+
+  private mark(): void {
+    this.drawing.mark(this.finder.hits);
   }
 
   private spend(budget: number): void {
@@ -271,146 +425,20 @@ export class GraphView implements View {
     this.fit();
   }
 
-  private boxClass(box: DrawnBox): string {
-    const { index } = this.store;
-    const node = index.node(box.node);
-    const classes = ["box", `g-${node.group}`];
-    if (node.kind === "lazybuffer") {
-      const decision = index.decisionOf.get(node.id)?.decision;
-      if (decision !== undefined) classes.push(`d-${decision}`);
-      const kernel = index.kernelOf.get(node.id);
-      if (this.colour === "kernel") classes.push(kernel === undefined ? "no-kernel" : `k-${kernel % KERNEL_HUES}`);
-    }
-    if (box.members.length > 1) classes.push("region");
-    if (box.changed) classes.push("new");
-    return classes.join(" ");
+  /** Draws the region of a box one by one, or, of a box of an opened region, that region as one again. */
+  private toggleRegion(box: DrawnBox): void {
+    const open = this.opened.get(box.node);
+    if (open !== undefined) for (const node of open) this.opened.delete(node);
+    else if (box.members.length > 1) for (const node of box.members) this.opened.set(node, box.members);
+    else return;
+    this.draw();
   }
 
-  // *** elements ***
-
-  private get isFar(): boolean {
-    return this.camera.zoom < FAR && this.drawn.boxes.length > CULL_ABOVE;
+  /** Opens or closes the region of the selection. */
+  toggleSelected(): void {
+    const [id] = this.litBoxes();
+    if (id !== undefined) this.toggleRegion(this.byId.get(id)!);
   }
-
-  private build(): void {
-    const wanted = new Set(this.drawn.boxes.map((box) => box.id));
-    for (const [id, element] of this.elements) {
-      if (wanted.has(id)) continue;
-      element.remove();
-      this.elements.delete(id);
-    }
-    this.edges.replaceChildren();
-    this.far.replaceChildren();
-    this.show();
-    this.drawMinimap();
-  }
-
-  /** Makes what is in sight and drops the rest. */
-  private show(): void {
-    const many = this.drawn.boxes.length > CULL_ABOVE;
-    this.svg.classList.toggle("is-far", this.isFar);
-    if (this.isFar) {
-      this.boxes.replaceChildren();
-      this.elements.clear();
-      this.edges.replaceChildren();
-      if (this.far.childElementCount === 0) this.far.append(...this.farPaths());
-      return;
-    }
-    this.far.replaceChildren();
-    const inSight = many ? this.sight() : null;
-    const visible = (box: DrawnBox): boolean => inSight === null || overlaps(inSight, this.frame(box));
-    const shown = this.drawn.boxes.filter(visible);
-    const ids = new Set(shown.map((box) => box.id));
-    for (const [id, element] of this.elements) {
-      if (ids.has(id)) continue;
-      element.remove();
-      this.elements.delete(id);
-    }
-    for (const box of shown) this.placeBox(box);
-    const lines = this.placed.edges.filter(({ points }) => inSight === null || points.some(([x, y]) => inside(inSight, x, y)));
-    this.edges.replaceChildren(...lines.flatMap((edge) => this.edgeElements(edge)));
-    this.mark();
-  }
-
-  private frame(box: DrawnBox): [number, number, number, number] {
-    const { x, y } = this.placed.positions.get(box.id)!;
-    return [x - box.width / 2, y - box.height / 2, x + box.width / 2, y + box.height / 2];
-  }
-
-  private placeBox(box: DrawnBox): void {
-    const { x, y } = this.placed.positions.get(box.id)!;
-    let element = this.elements.get(box.id);
-    const fresh = element === undefined;
-    if (element === undefined) {
-      element = s("g", { "data-id": box.id });
-      this.elements.set(box.id, element);
-      this.boxes.append(element);
-    }
-    const key = `${box.node} ${box.label} ${box.detail} ${box.hidden}`;
-    if (element.dataset.key !== key) {
-      element.dataset.key = key;
-      element.dataset.node = String(box.node);
-      const [left, top] = [-box.width / 2, -box.height / 2];
-      const two = box.detail !== "";
-      const behind = { class: "behind", x: left + 3, y: top - 3, width: box.width, height: box.height, rx: 6 };
-      element.replaceChildren(
-        ...(box.members.length > 1 ? [s("rect", behind)] : []),
-        s("title", {}, this.tooltip(box)),
-        s("rect", { x: left, y: top, width: box.width, height: box.height, rx: 6 }),
-        s("text", { class: "label", y: two ? -3 : 4 }, box.label),
-      );
-      if (two) element.append(s("text", { class: "detail", y: 11 }, box.detail));
-      if (box.hidden > 0) element.append(s("text", { class: "more", x: box.width / 2 + 3, y: top + 8 }, `+${box.hidden}`));
-    }
-    element.setAttribute("class", this.boxClass(box));
-    const move = `translate(${x.toFixed(1)}px,${y.toFixed(1)}px)`;
-    if (fresh && !prefersReducedMotion()) element.classList.add("enter");
-    element.style.transform = move;
-  }
-
-  private tooltip(box: DrawnBox): string {
-    if (box.members.length > 1) return `${box.members.length} nodes: ${box.label}, ${box.detail}\na double click draws them one by one`;
-    const node = this.store.index.node(box.node);
-    const hidden = box.hidden > 0 ? `\n${count(box.hidden, "neighbour")} not drawn` : "";
-    return `${nodeText(node)}${node.dtype ? `\n${node.dtype}` : ""}${node.arg ? `\narg ${node.arg}` : ""}${hidden}`;
-  }
-
-  private edgeElements(edge: Layout["edges"][number]): SVGElement[] {
-    const path = s("path", {
-      d: edgePath(edge.points),
-      class: edge.long ? "edge long" : "edge",
-      "data-src": edge.src,
-      "data-dst": edge.dst,
-      "marker-end": `url(#${this.arrow})`,
-    });
-    const operands = this.operands.get(`${edge.src} ${edge.dst}`) ?? [];
-    const target = this.byId.get(edge.dst)!;
-    const sources = this.drawn.boxes.length > CULL_ABOVE ? 0 : this.store.index.node(target.node).src.length;
-    if (sources < 2 || edge.points.length === 0 || (target.members.length > 1 && operands.length > 2)) return [path];
-    const [x, y] = edge.points[edge.points.length - 1];
-    const from = edge.points[edge.points.length - 2] ?? [x, y];
-    const side = from[0] > x ? 6 : -6;
-    return [path, s("text", { class: "operand", x: x + side, y: y - 6 }, operandText(operands))];
-  }
-
-  private farPaths(): SVGElement[] {
-    const fills = new Map<string, string>();
-    for (const box of this.drawn.boxes) {
-      const [x0, y0, x1, y1] = this.frame(box).map(Math.round);
-      const cls = this.boxClass(box);
-      fills.set(cls, `${fills.get(cls) ?? ""}M${x0} ${y0}H${x1}V${y1}H${x0}Z`);
-    }
-    const lines = this.placed.edges.map(({ points }) => {
-      const [a, b] = [points[0], points[points.length - 1]];
-      return `M${a[0].toFixed(0)} ${a[1].toFixed(0)}L${b[0].toFixed(0)} ${b[1].toFixed(0)}`;
-    });
-    return [
-      s("path", { class: "far-edges", d: lines.join("") }),
-      ...[...fills].map(([cls, d]) => s("g", { class: cls }, s("path", { class: "far-boxes", d }))),
-    ];
-  }
-
-  // *** marks: selection, relation, hover, search ***
 
   private byNode(): Map<number, number> {
     return new Map(this.drawn.boxes.flatMap((box) => box.members.map((node): [number, number] => [node, box.id])));
@@ -423,65 +451,13 @@ export class GraphView implements View {
     return lit.map((box) => box.id);
   }
 
-  private mark(): void {
-    const { selected, related, hovered, hoverRelated } = this.store;
-    const hitsOnly = this.hits !== null;
-    for (const [id, element] of this.elements) {
-      const box = this.byId.get(id)!;
-      const isSelected = holds(box, selected);
-      const { classList } = element;
-      classList.toggle("sel", isSelected);
-      classList.toggle("rel", !isSelected && holds(box, related));
-      classList.toggle("hov", holds(box, hovered) || holds(box, hoverRelated));
-      classList.toggle("hit", hitsOnly && this.hits!.has(id));
-      classList.toggle("dim", hitsOnly && !this.hits!.has(id));
-    }
-    for (const path of this.edges.querySelectorAll<SVGPathElement>(".edge")) {
-      const src = this.byId.get(Number(path.dataset.src))?.node ?? -1;
-      const dst = this.byId.get(Number(path.dataset.dst))?.node ?? -1;
-      const touches = selected.has(src) || selected.has(dst);
-      path.classList.toggle("sel", touches);
-      path.setAttribute("marker-end", touches ? `url(#${this.arrow}-sel)` : `url(#${this.arrow})`);
-      path.classList.toggle("dim", hitsOnly && !(this.hits!.has(Number(path.dataset.src)) && this.hits!.has(Number(path.dataset.dst))));
-    }
+  private rectangles(ids: number[]): Rectangle[] {
+    return ids.flatMap((id) => (this.byId.has(id) ? [this.drawing.frameOf(this.byId.get(id)!)] : []));
   }
 
-  private runSearch(mark = true): void {
-    const matcher = parseQuery(this.search.value);
-    this.search.classList.remove("bad");
-    if (matcher === null) {
-      this.hits = null;
-      this.found.textContent = "";
-    } else if (typeof matcher !== "function") {
-      this.hits = null;
-      this.search.classList.add("bad");
-      this.found.textContent = matcher.error;
-    } else {
-      const { index } = this.store;
-      const isHit = (node: number): boolean => matcher(index.node(node));
-      this.hits = new Set(this.drawn.boxes.filter((box) => box.members.some(isHit)).map((box) => box.id));
-      const drawn = this.drawn.boxes.reduce((sum, box) => sum + box.members.filter(isHit).length, 0);
-      const { graph } = this.graphs.at(this.store.cursor);
-      const all = [...graph.nodes.values()].filter(({ node }) => isHit(node)).length;
-      const away = all - drawn;
-      this.found.textContent = `${all} found${away > 0 ? `, ${away} not drawn` : ""}`;
-    }
-    if (mark) this.mark();
-  }
-
-  private searchKey(event: KeyboardEvent): void {
-    event.stopPropagation();
-    if (event.key === "Escape") {
-      this.search.value = "";
-      this.runSearch();
-      this.svg.closest<HTMLElement>(".tinyexplore")?.focus();
-    }
-    if (event.key !== "Enter" || this.hits === null || this.hits.size === 0) return;
-    const hits = [...this.hits];
-    const at = hits.findIndex((id) => holds(this.byId.get(id)!, this.store.selected));
-    const next = hits[(at + (event.shiftKey ? hits.length - 1 : 1)) % hits.length];
-    this.store.select(this.byId.get(next)!.members);
-    this.bringIntoSight([next]);
+  private selectBox(id: number): void {
+    this.store.select(this.byId.get(id)!.members);
+    this.camera.bringIntoSight(this.rectangles([id]));
   }
 
   /** Moves the selection along an edge: to a source (up), a user (down), or a neighbour on the same layer. */
@@ -503,170 +479,32 @@ export class GraphView implements View {
     }
     candidates.sort((a, b) => distance(a) - distance(b));
     const target = lit.length === 0 ? from : candidates[0];
-    if (target === undefined) return;
-    this.store.select(this.byId.get(target)!.members);
-    this.bringIntoSight([target]);
-  }
-
-  // *** the camera ***
-
-  /** Asked for at every step, so measured only after a change: a measurement makes the browser lay out the page. */
-  private get size(): { width: number; height: number } {
-    const { clientWidth: width, clientHeight: height } = this.measured ?? this.canvas;
-    if (this.measured === null && width > 0 && height > 0) this.measured = { clientWidth: width, clientHeight: height };
-    return { width: width || 600, height: height || 380 };
-  }
-
-  fit(): void {
-    const { width, height } = this.size;
-    const margin = 18;
-    const across = (width - 2 * margin) / Math.max(1, this.placed.width);
-    const down = (height - 2 * margin) / Math.max(1, this.placed.height);
-    const zoom = Math.max(0.02, Math.min(1.1, across, down));
-    this.untouched = "fit";
-    this.moveTo({
-      zoom,
-      x: width / 2 - (this.placed.left + this.placed.width / 2) * zoom,
-      y: height / 2 - (this.placed.top + this.placed.height / 2) * zoom,
-    });
-  }
-
-  /** The whole graph, or of one too tall to be read so, the part around what changed last. */
-  private open(): void {
-    this.fit();
-    this.untouched = "open";
-    const { width, height } = this.size;
-    if (this.camera.zoom >= READABLE) return;
-    const across = (width - 36) / Math.max(1, this.placed.width);
-    const zoom = Math.min(READABLE, Math.max(this.camera.zoom, across, LEGIBLE));
-    const lit = this.drawn.boxes.find((box) => box.changed) ?? this.drawn.boxes[this.drawn.boxes.length - 1];
-    const { x, y } = this.placed.positions.get(lit.id)!;
-    const [left, top] = [this.placed.left * zoom, this.placed.top * zoom];
-    const x0 = clamp(width / 2 - x * zoom, width - 18 - left - this.placed.width * zoom, 18 - left);
-    const down = clamp(height / 2 - y * zoom, height - 28 - top - this.placed.height * zoom, 18 - top);
-    const isWide = this.placed.width * zoom > width - 36;
-    this.moveTo({ zoom, x: isWide ? x0 : width / 2 - left - (this.placed.width * zoom) / 2, y: down });
-  }
-
-  private moveTo(camera: Camera): void {
-    this.camera = camera;
-    this.world.setAttribute("transform", `translate(${camera.x.toFixed(2)} ${camera.y.toFixed(2)}) scale(${camera.zoom.toFixed(4)})`);
-    this.svg.classList.toggle("is-small", camera.zoom < 0.55);
-    this.settle();
-  }
-
-  private readonly settle = oncePerFrame(() => {
-    if (this.drawn.boxes.length > CULL_ABOVE) this.show();
-    this.drawView();
-  });
-
-  /** What of the world is in sight, with a margin, so that small moves need no new elements. */
-  private sight(): [number, number, number, number] {
-    const { width, height } = this.size;
-    const { x, y, zoom } = this.camera;
-    const margin = 200;
-    return [(-x - margin) / zoom, (-y - margin) / zoom, (width - x + margin) / zoom, (height - y + margin) / zoom];
-  }
-
-  /** Moves only if none of the boxes is in sight. */
-  private bringIntoSight(ids: number[]): void {
-    const boxes = ids.map((id) => this.byId.get(id)).filter((box) => box !== undefined);
-    if (boxes.length === 0) return;
-    const { width, height } = this.size;
-    const { x, y, zoom } = this.camera;
-    const view: [number, number, number, number] = [-x / zoom, -y / zoom, (width - x) / zoom, (height - y) / zoom];
-    if (boxes.some((box) => overlaps(view, this.frame(box)))) return;
-    const place = this.placed.positions.get(boxes[0].id)!;
-    this.untouched = null;
-    this.moveTo({ zoom, x: width / 2 - place.x * zoom, y: height / 2 - place.y * zoom });
+    if (target !== undefined) this.selectBox(target);
   }
 
   /** Moves a single selected box out from under its card. */
   private uncover(): void {
     const [id, more] = this.litBoxes();
-    const element = id === undefined || more !== undefined ? undefined : this.elements.get(id);
+    const element = id === undefined || more !== undefined ? undefined : this.drawing.elements.get(id);
     if (element === undefined || this.card.element.hidden) return;
     const box = element.getBoundingClientRect();
     const card = this.card.element.getBoundingClientRect();
     if (box.left > card.right || box.bottom < card.top) return;
-    this.untouched = null;
-    this.moveTo({ ...this.camera, y: this.camera.y - (box.bottom - card.top) - 12 });
-  }
-
-  private zoomAt(px: number, py: number, factor: number): void {
-    const zoom = Math.min(3, Math.max(0.02, this.camera.zoom * factor));
-    const scale = zoom / this.camera.zoom;
-    this.untouched = null;
-    this.moveTo({ zoom, x: px - (px - this.camera.x) * scale, y: py - (py - this.camera.y) * scale });
-  }
-
-  private resized(): void {
-    this.measured = null;
-    if (this.untouched === "fit") this.fit();
-    else if (this.untouched === "open") this.open();
-    else this.settle();
+    this.camera.shift(card.top - box.bottom - 12);
   }
 
   private listen(): void {
-    let from: { x: number; y: number; camera: Camera; moved: boolean } | null = null;
-    this.svg.addEventListener("pointerdown", (event) => {
-      if (event.button !== 0) return;
-      from = { x: event.clientX, y: event.clientY, camera: this.camera, moved: false };
-    });
-    this.svg.addEventListener("pointermove", (event) => {
-      if (from === null) return;
-      const [dx, dy] = [event.clientX - from.x, event.clientY - from.y];
-      if (!from.moved && Math.hypot(dx, dy) < 4) return;
-      if (!from.moved) this.svg.setPointerCapture(event.pointerId);
-      from.moved = true;
-      this.untouched = null;
-      this.svg.classList.add("panning");
-      this.moveTo({ ...from.camera, x: from.camera.x + dx, y: from.camera.y + dy });
-    });
-    const stop = (event: PointerEvent): void => {
-      this.svg.classList.remove("panning");
-      const click = from !== null && !from.moved;
-      from = null;
-      if (click && event.type === "pointerup") this.choose(event);
-    };
-    this.svg.addEventListener("pointerup", stop);
-    this.svg.addEventListener("pointercancel", stop);
-    this.svg.addEventListener("dblclick", (event) => {
+    const { svg } = this.drawing;
+    svg.addEventListener("dblclick", (event) => {
       const id = this.boxAt(event);
-      const box = id === null ? undefined : this.byId.get(id);
-      if (box !== undefined && box.members.length > 1) {
-        for (const node of box.members) this.opened.add(node);
-        this.draw();
-      } else if (box === undefined) this.fit();
+      if (id === null) this.fit();
+      else this.toggleRegion(this.byId.get(id)!);
     });
-    this.svg.addEventListener("mouseover", (event) => {
+    svg.addEventListener("mouseover", (event) => {
       const id = this.boxAt(event);
       this.store.hover(id === null ? [] : this.byId.get(id)!.members);
     });
-    this.svg.addEventListener("mouseleave", () => this.store.hover([]));
-    this.svg.addEventListener(
-      "wheel",
-      (event) => {
-        // in a notebook a plain wheel scrolls the page unless the graph has the focus
-        const root = this.svg.closest(".tinyexplore");
-        if (!event.ctrlKey && !event.metaKey && !root?.matches(":focus-within, [data-page]")) return;
-        event.preventDefault();
-        const { left, top } = this.svg.getBoundingClientRect();
-        this.zoomAt(event.clientX - left, event.clientY - top, Math.exp(-event.deltaY * 0.0016));
-      },
-      { passive: false },
-    );
-    const jump = (event: PointerEvent): void => {
-      if (event.buttons !== 1) return;
-      const { left, top, width: w, height: hh } = this.minimap.getBoundingClientRect();
-      const { width, height } = this.size;
-      const wx = this.placed.left + ((event.clientX - left) / w) * this.placed.width;
-      const wy = this.placed.top + ((event.clientY - top) / hh) * this.placed.height;
-      this.untouched = null;
-      this.moveTo({ ...this.camera, x: width / 2 - wx * this.camera.zoom, y: height / 2 - wy * this.camera.zoom });
-    };
-    this.minimap.addEventListener("pointerdown", jump);
-    this.minimap.addEventListener("pointermove", jump);
+    svg.addEventListener("mouseleave", () => this.store.hover([]));
   }
 
   private boxAt(event: Event): number | null {
@@ -676,6 +514,8 @@ export class GraphView implements View {
 
   private choose(event: MouseEvent): void {
     const id = this.boxAt(event);
+    const frame = (event.target as Element).closest?.<SVGGElement>("g.frame[data-kernel]");
+    if (id === null && frame) this.store.go({ kernel: Number(frame.dataset.kernel) });
     const members = id === null ? [] : this.byId.get(id)!.members;
     if (!event.shiftKey || members.length === 0) {
       this.store.select(members);
@@ -687,75 +527,4 @@ export class GraphView implements View {
     else next.add(node);
     this.store.select(next);
   }
-
-  // *** the minimap ***
-
-  private drawMinimap(): void {
-    const { left, top, width, height } = this.placed;
-    const small = this.drawn.boxes.length < 2;
-    this.minimap.style.display = small ? "none" : "";
-    if (small) return;
-    const scale = Math.min(96 / Math.max(1, width), 72 / Math.max(1, height));
-    this.minimap.style.width = `${Math.max(20, width * scale)}px`;
-    this.minimap.style.height = `${Math.max(14, height * scale)}px`;
-    this.minimap.setAttribute("viewBox", `${left} ${top} ${Math.max(1, width)} ${Math.max(1, height)}`);
-    const fills = new Map<string, string>();
-    for (const box of this.drawn.boxes) {
-      const [x0, y0, x1, y1] = this.frame(box).map(Math.round);
-      const cls = this.boxClass(box);
-      fills.set(cls, `${fills.get(cls) ?? ""}M${x0} ${y0}H${x1}V${y1}H${x0}Z`);
-    }
-    const paths = [...fills].map(([cls, d]) => s("g", { class: cls }, s("path", { class: "far-boxes", d })));
-    this.minimap.replaceChildren(...paths, s("rect", { class: "view" }));
-    this.drawView();
-  }
-
-  private drawView(): void {
-    const view = this.minimap.querySelector(".view");
-    if (view === null) return;
-    const { width, height } = this.size;
-    const { x, y, zoom } = this.camera;
-    const { left, top, width: w, height: hh } = this.placed;
-    const x0 = Math.max(left, -x / zoom);
-    const y0 = Math.max(top, -y / zoom);
-    view.setAttribute("x", String(x0));
-    view.setAttribute("y", String(y0));
-    view.setAttribute("width", String(Math.max(0, Math.min(left + w, (width - x) / zoom) - x0)));
-    view.setAttribute("height", String(Math.max(0, Math.min(top + hh, (height - y) / zoom) - y0)));
-    const whole = x0 <= left && y0 <= top && (width - x) / zoom >= left + w && (height - y) / zoom >= top + hh;
-    this.minimap.style.visibility = whole ? "hidden" : "";
-  }
-}
-
-function arrowHeads(name: string): SVGDefsElement {
-  const head = (id: string, cls: string): SVGMarkerElement =>
-    s(
-      "marker",
-      { id, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 6, markerHeight: 6, orient: "auto" },
-      s("path", { d: "M0 0 8 4 0 8z", class: cls }),
-    );
-  return s("defs", {}, head(name, "arrow"), head(`${name}-sel`, "arrow sel"));
-}
-
-/** 0,1 or 0…15: which sources an edge stands for. */
-function operandText(operands: number[]): string {
-  const [first, last] = [operands[0], operands[operands.length - 1]];
-  if (operands.length <= 2) return operands.join(",");
-  return last - first === operands.length - 1 ? `${first}…${last}` : `${first},${operands[1]},…`;
-}
-
-function holds(box: DrawnBox, nodes: Set<number>): boolean {
-  return nodes.size > 0 && box.members.some((node) => nodes.has(node));
-}
-
-function clamp(value: number, low: number, high: number): number {
-  return Math.min(Math.max(value, Math.min(low, high)), Math.max(low, high));
-}
-
-function overlaps(a: [number, number, number, number], b: [number, number, number, number]): boolean {
-  return a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3];
-}
-
-function inside(a: [number, number, number, number], x: number, y: number): boolean {
-  return x >= a[0] && x <= a[2] && y >= a[1] && y <= a[3];
 }

@@ -44,6 +44,7 @@ export class KernelsView implements View {
     return [
       number("id", "#", "in the order of the schedule", (k) => k.id, (k) => String(k.id)),
       text("name", "kernel", "sizes coloured by the kind of their axis", (k) => k.name, (k) => kernelName(k)),
+      text("calls", "of", "the calls in Python that it computes", (k) => k.calls.join(), (k) => k.calls.join(", ")),
       text("opts", "opts", "applied, in order", (k) => k.opts.join(), (k) => optChips(k)),
       number("time", "time", "median", run, (k) => (run(k) < 0 ? "–" : duration(run(k)))),
       number("gflops", "GFLOP/s", "operations over the median", (k) => speed(k).gflops ?? -1, (k) => {

@@ -133,7 +133,7 @@ export class PipelineView implements View {
       case "passes": {
         const at = own.find((stage) => stage.id === cursor.stage && this.isPass(stage));
         const stage = at ?? own.find((one) => this.isPass(one) && index.changed(one)) ?? null;
-        const move = stage !== null && at === undefined ? { stage: stage.id, step: index.endOf(stage) } : {};
+        const move = stage !== null && at === undefined ? { stage: stage.id, step: 0 } : {};
         return { place, graph: "uops", panel: "rewrites", ...move };
       }
       case "uops": {

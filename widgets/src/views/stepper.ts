@@ -1,45 +1,35 @@
-// The rewrite stepper: the tree of passes, the firings of one as before | after, and the rule that fired.
+// The rewrite stepper: beside the tree of passes, the firings of one as before | after, and the rule that fired.
 
 import { button, h, oncePerFrame, replaceChildren } from "../dom";
-import { count, duration, paragraphs, truncate } from "../format";
+import { count, duration, paragraphs } from "../format";
 import type { Rule, Stage, Step } from "../model";
 import type { Change, Store, View } from "../store";
 import { tokenize } from "../tokens";
 import { type TreeLine, nodeText, treeDiff, treeLines } from "../tree";
+import { firingsUpTo, nextStop, stopsOf } from "../walking";
+import { PassTree } from "./passtree";
 
 export class StepperView implements View {
   readonly element = h("div", { class: "stepper" });
-  private readonly passes = h("div", { class: "passes" });
   private readonly scrub = h("div", { class: "scrub" });
   private readonly middle = h("div", { class: "middle" });
   private readonly diff = h("div", { class: "diff scroll" });
   private readonly detail = h("div", { class: "detail scroll" });
-  private readonly closed = new Set<number>();
-  private hideUnchanged = true;
-  private shownAt = ""; // the stage and the panel when the tree of passes was last moved to its active row
+  private readonly tree: PassTree;
   private skipRebuilds = true;
-  private drawnTree = "";
   private drawnStep = "";
 
   constructor(private readonly store: Store) {
     this.middle.append(this.scrub, this.diff);
-    this.element.append(this.passes, this.middle, this.detail);
-    for (const stage of store.index.trace.stages) {
-      const other = stage.kernel !== null && stage.kernel !== store.cursor.kernel;
-      if (other && this.childrenOf(stage).length > 0) this.closed.add(stage.id);
-    }
-    this.drawTree();
+    this.tree = new PassTree(store, (stage) => this.openStage(stage));
+    this.element.append(this.tree.element, this.middle, this.detail);
     this.drawStep();
   }
 
   update(change: Change): void {
     if (change.cursor) {
-      this.openAround(this.store.cursor.stage);
-      this.drawTree();
+      this.tree.follow();
       this.drawStep();
-      const { stage, panel } = this.store.cursor;
-      if (this.shownAt !== `${stage} ${panel}`) requestAnimationFrame(() => this.showActive()); // once it is in sight
-      this.shownAt = `${stage} ${panel}`;
     }
     if (change.selection || change.hover) this.mark();
   }
@@ -55,21 +45,30 @@ export class StepperView implements View {
 
   // *** walking, by buttons and by keys ***
 
-  /** The numbers of steps at which ←/→ stop. */
+  /** The numbers of steps at which ←/→ stop in a pass. */
   private stops(stage: Stage): number[] {
-    const all = stage.steps.map((_, i) => i + 1);
-    if (!this.skipRebuilds) return [0, ...all];
-    return [0, ...all.filter((k) => stage.steps[k - 1].rule !== null)];
+    return stopsOf(stage, !this.skipRebuilds);
   }
 
-  /** One stop forward (1) or back (-1). */
-  move(direction: number): void {
-    const { stage } = this;
-    if (stage === null) return;
-    const stops = this.stops(stage);
-    const { step } = this.store.cursor;
-    const to = direction > 0 ? stops.find((k) => k > step) : stops.findLast((k) => k < step);
-    if (to !== undefined) this.goTo(to);
+  private next(direction: 1 | -1): { stage: number; step: number } | null {
+    const { stage, step } = this.store.cursor;
+    return stage === null ? null : nextStop(this.store.index.trace.stages, { stage, step }, direction, !this.skipRebuilds);
+  }
+
+  /** One stop forward (1) or back (-1), into the next pass or the one before where this one has no more. */
+  move(direction: 1 | -1): void {
+    const to = this.next(direction);
+    if (to === null) this.sayEnd(direction);
+    else this.goTo(to.step, to.stage);
+  }
+
+  private sayEnd(direction: 1 | -1): void {
+    const said = this.scrub.querySelector<HTMLElement>(".end");
+    if (said === null) return;
+    said.textContent = direction > 0 ? "the end: no rule fires after this" : "the beginning: no rule fired before this";
+    said.classList.remove("flash");
+    void said.offsetWidth; // restarts the animation
+    said.classList.add("flash");
   }
 
   moveToEnd(end: boolean): void {
@@ -78,14 +77,15 @@ export class StepperView implements View {
 
   /** To the next pass that the tree shows (1), or the one before (-1). */
   movePass(direction: number): void {
-    const shown = this.visibleStages();
+    const shown = this.tree.visibleStages();
     const at = shown.findIndex((stage) => stage.id === this.store.cursor.stage);
     const next = shown[at + direction] ?? (at < 0 ? shown[0] : undefined);
     if (next !== undefined) this.openStage(next);
   }
 
-  private goTo(step: number): void {
-    this.store.go({ step, place: "passes", graph: "uops", panel: "rewrites" });
+  private goTo(step: number, stage = this.store.cursor.stage): void {
+    const kernel = (stage === null ? null : this.store.index.trace.stages[stage].kernel) ?? this.store.cursor.kernel;
+    this.store.go({ stage, step, kernel, place: "passes", graph: "uops", panel: "rewrites" });
   }
 
   private openStage(stage: Stage): void {
@@ -124,119 +124,6 @@ export class StepperView implements View {
     return this.stage?.steps[this.store.cursor.step - 1] ?? null;
   }
 
-  // *** the tree of passes ***
-
-  private isUnchanged(stage: Stage): boolean {
-    const inside = this.childrenOf(stage);
-    if (inside.length > 0) return inside.every((child) => this.isUnchanged(child));
-    if (stage.decisions.length + stage.opts.length + stage.candidates.length > 0) return false;
-    return this.store.index.changed(stage) === false;
-  }
-
-  private visibleStages(): Stage[] {
-    const shown: Stage[] = [];
-    const visit = (stage: Stage): void => {
-      if (this.hideUnchanged && this.isUnchanged(stage) && stage.id !== this.store.cursor.stage) return;
-      shown.push(stage);
-      if (!this.closed.has(stage.id)) this.childrenOf(stage).forEach(visit);
-    };
-    (this.store.index.children.get(null) ?? []).forEach(visit);
-    return shown;
-  }
-
-  private openAround(id: number | null): void {
-    const { stages } = this.store.index.trace;
-    for (let at = id === null ? null : stages[id].parent; at !== null; at = stages[at].parent) this.closed.delete(at);
-  }
-
-  private drawTree(): void {
-    const { index, cursor } = this.store;
-    const shown = this.visibleStages();
-    const key = JSON.stringify([shown.map((stage) => stage.id), cursor.stage, [...this.closed], this.hideUnchanged]);
-    if (key === this.drawnTree) {
-      this.updateCounts();
-      return;
-    }
-    this.drawnTree = key;
-    const hidden = index.trace.stages.filter((stage) => this.childrenOf(stage).length === 0 && this.isUnchanged(stage));
-    const toggle = h("input", { type: "checkbox", checked: this.hideUnchanged }) as HTMLInputElement;
-    toggle.addEventListener("change", () => {
-      this.hideUnchanged = toggle.checked;
-      this.drawTree();
-    });
-    const says = hidden.length > 0 ? `hide ${hidden.length} unchanged` : "hide unchanged";
-    const bar = h("div", { class: "bar" }, h("b", {}, "Passes"), h("span", { class: "space" }), h("label", { title: says }, h("span", {}, says), toggle));
-    const rows = shown.map((stage) => this.treeRow(stage));
-    const list = h("div", { class: "rows scroll", role: "tree", "aria-label": "Passes" }, ...rows);
-    const old = this.passes.querySelector(".rows");
-    const scrolled = old?.scrollTop ?? 0;
-    const focused = old?.contains(document.activeElement) ?? false;
-    replaceChildren(this.passes, bar, list);
-    list.scrollTop = scrolled;
-    const active = list.querySelector<HTMLElement>('[aria-selected="true"]');
-    if (focused) active?.focus({ preventScroll: true });
-    if (active !== null) keepInSight(list, active);
-    this.updateCounts();
-  }
-
-  private showActive(): void {
-    const list = this.passes.querySelector<HTMLElement>(".rows");
-    const active = list?.querySelector<HTMLElement>('[aria-selected="true"]');
-    if (list && active && list.clientHeight > 0) keepInSight(list, active);
-  }
-
-  private treeRow(stage: Stage): HTMLElement {
-    const { index, cursor } = this.store;
-    let depth = 0;
-    for (let at = stage.parent; at !== null; at = index.trace.stages[at].parent) depth += 1;
-    const inside = this.childrenOf(stage).length > 0;
-    const open = inside && !this.closed.has(stage.id);
-    const active = stage.id === cursor.stage;
-    const kernel = stage.kernel === null ? undefined : index.trace.kernels[stage.kernel];
-    const parentKernel = stage.parent === null ? null : index.trace.stages[stage.parent].kernel;
-    const name = kernel !== undefined && stage.kernel !== parentKernel ? `${stage.name} · ${kernel.name}` : stage.name;
-    const fold = (event: Event): void => {
-      event.stopPropagation();
-      if (open) this.closed.add(stage.id);
-      else this.closed.delete(stage.id);
-      this.drawTree();
-    };
-    const twist = inside
-      ? h("span", { class: "twist", "aria-hidden": "true", onclick: fold }, open ? "▾" : "▸")
-      : h("span", { class: "twist" });
-    return h(
-      "div",
-      {
-        class: `row${this.isUnchanged(stage) ? " dim" : ""}`,
-        role: "treeitem",
-        tabindex: active ? 0 : -1,
-        style: `padding-left:${6 + depth * 13}px`,
-        title: `${name}: ${duration(stage.elapsed_us)}`,
-        "aria-selected": String(active),
-        "aria-expanded": inside ? String(open) : null,
-        "aria-level": depth + 1,
-        "data-stage": stage.id,
-        onclick: () => this.openStage(stage),
-      },
-      twist,
-      h("span", { class: "name" }, name),
-      h("span", { class: "n" }),
-      h("span", { class: "took" }, duration(stage.elapsed_us)),
-    );
-  }
-
-  private updateCounts(): void {
-    const { index, cursor } = this.store;
-    for (const row of this.passes.querySelectorAll<HTMLElement>(".row")) {
-      const stage = index.trace.stages[Number(row.dataset.stage)];
-      const firings = index.firings(stage);
-      const done = stage.id === cursor.stage ? firingsUpTo(stage, cursor.step) : firings;
-      const counts = stage.decisions.length || stage.opts.length || stage.candidates.length;
-      const text = firings > 0 ? (done < firings ? `${done} / ${firings}` : String(firings)) : counts ? `${counts}` : "";
-      row.querySelector(".n")!.textContent = text;
-    }
-  }
-
   // *** one step ***
 
   private drawStep(): void {
@@ -264,7 +151,9 @@ export class StepperView implements View {
     const { step } = this.store.cursor;
     if (stage.steps.length === 0) {
       const words = stage.decisions.length > 0 ? "decisions" : stage.opts.length > 0 ? "opts" : "no firings";
-      replaceChildren(this.scrub, h("b", {}, stage.name), h("span", { class: "faint" }, words), h("span", { class: "space" }));
+      delete this.scrub.dataset.stage;
+      replaceChildren(this.scrub, ...this.arrows(), h("b", {}, stage.name), h("span", { class: "faint" }, words), h("span", { class: "space" }), endStatus());
+      this.showEnds();
       return;
     }
     let slider = this.scrub.querySelector<HTMLInputElement>('input[type="range"]');
@@ -285,10 +174,10 @@ export class StepperView implements View {
       const rebuildsTitle = "Nodes made anew only because their sources changed are no stop of their own";
       replaceChildren(
         this.scrub,
-        button("◀", "One firing back (←)", () => this.move(-1), "icon"),
-        button("▶", "One firing on (→)", () => this.move(1), "icon"),
+        ...this.arrows(),
         own,
         h("span", { class: "at", role: "status" }),
+        endStatus(),
         button("next on this node", "The next firing in the history of the selected node (N)", () => this.nextOnNode()),
         button("next of this rule", "The next firing of this rule (R)", () => this.nextOfRule()),
         h("label", { title: rebuildsTitle }, h("span", {}, "skip rebuilds"), rebuilds),
@@ -306,6 +195,23 @@ export class StepperView implements View {
     const [, , onNode, ofRule] = this.scrub.querySelectorAll("button");
     onNode.disabled = !isFiring && this.store.selected.size === 0;
     ofRule.disabled = !isFiring;
+    this.showEnds();
+  }
+
+  private arrows(): HTMLElement[] {
+    return [
+      button("◀", "One firing back (←), into the pass before", () => this.move(-1), "icon"),
+      button("▶", "One firing on (→), into the next pass", () => this.move(1), "icon"),
+    ];
+  }
+
+  /** Says where the walk ends; a button that leads nowhere looks so, and still answers. */
+  private showEnds(): void {
+    const [back, on] = this.scrub.querySelectorAll("button");
+    back.classList.toggle("spent", this.next(-1) === null);
+    on.classList.toggle("spent", this.next(1) === null);
+    const isLast = this.next(1) === null && this.store.index.trace.stages.some((stage) => stage.steps.length > 0);
+    this.scrub.querySelector(".end")!.textContent = isLast ? "the last firing" : "";
   }
 
   private drawFiring(stage: Stage): void {
@@ -484,58 +390,6 @@ export class StepperView implements View {
   }
 }
 
-/** The firings that led to the selected node, in order; a click goes to one. */
-export class BiographyView implements View {
-  readonly element = h("div", { class: "biography scroll" });
-
-  constructor(private readonly store: Store) {
-    this.draw();
-  }
-
-  update(change: Change): void {
-    if (change.selection || change.cursor) this.draw();
-  }
-
-  private draw(): void {
-    const { index, selected, cursor } = this.store;
-    if (cursor.panel !== "biography") return;
-    const [id] = selected;
-    if (id === undefined) {
-      replaceChildren(this.element, h("p", { class: "empty" }, "Select a node or a line, then press B: the firings that led to it, in order."));
-      return;
-    }
-    const nodes = [...selected];
-    const all = nodes.flatMap((node) => index.biography(node, cursor.kernel));
-    const seen = new Set<string>();
-    const firings = all.filter(({ stage, step }) => {
-      const key = `${stage.id} ${step}`;
-      if (seen.has(key)) return false;
-      seen.add(key);
-      return true;
-    });
-    firings.sort((a, b) => a.stage.id - b.stage.id || a.step - b.step);
-    const what = nodes.length === 1 ? nodeText(index.node(id)) : count(nodes.length, "node");
-    const frame = index.frameOf(id, cursor.kernel);
-    const origin = frame === null ? "" : ` It began at ${index.trace.sources[frame.source]?.name ?? "?"}:${frame.line}.`;
-    const head = h("p", { class: "note" }, h("b", {}, truncate(what, 80)), `: ${count(firings.length, "firing")} led here.${origin}`);
-    const rows = firings.map(({ stage, step, firing }) => {
-      const rule = index.trace.rules[firing.rule!];
-      const here = stage.id === cursor.stage && step === cursor.step;
-      const go = (): void => this.store.go({ stage: stage.id, step, kernel: stage.kernel ?? cursor.kernel, graph: "uops" });
-      return h(
-        "button",
-        { type: "button", class: "event", "aria-current": here ? "step" : null, onclick: go },
-        h("span", { class: "faint" }, `${stage.name} · ${firingsUpTo(stage, step)}`),
-        h("b", {}, rule.name),
-        h("span", { class: "gone" }, truncate(nodeText(index.node(firing.before)), 60)),
-        h("span", { class: "faint" }, "→"),
-        h("span", { class: "come" }, truncate(nodeText(index.node(firing.after)), 60)),
-      );
-    });
-    replaceChildren(this.element, head, ...rows);
-  }
-}
-
 /** What a search timed, in order; the length of the bar is the time. */
 function candidateRows(stage: Stage): Element[] {
   const times = stage.candidates.map((candidate) => candidate.best_us).filter((us): us is number => us !== null);
@@ -556,10 +410,8 @@ function pair(cells: Element[]): HTMLElement {
   return h("div", { class: "pair", role: "group", "aria-label": "Before and after" }, ...heads, ...cells);
 }
 
-function firingsUpTo(stage: Stage, step: number): number {
-  let done = 0;
-  for (let i = 0; i < step; i += 1) if (stage.steps[i].rule !== null) done += 1;
-  return done;
+function endStatus(): HTMLElement {
+  return h("span", { class: "end", role: "status" });
 }
 
 function codeBlock(text: string): HTMLElement {
@@ -568,12 +420,6 @@ function codeBlock(text: string): HTMLElement {
     return h("div", {}, ...spans, line === "" ? " " : null);
   });
   return h("pre", { class: "rule-source" }, ...lines);
-}
-
-function keepInSight(box: HTMLElement, row: HTMLElement): void {
-  const top = row.offsetTop - box.offsetTop;
-  if (top < box.scrollTop) box.scrollTop = top;
-  else if (top + row.offsetHeight > box.scrollTop + box.clientHeight) box.scrollTop = top + row.offsetHeight - box.clientHeight;
 }
 
 function tally(words: string[]): Record<string, number> {

@@ -30,24 +30,24 @@ def answer(request: str, name: str, timeout_s: float) -> str:
     `name`: requests with the same name go to the same worker where that is free, because it remembers what it compiled.
     """
     try:
-        worker = _crew.take(name)
+        worker = _workers.take(name)
     except OSError as error:
         return json.dumps({"lost": f"no worker process starts here: {error}"})
     try:
         reply = worker.ask(request, name, timeout_s)
     except WorkerLost as error:
-        _crew.drop(worker)
+        _workers.drop(worker)
         return json.dumps({"lost": str(error)})
     except BaseException:  # interrupted: whoever asks this worker next must not get this answer
-        _crew.drop(worker)
+        _workers.drop(worker)
         raise
-    _crew.put_back(worker)
+    _workers.put_back(worker)
     return reply
 
 
 def dismiss() -> None:
     """Ends every worker of this process, idle or not; the next request starts a new one."""
-    _crew.dismiss()
+    _workers.dismiss()
 
 
 class Worker:
@@ -104,7 +104,7 @@ class Worker:
                 pass
 
 
-class Crew:
+class Workers:
     """The workers of this process: as many as there are requests at one time."""
 
     def __init__(self) -> None:
@@ -145,9 +145,9 @@ class Crew:
         self.__init__()  # type: ignore[misc]
 
 
-_crew = Crew()
+_workers = Workers()
 atexit.register(dismiss)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_crew.forget)
+    os.register_at_fork(after_in_child=_workers.forget)
 
 __all__ = ["WorkerLost", "answer", "dismiss"]

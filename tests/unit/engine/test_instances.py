@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,9 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.ops.support import random_array
+from tests.support.interrupts import Interrupter
 from tinyexplore import Context, GlobalCounters, Tensor, TinyJit, capture
-from tinyexplore.engine import lanes
-from tinyexplore.engine.lanes import run_side_by_side, side_by_side
+from tinyexplore.engine import instances
+from tinyexplore.engine.instances import run_side_by_side, side_by_side
 from tinyexplore.engine.plan import plans
 
 INSTANCES = ("LLVM", "LLVM:1", "LLVM:2")
@@ -25,22 +28,22 @@ def test_copies_wait_for_all_and_an_instance_keeps_its_order(items: list[tuple[s
     numbered = list(enumerate(items))
     with Context(THREADS=threads):
         found = side_by_side(numbered, lambda item: item[1][0], lambda item: item[1][1])
-    assert sorted(item for stretch in found for lane in stretch for item in lane) == numbered
+    assert sorted(item for stretch in found for queue in stretch for item in queue) == numbered
     done: set[int] = set()
     for stretch in found:
         assert len(stretch) <= threads
-        inside = [number for lane in stretch for number, _ in lane]
+        inside = [number for queue in stretch for number, _ in queue]
         assert done == set(range(min(inside))), "whole stretches, one after the other"
         done.update(inside)
-        for lane in stretch:
-            assert lane == sorted(lane) or len(stretch) > 1
+        for queue in stretch:
+            assert queue == sorted(queue) or len(stretch) > 1
             for name in "ABC":
-                own = [number for number, (device, _) in lane if device == name]
+                own = [number for number, (device, _) in queue if device == name]
                 assert own == sorted(own)
         if len(stretch) > 1:
-            assert None not in {device for lane in stretch for _, (device, _) in lane}
-            assert len({device for lane in stretch for device in {one for _, (one, _) in lane}}) >= len(stretch)
-            assert sum(sum(work for _, (_, work) in lane) >= lanes.WORTH_NS for lane in stretch) >= 2
+            assert None not in {device for queue in stretch for _, (device, _) in queue}
+            assert len({device for queue in stretch for device in {one for _, (one, _) in queue}}) >= len(stretch)
+            assert sum(sum(work for _, (_, work) in queue) >= instances.WORTH_NS for queue in stretch) >= 2
 
 
 def test_they_run_at_the_same_time_with_their_share_of_the_cores_and_their_errors_surface() -> None:
@@ -49,7 +52,7 @@ def test_they_run_at_the_same_time_with_their_share_of_the_cores_and_their_error
 
     def work(number: int) -> None:
         meeting.wait()  # passes only if all three are here
-        shares.append(lanes.thread_count())
+        shares.append(instances.thread_count())
         ended.append(number)
         if number:
             raise ValueError(f"instance {number}")
@@ -72,13 +75,14 @@ def test_what_they_compute_and_count_is_what_one_after_the_other_does(
     monkeypatch: pytest.MonkeyPatch, threads: int
 ) -> None:
     array, weight = random_array((30, 24)), random_array((24, 24))
-    x, w = (Tensor(array).shard(INSTANCES, 0) * 1).realize(), (Tensor(weight).shard(INSTANCES) * 1).realize()
+    x, w = Tensor(array).contiguous().shard(INSTANCES, 0), Tensor(weight).contiguous().shard(INSTANCES)
+    x, w = x.contiguous().realize(), w.contiguous().realize()
 
     def results(worth: float) -> tuple[list[np.ndarray], list[tuple[int, int, int]], int]:
-        monkeypatch.setattr(lanes, "WORTH_NS", worth)
+        monkeypatch.setattr(instances, "WORTH_NS", worth)
         plans.cache_clear()
         calls: list[int] = []
-        monkeypatch.setattr(lanes, "share_of", lambda count: calls.append(count) or max(1, threads // count))
+        monkeypatch.setattr(instances, "share_of", lambda count: calls.append(count) or max(1, threads // count))
         replayed = TinyJit(lambda x, w: layers(x, w).realize())
         found, counted = [], []
         for run in (lambda: layers(x, w).realize(), lambda: layers(x, w).realize(), *[lambda: replayed(x, w)] * 4):
@@ -101,7 +105,7 @@ def test_what_they_compute_and_count_is_what_one_after_the_other_does(
 
 
 def test_a_recording_sees_them_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lanes, "WORTH_NS", 0)
+    monkeypatch.setattr(instances, "WORTH_NS", 0)
     x = Tensor(random_array((6, 8))).shard(INSTANCES, 0).realize()
     with capture() as session:
         x.exp().sum(1).realize()
@@ -110,7 +114,7 @@ def test_a_recording_sees_them_one_after_the_other(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_forked_child_has_workers_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lanes, "WORTH_NS", 0)
+    monkeypatch.setattr(instances, "WORTH_NS", 0)
     with Context(THREADS=3):
         plans.cache_clear()
         x = Tensor(random_array((9, 8))).shard(INSTANCES, 0).realize()
@@ -122,3 +126,21 @@ def test_a_forked_child_has_workers_of_its_own(monkeypatch: pytest.MonkeyPatch) 
             os._exit(0 if (x.exp().sum(1).numpy() == expected).all() else 1)
         _, status = os.waitpid(child, 0)
     assert status == 0
+
+
+def test_nobody_goes_on_when_an_interrupt_ends_work_side_by_side() -> None:
+    at_work: list[int] = []
+
+    def queue() -> None:
+        at_work.append(1)
+        time.sleep(0.002)
+        at_work.pop()
+
+    interrupter = Interrupter()
+    call = partial(run_side_by_side, [lambda: None, queue, queue])
+    places = interrupter.count(call)
+    for place in range(1, places + 1):
+        interrupter.run(call, place)
+        assert at_work == [], place
+    time.sleep(0.01)
+    assert at_work == []

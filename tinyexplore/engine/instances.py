@@ -7,29 +7,22 @@ does what changes no bit of a result.
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
+from functools import cache, partial
 from itertools import groupby
 from typing import TypeVar
 
 from tinyexplore.device import Buffer
 from tinyexplore.engine.compile import Runner
-from tinyexplore.engine.threads import current_lane, thread_count
+from tinyexplore.engine.threads import current_instance, thread_count
 from tinyexplore.util import Context
+from tinyexplore.util.workers import Job, Workers, wait_for_all
 
 WORTH_NS = 100_000  # of work for one core that two instances must have at least: handing it over takes some 30 µs
 
 T = TypeVar("T")
 Work = Callable[[], None]
-
-_workers: dict[int, ThreadPoolExecutor] = {}
-_workers_lock = threading.Lock()
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_workers.clear)  # a forked child has none of its parent's threads
 
 
 def side_by_side(
@@ -49,11 +42,11 @@ def side_by_side(
         if not is_alone:
             for item in together:
                 instances.setdefault(device(item), []).append(item)
-        lanes: list[list[T]] = [[] for _ in range(min(len(instances), threads))]
+        queues: list[list[T]] = [[] for _ in range(min(len(instances), threads))]
         for number, own in enumerate(instances.values()):
-            lanes[number % len(lanes)] += own
-        if sum(sum(map(work_ns, lane)) >= WORTH_NS for lane in lanes) >= 2:
-            found.append(lanes)
+            queues[number % len(queues)] += own
+        if sum(sum(map(work_ns, queue)) >= WORTH_NS for queue in queues) >= 2:
+            found.append(queues)
         elif found and len(found[-1]) == 1:
             found[-1][0].extend(together)
         else:
@@ -73,43 +66,48 @@ def estimated_work(runner: Runner | None) -> float:
     return 0.0 if runner is None or runner.spec.variables else runner.work_ns(())
 
 
-def share_of(lanes: int) -> int:
+def share_of(queues: int) -> int:
     """How many threads each of so many instances may use."""
-    return max(1, thread_count() // lanes)
+    return max(1, thread_count() // queues)
 
 
-def run_side_by_side(lanes: Sequence[Work]) -> None:
-    """Each of `lanes` on a thread of its own, under the options in force here but for THREADS.
+def run_side_by_side(queues: Sequence[Work]) -> None:
+    """Each of `queues` on a thread of its own, under the options in force here but for THREADS.
 
     Returns when all have ended; what the first of them raised, in the order given, is raised here.
     """
-    share = share_of(len(lanes))
-    waiting: list[Future[None]] = []
-    for number, lane in enumerate(lanes[1:], 1):
-        waiting.append(_workers_for(len(lanes) - 1).submit(copy_context().run, as_lane, number, share, lane))
+    share = share_of(len(queues))
+    jobs = [
+        Job(partial(copy_context().run, as_instance, number, share, queue))
+        for number, queue in enumerate(queues[1:], 1)
+    ]
+    given: list[bool] = []
     try:
-        copy_context().run(as_lane, 0, share, lanes[0])
+        _workers(len(jobs)).give(jobs, [partial(given.append, True)])
+        copy_context().run(as_instance, 0, share, queues[0])
     finally:
-        errors = [future.exception() for future in waiting]  # waits: nobody may still run when this is over
-    for error in errors:
-        if error is not None:
-            raise error
+        if given:
+            try:
+                wait_for_all(jobs)
+            except BaseException:  # interrupted: nobody may still run when this is over
+                wait_for_all(jobs)
+                raise
+    for job in jobs:
+        job.result()
 
 
-def as_lane(number: int, share: int, work: Callable[[], T]) -> T:
+def as_instance(number: int, share: int, work: Callable[[], T]) -> T:
     """`work()` as instance `number` does it: on `share` threads, from a pool of its own."""
     with Context(THREADS=share):
-        current_lane.set(number)
+        current_instance.set(number)
         return work()
 
 
-def in_lane(number: int, lanes: int, work: Callable[[], T]) -> T:
+def for_instance(number: int, queues: int, work: Callable[[], T]) -> T:
     """What `work()` prepares here for that instance of so many."""
-    return copy_context().run(as_lane, number, share_of(lanes), work)
+    return copy_context().run(as_instance, number, share_of(queues), work)
 
 
-def _workers_for(count: int) -> ThreadPoolExecutor:
-    with _workers_lock:
-        if count not in _workers:
-            _workers[count] = ThreadPoolExecutor(count, thread_name_prefix="tinyexplore-instance")
-        return _workers[count]
+@cache
+def _workers(count: int) -> Workers:
+    return Workers(count)

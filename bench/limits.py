@@ -1,0 +1,41 @@
+"""Peers restricted to the TARGET that we generate code for, by the variables with which each of them can be."""
+
+from __future__ import annotations
+
+from tinyexplore.target import LEVELS, chosen, nearest_level
+
+OPENBLAS = dict(zip(LEVELS, ("Prescott", "Nehalem", "Haswell", "SkylakeX")))
+TORCH = dict(zip(LEVELS, ("default", "default", "avx2", "avx512")))
+ONEDNN = dict(zip(LEVELS, ("SSE41", "SSE41", "AVX2", "AVX512_CORE")))
+XLA = dict(zip(LEVELS, ("SSE4_2", "SSE4_2", "AVX2", "AVX512")))
+
+
+def peer_limits() -> dict[str, str]:
+    """Variables of the environment; none where the TARGET in force is this machine, or another architecture's."""
+    choice = chosen()
+    if choice.is_native or choice.arch != "x86_64":
+        return {}
+    level = nearest_level(choice.features)
+    return {
+        "NPY_DISABLE_CPU_FEATURES": " ".join(_beyond(level)),
+        "OPENBLAS_CORETYPE": OPENBLAS[level],
+        "ATEN_CPU_CAPABILITY": TORCH[level],
+        "DNNL_MAX_CPU_ISA": ONEDNN[level],
+        "XLA_FLAGS": f"--xla_cpu_max_isa={XLA[level]}",
+        "NUMBA_CPU_NAME": choice.cpu,
+        "NUMBA_CPU_FEATURES": ",".join(f"+{feature}" for feature in sorted(choice.features)),
+    }
+
+
+def _beyond(level: str) -> list[str]:
+    """What NumPy would look for, and a level does not have."""
+    from numpy._core._multiarray_umath import __cpu_dispatch__
+
+    kept: tuple[str, ...] = ()
+    if level != "x86-64":
+        kept = ("SSE", "POPCNT", "X86_V2")
+    if level in ("x86-64-v3", "x86-64-v4"):
+        kept += ("AVX2", "FMA3", "F16C", "X86_V3")
+    if level == "x86-64-v4":
+        kept += ("AVX512F", "AVX512CD", "AVX512_SKX", "X86_V4")
+    return [name for name in __cpu_dispatch__ if name != "AVX" and not name.startswith(kept or ("-",))]

@@ -1,0 +1,90 @@
+"""What the documents say of the code is so: files exist, and functions that are named are called in that order."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+LINK = re.compile(r"^\d+\. \[`([\w.]+)`\]\(\.\./(tinyexplore/[\w/]+\.py)\)", re.MULTILINE)
+
+# Prints which of the named functions are called by one line, on this thread, in order.
+PROGRAM = """
+import importlib, inspect, json, sys
+from contextlib import nullcontext
+from functools import reduce
+from tinyexplore import Tensor, capture
+
+codes = {}
+for name, file in json.loads(sys.argv[1]):
+    module = importlib.import_module(file.removesuffix(".py").removesuffix("/__init__").replace("/", "."))
+    code = inspect.unwrap(reduce(getattr, name.split("."), module)).__code__
+    assert code.co_filename.endswith(file), f"{name} stands in {code.co_filename}, not in {file}"
+    codes[code] = name
+
+called = []
+
+
+def profile(frame, event, argument):
+    if event == "call" and frame.f_code in codes:
+        called.append(codes[frame.f_code])
+
+
+with capture() if sys.argv[2] == "watched" else nullcontext():
+    sys.setprofile(profile)
+    values = (Tensor([1, 2, 3], device="LLVM") + 1).tolist()
+    sys.setprofile(None)
+assert values == [2, 3, 4], values
+print(json.dumps(called))
+"""
+
+
+def hops(repository: Path) -> list[tuple[str, str]]:
+    page = (repository / "docs" / "architecture.md").read_text(encoding="utf-8")
+    return [(name, file) for name, file in LINK.findall(page)]
+
+
+def test_the_page_follows_a_line_in_at_most_fifteen_functions(repository: Path) -> None:
+    assert 10 <= len(hops(repository)) <= 15
+
+
+@pytest.mark.parametrize("mode", ["plain", "watched"])
+def test_the_line_takes_the_way_that_the_page_says(repository: Path, mode: str) -> None:
+    env = {**os.environ, "PYTHONPATH": str(repository), "CACHELEVEL": "0"}
+    command = [sys.executable, "-c", PROGRAM, json.dumps(hops(repository)), mode]
+    done = subprocess.run(command, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    called = iter(json.loads(done.stdout))
+    lost = [name for name, _ in hops(repository) if name not in called]  # `in` uses up what comes before
+    assert lost == []
+
+
+def test_files_that_the_documents_name_exist(repository: Path) -> None:
+    here = [repository, repository / "docs", repository / "tinyexplore"]
+    lost = []
+    for page in [repository / "README.md", *sorted((repository / "docs").glob("*.md"))]:
+        named = set(re.findall(r"`([a-z_]+/[\w/]+\.(?:py|ll|ts))`", page.read_text(encoding="utf-8")))
+        lost += [f"{page.name}: {file}" for file in sorted(named) if not any((root / file).exists() for root in here)]
+    assert lost == []
+
+
+def test_decisions_say_whether_they_hold_and_all_are_listed(repository: Path) -> None:
+    folder = repository / "docs" / "decisions"
+    states = r"In force\b|(Withdrawn|Superseded in part) by \[(\d+)\]\((\d{4})-[\w-]+\.md\)"
+    first = re.compile(rf"# (\d+)\. ([^\n]+)\n\n\*\*Status\.\*\* ({states})")
+    listed, unclear = [], []
+    for page in sorted(folder.glob("0*.md")):
+        found = first.match(page.read_text(encoding="utf-8"))
+        if found is None or int(found[1]) != int(page.name[:4]):
+            unclear.append(page.name)
+            continue
+        note = f" ({found[4].lower()} by {found[5]})" if found[4] else ""
+        listed.append(f"{found[1]}. [{found[2]}]({page.name}){note}")
+    assert unclear == []
+    lines = (folder / "README.md").read_text(encoding="utf-8").splitlines()
+    assert [line for line in lines if line[:1].isdigit()] == listed

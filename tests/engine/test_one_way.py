@@ -1,0 +1,123 @@
+"""Watched or not, the same functions do the same work: what a recording shows is what runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tinyexplore
+from tinyexplore import Tensor, explore
+from tinyexplore.engine import step_by_step
+from tinyexplore.explore.turns import in_turn
+from tinyexplore.renderer import ProgramSpec
+from tinyexplore.renderer.llvm import LLVMRenderer
+from tinyexplore.trace import Compiled, Ran, Recorder, StageBegan, StageEnded, recording
+from tinyexplore.uop import UOp
+
+ROOT = Path(tinyexplore.__file__).parents[1]
+WIDTHS = (3, 5, 6)
+
+
+def in_a_process(*arguments: str) -> Any:
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "CACHELEVEL": "0"}
+    command = [sys.executable, "-m", "tests.engine.one_way", *arguments]
+    return json.loads(subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=True).stdout)
+
+
+def test_watched_or_not_decisions_kernels_and_firings_are_the_same() -> None:
+    plain, watched = in_a_process(), in_a_process("watched")
+    assert plain == watched
+    assert all(program["told"] and len(program["fired"]) > 10 for program in watched.values())
+
+
+def test_who_asks_for_a_recorder_does_nothing_but_record() -> None:
+    """The engine's questions for a recorder: a name that is looked at before `record`, and decides nothing else."""
+    allowed = re.compile(
+        r"recorder( is not None)?:$"  # if recorder is not None:
+        r"|recorder = active_recorder\(\)( if tell is not None else None)?$"
+        r"|listening = active_recorder\(\)$"
+        r"|if recorder := active_recorder\(\):$"
+        r"|self\.recorder = active_recorder\(\)$"
+    )
+    asked = []
+    for file in sorted(Path(tinyexplore.__file__).parent.rglob("*.py")):
+        floor = file.relative_to(ROOT / "tinyexplore").parts[0]
+        if floor in ("trace", "explore", "widgets", "cli.py"):
+            continue
+        for line in file.read_text().splitlines():
+            if "active_recorder()" in line and not allowed.search(line.strip()):
+                asked.append(f"{file.relative_to(ROOT)}: {line.strip()}")
+    assert asked == [
+        "tinyexplore/engine/many.py: if (recorder := active_recorder()) and kept.plans is None:",
+        "tinyexplore/engine/search.py: heard = Heard(active_recorder())",
+    ]
+
+
+def total() -> Tensor:
+    """Three kernels that are not alike, one for each contiguous result."""
+    found = Tensor.ones(4, 7).contiguous()
+    for width in WIDTHS:
+        found = (found @ Tensor.ones(7, width).contiguous()).sum(1, keepdim=True).expand(4, 7).contiguous()
+    return found
+
+
+def test_what_other_threads_compile_stands_with_its_kernel() -> None:
+    recorder = Recorder()
+    with step_by_step(), recording(recorder):
+        total().realize()
+    assert recorder.times == sorted(recorder.times)
+    kernel, compiled = None, []
+    for event, _, _ in in_turn(recorder):
+        if isinstance(event, StageBegan) and event.stage == "kernel":
+            kernel = event.kernel
+        elif isinstance(event, StageEnded) and event.stage == "kernel":
+            kernel = None
+        elif isinstance(event, Compiled):
+            compiled.append(kernel)
+    assert None not in compiled
+    assert compiled == sorted(set(compiled)) and len(compiled) >= len(WIDTHS)
+
+
+def test_a_stage_lasts_at_least_as_long_as_the_stages_in_it() -> None:
+    trace = explore(total, repeat=1).trace
+    for stage in trace.stages:
+        inside = sum(child.elapsed_us for child in trace.stages if child.parent == stage.id)
+        assert inside <= stage.elapsed_us + 1.0
+
+
+def test_a_kernel_that_is_known_says_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    x = Tensor(np.ones((5, 11), np.float32)).realize()
+
+    def known() -> set[str]:
+        return {kernel.known for kernel in explore(lambda: (x * 3 + 11).sin(), repeat=1).trace.kernels}
+
+    assert known() == {""}
+    (x * 3 + 11).sin().realize()
+    assert known() == {"in this process"}
+
+
+def test_an_error_ends_the_stages_that_it_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    render, rendered = LLVMRenderer.render, []
+
+    def all_but_the_third(self: LLVMRenderer, name: str, uops: tuple[UOp, ...]) -> ProgramSpec:
+        rendered.append(name)
+        if len(rendered) == 3:
+            raise RuntimeError("no such kernel")
+        return render(self, name, uops)
+
+    monkeypatch.setattr(LLVMRenderer, "render", all_but_the_third)
+    recorder = Recorder()
+    with pytest.raises(RuntimeError, match="no such kernel"), step_by_step(), recording(recorder):
+        total().realize()
+    assert not any(isinstance(event, Ran) for event in recorder.events)
+    kinds = [type(event) for event in recorder.events]
+    assert kinds.count(StageBegan) == kinds.count(StageEnded)

@@ -1,0 +1,89 @@
+"""The names of the calls that made a node: from the events to the trace, its queries and its pictures."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from xml.etree import ElementTree
+
+import pytest
+
+from tinyexplore import Tensor, explore, nn
+from tinyexplore.explore.export import static_html
+from tinyexplore.explore.svg import graph_svg
+from tinyexplore.schedule import create_schedule
+from tinyexplore.trace import Recorder, recording
+
+
+class Net:
+    def __init__(self):
+        self.inner = nn.Linear(4, 3)
+
+    def __call__(self, x):
+        return self.inner(x).softmax()
+
+
+@pytest.fixture(scope="module")
+def trace():
+    net, x = Net(), Tensor.ones(2, 4).contiguous().realize()
+    weight = Tensor.ones(4, requires_grad=True)
+
+    def program():
+        net(x).realize()
+        (x + 1).scaled_dot_product_attention(x, x).realize()
+        (weight * 2).sum().backward()
+        weight.grad.realize()
+        (x + Tensor.full((4,), 2.5)).realize()
+
+    return explore(program).trace
+
+
+def calls(trace, op):
+    return {node.calls for node in trace.nodes if node.op == op and node.kind == "lazybuffer"}
+
+
+def test_a_node_has_the_users_call_first_and_those_inside_after_it(trace):
+    assert calls(trace, "EXP") == {("softmax", "exp"), ("scaled_dot_product_attention", "softmax", "exp")}
+    assert ("Linear", "linear", "dot") in calls(trace, "REDUCE_AXIS")
+    assert ("__add__", "add") in calls(trace, "ADD")
+    assert any(made[:1] == ("backward",) for made in calls(trace, "EXPAND"))
+    assert any(made[:1] == ("full",) for made in calls(trace, "CONST"))
+    assert {node.calls for node in trace.nodes if node.kind == "uop"} == {()}
+
+
+def test_kernels_name_the_calls_that_they_compute(trace):
+    softmax = next(kernel for kernel in trace.kernels if "softmax" in kernel.calls)
+    assert f"<td>{', '.join(softmax.calls)}</td>" in static_html(trace)
+
+
+def test_nodes_are_found_by_the_call_that_made_them(trace):
+    found = trace.where(call="softmax")
+    assert found and all("softmax" in node.calls for node in found)
+    assert trace.where(call="nothing of the kind") == ()
+    assert "made by softmax → exp" in graph_svg(trace)
+
+
+def test_a_schedule_item_tells_its_calls_where_they_were_recorded():
+    x = Tensor.ones(4, 4).contiguous().realize()
+    with recording(Recorder()):
+        y = (x + 1).relu().sum(1)
+        (item,) = create_schedule([y.lazydata])
+    assert item.metadata == ("__add__", "relu", "sum")
+    assert "(__add__, relu, sum)" in repr(item)
+    (silent,) = create_schedule([(x * 3).lazydata])
+    assert silent.metadata == ()
+
+
+PROGRAM = "from tinyexplore import Tensor; x = Tensor.ones(4, 4).contiguous().realize(); (x + 1).exp().sum().item()"
+
+
+@pytest.mark.parametrize("path", ["", "picture", "picture.svg"])
+def test_graph_1_writes_what_was_realised_as_a_picture(path, tmp_path):
+    named = str(tmp_path / path) if path else ""
+    environment = {**os.environ, "GRAPH": "1", "GRAPHPATH": named, "TMPDIR": str(tmp_path), "DEVICE": "PYTHON"}
+    done = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=True)
+    (written,) = [file for file in tmp_path.iterdir() if file.suffix == ".svg"]
+    assert done.stdout.endswith(f"LazyBuffers in {written}\n") and (not path or written.name == "picture.svg")
+    text = "".join(ElementTree.parse(written).getroot().itertext())
+    assert "EXP" in text and "REDUCE" in text

@@ -1,0 +1,53 @@
+"""A slice of `python -m tests.fuzz.growth`: what is used and let go leaves nothing that grows."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.fuzz.growth import WORKS, Memory
+from tinyexplore.device import Device
+from tinyexplore.engine.kernels import runners
+from tinyexplore.engine.plan import plans
+from tinyexplore.uop.uop import _Table
+from tinyexplore.util import Context
+
+MB = 1 << 20
+# how often each is done before the first look (caches are full then, and what is made once is made) and until the last
+COUNTS = {"captures": (100, 300), "kernels": (100, 300), "listings": (20, 100), "explorers": (20, 50)}
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_memory_stays_as_it_is(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Device["LLVM"]
+    monkeypatch.setattr(_Table, "least", 1 << 12)  # nodes let go at once, else 25 MB of them come and go
+    warm_up, count = COUNTS[name]
+    with Context(CACHELEVEL=0, KERNEL_MB=1, EXPLORER_MB=0):
+        for number in range(warm_up):
+            WORKS[name](number)
+            if number == 0:
+                Memory.now()  # sweeps the nodes, which sets their new limit
+        before, kept = Memory.now(), len(runners)
+        for number in range(warm_up, warm_up + count):
+            WORKS[name](number)
+        after = Memory.now()
+        assert len(runners) <= kept + 12, "a mebibyte of kernels"
+        # each of them is there once, and nothing else was loaded
+        assert after.libraries - before.libraries == len(runners) - kept
+    more = after.objects - before.objects
+    assert more < 15 * count + 1_000, "a few for each, in caches of thousands of small entries"
+    assert after.in_malloc - before.in_malloc < 2 * MB
+    assert after.resident - before.resident < 12 * MB
+
+
+def test_nothing_compiled_is_left_when_caches_are_cleared() -> None:
+    assert Device["LLVM"]
+    plans.cache_clear()
+    runners.cache_clear()
+    before = Memory.now().libraries
+    with Context(CACHELEVEL=0):
+        for number in range(16):
+            WORKS["kernels"](number)
+            WORKS["captures"](8 * number)
+    plans.cache_clear()
+    runners.cache_clear()
+    assert Memory.now().libraries <= before + 1, "that of the calls of captured functions is made once"

@@ -1,0 +1,32 @@
+"""Interrupts at each place of a call where Python hears one; `python -m tests.fuzz.interrupts` sends real signals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+import pytest
+
+from tests.fuzz.interrupts import SCENES, Pair
+from tests.support.interrupts import Interrupter
+
+MOST = {"capture": 6, "step() now": 20, "realize": 30, "parts now": 60, "parts now, PYTHON": 60}  # places tried
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_state_changes_as_one_or_not_at_all(name: str) -> None:
+    pair, interrupter = Pair(name), Interrupter()
+    counted: list[int] = []
+
+    def count(call: Callable[[], None]) -> bool:
+        counted.append(interrupter.count(call))
+        return False
+
+    pair.interrupted(count)
+    pair.interrupted(count)
+    places = list(range(1, counted[-1] + 1))
+    if len(places) > MOST.get(name, 500):
+        places = Random(3).sample(places, MOST.get(name, 500))
+    for place in places:
+        pair.interrupted(lambda call, place=place: interrupter.run(call, place))  # type: ignore[misc]
+    assert interrupter.lost == []

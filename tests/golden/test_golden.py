@@ -1,0 +1,48 @@
+"""What the compiler makes of fixed programs for fixed machines is what the golden files have. CI compares all of it.
+
+Where this fails and it is meant: `python -m tests.golden --update` shows and writes what changed.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.golden.__main__ import TRACES, about, differences, heads, path_of
+from tests.golden.machines import MACHINES, Machine
+from tests.golden.programs import PROGRAMS, SMALL, TRACED
+from tests.golden.record import made, made_traces, read, shown_sources
+
+HOW = "where this is meant: python -m tests.golden --update"
+
+
+@pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine.name)
+def test_the_sources_of_small_programs_are_as_they_were(machine: Machine) -> None:
+    kept = read(path_of(machine.name))
+    before = {title: text for title, text in kept.items() if about(title) in SMALL}
+    found = "\n".join(differences(before, made(machine, SMALL)))
+    assert not found, f"{found}\n{HOW}"
+
+
+def test_what_is_recorded_of_programs_is_as_it_was() -> None:
+    found = "\n".join(differences(read(path_of(TRACES)), made_traces(TRACED)))
+    assert not found, f"{found}\n{HOW}"
+
+
+@pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine.name)
+def test_every_program_has_a_section_and_no_other_has(machine: Machine) -> None:
+    assert set(map(about, read(path_of(machine.name)))) == set(PROGRAMS)
+    assert path_of(machine.name).read_text(encoding="utf-8").startswith(heads()[machine.name])
+
+
+def test_a_program_gives_the_same_whatever_was_compiled_before() -> None:
+    first = shown_sources("softmax", MACHINES[0])
+    shown_sources("layernorm", MACHINES[1])
+    assert shown_sources("softmax", MACHINES[0]) == first
+
+
+def test_what_differs_is_shown_section_by_section() -> None:
+    before = {"a": "1\n2\n3", "b": "same", "gone": "x"}
+    after = {"a": "1\n5\n3", "b": "same", "new": "y"}
+    changed, added, removed = differences(before, after)
+    assert "-2" in changed and "+5" in changed and "a" in changed
+    assert (added, removed) == ("+ new", "- gone")

@@ -1,0 +1,80 @@
+"""What generated x86 code reads and writes beside what the program asked for, read off the assembly."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tinyexplore.renderer import ProgramSpec
+from tinyexplore.renderer.llvm import HARDLY
+from tinyexplore.runtime.llvm import LLVMCompiler
+from tinyexplore.trace import SourceLine
+from tinyexplore.uop import Ops, UOp
+
+BYTES = {"byte": 1, "word": 2, "dword": 4, "qword": 8, "tbyte": 10, "xmmword": 16, "ymmword": 32, "zmmword": 64}
+OF_TYPE = {"half": 2, "bfloat": 2, "float": 4, "double": 8, "ptr": 8}
+_OPERAND = re.compile(r"\b(byte|word|dword|qword|tbyte|xmmword|ymmword|zmmword) ptr (?:\w\w:)?\[([^]]*)\]")
+_ACCESS = re.compile(r"(= load|  store)(?: volatile)? (<[^>]+>|\w+)[ ,]")
+_MASKED = re.compile(r"@llvm\.masked\.(load|store)\.v(\d+)[fi](\d+)")
+_MASK = re.compile(r"\{k\d\}|maskmov")  # lanes that are masked out are not touched
+_NO_ACCESS = ("lea", "nop", "prefetch")
+
+
+@dataclass(frozen=True)
+class TooWide:
+    """An instruction that touches `found` bytes where the program has `asked` for so many at the most."""
+
+    program: str
+    instruction: str
+    found: int
+    asked: int
+
+
+def wide_accesses(compiler: LLVMCompiler, spec: ProgramSpec) -> tuple[int, list[TooWide]]:
+    """How many accesses of buffers there are in the code of `spec`, and those that are wider than asked.
+
+    Where code is made instruction by instruction (HARDLY), each may do as much as one access of the IR that its UOp
+    depends on. Else LLVM makes one access of neighbours, and is not exact about which UOp an instruction is for: it may
+    do as much as all these together, or as any single one. What lies on the stack or beside the code is LLVM's own.
+    """
+    listings = dict(compiler.listings(spec))
+    asked = list(_asked(listings["llvm-opt"]))
+    is_exact = HARDLY in spec.source
+    widest = max((width for width, _ in asked), default=8)
+    frame = any("rbp, rsp" in line.text for line in listings["asm"])
+    count, found = 0, []
+    for line in listings["asm"]:
+        if line.text.strip().startswith(_NO_ACCESS) or _MASK.search(line.text):
+            continue
+        for size, place in _OPERAND.findall(line.text):
+            if re.search(r"\b(rip|rsp)\b" if not frame else r"\b(rip|rsp|rbp)\b", place):
+                continue
+            count += 1
+            uops = set(line.uops[0].toposort()) if len(line.uops) == 1 else set()
+            widths = [width for width, made_by in asked if not uops or not made_by or uops.intersection(made_by)]
+            most = max(widths, default=8) if is_exact else max(sum(widths), widest)  # 8: of the array of buffers
+            if BYTES[size] > most:
+                found.append(TooWide(spec.name, line.text.strip(), BYTES[size], most))
+    return count, found
+
+
+def _asked(ir: Iterable[SourceLine]) -> Iterable[tuple[int, tuple[UOp, ...]]]:
+    """The width of every load and store in IR, and the UOps that it is for."""
+    for line in ir:
+        if "ptr %slot" in line.text:  # the table of buffers
+            continue
+        uops = tuple(node for node in line.uops if node.op in (Ops.LOAD, Ops.STORE)) if len(line.uops) == 1 else ()
+        if masked := _MASKED.search(line.text):
+            yield int(masked[2]) * int(masked[3]) // 8, uops
+        elif "@llvm.mem" in line.text:
+            yield 1 << 20, uops
+        elif access := _ACCESS.search(line.text):
+            yield type_bytes(access[2]), uops
+
+
+def type_bytes(text: str) -> int:
+    """What a value of an LLVM type takes in memory."""
+    count, _, scalar = text.strip("<>").rpartition(" x ")
+    each = OF_TYPE[scalar] if scalar in OF_TYPE else -(-int(scalar[1:]) // 8)
+    return int(count or 1) * each

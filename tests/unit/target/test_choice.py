@@ -1,0 +1,205 @@
+"""TARGET: names, what may stand behind them, and that code generation follows."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import tinyexplore.devices  # noqa: F401  makes the devices known
+from tests.graphs import from_numpy, matmul, numbers
+from tests.support import cpu_table
+from tests.support.kernels import compile_all
+from tinyexplore import Tensor
+from tinyexplore.codegen import lower
+from tinyexplore.device import Device, DeviceUnavailable
+from tinyexplore.engine.compile import further_listings
+from tinyexplore.engine.lowered import lowering_key
+from tinyexplore.kernel import Kernel, hand_coded
+from tinyexplore.renderer import ProgramSpec
+from tinyexplore.runtime.llvm import compiler_for
+from tinyexplore.schedule import create_schedule
+from tinyexplore.target import LEVELS, Target, UnknownTarget, choice_of, machine, nearest_level
+from tinyexplore.target.choice import features_of
+from tinyexplore.target.cpus import AARCH64, LLVM_VERSION, X86_64
+from tinyexplore.uop import Ops
+from tinyexplore.util import Context
+from tinyexplore.util.config import config_from_environment
+
+on_x86 = pytest.mark.skipif(machine() != "x86_64", reason="levels of x86-64")
+STATED = ",threads=4,l1=32K,l2=512K"
+
+
+def product() -> ProgramSpec:
+    """The source of a matrix product for the TARGET in force."""
+    (item,) = create_schedule([matmul(from_numpy(numbers(64, 48)), from_numpy(numbers(48, 96)))])
+    assert item.ast is not None
+    kernel = hand_coded(Kernel.of(item.ast, Device["LLVM"].target))
+    return Device["LLVM"].renderer.render("product", lower(kernel))
+
+
+def target_of(text: str) -> Target:
+    with Context(TARGET=text):
+        return Device["LLVM"].target
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("znver9", "LLVM knows no CPU called 'znver9'; close to it: znver5"),
+        ("x86-64-v33", "close to it: x86-64-v3"),
+        ("???", "for example: native, x86-64"),
+        ("znver3,cores=4", "'cores=4' is nothing that can be said of a CPU; after its name may stand threads=8"),
+        ("znver3,l1=much", "'l1=much' is nothing"),
+        ("znver3,threads=0", "'threads=0' is nothing"),
+        ("i486", "LLVM knows no CPU called 'i486'"),
+    ],
+)
+def test_what_names_no_cpu_is_refused_where_it_is_given(text: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UnknownTarget, match=words.replace("?", r"\?")):
+        Context(TARGET=text)
+    monkeypatch.setenv("TARGET", text)
+    with pytest.raises(UnknownTarget):
+        config_from_environment()
+
+
+def test_what_stands_behind_a_name_depends_on_no_machine() -> None:
+    choice = choice_of("znver3, threads=8, l1=32K, l2=1M")
+    assert (choice.cpu, choice.threads, choice.l1_bytes, choice.l2_bytes) == ("znver3", 8, 32 << 10, 1 << 20)
+    found = target_of("znver3,threads=8,l1=32K,l2=1M")
+    assert (found.threads, found.l1_bytes, found.l2_bytes) == (8, 32 << 10, 1 << 20)
+    assert (found.cpu, found.vector_bytes, found.vector_registers, found.fuses) == ("znver3", 32, 16, True)
+
+
+def test_cores_and_caches_are_the_machines_where_nothing_is_said() -> None:
+    here, named = target_of("native"), target_of("x86-64-v2")
+    assert (named.threads, named.l1_bytes, named.l2_bytes) == (here.threads, here.l1_bytes, here.l2_bytes)
+
+
+@pytest.mark.parametrize(
+    ("text", "vector_bytes", "registers", "fuses", "scales", "dots"),
+    [
+        ("x86-64", 16, 16, False, False, 0),
+        ("x86-64-v2", 16, 16, False, False, 0),
+        ("x86-64-v3", 32, 16, True, False, 0),
+        ("x86-64-v4", 64, 32, True, True, 0),
+        ("cascadelake", 64, 32, True, True, 1),
+        ("znver4", 64, 32, True, True, 2),
+        ("knl", 64, 32, True, False, 0),
+        ("neoverse-n1", 16, 32, True, False, 0),
+    ],
+)
+def test_a_name_tells_what_the_cpu_has(
+    text: str, vector_bytes: int, registers: int, fuses: bool, scales: bool, dots: int
+) -> None:
+    found = target_of(text)
+    has = (found.vector_bytes, found.vector_registers, found.fuses, found.scales, len(found.dots))
+    assert has == (vector_bytes, registers, fuses, scales, dots)
+
+
+def test_sources_differ_and_so_do_the_keys_under_which_they_are_kept() -> None:
+    sources, keys, lowerings = set(), set(), set()
+    (item,) = create_schedule([from_numpy(numbers(64)).alu(Ops.NEG)])
+    assert item.ast is not None
+    for cpu in (*LEVELS, "znver3", "neoverse-n1"):
+        with Context(TARGET=cpu + STATED):
+            spec = product()
+            sources.add(spec.source)
+            keys.add(spec.key)
+            lowerings.add(lowering_key("LLVM", item.ast))
+    assert len(keys) == len(lowerings) == 6
+    assert len(sources) == 4  # x86-64 and v2 have the same vectors, v3 and znver3 too
+
+
+@on_x86
+def test_every_lesser_level_runs_here_on_llvm_and_in_one_process() -> None:
+    values = np.arange(200, dtype=np.float32)
+    runs = 0
+    for level in LEVELS:
+        with Context(TARGET=level):
+            try:
+                found = (Tensor(values, device="LLVM") * 0.5).exp2().numpy()
+            except DeviceUnavailable as error:
+                assert "cannot run on this machine, which lacks" in str(error)
+                continue
+            runs += 1
+        np.testing.assert_allclose(found, np.exp2(values * 0.5), rtol=1e-5)
+    assert runs >= 1
+
+
+def test_what_cannot_run_here_is_generated_and_says_so_when_it_is_to_run() -> None:
+    foreign = "neoverse-n1" if machine() == "x86_64" else "znver3"
+    with Context(TARGET=foreign):
+        texts = dict(further_listings(product()))
+        assert any("fmla" in line.text or "vfmadd" in line.text for line in texts["asm"])
+        with pytest.raises(DeviceUnavailable, match=f"code for {foreign} is generated here and cannot run"):
+            Tensor([1.0, 2.0], device="LLVM").exp().tolist()
+    assert Tensor([1.0, 2.0], device="LLVM").relu().tolist() == [1.0, 2.0]
+
+
+@on_x86
+def test_listings_are_for_the_target_of_the_program_whatever_is_in_force() -> None:
+    with Context(TARGET="x86-64-v3"):
+        spec = product()
+    with Context(TARGET="x86-64-v4"):
+        assembly = dict(further_listings(spec))["asm"]
+    assert any("ymm" in line.text for line in assembly) and not any("zmm" in line.text for line in assembly)
+
+
+def test_the_environment_chooses_for_the_whole_process() -> None:
+    code = (
+        "from tinyexplore import Tensor, Device\n"
+        "from tinyexplore.runtime.llvm import shared_compiler\n"
+        "print((Tensor.ones(4096) + Tensor.ones(4096).realize()).sum().item(), Device['LLVM'].target.chosen)\n"
+        "print(shared_compiler().choice.cpu)"
+    )
+    lesser = "x86-64-v2" if machine() == "x86_64" else "native"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, "TARGET": lesser}, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["8192.0", lesser, lesser]
+
+
+def test_a_cpu_has_one_compiler_whatever_else_is_said_of_it() -> None:
+    with Context(TARGET=""):
+        compilers = {id(Device["LLVM"].compile.__self__)}  # type: ignore[attr-defined]
+    for text in ("native", "native,threads=3", "native,l1=16K"):
+        with Context(TARGET=text):
+            compilers.add(id(Device["LLVM"].compile.__self__))  # type: ignore[attr-defined]
+    assert compilers == {id(compiler_for("native"))}
+    assert compiler_for("native") is not compiler_for("x86-64")
+
+
+def test_compiling_for_two_targets_gives_two_programs() -> None:
+    with Context(CACHELEVEL=0):
+        (plain,) = compile_all(create_schedule([from_numpy(numbers(999)).alu(Ops.NEG)]))
+        with Context(TARGET="x86-64" if machine() == "x86_64" else "native,l1=16K"):
+            (other,) = compile_all(create_schedule([from_numpy(numbers(999)).alu(Ops.NEG)]))
+    assert plain.spec.target.chosen != other.spec.target.chosen
+
+
+def test_levels_are_nested_and_the_nearest_is_found() -> None:
+    assert [nearest_level(features_of(cpu)) for cpu in ("x86-64", "nehalem", "znver3", "skx", "sapphirerapids")] == [
+        "x86-64",
+        "x86-64-v2",
+        "x86-64-v3",
+        "x86-64-v4",
+        "x86-64-v4",
+    ]
+    for less, more in zip(LEVELS, LEVELS[1:]):
+        assert features_of(less) < features_of(more)
+
+
+def test_the_table_is_what_llvm_knows() -> None:
+    import llvmlite.binding as llvm
+
+    if llvm.llvm_version_info[0] == LLVM_VERSION:
+        assert sorted(X86_64) == [
+            name for name in cpu_table.known_names("x86_64") if name not in (*cpu_table.NARROW, "generic")
+        ]
+        assert sorted(AARCH64) == [name for name in cpu_table.known_names("aarch64") if name != "generic"]
+    for name in (*LEVELS, "haswell", "znver3", "znver4", "sapphirerapids", "knl", "sandybridge"):
+        assert set(cpu_table.features_of(name)) == features_of(name), name

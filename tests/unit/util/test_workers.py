@@ -1,0 +1,44 @@
+"""Workers: what they give back, and what an interrupt leaves of them."""
+
+from __future__ import annotations
+
+import threading
+from functools import partial
+
+import pytest
+
+from tests.support.interrupts import Interrupter
+from tinyexplore.util.workers import Job, Workers, wait_for_all
+
+
+def test_a_job_gives_its_result_or_raises_what_its_work_raised() -> None:
+    workers = Workers(2)
+    jobs = [Job(partial(divmod, 7, number)) for number in (2, 0, 3)]
+    workers.give(jobs)
+    wait_for_all(jobs)
+    assert (jobs[0].result(), jobs[2].result()) == ((3, 1), (2, 1))
+    with pytest.raises(ZeroDivisionError):
+        jobs[1].result()
+
+
+def test_an_interrupt_gives_all_jobs_or_none_and_locks_nothing() -> None:
+    workers = Workers(3)
+    interrupter = Interrupter()
+    place, is_interrupted = 1, True
+    while is_interrupted:
+        done: list[int] = []
+        told: list[bool] = []
+        jobs = [Job(partial(done.append, number)) for number in range(4)]
+
+        def call(jobs: list[Job[None]] = jobs, told: list[bool] = told) -> None:
+            workers.give(jobs, [partial(told.append, True)])
+            wait_for_all(jobs)
+
+        is_interrupted = interrupter.run(call, place)
+        if told:
+            wait_for_all(jobs)
+        assert sorted(done) == ([0, 1, 2, 3] if told else []), place
+        place += 1
+    after = Job(threading.get_ident)
+    workers.give([after])
+    assert after.result() != threading.get_ident()

@@ -1,0 +1,164 @@
+"""Import paths by which programs of this family reach things: `tinyexplore.engine.jit`, `tinyexplore.shape.symbolic`, …
+
+The modules of these paths are not files: they are made when somebody imports them, and each of their names is looked up
+in its home when it is first asked for. So they cost nothing, and a floor knows no floor above it. Where a function of
+that name stands already (`engine.realize`), it stays, and has the names as attributes: Python takes for a module what
+`sys.modules` has.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+_PACKAGE = __name__.partition(".")[0]
+
+# path → name there → "home" or "home:name in it"; homes are modules of this package
+_PATHS: dict[str, dict[str, str]] = {
+    "engine.jit": {"TinyJit": "jit"},
+    "engine.realize": {
+        "CompiledRunner": "engine:Runner",
+        "ExecItem": "engine",
+        "Runner": "engine",
+        "get_runner": "aliases",
+        "lower_schedule": "aliases",
+        "lower_schedule_item": "engine:compile_item",
+        "run_schedule": "aliases",
+    },
+    "engine.schedule": {
+        "ScheduleItem": "schedule",
+        "create_schedule": "aliases",
+        "create_schedule_with_vars": "aliases",
+    },
+    "multi": {"MultiLazyBuffer": "lazy:ShardedBuffer"},
+    "ops": {
+        "Ops": "uop",
+        "PatternMatcher": "uop",
+        "UOp": "uop",
+        "UPat": "uop",
+        "Variable": "uop.symbolic",
+        "graph_rewrite": "uop",
+        "sint": "uop.symbolic",
+    },
+    "shape.symbolic": {
+        "Variable": "uop.symbolic",
+        "sint": "uop.symbolic",
+        "sym_infer": "uop.symbolic:value_of",
+    },
+    "codegen.kernel": {
+        "Kernel": "kernel",
+        "KernelOptError": "kernel:OptError",
+        "Opt": "kernel",
+        "OptOps": "kernel",
+    },
+}
+
+
+class _Finder:
+    """Finds the modules of `_PATHS`, after all that look for files."""
+
+    @staticmethod
+    def find_spec(fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        package, _, name = fullname.partition(".")
+        return ModuleSpec(fullname, _Maker()) if package == _PACKAGE and name in _PATHS else None  # type: ignore[arg-type]
+
+
+class _Maker:
+    """Makes such a module."""
+
+    @staticmethod
+    def create_module(spec: ModuleSpec) -> None:
+        return None  # Python's own way
+
+    @staticmethod
+    def exec_module(module: ModuleType) -> None:
+        parent, _, child = module.__name__.rpartition(".")
+        homes = _PATHS[module.__name__.partition(".")[2]]
+        standing = vars(sys.modules[parent]).get(child)
+        if standing is not None:
+            vars(standing).update({name: _looked_up(homes, name) for name in homes}, __all__=sorted(homes))
+            sys.modules[module.__name__] = standing
+            return
+
+        def find(name: str) -> Any:
+            if name not in homes:
+                known = ", ".join(sorted(homes))
+                raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}; known: {known}")
+            value = _looked_up(homes, name)
+            setattr(module, name, value)
+            return value
+
+        module.__doc__ = "Names by which programs of this family import them: " + ", ".join(sorted(homes))
+        vars(module).update(__getattr__=find, __dir__=lambda: sorted(homes), __all__=sorted(homes))
+
+
+def _looked_up(homes: Mapping[str, str], name: str) -> Any:
+    home, _, other = homes[name].partition(":")
+    return getattr(importlib.import_module(f"{_PACKAGE}.{home}"), other or name)
+
+
+def register_aliases() -> None:
+    """Lets the import system find the paths."""
+    if _Finder not in sys.meta_path:
+        sys.meta_path.append(_Finder)
+
+
+# *** what has no counterpart of the same form ***
+
+
+def create_schedule(outputs: Sequence[Any], seen: Any = None) -> list[Any]:
+    """The ScheduleItems that computing these LazyBuffers (`tensor.lazydata`) takes, in order; nothing runs."""
+    from tinyexplore import engine
+
+    if seen:
+        raise ValueError("create_schedule: what was scheduled before cannot be left out here; run that first")
+    return list(engine.schedule(outputs))
+
+
+def create_schedule_with_vars(outputs: Sequence[Any]) -> tuple[list[Any], dict[Any, int]]:
+    """`create_schedule`, and what the Variables in it are bound to."""
+    items = create_schedule(outputs)
+    return items, {variable: value for item in items for variable, value in item.bound.items()}
+
+
+def get_runner(device: str, ast: Any) -> Any:
+    """The compiled kernel of `ast`, a SINK of STOREs."""
+    from tinyexplore import engine
+    from tinyexplore.schedule import ScheduleItem
+
+    return engine.compile_item(ScheduleItem(device, ast, (), (), ())).runner
+
+
+def lower_schedule(schedule: Sequence[Any]) -> Iterator[Any]:
+    """Each ScheduleItem, compiled when its turn comes."""
+    from tinyexplore import engine
+
+    for item in schedule:
+        yield engine.compile_item(item)
+
+
+def run_schedule(
+    schedule: Sequence[Any], var_vals: Mapping[Any, int] | None = None, do_update_stats: bool = True
+) -> None:
+    """Computes what the schedule is of. `var_vals` must be what its Variables are bound to.
+
+    `do_update_stats=False`: what runs is not counted in `GlobalCounters`.
+    """
+    from contextlib import nullcontext
+
+    from tinyexplore import engine
+    from tinyexplore.util import GlobalCounters
+
+    for item in schedule:
+        for variable, value in item.bound.items():
+            if (given := (var_vals or {}).get(variable, value)) != value:
+                raise ValueError(
+                    f"run_schedule with {variable.expr}={given}: it was scheduled with {variable.expr}={value}; bind "
+                    "the Variable anew and schedule again"
+                )
+    with nullcontext() if do_update_stats else GlobalCounters.paused():
+        engine.run_each(engine.compile_many(list(schedule)))

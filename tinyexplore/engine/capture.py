@@ -1,0 +1,77 @@
+"""Capturing: what runs is kept, for TinyJit to run it again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+from weakref import WeakSet, ref
+
+from tinyexplore.device import Buffer
+from tinyexplore.engine.execitem import ExecItem
+from tinyexplore.lazy import Known, LazyBuffer, written_from
+
+R = TypeVar("R")
+
+
+@dataclass(eq=False)
+class Capture:
+    """What was run while it was listening: the ExecItems in order, and every LazyBuffer that they computed or read.
+
+    `owners`: which LazyBuffer's value lies in a buffer that was written. Neither is kept alive: a buffer whose owner
+    is gone is nobody's, and may be used for something else as soon as its last reader ran. given: buffers that belong
+    to the capture alone, by one value each: parts of them may be written in place.
+    """
+
+    items: list[ExecItem] = field(default_factory=list)
+    used: WeakSet[LazyBuffer] = field(default_factory=WeakSet)
+    owners: dict[Buffer, ref[LazyBuffer]] = field(default_factory=dict)
+    given: set[Buffer] = field(default_factory=set)
+
+    def may_overwrite(self, buffer: Buffer) -> bool:
+        """True for memory that nothing but this capture uses: written in it, or given to it."""
+        return buffer in self.owners or buffer in self.given
+
+    def owned(self) -> list[Buffer]:
+        """The buffers written whose values somebody still holds."""
+        return [buffer for buffer, owner in self.owners.items() if owner() is not None]
+
+    def add(self, done: ExecItem) -> None:
+        """Keeps `done`, without the graph that it came from."""
+        for node in done.item.members:
+            self.used.add(node)
+            self.used.update(node.src)
+            for known in (node, *node.src):
+                if type(known.noted) is Known:
+                    self.used.update(written_from(known))
+        for node, buffer in zip(done.item.outputs, done.buffers):
+            self.owners[buffer] = ref(node)
+        item = replace(done.item, outputs=(), members=(), origins=(), reads=())
+        self.items.append(ExecItem(item, done.runner, None, done.buffers, done.bound, done.values))
+
+
+_capture: ContextVar[Capture | None] = ContextVar("tinyexplore_capture", default=None)
+
+
+def capture_variable() -> ContextVar[Capture | None]:
+    """Where `active_capture` looks."""
+    return _capture
+
+
+def active_capture() -> Capture | None:
+    """The capture listening here, or None."""
+    return _capture.get()
+
+
+def capturing(capture: Capture | None, work: Callable[[], R]) -> R:
+    """What `work()` gives; what runs meanwhile is added to `capture` (None: an outer one is left out)."""
+    before = _capture.get()
+    try:
+        _capture.set(capture)
+        return work()
+    finally:
+        _capture.set(before)
+
+
+__all__ = ["Capture", "active_capture", "capture_variable", "capturing"]

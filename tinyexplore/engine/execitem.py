@@ -1,0 +1,74 @@
+"""ExecItem: one piece of a schedule ready to run, a compiled kernel or a copy, and its buffers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from tinyexplore.device import Buffer
+from tinyexplore.engine.compile import Runner
+from tinyexplore.schedule import ScheduleItem
+from tinyexplore.trace import Ran, active_recorder
+from tinyexplore.uop.symbolic import sint, value_of
+from tinyexplore.util import GlobalCounters
+
+
+@dataclass(eq=False)
+class ExecItem:
+    """A runner (None: a copy between devices) and its buffers. `kernel`: its number in this process, if it has one.
+    `values`: those of the kernel's Variables."""
+
+    item: ScheduleItem
+    runner: Runner | None
+    kernel: int | None
+    buffers: tuple[Buffer, ...]
+    bound: Callable[[int, int], None] | None = field(default=None, repr=False)
+    values: tuple[int, ...] = ()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "bound": None}  # addresses mean something in this process only
+
+    def run(self) -> None:
+        """Once, on all its threads; told as `Ran` where a recorder listens."""
+        start = time.perf_counter()
+        self.execute()
+        seconds = time.perf_counter() - start
+        GlobalCounters.add(1, self.flops, self.bytes_moved, seconds)
+        recorder = active_recorder()
+        if recorder is not None:
+            recorder.tell_gone()
+            recorder.record(Ran(self, seconds, self.bytes_moved, self.flops))
+
+    @property
+    def flops(self) -> int:
+        return 0 if self.runner is None else self._now(self.runner.flops)
+
+    @property
+    def bytes_moved(self) -> int:
+        return 2 * self.buffers[0].nbytes if self.runner is None else self._now(self.runner.bytes_moved)
+
+    def _now(self, cost: sint) -> int:
+        return value_of(cost, dict(zip(self.item.variables, self.values)))
+
+    def execute(self) -> None:
+        if self.runner is None:
+            to, source = self.buffers
+            to.allocate().copyin(source.memoryview())
+            return
+        if self.bound is None:
+            self.bound = self.runner.program.bind(self.buffers, self.values)
+        self.runner.run(self.bound, self.values)
+
+    def measure(self, repeat: int) -> list[float]:
+        """Seconds of each of `repeat` further runs (a kernel writes the same again)."""
+        seconds = []
+        for _ in range(repeat):
+            start = time.perf_counter()
+            self.execute()
+            seconds.append(time.perf_counter() - start)
+        return seconds
+
+
+__all__ = ["ExecItem"]

@@ -1,0 +1,54 @@
+"""What one realise leaves for the next: the process's plans and kernels, or, step by step, nothing from before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+from tinyexplore.engine.kernels import Kernels, OwnKernels, runners
+from tinyexplore.engine.plan import Plans, plans
+from tinyexplore.util import config
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """Where kernels and plans are found again. Without `plans` each graph is scheduled, its kernels' lowerings on disk
+    are not looked for, and kernels run one at a time."""
+
+    kernels: Kernels | OwnKernels = field(default_factory=OwnKernels)
+    plans: Plans | None = None
+
+
+_of_process = Kept(runners, plans)
+_of_console = Kept(Kernels())
+_kept: ContextVar[Kept | None] = ContextVar("tinyexplore_kept", default=None)
+
+
+def kept_variable() -> ContextVar[Kept | None]:
+    """Where `kept_here` looks; None stands for the process's."""
+    return _kept
+
+
+def kept_here() -> Kept:
+    """What is kept for whoever computes here."""
+    found = _kept.get()
+    if found is not None:
+        return found
+    return _of_console if config().asks_the_console else _of_process
+
+
+@contextmanager
+def step_by_step() -> Iterator[None]:
+    """Inside the block nothing is found that was made before it: each graph is scheduled, each of its kernels lowered
+    and compiled, once, and kernels run one at a time. For who wants to see every stage, or time each kernel: what is
+    computed, and by which kernels, is the same."""
+    token = _kept.set(Kept())
+    try:
+        yield
+    finally:
+        _kept.reset(token)
+
+
+__all__ = ["Kept", "kept_here", "kept_variable", "step_by_step"]

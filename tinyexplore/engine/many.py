@@ -1,0 +1,105 @@
+"""A schedule becomes ExecItems: every kernel found, or its opts chosen, lowered and compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from functools import cache, partial
+from itertools import count
+
+from tinyexplore.device import Device
+from tinyexplore.engine.compile import Runner, prepare
+from tinyexplore.engine.compilers import Compilers
+from tinyexplore.engine.execitem import ExecItem
+from tinyexplore.engine.kept import Kept, kept_here
+from tinyexplore.engine.kernels import RunnerKey, runners
+from tinyexplore.engine.lowered import find_facts, is_as_written, lowering_key
+from tinyexplore.engine.search import searched
+from tinyexplore.engine.threads import thread_count
+from tinyexplore.kernel import Kernel, hand_coded
+from tinyexplore.schedule import ScheduleItem
+from tinyexplore.trace import KnownAlready, active_recorder, stage, staged
+from tinyexplore.uop import UOp
+from tinyexplore.util import config
+from tinyexplore.util.interpreter import collect_now, collecting_later
+
+
+def runner_key(item: ScheduleItem) -> RunnerKey:
+    assert item.ast is not None
+    settings = config()
+    opts = (settings.NOOPT, settings.BEAM, settings.BEAM_SEED, settings.TC, settings.TC_OPT, settings.TRANSCENDENTAL)
+    device = item.device.partition(":")[0]  # further instances of a device have its programs
+    return device, item.ast, (settings.TARGET, *opts), thread_count()
+
+
+_numbers = count()
+
+
+def compile_many(items: Sequence[ScheduleItem]) -> list[ExecItem]:
+    """Each of `items`, ready to run: its kernel compiled now, or found among those compiled before.
+
+    Several are compiled by other threads while this one lowers the next; a search (BEAM) has the machine to itself.
+    """
+    kept, is_searching = kept_here(), config().BEAM > 0
+    may_reuse = cache(is_as_written) if kept.plans is not None else lambda: False  # asked once for all of them
+    ready: list[ExecItem] = []
+    waiting: dict[RunnerKey, Callable[[], Runner]] = {}
+    keeping: list[Callable[[], None]] = []
+    keys = [None if item.ast is None else runner_key(item) for item in items]
+    found = {key: runner for key in dict.fromkeys(keys) if key and (runner := kept.kernels.find(key)) is not None}
+    missing = {key for key in keys if key and key not in found}
+    at_once = is_searching or len(missing) < 2
+    with collecting_later() if missing and not is_searching else nullcontext(), Compilers(at_once=at_once) as compilers:
+        for item, key in zip(items, keys):
+            number = next(_numbers)
+            ready.append(ExecItem(item, None, number, item.buffers, values=item.arguments(item.bound)))
+            if key is None:
+                continue
+            with stage("kernel", item, number, item.ast):
+                if key in found or key in waiting:
+                    continue
+                tell_known(number, key, kept)
+                prepared = prepare(key[0], key[1], partial(choose_opts, key[0], key[1]), may_reuse)
+                waiting[key] = compilers.submit(partial(prepared.compiled, number))
+                if prepared.keep is not None:
+                    keeping.append(prepared.keep)
+        for keep in keeping:
+            keep()
+        if compilers.running:
+            collect_now()
+    for key, finish in waiting.items():
+        found[key] = finish()
+        kept.kernels.keep(key, found[key])
+    for one, key in zip(ready, keys):
+        one.runner = found[key] if key is not None else None
+    return ready
+
+
+def tell_known(number: int, key: RunnerKey, kept: Kept) -> None:
+    """Where somebody listens to what is done step by step: whether the kernel would have been found otherwise."""
+    if (recorder := active_recorder()) and kept.plans is None:
+        lowering = lowering_key(key[0], key[1])
+        if runners.find(key) is not None:
+            recorder.record(KnownAlready(number, "in this process"))
+        elif lowering is not None and find_facts(lowering) is not None:
+            recorder.record(KnownAlready(number, "on disk"))
+
+
+def compile_item(item: ScheduleItem) -> ExecItem:
+    """`compile_many` of one."""
+    (found,) = compile_many([item])
+    return found
+
+
+def choose_opts(device: str, ast: UOp) -> Kernel:
+    """The kernel of `ast` with the opts that it is to have: measured, by the heuristics, or none."""
+    kernel = Kernel.of(ast, Device[device].target)
+    settings = config()
+    if settings.NOOPT:
+        return kernel
+    if settings.BEAM:
+        return staged("optimise", ast, lambda: searched(device, kernel, settings.BEAM))
+    return staged("optimise", ast, lambda: hand_coded(kernel))
+
+
+__all__ = ["choose_opts", "compile_item", "compile_many"]

@@ -1,0 +1,68 @@
+"""The order in which a recording is read: what another thread compiled stands with the kernel that it was for."""
+
+from __future__ import annotations
+
+from tinyexplore.trace import Event, RanAgain, Recorder, StageBegan, StageEnded
+
+Told = tuple[Event, float, int]
+
+
+def in_turn(recorder: Recorder) -> list[Told]:
+    """Each event with its time, in seconds, and the number of its thread, 0 for the one that asked.
+
+    The order is that in which they came, but for the stages of other threads: such a stage names its kernel, and stands
+    at the end of that kernel's own.
+
+    Times leave out what passed while kernels ran again, only to be timed (`RanAgain`).
+    """
+    main = recorder.threads[0] if recorder.threads else 0
+    aside: dict[int, list[Told]] = {}  # what other threads told, by kernel
+    kernel_of: dict[int, int] = {}  # thread → the kernel that its open stage is for
+    depth: dict[int, int] = {}
+    found: list[Told] = []
+    paused = 0.0
+    number = {main: 0}
+    for event, time, thread in zip(recorder.events, recorder.times, recorder.threads, strict=True):
+        if isinstance(event, RanAgain):
+            paused += event.took
+        told = event, time - paused, number.setdefault(thread, len(number))
+        if thread == main or (thread not in kernel_of and not _begins_aside(event)):
+            found.append(told)
+            continue
+        if isinstance(event, StageBegan):
+            if thread not in kernel_of and event.kernel is not None:
+                kernel_of[thread] = event.kernel
+            depth[thread] = depth.get(thread, 0) + 1
+        aside.setdefault(kernel_of[thread], []).append(told)
+        if isinstance(event, StageEnded):
+            depth[thread] -= 1
+            if not depth[thread]:
+                del kernel_of[thread]
+    return _with_kernels(found, aside) if aside else found
+
+
+def _begins_aside(event: Event) -> bool:
+    return isinstance(event, StageBegan) and event.kernel is not None
+
+
+def _with_kernels(told: list[Told], aside: dict[int, list[Told]]) -> list[Told]:
+    """`told` with what lies in `aside` put before the end of its kernel's stage; the rest of it at the end."""
+    found: list[Told] = []
+    open_stages: list[StageBegan] = []
+    for one in told:
+        event = one[0]
+        if isinstance(event, StageBegan):
+            open_stages.append(event)
+        elif isinstance(event, StageEnded):
+            while open_stages and open_stages[-1].stage != event.stage:
+                open_stages.pop()
+            began = open_stages.pop() if open_stages else None
+            if began is not None and began.kernel is not None:
+                found += aside.pop(began.kernel, ())
+        found.append(one)
+    for left in aside.values():
+        found += left
+    return found
+
+
+__all__ = ["in_turn"]

@@ -1,0 +1,155 @@
+"""Operations whose result is known beforehand: one of their operands, or a constant. They take no kernel.
+
+A law of `uop/known.py` says so of one element. The result is a node of its own all the same, a view of the operand or
+a constant: what was written stays to be seen, and to be asked for a gradient (`Known`).
+"""
+
+from __future__ import annotations
+
+from math import copysign, prod
+from typing import TYPE_CHECKING, Any
+
+from tinyexplore.dtype import ConstType, DType, dtypes
+from tinyexplore.uop import Group, Ops, UOp
+from tinyexplore.uop.known import Outcome, outcome, reduced_constant
+from tinyexplore.uop.semantics import evaluate
+
+if TYPE_CHECKING:
+    from tinyexplore.lazy.lazybuffer import LazyBuffer
+
+_MOVEMENT, _CONST, _PAD = Group.MOVEMENT, Ops.CONST, Ops.PAD
+_ARITHMETIC = frozenset({Ops.NEG, Ops.ADD, Ops.XOR, Ops.CMPEQ})  # of which a law looks at the sources
+_MAY_BE_CONSTANT = _MOVEMENT | {_CONST}
+OF_ITSELF = frozenset({Ops.MAX, Ops.MIN, Ops.AND, Ops.OR, Ops.XOR, Ops.CMPLT, Ops.WHERE})  # with one operand twice
+MOST_FORMS = 4096
+_nothing_known: set[tuple[Any, ...]] = (
+    set()
+)  # an operation, a type, the second operand: a constant that no law asks for
+_CONVERSIONS = frozenset({Ops.CAST, Ops.BITCAST})
+
+
+class Known:
+    """A note: this is `op` of `src`, which by `law` is a constant or what it is a view of. Who asks for gradients goes
+    on to the sources, and who captures a call sees that it depends on them."""
+
+    __slots__ = ("law", "op", "src", "arg")
+
+    def __init__(self, law: str, op: Ops, src: tuple[LazyBuffer, ...], arg: Any = None) -> None:
+        self.law = law
+        self.op = op
+        self.src = src
+        self.arg = arg
+
+
+def sources_of(node: LazyBuffer) -> tuple[LazyBuffer, ...]:
+    """What `node` was computed from as it was written, whatever became of it."""
+    note = getattr(node, "note", None)
+    return note.src if type(note) is Known else node.src
+
+
+def written_from(node: LazyBuffer) -> set[LazyBuffer]:
+    """All that `node` was computed from as it was written, down to what lies in memory."""
+    found: set[LazyBuffer] = set()
+    stack = list(sources_of(node))
+    while stack:
+        source = stack.pop()
+        if source not in found:
+            found.add(source)
+            stack += sources_of(source) if source.buffer is None else ()
+    return found
+
+
+def constant_in(node: LazyBuffer) -> ConstType | None:
+    """The value that every element of `node` has; None where that is not known."""
+    is_padded = False
+    while node.op in _MOVEMENT and node.buffer is None:
+        is_padded = is_padded or node.op is _PAD
+        node = node.src[0]
+    if node.op is not _CONST or node.buffer is not None or isinstance(node.arg, UOp):
+        return None
+    value: ConstType = node.arg
+    return None if is_padded and str(value) not in ("0", "0.0", "False") else value
+
+
+def known_result(op: Ops, dtype: DType, src: tuple[LazyBuffer, ...]) -> LazyBuffer | None:
+    """What `op` element by element of `src` is without being computed; None: it must be computed."""
+    form = None
+    if len(src) == 2:  # the usual case, a number on one side, of which most is not known: in less time
+        number = 1 if src[1].op is _CONST else 0
+        value, other = src[number], src[1 - number]
+        is_number = value.op is _CONST and value.buffer is None and type(value.arg) is not UOp
+        if is_number and not (other.op is op and op in _ARITHMETIC):
+            form = op, other.dtype, number, value.arg or copysign(1.0, value.arg), value.arg == 0
+            if value.arg not in (0, 1, -1) and form in _nothing_known and constant_in(other) is None:
+                return None
+    values = [constant_in(source) for source in src]
+    if op in _CONVERSIONS:
+        if values[0] is None:
+            return None
+        found = evaluate(op, dtype, values[0], src_dtypes=(src[0].dtype,))
+        return _result(("fold_constants", None, found), src, op, dtype, src)
+    if all([value is None for value in values]):
+        if not (op is Ops.NEG and src[0].op is Ops.NEG and src[0].buffer is None) and src[-1] is not src[len(src) - 2]:
+            return None
+    leaves: list[LazyBuffer] = []
+    forms = tuple([_form(source, value, leaves, is_outer=True) for source, value in zip(src, values)])
+    found = outcome(op, dtype, forms)
+    if found is not None:
+        return _result(found, leaves, op, dtype, src)
+    if form is not None and None in values:
+        if len(_nothing_known) >= MOST_FORMS:
+            _nothing_known.clear()
+        _nothing_known.add(form)
+    return None
+
+
+def known_reduction(x: LazyBuffer, op: Ops, axes: tuple[int, ...], shape: tuple[Any, ...]) -> LazyBuffer | None:
+    """What `op` over `axes` of `x` is without being computed; None: it must be computed."""
+    value = None
+    for axis in axes:
+        if x.shape[axis] != 1:
+            if x.op in _MAY_BE_CONSTANT:
+                value = constant_in(x)
+            break
+    else:
+        return _result(("reduce_one", 0, None), [x], Ops.REDUCE_AXIS, x.dtype, (x,), (op, axes))
+    sizes = [x.shape[axis] for axis in axes]
+    if value is None or not all([type(size) is int and size > 0 for size in sizes]):
+        return None
+    found = ("reduce_constant", None, reduced_constant(op, x.dtype, value, prod(sizes)))
+    return _result(found, [x], Ops.REDUCE_AXIS, x.dtype, (x,), (op, axes), shape)
+
+
+def _form(node: LazyBuffer, value: ConstType | None, leaves: list[LazyBuffer], *, is_outer: bool) -> tuple[Any, ...]:
+    """`node` as `outcome` is told of it."""
+    if value is not None:
+        return node.dtype, None, str(value), value
+    if is_outer and node.op in _ARITHMETIC and node.buffer is None and type(node.shape) is tuple:
+        inner = [_form(one, constant_in(one), leaves, is_outer=False) for one in node.src]
+        if node.op is Ops.NEG or any([kind is None for _, kind, *_ in inner]):
+            return node.dtype, node.op, tuple(inner)
+    for number, leaf in enumerate(leaves):
+        if leaf is node:
+            return node.dtype, number
+    leaves.append(node)
+    return node.dtype, len(leaves) - 1
+
+
+def _result(
+    found: Outcome,
+    leaves: Any,
+    op: Ops,
+    dtype: DType,
+    src: tuple[LazyBuffer, ...],
+    arg: Any = None,
+    shape: tuple[Any, ...] | None = None,
+) -> LazyBuffer:
+    law, number, value = found
+    model = src[-1]
+    shape = model.shape if shape is None else shape
+    if number is None:
+        node = type(model)(_CONST, dtype, shape, (), dtypes.as_const(value, dtype), model.device)
+    else:
+        node = leaves[number]._view(Ops.RESHAPE, shape, shape)
+    node.note = Known(law, op, src, arg)
+    return node

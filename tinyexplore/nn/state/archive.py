@@ -1,0 +1,120 @@
+"""The directory of a zip archive, where what it says is checked before it costs anything.
+
+For archives whose members are stored as they are (torch.save's): the standard library's `zipfile` reads as many
+entries as a file claims to have.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+_END = struct.Struct("<4s4H2LH")  # "end of central directory", without its comment
+_END64_LOCATOR = struct.Struct("<4sLQL")
+_END64 = struct.Struct("<4sQ2H2L4Q")
+_ENTRY = struct.Struct("<4s6H3L5H2L")
+_LOCAL = struct.Struct("<4s5H3L2H")
+_MOST_MEMBERS = 100_000
+_LONGEST_COMMENT = 0xFFFF
+_STORED = 0
+_ENCRYPTED = 1
+
+
+class ArchiveError(ValueError):
+    """A zip archive that is damaged, or not of the plain kind read here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A file in the archive: `size` bytes, by an entry that starts at byte `header`."""
+
+    name: str
+    header: int
+    size: int
+    is_plain: bool
+
+
+def read_members(raw: memoryview) -> dict[str, Member]:
+    """The members by name, in the directory's order."""
+    count, start, size = _directory(raw)
+    if count > _MOST_MEMBERS:
+        raise ArchiveError(f"{count} members, more than {_MOST_MEMBERS}")
+    directory = bytes(raw[start : start + size])
+    found: dict[str, Member] = {}
+    at = 0
+    for _ in range(count):
+        member, at = _member(directory, at)
+        if member.name in found:
+            raise ArchiveError(f"two members called {member.name!a:.80}")
+        found[member.name] = member
+    return found
+
+
+def place_of(raw: memoryview, member: Member) -> tuple[int, int]:
+    """Where a member's bytes begin in the file, and where they end."""
+    if not member.is_plain:
+        raise ArchiveError(f"{member.name:.80} is compressed or encrypted; torch.save stores as it is")
+    if member.header + _LOCAL.size > len(raw) or bytes(raw[member.header : member.header + 4]) != b"PK\x03\x04":
+        raise ArchiveError(f"{member.name:.80} has no header where the archive says")
+    *_, name_length, extra_length = _LOCAL.unpack_from(raw, member.header)
+    start = member.header + _LOCAL.size + name_length + extra_length
+    if start + member.size > len(raw):
+        raise ArchiveError(f"{member.name:.80} is cut off")
+    return start, start + member.size
+
+
+def _directory(raw: memoryview) -> tuple[int, int, int]:
+    """How many entries there are, where the first starts, and how many bytes they all take."""
+    begin = max(0, len(raw) - _END.size - _LONGEST_COMMENT)
+    place = bytes(raw[begin:]).rfind(b"PK\x05\x06")
+    if place < 0 or begin + place + _END.size > len(raw):
+        raise ArchiveError("its directory is missing")
+    end = begin + place
+    _, disk, _, _, count, size, start, _ = _END.unpack_from(raw, end)
+    if disk not in (0, 0xFFFF):
+        raise ArchiveError("it is in several pieces")
+    if count == 0xFFFF or size == 0xFFFFFFFF or start == 0xFFFFFFFF:
+        locator = end - _END64_LOCATOR.size
+        if locator < 0 or bytes(raw[locator : locator + 4]) != b"PK\x06\x07":
+            raise ArchiveError("the place of its directory is missing")
+        _, _, end, _ = _END64_LOCATOR.unpack_from(raw, locator)
+        if end + _END64.size > locator or bytes(raw[end : end + 4]) != b"PK\x06\x06":
+            raise ArchiveError("its directory is not where it says")
+        *_, count, size, start = _END64.unpack_from(raw, end)
+    if start + size > end or count * _ENTRY.size > size:
+        raise ArchiveError(f"{size} bytes from byte {start} on cannot be a directory of {count} entries")
+    return count, start, size
+
+
+def _member(directory: bytes, at: int) -> tuple[Member, int]:
+    """The entry at a place of the directory, and where the next one starts."""
+    if at + _ENTRY.size > len(directory) or directory[at : at + 4] != b"PK\x01\x02":
+        raise ArchiveError("its directory is damaged")
+    entry = _ENTRY.unpack_from(directory, at)
+    flags, method, packed, size, header = entry[3], entry[4], entry[8], entry[9], entry[16]
+    name_end = at + _ENTRY.size + entry[10]
+    extra_end = name_end + entry[11]
+    if extra_end + entry[12] > len(directory):
+        raise ArchiveError("its directory is cut off")
+    try:
+        name = directory[at + _ENTRY.size : name_end].decode()
+    except UnicodeDecodeError:
+        raise ArchiveError("a member whose name is not UTF-8") from None
+    wide = [number for number in (size, packed, header) if number == 0xFFFFFFFF]
+    numbers = iter(_wide_numbers(directory[name_end:extra_end], len(wide)))
+    size, packed, header = (next(numbers) if number == 0xFFFFFFFF else number for number in (size, packed, header))
+    is_plain = method == _STORED and not flags & _ENCRYPTED and packed == size
+    return Member(name, header, size, is_plain), extra_end + entry[12]
+
+
+def _wide_numbers(extra: bytes, count: int) -> tuple[int, ...]:
+    """Numbers of 64 bits, which stand in an entry's extra field of kind 1."""
+    at = 0
+    while count and at + 4 <= len(extra):
+        kind, size = struct.unpack_from("<2H", extra, at)
+        if kind == 1 and size >= 8 * count and at + 4 + size <= len(extra):
+            return struct.unpack_from(f"<{count}Q", extra, at + 4)
+        at += 4 + size
+    if count:
+        raise ArchiveError("a member whose size is missing")
+    return ()

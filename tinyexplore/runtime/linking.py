@@ -1,0 +1,98 @@
+"""Object files linked into this process, and unloaded once nobody can call them any more."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+from weakref import WeakSet
+
+# Of one linker of LLVM's. Its symbol tables keep some 9 kB of every library that was unloaded, until it goes itself,
+# with the last of its libraries: so it gets no more than these, and the next is made, which takes half a millisecond.
+MOST_LIBRARIES = 32
+LIBRARY_BYTES = 44 << 10  # what a library takes beside its object files: pages of its own, and those tables
+
+
+class Library:
+    """Machine code at addresses that hold as long as this object lives."""
+
+    __slots__ = ("_tracker", "_let_go")
+
+    def __init__(self, tracker: Any, let_go: deque[Any]) -> None:
+        self._tracker, self._let_go = tracker, let_go
+
+    def __getitem__(self, symbol: str) -> int:
+        """The address of an exported symbol."""
+        address: int = self._tracker[symbol]
+        return address
+
+    def __del__(self) -> None:
+        # unloading takes LLVM's lock, and a finaliser may run anywhere: `Linker.link` does it
+        self._let_go.append(self._tracker)
+
+
+class Linker:
+    """Links with LLVM's `LLJIT`. Any thread may link; forks must wait for that.
+
+    make_jit: gives a new LLJIT. new_library: a new JITLibraryBuilder.
+    """
+
+    def __init__(self, make_jit: Callable[[], Any], new_library: Callable[[], Any]) -> None:
+        self._make_jit, self._new_library = make_jit, new_library
+        self._lock = threading.Lock()
+        self._let_go: deque[Any] = deque()  # libraries that nobody can call any more
+        self._jit = make_jit()
+        self._numbers = itertools.count()
+        self._in_this_jit = 0
+        self.loaded = 0  # libraries in memory
+        _linkers.add(self)
+
+    def link(
+        self, name: str, codes: Sequence[bytes], exports: Sequence[str], imports: Mapping[str, int] | None = None
+    ) -> Library:
+        """The object files `codes` in this process, with the addresses of `exports`.
+
+        `imports`: addresses of functions that it calls, where the process does not tell them itself.
+        """
+        with self._lock:
+            self._unload()
+            if self._in_this_jit == MOST_LIBRARIES:
+                self._jit, self._in_this_jit = self._make_jit(), 0  # the old one goes with its last library
+            builder = self._new_library()
+            for code in codes:
+                builder.add_object_img(code)
+            builder.add_current_process()
+            for symbol, address in (imports or {}).items():
+                builder.import_symbol(symbol, address)
+            for symbol in exports:
+                builder.export_symbol(symbol)
+            self._in_this_jit += 1
+            tracker = builder.link(self._jit, f"{name}.{next(self._numbers)}")
+            self.loaded += 1
+            return Library(tracker, self._let_go)
+
+    def unload(self) -> None:
+        """Frees now what nobody can call any more; linking does the same."""
+        with self._lock:
+            self._unload()
+
+    def _unload(self) -> None:
+        while self._let_go:
+            self._let_go.popleft().close()
+            self.loaded -= 1
+
+
+_linkers: WeakSet[Linker] = WeakSet()  # of this process, one for each target that it compiles for
+
+
+def loaded_libraries() -> int:
+    """How many libraries are in memory because somebody can call them; the others are unloaded first."""
+    linkers = list(_linkers)
+    for linker in linkers:
+        linker.unload()
+    return sum([linker.loaded for linker in linkers])
+
+
+__all__ = ["LIBRARY_BYTES", "MOST_LIBRARIES", "Library", "Linker", "loaded_libraries"]

@@ -1,0 +1,114 @@
+"""The setting TARGET: which CPU code is generated for, by its name.
+
+`TARGET=x86-64-v3` names a CPU or a level that LLVM knows, `native` (or nothing) the one that this process runs on.
+What a name does not say, the cores and caches, is this machine's, unless it stands behind: `znver3,threads=8,l1=32K,
+l2=512K` depends on no machine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+from tinyexplore.target.cpus import AARCH64, X86_64
+from tinyexplore.util import config
+from tinyexplore.util.config import check_further
+
+NATIVE = "native"
+LEVELS = ("x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4")
+FEATURES = sorted({word for words in X86_64.values() for word in words.split()} - set(X86_64))
+_UNITS = {"K": 1 << 10, "M": 1 << 20}
+
+
+class UnknownTarget(ValueError):
+    """A TARGET that names no CPU that LLVM knows, or says of it what cannot be said."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """TARGET taken apart. `text`: as it was written. 0: as this machine has it."""
+
+    text: str
+    cpu: str
+    threads: int = 0
+    l1_bytes: int = 0
+    l2_bytes: int = 0
+
+    @property
+    def is_native(self) -> bool:
+        """Whether it is for the CPU that this process runs on."""
+        return self.cpu == NATIVE
+
+    @property
+    def arch(self) -> str:
+        """The architecture, as LLVM calls it."""
+        return machine() if self.is_native else "x86_64" if self.cpu in X86_64 else "aarch64"
+
+    @property
+    def features(self) -> frozenset[str]:
+        """What code generation may use beyond the architecture's baseline, where that is known of the name."""
+        return features_of(self.cpu)
+
+
+@cache
+def choice_of(text: str) -> Choice:
+    """The Choice that TARGET=`text` makes. UnknownTarget where it makes none."""
+    cpu, *further = [part.strip() for part in text.split(",")]
+    cpu = cpu.lower() or NATIVE
+    if cpu != NATIVE and cpu not in X86_64 and cpu not in AARCH64:
+        import difflib
+
+        close = difflib.get_close_matches(cpu, (NATIVE, *X86_64, *AARCH64), 4, 0.5)
+        meant = (
+            f"close to it: {', '.join(close)}" if close else f"for example: {', '.join((NATIVE, *LEVELS, 'znver3'))}"
+        )
+        raise UnknownTarget(f"TARGET={text!r}: LLVM knows no CPU called {cpu!r}; {meant}")
+    return Choice(text, cpu, **dict([_detail(text, part) for part in further]))
+
+
+def chosen() -> Choice:
+    """The Choice in force here."""
+    return choice_of(config().TARGET)
+
+
+def _detail(text: str, part: str) -> tuple[str, int]:
+    name, equals, value = part.partition("=")
+    field = {"threads": "threads", "l1": "l1_bytes", "l2": "l2_bytes"}.get(name.strip().lower())
+    number, unit = value.strip().upper(), 1
+    if field not in (None, "threads") and number[-1:] in _UNITS:
+        number, unit = number[:-1], _UNITS[number[-1]]
+    if field is None or not equals or not number.isdecimal() or int(number) == 0:
+        raise UnknownTarget(
+            f"TARGET={text!r}: {part!r} is nothing that can be said of a CPU; after its name may stand "
+            "threads=8, l1=32K and l2=1M, divided by commas"
+        )
+    return field, int(number) * unit
+
+
+@cache
+def features_of(cpu: str) -> frozenset[str]:
+    """The features of a CPU in the table; none where only its name is known."""
+    found: set[str] = set()
+    for word in X86_64.get(cpu, "").split():
+        found |= features_of(word) if word in X86_64 else {word}
+    return frozenset(found)
+
+
+def nearest_level(have: frozenset[str]) -> str:
+    """The widest of LEVELS of which `have` has all features."""
+    return next(level for level in reversed(LEVELS) if features_of(level) <= have)
+
+
+def machine() -> str:
+    """The architecture of this machine, as LLVM and GCC call it."""
+    import platform  # here, as all that `import tinyexplore` does without
+
+    name = platform.machine().lower()
+    return {"amd64": "x86_64", "arm64": "aarch64"}.get(name, name)
+
+
+def _check(value: str) -> None:
+    choice_of(value)
+
+
+check_further("TARGET", _check)

@@ -1,0 +1,48 @@
+"""What an argument must be, asked at the call that was given it: the error says what was wanted, and what was there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tinyexplore.tensor.errors import OperandError
+from tinyexplore.uop import UOp
+
+LONGEST = 60  # characters of a value that a message shows
+
+
+def shown(value: Any) -> str:
+    """The type and the value, for a message: the beginning of a long one."""
+    text = repr(value).replace("\n", " ")
+    return f"{type(value).__name__} {text if len(text) <= LONGEST else text[:LONGEST] + '…'}"
+
+
+def need_tensor(value: Any, what: str) -> None:
+    """Raises unless `value` is a tensor. `what` says which argument of what it is."""
+    if hasattr(value, "lazydata"):
+        return
+    would_do = "give a Tensor"
+    if isinstance(value, (list, tuple, int, float)) or hasattr(value, "__array_interface__"):
+        would_do += ": Tensor(...) makes one of numbers, lists and arrays"
+    raise OperandError(f"{what} is {shown(value)}: {would_do}")
+
+
+def need_int(value: Any, what: str, least: int | None = None) -> None:
+    """Raises unless `value` is a whole number (a symbolic one will do), `least` or more."""
+    if not isinstance(value, (int, UOp)) or isinstance(value, bool):
+        raise TypeError(f"{what} is {shown(value)}: need an int")
+    if least is not None and isinstance(value, int) and value < least:
+        raise ValueError(f"{what} is {value}: need {least} or more")
+
+
+def need_number(value: Any, what: str, least: float | None = None, below: float | None = None) -> None:
+    """Raises unless `value` is a number, of Python or NumPy, `least` or more and less than `below`."""
+    if isinstance(value, str) or not (isinstance(value, (int, float, UOp)) or hasattr(value, "__float__")):
+        raise TypeError(f"{what} is {shown(value)}: need a number")
+    if hasattr(value, "lazydata"):  # what a tensor is cannot be asked here
+        return
+    if (least is not None and not value >= least) or (below is not None and not value < below):
+        wanted = f"{least} or more" if below is None else f"{least} ≤ {what.split()[-1]} < {below}"
+        raise ValueError(f"{what} is {value}: need {wanted}")
+
+
+__all__ = ["need_int", "need_number", "need_tensor", "shown"]

@@ -1,0 +1,65 @@
+"""Function: an operation of a program's own, with its own gradient."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tinyexplore.autograd import Step
+from tinyexplore.lazy import LazyBuffer
+
+if TYPE_CHECKING:
+    from tinyexplore.tensor.tensor import Tensor
+
+
+class Function:
+    """Subclass it with `forward(self, *values, **kwargs)`, which computes a value from LazyBuffers (by their methods:
+    `x.alu(Ops.MUL, y)`, `x.reduce(Ops.ADD, axes)`), and `backward(self, gradient)`, which makes the gradients of the
+    inputs of that of the result: one LazyBuffer, or a tuple of one for each input, None where there is none.
+    `Operation.apply(*tensors, **kwargs)` is the tensor.
+
+    What `forward` keeps on `self`, `backward` finds there; it lives as long as the result. `needs_input_grad` says of
+    which inputs a gradient is asked. Where gradients are differentiated again, `forward` is called once more, with
+    values that know how they were made.
+    """
+
+    def __init__(self, device: str, *tensors: Tensor) -> None:
+        self.device = device
+        self.needs_input_grad = [tensor.requires_grad for tensor in tensors]
+        self.requires_grad = True if any(self.needs_input_grad) else None if None in self.needs_input_grad else False
+        self.parents = tensors if self.requires_grad else ()
+
+    def forward(self, *values: Any, **kwargs: Any) -> LazyBuffer:
+        raise NotImplementedError(f"{type(self).__name__} has no forward")
+
+    def backward(self, gradient: Any) -> Any:
+        raise RuntimeError(f"{type(self).__name__} has no backward: detach() its inputs, or write one")
+
+    @classmethod
+    def apply(cls, *tensors: Tensor, **kwargs: Any) -> Tensor:
+        """The tensor that `forward` makes of the values of `tensors`."""
+        if not tensors:
+            raise TypeError(f"{cls.__name__}.apply: need at least one tensor")
+        device: Any = tensors[0].device
+        context = cls(device, *tensors)
+        value = context.forward(*[tensor.lazydata for tensor in tensors], **kwargs)
+        if any([value is tensor.lazydata for tensor in tensors]):
+            value = value.detached()  # a node of its own, with a gradient of its own
+
+        def function_gradient(step: Step, g: LazyBuffer) -> tuple[LazyBuffer | None, ...]:
+            """As the program's own `backward` has it."""
+            doing = context
+            if not isinstance(g, LazyBuffer):  # to be differentiated again
+                doing = cls(device, *step.inputs)
+                doing.forward(*step.sources, **kwargs)
+            found = doing.backward(g)
+            parts = found if isinstance(found, tuple) else (found,)
+            if len(parts) != len(step.sources):
+                raise ValueError(f"{cls.__name__}.backward gave {len(parts)} gradients for {len(step.sources)} inputs")
+            for part, source in zip(parts, step.sources):
+                if part is not None and part.shape != source.shape:
+                    raise ValueError(
+                        f"{cls.__name__}.backward gave a gradient of shape {part.shape} for an input of {source.shape}"
+                    )
+            return parts
+
+        return tensors[0]._by_own_rule(value, function_gradient, tensors)

@@ -1,0 +1,88 @@
+"""The folder where things are kept between processes, and whether nobody but this user can have put them there.
+
+Windows has no owners and modes that Python can ask for: there every folder and file counts as this user's.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import warnings
+from contextlib import suppress
+from pathlib import Path
+
+from tinyexplore.util.config import getenv
+
+OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+
+def cache_folder() -> Path:
+    """$XDG_CACHE_HOME/tinyexplore, or ~/.cache/tinyexplore.
+
+    ValueError where that is no absolute path: it would be another folder wherever a program is started, which whoever
+    hands out a directory could fill. RuntimeError where this user has no home.
+    """
+    chosen = getenv("XDG_CACHE_HOME", "")
+    folder = Path(chosen) if chosen else Path.home() / ".cache"
+    if not folder.is_absolute():
+        named = f"XDG_CACHE_HOME={chosen!r}" if chosen else f"HOME={getenv('HOME', '')!r}"
+        raise ValueError(
+            f"{named} is a relative path, so that each working directory would have a cache of its own: give an "
+            "absolute one, unset it, or set CACHELEVEL=0"
+        )
+    return folder / "tinyexplore"
+
+
+def user() -> int | None:
+    """The number of the user in whose name this process works; None where the system has none."""
+    return os.geteuid() if hasattr(os, "geteuid") else None
+
+
+def is_private(info: os.stat_result, refused: int = OTHERS_WRITE) -> bool:
+    """True for what belongs to this user and whose mode gives nobody the bits `refused`."""
+    return user() is None or (info.st_uid == user() and not info.st_mode & refused)
+
+
+def why_not_private(folder: str | Path, *, or_of_root: bool = False) -> str | None:
+    """Why others could have put something into `folder`, in words; None where they could not. OSError where there is
+    no such folder. `or_of_root`: root's folders will do as well.
+
+    A link to a folder is as good as the folder, if it is this user's link or root's.
+    """
+    me, link, info = user(), os.lstat(folder), os.stat(folder)
+    if not stat.S_ISDIR(info.st_mode):
+        return "it is no folder"
+    if me is None:
+        return None
+    if stat.S_ISLNK(link.st_mode) and link.st_uid not in (me, 0):
+        return f"it is a link that belongs to user {link.st_uid}, not to this user, {me}"
+    if info.st_uid != me and not (or_of_root and info.st_uid == 0):
+        return f"it belongs to user {info.st_uid}, not to this user, {me}"
+    if info.st_mode & OTHERS_WRITE:
+        return f"others may write there (its mode is {stat.S_IMODE(info.st_mode):04o})"
+    return None
+
+
+def make_private(folder: str | Path) -> None:
+    """Makes `folder`, and what it lies in, for this user alone. OSError where that is not possible; PermissionError
+    where root would make it in another user's home, who could then not use it."""
+    if os.path.isdir(folder):
+        return
+    above = Path(folder).parent
+    while not above.exists():
+        above = above.parent
+    if user() == 0 and above.stat().st_uid != 0:
+        raise PermissionError(f"{above} belongs to user {above.stat().st_uid}, not to root")
+    os.makedirs(Path(folder).parent, 0o700, exist_ok=True)
+    with suppress(FileExistsError):
+        os.mkdir(folder, 0o700)
+
+
+_told: set[str] = set()
+
+
+def tell_once(message: str) -> None:
+    """A warning, the first time in this process."""
+    if message not in _told:
+        _told.add(message)
+        warnings.warn(message, RuntimeWarning, stacklevel=2)

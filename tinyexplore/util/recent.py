@@ -1,0 +1,56 @@
+"""A cache of what was used last, bounded in bytes."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from typing import Generic, TypeVar
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Recent(Generic[K, V]):
+    """Values by their keys: the ones used last, as many as take no more than a limit. Any thread may ask.
+
+    nbytes: what they take together.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.nbytes = 0
+        self._kept: OrderedDict[K, tuple[V, int]] = OrderedDict()
+
+    def find(self, key: K) -> V | None:
+        """What is kept under `key`, which counts as used now."""
+        with self.lock:
+            found = self._kept.get(key)
+            if found is None:
+                return None
+            self._kept.move_to_end(key)
+            return found[0]
+
+    def keep(self, key: K, value: V, nbytes: int, most_bytes: int) -> list[V]:
+        """Keeps `value`, of about `nbytes`, in the place of what was there. Those used longest ago make room until all
+        take `most_bytes` at most, or `value` is the only one; they are returned."""
+        with self.lock:  # what is let go may run any code: that is up to the caller
+            before = self._kept.pop(key, None)
+            gone = [] if before is None else [before]
+            self._kept[key] = (value, nbytes)
+            self.nbytes += nbytes - sum([size for _, size in gone])
+            while self.nbytes > most_bytes and len(self._kept) > 1:
+                gone.append(self._kept.popitem(last=False)[1])
+                self.nbytes -= gone[-1][1]
+        return [one for one, _ in gone]
+
+    def clear(self) -> None:
+        """Forgets everything."""
+        with self.lock:
+            before, self._kept, self.nbytes = self._kept, OrderedDict(), 0
+        before.clear()
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+
+__all__ = ["Recent"]

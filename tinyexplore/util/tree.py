@@ -1,0 +1,97 @@
+"""A graph as the text of a Python expression: nested as its nodes are, what several read named where it first stands.
+
+The text is as long as the graph has nodes and edges, however often a node is reached, and Python can evaluate it:
+where it would be nested deeper than Python's parser allows, nodes are named ahead of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Generic, TypeVar
+
+from tinyexplore.util.graph import toposort
+
+T = TypeVar("T")
+
+WIDTH = 110
+_DEEPEST = 40  # Python 3.10's parser ends at 200 brackets, and each level has up to three
+
+
+def tree_text(
+    root: T, sources: Callable[[T], Sequence[T]], head: Callable[[T], str], rest: Callable[[T], str], name: str = "x"
+) -> str:
+    """`root` as an expression: a node is written `head(node)`, its sources as `src=(...)`, `rest(node)`.
+
+    Shared nodes are called `x0`, `x1`, … (`name` for another letter); constants and the like, without sources and
+    short, are written out each time.
+    """
+    return _Writer(root, sources, head, rest, name).text()
+
+
+class _Writer(Generic[T]):
+    def __init__(
+        self,
+        root: T,
+        sources: Callable[[T], Sequence[T]],
+        head: Callable[[T], str],
+        rest: Callable[[T], str],
+        name: str,
+    ) -> None:
+        self.root, self.sources, self.head, self.rest, self.letter = root, sources, head, rest, name
+        self.order = toposort([root], sources)
+        self.names: dict[T, str] = {}
+        self.written: set[T] = set()
+        readers: dict[T, int] = {}
+        for node in self.order:
+            for source in sources(node):
+                readers[source] = readers.get(source, 0) + 1
+        self.shared = {node for node, count in readers.items() if count > 1 and (sources(node) or self.is_long(node))}
+
+    def is_long(self, node: T) -> bool:
+        return len(self.head(node)) + len(self.rest(node)) > 44
+
+    def text(self) -> str:
+        ahead = self.ahead()
+        if not ahead:
+            return "\n".join(self.lines(self.root))
+        parts = [_indented(self.lines(node)) for node in (*ahead, self.root)]
+        return "(\n" + ",\n".join("\n".join(part) for part in parts) + ",\n)[-1]"
+
+    def ahead(self) -> list[T]:
+        """The nodes at which the text would become too deep, sources first."""
+        height: dict[T, int] = {}
+        found = []
+        for node in self.order:
+            height[node] = 1 + max((height[source] for source in self.sources(node)), default=0)
+            if height[node] >= _DEEPEST and node is not self.root:
+                found.append(node)
+                self.shared.add(node)
+                height[node] = 0
+        return found
+
+    def lines(self, node: T) -> list[str]:
+        """The text of a node, in one line where there is room for it; nested no deeper than `ahead` leaves it."""
+        if node in self.written:
+            return [self.names[node]]
+        named = ""
+        parts = [self.lines(source) for source in self.sources(node)]
+        if node in self.shared:
+            self.written.add(node)
+            self.names[node] = f"{self.letter}{len(self.names)}"
+            named = f"{self.names[node]}:="
+        head, rest = named + self.head(node), self.rest(node)
+        if not parts:
+            return [head + rest]
+        if all(len(part) == 1 for part in parts):
+            inner = ", ".join(part[0] for part in parts) + ("," if len(parts) == 1 else "")
+            if len(head) + len(inner) + len(rest) < WIDTH:
+                return [f"{head}, src=({inner}){rest}"]
+        inside: list[str] = []
+        for part in parts:
+            inside += part[:-1]
+            inside.append(part[-1] + ",")
+        return [f"{head}, src=(", *_indented(inside), f"){rest}"]
+
+
+def _indented(lines: Iterable[str]) -> list[str]:
+    return [f"  {line}" for line in lines]

@@ -1,0 +1,128 @@
+"""Threads that do work for others, such that an interrupt harms neither them nor who waits.
+
+What Python's own executors are made of (Condition, Semaphore) is written in Python: an interrupt in the midst of taking
+one leaves it locked for good, and whoever comes next waits forever. A SimpleQueue is not, nor a Lock in a `with`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+from _thread import start_new_thread
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, Future
+from functools import partial
+from queue import SimpleQueue
+from threading import Lock
+from typing import Any, Generic, TypeVar, cast
+
+from tinyexplore.util.at_once import at_once
+
+R = TypeVar("R")
+
+
+class Job(Generic[R]):
+    """Work that another thread does, and what came of it."""
+
+    def __init__(self, work: Callable[[], R]) -> None:
+        self._work: Callable[[], R] | None = work
+        self._result: R | None = None
+        self._error: BaseException | None = None
+        self._undone = Lock()
+        self._undone.acquire()
+
+    def do(self) -> None:
+        assert self._work is not None
+        try:
+            self._result = self._work()
+        except BaseException as error:
+            self._error = error
+        finally:
+            self._work = None
+            self._undone.release()
+
+    def wait(self) -> None:
+        """Returns when it is done."""
+        with self._undone:
+            pass
+
+    def result(self) -> R:
+        """Waits; what the work gave, or raises what it raised."""
+        self.wait()
+        if self._error is not None:
+            raise self._error
+        return cast(R, self._result)
+
+
+def wait_for_all(jobs: Sequence[Job[Any]]) -> None:
+    """Returns when all are done."""
+    for job in jobs:
+        job.wait()
+
+
+class Workers:
+    """Up to `count` threads, which start when there is something to do. A forked child starts its own."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._begin()
+        atexit.register(self._end)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._begin)
+
+    def _begin(self) -> None:
+        self._jobs: SimpleQueue[Job[Any] | None] = SimpleQueue()
+        self._threads: list[Lock] = []  # each is locked while its thread is there
+
+    def give(self, jobs: Sequence[Job[Any]], then: Sequence[partial[Any]] = ()) -> None:
+        """Has `jobs` done, in this order, and calls `then` at once: or, interrupted, none of it. Where no thread can
+        start, they are done before this returns."""
+        for _ in range(min(self._count - len(self._threads), len(jobs))):
+            lives = Lock()
+            lives.acquire()
+            try:
+                at_once([partial(start_new_thread, _work, (self._jobs, lives)), partial(self._threads.append, lives)])
+            except RuntimeError:  # there are no threads, or no more of them
+                break
+        if not self._threads:
+            for job in jobs:
+                job.do()
+            at_once([*then])
+            return
+        at_once([*[partial(self._jobs.put, job) for job in jobs], *then])
+
+    def _end(self) -> None:
+        """At the end of the process: threads that would go on while the interpreter is taken apart."""
+        threads, self._threads = self._threads, []
+        for _ in threads:
+            self._jobs.put(None)
+        for lives in threads:
+            with lives:
+                pass
+
+
+class AtOnce(Executor):
+    """In the place of an executor where no thread can start: does what is submitted before `submit` returns."""
+
+    def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        try:
+            future.set_result(function(*arguments, **named))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+def _work(jobs: SimpleQueue[Job[Any] | None], lives: Lock) -> None:
+    try:
+        while True:
+            job = jobs.get()
+            if job is None:
+                return
+            job.do()
+            del job
+    finally:
+        lives.release()
+
+
+__all__ = ["AtOnce", "Job", "Workers", "wait_for_all"]

@@ -1,0 +1,125 @@
+// The layout of a graph whose nodes belong to kernels: each kernel's boxes by themselves in a frame, then the frames and
+// the boxes of no kernel as one graph.
+
+import { type Box, type Layout, type RoutedEdge, layout } from "./layout";
+
+/** Where a kernel's frame is drawn. */
+export interface Frame {
+  kernel: number;
+  left: number;
+  top: number;
+  width: number;
+  height: number;
+}
+
+export interface Framed extends Layout {
+  frames: Frame[];
+}
+
+interface Edge {
+  readonly src: number;
+  readonly dst: number;
+}
+
+export const FRAME_PADDING = 14;
+export const FRAME_HEADER = 40;
+
+/**
+ * The layout with a frame for each kernel; null where frames would depend on one another in a circle.
+ *
+ * `kernelOf`: the kernel of a box, null for none. `titleWidth`: how wide a kernel's heading is.
+ */
+export function framedLayout(
+  boxes: readonly Box[],
+  edges: readonly Edge[],
+  kernelOf: (id: number) => number | null,
+  titleWidth: (kernel: number) => number,
+): Framed | null {
+  const groups = new Map<number, Box[]>();
+  const owner = new Map<number, number | null>();
+  for (const box of boxes) {
+    const kernel = kernelOf(box.id);
+    owner.set(box.id, kernel);
+    if (kernel !== null) groups.set(kernel, [...(groups.get(kernel) ?? []), box]);
+  }
+  const outerOf = (id: number): number => {
+    const kernel = owner.get(id) ?? null;
+    return kernel === null ? id : frameId(kernel);
+  };
+  const isInner = ({ src, dst }: Edge): boolean => (owner.get(src) ?? null) !== null && owner.get(src) === owner.get(dst);
+  const crossing = edges.filter((edge) => !isInner(edge));
+  const inner = new Map([...groups].map(([kernel, own]) => {
+    const lines = edges.filter((edge) => isInner(edge) && owner.get(edge.src) === kernel);
+    return [kernel, layout({ nodes: own, edges: lines })] as const;
+  }));
+  const outerBoxes = boxes.filter((box) => owner.get(box.id) === null).map(({ id, width, height }): Box => ({ id, width, height }));
+  for (const [kernel, { width, height }] of inner) {
+    const wide = Math.max(width, titleWidth(kernel)) + 2 * FRAME_PADDING;
+    outerBoxes.push({ id: frameId(kernel), width: wide, height: height + FRAME_HEADER + 2 * FRAME_PADDING });
+  }
+  const outerEdges = [...new Map(crossing.map(({ src, dst }) => [`${outerOf(src)} ${outerOf(dst)}`, { src: outerOf(src), dst: outerOf(dst) }])).values()];
+  if (isCyclic(outerBoxes.map(({ id }) => id), outerEdges)) return null;
+  const outer = layout({ nodes: outerBoxes, edges: outerEdges });
+  const sizes = new Map(outerBoxes.map((box) => [box.id, box]));
+  const positions = new Map<number, { x: number; y: number }>();
+  const frames: Frame[] = [];
+  const drawnEdges: RoutedEdge[] = [];
+  for (const [kernel, made] of inner) {
+    const { x, y } = outer.positions.get(frameId(kernel))!;
+    const { width, height } = sizes.get(frameId(kernel))!;
+    const frame = { kernel, left: x - width / 2, top: y - height / 2, width, height };
+    frames.push(frame);
+    const dx = x - made.width / 2 - made.left;
+    const dy = frame.top + FRAME_HEADER + FRAME_PADDING - made.top;
+    for (const [id, at] of made.positions) positions.set(id, { x: at.x + dx, y: at.y + dy });
+    for (const edge of made.edges) drawnEdges.push({ ...edge, points: edge.points.map(([px, py]) => [px + dx, py + dy]) });
+  }
+  for (const box of boxes) if (owner.get(box.id) === null) positions.set(box.id, outer.positions.get(box.id)!);
+  const routes = new Map(outer.edges.map((edge) => [`${edge.src} ${edge.dst}`, edge]));
+  const byId = new Map(boxes.map((box) => [box.id, box]));
+  const routeOf = ({ src, dst }: Edge): RoutedEdge => routes.get(`${outerOf(src)} ${outerOf(dst)}`)!;
+  const entries = new Map<number, Edge[]>(); // what comes into a box from outside, from left to right
+  for (const edge of crossing) entries.set(edge.dst, [...(entries.get(edge.dst) ?? []), edge]);
+  for (const list of entries.values()) list.sort((a, b) => positions.get(a.src)!.x - positions.get(b.src)!.x);
+  for (const [dst, list] of entries) {
+    list.forEach((edge, i) => {
+      const route = routeOf(edge);
+      const [from, to, box] = [positions.get(edge.src)!, positions.get(dst)!, byId.get(dst)!];
+      const port = to.x + ((i + 1) / (list.length + 1) - 0.5) * 0.8 * box.width;
+      const points = reroute(route.points, from.x, from.y + byId.get(edge.src)!.height / 2, port, to.y - box.height / 2);
+      drawnEdges.push({ src: edge.src, dst, long: route.long, points });
+    });
+  }
+  frames.sort((a, b) => a.kernel - b.kernel);
+  return { ...outer, positions, edges: drawnEdges, frames };
+}
+
+function frameId(kernel: number): number {
+  return -1 - kernel;
+}
+
+/** A route between two frames, from a box inside the one to a box inside the other. */
+function reroute(points: readonly [number, number][], x0: number, y0: number, x1: number, y1: number): [number, number][] {
+  const moved = points.map(([x, y]): [number, number] => [x, y]);
+  const [startX, endX] = [moved[0][0], moved[moved.length - 1][0]];
+  for (let i = 0; i < moved.length && moved[i][0] === startX; i += 1) if (i < moved.length - 1) moved[i][0] = x0;
+  for (let i = moved.length - 1; i > 0 && moved[i][0] === endX; i -= 1) moved[i][0] = x1;
+  return [[x0, y0], ...moved, [x1, y1]].filter(([x, y], i, all) => i === 0 || x !== all[i - 1][0] || y !== all[i - 1][1]) as [number, number][];
+}
+
+function isCyclic(ids: readonly number[], edges: readonly Edge[]): boolean {
+  const waiting = new Map(ids.map((id) => [id, 0]));
+  const users = new Map<number, number[]>();
+  for (const { src, dst } of edges) {
+    waiting.set(dst, (waiting.get(dst) ?? 0) + 1);
+    users.set(src, [...(users.get(src) ?? []), dst]);
+  }
+  const ready = [...waiting].filter(([, count]) => count === 0).map(([id]) => id);
+  for (let head = 0; head < ready.length; head += 1) {
+    for (const user of users.get(ready[head]) ?? []) {
+      waiting.set(user, waiting.get(user)! - 1);
+      if (waiting.get(user) === 0) ready.push(user);
+    }
+  }
+  return ready.length < waiting.size;
+}

@@ -1,0 +1,61 @@
+// The biography of what is selected: the firings that led to it, in order; a click goes to one.
+
+import { h, replaceChildren } from "../dom";
+import { count, truncate } from "../format";
+import type { Change, Store, View } from "../store";
+import { nodeText } from "../tree";
+import { firingsUpTo } from "../walking";
+
+export class BiographyView implements View {
+  readonly element = h("div", { class: "biography scroll" });
+
+  constructor(private readonly store: Store) {
+    this.draw();
+  }
+
+  update(change: Change): void {
+    if (change.selection || change.cursor) this.draw();
+  }
+
+  private draw(): void {
+    const { index, selected, cursor } = this.store;
+    if (cursor.panel !== "biography") return;
+    const [id] = selected;
+    if (id === undefined) {
+      replaceChildren(this.element, h("p", { class: "empty" }, "Select a node or a line, then press B: the firings that led to it, in order."));
+      return;
+    }
+    const nodes = [...selected];
+    const all = nodes.flatMap((node) => index.biography(node, cursor.kernel));
+    const seen = new Set<string>();
+    const firings = all.filter(({ stage, step }) => {
+      const key = `${stage.id} ${step}`;
+      if (seen.has(key)) return false;
+      seen.add(key);
+      return true;
+    });
+    firings.sort((a, b) => a.stage.id - b.stage.id || a.step - b.step);
+    const what = nodes.length === 1 ? nodeText(index.node(id)) : count(nodes.length, "node");
+    const frame = index.frameOf(id, cursor.kernel);
+    const origin = frame === null ? "" : ` It began at ${index.trace.sources[frame.source]?.name ?? "?"}:${frame.line}.`;
+    const made = [...new Set(nodes.map((node) => index.callsOf(node, cursor.kernel).join(" → ")))].filter((calls) => calls !== "");
+    const by = made.length > 0 ? ` Made by ${truncate(made.join(", "), 120)}.` : "";
+    const led = `: ${count(firings.length, "firing")} led here.${origin}${by}`;
+    const head = h("p", { class: "note" }, h("b", {}, truncate(what, 80)), led);
+    const rows = firings.map(({ stage, step, firing }) => {
+      const rule = index.trace.rules[firing.rule!];
+      const here = stage.id === cursor.stage && step === cursor.step;
+      const go = (): void => this.store.go({ stage: stage.id, step, kernel: stage.kernel ?? cursor.kernel, graph: "uops" });
+      return h(
+        "button",
+        { type: "button", class: "event", "aria-current": here ? "step" : null, onclick: go },
+        h("span", { class: "faint" }, `${stage.name} · ${firingsUpTo(stage, step)}`),
+        h("b", {}, rule.name),
+        h("span", { class: "gone" }, truncate(nodeText(index.node(firing.before)), 60)),
+        h("span", { class: "faint" }, "→"),
+        h("span", { class: "come" }, truncate(nodeText(index.node(firing.after)), 60)),
+      );
+    });
+    replaceChildren(this.element, head, ...rows);
+  }
+}

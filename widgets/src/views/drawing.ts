@@ -1,0 +1,219 @@
+// The elements of the drawn graph: boxes, edges, and frames around kernels. Few boxes are SVG groups; of many, only those
+// in sight are; far away, each colour is one path.
+
+import { prefersReducedMotion, s } from "../dom";
+import type { Frame } from "../frames";
+import { type Layout, edgePath } from "../layout";
+import type { DrawnBox, DrawnGraph } from "../shown";
+import type { Store } from "../store";
+import { type Rectangle, overlaps } from "./camera";
+
+export const CULL_ABOVE = 250; // boxes; below, all are kept as elements
+const FAR = 0.32; // zoom below which boxes have no text
+const COMMUTATIVE = new Set(["ADD", "MUL", "MAX", "AND", "OR", "XOR", "CMPNE", "CMPEQ"]); // whose sources need no number
+let views = 0;
+
+/** What the drawing asks of its owner about a box. */
+export interface Looks {
+  boxClass: (box: DrawnBox) => string;
+  tooltip: (box: DrawnBox) => string;
+  through: (nodes: number[]) => string;
+  frame: (frame: Frame) => [SVGElement, SVGElement];
+}
+
+export class Drawing {
+  readonly svg: SVGSVGElement;
+  readonly world = s("g", { class: "world" });
+  readonly elements = new Map<number, SVGGElement>();
+  private readonly far = s("g", { class: "far" });
+  private readonly frames = s("g", { class: "frames" });
+  private readonly edges = s("g", { class: "edges" });
+  private readonly headings = s("g", { class: "headings" });
+  private readonly boxes = s("g", { class: "boxes" });
+  private readonly arrow = `tinyexplore-arrow-${(views += 1)}`; // a page may hold several views
+  private drawn: DrawnGraph = NOTHING;
+  private placed: Layout = { positions: new Map(), width: 0, height: 0, left: 0, top: 0, edges: [] };
+  private byId = new Map<number, DrawnBox>();
+  private byEdge = new Map<string, DrawnGraph["edges"][number]>();
+
+  constructor(
+    private readonly store: Store,
+    private readonly looks: Looks,
+  ) {
+    this.svg = s("svg", { class: "drawing", role: "img", "aria-label": "Graph of nodes" }, arrowHeads(this.arrow), this.world);
+    this.world.append(this.frames, this.far, this.edges, this.headings, this.boxes);
+  }
+
+  /** Another graph, or the same one elsewhere; what stays keeps its element. */
+  build(drawn: DrawnGraph, placed: Layout, frames: readonly Frame[], zoom: number, sight: Rectangle): void {
+    [this.drawn, this.placed] = [drawn, placed];
+    this.byId = new Map(drawn.boxes.map((box) => [box.id, box]));
+    this.byEdge = new Map(drawn.edges.map((edge) => [`${edge.src} ${edge.dst}`, edge]));
+    this.keepElements(new Set(this.byId.keys()));
+    this.edges.replaceChildren();
+    this.far.replaceChildren();
+    const made = frames.map((frame) => this.looks.frame(frame));
+    this.frames.replaceChildren(...made.map(([behind]) => behind));
+    this.headings.replaceChildren(...made.map(([, heading]) => heading));
+    this.show(zoom, sight);
+  }
+
+  private keepElements(ids: Set<number>): void {
+    for (const [id, element] of this.elements) {
+      if (ids.has(id)) continue;
+      element.remove();
+      this.elements.delete(id);
+    }
+  }
+
+  /** Makes what is in sight and drops the rest. */
+  show(zoom: number, sight: Rectangle): void {
+    const isFar = zoom < FAR && this.drawn.boxes.length > CULL_ABOVE;
+    this.svg.classList.toggle("is-far", isFar);
+    if (isFar) {
+      this.boxes.replaceChildren();
+      this.elements.clear();
+      this.edges.replaceChildren();
+      if (this.far.childElementCount === 0) this.far.append(...this.farPaths());
+      return;
+    }
+    this.far.replaceChildren();
+    const inSight = this.drawn.boxes.length > CULL_ABOVE ? sight : null;
+    const shown = this.drawn.boxes.filter((box) => inSight === null || overlaps(inSight, this.frameOf(box)));
+    this.keepElements(new Set(shown.map((box) => box.id)));
+    for (const box of shown) this.placeBox(box);
+    const lines = this.placed.edges.filter(({ points }) => inSight === null || points.some(([x, y]) => overlaps(inSight, [x, y, x, y])));
+    this.edges.replaceChildren(...lines.flatMap((edge) => this.edgeElements(edge)));
+  }
+
+  frameOf(box: DrawnBox): Rectangle {
+    const { x, y } = this.placed.positions.get(box.id)!;
+    return [x - box.width / 2, y - box.height / 2, x + box.width / 2, y + box.height / 2];
+  }
+
+  private placeBox(box: DrawnBox): void {
+    const { x, y } = this.placed.positions.get(box.id)!;
+    let element = this.elements.get(box.id);
+    const fresh = element === undefined;
+    if (element === undefined) {
+      element = s("g", { "data-id": box.id });
+      this.elements.set(box.id, element);
+      this.boxes.append(element);
+    }
+    const key = `${box.node} ${box.label} ${box.detail} ${box.hidden} ${box.members.length}`;
+    if (element.dataset.key !== key) {
+      element.dataset.key = key;
+      element.dataset.node = String(box.node);
+      const [left, top] = [-box.width / 2, -box.height / 2];
+      const two = box.detail !== "";
+      const behind = { class: "behind", x: left + 3, y: top - 3, width: box.width, height: box.height, rx: 6 };
+      element.replaceChildren(
+        ...(box.members.length > 1 ? [s("rect", behind)] : []),
+        s("title", {}, this.looks.tooltip(box)),
+        s("rect", { x: left, y: top, width: box.width, height: box.height, rx: 6 }),
+        s("text", { class: "label", y: two ? -4 : 4 }, box.label),
+      );
+      if (two) element.append(s("text", { class: "detail", y: 12 }, box.detail));
+      if (box.hidden > 0) element.append(s("text", { class: "more", x: box.width / 2 + 3, y: top + 8 }, `+${box.hidden}`));
+    }
+    element.setAttribute("class", this.looks.boxClass(box));
+    if (fresh && !prefersReducedMotion()) element.classList.add("enter");
+    element.style.transform = `translate(${x.toFixed(1)}px,${y.toFixed(1)}px)`;
+  }
+
+  private edgeElements(edge: Layout["edges"][number]): SVGElement[] {
+    const { operands, through } = this.byEdge.get(`${edge.src} ${edge.dst}`) ?? { operands: [], through: [] };
+    const path = s("path", {
+      d: edgePath(edge.points),
+      class: `edge${edge.long ? " long" : ""}${through.length > 0 ? " viewed" : ""}`,
+      "data-src": edge.src,
+      "data-dst": edge.dst,
+      "marker-end": `url(#${this.arrow})`,
+    });
+    const found: SVGElement[] = [path];
+    if (through.length > 0) {
+      // a broader, unseen line to point at
+      const target = s("path", { class: "edge-target", d: edgePath(edge.points) }, s("title", {}, this.looks.through(through)));
+      found.push(target);
+    }
+    const user = this.byId.get(edge.dst)!;
+    const { op, src } = this.store.index.node(user.node);
+    const sources = this.drawn.boxes.length > CULL_ABOVE || COMMUTATIVE.has(op) ? 0 : src.length;
+    if (sources < 2 || edge.points.length === 0 || (user.members.length > 1 && operands.length > 2)) return found;
+    const [x, y] = edge.points[edge.points.length - 1];
+    const from = edge.points[edge.points.length - 2] ?? [x, y];
+    const side = from[0] > x ? 7 : -7;
+    return [...found, s("text", { class: "operand", x: x + side, y: y - 7 }, operandText(operands))];
+  }
+
+  /** The boxes as a path for each colour, for a minimap or from far away. */
+  boxPaths(): SVGElement[] {
+    const fills = new Map<string, string>();
+    for (const box of this.drawn.boxes) {
+      const [x0, y0, x1, y1] = this.frameOf(box).map(Math.round);
+      const cls = this.looks.boxClass(box);
+      fills.set(cls, `${fills.get(cls) ?? ""}M${x0} ${y0}H${x1}V${y1}H${x0}Z`);
+    }
+    return [...fills].map(([cls, d]) => s("g", { class: cls }, s("path", { class: "far-boxes", d })));
+  }
+
+  private farPaths(): SVGElement[] {
+    const lines = this.placed.edges.map(({ points }) => {
+      const [a, b] = [points[0], points[points.length - 1]];
+      return `M${a[0].toFixed(0)} ${a[1].toFixed(0)}L${b[0].toFixed(0)} ${b[1].toFixed(0)}`;
+    });
+    return [s("path", { class: "far-edges", d: lines.join("") }), ...this.boxPaths()];
+  }
+
+  /** Shows the selection, what is related to it, the hover and what a search found (null: no search). */
+  mark(hits: Set<number> | null): void {
+    const { selected, related, hovered, hoverRelated } = this.store;
+    for (const [id, element] of this.elements) {
+      const box = this.byId.get(id)!;
+      const isSelected = holds(box, selected);
+      const { classList } = element;
+      classList.toggle("sel", isSelected);
+      classList.toggle("rel", !isSelected && holds(box, related));
+      classList.toggle("hov", holds(box, hovered) || holds(box, hoverRelated));
+      classList.toggle("hit", hits !== null && hits.has(id));
+      classList.toggle("dim", hits !== null && !hits.has(id));
+    }
+    for (const path of this.edges.querySelectorAll<SVGPathElement>(".edge")) {
+      const [src, dst] = [Number(path.dataset.src), Number(path.dataset.dst)];
+      const touches = selected.has(this.byId.get(src)?.node ?? -1) || selected.has(this.byId.get(dst)?.node ?? -1);
+      path.classList.toggle("sel", touches);
+      path.setAttribute("marker-end", touches ? `url(#${this.arrow}-sel)` : `url(#${this.arrow})`);
+      path.classList.toggle("dim", hits !== null && !(hits.has(src) && hits.has(dst)));
+    }
+  }
+}
+
+export const NOTHING: DrawnGraph = {
+  boxes: [],
+  edges: [],
+  total: 0,
+  folded: { constants: 0, index: 0, views: 0 },
+  inRegions: 0,
+  hidden: 0,
+};
+
+export function holds(box: DrawnBox, nodes: Set<number>): boolean {
+  return nodes.size > 0 && box.members.some((node) => nodes.has(node));
+}
+
+function arrowHeads(name: string): SVGDefsElement {
+  const head = (id: string, cls: string): SVGMarkerElement =>
+    s(
+      "marker",
+      { id, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 6, markerHeight: 6, orient: "auto" },
+      s("path", { d: "M0 0 8 4 0 8z", class: cls }),
+    );
+  return s("defs", {}, head(name, "arrow"), head(`${name}-sel`, "arrow sel"));
+}
+
+/** 0,1 or 0…15: which sources an edge stands for. */
+function operandText(operands: number[]): string {
+  const [first, last] = [operands[0], operands[operands.length - 1]];
+  if (operands.length <= 2) return operands.join(",");
+  return last - first === operands.length - 1 ? `${first}…${last}` : `${first},${operands[1]},…`;
+}

@@ -1,0 +1,40 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Stage } from "../src/model";
+import { type Place, beginning, nextStop } from "../src/walking";
+
+/** Stages by the rules of their steps; null is a rebuild. */
+function stagesOf(...rules: (number | null)[][]): Stage[] {
+  return rules.map((steps, id) => ({ id, steps: steps.map((rule) => ({ rule })), decisions: [] }) as unknown as Stage);
+}
+
+function walk(stages: Stage[], from: Place, direction: 1 | -1, rebuilds = false): string[] {
+  const seen: string[] = [];
+  for (let at: Place | null = from; at !== null && seen.length < 50; at = nextStop(stages, at, direction, rebuilds)) {
+    seen.push(`${at.stage}.${at.step}`);
+  }
+  return seen;
+}
+
+test("a walk runs on into the next pass that fires, and stops at the last firing", () => {
+  const stages = stagesOf([], [0, null, 1], [], [null], [2]);
+  assert.deepEqual(walk(stages, { stage: 0, step: 0 }, 1), ["0.0", "1.1", "1.3", "4.1"]);
+});
+
+test("a walk back is the same places in reverse, and ends before the first firing", () => {
+  const stages = stagesOf([], [0, null, 1], [], [null], [2]);
+  assert.deepEqual(walk(stages, { stage: 4, step: 1 }, -1), ["4.1", "1.3", "1.1", "1.0"]);
+});
+
+test("with rebuilds every step is a stop", () => {
+  const stages = stagesOf([0, null], [null]);
+  assert.deepEqual(walk(stages, { stage: 0, step: 0 }, 1, true), ["0.0", "0.1", "0.2", "1.1"]);
+});
+
+test("the story begins with the schedule, or before the first firing", () => {
+  const stages = stagesOf([], [0], [1]);
+  assert.deepEqual(beginning(stages), { stage: 1, step: 0 });
+  (stages[0] as { decisions: unknown[] }).decisions = [{}];
+  assert.deepEqual(beginning(stages), { stage: 0, step: 0 });
+  assert.equal(beginning([]), null);
+});
