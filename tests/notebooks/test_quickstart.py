@@ -51,7 +51,7 @@ def test_nothing_comes_from_elsewhere(lab: LabPage) -> None:
 
 def test_a_line_of_python_lights_its_nodes_and_instructions(lab: LabPage, explorer: Any) -> None:
     explorer.locator("[data-pane=a] .line.linked", has_text="softmax").first.click()
-    for lit in ("[data-pane=a] .line.sel", "[data-pane=c] .line.rel", ".graph .box.rel"):
+    for lit in ("[data-pane=a] .line.sel", "[data-pane=c] .line.rel", ".graph .box.sel"):
         explorer.locator(lit).first.wait_for(timeout=5e3)
 
 

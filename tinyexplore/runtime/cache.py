@@ -117,20 +117,21 @@ class _Store:
         try:
             before = os.fstat(handle).st_size
             os.write(handle, bytes(blocks))
-            if before == 0 or before + blocks > most:
-                self._make_room(handle, blocks, most)
+            enough = before + blocks <= most
+            if before == 0 or not enough:
+                enough = self._make_room(handle, blocks, most) or enough
+            return enough
         finally:
             os.close(handle)
-        return True
 
-    def _make_room(self, counter: int, blocks: int, most: int) -> None:
+    def _make_room(self, counter: int, blocks: int, most: int) -> bool:
         """Counts what is there; if that and `blocks` are more than `most`, what was used least recently goes until a
-        quarter is free. One process at a time: another that comes meanwhile goes on."""
+        quarter is free. One process at a time: False for another that comes meanwhile."""
         if fcntl is not None:
             try:
                 fcntl.flock(counter, fcntl.LOCK_EX | fcntl.LOCK_NB)  # until it is closed
             except OSError:
-                return
+                return False
         start = os.fstat(counter).st_size
         entries = []
         with os.scandir(self.folder) as files:
@@ -148,6 +149,7 @@ class _Store:
                     os.unlink(path)
                     total -= size
         os.ftruncate(counter, total + os.fstat(counter).st_size - start)  # others have added to it meanwhile
+        return True
 
 
 def _blocks(size: int) -> int:
