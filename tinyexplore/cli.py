@@ -1,8 +1,9 @@
-"""The command `tinyexplore`: capture a script, export a trace, list devices, open the notebooks."""
+"""The command `tinyexplore`: capture a script, export and compare traces, list devices, open the notebooks."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import runpy
 import sys
@@ -12,6 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from tinyexplore.dtype import dtypes
+from tinyexplore.explore.comparison import compare
 from tinyexplore.explore.export import BundleMissing, summary_text
 from tinyexplore.explore.model import Trace
 from tinyexplore.explore.session import Explorer, capture
@@ -67,6 +69,18 @@ def _parser() -> argparse.ArgumentParser:
     html.add_argument("trace", metavar="TRACE", help="a trace written by `run --trace` or `Explorer.save`")
     html.add_argument("out", metavar="OUT", help="the page to write")
     html.set_defaults(command=run_html)
+
+    comparison = commands.add_parser(
+        "compare",
+        help="compare two traces kernel by kernel",
+        description="Compare two traces kernel by kernel. The exit status is 1 where a kernel changed, was added or "
+        "went away, and 0 where all are the same program; times never count.",
+    )
+    comparison.add_argument("a", metavar="A", help="a trace written by `run --trace` or `Explorer.save`")
+    comparison.add_argument("b", metavar="B", help="the trace to compare it with")
+    comparison.add_argument("--html", metavar="OUT", help="write one HTML page")
+    comparison.add_argument("--json", action="store_true", help="print it as JSON")
+    comparison.set_defaults(command=run_compare)
 
     commands.add_parser("bench", help="time it against other engines and the machine's limits", add_help=False)
 
@@ -187,6 +201,21 @@ def run_html(options: argparse.Namespace) -> int:
     explorer.to_html(options.out)
     print(f"wrote {options.out}")
     return OK
+
+
+def run_compare(options: argparse.Namespace) -> int:
+    """What differs between two trace files; FAILED where a kernel changed."""
+    for path in (options.a, options.b):
+        if not Path(path).is_file():
+            raise UsageError(f"{path} is not a file")
+    if options.html:
+        _check_writable(Path(options.html))
+    found = compare(options.a, options.b)
+    print(json.dumps(found.to_dict(), indent=2, ensure_ascii=False) if options.json else found)
+    if options.html:
+        found.to_html(options.html)
+        print(f"wrote {options.html}", file=sys.stderr if options.json else sys.stdout)
+    return OK if found.same else FAILED
 
 
 def run_bench(arguments: list[str]) -> int:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tinyexplore.explore.codec import Limits, trace_from_json, trace_to_json
-    from tinyexplore.explore.compare import diff
+    from tinyexplore.explore.comparison import Comparison, compare
+    from tinyexplore.explore.difference import diff
     from tinyexplore.explore.model import Trace
     from tinyexplore.explore.query import biography, line_frames, related, trace_lines, user_lines, where
     from tinyexplore.explore.roofline import Dot, loaded_bytes, roofline_svg
@@ -27,7 +28,9 @@ _HOMES = {
     "trace_from_json": "codec",
     "trace_to_json": "codec",
     "biography": "query",
-    "diff": "compare",
+    "Comparison": "comparison",
+    "compare": "comparison",
+    "diff": "difference",
     "line_frames": "query",
     "related": "query",
     "trace_lines": "query",
@@ -44,6 +47,7 @@ _HOMES = {
 
 __all__ = [
     "CaptureError",
+    "Comparison",
     "Dot",
     "Explorer",
     "Limits",
@@ -51,6 +55,7 @@ __all__ = [
     "TraceFormatError",
     "biography",
     "capture",
+    "compare",
     "diff",
     "explore",
     "line_frames",

@@ -79,7 +79,8 @@ def style() -> str:
         f"{boxes}{bands}"
         ".tx .card{fill:var(--bg);stroke:var(--line)}.tx .cell{fill:var(--bg1);stroke:var(--line)}"
         ".tx .ink{fill:var(--ink)}.tx .ink2{fill:var(--ink2)}.tx .brand{fill:var(--brand)}"
-        ".tx .edge{stroke:var(--edge)}.tx .head{fill:var(--edge)}.tx .outline{stroke:var(--line)}"
+        ".tx .edge{stroke:var(--edge)}.tx .frame{stroke:var(--brand)}"
+        ".tx .head{fill:var(--edge)}.tx .outline{stroke:var(--line)}"
     )
 
 
@@ -145,6 +146,15 @@ def draw_box(node: DrawnNode, box: Box, x: float, y: float) -> str:
         words = f"+{node.hidden} hidden"
         parts.append(text(x, y - box.height / 2 - 4, words, size=8.5, shade="ink2", anchor="middle"))
     return "".join(parts) + "</g>"
+
+
+def draw_frame(box: Box, x: float, y: float) -> str:
+    """A frame round the box whose centre is at (x, y), to mark it."""
+    return (
+        f'<rect class="frame" x="{_n(x - box.width / 2 - 3)}" y="{_n(y - box.height / 2 - 3)}" '
+        f'width="{_n(box.width + 6)}" height="{_n(box.height + 6)}" rx="8" fill="none" stroke="#0b63ce" '
+        f'stroke-width="2"/>'
+    )
 
 
 def draw_edges(edges: Sequence[RoutedEdge], dx: float = 0.0, dy: float = 0.0) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
@@ -326,6 +327,7 @@ def _options_in_force(repeat: int) -> tuple[tuple[str, str], ...]:
         if field.name not in names and value != getattr(default, field.name):
             found.append((field.name, str(value)))
     found.append(("repeat", str(repeat)))
+    found.append(("tinyexplore", sys.modules[__name__.partition(".")[0]].__version__))
     try:
         found.append(("target", Device[Device.DEFAULT].target.describe()))
     except DeviceUnavailable as error:

@@ -5,13 +5,13 @@ They stand where no script runs: stored notebooks, GitHub, nbconvert, the fallba
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from tinyexplore.explore.graphs import DrawnGraph, Kind, Which, drawn_graph, reachable, roots_of_stage
 from tinyexplore.explore.interchange import to_dot, to_networkx
 from tinyexplore.explore.layout import layout
 from tinyexplore.explore.model import Node, Trace
-from tinyexplore.explore.picture import box_of, document, draw_box, draw_edges, legend, legend_width, text
+from tinyexplore.explore.picture import box_of, document, draw_box, draw_edges, draw_frame, legend, legend_width, text
 from tinyexplore.explore.strip import pipeline_svg
 
 __all__ = ["graph_svg", "pipeline_svg", "to_dot", "to_networkx"]
@@ -28,8 +28,9 @@ def graph_svg(
     which: Which = "after",
     kind: Kind = "lazybuffer",
     max_nodes: int = 120,
+    marked: Collection[int] = (),
 ) -> str:
-    """A graph as a standalone SVG.
+    """A graph as a standalone SVG; the nodes whose ids are in `marked` are framed.
 
     Of a trace: the graph that `stage` got ("before") or left ("after"); without a stage, all LazyBuffers, or the UOps
     of the first kernel. Of a sequence of nodes (sources first): those. At most `max_nodes` boxes are drawn, those
@@ -43,7 +44,7 @@ def graph_svg(
     else:
         drawn = drawn_graph(graph, (), max_nodes)
         title = "UOp graph" if any(node.kind == "uop" for node in graph) else "LazyBuffer graph"
-    return _graph_picture(drawn, title)
+    return _graph_picture(drawn, title, marked)
 
 
 def _title(trace: Trace, stage: int | None, which: Which, kind: Kind) -> str:
@@ -55,7 +56,7 @@ def _title(trace: Trace, stage: int | None, which: Which, kind: Kind) -> str:
     return name if found.after or which == "before" else f"before {found.name}, which did not finish"
 
 
-def _graph_picture(graph: DrawnGraph, title: str) -> str:
+def _graph_picture(graph: DrawnGraph, title: str, marked: Collection[int] = ()) -> str:
     boxes = [box_of(node) for node in graph.nodes]
     made = layout(boxes, [(src, node.id) for node in graph.nodes for src in node.src])
     groups = [node.group for node in graph.nodes]
@@ -67,6 +68,8 @@ def _graph_picture(graph: DrawnGraph, title: str) -> str:
     parts = [text(_MARGIN, 23, title, size=12.5, bold=True), draw_edges(made.edges, dx, dy)]
     for node, box in zip(graph.nodes, boxes, strict=True):
         x, y = made.positions[node.id]
+        if node.id in marked:
+            parts.append(draw_frame(box, x + dx, y + dy))
         parts.append(draw_box(node, box, x + dx, y + dy))
     parts.append(legend(groups, _MARGIN, height - 30))
     parts.append(text(_MARGIN, height - 12, graph.note, size=10, shade="ink2"))

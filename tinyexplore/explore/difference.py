@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
-from tinyexplore.explore.model import Node, Stage, Trace
+from tinyexplore.explore.model import KernelInfo, Node, Stage, Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,8 @@ def _digests(trace: Trace, nodes: Iterable[int]) -> tuple[str, ...]:
 
 
 def _align_kernels(a: Trace, b: Trace) -> tuple[tuple[int | None, int | None], ...]:
-    """Kernels that compute the same LazyBuffers belong together; the rest pair up in order."""
+    """Kernels that compute the same LazyBuffers belong together; of the rest, those of the same calls and operations
+    (of another shape, say), then those of the same calls, then whatever is left, in order."""
     waiting = {kernel.id: _digests(b, kernel.roots) for kernel in b.kernels}
     pairs: list[tuple[int | None, int | None]] = []
     unmatched = []
@@ -100,13 +102,51 @@ def _align_kernels(a: Trace, b: Trace) -> tuple[tuple[int | None, int | None], .
         else:
             pairs.append((kernel.id, match))
             del waiting[match]
-    for number in unmatched:
-        other = next(iter(waiting), None)
-        if other is not None:
-            del waiting[other]
-        pairs.append((number, other))
+    for trait in (_work_of, _calls_of, _anything):
+        unmatched = _pair_by(trait, a, b, unmatched, waiting, pairs)
+    pairs.extend((number, None) for number in unmatched)
     pairs.extend((None, number) for number in waiting)
     return tuple(sorted(pairs, key=lambda pair: (pair[0] is None, pair[0] or 0)))
+
+
+Trait = Callable[[Trace, KernelInfo], Any]
+
+
+def _work_of(trace: Trace, kernel: KernelInfo) -> Any:
+    """What is computed, whatever its shapes."""
+    return kernel.calls, tuple(sorted(trace.nodes[node].op for node in kernel.nodes))
+
+
+def _calls_of(trace: Trace, kernel: KernelInfo) -> Any:
+    return kernel.calls
+
+
+def _anything(trace: Trace, kernel: KernelInfo) -> Any:
+    return None
+
+
+def _pair_by(
+    trait: Trait,
+    a: Trace,
+    b: Trace,
+    unmatched: list[int],
+    waiting: dict[int, tuple[str, ...]],
+    pairs: list[tuple[int | None, int | None]],
+) -> list[int]:
+    """Pairs kernels that have the trait in common, in order, out of `waiting` into `pairs`; who of a found none."""
+    candidates: dict[Any, list[int]] = {}
+    for number in waiting:
+        candidates.setdefault(trait(b, b.kernels[number]), []).append(number)
+    left = []
+    for number in unmatched:
+        found = candidates.get(trait(a, a.kernels[number]))
+        if found:
+            other = found.pop(0)
+            pairs.append((number, other))
+            del waiting[other]
+        else:
+            left.append(number)
+    return left
 
 
 StageKey = tuple[int | None, str, int]

@@ -1,0 +1,163 @@
+"""Two captures kernel by kernel."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from tinyexplore import Tensor, cli, explore
+from tinyexplore.explore import Trace, compare
+from tinyexplore.explore.model import Run
+from tinyexplore.explore.noise import compare_times, rank_test
+from tinyexplore.util import Context
+
+
+def total(rows: int):
+    return explore(lambda: (Tensor.ones(rows, 4).contiguous() + 1).sum(), title=f"{rows} rows", repeat=1)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def on_the_reference_device():
+    with Context(DEVICE="PYTHON"):
+        yield
+
+
+@pytest.fixture(scope="module")
+def plain() -> Trace:
+    return total(4).trace
+
+
+@pytest.fixture(scope="module")
+def wider() -> Trace:
+    return total(8).trace
+
+
+def test_equal_programs_are_the_same_whatever_their_times(plain):
+    again = total(4)
+    found = compare(plain, again)
+    assert found.same
+    assert [pair.change for pair in found.kernels] == ["same"] * len(plain.kernels)
+    assert repr(found).splitlines()[:2] == [
+        f"'4 rows' with '4 rows': {len(plain.kernels)} kernels, 0 changed",
+        "the same nodes in the same stages",
+    ]
+
+
+def test_a_kernel_of_another_shape_stands_beside_the_one_of_the_same_work(plain, wider):
+    found = compare(plain, wider)
+    assert [(pair.a.calls, pair.change) for pair in found.kernels] == [
+        (pair.b.calls, "changed") for pair in found.kernels
+    ]
+    for pair in found.kernels:
+        assert "uops" in pair.reasons
+        uops = next(listing for listing in pair.listings if listing.language == "uops")
+        removed = [line[1:] for line in uops.lines() if line.startswith("-")]
+        assert set(removed) <= set(uops.a)
+        assert removed
+        assert pair.only_a
+
+
+def test_the_order_of_kernels_does_not_matter_to_their_pairs(plain):
+    numbers = {kernel.id: len(plain.kernels) - 1 - kernel.id for kernel in plain.kernels}
+    turned = replace(
+        plain,
+        kernels=tuple(replace(kernel, id=numbers[kernel.id]) for kernel in reversed(plain.kernels)),
+        programs=tuple(replace(program, kernel=numbers[program.kernel]) for program in plain.programs),
+        runs=tuple(replace(run, kernel=numbers[run.kernel]) for run in plain.runs),
+        stages=tuple(
+            stage if stage.kernel is None else replace(stage, kernel=numbers[stage.kernel]) for stage in plain.stages
+        ),
+    )
+    assert [(pair.a.id, pair.b.id) for pair in compare(plain, turned).kernels] == sorted(numbers.items())
+
+
+def test_a_kernel_that_only_one_has_is_a_change(plain):
+    fewer = replace(
+        plain,
+        kernels=plain.kernels[:1],
+        programs=tuple(program for program in plain.programs if program.kernel == 0),
+        runs=plain.runs[:1],
+        stages=tuple(stage for stage in plain.stages if stage.kernel in (None, 0)),
+    )
+    found = compare(plain, fewer)
+    assert [pair.change for pair in found.kernels] == ["same", *["only in a"] * (len(plain.kernels) - 1)]
+    assert [pair.change for pair in compare(fewer, plain).kernels][-1] == "only in b"
+    assert not found.same
+
+
+# *** times ***
+
+
+def run(*times: float) -> Run:
+    ordered = sorted(times)
+    return Run(0, 0, times, ordered[len(times) // 2], ordered[len(times) // 4], ordered[3 * len(times) // 4])
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "verdict"),
+    [
+        (range(10, 20), range(30, 40), "slower"),
+        (range(30, 40), range(10, 20), "faster"),
+        (range(10, 20), range(11, 21), "noise"),
+        ([10.0] * 10, [10.0] * 10, "noise"),
+        (range(10, 14), range(30, 34), "unknown"),
+    ],
+)
+def test_a_difference_of_times_is_told_from_noise(a, b, verdict):
+    assert compare_times(run(*map(float, a)), run(*map(float, b))).verdict == verdict
+
+
+def test_what_did_not_run_has_no_verdict():
+    assert compare_times(None, run(1.0)).words == "not run → 1 µs (1 to 1)"
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "p_value"),
+    [  # scipy.stats.mannwhitneyu(a, b, method="asymptotic")
+        ([1, 2, 3, 4, 5], [6, 7, 8, 9, 10], 0.012185780355344),
+        ([1, 2, 2, 3, 9], [2, 4, 4, 8, 8], 0.28733306967149),
+        ([5, 5, 5], [5, 5, 5], 1.0),
+    ],
+)
+def test_the_rank_test_is_that_of_mann_and_whitney(a, b, p_value):
+    assert rank_test(a, b) == pytest.approx(p_value, abs=1e-9)
+
+
+# *** page and command ***
+
+
+def test_the_page_stands_alone_and_names_each_change(plain, wider, tmp_path):
+    found = compare(plain, wider)
+    page = found.to_html(tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_text() == page
+    assert "<script" not in page
+    assert "http://" not in page.replace("http://www.w3.org/2000/svg", "")
+    for number, pair in enumerate(found.kernels):
+        assert f'id="kernel-{number}"' in page
+        assert pair.times.words in page
+    assert "4 rows with 8 rows" in page
+
+
+def test_titles_and_lines_are_text_in_the_page(plain):
+    page = compare(replace(plain, title="<b>"), replace(plain, title="&")).to_html()
+    assert "<h1>&lt;b&gt; with &amp;</h1>" in page
+
+
+def test_the_command_fails_where_kernels_changed(plain, wider, tmp_path, capsys):
+    a, b = (str(trace.save(tmp_path / f"{i}.json.gz")) for i, trace in enumerate((plain, wider)))
+    assert cli.main(["compare", a, a]) == 0
+    assert "0 changed" in capsys.readouterr().out
+    assert cli.main(["compare", a, b, "--json", "--html", str(tmp_path / "page.html")]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert told["same"] is False
+    assert {kernel["change"] for kernel in told["kernels"]} == {"changed"}
+    assert (tmp_path / "page.html").is_file()
+    assert cli.main(["compare", a, str(tmp_path / "missing.json")]) == 2
+    assert "missing.json is not a file" in capsys.readouterr().err
+
+
+def test_what_is_no_capture_is_refused():
+    with pytest.raises(TypeError, match="expected an Explorer, a Trace or the path"):
+        compare(3, 4)
