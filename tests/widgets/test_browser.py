@@ -149,6 +149,26 @@ def test_shown_folded_in_regions_and_hidden_are_all(open_page: Open, trace: Any)
                 assert counts(tab) == (total, total), detail
 
 
+def test_python_names_stand_in_the_graph_the_listing_and_in_memory(open_page: Open) -> None:
+    names = {0: "x", 1: "w", 2: "b", 4: "y"}
+    makers = {3: 0, 4: 1}
+    told = [replace(one, name=names.get(one.id, ""), maker=makers.get(one.id)) for one in TRACE.buffers]
+    sources = iter(("x", "w", "b"))
+    nodes = [replace(one, name=next(sources)) if one.op == "BUFFER" else one for one in TRACE.nodes]
+    tab = open_page(replace(TRACE, buffers=tuple(told), nodes=tuple(nodes)), busy=False)
+    drawn = tab.evaluate("[...document.querySelectorAll('.boxes .label')].map((label) => label.textContent)")
+    assert {"x", "w", "b"} <= set(drawn) and "BUFFER" not in drawn
+    argument = "[...document.querySelectorAll('.pane-b .argument')].map((one) => one.textContent + one.dataset.name)"
+    assert {"data1x", "data2w", "data3b"} <= set(tab.evaluate(argument))
+    assert "‹x›" in tab.evaluate("getComputedStyle(document.querySelector('.argument[data-name=x]'), '::after').content")
+    tab.click("[data-place=passes]")
+    drawn = tab.evaluate("[...document.querySelectorAll('.boxes .box text')].map((text) => text.textContent)")
+    assert {"x", "w"} <= set(drawn) and any(text.startswith("x[") for text in drawn)
+    tab.click("[data-key=memory]")
+    lanes = [lane.inner_text() for lane in tab.query_selector_all(".memory .lane:not(.total) .label")]
+    assert [lane.split(":")[0] for lane in lanes] == ["x", "w", "b", "result of kernel 0", "y, result of kernel 1"]
+
+
 def test_the_page_mounts_itself_and_draws_every_view(open_page: Open) -> None:
     tab = open_page()
     assert tab.inner_text("header .name") == "(x @ w + b).softmax(-1)"

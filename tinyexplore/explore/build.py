@@ -6,7 +6,7 @@ happened and where in the user's code.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from math import isfinite
@@ -16,7 +16,6 @@ from tinyexplore.explore.describe import search_text
 from tinyexplore.explore.drafts import KernelDraft, StageDraft, buffer_key, opt_text, roots_of
 from tinyexplore.explore.model import (
     TRACE_VERSION,
-    BufferInfo,
     Candidate,
     Decision,
     Link,
@@ -29,8 +28,10 @@ from tinyexplore.explore.model import (
     Step,
     Trace,
 )
+from tinyexplore.explore.names import assigned_names
 from tinyexplore.explore.tables import Tables
 from tinyexplore.explore.turns import in_turn
+from tinyexplore.lazy import LazyBuffer
 from tinyexplore.trace import (
     Allocated,
     Compiled,
@@ -70,13 +71,15 @@ def build_trace(
     messages: Sequence[tuple[str, str, UserFrame | None]] = (),
     user_sources: Sequence[str] = (),
     listings: Listings | None = None,
+    names: Mapping[int, str] | None = None,
 ) -> Trace:
     """The trace of what `recorder` heard.
 
     `messages`: (level, text, the user's frame) of whatever its readers must know. `user_sources`: files to copy in
     even if no event names them. `listings`: gives further texts of a program (language, lines), such as its assembly.
+    `names`: what the user calls LazyBuffers, by their numbers (`explore/names.py`).
     """
-    builder = Builder(listings)
+    builder = Builder(listings, names)
     for file in user_sources:
         builder.source(file)
     builder.read(recorder)
@@ -88,8 +91,8 @@ def build_trace(
 class Builder(Tables):
     """Reads events in order, filling the tables that it inherits, stages, links and kernels."""
 
-    def __init__(self, listings: Listings | None = None) -> None:
-        super().__init__()
+    def __init__(self, listings: Listings | None = None, names: Mapping[int, str] | None = None) -> None:
+        super().__init__(names)
         self.more_listings = listings
         self.links: dict[tuple[int, int, str, int | None], None] = {}
         self.stages: list[StageDraft] = []
@@ -142,6 +145,7 @@ class Builder(Tables):
             self.messages.append(Message("warning", text, None))
 
     def finish(self, title: str, options: tuple[tuple[str, str], ...]) -> Trace:
+        self._name_what_lines_assign()
         kernels = []
         programs: list[Program] = []
         runs: list[Run] = []
@@ -153,6 +157,7 @@ class Builder(Tables):
             info = draft.info(self.kernels, self.roots, self.buffer, self._lazybuffers_behind)
             made = [self.nodes[node].calls for node in sorted(info.nodes)]
             kernels.append(replace(info, calls=tuple(dict.fromkeys(calls[0] for calls in made if calls))))
+        self._name_buffers()
         return Trace(
             version=TRACE_VERSION,
             title=title,
@@ -170,6 +175,38 @@ class Builder(Tables):
             messages=tuple(self.messages),
             memory=tuple(self.memory),
         )
+
+    # *** names ***
+
+    def _name_what_lines_assign(self) -> None:
+        """`h = x @ w` names what was recorded last on that line, where no variable of the caller's holds it."""
+        last = {self.nodes[self.node_ids[value]].user: self.node_ids[value] for value in self.recorded}
+        taken = {node.name for node in self.nodes}
+        assigned = [assigned_names(source.text) for source in self.sources]
+        for user, node in last.items():
+            frame = None if user is None else self.frames[user]
+            name = "" if frame is None else assigned[frame.source].get(frame.line, "")
+            if name and name not in taken and not self.nodes[node].name:
+                self.nodes[node] = replace(self.nodes[node], name=name)
+
+    def _name_buffers(self) -> None:
+        """What lies in a buffer is called as the LazyBuffer is whose values they are."""
+        for value, node in self.node_ids.items():
+            name = self.nodes[node].name
+            if isinstance(value, LazyBuffer) and name and (memory := value.base.buffer) is not None:
+                self._know_buffer(memory, name=name, overwrite=value.base is value)
+        for draft in reversed(self.kernels):
+            for buffer in draft.written():
+                self._know_buffer(buffer, maker=draft.number)
+
+    def _know_buffer(self, buffer: Any, *, name: str = "", maker: int | None = None, overwrite: bool = False) -> None:
+        key = buffer_key(buffer).id
+        known = self.buffers.get(key)
+        if known is None:
+            return  # no kernel of this trace has to do with it
+        if name and (overwrite or not known.name):
+            known = replace(known, name=name)
+        self.buffers[key] = known if maker is None else replace(known, maker=maker)
 
     # *** provenance ***
 
@@ -424,12 +461,8 @@ class Builder(Tables):
         self.buffer(buffer)
         key = buffer_key(buffer).id
         known = self.buffers[key]
-        self.buffers[key] = BufferInfo(
-            id=known.id,
-            device=known.device,
-            dtype=known.dtype,
-            size=known.size,
-            bytes=known.bytes,
+        self.buffers[key] = replace(
+            known,
             allocated_us=known.allocated_us if allocated_us is None else allocated_us,
             freed_us=known.freed_us if freed_us is None else freed_us,
         )

@@ -78,6 +78,7 @@ def _explore_magic(shell: InteractiveShell) -> Callable[[str, str], Explorer | N
         __tracebackhide__ = True  # a reader of a traceback looks for the cell, not for us
         name, options = parse_magic_line(line)
         session = capture(**{"title": _last_line(cell), "repeat": EXPLORE_REPEAT, **options})
+        session.namespace = shell.user_ns
         if name is not None:
             shell.user_ns[name] = session
         # the cell as its reader sees it, with the magic's own line, so that line numbers agree

@@ -152,6 +152,11 @@ class KernelDraft:
         self.bytes_moved = event.bytes_moved
         self.times_us.append(round(event.seconds * 1e6, 3))
 
+    def written(self) -> tuple[Any, ...]:
+        """The buffers that it stores to: of a copy, the first."""
+        places = {0} if self.spec is None else self.spec.writes
+        return tuple(buffer for place, buffer in enumerate(self.buffers) if place in places)
+
     # *** freezing ***
 
     def all_listings(self) -> list[tuple[str, tuple[SourceLine, ...]]]:

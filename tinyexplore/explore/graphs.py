@@ -126,6 +126,8 @@ def drawn_graph(nodes: Sequence[Node], roots: Iterable[int] = (), max_nodes: int
         label = _label(node, [table[src] for src in node.src if src in table], constants, chains.get(node.id, []))
         missing = len(direct[node.id]) - len(read)
         tooltip = f"{node.op} #{node.id} {node.detail}\n{node.dtype}{f' {node.arg}' if node.arg else ''}".strip()
+        if node.name:
+            tooltip += f"\n{node.name} in Python"
         if node.calls:
             tooltip += f"\nmade by {' → '.join(node.calls)}"
         drawn.append(DrawnNode(node.id, label, node.detail, node.group, read, missing, tooltip))
@@ -193,7 +195,18 @@ def _nearest(roots: Sequence[int], sources: Mapping[int, Sequence[int]], limit: 
 
 
 def _label(node: Node, sources: Sequence[Node], constants: Mapping[int, str], chain: Sequence[Node]) -> str:
-    """ "MUL ·, 0.5": an operation with the constants among its operands; "RESHAPE → EXPAND": a chain of views."""
+    """ "MUL ·, 0.5": an operation with the constants among its operands; "RESHAPE → EXPAND": a chain of views.
+
+    What has a name in Python says it: "x", where it lies in memory, "h = ADD", where it is computed.
+    """
+    if node.name and node.group == "buffer":
+        return node.name
+    if node.name:
+        return f"{node.name} = {_operation(node, sources, constants, chain)}"
+    return _operation(node, sources, constants, chain)
+
+
+def _operation(node: Node, sources: Sequence[Node], constants: Mapping[int, str], chain: Sequence[Node]) -> str:
     if chain:
         return " → ".join(dict.fromkeys([*(view.label for view in chain), node.label]))
     is_plain = node.group != "alu" or not any(src.id in constants for src in sources)

@@ -61,7 +61,8 @@ class Node:
     `label` is what a box says ("LOAD", "ADD"); `detail` its second line (shape, index, constant);
     `group` its role, which gives the colour: "memory" | "reduce" | "loop" | "alu" | "const" | "movement" |
     "control" | "buffer". `user` indexes `Trace.frames`. `calls`: the public functions that made a LazyBuffer, the
-    user's own call first: ("softmax", "max").
+    user's own call first: ("softmax", "max"). `name`: what the user's Python calls a LazyBuffer ("x",
+    "model.l1.weight").
     """
 
     id: RowId
@@ -77,6 +78,7 @@ class Node:
     detail: str
     group: str
     calls: tuple[str, ...] = ()
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +250,10 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class BufferInfo:
-    """A device buffer and its life in microseconds since the trace began (None: outlived the trace)."""
+    """A device buffer and its life in microseconds since the trace began (None: outlived the trace).
+
+    `name`: what the user's Python calls what lies in it, "" for nothing. `maker`: the first kernel that wrote it here.
+    """
 
     id: RowId
     device: str
@@ -257,6 +262,8 @@ class BufferInfo:
     bytes: Count
     allocated_us: float | None
     freed_us: float | None
+    name: str = ""
+    maker: KernelId | None = None
 
 
 @dataclass(frozen=True, slots=True)

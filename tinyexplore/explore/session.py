@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import fields
 from pathlib import Path
@@ -17,6 +17,7 @@ from tinyexplore.explore.build import build_trace
 from tinyexplore.explore.export import export_html, summary_text
 from tinyexplore.explore.listen import MOST_KERNELS, CaptureRecorder
 from tinyexplore.explore.model import Node, Search, Trace
+from tinyexplore.explore.names import Names, names_here, names_in, names_of_arguments
 from tinyexplore.explore.sources import raised_in_compiler, user_frame_of
 from tinyexplore.tensor import Tensor
 from tinyexplore.trace import Ran, UserFrame, active_recorder, recording
@@ -59,12 +60,15 @@ class Explorer:
         self._widget: Any = None
         self._packed: bytes | None = None  # the trace as the widget has it; `_trace` may be None then
         self._is_closed = False
+        self.namespace: Mapping[str, Any] | None = None  # variables beside those of the frame that captures
+        self._names: Names = {}
 
     # *** capturing ***
 
     def __enter__(self) -> Explorer:
         if self._recorder is not None or self._trace is not None or self._is_closed:
             raise CaptureError("this Explorer holds a capture already: call capture() again for a new one")
+        self._names = {**names_here(self.namespace), **self._names}
         self._stack.enter_context(Context(**self._changes))
         if self._executor is not None:
             self._stack.enter_context(measuring_on(self._executor))
@@ -81,6 +85,8 @@ class Explorer:
         if error is not None and not finished:
             self.error = error
             self._notes.append(("error", _error_text(error, tb), user_frame_of(tb)))
+        # first what a variable holds at the end, then what it held before, then what a function calls its arguments
+        self._names = {**self._names, **names_in({"result": self.result}), **names_here(self.namespace)}
         self._finish()
 
     def _finish(self) -> None:
@@ -104,10 +110,21 @@ class Explorer:
             text += "made inside the capture; x.to(...) moves one that was there before"
             self._notes.append(("note", text, None))
         self._trace = build_trace(
-            recorder, title=self.title, options=self._options, messages=self._notes, listings=further_listings
+            recorder,
+            title=self.title,
+            options=self._options,
+            messages=self._notes,
+            listings=further_listings,
+            names=self._names,
         )
+        self._names = {}
         # a Freed that comes later finds no reader; the live objects go with the recorder
         self._recorder = CaptureRecorder()
+
+    def call(self, f: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        """Keeps what `f(*args)` returns as the result. Arguments without another name have that of `f`'s parameter."""
+        self._names = {**names_of_arguments(f, args), **self._names}
+        self.result = f(*args)
 
     # *** asking ***
 
@@ -267,7 +284,10 @@ def explore(f: Callable[..., Any] | Any, *args: Any, title: str = "", **options:
     session = capture(title=title or _title_of(f), **options)
     try:
         with session:
-            session.result = f if is_data else f(*args)
+            if not is_data:
+                session.call(f, args)
+            else:
+                session.result = f
             realize_all(session.result)
     except BaseException as error:
         error.explorer = session  # type: ignore[attr-defined]

@@ -101,7 +101,7 @@ def user_frame_here() -> UserFrame | None:
     """The first frame outside the package, walking out from the caller."""
     frame = sys._getframe(1)
     while frame is not None:
-        if not _is_ours(frame.f_globals.get("__name__", "")):
+        if not is_ours(frame.f_globals.get("__name__", "")):
             return UserFrame(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
         frame = frame.f_back  # type: ignore[assignment]
     return None
@@ -111,7 +111,7 @@ def user_frame_of(traceback: TracebackType | None) -> UserFrame | None:
     """The innermost frame of a traceback that is the user's: the line of theirs that raised or led to it."""
     found = None
     for frame, line in _frames(traceback):
-        if not _is_ours(frame.f_globals.get("__name__", "")):
+        if not is_ours(frame.f_globals.get("__name__", "")):
             found = UserFrame(frame.f_code.co_filename, line, frame.f_code.co_name)
         elif found is not None:
             break
@@ -124,7 +124,7 @@ def raised_in_compiler(traceback: TracebackType | None) -> bool:
     What the Tensor floors refuse (shapes that do not fit, a wrong dtype) is the program's own error.
     """
     names = [frame.f_globals.get("__name__", "") for frame, _ in _frames(traceback)]
-    return any(_is_ours(name) and name.split(".")[1:2] in COMPILER_FLOORS for name in names)
+    return any(is_ours(name) and name.split(".")[1:2] in COMPILER_FLOORS for name in names)
 
 
 def _frames(traceback: TracebackType | None) -> Iterator[tuple]:
@@ -133,5 +133,6 @@ def _frames(traceback: TracebackType | None) -> Iterator[tuple]:
         traceback = traceback.tb_next
 
 
-def _is_ours(module: str) -> bool:
+def is_ours(module: str) -> bool:
+    """Whether a module is of this package."""
     return module.split(".")[0] == PACKAGE

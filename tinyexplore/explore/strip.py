@@ -247,8 +247,7 @@ class _Kernels:
                 maker = self.maker.get(self._base(i))
                 if maker is not None and maker != kernel.id:
                     inputs[i] = maker
-                    name = self.trace.kernels[maker].name
-                    node = replace(node, label=f"from {name}", group="buffer", src=())
+                    node = replace(node, label=f"result of kernel {maker}", group="buffer", src=())
                 elif node.op != "CONST":
                     node = replace(node, src=(), group="buffer")
             members.append(node)
@@ -261,7 +260,7 @@ class _Kernels:
         return i
 
     def _group_of(self, kernel: KernelInfo, graph: DrawnGraph, inputs: dict[int, int], is_open: bool) -> _Group:
-        title = shortened(kernel.name, 44)
+        title = f"kernel {kernel.id} · {shortened(kernel.name, 36)}"
         facts = [_count(len(kernel.nodes), "LazyBuffer")]
         if kernel.id in self.medians:
             facts.append(time_text(self.medians[kernel.id]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 from typing import Any
 
@@ -21,7 +21,8 @@ DIGEST_LENGTH = 12  # hexadecimal digits: they do not compress, and are half of 
 class Tables:
     """Nodes, frames, sources, rules and buffers, by the objects they stand for."""
 
-    def __init__(self) -> None:
+    def __init__(self, names: Mapping[int, str] | None = None) -> None:
+        self.names = names or {}  # by the numbers of LazyBuffers
         self.nodes: list[Node] = []
         self.node_ids: dict[object, int] = {}  # by identity: UOps are interned, LazyBuffers compare with `is`
         self.recorded: dict[LazyBuffer, tuple[tuple[LazyBuffer, ...], UserFrame | None, tuple[str, ...]]] = {}
@@ -64,10 +65,12 @@ class Tables:
         src = tuple([self.node_ids[source] for source in self._sources_of(value)])
         op = value.op.name
         calls: tuple[str, ...] = ()
+        name = ""
         if isinstance(value, UOp):
             kind, digest, user = "uop", value.digest[:DIGEST_LENGTH], None
         else:
             told_of = self.recorded.get(value)
+            name = self.names.get(value.number, "")
             kind, user = "lazybuffer", self.frame(None if told_of is None else told_of[1])
             calls = calls if told_of is None else told_of[2]
             if self._is_memory(value):
@@ -88,6 +91,7 @@ class Tables:
             detail=told.detail,
             group=told.group,
             calls=calls,
+            name=name,
         )
 
     def _is_memory(self, value: LazyBuffer) -> bool:

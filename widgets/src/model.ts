@@ -17,7 +17,7 @@ export interface Source {
   text: string;
 }
 
-/** One IR value. kind: "lazybuffer" | "uop". `digest` is equal across runs for equal content. `label` is what a box says ("LOAD", "ADD"); `detail` its second line (shape, index, constant); `group` its role, which gives the colour: "memory" | "reduce" | "loop" | "alu" | "const" | "movement" | "control" | "buffer". `user` indexes `Trace.frames`. `calls`: the public functions that made a LazyBuffer, the user's own call first: ("softmax", "max"). */
+/** One IR value. kind: "lazybuffer" | "uop". `digest` is equal across runs for equal content. `label` is what a box says ("LOAD", "ADD"); `detail` its second line (shape, index, constant); `group` its role, which gives the colour: "memory" | "reduce" | "loop" | "alu" | "const" | "movement" | "control" | "buffer". `user` indexes `Trace.frames`. `calls`: the public functions that made a LazyBuffer, the user's own call first: ("softmax", "max"). `name`: what the user's Python calls a LazyBuffer ("x", "model.l1.weight"). */
 export interface Node {
   id: number;
   kind: string;
@@ -32,6 +32,7 @@ export interface Node {
   detail: string;
   group: string;
   calls: string[];
+  name: string;
 }
 
 /** A rewrite rule as the stepper shows it; `text` is its source code, copied in. */
@@ -152,7 +153,7 @@ export interface Run {
   started_us: number;
 }
 
-/** A device buffer and its life in microseconds since the trace began (None: outlived the trace). */
+/** A device buffer and its life in microseconds since the trace began (None: outlived the trace). `name`: what the user's Python calls what lies in it, "" for nothing. `maker`: the first kernel that wrote it here. */
 export interface BufferInfo {
   id: number;
   device: string;
@@ -161,6 +162,8 @@ export interface BufferInfo {
   bytes: number;
   allocated_us: number | null;
   freed_us: number | null;
+  name: string;
+  maker: number | null;
 }
 
 /** What the intermediates of one schedule (or of a captured call) take, in bytes. `total_bytes`: each by itself. `bound_bytes`: the most that is live at one time. `peak_bytes`: where they share memory. `lives`: (bytes, first item, last item, offset in the shared memory) of each. */
@@ -225,6 +228,7 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     detail: ["str"],
     group: ["str"],
     calls: [{"many": "str"}, []],
+    name: ["str", ""],
   },
   Rule: {
     id: [{"id": true}],
@@ -328,6 +332,8 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     bytes: [{"least": 0, "of": "int"}],
     allocated_us: [{"either": ["float", "null"]}],
     freed_us: [{"either": ["float", "null"]}],
+    name: ["str", ""],
+    maker: [{"either": [{"index": "kernels", "before": false}, "null"]}, null],
   },
   MemoryUse: {
     id: [{"id": true}],

@@ -179,6 +179,26 @@ export class TraceIndex {
     return own.length > 0 || sharer === null || sharer === kernel ? own : this.programsOf(sharer);
   }
 
+  /** What lies in the buffer that a kernel knows as data0, data1, …, and which kernel wrote it. */
+  argument(kernel: number | null, position: number): { name: string; maker: number | null } {
+    const place = kernel === null ? undefined : this.trace.kernels[kernel]?.buffers[position];
+    const buffer = place === undefined ? undefined : this.trace.buffers[place];
+    return { name: buffer?.name ?? "", maker: buffer?.maker ?? null };
+  }
+
+  /** The same in words: "x", "result of kernel 0", "" where nothing is known of it. */
+  argumentText(kernel: number | null, position: number): string {
+    const { name, maker } = this.argument(kernel, position);
+    if (name !== "") return name;
+    if (maker === null) return "";
+    return maker === kernel ? "result" : `result of kernel ${maker}`;
+  }
+
+  /** A text of a kernel with the Python names of its buffers in place of data1. */
+  withNames(text: string, kernel: number | null): string {
+    return text.replace(/\bdata(\d+)\b/g, (own, position) => this.argument(kernel, Number(position)).name || own);
+  }
+
   runOf(kernel: number): Run | null {
     return this.trace.runs.findLast((run) => run.kernel === kernel) ?? null;
   }

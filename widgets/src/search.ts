@@ -12,13 +12,14 @@ const FIELDS: Record<string, (node: Node) => string> = {
   group: (node) => node.group,
   arg: (node) => node.arg,
   label: (node) => node.label,
+  name: (node) => node.name,
   detail: (node) => node.detail,
   id: (node) => String(node.id),
   digest: (node) => node.digest,
 };
 
 function everything(node: Node): string {
-  return `${node.label} ${node.op} ${node.detail} ${node.dtype} ${node.arg} ${shapeText(node.shape)}`;
+  return `${node.name} ${node.label} ${node.op} ${node.detail} ${node.dtype} ${node.arg} ${shapeText(node.shape)}`;
 }
 
 /** The matcher of a query, or the reason why it is none. An empty query gives null. */

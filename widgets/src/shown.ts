@@ -74,6 +74,8 @@ export interface FoldOptions {
   hops: number | null;
   /** Boxes kept first when the budget is short. */
   keep: Set<number>;
+  /** The words of a box: with the names that the user's Python has for things. */
+  words?: (node: Node) => { label: string; detail: string };
   /** Boxes that stand for several nodes: who is inside, and what the box says. */
   regions?: Map<number, Region>;
 }
@@ -178,7 +180,8 @@ export function fold(trace: Trace, graph: ShownGraph, options: FoldOptions): Dra
     const { node, src } = graph.nodes.get(id)!;
     const region = options.regions?.get(id);
     if (region !== undefined) return regionBox(region, id, node, cut.get(id) ?? 0, graph.changed.has(id));
-    return drawn(trace.nodes[node], id, src, constants, cut.get(id) ?? 0, graph.changed.has(id));
+    const words = options.words?.(trace.nodes[node]) ?? trace.nodes[node];
+    return drawn(trace.nodes[node], words, id, src, constants, cut.get(id) ?? 0, graph.changed.has(id));
   });
   const weight = (id: number): number => options.regions?.get(id)?.members.length ?? 1;
   const weigh = (ids: Iterable<number>): number => [...ids].reduce((sum, id) => sum + weight(id), 0);
@@ -192,20 +195,35 @@ export function fold(trace: Trace, graph: ShownGraph, options: FoldOptions): Dra
   };
 }
 
+/** What a box says of a node: "x" of memory, "h = ADD" of what is computed, "LOAD x[i]" in a kernel. */
+export function wordsOf(index: TraceIndex, node: Node, kernel: number | null): { label: string; detail: string } {
+  const { name, label, group, kind } = node;
+  if (kind === "lazybuffer") {
+    if (name === "") return node;
+    return { label: group === "buffer" ? name : `${name} = ${label}`, detail: node.detail };
+  }
+  const detail = index.withNames(node.detail, kernel);
+  if (node.op !== "DEFINE_GLOBAL") return { label, detail };
+  const text = index.argumentText(kernel, Number(node.arg));
+  return text === "" ? { label, detail } : { label: text, detail: `${label} · ${detail}` };
+}
+
 function drawn(
   node: Node,
+  words: { label: string; detail: string },
   id: number,
   src: number[],
   constants: Map<number, string>,
   hidden: number,
   changed: boolean,
 ): DrawnBox {
-  let detail = node.detail;
+  let { label, detail } = words;
   const folded = src.map((source) => constants.get(source)).filter((text) => text !== undefined);
   const missing = folded.filter((text) => !detail.includes(text));
   if (missing.length > 0) detail = detail === "" ? missing.join(", ") : `${missing.join(", ")} · ${detail}`;
   const lanes = /×\d+$/.exec(node.dtype)?.[0];
-  const label = lanes !== undefined && !`${node.label} ${detail}`.includes(lanes) ? `${node.label} ${lanes}` : node.label;
+  if (lanes !== undefined && !`${label} ${detail}`.includes(lanes)) label = `${label} ${lanes}`;
+  label = truncate(label, MAX_DETAIL);
   detail = truncate(detail, MAX_DETAIL);
   return { id, node: node.id, label, detail, ...sizeOf(label, detail), members: [node.id], hidden, changed };
 }

@@ -20,7 +20,7 @@ const PYTHON = grammar(
   ["string", `\\b[rRbBfFuU]{0,2}(?:${STRING})|(?:${STRING})`],
   ["keyword", words(`def class return for while if elif else in is not and or import from as with lambda None True
     False yield try except finally raise pass break continue global nonlocal assert del async await match case`)],
-  ["decorator", "@[\\w.]+"],
+  ["decorator", "^\\s*@[\\w.]+"],
   ["number", NUMBER],
   ["call", "\\b[A-Za-z_]\\w*(?=\\()"],
 );

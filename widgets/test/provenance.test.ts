@@ -4,7 +4,7 @@ import type { Link, Node, Stage, Trace } from "../src/model";
 import { TraceIndex, throughput } from "../src/provenance";
 
 function node(id: number, kind: string, op: string, src: number[] = [], user: number | null = null): Node {
-  const rest = { dtype: "float32", shape: null, arg: "", digest: `d${id}`, label: op, detail: "", group: "alu", calls: [] };
+  const rest = { dtype: "float32", shape: null, arg: "", digest: `d${id}`, label: op, detail: "", group: "alu", calls: [], name: "" };
   return { id, kind, op, src, user, ...rest };
 }
 

@@ -4,13 +4,14 @@ import { bytes, duration, kernelNameParts, paragraphs, spread, truncate } from "
 import type { KernelInfo, Node, Trace } from "../src/model";
 import { explain } from "../src/opcodes";
 import { parseQuery } from "../src/search";
-import { fold } from "../src/shown";
+import { TraceIndex } from "../src/provenance";
+import { fold, wordsOf } from "../src/shown";
 import { tokenize, tokenizePython } from "../src/tokens";
 import { treeDiff, treeLines } from "../src/tree";
-import { liveBytes } from "../src/views/timing";
+import { bufferName, liveBytes } from "../src/views/timing";
 
 function node(id: number, op: string, src: number[] = [], more: Partial<Node> = {}): Node {
-  const base = { kind: "uop", dtype: "int64", shape: null, arg: "", digest: `d${id}`, user: null, detail: "", calls: [] };
+  const base = { kind: "uop", dtype: "int64", shape: null, arg: "", digest: `d${id}`, user: null, detail: "", calls: [], name: "" };
   return { ...base, id, op, src, label: op, group: op === "CONST" ? "const" : "alu", ...more };
 }
 
@@ -163,7 +164,7 @@ test("a node met again is not written out again, and says how much is folded", (
 });
 
 test("bytes alive are the running sum of allocations and frees", () => {
-  const buffer = { id: 0, device: "X", dtype: "f", size: 1 };
+  const buffer = { id: 0, device: "X", dtype: "f", size: 1, name: "", maker: null };
   const buffers = [
     { ...buffer, bytes: 100, allocated_us: 1, freed_us: 5 },
     { ...buffer, bytes: 30, allocated_us: 5, freed_us: null },
@@ -175,4 +176,38 @@ test("bytes alive are the running sum of allocations and frees", () => {
 test("a single run has no spread", () => {
   assert.equal(spread({ low_us: 2, high_us: 2, times_us: [2] }), "");
   assert.equal(spread({ low_us: 2, high_us: 3, times_us: [2, 2.5, 3] }), " ± 0.50 µs");
+});
+
+test("what has a name in Python goes by it, in the tensors' graph, in a kernel and in memory; results by their kernel", () => {
+  const nodes = [
+    node(0, "BUFFER", [], { kind: "lazybuffer", group: "buffer", name: "x", detail: "float32 8" }),
+    node(1, "ADD", [0], { kind: "lazybuffer", name: "h" }),
+    ...[0, 1, 2].map((at) => node(2 + at, "DEFINE_GLOBAL", [], { group: "buffer", label: `data${at}`, arg: String(at), detail: "float32[8]" })),
+    node(5, "LOAD", [3], { detail: "data1[i]" }),
+  ];
+  const buffer = { device: "X", dtype: "f", size: 8, bytes: 32, allocated_us: 0, freed_us: null };
+  const buffers = [
+    { ...buffer, id: 0, name: "", maker: 1 },
+    { ...buffer, id: 1, name: "x", maker: null },
+    { ...buffer, id: 2, name: "", maker: 0 },
+    { ...buffer, id: 3, name: "y", maker: 1 },
+    { ...buffer, id: 4, name: "", maker: null },
+  ];
+  const empty = { links: [], stages: [], programs: [], runs: [] };
+  const kernels = [{ id: 0, nodes: [], roots: [], buffers: [2] }, { id: 1, nodes: [], roots: [], buffers: [0, 1, 2] }];
+  const index = new TraceIndex({ nodes, buffers, kernels, ...empty } as unknown as Trace);
+  const said = nodes.map((one) => {
+    const { label, detail } = wordsOf(index, one, 1);
+    return [label, detail];
+  });
+  assert.deepEqual(said, [
+    ["x", "float32 8"],
+    ["h = ADD", ""],
+    ["result", "data0 · float32[8]"],
+    ["x", "data1 · float32[8]"],
+    ["result of kernel 0", "data2 · float32[8]"],
+    ["LOAD", "x[i]"],
+  ]);
+  assert.deepEqual(wordsOf(index, nodes[3], null), { label: "data1", detail: "float32[8]" });
+  assert.deepEqual(buffers.map(bufferName), ["result of kernel 1", "x", "result of kernel 0", "y, result of kernel 1", "buffer 4"]);
 });

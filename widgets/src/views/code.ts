@@ -193,8 +193,8 @@ class CodePane {
   private writeLines(listing: Listing): void {
     const chunks: HTMLElement[] = [];
     listing.lines.forEach(({ tokens, nodes, first }, i) => {
-      const spans = tokens.map(([kind, text]) => {
-        if (kind === "") return text;
+      const spans = tokens.flatMap(([kind, text]) => {
+        if (kind === "" || kind === "register") return this.named(text, kind, listing.language);
         const meaning = kind === "call" ? explain(listing.language, text) : null;
         return h("span", { class: `t-${kind}`, title: meaning && `${text.trim()}: ${meaning}` }, text);
       });
@@ -207,6 +207,18 @@ class CodePane {
     const width = Math.max(2, ...listing.lines.slice(-1).map((line) => line.first.length));
     this.body.style.setProperty("--gutter", `${width + 1}ch`);
     replaceChildren(this.body, ...chunks);
+  }
+
+  /** A text with data1 explained by what lies in it; the words beside it are drawn, not part of the text to copy. */
+  private named(text: string, kind: string, language: string): (string | HTMLElement)[] {
+    const { index } = this.store;
+    const parts = language === "source" ? [text] : text.split(/(\bdata\d+\b)/);
+    return parts.flatMap((part, i): (string | HTMLElement)[] => {
+      if (part === "") return [];
+      const says = i % 2 === 0 ? "" : index.argumentText(this.kernel, Number(part.slice(4)));
+      if (says === "") return [kind === "" ? part : h("span", { class: `t-${kind}` }, part)];
+      return [h("span", { class: `argument${kind === "" ? "" : ` t-${kind}`}`, title: `${part}: ${says}`, "data-name": says }, part)];
+    });
   }
 
   private band(listing: Listing, nodes: readonly number[]): string {

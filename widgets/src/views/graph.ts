@@ -7,7 +7,7 @@ import { type Frame, framedLayout } from "../frames";
 import { type Layout, layout } from "../layout";
 import { type Contracted, contract, contractKernels, contractTwins } from "../regions";
 import type { ShownGraph } from "../replay";
-import { type DrawnBox, type DrawnGraph, Graphs, type Region, countsOf, fold } from "../shown";
+import { type DrawnBox, type DrawnGraph, Graphs, type Region, countsOf, fold, wordsOf } from "../shown";
 import type { Change, Store, View } from "../store";
 import { nodeText } from "../tree";
 import { Camera, type Rectangle } from "./camera";
@@ -144,6 +144,7 @@ export class GraphView implements View {
       cone: this.cone,
       hops: this.hops,
       keep,
+      words: (node) => wordsOf(store.index, node, stage?.kernel ?? null),
       regions: this.describeRegions(whole, members),
     });
     this.byId = new Map(this.drawn.boxes.map((box) => [box.id, box]));
@@ -380,9 +381,10 @@ export class GraphView implements View {
     if (box.members.length > 1) return `${box.members.length} nodes: ${box.label}, ${box.detail}\na double click draws them one by one`;
     const node = this.store.index.node(box.node);
     const hidden = box.hidden > 0 ? `\n${count(box.hidden, "neighbour")} not drawn` : "";
+    const name = node.name === "" ? "" : `\n${node.name} in Python`;
     const made = node.calls.length > 0 ? `\nmade by ${node.calls.join(" → ")}` : "";
     const open = this.opened.has(box.node) ? "\na double click draws its region as one box again" : "";
-    return `${nodeText(node)}${node.dtype ? `\n${node.dtype}` : ""}${node.arg ? `\narg ${node.arg}` : ""}${made}${hidden}${open}`;
+    return `${nodeText(node)}${node.dtype ? `\n${node.dtype}` : ""}${node.arg ? `\narg ${node.arg}` : ""}${name}${made}${hidden}${open}`;
   }
 
   private boxClass(box: DrawnBox): string {

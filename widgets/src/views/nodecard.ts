@@ -43,6 +43,7 @@ export class NodeCard {
     const decision = index.decisionOf.get(id);
     const kernel = index.kernelOf.get(id);
     const frame = index.frameOf(id, cursor.kernel);
+    const named = node.op === "DEFINE_GLOBAL" ? index.argumentText(cursor.kernel, Number(node.arg)) : node.name;
     const type = [node.dtype, shapeText(node.shape)].filter(Boolean).join(" ");
     const source = frame === null ? null : index.trace.sources[frame.source];
     const line = source?.text.split("\n")[(frame?.line ?? 1) - 1]?.trim() ?? "";
@@ -52,6 +53,7 @@ export class NodeCard {
       this.element,
       close,
       h("b", {}, node.label, h("span", { class: "faint" }, ` ${type}`)),
+      named === "" ? null : row("named", h("code", {}, named)),
       node.detail !== "" && node.detail !== type ? row("is", truncate(node.detail, 120)) : null,
       node.arg !== "" && !node.detail.includes(node.arg) ? row("arg", truncate(node.arg, 120)) : null,
       decision ? row(decision.decision, decision.reason) : null,

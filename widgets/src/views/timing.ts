@@ -107,7 +107,7 @@ export class MemoryView implements View {
     const life = `${buffer.allocated_us === null ? "before the trace" : duration(start)} – ${
       buffer.freed_us === null ? "outlives the trace" : duration(stop)
     }`;
-    const label = `${buffer.id}: ${buffer.dtype} × ${buffer.size.toLocaleString("en-US")}, ${bytes(buffer.bytes)}`;
+    const label = `${bufferName(buffer)}: ${buffer.dtype} × ${buffer.size.toLocaleString("en-US")}, ${bytes(buffer.bytes)}`;
     const bar = h("span", {
       class: `life${mine ? " mine" : ""}${buffer.freed_us === null ? " open" : ""}`,
       style: `left:${(start / end) * 100}%;width:${Math.max(0.4, ((stop - start) / end) * 100)}%`,
@@ -115,6 +115,13 @@ export class MemoryView implements View {
     const what = h("span", { class: "label" }, truncate(label, 44));
     return h("div", { class: "lane", title: `${label} on ${buffer.device}; ${life}` }, what, h("span", { class: "track" }, bar));
   }
+}
+
+/** As the user's Python calls it, else by the kernel that wrote it. */
+export function bufferName({ id, name, maker }: BufferInfo): string {
+  const made = maker === null ? "" : `result of kernel ${maker}`;
+  if (name !== "") return made === "" ? name : `${name}, ${made}`;
+  return made || `buffer ${id}`;
 }
 
 /** (time, bytes alive from then on), in order. */
