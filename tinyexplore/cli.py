@@ -16,6 +16,7 @@ from tinyexplore.dtype import dtypes
 from tinyexplore.explore.comparison import compare
 from tinyexplore.explore.export import BundleMissing, summary_text
 from tinyexplore.explore.model import Trace
+from tinyexplore.explore.scripts import reproducer
 from tinyexplore.explore.session import Explorer, capture
 
 OK, FAILED, MISUSED = 0, 1, 2
@@ -81,6 +82,17 @@ def _parser() -> argparse.ArgumentParser:
     comparison.add_argument("--html", metavar="OUT", help="write one HTML page")
     comparison.add_argument("--json", action="store_true", help="print it as JSON")
     comparison.set_defaults(command=run_compare)
+
+    reproduce = commands.add_parser(
+        "reproduce",
+        help="make a script of one kernel",
+        description="Make a script that compiles, runs and times one kernel with NumPy and llvmlite, or NumPy and a C "
+        "compiler, without tinyexplore.",
+    )
+    reproduce.add_argument("trace", metavar="TRACE", help="a trace written by `run --trace` or `Explorer.save`")
+    reproduce.add_argument("kernel", metavar="KERNEL", type=int, help="the kernel's number in the trace")
+    reproduce.add_argument("out", metavar="OUT", help="the script to write")
+    reproduce.set_defaults(command=run_reproduce)
 
     commands.add_parser("bench", help="time it against other engines and the machine's limits", add_help=False)
 
@@ -216,6 +228,19 @@ def run_compare(options: argparse.Namespace) -> int:
         found.to_html(options.html)
         print(f"wrote {options.html}", file=sys.stderr if options.json else sys.stdout)
     return OK if found.same else FAILED
+
+
+def run_reproduce(options: argparse.Namespace) -> int:
+    """A script of one kernel of a trace file."""
+    if not Path(options.trace).is_file():
+        raise UsageError(f"{options.trace} is not a file")
+    _check_writable(Path(options.out))
+    try:
+        reproducer(Trace.load(options.trace), options.kernel, options.out)
+    except IndexError as error:
+        raise UsageError(str(error)) from error
+    print(f"wrote {options.out}")
+    return OK
 
 
 def run_bench(arguments: list[str]) -> int:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tinyexplore.explore.model import Trace
     from tinyexplore.explore.query import biography, line_frames, related, trace_lines, user_lines, where
     from tinyexplore.explore.roofline import Dot, loaded_bytes, roofline_svg
+    from tinyexplore.explore.scripts import ReproducerError, reproducer
     from tinyexplore.explore.session import CaptureError, Explorer, capture, explore
     from tinyexplore.explore.valid import TraceFormatError
 
@@ -33,9 +34,11 @@ _HOMES = {
     "diff": "difference",
     "line_frames": "query",
     "related": "query",
+    "reproducer": "scripts",
     "trace_lines": "query",
     "user_lines": "query",
     "where": "query",
+    "ReproducerError": "scripts",
     "Dot": "roofline",
     "loaded_bytes": "roofline",
     "roofline_svg": "roofline",
@@ -51,6 +54,7 @@ __all__ = [
     "Dot",
     "Explorer",
     "Limits",
+    "ReproducerError",
     "Trace",
     "TraceFormatError",
     "biography",
@@ -61,6 +65,7 @@ __all__ = [
     "line_frames",
     "loaded_bytes",
     "related",
+    "reproducer",
     "roofline_svg",
     "trace_from_json",
     "trace_lines",

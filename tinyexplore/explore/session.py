@@ -16,7 +16,7 @@ from tinyexplore.engine import further_listings, measuring_on, step_by_step
 from tinyexplore.explore.build import build_trace
 from tinyexplore.explore.export import export_html, summary_text
 from tinyexplore.explore.listen import MOST_KERNELS, CaptureRecorder
-from tinyexplore.explore.model import Node, Search, Trace
+from tinyexplore.explore.model import KernelInfo, Node, Search, Trace
 from tinyexplore.explore.names import Names, names_here, names_in, names_of_arguments
 from tinyexplore.explore.sources import raised_in_compiler, user_frame_of
 from tinyexplore.tensor import Tensor
@@ -229,6 +229,12 @@ class Explorer:
         if path is not None:
             Path(path).write_text(page, encoding="utf-8")
         return page
+
+    def reproducer(self, kernel: int | KernelInfo = 0, path: str | Path | None = None) -> str:
+        """A script that runs and times one kernel without this package: see `explore.reproducer`."""
+        from tinyexplore.explore.scripts import reproducer
+
+        return reproducer(self.trace, kernel, path)
 
     def __repr__(self) -> str:
         if self._is_closed:

@@ -1,0 +1,157 @@
+"""A kernel as a script of its own: its source, its buffers, how to run and time it, without this package."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+from tinyexplore.explore.model import KernelInfo, Node, Program, Trace
+from tinyexplore.renderer.llvm import BRANCH, HARDLY, LIGHTLY
+from tinyexplore.runtime.clang import FLAGS
+from tinyexplore.runtime.llvm import CODE_LEVEL, OPTIMISATION_LEVEL
+from tinyexplore.target import machine
+from tinyexplore.util import toposort
+
+BODY = Path(__file__).with_name("script_body.py")
+
+
+class ReproducerError(ValueError):
+    """A kernel that no script can stand for: a copy, or one of which the trace has no source."""
+
+
+def reproducer(trace: Trace, kernel: int | KernelInfo = 0, path: str | Path | None = None) -> str:
+    """The text of a script that compiles, runs and times one kernel with NumPy and llvmlite, or NumPy and a C compiler.
+
+    It makes inputs of the right types and sizes (the trace has no values) or reads them from an .npz file (`--inputs`);
+    `--save` keeps the results. Variables have the values of the capture. Written to `path` if one is given.
+    """
+    info = _kernel(trace, kernel)
+    programs = {program.language: program for program in trace.programs if program.kernel == info.id}
+    if "uops" not in programs or not {"llvm", "c"} & set(programs):
+        has = ", ".join(programs) or "none, it is a copy or was not compiled"
+        raise ReproducerError(f"kernel {info.id} ({info.name}): a script needs its C or LLVM IR; it has {has}")
+    text = _script(trace, info, programs)
+    if path is not None:
+        Path(path).write_text(text, encoding="utf-8")
+    return text
+
+
+def _kernel(trace: Trace, kernel: int | KernelInfo) -> KernelInfo:
+    number = kernel.id if isinstance(kernel, KernelInfo) else kernel
+    if not 0 <= number < len(trace.kernels):
+        raise IndexError(f"kernel {number}: the trace has {len(trace.kernels)} kernels, numbered from 0")
+    return trace.kernels[number]
+
+
+def _script(trace: Trace, info: KernelInfo, programs: dict[str, Program]) -> str:
+    nodes = _nodes(trace, programs["uops"])
+    variables = _variables(trace, nodes)
+    llvm, c = _text(programs.get("llvm")), _text(programs.get("c"))
+    lines = [
+        f'"""The kernel {info.name} of {_plain(trace.title or "a capture")}, by itself.',
+        "",
+        f"Captured on {info.device}: {_plain(dict(trace.options).get('target', ''))}",
+        f"Opts: {', '.join(info.opts) or 'none'}",
+        f"Loops: {', '.join(f'{name} {kind} {size}' for name, kind, size in info.axes)}",
+        "",
+        "Needs NumPy, and llvmlite or a C compiler: python THIS_FILE [--with llvm|c] [--inputs X.npz] [--save Y.npz]",
+        '"""',
+        "",
+        _body().rstrip(),
+        "",
+        "",
+        *[f"{name} = {value}  # bound to it in the capture" for name, value in variables.items()],
+        "KERNEL = {",
+        f'    "name": {info.name!r},',
+        "    # buffer: (dtype, elements, is read, is written)",
+        f'    "buffers": {_buffers(nodes)!r},',
+        f'    "variables": {{{", ".join(f"{name!r}: {name}" for name in variables)}}},',
+        f'    "extent": {_extent(info)},  # of the loop that threads share',
+        f'    "flops": {info.flops},',
+        f'    "bytes_moved": {info.bytes_moved},',
+        f'    "llvm_flags": {_llvm_flags(llvm)!r},',
+        f'    "c_flags": {[*FLAGS, "-mcpu=native" if machine() == "aarch64" else "-march=native"]!r},',
+        f'    "llvm": {_quoted(llvm)},',
+        f'    "c": {_quoted(c)},',
+        "}",
+        "",
+        'if __name__ == "__main__":',
+        "    main(KERNEL)",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _body() -> str:
+    """The shared part without its docstring; `from __future__` is its first statement, as it must be."""
+    text = BODY.read_text(encoding="utf-8")
+    docstring = ast.parse(text).body[0]
+    return "\n".join(text.splitlines()[docstring.end_lineno or 0 :]).lstrip("\n")
+
+
+def _plain(words: str) -> str:
+    """Words that can stand in a docstring."""
+    return words.replace("\\", "/").replace('"', "'").replace("\n", " ")
+
+
+def _quoted(text: str) -> str:
+    """Source text as a literal that a reader can read."""
+    if not text:
+        return '""'
+    return f'r"""\n{text}"""' if '"""' not in text and not text.endswith(('"', "\\")) else repr(text)
+
+
+def _text(program: Program | None) -> str:
+    return "" if program is None else "\n".join(line.text for line in program.lines) + "\n"
+
+
+def _nodes(trace: Trace, program: Program) -> list[Node]:
+    roots = [node for line in program.lines for node in line.nodes]
+    return [trace.nodes[node] for node in toposort(dict.fromkeys(roots), lambda node: trace.nodes[node].src)]
+
+
+def _buffers(nodes: list[Node]) -> dict[str, tuple[str, int, bool, bool]]:
+    """Each buffer of a call by its name, in order: dtype, elements, whether it is read, whether it is written."""
+    table = {node.id: node for node in nodes}
+
+    def global_of(index: int) -> Node | None:
+        pointer = table[table[index].src[0]]
+        return pointer if pointer.op == "DEFINE_GLOBAL" else None
+
+    read = {known.id for node in nodes if node.op == "LOAD" and (known := global_of(node.src[0]))}
+    written = {known.id for node in nodes if node.op == "STORE" and (known := global_of(node.src[0]))}
+    found = {}
+    for node in sorted((node for node in nodes if node.op == "DEFINE_GLOBAL"), key=lambda node: int(node.arg)):
+        match = re.fullmatch(r"(\w+)\[(\d+)\]", node.detail)
+        assert match is not None, node.detail  # as describe.py writes it
+        found[node.label] = (match[1], int(match[2]), node.id in read, node.id in written)
+    return found
+
+
+def _variables(trace: Trace, nodes: list[Node]) -> dict[str, int]:
+    """The kernel's Variables by name, with what the capture bound them to, else with their greatest value."""
+    bound = {}
+    for node in trace.nodes:
+        if node.op == "BIND" and (match := re.fullmatch(r"(\w+) = (-?\d+)", node.detail)):
+            bound[match[1]] = int(match[2])
+    found = {}
+    for node in nodes:
+        if node.op == "DEFINE_VAR":
+            low, name, high = node.detail.split(" ≤ ")
+            found[name] = bound.get(name, int(high))
+    return dict(sorted(found.items()))
+
+
+def _extent(info: KernelInfo) -> int | str:
+    """The size of the loop that threads share; arithmetic with the Variables stands as it is, as Python."""
+    return next((size for _, kind, size in info.axes if kind == "thread"), 1)
+
+
+def _llvm_flags(ir: str) -> dict[str, int | bool]:
+    """How the LLVM device compiles this IR: `runtime/llvm.py`."""
+    is_final = LIGHTLY in ir or HARDLY in ir
+    return {
+        "passes": 0 if is_final else OPTIMISATION_LEVEL,
+        "branches": is_final and BRANCH in ir,
+        "code": 0 if HARDLY in ir else CODE_LEVEL,
+    }
