@@ -16,12 +16,13 @@ import time
 from collections.abc import Callable
 from contextvars import copy_context
 from random import Random
+from tempfile import TemporaryDirectory
 from types import FrameType
 
 import numpy as np
 
 from tests.support.interrupts import Interrupted
-from tinyexplore import Tensor, TinyJit, Variable, nn
+from tinyexplore import Context, Tensor, TinyJit, Variable, nn
 from tinyexplore.engine import active_capture
 from tinyexplore.nn.state import get_parameters
 from tinyexplore.tensor import changes
@@ -282,6 +283,42 @@ class Several(Scene):
         Tensor.realize(*self.tensors)
 
 
+class Disk(Scene):
+    """A file assigned to, as a whole."""
+
+    def __init__(self) -> None:
+        self.folder = TemporaryDirectory()
+        self.device = f"DISK:{self.folder.name}/state"
+        self.x = filled(64, 0).to(self.device).realize()
+        self.tensors = [self.x]
+        self.number = 0
+
+    def prepare(self) -> None:
+        self.number += 1
+
+    def call(self) -> None:
+        self.x.assign(filled(64, self.number).to(self.device)).realize()
+
+    def state(self) -> Arrays:
+        return [np.fromfile(f"{self.folder.name}/state", np.float32)]
+
+
+class Search(Scene):
+    """A kernel searched for by measuring, whose result is then computed in place."""
+
+    def __init__(self, number: int = 0) -> None:
+        self.x = filled(64, 0)
+        self.tensors = [self.x]
+        self.number = number
+
+    def prepare(self) -> None:
+        self.number += 1  # another kernel each time
+
+    def call(self) -> None:
+        with Context(BEAM=1, CACHELEVEL=0):
+            self.x.assign(self.x + Tensor.ones(64, 8 + self.number).contiguous().sum(1)).realize()
+
+
 SCENES: dict[str, Callable[[], Scene]] = {
     "50 assigned": Many,
     "SGD": lambda: Training("sgd"),
@@ -298,6 +335,7 @@ SCENES: dict[str, Callable[[], Scene]] = {
     "parts now": WritesNow,
     "parts now, PYTHON": lambda: WritesNow("PYTHON"),
     "realize": Several,
+    "DISK": Disk,
 }
 
 

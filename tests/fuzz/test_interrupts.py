@@ -7,10 +7,17 @@ from random import Random
 
 import pytest
 
-from tests.fuzz.interrupts import SCENES, Pair
+from tests.fuzz.interrupts import SCENES, Pair, Search, left_behind
 from tests.support.interrupts import Interrupter
 
-MOST = {"capture": 6, "step() now": 20, "realize": 30, "parts now": 60, "parts now, PYTHON": 60}  # places tried
+MOST = {
+    "capture": 6,
+    "step() now": 20,
+    "realize": 30,
+    "parts now": 60,
+    "parts now, PYTHON": 60,
+    "DISK": 60,
+}  # places tried
 
 
 @pytest.mark.parametrize("name", SCENES)
@@ -30,3 +37,16 @@ def test_state_changes_as_one_or_not_at_all(name: str) -> None:
     for place in places:
         pair.interrupted(lambda call, place=place: interrupter.run(call, place))  # type: ignore[misc]
     assert interrupter.lost == []
+
+
+@pytest.mark.parametrize("place", [1_000, 8_000])
+def test_a_search_that_was_interrupted_leaves_nothing_and_is_done_again(place: int) -> None:
+    scene, interrupter = Search(place), Interrupter()
+    scene.prepare()
+    assert interrupter.run(scene.call, place)
+    assert (left_behind(), interrupter.lost) == ([], [])
+    sum_of_ones = 8.0 + scene.number
+    found = scene.state()[0]  # what was assigned and not yet computed is computed now
+    assert found.tolist() in ([0.0] * 64, [sum_of_ones] * 64)
+    scene.call()
+    assert scene.state()[0].tolist() == (found + sum_of_ones).tolist()
