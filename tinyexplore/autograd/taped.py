@@ -13,9 +13,10 @@ from tinyexplore.dtype import DType, dtypes
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.lazy.lazybuffer import Shape
 from tinyexplore.uop import Ops
+from tinyexplore.util.interpreter import Findable
 
 
-class TapedBuffer:
+class TapedBuffer(Findable):
     """A LazyBuffer and, where somebody wants its gradient, the step that made it.
 
     It has the methods of LazyBuffers that rules use, with the same arguments: a rule need not know which of the two it

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from weakref import ref
 
 from tinyexplore.util import GlobalCounters
+from tinyexplore.util.interpreter import memory_address
 
 try:
     import mmap
@@ -96,7 +97,7 @@ class Memory:
             raise ValueError(
                 f"memory of shape {view.shape} and strides {view.strides} is not C-contiguous; copy it first"
             )
-        return Memory(_address_of(view), view.nbytes, view, readonly=view.readonly)
+        return Memory(memory_address(view), view.nbytes, view, readonly=view.readonly)
 
 
 class _KeptBytes(ctypes.c_ubyte):
@@ -106,33 +107,6 @@ class _KeptBytes(ctypes.c_ubyte):
 @lru_cache(maxsize=1024)
 def _bytes_type(nbytes: int) -> type[ctypes.Array[Any]]:
     return _KeptBytes * nbytes
-
-
-class _PyBuffer(ctypes.Structure):
-    """CPython's Py_buffer: all that is asked of it is `buf`."""
-
-    _fields_ = (
-        ("buf", ctypes.c_void_p),
-        ("obj", ctypes.c_void_p),
-        ("len", ctypes.c_ssize_t),
-        ("itemsize", ctypes.c_ssize_t),
-        ("readonly", ctypes.c_int),
-        ("ndim", ctypes.c_int),
-        ("format", ctypes.c_void_p),
-        ("shape", ctypes.c_void_p),
-        ("strides", ctypes.c_void_p),
-        ("suboffsets", ctypes.c_void_p),
-        ("internal", ctypes.c_void_p),
-    )
-
-
-def _address_of(view: memoryview) -> int:
-    """Where the bytes lie; ctypes' own `from_buffer` refuses memory that may only be read."""
-    found = _PyBuffer()
-    ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(view), ctypes.byref(found), 0)
-    address = found.buf or 0
-    ctypes.pythonapi.PyBuffer_Release(ctypes.byref(found))
-    return address
 
 
 class Allocator(Protocol):
@@ -304,7 +278,7 @@ class HostAllocator:
             except OSError:
                 pass  # a kernel built without huge pages: small ones serve as well, only slower
         self._mapped_count += 1
-        start = -(-_address_of(memoryview(mapped)) // HUGE_PAGE) * HUGE_PAGE
+        start = -(-memory_address(memoryview(mapped)) // HUGE_PAGE) * HUGE_PAGE
         return _Block(
             start + self._mapped_count % _STAGGERS * _STAGGER_LINES % LINES_IN_A_PAGE * ALIGNMENT, size, mapped
         )

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ctypes
 import itertools
 from dataclasses import dataclass
-from sys import getrefcount
 from typing import Any
 
 from tinyexplore.device.allocator import Memory
 from tinyexplore.dtype import DType
 from tinyexplore.trace import Allocated, Freed, active_recorder
+from tinyexplore.util.interpreter import ASKING, references
 
 _ids = itertools.count()
 _FILLED_AT_ONCE = 1 << 12  # elements
@@ -99,7 +99,7 @@ class Buffer:
     @property
     def is_unshared(self) -> bool:
         """True where, besides, nobody else refers to the memory: no view, no program that is bound to it."""
-        return self.is_own and getrefcount(self._memory) == _ALONE
+        return self.is_own and references((self._memory,))[0] == ASKING + 1
 
     @property
     def memory(self) -> Memory:
@@ -164,19 +164,6 @@ class Buffer:
     def copyout(self) -> bytes:
         """The content as bytes."""
         return bytes(self.memoryview())
-
-
-class _Owner:
-    """Something with one reference to a memory, to see how many are counted then."""
-
-    def __init__(self) -> None:
-        self._memory = Memory(0, 0, None)
-
-    def count(self) -> int:
-        return getrefcount(self._memory)
-
-
-_ALONE = _Owner().count()
 
 
 def _restore(device: str, size: int, dtype: DType, content: bytes | None) -> Buffer:

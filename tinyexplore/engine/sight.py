@@ -7,34 +7,20 @@ refers to all that it tells of, and TinyJit to what it captures, so there every 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from operator import itemgetter
-from sys import getrefcount
 
 from tinyexplore.device import Buffer
-from tinyexplore.dtype import dtypes
 from tinyexplore.engine.capture import active_capture
 from tinyexplore.lazy import Known, LazyBuffer
 from tinyexplore.lazy.viewers import values_seen
 from tinyexplore.schedule import NO_WRITES, Writes, decide_writes, graph_order, must_be_realized
 from tinyexplore.uop import Ops
-
-
-def _counts(held: Iterable[object]) -> list[int]:
-    """References to each key of a dict, or of what looks like one, with those of asking."""
-    return [getrefcount(one) for one in held]
-
-
-_ASKING = _counts({object(): 0})[0]  # the dict's, the loop's and the call's own
+from tinyexplore.util.interpreter import ASKING, TRICKS, references
 
 
 def is_alone(value: LazyBuffer) -> bool:
     """True where the memory of `value` is nobody else's: no other value, program or captured call refers to it."""
     assert value.buffer is not None
-    return value.buffer.is_unshared and getrefcount(value.buffer) == _ONE_VALUE
-
-
-_SOME_VALUE = LazyBuffer(Ops.BUFFER, dtypes.uint8, (1,), (), None, "", Buffer("", 1, dtypes.uint8))
-_ONE_VALUE = getrefcount(_SOME_VALUE.buffer)  # it must be held meanwhile: else nobody refers to the buffer
+    return value.buffer.is_unshared and references((value.buffer,))[0] == ASKING + 1
 
 
 def _references_among(nodes: Iterable[LazyBuffer]) -> Iterator[LazyBuffer]:
@@ -57,17 +43,17 @@ def unseen_writes(
 
     The caller has dicts of both and `outputs`, and refers to none of them otherwise.
     """
-    others = dict(zip(number, _counts(number)))
-    owners = dict(zip(slots, _counts(slots)))
-    for node in others:
-        others[node] -= _ASKING
+    if not TRICKS:
+        return writes_now(outputs)
+    others = {node: count - ASKING for node, count in zip(number, references(number))}
+    owners = dict(zip(slots, references(slots)))
     for source in _references_among(number):
         if source in others:
             others[source] -= 1
 
     def is_seen(node: LazyBuffer) -> bool:
         buffer = node.buffer
-        if buffer is not None and (owners[buffer] > _ASKING + 1 or not buffer.is_unshared):
+        if buffer is not None and (owners[buffer] > ASKING + 1 or not buffer.is_unshared):
             return True
         return others[node] > 0
 
@@ -79,16 +65,7 @@ Chosen = Callable[[list[LazyBuffer]], tuple[LazyBuffer, ...]]
 
 def reference_counts(nodes: list[LazyBuffer], chosen: Chosen) -> tuple[int, ...]:
     """References to the `chosen` ones of `nodes`, a list that the caller alone has."""
-    return tuple(map(getrefcount, chosen(nodes)))
-
-
-def _uncounted() -> int:
-    """The references of asking in `reference_counts`."""
-    nodes = [LazyBuffer.const(0.0, dtypes.float32, "", (2 + place,)) for place in range(2)]
-    return reference_counts(nodes, itemgetter(0, 1))[0]
-
-
-_COUNTING = _uncounted()
+    return references(chosen(nodes))
 
 
 def asked_for_later(
@@ -100,7 +77,7 @@ def asked_for_later(
     for source in _references_among(nodes):
         if source in inside:
             inside[source] += 1
-    stack = [node for node, count in zip(chosen(nodes), counts) if count - _COUNTING > inside[node]]
+    stack = [node for node, count in zip(chosen(nodes), counts) if count - ASKING - 1 > inside[node]]
     found: set[LazyBuffer] = set()
     walked: set[LazyBuffer] = set()
     while stack:
@@ -134,7 +111,7 @@ def writes_now(outputs: Sequence[LazyBuffer]) -> Writes:
             return True
         if buffer is None:
             return False
-        mine = buffer.is_own if capture is None else capture.may_overwrite(buffer)
+        mine = TRICKS and buffer.is_own if capture is None else capture.may_overwrite(buffer)
         return not mine or buffer in buffers
 
     return decide_writes(order, forced, is_seen)

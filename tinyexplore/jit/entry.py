@@ -7,11 +7,12 @@ from tinyexplore.jit.arguments import Leaf
 from tinyexplore.jit.replay import Replay
 from tinyexplore.jit.slots import Slot
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.runtime.entry import MOST_ARGUMENTS, Argument, Entry, field_offsets, has_entries
+from tinyexplore.runtime.entry import MOST_ARGUMENTS, Argument, Entry, has_entries
 from tinyexplore.runtime.pool import Batch
 from tinyexplore.tensor import Tensor
 from tinyexplore.tensor.changes import Epoch
 from tinyexplore.util import GlobalCounters, config_variable
+from tinyexplore.util.interpreter import field_offsets
 
 LONGEST_NS = 20_000  # estimated; a longer batch should let other threads of Python work meanwhile
 

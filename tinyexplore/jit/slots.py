@@ -5,18 +5,17 @@ from __future__ import annotations
 import ctypes
 from array import array
 from collections.abc import Collection, Iterable
-from sys import getrefcount
 from typing import cast
 
 from tinyexplore import engine
 from tinyexplore.device import Buffer
-from tinyexplore.dtype import dtypes
 from tinyexplore.engine import ExecItem
 from tinyexplore.jit.arguments import JitError, lies_packed, own_buffers
 from tinyexplore.lazy import LazyBuffer, Origin, ShardedBuffer, parts_of
 from tinyexplore.runtime.native import BoundProgram
 from tinyexplore.tensor import Tensor
 from tinyexplore.uop.symbolic import unbound
+from tinyexplore.util.interpreter import ASKING, references
 
 
 class Slot:
@@ -63,7 +62,7 @@ class Slot:
     def lend(self, tensor: Tensor) -> None:
         """The kernels write to `tensor` itself where nobody else refers to its memory, else to a copy that it gets."""
         value = tensor.lazydata
-        if value.buffer is None or getrefcount(value) > _ONE_TENSOR or not engine.is_alone(value):
+        if value.buffer is None or references((value,))[0] > ASKING + 2 or not engine.is_alone(value):
             value = tensor.lazydata = value.packed()
             engine.realize([value])
         forget_making(value)
@@ -77,16 +76,6 @@ class Slot:
         if value.shape != like.shape and unbound(value.shape) != self.shape:
             return False
         return not isinstance(like, ShardedBuffer) or cast(ShardedBuffer, value).layout == like.layout
-
-
-def _references() -> int:
-    """To a value that only one tensor has, and the asker."""
-    tensor = Tensor._wrap(LazyBuffer.const(0.0, dtypes.float32, "", (2,)))
-    value = tensor.lazydata
-    return getrefcount(value)
-
-
-_ONE_TENSOR = _references()
 
 
 class Places:

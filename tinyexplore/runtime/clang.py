@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import _ctypes
 import ctypes
 import os
 import re
@@ -24,6 +23,7 @@ from tinyexplore.target import FEATURES, NATIVE, Choice, choice_of, chosen, mach
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import Group, Ops, UOp
 from tinyexplore.util import getenv
+from tinyexplore.util.interpreter import SharedObject
 
 COMPILERS = ("clang", "gcc", "cc")
 FLAGS = ("-O2", "-std=gnu99", "-ffp-contract=fast", "-fno-math-errno", "-fwrapv", "-fno-unroll-loops", "-fPIC", "-w")
@@ -33,14 +33,6 @@ _MACROS = {f"__{feature.upper().replace('.', '_')}__": feature for feature in FE
 
 class CompileError(RuntimeError):
     """The C compiler refused a program: its words, and the line of the source."""
-
-
-class _Library(ctypes.CDLL):
-    """A shared object, which is unloaded with its last reference."""
-
-    def __del__(self) -> None:
-        if getattr(self, "_handle", None) and hasattr(_ctypes, "dlclose"):  # none where it did not load
-            _ctypes.dlclose(self._handle)
 
 
 class CCompiler:
@@ -114,7 +106,7 @@ class CCompiler:
         path = self._new_path(spec.name)
         path.write_bytes(code)
         try:
-            library = _Library(str(path))
+            library = SharedObject(str(path))
         finally:
             path.unlink()  # what is loaded stays loaded
         entry = ctypes.cast(getattr(library, f"{spec.name}_entry"), ctypes.c_void_p).value

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import sys
-import sysconfig
 import time
 from array import array
 from collections.abc import Callable, Iterable, Sequence
@@ -25,10 +24,18 @@ from tinyexplore.dtype import DType
 from tinyexplore.renderer.llvm import BRANCH, LIGHTLY
 from tinyexplore.runtime.cache import cached
 from tinyexplore.runtime.pool import Batch
+from tinyexplore.util.interpreter import (
+    MethodDef,
+    field_offsets,
+    function_address,
+    has_addresses,
+    interface_address,
+    new_builtin,
+    pointer_to,
+)
 
 FORMS: dict[type | None, int] = {None: 0, tuple: 1, list: 2}
 MOST_ARGUMENTS = 16
-_VARARGS_AND_KEYWORDS = 3  # METH_VARARGS | METH_KEYWORDS
 _IMPORTED = (
     "PyTuple_GetItem",
     "PyTuple_Size",
@@ -115,17 +122,6 @@ class Argument:
     tables: tuple[tuple[array[int], int], ...]
 
 
-class _MethodDef(ctypes.Structure):
-    """CPython's PyMethodDef, which is part of its stable interface."""
-
-    _fields_ = (
-        ("ml_name", ctypes.c_char_p),
-        ("ml_meth", ctypes.c_void_p),
-        ("ml_flags", ctypes.c_int),
-        ("ml_doc", ctypes.c_char_p),
-    )
-
-
 class Entry:
     """What such a function looks at. Not ready (all calls go to Python) until `settle` says what must be as it is.
 
@@ -158,11 +154,11 @@ class Entry:
         names = list(offsets)
         attribute = sys.intern(attribute)
         self._expected = array("Q", [0] * max(1, len(arguments)))
-        self._variables = array("Q", [id(variable) for variable in variables])
+        self._variables = array("Q", [pointer_to(variable) for variable in variables])
         self._contents = array("Q", [0] * len(variables))
         self._offsets = array("Q", [offsets[name] for name in names])
         values = [one[name] for one in fields for name in names]
-        self._values = array("Q", [id(value) for value in values])
+        self._values = array("Q", [pointer_to(value) for value in values])
         self._keeps = (batch, counters, changes, kind, attribute, tuple(variables), values)
         self.held: list[Any] = [None] * len(arguments)
         self._options: tuple[Any, ...] = ()
@@ -170,11 +166,11 @@ class Entry:
         self.has_moved = False  # arguments were exchanged here, and Python was not told yet
         self.is_lent = False  # nor what is held here now
         self._record = record = _Record()
-        record.arguments, record.kind, record.field = len(arguments), id(kind), offsets[argument_field]
-        record.held = id(self.held)
+        record.arguments, record.kind, record.field = len(arguments), pointer_to(kind), offsets[argument_field]
+        record.held = pointer_to(self.held)
         self._written = array("Q", written)
         record.written_count, record.written = len(self._written), _address(self._written)
-        record.classes[:] = [id(value_kind), id(Buffer), id(Memory)]
+        record.classes[:] = [pointer_to(value_kind), pointer_to(Buffer), pointer_to(Memory)]
         wanted = ((0, "shape"), (0, "dtype"), (0, "device"), (0, "buffer"), (1, "_memory"), (2, "address"))
         record.places[:] = [found[name] for place, name in wanted if (found := inner[place]) is not None]
         self._places = [
@@ -184,12 +180,16 @@ class Entry:
         self._slots = (_Slot * max(1, len(arguments)))()
         for slot, one, places in zip(self._slots, arguments, self._places):
             if one is not None:
-                slot.shape, slot.dtype, slot.device = id(one.shape), id(one.dtype), id(one.device)
+                slot.shape, slot.dtype, slot.device = (
+                    pointer_to(one.shape),
+                    pointer_to(one.dtype),
+                    pointer_to(one.device),
+                )
                 slot.mask = 63 if one.is_aligned else 0
                 slot.places, slot.places_at = len(places), _address(places)
         self._arguments = tuple(arguments)
         record.slots = ctypes.addressof(self._slots)
-        record.changes, record.attribute = _address(changes), id(attribute)
+        record.changes, record.attribute = _address(changes), pointer_to(attribute)
         record.expected = _address(self._expected)
         record.variables = len(variables)
         record.variables_at, record.contents_at = _address(self._variables), _address(self._contents)
@@ -206,13 +206,13 @@ class Entry:
         options = (value, *contents)
         if options != self._options or not record.value:
             self._options = options
-            record.value = id(value)
+            record.value = pointer_to(value)
             for place, content in enumerate(contents):
-                self._contents[place] = id(content)
+                self._contents[place] = pointer_to(content)
         before = list(self.held)  # let go at the end: that may run any code, calls of this function too
         self.held[:] = expected
         for place, one in enumerate(expected):
-            self._expected[place] = 0 if one is None else id(one)
+            self._expected[place] = 0 if one is None else pointer_to(one)
         self.is_lent = True
         record.ready = 1
         del before
@@ -235,10 +235,10 @@ class Entry:
 
     def function(self, fallback: Callable[..., Any]) -> Callable[..., Any]:
         """The builtin, to be made once; it keeps all of this alive, and calls `fallback` for what it cannot do."""
-        self._record.fallback = id(fallback)
+        self._record.fallback = pointer_to(fallback)
         makers = _makers()
         holder = ctypes.addressof(self._record).to_bytes(8, sys.byteorder)
-        return makers.new(ctypes.addressof(makers.definition), (holder, self, fallback, makers), None)
+        return new_builtin(makers.definition, (holder, self, fallback, makers))
 
 
 def _address(numbers: array[int]) -> int:
@@ -246,7 +246,7 @@ def _address(numbers: array[int]) -> int:
 
 
 class _Makers:
-    """The machine code, and CPython's function that makes builtins of it."""
+    """The machine code, and how CPython is told of it."""
 
     def __init__(self) -> None:
         from tinyexplore.runtime.llvm import shared_compiler
@@ -257,24 +257,15 @@ class _Makers:
         text = f"; {LIGHTLY}: it is written as it is to run, but for its branches ({BRANCH})\n{text}"
         key_text = "\0".join((text, compiler.version, compiler.cpu, compiler.features))
         key = blake2b(key_text.encode(), digest_size=20).hexdigest()
-        imports = {name: _address_of(getattr(ctypes.pythonapi, name)) for name in _IMPORTED}
-        imports["clock_gettime"] = _address_of(ctypes.CDLL(None).clock_gettime)
+        imports = {name: interface_address(name) for name in _IMPORTED}
+        imports["clock_gettime"] = function_address(ctypes.CDLL(None).clock_gettime)
         self.library = cached(
             key,
             lambda: compiler.object_code(text),
             lambda code: compiler.link("entry", (code,), ("entry_call",), imports),
         )
         document = b"A captured function: see tinyexplore.TinyJit."
-        self.definition = _MethodDef(b"captured", self.library["entry_call"], _VARARGS_AND_KEYWORDS, document)
-        new = ctypes.pythonapi.PyCFunction_NewEx
-        prototype = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
-        self.new: Callable[..., Any] = prototype(_address_of(new))
-
-
-def _address_of(function: Any) -> int:
-    found = ctypes.cast(function, ctypes.c_void_p).value
-    assert found is not None
-    return found
+        self.definition = MethodDef(b"captured", self.library["entry_call"], MethodDef.VARARGS_AND_KEYWORDS, document)
 
 
 @cache
@@ -284,39 +275,15 @@ def _makers() -> _Makers:
 
 @cache
 def has_entries(kind: type, value_kind: type) -> bool:
-    """Whether there can be such functions of objects of `kind`: in CPython with a GIL, on 64 bits, with LLVM."""
-    if sys.implementation.name != "cpython" or sysconfig.get_config_var("Py_GIL_DISABLED") or sys.maxsize < 1 << 62:
-        return False
-    if not hasattr(time, "CLOCK_MONOTONIC") or None in map(field_offsets, (kind, value_kind, Buffer, Memory)):
+    """Whether there can be such functions of objects of `kind`: where they are found by their addresses, with LLVM."""
+    if (
+        not has_addresses()
+        or not hasattr(time, "CLOCK_MONOTONIC")
+        or None in map(field_offsets, (kind, value_kind, Buffer, Memory))
+    ):
         return False
     try:
         _makers()
     except (DeviceUnavailable, AttributeError, OSError, RuntimeError):
         return False
     return True
-
-
-@cache
-def field_offsets(kind: type) -> dict[str, int] | None:
-    """Where in its objects the fields of a class that has nothing but __slots__ lie, in bytes: found by looking.
-
-    None where that cannot be said.
-    """
-    names = [
-        name
-        for base in kind.__mro__
-        for name in vars(base).get("__slots__", ())
-        if name not in ("__weakref__", "__dict__")
-    ]
-    if kind.__dictoffset__ or len(set(names)) != len(names):
-        return None
-    markers = {name: object() for name in names}
-    probe: Any = object.__new__(kind)
-    for name, marker in markers.items():
-        setattr(probe, name, marker)
-    size = kind.__basicsize__
-    words = array("Q", ctypes.string_at(id(probe), size - size % 8))
-    for name in names:
-        setattr(probe, name, None)
-    found = {name: words.index(id(marker)) * 8 for name, marker in markers.items() if id(marker) in words}
-    return found if len(found) == len(names) else None

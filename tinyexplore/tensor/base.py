@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from sys import getrefcount
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 from warnings import warn
 from weakref import ref
@@ -31,6 +30,7 @@ from tinyexplore.tensor.changes import note_change
 from tinyexplore.tensor.checks import need_int, need_tensor
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.symbolic import simplified
+from tinyexplore.util.interpreter import ASKING, Findable, references
 
 if TYPE_CHECKING:
     from tinyexplore.tensor.tensor import Tensor
@@ -42,7 +42,7 @@ Axes = int | Sequence[int] | None
 DTypeLike = DType | str
 
 
-class Base:
+class Base(Findable):
     """The floor under all of Tensor's methods. `lazydata` is the value, `_ctx` the step of the tape that made it;
     `_root`: of a view, the tensor that it is a view of; `was_changed`, where it is
     there, tells that it was assigned to."""
@@ -528,16 +528,13 @@ class Base:
 
 def _wanted(reached: Sequence[tuple[Any, Any]]) -> list[bool]:
     """Which of these tensors, in a list that the caller alone has, the tape begins with, or others refer to than it."""
-    counts = [getrefcount(pair[0]) for pair in reached]
+    counts = references([pair[0] for pair in reached])
     taped = {id(pair[0]): 0 for pair in reached}
     for pair in reached:
         for source in () if pair[0]._ctx is None else pair[0]._ctx.inputs:
             if id(source) in taped:
                 taped[id(source)] += 1
-    return [pair[0]._ctx is None or count - taped[id(pair[0])] > _ONE_PAIR for count, pair in zip(counts, reached)]
-
-
-_ONE_PAIR = [getrefcount(pair[0]) for pair in [(object(), None)]][0]
+    return [pair[0]._ctx is None or count - taped[id(pair[0])] > ASKING + 1 for count, pair in zip(counts, reached)]
 
 
 def unsigned_of(itemsize: int) -> DType:

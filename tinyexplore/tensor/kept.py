@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sys
-from gc import get_referrers
-from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 from warnings import warn
 from weakref import ref
@@ -13,6 +11,7 @@ from tinyexplore.lazy import LazyBuffer
 from tinyexplore.tensor.changes import is_noted, is_view
 from tinyexplore.uop import Ops
 from tinyexplore.uop.symbolic import is_symbolic
+from tinyexplore.util.interpreter import ASKING, references, referrers
 
 if TYPE_CHECKING:
     from tinyexplore.tensor.base import Base
@@ -22,7 +21,7 @@ class KeptViews:
     """Looks for such views; in PyTorch they change with their tensor (docs/decisions/0006).
 
     One search costs some milliseconds, as the interpreter asks every object whether it is such a view: it is made only
-    where there may be one, until one was told of, and `searches` times at most.
+    where there may be one, until one was told of, and `searches` times at most; with INTERPRETER_TRICKS=0 never.
     """
 
     searches = 100
@@ -32,10 +31,10 @@ class KeptViews:
         """Warns where somebody holds a view of `whole`, none of `own`, that shows something of what `written`, such a
         view too, is about to change."""
         root = ref(whole)  # one object, which all views have
-        if not cls.searches or getrefcount(root) <= _ONE_REFERENCE or is_noted():
+        if not cls.searches or references((root,))[0] <= ASKING + 1 or is_noted():
             return
         cls.searches -= 1
-        views = get_referrers(root)
+        views = referrers(root)
         held = _held(views)
         while views:
             view, is_held = views.pop(), held.pop()
@@ -52,18 +51,11 @@ class KeptViews:
                 return
 
 
-def _one_reference() -> int:
-    """The references to the weak reference of an object of which there is no view."""
-    whole: set[int] = set()
-    root = ref(whole)
-    return getrefcount(root)
-
-
 def _held(objects: list[Any]) -> list[bool]:
     """Which of `objects`, a list that the caller alone has, others refer to than the tape, whose steps have tuples."""
-    counts = [getrefcount(one) for one in objects]
-    tuples = [sum([type(one) is tuple for one in get_referrers(each)]) for each in objects]
-    return [count - inside > _ASKING for count, inside in zip(counts, tuples)]
+    counts = references(objects)
+    tuples = [sum([type(one) is tuple for one in referrers(each)]) for each in objects]
+    return [count - inside > ASKING for count, inside in zip(counts, tuples)]
 
 
 def _overlap(one: LazyBuffer, other: LazyBuffer, root: LazyBuffer) -> bool:
@@ -92,7 +84,3 @@ def _calls_to_the_user() -> int:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("tinyexplore"):
         frame, calls = frame.f_back, calls + 1
     return calls
-
-
-_ONE_REFERENCE = _one_reference()
-_ASKING = [getrefcount(one) for one in [object()]][0]

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterator
 from typing import Any
 
 from tinyexplore.autograd import TapedBuffer
 from tinyexplore.lazy import LazyBuffer, ShardedBuffer
 from tinyexplore.tensor.tensor import Tensor
+from tinyexplore.util.interpreter import living
 
 
 def live_tensors() -> list[Tensor]:
-    """Every Tensor that somebody holds: whatever a function changes from outside is one of them.
-
-    Each object refers to its class, and who refers to what is searched by the interpreter itself: no tensor has to
-    be written down when it is made.
-    """
+    """Every Tensor that somebody holds: whatever a function changes from outside is one of them."""
     return _living({Tensor, *_subclasses(Tensor)})
 
 
 def _living(kinds: set[type]) -> list[Any]:
-    return [found for found in gc.get_referrers(*kinds) if type(found) in kinds and hasattr(found, "lazydata")]
+    return [found for found in living(kinds) if hasattr(found, "lazydata")]
 
 
 def _subclasses(kind: type[Tensor]) -> Iterator[type[Tensor]]:

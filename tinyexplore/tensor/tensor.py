@@ -26,11 +26,12 @@ from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.symbolic import value_of
 from tinyexplore.util import GlobalCounters
 from tinyexplore.util.at_once import at_once
+from tinyexplore.util.interpreter import Findable
 
 if TYPE_CHECKING:
     import numpy as np
 
-_new = object.__new__
+_new = Findable.__new__
 
 
 @cache

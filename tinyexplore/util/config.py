@@ -42,6 +42,8 @@ class Config:
     TC: 1 sums products of bfloat16 and of int8 by the dot instructions that the CPU has, 0 without, 2 in the same
     order, written out in plain arithmetic (on CPUs without them, too). TC_OPT: 0 where they divide the sum evenly, 1
     also where something is left over.
+    INTERPRETER_TRICKS: 0 does without all that leans on how CPython works inside (`util/interpreter.py`), from
+    the start of the process on: the same results, by ways that take longer.
     THREEFRY: 1 computes random numbers where they are used, by Threefry; 0 draws them here (Mersenne Twister), as data.
     """
 
@@ -70,6 +72,7 @@ class Config:
     THREEFRY: int = 1
     WINO: int = 0
     TARGET: str = ""
+    INTERPRETER_TRICKS: int = 1
 
     @cached_property
     def values(self) -> tuple[Any, ...]:

@@ -1,19 +1,233 @@
-"""Settings of the whole interpreter that are other ones while something is compiled."""
+"""All that leans on how CPython works inside, and nothing else does (tests/architecture/test_interpreter.py looks).
+
+Each of these makes something faster, or spares memory, and has a plain way beside it that `INTERPRETER_TRICKS=0`
+takes: then every object counts as held by somebody, tensors are written down when they are made, nothing reads an
+object by its address, and no setting of the whole process is touched. Results are the same.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import sys
+import sysconfig
 import threading
-from collections.abc import Callable, Iterator
+from array import array
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import partial
-from typing import Generic, TypeVar
+from functools import cache, partial
+from itertools import count
+from sys import getrefcount
+from typing import Any, Generic, TypeVar
+from weakref import WeakValueDictionary
 
 from tinyexplore.util.at_once import at_once
+from tinyexplore.util.config import check_further, process_config
+
+try:
+    from _ctypes import dlclose
+except ImportError:  # as on Windows
+    dlclose = None  # type: ignore[assignment]
 
 T = TypeVar("T")
+
+TRICKS = process_config().INTERPRETER_TRICKS != 0
+
+
+def _check_tricks(value: int) -> None:
+    if (value != 0) is not TRICKS:
+        raise ValueError(f"INTERPRETER_TRICKS={value}: it is of the whole process; set it in the environment")
+
+
+check_further("INTERPRETER_TRICKS", _check_tricks)
+
+
+# *** who holds an object: a value that nobody else refers to may be overwritten, or need no memory ***
+
+MANY = 1 << 60
+
+
+def references(held: Iterable[object]) -> tuple[int, ...]:
+    """References to each object in a container: `ASKING` where nobody but the container has one. Without tricks `MANY`:
+    who cannot tell keeps what might be wanted."""
+    return tuple(map(getrefcount if TRICKS else _many, held))
+
+
+def _many(one: object) -> int:
+    return MANY
+
+
+ASKING = references([object()])[0] if TRICKS else 0
+
+
+def referrers(one: object) -> list[Any]:
+    """The objects that refer to `one`, as far as they are told; none without tricks."""
+    return gc.get_referrers(one) if TRICKS else []
+
+
+class Findable:
+    """An object of a class below is found by `living` as long as somebody holds it.
+
+    Each object refers to its class, and who refers to what is searched by the interpreter itself: none has to be
+    written down when it is made, but without tricks.
+    """
+
+    __slots__ = ()
+
+    if not TRICKS:
+
+        def __new__(cls, *arguments: Any, **named: Any) -> Any:
+            made = object.__new__(cls)
+            _findable[next(_numbers)] = made
+            return made
+
+
+_numbers = count()
+_findable: WeakValueDictionary[int, Any] = WeakValueDictionary()
+
+
+def living(kinds: set[type]) -> list[Any]:
+    """Every object of the classes `kinds`, which are below `Findable`."""
+    return [found for found in (gc.get_referrers(*kinds) if TRICKS else _findable.values()) if type(found) in kinds]
+
+
+# *** objects by their addresses: machine code that reads and makes them (runtime/entry.py) ***
+
+
+def has_addresses() -> bool:
+    """Whether objects may be read at their addresses: in CPython with a GIL, on 64 bits."""
+    if not TRICKS or sys.implementation.name != "cpython" or sys.maxsize < 1 << 62:
+        return False
+    return not sysconfig.get_config_var("Py_GIL_DISABLED")
+
+
+def pointer_to(one: object) -> int:
+    """Where an object lies; the pointer is borrowed."""
+    return id(one)
+
+
+@cache
+def field_offsets(kind: type) -> dict[str, int] | None:
+    """Where in its objects the fields of a class that has nothing but __slots__ lie, in bytes: found by looking.
+
+    None where that cannot be said.
+    """
+    names = [
+        name
+        for base in kind.__mro__
+        for name in vars(base).get("__slots__", ())
+        if name not in ("__weakref__", "__dict__")
+    ]
+    if kind.__dictoffset__ or len(set(names)) != len(names):
+        return None
+    markers = {name: object() for name in names}
+    probe: Any = object.__new__(kind)
+    for name, marker in markers.items():
+        setattr(probe, name, marker)
+    size = kind.__basicsize__
+    words = array("Q", ctypes.string_at(id(probe), size - size % 8))
+    for name in names:
+        setattr(probe, name, None)
+    found = {name: words.index(id(marker)) * 8 for name, marker in markers.items() if id(marker) in words}
+    return found if len(found) == len(names) else None
+
+
+class MethodDef(ctypes.Structure):
+    """CPython's PyMethodDef, which is part of its stable interface."""
+
+    _fields_ = (
+        ("ml_name", ctypes.c_char_p),
+        ("ml_meth", ctypes.c_void_p),
+        ("ml_flags", ctypes.c_int),
+        ("ml_doc", ctypes.c_char_p),
+    )
+
+    VARARGS_AND_KEYWORDS = 3  # METH_VARARGS | METH_KEYWORDS
+
+
+def interface_address(name: str) -> int:
+    """Where the function `name` of CPython's C interface lies. AttributeError: there is none."""
+    return function_address(getattr(ctypes.pythonapi, name))
+
+
+def function_address(function: Any) -> int:
+    """Where a function that ctypes found lies."""
+    found = ctypes.cast(function, ctypes.c_void_p).value
+    assert found is not None
+    return found
+
+
+def new_builtin(definition: MethodDef, bound: object) -> Callable[..., Any]:
+    """A builtin function that gets `bound` as its first argument, and keeps it; `definition` must live as long."""
+    prototype = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
+    made: Callable[..., Any] = prototype(interface_address("PyCFunction_NewEx"))(
+        ctypes.addressof(definition), bound, None
+    )
+    return made
+
+
+class _PyBuffer(ctypes.Structure):
+    """CPython's Py_buffer: all that is asked of it is `buf`."""
+
+    _fields_ = (
+        ("buf", ctypes.c_void_p),
+        ("obj", ctypes.c_void_p),
+        ("len", ctypes.c_ssize_t),
+        ("itemsize", ctypes.c_ssize_t),
+        ("readonly", ctypes.c_int),
+        ("ndim", ctypes.c_int),
+        ("format", ctypes.c_void_p),
+        ("shape", ctypes.c_void_p),
+        ("strides", ctypes.c_void_p),
+        ("suboffsets", ctypes.c_void_p),
+        ("internal", ctypes.c_void_p),
+    )
+
+
+def memory_address(view: memoryview) -> int:
+    """Where the bytes lie; ctypes' own `from_buffer` refuses memory that may only be read. The buffer protocol of
+    Python's stable interface, and no trick: it is the same without them."""
+    found = _PyBuffer()
+    ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(view), ctypes.byref(found), 0)
+    address = found.buf or 0
+    ctypes.pythonapi.PyBuffer_Release(ctypes.byref(found))
+    return address
+
+
+# *** libraries: private handles of ctypes and llvmlite ***
+
+
+class SharedObject(ctypes.CDLL):
+    """A library, which is unloaded with its last reference; without tricks it stays."""
+
+    def __del__(self) -> None:
+        if TRICKS and getattr(self, "_handle", None) and dlclose is not None:  # none where it did not load
+            dlclose(self._handle)
+
+
+@cache
+def without_lock(name: str) -> Any:
+    """The function `name` of llvmlite's library, with the types that llvmlite gave it, but without the lock that
+    llvmlite has around every call."""
+    from llvmlite.binding import ffi
+
+    locked = getattr(ffi.lib, name)
+    function = getattr(ctypes.CDLL(ffi.lib._name, handle=ffi.lib._handle), name)
+    function.argtypes, function.restype = locked.argtypes, locked.restype
+    return function
+
+
+def dispose_passes(manager: Any) -> None:
+    """Lets go of llvmlite's pass manager, and of 70 kB that its `close()` does not free: of its classes the first has
+    a `_dispose` that does nothing."""
+    from llvmlite.binding.newpassmanagers import NewPassManager
+
+    NewPassManager._dispose(manager)
+    manager.detach()
+
+
+# *** settings of the whole process that are other ones while something is compiled ***
 
 
 class Meanwhile(Generic[T]):
@@ -33,6 +247,9 @@ class Meanwhile(Generic[T]):
 
     @contextmanager
     def __call__(self) -> Iterator[None]:
+        if not TRICKS:
+            yield
+            return
         block = object()
         try:
             self._enter(block)
@@ -121,11 +338,29 @@ def collect_young() -> None:
 
 
 __all__ = [
+    "ASKING",
+    "MANY",
     "MOST_UNSEARCHED",
     "SWITCH_SECONDS",
+    "TRICKS",
+    "Findable",
     "Meanwhile",
+    "MethodDef",
+    "SharedObject",
     "collect_now",
     "collect_young",
     "collecting_later",
+    "dispose_passes",
+    "field_offsets",
+    "function_address",
+    "has_addresses",
+    "interface_address",
+    "living",
+    "memory_address",
+    "new_builtin",
+    "pointer_to",
+    "references",
+    "referrers",
     "switching_quickly",
+    "without_lock",
 ]
