@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 
 from tests.widgets.sample_traces import big_trace, page, sample_trace, unrolled_trace
+from tinyexplore.explore.figures import figures, summary
+from tinyexplore.explore.picture import KERNEL_HUES, kernel_hue
+from tinyexplore.explore.svg import pipeline_svg
 
 Open = Callable[..., Any]
 TRACE = sample_trace()
@@ -147,6 +150,53 @@ def test_shown_folded_in_regions_and_hidden_are_all(open_page: Open, trace: Any)
             for detail in ("kernels", "lines", "operations", "views"):
                 tab.select_option(".detail-choice", detail)
                 assert counts(tab) == (total, total), detail
+
+
+def parts(tab: Any) -> list[tuple[str, str, str]]:
+    """Title, words and time of each part of the strip; without the kernel's name, which stands beside."""
+    return tab.evaluate("""() => [...document.querySelectorAll('.pipeline .part')].map((part) => {
+      const words = part.querySelector('.what').firstChild.textContent;
+      return [part.querySelector('b').textContent, words, part.querySelector('.took')?.textContent ?? ''];
+    })""")
+
+
+@pytest.mark.parametrize("trace", [TRACE, unrolled_trace(30)], ids=["sample", "copies"])
+def test_the_strip_the_footer_and_the_static_picture_have_the_same_figures(open_page: Open, trace: Any) -> None:
+    tab = open_page(trace, busy=False)
+    told = [[part.title, part.words, part.time] for part in figures(trace).parts]
+    assert parts(tab) == told
+    footer = tab.inner_text("footer .facts")
+    assert footer.startswith(" · ".join(summary(trace)))
+    picture = pipeline_svg(trace)
+    for words in {text for part in told for text in part if text} | {" · ".join(summary(trace))}:
+        assert f">{words}</text>" in picture, words
+
+
+def test_the_figures_of_one_kernel_say_so_and_agree_too(open_page: Open) -> None:
+    tab = open_page(busy=False)
+    tab.click(".scope button:text-is('kernel 0')")
+    assert parts(tab) == [[part.title, part.words, part.time] for part in figures(TRACE, 0).parts]
+    assert "of kernel 0:" in tab.get_attribute("[data-place=run]", "title")
+    tab.click(".scope button:text-is('all kernels')")
+    assert parts(tab) == [[part.title, part.words, part.time] for part in figures(TRACE).parts]
+
+
+def test_a_kernel_has_one_hue_in_pictures_and_views(open_page: Open) -> None:
+    tab = open_page(busy=False)
+    hue = "([...document.querySelectorAll('.frame.k-1')].map((f) => getComputedStyle(f).getPropertyValue('--hue')))[0]"
+    assert int(tab.evaluate(hue)) == kernel_hue(1)
+    sheet = "document.querySelector('.tinyexplore style').textContent"
+    hues = re.findall(r"\.k-(\d+) ?{ ?--hue: ?(\d+)", tab.evaluate(sheet))
+    assert {int(kernel): int(hue) for kernel, hue in hues} == {kernel: kernel_hue(kernel) for kernel in range(24)}
+    assert len({kernel_hue(kernel) for kernel in range(KERNEL_HUES)}) == KERNEL_HUES == 24
+
+
+def test_the_code_stage_of_the_strip_shows_every_listing_and_opens_one(open_page: Open) -> None:
+    tab = open_page(busy=False)
+    tab.click("[data-place=code]")
+    assert {"C", "Assembly"} <= {name.inner_text() for name in tab.query_selector_all(".diff .listed b")}
+    tab.click(".diff .listed:has-text('UOps')")
+    assert tab.get_attribute(".pane-a [data-key=uops]", "aria-selected") == "true"
 
 
 def test_python_names_stand_in_the_graph_the_listing_and_in_memory(open_page: Open) -> None:

@@ -7,6 +7,7 @@ from html import escape
 from pathlib import Path
 
 from tinyexplore.explore.codec import trace_to_bytes
+from tinyexplore.explore.figures import count_text, figures
 from tinyexplore.explore.model import Trace
 
 STATIC = Path(__file__).resolve().parents[1] / "static"
@@ -86,22 +87,16 @@ def static_html(trace: Trace) -> str:
 def summary_text(trace: Trace) -> str:
     """What the trace holds, in one line (two with a problem): equal from run to run, without times or addresses."""
     lazybuffers = sum(node.kind == "lazybuffer" for node in trace.nodes)
-    passes = [stage for stage in trace.stages if stage.steps]
-    firings = sum(step.rule is not None for stage in passes for step in stage.steps)
     kernels = ", ".join(kernel.name for kernel in trace.kernels[:4])
     if len(trace.kernels) > 4:
         kernels += f", and {len(trace.kernels) - 4} more"
-    text = f"{_count(lazybuffers, 'LazyBuffer')} → {_count(len(trace.kernels), 'kernel')}"
+    text = f"{count_text(lazybuffers, 'LazyBuffer')} → {count_text(len(trace.kernels), 'kernel')}"
     if kernels:
         text += f" ({kernels})"
-    text += f"; {_count(firings, 'firing')} of {_count(len(trace.rules), 'rule')}"
+    text += f"; {count_text(figures(trace).firings, 'firing')} of {count_text(len(trace.rules), 'rule')}"
     title = f"Explorer({trace.title!r})" if trace.title else "Explorer"
     problems = [message.text for message in trace.messages if message.level == "error"]
     return "\n".join([f"{title}: {text}", *problems])
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _lines(text: str) -> str:

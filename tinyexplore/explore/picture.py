@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from colorsys import hls_to_rgb
 from dataclasses import dataclass
 from xml.sax.saxutils import escape, quoteattr
 
@@ -51,28 +52,51 @@ WORDS = {
     "const": "constant",
     "control": "control",
 }
-# soft bands that tell kernels apart: (light, dark)
-BANDS = (
-    ("#fdf3e6", "#2c2417"),
-    ("#ebf5fb", "#152738"),
-    ("#e9f7f2", "#132c26"),
-    ("#f8eef5", "#2c1f2a"),
-    ("#f2f1fb", "#222036"),
-    ("#f4f6e6", "#26290f"),
-)
+KERNEL_HUES = 24  # of kernels, in turn: a golden angle apart, so that neighbours differ most
+
+
+def kernel_hue(kernel: int) -> int:
+    """The hue of a kernel in degrees, the same in pictures and views (`.k-0` … of widgets/src/style.css)."""
+    return round(211 + (kernel % KERNEL_HUES) * 137.508) % 360
+
+
+def kernel_colour(kernel: int) -> Colour:
+    """The colours of a kernel's frame, as the views mix them."""
+    hue = kernel_hue(kernel)
+    light, dark = _rgb(hue, 0.62, 0.46), _rgb(hue, 0.62, 0.68)
+    fill = _rgb(hue, 0.75, 0.5)
+    white, night = (255.0, 255.0, 255.0), (20.0, 24.0, 31.0)
+    return Colour(_hex(light), _hex(_mix(fill, white, 0.055)), _hex(dark), _hex(_mix(fill, night, 0.11)))
+
+
+def _rgb(hue: int, saturation: float, lightness: float) -> tuple[float, float, float]:
+    red, green, blue = hls_to_rgb(hue / 360, lightness, saturation)
+    return 255 * red, 255 * green, 255 * blue
+
+
+def _mix(a: Sequence[float], b: Sequence[float], share: float) -> tuple[float, ...]:
+    return tuple([share * x + (1 - share) * y for x, y in zip(a, b, strict=True)])
+
+
+def _hex(colour: Iterable[float]) -> str:
+    return "#" + "".join(f"{round(part):02x}" for part in colour)
+
 
 _LIGHT = "--bg:#fff;--bg1:#f7f8fa;--line:#dfe3e8;--ink:#1b2330;--ink2:#5b6675;--edge:#9aa5b3;--brand:#0b63ce"
 _DARK = "--bg:#14181f;--bg1:#1a2029;--line:#303a47;--ink:#e8edf3;--ink2:#a9b4c2;--edge:#75818f;--brand:#6db1ff"
 
 
-def style() -> str:
-    """The sheet of every picture. Colours also stand as attributes, for readers that drop style sheets."""
+def style(kernels: int = 0) -> str:
+    """The sheet of a picture, with the colours of so many kernels. Colours also stand as attributes, for readers that
+    drop style sheets."""
+    hues = [kernel_colour(i) for i in range(min(kernels, KERNEL_HUES))]
     light = "".join(f"--{name}:{colour.light};--{name}f:{colour.light_fill};" for name, colour in COLOURS.items())
     dark = "".join(f"--{name}:{colour.dark};--{name}f:{colour.dark_fill};" for name, colour in COLOURS.items())
-    light += "".join(f"--band{i}:{band[0]};" for i, band in enumerate(BANDS))
-    dark += "".join(f"--band{i}:{band[1]};" for i, band in enumerate(BANDS))
+    light += "".join(f"--k{i}:{hue.light};--k{i}f:{hue.light_fill};" for i, hue in enumerate(hues))
+    dark += "".join(f"--k{i}:{hue.dark};--k{i}f:{hue.dark_fill};" for i, hue in enumerate(hues))
     boxes = "".join(f".tx .g-{name}{{stroke:var(--{name});fill:var(--{name}f)}}" for name in COLOURS)
-    bands = "".join(f".tx .b-{i}{{fill:var(--band{i})}}.tx .h-{i}{{stroke:var(--band{i})}}" for i in range(len(BANDS)))
+    bands = "".join(f".tx .k-{i}{{fill:var(--k{i}f);stroke:var(--k{i})}}" for i in range(len(hues)))
+    bands += "".join(f".tx .h-{i}{{stroke:var(--k{i}f)}}" for i in range(len(hues)))
     return (
         f".tx{{{light}{_LIGHT}}}"
         f"@media(prefers-color-scheme:dark){{.tx{{{dark}{_DARK}}}}}"
@@ -84,13 +108,13 @@ def style() -> str:
     )
 
 
-def document(width: float, height: float, title: str, description: str, parts: Iterable[str]) -> str:
-    """A whole SVG file on a card of its own background, so that it reads on any page."""
+def document(width: float, height: float, title: str, description: str, parts: Iterable[str], kernels: int = 0) -> str:
+    """A whole SVG file on a card of its own background, so that it reads on any page; `kernels` have colours in it."""
     body = "\n".join(part for part in parts if part)
     size = f'width="{_n(width)}" height="{_n(height)}" viewBox="0 0 {_n(width)} {_n(height)}"'
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="tx" role="img" aria-label={quoteattr(title)} {size}>\n'
-        f"<title>{escape(title)}</title>\n<desc>{escape(description)}</desc>\n<style>{style()}</style>\n"
+        f"<title>{escape(title)}</title>\n<desc>{escape(description)}</desc>\n<style>{style(kernels)}</style>\n"
         f'<rect class="card" x="0.5" y="0.5" width="{_n(width - 1)}" height="{_n(height - 1)}" rx="10" '
         f'fill="#fff" stroke="#dfe3e8"/>\n{body}\n</svg>\n'
     )

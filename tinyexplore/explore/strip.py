@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from tinyexplore.explore.figures import Figure, count_text, duration_text, figures, summary
 from tinyexplore.explore.graphs import DrawnGraph, DrawnNode, drawn_graph, reachable, roots_of_stage
 from tinyexplore.explore.layout import Box, Layout, Point, RoutedEdge, layout
-from tinyexplore.explore.model import KernelInfo, Stage, Trace
+from tinyexplore.explore.model import KernelInfo, Trace
 from tinyexplore.explore.picture import (
-    BANDS,
+    KERNEL_HUES,
     LABEL_PX,
     box_of,
     document,
     draw_box,
     draw_edges,
+    kernel_colour,
     legend,
     legend_width,
     shortened,
@@ -30,17 +32,17 @@ _MARGIN = 20.0
 _STRIP = 52.0
 _PADDING = 14.0
 _KERNEL_HEADER = 36.0
-_NOT_PASSES = frozenset({"optimise", "linearize", "render", "compile", "list", "run", "kernel", "schedule"})
 
 
 def pipeline_svg(trace: Trace) -> str:
     """Python → LazyBuffers → kernels → passes → source → machine code → time, and the graph in its kernels."""
-    cells = _cells(trace)
+    cells = figures(trace).parts
     title = trace.title or "From Python to kernels"
     graph = _Kernels(trace) if trace.kernels else _Plain(trace)
     made = graph.layout
-    strip_width = sum(cell.width for cell in cells)
-    least = max(strip_width, legend_width(graph.groups), len(graph.note) * 5.4)
+    facts = " · ".join(summary(trace))
+    strip_width = sum(_width(cell) for cell in cells)
+    least = max(strip_width, legend_width(graph.groups), (len(graph.note) + len(facts)) * 5.4 + 30)
     width = max(made.width, least) + 2 * _MARGIN
     top = 44.0
     has_graph = made.height > 0
@@ -52,94 +54,25 @@ def pipeline_svg(trace: Trace) -> str:
         parts.append(graph.draw(dx, top + _STRIP + 30.0 - made.top))
         parts.append(legend(graph.groups, _MARGIN, height - 32))
     parts.append(text(_MARGIN, height - 13, graph.note, size=10, shade="ink2"))
+    parts.append(text(width - _MARGIN, height - 13, facts, size=10, shade="ink2", anchor="end"))
     steps = "; ".join(f"{cell.title}: {cell.words}{f', {cell.time}' if cell.time else ''}" for cell in cells)
-    return document(width, height, title, f"{steps}. {graph.note}.", parts)
+    return document(width, height, title, f"{steps}. {graph.note}.", parts, len(trace.kernels))
 
 
 # *** the strip ***
 
 
-@dataclass(frozen=True, slots=True)
-class _Cell:
-    title: str
-    words: str
-    time_us: float
-
-    @property
-    def time(self) -> str:
-        return time_text(self.time_us) if self.time_us > 0 else ""
-
-    @property
-    def width(self) -> float:
-        return max(len(self.title) * 7.2 + len(self.time) * 5.8 + 10, len(self.words) * 6.0) + 24
+def _width(cell: Figure) -> float:
+    return max(len(cell.title) * 7.2 + len(cell.time) * 5.8 + 10, len(cell.words) * 6.0) + 24
 
 
-def time_text(time_us: float) -> str:
-    """ "11.8 µs", "2.41 ms", "1.2 s": three digits."""
-    for unit, scale in (("s", 1e6), ("ms", 1e3)):
-        if time_us >= scale:
-            return f"{time_us / scale:.3g} {unit}"
-    return f"{time_us:.3g} µs"
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}{'' if number == 1 else 'es' if word.endswith('s') else 's'}"
-
-
-def _cells(trace: Trace) -> list[_Cell]:
-    lazybuffers = [node for node in trace.nodes if node.kind == "lazybuffer"]
-    views = sum(node.group == "movement" for node in lazybuffers)
-    lines = {(frame.source, frame.line) for frame in trace.frames}
-    parents = {stage.id: stage for stage in trace.stages}
-    passes = [stage for stage in trace.stages if _is_pass(stage, parents)]
-    firings = sum(step.rule is not None for stage in passes for step in stage.steps)
-    idle = sum(not stage.steps for stage in passes)
-    reused = sum(kernel.same_as is not None for kernel in trace.kernels)
-    languages = list(dict.fromkeys(program.language for program in trace.programs))
-    source_lines = sum(len(program.lines) for program in trace.programs)
-    cached = sum(kernel.cached for kernel in trace.kernels)
-    run_us = sum(run.median_us for run in trace.runs)
-
-    def spent(*names: str) -> float:
-        return sum(stage.elapsed_us for stage in trace.stages if stage.name in names)
-
-    firing_words = f"{_count(len(passes), 'pass')} · {_count(firings, 'firing')}"
-    return [
-        _Cell("Python", _count(len(lines), "line"), 0.0),
-        _Cell("LazyBuffers", f"{_count(len(lazybuffers), 'node')} · {_count(views, 'view')}", spent("schedule")),
-        _Cell("Kernels", f"{len(trace.kernels)}" + (f" · {reused} reused" if reused else ""), spent("optimise")),
-        _Cell(
-            "Passes",
-            firing_words + (f" · {idle} changed nothing" if idle else ""),
-            sum(stage.elapsed_us for stage in passes),
-        ),
-        _Cell(
-            "Listings",
-            f"{', '.join(languages)} · {_count(source_lines, 'line')}" if languages else "none",
-            spent("linearize", "render"),
-        ),
-        _Cell(
-            "Compile",
-            f"{len(trace.kernels) - cached - reused} anew" + (f" · {cached} cached" if cached else ""),
-            spent("compile"),
-        ),
-        _Cell("Run", _count(len(trace.runs), "kernel") if trace.runs else "not run", run_us),
-    ]
-
-
-def _is_pass(stage: Stage, parents: dict[int, Stage]) -> bool:
-    if stage.name in _NOT_PASSES or stage.kernel is None:
-        return False
-    return stage.parent is None or parents[stage.parent].name == "kernel"
-
-
-def _draw_strip(cells: Sequence[_Cell], x: float, y: float, width: float) -> str:
+def _draw_strip(cells: Sequence[Figure], x: float, y: float, width: float) -> str:
     """A cell a stage, as wide as its words need; the bar at its foot is its share of the time."""
-    spare = (width - sum(cell.width for cell in cells)) / len(cells)
+    spare = (width - sum(_width(cell) for cell in cells)) / len(cells)
     longest = max(max(cell.time_us for cell in cells), 1e-9)
     parts = []
     for cell in cells:
-        cell_width = cell.width + spare
+        cell_width = _width(cell) + spare
         parts.append(
             f'<rect class="cell" x="{x:.1f}" y="{y:.1f}" width="{cell_width:.1f}" height="{_STRIP:.0f}" '
             f'fill="#f7f8fa" stroke="#dfe3e8"/>'
@@ -223,15 +156,15 @@ class _Kernels:
         outside = sum(node.id not in held and node.group not in ("buffer", "const") for node in lazybuffers)
         parts = []
         if constants := sum(graph.constants for graph in opened):
-            parts.append(f"{_count(constants, 'constant')} folded into labels")
+            parts.append(f"{count_text(constants, 'constant')} folded into labels")
         if views := sum(graph.views for graph in opened):
-            parts.append(f"{_count(views, 'view')} folded into chains")
+            parts.append(f"{count_text(views, 'view')} folded into chains")
         if closed:
-            parts.append(f"{_count(closed, 'kernel')} drawn as one box each")
+            parts.append(f"{count_text(closed, 'kernel')} drawn as one box each")
         if hidden := len(self.trace.kernels) - len(self.kernels):
-            parts.append(f"the last {_count(hidden, 'kernel')} not drawn")
+            parts.append(f"the last {count_text(hidden, 'kernel')} not drawn")
         if outside:
-            parts.append(f"{_count(outside, 'LazyBuffer')} in no kernel, not drawn")
+            parts.append(f"{count_text(outside, 'LazyBuffer')} in no kernel, not drawn")
         return " · ".join(parts) or "everything is drawn"
 
     def _graph_of(self, kernel: KernelInfo) -> tuple[DrawnGraph, dict[int, int]]:
@@ -261,11 +194,11 @@ class _Kernels:
 
     def _group_of(self, kernel: KernelInfo, graph: DrawnGraph, inputs: dict[int, int], is_open: bool) -> _Group:
         title = f"kernel {kernel.id} · {shortened(kernel.name, 36)}"
-        facts = [_count(len(kernel.nodes), "LazyBuffer")]
+        facts = [count_text(len(kernel.nodes), "LazyBuffer")]
         if kernel.id in self.medians:
-            facts.append(time_text(self.medians[kernel.id]))
+            facts.append(duration_text(self.medians[kernel.id]))
         if kernel.opts:
-            facts.append(_count(len(kernel.opts), "opt"))
+            facts.append(count_text(len(kernel.opts), "opt"))
         if kernel.same_as is not None:
             facts.append(f"the program of kernel {kernel.same_as}")
         subtitle = " · ".join(facts)
@@ -285,15 +218,17 @@ class _Kernels:
         titles = []
         inner = []
         places: dict[tuple[int, int], tuple[DrawnNode, Box, Point]] = {}
-        for index, group in enumerate(self.kernels):
+        for group in self.kernels:
             x, y = self.layout.positions[group.kernel.id]
             left, top = x + dx - group.width / 2, y + dy - group.height / 2
-            band = index % len(BANDS)
+            band = group.kernel.id % KERNEL_HUES
+            colour = kernel_colour(group.kernel.id)
             bands.append(
-                f'<rect class="b-{band} outline" x="{left:.1f}" y="{top:.1f}" width="{group.width:.1f}" '
-                f'height="{group.height:.1f}" rx="9" fill="{BANDS[band][0]}" stroke="#dfe3e8"/>'
+                f'<rect class="k-{band}" x="{left:.1f}" y="{top:.1f}" width="{group.width:.1f}" '
+                f'height="{group.height:.1f}" rx="9" fill="{colour.light_fill}" stroke="{colour.light}" '
+                'stroke-opacity="0.45"/>'
             )
-            halo = f'<g class="h-{band}" stroke="{BANDS[band][0]}" stroke-width="4" paint-order="stroke">'
+            halo = f'<g class="h-{band}" stroke="{colour.light_fill}" stroke-width="4" paint-order="stroke">'
             name = text(left + _PADDING, top + 18, group.title, size=11.5, bold=True, mono=True)
             facts = text(left + _PADDING, top + 32, group.subtitle, size=10, shade="ink2")
             titles.append(f"{halo}{name}{facts}</g>")  # so that an edge behind the words leaves them legible

@@ -2,7 +2,8 @@
 
 import css from "./style.css";
 import { append, h, replaceChildren, tab, tabList } from "./dom";
-import { bytes, count, duration } from "./format";
+import { summary } from "./figures";
+import { bytes } from "./format";
 import type { Trace } from "./model";
 import { TraceIndex } from "./provenance";
 import { type Cursor, type Panel, Store } from "./store";
@@ -168,15 +169,10 @@ function banner(trace: Trace, store: Store): HTMLElement | null {
 
 function footer(index: TraceIndex, size: number): HTMLElement {
   const { trace } = index;
-  const fresh = trace.kernels.filter((kernel) => !kernel.cached);
-  const cached = trace.kernels.length - fresh.length;
-  const compiled = fresh.reduce((sum, kernel) => sum + kernel.compile_us, 0);
   const key = (keys: string[], text: string): Element => h("span", {}, ...keys.map((name) => h("kbd", {}, name)), ` ${text}`);
   const large = size > LARGE_BYTES ? " (large: the notebook stores it whole)" : "";
   const facts = [
-    count(trace.kernels.length, "kernel"),
-    compiled > 0 ? `${cached > 0 ? `${fresh.length} ` : ""}compiled in ${duration(compiled)}` : "",
-    cached > 0 ? `${cached} from the cache` : "",
+    ...summary(trace),
     size > 0 ? `trace ${bytes(size)}${large}` : "",
   ].filter(Boolean);
   return h(

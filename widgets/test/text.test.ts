@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { bytes, duration, kernelNameParts, paragraphs, spread, truncate } from "../src/format";
+import { bytes, count, duration, kernelNameParts, paragraphs, spread, truncate } from "../src/format";
 import type { KernelInfo, Node, Trace } from "../src/model";
 import { explain } from "../src/opcodes";
 import { parseQuery } from "../src/search";
@@ -210,4 +211,10 @@ test("what has a name in Python goes by it, in the tensors' graph, in a kernel a
   ]);
   assert.deepEqual(wordsOf(index, nodes[3], null), { label: "data1", detail: "float32[8]" });
   assert.deepEqual(buffers.map(bufferName), ["result of kernel 1", "x", "result of kernel 0", "y, result of kernel 1", "buffer 4"]);
+});
+
+test("numbers read as in the static picture", () => {
+  const told = JSON.parse(readFileSync(new URL("../../../tests/fixtures/figures/texts.json", import.meta.url), "utf8"));
+  for (const [us, text] of told.durations) assert.equal(duration(us), text);
+  for (const [n, one, many, text] of told.counts) assert.equal(count(n, one, many), text);
 });

@@ -23,6 +23,12 @@ const PANES: Record<string, { label: string; wanted: string[] }> = {
   b: { label: "Source for the compiler", wanted: ["c", "llvm", "llvm-opt", "python", "cuda", "ptx", "opencl"] },
   c: { label: "Machine code", wanted: ["asm", "llvm-opt", "ptx", "llvm", "python", "c", "uops"] },
 };
+
+/** The pane that a listing of that language stands in. */
+export function paneOf(language: string): string {
+  return Object.keys(PANES).find((key) => PANES[key].wanted[0] === language) ?? (language === "uops" ? "a" : "b");
+}
+
 const CHUNK = 64; // lines that the browser may skip together when they are out of sight
 const BAND_OF_GROUP: Record<string, string> = {
   loop: "band-loop",

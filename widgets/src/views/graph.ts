@@ -28,7 +28,7 @@ const BUDGET = 400;
 const CROWDED = 40; // operations on LazyBuffers; above, what one line made for one kernel is one box,
 const CROWDED_LINES = 60; // and where even those are more, a kernel is one
 const CROWDED_UOPS = 90;
-const KERNEL_HUES = 8;
+const KERNEL_HUES = 24; // as in style.css
 const MAX_LEGEND = 12;
 const HOPS = [1, 2, 3];
 const TITLE_CHARACTER = 7.4; // pixels, of a frame's heading
@@ -344,7 +344,7 @@ export class GraphView implements View {
     const kernels = isNeeded ? index.trace.kernels.filter(({ id }) => shown.has(id)) : [];
     const keys = kernels.slice(0, MAX_LEGEND).map((kernel) => {
       const choose = (): void => this.store.go({ kernel: kernel.id });
-      const key = button(truncate(this.frameTitle(kernel.id)[0], 26), `Show the code of ${kernel.name}`, choose, `key k-${kernel.id % KERNEL_HUES}`);
+      const key = button(truncate(this.frameTitle(kernel.id)[0], 26), `Show the code of ${kernel.name}`, choose, `key ${kernelClass(kernel.id)}`);
       key.setAttribute("aria-pressed", String(kernel.id === cursor.kernel));
       return key;
     });
@@ -368,7 +368,7 @@ export class GraphView implements View {
   private frame({ kernel, left, top, width, height }: Frame): [SVGElement, SVGElement] {
     const [title, facts] = this.frameTitle(kernel);
     const on = kernel === this.store.cursor.kernel ? " on" : "";
-    const attributes = { class: `frame k-${kernel % KERNEL_HUES}${on}`, "data-kernel": kernel };
+    const attributes = { class: `frame ${kernelClass(kernel)}${on}`, "data-kernel": kernel };
     const says = (): SVGElement => s("title", {}, `Show the code of kernel ${kernel}, ${this.store.index.trace.kernels[kernel].name}`);
     const [name, what] = [{ class: "name", x: left + 12, y: top + 18 }, { class: "facts", x: left + 12, y: top + 34 }];
     return [
@@ -395,7 +395,7 @@ export class GraphView implements View {
       const decision = index.decisionOf.get(node.id)?.decision;
       if (decision !== undefined) classes.push(`d-${decision}`);
       const kernel = index.firstKernelOf.get(node.id);
-      if (this.colour === "kernel") classes.push(kernel === undefined ? "no-kernel" : `k-${kernel % KERNEL_HUES}`);
+      if (this.colour === "kernel") classes.push(kernel === undefined ? "no-kernel" : kernelClass(kernel));
     }
     if (box.members.length > 1) classes.push("region");
     if (box.changed) classes.push("new");
@@ -529,4 +529,8 @@ export class GraphView implements View {
     else next.add(node);
     this.store.select(next);
   }
+}
+
+function kernelClass(kernel: number): string {
+  return `by-kernel k-${kernel % KERNEL_HUES}`;
 }

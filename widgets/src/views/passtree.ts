@@ -105,7 +105,7 @@ export class PassTree {
     const active = stage.id === cursor.stage;
     const kernel = stage.kernel === null ? undefined : index.trace.kernels[stage.kernel];
     const parentKernel = stage.parent === null ? null : index.trace.stages[stage.parent].kernel;
-    const name = kernel !== undefined && stage.kernel !== parentKernel ? `${stage.name} · ${kernel.name}` : stage.name;
+    const name = kernel !== undefined && stage.kernel !== parentKernel ? `${stage.name} ${kernel.id} · ${kernel.name}` : stage.name;
     const fold = (event: Event): void => {
       event.stopPropagation();
       if (open) this.closed.add(stage.id);

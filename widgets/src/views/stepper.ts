@@ -1,12 +1,13 @@
 // The rewrite stepper: beside the tree of passes, the firings of one as before | after, and the rule that fired.
 
 import { button, h, oncePerFrame, replaceChildren } from "../dom";
-import { count, duration, paragraphs } from "../format";
+import { count, duration, languageName, paragraphs } from "../format";
 import type { Rule, Stage, Step } from "../model";
 import type { Change, Store, View } from "../store";
 import { tokenize } from "../tokens";
 import { type TreeLine, nodeText, treeDiff, treeLines } from "../tree";
 import { firingsUpTo, nextStop, stopsOf } from "../walking";
+import { paneOf } from "./code";
 import { PassTree } from "./passtree";
 
 export class StepperView implements View {
@@ -366,6 +367,8 @@ export class StepperView implements View {
     } else if (after !== undefined) {
       const lines = stage.after.slice(0, 4).flatMap((root) => treeLines(trace, root));
       replaceChildren(this.diff, h("div", { class: "tree" }, ...lines.map((line) => this.treeCell(line, ""))));
+    } else if (this.listingsOf(stage).length > 0) {
+      replaceChildren(this.diff, ...this.listingsOf(stage));
     } else {
       replaceChildren(this.diff, h("p", { class: "empty" }, `${stage.name} has no graph of its own. It took ${duration(stage.elapsed_us)}.`));
     }
@@ -377,6 +380,21 @@ export class StepperView implements View {
           ? ""
           : "The steps inside were not recorded.";
     replaceChildren(this.detail, h("h5", {}, stage.name), h("p", {}, took), inside.length === 0 && verdict !== "" ? h("p", {}, verdict) : null);
+  }
+
+  /** The kernel's program in every language, each a button that opens it. */
+  private listingsOf(stage: Stage): HTMLElement[] {
+    const { store } = this;
+    return store.index.programsOf(stage.kernel).map(({ language, lines }) => {
+      const open = (): void => store.go({ kernel: stage.kernel, tabs: { ...store.cursor.tabs, [paneOf(language)]: language } });
+      const text = `Shows ${languageName(language)} beside the graph`;
+      return h(
+        "button",
+        { type: "button", class: "event listed", title: text, onclick: open },
+        h("b", {}, languageName(language)),
+        h("span", { class: "faint" }, count(lines.length, "line")),
+      );
+    });
   }
 
   private mark(): void {

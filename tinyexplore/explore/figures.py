@@ -1,0 +1,222 @@
+"""The figures of a trace, in counts and microseconds: what the strip, the static picture, the footer and texts say.
+
+The same as widgets/src/figures.ts, figure for figure. One clock: a stage's time is its own, without that of the stages
+inside; the parts add up to `compile_us`. A search's time and that of listings made for the reader stand apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Literal
+
+from tinyexplore.explore.model import KernelInfo, Run, Stage, Trace
+
+Place = Literal["python", "lazy", "kernels", "passes", "uops", "code", "run"]
+
+LANGUAGE_NAMES = {
+    "uops": "UOps",
+    "c": "C",
+    "llvm": "LLVM IR",
+    "llvm-opt": "LLVM optimised",
+    "asm": "Assembly",
+    "python": "Python program",
+    "ptx": "PTX",
+    "cuda": "CUDA",
+    "opencl": "OpenCL",
+    "metal": "Metal",
+    "wgsl": "WGSL",
+}
+_IN_TITLE = {"llvm-opt": "LLVM IR"}  # two listings of one language
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One part of the way: `words` are its counts; `time_us` 0 where it takes none."""
+
+    place: Place
+    title: str
+    words: str
+    time_us: float
+
+    @property
+    def time(self) -> str:
+        return duration_text(self.time_us) if self.time_us > 0 else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Of a whole trace, or of one kernel. `compile_us`: all parts but the run; `run_us`: one run of each kernel, by
+    the medians."""
+
+    parts: tuple[Figure, ...]
+    compile_us: float
+    search_us: float
+    run_us: float
+    firings: int
+
+
+def figures(trace: Trace, kernel: int | None = None) -> Figures:
+    """The figures of all kernels (None) or of one. A kernel that reuses a program has the stages of the first."""
+    kernels = trace.kernels if kernel is None else (trace.kernels[kernel],)
+    owners = {_owner(one) for one in kernels}
+    stages = [stage for stage in trace.stages if kernel is None or stage.kernel in owners]
+    times, search_us = _times(trace, stages)
+    runs = {run.kernel: run for run in trace.runs}
+    timed = [runs[one.id] for one in kernels if one.id in runs]
+    run_us = sum(run.median_us for run in timed)
+    members = {node for one in kernels for node in (*one.nodes, *one.roots)}
+    lazy = [node for node in trace.nodes if node.kind == "lazybuffer" and (kernel is None or node.id in members)]
+    views = sum(node.group == "movement" for node in lazy)
+    users = {node.user for node in lazy if node.user is not None}
+    lines = {(trace.frames[user].source, trace.frames[user].line) for user in users}
+    passes = passes_of(trace, stages)
+    firings = sum(step.rule is not None for stage in passes for step in stage.steps)
+    idle = sum(not _changed(stage) for stage in passes)
+    programs = [program for program in trace.programs if kernel is None or program.kernel in owners]
+    counts = {program.language: 0 for program in programs}
+    for program in programs:
+        counts[program.language] += len(program.lines)
+    listed = [language for language in counts if language != "uops"]
+    names = dict.fromkeys(_IN_TITLE.get(language, LANGUAGE_NAMES.get(language, language)) for language in listed)
+    code = [count_text(sum(counts[language] for language in listed if language != "asm"), "line")]
+    code += [f"{counts['asm']:,} assembly"] if "asm" in counts else []
+    parts: tuple[tuple[Place, str, str], ...] = (
+        ("python", "Python", count_text(len(lines), "line")),
+        ("lazy", "LazyBuffers", f"{count_text(len(lazy), 'node')} · {count_text(views, 'view')}"),
+        ("kernels", "Kernels", _kernel_words(trace, kernel)),
+        (
+            "passes",
+            "Passes",
+            f"{count_text(len(passes), 'pass', 'passes')} · {count_text(firings, 'firing')}"
+            + (f" · {idle:,} idle" if idle else ""),
+        ),
+        ("uops", "UOps", f"{counts['uops']:,} linear" if "uops" in counts else "not listed"),
+        ("code", " · ".join(names) or "Code", " · ".join(code) if listed else "not rendered"),
+        ("run", "Run", _run_words(timed, len(kernels))),
+    )
+    times["run"] = run_us
+    made = tuple(Figure(place, title, words, times[place]) for place, title, words in parts)
+    return Figures(made, sum(part.time_us for part in made) - run_us, search_us, run_us, firings)
+
+
+def passes_of(trace: Trace, stages: Iterable[Stage]) -> list[Stage]:
+    """The rewrite passes among `stages`: those that get a graph and have no stage inside."""
+    parents = {stage.parent for stage in trace.stages}
+    searched = _searches(trace)
+    return [
+        stage
+        for stage in stages
+        if place_of(stage) == "passes"
+        and stage.id not in parents
+        and stage.id not in searched
+        and (stage.before or stage.after)
+    ]
+
+
+def place_of(stage: Stage) -> Place | None:
+    """To which part a stage's own time goes; None for listings in other languages, for which no program waits."""
+    match stage.name:
+        case "list":
+            return None
+        case "linearize":
+            return "uops"
+        case "render" | "compile":
+            return "code"
+        case "optimise":
+            return "kernels"
+        case _:
+            return "kernels" if stage.kernel is None else "passes"
+
+
+def _times(trace: Trace, stages: Iterable[Stage]) -> tuple[dict[Place, float], float]:
+    """Own time by part, and what searches took, with all that they compiled."""
+    inside: dict[int, float] = {}
+    for stage in trace.stages:
+        if stage.parent is not None:
+            inside[stage.parent] = inside.get(stage.parent, 0.0) + stage.elapsed_us
+    searched = _searches(trace)
+    times: dict[Place, float] = dict.fromkeys(("python", "lazy", "kernels", "passes", "uops", "code", "run"), 0.0)
+    search_us = 0.0
+    for stage in stages:
+        own = max(0.0, stage.elapsed_us - inside.get(stage.id, 0.0))
+        place = place_of(stage)
+        if stage.id in searched:
+            search_us += own
+        elif place is not None:
+            times[place] += own
+    return times, search_us
+
+
+def _searches(trace: Trace) -> set[int]:
+    """The stages that searched, and all inside them."""
+    found: set[int] = set()
+    for stage in trace.stages:  # parents come first
+        if stage.candidates or stage.search is not None or stage.parent in found:
+            found.add(stage.id)
+    return found
+
+
+def _changed(stage: Stage) -> bool:
+    return bool(stage.steps) or stage.before != stage.after
+
+
+def _owner(kernel: KernelInfo) -> int:
+    return kernel.id if kernel.same_as is None else kernel.same_as
+
+
+def _kernel_words(trace: Trace, kernel: int | None) -> str:
+    if kernel is not None:
+        return f"{kernel} of {len(trace.kernels)}"
+    reused = sum(one.same_as is not None for one in trace.kernels)
+    return f"{len(trace.kernels):,}" + (f" · {reused:,} reused" if reused else "")
+
+
+def _run_words(timed: list[Run], kernels: int) -> str:
+    if not timed:
+        return "not timed"
+    if kernels > 1:
+        return count_text(len(timed), "kernel")
+    (run,) = timed
+    return f"median of {len(run.times_us)}" + (
+        f" ± {duration_text((run.high_us - run.low_us) / 2)}" if len(run.times_us) > 1 else ""
+    )
+
+
+def summary(trace: Trace) -> list[str]:
+    """What all kernels took, in a line: the parts of the strip, summed."""
+    found = figures(trace)
+    cached = sum(kernel.cached for kernel in trace.kernels)
+    count = len(trace.kernels)
+    facts = [
+        f"all {count:,} kernels" if count > 1 else count_text(count, "kernel"),
+        f"compiled in {duration_text(found.compile_us)}" if found.compile_us > 0 else "",
+        f"searched for {duration_text(found.search_us)}" if found.search_us > 0 else "",
+        f"{cached} from the cache" if cached else "",
+        f"run in {duration_text(found.run_us)}" if found.run_us > 0 else "",
+    ]
+    return [fact for fact in facts if fact]
+
+
+# *** numbers as people read them ***
+
+
+def duration_text(time_us: float) -> str:
+    """ "0.41 µs", "12.3 ms", "2.10 s": three figures and a unit that fits."""
+    if time_us < 1e3:
+        return f"{figures_text(time_us)} µs"
+    return f"{figures_text(time_us / 1e3)} ms" if time_us < 1e6 else f"{figures_text(time_us / 1e6)} s"
+
+
+def figures_text(value: float) -> str:
+    """Three figures: "0.41", "12.3", "1,234"; halves go up."""
+    if value == 0:
+        return "0"
+    places = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2
+    return f"{Decimal(value).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP):,}"
+
+
+def count_text(number: int, one: str, many: str = "") -> str:
+    """ "1 node", "2,001 nodes"."""
+    return f"{number:,} {one if number == 1 else many or f'{one}s'}"
