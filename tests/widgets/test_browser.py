@@ -12,6 +12,7 @@ import pytest
 
 from tests.widgets.sample_traces import big_trace, page, sample_trace, unrolled_trace
 from tinyexplore.explore.figures import figures, summary
+from tinyexplore.explore.model import Decision
 from tinyexplore.explore.picture import KERNEL_HUES, kernel_hue
 from tinyexplore.explore.svg import pipeline_svg
 
@@ -197,6 +198,52 @@ def test_the_code_stage_of_the_strip_shows_every_listing_and_opens_one(open_page
     assert {"C", "Assembly"} <= {name.inner_text() for name in tab.query_selector_all(".diff .listed b")}
     tab.click(".diff .listed:has-text('UOps')")
     assert tab.get_attribute(".pane-a [data-key=uops]", "aria-selected") == "true"
+
+
+def test_a_schedule_of_ten_thousand_decisions_is_drawn_at_once_and_scrolls_to_its_end(open_page: Open) -> None:
+    trace = big_trace(50)
+    decisions = tuple(Decision(i % 50, "fuse", f"reason {i}") for i in range(10_000))
+    stages = (replace(trace.stages[0], steps=(), decisions=decisions), *trace.stages[1:])
+    tab = open_page(replace(trace, stages=stages), busy=False)
+    took = tab.evaluate("""() => {
+      tinyexplore.handle.go({stage: 1});
+      const start = performance.now();
+      tinyexplore.handle.go({stage: 0, step: 0});
+      document.querySelector('.diff').offsetHeight;
+      return performance.now() - start;
+    }""")
+    assert len(tab.query_selector_all(".diff .decision")) < 100
+    assert took < 250
+    tab.evaluate("() => { const box = document.querySelector('.diff'); box.scrollTop = box.scrollHeight; }")
+    tab.wait_for_selector(".decision:has-text('reason 9999')")
+    tab.click(".decision:has-text('reason 9999')")
+    assert state(tab)["selected"] == [decisions[-1].node]
+    assert tab.get_attribute(".decision.sel:has-text('reason 9999')", "aria-setsize") == "10000"
+
+
+def test_opening_another_kernel_brings_its_graph_where_a_selection_of_it_is_found(open_page: Open) -> None:
+    stages = TRACE.stages
+    first = next(stage for stage in stages if stage.kernel == 0 and stage.steps)
+    twin = replace(first, id=len(stages), parent=None, kernel=1)
+    tab = open_page(replace(TRACE, stages=(*stages, twin)), busy=False)
+    tab.evaluate(f"tinyexplore.handle.go({{stage: {first.id}, graph: 'uops', place: 'passes'}})")
+    tab.click(".boxes .box:has-text('LOAD')")
+    tab.click("[data-key=kernels]")
+    tab.evaluate("tinyexplore.handle.go({kernel: 1})")
+    cursor = state(tab)["cursor"]
+    assert (cursor["kernel"], cursor["stage"]) == (1, twin.id)
+    assert "not in this graph" not in tab.inner_text(".card")
+    tab.evaluate("tinyexplore.handle.go({kernel: 0})")
+    assert state(tab)["cursor"]["stage"] == first.id
+
+
+def test_a_listing_that_jumps_is_read_from_its_left_edge(open_page: Open) -> None:
+    tab = open_page(width=700, height=900)
+    scrolled = "document.querySelector('.pane-b .listing').scrollLeft"
+    tab.evaluate(f"{scrolled} = 60")
+    assert tab.evaluate(scrolled) > 0
+    tab.evaluate("tinyexplore.handle.go({kernel: 1})")
+    assert tab.evaluate(scrolled) == 0
 
 
 def test_python_names_stand_in_the_graph_the_listing_and_in_memory(open_page: Open) -> None:

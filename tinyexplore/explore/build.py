@@ -373,7 +373,9 @@ class Builder(Tables):
         if self.open:
             before, after = _microseconds(event.before_seconds), _microseconds(event.after_seconds)
             self.open[-1].search = Search(before, after, event.tried, event.reason)
-        self.messages.append(Message("note", f"BEAM {search_text(event)}", None))
+        number = self.open[-1].kernel if self.open else None
+        kernel = "" if number is None else f"kernel {number} · "
+        self.messages.append(Message("note", f"BEAM {kernel}{search_text(event)}", None))
 
     # *** kernels ***
 

@@ -200,9 +200,9 @@ _LOOP_WORDS = {
 
 
 def search_text(outcome: Searched) -> str:
-    """What came of a search: the kernel, its time before and after, and the outcome in words."""
+    """What came of a search: the kernel by the name it has from then on, its time before and after, the outcome."""
     times = f"{outcome.before_seconds * 1e6:.1f} µs → {outcome.after_seconds * 1e6:.1f} µs, "
-    return f"{outcome.before.name}: {times if isfinite(outcome.after_seconds) else ''}{outcome.reason}"
+    return f"{outcome.after.name}: {times if isfinite(outcome.after_seconds) else ''}{outcome.reason}"
 
 
 def uops_listing(uops: Sequence[UOp]) -> tuple[SourceLine, ...]:

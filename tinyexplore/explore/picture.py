@@ -57,7 +57,7 @@ KERNEL_HUES = 24  # of kernels, in turn: a golden angle apart, so that neighbour
 
 def kernel_hue(kernel: int) -> int:
     """The hue of a kernel in degrees, the same in pictures and views (`.k-0` … of widgets/src/style.css)."""
-    return round(211 + (kernel % KERNEL_HUES) * 137.508) % 360
+    return round(211 - (kernel % KERNEL_HUES) * 137.508) % 360
 
 
 def kernel_colour(kernel: int) -> Colour:

@@ -358,8 +358,9 @@ function withinBudget(ids: number[], edges: DrawnEdge[], graph: ShownGraph, opti
   if (ids.length <= options.budget) return new Set(ids);
   const neighbours = new Map<number, number[]>(ids.map((id) => [id, []]));
   for (const { src, dst } of edges) {
-    neighbours.get(src)?.push(dst);
-    neighbours.get(dst)?.push(src);
+    if (!neighbours.has(src) || !neighbours.has(dst)) continue; // outside the cone
+    neighbours.get(src)!.push(dst);
+    neighbours.get(dst)!.push(src);
   }
   const shown = new Set<number>();
   const queue = [...graph.changed, ...options.keep, ...graph.root].filter((id) => neighbours.has(id));

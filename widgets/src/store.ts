@@ -80,6 +80,7 @@ export class Store {
     const next = { ...this.cursor, ...change };
     if (next.stage !== null && trace.stages[next.stage] === undefined) next.stage = this.cursor.stage;
     if (next.kernel !== null && trace.kernels[next.kernel] === undefined) next.kernel = this.cursor.kernel;
+    if (next.kernel !== this.cursor.kernel && change.stage === undefined) next.stage = this.counterpart(next.stage, next.kernel);
     const stage = next.stage === null ? null : trace.stages[next.stage];
     if (stage !== null && next.stage !== this.cursor.stage) {
       if (change.step === undefined) next.step = this.index.endOf(stage);
@@ -88,6 +89,15 @@ export class Store {
     const steps = stage?.steps.length ?? 0;
     next.step = Math.max(0, Math.min(Number.isInteger(next.step) ? next.step : steps, steps));
     return next;
+  }
+
+  /** The stage of `kernel` that does what `stage` does for another one: the graph follows the kernel. */
+  private counterpart(stage: number | null, kernel: number | null): number | null {
+    const { stages, kernels } = this.index.trace;
+    const owner = kernel === null ? null : (kernels[kernel].same_as ?? kernel);
+    if (stage === null || owner === null || stages[stage].kernel === null || stages[stage].kernel === owner) return stage;
+    const own = stages.filter((other) => other.kernel === owner);
+    return (own.find(({ name }) => name === stages[stage].name) ?? own.at(-1))?.id ?? stage;
   }
 
   hover(nodes: Iterable<number>): void {

@@ -159,6 +159,7 @@ class CodePane {
     this.body.setAttribute("aria-label", `${entry.title} listing`);
     this.body.dataset.language = this.listing.language;
     this.writeLines(this.listing);
+    this.body.scrollLeft = 0;
     this.mark();
     this.lastScrolledFor = null;
     if (this.body.isConnected) this.reveal();
@@ -271,6 +272,7 @@ class CodePane {
     };
     if (all.some(isSeen)) return;
     this.body.scrollTop += all[0].getBoundingClientRect().top - top - this.body.clientHeight / 3;
+    this.body.scrollLeft = 0;
   }
 
   /** The lines that the fewest nodes made: a typedef that half the program shares is not what one looks for. */

@@ -6,9 +6,12 @@ import type { Rule, Stage, Step } from "../model";
 import type { Change, Store, View } from "../store";
 import { tokenize } from "../tokens";
 import { type TreeLine, nodeText, treeDiff, treeLines } from "../tree";
+import { LONG, VirtualRows } from "../virtual";
 import { firingsUpTo, nextStop, stopsOf } from "../walking";
 import { paneOf } from "./code";
 import { PassTree } from "./passtree";
+
+const ROW_HEIGHT = 25; // pixels, of a decision in a long list
 
 export class StepperView implements View {
   readonly element = h("div", { class: "stepper" });
@@ -18,10 +21,12 @@ export class StepperView implements View {
   private readonly detail = h("div", { class: "detail scroll" });
   private readonly tree: PassTree;
   private skipRebuilds = true;
+  private rows: VirtualRows | null = null; // of a list too long to be all elements
   private drawnStep = "";
 
   constructor(private readonly store: Store) {
     this.middle.append(this.scrub, this.diff);
+    this.diff.addEventListener("scroll", () => this.rows?.follow());
     this.tree = new PassTree(store, (stage) => this.openStage(stage));
     this.element.append(this.tree.element, this.middle, this.detail);
     this.drawStep();
@@ -132,6 +137,7 @@ export class StepperView implements View {
     const key = JSON.stringify([cursor.stage, cursor.step, this.skipRebuilds]);
     if (key === this.drawnStep) return;
     this.drawnStep = key;
+    this.rows = null;
     const { stage } = this;
     if (stage === null) {
       replaceChildren(this.scrub);
@@ -297,17 +303,34 @@ export class StepperView implements View {
 
   private drawDecisions(stage: Stage): void {
     const { index } = this.store;
-    const rows = stage.decisions.map(({ node, decision, reason }) =>
-      h(
+    const row = (at: number): HTMLElement => {
+      const { node, decision, reason } = stage.decisions[at];
+      const { label, detail, name } = index.node(node);
+      const choose = (): void => this.store.select([node]);
+      return h(
         "div",
-        { class: "cell decision linked", "data-node": node, tabindex: 0, onclick: () => this.store.select([node]) },
+        {
+          class: "cell decision linked",
+          "data-node": node,
+          tabindex: 0,
+          title: reason,
+          onclick: choose,
+          onkeydown: (event: KeyboardEvent) => {
+            if (event.key === "Enter") choose();
+          },
+        },
         h("span", { class: `tag d-${decision}` }, decision),
-        h("b", {}, index.node(node).label),
-        h("span", { class: "faint" }, index.node(node).detail),
+        h("b", {}, name === "" ? label : `${name} = ${label}`),
+        h("span", { class: "faint" }, detail),
         h("span", { class: "why" }, reason),
-      ),
-    );
-    replaceChildren(this.diff, ...rows);
+      );
+    };
+    if (stage.decisions.length > LONG) {
+      replaceChildren(this.diff);
+      this.diff.scrollTop = 0;
+      this.rows = new VirtualRows(this.diff, stage.decisions.length, ROW_HEIGHT, row, () => this.mark());
+      this.diff.append(this.rows.element);
+    } else replaceChildren(this.diff, ...stage.decisions.map((_, at) => row(at)));
     const counts = tally(stage.decisions.map(({ decision }) => decision));
     const words: Record<string, string> = {
       realize: "gets memory of its own",
@@ -372,7 +395,9 @@ export class StepperView implements View {
     } else {
       replaceChildren(this.diff, h("p", { class: "empty" }, `${stage.name} has no graph of its own. It took ${duration(stage.elapsed_us)}.`));
     }
-    const verdict = isProgram
+    const verdict = this.diff.querySelector(".listed") !== null
+      ? "Every listing of this kernel; a click opens one."
+      : isProgram
       ? `${count(stage.after.length, "UOp")} in order; the listings have them with their operands.`
       : changed === false
         ? "It changed nothing."
@@ -408,14 +433,15 @@ export class StepperView implements View {
   }
 }
 
-/** What a search timed, in order; the length of the bar is the time. */
+/** What a search timed, the fastest first; the length of the bar is the time. */
 function candidateRows(stage: Stage): Element[] {
   const times = stage.candidates.map((candidate) => candidate.best_us).filter((us): us is number => us !== null);
   const [fastest, slowest] = [Math.min(...times), Math.max(...times)];
-  return stage.candidates.map(({ opts, best_us }) =>
+  const byTime = [...stage.candidates].sort((a, b) => (a.best_us ?? Infinity) - (b.best_us ?? Infinity));
+  return byTime.map(({ opts, best_us, note }) =>
     h(
       "div",
-      { class: `cell candidate${best_us === fastest ? " best" : ""}` },
+      { title: note || null, class: `cell candidate${best_us === fastest ? " best" : ""}` },
       h("span", { class: "num" }, best_us === null ? "failed" : duration(best_us)),
       h("span", { class: "chart" }, h("span", { class: "median", style: `width:${((best_us ?? 0) / slowest) * 100}%` })),
       h("span", {}, opts.length === 0 ? "no opts" : opts.join("  ")),

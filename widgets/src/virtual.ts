@@ -1,0 +1,50 @@
+// A long list of which only the rows in sight are elements; all rows are equally high.
+
+import { h, oncePerFrame } from "./dom";
+
+export const LONG = 200; // rows; a shorter list is all elements
+const MARGIN = 12; // rows above and below what is in sight
+
+/** The rows to make, of `count` of `height` pixels each, where `top` … `top + room` pixels are in sight. */
+export function rowsInSight(count: number, height: number, top: number, room: number): [first: number, end: number] {
+  const first = Math.max(0, Math.min(count, Math.floor(top / height) - MARGIN));
+  return [first, Math.min(count, Math.ceil((top + room) / height) + MARGIN)];
+}
+
+export class VirtualRows {
+  readonly element = h("div", { class: "virtual", role: "list" });
+  private first = -1;
+  private end = -1;
+
+  /** `box` scrolls; `drawn` is called when other rows are there. */
+  constructor(
+    private readonly box: HTMLElement,
+    private readonly count: number,
+    private readonly height: number,
+    private readonly make: (row: number) => HTMLElement,
+    private readonly drawn: () => void,
+  ) {
+    this.element.style.height = `${count * height}px`;
+    this.draw();
+  }
+
+  /** To be called when `box` was scrolled. */
+  readonly follow = oncePerFrame(() => this.draw());
+
+  private draw(): void {
+    const [first, end] = rowsInSight(this.count, this.height, this.box.scrollTop, this.box.clientHeight || 600);
+    if (first === this.first && end === this.end) return;
+    [this.first, this.end] = [first, end];
+    const rows = Array.from({ length: end - first }, (_, i) => {
+      const row = this.make(first + i);
+      row.style.top = `${(first + i) * this.height}px`;
+      row.style.height = `${this.height}px`;
+      row.setAttribute("role", "listitem");
+      row.setAttribute("aria-posinset", String(first + i + 1));
+      row.setAttribute("aria-setsize", String(this.count));
+      return row;
+    });
+    this.element.replaceChildren(...rows);
+    this.drawn();
+  }
+}

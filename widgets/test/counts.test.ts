@@ -1,0 +1,79 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Node, Trace } from "../src/model";
+import { TraceIndex } from "../src/provenance";
+import { contract, contractKernels, contractTwins } from "../src/regions";
+import { type FoldOptions, type Region, countsOf, fold } from "../src/shown";
+import { rowsInSight } from "../src/virtual";
+
+/** Random numbers that are the same in every run (mulberry32). */
+function random(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let t = Math.imul(state ^ (state >>> 15), 1 | state);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
+  };
+}
+
+const LAZY = [["ADD", "alu"], ["MUL", "alu"], ["REDUCE_AXIS", "reduce"], ["RESHAPE", "movement"], ["EXPAND", "movement"]];
+const UOPS = [["ADD", "alu"], ["LOAD", "memory"], ["INDEX", "memory"], ["MUL", "alu"], ["CAST", "alu"], ["STORE", "memory"]];
+
+/** A graph of `size` nodes, sources first, a fifth of them constants or buffers; four kernels, a dozen Python lines. */
+function graphOf(kind: "lazybuffer" | "uop", size: number, next: () => number): { index: TraceIndex; graph: Parameters<typeof fold>[1] } {
+  const pick = <T>(list: readonly T[]): T => list[Math.floor(next() * list.length)];
+  const nodes: Node[] = [];
+  const lines: number[] = [];
+  for (let id = 0; id < size; id += 1) {
+    const leaf = id === 0 || next() < 0.2;
+    const [op, group] = !leaf ? pick(kind === "uop" ? UOPS : LAZY) : next() < 0.5 ? ["CONST", "const"] : ["BUFFER", "buffer"];
+    const src = leaf ? [] : Array.from({ length: group === "alu" ? 2 : 1 }, () => Math.max(0, id - 1 - Math.floor(next() ** 3 * id)));
+    const rest = { shape: null, arg: "", digest: "", detail: leaf ? String(id) : "", calls: [], name: "" };
+    nodes.push({ id, kind, op, label: op, group, src, dtype: pick(["float32", "int64"]), user: Math.floor((id / size) * 12), ...rest });
+    lines.push(id);
+  }
+  const kernels = [0, 1, 2, 3].map((id) => ({ id, nodes: lines.filter((node) => Math.floor((node / size) * 4) === id), roots: [] }));
+  const empty = { links: [], stages: [], programs: [], runs: [] };
+  const index = new TraceIndex({ nodes, kernels, ...empty } as unknown as Trace);
+  const used = new Set(nodes.flatMap(({ src }) => src));
+  const shown = new Map(nodes.map(({ id, src }) => [id, { node: id, src }]));
+  return { index, graph: { root: lines.filter((id) => !used.has(id)), nodes: shown, changed: new Set() } };
+}
+
+test("shown, folded, in regions and hidden are all nodes, whatever is folded, opened, isolated or left out", () => {
+  const next = random(18);
+  for (let round = 0; round < 300; round += 1) {
+    const kind = round % 2 === 0 ? "lazybuffer" : "uop";
+    const { index, graph } = graphOf(kind, 2 + Math.floor(next() * 200), next);
+    const ids = [...graph.nodes.keys()];
+    const some = (share: number): Set<number> => new Set(ids.filter(() => next() < share));
+    const ways = kind === "uop" ? [contractTwins] : [contract, contractKernels];
+    const contracted = next() < 0.2 ? { graph, members: new Map<number, number[]>() } : ways[Math.floor(next() * ways.length)](index, graph, some(0.02));
+    const regions = new Map([...contracted.members].map(([box, members]): [number, Region] => [box, { members, label: "", detail: "" }]));
+    const cone = next() < 0.4 ? some(0.03) : null;
+    const options: FoldOptions = {
+      constants: next() < 0.5,
+      index: next() < 0.5,
+      views: next() < 0.5,
+      budget: next() < 0.5 ? Infinity : 1 + Math.floor(next() * 60),
+      cone,
+      hops: next() < 0.5 ? null : 1 + Math.floor(next() * 3),
+      keep: some(0.05),
+      regions,
+    };
+    const counts = countsOf(fold(index.trace, contracted.graph, options));
+    const { shown, folded, inRegions, hidden, total } = counts;
+    assert.equal(total, ids.length, `round ${round}`);
+    assert.equal(shown + folded + inRegions + hidden, total, `round ${round}: ${JSON.stringify(counts)}`);
+    for (const part of [shown, folded, inRegions, hidden]) assert.ok(part >= 0, `round ${round}: ${JSON.stringify(counts)}`);
+  }
+});
+
+test("of a long list the rows in sight are made, and a few beside them", () => {
+  assert.deepEqual(rowsInSight(7649, 25, 0, 500), [0, 32]);
+  assert.deepEqual(rowsInSight(7649, 25, 100_000, 500), [3988, 4032]);
+  assert.deepEqual(rowsInSight(7649, 25, 7649 * 25 - 500, 500), [7617, 7649]);
+  assert.deepEqual(rowsInSight(3, 25, 0, 500), [0, 3]);
+  assert.deepEqual(rowsInSight(3, 25, 9999, 500), [3, 3]);
+});
