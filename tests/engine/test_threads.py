@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tinyexplore import Context, Tensor, TinyJit
-from tinyexplore.engine.threads import PART_NS, PARTS_PER_THREAD, parts_for
+from tinyexplore.execute.threads import PART_NS, PARTS_PER_THREAD, parts_for
 
 
 def numbers(*shape: int, seed: int = 0) -> np.ndarray:

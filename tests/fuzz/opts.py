@@ -29,7 +29,7 @@ from tinyexplore.device import Buffer, Device
 from tinyexplore.device.allocator import Memory
 from tinyexplore.dtype import dtypes
 from tinyexplore.engine import compile_optimised
-from tinyexplore.engine.threads import run_divided
+from tinyexplore.execute.threads import run_divided
 from tinyexplore.kernel import Kernel, Opt, OptError, OptOps, hand_coded
 from tinyexplore.kernel.merge import with_merged_axes, with_split_axes
 from tinyexplore.lazy import LazyBuffer

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.fuzz.growth import WORKS, Memory
+from tinyexplore.compile.cache import runners
 from tinyexplore.device import Device
-from tinyexplore.engine.kernels import runners
-from tinyexplore.engine.plan import plans
+from tinyexplore.execute.plan import plans
 from tinyexplore.uop.uop import _Table
 from tinyexplore.util import Context
 

@@ -29,7 +29,8 @@ TABLE = ROOT / "docs" / "api_coverage.md"
 FOLDERS = (
     "tests/ops",
     "tests/unit/autograd",
-    "tests/unit/engine",
+    "tests/unit/compile",
+    "tests/unit/execute",
     "tests/unit/jit",
     "tests/unit/lazy",
     "tests/unit/nn",

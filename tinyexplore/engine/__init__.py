@@ -6,18 +6,19 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from threading import RLock
 
+from tinyexplore.compile.compiler import compile_item, compile_many
+from tinyexplore.compile.lowering import compile_optimised, further_listings
+from tinyexplore.compile.reuse import kept_here, kept_variable, step_by_step
+from tinyexplore.compile.search import Executor, measuring_on
+from tinyexplore.compile.warm_up import make_ready
 from tinyexplore.device import Buffer
-from tinyexplore.engine.batch import give_values, prepare_batch
-from tinyexplore.engine.capture import Capture, active_capture, capture_variable, capturing
-from tinyexplore.engine.compile import Runner, compile_optimised, further_listings
-from tinyexplore.engine.execitem import ExecItem
-from tinyexplore.engine.kept import kept_here, kept_variable, step_by_step
-from tinyexplore.engine.many import compile_item, compile_many
-from tinyexplore.engine.memory import MemoryPlan, lives_of, outputs_of, plan_memory, share_memory, with_other_buffers
-from tinyexplore.engine.plan import Plan, Walk, walk
-from tinyexplore.engine.ready import make_ready
-from tinyexplore.engine.search import Executor, measuring_on
-from tinyexplore.engine.sight import is_alone, writes_now
+from tinyexplore.execute.batch import give_values, prepare_batch
+from tinyexplore.execute.capture import Capture, active_capture, capture_variable, capturing
+from tinyexplore.execute.execitem import ExecItem
+from tinyexplore.execute.liveness import is_alone, writes_now
+from tinyexplore.execute.memory import MemoryPlan, lives_of, outputs_of, plan_memory, share_memory, with_other_buffers
+from tinyexplore.execute.plan import Plan, Walk, walk
+from tinyexplore.execute.runner import Runner
 from tinyexplore.lazy import LazyBuffer, ShardedBuffer, Since, first_made, forget_sources, note_since, parts_of
 from tinyexplore.schedule import ScheduleItem, create_schedule
 from tinyexplore.trace import Planned, active_recorder, console_recorder, recording_unless_heard

@@ -22,7 +22,7 @@ from typing import Any
 
 from tinyexplore.device import DeviceUnavailable
 from tinyexplore.renderer.llvm import HARDLY
-from tinyexplore.runtime.cache import cached, find
+from tinyexplore.runtime.cache import cached
 from tinyexplore.runtime.native import BoundProgram
 from tinyexplore.target import core_count, machine
 from tinyexplore.util import config
@@ -182,19 +182,11 @@ def make_pool_ahead() -> None:
     """
     threads = thread_count()
     if threads > 1 and can_start_threads():
-        is_new = find(_source(threads)[1]) is None
         context = copy_context()  # the options in force here
         thread = threading.Thread(target=context.run, args=(_make_quietly, threads), name="tinyexplore-pool")
         with suppress(RuntimeError):  # no more threads: the interpreter is ending, or the system has none
             thread.start()
             _makers.append(thread)
-            if is_new:
-                _compilers.append(thread)
-
-
-def is_pool_being_compiled() -> bool:
-    """True while another thread makes a pool that is not on disk, from the moment that `make_pool_ahead` is called."""
-    return any(thread.is_alive() for thread in _compilers)
 
 
 def wait_for_pool_ahead() -> None:
@@ -204,7 +196,6 @@ def wait_for_pool_ahead() -> None:
 
 
 _makers: list[threading.Thread] = []
-_compilers: list[threading.Thread] = []  # those of them that did not find what they make on disk
 
 
 def _make_quietly(threads: int) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tinyexplore import Context, Tensor, TinyJit, Variable
-from tinyexplore.engine.kernels import runners
+from tinyexplore.compile.cache import runners
 from tinyexplore.jit import JitError
 
 MOST = 12

@@ -14,7 +14,7 @@ from tinyexplore import Tensor, Variable
 from tinyexplore.codegen import lower
 from tinyexplore.device import Device
 from tinyexplore.engine import compile_optimised
-from tinyexplore.engine.execitem import ExecItem
+from tinyexplore.execute.execitem import ExecItem
 from tinyexplore.kernel import Kernel, Opt, OptError, OptOps, hand_coded
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule import create_schedule

@@ -15,7 +15,7 @@ from tinyexplore.codegen import lower
 from tinyexplore.device import Device
 from tinyexplore.dtype import dtypes
 from tinyexplore.engine import compile_optimised
-from tinyexplore.engine.execitem import ExecItem
+from tinyexplore.execute.execitem import ExecItem
 from tinyexplore.kernel import Kernel, Opt, OptError, OptOps, hand_coded
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule import ScheduleItem, create_schedule

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.ops.support import thorough
 from tinyexplore import Context, Device, Tensor, dtypes
 from tinyexplore.codegen import lower
-from tinyexplore.engine.many import choose_opts
+from tinyexplore.compile.compiler import choose_opts
 from tinyexplore.kernel import Kernel, Opt, OptError, OptOps, hand_coded
 from tinyexplore.uop import Group, Ops
 from tinyexplore.uop.semantics import evaluate

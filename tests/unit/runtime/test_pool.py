@@ -17,12 +17,10 @@ import pytest
 from tests.backends.programs import compiled, end, linear, load, loop, pointer, store
 from tinyexplore.device import Buffer
 from tinyexplore.dtype import dtypes
-from tinyexplore.runtime import pool as pool_module
 from tinyexplore.runtime.llvm import shared_compiler
 from tinyexplore.runtime.native import BoundProgram
 from tinyexplore.runtime.pool import NativePool, native_pool
 from tinyexplore.uop import AxisKind
-from tinyexplore.util import Context
 
 i64 = dtypes.int64
 
@@ -52,27 +50,6 @@ def test_a_pool_that_the_disk_knows_is_not_compiled_again(monkeypatch: pytest.Mo
     assert [NativePool(2).is_new for _ in range(2)] == [True, False]
     shared_compiler().warm_up()  # then no more than a machine has been warmed up
     assert len(list(tmp_path.glob("tinyexplore/[!.]*"))) == 1
-
-
-def test_who_asks_at_once_is_told_whether_a_pool_is_being_compiled(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(pool_module, "_compilers", [])
-    may_end = threading.Event()
-    monkeypatch.setattr(pool_module, "_make_quietly", lambda threads: may_end.wait(20))
-    with Context(THREADS=2):
-        pool_module.make_pool_ahead()
-        assert pool_module.is_pool_being_compiled()
-        may_end.set()
-        pool_module.wait_for_pool_ahead()
-        assert not pool_module.is_pool_being_compiled()
-        NativePool(2)  # writes its code to disk
-        may_end.clear()
-        pool_module.make_pool_ahead()
-        assert not pool_module.is_pool_being_compiled()
-        may_end.set()
-        pool_module.wait_for_pool_ahead()
 
 
 def parts_done(pool: NativePool, parts: int, jobs: int, meanwhile: Callable[[int], None]) -> list[list[list[int]]]:

@@ -14,7 +14,7 @@ from tests.reference import buffer_array, evaluate
 from tinyexplore.device import Device
 from tinyexplore.dtype import dtypes
 from tinyexplore.engine import compile_optimised
-from tinyexplore.engine.execitem import ExecItem
+from tinyexplore.execute.execitem import ExecItem
 from tinyexplore.kernel import Kernel, Opt, OptError, OptOps
 from tinyexplore.kernel.merge import with_split_axes
 from tinyexplore.lazy import LazyBuffer, lazybuffer

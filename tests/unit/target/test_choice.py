@@ -15,9 +15,9 @@ from tests.support import cpu_table
 from tests.support.kernels import compile_all
 from tinyexplore import Tensor
 from tinyexplore.codegen import lower
+from tinyexplore.compile.disk import lowering_key
+from tinyexplore.compile.lowering import further_listings
 from tinyexplore.device import Device, DeviceUnavailable
-from tinyexplore.engine.compile import further_listings
-from tinyexplore.engine.lowered import lowering_key
 from tinyexplore.kernel import Kernel, hand_coded
 from tinyexplore.renderer import ProgramSpec
 from tinyexplore.runtime.llvm import compiler_for

@@ -10,7 +10,7 @@ import pytest
 
 from tests.ops.support import HAS_COMPILER, random_array
 from tinyexplore import Context, Tensor, Variable
-from tinyexplore.engine.kernels import runners
+from tinyexplore.compile.cache import runners
 
 DEVICES = ["LLVM", "CLANG", "PYTHON"] if HAS_COMPILER else ["LLVM", "PYTHON"]
 MOST = 19

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tinyexplore.compile.disk import engine_digest, is_as_written
 from tinyexplore.device import Device
-from tinyexplore.engine.lowered import engine_digest, is_as_written
 from tinyexplore.runtime.pool import wait_for_pool_ahead
 from tinyexplore.util import config
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tinyexplore import Context, GlobalCounters, Tensor
-from tinyexplore.engine.plan import Plan, plans, walk
-from tinyexplore.engine.steps import MOST_BYTES, MOST_STEPS, Group
+from tinyexplore.execute.group import MOST_BYTES, MOST_STEPS, Group
+from tinyexplore.execute.plan import Plan, plans, walk
 from tinyexplore.runtime.host import HOST_ALLOCATOR
 
 
@@ -127,7 +127,7 @@ def test_a_hundred_kernels_are_one_call_and_take_one_block_of_memory() -> None:
     allocate = HOST_ALLOCATOR.allocate
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            "tinyexplore.engine.steps._memory_of", lambda device: lambda n: allocated.append(n) or allocate(n)
+            "tinyexplore.execute.group._memory_of", lambda device: lambda n: allocated.append(n) or allocate(n)
         )
         plan.groups = None
         found = chain(x, 80).realize()

@@ -15,10 +15,10 @@ from operator import itemgetter
 from typing import Any
 
 from tinyexplore.device import Buffer
-from tinyexplore.engine.compile import Runner
-from tinyexplore.engine.instances import estimated_work, for_instance, instance_of, run_side_by_side, side_by_side
-from tinyexplore.engine.sight import Chosen, asked_for_later, reference_counts, unseen_writes
-from tinyexplore.engine.steps import Group, Made, Step, grouped
+from tinyexplore.execute.group import Group, Made, Step, grouped
+from tinyexplore.execute.instances import estimated_work, for_instance, instance_of, run_side_by_side, side_by_side
+from tinyexplore.execute.liveness import Chosen, asked_for_later, reference_counts, unseen_writes
+from tinyexplore.execute.runner import Runner
 from tinyexplore.lazy import LazyBuffer, Since, first_number, note_since
 from tinyexplore.schedule import NO_WRITES, Requirement, ScheduleItem, Writes
 from tinyexplore.uop import Ops, UOp

@@ -1,6 +1,6 @@
 """What a worker process does with one candidate of a search: compile it, check its results, time it.
 
-Started by `engine/workers.py`; reads requests from standard input, one a line, and writes one line for each. On one
+Started by `compile/workers.py`; reads requests from standard input, one a line, and writes one line for each. On one
 machine, whatever process asks, any number compile at a time, but one alone is timed, and then none compiles.
 """
 
@@ -23,10 +23,11 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from tinyexplore.compile.lowering import compile_optimised
 from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import DType, PtrDType, dtypes
-from tinyexplore.engine.compile import Runner, compile_optimised
-from tinyexplore.engine.threads import thread_count
+from tinyexplore.execute.runner import Runner
+from tinyexplore.execute.threads import thread_count
 from tinyexplore.kernel import Kernel
 from tinyexplore.runtime.host import HOST_ALLOCATOR
 from tinyexplore.target import core_count

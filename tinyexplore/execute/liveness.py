@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from tinyexplore.device import Buffer
-from tinyexplore.engine.capture import active_capture
+from tinyexplore.execute.capture import active_capture
 from tinyexplore.lazy import Known, LazyBuffer
 from tinyexplore.lazy.viewers import values_seen
 from tinyexplore.schedule import NO_WRITES, Writes, decide_writes, graph_order, must_be_realized

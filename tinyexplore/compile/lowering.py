@@ -1,82 +1,34 @@
-"""Runner: one compiled kernel, ready for any buffers; and the way from a Kernel to it."""
+"""From an ast or a Kernel to a Runner: lowered, rendered, compiled, or found."""
 
 from __future__ import annotations
 
 import contextvars
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, TypeVar
+from typing import TypeVar
 from weakref import WeakValueDictionary, ref
 
 from tinyexplore.codegen import bytes_moved, flop_count, lower
+from tinyexplore.compile.disk import Facts, find_facts, keep_facts, lowering_key
 from tinyexplore.device import CompiledProgram, Device
-from tinyexplore.engine.lowered import Facts, find_facts, keep_facts, lowering_key
-from tinyexplore.engine.threads import estimated_ns, run_divided
+from tinyexplore.execute.runner import Runner
 from tinyexplore.kernel import Kernel, Opt
 from tinyexplore.renderer import ProgramSpec
 from tinyexplore.renderer.c import CRenderer
 from tinyexplore.renderer.program import StoredSpec
 from tinyexplore.trace import Compiled, Rendered, SourceLine, active_recorder, staged
 from tinyexplore.uop import UOp
-from tinyexplore.uop.symbolic import sint, value_of
+from tinyexplore.uop.symbolic import sint
 from tinyexplore.util import Config, Context, config
 
 R = TypeVar("R")
 
-# A Runner that is kept: its nodes, the facts of its program, and what a plan has of each step. Its text and the nodes
-# of its program are not kept, which would be 20 to 200 kB more.
-RUNNER_BYTES = 40 << 10
-
 _programs: WeakValueDictionary[tuple[str, str], CompiledProgram] = WeakValueDictionary()
 
 
-@dataclass(frozen=True, eq=False)
-class Runner:
-    """A compiled kernel: `spec` is its program, `flops` and `bytes_moved` the least that one run costs (arithmetic
-    with its Variables, where it has some).
-
-    `make_kernel` gives the Kernel, which is made when somebody asks for it, as the text of `spec` is.
-    """
-
-    device: str
-    make_kernel: Callable[[], Kernel]
-    spec: ProgramSpec
-    program: CompiledProgram
-    flops: sint
-    bytes_moved: sint
-    compile_seconds: float
-
-    @property
-    def kernel(self) -> Kernel:
-        """The ast and its opts."""
-        return self.make_kernel()
-
-    @cached_property
-    def nbytes(self) -> int:
-        """About what it takes of the process's memory."""
-        return RUNNER_BYTES + self.program.nbytes
-
-    def run(self, bound: Callable[[int, int], None], values: Sequence[int] = ()) -> None:
-        """`bound`, which is this program bound to buffers and `values`, once, on as many threads as it is worth."""
-        run_divided(bound, self.spec.extent(values), self.work_ns(values))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Without machine code: that is made again where it is wanted, or found on disk."""
-        kernel = self.kernel
-        return _compiled_again, (self.device, kernel.ast, kernel.original, kernel.start, kernel.applied)
-
-    def work_ns(self, values: Sequence[int]) -> float:
-        """About how long one core takes for these values of its Variables."""
-        flops, moved = self.flops, self.bytes_moved
-        if type(flops) is int and type(moved) is int:
-            return estimated_ns(flops, moved)
-        known = dict(zip(self.spec.variables, values))
-        return estimated_ns(value_of(self.flops, known), value_of(self.bytes_moved, known))
-
-
-def _compiled_again(device: str, ast: UOp, original: UOp, start: UOp, applied: tuple[Opt, ...]) -> Runner:
+def compiled_again(device: str, ast: UOp, original: UOp, start: UOp, applied: tuple[Opt, ...]) -> Runner:
+    """The Runner of a kernel that was pickled."""
     return compile_optimised(device, Kernel(ast, Device[device].target, original, start, applied))
 
 
@@ -149,7 +101,9 @@ class Prepared:
         start = time.perf_counter()
         program = staged("compile", self.root, lambda: compile_program(self.device, self.spec), kernel=number)
         seconds = self.seconds + time.perf_counter() - start
-        return Runner(self.device, self.make_kernel, self.spec, program, self.flops, self.bytes_moved, seconds)
+        return Runner(
+            self.device, self.make_kernel, self.spec, program, self.flops, self.bytes_moved, seconds, compiled_again
+        )
 
 
 def prepare(device: str, ast: UOp, choose: Callable[[], Kernel], may_reuse: Callable[[], bool]) -> Prepared:

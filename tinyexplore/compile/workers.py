@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 FOLDER = str(Path(__file__).resolve().parents[2])  # where this package is found, installed or not
-PROGRAM = f"import sys; sys.path.insert(0, {FOLDER!r}); from tinyexplore.engine.candidate import main; main()"
+PROGRAM = f"import sys; sys.path.insert(0, {FOLDER!r}); from tinyexplore.compile.candidate import main; main()"
 
 
 class WorkerLost(RuntimeError):
@@ -51,7 +51,7 @@ def dismiss() -> None:
 
 
 class Worker:
-    """One process that runs `engine/candidate.py`, and the pipes to it."""
+    """One process that runs `compile/candidate.py`, and the pipes to it."""
 
     def __init__(self) -> None:
         self.names: set[str] = set()

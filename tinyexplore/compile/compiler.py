@@ -7,15 +7,16 @@ from contextlib import nullcontext
 from functools import cache, partial
 from itertools import count
 
+from tinyexplore.compile.cache import RunnerKey, runners
+from tinyexplore.compile.disk import find_facts, is_as_written, lowering_key
+from tinyexplore.compile.lowering import prepare
+from tinyexplore.compile.reuse import Kept, kept_here
+from tinyexplore.compile.search import searched
+from tinyexplore.compile.threads import Compilers
 from tinyexplore.device import Device
-from tinyexplore.engine.compile import Runner, prepare
-from tinyexplore.engine.compilers import Compilers
-from tinyexplore.engine.execitem import ExecItem
-from tinyexplore.engine.kept import Kept, kept_here
-from tinyexplore.engine.kernels import RunnerKey, runners
-from tinyexplore.engine.lowered import find_facts, is_as_written, lowering_key
-from tinyexplore.engine.search import searched
-from tinyexplore.engine.threads import thread_count
+from tinyexplore.execute.execitem import ExecItem
+from tinyexplore.execute.runner import Runner
+from tinyexplore.execute.threads import thread_count
 from tinyexplore.kernel import Kernel, hand_coded
 from tinyexplore.schedule import ScheduleItem
 from tinyexplore.trace import KnownAlready, active_recorder, stage, staged

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
-from tinyexplore.engine.kernels import Kernels, OwnKernels, runners
-from tinyexplore.engine.plan import Plans, plans
+from tinyexplore.compile.cache import Kernels, OwnKernels, runners
+from tinyexplore.execute.plan import Plans, plans
 from tinyexplore.util import config
 
 

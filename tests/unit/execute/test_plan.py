@@ -17,7 +17,7 @@ from tests.reference import evaluate
 from tinyexplore import Tensor, engine
 from tinyexplore.device import Buffer
 from tinyexplore.dtype import dtypes
-from tinyexplore.engine.plan import Plan, Plans, plans, walk
+from tinyexplore.execute.plan import Plan, Plans, plans, walk
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.runtime.host import HOST_ALLOCATOR
 from tinyexplore.trace import Compiled, Recorder, StageBegan, recording
@@ -255,7 +255,7 @@ def test_a_kernel_that_does_not_compile_raises_at_the_call(monkeypatch: pytest.M
         return from_numpy(numbers(5, 11)).alu(Ops.SIN).contiguous().alu(Ops.COS)
 
     with monkeypatch.context() as patch:
-        patch.setattr("tinyexplore.engine.compile.compile_program", broken)
+        patch.setattr("tinyexplore.compile.lowering.compile_program", broken)
         with pytest.raises(RuntimeError, match="no such instruction"):
             to_numpy(graph())
     np.testing.assert_allclose(to_numpy(graph()), np.cos(np.sin(numbers(5, 11))), rtol=1e-5)

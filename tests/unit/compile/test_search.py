@@ -18,11 +18,12 @@ import pytest
 from tests.graphs import from_numpy, matmul, numbers, to_numpy
 from tests.support.kernels import kernel_of
 from tinyexplore import Tensor, Variable
+from tinyexplore.compile import candidate, search, workers
+from tinyexplore.compile.candidate import Lost, Workbench, alone, among_compilers, differ, request_of, sampled
+from tinyexplore.compile.candidate import numbers as numbers_of
 from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import PtrDType, dtypes
-from tinyexplore.engine import candidate, measuring_on, search, workers
-from tinyexplore.engine.candidate import Lost, Workbench, alone, among_compilers, differ, request_of, sampled
-from tinyexplore.engine.candidate import numbers as numbers_of
+from tinyexplore.engine import measuring_on
 from tinyexplore.kernel import Kernel, Opt, OptOps, hand_coded
 from tinyexplore.kernel import search as beam
 from tinyexplore.kernel.merge import with_merged_axes, with_split_axes

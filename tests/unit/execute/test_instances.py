@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from tests.ops.support import random_array
 from tests.support.interrupts import Interrupter
 from tinyexplore import Context, GlobalCounters, Tensor, TinyJit, capture
-from tinyexplore.engine import instances
-from tinyexplore.engine.instances import run_side_by_side, side_by_side
-from tinyexplore.engine.plan import plans
+from tinyexplore.execute import instances
+from tinyexplore.execute.instances import run_side_by_side, side_by_side
+from tinyexplore.execute.plan import plans
 
 INSTANCES = ("LLVM", "LLVM:1", "LLVM:2")
 

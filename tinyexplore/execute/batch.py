@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from tinyexplore.engine.execitem import ExecItem
-from tinyexplore.engine.instances import estimated_work, for_instance, instance_of, run_side_by_side, side_by_side
-from tinyexplore.engine.threads import current_instance, parts_for, thread_count
+from tinyexplore.execute.execitem import ExecItem
+from tinyexplore.execute.group import in_groups, native_call
+from tinyexplore.execute.instances import estimated_work, for_instance, instance_of, run_side_by_side, side_by_side
 from tinyexplore.runtime.native import BoundProgram
-from tinyexplore.runtime.pool import find_native_pool
-
-NativeCall = tuple[BoundProgram, int | None, int]
+from tinyexplore.runtime.pool import NativePool
 
 
 def prepare_batch(items: Sequence[ExecItem]) -> list[Callable[[], None]]:
@@ -43,37 +41,19 @@ def _run_all(functions: Sequence[Callable[[], None]]) -> None:
 
 
 def _one_after_another(items: Sequence[ExecItem]) -> list[Callable[[], None]]:
-    threads = thread_count()
-    steps: list[Callable[[], None]] = []
-    calls: list[NativeCall] = []
-
-    def flush() -> None:
-        pool = find_native_pool(threads, current_instance.get()) if calls else None
-        if pool is not None:
-            steps.append(pool.prepare(tuple(calls)))
-            calls.clear()
-
     for item in items:
-        call = _native_call(item, threads)
-        if call is None:
-            flush()
-            steps.append(item.execute)
-        else:
-            calls.append(call)
-    flush()
-    return steps
+        if item.runner is not None and item.bound is None:
+            item.bound = item.runner.program.bind(item.buffers, item.values)
+    steps = in_groups(items, lambda item: isinstance(item.bound, BoundProgram), _one_call, most=len(items))
+    return [step.execute if isinstance(step, ExecItem) else step for step in steps]
 
 
-def _native_call(item: ExecItem, threads: int) -> NativeCall | None:
-    """What the native pool needs to run `item`, or None for what only Python can run."""
-    if item.runner is None:
-        return None
-    if item.bound is None:
-        item.bound = item.runner.program.bind(item.buffers, item.values)
-    if not isinstance(item.bound, BoundProgram) or find_native_pool(threads) is None:
-        return None
-    extent = item.runner.spec.extent(item.values)
-    return item.bound, extent, parts_for(extent, item.runner.work_ns(item.values), threads)
+def _one_call(items: list[ExecItem], pool: NativePool) -> Callable[[], None]:
+    calls = []
+    for item in items:
+        assert item.runner is not None and isinstance(item.bound, BoundProgram)
+        calls.append(native_call(item.bound, item.runner, item.values))
+    return pool.prepare(tuple(calls))
 
 
 def give_values(item: ExecItem, values: tuple[int, ...]) -> None:
@@ -84,9 +64,9 @@ def give_values(item: ExecItem, values: tuple[int, ...]) -> None:
     item.values = ()  # who is interrupted on the way gives them again
     if isinstance(item.bound, BoundProgram):
         item.bound.give_values(values)
-        extent = item.runner.spec.extent(values)
+        bound, extent, parts = native_call(item.bound, item.runner, values)
         if extent is not None:
-            item.bound.divide(extent, parts_for(extent, item.runner.work_ns(values), thread_count()))
+            bound.divide(extent, parts)
     else:
         item.bound = None
     item.values = values

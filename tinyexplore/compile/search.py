@@ -13,8 +13,8 @@ from hashlib import blake2b
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Protocol
 
-from tinyexplore.engine.candidate import machine_of, request_of
-from tinyexplore.engine.workers import answer, dismiss
+from tinyexplore.compile.candidate import machine_of, request_of
+from tinyexplore.compile.workers import answer, dismiss
 from tinyexplore.kernel import Kernel, Opt, OptOps, hand_coded
 from tinyexplore.kernel.merge import with_merged_axes, with_split_axes
 from tinyexplore.kernel.search import SearchResult, Timing, beam_search, find_replayed

@@ -9,7 +9,7 @@ from typing import TypeVar
 from weakref import WeakSet, ref
 
 from tinyexplore.device import Buffer
-from tinyexplore.engine.execitem import ExecItem
+from tinyexplore.execute.execitem import ExecItem
 from tinyexplore.lazy import Known, LazyBuffer, written_from
 
 R = TypeVar("R")

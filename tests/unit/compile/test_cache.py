@@ -13,9 +13,9 @@ import pytest
 from tests.graphs import from_numpy, matmul, numbers, to_numpy
 from tests.support.kernels import compile_all
 from tinyexplore import Tensor, TinyJit, engine
+from tinyexplore.compile.cache import runners
 from tinyexplore.device import Device
-from tinyexplore.engine.kernels import runners
-from tinyexplore.engine.plan import plans
+from tinyexplore.execute.plan import plans
 from tinyexplore.kernel import Kernel
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.runtime.linking import loaded_libraries

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from tinyexplore.device import Buffer, Memory
 from tinyexplore.device.allocator import ALIGNMENT
 from tinyexplore.dtype import dtypes
-from tinyexplore.engine.execitem import ExecItem
+from tinyexplore.execute.execitem import ExecItem
 from tinyexplore.schedule import ScheduleItem
 
 

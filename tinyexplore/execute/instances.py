@@ -14,8 +14,8 @@ from itertools import groupby
 from typing import TypeVar
 
 from tinyexplore.device import Buffer
-from tinyexplore.engine.compile import Runner
-from tinyexplore.engine.threads import current_instance, thread_count
+from tinyexplore.execute.runner import Runner
+from tinyexplore.execute.threads import current_instance, thread_count
 from tinyexplore.util import Context
 from tinyexplore.util.workers import Job, Workers, wait_for_all
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from weakref import WeakValueDictionary
 
-from tinyexplore.engine.compile import Runner
+from tinyexplore.execute.runner import Runner
 from tinyexplore.uop import UOp
 from tinyexplore.util import config
 from tinyexplore.util.locks import new_in_children

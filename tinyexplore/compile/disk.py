@@ -22,7 +22,7 @@ from typing import Any
 
 from tinyexplore.codegen import all_passes
 from tinyexplore.device import Device
-from tinyexplore.engine.threads import thread_count
+from tinyexplore.execute.threads import thread_count
 from tinyexplore.renderer.program import ProgramSpec, StoredSpec
 from tinyexplore.runtime import cache as disk
 from tinyexplore.target import Target
@@ -32,7 +32,8 @@ from tinyexplore.util import config
 
 FORMAT = 2
 FLOORS = ("util", "dtype", "uop", "target", "kernel", "codegen", "renderer")
-ABOVE = ("tinyexplore.engine.compile", "tinyexplore.engine.many")  # where the floors are put to work
+# where the floors are put to work
+ABOVE = ("tinyexplore.compile.lowering", "tinyexplore.compile.compiler", "tinyexplore.execute.runner")
 
 
 @dataclass(frozen=True)
@@ -131,16 +132,22 @@ def engine_digest() -> str:
 
 
 def _modules(floor: str) -> Iterator[tuple[str, bytes]]:
-    """Name and text of each module of `floor`."""
+    """Name and text of each module of `floor`, with those of its folders."""
     folder = os.path.join(os.path.dirname(__file__), os.pardir, floor)
     if not os.path.isdir(folder):  # the package is in an archive
-        files = resources.files("tinyexplore").joinpath(floor).iterdir()
-        yield from ((file.name, file.read_bytes()) for file in files if file.name.endswith(".py"))
+        stack = [resources.files("tinyexplore").joinpath(floor)]
+        while stack:
+            one = stack.pop()
+            if one.is_dir():
+                stack.extend(one.iterdir())
+            elif one.name.endswith(".py"):
+                yield one.name, one.read_bytes()
         return
-    for name in os.listdir(folder):  # by way of `resources` it takes twice as long
-        if name.endswith(".py"):
-            with open(os.path.join(folder, name), "rb", buffering=0) as file:
-                yield name, file.read()
+    for place, _, names in os.walk(folder):  # by way of `resources` it takes twice as long
+        for name in names:
+            if name.endswith(".py"):
+                with open(os.path.join(place, name), "rb", buffering=0) as file:
+                    yield name, file.read()
 
 
 def is_as_written() -> bool:

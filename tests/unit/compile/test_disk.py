@@ -13,10 +13,11 @@ import pytest
 
 from tests.graphs import from_numpy, matmul, numbers, to_numpy
 from tests.support.kernels import compile_all
-from tinyexplore.engine import compile as compiling
-from tinyexplore.engine import lowered, many, step_by_step
-from tinyexplore.engine.kernels import runners
-from tinyexplore.engine.plan import plans
+from tinyexplore.compile import compiler, disk
+from tinyexplore.compile import lowering as compiling
+from tinyexplore.compile.cache import runners
+from tinyexplore.engine import step_by_step
+from tinyexplore.execute.plan import plans
 from tinyexplore.kernel import Kernel, heuristics, split
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule import create_schedule
@@ -25,8 +26,8 @@ from tinyexplore.uop import Ops
 from tinyexplore.util import Context
 
 KEY = """
-from tests.unit.engine.test_lowered import graph
-from tinyexplore.engine.lowered import lowering_key
+from tests.unit.compile.test_disk import graph
+from tinyexplore.compile.disk import lowering_key
 from tinyexplore.schedule import create_schedule
 print([lowering_key(item.device, item.ast) for item in create_schedule([graph()])])
 """
@@ -61,7 +62,7 @@ def nothing_lowered(monkeypatch: pytest.MonkeyPatch) -> None:
 
     refuse.__module__ = compiling.__name__
     monkeypatch.setattr(compiling, "lower", refuse)
-    monkeypatch.setattr(many, "is_as_written", lambda: True)
+    monkeypatch.setattr(compiler, "is_as_written", lambda: True)
 
 
 @pytest.mark.parametrize("device", ["LLVM", "CLANG"])
@@ -104,7 +105,7 @@ def test_the_key_is_the_same_in_every_process() -> None:
 def test_what_lowering_depends_on_is_in_the_key() -> None:
     def key(node: LazyBuffer) -> str | None:
         (item,) = create_schedule([node])
-        return lowered.lowering_key(item.device, item.ast)
+        return disk.lowering_key(item.device, item.ast)
 
     def total(*shape: int) -> LazyBuffer:
         return from_numpy(numbers(*shape)).reduce(Ops.ADD, (0,))
@@ -122,17 +123,17 @@ def test_what_lowering_depends_on_is_in_the_key() -> None:
 
 
 def test_a_warning_from_one_of_its_modules_changes_no_engine() -> None:
-    assert lowered.is_as_written()
+    assert disk.is_as_written()
     with pytest.warns(RuntimeWarning, match="for this test"):
         exec("import warnings; warnings.warn('for this test', RuntimeWarning)", vars(split))
     vars(split).pop("warnings")
-    assert "__warningregistry__" in vars(split) and lowered.is_as_written()
+    assert "__warningregistry__" in vars(split) and disk.is_as_written()
 
 
 def test_an_engine_that_was_changed_while_running_neither_keeps_nor_finds(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    assert lowered.is_as_written()
+    assert disk.is_as_written()
 
     def unchanged(kernel: Kernel) -> Kernel:
         return kernel
@@ -140,16 +141,16 @@ def test_an_engine_that_was_changed_while_running_neither_keeps_nor_finds(
     changes = (
         (heuristics, "THREAD_STEPS", 1),
         (split, "split_output", lambda *arguments: None),
-        (many, "hand_coded", unchanged),
+        (compiler, "hand_coded", unchanged),
         (compiling, "lower", lambda kernel: ()),
     )
     for place, name, value in changes:
         with monkeypatch.context() as patch:
             patch.setattr(place, name, value)
-            assert not lowered.is_as_written(), name
-        assert lowered.is_as_written(), name
+            assert not disk.is_as_written(), name
+        assert disk.is_as_written(), name
     with monkeypatch.context() as patch:
-        patch.setattr(many, "hand_coded", unchanged)
+        patch.setattr(compiler, "hand_coded", unchanged)
         first = to_numpy(graph())
         forget()
     kept = set((tmp_path / "tinyexplore").iterdir())

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tinyexplore.device import Buffer
-from tinyexplore.engine.compile import Runner
+from tinyexplore.execute.runner import Runner
 from tinyexplore.schedule import ScheduleItem
 from tinyexplore.trace import Ran, active_recorder
 from tinyexplore.uop.symbolic import sint, value_of

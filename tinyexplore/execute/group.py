@@ -5,16 +5,20 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from tinyexplore.device import Buffer, Device, Memory
 from tinyexplore.dtype import DType
-from tinyexplore.engine.compile import Runner
-from tinyexplore.engine.memory import Life, aligned, plan_lives
-from tinyexplore.engine.threads import current_instance, parts_for, thread_count
+from tinyexplore.execute.memory import Life, aligned, plan_lives
+from tinyexplore.execute.runner import Runner
+from tinyexplore.execute.threads import current_instance, parts_for, thread_count
 from tinyexplore.runtime.native import BoundProgram, NativeProgram
 from tinyexplore.runtime.pool import NativePool, find_native_pool
 from tinyexplore.uop import UOp
 from tinyexplore.uop.symbolic import value_of
+
+T = TypeVar("T")
+G = TypeVar("G")
 
 MOST_BYTES = 1 << 20  # that a group fills: what is larger is let go after its last reader, step by step
 MOST_STEPS = 128  # of a group
@@ -91,9 +95,7 @@ class Group:
             table = array("Q", [0] * max(1, len(step.slots)))
             for place, slot in enumerate(step.slots):
                 places.setdefault(slot, []).append((table, place))
-            extent = step.runner.spec.extent(())
-            parts = parts_for(extent, step.runner.work_ns(()), thread_count())
-            calls.append((BoundProgram(step.runner.program, [], table), extent, parts))
+            calls.append(native_call(BoundProgram(step.runner.program, [], table), step.runner, ()))
         self._call = pool.prepare(calls)
         self._every = [made for step in steps for made in step.made]
         self._done = [slot for step in steps for slot in step.done]
@@ -159,34 +161,52 @@ def _memory_of(device: str) -> Callable[[int], Memory]:
     return Device.allocator(device).allocate
 
 
-def grouped(steps: Sequence[Step]) -> list[Step | Group]:
-    """`steps`, in order, with machine code in groups."""
+def in_groups(
+    items: Sequence[T],
+    is_native: Callable[[T], bool],
+    made_of: Callable[[list[T], NativePool], G],
+    nbytes: Callable[[T], int] = lambda item: 0,
+    most: int = MOST_STEPS,
+) -> list[T | G]:
+    """`items`, in order, with neighbours that are native calls `made_of` into one: `most` of them, and
+    MOST_BYTES by `nbytes`, at most. All as they are where there is no pool of native threads."""
     pool = find_native_pool(thread_count(), current_instance.get())
     if pool is None:
-        return list(steps)
-    found: list[Step | Group] = []
-    waiting: list[Step] = []
-    nbytes = 0
+        return list(items)
+    found: list[T | G] = []
+    waiting: list[T] = []
+    filled = 0
 
     def flush() -> None:
-        nonlocal nbytes
+        nonlocal filled
         if waiting:
-            found.append(Group(waiting, pool))
+            found.append(made_of(list(waiting), pool))
         waiting.clear()
-        nbytes = 0
+        filled = 0
 
-    for step in steps:
-        more = sum([made.nbytes for made in step.made])
-        if not _needs_only_addresses(step):
+    for item in items:
+        if not is_native(item):
             flush()
-            found.append(step)
+            found.append(item)
             continue
-        if len(waiting) == MOST_STEPS or nbytes + more > MOST_BYTES:
+        more = nbytes(item)
+        if len(waiting) == most or filled + more > MOST_BYTES:
             flush()
-        waiting.append(step)
-        nbytes += more
+        waiting.append(item)
+        filled += more
     flush()
     return found
+
+
+def grouped(steps: Sequence[Step]) -> list[Step | Group]:
+    """`steps`, in order, with machine code in groups."""
+    return in_groups(steps, _needs_only_addresses, Group, lambda step: sum([made.nbytes for made in step.made]))
+
+
+def native_call(bound: BoundProgram, runner: Runner, values: Sequence[int]) -> tuple[BoundProgram, int | None, int]:
+    """What the pool of native threads needs to run `bound`: how far its THREAD axis goes, and in how many parts."""
+    extent = runner.spec.extent(values)
+    return bound, extent, parts_for(extent, runner.work_ns(values), thread_count())
 
 
 def _needs_only_addresses(step: Step) -> bool:
@@ -201,4 +221,4 @@ def _needs_only_addresses(step: Step) -> bool:
     return all([step.slots[place] in own for place in (*spec.aligned, *spec.writes)])
 
 
-__all__ = ["Group", "Made", "Step", "grouped"]
+__all__ = ["Group", "Made", "Step", "grouped", "in_groups", "native_call"]

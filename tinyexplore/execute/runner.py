@@ -1,0 +1,68 @@
+"""Runner: one compiled kernel, ready for any buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from tinyexplore.device import CompiledProgram
+from tinyexplore.execute.threads import estimated_ns, run_divided
+from tinyexplore.kernel import Kernel, Opt
+from tinyexplore.renderer import ProgramSpec
+from tinyexplore.uop import UOp
+from tinyexplore.uop.symbolic import sint, value_of
+
+# A Runner that is kept: its nodes, the facts of its program, and what a plan has of each step. Its text and the nodes
+# of its program are not kept, which would be 20 to 200 kB more.
+RUNNER_BYTES = 40 << 10
+
+
+@dataclass(frozen=True, eq=False)
+class Runner:
+    """A compiled kernel: `spec` is its program, `flops` and `bytes_moved` the least that one run costs (arithmetic
+    with its Variables, where it has some).
+
+    `make_kernel` gives the Kernel, which is made when somebody asks for it, as the text of `spec` is. `again` compiles
+    it in another process.
+    """
+
+    device: str
+    make_kernel: Callable[[], Kernel]
+    spec: ProgramSpec
+    program: CompiledProgram
+    flops: sint
+    bytes_moved: sint
+    compile_seconds: float
+    again: Callable[[str, UOp, UOp, UOp, tuple[Opt, ...]], Runner] = field(repr=False)
+
+    @property
+    def kernel(self) -> Kernel:
+        """The ast and its opts."""
+        return self.make_kernel()
+
+    @cached_property
+    def nbytes(self) -> int:
+        """About what it takes of the process's memory."""
+        return RUNNER_BYTES + self.program.nbytes
+
+    def run(self, bound: Callable[[int, int], None], values: Sequence[int] = ()) -> None:
+        """`bound`, which is this program bound to buffers and `values`, once, on as many threads as it is worth."""
+        run_divided(bound, self.spec.extent(values), self.work_ns(values))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Without machine code: that is made again where it is wanted, or found on disk."""
+        kernel = self.kernel
+        return self.again, (self.device, kernel.ast, kernel.original, kernel.start, kernel.applied)
+
+    def work_ns(self, values: Sequence[int]) -> float:
+        """About how long one core takes for these values of its Variables."""
+        flops, moved = self.flops, self.bytes_moved
+        if type(flops) is int and type(moved) is int:
+            return estimated_ns(flops, moved)
+        known = dict(zip(self.spec.variables, values))
+        return estimated_ns(value_of(self.flops, known), value_of(self.bytes_moved, known))
+
+
+__all__ = ["RUNNER_BYTES", "Runner"]
