@@ -46,13 +46,13 @@ def shown_trace(name: str, machine: Machine) -> Sections:
 def trace_lines(trace: Trace) -> Iterator[str]:
     """All of a trace but times, places in files and what runs differ in."""
     nodes = {node.id: node.digest for node in trace.nodes}
-    rules = {rule.id: rule.name for rule in trace.rules}
+    rules: dict[int | None, str] = {rule.id: rule.name for rule in trace.rules}
     yield f"nodes: {listed(f'{node.op} {node.digest}' for node in trace.nodes)}"
     yield f"links: {listed(f'{nodes[link.src]} {nodes[link.dst]} {link.how}' for link in trace.links)}"
     names = {kernel.id: kernel.name for kernel in trace.kernels}
     for stage in trace.stages:
         fired = [rules[step.rule] for step in stage.steps if step.rule is not None]
-        steps = [f"{step.rule and rules[step.rule]} {nodes[step.before]} {nodes[step.after]}" for step in stage.steps]
+        steps = [f"{rules.get(step.rule)} {nodes[step.before]} {nodes[step.after]}" for step in stage.steps]
         parts = [f"{listed(steps)} steps"] if steps else []
         parts += [f"{count} × {rule}" for rule, count in sorted(Counter(fired).items())]
         parts += [f"{'' if one.applied else 'not '}{one.opt}" for one in stage.opts]

@@ -8,9 +8,10 @@ from __future__ import annotations
 import pytest
 
 from tests.golden.__main__ import TRACES, about, differences, heads, path_of
-from tests.golden.machines import MACHINES, Machine
+from tests.golden.machines import MACHINES, Machine, opened
 from tests.golden.programs import PROGRAMS, SMALL, TRACED
 from tests.golden.record import made, made_traces, read, shown_sources
+from tinyexplore.util import Context
 
 HOW = "where this is meant: python -m tests.golden --update"
 
@@ -26,6 +27,14 @@ def test_the_sources_of_small_programs_are_as_they_were(machine: Machine) -> Non
 def test_what_is_recorded_of_programs_is_as_it_was() -> None:
     found = "\n".join(differences(read(path_of(TRACES)), made_traces(TRACED)))
     assert not found, f"{found}\n{HOW}"
+
+
+@pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine.name)
+def test_each_pass_makes_what_its_spec_allows_of_every_program(machine: Machine) -> None:
+    for name, program in PROGRAMS.items():
+        with opened(machine) as listener, Context(SPEC=1):
+            program()
+        assert listener.bound, name
 
 
 @pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine.name)

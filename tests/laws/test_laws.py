@@ -8,8 +8,9 @@ import pytest
 
 from tests.laws.instances import Instances
 from tests.laws.meaning import same_value, type_error, value_of, written
-from tinyexplore.codegen.fp8 import FP8_CONVERSIONS
-from tinyexplore.codegen.late import BOOL_PASS, SMALL_FLOAT_PASS, SMALL_FLOATS
+from tinyexplore.codegen.rewrites.bools import BOOLS
+from tinyexplore.codegen.rewrites.fp8 import FP8_CONVERSIONS
+from tinyexplore.codegen.rewrites.small_floats import SMALL_FLOATS, WIDEN_SMALL_FLOATS
 from tinyexplore.uop import PatternMatcher, Rule
 from tinyexplore.uop.algebra import SIMPLIFY
 from tinyexplore.uop.known import TENSOR_LAWS
@@ -19,8 +20,8 @@ LEAST_FIRINGS = 8
 STORES_SMALL_FLOATS = SimpleNamespace(target=SimpleNamespace(storage_only=SMALL_FLOATS))
 TABLES = {
     "simplify": (SIMPLIFY, None),
-    "truths": (BOOL_PASS, None),
-    "small": (SMALL_FLOAT_PASS, STORES_SMALL_FLOATS),
+    "bools": (BOOLS, None),
+    "small": (WIDEN_SMALL_FLOATS, STORES_SMALL_FLOATS),
     "fp8": (FP8_CONVERSIONS, None),
     "tensor": (TENSOR_LAWS, None),
 }

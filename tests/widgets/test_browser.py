@@ -12,7 +12,7 @@ import pytest
 
 from tests.widgets.sample_traces import big_trace, page, sample_trace, unrolled_trace
 from tinyexplore.explore.figures import figures, summary
-from tinyexplore.explore.model import Decision
+from tinyexplore.explore.model import Decision, Step, Trace, Transform
 from tinyexplore.explore.picture import KERNEL_HUES, kernel_hue
 from tinyexplore.explore.svg import pipeline_svg
 
@@ -117,11 +117,11 @@ def test_the_arrows_run_through_all_passes_and_back_and_say_where_they_end(open_
     assert [press("ArrowRight") for _ in firings] == firings
     assert tab.inner_text(".scrub .end") == "the last firing"
     assert press("ArrowRight") == firings[-1]
-    assert tab.inner_text(".scrub .end") == "the end: no rule fires after this"
+    assert tab.inner_text(".scrub .end") == "the end: nothing changes after this"
     assert [press("ArrowLeft") for _ in firings[1:]] == firings[-2::-1]
     assert press("ArrowLeft") == (firings[0][0], 0)
     assert press("ArrowLeft") == (firings[0][0], 0)
-    assert tab.inner_text(".scrub .end") == "the beginning: no rule fired before this"
+    assert tab.inner_text(".scrub .end") == "the beginning: nothing changed before this"
 
 
 def test_passes_then_right_shows_the_first_firing_as_the_quickstart_says(open_page: Open) -> None:
@@ -335,6 +335,39 @@ def test_arrow_keys_step_through_firings_and_passes(open_page: Open) -> None:
     assert len(tab.query_selector_all(".cell.add")) > 2
     tab.keyboard.press("ArrowUp")
     assert state(tab)["cursor"]["stage"] == stage("simplify")
+
+
+def test_a_transform_is_one_step_of_the_whole_graph_with_its_law_and_its_source(open_page: Open) -> None:
+    law = "Unrolls the loop that is left.\n\n    for k: s += x[k]  →  s += x[0]; s += x[1]"
+    transform = Transform(0, "unroll", law, "codegen/unroll.py", 7, "def unroll(sink, lowering): ...")
+    old = TRACE.stages[stage("reduce to loop")]
+    steps = (Step(None, old.before[0], old.after[0], 0.0),)
+    changed = replace(old, name="unroll", steps=steps, transform=0)
+    stages = tuple(changed if one is old else one for one in TRACE.stages)
+    tab = open_page(replace(TRACE, stages=stages, transforms=(transform,)))
+    tab.evaluate("(stage) => tinyexplore.handle.go({panel: 'rewrites', stage, step: 0, place: 'passes'})", old.id)
+    assert "Before unroll" in tab.inner_text(".diff")
+    assert tab.inner_text(".graph .title") .startswith("UOp graph")
+    assert "before unroll" in tab.inner_text(".graph .title")
+    tab.focus(".tinyexplore")
+    tab.keyboard.press("ArrowRight")
+    assert state(tab)["cursor"]["stage"] == old.id and state(tab)["cursor"]["step"] == 1
+    assert tab.query_selector_all(".cell.del") and tab.query_selector_all(".cell.add")
+    detail = tab.inner_text(".detail.scroll")
+    assert "transform of the whole graph" in detail and "for k: s += x[k]" in detail
+    assert "def unroll(sink, lowering)" in detail
+    before, after = (under(TRACE, roots) for roots in (old.before, old.after))
+    assert f"{len(after - before)} added, {len(before - after)} removed" in detail
+
+
+def under(trace: Trace, roots: tuple[int, ...]) -> set[int]:
+    """The nodes of a graph."""
+    found, waiting = set(roots), list(roots)
+    while waiting:
+        fresh = set(trace.nodes[waiting.pop()].src) - found
+        found |= fresh
+        waiting.extend(fresh)
+    return found
 
 
 def test_passes_that_change_nothing_are_hidden_until_asked_for(open_page: Open) -> None:

@@ -12,7 +12,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from tinyexplore.codegen.passes import all_passes
+from tinyexplore.codegen.passes import Rewrite
+from tinyexplore.codegen.pipeline import PASSES
 from tinyexplore.uop import matchers
 from tinyexplore.uop.known import KNOWN
 from tinyexplore.uop.pattern import form_name, matcher_text
@@ -26,7 +27,8 @@ Made by `python -m tinyexplore.codegen.matchers`, which says why; not to be chan
 
 def written() -> str:
     """The module's text: one function for each form that a pattern of some pass, or of a known result, has."""
-    rules = [rule for matcher in (KNOWN, *[step.matcher for step in all_passes()]) for rule in matcher.rules]
+    tables = (KNOWN, *[step.table for step in PASSES if isinstance(step, Rewrite)])
+    rules = [rule for table in tables for rule in table.rules]
     texts = sorted({matcher_text(rule, is_candidate=True)[0] for rule in rules})
     functions = [f"def {form_name(text)}(root, function, ctx):\n{text}\n" for text in texts]
     return "\n\n".join([HEAD, *functions])

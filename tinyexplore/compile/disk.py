@@ -20,7 +20,7 @@ from importlib import resources
 from types import FunctionType, ModuleType
 from typing import Any
 
-from tinyexplore.codegen import all_passes
+from tinyexplore.codegen import PASSES, Rewrite
 from tinyexplore.device import Device
 from tinyexplore.execute.threads import thread_count
 from tinyexplore.renderer.program import ProgramSpec, StoredSpec
@@ -163,7 +163,7 @@ def is_as_written() -> bool:
                 _foreign.update(name for value in vars(module).values() if not _is_our_own(value))
             if any(vars(space) != names and _differ(vars(space), names) for space, names in known):
                 return False
-    rules = tuple(step.matcher.rules for step in all_passes())
+    rules = tuple(step.table.rules for step in PASSES if isinstance(step, Rewrite))
     return not _foreign and rules == _tables.setdefault("rules", rules)
 
 

@@ -219,7 +219,7 @@ class dtypes(metaclass=_Defaults):
     signed = (int8, int16, int32, int64)
     uints, sints = unsigned, signed
     ints = unsigned + signed
-    all = (bool,) + ints + floats  # what programs compute with; fp8s are bytes there (`codegen/fp8.py`)
+    all = (bool,) + ints + floats  # what programs compute with; fp8s are bytes there (`codegen/rewrites/fp8.py`)
 
     default_int = int32
 

@@ -55,6 +55,7 @@ from tinyexplore.trace import (
     SourceLine,
     StageBegan,
     StageEnded,
+    Transformed,
     UserFrame,
 )
 from tinyexplore.uop import UOp
@@ -112,6 +113,7 @@ class Builder(Tables):
             Recorded: self._recorded,
             Decided: self._decided,
             Rewrote: self._rewrote,
+            Transformed: self._transformed,
             Rebuilt: self._rebuilt,
             Derived: self._derived,
             OptApplied: self._opt_applied,
@@ -166,6 +168,7 @@ class Builder(Tables):
             frames=tuple(self.frames),
             nodes=tuple(self.nodes),
             rules=tuple(self.rules),
+            transforms=tuple(self.transforms),
             stages=tuple(stage.freeze() for stage in self.stages),
             links=tuple(Link(*key) for key in self.links),
             kernels=tuple(kernels),
@@ -342,6 +345,14 @@ class Builder(Tables):
         before = self.node(event.before)
         self._account(before, event.after, "rewrite")
         self._step(self.rule(event.rule), before, self.node_ids[event.after])
+
+    def _transformed(self, event: Transformed) -> None:
+        if self.open:
+            self.open[-1].transform = self.transform(event.transform)
+        before, after = event.before, event.after
+        if after is not before and isinstance(before, UOp) and isinstance(after, UOp):
+            self._account(self.node(before), after, event.transform.name)
+            self._step(None, self.node(before), self.node_ids[after])
 
     def _rebuilt(self, event: Rebuilt) -> None:
         before = self.node(event.before)

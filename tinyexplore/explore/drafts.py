@@ -83,6 +83,7 @@ class StageDraft:
     candidates: list[Candidate] = field(default_factory=list)
     search: Search | None = None
     thread: int = 0
+    transform: int | None = None
 
     def freeze(self) -> Stage:
         return Stage(
@@ -100,6 +101,7 @@ class StageDraft:
             candidates=tuple(self.candidates),
             search=self.search,
             thread=self.thread,
+            transform=self.transform,
         )
 
 

@@ -120,7 +120,7 @@ def place_of(stage: Stage) -> Place | None:
     match stage.name:
         case "list":
             return None
-        case "linearize":
+        case "linearize" | "interleave":
             return "uops"
         case "render" | "compile":
             return "code"

@@ -24,6 +24,7 @@ SourceId = Annotated[int, Index("sources")]
 FrameId = Annotated[int, Index("frames")]
 NodeId = Annotated[int, Index("nodes")]
 EarlierNode = Annotated[int, Index("nodes", before=True)]
+TransformId = Annotated[int, Index("transforms")]
 RuleId = Annotated[int, Index("rules")]
 StageId = Annotated[int, Index("stages")]
 EarlierStage = Annotated[int, Index("stages", before=True)]
@@ -95,8 +96,22 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
+class Transform:
+    """A pass over whole graphs, as the stepper shows it: `law` says in words what it does, `text` is the source code
+    of its function, copied in."""
+
+    id: RowId
+    name: str
+    law: str
+    file: str
+    line: Count
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
-    """In a rewrite stage, `before` became `after`: by `rule`, or (rule None) because its sources changed.
+    """In a rewrite stage, `before` became `after`: by `rule`, or (rule None) because its sources changed. In the stage
+    of a transform there is one step, of the whole graph, or none where nothing changed.
 
     `at_us`: microseconds since the stage began.
     """
@@ -159,6 +174,7 @@ class Stage:
     before, after: root node ids (several for a schedule). `steps` are the firings of a rewrite pass, in order.
     `candidates` are those that a search timed, in order, `search` is its outcome. `thread`: 0 for the one that
     asked, else another that worked meanwhile; `elapsed_us` of a stage is its own and what other threads did for it.
+    `transform`: the one that this stage is, if it is one.
     """
 
     id: RowId
@@ -175,11 +191,13 @@ class Stage:
     candidates: tuple[Candidate, ...] = ()
     search: Search | None = None
     thread: Count = 0
+    transform: TransformId | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Provenance: node `dst` came from node `src`; `how`: "rewrite" | "rebuild" | words of a `Derived` event."""
+    """Provenance: node `dst` came from node `src`; `how`: "rewrite" | "rebuild" | a transform's name | words of a
+    `Derived` event."""
 
     src: NodeId
     dst: NodeId
@@ -309,6 +327,7 @@ class Trace:
     buffers: tuple[BufferInfo, ...]
     messages: tuple[Message, ...]
     memory: tuple[MemoryUse, ...] = ()
+    transforms: tuple[Transform, ...] = ()
 
     def __repr__(self) -> str:
         tables = ("nodes", "rules", "stages", "links", "kernels", "programs", "runs", "buffers", "messages")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from tinyexplore.explore.model import Frame, KernelInfo, Line, Link, Node, Program, Rule, Stage, Step, Trace
+from tinyexplore.explore.model import Frame, KernelInfo, Line, Link, Node, Program, Rule, Stage, Step, Trace, Transform
 
 NodeLike = int | Node
 Direction = Literal["back", "forward", "both"]
@@ -29,12 +29,14 @@ class LineRef:
 
 @dataclass(frozen=True, slots=True)
 class Firing:
-    """One step of a rewrite, with the stage it happened in; `rule` None: made anew for its new sources."""
+    """One step of a pass, with the stage it happened in: by a rule, or by a transform; by neither where a node was made
+    anew for its new sources."""
 
     stage: Stage
     number: int
     step: Step
     rule: Rule | None
+    transform: Transform | None = None
 
 
 class _Index:
@@ -72,9 +74,10 @@ class _Index:
         """Node → the steps that made it."""
         found: dict[int, list[Firing]] = {}
         for stage in self.trace.stages:
+            transform = None if stage.transform is None else self.trace.transforms[stage.transform]
             for number, step in enumerate(stage.steps):
                 rule = self.trace.rules[step.rule] if step.rule is not None else None
-                found.setdefault(step.after, []).append(Firing(stage, number, step, rule))
+                found.setdefault(step.after, []).append(Firing(stage, number, step, rule, transform))
         return found
 
     @cached_property

@@ -8,10 +8,11 @@ import os
 import sys
 import textwrap
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from tinyexplore.trace import UserFrame
 from tinyexplore.uop import Rule
@@ -65,11 +66,17 @@ def package_path(file: str) -> str:
 def rule_text(rule: Rule) -> str:
     """The source code of a rule: the decorated function, or the whole `law(...)` as written."""
     if rule.result is None:
-        try:
-            return textwrap.dedent(inspect.getsource(rule.function)).rstrip()
-        except (OSError, TypeError):
-            return ""
+        return function_text(rule.function)
     return _statement_at(rule.file, rule.line)
+
+
+@lru_cache(maxsize=256)
+def function_text(function: Callable[..., Any]) -> str:
+    """The source code of a function; empty where none can be had."""
+    try:
+        return textwrap.dedent(inspect.getsource(function)).rstrip()
+    except (OSError, TypeError):
+        return ""
 
 
 def _statement_at(file: str, line: int) -> str:

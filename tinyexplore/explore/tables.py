@@ -8,8 +8,8 @@ from typing import Any
 
 from tinyexplore.explore.describe import Printer, describe, describe_memory
 from tinyexplore.explore.drafts import buffer_key, roots_of
-from tinyexplore.explore.model import BufferInfo, Frame, Node, Rule, Source
-from tinyexplore.explore.sources import package_path, rule_text, source_name, source_text
+from tinyexplore.explore.model import BufferInfo, Frame, Node, Rule, Source, Transform
+from tinyexplore.explore.sources import function_text, package_path, rule_text, source_name, source_text
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.trace import UserFrame
 from tinyexplore.uop import Ops, UOp
@@ -19,7 +19,7 @@ DIGEST_LENGTH = 12  # hexadecimal digits: they do not compress, and are half of 
 
 
 class Tables:
-    """Nodes, frames, sources, rules and buffers, by the objects they stand for."""
+    """Nodes, frames, sources, rules, transforms and buffers, by the objects they stand for."""
 
     def __init__(self, names: Mapping[int, str] | None = None) -> None:
         self.names = names or {}  # by the numbers of LazyBuffers
@@ -33,6 +33,8 @@ class Tables:
         self.source_ids: dict[str, int] = {}
         self.rules: list[Rule] = []
         self.rule_ids: dict[object, int] = {}
+        self.transforms: list[Transform] = []
+        self.transform_ids: dict[object, int] = {}
         self.buffers: dict[int, BufferInfo] = {}  # by Buffer.id, which no two buffers of a process share
         self.printer = Printer()
 
@@ -131,6 +133,14 @@ class Tables:
             found = self.rule_ids[rule] = len(self.rules)
             file = package_path(rule.file)
             self.rules.append(Rule(found, rule.name, rule.law, rule.doc, file, rule.line, rule_text(rule)))
+        return found
+
+    def transform(self, transform: Any) -> int:
+        found = self.transform_ids.get(transform)
+        if found is None:
+            found = self.transform_ids[transform] = len(self.transforms)
+            file, text = package_path(transform.file), function_text(transform.function)
+            self.transforms.append(Transform(found, transform.name, transform.law, file, transform.line, text))
         return found
 
     def buffer(self, buffer: Any) -> int:

@@ -93,7 +93,7 @@ def staged_loads(kernel: Kernel, axis: UOp) -> dict[UOp, UOp]:
 
 def computes_no_places(kernel: Kernel) -> bool:
     """True where axes are only walked, by one reduction: its copies move in vectors from the beginning
-    (`codegen/walks.py`), not once each lane has been looked at."""
+    (`codegen/transforms/early_vectorization.py`), not once each lane has been looked at."""
     masked = any(len(node.src) > 2 for node in kernel.find(Ops.INDEX))
     as_values = any(node.src[0].dtype is dtypes.index for node in kernel.find(Ops.CAST))
     return len(kernel.reduces) == 1 and not masked and not as_values and not kernel.find(Ops.WHERE)

@@ -182,7 +182,7 @@ class InstructionWriter:
         """16 words multiplied part by part, and the products added, by one instruction.
 
         Those of bytes take the first factor as unsigned (DOT_U8). For signed ones 128 is added to it, and 128 times the
-        other taken away again; sums do so at their end (`codegen/late.py`).
+        other taken away again; sums do so at their end (`codegen/rewrites/dot_products.py`).
         """
         if dtype.count != DOT_LANES:
             raise RenderError(f"{op.name} of {dtype.count} words: there is an instruction for {DOT_LANES}")

@@ -72,6 +72,16 @@ class Rewrote(NamedTuple):
     after: Any
 
 
+@dataclass(frozen=True, slots=True)
+class Transformed:
+    """`transform` (a `tinyexplore.codegen.Transform`) made `after` of the whole graph `before`, in the innermost open
+    stage, which is its own; the same, where there was nothing to do."""
+
+    transform: Any
+    before: Any
+    after: Any
+
+
 class Rebuilt(NamedTuple):
     """`before` was made anew as `after`, because its sources changed."""
 
@@ -225,6 +235,7 @@ Event = (
     | Recorded
     | Decided
     | Rewrote
+    | Transformed
     | Rebuilt
     | Derived
     | OptApplied

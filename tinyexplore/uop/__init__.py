@@ -2,7 +2,7 @@
 
 from tinyexplore.uop.ops import Axis, AxisKind, Group, Ops
 from tinyexplore.uop.pattern import PatternMatcher, Rule, UPat, cvar, law, rule, var
-from tinyexplore.uop.rewrite import Pass, RewriteError, graph_rewrite, run_passes
+from tinyexplore.uop.rewrite import RewriteError, graph_rewrite
 from tinyexplore.uop.uop import UOp, index_const, sum_of
 
 __all__ = [
@@ -10,7 +10,6 @@ __all__ = [
     "AxisKind",
     "Group",
     "Ops",
-    "Pass",
     "PatternMatcher",
     "RewriteError",
     "Rule",
@@ -21,7 +20,6 @@ __all__ = [
     "index_const",
     "law",
     "rule",
-    "run_passes",
     "sum_of",
     "var",
 ]

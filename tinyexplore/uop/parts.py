@@ -1,4 +1,4 @@
-"""What functions written out in arithmetic are made of: `transcendental.py`, `logistic.py`."""
+"""What functions written out in arithmetic are made of: `transcendental.py`, `codegen/transforms/logistic.py`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """REMAINDER: what division of floats leaves over, exactly: written out for quotients of some millions and less.
 
-Beyond, which is branched around (`codegen/rare.py`), the device's own function serves, lane by lane: a MOD whose `arg`
+Beyond, which is branched around (pass "branches"), the device's own function serves, lane by lane: a MOD whose `arg`
 is RARELY. Everything written out here is exact, so that a MULACC may be rounded once or twice.
 """
 

@@ -1,10 +1,8 @@
-"""graph_rewrite: rules applied bottom-up until none fires, every node once; and passes, which are named tables."""
+"""graph_rewrite: rules applied bottom-up until none fires, every node once."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tinyexplore.trace import Recorder, StageBegan, StageEnded, active_recorder, rebuilt, rewrote
@@ -18,21 +16,6 @@ _NEVER = object()
 
 class RewriteError(RuntimeError):
     """Rules that undo each other, or a rule that raised: named, with the node at fault."""
-
-
-@dataclass(frozen=True)
-class Pass:
-    """A named table of rules: one line of the pipeline."""
-
-    name: str
-    matcher: PatternMatcher
-
-
-def run_passes(root: UOp, passes: Sequence[Pass], ctx: Any = None, *, kernel: int | None = None) -> UOp:
-    """Each pass in turn over the whole graph."""
-    for step in passes:
-        root = graph_rewrite(root, step.matcher, ctx, stage=step.name, kernel=kernel)
-    return root
 
 
 def graph_rewrite(

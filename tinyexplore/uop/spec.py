@@ -1,14 +1,36 @@
-"""One spec per stage: what a UOp may look like there. A verifier that names the node and what is wrong with it."""
+"""What a UOp may look like, pass after pass, and a verifier that names the node and what is wrong with it.
+
+Between two passes a kernel has one of these forms, of which each says what the last passes have done away with:
+
+    AST        as it was scheduled, and with opts: loops of every kind, scalars
+    TILES      VECTOR axes that only walk memory are vectors
+    LOOPS      no UPCAST axes: tiles are unrolled
+    UNROLLED   no UNROLL axes either: reductions are
+    LANES      accesses along a VECTOR axis are vectors, the arithmetic between them is still that of one lane
+    VECTORS    no VECTOR axes: all is scalars and vectors
+    FUSED      some reductions are registers that loops change
+    REGISTERS  no REDUCE and no SCAN: all are
+    LINEAR     a list, in order
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from tinyexplore.dtype import DType, PtrDType, dtypes
 from tinyexplore.uop.ops import Axis, AxisKind, Group, Ops
 from tinyexplore.uop.uop import UOp
 
 Check = Callable[[UOp], bool]
+
+
+@dataclass(frozen=True, eq=False)
+class Spec:
+    """A form of kernels: the operations that it has, and the check of each."""
+
+    name: str
+    checks: dict[Ops, Check]
 
 
 class SpecError(AssertionError):
@@ -111,41 +133,132 @@ _COMMON: dict[Ops, Check] = {
     Ops.STORE: _store,
 }
 
-AST_SPEC: dict[Ops, Check] = {
-    **_COMMON,
-    Ops.SCAN: _scan,
-    Ops.REDUCE: lambda node: node.dtype is node.src[0].dtype and all(src.op is Ops.RANGE for src in node.src[1:]),
-    Ops.SINK: lambda node: all(src.op is Ops.STORE for src in node.src),
-}
 
-LINEAR_SPEC: dict[Ops, Check] = {
-    **_COMMON,
-    Ops.RANGE: lambda node: _range(node) and node.arg.kind not in (AxisKind.UPCAST, AxisKind.UNROLL, AxisKind.VECTOR),
-    Ops.PREFETCH: _prefetch,
-    Ops.ENDRANGE: lambda node: node.src[0].op is Ops.RANGE,
+def _range_but(*kinds: AxisKind) -> Check:
+    """A RANGE of none of these kinds."""
+    return lambda node: _range(node) and node.arg.kind not in kinds
+
+
+def _reduce(node: UOp) -> bool:
+    return node.dtype is node.src[0].dtype and all(src.op is Ops.RANGE for src in node.src[1:])
+
+
+def _sink(node: UOp) -> bool:
+    return all(src.op is Ops.STORE for src in node.src)
+
+
+def _lane(node: UOp) -> bool:
+    """A lane by its number, or the one that an UPCAST axis names (once that is unrolled: a constant)."""
+    if len(node.src) == 1:
+        return _gep(node)
+    vector, lane = node.src
+    return node.dtype is vector.dtype.scalar and lane.dtype is dtypes.index and node.arg is None
+
+
+def _of_one_lane(node: UOp) -> bool:
+    """Arithmetic whose sources are vectors already, or not yet; of all lanes or of one."""
+    if len({src.dtype.count for src in node.src if src.dtype.count > 1}) > 1:
+        return False
+    kinds = [src.dtype.scalar for src in node.src]
+    if node.op in (Ops.CAST, Ops.BITCAST):
+        return len(kinds) == 1
+    if node.op in Group.DOT:
+        return kinds == [dtypes.uint32, dtypes.uint32, node.dtype.scalar]
+    if node.op is Ops.WHERE and kinds.pop(0) is not dtypes.bool:
+        return False
+    return set(kinds) == {kinds[0]} and node.dtype.scalar is (dtypes.bool if node.op in Group.COMPARE else kinds[0])
+
+
+def _reduction_of_one_lane(node: UOp) -> bool:
+    """REDUCE, SCAN, or HREDUCE over a VECTOR axis; of values that may be vectors already."""
+    count = 1 if node.op is Ops.HREDUCE else node.value_count
+    values, loops = node.src[:count], node.src[count:]
+    if node.op is Ops.HREDUCE and [loop.op is Ops.RANGE and loop.arg.kind for loop in loops] != [AxisKind.VECTOR]:
+        return False
+    same_type = all(value.dtype.scalar is node.dtype.scalar for value in values)
+    return same_type and all(loop.op is Ops.RANGE for loop in loops)
+
+
+def _store_of_lanes(node: UOp) -> bool:
+    """A store of as many lanes as `arg` says, of one, or to an address in each lane."""
+    place, value, *after = node.src
+    if not _comes_after(tuple(after)) or place.op not in (Ops.INDEX, Ops.VECTORIZE):
+        return False
+    pointer = (place if place.op is Ops.INDEX else place.src[0]).dtype
+    return isinstance(pointer, PtrDType) and value.dtype.scalar is pointer.base
+
+
+def _vector_or_places(node: UOp) -> bool:
+    """A vector put together from scalars; or, for a store, an address in each lane."""
+    return _vectorize(node) or (node.dtype is dtypes.void and all(src.op is Ops.INDEX for src in node.src))
+
+
+def _scan_of_vectors(node: UOp) -> bool:
+    """A SCAN whose last loop is, where it runs along the lanes, the vector of their numbers."""
+    values, loops = node.src[: node.value_count], node.src[node.value_count :]
+    numbers = dtypes.index.vec(node.dtype.count)
+    in_order = 1 <= len(loops) <= 2 and all(loop.op is Ops.RANGE or loop.dtype is numbers for loop in loops)
+    return in_order and all(value.dtype is node.dtype for value in values)
+
+
+def _hreduce(node: UOp) -> bool:
+    """The lanes of one vector combined, or of several, to a lane each."""
+    kind = node.src[0].dtype
+    return node.dtype is kind.scalar.vec(len(node.src)) and all(src.dtype is kind for src in node.src)
+
+
+_REGISTERS: dict[Ops, Check] = {
     Ops.DEFINE_ACC: lambda node: node.src[0].dtype is node.dtype,
     Ops.ASSIGN: lambda node: node.src[0].op is Ops.DEFINE_ACC and node.src[1].dtype is node.dtype,
     Ops.RESULT: lambda node: node.src[0].op is Ops.DEFINE_ACC and node.src[1].op is Ops.ASSIGN,
+}
+_VECTORS: dict[Ops, Check] = {
+    **_COMMON,
+    Ops.RANGE: _range_but(AxisKind.UPCAST, AxisKind.UNROLL, AxisKind.VECTOR),
     Ops.VECTORIZE: _vectorize,
     Ops.GEP: _gep,
     Ops.TABLE: _table,
-    Ops.HREDUCE: lambda node: (
-        node.dtype is node.src[0].dtype.scalar.vec(len(node.src))
-        and all(src.dtype is node.src[0].dtype for src in node.src)
-    ),
+    Ops.HREDUCE: _hreduce,
 }
 
+AST_SPEC = Spec("ast", {**_COMMON, Ops.SCAN: _scan, Ops.REDUCE: _reduce, Ops.SINK: _sink})
+TILES_SPEC = Spec("tiles", {**AST_SPEC.checks, Ops.VECTORIZE: _vectorize, Ops.GEP: _lane})
+LOOPS_SPEC = Spec("loops", {**TILES_SPEC.checks, Ops.RANGE: _range_but(AxisKind.UPCAST)})
+UNROLLED_SPEC = Spec("unrolled", {**TILES_SPEC.checks, Ops.RANGE: _range_but(AxisKind.UPCAST, AxisKind.UNROLL)})
+LANES_SPEC = Spec(
+    "lanes",
+    {
+        **UNROLLED_SPEC.checks,
+        **dict.fromkeys(Group.ALU, _of_one_lane),
+        **dict.fromkeys((Ops.REDUCE, Ops.SCAN, Ops.HREDUCE), _reduction_of_one_lane),
+        Ops.GEP: _gep,
+        Ops.VECTORIZE: _vector_or_places,
+        Ops.STORE: _store_of_lanes,
+    },
+)
+VECTORS_SPEC = Spec("vectors", {**_VECTORS, Ops.SINK: _sink, Ops.REDUCE: _reduce, Ops.SCAN: _scan_of_vectors})
+FUSED_SPEC = Spec("fused", {**VECTORS_SPEC.checks, **_REGISTERS})
+REGISTERS_SPEC = Spec("registers", {**_VECTORS, **_REGISTERS, Ops.SINK: _sink, Ops.PREFETCH: _prefetch})
+LINEAR_SPEC = Spec(
+    "linear program",
+    {**_VECTORS, **_REGISTERS, Ops.PREFETCH: _prefetch, Ops.ENDRANGE: lambda node: node.src[0].op is Ops.RANGE},
+)
 
-def verify(nodes: Iterable[UOp], spec: dict[Ops, Check], stage: str) -> None:
-    """SpecError at the first node that `spec` does not allow, or that stands before one of its sources."""
+
+def verify(nodes: Iterable[UOp], spec: Spec, made_by: str = "") -> None:
+    """SpecError at the first node that `spec` does not allow, or that stands before one of its sources.
+
+    made_by: the pass that made them, for its words.
+    """
+    where = f"{spec.name}, made by {made_by!r}" if made_by else spec.name
     seen: set[UOp] = set()
     for node in nodes:
-        check = spec.get(node.op)
+        check = spec.checks.get(node.op)
         if check is None:
-            raise SpecError(f"{stage}: {node!r} does not belong here")
+            raise SpecError(f"{where}: {node!r} does not belong here")
         if not check(node):
             sources = ", ".join(repr(src) for src in node.src)
-            raise SpecError(f"{stage}: {node!r} is malformed; its sources are {sources}")
+            raise SpecError(f"{where}: {node!r} is malformed; its sources are {sources}")
         if any(src not in seen for src in node.src):
-            raise SpecError(f"{stage}: {node!r} stands before one of its sources")
+            raise SpecError(f"{where}: {node!r} stands before one of its sources")
         seen.add(node)

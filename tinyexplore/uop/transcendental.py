@@ -1,7 +1,7 @@
 """TRANSCENDENTAL: exp, log, sin, ... of float32 written out in arithmetic, for devices that do not have them.
 
 Hardly any branches: every lane takes the same way and WHERE chooses, so the same formulas serve scalars and vectors; a
-WHERE whose `arg` is RARELY may be branched around (`codegen/rare.py`). Exponents
+WHERE whose `arg` is RARELY may be branched around (pass "branches"). Exponents
 are taken apart and put together as integers. A MULACC may be rounded once or twice: the errors stated hold for both
 (in ulp, the distance between neighbouring float32 numbers; the nearest float32 is off by at most 0.5).
 The polynomials are derived by `docs/numerics/derive_coefficients.py`.

@@ -85,6 +85,7 @@ export function placeOf(stage: Stage): Place | null {
     case "list":
       return null;
     case "linearize":
+    case "interleave":
       return "uops";
     case "render":
     case "compile":

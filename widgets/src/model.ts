@@ -46,7 +46,17 @@ export interface Rule {
   text: string;
 }
 
-/** In a rewrite stage, `before` became `after`: by `rule`, or (rule None) because its sources changed. `at_us`: microseconds since the stage began. */
+/** A pass over whole graphs, as the stepper shows it: `law` says in words what it does, `text` is the source code of its function, copied in. */
+export interface Transform {
+  id: number;
+  name: string;
+  law: string;
+  file: string;
+  line: number;
+  text: string;
+}
+
+/** In a rewrite stage, `before` became `after`: by `rule`, or (rule None) because its sources changed. In the stage of a transform there is one step, of the whole graph, or none where nothing changed. `at_us`: microseconds since the stage began. */
 export interface Step {
   rule: number | null;
   before: number;
@@ -83,7 +93,7 @@ export interface Search {
   reason: string;
 }
 
-/** One stage of the compiler. Stages form a tree by `parent`; `kernel` is the kernel it worked for. name: "schedule" | "optimise" | "lower" | a pass's name | "linearize" | "render" | "compile" | "run" ... before, after: root node ids (several for a schedule). `steps` are the firings of a rewrite pass, in order. `candidates` are those that a search timed, in order, `search` is its outcome. `thread`: 0 for the one that asked, else another that worked meanwhile; `elapsed_us` of a stage is its own and what other threads did for it. */
+/** One stage of the compiler. Stages form a tree by `parent`; `kernel` is the kernel it worked for. name: "schedule" | "optimise" | "lower" | a pass's name | "linearize" | "render" | "compile" | "run" ... before, after: root node ids (several for a schedule). `steps` are the firings of a rewrite pass, in order. `candidates` are those that a search timed, in order, `search` is its outcome. `thread`: 0 for the one that asked, else another that worked meanwhile; `elapsed_us` of a stage is its own and what other threads did for it. `transform`: the one that this stage is, if it is one. */
 export interface Stage {
   id: number;
   name: string;
@@ -99,9 +109,10 @@ export interface Stage {
   candidates: Candidate[];
   search: Search | null;
   thread: number;
+  transform: number | null;
 }
 
-/** Provenance: node `dst` came from node `src`; `how`: "rewrite" | "rebuild" | words of a `Derived` event. */
+/** Provenance: node `dst` came from node `src`; `how`: "rewrite" | "rebuild" | a transform's name | words of a `Derived` event. */
 export interface Link {
   src: number;
   dst: number;
@@ -199,6 +210,7 @@ export interface Trace {
   buffers: BufferInfo[];
   messages: Message[];
   memory: MemoryUse[];
+  transforms: Transform[];
 }
 
 /** What each field must be, for valid.ts: [shape], or [shape, what a trace without that field means]. */
@@ -235,6 +247,14 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     name: ["str"],
     law: ["str"],
     doc: ["str"],
+    file: ["str"],
+    line: [{"least": 0, "of": "int"}],
+    text: ["str"],
+  },
+  Transform: {
+    id: [{"id": true}],
+    name: ["str"],
+    law: ["str"],
     file: ["str"],
     line: [{"least": 0, "of": "int"}],
     text: ["str"],
@@ -281,6 +301,7 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     candidates: [{"many": {"row": "Candidate"}}, []],
     search: [{"either": [{"row": "Search"}, "null"]}, null],
     thread: [{"least": 0, "of": "int"}, 0],
+    transform: [{"either": [{"index": "transforms", "before": false}, "null"]}, null],
   },
   Link: {
     src: [{"index": "nodes", "before": false}],
@@ -363,5 +384,6 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     buffers: [{"many": {"row": "BufferInfo"}}],
     messages: [{"many": {"row": "Message"}}],
     memory: [{"many": {"row": "MemoryUse"}}, []],
+    transforms: [{"many": {"row": "Transform"}}, []],
   },
 };

@@ -155,7 +155,7 @@ export class TraceIndex {
     return this.users.get(id) ?? [];
   }
 
-  /** The ordered firings that led to a node: those whose result it came from, or some node inside the result. */
+  /** The ordered firings and transforms that led to a node: those whose result it came from, or some node inside the result. */
   biography(id: number, kernel: number | null = null): Firing[] {
     const past = this.ancestors([id], kernel);
     past.add(id);
@@ -165,7 +165,7 @@ export class TraceIndex {
     for (const stage of this.trace.stages) {
       if (kernel !== null && stage.kernel !== null && stage.kernel !== kernel) continue;
       stage.steps.forEach((firing, k) => {
-        if (firing.rule !== null && (past.has(firing.after) || madePart(stage, firing))) found.push({ stage, step: k + 1, firing });
+        if ((firing.rule !== null || stage.transform !== null) && (past.has(firing.after) || madePart(stage, firing))) found.push({ stage, step: k + 1, firing });
       });
     }
     return found;

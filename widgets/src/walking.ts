@@ -8,10 +8,10 @@ export interface Place {
   step: number;
 }
 
-/** The numbers of steps at which a walk stops in a stage: 0, and every firing (with `rebuilds`: every step). */
+/** The numbers of steps at which a walk stops in a stage: 0, and every firing, or a transform (with `rebuilds`: every step). */
 export function stopsOf(stage: Stage, rebuilds: boolean): number[] {
   const all = stage.steps.map((_, i) => i + 1);
-  return [0, ...(rebuilds ? all : all.filter((k) => stage.steps[k - 1].rule !== null))];
+  return [0, ...(rebuilds || stage.transform !== null ? all : all.filter((k) => stage.steps[k - 1].rule !== null))];
 }
 
 /**

@@ -9,7 +9,7 @@ function node(id: number, kind: string, op: string, src: number[] = [], user: nu
 }
 
 function stage(id: number, kernel: number | null, steps: Stage["steps"] = []): Stage {
-  const rest = { decisions: [], opts: [], candidates: [], search: null, thread: 0, started_us: 0, elapsed_us: 10, parent: null };
+  const rest = { decisions: [], opts: [], candidates: [], search: null, thread: 0, transform: null, started_us: 0, elapsed_us: 10, parent: null };
   return { id, name: `stage ${id}`, kernel, before: [2], after: [4], steps, ...rest };
 }
 
@@ -32,6 +32,7 @@ const TRACE: Trace = {
     node(3, "uop", "SHL"),
     node(4, "uop", "ADD", [2, 2]),
   ],
+  transforms: [],
   rules: [{ id: 0, name: "r", law: "", doc: "", file: "", line: 1, text: "" }],
   stages: [
     stage(0, 0, [

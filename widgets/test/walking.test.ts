@@ -3,9 +3,12 @@ import { test } from "node:test";
 import type { Stage } from "../src/model";
 import { type Place, beginning, nextStop } from "../src/walking";
 
-/** Stages by the rules of their steps; null is a rebuild. */
-function stagesOf(...rules: (number | null)[][]): Stage[] {
-  return rules.map((steps, id) => ({ id, steps: steps.map((rule) => ({ rule })), decisions: [] }) as unknown as Stage);
+/** Stages by the rules of their steps; null is a rebuild. "transform": the one step of a transform. */
+function stagesOf(...rules: ((number | null)[] | "transform")[]): Stage[] {
+  return rules.map((of, id) => {
+    const steps = of === "transform" ? [{ rule: null }] : of.map((rule) => ({ rule }));
+    return { id, steps, transform: of === "transform" ? 0 : null, decisions: [] } as unknown as Stage;
+  });
 }
 
 function walk(stages: Stage[], from: Place, direction: 1 | -1, rebuilds = false): string[] {
@@ -24,6 +27,11 @@ test("a walk runs on into the next pass that fires, and stops at the last firing
 test("a walk back is the same places in reverse, and ends before the first firing", () => {
   const stages = stagesOf([], [0, null, 1], [], [null], [2]);
   assert.deepEqual(walk(stages, { stage: 4, step: 1 }, -1), ["4.1", "1.3", "1.1", "1.0"]);
+});
+
+test("a transform is one stop", () => {
+  const stages = stagesOf([0], "transform", [null], [1]);
+  assert.deepEqual(walk(stages, { stage: 0, step: 0 }, 1), ["0.0", "0.1", "1.1", "3.1"]);
 });
 
 test("with rebuilds every step is a stop", () => {

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.support.numpy_uops import evaluate_in_numpy
-from tinyexplore.codegen.division import DIVISIONS
+from tinyexplore.codegen.rewrites.division import DIVISIONS
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.uop import Ops, UOp, graph_rewrite
 

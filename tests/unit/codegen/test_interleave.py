@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from tinyexplore import Context, Tensor
-from tinyexplore.codegen.interleave import LONG, in_step
+from tinyexplore.codegen.lowering import Lowering
+from tinyexplore.codegen.transforms.interleave import LONG, interleave
 from tinyexplore.device import Device
 from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp
 from tinyexplore.uop.spec import LINEAR_SPEC, verify
 
 TARGET = replace(Device["PYTHON"].target, vector_bytes=32, vector_registers=16)
+LOWERING = Lowering(TARGET)
 VECTOR = dtypes.float32.vec(8)
 
 
@@ -38,7 +41,7 @@ def program(copies: int, steps: int = 2 * LONG, *, source: int = 1, live: int = 
     return [*nodes, UOp(Ops.ENDRANGE, dtypes.void, (loop,))]
 
 
-def whose(uops: list[UOp]) -> list[int]:
+def whose(uops: Sequence[UOp]) -> list[int]:
     """Which copy each of the products belongs to."""
     products = [node for node in uops if node.op is Ops.MUL and node.dtype is VECTOR]
     loads = [node for node in uops if node.op is Ops.LOAD]
@@ -48,8 +51,8 @@ def whose(uops: list[UOp]) -> list[int]:
 @pytest.mark.parametrize(("copies", "together"), [(2, 2), (4, 4), (8, 4)])
 def test_operations_of_the_copies_take_turns(copies: int, together: int) -> None:
     before = program(copies)
-    after = in_step(before, TARGET)
-    verify(after, LINEAR_SPEC, "linear program")
+    after = interleave(before, LOWERING)
+    verify(after, LINEAR_SPEC)
     assert len(after) == len(before) and set(after) == set(before)
     assert whose(before)[:3] == [0, 0, 0]
     assert whose(after)[: 2 * together] == [*range(together)] * 2
@@ -68,12 +71,12 @@ def test_operations_of_the_copies_take_turns(copies: int, together: int) -> None
     ids=["short", "alone", "in place", "wide"],
 )
 def test_what_stays_as_it_is(uops: list[UOp]) -> None:
-    assert in_step(uops, TARGET) == uops
-    assert in_step(program(4), replace(TARGET, vector_bytes=16)) == program(4)
+    assert interleave(uops, LOWERING) == tuple(uops)
+    assert interleave(program(4), Lowering(replace(TARGET, vector_bytes=16))) == tuple(program(4))
 
 
 def test_fewer_copies_where_registers_are_few() -> None:
-    assert whose(in_step(program(4, live=5), TARGET))[:4] == [0, 1, 0, 1]
+    assert whose(interleave(program(4, live=5), LOWERING))[:4] == [0, 1, 0, 1]
 
 
 @pytest.mark.parametrize("name", ["exp", "gelu", "sigmoid", "silu", "tanh", "sin", "log"])

@@ -11,16 +11,18 @@ import pytest
 from tests.graphs import from_numpy, matmul, numbers, softmax
 from tests.support.kernels import MACHINE, kernel_of, unread
 from tests.support.numpy_uops import evaluate_in_numpy
-from tinyexplore.codegen import all_passes, bytes_moved, flop_count, lower
-from tinyexplore.codegen.expand import copies
-from tinyexplore.codegen.late import MASKS
+from tinyexplore.codegen import PASSES, Rewrite, Transform, bytes_moved, flop_count, lower, pipeline
+from tinyexplore.codegen.lowering import Lowering
+from tinyexplore.codegen.rewrites.narrow_comparisons import NARROW_COMPARISONS
+from tinyexplore.codegen.rewrites.unroll import copies
 from tinyexplore.dtype import dtypes
 from tinyexplore.kernel import Kernel, hand_coded
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule import create_schedule
 from tinyexplore.trace import Recorder, recording
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp, graph_rewrite, index_const
-from tinyexplore.uop.spec import LINEAR_SPEC, verify
+from tinyexplore.uop.spec import AST_SPEC, LINEAR_SPEC, SpecError, verify
+from tinyexplore.util import Context
 
 
 def text(uops: tuple[UOp, ...]) -> list[str]:
@@ -95,7 +97,7 @@ def test_what_sums_are_combined_with_is_asked_for_before_them_and_read_after_the
     weight = unread(rows, 512).alu(Ops.ADD, mean.alu(Ops.NEG))
     (item,) = create_schedule([mean, weight])
     uops = lower(hand_coded(Kernel.of(item.ast, MACHINE)))
-    verify(uops, LINEAR_SPEC, "linear program")
+    verify(uops, LINEAR_SPEC)
     begun, summed = [(place, node) for place, node in enumerate(uops) if node.op is Ops.RANGE][-1]
     done = next(place for place, node in enumerate(uops) if node.op is Ops.ENDRANGE and node.src[0] is summed)
     stored = [node.src[0].src[0].arg for node in uops if node.op is Ops.STORE]
@@ -111,7 +113,7 @@ def test_what_a_lane_rarely_needs_stands_in_a_branch_of_its_own() -> None:
     x = from_numpy(numbers(4, 32))
     kernel = hand_coded(kernel_of(x.alu(Ops.SIN).alu(Ops.MUL, x.alu(Ops.COS)).reduce(Ops.ADD, (1,))))
     uops = lower(kernel)
-    verify(uops, LINEAR_SPEC, "linear program")
+    verify(uops, LINEAR_SPEC)
     inside: list[UOp] = []
     rare, reductions = 0, 0
     for node in uops:
@@ -134,7 +136,7 @@ def test_masks_compare_places_as_int32_where_these_hold_them(op: Ops, greatest: 
     steps = UOp(Ops.VECTORIZE, lanes, tuple(index_const(step) for step in range(8)))
     for limit in (0, 5, 97, greatest):
         mask = (place.broadcast(8) + steps).alu(op, UOp.const(lanes, limit))
-        narrow = graph_rewrite(mask, MASKS)
+        narrow = graph_rewrite(mask, NARROW_COMPARISONS)
         fits = greatest + 7 < 1 << 31
         assert narrow.src[0].dtype is (dtypes.int32.vec(8) if fits else lanes)
         first = np.array([0, limit, max(0, limit - 3), greatest]).reshape(4, 1)
@@ -148,18 +150,43 @@ def in_lanes(mask: UOp, first: np.ndarray) -> np.ndarray:
     return evaluate_in_numpy(mask, {node: step.astype(node.dtype.scalar.name) for node, step in steps.items()})
 
 
-def test_every_pass_has_a_name_of_its_own_and_documented_rules() -> None:
-    passes = all_passes()
-    assert len({step.name for step in passes}) == len(passes)
-    for step in passes:
-        for rule in step.matcher.rules:
-            assert rule.doc or rule.result is not None, rule.name
-            assert rule.file.endswith(".py") and rule.line > 0
+def test_every_pass_has_a_name_of_its_own_and_says_what_it_does() -> None:
+    assert len({step.name for step in PASSES}) == len(PASSES)
+    for step in PASSES:
+        for part in step.table.rules if isinstance(step, Rewrite) else (step,):
+            assert part.law, part.name
+            assert part.file.endswith(".py") and part.line > 0
+    rules = [rule for step in PASSES if isinstance(step, Rewrite) for rule in step.table.rules]
+    assert [rule.name for rule in rules if not (rule.doc or rule.result is not None)] == []
+
+
+def test_each_pass_takes_what_the_one_before_it_makes() -> None:
+    assert PASSES[0].before is AST_SPEC
+    assert [step.before for step in PASSES[1:]] == [step.after for step in PASSES[:-1]]
+    assert PASSES[-1].after is LINEAR_SPEC
+
+
+def test_no_rule_is_a_transform_in_disguise() -> None:
+    """What looks at the whole of a graph is a transform; a SINK of SINKs is flattened by a rule."""
+    rules = {rule for step in PASSES if isinstance(step, Rewrite) for rule in step.table.rules}
+    whole = {rule.name for rule in rules if rule.pattern.ops and Ops.SINK in rule.pattern.ops}
+    assert whole == {"flatten_sink"}
+
+
+def test_a_pass_that_breaks_its_spec_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forget_loops(sink: UOp, lowering: Lowering) -> UOp:
+        return UOp(Ops.SINK, dtypes.void, tuple(src.src[1] for src in sink.src))
+
+    careless = Transform("careless", forget_loops, AST_SPEC, AST_SPEC)
+    kernel = kernel_of(unread(8, 8).alu(Ops.NEG))
+    monkeypatch.setattr(pipeline, "PASSES", (careless, *PASSES))
+    with Context(SPEC=1), pytest.raises(SpecError, match="ast, made by 'careless'.*SINK"):
+        lower(kernel)
 
 
 def test_the_register_tile_keeps_24_accumulators_and_passes_the_spec() -> None:
     uops = lower(hand_coded(kernel_of(matmul(from_numpy(numbers(60, 64)), from_numpy(numbers(64, 64))))))
-    verify(uops, LINEAR_SPEC, "linear program")
+    verify(uops, LINEAR_SPEC)
     assert sum(node.op is Ops.DEFINE_ACC for node in uops) == 24
     assert sum(node.op is Ops.MULACC for node in uops) == 24
 

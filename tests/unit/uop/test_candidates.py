@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 
-from tinyexplore.codegen.expand import ALWAYS
+from tinyexplore.codegen.rewrites.simplify import ALWAYS
 from tinyexplore.dtype import DType, PtrDType, dtypes
 from tinyexplore.uop import Group, Ops, UOp, index_const
 from tinyexplore.uop.pattern import MOST_FORMS

@@ -43,14 +43,14 @@ export class BiographyView implements View {
     const led = `: ${count(firings.length, "firing")} led here.${origin}${by}`;
     const head = h("p", { class: "note" }, h("b", {}, truncate(what, 80)), led);
     const rows = firings.map(({ stage, step, firing }) => {
-      const rule = index.trace.rules[firing.rule!];
+      const { name } = firing.rule === null ? index.trace.transforms[stage.transform!] : index.trace.rules[firing.rule];
       const here = stage.id === cursor.stage && step === cursor.step;
       const go = (): void => this.store.go({ stage: stage.id, step, kernel: stage.kernel ?? cursor.kernel, graph: "uops" });
       return h(
         "button",
         { type: "button", class: "event", "aria-current": here ? "step" : null, onclick: go },
-        h("span", { class: "faint" }, `${stage.name} · ${firingsUpTo(stage, step)}`),
-        h("b", {}, rule.name),
+        h("span", { class: "faint" }, firing.rule === null ? "transform" : `${stage.name} · ${firingsUpTo(stage, step)}`),
+        h("b", {}, name),
         h("span", { class: "gone" }, truncate(nodeText(index.node(firing.before)), 60)),
         h("span", { class: "faint" }, "→"),
         h("span", { class: "come" }, truncate(nodeText(index.node(firing.after)), 60)),

@@ -152,7 +152,8 @@ export class GraphView implements View {
     this.family = family;
     this.element.dataset.family = family;
     const fired = stage?.steps.slice(0, steps).filter((step) => step.rule !== null).length ?? 0;
-    this.writeTitle(stage?.name ?? null, fired, stage === null ? 0 : store.index.firings(stage));
+    const isBefore = stage !== null && stage.transform !== null && steps < stage.steps.length;
+    this.writeTitle(stage?.name ?? null, fired, stage === null ? 0 : store.index.firings(stage), isBefore);
     this.writeStatus();
     this.writeTools();
     this.writeLegend(frames);
@@ -243,10 +244,10 @@ export class GraphView implements View {
 
   // *** words around the drawing ***
 
-  private writeTitle(stage: string | null, step: number, steps: number): void {
+  private writeTitle(stage: string | null, step: number, steps: number, isBefore: boolean): void {
     const lazy = stage === null;
     const what = lazy ? "Tensor graph" : "UOp graph";
-    const where = lazy ? count(this.drawn.total, "LazyBuffer") : step < steps ? `in ${stage}, ${step} of ${steps}` : `after ${stage}`;
+    const where = lazy ? count(this.drawn.total, "LazyBuffer") : step < steps ? `in ${stage}, ${step} of ${steps}` : `${isBefore ? "before" : "after"} ${stage}`;
     const swap = (): void => this.store.go(lazy ? { graph: "uops", place: "passes" } : { graph: "lazy", place: "lazy" });
     const other = lazy ? "UOps" : "tensors";
     const hasOther = this.store.index.trace.nodes.some(({ kind }) => (kind === "uop") === lazy);

@@ -143,7 +143,8 @@ export class PassTree {
       const firings = index.firings(stage);
       const done = stage.id === cursor.stage ? firingsUpTo(stage, cursor.step) : firings;
       const counts = stage.decisions.length || stage.opts.length || stage.candidates.length;
-      const text = firings > 0 ? (done < firings ? `${done} / ${firings}` : String(firings)) : counts ? `${counts}` : "";
+      const whole = stage.transform !== null && index.changed(stage) ? "graph" : ""; // a transform looks at all of it at once
+      const text = firings > 0 ? (done < firings ? `${done} / ${firings}` : String(firings)) : counts ? `${counts}` : whole;
       row.querySelector(".n")!.textContent = text;
     }
   }

@@ -1,8 +1,9 @@
-// The rewrite stepper: beside the tree of passes, the firings of one as before | after, and the rule that fired.
+// The rewrite stepper: beside the tree of passes, the firings of one as before | after, and the rule that fired; or a
+// transform of the whole graph, and its law.
 
 import { button, h, oncePerFrame, replaceChildren } from "../dom";
 import { count, duration, languageName, paragraphs } from "../format";
-import type { Rule, Stage, Step } from "../model";
+import type { Rule, Stage, Step, Transform } from "../model";
 import type { Change, Store, View } from "../store";
 import { tokenize } from "../tokens";
 import { type TreeLine, nodeText, treeDiff, treeLines } from "../tree";
@@ -71,7 +72,7 @@ export class StepperView implements View {
   private sayEnd(direction: 1 | -1): void {
     const said = this.scrub.querySelector<HTMLElement>(".end");
     if (said === null) return;
-    said.textContent = direction > 0 ? "the end: no rule fires after this" : "the beginning: no rule fired before this";
+    said.textContent = direction > 0 ? "the end: nothing changes after this" : "the beginning: nothing changed before this";
     said.classList.remove("flash");
     void said.offsetWidth; // restarts the animation
     said.classList.add("flash");
@@ -157,7 +158,7 @@ export class StepperView implements View {
     const stops = this.stops(stage);
     const { step } = this.store.cursor;
     if (stage.steps.length === 0) {
-      const words = stage.decisions.length > 0 ? "decisions" : stage.opts.length > 0 ? "opts" : "no firings";
+      const words = stage.decisions.length > 0 ? "decisions" : stage.opts.length > 0 ? "opts" : stage.transform !== null ? "transform" : "no firings";
       delete this.scrub.dataset.stage;
       replaceChildren(this.scrub, ...this.arrows(), h("b", {}, stage.name), h("span", { class: "faint" }, words), h("span", { class: "space" }), endStatus());
       this.showEnds();
@@ -195,9 +196,10 @@ export class StepperView implements View {
     slider.value = String(at);
     slider.style.setProperty("--done", `${(at / Math.max(1, stops.length - 1)) * 100}%`);
     const total = this.store.index.firings(stage);
-    const text = `${firingsUpTo(stage, step)} / ${total}`;
+    const isTransform = stage.transform !== null;
+    const text = isTransform ? (step > 0 ? "after the transform" : "before the transform") : `${firingsUpTo(stage, step)} / ${total}`;
     this.scrub.querySelector(".at")!.textContent = text;
-    slider.setAttribute("aria-valuetext", `firing ${text}`);
+    slider.setAttribute("aria-valuetext", isTransform ? text : `firing ${text}`);
     const isFiring = this.current()?.rule != null;
     const [, , onNode, ofRule] = this.scrub.querySelectorAll("button");
     onNode.disabled = !isFiring && this.store.selected.size === 0;
@@ -227,9 +229,10 @@ export class StepperView implements View {
     if (step === null) {
       const rows = stage.before.flatMap((root) => treeLines(trace, root));
       const lines = rows.map((line) => this.treeCell(line, ""));
-      const head = h("p", { class: "note" }, `Before ${stage.name}: nothing has fired yet. → shows the first firing.`);
+      const says = stage.transform === null ? "nothing has fired yet. → shows the first firing." : "→ shows what it makes of the whole graph.";
+      const head = h("p", { class: "note" }, `Before ${stage.name}: ${says}`);
       replaceChildren(this.diff, head, h("div", { class: "tree" }, ...lines));
-      replaceChildren(this.detail, ...this.summary(stage));
+      replaceChildren(this.detail, ...(stage.transform === null ? this.summary(stage) : this.transformText(stage)));
       return;
     }
     const rows = treeDiff(trace, step.before, step.after);
@@ -239,7 +242,8 @@ export class StepperView implements View {
     ]);
     replaceChildren(this.diff, pair(cells));
     const rule = step.rule === null ? null : trace.rules[step.rule];
-    replaceChildren(this.detail, ...(rule === null ? this.rebuilt(step) : this.ruleText(rule, stage, step)));
+    const about = stage.transform !== null ? this.transformText(stage) : rule === null ? this.rebuilt(step) : this.ruleText(rule, stage, step);
+    replaceChildren(this.detail, ...about);
   }
 
   private treeCell(line: TreeLine, cls: string): HTMLElement {
@@ -276,6 +280,25 @@ export class StepperView implements View {
       ...paragraphs(rule.doc).map(({ text, formula }) => (formula ? h("div", { class: "law" }, text) : h("p", {}, text))),
       h("p", { class: "place" }, `${place}firing ${nth} of ${firings} here · ${duration(Math.max(0, took))} to the next step`),
       rule.text === "" ? null : codeBlock(rule.text),
+    ];
+  }
+
+  /** What a transform does, in words and as source, and what it did to this graph. */
+  private transformText(stage: Stage): (Element | null)[] {
+    const { index } = this.store;
+    const transform: Transform = index.trace.transforms[stage.transform!];
+    const before = new Set(index.reachable(stage.before));
+    const after = new Set(index.reachable(stage.after));
+    const added = [...after].filter((node) => !before.has(node)).length;
+    const removed = [...before].filter((node) => !after.has(node)).length;
+    const nodes = added + removed > 0 ? `${before.size} → ${count(after.size, "node")}: ${added} added, ${removed} removed` : count(after.size, "node");
+    const did = index.changed(stage) ? nodes : "It changed nothing here";
+    return [
+      h("h5", {}, transform.name),
+      h("p", {}, h("span", { class: "tag d-keep" }, "transform"), " of the whole graph, in one step"),
+      ...paragraphs(transform.law).map(({ text, formula }) => (formula ? h("div", { class: "law" }, text) : h("p", {}, text))),
+      h("p", { class: "place" }, `${transform.file}:${transform.line} · ${did} · ${duration(stage.elapsed_us)}`),
+      transform.text === "" ? null : codeBlock(transform.text),
     ];
   }
 
@@ -377,7 +400,7 @@ export class StepperView implements View {
     const changed = index.changed(stage);
     const [before] = stage.before;
     const [after] = stage.after;
-    const isProgram = stage.before.length === 1 && stage.after.length > 1; // the nodes of a graph, in order
+    const isProgram = stage.after.length > 1 && (stage.before.length === 1 || stage.transform !== null); // nodes in order
     if (isProgram) {
       const lines = stage.after.map((node) => ({ node, prefix: "", text: nodeText(index.node(node)), folded: 0, hidden: "" }));
       replaceChildren(this.diff, h("div", { class: "tree" }, ...lines.map((line) => this.treeCell(line, ""))));
@@ -404,7 +427,9 @@ export class StepperView implements View {
         : changed === null
           ? ""
           : "The steps inside were not recorded.";
-    replaceChildren(this.detail, h("h5", {}, stage.name), h("p", {}, took), inside.length === 0 && verdict !== "" ? h("p", {}, verdict) : null);
+    const last = inside.length === 0 && verdict !== "" ? h("p", {}, verdict) : null;
+    if (stage.transform === null) replaceChildren(this.detail, h("h5", {}, stage.name), h("p", {}, took), last);
+    else replaceChildren(this.detail, ...this.transformText(stage), changed === false ? null : last);
   }
 
   /** The kernel's program in every language, each a button that opens it. */

@@ -1,20 +1,19 @@
-"""Pass "places at once": the place of an extreme is found in the loop that finds the extreme."""
+"""Pass "argmax": the index of an extreme is found in the loop that finds the extreme."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tinyexplore.codegen.late import LateContext
+from tinyexplore.codegen.lowering import Lowering
 from tinyexplore.dtype import dtypes
 from tinyexplore.kernel.places import Sought, find_sought
 from tinyexplore.trace import active_recorder, derived
-from tinyexplore.uop import Ops, PatternMatcher, UOp, UPat, index_const, rule
+from tinyexplore.uop import Ops, UOp, index_const
 from tinyexplore.uop.identity import reduce_identity
 
 
-@rule(UPat.of(Ops.SINK, name="sink"))
-def place_at_once(sink: UOp, ctx: LateContext) -> UOp | None:
-    """The first place of a maximum is the last one at which a value went beyond those before it.
+def fuse_argmax(sink: UOp, lowering: Lowering) -> UOp:
+    """Fuses the loop that finds an extreme with the one that finds its first index: the last step that went beyond.
 
         for k: m = max(m, x[k]); for k: p = min(p, k if x[k] == m else none)  →  for k: if x[k] > m: m, p = x[k], k
 
@@ -23,10 +22,10 @@ def place_at_once(sink: UOp, ctx: LateContext) -> UOp | None:
     """
     every = list(find_sought(sink.find(Ops.REDUCE)))
     if not every:
-        return None
-    extremes = {sought.extreme: register_of(sought.extreme, ctx) for sought in every}
+        return sink
+    extremes = {sought.extreme: register_of(sought.extreme, lowering) for sought in every}
     changes = {extreme: changed_in(extreme, best, value) for extreme, (best, value) in extremes.items()}
-    places = {sought.place: place_found(sought, extremes, changes, ctx) for sought in every}
+    places = {sought.place: place_found(sought, extremes, changes, lowering) for sought in every}
     recorder = active_recorder()
     if recorder is not None:
         for before, after in (*changes.items(), *places.items()):
@@ -34,20 +33,20 @@ def place_at_once(sink: UOp, ctx: LateContext) -> UOp | None:
     return sink.substitute({**changes, **places}, tell="found in one loop")
 
 
-def register_of(extreme: UOp, ctx: LateContext) -> tuple[UOp, UOp]:
+def register_of(extreme: UOp, lowering: Lowering) -> tuple[UOp, UOp]:
     """Where an extreme is kept, and what is put there in a step."""
     value = extreme.src[0]
-    best = UOp(Ops.DEFINE_ACC, value.dtype, (reduce_identity(extreme.arg, value.dtype),), next(ctx.numbers))
+    best = UOp(Ops.DEFINE_ACC, value.dtype, (reduce_identity(extreme.arg, value.dtype),), next(lowering.numbers))
     return best, goes_beyond(value, best, extreme.arg).where(value, best)
 
 
 def place_found(
-    sought: Sought, extremes: Mapping[UOp, tuple[UOp, UOp]], changes: Mapping[UOp, UOp], ctx: LateContext
+    sought: Sought, extremes: Mapping[UOp, tuple[UOp, UOp]], changes: Mapping[UOp, UOp], lowering: Lowering
 ) -> UOp:
     """The place that is kept along with its extreme, or what stands for none where another extreme is that of all."""
     _, place, none = sought.place.src[0].src
     first = place.substitute(dict.fromkeys(sought.loops, index_const(0)))
-    at = UOp(Ops.DEFINE_ACC, place.dtype, (first,), next(ctx.numbers))
+    at = UOp(Ops.DEFINE_ACC, place.dtype, (first,), next(lowering.numbers))
     beyond = extremes[sought.extreme][1].src[0]
     found = changed_in(sought.extreme, at, beyond.where(place.substitute(sought.loops), at))
     extreme = changes[sought.extreme]
@@ -71,6 +70,4 @@ def goes_beyond(value: UOp, best: UOp, op: Ops) -> UOp:
     return (more <= less).alu(Ops.XOR, UOp.const(dtypes.bool.vec(value.dtype.count), True)) & best.eq(best)
 
 
-PLACES = PatternMatcher((place_at_once,))
-
-__all__ = ["PLACES"]
+__all__ = ["fuse_argmax"]

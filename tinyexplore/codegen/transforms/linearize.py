@@ -1,4 +1,4 @@
-"""From a graph to a list: every value in the outermost loop that has what it needs, every loop opened and closed."""
+"""Pass "linearize": values in the outermost loop that has what they need, every loop opened and closed."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ from collections.abc import Iterable, Mapping, Set
 from heapq import heappop, heappush
 from operator import itemgetter
 
-from tinyexplore.codegen.interleave import in_step
+from tinyexplore.codegen.lowering import ARGUMENTS, Lowering
+from tinyexplore.codegen.rewrites.fp8 import as_bytes
 from tinyexplore.dtype import dtypes
-from tinyexplore.target import Target
-from tinyexplore.trace import Derived, active_recorder, staged
+from tinyexplore.trace import Derived, active_recorder
 from tinyexplore.uop import AxisKind, Ops, UOp
 from tinyexplore.uop.uop import axes_mask, ops_mask
 
 Path = tuple[UOp, ...]  # the open loops, outermost first
-ARGUMENTS = (Ops.DEFINE_GLOBAL, Ops.DEFINE_VAR)  # stand first in the list
 RARE = axes_mask((AxisKind.RARE,))
 REGISTERS = ops_mask((Ops.DEFINE_ACC,))
 # what stands in a program for its own sake, not for what it is a source of
@@ -27,18 +26,15 @@ def by_id(loops: Iterable[UOp]) -> Path:
     return tuple(sorted(loops, key=lambda loop: loop.arg.id))
 
 
-def linearize(sink: UOp, arguments: Iterable[UOp] = (), target: Target | None = None) -> tuple[UOp, ...]:
-    """The program of `sink` (form: `docs/reference.md`, "The linear program").
+def linearize(sink: UOp, lowering: Lowering) -> tuple[UOp, ...]:
+    """Puts the graph in order: each value in the outermost loop that has what it needs, after what it needs.
 
-    `arguments`: the DEFINE_GLOBALs and DEFINE_VARs that a call gives; those that simplification left unused stay
-    arguments. `target`: copies in a loop's body are done in step where it has registers for them.
+        STORE(out[i], x[i] * (a + 1))  →  b = a + 1; for i: store out[i], x[i] * b; end of i
+
+    The form is that of `docs/reference.md`, "The linear program". The arguments of the kernel stand first.
     """
-
-    def in_order() -> tuple[UOp, ...]:
-        uops = _Blocks(sink, 0 if target is None else target.l2_bytes).emit(arguments)
-        return tuple(uops if target is None else in_step(uops, target))
-
-    return staged("linearize", sink, in_order)
+    given = [as_bytes(node) for node in lowering.arguments]
+    return tuple(_Blocks(sink, lowering.target.l2_bytes).emit(given))
 
 
 def common_prefix(first: Path, second: Path) -> Path:

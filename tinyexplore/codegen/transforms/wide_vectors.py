@@ -1,13 +1,13 @@
-"""Pass "vectors abreast": vectors of a tile that lie one behind the other are one long vector, which LLVM divides.
+"""Pass "wide vectors": a row of a product's tile is one vector of several registers, which LLVM divides at the end.
 
-So a row of a product's tile is one operation on the whole way there, not four of the same.
+So it is one operation on the whole way there, not four of the same.
 """
 
 from __future__ import annotations
 
+from tinyexplore.codegen.lowering import Lowering
 from tinyexplore.dtype import LANES_BIT, dtypes
-from tinyexplore.target import Target
-from tinyexplore.uop import AxisKind, Ops, PatternMatcher, UOp, UPat, index_const, rule
+from tinyexplore.uop import AxisKind, Ops, UOp, index_const
 from tinyexplore.uop.divmod import linear_form
 from tinyexplore.uop.uop import axes_mask, dtypes_mask, ops_mask
 
@@ -21,19 +21,32 @@ OTHERS = ops_mask(set(Ops) - PLAIN) | dtypes_mask(set(dtypes.fields().values()) 
 NEEDED = (LANES_BIT, axes_mask((AxisKind.UPCAST,)), ops_mask((Ops.REDUCE,)))
 
 
-@rule(UPat.of(Ops.SINK, name="sink"))
-def one_vector(sink: UOp, ctx: Target) -> UOp | None:
-    """A VECTOR axis, and an UPCAST axis of which each step is a vector further, are one VECTOR axis of all lanes."""
+def widen_vectors(sink: UOp, lowering: Lowering) -> UOp:
+    """Merges a VECTOR axis and an UPCAST axis of which each step is a whole vector further into one VECTOR axis.
+
+        for j in vector(16): for u in upcast(4): c[64*o + 16*u + j] += …  →  for j in vector(64): c[64*o + j] += …
+
+    In sums of products of floats only: the values of a longer computation would not stay in registers.
+    """
     if sink.mask & OTHERS or not all([sink.mask & needed for needed in NEEDED]):
-        return None
-    places: dict[UOp, UOp] = {}
-    for lanes, vectors in abreast(sink.toposort(), ctx.abreast).items():
-        places[lanes] = UOp.range(lanes.size * vectors.size, lanes.arg)
-        places[vectors] = index_const(0)
-    return sink.substitute(places, tell="vectors abreast") if places else None
+        return sink
+    merged: dict[UOp, UOp] = {}
+    for lanes, vectors in mergeable(sink.toposort(), lowering.target.abreast).items():
+        merged[lanes] = UOp.range(lanes.size * vectors.size, lanes.arg)
+        merged[vectors] = index_const(0)
+    if not merged:
+        return sink
+    wide = sink.substitute(merged, tell="wide vectors")
+    waiting = {barrier: without_merged_axes(barrier) for barrier in wide.find(Ops.BARRIER)}
+    return wide.substitute(waiting, tell="wide vectors") if waiting else wide
 
 
-def abreast(nodes: list[UOp], most: int) -> dict[UOp, UOp]:
+def without_merged_axes(barrier: UOp) -> UOp:
+    """Nothing waits for the loop of an axis that is part of another."""
+    return barrier.replace(src=tuple([src for src in barrier.src if src.op is not Ops.CONST]))
+
+
+def mergeable(nodes: list[UOp], most: int) -> dict[UOp, UOp]:
     """By VECTOR axis, the UPCAST axis of `most` steps at the most by which every address is a vector further."""
     axes: dict[AxisKind, list[UOp]] = {AxisKind.VECTOR: [], AxisKind.UPCAST: []}
     strides: list[dict[UOp, int]] = []
@@ -70,13 +83,4 @@ def abreast(nodes: list[UOp], most: int) -> dict[UOp, UOp]:
     return found
 
 
-@rule(UPat.of(Ops.BARRIER, name="barrier", more_src=True))
-def one_loop_less(barrier: UOp) -> UOp | None:
-    """Nothing waits for the loop of an axis that is part of another."""
-    kept = tuple([src for src in barrier.src if src.op is not Ops.CONST])
-    return None if len(kept) == len(barrier.src) else barrier.replace(src=kept)
-
-
-ABREAST = PatternMatcher((one_vector, one_loop_less))
-
-__all__ = ["ABREAST"]
+__all__ = ["widen_vectors"]

@@ -1,4 +1,4 @@
-"""Copies of one long computation side by side in a loop's body, done in step: an operation of each, then the next.
+"""Pass "interleave": copies of one long computation in a loop's body are done in step.
 
 One after the other they would fill the processor's queues of what waits for its operands with the first, and the units
 would idle at the end of each chain (gelu on a Zen 4: 4.2 instead of 4.7 ns for 16 lanes).
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tinyexplore.codegen.lowering import Lowering
 from tinyexplore.dtype import DType
 from tinyexplore.target import Target
 from tinyexplore.uop import Group, Ops, UOp
@@ -17,8 +18,14 @@ MOST = 4  # copies in step
 MOVED = Group.ALU | {Ops.CONST, Ops.INDEX, Ops.LOAD, Ops.TABLE, Ops.VECTORIZE, Ops.STORE}
 
 
-def in_step(uops: Sequence[UOp], target: Target) -> list[UOp]:
-    """The same program, the copies in its innermost loops in step where the registers hold what all of them need."""
+def interleave(uops: Sequence[UOp], lowering: Lowering) -> tuple[UOp, ...]:
+    """Does the copies of a computation in an innermost loop in step: an operation of each, then the next.
+
+        a1 a2 a3 … b1 b2 b3 …  →  a1 b1 a2 b2 a3 b3 …
+
+    As many at a time as the registers hold the values of. The program stays the same but for its order.
+    """
+    target = lowering.target
     out: list[UOp] = []
     body: list[UOp] | None = None
     for node in uops:
@@ -32,7 +39,7 @@ def in_step(uops: Sequence[UOp], target: Target) -> list[UOp]:
             out.append(node)
         else:
             body.append(node)
-    return out
+    return tuple(out)
 
 
 def _ordered(body: list[UOp], target: Target) -> list[UOp]:

@@ -1,16 +1,17 @@
-"""Pass "walks in lanes": where lanes do nothing but walk memory, they become vectors before tiles are written out.
+"""Pass "early vectorization": lanes that do nothing but walk memory become vectors before tiles are unrolled.
 
 So they are made once, not once for each copy of a tile. What is left, masks say, or lanes that are computed with, is
-for the passes "vector memory" and "lanes", which look at each copy by itself and therefore see more.
+for the passes "vectorize memory" and "vectorize values", which look at each copy by itself and therefore see more.
 """
 
 from __future__ import annotations
 
-from tinyexplore.codegen.vectorise import first_lane, places_of, stride_along, vector_axis, widen
+from tinyexplore.codegen.lowering import Lowering
+from tinyexplore.codegen.rewrites.vectorize import first_lane, places_of, stride_along, vector_axis, widen
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.kernel.stage import columns_at_a_time
 from tinyexplore.trace import active_recorder, derived
-from tinyexplore.uop import AxisKind, Group, Ops, PatternMatcher, UOp, UPat, rule
+from tinyexplore.uop import AxisKind, Group, Ops, UOp
 from tinyexplore.uop.uop import axes_mask
 
 TILE = frozenset({AxisKind.UPCAST, AxisKind.UNROLL, AxisKind.VECTOR})
@@ -18,19 +19,20 @@ WIDENED = Group.ALU | {Ops.REDUCE}
 LANES_AXES = axes_mask((AxisKind.VECTOR,))
 
 
-@rule(UPat.of(Ops.SINK, name="sink"))
-def walk_in_lanes(sink: UOp) -> UOp | None:
-    """Loads and stores of neighbours in neighbouring lanes are vectors, and so is what is computed from them.
+def vectorize_early(sink: UOp, lowering: Lowering) -> UOp:
+    """Makes loads and stores with stride 1 along a VECTOR axis vectors, and what is computed from them.
 
-    A copy that walks its source across the lanes, and along an axis that is written out as often as there are lanes,
-    loads a vector there: lane j of it goes to lane i of copy j, which is a transposition of registers.
+        for j in vector(8): out[8*i + j] = x[8*i + j] * 2  →  out[8*i : 8*i + 8] = x[8*i : 8*i + 8] * 2
+
+    A copy that walks its source across the lanes, and with stride 1 along an UPCAST axis with as many steps as there
+    are lanes, loads a vector there: lane j of it goes to lane i of copy j, which is a transposition of registers.
     """
     if not sink.mask & LANES_AXES:
-        return None
+        return sink
     nodes = sink.toposort()
     walks = plain_walks(nodes)
     if not walks:
-        return None
+        return sink
     recorder = active_recorder()
     made: dict[UOp, UOp] = {}
     for node in nodes:
@@ -151,6 +153,4 @@ def is_across(load: UOp, axis: UOp) -> bool:
     return any(walks_rows(place, axis, other) for other in place.ranges)
 
 
-WALKS = PatternMatcher((walk_in_lanes,))
-
-__all__ = ["WALKS"]
+__all__ = ["vectorize_early"]

@@ -1,4 +1,4 @@
-"""Passes "vector memory" and "lanes": a VECTOR axis becomes vector types.
+"""Passes "vectorize memory" and "vectorize values": a VECTOR axis becomes vector types.
 
 First, where addresses can still be read as sums of products, accesses that walk memory along the vector axis become
 vector loads and stores. Then the axis itself becomes the vector 0, 1, 2, … and everything computed from it is widened.
@@ -6,10 +6,8 @@ vector loads and stores. Then the axis itself becomes the vector 0, 1, 2, … an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypeGuard
-
-from tinyexplore.codegen.expand import copies, flatten_barrier, flatten_sink, moved_by, simplified
+from tinyexplore.codegen.rewrites.simplify import simplified
+from tinyexplore.codegen.rewrites.unroll import copies, flatten_barrier, flatten_sink, moved_by
 from tinyexplore.dtype import LANES_BIT, DType, dtypes
 from tinyexplore.uop import AxisKind, Group, Ops, PatternMatcher, UOp, UPat, index_const, rule, var
 from tinyexplore.uop.divmod import linear_form
@@ -191,166 +189,13 @@ def lane_of_constant(lane: UOp, constant: UOp) -> UOp:
     return UOp.const(lane.dtype, constant.arg)
 
 
-@rule(UPat.of(Ops.SINK, name="sink"))
-def load_neighbours_together(sink: UOp) -> UOp | None:
-    """Scalars near each other in memory that go into lanes are loaded as vectors, and taken from the lanes of those.
-
-    This is what makes a transposition a matter of registers: 16 × 16 gathered scalars become 16 vector loads. Every
-    second element (a pool's window) is found in two vectors, a row's end and the next row's start in two others.
-    Nothing is loaded before the first or after the last element that is wanted.
-    """
-    gathered: dict[Place, dict[int, UOp]] = {}
-    changes: dict[UOp, UOp] = {}
-    wanted = 0
-    known: dict[UOp, Sum] = {}
-    for node in sink.find(Ops.VECTORIZE):
-        if node.src[0] is node.src[-1]:
-            continue
-        places = [place_of(load, known) for load in node.src]
-        if in_stretches(places):
-            changes[node] = stretches_joined(node.src, [offset for _, offset in places])
-            continue
-        for place, load in zip(places, node.src):
-            if place is not None:
-                gathered.setdefault(place[0], {})[place[1]] = load
-                wanted = max(wanted, node.dtype.count)
-    for loads in gathered.values():
-        changes.update(loaded_together(loads, wanted))
-    return sink.substitute(changes, tell="loaded with its neighbours") if changes else None
-
-
-Terms = frozenset[tuple[UOp, int]]
-Sum = tuple[Terms, int]  # an index: nodes with their factors, and a constant
-Place = tuple[UOp, Terms]  # a buffer, and what an address in it is beside a constant
-MOST_STRETCHES = 6  # stretches of memory that a vector is put together from, each loaded by itself
-WORTH_A_VECTOR = 4  # scalars that one vector load must replace
-
-
-def sum_of_index(idx: UOp, known: dict[UOp, Sum]) -> Sum:
-    """`idx` as a sum; `known` keeps what has been found, because many indices differ by a constant only."""
-    if idx.op is Ops.ADD and idx.src[1].op is Ops.CONST:
-        terms, constant = sum_of_index(idx.src[0], known)
-        return terms, constant + idx.src[1].arg
-    found = known.get(idx)
-    if found is None:
-        terms_of, constant, _ = linear_form(idx)
-        found = known[idx] = frozenset(terms_of.items()), constant
-    return found
-
-
-def place_of(load: UOp, known: dict[UOp, Sum]) -> tuple[Place, int] | None:
-    """Where a plain load of one element reads: the same Place for all that differ by a constant only."""
-    if load.op is not Ops.LOAD or load.dtype.count > 1 or len(load.src[0].src) == 3:
-        return None
-    pointer, idx = load.src[0].src
-    terms, offset = sum_of_index(idx, known)
-    return (pointer, terms), offset
-
-
-def in_stretches(places: list[tuple[Place, int] | None]) -> TypeGuard[list[tuple[Place, int]]]:
-    """True where the lanes walk forwards through a few stretches of neighbours."""
-    first = places[0]
-    if first is None or any(place is None or place[0] != first[0] for place in places):
-        return False
-    steps = [after[1] - before[1] for before, after in zip(places, places[1:]) if before and after]
-    return min(steps) >= 1 and sum(step > 1 for step in steps) < MOST_STRETCHES
-
-
-def stretches_joined(loads: Sequence[UOp], offsets: list[int]) -> UOp:
-    """The vector: each stretch out of one that has its elements in the very lanes that they go to."""
-    starts = [offset - lane for lane, offset in enumerate(offsets)]
-    joined = vector_at(loads[0], 0, len(loads))
-    for start in sorted(set(starts))[1:]:
-        mask = tuple(UOp.const(dtypes.bool, own >= start) for own in starts)
-        later = vector_at(loads[0], start - starts[0], len(loads))
-        joined = UOp(Ops.VECTORIZE, dtypes.bool.vec(len(loads)), mask).where(later, joined)
-    return joined
-
-
-def vector_at(load: UOp, distance: int, count: int) -> UOp:
-    """`count` neighbours, the first of them `distance` behind what `load` reads."""
-    pointer, idx = load.src[0].src
-    assert isinstance(load.dtype, DType)
-    place = pointer.index(idx + index_const(distance)) if distance else load.src[0]
-    return UOp(Ops.LOAD, load.dtype.vec(count), (place, *load.src[1:]))
-
-
-def loaded_together(loads: dict[int, UOp], count: int) -> dict[UOp, UOp]:
-    """Lanes of vectors of `count` neighbours that stand for the loads at these places, as few vectors as will do."""
-    changes: dict[UOp, UOp] = {}
-    places = sorted(loads)
-    if not places or places[-1] - places[0] < count - 1:
-        return changes
-    first = loads[places[0]]
-    pointer, idx = first.src[0].src
-    left = places
-    while left:
-        start = min(left[0], places[-1] - count + 1)
-        inside = [place for place in left if place < start + count]
-        left = left[len(inside) :]
-        if len(inside) < WORTH_A_VECTOR:
-            continue
-        vector = vector_at(first, start - places[0], count)
-        for place in inside:
-            changes[loads[place]] = UOp(Ops.GEP, first.dtype, (vector,), place - start)
-    return changes
-
-
-@rule(UPat.of(Ops.SINK, name="sink"))
-def store_neighbours_together(sink: UOp) -> UOp | None:
-    """Lanes of several vectors that go to neighbours in memory are stored as vectors: interleaved in registers."""
-    scattered: dict[Place, dict[int, UOp]] = {}
-    known: dict[UOp, Sum] = {}
-    for store in sink.src:
-        if store.op is Ops.STORE and store.src[1].op is Ops.GEP and len(store.src[0].src) == 2:
-            pointer, idx = store.src[0].src
-            terms, offset = sum_of_index(idx, known)
-            scattered.setdefault((pointer, terms), {})[offset] = store
-    joined: dict[UOp, UOp | None] = {}
-    for stores in scattered.values():
-        for run in runs_of(stores):
-            vectors = {store.src[1].src[0] for store in run}
-            if len(run) >= WORTH_A_VECTOR and len(vectors) > 1:
-                joined.update(dict.fromkeys(run))
-                joined[run[0]] = stored_together(run)
-    if not joined:
-        return None
-    kept = [joined.get(store, store) for store in sink.src]
-    return UOp.sink(*(store for store in kept if store is not None))
-
-
-def runs_of(stores: dict[int, UOp]) -> list[list[UOp]]:
-    """Neighbours in memory in order, as many at a time as a vector of theirs has lanes, or a smaller power of two."""
-    found: list[list[UOp]] = []
-    places = sorted(stores)
-    while places:
-        size = min(stores[places[0]].src[1].src[0].dtype.count, neighbours_from(places))
-        found.append([stores[place] for place in places[:size]])
-        places = places[size:]
-    return found
-
-
-def neighbours_from(places: list[int]) -> int:
-    """How many of these places, in order, are neighbours from the first on: the greatest power of two of them."""
-    count = next((n for n, place in enumerate(places) if place != places[0] + n), len(places))
-    return 1 << count.bit_length() - 1
-
-
-def stored_together(run: list[UOp]) -> UOp:
-    """One store of all that these stores have, the first of them first."""
-    dtype = run[0].src[1].dtype
-    assert isinstance(dtype, DType)
-    value = UOp(Ops.VECTORIZE, dtype.vec(len(run)), tuple(store.src[1] for store in run))
-    return UOp(Ops.STORE, dtypes.void, (run[0].src[0], value))
-
-
-VECTOR_MEMORY = PatternMatcher(
+VECTORIZE_MEMORY = PatternMatcher(
     (vector_load, vector_store, vector_reduce, combine_vectors_first),
     within=axes_mask((AxisKind.VECTOR,)) | ops_mask((Ops.HREDUCE,)),
 )
 # where there are no lanes, and no store yet that is to have some, nothing is widened
 WIDENED = LANES_BIT | ops_mask((Ops.SINK, Ops.STORE, Ops.BARRIER, Ops.HREDUCE, Ops.VECTORIZE, Ops.GEP))
-LANES = PatternMatcher(
+VECTORIZE_VALUES = PatternMatcher(
     (
         lane_numbers,
         widen,
@@ -366,4 +211,3 @@ LANES = PatternMatcher(
     ),
     within=WIDENED,
 )
-NEIGHBOURS = PatternMatcher((load_neighbours_together, store_neighbours_together))

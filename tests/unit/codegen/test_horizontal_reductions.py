@@ -1,4 +1,4 @@
-"""Ends of rows: the lanes of neighbouring rows combined at once are what each row's are by themselves, bit by bit."""
+"""Horizontal reductions of neighbouring rows, done at once, are what each is by itself, bit by bit."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from tests.graphs import from_numpy
 from tests.support.kernels import kernel_of, unread
-from tinyexplore.codegen import lower, passes
+from tinyexplore.codegen import PASSES, lower, pipeline
 from tinyexplore.device import Device
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.engine import compile_optimised
@@ -113,8 +113,8 @@ def test_no_bit_of_the_results_changes(device: str, dtype: DType, rows: int, mon
         assert item.ast is not None
         kernel = in_lanes(Kernel.of(item.ast, Device[device].target), rows)
         found = []
-        for late in (passes.LATE, tuple(step for step in passes.LATE if step.name != "ends of rows")):
-            monkeypatch.setattr(passes, "LATE", late)
+        for passes in (PASSES, tuple(step for step in PASSES if step.name != "horizontal reductions")):
+            monkeypatch.setattr(pipeline, "PASSES", passes)
             runner = compile_optimised(device, kernel)
             runner.run(runner.program.bind(item.buffers))
             found.append(item.buffers[0].copyout())

@@ -1,8 +1,8 @@
-"""LOGISTIC: quotients by 1 + exp(x), and 1 + tanh(x), which is one, for devices that have no exp of their own.
+"""Pass "logistic functions": quotients by 1 + exp(x), and 1 + tanh(x), which is one, where the device has no exp.
 
 Written out by themselves they are shorter than their parts, and 1 + tanh(x) does not cancel where tanh(x) is near -1.
 Sigmoid, silu and gelu are made of them. What comes of a function depends on everything that reads it, which a pattern
-of one node does not see: so the rule is one of the whole graph.
+of one node does not see.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from __future__ import annotations
 from math import log
 from typing import Any
 
+from tinyexplore.codegen.lowering import Lowering
 from tinyexplore.dtype import dtypes
-from tinyexplore.uop.ops import Ops
+from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.parts import as_float, is_native, scales
-from tinyexplore.uop.pattern import PatternMatcher, UPat, rule
 from tinyexplore.uop.transcendental import exp2_by_table, exp_by_table, exp_parts
-from tinyexplore.uop.uop import UOp, ops_mask
+from tinyexplore.uop.uop import ops_mask
 
 FUNCTIONS = ops_mask((Ops.EXP, Ops.TANH))
 HALF_EXPONENT = 126  # of 1/2, biased
@@ -30,13 +30,22 @@ Users = dict[UOp, list[UOp]]
 Changes = dict[UOp, UOp]
 
 
-@rule(UPat.of(Ops.SINK, name="sink"))
-def quotients_by_one_plus_exp(sink: UOp, ctx: Any) -> UOp | None:
-    """y / (1 + exp(x)) is (y / 2) / h and 1 + tanh(x) is 1 / h(-2x), with h = (1 + exp(x)) / 2 in one go.
+def fuse_logistic(sink: UOp, lowering: Lowering) -> UOp:
+    """Computes quotients by 1 + exp(x), and 1 + tanh(x), in one go: with h(x) = (1 + exp(x)) / 2.
+
+        y / (1 + exp(x))  →  (y / 2) / h(x)
+        1 + tanh(x)       →  1 / h(-2x)
 
     1 - tanh(x)² is then exp(-2x) s² with s = 1 + tanh(x). y (1 + tanh(x)) is y / h(-2x) where nothing else reads the
     sum; half of it y / (1 + exp(-2x)). Only where no tanh, and no exp, would have to be computed beside it.
     """
+    while (fused := one_plus_exp_fused(sink, lowering.functions)) is not None:
+        sink = fused
+    return sink
+
+
+def one_plus_exp_fused(sink: UOp, ctx: Any) -> UOp | None:
+    """One look at the graph; None where there is nothing to do. `ctx`: the target, or what has its attributes."""
     if not sink.mask & FUNCTIONS:
         return None
     parts = sink.toposort(FUNCTIONS)
@@ -159,6 +168,4 @@ def _changed(x: UOp, changes: Changes) -> UOp:
     return x.substitute(changes) if changes and x.mask & FUNCTIONS else x
 
 
-LOGISTIC = PatternMatcher((quotients_by_one_plus_exp,))
-
-__all__ = ["LOGISTIC", "half_of_exp"]
+__all__ = ["fuse_logistic", "one_plus_exp_fused"]

@@ -1,4 +1,4 @@
-"""Vectors abreast: a product's tile in vectors of several registers does what it does in those of one, bit by bit."""
+"""Wide vectors: a product's tile in vectors of several registers does what it does in those of one, bit by bit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule import create_schedule
 from tinyexplore.uop import Ops
 
-ABREAST = replace(MACHINE, abreast=4)
+WIDE = replace(MACHINE, abreast=4)
 
 
 def widths(kernel: Kernel, op: Ops) -> set[int]:
@@ -35,23 +35,23 @@ def test_rows_of_a_tile_are_one_vector(flip: bool) -> None:
     second = transposed(unread(512, 512)) if flip else unread(512, 512)
     product = matmul(unread(512, 512), second)
     assert widths(kernel_of(product), Ops.MULACC) == {16}
-    assert widths(kernel_of(product, ABREAST), Ops.MULACC) == {64}
+    assert widths(kernel_of(product, WIDE), Ops.MULACC) == {64}
     assert widths(kernel_of(product, replace(MACHINE, abreast=2)), Ops.MULACC) == {16}, "four vectors are a row"
 
 
 def test_what_is_packed_moves_in_such_vectors() -> None:
-    assert widths(kernel_of(matmul(unread(1024, 1024), unread(1024, 1024)), ABREAST), Ops.STORE) == {64}
+    assert widths(kernel_of(matmul(unread(1024, 1024), unread(1024, 1024)), WIDE), Ops.STORE) == {64}
 
 
 def test_three_vectors_are_no_power_of_two() -> None:
-    assert widths(kernel_of(matmul(unread(512, 512), unread(512, 48)), ABREAST), Ops.MULACC) == {16}
+    assert widths(kernel_of(matmul(unread(512, 512), unread(512, 48)), WIDE), Ops.MULACC) == {16}
 
 
 def test_sums_and_long_computations_keep_their_vectors() -> None:
     summed = unread(64, 512, 64).reduce(Ops.ADD, (1,))
-    assert widths(kernel_of(summed, ABREAST), Ops.STORE) == {16}
+    assert widths(kernel_of(summed, WIDE), Ops.STORE) == {16}
     product = matmul(unread(512, 512), unread(512, 512)).alu(Ops.EXP2)
-    assert widths(kernel_of(product, ABREAST), Ops.MULACC) == {16}
+    assert widths(kernel_of(product, WIDE), Ops.MULACC) == {16}
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

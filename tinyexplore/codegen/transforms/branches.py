@@ -1,26 +1,23 @@
-"""Pass "rare branches": what a WHERE chooses rarely is computed only where some lane wants it."""
+"""Pass "branches": what a WHERE chooses rarely is computed only where some lane wants it (if-conversion, undone)."""
 
 from __future__ import annotations
 
-from tinyexplore.codegen.late import LateContext
+from tinyexplore.codegen.lowering import Lowering
 from tinyexplore.dtype import dtypes
-from tinyexplore.uop import Axis, AxisKind, Ops, PatternMatcher, UOp, UPat, rule
+from tinyexplore.uop import Axis, AxisKind, Ops, UOp
 from tinyexplore.uop.ops import RARELY
 
 
-@rule(UPat.of(Ops.SINK, name="sink"))
-def branch_where_rare(sink: UOp, ctx: LateContext) -> UOp | None:
-    """where(c, rare, usual) is a register that holds `usual`, and what a loop of no or one step makes of it.
+def branch_where_rare(sink: UOp, lowering: Lowering) -> UOp:
+    """Makes a WHERE with a rare side a register with the usual value, and a loop of no or one step that changes it.
 
-        r = usual
-        for once in range(any(c)):
-            r = where(c, rare, usual)
+        r = where(c, rare, usual)  →  r = usual; for once in 0..any(c): r = where(c, rare, usual)
 
-    WHEREs with one condition share the loop; what only they need stands in it (`codegen/linearize.py`).
+    WHEREs with one condition share the loop; what only they need stands in it (`codegen/transforms/linearize.py`).
     """
     chosen = [node for node in sink.find(Ops.WHERE) if node.arg is RARELY]
     if not chosen:
-        return None
+        return sink
     number = 1 + max((loop.arg.id for loop in sink.find(Ops.RANGE)), default=-1)
     changes: dict[UOp, UOp] = {}
     loops: dict[UOp, UOp] = {}
@@ -29,7 +26,7 @@ def branch_where_rare(sink: UOp, ctx: LateContext) -> UOp | None:
         loop = loops.get(condition)
         if loop is None:
             loop = loops[condition] = UOp.range(any_lane(condition), Axis(number + len(loops), AxisKind.RARE))
-        register = UOp(Ops.DEFINE_ACC, node.dtype, (usual,), next(ctx.numbers))
+        register = UOp(Ops.DEFINE_ACC, node.dtype, (usual,), next(lowering.numbers))
         assigned = UOp(Ops.ASSIGN, node.dtype, (register, condition.where(rare, usual)))
         changes[node] = UOp(Ops.RESULT, node.dtype, (register, assigned, loop))
     return sink.substitute(changes, tell="in a branch")
@@ -42,6 +39,4 @@ def any_lane(condition: UOp) -> UOp:
     return condition.cast(dtypes.index)
 
 
-RARE_BRANCHES = PatternMatcher((branch_where_rare,))
-
-__all__ = ["RARE_BRANCHES"]
+__all__ = ["branch_where_rare"]

@@ -1,4 +1,4 @@
-"""Passes "write out tiles" and "write out reductions": UPCAST and UNROLL axes become copies, one for each step."""
+"""Passes "unroll tiles" and "unroll reductions": UPCAST and UNROLL axes become copies, one for each step."""
 
 from __future__ import annotations
 
@@ -6,17 +6,10 @@ from functools import cache
 from itertools import product
 
 from tinyexplore.trace import active_recorder, derived
-from tinyexplore.uop import AxisKind, Ops, PatternMatcher, UOp, UPat, cvar, index_const, rule, var
-from tinyexplore.uop.algebra import SIMPLIFY
+from tinyexplore.uop import AxisKind, Ops, PatternMatcher, UOp, UPat, index_const, rule, var
 from tinyexplore.uop.divmod import wrapped_index
-from tinyexplore.uop.rewrite import settled_by
 from tinyexplore.uop.uop import axes_mask, make_uop, ops_mask
 from tinyexplore.util import toposort
-
-
-def simplified(node: UOp) -> UOp:
-    """`node` by the laws that always hold."""
-    return settled_by(node, ALWAYS)
 
 
 def copies(node: UOp, axes: list[UOp], *, tell: str = "a step written out") -> list[UOp]:
@@ -147,36 +140,9 @@ def combined(op: Ops, parts: list[UOp]) -> UOp:
     return parts[0]
 
 
-@rule(UPat.of(Ops.INDEX, var("pointer"), var("idx"), True))
-def valid_always(pointer: UOp, idx: UOp) -> UOp:
-    """An access that is always valid is not masked."""
-    return pointer.index(idx)
-
-
-@rule(UPat.of(Ops.LOAD, UPat.of(Ops.INDEX, var("pointer"), var("idx"), False), name="load"))
-def valid_never(load: UOp) -> UOp:
-    """A load that is never valid is zero."""
-    return UOp.const(load.dtype, 0)
-
-
-@rule(UPat.of(Ops.REDUCE, var("value"), name="reduce", more_src=True))
-def reduce_without_loops(reduce: UOp, value: UOp) -> UOp | None:
-    """A reduction whose loops are gone is its value."""
-    return value if len(reduce.src) == 1 else None
-
-
-@rule(UPat.of(Ops.GEP, var("vector"), cvar("number"), name="lane"))
-def lane_by_number(lane: UOp, vector: UOp, number: UOp) -> UOp:
-    """The lane that an axis names, in one of the steps of that axis."""
-    return UOp(Ops.GEP, lane.dtype, (vector,), number.arg)
-
-
-ALWAYS = PatternMatcher(
-    (*SIMPLIFY.rules, valid_always, valid_never, reduce_without_loops, lane_by_number), remembers=True
-)
-EXPAND_STORES = PatternMatcher(
+UNROLL_TILES = PatternMatcher(
     (store_each, flatten_sink, flatten_barrier), within=axes_mask((AxisKind.UPCAST,)) | ops_mask((Ops.SINK,))
 )
-EXPAND_REDUCES = PatternMatcher((reduce_each,), within=axes_mask((AxisKind.UNROLL,)))
+UNROLL_REDUCTIONS = PatternMatcher((reduce_each,), within=axes_mask((AxisKind.UNROLL,)))
 
-__all__ = ["ALWAYS", "EXPAND_REDUCES", "EXPAND_STORES", "combined"]
+__all__ = ["UNROLL_REDUCTIONS", "UNROLL_TILES", "copies", "flatten_barrier", "flatten_sink", "moved_by"]

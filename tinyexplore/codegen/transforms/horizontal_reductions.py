@@ -1,25 +1,27 @@
-"""Pass "ends of rows": what the lanes of neighbouring rows come to is found for all of them at once."""
+"""Pass "horizontal reductions": those of neighbouring rows are done for all of them at once."""
 
 from __future__ import annotations
 
-from tinyexplore.codegen.vectorise import Place, Sum, neighbours_from, place_of, sum_of_index, vector_at
+from tinyexplore.codegen.lowering import Lowering
+from tinyexplore.codegen.transforms.coalescing import Place, Sum, neighbours_from, place_of, sum_of_index, vector_at
 from tinyexplore.dtype import DType, dtypes
-from tinyexplore.uop import Ops, PatternMatcher, UOp, UPat, rule
+from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.uop import ops_mask
 
 LIFTED = frozenset((Ops.ADD, Ops.MUL, Ops.FDIV, Ops.MAX, Ops.MIN, Ops.NEG, Ops.SQRT, Ops.MULACC, Ops.CAST))
 COMBINES_LANES = ops_mask((Ops.HREDUCE,))
 
 
-@rule(UPat.of(Ops.SINK, name="sink"))
-def row_ends_together(sink: UOp) -> UOp | None:
-    """Lanes that are combined row by row, for results that are neighbours in memory: combined for all rows at once.
+def join_horizontal_reductions(sink: UOp, lowering: Lowering) -> UOp:
+    """Joins horizontal reductions whose results are neighbours in memory into one over several vectors.
 
         out[0] = sum(lanes of v0); out[1] = sum(lanes of v1); …  →  out[0:n] = sums(lanes of v0, v1, …)
 
     Of two vectors, the halves that meet fill one vector again: eight sums of 16 lanes take 8 additions instead of 32,
     and one store. What follows from the sums, numbers and neighbours in memory alone is computed for all rows as well.
     """
+    if not sink.mask & COMBINES_LANES:
+        return sink
     found: dict[Place, dict[int, UOp]] = {}
     known: dict[UOp, Sum] = {}
     for store in sink.src:
@@ -41,7 +43,7 @@ def row_ends_together(sink: UOp) -> UOp | None:
                 joined |= dict.fromkeys(rows)
                 joined[rows[0]] = rows[0].replace(src=(rows[0].src[0], value))
     if not joined:
-        return None
+        return sink
     kept = [joined.get(store, store) for store in sink.src]
     return UOp.sink(*[store for store in kept if store is not None]).substitute(ends, tell="found with its neighbours")
 
@@ -88,6 +90,4 @@ def _combined_at_once(values: list[UOp], ends: dict[UOp, UOp]) -> UOp | None:
     return whole
 
 
-ROW_ENDS = PatternMatcher((row_ends_together,), within=COMBINES_LANES)
-
-__all__ = ["ROW_ENDS"]
+__all__ = ["join_horizontal_reductions"]

@@ -1,4 +1,4 @@
-"""Pass "prefetches": what a loop that looks ahead reads is asked for some of its steps earlier.
+"""Pass "prefetch": what a loop that looks ahead reads is prefetched some of its steps earlier.
 
 An address that moves by the same distance with each step has a PREFETCH of that many distances further on; it may lie
 past the end, since asking for a cache line never fails. Of loads out of one line, one asks.
@@ -6,23 +6,25 @@ past the end, since asking for a cache line never fails. Of loads out of one lin
 
 from __future__ import annotations
 
-from tinyexplore.codegen.expand import simplified
+from tinyexplore.codegen.lowering import Lowering
+from tinyexplore.codegen.rewrites.simplify import simplified
 from tinyexplore.dtype import dtypes
 from tinyexplore.kernel.strides import strides_of
-from tinyexplore.uop import AxisKind, Ops, PatternMatcher, UOp, UPat, index_const, rule
+from tinyexplore.uop import AxisKind, Ops, UOp, index_const
 from tinyexplore.uop.divmod import linear_terms
 
 LINE_BYTES = 64
 
 
-@rule(UPat.of(Ops.SINK, name="sink"))
-def prefetched(sink: UOp) -> UOp | None:
-    """A load in a loop that looks ahead comes after a PREFETCH of what it will read some steps later.
+def prefetch_ahead(sink: UOp, lowering: Lowering) -> UOp:
+    """Puts a PREFETCH of what it will read some steps later before each load in a loop that looks ahead.
+
+        for k: s += x[16*k]  →  for k: prefetch x[16*(k + 8)]; s += x[16*k]
 
     Where a row is kept, only the loop that fills it asks: it has the arithmetic behind which a fetch can hide.
     """
-    if sink.find(Ops.PREFETCH):
-        return None  # done
+    if not any([axis.arg.ahead for axis in sink.find(Ops.RANGE)]):
+        return sink
     loads = [load for load in sink.find(Ops.LOAD) if is_plain(load)]
     wanted = {load: axis for load in loads if (axis := looks_ahead(load)) is not None}
     kept = {load.src[0].src[0] for load in wanted if fills_row(load)}
@@ -40,7 +42,7 @@ def prefetched(sink: UOp) -> UOp | None:
         asked.add(line)
         place = pointer.index(simplified(idx + index_const(axis.arg.ahead * distance)))
         changes[load] = load.replace(src=(load.src[0], UOp(Ops.PREFETCH, dtypes.void, (place,))))
-    return sink.substitute(changes, tell="asked for ahead") if changes else None
+    return sink.substitute(changes, tell="asked for ahead")
 
 
 def is_plain(load: UOp) -> bool:
@@ -58,6 +60,4 @@ def fills_row(load: UOp) -> bool:
     return any(axis.arg.kind is AxisKind.ROW for axis in load.ranges)
 
 
-PREFETCHES = PatternMatcher((prefetched,))
-
-__all__ = ["PREFETCHES"]
+__all__ = ["prefetch_ahead"]

@@ -1,0 +1,49 @@
+"""What the passes know of the kernel that they lower, beside its graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import count
+
+from tinyexplore.dtype import dtypes
+from tinyexplore.kernel import Kernel
+from tinyexplore.target import Target
+from tinyexplore.uop import Ops, UOp
+from tinyexplore.util import config
+
+ARGUMENTS = (Ops.DEFINE_GLOBAL, Ops.DEFINE_VAR)  # what a call gives
+
+
+@dataclass(frozen=True)
+class Lowering:
+    """One kernel on its way. `arguments`: those of the kernel as it was scheduled; one that simplification leaves
+    unused stays an argument. `numbers` gives the next accumulator's."""
+
+    target: Target
+    arguments: tuple[UOp, ...] = ()
+    numbers: Iterator[int] = field(default_factory=count)
+
+    @staticmethod
+    def of(kernel: Kernel) -> Lowering:
+        given = [node for node in kernel.original.toposort() if node.op in ARGUMENTS]
+        return Lowering(kernel.target, tuple(given))
+
+    @property
+    def functions(self) -> Target:
+        """The target with the functions of its own that TRANSCENDENTAL lets kernels use.
+
+        0: those of libm, lane by lane; 1: as the target says; 2: none of float32 and float64.
+        """
+        written_out = (dtypes.float32, dtypes.float64)
+        match config().TRANSCENDENTAL:
+            case 0:
+                return replace(self.target, native_dtypes=(*self.target.native_dtypes, *written_out))
+            case 1:
+                return self.target
+            case _:
+                kept = tuple(dtype for dtype in self.target.native_dtypes if dtype not in written_out)
+                return replace(self.target, native_dtypes=kept)
+
+
+__all__ = ["ARGUMENTS", "Lowering"]

@@ -1,0 +1,105 @@
+"""The whole lowering, top to bottom: from a kernel's ast to its linear list of UOps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tinyexplore.codegen.lowering import Lowering
+from tinyexplore.codegen.passes import Form, Pass, Rewrite, Transform, functions
+from tinyexplore.codegen.rewrites.accumulators import ACCUMULATORS
+from tinyexplore.codegen.rewrites.bools import BOOLS
+from tinyexplore.codegen.rewrites.division import DIVISIONS
+from tinyexplore.codegen.rewrites.dot_products import DOT_PRODUCTS, SIGNED_DOT_PRODUCTS
+from tinyexplore.codegen.rewrites.fp8 import FP8_AS_BYTES, FP8_CONVERSIONS
+from tinyexplore.codegen.rewrites.narrow_comparisons import NARROW_COMPARISONS
+from tinyexplore.codegen.rewrites.simplify import ALWAYS
+from tinyexplore.codegen.rewrites.small_floats import WIDEN_SMALL_FLOATS
+from tinyexplore.codegen.rewrites.unroll import UNROLL_REDUCTIONS, UNROLL_TILES
+from tinyexplore.codegen.rewrites.vectorize import VECTORIZE_MEMORY, VECTORIZE_VALUES
+from tinyexplore.codegen.transforms.argmax import fuse_argmax
+from tinyexplore.codegen.transforms.branches import branch_where_rare
+from tinyexplore.codegen.transforms.coalescing import coalesce_accesses
+from tinyexplore.codegen.transforms.early_vectorization import vectorize_early
+from tinyexplore.codegen.transforms.horizontal_reductions import join_horizontal_reductions
+from tinyexplore.codegen.transforms.interleave import interleave
+from tinyexplore.codegen.transforms.linearize import linearize
+from tinyexplore.codegen.transforms.logistic import fuse_logistic
+from tinyexplore.codegen.transforms.loop_fission import split_shared_loops
+from tinyexplore.codegen.transforms.prefetch import prefetch_ahead
+from tinyexplore.codegen.transforms.wide_vectors import widen_vectors
+from tinyexplore.kernel import Kernel
+from tinyexplore.uop import UOp
+from tinyexplore.uop.double import DOUBLE
+from tinyexplore.uop.remainder import REMAINDER
+from tinyexplore.uop.spec import (
+    AST_SPEC,
+    FUSED_SPEC,
+    LANES_SPEC,
+    LINEAR_SPEC,
+    LOOPS_SPEC,
+    REGISTERS_SPEC,
+    TILES_SPEC,
+    UNROLLED_SPEC,
+    VECTORS_SPEC,
+    verify,
+)
+from tinyexplore.uop.transcendental import TRANSCENDENTAL
+from tinyexplore.util import config
+
+PASSES: tuple[Pass, ...] = (
+    # loops that opts have made are unrolled, or become vectors
+    Rewrite("simplify", ALWAYS, AST_SPEC, AST_SPEC),
+    Transform("wide vectors", widen_vectors, AST_SPEC, AST_SPEC),
+    Transform("early vectorization", vectorize_early, AST_SPEC, TILES_SPEC),
+    Rewrite("unroll tiles", UNROLL_TILES, TILES_SPEC, LOOPS_SPEC),
+    Rewrite("unroll reductions", UNROLL_REDUCTIONS, LOOPS_SPEC, UNROLLED_SPEC),
+    Rewrite("simplify the copies", ALWAYS, UNROLLED_SPEC, UNROLLED_SPEC),
+    Rewrite("vectorize memory", VECTORIZE_MEMORY, UNROLLED_SPEC, LANES_SPEC),
+    Rewrite("vectorize values", VECTORIZE_VALUES, LANES_SPEC, VECTORS_SPEC),
+    Transform("coalesce accesses", coalesce_accesses, VECTORS_SPEC, VECTORS_SPEC),
+    # types and functions that the target lacks are written out
+    Rewrite("bool arithmetic", BOOLS, VECTORS_SPEC, VECTORS_SPEC),
+    Rewrite("widen small floats", WIDEN_SMALL_FLOATS, VECTORS_SPEC, VECTORS_SPEC),
+    Rewrite("fp8 conversions", FP8_CONVERSIONS, VECTORS_SPEC, VECTORS_SPEC),
+    Rewrite("fp8 as bytes", FP8_AS_BYTES, VECTORS_SPEC, VECTORS_SPEC),
+    Transform("logistic functions", fuse_logistic, VECTORS_SPEC, VECTORS_SPEC),
+    Rewrite("transcendental functions", TRANSCENDENTAL + DOUBLE + REMAINDER, VECTORS_SPEC, VECTORS_SPEC, functions),
+    Rewrite("signed dot products", SIGNED_DOT_PRODUCTS, VECTORS_SPEC, VECTORS_SPEC),
+    # reductions become registers that loops change
+    Transform("loop fission", split_shared_loops, VECTORS_SPEC, VECTORS_SPEC),
+    Transform("argmax", fuse_argmax, VECTORS_SPEC, FUSED_SPEC),
+    Transform("horizontal reductions", join_horizontal_reductions, FUSED_SPEC, FUSED_SPEC),
+    Rewrite("accumulators", ACCUMULATORS, FUSED_SPEC, REGISTERS_SPEC),
+    Transform("branches", branch_where_rare, REGISTERS_SPEC, REGISTERS_SPEC),
+    # the cheapest instructions, and their order
+    Rewrite("dot products", DOT_PRODUCTS, REGISTERS_SPEC, REGISTERS_SPEC),
+    Rewrite("divisions", DIVISIONS, REGISTERS_SPEC, REGISTERS_SPEC),
+    Rewrite("narrow comparisons", NARROW_COMPARISONS, REGISTERS_SPEC, REGISTERS_SPEC),
+    Rewrite("simplify the rest", ALWAYS, REGISTERS_SPEC, REGISTERS_SPEC),
+    Transform("prefetch", prefetch_ahead, REGISTERS_SPEC, REGISTERS_SPEC),
+    Transform("linearize", linearize, REGISTERS_SPEC, LINEAR_SPEC),
+    Transform("interleave", interleave, LINEAR_SPEC, LINEAR_SPEC),
+)
+
+
+def lower(kernel: Kernel) -> tuple[UOp, ...]:
+    """The program of `kernel`: every pass in turn. Where SPEC=1, what each makes is checked against its spec."""
+    check = config().SPEC > 0
+    lowering = Lowering.of(kernel)
+    form: Form = kernel.ast
+    if check:
+        verify(nodes_of(form), PASSES[0].before)
+    for step in PASSES:
+        form = step.run(form, lowering)
+        if check:
+            verify(nodes_of(form), step.after, step.name)
+    program: tuple[UOp, ...] = form
+    return program
+
+
+def nodes_of(form: Form) -> Sequence[UOp]:
+    """All nodes, sources first."""
+    return form.toposort() if isinstance(form, UOp) else form
+
+
+__all__ = ["PASSES", "lower", "nodes_of"]

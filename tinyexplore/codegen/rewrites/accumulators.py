@@ -1,0 +1,79 @@
+"""Pass "accumulators": a reduction or scan becomes a register that a loop changes."""
+
+from __future__ import annotations
+
+from tinyexplore.codegen.lowering import Lowering
+from tinyexplore.dtype import DType, dtypes
+from tinyexplore.uop import Group, Ops, PatternMatcher, UOp, UPat, rule, var
+from tinyexplore.uop.identity import reduce_identity
+
+
+@rule(UPat.of(Ops.REDUCE, var("value"), name="reduce", more_src=True))
+def accumulate(reduce: UOp, value: UOp, ctx: Lowering) -> UOp:
+    """A reduction is a register: set before its loops, changed in them, read after them."""
+    loops = reduce.src[1:]
+    register = UOp(Ops.DEFINE_ACC, reduce.dtype, (reduce_identity(reduce.arg, reduce.dtype),), next(ctx.numbers))
+    step = multiply_add(register, value) if reduce.arg is Ops.ADD else None
+    changed = combined_with(register, reduce.arg, value) if step is None else step
+    assigned = UOp(Ops.ASSIGN, reduce.dtype, (register, changed))
+    return UOp(Ops.RESULT, reduce.dtype, (register, assigned, *loops))
+
+
+@rule(UPat.of(Ops.SCAN, var("value"), name="scan", more_src=True))
+def carry(scan: UOp, value: UOp, ctx: Lowering) -> UOp:
+    """A scan is a register too: set before its loop, changed in every step, read in the same step."""
+    if scan.src[-1].op is not Ops.RANGE:
+        return carry_past_lanes(scan, value, ctx)
+    *factor, loop = scan.src[1:]
+    start = reduce_identity(Ops.ADD if factor else scan.arg, scan.dtype)
+    register = UOp(Ops.DEFINE_ACC, scan.dtype, (start,), next(ctx.numbers))
+    changed = register.alu(scan.arg, *factor, value) if factor else combined_with(register, scan.arg, value)
+    assigned = UOp(Ops.ASSIGN, scan.dtype, (register, changed, loop))
+    return UOp(Ops.RESULT, scan.dtype, (register, assigned))
+
+
+def carry_past_lanes(scan: UOp, value: UOp, ctx: Lowering) -> UOp:
+    """The lanes of a step combined with those before them, then with the last lane of the step before.
+
+    The former takes log n rounds, and waits for nothing: of each two blocks of 1, 2, 4, … lanes, all of the second are
+    combined with the last of the first (Sklansky, "Conditional-sum addition logic", 1960). The first block stays.
+    """
+    assert isinstance(scan.dtype, DType)
+    count = scan.dtype.count
+    identity = reduce_identity(scan.arg, scan.dtype)
+    nothing = UOp(Ops.GEP, scan.dtype.scalar, (identity,), 0)
+    block = 1
+    while block < count:
+        lasts = [UOp(Ops.GEP, scan.dtype.scalar, (value,), first + block - 1) for first in range(0, count, 2 * block)]
+        lanes = [part for last in lasts for part in (*[nothing] * block, *[last] * block)]
+        value = combined_with(value, scan.arg, UOp(Ops.VECTORIZE, scan.dtype, tuple(lanes)))
+        block *= 2
+    (*loops, _) = scan.src[1:]
+    if not loops:
+        return value
+    register = UOp(Ops.DEFINE_ACC, scan.dtype, (identity,), next(ctx.numbers))
+    last = UOp(Ops.GEP, scan.dtype.scalar, (register,), count - 1)
+    changed = combined_with(last.broadcast(count), scan.arg, value)
+    assigned = UOp(Ops.ASSIGN, scan.dtype, (register, changed, *loops))
+    return UOp(Ops.RESULT, scan.dtype, (register, assigned))
+
+
+def combined_with(register: UOp, op: Ops, value: UOp) -> UOp:
+    """The register and one more value, combined; truths by or and and."""
+    if dtypes.is_bool(register.dtype):
+        return register | value if op in (Ops.ADD, Ops.MAX) else register & value
+    return register.alu(op, value)
+
+
+def multiply_add(register: UOp, value: UOp) -> UOp | None:
+    """register + x * y as one operation, rounded once where the target can; a dot product of words added to it."""
+    if value.op in Group.DOT and value.src[2].op is Ops.CONST and value.src[2].arg == 0:
+        return value.replace(src=(*value.src[:2], register))
+    if value.op is not Ops.MUL or not dtypes.is_float(value.dtype):
+        return None
+    return UOp(Ops.MULACC, value.dtype, (*value.src, register))
+
+
+ACCUMULATORS = PatternMatcher((accumulate, carry))
+
+__all__ = ["ACCUMULATORS"]

@@ -1,0 +1,57 @@
+"""Passes "signed dot products" and "dot products": products of words, as the target has instructions for them."""
+
+from __future__ import annotations
+
+from tinyexplore.codegen.lowering import Lowering
+from tinyexplore.dtype import dtypes
+from tinyexplore.target import Target
+from tinyexplore.uop import Ops, PatternMatcher, UOp, UPat, cvar, rule, var
+from tinyexplore.uop.uop import ops_mask
+from tinyexplore.util import config
+
+
+@rule(UPat.of(Ops.REDUCE, UPat.of(Ops.DOT_I8, var("x"), var("y"), cvar("z"), name="dot"), name="reduce", more_src=True))
+def signs_at_the_end(reduce: UOp, dot: UOp, x: UOp, y: UOp, z: UOp, ctx: Lowering) -> UOp | None:
+    """Σ x · y of signed bytes is Σ (x + 128) · y - 128 Σ y, where the instruction takes the first factor as unsigned.
+
+    The second sum is the same for all rows of a product: it costs less than a correction of each of their terms.
+    """
+    if reduce.arg is not Ops.ADD or z.arg != 0 or not has_instruction(dot, ctx.target):
+        return None
+    upper_bits = UOp.const(x.dtype, 0x80808080)  # flipped in a byte, 128 is added to what it says
+    products = dot.replace(op=Ops.DOT_U8, src=(x ^ upper_bits, y, z))
+    excess = dot.replace(op=Ops.DOT_U8, src=(upper_bits, y, z))
+    loops = reduce.src[1:]
+    return reduce.replace(src=(products, *loops)) + -reduce.replace(src=(excess, *loops))
+
+
+def has_instruction(dot: UOp, target: Target) -> bool:
+    """True where the target multiplies words in as many lanes by one instruction."""
+    return dot.op in target.dots and dot.dtype.count * 4 == target.vector_bytes and config().TC == 1
+
+
+@rule(UPat.of((Ops.DOT_BF16, Ops.DOT_I8), var("x"), var("y"), var("z"), name="dot"))
+def dot_written_out(dot: UOp, x: UOp, y: UOp, z: UOp, ctx: Lowering) -> UOp | None:
+    """z + x₀ · y₀ + x₁ · y₁ + … of the parts of two words, where the target has no instruction for it."""
+    if has_instruction(dot, ctx.target):
+        return None
+    for first, second in zip(parts_of_word(dot.op, x), parts_of_word(dot.op, y)):
+        z = first * second + z if dot.op is Ops.DOT_I8 else UOp(Ops.MULACC, dot.dtype, (first, second, z))
+    return z
+
+
+def parts_of_word(op: Ops, word: UOp) -> list[UOp]:
+    """The numbers in a word, the lowest first, as the dtype that they are multiplied in."""
+    if op is Ops.DOT_BF16:
+        high = word & UOp.const(word.dtype, 0xFFFF0000)
+        low = word.alu(Ops.SHL, UOp.const(word.dtype, 16))
+        return [part.bitcast(dtypes.float32.vec(word.dtype.count)) for part in (low, high)]
+    shifts = [word.alu(Ops.SHL, UOp.const(word.dtype, 24 - 8 * place)) if place < 3 else word for place in range(4)]
+    signed = dtypes.int32.vec(word.dtype.count)
+    return [part.bitcast(signed).alu(Ops.SHR, UOp.const(signed, 24)) for part in shifts]
+
+
+SIGNED_DOT_PRODUCTS = PatternMatcher((signs_at_the_end,), within=ops_mask((Ops.DOT_I8,)))
+DOT_PRODUCTS = PatternMatcher((dot_written_out,))
+
+__all__ = ["DOT_PRODUCTS", "SIGNED_DOT_PRODUCTS"]

@@ -1,0 +1,44 @@
+"""Passes "simplify": the laws that always hold, of arithmetic and of what unrolling leaves behind."""
+
+from __future__ import annotations
+
+from tinyexplore.uop import Ops, PatternMatcher, UOp, UPat, cvar, rule, var
+from tinyexplore.uop.algebra import SIMPLIFY
+from tinyexplore.uop.rewrite import settled_by
+
+
+@rule(UPat.of(Ops.INDEX, var("pointer"), var("idx"), True))
+def valid_always(pointer: UOp, idx: UOp) -> UOp:
+    """An access that is always valid is not masked."""
+    return pointer.index(idx)
+
+
+@rule(UPat.of(Ops.LOAD, UPat.of(Ops.INDEX, var("pointer"), var("idx"), False), name="load"))
+def valid_never(load: UOp) -> UOp:
+    """A load that is never valid is zero."""
+    return UOp.const(load.dtype, 0)
+
+
+@rule(UPat.of(Ops.REDUCE, var("value"), name="reduce", more_src=True))
+def reduce_without_loops(reduce: UOp, value: UOp) -> UOp | None:
+    """A reduction whose loops are gone is its value."""
+    return value if len(reduce.src) == 1 else None
+
+
+@rule(UPat.of(Ops.GEP, var("vector"), cvar("number"), name="lane"))
+def lane_by_number(lane: UOp, vector: UOp, number: UOp) -> UOp:
+    """The lane that an axis names, in one of the steps of that axis."""
+    return UOp(Ops.GEP, lane.dtype, (vector,), number.arg)
+
+
+ALWAYS = PatternMatcher(
+    (*SIMPLIFY.rules, valid_always, valid_never, reduce_without_loops, lane_by_number), remembers=True
+)
+
+
+def simplified(node: UOp) -> UOp:
+    """`node` by the laws that always hold."""
+    return settled_by(node, ALWAYS)
+
+
+__all__ = ["ALWAYS", "simplified"]

@@ -1,0 +1,1 @@
+"""Functions of whole graphs, one module each; `codegen/pipeline.py` says when they run."""

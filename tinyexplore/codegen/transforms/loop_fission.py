@@ -1,0 +1,49 @@
+"""Pass "loop fission": reductions over one axis get a loop each where they stand in different places."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tinyexplore.codegen.lowering import Lowering
+from tinyexplore.uop import AxisKind, Ops, UOp
+
+REDUCED = (AxisKind.REDUCE, AxisKind.GROUP)
+
+
+def split_shared_loops(sink: UOp, lowering: Lowering) -> UOp:
+    """Gives a reduction an axis of its own where another one over the same axis stands in another place.
+
+        for i: a[i] = sum(k, x[i, k]); b = sum(k, y[k])  →  for i: a[i] = sum(k, x[i, k]); b = sum(l, y[l])
+
+    What both would read, depending on that axis alone, would have to stand in two places of the program.
+    """
+    while (split := with_one_loop_split(sink)) is not None:
+        sink = split
+    return sink
+
+
+def with_one_loop_split(sink: UOp) -> UOp | None:
+    """The next of them, and those that stand in its place; None where no loop is shared by two places."""
+    reduces = sink.find(Ops.REDUCE)
+    owner: dict[UOp, object] = {}
+    for node in reduces:
+        key = _loops_and_place(node)
+        clash = [loop for loop in key[0] if owner.setdefault(loop, key) != key]
+        if not clash:
+            continue
+        first = 1 + max(other.arg.id for other in sink.find(Ops.RANGE))
+        fresh = {loop: loop.replace(arg=replace(loop.arg, id=first + n)) for n, loop in enumerate(clash)}
+        alike = [other for other in reduces if _loops_and_place(other) == key]
+        changes = {other: other.substitute(fresh, tell="a loop of its own") for other in alike}
+        return sink.substitute(changes, tell="a loop of its own")
+    return None
+
+
+def _loops_and_place(reduce: UOp) -> tuple[tuple[UOp, ...], int, frozenset[UOp]]:
+    """The loops that a reduction walks, the innermost loop that it stands in (-1: none), and the reductions' loops
+    among those around it: what is left over of an outer reduction has others, in the same output loops."""
+    around = frozenset([loop for loop in reduce.ranges if loop.arg.kind in REDUCED])
+    return reduce.src[1:], max((loop.arg.id for loop in reduce.ranges), default=-1), around
+
+
+__all__ = ["split_shared_loops"]
