@@ -31,7 +31,7 @@ from tinyexplore.dtype import dtypes
 from tinyexplore.engine import compile_optimised
 from tinyexplore.execute.threads import run_divided
 from tinyexplore.kernel import Kernel, Opt, OptError, OptOps, hand_coded
-from tinyexplore.kernel.merge import with_merged_axes, with_split_axes
+from tinyexplore.kernel.transforms.axes import with_merged_axes, with_split_axes
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule import ScheduleItem, create_schedule
 from tinyexplore.uop import AxisKind

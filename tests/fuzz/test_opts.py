@@ -19,9 +19,9 @@ from tinyexplore import Tensor
 from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import dtypes
 from tinyexplore.kernel import Kernel, Opt, OptError, OptOps
-from tinyexplore.kernel import kernel as kernel_module
+from tinyexplore.kernel.transforms import split
 from tinyexplore.schedule import create_schedule
-from tinyexplore.uop import Ops, UOp
+from tinyexplore.uop import AxisKind, Ops, UOp
 
 SEQUENCES = {"LLVM": 240, "CLANG": 30}
 
@@ -47,12 +47,12 @@ def test_loops_that_a_mask_cuts_off_change_no_result() -> None:
 
 
 def test_a_wrong_result_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = kernel_module.split_output
+    honest = split.split_output
 
-    def always_the_first(kernel: Kernel, axis: UOp, opt: Opt) -> dict[UOp, UOp]:
-        return {old: place * 0 for old, place in honest(kernel, axis, opt).items()}
+    def always_the_first(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> dict[UOp, UOp]:
+        return {old: place * 0 for old, place in honest(kernel, axis, opt, kind).items()}
 
-    monkeypatch.setattr(kernel_module, "split_output", always_the_first)
+    monkeypatch.setattr(split, "split_output", always_the_first)
     with pytest.raises(Mismatch, match="case 1000.., .* on LLVM: "):
         run_cases(count(100_000), "LLVM", 40)
 

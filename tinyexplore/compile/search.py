@@ -16,8 +16,8 @@ from typing import Any, Protocol
 from tinyexplore.compile.candidate import machine_of, request_of
 from tinyexplore.compile.workers import answer, dismiss
 from tinyexplore.kernel import Kernel, Opt, OptOps, hand_coded
-from tinyexplore.kernel.merge import with_merged_axes, with_split_axes
 from tinyexplore.kernel.search import SearchResult, Timing, beam_search, find_replayed
+from tinyexplore.kernel.transforms.axes import with_merged_axes, with_split_axes
 from tinyexplore.runtime.cache import find, keep
 from tinyexplore.target import core_count
 from tinyexplore.trace import (

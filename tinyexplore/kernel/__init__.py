@@ -2,7 +2,7 @@
 
 from tinyexplore.kernel.heuristics import hand_coded
 from tinyexplore.kernel.kernel import Kernel
-from tinyexplore.kernel.opt import Opt, OptError, OptOps
+from tinyexplore.kernel.opts import Opt, OptError, OptOps
 from tinyexplore.kernel.search import SearchResult, beam_search
 
 __all__ = ["Kernel", "Opt", "OptError", "OptOps", "SearchResult", "beam_search", "hand_coded"]

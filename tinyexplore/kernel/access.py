@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tinyexplore.kernel.analysis.strides import Access
 from tinyexplore.kernel.kernel import Kernel
-from tinyexplore.kernel.opt import Opt, OptError
-from tinyexplore.kernel.strides import Access
+from tinyexplore.kernel.opts import Opt, OptError
 from tinyexplore.trace import OptRejected, active_recorder
 from tinyexplore.uop import AxisKind, UOp
 

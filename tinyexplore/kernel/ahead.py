@@ -10,7 +10,7 @@ from math import prod
 
 from tinyexplore.kernel.access import Access, attempt
 from tinyexplore.kernel.kernel import Kernel
-from tinyexplore.kernel.opt import Opt, OptOps
+from tinyexplore.kernel.opts import Opt, OptOps
 from tinyexplore.target import FROM_MEMORY_BYTES
 from tinyexplore.uop import AxisKind, Group, Ops, UOp
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tinyexplore.kernel.access import Access, attempt, best_block, is_outer_of
 from tinyexplore.kernel.ahead import PAGE_BYTES, buffer_bytes, comes_from_memory, step_bytes
 from tinyexplore.kernel.kernel import Kernel
-from tinyexplore.kernel.opt import Opt, OptOps
+from tinyexplore.kernel.opts import Opt, OptOps
 from tinyexplore.uop import AxisKind, UOp
 
 ACCUMULATORS = 8  # independent sums that keep two units with a latency of four cycles busy

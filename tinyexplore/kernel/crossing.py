@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from tinyexplore.kernel.access import Access, attempt, best_block, is_outer_of
 from tinyexplore.kernel.ahead import LINE_BYTES, PAGE_BYTES, comes_from_memory, step_bytes
 from tinyexplore.kernel.kernel import Kernel
-from tinyexplore.kernel.opt import Opt, OptOps
+from tinyexplore.kernel.opts import Opt, OptOps
 from tinyexplore.uop import AxisKind, Ops, UOp
 from tinyexplore.uop.divmod import linear_terms
 

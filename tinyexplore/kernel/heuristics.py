@@ -17,16 +17,15 @@ from tinyexplore.kernel.access import (
     shares_loads,
 )
 from tinyexplore.kernel.ahead import buffer_bytes, is_read_once, step_bytes, with_prefetches
+from tinyexplore.kernel.analysis.dot_products import IN_A_WORD, dot_of
 from tinyexplore.kernel.columns import ACCUMULATORS, with_wide_columns
 from tinyexplore.kernel.crossing import crossing_axis, with_square_tile
-from tinyexplore.kernel.cut import cut_obstacle
 from tinyexplore.kernel.kernel import Kernel
-from tinyexplore.kernel.merge import with_merged_axes, with_split_axes
-from tinyexplore.kernel.opt import Opt, OptOps
-from tinyexplore.kernel.pipe import find_piped
+from tinyexplore.kernel.opts import Opt, OptOps, cut
+from tinyexplore.kernel.opts.pipe import find_piped
 from tinyexplore.kernel.product import find_product, with_product_tiles
 from tinyexplore.kernel.streams import with_streams
-from tinyexplore.kernel.words import IN_A_WORD, dot_of
+from tinyexplore.kernel.transforms.axes import with_merged_axes, with_split_axes
 from tinyexplore.uop import AxisKind, Ops, UOp
 from tinyexplore.util import config
 
@@ -435,6 +434,6 @@ def find_pipe(kernel: Kernel) -> Opt | None:
 def with_cut_loops(kernel: Kernel) -> Kernel:
     """A causal mask: for each block of rows, only the columns that it can see."""
     for axis in kernel.output_axes:
-        if cut_obstacle(kernel, axis) is None:
+        if cut.obstacle(kernel, axis) is None:
             return kernel.apply(Opt(OptOps.CUT, axis.arg.id), "a mask hides the rest from these rows")
     return kernel

@@ -8,27 +8,15 @@ from functools import cached_property
 from math import prod
 
 from tinyexplore.dtype import DType, dtypes
-from tinyexplore.kernel.cut import shorter_loops
-from tinyexplore.kernel.legal import obstacle
-from tinyexplore.kernel.opt import Opt, OptError, OptOps
-from tinyexplore.kernel.pipe import piped
-from tinyexplore.kernel.places import Sought, find_sought
-from tinyexplore.kernel.rows import copies_result, filling, keeps_row, more_rows, split_row
-from tinyexplore.kernel.split import split_output, split_reduce, split_scan, with_edge
-from tinyexplore.kernel.stage import collected_stores, staged_loads
-from tinyexplore.kernel.strides import Access, strides_of
-from tinyexplore.kernel.told import substitute_told
-from tinyexplore.kernel.words import IN_A_WORD, summed_in_words
+from tinyexplore.kernel.analysis.argextremes import Sought, find_sought
+from tinyexplore.kernel.analysis.scratch import copies_result, filling, keeps_row
+from tinyexplore.kernel.analysis.strides import Access, strides_of
+from tinyexplore.kernel.opts import Opt, OptError, OptOps, obstacle
 from tinyexplore.target import Target
 from tinyexplore.trace import OptApplied, active_recorder
-from tinyexplore.uop import Axis, AxisKind, Group, Ops, UOp, index_const
-from tinyexplore.uop.symbolic import simplified, text
+from tinyexplore.uop import Group, Ops, UOp
+from tinyexplore.uop.symbolic import text
 
-REDUCE_KINDS = (AxisKind.REDUCE, AxisKind.GROUP)
-WITHOUT_AMOUNT = (OptOps.THREAD, OptOps.STAGE, OptOps.COLLECT, OptOps.CUT)
-AMOUNTS = (2, 3, 4, 6, 8, 12, 16, 32)
-STEPS_AHEAD = (1, 2, 4, 8)
-STEPS_PIPED = (4, 16, 128)
 COMPUTED = Group.ALU | {Ops.REDUCE, Ops.SCAN, Ops.CAST, Ops.BITCAST}
 WITH_LANES = frozenset({Ops.LOAD, Ops.REDUCE, Ops.STORE})
 
@@ -185,37 +173,7 @@ class Kernel:
         """The kernel after `opt`; OptError where it is not legal."""
         axis = self.axis(opt.axis)
         self.check(opt, axis)
-        if opt.op is OptOps.THREAD:
-            ast = substitute_told(self.ast, {axis: axis.replace(arg=replace(axis.arg, kind=AxisKind.THREAD))}, str(opt))
-        elif opt.op is OptOps.SWAP:
-            other = self.axis(opt.amount)
-            trade = {axis: axis.replace(arg=replace(axis.arg, id=other.arg.id))}
-            trade[other] = other.replace(arg=replace(other.arg, id=axis.arg.id))
-            ast = substitute_told(self.ast, trade, str(opt))
-        elif opt.op is OptOps.MERGE:
-            ast = substitute_told(self.ast, self.merged(axis, self.axis(opt.amount)), str(opt))
-        elif opt.op is OptOps.CUT:
-            ast = shorter_loops(self, axis)
-        elif opt.op is OptOps.STAGE:
-            ast = substitute_told(self.ast, staged_loads(self, axis), str(opt))
-        elif opt.op is OptOps.COLLECT:
-            ast = substitute_told(self.ast, collected_stores(self), str(opt))
-        elif opt.op is OptOps.AHEAD:
-            ast = substitute_told(self.ast, {axis: axis.replace(arg=replace(axis.arg, ahead=opt.amount))}, str(opt))
-        elif opt.op is OptOps.PIPE:
-            ast = piped(self, axis, opt)
-        elif opt.op is OptOps.TC:
-            ast = summed_in_words(self, axis, opt)
-        elif axis.arg.kind in REDUCE_KINDS:
-            ast = split_reduce(self, axis, opt)
-        elif axis.arg.kind is AxisKind.ROW:
-            ast = split_row(self, axis, opt)
-        elif axis.arg.kind is AxisKind.SCAN:
-            ast = split_scan(self, axis, opt)
-        else:
-            places = split_output(self, axis, opt)
-            ast = substitute_told(with_edge(self, axis, opt), more_rows(self, axis, opt, self.next_id()), str(opt))
-            ast = substitute_told(ast, places, str(opt))
+        ast = opt.op.kind.apply(self, axis, opt)
         after = replace(self, ast=ast, applied=(*self.applied, opt))
         recorder = active_recorder()
         if recorder is not None:
@@ -234,18 +192,7 @@ class Kernel:
         found = []
         for axis in self.axes:
             for op in OptOps:
-                amounts: tuple[int, ...] = (0,) if op in WITHOUT_AMOUNT else AMOUNTS
-                if op is OptOps.SWAP:
-                    amounts = tuple(other.arg.id for other in self.output_axes if other.arg.id > axis.arg.id)
-                if op is OptOps.AHEAD:
-                    amounts = STEPS_AHEAD
-                if op is OptOps.PIPE:
-                    amounts = STEPS_PIPED
-                if op is OptOps.TC:
-                    amounts = tuple(sorted(set(IN_A_WORD.values())))
-                if op is OptOps.MERGE:
-                    amounts = tuple(other.arg.id for other in self.output_axes if other is not axis)
-                for amount in amounts:
+                for amount in op.kind.tried(self, axis):
                     opt = Opt(op, axis.arg.id, amount)
                     if obstacle(self, opt, axis) is None:
                         found.append(opt)
@@ -256,12 +203,6 @@ class Kernel:
         if against is not None:
             by = f" by {opt.amount}" if opt.amount else ""
             raise OptError(f"{opt.op.name} axis {opt.axis}{by}: {against}")
-
-    def merged(self, outer: UOp, inner: UOp) -> dict[UOp, UOp]:
-        """What stands for the two axes: quotient and remainder of one of both sizes, in the place of the inner."""
-        both = UOp.range(simplified(outer.src[0] * inner.size), Axis(inner.arg.id, AxisKind.GLOBAL))
-        size = index_const(inner.size)
-        return {outer: both.alu(Ops.IDIV, size), inner: both.alu(Ops.MOD, size)}
 
     def next_id(self) -> int:
         return max((axis.arg.id for axis in self.axes), default=-1) + 1

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from math import inf, prod
 
 from tinyexplore.kernel.access import Access, attempt, lanes_for
+from tinyexplore.kernel.analysis.dot_products import first_load, words_in
+from tinyexplore.kernel.analysis.scratch import PACKING_ORDER
 from tinyexplore.kernel.columns import LONG_STEP, takes_long_steps
 from tinyexplore.kernel.kernel import Kernel
-from tinyexplore.kernel.opt import Opt, OptOps
-from tinyexplore.kernel.stage import MOST_L2, PACKING_ORDER
-from tinyexplore.kernel.words import first_load, words_in
+from tinyexplore.kernel.opts import Opt, OptOps
+from tinyexplore.kernel.opts.stage import MOST_L2
 from tinyexplore.uop import AxisKind, Ops, UOp
 
 # what one vector costs beside the multiply-adds that it serves, in instructions

@@ -9,19 +9,14 @@ from math import prod
 from random import Random
 from typing import Protocol
 
-from tinyexplore.kernel.kernel import AMOUNTS, STEPS_AHEAD, STEPS_PIPED, Kernel
-from tinyexplore.kernel.opt import Opt, OptError, OptOps
+from tinyexplore.kernel.kernel import Kernel
+from tinyexplore.kernel.opts import Opt, OptError, OptOps
 from tinyexplore.trace import Measured, Searched, active_recorder, recording
 from tinyexplore.uop import AxisKind, UOp
 
 MOST_COPIES = 64  # steps written out, register tile times unrolling: beyond it programs grow and registers spill
 MOST_ROUNDS = 8
 PER_ROUND = 32  # candidates of one round for each kernel that the beam is wide
-OTHER_AMOUNTS = {
-    **dict.fromkeys((OptOps.VECTOR, OptOps.UPCAST, OptOps.UNROLL, OptOps.LOCAL, OptOps.GROUP), AMOUNTS),
-    OptOps.AHEAD: STEPS_AHEAD,
-    OptOps.PIPE: STEPS_PIPED,
-}
 WORTH_IT = 0.99  # a kernel must take at most this part of another's time to be called better
 
 
@@ -161,9 +156,8 @@ def neighbours(kernel: Kernel) -> list[Kernel]:
         for place, old in enumerate(kernel.applied):
             before, after = kernel.applied[:place], kernel.applied[place + 1 :]
             changes: list[tuple[Opt, ...]] = [()]
-            if old.op in OTHER_AMOUNTS:
-                amounts = OTHER_AMOUNTS[old.op]
-                changes += [(Opt(old.op, old.axis, amount),) for amount in amounts if amount != old.amount]
+            others = [amount for amount in old.op.kind.amounts if amount != old.amount]
+            changes += [(Opt(old.op, old.axis, amount),) for amount in others]
             for change in changes:
                 replayed = find_replayed(kernel, (*before, *change, *after), limited=True)
                 if replayed is not None:

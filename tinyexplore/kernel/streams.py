@@ -13,7 +13,7 @@ from tinyexplore.dtype import dtypes
 from tinyexplore.kernel.access import Access, attempt
 from tinyexplore.kernel.ahead import PAGE_BYTES, buffer_bytes, comes_from_memory, is_read_once, step_bytes
 from tinyexplore.kernel.kernel import Kernel
-from tinyexplore.kernel.opt import Opt, OptOps
+from tinyexplore.kernel.opts import Opt, OptOps
 from tinyexplore.uop import AxisKind, Group, Ops, UOp
 
 STREAMS = 8  # rows side by side; of two operands, half as many of each

@@ -13,7 +13,7 @@ from math import prod
 
 from tinyexplore.device import Device
 from tinyexplore.dtype import dtypes
-from tinyexplore.kernel.words import DOTS, IN_A_WORD, has_dot
+from tinyexplore.kernel.analysis.dot_products import DOTS, IN_A_WORD, has_dot
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule.costs import EXPENSIVE, Costs, operations_of
 from tinyexplore.schedule.indexing import ZERO, source_index

@@ -18,7 +18,9 @@ from tinyexplore.compile import lowering as compiling
 from tinyexplore.compile.cache import runners
 from tinyexplore.engine import step_by_step
 from tinyexplore.execute.plan import plans
-from tinyexplore.kernel import Kernel, heuristics, split
+from tinyexplore.kernel import Kernel, heuristics
+from tinyexplore.kernel.opts import vector
+from tinyexplore.kernel.transforms import split
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule import create_schedule
 from tinyexplore.trace import Recorder, StageBegan, recording
@@ -120,6 +122,11 @@ def test_what_lowering_depends_on_is_in_the_key() -> None:
         assert key(total(8, 8)) is None
     with Context(BEAM=2):
         assert key(total(8, 8)) is None
+
+
+def test_the_engines_name_covers_packages_inside_a_floor() -> None:
+    texts = {text for _, text in disk._modules("kernel")}
+    assert all(Path(module.__file__ or "").read_bytes() in texts for module in (heuristics, split, vector))
 
 
 def test_a_warning_from_one_of_its_modules_changes_no_engine() -> None:

@@ -26,7 +26,7 @@ from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.engine import measuring_on
 from tinyexplore.kernel import Kernel, Opt, OptOps, hand_coded
 from tinyexplore.kernel import search as beam
-from tinyexplore.kernel.merge import with_merged_axes, with_split_axes
+from tinyexplore.kernel.transforms.axes import with_merged_axes, with_split_axes
 from tinyexplore.trace import Measured, Recorder, Searched, recording
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
 from tinyexplore.util import Context

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.support.kernels import MACHINE
 from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.kernel import Kernel
-from tinyexplore.kernel.merge import with_split_axes
+from tinyexplore.kernel.transforms.axes import with_split_axes
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp
 from tinyexplore.uop.divmod import linear_terms
 

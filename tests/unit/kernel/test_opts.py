@@ -333,7 +333,9 @@ def test_a_value_has_lanes_along_one_axis_only() -> None:
 
 def test_every_kind_of_opt_documents_its_loop_nest() -> None:
     for op in OptOps:
-        assert f"{op.name}:" in (OptOps.__doc__ or "")
+        assert f"{op.name}: {op.law}" in (OptOps.__doc__ or "")
+        for law in op.kind.laws:
+            assert law.before and law.after and law.before != law.after
 
 
 def test_remainders_of_two_axes_leave_no_step_out() -> None:

@@ -16,7 +16,7 @@ from tinyexplore.dtype import dtypes
 from tinyexplore.engine import compile_optimised
 from tinyexplore.execute.execitem import ExecItem
 from tinyexplore.kernel import Kernel, Opt, OptError, OptOps
-from tinyexplore.kernel.merge import with_split_axes
+from tinyexplore.kernel.transforms.axes import with_split_axes
 from tinyexplore.lazy import LazyBuffer, lazybuffer
 from tinyexplore.schedule import create_schedule
 from tinyexplore.target import Target

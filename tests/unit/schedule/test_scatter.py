@@ -13,7 +13,7 @@ from tests.support.kernels import MACHINE
 from tinyexplore.device import Device
 from tinyexplore.dtype import dtypes
 from tinyexplore.kernel import Kernel, Opt, OptError, OptOps, hand_coded
-from tinyexplore.kernel.merge import with_split_axes
+from tinyexplore.kernel.transforms.axes import with_split_axes
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.schedule import create_schedule

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from tinyexplore.codegen.lowering import Lowering
 from tinyexplore.dtype import dtypes
-from tinyexplore.kernel.places import Sought, find_sought
+from tinyexplore.kernel.analysis.argextremes import Sought, find_sought
 from tinyexplore.trace import active_recorder, derived
 from tinyexplore.uop import Ops, UOp, index_const
 from tinyexplore.uop.identity import reduce_identity

@@ -9,7 +9,7 @@ from __future__ import annotations
 from tinyexplore.codegen.lowering import Lowering
 from tinyexplore.codegen.rewrites.vectorize import first_lane, places_of, stride_along, vector_axis, widen
 from tinyexplore.dtype import DType, dtypes
-from tinyexplore.kernel.stage import columns_at_a_time
+from tinyexplore.kernel.opts.stage import columns_at_a_time
 from tinyexplore.trace import active_recorder, derived
 from tinyexplore.uop import AxisKind, Group, Ops, UOp
 from tinyexplore.uop.uop import axes_mask

@@ -9,7 +9,7 @@ from __future__ import annotations
 from tinyexplore.codegen.lowering import Lowering
 from tinyexplore.codegen.rewrites.simplify import simplified
 from tinyexplore.dtype import dtypes
-from tinyexplore.kernel.strides import strides_of
+from tinyexplore.kernel.analysis.strides import strides_of
 from tinyexplore.uop import AxisKind, Ops, UOp, index_const
 from tinyexplore.uop.divmod import linear_terms
 

@@ -1,12 +1,13 @@
-"""An axis in blocks: what VECTOR, UPCAST, UNROLL, LOCAL and GROUP do to the ast."""
+"""Strip-mining: an axis in blocks of steps, as VECTOR, UPCAST, UNROLL, LOCAL and GROUP want it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from tinyexplore.kernel.opt import Opt, OptOps
-from tinyexplore.kernel.told import substitute_told
+from tinyexplore.dtype import PtrDType, dtypes
+from tinyexplore.kernel.analysis.scratch import copies_result, kept_along, scratch_of
+from tinyexplore.kernel.transforms.substitute import substitute_told
 from tinyexplore.trace import Derived, active_recorder
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
 from tinyexplore.uop.bounds import bounds
@@ -15,25 +16,35 @@ from tinyexplore.uop.symbolic import as_size, simplified, text
 
 if TYPE_CHECKING:
     from tinyexplore.kernel.kernel import Kernel
+    from tinyexplore.kernel.opts import Opt
 
-_INNER_KIND = {
-    OptOps.VECTOR: AxisKind.VECTOR,
-    OptOps.UPCAST: AxisKind.UPCAST,
-    OptOps.UNROLL: AxisKind.UNROLL,
-    OptOps.LOCAL: AxisKind.LOCAL,
-    OptOps.GROUP: AxisKind.GROUP,
-}
+REDUCE_KINDS = (AxisKind.REDUCE, AxisKind.GROUP)
 
 
-def split_output(kernel: Kernel, axis: UOp, opt: Opt) -> dict[UOp, UOp]:
+def in_blocks(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> UOp:
+    """The ast with `axis` in blocks of `opt.amount` steps, each block an axis of this `kind`."""
+    if axis.arg.kind in REDUCE_KINDS:
+        return split_reduce(kernel, axis, opt, kind)
+    if axis.arg.kind is AxisKind.ROW:
+        return split_row(kernel, axis, opt, kind)
+    if axis.arg.kind is AxisKind.SCAN:
+        return split_scan(kernel, axis, opt)
+    places = split_output(kernel, axis, opt, kind)
+    ast = with_edge(kernel, axis, opt, kind)
+    if kind is AxisKind.UPCAST:
+        ast = substitute_told(ast, more_rows(kernel, axis, opt), str(opt))
+    return substitute_told(ast, places, str(opt))
+
+
+def split_output(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> dict[UOp, UOp]:
     """What stands for `axis` after the split: outer * amount + inner, the last block so that it ends at the end.
 
     An axis of such blocks is split into blocks of them, which end there too: only the blocks of blocks overlap.
     """
     if not axis.is_static:
-        return {axis: split_symbolic(kernel, axis, opt)}
+        return {axis: split_symbolic(kernel, axis, opt, kind)}
     size, amount = axis.size, opt.amount
-    inner = UOp.range(amount, Axis(kernel.next_id(), _INNER_KIND[opt.op]))
+    inner = UOp.range(amount, Axis(kernel.next_id(), kind))
     if size == amount:
         return {axis: inner}
     blocks = ragged_blocks(axis, kernel.nodes)
@@ -48,14 +59,14 @@ def split_output(kernel: Kernel, axis: UOp, opt: Opt) -> dict[UOp, UOp]:
     return {axis: _clamped(outer * index_const(amount), outer.size * amount, size - amount) + inner}
 
 
-def split_symbolic(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
+def split_symbolic(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> UOp:
     """The index that stands for an axis of symbolic size after the split.
 
     Where the size may be less than the amount, a last block cannot begin earlier: then the steps of a tile stay
     at the last place, and lanes past it are masked (`with_edge`).
     """
     end, amount = simplified(axis.src[0]), opt.amount
-    inner = UOp.range(amount, Axis(kernel.next_id(), _INNER_KIND[opt.op]))
+    inner = UOp.range(amount, Axis(kernel.next_id(), kind))
     blocks = simplified((end + (amount - 1)) // amount)
     start = index_const(0) if blocks == 1 else UOp.range(blocks, axis.arg) * index_const(amount)
     if simplified(end % amount) == 0:
@@ -63,7 +74,7 @@ def split_symbolic(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     last = as_size(simplified(end - amount))
     if bounds(last)[0] >= 0:
         return start.minimum(last) + inner
-    return start + inner if opt.op is OptOps.VECTOR else (start + inner).minimum(as_size(simplified(end - 1)))
+    return start + inner if kind is AxisKind.VECTOR else (start + inner).minimum(as_size(simplified(end - 1)))
 
 
 def split_scan(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
@@ -75,7 +86,7 @@ def split_scan(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     inner = UOp.range(opt.amount, Axis(kernel.next_id(), AxisKind.VECTOR))
     outer = UOp.range(blocks, axis.arg) if blocks != 1 else None
     place = inner if outer is None else outer * index_const(opt.amount) + inner
-    ast = with_edge(kernel, axis, opt)
+    ast = with_edge(kernel, axis, opt, AxisKind.VECTOR)
     (scan,) = [node for node in ast.toposort() if node.op is Ops.SCAN]
     value = substitute_told(scan.src[0], {axis: place}, str(opt))
     loops = (inner,) if outer is None else (outer, inner)
@@ -84,14 +95,14 @@ def split_scan(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     return substitute_told(ast, {scan: after, axis: place}, str(opt))
 
 
-def with_edge(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
+def with_edge(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> UOp:
     """The ast as the lanes of a vector need it, which may stand past the end of `axis`: a symbolic one, or a scan's.
 
     Neighbours in memory are masked; where each lane reads by itself, it reads the last place once more.
     """
     end = axis.src[0]
     overlaps = axis.arg.kind is not AxisKind.SCAN and (axis.is_static or bounds(end)[0] >= opt.amount)
-    if opt.op is not OptOps.VECTOR or overlaps or simplified(end % opt.amount) == 0:
+    if kind is not AxisKind.VECTOR or overlaps or simplified(end % opt.amount) == 0:
         return kernel.ast
     stored = {store.src[0] for store in kernel.ast.src}
     changes: dict[UOp, UOp] = {}
@@ -108,10 +119,10 @@ def with_edge(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     return substitute_told(kernel.ast, changes, f"{opt}, no further than {text(end)}")
 
 
-def split_reduce(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
+def split_reduce(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> UOp:
     """Every REDUCE over `axis` done in blocks; what is left over in a REDUCE of its own."""
     end, amount = simplified(axis.src[0]), opt.amount
-    inner = UOp.range(amount, Axis(kernel.next_id(), _INNER_KIND[opt.op]))
+    inner = UOp.range(amount, Axis(kernel.next_id(), kind))
     blocks, left = simplified(end // amount), simplified(end % amount)
     if blocks == 1:
         loops: tuple[UOp, ...] = (inner,)
@@ -126,7 +137,7 @@ def split_reduce(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
             continue
         others = tuple(loop for loop in reduce.src[1:] if loop is not axis)
         body = substitute_told(reduce.src[0], {**changes, axis: place}, str(opt))
-        if opt.op is OptOps.GROUP and len(loops) == 2:
+        if kind is AxisKind.GROUP and len(loops) == 2:
             part = UOp(Ops.REDUCE, reduce.dtype, (body, inner), reduce.arg)
             after = UOp(Ops.REDUCE, reduce.dtype, (part, *others, outer), reduce.arg)
         else:
@@ -151,6 +162,41 @@ def fresh_inner_loops(kernel: Kernel, body: UOp, axis: UOp) -> dict[UOp, UOp]:
     own = sorted((loop for loop in inside if loop not in body.ranges), key=lambda loop: loop.arg.id)
     first = kernel.next_id() + 2
     return {loop: UOp.range(loop.src[0], Axis(first + n, loop.arg.kind)) for n, loop in enumerate(own)}
+
+
+def split_row(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> UOp:
+    """The ast with a loop that fills a row split: the last block ends at the end, over part of the one before.
+
+    Where a symbolic end leaves no room for that, lanes past it are masked.
+    """
+    changes = split_output(kernel, axis, opt, kind)
+    ast = with_edge(kernel, axis, opt, kind)
+    fresh = {loop for place in changes.values() for loop in place.ranges}
+    own = tuple(sorted(fresh, key=lambda loop: loop.arg.id))
+    for barrier in [node for node in ast.toposort() if node.op is Ops.BARRIER]:
+        if axis in barrier.src[1:]:
+            store = substitute_told(barrier.src[0], changes, str(opt))
+            loops = tuple(part for loop in barrier.src[1:] for part in (own if loop is axis else (loop,)))
+            return substitute_told(ast, {barrier: UOp(Ops.BARRIER, dtypes.void, (store, *loops))}, str(opt))
+    raise ValueError(f"no row is filled by axis {axis.arg.id}")
+
+
+def more_rows(kernel: Kernel, axis: UOp, opt: Opt) -> dict[UOp, UOp]:
+    """For each access to scratch memory that differs along the output axis `axis`: the access with one row for each
+    step that UPCAST writes out at once."""
+    step = UOp.range(opt.amount, Axis(kernel.next_id(), AxisKind.UPCAST))
+    grown: dict[UOp, UOp] = {}
+    for barrier in kept_along(kernel, axis):
+        if copies_result(barrier):
+            continue
+        scratch = scratch_of(barrier)
+        grown[scratch] = scratch.replace(dtype=PtrDType(scratch.dtype.base, scratch.dtype.size * opt.amount, "local"))
+    changes = {}
+    for node in kernel.find(Ops.INDEX) if grown else ():
+        if node.src[0] in grown:
+            row = step * index_const(node.src[0].dtype.size)
+            changes[node] = grown[node.src[0]].index(node.src[1] + row, *node.src[2:])
+    return changes
 
 
 def ragged_blocks(axis: UOp, nodes: Iterable[UOp]) -> tuple[UOp, int, int] | None:

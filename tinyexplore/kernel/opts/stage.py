@@ -1,31 +1,33 @@
-"""STAGE and COLLECT: scratch memory between a tile and what it reads, or writes, in another order."""
+"""STAGE: what every step of an output axis reads alike is copied into scratch memory, in the order of its reads."""
 
 from __future__ import annotations
 
 from math import prod
 from typing import TYPE_CHECKING
 
-from tinyexplore.dtype import DType, PtrDType, dtypes
-from tinyexplore.kernel.strides import strides_of
-from tinyexplore.kernel.words import first_load, words_in
+from tinyexplore.dtype import PtrDType, dtypes
+from tinyexplore.kernel.analysis.dot_products import first_load, words_in
+from tinyexplore.kernel.analysis.scratch import PACKING_ORDER, row_major
+from tinyexplore.kernel.analysis.strides import strides_of
+from tinyexplore.kernel.opts.kind import Law, OptKind
+from tinyexplore.kernel.opts.obstacles import OUTPUT_KINDS, scatters_in_order
+from tinyexplore.kernel.transforms.substitute import substitute_told
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
-from tinyexplore.uop.divmod import from_terms
 
 if TYPE_CHECKING:
     from tinyexplore.kernel.kernel import Kernel
+    from tinyexplore.kernel.opts import Opt
 
-OUTER_KINDS = (AxisKind.GLOBAL, AxisKind.THREAD, AxisKind.LOCAL)
 STEPS_AT_A_TIME = 8  # of a copy's outermost loop, done inside the others
 MOST_L2 = 8  # a copy may take this many times the L2 cache: read in order, it comes from the next one fast enough
-TILE_KINDS = (AxisKind.UPCAST, AxisKind.VECTOR)
-PACKING_ORDER = {
-    AxisKind.ROW: 0,
-    AxisKind.REDUCE: 1,
-    AxisKind.GROUP: 2,
-    AxisKind.UNROLL: 3,
-    AxisKind.UPCAST: 4,
-    AxisKind.VECTOR: 5,
-}
+LAW = Law(
+    "What every step of an output axis reads alike in its reductions is first copied into scratch memory, in the order "
+    "in which it is read (`amount` is not used)",
+    before="for j: for i: for k: acc += a[i,k] * b[k,j]",
+    after="""\
+for j: for k: p[k] = b[k,j]
+       for i: for k: acc += a[i,k] * p[k]""",
+)
 
 
 def shared_loads(kernel: Kernel, axis: UOp) -> list[UOp]:
@@ -48,7 +50,7 @@ def packed_axes(load: UOp, axis: UOp) -> list[UOp]:
 
 
 def is_inside(loop: UOp, axis: UOp) -> bool:
-    return loop.arg.kind in OUTER_KINDS and loop.arg.id > axis.arg.id
+    return loop.arg.kind in OUTPUT_KINDS and loop.arg.id > axis.arg.id
 
 
 def packed_bytes(load: UOp, axis: UOp) -> int:
@@ -56,8 +58,9 @@ def packed_bytes(load: UOp, axis: UOp) -> int:
     return prod(inner.size for inner in packed_axes(load, axis)) * load.dtype.itemsize
 
 
-def stage_obstacle(kernel: Kernel, axis: UOp) -> str | None:
-    """What stands against staging along `axis`; None where it is legal."""
+def obstacle(kernel: Kernel, axis: UOp, _: int) -> str | None:
+    if (found := scatters_in_order(kernel)) is not None:
+        return found
     if axis.arg.kind not in (AxisKind.GLOBAL, AxisKind.LOCAL) or axis not in kernel.output_axes:
         return f"the axis is {axis.arg.kind.value}, and only output axes that are still loops do this"
     loads = shared_loads(kernel, axis)
@@ -69,6 +72,10 @@ def stage_obstacle(kernel: Kernel, axis: UOp) -> str | None:
             size, cache = packed_bytes(load, axis) >> 10, kernel.target.l2_bytes >> 10
             return f"the copy takes {size} KiB, more than {MOST_L2} times the L2 cache ({cache} KiB)"
     return None
+
+
+def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
+    return substitute_told(kernel.ast, staged_loads(kernel, axis), str(opt))
 
 
 def staged_loads(kernel: Kernel, axis: UOp) -> dict[UOp, UOp]:
@@ -83,7 +90,7 @@ def staged_loads(kernel: Kernel, axis: UOp) -> dict[UOp, UOp]:
         places = copy_places(load, axes, next_id, in_quarters=load.op is Ops.LOAD and computes_no_places(kernel))
         loops = sorted({loop for place in places.values() for loop in place.ranges}, key=lambda loop: loop.arg.id)
         next_id += len(loops)
-        place = _row_major(axes)
+        place = row_major(axes)
         value = load.substitute(places, tell=f"STAGE({axis.arg.id})")
         store = UOp(Ops.STORE, dtypes.void, (scratch.index(place.substitute(places)), value))
         filled = UOp(Ops.BARRIER, dtypes.void, (store, *loops))
@@ -144,69 +151,4 @@ def columns_at_a_time(lanes: int, itemsize: int) -> int:
     return lanes // 4 if lanes * itemsize == 64 and itemsize >= 4 else lanes
 
 
-# *** results ***
-
-
-def collect_obstacle(kernel: Kernel, axis: UOp) -> str | None:
-    """What stands against collecting the results along `axis`; None where it is legal."""
-    if axis.arg.kind is not AxisKind.VECTOR or axis not in kernel.output_axes:
-        return f"the axis is {axis.arg.kind.value}, and only the lanes of results do this"
-    if all(strides_of(store.src[0].src[1]).get(axis) == 1 for store in kernel.ast.src):
-        return "neighbours in a vector are neighbours in memory"
-    return None
-
-
-def collected_stores(kernel: Kernel) -> dict[UOp, UOp]:
-    """For each store of a tile: the store of one element after the other, computed from what was collected.
-
-    Collected are the sums that the tile accumulates; what is made of them, and of other operands, is made of each
-    element when it is stored.
-    """
-    changes: dict[UOp, UOp] = {}
-    numbers: dict[UOp, int] = {}
-    next_id = kernel.next_id()
-    for store in kernel.ast.src:
-        strides = strides_of(store.src[0].src[1])
-        axes = [axis for axis in store.ranges if axis.arg.kind in TILE_KINDS]
-        copies: dict[UOp, UOp] = {}
-        for axis in sorted(axes, key=lambda axis: (-abs(strides.get(axis) or 0), axis.arg.id)):
-            copies[axis] = UOp.range(axis.size, Axis(next_id + len(copies), AxisKind.COPY))
-        next_id += len(copies)
-        elements = {}
-        for value in accumulated(store):
-            name = f"tile{numbers.setdefault(value, len(numbers))}"
-            elements[value] = collected(name, value, copies)
-        changes[store] = store.substitute({**elements, **copies}, tell="COLLECT")
-    return changes
-
-
-def accumulated(store: UOp) -> list[UOp]:
-    """The outermost reductions of what is stored that differ within a tile; all of it where there are none."""
-    nodes = store.src[1].toposort()
-    reduces = [node for node in nodes if node.op is Ops.REDUCE and tile_axes(node)]
-    inner = {node for reduce in reduces for node in reduce.src[0].toposort()}
-    return [reduce for reduce in reduces if reduce not in inner] or [store.src[1]]
-
-
-def tile_axes(value: UOp) -> list[UOp]:
-    axes = [axis for axis in value.ranges if axis.arg.kind in TILE_KINDS]
-    return sorted(axes, key=lambda axis: (PACKING_ORDER[axis.arg.kind], axis.arg.id))
-
-
-def collected(name: str, value: UOp, copies: dict[UOp, UOp]) -> UOp:
-    """One element of `value`, at the place that `copies` say, out of scratch memory that holds a tile of it."""
-    axes, dtype = tile_axes(value), value.dtype
-    assert isinstance(dtype, DType)
-    scratch = UOp(Ops.DEFINE_LOCAL, PtrDType(dtype, prod(axis.size for axis in axes), "local"), (), name)
-    place = _row_major(axes)
-    filled = UOp(Ops.BARRIER, dtypes.void, (UOp(Ops.STORE, dtypes.void, (scratch.index(place), value)), *axes))
-    return UOp(Ops.LOAD, dtype, (scratch.index(place.substitute(copies)), filled))
-
-
-def _row_major(axes: list[UOp]) -> UOp:
-    terms: dict[UOp, int] = {}
-    stride = 1
-    for axis in reversed(axes):
-        terms[axis] = stride
-        stride *= axis.size
-    return from_terms(dict(reversed(terms.items())), 0)
+KIND = OptKind((LAW,), obstacle, apply)

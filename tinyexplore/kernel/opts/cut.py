@@ -9,107 +9,29 @@ writes by itself is a number like any other: 0 · ∞ is NaN.)
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from math import inf, lcm, prod
 from typing import TYPE_CHECKING
 
-from tinyexplore.dtype import dtypes
-from tinyexplore.kernel.opt import OptOps
-from tinyexplore.kernel.told import substitute_told
+from tinyexplore.kernel.analysis.masks import hidden
+from tinyexplore.kernel.opts.kind import Law, OptKind
+from tinyexplore.kernel.transforms.substitute import substitute_told
 from tinyexplore.uop import AxisKind, Ops, UOp
-from tinyexplore.uop.divmod import linear_terms
 from tinyexplore.uop.uop import ops_mask
 
 if TYPE_CHECKING:
     from tinyexplore.kernel.kernel import Kernel
+    from tinyexplore.kernel.opts import Opt
 
 IDENTITY = {Ops.ADD: 0.0, Ops.MAX: -inf, Ops.MIN: inf}
 LONGEST_BLOCK = 1024
 MASKED = ops_mask((Ops.WHERE,))
-SPLITS = frozenset({OptOps.VECTOR, OptOps.UPCAST, OptOps.UNROLL, OptOps.GROUP, OptOps.LOCAL})
-
-
-@dataclass(frozen=True)
-class Hidden:
-    """A value is `constant` wherever `column` > `row` + `ahead`, both RANGEs. `weight`: it is an exponential."""
-
-    constant: float
-    row: UOp
-    column: UOp
-    ahead: int
-    weight: bool = False
-
-
-def hidden(node: UOp) -> Hidden | None:
-    """Where `node`, a value of an ast before any Opt, is known to be constant."""
-    if node.op is Ops.WHERE:
-        condition, yes, no = node.src
-        if no.op is Ops.CONST:
-            return hidden_unless(condition, no.arg)
-        return hidden_unless(condition.ne(True), yes.arg) if yes.op is Ops.CONST else None
-    if node.op is Ops.EXP:
-        found = hidden(node.src[0])
-        return replace(found, constant=0.0, weight=True) if found and found.constant == -inf else None
-    if node.op is Ops.FDIV:
-        found = hidden(node.src[0])
-        return found if found and found.weight else None
-    if node.op in (Ops.MUL, Ops.ADD):
-        for src in node.src:
-            found = hidden(src)
-            if found and (found.weight if node.op is Ops.MUL else found.constant == -inf):
-                return found
-        return None
-    if node.op is Ops.LOAD and len(node.src) == 2:
-        return hidden_in_row(node)
-    return None
-
-
-def hidden_in_row(load: UOp) -> Hidden | None:
-    """What is read from a kept row is hidden where it was when the row was filled."""
-    place, barrier = load.src
-    filled_at, value = barrier.src[0].src
-    found = hidden(value)
-    if found is None or filled_at.src[1] is not found.column or place.src[1].op is not Ops.RANGE:
-        return None
-    return replace(found, column=place.src[1])
-
-
-def hidden_unless(condition: UOp, masked: float) -> Hidden | None:
-    """The reading of `row + ahead >= column`, in any of the ways to write it."""
-    holds = True
-    while True:
-        if condition.op is Ops.WHERE and [src.op for src in condition.src[1:]] == [Ops.CONST] * 2:
-            holds = holds if condition.src[1].arg else not holds
-            condition = condition.src[0]
-        elif condition.op is Ops.CMPNE and condition.src[1].op is Ops.CONST and dtypes.is_bool(condition.src[0].dtype):
-            holds = not holds if condition.src[1].arg else holds
-            condition = condition.src[0]
-        else:
-            break
-    if condition.op not in (Ops.CMPLT, Ops.CMPLE):
-        return None
-    left, right = (uncast(src) for src in condition.src)
-    if dtypes.is_float(left.dtype):
-        return None
-    strict = condition.op is Ops.CMPLT
-    if not holds:  # not a < b is b <= a
-        left, right, strict = right, left, not strict
-    terms, constant = linear_terms(right)
-    for term, factor in linear_terms(left)[0].items():
-        terms[term] = terms.get(term, 0) - factor
-    constant -= linear_terms(left)[1]
-    rows = [term for term, factor in terms.items() if factor == 1]
-    columns = [term for term, factor in terms.items() if factor == -1]
-    if len(terms) != 2 or not rows or not columns or any(term.op is not Ops.RANGE for term in terms):
-        return None
-    return Hidden(masked, rows[0], columns[0], constant - strict)
-
-
-def uncast(node: UOp) -> UOp:
-    """An index as it was before it became an integer of the user's."""
-    while node.op is Ops.CAST and dtypes.is_int(node.dtype) and not dtypes.is_float(node.src[0].dtype):
-        node = node.src[0]
-    return node
+LAW = Law(
+    "Loops end where a mask hides all that is left from a block of rows (`amount` is not used; it comes last)",
+    before="""\
+for i in 0..64: for k in 0..64: acc += p[k] * v[k]
+                                        (p[k] = 0 for k > i)""",
+    after="for i in 0..64: for k in 0..i+1: acc += p[k] * v[k]",
+)
 
 
 def cut_loops(kernel: Kernel, rows: UOp) -> dict[int, int]:
@@ -153,16 +75,15 @@ def goes_in_blocks(kernel: Kernel, axis: UOp) -> bool:
 
 def block_of(kernel: Kernel, axis_id: int) -> int:
     """How many steps of an axis before any Opt one step of its loop stands for by now."""
-    return prod(opt.amount for opt in kernel.applied if opt.op in SPLITS and opt.axis == axis_id)
+    return prod(opt.amount for opt in kernel.applied if opt.op.kind.splits and opt.axis == axis_id)
 
 
-def cut_obstacle(kernel: Kernel, rows: UOp) -> str | None:
-    """What stands against CUT; None where it is legal."""
+def obstacle(kernel: Kernel, rows: UOp, _: int = 0) -> str | None:
     if rows.arg.kind not in (AxisKind.GLOBAL, AxisKind.THREAD):
         return f"the axis is {rows.arg.kind.value}, and only output axes that are still loops do this"
     if kernel.result_copies:
         return "the steps of a scatter change what they read: none of them is left out"
-    if any(opt.op in (OptOps.SWAP, OptOps.MERGE) for opt in kernel.applied):
+    if any(opt.op.kind.moves for opt in kernel.applied):
         return "loops have changed places: which one a mask speaks of is not known any more"
     found = cut_loops(kernel, rows)
     if not found:
@@ -176,7 +97,7 @@ def common_block(kernel: Kernel, loops: Iterable[int]) -> int:
     return lcm(*(block_of(kernel, name) for name in loops))
 
 
-def shorter_loops(kernel: Kernel, rows: UOp) -> UOp:
+def apply(kernel: Kernel, rows: UOp, opt: Opt) -> UOp:
     """The ast with every loop that a mask cuts off ended there, rounded up to a place where all their blocks end."""
     found = cut_loops(kernel, rows)
     together = common_block(kernel, found)
@@ -188,4 +109,7 @@ def shorter_loops(kernel: Kernel, rows: UOp) -> UOp:
             blocks = (past + (found[axis.arg.id] + together - 1)) // together
             end = (blocks * (together // block_of(kernel, axis.arg.id))).minimum(axis.size)
             changes[axis] = axis.replace(src=(end,))
-    return substitute_told(kernel.ast, changes, f"CUT({rows.arg.id})")
+    return substitute_told(kernel.ast, changes, str(opt))
+
+
+KIND = OptKind((LAW,), obstacle, apply, comes_last="loops end at a place that depends on others by now")

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tinyexplore.dtype import PtrDType, dtypes
-from tinyexplore.kernel.opt import Opt
-from tinyexplore.kernel.rows import filling, keeps_row, scratch_of
-from tinyexplore.kernel.told import substitute_told
+from tinyexplore.kernel.analysis.scratch import filling, keeps_row, scratch_of
+from tinyexplore.kernel.opts.kind import Law, OptKind
+from tinyexplore.kernel.transforms.substitute import substitute_told
 from tinyexplore.trace import Derived, active_recorder
 from tinyexplore.uop import Axis, AxisKind, Group, Ops, UOp, index_const
 from tinyexplore.uop.divmod import linear_terms
@@ -17,11 +17,23 @@ from tinyexplore.uop.uop import ops_mask
 
 if TYPE_CHECKING:
     from tinyexplore.kernel.kernel import Kernel
+    from tinyexplore.kernel.opts import Opt
 
 OUTER = (AxisKind.GLOBAL, AxisKind.THREAD)
 FIXED = (AxisKind.VECTOR, AxisKind.UPCAST)  # an axis of these stands only for one of the same kind
 SHORTEST_BLOCK = 3  # of two steps, the one before is always the first
 READS = ops_mask((Ops.LOAD, Ops.REDUCE))
+LAW = Law(
+    "The results of a step of an output axis, read from the row that it kept, are stored while the next step fills the "
+    "row, in blocks of `amount` steps, the last of which is stored by itself (it comes last)",
+    before="""\
+for i in 0..64: for j: e[j] = f(i,j)
+                for j: out[i,j] = g(e[j])""",
+    after="""\
+for b in 0..4: for i in 0..16: for j: out[16*b+i-1,j] = g(e[j])
+                                      e[j] = f(16*b+i,j)
+               for j: out[16*b+15,j] = g(e[j])""",
+)
 
 
 @dataclass(frozen=True)
@@ -37,6 +49,15 @@ class Piped:
     filled: UOp
     places: dict[UOp, UOp]
     left: tuple[UOp, ...]
+
+
+def obstacle(kernel: Kernel, axis: UOp, steps: int) -> str | None:
+    found = find_piped(kernel, axis)
+    if isinstance(found, str):
+        return found
+    if not SHORTEST_BLOCK <= steps <= axis.size // 2:
+        return f"the axis has size {axis.size}; choose blocks of {SHORTEST_BLOCK} to half of that"
+    return None
 
 
 def find_piped(kernel: Kernel, axis: UOp) -> Piped | str:
@@ -132,7 +153,7 @@ def is_harmless(node: UOp) -> bool:
     return is_arithmetic and (dtypes.is_float(node.dtype) or dtypes.is_bool(node.dtype))
 
 
-def piped(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
+def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     """The ast with the results of a step of `axis` stored in the next one, `amount` steps to a block.
 
     The first step of a block has nothing to store yet: what it stores is overwritten by the second, in the same place.
@@ -193,4 +214,6 @@ def tell(pairs: Iterable[tuple[UOp, UOp]], how: str) -> None:
             recorder.record(Derived(before, after, how))
 
 
-__all__ = ["SHORTEST_BLOCK", "Piped", "find_piped", "piped"]
+KIND = OptKind(
+    (LAW,), obstacle, apply, amounts=(4, 16, 128), comes_last="results are stored in the step after their own by now"
+)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from tinyexplore.kernel.analysis.scratch import is_after_copy
 from tinyexplore.kernel.kernel import Kernel
-from tinyexplore.kernel.rows import is_after_copy
-from tinyexplore.kernel.told import substitute_told
+from tinyexplore.kernel.transforms.substitute import substitute_told
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp, graph_rewrite, index_const
 from tinyexplore.uop.algebra import SIMPLIFY
 from tinyexplore.uop.divmod import linear_terms

@@ -1,0 +1,44 @@
+"""Sums of products that a dot instruction of the target does: several small numbers to a word of 32 bits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tinyexplore.dtype import dtypes
+from tinyexplore.target import Target
+from tinyexplore.uop import Group, Ops, UOp
+from tinyexplore.util import config
+
+if TYPE_CHECKING:
+    from tinyexplore.kernel.kernel import Kernel
+
+DOTS = {(dtypes.bfloat16, dtypes.float32): Ops.DOT_BF16, (dtypes.int8, dtypes.int32): Ops.DOT_I8}
+IN_A_WORD = {Ops.DOT_BF16: 2, Ops.DOT_I8: 4}
+EMULATED = 2  # TC=2: also where the target has no such instruction
+
+
+def dot_of(kernel: Kernel, reduce: UOp) -> Ops | None:
+    """The operation that sums what `reduce` sums: products of two loaded values that the target multiplies so."""
+    value = reduce.src[0]
+    if reduce.arg is not Ops.ADD or value.op is not Ops.MUL or not config().TC:
+        return None
+    sources = [factor.src[0] for factor in value.src if factor.op is Ops.CAST and factor.src[0].op is Ops.LOAD]
+    if len(sources) < 2 or sources[0].dtype is not sources[1].dtype:
+        return None
+    op = DOTS.get((sources[0].dtype, reduce.dtype))
+    return op if op is not None and has_dot(kernel.target, op) else None
+
+
+def has_dot(target: Target, op: Ops) -> bool:
+    """True where kernels for `target` may use `op`."""
+    return config().TC > 0 and (op in target.dots or config().TC >= EMULATED)
+
+
+def first_load(word: UOp) -> UOp:
+    """Of the values in a word, the load of the first; of a load, itself."""
+    return word if word.op is Ops.LOAD else next(node for node in word.toposort() if node.op is Ops.LOAD)
+
+
+def words_in(value: UOp) -> list[UOp]:
+    """The words that are multiplied in a summed value, as `TC` made them; none elsewhere."""
+    return list(value.src[:2]) if value.op in Group.DOT else []

@@ -1,0 +1,93 @@
+"""Where a value is known to be hidden by a mask: a constant wherever a column is past a row, as in causal attention."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import inf
+
+from tinyexplore.dtype import dtypes
+from tinyexplore.uop import Ops, UOp
+from tinyexplore.uop.divmod import linear_terms
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """A value is `constant` wherever `column` > `row` + `ahead`, both RANGEs. `weight`: it is an exponential."""
+
+    constant: float
+    row: UOp
+    column: UOp
+    ahead: int
+    weight: bool = False
+
+
+def hidden(node: UOp) -> Hidden | None:
+    """Where `node`, a value of an ast before any Opt, is known to be constant."""
+    if node.op is Ops.WHERE:
+        condition, yes, no = node.src
+        if no.op is Ops.CONST:
+            return hidden_unless(condition, no.arg)
+        return hidden_unless(condition.ne(True), yes.arg) if yes.op is Ops.CONST else None
+    if node.op is Ops.EXP:
+        found = hidden(node.src[0])
+        return replace(found, constant=0.0, weight=True) if found and found.constant == -inf else None
+    if node.op is Ops.FDIV:
+        found = hidden(node.src[0])
+        return found if found and found.weight else None
+    if node.op in (Ops.MUL, Ops.ADD):
+        for src in node.src:
+            found = hidden(src)
+            if found and (found.weight if node.op is Ops.MUL else found.constant == -inf):
+                return found
+        return None
+    if node.op is Ops.LOAD and len(node.src) == 2:
+        return hidden_in_row(node)
+    return None
+
+
+def hidden_in_row(load: UOp) -> Hidden | None:
+    """What is read from a kept row is hidden where it was when the row was filled."""
+    place, barrier = load.src
+    filled_at, value = barrier.src[0].src
+    found = hidden(value)
+    if found is None or filled_at.src[1] is not found.column or place.src[1].op is not Ops.RANGE:
+        return None
+    return replace(found, column=place.src[1])
+
+
+def hidden_unless(condition: UOp, masked: float) -> Hidden | None:
+    """The reading of `row + ahead >= column`, in any of the ways to write it."""
+    holds = True
+    while True:
+        if condition.op is Ops.WHERE and [src.op for src in condition.src[1:]] == [Ops.CONST] * 2:
+            holds = holds if condition.src[1].arg else not holds
+            condition = condition.src[0]
+        elif condition.op is Ops.CMPNE and condition.src[1].op is Ops.CONST and dtypes.is_bool(condition.src[0].dtype):
+            holds = not holds if condition.src[1].arg else holds
+            condition = condition.src[0]
+        else:
+            break
+    if condition.op not in (Ops.CMPLT, Ops.CMPLE):
+        return None
+    left, right = (uncast(src) for src in condition.src)
+    if dtypes.is_float(left.dtype):
+        return None
+    strict = condition.op is Ops.CMPLT
+    if not holds:  # not a < b is b <= a
+        left, right, strict = right, left, not strict
+    terms, constant = linear_terms(right)
+    for term, factor in linear_terms(left)[0].items():
+        terms[term] = terms.get(term, 0) - factor
+    constant -= linear_terms(left)[1]
+    rows = [term for term, factor in terms.items() if factor == 1]
+    columns = [term for term, factor in terms.items() if factor == -1]
+    if len(terms) != 2 or not rows or not columns or any(term.op is not Ops.RANGE for term in terms):
+        return None
+    return Hidden(masked, rows[0], columns[0], constant - strict)
+
+
+def uncast(node: UOp) -> UOp:
+    """An index as it was before it became an integer of the user's."""
+    while node.op is Ops.CAST and dtypes.is_int(node.dtype) and not dtypes.is_float(node.src[0].dtype):
+        node = node.src[0]
+    return node

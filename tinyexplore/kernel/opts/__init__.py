@@ -1,0 +1,98 @@
+"""Opts: what may be done to the axes of a kernel. A file for each kind has all that is known of it; here is the table.
+
+Whoever asks for the legal Opts of a kernel, searches among them, explains why one is not legal, or shows its law, asks
+the table: another kind is another file, and a row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tinyexplore.kernel.opts import (
+    ahead,
+    collect,
+    cut,
+    group,
+    local,
+    merge,
+    pipe,
+    stage,
+    swap,
+    tc,
+    thread,
+    unroll,
+    upcast,
+    vector,
+)
+from tinyexplore.kernel.opts.kind import Law, OptError, OptKind
+from tinyexplore.uop import UOp
+from tinyexplore.util.enums import Named, quick_members
+
+if TYPE_CHECKING:
+    from tinyexplore.kernel.kernel import Kernel
+
+
+@quick_members
+class OptOps(Named):
+    VECTOR = vector.KIND
+    UPCAST = upcast.KIND
+    UNROLL = unroll.KIND
+    THREAD = thread.KIND
+    LOCAL = local.KIND
+    GROUP = group.KIND
+    SWAP = swap.KIND
+    MERGE = merge.KIND
+    STAGE = stage.KIND
+    COLLECT = collect.KIND
+    CUT = cut.KIND
+    TC = tc.KIND
+    AHEAD = ahead.KIND
+    PIPE = pipe.KIND
+
+    @property
+    def kind(self) -> OptKind:
+        kind: OptKind = self.value
+        return kind
+
+    @property
+    def law(self) -> str:
+        """What it does, in words and as loop nests before and after."""
+        return "\n\n".join(law.text for law in self.kind.laws)
+
+    def __repr__(self) -> str:
+        return f"OptOps.{self.name}"
+
+
+OptOps.__doc__ = "\n\n".join(
+    (
+        "The kinds of Opt, each with its law on the loop nest, before → after. An axis is named by its id in "
+        "`Kernel.axes`.",
+        *(f"{op.name}: {op.law}" for op in OptOps),
+        "An output axis that `amount` does not divide takes its last block so that it ends at the end, over part of\n"
+        "the block before (both write the same values); a reduction does the remainder in a loop of its own.",
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Opt:
+    """`op` on the axis with id `axis`, by `amount`."""
+
+    op: OptOps
+    axis: int
+    amount: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.op.name}({self.axis}, {self.amount})" if self.amount else f"{self.op.name}({self.axis})"
+
+
+def obstacle(kernel: Kernel, opt: Opt, axis: UOp) -> str | None:
+    """What stands against `opt`, in words; None where it is legal."""
+    for done in kernel.applied:
+        if done.op.kind.comes_last:
+            return f"{done.op.kind.comes_last}: {done.op.name} comes last"
+    return opt.op.kind.obstacle(kernel, axis, opt.amount)
+
+
+__all__ = ["Law", "Opt", "OptError", "OptKind", "OptOps", "obstacle"]

@@ -1,0 +1,90 @@
+"""COLLECT: a tile of results is put down in scratch memory, and stored from there in the order in which it lies."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING
+
+from tinyexplore.dtype import DType, PtrDType, dtypes
+from tinyexplore.kernel.analysis.scratch import PACKING_ORDER, row_major
+from tinyexplore.kernel.analysis.strides import strides_of
+from tinyexplore.kernel.opts.kind import Law, OptKind
+from tinyexplore.kernel.opts.obstacles import scatters_in_order
+from tinyexplore.kernel.transforms.substitute import substitute_told
+from tinyexplore.uop import Axis, AxisKind, Ops, UOp
+
+if TYPE_CHECKING:
+    from tinyexplore.kernel.kernel import Kernel
+    from tinyexplore.kernel.opts import Opt
+
+TILE_KINDS = (AxisKind.UPCAST, AxisKind.VECTOR)
+LAW = Law(
+    "Results whose neighbours in a vector (`axis`) lie apart in memory are put down in scratch memory first, a "
+    "register tile at a time, and stored from there in the order in which they lie (`amount` is not used)",
+    before="for i: out[9*(16*i .. 16*i+15)] = f",
+    after="for i: s[0 .. 15] = f; for l in 0..16: out[9*(16*i+l)] = s[l]",
+)
+
+
+def obstacle(kernel: Kernel, axis: UOp, _: int) -> str | None:
+    if (found := scatters_in_order(kernel)) is not None:
+        return found
+    if axis.arg.kind is not AxisKind.VECTOR or axis not in kernel.output_axes:
+        return f"the axis is {axis.arg.kind.value}, and only the lanes of results do this"
+    if all(strides_of(store.src[0].src[1]).get(axis) == 1 for store in kernel.ast.src):
+        return "neighbours in a vector are neighbours in memory"
+    return None
+
+
+def apply(kernel: Kernel, _: UOp, opt: Opt) -> UOp:
+    return substitute_told(kernel.ast, collected_stores(kernel), str(opt))
+
+
+def collected_stores(kernel: Kernel) -> dict[UOp, UOp]:
+    """For each store of a tile: the store of one element after the other, computed from what was collected.
+
+    Collected are the sums that the tile accumulates; what is made of them, and of other operands, is made of each
+    element when it is stored.
+    """
+    changes: dict[UOp, UOp] = {}
+    numbers: dict[UOp, int] = {}
+    next_id = kernel.next_id()
+    for store in kernel.ast.src:
+        strides = strides_of(store.src[0].src[1])
+        axes = [axis for axis in store.ranges if axis.arg.kind in TILE_KINDS]
+        copies: dict[UOp, UOp] = {}
+        for axis in sorted(axes, key=lambda axis: (-abs(strides.get(axis) or 0), axis.arg.id)):
+            copies[axis] = UOp.range(axis.size, Axis(next_id + len(copies), AxisKind.COPY))
+        next_id += len(copies)
+        elements = {}
+        for value in accumulated(store):
+            name = f"tile{numbers.setdefault(value, len(numbers))}"
+            elements[value] = collected(name, value, copies)
+        changes[store] = store.substitute({**elements, **copies}, tell="COLLECT")
+    return changes
+
+
+def accumulated(store: UOp) -> list[UOp]:
+    """The outermost reductions of what is stored that differ within a tile; all of it where there are none."""
+    nodes = store.src[1].toposort()
+    reduces = [node for node in nodes if node.op is Ops.REDUCE and tile_axes(node)]
+    inner = {node for reduce in reduces for node in reduce.src[0].toposort()}
+    return [reduce for reduce in reduces if reduce not in inner] or [store.src[1]]
+
+
+def tile_axes(value: UOp) -> list[UOp]:
+    axes = [axis for axis in value.ranges if axis.arg.kind in TILE_KINDS]
+    return sorted(axes, key=lambda axis: (PACKING_ORDER[axis.arg.kind], axis.arg.id))
+
+
+def collected(name: str, value: UOp, copies: dict[UOp, UOp]) -> UOp:
+    """One element of `value`, at the place that `copies` say, out of scratch memory that holds a tile of it."""
+    axes, dtype = tile_axes(value), value.dtype
+    assert isinstance(dtype, DType)
+    scratch = UOp(Ops.DEFINE_LOCAL, PtrDType(dtype, prod(axis.size for axis in axes), "local"), (), name)
+    place = row_major(axes)
+    filled = UOp(Ops.BARRIER, dtypes.void, (UOp(Ops.STORE, dtypes.void, (scratch.index(place), value)), *axes))
+    return UOp(Ops.LOAD, dtype, (scratch.index(place.substitute(copies)), filled))
+
+
+KIND = OptKind((LAW,), obstacle, apply)

@@ -1,0 +1,69 @@
+"""What an Opt of one kind is: its laws, the amounts that are tried, what stands against it, and what it does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from textwrap import fill
+from typing import TYPE_CHECKING
+
+from tinyexplore.uop import UOp
+
+if TYPE_CHECKING:
+    from tinyexplore.kernel.kernel import Kernel
+    from tinyexplore.kernel.opts import Opt
+
+BLOCKS = (2, 3, 4, 6, 8, 12, 16, 32)  # the usual sizes of a block of steps
+ARROW = "  →  "
+
+
+class OptError(ValueError):
+    """An Opt that is not legal here: what was tried, what was found, what would do."""
+
+
+@dataclass(frozen=True)
+class Law:
+    """A loop nest `before` and `after`, and in `words` what was done. No result differs but for rounding."""
+
+    words: str
+    before: str
+    after: str
+
+    @property
+    def text(self) -> str:
+        """The words, and the two nests side by side."""
+        return "\n".join((fill(f"{self.words}::", 110, break_on_hyphens=False), "", *self.beside()))
+
+    def beside(self) -> Iterator[str]:
+        lines = self.before.splitlines()
+        width = max(map(len, lines))
+        for number, (left, right) in enumerate(zip_longest(lines, self.after.splitlines(), fillvalue="")):
+            arrow = " " * len(ARROW) if number else ARROW
+            yield f"    {left:{width}}{arrow}{right}".rstrip()
+
+
+@dataclass(frozen=True, eq=False)
+class OptKind:
+    """One kind of Opt.
+
+    obstacle: (kernel, axis, amount) → what stands against it, in words, or None where it is legal.
+    apply: (kernel, axis, opt) → the ast after it, told to a recorder; asked only where nothing stands against it.
+    amounts: what `available_opts` tries, and a search in place of each other; (0,) where the amount is not used.
+    partners: (kernel, axis) → the ids of other axes, where the amount names one; `amounts` is empty then.
+    splits: a step of the loop stands for `amount` steps afterwards. moves: loops change places or become one.
+    comes_last: why nothing else may be done after it.
+    """
+
+    laws: tuple[Law, ...]
+    obstacle: Callable[[Kernel, UOp, int], str | None]
+    apply: Callable[[Kernel, UOp, Opt], UOp]
+    amounts: tuple[int, ...] = (0,)
+    partners: Callable[[Kernel, UOp], Sequence[int]] | None = None
+    splits: bool = False
+    moves: bool = False
+    comes_last: str = ""
+
+    def tried(self, kernel: Kernel, axis: UOp) -> Sequence[int]:
+        """The amounts that are tried on this axis."""
+        return self.amounts if self.partners is None else self.partners(kernel, axis)

@@ -1,0 +1,43 @@
+"""LOCAL: a block of steps of an output axis becomes a loop inside the other output loops."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tinyexplore.kernel.opts.kind import BLOCKS, Law, OptKind
+from tinyexplore.kernel.opts.obstacles import no_block, no_output_loop, scatters_in_order
+from tinyexplore.kernel.transforms.split import in_blocks
+from tinyexplore.uop import AxisKind, UOp
+from tinyexplore.uop.symbolic import text
+
+if TYPE_CHECKING:
+    from tinyexplore.kernel.kernel import Kernel
+    from tinyexplore.kernel.opts import Opt
+
+LAW = Law(
+    "A block of `amount` steps of an output axis becomes a loop inside the other output loops",
+    before="for i in 0..64: for j in 0..64: ...",
+    after="for i in 0..8: for j in 0..64: for l in 0..8: ... 8*i+l ...",
+)
+
+
+def obstacle(kernel: Kernel, axis: UOp, amount: int) -> str | None:
+    found = scatters_in_order(kernel) or no_block(kernel, axis, amount)
+    if found is not None:
+        return found
+    if not axis.is_static:
+        return f"the axis has size {text(axis.src[0])}, and a workgroup has the same size in every call"
+    if (found := no_output_loop(axis)) is not None:
+        return found
+    if any(other.arg.kind is AxisKind.SCAN for other in kernel.axes):
+        return "the loop of a scan must stay innermost"
+    if axis.size == amount:
+        return f"the axis has size {axis.size}: a block of all of it changes nothing"
+    return None
+
+
+def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
+    return in_blocks(kernel, axis, opt, AxisKind.LOCAL)
+
+
+KIND = OptKind((LAW,), obstacle, apply, amounts=BLOCKS, splits=True)

@@ -1,0 +1,65 @@
+"""MERGE: two output axes that the result walks as one become one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tinyexplore.kernel.opts.kind import Law, OptKind
+from tinyexplore.kernel.opts.obstacles import looks_ahead, scatters_in_order
+from tinyexplore.kernel.transforms.substitute import substitute_told
+from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
+from tinyexplore.uop.divmod import linear_terms
+from tinyexplore.uop.symbolic import simplified
+
+if TYPE_CHECKING:
+    from tinyexplore.kernel.kernel import Kernel
+    from tinyexplore.kernel.opts import Opt
+
+LAW = Law(
+    "Two output axes (`axis` and, inside it, `amount`) that the result walks as one become one, so that lanes need not "
+    "end where a short row ends; the outer one may be a tile of rows already",
+    before="for i in 0..4: for j in 0..6: ...",
+    after="for p in 0..24: ...            (with i = p / 6, j = p % 6)",
+)
+
+
+def obstacle(kernel: Kernel, outer: UOp, amount: int) -> str | None:
+    if (found := scatters_in_order(kernel) or looks_ahead(outer)) is not None:
+        return found
+    inner = kernel.axis(amount)
+    if (found := looks_ahead(inner)) is not None:
+        return found
+    for axis, kinds in ((outer, (AxisKind.GLOBAL, AxisKind.UPCAST)), (inner, (AxisKind.GLOBAL,))):
+        if axis.arg.kind not in kinds or axis not in kernel.output_axes:
+            what = "output axes that are still loops" + (", or a tile of one," if axis is outer else "")
+            return f"axis {axis.arg.id} is {axis.arg.kind.value}, and only {what} do this"
+    if outer is inner:
+        return "an axis has nothing to merge with but another"
+    if kernel.find(Ops.BARRIER) or kernel.find(Ops.SCAN):
+        return "what is staged, or runs on from step to step, needs the loops as they are"
+    if not all(walks_as_one(store, outer, inner) for store in kernel.ast.src):
+        return "the result does not walk the two as one"
+    return None
+
+
+def walks_as_one(store: UOp, outer: UOp, inner: UOp) -> bool:
+    terms, _ = linear_terms(store.src[0].src[1])
+    rest = [term for term in terms if term not in (outer, inner)]
+    as_one = inner.is_static and inner in terms and terms.get(outer) == terms[inner] * inner.size
+    return as_one and not any(term.ranges & {outer, inner} for term in rest)
+
+
+def partners(kernel: Kernel, axis: UOp) -> list[int]:
+    return [other.arg.id for other in kernel.output_axes if other is not axis]
+
+
+def apply(kernel: Kernel, outer: UOp, opt: Opt) -> UOp:
+    """Quotient and remainder of an axis of both sizes, in the place of the inner, stand for the two."""
+    inner = kernel.axis(opt.amount)
+    both = UOp.range(simplified(outer.src[0] * inner.size), Axis(inner.arg.id, AxisKind.GLOBAL))
+    size = index_const(inner.size)
+    parts = {outer: both.alu(Ops.IDIV, size), inner: both.alu(Ops.MOD, size)}
+    return substitute_told(kernel.ast, parts, str(opt))
+
+
+KIND = OptKind((LAW,), obstacle, apply, amounts=(), partners=partners, moves=True)

@@ -1,0 +1,51 @@
+"""SWAP: two output axes change places."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tinyexplore.kernel.opts.kind import Law, OptKind
+from tinyexplore.kernel.opts.obstacles import LOOP_KINDS, scatters_in_order
+from tinyexplore.kernel.transforms.substitute import substitute_told
+from tinyexplore.uop import Ops, UOp
+
+if TYPE_CHECKING:
+    from tinyexplore.kernel.kernel import Kernel
+    from tinyexplore.kernel.opts import Opt
+
+LAW = Law(
+    "Two output axes (`axis` and `amount`) change places",
+    before="for i in 0..64: for j in 0..32: ...",
+    after="for j in 0..32: for i in 0..64: ...",
+)
+
+
+def obstacle(kernel: Kernel, axis: UOp, amount: int) -> str | None:
+    if (found := scatters_in_order(kernel)) is not None:
+        return found
+    other = kernel.axis(amount)
+    for one in (axis, other):
+        if one.arg.kind not in LOOP_KINDS:
+            return f"axis {one.arg.id} is {one.arg.kind.value}, and only output axes that are still loops do this"
+    if axis is other:
+        return "an axis has nothing to change places with but another"
+    if kernel.find(Ops.BARRIER):
+        return "what is staged was staged for the order that the loops have"
+    return None
+
+
+def partners(kernel: Kernel, axis: UOp) -> list[int]:
+    return [other.arg.id for other in kernel.output_axes if other.arg.id > axis.arg.id]
+
+
+def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
+    other = kernel.axis(opt.amount)
+    trade = {
+        axis: axis.replace(arg=replace(axis.arg, id=other.arg.id)),
+        other: other.replace(arg=replace(other.arg, id=axis.arg.id)),
+    }
+    return substitute_told(kernel.ast, trade, str(opt))
+
+
+KIND = OptKind((LAW,), obstacle, apply, amounts=(), partners=partners, moves=True)

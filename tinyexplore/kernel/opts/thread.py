@@ -1,0 +1,45 @@
+"""THREAD: the steps of the outermost output axis are divided among the cores."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tinyexplore.kernel.opts.kind import Law, OptKind
+from tinyexplore.kernel.opts.obstacles import OUTPUT_KINDS, copies_once
+from tinyexplore.kernel.transforms.substitute import substitute_told
+from tinyexplore.uop import AxisKind, UOp
+
+if TYPE_CHECKING:
+    from tinyexplore.kernel.kernel import Kernel
+    from tinyexplore.kernel.opts import Opt
+
+LAW = Law(
+    "The steps of the outermost output axis are divided among the cores (`amount` is not used)",
+    before="for i in 0..64: ...",
+    after="for i in start..stop: ...      (each core with its own start and stop)",
+)
+
+
+def obstacle(kernel: Kernel, axis: UOp, _: int) -> str | None:
+    if (found := copies_once(kernel, axis)) is not None:
+        return found
+    if kernel.target.threads < 2:
+        return f"{kernel.target.name} has one thread"
+    if axis.arg.kind is not AxisKind.GLOBAL:
+        return f"the axis is {axis.arg.kind.value}, and only a global axis is divided among threads"
+    if any(other.arg.kind is AxisKind.THREAD for other in kernel.axes):
+        return "another axis is divided among threads already"
+    for store in kernel.ast.src:
+        loops = [loop for loop in store.ranges if loop.arg.kind in OUTPUT_KINDS]
+        if axis not in loops or min(loops, key=lambda loop: loop.arg.id) is not axis:
+            return "the axis is not the outermost loop of every store"
+    return None
+
+
+def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
+    divided = axis.replace(arg=replace(axis.arg, kind=AxisKind.THREAD))
+    return substitute_told(kernel.ast, {axis: divided}, str(opt))
+
+
+KIND = OptKind((LAW,), obstacle, apply)

@@ -1,0 +1,33 @@
+"""UNROLL: steps of a reduction are written out, each with an accumulator of its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tinyexplore.kernel.opts.kind import BLOCKS, Law, OptKind
+from tinyexplore.kernel.opts.obstacles import no_block, no_reduction
+from tinyexplore.kernel.transforms.split import in_blocks
+from tinyexplore.uop import AxisKind, UOp
+
+if TYPE_CHECKING:
+    from tinyexplore.kernel.kernel import Kernel
+    from tinyexplore.kernel.opts import Opt
+
+LAW = Law(
+    "`amount` steps of a reduction are written out, each with an accumulator of its own",
+    before="for k in 0..64: acc += f(k)",
+    after="""\
+for k in 0..16: a0 += f(4*k); ...; a3 += f(4*k+3)
+acc = a0 + a1 + a2 + a3""",
+)
+
+
+def obstacle(kernel: Kernel, axis: UOp, amount: int) -> str | None:
+    return no_block(kernel, axis, amount) or no_reduction(axis)
+
+
+def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
+    return in_blocks(kernel, axis, opt, AxisKind.UNROLL)
+
+
+KIND = OptKind((LAW,), obstacle, apply, amounts=BLOCKS, splits=True)

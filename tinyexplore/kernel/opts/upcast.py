@@ -1,0 +1,34 @@
+"""UPCAST: steps of an output axis are written out, so that what they share is done once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tinyexplore.kernel.opts.kind import BLOCKS, Law, OptKind
+from tinyexplore.kernel.opts.obstacles import no_block, no_output_loop, scatters_once
+from tinyexplore.kernel.transforms.split import in_blocks
+from tinyexplore.uop import AxisKind, UOp
+
+if TYPE_CHECKING:
+    from tinyexplore.kernel.kernel import Kernel
+    from tinyexplore.kernel.opts import Opt
+
+LAW = Law(
+    "`amount` steps of an output axis are written out, so that what they share is done once",
+    before="for i in 0..64: out[i] = f(i)",
+    after="for i in 0..16: out[4*i] = f(4*i); ...; out[4*i+3] = f(4*i+3)",
+)
+
+
+def obstacle(kernel: Kernel, axis: UOp, amount: int) -> str | None:
+    found = scatters_once(kernel, axis, amount) or no_block(kernel, axis, amount)
+    if found is None and axis.arg.kind is not AxisKind.ROW:
+        found = no_output_loop(axis)
+    return found
+
+
+def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
+    return in_blocks(kernel, axis, opt, AxisKind.UPCAST)
+
+
+KIND = OptKind((LAW,), obstacle, apply, amounts=BLOCKS, splits=True)
