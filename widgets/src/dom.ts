@@ -64,9 +64,10 @@ export function prefersReducedMotion(): boolean {
   return matchMedia("(prefers-reduced-motion: reduce)").matches;
 }
 
-/** A button that says for screen readers what it does. */
+/** A button that says for screen readers what it does: its words are its name, its title explains them. */
 export function button(text: string, title: string, onclick: () => void, cls = ""): HTMLButtonElement {
-  return h("button", { type: "button", class: cls, title, "aria-label": title, onclick }, text);
+  const isWords = /\p{L}|\d/u.test(text);
+  return h("button", { type: "button", class: cls, title, "aria-label": isWords ? null : title, onclick }, text);
 }
 
 /** Arrow keys walk a row of tabs, as screen readers expect. */

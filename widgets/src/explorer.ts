@@ -1,6 +1,7 @@
 // mount(): the whole explorer in one element, from a trace; knows nothing of Jupyter or of how the trace came.
 
 import css from "./style.css";
+import { divider } from "./divider";
 import { append, h, replaceChildren, tab, tabList } from "./dom";
 import { summary } from "./figures";
 import { bytes } from "./format";
@@ -260,35 +261,4 @@ function followTheme(root: HTMLElement, theme: "light" | "dark" | "auto"): () =>
     prefers.removeEventListener("change", apply);
     watcher.disconnect();
   };
-}
-
-/** A bar to drag (or to move by arrow keys) between two parts; it sets a CSS variable in percent or pixels. */
-function divider(root: HTMLElement, variable: string, axis: "x" | "y"): HTMLElement {
-  const label = axis === "x" ? "Width of the graph" : "Height of the lower panel";
-  const orientation = axis === "x" ? "vertical" : "horizontal";
-  const bar = h("div", { class: `divider ${axis}`, role: "separator", tabindex: 0, "aria-label": label, "aria-orientation": orientation });
-  const place = (event: PointerEvent): void => {
-    const box = root.getBoundingClientRect();
-    if (axis === "x") root.style.setProperty(variable, `${clamp(((event.clientX - box.left) / box.width) * 100, 20, 80)}%`);
-    else root.style.setProperty(variable, `${clamp(box.bottom - event.clientY - 27, 90, box.height * 0.6)}px`);
-  };
-  bar.addEventListener("pointerdown", (event) => bar.setPointerCapture(event.pointerId));
-  bar.addEventListener("pointermove", (event) => {
-    if (bar.hasPointerCapture(event.pointerId)) place(event);
-  });
-  bar.addEventListener("dblclick", () => root.style.removeProperty(variable));
-  bar.addEventListener("keydown", (event) => {
-    const sign = { ArrowLeft: -1, ArrowUp: 1, ArrowRight: 1, ArrowDown: -1 }[event.key];
-    if (sign === undefined) return;
-    event.preventDefault();
-    event.stopPropagation();
-    const now = parseFloat(root.style.getPropertyValue(variable)) || (axis === "x" ? 50 : 240);
-    const next = axis === "x" ? `${clamp(now + sign * 2, 20, 80)}%` : `${clamp(now + sign * 16, 90, 600)}px`;
-    root.style.setProperty(variable, next);
-  });
-  return bar;
-}
-
-function clamp(value: number, low: number, high: number): number {
-  return Math.min(high, Math.max(low, value));
 }

@@ -7,7 +7,7 @@ import { nodeText } from "../tree";
 import { firingsUpTo } from "../walking";
 
 export class BiographyView implements View {
-  readonly element = h("div", { class: "biography scroll" });
+  readonly element = h("div", { class: "biography scroll", tabindex: 0, role: "region", "aria-label": "Biography" });
 
   constructor(private readonly store: Store) {
     this.draw();

@@ -17,7 +17,7 @@ interface Column {
 }
 
 export class KernelsView implements View {
-  readonly element = h("div", { class: "kernels scroll" });
+  readonly element = h("div", { class: "kernels scroll", tabindex: 0, role: "region", "aria-label": "Kernels" });
   private sortKey = "id";
   private descending = false;
   private readonly columns: Column[];

@@ -18,8 +18,8 @@ export class StepperView implements View {
   readonly element = h("div", { class: "stepper" });
   private readonly scrub = h("div", { class: "scrub" });
   private readonly middle = h("div", { class: "middle" });
-  private readonly diff = h("div", { class: "diff scroll" });
-  private readonly detail = h("div", { class: "detail scroll" });
+  private readonly diff = h("div", { class: "diff scroll", tabindex: 0, role: "region", "aria-label": "What the step did" });
+  private readonly detail = h("div", { class: "detail scroll", tabindex: 0, role: "region", "aria-label": "The rule, or the stage" });
   private readonly tree: PassTree;
   private skipRebuilds = true;
   private rows: VirtualRows | null = null; // of a list too long to be all elements
@@ -488,7 +488,7 @@ function codeBlock(text: string): HTMLElement {
     const spans = tokenize("python", line).map(([kind, part]) => (kind === "" ? part : h("span", { class: `t-${kind}` }, part)));
     return h("div", {}, ...spans, line === "" ? " " : null);
   });
-  return h("pre", { class: "rule-source" }, ...lines);
+  return h("pre", { class: "rule-source", tabindex: 0, role: "group", "aria-label": "Source of the rule" }, ...lines);
 }
 
 function tally(words: string[]): Record<string, number> {

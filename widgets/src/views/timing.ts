@@ -10,7 +10,7 @@ import { kernelName } from "./pipeline";
 const MAX_LANES = 400;
 
 export class TimingView implements View {
-  readonly element = h("div", { class: "timing scroll" });
+  readonly element = h("div", { class: "timing scroll", tabindex: 0, role: "region", "aria-label": "Timing" });
 
   constructor(private readonly store: Store) {
     this.draw();
@@ -69,7 +69,7 @@ export class TimingView implements View {
 }
 
 export class MemoryView implements View {
-  readonly element = h("div", { class: "memory scroll" });
+  readonly element = h("div", { class: "memory scroll", tabindex: 0, role: "region", "aria-label": "Memory" });
 
   constructor(private readonly store: Store) {
     this.draw();

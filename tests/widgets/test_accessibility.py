@@ -1,0 +1,65 @@
+"""axe-core over every panel of the explorer, light and dark, with and without a selection: nothing serious."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.widgets.sample_traces import big_trace, unrolled_trace
+from tests.widgets.test_browser import TRACE, Open
+from tests.widgets.test_browser import open_page as open_page  # the fixture
+
+AXE = Path(__file__).resolve().parents[2] / "widgets" / "node_modules" / "axe-core" / "axe.min.js"
+PANELS = ("rewrites", "kernels", "timing", "memory", "biography")
+GRAVE = ("serious", "critical")
+
+pytestmark = pytest.mark.browser
+
+
+@cache
+def axe() -> str:
+    return AXE.read_text(encoding="utf-8")
+
+
+def findings(tab: Any) -> list[str]:
+    """What axe-core calls serious or critical, each with the first places."""
+    tab.wait_for_timeout(450)  # flashes and what enters are over
+    if not tab.evaluate("'axe' in window"):
+        tab.evaluate(axe())
+    found = tab.evaluate("() => axe.run(document.querySelector('.tinyexplore'), {resultTypes: ['violations']})")
+    grave = [one for one in found["violations"] if one["impact"] in GRAVE]
+    return [
+        f"{one['impact']} {one['id']} × {len(one['nodes'])}: "
+        + "; ".join(f"{node['target'][-1]} ({node['failureSummary'].splitlines()[-1].strip()})" for node in one["nodes"][:4])
+        for one in grave
+    ]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("selected", [False, True], ids=["nothing selected", "a selection"])
+def test_every_panel_and_both_graphs_are_without_grave_findings(open_page: Open, scheme: str, selected: bool) -> None:
+    tab = open_page(busy=False, scheme=scheme)
+    if selected:
+        tab.click(".pane-a .line >> nth=4")
+    told = {"tensors": findings(tab)}
+    for panel in PANELS[1:]:
+        tab.click(f"[data-key={panel}]")
+        told[panel] = findings(tab)
+    tab.click("[data-place=passes]")
+    tab.keyboard.press("ArrowRight")
+    told["passes"] = findings(tab)
+    tab.click("[data-place=code]")
+    told["code"] = findings(tab)
+    assert {place: found for place, found in told.items() if found} == {}
+
+
+@pytest.mark.parametrize("trace", [big_trace(200), unrolled_trace(30)], ids=["400 nodes", "copies"])
+def test_large_graphs_are_without_grave_findings(open_page: Open, trace: Any) -> None:
+    assert findings(open_page(trace)) == []
+
+
+def test_a_narrow_explorer_is_without_grave_findings(open_page: Open) -> None:
+    assert findings(open_page(TRACE, busy=False, width=600)) == []
