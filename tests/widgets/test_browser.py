@@ -238,7 +238,7 @@ def test_opening_another_kernel_brings_its_graph_where_a_selection_of_it_is_foun
 
 
 def test_a_listing_that_jumps_is_read_from_its_left_edge(open_page: Open) -> None:
-    tab = open_page(width=700, height=900)
+    tab = open_page(width=1000, height=900)
     scrolled = "document.querySelector('.pane-b .listing').scrollLeft"
     tab.evaluate(f"{scrolled} = 60")
     assert tab.evaluate(scrolled) > 0
@@ -521,12 +521,56 @@ def test_jupyterlab_decides_the_theme_where_it_says_so(open_page: Open) -> None:
     tab.wait_for_selector(".tinyexplore[data-theme=dark]", timeout=2000)
 
 
-def test_nothing_is_cut_off_in_a_narrow_notebook(open_page: Open) -> None:
-    tab = open_page(width=700, height=980)
-    assert tab.evaluate("document.documentElement.scrollWidth") <= 700
-    for part in (".graph", ".pane-a", ".pane-b", ".pane-c", ".passes", ".diff"):
+OVERLAPS = """() => {
+  const parts = ['.pipeline', '.graph', '.codes .code', '.panel-tabs', '.stepper', 'footer'];
+  const boxes = parts.flatMap((part) => [...document.querySelectorAll(part)].map((e) => [part, e.getBoundingClientRect()]));
+  const over = [];
+  boxes.forEach(([name, a], i) => boxes.slice(i + 1).forEach(([other, b]) => {
+    const meet = a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1;
+    if (meet) over.push(`${name} and ${other}`);
+  }));
+  return over;
+}"""
+
+
+@pytest.mark.parametrize("width", [600, 800])
+def test_a_narrow_notebook_has_everything_and_nothing_over_anything(open_page: Open, width: int) -> None:
+    tab = open_page(busy=False, width=width, height=980)
+    assert tab.evaluate("document.documentElement.scrollWidth") <= width
+    assert tab.evaluate(OVERLAPS) == []
+    for part in (".graph", ".pane-all", ".passes", ".diff"):
         box = tab.query_selector(part).bounding_box()
         assert box["width"] > 120 and box["height"] > 60, part
+    assert [pane.get_attribute("data-pane") for pane in tab.query_selector_all(".code")] == ["all"]
+    for control in tab.query_selector_all(".graph > .bar button, .graph > .bar input, .pipeline button"):
+        box = control.bounding_box()
+        assert box is None or box["x"] + box["width"] <= width, control.inner_text()
+    tab.click("button:text-is('fit')")
+    tab.click(".overflow")
+    tab.select_option(".detail-choice", "views")
+    assert "27" not in tab.inner_text(".status") and "folded into edges" not in tab.inner_text(".status")
+    tab.click(".overflow")
+    tab.click(".keys-menu summary")
+    assert "walk the graph" in tab.inner_text(".keys-menu")
+    tab.click(".keys-menu summary")
+    tab.click(".pane-all [data-key=asm]")
+    assert tab.evaluate("document.querySelectorAll('.pane-all .line').length") == 14
+    tab.click("[data-place=python]")
+    assert tab.get_attribute(".pane-all [data-key='source 0']", "aria-selected") == "true"
+    tab.click("[data-place=code]")
+    tab.click(".diff .listed:has-text('Assembly')")
+    assert tab.get_attribute(".pane-all [data-key=asm]", "aria-selected") == "true"
+
+
+def test_panes_join_and_part_as_the_window_changes(open_page: Open) -> None:
+    tab = open_page(busy=False)
+    assert len(tab.query_selector_all(".code")) == 3
+    tab.set_viewport_size({"width": 700, "height": 900})
+    tab.wait_for_selector(".pane-all")
+    tab.click(".pane-all .line >> nth=4")
+    tab.set_viewport_size({"width": 1280, "height": 800})
+    tab.wait_for_selector(".pane-c")
+    assert 4 in lines(tab, "c", "rel")
 
 
 def test_a_graph_of_two_thousand_nodes_says_what_it_hides_and_can_show_all(open_page: Open) -> None:

@@ -170,15 +170,13 @@ function banner(trace: Trace, store: Store): HTMLElement | null {
 
 function footer(index: TraceIndex, size: number): HTMLElement {
   const { trace } = index;
-  const key = (keys: string[], text: string): Element => h("span", {}, ...keys.map((name) => h("kbd", {}, name)), ` ${text}`);
+  const key = (keys: string[], text: string): Element => h("span", { class: "key" }, ...keys.map((name) => h("kbd", {}, name)), ` ${text}`);
   const large = size > LARGE_BYTES ? " (large: the notebook stores it whole)" : "";
   const facts = [
     ...summary(trace),
     size > 0 ? `trace ${bytes(size)}${large}` : "",
   ].filter(Boolean);
-  return h(
-    "footer",
-    {},
+  const keys = (): Element[] => [
     key(["←", "→"], "step"),
     key(["↑", "↓"], "pass"),
     key(["⇧ arrows"], "walk the graph"),
@@ -187,6 +185,12 @@ function footer(index: TraceIndex, size: number): HTMLElement {
     key(["B"], "biography"),
     key(["I"], "isolate"),
     key(["F"], "fit"),
+  ];
+  return h(
+    "footer",
+    {},
+    ...keys(),
+    h("details", { class: "keys-menu" }, h("summary", {}, "keys"), h("div", {}, ...keys())), // where they have no room
     h("span", { class: "space" }),
     h("span", { class: size > LARGE_BYTES ? "facts large" : "facts", title: facts.join(" · ") }, facts.join(" · ")),
   );

@@ -22,13 +22,16 @@ const PANES: Record<string, { label: string; wanted: string[] }> = {
   a: { label: "Python and UOps", wanted: ["source", "uops"] },
   b: { label: "Source for the compiler", wanted: ["c", "llvm", "llvm-opt", "python", "cuda", "ptx", "opencl"] },
   c: { label: "Machine code", wanted: ["asm", "llvm-opt", "ptx", "llvm", "python", "c", "uops"] },
+  // in a narrow explorer the only one
+  all: { label: "Code", wanted: ["source", "uops", "c", "llvm", "llvm-opt", "asm", "python", "cuda", "ptx", "opencl"] },
 };
 
 /** The pane that a listing of that language stands in. */
 export function paneOf(language: string): string {
-  return Object.keys(PANES).find((key) => PANES[key].wanted[0] === language) ?? (language === "uops" ? "a" : "b");
+  return ["b", "c"].find((key) => PANES[key].wanted[0] === language) ?? (language === "uops" ? "a" : "b");
 }
 
+const NARROW = 900; // pixels
 const CHUNK = 64; // lines that the browser may skip together when they are out of sight
 const BAND_OF_GROUP: Record<string, string> = {
   loop: "band-loop",
@@ -42,29 +45,55 @@ const GROUP_WEIGHT = ["loop", "reduce", "memory", "alu", "movement", "buffer"];
 
 export class CodeView implements View {
   readonly element = h("section", { class: "codes", "aria-label": "Code" });
-  private readonly panes: CodePane[];
+  private readonly panes: Record<string, CodePane>;
+  private shown: CodePane[] = [];
   private bands: BandMode = "role";
+  private readonly sizes = new ResizeObserver(() => this.arrange());
 
   constructor(private readonly store: Store) {
-    const [a, b, c] = Object.keys(PANES).map((key) => new CodePane(key, store, () => this.bands, () => this.cycle()));
-    this.panes = [a, b, c];
-    this.element.append(h("div", { class: "column" }, a.element, b.element), h("div", { class: "column" }, c.element));
+    const keys = Object.keys(PANES);
+    this.panes = Object.fromEntries(keys.map((key) => [key, new CodePane(key, store, () => this.bands, () => this.cycle())]));
+    this.arrange();
+    this.sizes.observe(this.element);
+  }
+
+  destroy(): void {
+    this.sizes.disconnect();
+  }
+
+  /** Three panes, or, where the explorer is narrow, one with all listings as tabs. */
+  private arrange(): void {
+    const { a, b, c, all } = this.panes;
+    const width = this.element.closest(".tinyexplore")?.clientWidth ?? 0;
+    const wanted = width > 0 && width < NARROW ? [all] : [a, b, c];
+    if (wanted.length === this.shown.length) return;
+    this.shown = wanted;
+    const column = (...panes: CodePane[]): HTMLElement => h("div", { class: "column" }, ...panes.map((pane) => pane.element));
+    replaceChildren(this.element, ...(wanted.length === 1 ? [column(all)] : [column(a, b), column(c)]));
+    for (const pane of wanted) pane.draw();
   }
 
   update(change: Change): void {
-    for (const pane of this.panes) pane.update(change);
+    for (const pane of this.shown) pane.update(change);
   }
 
   private cycle(): void {
     const next: Record<BandMode, BandMode> = { role: "line", line: "off", off: "role" };
     this.bands = next[this.bands];
-    for (const pane of this.panes) pane.draw();
+    for (const pane of this.shown) pane.draw();
   }
 
   showPlace(): void {
-    const { place } = this.store.cursor;
-    const pane = place === "python" || place === "uops" ? this.panes[0] : place === "code" ? this.panes[1] : null;
-    pane?.flash();
+    const { place, tabs } = this.store.cursor;
+    const { a, b, all } = this.panes;
+    const pane = place === "python" || place === "uops" ? a : place === "code" ? b : null;
+    if (pane === null) return;
+    if (this.shown.length > 1) pane.flash();
+    else {
+      const listing = pane.first(place === "python" ? "source" : place === "uops" ? "uops" : "");
+      if (listing !== null) this.store.go({ tabs: { ...tabs, all: listing } });
+      all.flash();
+    }
   }
 }
 
@@ -88,7 +117,6 @@ class CodePane {
     this.body.addEventListener("mouseleave", () => this.store.hover([]));
     this.body.addEventListener("click", (event) => this.choose(event));
     this.body.addEventListener("keydown", (event) => this.walk(event));
-    this.draw();
   }
 
   update(change: Change): void {
@@ -96,6 +124,11 @@ class CodePane {
     if (change.cursor && (wanted?.key !== this.listing?.key || this.kernel !== this.store.cursor.kernel)) this.draw();
     else if (change.selection || change.hover) this.mark();
     if (change.selection) this.reveal();
+  }
+
+  /** The first listing of this pane whose key begins so. */
+  first(start: string): string | null {
+    return this.listings().find(({ key }) => key.startsWith(start))?.key ?? null;
   }
 
   flash(): void {
@@ -123,7 +156,7 @@ class CodePane {
     const rank = (key: string): number => wanted.indexOf(key.startsWith("source") ? "source" : key);
     const known = (key: string): boolean => Object.values(PANES).some(({ wanted: w }) => w.includes(key));
     return [...sources, ...all]
-      .filter(({ key }) => rank(key) >= 0 || (this.key === "b" && !key.startsWith("source") && !known(key)))
+      .filter(({ key }) => rank(key) >= 0 || (["b", "all"].includes(this.key) && !key.startsWith("source") && !known(key)))
       .sort((x, y) => rank(x.key) - rank(y.key));
   }
 
@@ -146,7 +179,7 @@ class CodePane {
       this.bar,
       tabList(PANES[this.key].label, ...tabs),
       h("span", { class: "space" }),
-      this.key === "a" ? button(`bands: ${mode}`, bandsTitle, this.cycleBands, "quiet bands") : null,
+      ["a", "all"].includes(this.key) ? button(`bands: ${mode}`, bandsTitle, this.cycleBands, "quiet bands") : null,
       entry === null ? null : this.copyButton(),
     );
     this.rows = [];
@@ -168,7 +201,7 @@ class CodePane {
 
   private emptyText(): string {
     const { index, cursor } = this.store;
-    if (this.key === "a") return "This trace holds no source of yours.";
+    if (this.key === "a" || this.key === "all") return "This trace holds no source of yours.";
     if (cursor.kernel === null) return "This trace has no kernel.";
     const name = index.trace.kernels[cursor.kernel]?.name ?? `kernel ${cursor.kernel}`;
     return this.key === "c" ? `No machine code was listed for ${name}.` : `${name} was not rendered in this trace.`;

@@ -436,7 +436,7 @@ export class StepperView implements View {
   private listingsOf(stage: Stage): HTMLElement[] {
     const { store } = this;
     return store.index.programsOf(stage.kernel).map(({ language, lines }) => {
-      const open = (): void => store.go({ kernel: stage.kernel, tabs: { ...store.cursor.tabs, [paneOf(language)]: language } });
+      const open = (): void => store.go({ kernel: stage.kernel, tabs: { ...store.cursor.tabs, [paneOf(language)]: language, all: language } });
       const text = `Shows ${languageName(language)} beside the graph`;
       return h(
         "button",
