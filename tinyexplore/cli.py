@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import os
 import runpy
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from tinyexplore.dtype import dtypes
 from tinyexplore.explore.comparison import compare
 from tinyexplore.explore.export import BundleMissing, summary_text
+from tinyexplore.explore.interchange import NoDotProgram
 from tinyexplore.explore.model import Trace
+from tinyexplore.explore.perfetto import MissingPackage, to_perfetto
 from tinyexplore.explore.scripts import reproducer
 from tinyexplore.explore.session import Explorer, capture
+from tinyexplore.explore.tabular import TABLES, rows_of, table_text
+from tinyexplore.explore.timeline import save_chrome_trace
 
 OK, FAILED, MISUSED = 0, 1, 2
 
@@ -58,6 +64,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("script", metavar="SCRIPT", help="a Python file")
     run.add_argument("--html", metavar="OUT", help="write one HTML page")
     run.add_argument("--trace", metavar="OUT", help="write the trace as .json or .json.gz")
+    run.add_argument("--json", action="store_true", help="print the kernels as JSON, in one line, the last")
     run.add_argument("--device", help="the default device inside the script")
     run.add_argument("--beam", type=int, help="width of the search for opts")
     run.add_argument("--noopt", action="store_true", help="leave kernels as scheduled")
@@ -70,6 +77,22 @@ def _parser() -> argparse.ArgumentParser:
     html.add_argument("trace", metavar="TRACE", help="a trace written by `run --trace` or `Explorer.save`")
     html.add_argument("out", metavar="OUT", help="the page to write")
     html.set_defaults(command=run_html)
+
+    show = commands.add_parser("show", help="print a table of a trace file")
+    show.add_argument("trace", metavar="TRACE", help="a trace written by `run --trace` or `Explorer.save`")
+    show.add_argument("table", metavar="TABLE", nargs="?", default="kernels", choices=TABLES, help=", ".join(TABLES))
+    show.add_argument("--json", action="store_true", help="print the rows as JSON")
+    show.set_defaults(command=run_show)
+
+    export = commands.add_parser(
+        "export",
+        help="write a trace file in another program's format",
+        description="Write a trace file in another program's format, by the suffix of OUT: "
+        + "; ".join(f"{suffix} {words}" for suffix, (words, _) in EXPORTS.items()),
+    )
+    export.add_argument("trace", metavar="TRACE", help="a trace written by `run --trace` or `Explorer.save`")
+    export.add_argument("out", metavar="OUT", help="the file to write")
+    export.set_defaults(command=run_export)
 
     comparison = commands.add_parser(
         "compare",
@@ -97,6 +120,7 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("bench", help="time it against other engines and the machine's limits", add_help=False)
 
     devices = commands.add_parser("devices", help="list the devices and whether they work here")
+    devices.add_argument("--json", action="store_true", help="print them as JSON")
     devices.set_defaults(command=run_devices)
     return parser
 
@@ -132,15 +156,29 @@ def run_script(options: argparse.Namespace) -> int:
         _check_writable(path)
     session = capture(**settings)
     status = _run_captured(session, script, arguments)
-    print(summary_text(session.trace))
+    if options.json:
+        print(json.dumps(_summary(session.trace), ensure_ascii=False))
+    else:
+        print(summary_text(session.trace))
     for kind, path in outputs.items():
         if kind == "html":
             session.to_html(path)
         else:
             session.save(path)
         partial = " (partial)" if session.error is not None and status != OK else ""
-        print(f"wrote {path}{partial}")
+        print(f"wrote {path}{partial}", file=sys.stderr if options.json else sys.stdout)
     return status
+
+
+def _summary(trace: Trace) -> dict[str, Any]:
+    """What a script may want of a capture."""
+    messages = [{"level": message.level, "text": message.text} for message in trace.messages]
+    return {
+        "title": trace.title,
+        "options": dict(trace.options),
+        "kernels": rows_of(trace, "kernels"),
+        "messages": messages,
+    }
 
 
 def _run_captured(session: Explorer, script: Path, arguments: list[str]) -> int:
@@ -206,13 +244,62 @@ def _check_writable(path: Path) -> None:
 
 def run_html(options: argparse.Namespace) -> int:
     """A page of a trace file."""
-    if not Path(options.trace).is_file():
-        raise UsageError(f"{options.trace} is not a file")
     _check_writable(Path(options.out))
-    explorer = Explorer(Trace.load(options.trace))
+    explorer = Explorer(_loaded(options.trace))
     explorer.to_html(options.out)
     print(f"wrote {options.out}")
     return OK
+
+
+def run_show(options: argparse.Namespace) -> int:
+    """A table of a trace file."""
+    rows = rows_of(_loaded(options.trace), options.table)
+    print(json.dumps(rows, indent=2, ensure_ascii=False) if options.json else table_text(rows))
+    return OK
+
+
+def run_export(options: argparse.Namespace) -> int:
+    """A trace file in the format that the suffix asks for."""
+    out = Path(options.out)
+    write = next((write for suffix, (_, write) in EXPORTS.items() if out.name.lower().endswith(suffix)), None)
+    if write is None:
+        raise UsageError(f"{out}: the suffix says the format; known: {', '.join(EXPORTS)}")
+    _check_writable(out)
+    try:
+        write(_loaded(options.trace), out)
+    except (MissingPackage, NoDotProgram) as error:
+        raise UsageError(str(error)) from error
+    print(f"wrote {out}")
+    return OK
+
+
+def _loaded(path: str) -> Trace:
+    if not Path(path).is_file():
+        raise UsageError(f"{path} is not a file")
+    return Trace.load(path)
+
+
+def _write_csv(trace: Trace, path: Path) -> None:
+    rows = rows_of(trace, "kernels")
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(rows[0]) if rows else ["kernel"])
+        writer.writeheader()
+        for row in rows:
+            writer.writerow({name: "; ".join(map(str, v)) if isinstance(v, tuple) else v for name, v in row.items()})
+
+
+# suffix → what it is, and what writes it; the longer suffixes first
+EXPORTS: dict[str, tuple[str, Callable[[Trace, Path], Any]]] = {
+    ".chrome.json": ("the timeline for Chrome and Perfetto", save_chrome_trace),
+    ".perfetto-trace": ("the timeline in Perfetto's own format", to_perfetto),
+    ".pftrace": ("the same", to_perfetto),
+    ".csv": ("the kernels as a table", _write_csv),
+    ".html": ("one page", lambda trace, path: Explorer(trace).to_html(path)),
+    ".svg": ("the LazyBuffers as a picture", lambda trace, path: trace.graph().save(path)),
+    ".png": ("the same, by Graphviz", lambda trace, path: trace.graph().save(path)),
+    ".pdf": ("the same, by Graphviz", lambda trace, path: trace.graph().save(path)),
+    ".dot": ("the same as text for Graphviz", lambda trace, path: trace.graph().save(path)),
+}
 
 
 def run_compare(options: argparse.Namespace) -> int:
@@ -232,11 +319,9 @@ def run_compare(options: argparse.Namespace) -> int:
 
 def run_reproduce(options: argparse.Namespace) -> int:
     """A script of one kernel of a trace file."""
-    if not Path(options.trace).is_file():
-        raise UsageError(f"{options.trace} is not a file")
     _check_writable(Path(options.out))
     try:
-        reproducer(Trace.load(options.trace), options.kernel, options.out)
+        reproducer(_loaded(options.trace), options.kernel, options.out)
     except IndexError as error:
         raise UsageError(str(error)) from error
     print(f"wrote {options.out}")
@@ -262,12 +347,20 @@ def run_devices(options: argparse.Namespace) -> int:
     """Each known device: what it is, or why it does not work here."""
     from tinyexplore.device import Device, DeviceUnavailable
 
+    found = []
     for name in Device.names():
-        mark = "*" if name == Device.DEFAULT else " "
+        row = {"name": name, "default": name == Device.DEFAULT, "target": None, "unavailable": None}
         try:
-            print(f"{mark} {name:8} {Device[name].target.describe()}")
+            row["target"] = Device[name].target.describe()
         except DeviceUnavailable as error:
-            print(f"{mark} {name:8} not available: {error}")
+            row["unavailable"] = str(error)
+        found.append(row)
+    if options.json:
+        print(json.dumps(found, indent=2, ensure_ascii=False))
+        return OK
+    for row in found:
+        what = row["target"] or f"not available: {row['unavailable']}"
+        print(f"{'*' if row['default'] else ' '} {row['name']:8} {what}")
     print("(* the default)")
     print(_target_told())
     return OK

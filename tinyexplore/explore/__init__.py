@@ -15,11 +15,14 @@ if TYPE_CHECKING:
     from tinyexplore.explore.codec import Limits, trace_from_json, trace_to_json
     from tinyexplore.explore.comparison import Comparison, compare
     from tinyexplore.explore.difference import diff
+    from tinyexplore.explore.interchange import Graph, NoDotProgram
     from tinyexplore.explore.model import Trace
+    from tinyexplore.explore.perfetto import MissingPackage
     from tinyexplore.explore.query import biography, line_frames, related, trace_lines, user_lines, where
     from tinyexplore.explore.roofline import Dot, loaded_bytes, roofline_svg
     from tinyexplore.explore.scripts import ReproducerError, reproducer
     from tinyexplore.explore.session import CaptureError, Explorer, capture, explore
+    from tinyexplore.explore.tabular import rows_of
     from tinyexplore.explore.valid import TraceFormatError
 
 _HOMES = {
@@ -35,10 +38,14 @@ _HOMES = {
     "line_frames": "query",
     "related": "query",
     "reproducer": "scripts",
+    "rows_of": "tabular",
     "trace_lines": "query",
     "user_lines": "query",
     "where": "query",
     "ReproducerError": "scripts",
+    "Graph": "interchange",
+    "NoDotProgram": "interchange",
+    "MissingPackage": "perfetto",
     "Dot": "roofline",
     "loaded_bytes": "roofline",
     "roofline_svg": "roofline",
@@ -53,7 +60,10 @@ __all__ = [
     "Comparison",
     "Dot",
     "Explorer",
+    "Graph",
     "Limits",
+    "MissingPackage",
+    "NoDotProgram",
     "ReproducerError",
     "Trace",
     "TraceFormatError",
@@ -67,6 +77,7 @@ __all__ = [
     "related",
     "reproducer",
     "roofline_svg",
+    "rows_of",
     "trace_from_json",
     "trace_lines",
     "trace_to_json",

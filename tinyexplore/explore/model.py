@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 from tinyexplore.explore.valid import AtLeast, Id, Index, OneOf
 
 if TYPE_CHECKING:
+    import graphviz
+    import networkx
+    import pandas
+
     from tinyexplore.explore.codec import Limits
+    from tinyexplore.explore.graphs import Kind, Which
+    from tinyexplore.explore.interchange import Graph
+    from tinyexplore.explore.timeline import Timeline
 
 TRACE_VERSION = 1
 
@@ -339,6 +346,40 @@ class Trace:
         from tinyexplore.explore.query import where
 
         return where(self, **conditions)
+
+    def graph(
+        self, stage: int | None = None, which: Which = "after", kind: Kind = "lazybuffer", max_nodes: int | None = None
+    ) -> Graph:
+        """One graph of the trace, to draw, save or hand on: all LazyBuffers, or what a stage got or left."""
+        from tinyexplore.explore.interchange import MOST_BOXES, Graph
+
+        return Graph(self, stage, which, kind, MOST_BOXES if max_nodes is None else max_nodes)
+
+    def to_networkx(self) -> networkx.MultiDiGraph[Any]:
+        """The LazyBuffers as a networkx graph; `graph(stage).to_networkx()` gives any other."""
+        return self.graph().to_networkx()
+
+    def to_graphviz(self) -> graphviz.Digraph:
+        """The LazyBuffers as a `graphviz.Digraph`, a cluster per kernel; `graph(stage).to_graphviz()` gives others."""
+        return self.graph().to_graphviz()
+
+    def to_dataframe(self, table: str = "kernels") -> pandas.DataFrame:
+        """A table as a pandas DataFrame: see `explore.tabular.rows_of` for the tables."""
+        from tinyexplore.explore.tabular import to_dataframe
+
+        return to_dataframe(self, table)
+
+    def to_perfetto(self, path: str | Path | None = None) -> bytes:
+        """The timeline in Perfetto's own format; written to `path` if one is given."""
+        from tinyexplore.explore.perfetto import to_perfetto
+
+        return to_perfetto(self, path)
+
+    def timeline(self) -> Timeline:
+        """What the compiler did and when, when kernels ran, what memory held."""
+        from tinyexplore.explore.timeline import timeline
+
+        return timeline(self)
 
     def save(self, path: str | Path) -> Path:
         """Writes the trace as JSON, compressed where the name ends in ".gz"."""

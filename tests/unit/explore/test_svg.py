@@ -138,10 +138,16 @@ def test_a_stage_shows_what_it_got_and_what_it_left() -> None:
 def test_the_pipeline_counts_and_times() -> None:
     found = words(pipeline_svg(TRACE))
     assert found[0] == 'a & b < "c"'
-    for text in ("9 nodes · 4 views", "2 passes · 1 firing · 1 changed nothing", "2.4 ms", "11.8 µs", "r_<0>"):
+    for text in (
+        "9 nodes · 4 views",
+        "2 passes · 1 firing · 1 changed nothing",
+        "2.4 ms",
+        "11.8 µs",
+        "kernel 0 · r_<0>",
+    ):
         assert text in found
     assert "6 LazyBuffers · 11.8 µs" in found
-    assert "from r_<0>" in found  # what the second kernel reads stands in it as a box
+    assert "result of kernel 0" in found  # what the second kernel reads stands in it as a box
 
 
 def test_without_kernels_the_lazybuffers_stand_alone() -> None:
