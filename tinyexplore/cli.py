@@ -17,6 +17,7 @@ from typing import Any
 from tinyexplore.dtype import dtypes
 from tinyexplore.explore.comparison import compare
 from tinyexplore.explore.export import BundleMissing, summary_text
+from tinyexplore.explore.highlight import for_stream
 from tinyexplore.explore.interchange import NoDotProgram
 from tinyexplore.explore.model import Trace
 from tinyexplore.explore.perfetto import MissingPackage, to_perfetto
@@ -83,6 +84,14 @@ def _parser() -> argparse.ArgumentParser:
     show.add_argument("table", metavar="TABLE", nargs="?", default="kernels", choices=TABLES, help=", ".join(TABLES))
     show.add_argument("--json", action="store_true", help="print the rows as JSON")
     show.set_defaults(command=run_show)
+
+    code = commands.add_parser("code", help="print a listing of a kernel, in colours on a terminal")
+    code.add_argument("trace", metavar="TRACE", help="a trace written by `run --trace` or `Explorer.save`")
+    code.add_argument("kernel", metavar="KERNEL", type=int, help="the kernel's number in the trace")
+    code.add_argument(
+        "language", metavar="LANGUAGE", nargs="?", help="uops, c, llvm, llvm-opt, asm … (default: what ran)"
+    )
+    code.set_defaults(command=run_code)
 
     export = commands.add_parser(
         "export",
@@ -255,6 +264,19 @@ def run_show(options: argparse.Namespace) -> int:
     """A table of a trace file."""
     rows = rows_of(_loaded(options.trace), options.table)
     print(json.dumps(rows, indent=2, ensure_ascii=False) if options.json else table_text(rows))
+    return OK
+
+
+def run_code(options: argparse.Namespace) -> int:
+    """One listing of one kernel."""
+    trace = _loaded(options.trace)
+    programs = {program.language: program for program in trace.programs if program.kernel == options.kernel}
+    if not programs:
+        raise UsageError(f"kernel {options.kernel} has no listings; the trace has {len(trace.kernels)} kernels, from 0")
+    language = options.language or next((name for name in programs if name != "uops"), "uops")
+    if language not in programs:
+        raise UsageError(f"kernel {options.kernel} has no {language!r}; it has {', '.join(programs)}")
+    print("\n".join(for_stream(language, [line.text for line in programs[language].lines], sys.stdout)))
     return OK
 
 

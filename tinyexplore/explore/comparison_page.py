@@ -8,6 +8,7 @@ from html import escape
 
 from tinyexplore.explore.comparison import CONTEXT_LINES, Comparison, KernelPair, ListingPair, change_words, first_words
 from tinyexplore.explore.graphs import reachable
+from tinyexplore.explore.highlight import lines_html, style_sheet
 from tinyexplore.explore.model import KernelInfo, Node, Stage, Trace
 from tinyexplore.explore.svg import graph_svg
 
@@ -60,7 +61,7 @@ def comparison_html(found: Comparison) -> str:
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
-        f"<title>Compare: {title}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<main>\n"
+        f"<title>Compare: {title}</title>\n<style>{_STYLE}{style_sheet()}</style>\n</head>\n<body>\n<main>\n"
         + "\n".join(part for part in body if part)
         + "\n</main>\n</body>\n</html>\n"
     )
@@ -156,7 +157,7 @@ def _listing(listing: ListingPair, is_open: bool) -> str:
         return f'<p class="quiet"><code>{name}</code>: the same in both</p>'
     if listing.a is None or listing.b is None:
         return f'<p class="quiet"><code>{name}</code>: only in {"b" if listing.a is None else "a"}</p>'
-    rows = "".join(_rows(listing.a, listing.b))
+    rows = "".join(_rows(listing.language, listing.a, listing.b))
     opened = " open" if is_open else ""
     return (
         f'<details{opened}><summary><code>{name}</code></summary><div class="scroll">'
@@ -164,10 +165,11 @@ def _listing(listing: ListingPair, is_open: bool) -> str:
     )
 
 
-def _rows(a: Sequence[str], b: Sequence[str]) -> list[str]:
+def _rows(language: str, a: Sequence[str], b: Sequence[str]) -> list[str]:
     """Two listings line by line; of equal lines, those near a difference."""
     rows: list[str] = []
     blocks = difflib.SequenceMatcher(None, a, b, autojunk=False).get_opcodes()
+    a, b = lines_html(language, a), lines_html(language, b)
     for place, (kind, a_from, a_to, b_from, b_to) in enumerate(blocks):
         if kind != "equal":
             length = max(a_to - a_from, b_to - b_from)
@@ -191,4 +193,4 @@ def _rows(a: Sequence[str], b: Sequence[str]) -> list[str]:
 def _cell(line: str | None, tone: str) -> str:
     if line is None:
         return '<td class="none"></td>'
-    return f'<td class="code {tone}">{escape(line)}</td>'
+    return f'<td class="code {tone}">{line}</td>'

@@ -13,6 +13,7 @@ from typing import Any
 from tinyexplore.engine import further_listings
 from tinyexplore.explore.describe import describe, search_text, uops_listing
 from tinyexplore.explore.drafts import roots_of
+from tinyexplore.explore.highlight import for_stream
 from tinyexplore.explore.realised import RealisedGraph
 from tinyexplore.schedule import ScheduleItem
 from tinyexplore.trace import (
@@ -131,23 +132,24 @@ class ConsoleRecorder(Recorder):
         return path
 
 
-def _joined(lines: tuple[SourceLine, ...]) -> str:
-    return "\n".join(line.text for line in lines)
+def _joined(language: str, lines: tuple[SourceLine, ...]) -> str:
+    """A listing, in colours where it goes to a terminal."""
+    return "\n".join(for_stream(language, [line.text for line in lines], sys.stdout))
 
 
 def _kernel_text(item: ScheduleItem, level: int) -> str:
     """The buffers of a kernel that is about to be compiled; from 5 on also its ast."""
     buffers = [f"    data{place}: {buffer!r}" for place, buffer in enumerate(item.buffers)]
     if level >= 5 and item.ast is not None:
-        buffers.append(_joined(uops_listing(item.ast.toposort())))
+        buffers.append(_joined("uops", uops_listing(item.ast.toposort())))
     return "\n".join(buffers)
 
 
 def _program_text(event: Rendered, level: int) -> str:
     """The source of a program; from 6 on after its linear program, from 7 on before its assembly."""
-    parts = [_joined(event.lines)]
+    parts = [_joined(event.language, event.lines)]
     if level >= 6:
-        parts.insert(0, _joined(uops_listing(event.program.uops)))
+        parts.insert(0, _joined("uops", uops_listing(event.program.uops)))
     if level >= 7:
-        parts += [_joined(lines) for language, lines in further_listings(event.program) if language == "asm"]
+        parts += [_joined("asm", lines) for language, lines in further_listings(event.program) if language == "asm"]
     return "\n".join(parts)

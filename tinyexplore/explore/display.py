@@ -13,6 +13,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from tinyexplore.explore.describe import Printer, arg_text, dtype_text, expr_text, shape_text, uops_listing
+from tinyexplore.explore.highlight import lines_html
 from tinyexplore.explore.nest import loop_nest
 from tinyexplore.explore.session import EXPLORE_REPEAT, Explorer, capture, realize_all
 from tinyexplore.explore.sources import cell_number
@@ -214,13 +215,19 @@ def _item_svg(item: ScheduleItem) -> str | None:
 # *** pages ***
 
 
-def _page(title: str, facts: Iterable[tuple[str, str]], picture: str = "", text: str = "") -> str:
+def _page(title: str, facts: Iterable[tuple[str, str]], picture: str = "", listing: str = "") -> str:
+    """`listing`: HTML of `_listing`."""
     rows = "".join(
         f'<tr><th style="text-align:left">{escape(name)}</th><td style="text-align:left">{escape(value)}</td></tr>'
         for name, value in facts
     )
-    block = f"<pre>{escape(text)}</pre>" if text else ""
+    block = f"<pre>{listing}</pre>" if listing else ""
     return f"<div><strong>{escape(title)}</strong><table>{rows}</table>{block}{picture}</div>"
+
+
+def _listing(language: str, text: str) -> str:
+    """Text of a language in the colours of the notebook's theme."""
+    return "\n".join(lines_html(language, text.splitlines(), inline=True))
 
 
 def _tensor_html(tensor: Tensor) -> str:
@@ -254,7 +261,7 @@ def _shapetracker_html(tracker: ShapeTracker) -> str:
 
 def _uop_html(uop: UOp) -> str:
     nodes = nodes_of((uop,))
-    text = loop_nest(uop) if uop.op is Ops.SINK else Printer().text(uop)
+    text = _listing("uops", loop_nest(uop) if uop.op is Ops.SINK else Printer().text(uop))
     facts = [("dtype", dtype_text(uop.dtype)), ("graph", f"{len(nodes)} UOps")]
     return _page(f"UOp {uop.op.name}", facts, graph_svg(nodes), text)
 
@@ -265,7 +272,7 @@ def _kernel_html(kernel: Kernel) -> str:
         ("opts", ", ".join(map(str, kernel.applied)) or "none"),
         ("for", kernel.target.describe()),
     ]
-    return _page(f"Kernel {kernel.name}", facts, "", loop_nest(kernel.ast))
+    return _page(f"Kernel {kernel.name}", facts, "", _listing("uops", loop_nest(kernel.ast)))
 
 
 def _item_html(item: ScheduleItem) -> str:
@@ -275,7 +282,7 @@ def _item_html(item: ScheduleItem) -> str:
         ("computes", f"{len(item.members)} LazyBuffers"),
         ("buffers", str(len(item.buffers))),
     ]
-    text = "copy between devices" if item.ast is None else loop_nest(item.ast)
+    text = "copy between devices" if item.ast is None else _listing("uops", loop_nest(item.ast))
     return _page("ScheduleItem", facts, "", text)
 
 
@@ -285,8 +292,9 @@ def _program_html(program: ProgramSpec) -> str:
         ("program", f"{len(program.uops)} UOps, {len(program.lines)} lines of {program.language}"),
         ("buffers", f"{program.n_buffers}, of which written: {', '.join(map(str, sorted(program.writes)))}"),
     ]
-    listing = "\n".join(line.text for line in uops_listing(program.uops))
-    return _page(f"ProgramSpec {program.name}", facts, "", f"{program.source}\n{listing}")
+    linear = "\n".join(line.text for line in uops_listing(program.uops))
+    listing = f"{_listing(program.language, program.source)}\n\n{_listing('uops', linear)}"
+    return _page(f"ProgramSpec {program.name}", facts, "", listing)
 
 
 _PAGES: dict[type, Callable[[Any], str]] = {

@@ -1,0 +1,193 @@
+"""Listings in colours: Pygments' lexers, in HTML for pages and notebooks, in escape codes for terminals.
+
+A lexer of our own stands here where Pygments has none (linear programs), or where one knows too little (vector types).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from html import escape
+from typing import Any, TextIO
+
+from tinyexplore.util import getenv
+
+Token = tuple[str, str]  # its kind ("" for plain text), its text
+
+# kind → colour in light, in dark (the views' own, widgets/src/style.css), JupyterLab's variable, terminal code
+KINDS: dict[str, tuple[str, str, str, str]] = {
+    "comment": ("#5f6a78", "#9aa6b4", "--jp-mirror-editor-comment-color", "2;3"),
+    "string": ("#8a5a00", "#e0b36a", "--jp-mirror-editor-string-color", "33"),
+    "keyword": ("#8a3b9e", "#d6a0e6", "--jp-mirror-editor-keyword-color", "35"),
+    "number": ("#0b63ce", "#8cc2ff", "--jp-mirror-editor-number-color", "34"),
+    "call": ("#005f8f", "#7fd0f5", "--jp-mirror-editor-def-color", "36"),
+    "type": ("#00785a", "#6fdcb8", "--jp-mirror-editor-builtin-color", "32"),
+    "register": ("#7a4a00", "#f0c48a", "--jp-mirror-editor-variable-2-color", "93"),
+    "global": ("#7a4a00", "#f0c48a", "--jp-mirror-editor-variable-3-color", "93"),
+    "label": ("#8a3b9e", "#d6a0e6", "--jp-mirror-editor-tag-color", "95"),
+    "macro": ("#5f6a78", "#9aa6b4", "--jp-mirror-editor-meta-color", "2"),
+}
+
+_UOP_TYPES = r"\b(?:void|bool|bfloat16|u?int(?:8|16|32|64)|float(?:16|32|64)|fp8e\dm\d)\b(?:×\d+)?"
+_LEXERS = {
+    "llvm": "llvm",
+    "llvm-opt": "llvm",
+    "asm": "nasm",  # the syntax of Intel, which is what listings have on x86
+    "python": "python",
+    "ptx": "ptx",
+    "cuda": "cuda",
+    "wgsl": "wgsl",
+}
+
+
+def tokens(language: str, lines: Sequence[str]) -> list[list[Token]]:
+    """The tokens of each line; joined, their texts are the line. Constructs may span lines."""
+    if not lines:
+        return []
+    found: list[list[Token]] = [[]]
+    kind_of = _kinds(language)
+    for token_type, text in lexer(language).get_tokens("\n".join(lines)):
+        kind = kind_of(token_type)
+        first, *further = text.split("\n")
+        for place, part in enumerate((first, *further)):
+            if place:
+                found.append([])
+            if part and found[-1] and found[-1][-1][0] == kind:
+                found[-1][-1] = (kind, found[-1][-1][1] + part)
+            elif part:
+                found[-1].append((kind, part))
+    return found[: len(lines)]
+
+
+def lines_html(language: str, lines: Sequence[str], *, inline: bool = False) -> list[str]:
+    """Each line as HTML: spans of the classes t-keyword, t-number, … (`style_sheet` has their colours).
+
+    `inline`: the colours of JupyterLab's theme in `style` instead, for an output that brings no style sheet.
+    """
+    return ["".join(_span(kind, text, inline) for kind, text in line) for line in tokens(language, lines)]
+
+
+def lines_ansi(language: str, lines: Sequence[str]) -> list[str]:
+    """Each line with escape codes for a terminal."""
+    return [
+        "".join(f"\x1b[{KINDS[kind][3]}m{text}\x1b[0m" if kind else text for kind, text in line)
+        for line in tokens(language, lines)
+    ]
+
+
+def for_stream(language: str, lines: Sequence[str], stream: TextIO) -> list[str]:
+    """The lines for `stream`: in colours where it is a terminal and nobody asked for none (NO_COLOR)."""
+    is_plain = getenv("NO_COLOR", "") or getenv("TERM", "") == "dumb" or not stream.isatty()
+    return list(lines) if is_plain else lines_ansi(language, lines)
+
+
+def style_sheet(scope: str = "") -> str:
+    """Colours of the classes, in light and dark."""
+    light = "".join(f"{scope} .t-{kind}{{color:{colours[0]}}}" for kind, colours in KINDS.items())
+    dark = "".join(f"{scope} .t-{kind}{{color:{colours[1]}}}" for kind, colours in KINDS.items())
+    return f"{light}@media(prefers-color-scheme:dark){{{dark}}}"
+
+
+def _span(kind: str, text: str, inline: bool) -> str:
+    if not kind:
+        return escape(text)
+    if inline:
+        light, _, variable, _ = KINDS[kind]
+        return f'<span style="color:var({variable},{light})">{escape(text)}</span>'
+    return f'<span class="t-{kind}">{escape(text)}</span>'
+
+
+# *** lexers ***
+
+
+@cache
+def lexer(language: str) -> Any:
+    """The Pygments lexer of a language of listings; C for one that it does not know."""
+    from pygments.lexers import get_lexer_by_name
+
+    options = {"stripnl": False, "ensurenl": False}
+    if language == "uops":
+        return _uop_lexer()(**options)
+    name = _LEXERS.get(language)
+    return get_lexer_by_name(name, **options) if name is not None else _c_lexer()(**options)
+
+
+@cache
+def _uop_lexer() -> type[Any]:
+    """Linear programs: `12    %7 = MUL %5, %6 : float32×4`."""
+    from pygments.lexer import RegexLexer
+    from pygments.token import Comment, Keyword, Name, Number, Punctuation, Whitespace
+
+    class UOpLexer(RegexLexer):
+        name = "Linear UOps"
+        aliases = ["uops"]
+        tokens = {
+            "root": [
+                (r"^\s*\d+(?=\s|$)", Comment),  # the line's number
+                (r"\s+", Whitespace),
+                (r"#.*", Comment),
+                (r"\b(?:for|in|range|end|if|from|to|lane|of)\b", Keyword),
+                (_UOP_TYPES, Keyword.Type),
+                (r"%\w+", Name.Variable),
+                (r"-?\b\d+(?:\.\d+)?(?:e[+-]?\d+)?\b", Number),
+                (r"\b[A-Z][A-Z0-9_]{2,}\b", Name.Function),
+                (r"\w+", Name),
+                (r".", Punctuation),
+            ]
+        }
+
+    return UOpLexer
+
+
+@cache
+def _c_lexer() -> type[Any]:
+    """C with our vector types (`f32x16`), and functions where they are called."""
+    from pygments.lexers import CLexer
+    from pygments.token import Keyword, Name
+
+    vector = re.compile(r"[fiub]\d+x\d+(?:_u)?")
+
+    class KernelCLexer(CLexer):
+        def get_tokens_unprocessed(self, text: str, stack: Any = ("root",)) -> Iterator[tuple[int, Any, str]]:
+            for index, kind, value in super().get_tokens_unprocessed(text, stack):
+                if kind is Name and vector.fullmatch(value):
+                    kind = Keyword.Type
+                elif kind is Name and text[index + len(value) : index + len(value) + 1] == "(":
+                    kind = Name.Function
+                yield index, kind, value
+
+    return KernelCLexer
+
+
+@cache
+def _kinds(language: str) -> Callable[[Any], str]:
+    """Pygments' type of a token → its kind; the narrowest entry that holds it."""
+    from pygments.token import Comment, Keyword, Name, Number, String
+
+    table: dict[Any, str] = {
+        Comment: "comment",
+        Comment.Preproc: "macro",
+        Comment.PreprocFile: "string",
+        String: "string",
+        Keyword: "keyword",
+        Keyword.Type: "type",
+        Number: "number",
+        Name.Function: "call",
+        Name.Class: "call",
+        Name.Builtin: "register" if language == "asm" else "call",
+        Name.Variable: "" if language == "asm" else "register",
+        Name.Variable.Global: "global",
+        Name.Label: "label",
+        Name.Decorator: "macro",
+    }
+
+    @cache
+    def kind_of(token_type: Any) -> str:
+        while token_type is not None:
+            if token_type in table:
+                return table[token_type]
+            token_type = token_type.parent
+        return ""
+
+    return kind_of
