@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tinyexplore.explore.graphs import DrawnGraph, DrawnNode, Kind, Which, drawn_graph, reachable, roots_of_stage
 from tinyexplore.explore.model import Node, Trace
-from tinyexplore.explore.picture import BANDS, COLOURS
+from tinyexplore.explore.picture import COLOURS, kernel_colour
 
 if TYPE_CHECKING:
     import graphviz
@@ -111,9 +111,13 @@ def _digraph(trace: Trace, graph: DrawnGraph) -> graphviz.Digraph:
                 _add_node(made, node)
             continue
         time = f" · {runs[kernel]:.4g} µs" if kernel in runs else ""
-        fill = BANDS[kernel % len(BANDS)][0]
+        colour = kernel_colour(kernel)
         with made.subgraph(name=f"cluster_{kernel}") as cluster:
-            cluster.attr(label=_text(f"{kernel}: {trace.kernels[kernel].name}{time}"), color="#dfe3e8", bgcolor=fill)
+            cluster.attr(
+                label=_text(f"{kernel}: {trace.kernels[kernel].name}{time}"),
+                color=colour.light,
+                bgcolor=colour.light_fill,
+            )
             for node in nodes:
                 _add_node(cluster, node)
     for node in graph.nodes:
