@@ -1,4 +1,7 @@
-"""`python -m bench [CASE...] [--against PEERS]`: times the cases and writes JSON, Markdown and a plot."""
+"""`python -m bench [CASE...] [--against PEERS]`: times the cases and writes JSON, Markdown and a plot.
+
+`python -m bench explorer` measures the explorer instead.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,12 @@ Say = Callable[[str], None]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The exit status: 0, or 1 where a case of tinyexplore's was wrong or raised, or 2 for a wrong command."""
-    options = _parser().parse_args(arguments)
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words[:1] == ["explorer"]:
+        from bench.explorer import main as measure_explorer
+
+        return measure_explorer(words[1:])
+    options = _parser().parse_args(words)
     if options.list:
         _list()
         return 0

@@ -1,0 +1,340 @@
+"""`python -m bench explorer`: what the explorer costs and how fast a page answers, in a real Chromium.
+
+Each figure stands beside its aim; with --out they are kept as explorer.json and explorer.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timezone
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from tinyexplore import Tensor, capture, explore, nn
+from tinyexplore.explore.codec import trace_to_bytes, trace_to_json
+from tinyexplore.explore.graphs import reachable
+from tinyexplore.explore.model import Trace
+from tinyexplore.nn.optim import SGD
+
+READY = "html[data-tinyexplore=ready]"
+
+FIRST_RUN = """
+import json, sys, time
+from tinyexplore import Tensor, explore
+x = Tensor.ones(256, 256).contiguous().realize()
+Tensor.ones(3, 3).contiguous().realize()
+began = time.perf_counter()
+if sys.argv[1] == "captured":
+    explore(lambda: x.softmax(), repeat=1)
+else:
+    x.softmax().realize()
+print(json.dumps(time.perf_counter() - began))
+"""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One measurement; `aim` is the most that it may be, None where there is none."""
+
+    name: str
+    value: float
+    unit: str
+    aim: float | None = None
+    detail: str = ""
+
+    @property
+    def verdict(self) -> str:
+        return "" if self.aim is None else "yes" if self.value <= self.aim else "NO"
+
+
+# *** programs ***
+
+
+def chain(nodes: int) -> Trace:
+    """About `nodes` LazyBuffers that nobody realises."""
+    with capture(title=f"{nodes} LazyBuffers") as session:
+        x = Tensor.ones(8, 8).contiguous()
+        y = x
+        for _ in range(nodes // 2):
+            y = (y * x).exp2()
+    return session.trace
+
+
+class Block:
+    """A transformer block of one head."""
+
+    def __init__(self, width: int) -> None:
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.query, self.key, self.value = (nn.Linear(width, width) for _ in range(3))
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        normal = self.norm1(x)
+        x = x + self.query(normal).scaled_dot_product_attention(self.key(normal), self.value(normal))
+        return x + self.down(self.up(self.norm2(x)).gelu())
+
+
+class MLP:
+    """Two layers."""
+
+    def __init__(self, inputs: int, hidden: int, outputs: int) -> None:
+        self.first, self.second = nn.Linear(inputs, hidden), nn.Linear(hidden, outputs)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return self.second(self.first(x).relu())
+
+
+def mlp_step() -> Trace:
+    """A training step: loss, gradients, the optimiser's update."""
+    model = MLP(64, 128, 10)
+    optimiser = SGD(nn.state.get_parameters(model), lr=0.1)
+    x, y = Tensor.rand(32, 64).realize(), Tensor.randint(32, high=10).realize()
+
+    def step() -> Tensor:
+        optimiser.zero_grad()
+        loss = model(x).sparse_categorical_crossentropy(y).backward()
+        optimiser.step()
+        return loss
+
+    with Tensor.train():
+        return explore(step, repeat=1, title="MLP training step").trace
+
+
+def block() -> Trace:
+    """A block, forward and backward."""
+    model, x = Block(64), Tensor.rand(2, 32, 64).realize()
+    parameters = nn.state.get_parameters(model)
+    for parameter in parameters:
+        parameter.requires_grad = True
+    Tensor.realize(*parameters)
+
+    def both() -> list[Tensor]:
+        model(x).square().mean().backward()
+        return [parameter.grad for parameter in parameters if parameter.grad is not None]
+
+    return explore(both, repeat=1, title="transformer block").trace
+
+
+def firing_bytes(trace: Trace) -> int:
+    """What a compressed trace is larger by for its steps and links."""
+    stages = tuple(replace(stage, steps=()) for stage in trace.stages)
+    return len(trace_to_bytes(trace)) - len(trace_to_bytes(replace(trace, stages=stages, links=())))
+
+
+# *** the browser ***
+
+
+@contextmanager
+def chromium() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        path = os.environ.get("TINYEXPLORE_CHROMIUM") or next(
+            (path for path in ("/usr/bin/chromium", "/usr/bin/google-chrome") if os.path.exists(path)), None
+        )
+        arguments = ["--no-sandbox", "--enable-precise-memory-info"]
+        browser = playwright.chromium.launch(executable_path=path, args=arguments)
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+class Page:
+    """One trace as a page in a tab."""
+
+    def __init__(self, browser: Any, trace: Trace, folder: Path) -> None:
+        from tinyexplore.explore.export import export_html
+
+        self.path = folder / "page.html"
+        self.path.write_text(export_html(trace), encoding="utf-8")
+        self.tab = browser.new_page(viewport={"width": 1280, "height": 800})
+        self.devtools = self.tab.context.new_cdp_session(self.tab)
+        self.devtools.send("Performance.enable")
+        began = time.perf_counter()
+        self.tab.goto(self.path.as_uri())
+        self.tab.wait_for_selector(READY, state="attached", timeout=60_000)
+        self.tab.wait_for_selector(".drawing .box", state="attached", timeout=60_000)
+        self.opened_s = time.perf_counter() - began
+
+    def close(self) -> None:
+        self.tab.close()
+
+    def metric(self, name: str) -> float:
+        found = self.devtools.send("Performance.getMetrics")["metrics"]
+        return next(metric["value"] for metric in found if metric["name"] == name)
+
+    def settle(self) -> None:
+        self.tab.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+    def steps_ms(self, stage: int, count: int) -> list[float]:
+        """Main-thread milliseconds of each of `count` steps forward in a pass."""
+        self.tab.evaluate(f"tinyexplore.handle.go({{stage: {stage}, step: 0, graph: 'uops', place: 'passes'}})")
+        self.tab.focus(".tinyexplore")
+        self.settle()
+        found = []
+        for _ in range(count):
+            before = self.metric("TaskDuration")
+            self.tab.keyboard.press("ArrowRight")
+            self.settle()
+            found.append((self.metric("TaskDuration") - before) * 1e3)
+        return found
+
+    def frames_ms(self, move: Callable[[int], None], count: int = 40) -> list[float]:
+        """Main-thread milliseconds of each frame while `move(i)` goes on."""
+        self.settle()
+        found = []
+        for i in range(count):
+            before = self.metric("TaskDuration")
+            move(i)
+            self.settle()
+            found.append((self.metric("TaskDuration") - before) * 1e3)
+        return found
+
+    def pan(self) -> list[float]:
+        box = self.tab.query_selector(".canvas").bounding_box()
+        x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] - 30
+        self.tab.mouse.move(x, y)
+        self.tab.mouse.down()
+        found = self.frames_ms(lambda i: self.tab.mouse.move(x - 4 * i, y - 4 * i))
+        self.tab.mouse.up()
+        return found
+
+    def zoom(self) -> list[float]:
+        box = self.tab.query_selector(".canvas").bounding_box()
+        self.tab.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] - 30)  # the wheel is the page's else
+        self.tab.keyboard.down("Control")
+        found = self.frames_ms(lambda i: self.tab.mouse.wheel(0, -60 if i % 20 < 10 else 60))
+        self.tab.keyboard.up("Control")
+        return found
+
+
+# *** measuring ***
+
+
+def measure(rounds: int, say: Callable[[str], None]) -> Iterator[Figure]:
+    """Every figure, in the order of the table."""
+    with tempfile.TemporaryDirectory() as name, chromium() as browser:
+        folder = Path(name)
+        for nodes, aim in ((50, 0.3), (450, 1.5)):
+            say(f"first picture of {nodes} nodes")
+            trace = chain(nodes)
+            opened = median(_opened(browser, trace, folder) for _ in range(rounds))
+            yield Figure(f"first picture, {nodes} LazyBuffers", opened, "s", aim, "page opened to boxes drawn")
+        say("training step and block")
+        traces = [(trace.title, trace) for trace in (mlp_step(), block())]
+        yield from _stepping(browser, [trace for _, trace in traces], folder, rounds)
+        say("10 000 nodes")
+        yield from _large(browser, chain(10_000), folder)
+        for title, trace in traces:
+            say(f"page of {title}")
+            aims = (1000.0, 1.5) if "MLP" in title else (None, None)
+            firings = sum(step.rule is not None for stage in trace.stages for step in stage.steps)
+            page = Page(browser, trace, folder)
+            nbytes = page.path.stat().st_size
+            page.close()
+            detail = f"{firings} firings, {len(trace.kernels)} kernels, {len(trace.nodes)} nodes"
+            yield Figure(f"page, {title}", nbytes / 1e3, "kB", aims[0], detail)
+            opened = median(_opened(browser, trace, folder) for _ in range(rounds))
+            yield Figure(f"page opens, {title}", opened, "s", aims[1])
+            whole, told = len(trace_to_bytes(trace)), firing_bytes(trace)
+            detail = f"compressed: steps and links, without nodes and listings; the whole trace is {whole / 1e3:.0f} kB"
+            yield Figure(f"bytes per firing, {title}", told / firings, "B", 50.0, detail)
+    say("capture")
+    plain, captured = (median(_first_run(way) for _ in range(rounds)) for way in ("plain", "captured"))
+    detail = f"{plain * 1e3:.1f} ms plain, {captured * 1e3:.1f} ms captured, in fresh processes without caches"
+    yield Figure("capture over plain first run, softmax", captured / plain, "×", 2.0, detail)
+
+
+def _opened(browser: Any, trace: Trace, folder: Path) -> float:
+    page = Page(browser, trace, folder)
+    page.close()
+    return page.opened_s
+
+
+def _stepping(browser: Any, traces: Sequence[Trace], folder: Path, rounds: int) -> Iterator[Figure]:
+    """In the pass whose graph is nearest to 450 nodes, of those with some steps to take."""
+    sized = []
+    for trace in traces:
+        for stage in trace.stages:
+            firings = sum(step.rule is not None for step in stage.steps)
+            if firings >= 5:
+                size = len(reachable(dict(enumerate(trace.nodes)), stage.before))
+                sized.append((abs(size - 450), size, firings, trace, stage))
+    _, size, firings, trace, stage = min(sized, key=lambda found: found[0])
+    page = Page(browser, trace, folder)
+    times = page.steps_ms(stage.id, min(firings, 5 * rounds))
+    page.close()
+    detail = f'"{stage.name}" of {trace.title}, {len(times)} steps, most {max(times):.1f} ms'
+    yield Figure(f"step, {size} nodes", median(times), "ms", 50.0, detail)
+
+
+def _large(browser: Any, trace: Trace, folder: Path) -> Iterator[Figure]:
+    page = Page(browser, trace, folder)
+    nodes = sum(node.kind == "lazybuffer" for node in trace.nodes)
+    yield Figure(f"opens, {nodes} LazyBuffers", page.opened_s, "s", 2.0)
+    for what, move in (("pan", page.pan), ("zoom", page.zoom)):
+        times = move()
+        yield Figure(f"{what}, {nodes} LazyBuffers", median(times), "ms", 16.0, f"a frame; most {max(times):.1f} ms")
+    yield Figure(f"memory, {nodes} LazyBuffers", page.metric("JSHeapUsedSize") / 1e6, "MB", None, "JavaScript heap")
+    json_bytes = len(trace_to_json(trace).encode())
+    yield Figure(f"trace, {nodes} LazyBuffers", json_bytes / 1e6, "MB", None, "JSON before compression")
+    page.close()
+
+
+def _first_run(way: str) -> float:
+    """Seconds of a softmax, the first in its process and on its disk."""
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {**os.environ, "XDG_CACHE_HOME": folder}
+        command = [sys.executable, "-c", FIRST_RUN, way]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    return float(json.loads(done.stdout))
+
+
+# *** telling ***
+
+
+def table(figures: Sequence[Figure]) -> str:
+    """Markdown, one row a figure."""
+    rows = ["| | measured | aim | met | |", "|---|---|---|---|---|"]
+    for figure in figures:
+        aim = "" if figure.aim is None else f"≤ {figure.aim:g} {figure.unit}"
+        rows.append(
+            f"| {figure.name} | {figure.value:.3g} {figure.unit} | {aim} | {figure.verdict} | {figure.detail} |"
+        )
+    return "\n".join(rows)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The exit status: 0."""
+    parser = argparse.ArgumentParser(prog="tinyexplore bench explorer", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5, help="pages and processes for each median (5)")
+    parser.add_argument("--out", metavar="FOLDER", help="keep them there as explorer.json and explorer.md")
+    options = parser.parse_args(arguments)
+    figures = list(measure(options.rounds, lambda words: print(f"  {words} …", file=sys.stderr)))
+    print(table(figures))
+    if options.out:
+        folder = Path(options.out)
+        folder.mkdir(parents=True, exist_ok=True)
+        when = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        about = {"when": when, "python": platform.python_version(), "machine": platform.machine()}
+        data = {**about, "figures": [asdict(figure) for figure in figures]}
+        (folder / "explorer.json").write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        text = f"# The explorer, measured\n\n`python -m bench explorer`, {when[:10]}, Python {about['python']}.\n\n"
+        (folder / "explorer.md").write_text(f"{text}{table(figures)}\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

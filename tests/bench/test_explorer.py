@@ -1,0 +1,45 @@
+"""The measurements of the explorer: programs of the size they say, figures beside their aims."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench import explorer
+from bench.explorer import Figure, chain, firing_bytes, table
+from tinyexplore import Tensor, explore
+from tinyexplore.util import Context
+
+
+@pytest.mark.parametrize("nodes", [50, 450])
+def test_a_chain_has_as_many_nodes_as_it_says(nodes):
+    trace = chain(nodes)
+    assert abs(sum(node.kind == "lazybuffer" for node in trace.nodes) - nodes) <= 5
+    assert not trace.kernels
+
+
+def test_a_figure_stands_beside_its_aim():
+    rows = table([Figure("a", 2.0, "s", 1.0), Figure("b", 0.5, "s", 1.0, "why"), Figure("c", 3.0, "MB")]).splitlines()
+    assert rows[2:] == ["| a | 2 s | ≤ 1 s | NO |  |", "| b | 0.5 s | ≤ 1 s | yes | why |", "| c | 3 MB |  |  |  |"]
+
+
+def test_firings_are_counted_without_what_a_trace_has_anyway():
+    with Context(DEVICE="PYTHON"):
+        trace = explore(lambda: (Tensor.ones(4, 4).contiguous() + 1).sum(), repeat=1).trace
+    assert 0 < firing_bytes(trace) < len(explorer.trace_to_bytes(trace))
+
+
+@pytest.mark.browser
+def test_a_page_tells_what_a_step_and_a_pan_cost(browser, tmp_path):
+    with Context(DEVICE="PYTHON"):
+        trace = explore(lambda: (Tensor.ones(4, 4).contiguous() + 1).sum(), repeat=1).trace
+    busy = max(trace.stages, key=lambda stage: sum(step.rule is not None for step in stage.steps))
+    page = explorer.Page(browser, trace, tmp_path)
+    try:
+        assert page.opened_s > 0
+        assert page.metric("JSHeapUsedSize") > 100_000
+        steps = page.steps_ms(busy.id, 2)
+        assert page.tab.evaluate("tinyexplore.handle.state.cursor.step") >= 2
+        assert len(steps) == 2 and min(steps) > 0
+        assert len(page.pan()) == len(page.zoom()) == 40
+    finally:
+        page.close()
