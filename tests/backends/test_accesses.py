@@ -17,9 +17,9 @@ from tinyexplore.codegen import lower
 from tinyexplore.device import Buffer
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.kernel import Kernel, hand_coded
-from tinyexplore.renderer import ProgramSpec
+from tinyexplore.renderer import Effort, ProgramSpec
 from tinyexplore.renderer import llvm as renderer_module
-from tinyexplore.renderer.llvm import HARDLY, LLVMRenderer
+from tinyexplore.renderer.llvm import LLVMRenderer
 from tinyexplore.renderer.program import global_buffers
 from tinyexplore.runtime.llvm import LLVMCompiler, llvm_target
 from tinyexplore.schedule import create_schedule
@@ -71,7 +71,7 @@ def checked(cpu: str, programs: Iterator[tuple[str, list[UOp]]], hardly: bool | 
     total = 0
     for name, uops in programs:
         spec = LLVMRenderer(target).render(name, uops)
-        assert hardly is None or (HARDLY in spec.source) is hardly
+        assert hardly is None or (spec.options.effort is Effort.LEAST) is hardly
         count, wrong = wide_accesses(compiler, spec)
         assert not wrong, f"{cpu}: {wrong[0]}\n{spec.source}"
         total += count
@@ -135,7 +135,7 @@ def test_buffers_between_pages_that_nobody_may_touch(cpu: str, at_start: bool, m
         spec = LLVMRenderer(target).render(name, uops)
         types = [node.dtype for node in global_buffers(uops)]
         buffers = [fenced("LLVM", Buffer("LLVM", kind.size, kind.base), at_start=at_start) for kind in types]
-        compiler.load(spec, compiler.object_code(spec.source)).bind(buffers)(0, 0)
+        compiler.load(spec, compiler.object_code(spec.source, spec.options)).bind(buffers)(0, 0)
 
 
 def test_types_of_llvm_take_so_many_bytes() -> None:

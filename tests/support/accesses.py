@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tinyexplore.renderer import ProgramSpec
-from tinyexplore.renderer.llvm import HARDLY
+from tinyexplore.renderer import Effort, ProgramSpec
 from tinyexplore.runtime.llvm import LLVMCompiler
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import Ops, UOp
@@ -34,13 +33,13 @@ class TooWide:
 def wide_accesses(compiler: LLVMCompiler, spec: ProgramSpec) -> tuple[int, list[TooWide]]:
     """How many accesses of buffers there are in the code of `spec`, and those that are wider than asked.
 
-    Where code is made instruction by instruction (HARDLY), each may do as much as one access of the IR that its UOp
+    Where code is made instruction by instruction (LEAST), each may do as much as one access of the IR that its UOp
     depends on. Else LLVM makes one access of neighbours, and is not exact about which UOp an instruction is for: it may
     do as much as all these together, or as any single one. What lies on the stack or beside the code is LLVM's own.
     """
     listings = dict(compiler.listings(spec))
     asked = list(_asked(listings["llvm-opt"]))
-    is_exact = HARDLY in spec.source
+    is_exact = spec.options.effort is Effort.LEAST
     widest = max((width for width, _ in asked), default=8)
     frame = any("rbp, rsp" in line.text for line in listings["asm"])
     count, found = 0, []

@@ -178,7 +178,10 @@ class KernelDraft:
         ids: Callable[[Any], tuple[int, ...]],
     ) -> Program:
         frozen = tuple(Line(line.text, tuple(dict.fromkeys(ids(line.uops)))) for line in lines)
-        return Program(program_id, self.number, language, frozen)
+        if self.spec is None or language != self.spec.language:
+            return Program(program_id, self.number, language, frozen)
+        options = self.spec.options
+        return Program(program_id, self.number, language, frozen, options.effort.value, options.branches)
 
     def run(self, run_id: int) -> Run:
         ordered = sorted(self.times_us)

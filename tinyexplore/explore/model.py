@@ -222,12 +222,18 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """One listing of one kernel; language: "uops" | "c" | "llvm" | "llvm-opt" | "asm" | "python"."""
+    """One listing of one kernel; language: "uops" | "c" | "llvm" | "llvm-opt" | "asm" | "python".
+
+    effort: how much the compiler does for what the device compiles, "full" | "light" | "least", else "". branches:
+    whether it simplifies branches all the same.
+    """
 
     id: RowId
     kernel: KernelId
     language: str
     lines: tuple[Line, ...]
+    effort: str = ""
+    branches: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ import re
 from pathlib import Path
 
 from tinyexplore.explore.model import KernelInfo, Node, Program, Trace
-from tinyexplore.renderer.llvm import BRANCH, HARDLY, LIGHTLY
+from tinyexplore.renderer import Effort
 from tinyexplore.runtime.clang import FLAGS
-from tinyexplore.runtime.llvm import CODE_LEVEL, OPTIMISATION_LEVEL
+from tinyexplore.runtime.llvm import OPTIMISATION_LEVEL, code_level
 from tinyexplore.target import machine
 from tinyexplore.util import toposort
 
@@ -70,7 +70,7 @@ def _script(trace: Trace, info: KernelInfo, programs: dict[str, Program]) -> str
         f'    "extent": {_extent(info)},  # of the loop that threads share',
         f'    "flops": {info.flops},',
         f'    "bytes_moved": {info.bytes_moved},',
-        f'    "llvm_flags": {_llvm_flags(llvm)!r},',
+        f'    "llvm_flags": {_llvm_flags(programs.get("llvm"))!r},',
         f'    "c_flags": {[*FLAGS, "-mcpu=native" if machine() == "aarch64" else "-march=native"]!r},',
         f'    "llvm": {_quoted(llvm)},',
         f'    "c": {_quoted(c)},',
@@ -147,11 +147,12 @@ def _extent(info: KernelInfo) -> int | str:
     return next((size for _, kind, size in info.axes if kind == "thread"), 1)
 
 
-def _llvm_flags(ir: str) -> dict[str, int | bool]:
-    """How the LLVM device compiles this IR: `runtime/llvm.py`."""
-    is_final = LIGHTLY in ir or HARDLY in ir
+def _llvm_flags(program: Program | None) -> dict[str, int | bool]:
+    """How the LLVM device compiles this program: `runtime/llvm.py`."""
+    effort = Effort(program.effort) if program is not None and program.effort else Effort.FULL
+    is_final = effort is not Effort.FULL
     return {
         "passes": 0 if is_final else OPTIMISATION_LEVEL,
-        "branches": is_final and BRANCH in ir,
-        "code": 0 if HARDLY in ir else CODE_LEVEL,
+        "branches": is_final and program is not None and program.branches,
+        "code": code_level(effort),
     }

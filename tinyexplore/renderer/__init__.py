@@ -1,5 +1,5 @@
 """Writing the linear program as source, every line with the UOps that made it."""
 
-from tinyexplore.renderer.program import ProgramSpec, RenderError
+from tinyexplore.renderer.program import CompileOptions, Effort, ProgramSpec, RenderError
 
-__all__ = ["ProgramSpec", "RenderError"]
+__all__ = ["CompileOptions", "Effort", "ProgramSpec", "RenderError"]

@@ -17,7 +17,16 @@ from tinyexplore.renderer.fullness import (
     vectorized,
 )
 from tinyexplore.renderer.llvm_arith import InstructionWriter, literal, memory_type, register_type, suffix
-from tinyexplore.renderer.program import LOCALITY, ProgramSpec, RenderError, global_buffers, spec_of, variable_arguments
+from tinyexplore.renderer.program import (
+    LOCALITY,
+    CompileOptions,
+    Effort,
+    ProgramSpec,
+    RenderError,
+    global_buffers,
+    spec_of,
+    variable_arguments,
+)
 from tinyexplore.renderer.streaming import LINE_BYTES, streaming_stores
 from tinyexplore.renderer.text import variable_name
 from tinyexplore.target import Target
@@ -25,14 +34,8 @@ from tinyexplore.trace import SourceLine
 from tinyexplore.uop import AxisKind, Group, Ops, UOp
 from tinyexplore.uop.bounds import bounds
 
-# attributes of a function: LLVM's passes would find little to do in it; instruction by instruction will do.
-# Loads of the latter are volatile: instruction by instruction (FastISel, up to LLVM 22 at least), a load that only a
-# select of single floats uses becomes an operand of `vblendvps`, which reads 16 bytes where 4 are meant. Volatile ones
-# become operands of nothing, whatever the instruction.
-LIGHTLY, HARDLY = '"optimise"="lightly"', '"optimise"="hardly"'
-BRANCH = (
-    ".at"  # IR that says so has branches which LLVM may simplify: blocks that an access under a condition stands in
-)
+# what a function says of its effort, for readers of the IR: what compiles it goes by `ProgramSpec.options`
+EFFORT_ATTRIBUTE = {Effort.FULL: "", Effort.LIGHT: ' "optimise"="lightly"', Effort.LEAST: ' "optimise"="hardly"'}
 WITHOUT_LINES = frozenset({Ops.CONST, Ops.BARRIER, Ops.INDEX})  # written where they are used: by LOAD and STORE
 ACCESSES = frozenset({Ops.LOAD, Ops.STORE, Ops.PREFETCH})
 USES_NO_PLACE = frozenset({Ops.LOAD, Ops.GEP, Ops.CONST})  # nothing among their sources is a number to compute with
@@ -55,18 +58,30 @@ class LLVMRenderer:
     def render(self, name: str, uops: Sequence[UOp]) -> ProgramSpec:
         """The `ProgramSpec` of a kernel called `name`: `define void @name(...)` and `@name_entry`."""
         streaming = streaming_stores(uops) if self.streaming else set()
-        lines = _FunctionWriter(self.target, streaming).write(name, uops)
+        effort = effort_for(uops, self.target.vector_bytes)
+        writer = _FunctionWriter(self.target, streaming, effort)
+        lines = writer.write(name, uops)
         aligned = frozenset(node.src[0].src[0].arg for node in streaming)
-        return spec_of(name, self.target, uops, self.language, lines, self.compiler, aligned)
+        options = CompileOptions(effort, writer.has_branches)
+        return spec_of(name, self.target, uops, self.language, lines, self.compiler, aligned, options)
+
+
+def effort_for(uops: Sequence[UOp], vector_bytes: int) -> Effort:
+    """How much LLVM is to do for a program."""
+    if is_brief(uops):
+        return Effort.LEAST
+    return Effort.LIGHT if leaves_little(uops, vector_bytes) else Effort.FULL
 
 
 class _FunctionWriter(InstructionWriter):
     """Walks the linear program once; `names` has the register, constant or pointer of each UOp (of an accumulator, what
     it is at this point of the program)."""
 
-    def __init__(self, target: Target, streaming: set[UOp]) -> None:
+    def __init__(self, target: Target, streaming: set[UOp], effort: Effort) -> None:
         super().__init__(target)
         self.streaming = streaming
+        self.effort = effort
+        self.has_branches = False  # so far: blocks that an access under a condition stands in
         self.names: dict[UOp, str] = {}
         self.entry_block: list[SourceLine] = []  # scratch memory is taken once, whatever loop it is used in
         self.block = "entry"
@@ -80,7 +95,10 @@ class _FunctionWriter(InstructionWriter):
         self.serving: set[tuple[UOp, UOp]] = set()  # buffer and index of these pointers, as far as they are frozen
         self.pointers: dict[tuple[UOp, UOp], str] = {}  # all pointers, by buffer and index, as far as they hold
         self.outside: list[dict[tuple[UOp, UOp], str]] = []  # those of the loops around
-        self.loads = "load"  # how loads begin
+        # Loads of LEAST are volatile: instruction by instruction (FastISel, up to LLVM 22 at least), a load that only a
+        # select of single floats uses becomes an operand of `vblendvps`, which reads 16 bytes where 4 are meant.
+        # Volatile ones become operands of nothing, whatever the instruction.
+        self.loads = "load volatile" if effort is Effort.LEAST else "load"
         self.hides_steps = False  # whether LLVM is kept from finding out how addresses change in loops
         self.freezes = False  # whether it is kept from finding out how places change that are a least or a most
         self.unwritten: set[UOp] = set()  # what needs no instruction
@@ -89,9 +107,8 @@ class _FunctionWriter(InstructionWriter):
     def write(self, name: str, uops: Sequence[UOp]) -> list[SourceLine]:
         buffers = global_buffers(uops)
         self.near, distances = _near_places(uops)
-        attributes = self.attributes(uops)
-        is_final = LIGHTLY in attributes or HARDLY in attributes
-        self.loads = "load volatile" if HARDLY in attributes else "load"
+        attributes = self.attributes()
+        is_final = self.effort is not Effort.FULL  # no pass changes what is written here
         self.hides_steps = is_final and self.has_long_vectors(uops)
         self.freezes = is_final and not self.hides_steps  # the vectorisers would not see through it
         if self.freezes:
@@ -140,13 +157,11 @@ class _FunctionWriter(InstructionWriter):
             else:
                 self.write_node(node)
 
-    def attributes(self, uops: Sequence[UOp]) -> str:
+    def attributes(self) -> str:
         """What LLVM is told of both functions. What it knows of the CPU it makes anew for each set of attributes that
         say something of it, which takes a millisecond, so these are two at the most."""
-        if is_brief(uops):
-            return f"noinline nounwind {HARDLY}"
-        wide = f'noinline nounwind "prefer-vector-width"="{max(128, self.target.vector_bytes * 8)}"'
-        return f"{wide} {LIGHTLY}" if leaves_little(uops, self.target.vector_bytes) else wide
+        width = f' "prefer-vector-width"="{max(128, self.target.vector_bytes * 8)}"'
+        return f"noinline nounwind{'' if self.effort is Effort.LEAST else width}{EFFORT_ATTRIBUTE[self.effort]}"
 
     def has_long_vectors(self, uops: Sequence[UOp]) -> bool:
         """True where vectors take several registers: work beside which it costs nothing to compute each address anew.
@@ -314,16 +329,17 @@ class _FunctionWriter(InstructionWriter):
         if valid.dtype.count > 1:
             loaded = self.masked_load(pointer, valid, dtype)
             return self.from_memory(loaded, dtype)
+        self.has_branches = True
         before = self.block
         condition = self.operand(valid)
         here = len(self.lines)
-        self.raw(f"  br i1 {condition}, label %load{BRANCH}{here}, label %load.done{here}")
-        self.label(f"load{BRANCH}{here}")
+        self.raw(f"  br i1 {condition}, label %load.at{here}, label %load.done{here}")
+        self.label(f"load.at{here}")
         loaded = self.value(plain, "load")
         self.raw(f"  br label %load.done{here}")
         self.label(f"load.done{here}")
         zero = "zeroinitializer"
-        merged = self.value(f"phi {kind} [ {loaded}, %load{BRANCH}{here} ], [ {zero}, %{before} ]", "load")
+        merged = self.value(f"phi {kind} [ {loaded}, %load.at{here} ], [ {zero}, %{before} ]", "load")
         return self.from_memory(merged, dtype)
 
     def masked_load(self, pointer: str, valid: UOp, dtype: DType) -> str:
@@ -371,9 +387,10 @@ class _FunctionWriter(InstructionWriter):
             self.declared[name] = f"declare void @{name}({kind}, ptr, i32 immarg, {flags})"
             self.raw(f"  call void @{name}({kind} {value}, ptr {pointer}, i32 {base.itemsize}, {flags} {condition})")
             return
+        self.has_branches = True
         here = len(self.lines)
-        self.raw(f"  br i1 {condition}, label %store{BRANCH}{here}, label %store.done{here}")
-        self.label(f"store{BRANCH}{here}")
+        self.raw(f"  br i1 {condition}, label %store.at{here}, label %store.done{here}")
+        self.label(f"store.at{here}")
         self.raw(plain)
         self.raw(f"  br label %store.done{here}")
         self.label(f"store.done{here}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from functools import cached_property
 from hashlib import blake2b
 from typing import Any
@@ -23,6 +24,27 @@ class RenderError(ValueError):
     """A linear program that cannot be written: says which UOp, and what was expected of it."""
 
 
+class Effort(Enum):
+    """How much a compiler is to do for a program.
+
+    FULL: all that it knows. LIGHT: instructions for what is written, for LLVM's passes would find little to improve.
+    LEAST: instruction by instruction, for a program that runs shorter than it would take to compile well.
+    """
+
+    FULL = "full"
+    LIGHT = "light"
+    LEAST = "least"
+
+
+@dataclass(frozen=True)
+class CompileOptions:
+    """How a program is to be compiled. `branches`: it has blocks that an access under a condition stands in; where the
+    effort is not FULL, the branches around them are simplified all the same."""
+
+    effort: Effort = Effort.FULL
+    branches: bool = False
+
+
 @dataclass(frozen=True, eq=False)
 class ProgramSpec:
     """The kernel `name`, rendered.
@@ -31,7 +53,7 @@ class ProgramSpec:
     the kernel's Variables, or a constant), None where there is none. n_buffers: how many buffers a call takes; writes:
     the positions of those that it stores to. variables: its integer arguments, in order.
     flops, bytes_moved: the work of one whole run, as far as known. compiler: name and version of what compiles it.
-    aligned: positions of buffers that must start at a cache line.
+    aligned: positions of buffers that must start at a cache line. options: how it is to be compiled.
     """
 
     name: str
@@ -47,6 +69,7 @@ class ProgramSpec:
     compiler: str = ""
     aligned: frozenset[int] = frozenset()
     variables: tuple[UOp, ...] = ()
+    options: CompileOptions = CompileOptions()
 
     @property
     def thread_extent(self) -> int | None:
@@ -70,9 +93,10 @@ class ProgramSpec:
 
     @cached_property
     def key(self) -> str:
-        """A name for the content: equal where source, target and compiler are."""
+        """A name for the content: equal where source, target, compiler and its options are."""
         machine = (self.target.name, self.target.arch, self.target.cpu, self.target.features)
-        text = "\0".join((self.name, self.source, self.language, *machine, self.compiler))
+        how = (self.compiler, self.options.effort.value, str(self.options.branches))
+        text = "\0".join((self.name, self.source, self.language, *machine, *how))
         return blake2b(text.encode(), digest_size=20).hexdigest()
 
 
@@ -134,6 +158,10 @@ class StoredSpec(ProgramSpec):
     def source(self) -> str:
         return self._whole.source
 
+    @property
+    def options(self) -> CompileOptions:
+        return self._whole.options
+
 
 def _nowhere() -> None:
     """The whole of a program that nobody holds."""
@@ -171,6 +199,7 @@ def spec_of(
     lines: Sequence[SourceLine],
     compiler: str,
     aligned: frozenset[int] = frozenset(),
+    options: CompileOptions = CompileOptions(),
 ) -> ProgramSpec:
     """The `ProgramSpec` of rendered `lines`, with what the program itself tells."""
     axis = thread_axis(uops)
@@ -189,6 +218,7 @@ def spec_of(
         compiler=compiler,
         aligned=aligned,
         variables=variable_arguments(uops),
+        options=options,
     )
 
 

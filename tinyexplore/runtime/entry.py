@@ -21,7 +21,7 @@ from typing import Any
 
 from tinyexplore.device import Buffer, DeviceUnavailable, Memory
 from tinyexplore.dtype import DType
-from tinyexplore.renderer.llvm import BRANCH, LIGHTLY
+from tinyexplore.renderer.program import CompileOptions, Effort
 from tinyexplore.runtime.cache import cached
 from tinyexplore.runtime.pool import Batch
 from tinyexplore.util.interpreter import (
@@ -36,6 +36,7 @@ from tinyexplore.util.interpreter import (
 
 FORMS: dict[type | None, int] = {None: 0, tuple: 1, list: 2}
 MOST_ARGUMENTS = 16
+AS_WRITTEN = CompileOptions(Effort.LIGHT, branches=True)  # how `entry.ll` is compiled
 _IMPORTED = (
     "PyTuple_GetItem",
     "PyTuple_Size",
@@ -254,14 +255,13 @@ class _Makers:
         compiler = shared_compiler()
         text = resources.files("tinyexplore.runtime").joinpath("entry.ll").read_text()
         text = text.replace("MOST_ARGUMENTS", str(MOST_ARGUMENTS))
-        text = f"; {LIGHTLY}: it is written as it is to run, but for its branches ({BRANCH})\n{text}"
-        key_text = "\0".join((text, compiler.version, compiler.cpu, compiler.features))
+        key_text = "\0".join((text, str(AS_WRITTEN), compiler.version, compiler.cpu, compiler.features))
         key = blake2b(key_text.encode(), digest_size=20).hexdigest()
         imports = {name: interface_address(name) for name in _IMPORTED}
         imports["clock_gettime"] = function_address(ctypes.CDLL(None).clock_gettime)
         self.library = cached(
             key,
-            lambda: compiler.object_code(text),
+            lambda: compiler.object_code(text, AS_WRITTEN),
             lambda code: compiler.link("entry", (code,), ("entry_call",), imports),
         )
         document = b"A captured function: see tinyexplore.TinyJit."

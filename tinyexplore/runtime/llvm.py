@@ -11,9 +11,9 @@ from importlib import resources
 from typing import Any
 
 from tinyexplore.device import DeviceInterface, DeviceUnavailable
-from tinyexplore.renderer.llvm import BRANCH, HARDLY, LIGHTLY, LLVMRenderer, with_debug_info
+from tinyexplore.renderer.llvm import LLVMRenderer, with_debug_info
 from tinyexplore.renderer.llvm_arith import DOT_FEATURES, SCALE_FEATURES
-from tinyexplore.renderer.program import ProgramSpec, StoredSpec
+from tinyexplore.renderer.program import CompileOptions, Effort, ProgramSpec, StoredSpec
 from tinyexplore.runtime.asm import assembly_lines, optimised_ir_lines
 from tinyexplore.runtime.cache import cached
 from tinyexplore.runtime.host import HOST_ALLOCATOR
@@ -31,13 +31,13 @@ OPTIMISATION_LEVEL = 3
 # Of turning the result into instructions. More would order them anew when they have their registers, which the CPU
 # does by itself: all programs of the benchmark ran as fast, and took 4 % longer to compile.
 CODE_LEVEL = 1
-# part of cache keys, as is the attribute
+# part of cache keys, as are the options
 PIPELINE = (
     f"O{OPTIMISATION_LEVEL}, loops vectorised, not unrolled; or simplify_cfg of branches; code O{CODE_LEVEL} or O0"
 )
 # a loop over vectors, as most kernels are
-A_LOOP = f"""
-define void @warm_up(ptr %data, i64 %stop) nounwind "prefer-vector-width"="512" {LIGHTLY} {{
+A_LOOP = """
+define void @warm_up(ptr %data, i64 %stop) nounwind "prefer-vector-width"="512" {
 entry:
   br label %body
 body:
@@ -52,8 +52,14 @@ body:
 done:
   store <16 x float> %sum, ptr %data, align 4
   ret void
-}}
+}
 """
+LIGHT = CompileOptions(Effort.LIGHT)
+
+
+def code_level(effort: Effort) -> int:
+    """LLVM's level of turning IR into instructions."""
+    return 0 if effort is Effort.LEAST else CODE_LEVEL
 
 
 class LLVMCompiler:
@@ -92,7 +98,11 @@ class LLVMCompiler:
         self.linker = Linker(partial(llvm.create_lljit_compiler, here), llvm.JITLibraryBuilder)
         self._half: list[bytes] = []  # the conversions of float16, for CPUs that have no instructions for them
         if choice.arch == "x86_64" and "+f16c" not in self.features:
-            self._half = [self.object_code(resources.files("tinyexplore.runtime").joinpath("half.ll").read_text())]
+            self._half = [
+                self.object_code(
+                    resources.files("tinyexplore.runtime").joinpath("half.ll").read_text(), CompileOptions()
+                )
+            ]
 
     def _target_machine(self, level: int = CODE_LEVEL) -> Any:
         native = self.choice.arch == machine()
@@ -105,9 +115,9 @@ class LLVMCompiler:
         )
 
     @contextmanager
-    def _machine_for(self, ir: str) -> Iterator[Any]:
+    def _machine_for(self, effort: Effort) -> Iterator[Any]:
         """A target machine that nobody else uses meanwhile."""
-        level = 0 if HARDLY in ir else CODE_LEVEL
+        level = code_level(effort)
         idle = self._idle[level]
         try:
             found = idle.pop()
@@ -118,14 +128,14 @@ class LLVMCompiler:
         finally:
             idle.append(found)
 
-    def _optimised(self, ir: str, target_machine: Any) -> Any:
+    def _optimised(self, ir: str, options: CompileOptions, target_machine: Any) -> Any:
         """The parsed, verified and optimised module. RuntimeError where the IR is not valid."""
         llvm = self.llvm
         module = parsed(ir, llvm.create_context())
         module.triple, module.data_layout = self._triple, self._layout
         verify(module)
-        if LIGHTLY in ir or HARDLY in ir:
-            if BRANCH in ir:
+        if options.effort is not Effort.FULL:
+            if options.branches:
                 self._simplify_branches(module, target_machine)
             return module
         tuning = llvm.create_pipeline_tuning_options(speed_level=OPTIMISATION_LEVEL)
@@ -137,7 +147,7 @@ class LLVMCompiler:
         return module
 
     def _simplify_branches(self, module: Any, target_machine: Any) -> None:
-        """All that is done to IR that says LIGHTLY or HARDLY, where a branch may go (see `BRANCH`).
+        """All that is done to IR for which the effort is not FULL, where a branch may go.
 
         The instruction selector combines what is left; equal values are one node, and sums registers, before there is
         IR.
@@ -147,15 +157,15 @@ class LLVMCompiler:
         options = self.llvm.create_pipeline_tuning_options()
         run_passes(manager, module, self.llvm.create_pass_builder(target_machine, options))
 
-    def object_code(self, ir: str) -> bytes:
-        """The relocatable object file of `ir`; where that says HARDLY, instruction by instruction, in a fifth of the
+    def object_code(self, ir: str, options: CompileOptions) -> bytes:
+        """The relocatable object file of `ir`; with the LEAST effort, instruction by instruction, in a fifth of the
         time. Several threads compile side by side."""
-        with self.in_use, self._machine_for(ir) as target_machine:
-            return emit_object(target_machine, self._optimised(ir, target_machine))
+        with self.in_use, self._machine_for(options.effort) as target_machine:
+            return emit_object(target_machine, self._optimised(ir, options, target_machine))
 
     def warm_up(self) -> None:
         """Compiles a loop for nothing: what LLVM does once in a process, 2 to 3 ms of the first kernel, is done."""
-        self.object_code(A_LOOP)
+        self.object_code(A_LOOP, LIGHT)
 
     def link(
         self, name: str, codes: Sequence[bytes], exports: Sequence[str], imports: Mapping[str, int] | None = None
@@ -195,7 +205,7 @@ class LLVMCompiler:
         """`spec` as machine code, ready to run. DeviceUnavailable where this machine cannot run it."""
         if self.refusal:
             raise DeviceUnavailable(self.refusal)
-        return cached(spec.key, lambda: self.object_code(spec.source), lambda code: self.load(spec, code))
+        return cached(spec.key, lambda: self.object_code(spec.source, spec.options), lambda code: self.load(spec, code))
 
     def listings(self, spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, ...]]]:
         """What LLVM makes of `spec`: its IR after optimisation ("llvm-opt") and the assembly ("asm")."""
@@ -203,11 +213,10 @@ class LLVMCompiler:
             if "x86" in self._triple and not _intel_syntax:
                 _intel_syntax.append(True)
                 self.llvm.set_option("tinyexplore", "-x86-asm-syntax=intel")
-            source = with_debug_info(spec)
-            with self._machine_for(source) as target_machine:
-                module = self._optimised(source, target_machine)
-            level = 0 if HARDLY in source else CODE_LEVEL
-            ir, assembly = str(module), self._target_machine(level).emit_assembly(module)
+            effort = spec.options.effort
+            with self._machine_for(effort) as target_machine:
+                module = self._optimised(with_debug_info(spec), spec.options, target_machine)
+            ir, assembly = str(module), self._target_machine(code_level(effort)).emit_assembly(module)
         return [("llvm-opt", optimised_ir_lines(spec, ir)), ("asm", assembly_lines(spec, assembly))]
 
 

@@ -21,7 +21,7 @@ from importlib import resources
 from typing import Any
 
 from tinyexplore.device import DeviceUnavailable
-from tinyexplore.renderer.llvm import HARDLY
+from tinyexplore.renderer.program import CompileOptions, Effort
 from tinyexplore.runtime.cache import cached
 from tinyexplore.runtime.native import BoundProgram
 from tinyexplore.target import core_count, machine
@@ -31,6 +31,7 @@ from tinyexplore.util.locks import can_start_threads, new_in_children
 
 MOST_PARTS = 65_535  # of one kernel: `pool.ll` counts them in 16 bits
 SPINS = 2000  # pauses before a thread that waits goes to sleep: some tens of microseconds
+AS_WRITTEN = CompileOptions(Effort.LEAST)  # how `pool.ll` is compiled
 _PAUSE = {  # how each machine waits a moment: the instruction, and what it must be declared by
     "x86_64": ("call void @llvm.x86.sse2.pause()", "declare void @llvm.x86.sse2.pause()"),
     "aarch64": ("call void @llvm.aarch64.hint(i32 1)", "declare void @llvm.aarch64.hint(i32)"),
@@ -68,7 +69,7 @@ class NativePool:
 
         def compiled() -> bytes:
             self.is_new = True
-            return compiler.object_code(text)
+            return compiler.object_code(text, AS_WRITTEN)
 
         def link(code: bytes) -> Any:
             return compiler.link("pool", (code,), ("pool_init", "pool_stop", "pool_run"))
@@ -121,8 +122,7 @@ def _source(threads: int) -> tuple[str, str]:
     pause, declaration = _PAUSE.get(machine(), ("fence seq_cst", ""))
     text = text.replace("MOST_WORKERS", str(threads)).replace("PAUSE", pause)
     text += "\n".join((declaration, *_declared_cores(), ""))
-    text = f"; {HARDLY}: it is written as it is to run\n{text}"
-    machine_of = "\0".join((text, compiler.version, compiler.cpu, compiler.features))
+    machine_of = "\0".join((text, str(AS_WRITTEN), compiler.version, compiler.cpu, compiler.features))
     return text, blake2b(machine_of.encode(), digest_size=20).hexdigest()
 
 

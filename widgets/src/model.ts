@@ -126,12 +126,14 @@ export interface Line {
   nodes: number[];
 }
 
-/** One listing of one kernel; language: "uops" | "c" | "llvm" | "llvm-opt" | "asm" | "python". */
+/** One listing of one kernel; language: "uops" | "c" | "llvm" | "llvm-opt" | "asm" | "python". effort: how much the compiler does for what the device compiles, "full" | "light" | "least", else "". branches: whether it simplifies branches all the same. */
 export interface Program {
   id: number;
   kernel: number;
   language: string;
   lines: Line[];
+  effort: string;
+  branches: boolean;
 }
 
 /** One kernel: what it computes (LazyBuffer ids), the opts applied, its axes and its cost. `axes`: (name, kind, size) outermost first; a size that Variables give is their arithmetic, as text. `roots`: LazyBuffers it realises. `nodes`: all LazyBuffers fused into it. `same_as`: an earlier kernel whose program it reuses, else None. `calls`: the user's calls that these LazyBuffers are of, each once. `known`: "in this process" or "on disk" where it would have been found, had nobody wanted to see every stage. */
@@ -318,6 +320,8 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     kernel: [{"index": "kernels", "before": false}],
     language: ["str"],
     lines: [{"many": {"row": "Line"}}],
+    effort: ["str", ""],
+    branches: ["bool", false],
   },
   KernelInfo: {
     id: [{"id": true}],

@@ -58,7 +58,7 @@ const TRACE: Trace = {
     cached: false, known: "",
     same_as: id === 1 ? 0 : null,
   })),
-  programs: [{ id: 0, kernel: 0, language: "c", lines: [{ text: "x;", nodes: [3] }] }],
+  programs: [{ id: 0, kernel: 0, language: "c", lines: [{ text: "x;", nodes: [3] }], effort: "", branches: false }],
   runs: [{ id: 0, kernel: 0, times_us: [2], median_us: 2, low_us: 1, high_us: 3, started_us: 0 }],
   buffers: [],
   messages: [],

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from tests.graphs import from_numpy, matmul, numbers, softmax, to_numpy
-from tests.support.kernels import compile_all, rendered
+from tests.support.kernels import compile_all, kernel_of, rendered
+from tinyexplore.codegen import lower
 from tinyexplore.device import Device
 from tinyexplore.dtype import dtypes
 from tinyexplore.kernel import OptOps
 from tinyexplore.lazy import LazyBuffer
+from tinyexplore.renderer import CompileOptions, Effort
 from tinyexplore.renderer.fullness import (
     BRIEF,
     LONG,
@@ -25,7 +29,7 @@ from tinyexplore.renderer.fullness import (
     leaves_little,
     shuffled_from,
 )
-from tinyexplore.renderer.llvm import HARDLY, LIGHTLY
+from tinyexplore.runtime.llvm import shared_compiler
 from tinyexplore.schedule import create_schedule
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp
 from tinyexplore.util import Context
@@ -53,14 +57,14 @@ def test_which_programs_are_in_full_vectors(name: str) -> None:
         (runner,) = compile_all(create_schedule([node]))
     uops, vector_bytes = runner.spec.uops, Device["LLVM"].target.vector_bytes
     assert is_in_full_vectors(uops, vector_bytes) is expected
-    assert (LIGHTLY in runner.spec.source) is leaves_little(uops, vector_bytes)
+    assert (runner.spec.options.effort is Effort.LIGHT) is leaves_little(uops, vector_bytes)
 
 
 def test_long_programs_with_some_vectors_are_marked() -> None:
     """A softmax of rows that are no whole vectors long: what is left over of them is done in scalars."""
     spec = rendered(softmax(from_numpy(numbers(64, 107))))
     uops = spec.uops
-    assert LIGHTLY in spec.source
+    assert spec.options.effort is Effort.LIGHT
     assert not is_in_full_vectors(uops, spec.target.vector_bytes)
     assert leaves_little(uops, 64) and not leaves_little(uops[-LONG:], 1 << 20)
     assert not leaves_little(tuple(node for node in uops if node.dtype.count == 1) * 2, 64)
@@ -70,7 +74,7 @@ def test_what_is_shuffled_is_not_put_together() -> None:
     """Maxima of threes are taken from the lanes of three vectors."""
     node = from_numpy(numbers(64, 192)).reshape((64, 64, 3)).reduce(Ops.MAX, (2,))
     spec = rendered(node)
-    assert len(spec.uops) > LONG and LIGHTLY in spec.source
+    assert len(spec.uops) > LONG and spec.options.effort is Effort.LIGHT
 
 
 def test_only_a_few_vectors_may_be_put_together_beside_many_others() -> None:
@@ -88,7 +92,7 @@ def test_without_opts_nothing_is_in_vectors() -> None:
     node, _ = graphs()["add"]
     with Context(NOOPT=1, CACHELEVEL=0):
         (runner,) = compile_all(create_schedule([node]))
-    assert LIGHTLY not in runner.spec.source
+    assert runner.spec.options.effort is not Effort.LIGHT
     assert [len(body) > 0 for body in innermost_bodies(runner.spec.uops)] == [True]
 
 
@@ -99,7 +103,7 @@ def test_the_second_step_of_a_sum_is_hardly_optimised_and_right() -> None:
     with Context(CACHELEVEL=0):
         runners = compile_all(create_schedule([node]))
     brief = Device["LLVM"].target.lanes(dtypes.float32) > 4
-    assert [HARDLY in runner.spec.source for runner in runners] == [False, brief]
+    assert [runner.spec.options.effort is Effort.LEAST for runner in runners] == [False, brief]
     assert [is_brief(runner.spec.uops) for runner in runners] == [False, brief]
     assert not any(opt.op is OptOps.UNROLL for opt in runners[1].kernel.applied), "no more than one accumulator"
     assert Device["LLVM"].listings(runners[1].spec)
@@ -124,7 +128,7 @@ def test_lanes_of_two_vectors_are_one_shuffle() -> None:
         np.testing.assert_array_equal(to_numpy(node), -x[:, 1::2])
     source = spec.source
     assert "shufflevector" in source and "insertelement" not in source and "extractelement" not in source
-    assert is_in_full_vectors(spec.uops, spec.target.vector_bytes) and LIGHTLY in source
+    assert is_in_full_vectors(spec.uops, spec.target.vector_bytes) and spec.options.effort is Effort.LIGHT
 
 
 def test_shuffles_take_lanes_of_two_vectors_of_a_type() -> None:
@@ -140,3 +144,24 @@ def test_shuffles_take_lanes_of_two_vectors_of_a_type() -> None:
     assert shuffled_from(vector(a, c, e)) is None, "three vectors"
     assert shuffled_from(vector(f, UOp.const(dtypes.float32, 0.0))) is None, "a constant"
     assert lanes_of_alone({vector(a, d)}, (a, d, vector(a, d), d + 1.0)) == {a}
+
+
+def test_a_program_says_how_it_is_compiled_and_its_text_does_not() -> None:
+    """The same text may be compiled in another way, under another key."""
+    spec = rendered(softmax(from_numpy(numbers(64, 107))))
+    other = replace(spec, options=CompileOptions(Effort.FULL))
+    assert spec.options.effort is Effort.LIGHT and other.source == spec.source
+    assert other.key != spec.key
+    compiler = shared_compiler()
+    plain = spec.source.replace('"optimise"="lightly"', "")
+    assert compiler.object_code(plain, spec.options) == compiler.object_code(spec.source, spec.options)
+    assert compiler.object_code(plain, other.options) != compiler.object_code(plain, spec.options)
+
+
+def test_branches_are_those_around_an_access_under_a_condition() -> None:
+    x = from_numpy(numbers(50, 3))
+    renderer = Device["LLVM"].renderer
+    kernels = [kernel_of(node, renderer.target) for node in (x.alu(Ops.NEG), x.pad(((1, 1), (1, 1))).alu(Ops.NEG))]
+    specs = [renderer.render("kernel", lower(kernel)) for kernel in kernels]
+    assert [spec.options.branches for spec in specs] == [False, True]
+    assert ["br i1" in spec.source.replace("br i1 %again", "") for spec in specs] == [False, True]

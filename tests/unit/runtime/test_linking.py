@@ -8,9 +8,9 @@ import pytest
 
 from tests.support.memory import growth
 from tinyexplore.device import Device
-from tinyexplore.renderer.llvm import LIGHTLY
+from tinyexplore.renderer import CompileOptions, Effort
 from tinyexplore.runtime.linking import MOST_LIBRARIES
-from tinyexplore.runtime.llvm import A_LOOP, LLVMCompiler, shared_compiler
+from tinyexplore.runtime.llvm import A_LOOP, LIGHT, LLVMCompiler, shared_compiler
 
 KB = 1 << 10
 
@@ -22,7 +22,7 @@ def compiler() -> LLVMCompiler:
 
 
 def test_a_library_is_unloaded_with_its_last_reference(compiler: LLVMCompiler) -> None:
-    code = compiler.object_code(A_LOOP)
+    code = compiler.object_code(A_LOOP, LIGHT)
     compiler.linker.unload()
     before = compiler.linker.loaded
     held = [compiler.link("loop", [code], ["warm_up"]) for _ in range(2 * MOST_LIBRARIES + 5)]
@@ -39,7 +39,7 @@ def test_a_library_is_unloaded_with_its_last_reference(compiler: LLVMCompiler) -
 
 
 def test_linking_leaves_nothing_behind(compiler: LLVMCompiler) -> None:
-    code = compiler.object_code(A_LOOP)
+    code = compiler.object_code(A_LOOP, LIGHT)
     count = 20 * MOST_LIBRARIES  # so that as many libraries are in LLVM's tables afterwards as before
     objects, in_malloc, resident = growth(
         lambda _: compiler.link("loop", [code], ["warm_up"]), warm_up=2 * MOST_LIBRARIES, count=count
@@ -49,17 +49,17 @@ def test_linking_leaves_nothing_behind(compiler: LLVMCompiler) -> None:
     assert resident < count * 6 * KB
 
 
-@pytest.mark.parametrize("passes", ["all", "none"])
-def test_compiling_leaves_nothing_behind(compiler: LLVMCompiler, passes: str) -> None:
-    ir = A_LOOP.replace(LIGHTLY, "") if passes == "all" else A_LOOP
-    objects, in_malloc, _ = growth(lambda _: compiler.object_code(ir), warm_up=10, count=100)
+@pytest.mark.parametrize("effort", [Effort.FULL, Effort.LIGHT])
+def test_compiling_leaves_nothing_behind(compiler: LLVMCompiler, effort: Effort) -> None:
+    options = CompileOptions(effort)
+    objects, in_malloc, _ = growth(lambda _: compiler.object_code(A_LOOP, options), warm_up=10, count=100)
     assert objects < 10
     # llvmlite never frees what a pass builder tells of each pass to: 1.5 kB, each time that passes run
     assert in_malloc < 100 * 3 * KB, "LLVM's passes, or a module, are not freed"
 
 
 def test_a_library_may_be_let_go_by_any_thread_while_others_link(compiler: LLVMCompiler) -> None:
-    code = compiler.object_code(A_LOOP)
+    code = compiler.object_code(A_LOOP, LIGHT)
     compiler.linker.unload()
     before = compiler.linker.loaded
     failed: list[BaseException] = []

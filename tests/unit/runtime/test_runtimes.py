@@ -145,7 +145,11 @@ def test_float16_is_converted_exactly_on_a_cpu_without_instructions_for_it() -> 
     for values, source, to in ((numbers, dtypes.float16, f32), (between, f32, dtypes.float16)):
         uops, _ = elementwise([source], lambda x, to=to: [x[0].cast(to)], len(values))
         spec = LLVMRenderer(target, compiler.version).render("convert", uops)
-        (found,) = call(compiler.load(spec, compiler.object_code(spec.source)), [(to, len(values))], [(source, values)])
+        (found,) = call(
+            compiler.load(spec, compiler.object_code(spec.source, spec.options)),
+            [(to, len(values))],
+            [(source, values)],
+        )
         expected = values if to is f32 else [float16(x) for x in values]
         assert [repr(x) for x in found] == [repr(x) for x in expected]
 

@@ -14,16 +14,17 @@ import pytest
 from tests.backends.programs import elementwise
 from tinyexplore import Device
 from tinyexplore.dtype import dtypes
-from tinyexplore.runtime.llvm import A_LOOP, shared_compiler
+from tinyexplore.renderer import CompileOptions
+from tinyexplore.runtime.llvm import A_LOOP, LIGHT, shared_compiler
 from tinyexplore.util.locks import SharedLock
 
 PATIENCE = 60.0  # seconds that only a failure takes
 
 
-def sources() -> list[str]:
+def programs() -> list[tuple[str, CompileOptions]]:
     """Programs that are optimised and such as are not, of a few lines and of some hundred."""
     renderer = Device["LLVM"].renderer
-    found = [A_LOOP]
+    found = [(A_LOOP, LIGHT)]
     for steps in range(1, 30, 4):
 
         def power(x: list, steps: int = steps) -> list:
@@ -32,20 +33,21 @@ def sources() -> list[str]:
                 value = value * x[0] + float(step)
             return [value]
 
-        found.append(renderer.render("power", elementwise([dtypes.float32], power, 64 + steps)[0]).source)
+        spec = renderer.render("power", elementwise([dtypes.float32], power, 64 + steps)[0])
+        found.append((spec.source, spec.options))
     return found
 
 
 def test_threads_compile_at_once_what_one_compiles() -> None:
-    compiler, texts = shared_compiler(), sources()
-    alone = [compiler.object_code(text) for text in texts]
+    compiler, all_programs = shared_compiler(), programs()
+    alone = [compiler.object_code(*program) for program in all_programs]
     start = threading.Barrier(6)
 
     def all_of_them(turn: int) -> list[bytes]:
         start.wait()
-        order = [(place + turn) % len(texts) for place in range(len(texts))]
-        made = {place: compiler.object_code(texts[place]) for place in order}
-        return [made[place] for place in range(len(texts))]
+        order = [(place + turn) % len(all_programs) for place in range(len(all_programs))]
+        made = {place: compiler.object_code(*all_programs[place]) for place in order}
+        return [made[place] for place in range(len(all_programs))]
 
     with ThreadPoolExecutor(6) as threads:
         assert all(found == alone for found in threads.map(all_of_them, range(6)))
@@ -57,8 +59,8 @@ def test_code_is_made_while_another_thread_has_llvmlites_lock() -> None:
     from tinyexplore.runtime.side_by_side import emit_object
 
     compiler = shared_compiler()
-    with compiler._machine_for(A_LOOP) as machine:
-        module = compiler._optimised(A_LOOP, machine)
+    with compiler._machine_for(LIGHT.effort) as machine:
+        module = compiler._optimised(A_LOOP, LIGHT, machine)
         made: list[bytes] = []
         thread = threading.Thread(target=lambda: made.append(emit_object(machine, module)))
         with ffi.lib._lock:
@@ -105,18 +107,18 @@ def test_who_has_it_alone_waits_for_all_who_share_it_and_the_next_for_him() -> N
 def test_a_child_compiles_though_its_parent_did_when_it_forked() -> None:
     code = """
 import os, threading
-from tests.unit.runtime.test_side_by_side import A_LOOP, shared_compiler
+from tests.unit.runtime.test_side_by_side import A_LOOP, LIGHT, shared_compiler
 compiler = shared_compiler()
-wanted = compiler.object_code(A_LOOP)
+wanted = compiler.object_code(A_LOOP, LIGHT)
 going = True
 def compile_on():
-    while going: compiler.object_code(A_LOOP)
+    while going: compiler.object_code(A_LOOP, LIGHT)
 threads = [threading.Thread(target=compile_on) for _ in range(2)]
 for thread in threads: thread.start()
 codes = []
 for _ in range(10):
     child = os.fork()
-    if child == 0: os._exit(0 if compiler.object_code(A_LOOP) == wanted else 1)
+    if child == 0: os._exit(0 if compiler.object_code(A_LOOP, LIGHT) == wanted else 1)
     codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 going = False
 for thread in threads: thread.join()
