@@ -1,9 +1,9 @@
 """When a kernel goes parallel, and the pool of threads that its THREAD axis is divided among.
 
-The rule: a kernel has a THREAD axis if its opts give it one (`kernel/heuristics.py` says from how many steps on). Each
-run is then divided into parts that take about `PART_NS` at the least, by an estimate from bytes and operations. Work
-for less than two parts is done by the calling thread: no worker is woken, and nothing is paid for those that there are.
-Which thread does which part changes no result: the kernel's steps do not depend on each other.
+The rule: a kernel has a THREAD axis if its opts give it one (`kernel/decisions/threads.py` says for how many steps).
+Each run is then divided into parts that take about `PART_NS` at the least, by an estimate from bytes and operations.
+Work for less than two parts is done by the calling thread: no worker is woken, and nothing is paid for those that there
+are. Which thread does which part changes no result: the kernel's steps do not depend on each other.
 """
 
 from __future__ import annotations

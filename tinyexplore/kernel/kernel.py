@@ -25,7 +25,7 @@ WITH_LANES = frozenset({Ops.LOAD, Ops.REDUCE, Ops.STORE})
 class Kernel:
     """`ast` is a SINK of STOREs over RANGEs; `original` as the scheduler wrote it; `start` before the first Opt.
 
-    Between `original` and `start` lie only changes that are no choice: axes merged or split (`kernel/merge.py`).
+    Between `original` and `start` lie only changes that are no choice: axes merged or split (`transforms/axes.py`).
     """
 
     ast: UOp

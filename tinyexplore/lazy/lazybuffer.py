@@ -408,8 +408,8 @@ class LazyBuffer:
     def _in_stretches(self, op: Ops, axes: tuple[int, ...], outer: int) -> tuple[int, int]:
         """In how many stretches `outer` is divided, and in how many parts, each with a piece of every stretch.
 
-        A sum out of memory is read faster in several places at once (`kernel/streams.py`). Where these go into one
-        result, there are fewer to be put together from lanes, by a program of half the length.
+        A sum out of memory is read faster in several places at once (`kernel/decisions/streamed_rows.py`). Where these
+        go into one result, there are fewer to be put together from lanes, by a program of half the length.
         """
         size = self.shape[outer]
         is_sum = op is Ops.ADD and len(self.shape) - 1 in axes

@@ -18,7 +18,8 @@ from tinyexplore.compile import lowering as compiling
 from tinyexplore.compile.cache import runners
 from tinyexplore.engine import step_by_step
 from tinyexplore.execute.plan import plans
-from tinyexplore.kernel import Kernel, heuristics
+from tinyexplore.kernel import Kernel
+from tinyexplore.kernel.decisions import threads as decision
 from tinyexplore.kernel.opts import vector
 from tinyexplore.kernel.transforms import split
 from tinyexplore.lazy import LazyBuffer
@@ -126,7 +127,7 @@ def test_what_lowering_depends_on_is_in_the_key() -> None:
 
 def test_the_engines_name_covers_packages_inside_a_floor() -> None:
     texts = {text for _, text in disk._modules("kernel")}
-    assert all(Path(module.__file__ or "").read_bytes() in texts for module in (heuristics, split, vector))
+    assert all(Path(module.__file__ or "").read_bytes() in texts for module in (decision, split, vector))
 
 
 def test_a_warning_from_one_of_its_modules_changes_no_engine() -> None:
@@ -146,7 +147,7 @@ def test_an_engine_that_was_changed_while_running_neither_keeps_nor_finds(
         return kernel
 
     changes = (
-        (heuristics, "THREAD_STEPS", 1),
+        (decision, "THREAD_STEPS", 1),
         (split, "split_output", lambda *arguments: None),
         (compiler, "hand_coded", unchanged),
         (compiling, "lower", lambda kernel: ()),

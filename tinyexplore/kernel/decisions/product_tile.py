@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import dataclass
 from math import inf, prod
 
-from tinyexplore.kernel.access import Access, attempt, lanes_for
-from tinyexplore.kernel.analysis.dot_products import first_load, words_in
+from tinyexplore.kernel.analysis.access import lanes_for
+from tinyexplore.kernel.analysis.dot_products import words_in
+from tinyexplore.kernel.analysis.memory import buffer_bytes as bytes_of
+from tinyexplore.kernel.analysis.product import Product, find_product
 from tinyexplore.kernel.analysis.scratch import PACKING_ORDER
-from tinyexplore.kernel.columns import LONG_STEP, takes_long_steps
+from tinyexplore.kernel.analysis.strides import Access
+from tinyexplore.kernel.decisions.columns import LONG_STEP, takes_long_steps
+from tinyexplore.kernel.decisions.decision import Choice, Choices
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opts import Opt, OptOps
 from tinyexplore.kernel.opts.stage import MOST_L2
-from tinyexplore.uop import AxisKind, Ops, UOp
+from tinyexplore.uop import AxisKind, UOp
 
 # what one vector costs beside the multiply-adds that it serves, in instructions
 LOAD = 1.0
@@ -32,34 +37,9 @@ JOINING = 2  # registers that vectors of several stretches take while they are p
 TILE_LOAD = 0.15  # what a load costs where it hides behind multiply-adds
 FAR_LOAD = 0.5  # and where few rows have it wait for memory
 WORTH_MERGING = 0.95
-BESIDE = 8  # how many times the steps of all other reductions a product takes at least
 
 
-@dataclass(frozen=True)
-class Product:
-    """One sum of products; `loads` are the operands' INDEXes, `stores` the results'."""
-
-    kernel: Kernel
-    reduce: UOp
-    loads: tuple[Access, ...]
-    stores: tuple[Access, ...]
-
-    @property
-    def steps(self) -> int:
-        """Terms of each sum."""
-        return prod(loop.size for loop in self.reduce.src[1:])
-
-    @property
-    def outputs(self) -> list[UOp]:
-        return [axis for axis in self.kernel.output_axes if axis.arg.kind is AxisKind.GLOBAL]
-
-    def along(self, axis: UOp) -> list[Access]:
-        """The operands that change along `axis`."""
-        return [load for load in self.loads if axis in load.node.ranges]
-
-    def rows_of(self, vectors: list[Access]) -> list[UOp]:
-        """The output loops along which those operands stay the same: their vectors are used again in each step."""
-        return [axis for axis in self.outputs if all(axis not in load.node.ranges for load in vectors)]
+Tiling = Generator[Choice, Kernel, Kernel]  # of a part of the decision, which ends with the kernel as it is then
 
 
 @dataclass(frozen=True)
@@ -74,65 +54,45 @@ class Tile:
     merged: int = 1
 
 
-def find_product(kernel: Kernel) -> Product | None:
-    """The reduction that takes the kernel's time, where it sums over two operands or more, one of them shared along
-    some output."""
-    reduce = main_reduce(kernel)
-    if reduce is None or reduce.arg is not Ops.ADD or kernel.gathered_along:
-        return None
-    if any(not store.ranges <= reduce.ranges for store in kernel.ast.src):
-        return None  # a row that is reduced and then walked again
-    if kernel.find(Ops.BARRIER) or kernel.find(Ops.SCAN):
-        return None
-    inside = {first_load(word).src[0] for word in words_in(reduce.src[0])} or set(reduce.src[0].toposort())
-    found = kernel.accesses
-    loads = tuple(access for access in found if access.node in inside)
-    stores = tuple(access for access in found if access.is_store)
-    product = Product(kernel, reduce, loads, stores)
-    shared = any(axis not in load.node.ranges for axis in product.outputs for load in loads)
-    return product if len(loads) >= 2 and shared else None
+def tile_product(kernel: Kernel) -> Choices:
+    """VECTOR, UPCAST, MERGE, SWAP, STAGE and COLLECT for a sum of products: lanes along the output axis that takes the
+    fewest instructions beside each multiply-add, a register tile around them, panels of what is read out of order.
 
-
-def main_reduce(kernel: Kernel) -> UOp | None:
-    """The reduction that takes the time, none of the others inside it nor around it."""
-    if len(kernel.reduces) < 2:
-        return kernel.reduces[0] if kernel.reduces else None
-    steps = {reduce: prod(axis.size for axis in reduce.ranges.union(reduce.src[1:])) for reduce in kernel.reduces}
-    main = max(steps, key=lambda reduce: steps[reduce])
-    nested = any(main in other.toposort() or other in main.toposort() for other in steps if other is not main)
-    little = BESIDE * sum(steps[other] for other in steps if other is not main) <= steps[main]
-    return main if little and not nested else None
-
-
-def with_product_tiles(product: Product) -> Kernel | None:
-    """Lanes, tile and panels of a sum of products; None where lanes belong to the reduction itself."""
-    kernel = product.kernel
+    Nothing where lanes along the reduction itself take fewer.
+    """
+    product = find_product(kernel) if kernel.lanes > 1 else None
+    if product is None:
+        return
     tiles = {axis: best_tile(product, axis) for axis in product.outputs if axis.size > 1 and product.along(axis)}
     costs = {axis: lane_cost(product, axis, tile) for axis, tile in tiles.items()}
     lanes = min(costs, key=lambda axis: (costs[axis], -axis.arg.id), default=None)
     if lanes is None or costs[lanes] >= reduced_cost(product):
-        return None
-    count = lanes_for(kernel, lanes)
+        return
     tile = tiles[lanes]
+    kernel = yield from tiled(kernel, tile, lanes, costs[lanes])
+    kernel = yield from (panels(kernel) if tile.outer is None else nearer_loop_inside(kernel, product, lanes, tile))
+    vector = next((axis for axis in kernel.output_axes if axis.arg.kind is AxisKind.VECTOR), None)
+    if vector is not None and any(store.stride(lanes) not in (1, None) for store in product.stores):
+        yield Choice(Opt(OptOps.COLLECT, vector.arg.id), "each lane's result belongs to another row")
+
+
+def tiled(kernel: Kernel, tile: Tile, lanes: UOp, cost: float) -> Tiling:
+    """Lanes, and the register tile around them; the kernel then."""
+    count = lanes_for(kernel, lanes)
     if tile.outer is not None:
         reason = f"{tile.merged} rows of {lanes.size} fill {tile.wide} vectors"
         block = kernel.next_id()
-        kernel = attempt(kernel, Opt(OptOps.UPCAST, tile.outer.arg.id, tile.merged), reason)
-        kernel = attempt(kernel, Opt(OptOps.MERGE, block, lanes.arg.id), reason)
+        yield Choice(Opt(OptOps.UPCAST, tile.outer.arg.id, tile.merged), reason)
+        kernel = yield Choice(Opt(OptOps.MERGE, block, lanes.arg.id), reason)
         count = kernel.lanes
-    reason = f"the least beside each multiply-add: {costs[lanes]:.2f} instructions, itself included"
-    kernel = attempt(kernel, Opt(OptOps.VECTOR, lanes.arg.id, count), reason)
+    reason = f"the least beside each multiply-add: {cost:.2f} instructions, itself included"
+    kernel = yield Choice(Opt(OptOps.VECTOR, lanes.arg.id, count), reason)
     if tile.wide > 1:
         reason = f"{tile.wide} vectors share each row's load"
-        kernel = attempt(kernel, Opt(OptOps.UPCAST, lanes.arg.id, tile.wide), reason)
+        kernel = yield Choice(Opt(OptOps.UPCAST, lanes.arg.id, tile.wide), reason)
     if tile.rows is not None and tile.tall > 1:
-        kernel = attempt(
-            kernel, Opt(OptOps.UPCAST, tile.rows.arg.id, tile.tall), f"{tile.tall} rows share each load of a vector"
-        )
-    kernel = with_panels(kernel) if tile.outer is None else with_nearer_loop_inside(kernel, product, lanes, tile)
-    vector = next((axis for axis in kernel.output_axes if axis.arg.kind is AxisKind.VECTOR), None)
-    if vector is not None and any(store.stride(lanes) not in (1, None) for store in product.stores):
-        kernel = attempt(kernel, Opt(OptOps.COLLECT, vector.arg.id), "each lane's result belongs to another row")
+        reason = f"{tile.tall} rows share each load of a vector"
+        kernel = yield Choice(Opt(OptOps.UPCAST, tile.rows.arg.id, tile.tall), reason)
     return kernel
 
 
@@ -299,7 +259,7 @@ def lies_in_rows(store: Access, axis: UOp, lanes: UOp) -> bool:
     return bool(step) and store.stride(axis) == lanes.size * (step or 0)
 
 
-def with_nearer_loop_inside(kernel: Kernel, product: Product, lanes: UOp, tile: Tile) -> Kernel:
+def nearer_loop_inside(kernel: Kernel, product: Product, lanes: UOp, tile: Tile) -> Tiling:
     """Of two loops over tiles, that one inside for which less memory is walked again and again."""
     rows, outer = tile.rows, tile.outer
     ids = {axis.arg.id for axis in kernel.axes}
@@ -313,7 +273,8 @@ def with_nearer_loop_inside(kernel: Kernel, product: Product, lanes: UOp, tile: 
     if walked_by_row <= walked_by_block:
         return kernel
     reason = f"walks {walked_by_block >> 10} KiB for all tiles, not {walked_by_row >> 10} KiB"
-    return attempt(kernel, Opt(OptOps.SWAP, rows.arg.id, outer.arg.id), reason)
+    kernel = yield Choice(Opt(OptOps.SWAP, rows.arg.id, outer.arg.id), reason)
+    return kernel
 
 
 def walked_bytes(product: Product, load: Access, tiles: set[UOp]) -> int:
@@ -325,7 +286,7 @@ def walked_bytes(product: Product, load: Access, tiles: set[UOp]) -> int:
 # *** panels ***
 
 
-def with_panels(kernel: Kernel) -> Kernel:
+def panels(kernel: Kernel) -> Tiling:
     """The operand with the lanes is packed in panels that stay in the L2 cache, where it is transposed or too large.
 
     The other operand is packed too, in blocks of rows, where the reduction would walk it in strides past the cache.
@@ -336,13 +297,7 @@ def with_panels(kernel: Kernel) -> Kernel:
         return kernel
     (panel,) = product.along(lanes)
     rows, columns = product.rows_of([panel]), [axis for axis in product.outputs if axis in panel.node.ranges]
-    repeats = prod(axis.size for axis in rows) // (1 if columns else parts(kernel))
-    transposed = not 1 <= (panel.stride(lanes) or 0) <= SHUFFLED_STRIDE
-    large = buffer_bytes(panel) > kernel.target.l2_bytes and is_strided(product, panel) and repeats >= MANY_ROWS
-    panel_bytes = itemsize(panel) * prod(axis.size for axis in panel.node.ranges if axis.arg.kind in PACKING_ORDER)
-    wide = panel_bytes // (product.steps * kernel.lanes * itemsize(panel))
-    in_words = bool(words_in(product.reduce.src[0])) and repeats >= MANY_ROWS
-    if not rows or is_masked(panel) or not panel_fits(product, panel, wide) or not (transposed or large or in_words):
+    if not rows or not is_worth_packing(product, panel, lanes, rows, columns):
         return kernel
     first = min(rows, key=lambda axis: axis.arg.id)
     inside = [axis for axis in columns if axis.arg.id > first.arg.id]
@@ -352,13 +307,26 @@ def with_panels(kernel: Kernel) -> Kernel:
     if inside:
         row_id = inside[0].arg.id
         reason = "columns outside: their panel serves all rows"
-        kernel = attempt(kernel, Opt(OptOps.SWAP, first.arg.id, row_id), reason)
+        kernel = yield Choice(Opt(OptOps.SWAP, first.arg.id, row_id), reason)
     other = product.along(first)
     if len(rows) == len(columns) == len(other) == 1 and is_strided(product, other[0]):
         if buffer_bytes(other[0]) > kernel.target.l2_bytes:
-            kernel, row_id = with_packed_rows(kernel, min(axis.arg.id for axis in columns + rows), row_id)
+            row_id = yield from packed_rows(kernel, min(axis.arg.id for axis in columns + rows), row_id)
     reason = "the panel is packed once, and read in order from then on, out of a cache"
-    return attempt(kernel, Opt(OptOps.STAGE, row_id), reason)
+    kernel = yield Choice(Opt(OptOps.STAGE, row_id), reason)
+    return kernel
+
+
+def is_worth_packing(product: Product, panel: Access, lanes: UOp, rows: list[UOp], columns: list[UOp]) -> bool:
+    """True for an operand that is transposed, too large for a cache or multiplied in words, where a panel fits one."""
+    kernel = product.kernel
+    repeats = prod(axis.size for axis in rows) // (1 if columns else parts(kernel))
+    transposed = not 1 <= (panel.stride(lanes) or 0) <= SHUFFLED_STRIDE
+    large = buffer_bytes(panel) > kernel.target.l2_bytes and is_strided(product, panel) and repeats >= MANY_ROWS
+    panel_bytes = itemsize(panel) * prod(axis.size for axis in panel.node.ranges if axis.arg.kind in PACKING_ORDER)
+    wide = panel_bytes // (product.steps * kernel.lanes * itemsize(panel))
+    in_words = bool(words_in(product.reduce.src[0])) and repeats >= MANY_ROWS
+    return not is_masked(panel) and panel_fits(product, panel, wide) and (transposed or large or in_words)
 
 
 def is_strided(product: Product, load: Access) -> bool:
@@ -367,12 +335,12 @@ def is_strided(product: Product, load: Access) -> bool:
     return load.stride(innermost) != 1
 
 
-def with_packed_rows(kernel: Kernel, column_id: int, row_id: int) -> tuple[Kernel, int]:
-    """Blocks of rows outermost, the block packed for all its columns; and the loop of the rows inside a block."""
+def packed_rows(kernel: Kernel, column_id: int, row_id: int) -> Generator[Choice, Kernel, int]:
+    """Blocks of rows outermost, the block packed for all its columns; the id of the loop of the rows inside a block."""
     row = kernel.axis(row_id)
     product = find_product(kernel)
     if product is None:
-        return kernel, row_id
+        return row_id
     (load,) = product.along(row)
     tile_bytes = itemsize(load) * prod(axis.size for axis in load.node.ranges if axis.arg.kind in PACKING_ORDER)
     tall = prod(axis.size for axis in load.node.ranges if axis.arg.kind is AxisKind.UPCAST)
@@ -382,17 +350,15 @@ def with_packed_rows(kernel: Kernel, column_id: int, row_id: int) -> tuple[Kerne
     if block * tall < ROWS_IN_A_BLOCK and for_each_core <= most:
         block = for_each_core
     if block < 2 or block >= row.size:
-        return kernel, row_id
+        return row_id
     inner = kernel.next_id()
-    reason = f"blocks of {block} tiles of rows"
-    kernel = attempt(kernel, Opt(OptOps.LOCAL, row_id, block), reason)
-    kernel = attempt(
-        kernel, Opt(OptOps.SWAP, column_id, row_id), "blocks of rows outside: what is packed serves all columns"
-    )
+    yield Choice(Opt(OptOps.LOCAL, row_id, block), f"blocks of {block} tiles of rows")
+    reason = "blocks of rows outside: what is packed serves all columns"
+    yield Choice(Opt(OptOps.SWAP, column_id, row_id), reason)
     reason = "the reduction would walk these rows in strides: packed, it walks them in order"
-    return attempt(kernel, Opt(OptOps.STAGE, row_id), reason), inner
+    yield Choice(Opt(OptOps.STAGE, row_id), reason)
+    return inner
 
 
 def buffer_bytes(access: Access) -> int:
-    dtype = access.node.src[0].dtype
-    return dtype.size * dtype.base.itemsize
+    return bytes_of(access.node.src[0])

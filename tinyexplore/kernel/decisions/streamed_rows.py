@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tinyexplore.dtype import dtypes
-from tinyexplore.kernel.access import Access, attempt
-from tinyexplore.kernel.ahead import PAGE_BYTES, buffer_bytes, comes_from_memory, is_read_once, step_bytes
+from tinyexplore.kernel.analysis.memory import PAGE_BYTES, buffer_bytes, comes_from_memory, is_read_once, step_bytes
+from tinyexplore.kernel.analysis.strides import Access
+from tinyexplore.kernel.decisions.decision import Choice, Choices
+from tinyexplore.kernel.decisions.register_tile import find_reduced
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opts import Opt, OptOps
 from tinyexplore.uop import AxisKind, Group, Ops, UOp
@@ -23,62 +25,74 @@ MOST_ARITHMETIC = 6  # operations for each element: more take longer than memory
 BLOCKS = 4  # of rows for each core
 
 
-def with_streams(kernel: Kernel, lanes: UOp, loads: Sequence[Access]) -> Kernel:
-    """`lanes`: those of the sum. The kernel as it was where its rows do not come from memory from end to end."""
+def stream_rows(kernel: Kernel) -> Choices:
+    """UPCAST (or UNROLL), GROUP and AHEAD for sums of rows that come from memory from end to end: several rows, or
+    pieces of one, side by side, each of them prefetched."""
+    reduced = find_reduced(kernel)
     rows = kernel.output_axes[-1] if kernel.output_axes else None
-    if rows is None or rows.arg.kind is not AxisKind.GLOBAL or not rows.is_static or len(kernel.reduces) != 1:
-        return kernel
+    if reduced is None or rows is None or rows.arg.kind is not AxisKind.GLOBAL or not rows.is_static:
+        return
+    if len(kernel.reduces) != 1 or kernel.reduces[0].arg is not Ops.ADD:
+        return  # the NaNs of a maximum take longer than its memory
     (reduce,) = kernel.reduces
-    if reduce.arg is not Ops.ADD:
-        return kernel  # the NaNs of a maximum take longer than its memory
-    loops = [axis for axis in reduce.src[1:] if axis is not lanes]
-    streams = [load for load in loads if rows in load.node.ranges]
+    loops = [axis for axis in reduce.src[1:] if axis is not reduced.lanes]
+    streams = [load for load in reduced.loads if rows in load.node.ranges]
     if not 1 <= len(loops) <= 2 or len(loops) == len(reduce.src[1:]) or not 1 <= len(streams) <= 2:
-        return kernel
+        return
     *apart, along = sorted(loops, key=lambda loop: loop.arg.id)
-    shared = [load for load in loads if load not in streams]
+    shared = [load for load in reduced.loads if load not in streams]
     if any(buffer_bytes(load.node.src[0]) > kernel.target.l2_bytes // 8 for load in shared):
-        return kernel
-    if not all(comes_in_order(kernel, load, rows, along, lanes) for load in streams):
-        return kernel
+        return
+    if not all(comes_in_order(kernel, load, rows, along, reduced.lanes) for load in streams):
+        return
     if arithmetic_of(reduce) > MOST_ARITHMETIC:
-        return kernel
+        return
     count = STREAMS // len(streams)
     if apart:
-        return with_stretches(kernel, apart[0], along, streams, count)
+        yield from pieces_side_by_side(kernel, apart[0], along, streams, count)
+    else:
+        yield from rows_side_by_side(kernel, rows, along, streams, count)
+
+
+def rows_side_by_side(kernel: Kernel, rows: UOp, along: UOp, streams: Sequence[Access], count: int) -> Choices:
+    """`count` rows at a time, the next ones prefetched meanwhile; of too long ones, what comes of each."""
     if rows.size < BLOCKS * kernel.target.threads * count:
-        return kernel
+        return
     reason = f"{count} rows side by side: more of memory is waited for at a time than by walking along one"
-    kernel = attempt(kernel, Opt(OptOps.UPCAST, rows.arg.id, count), reason)
+    kernel = yield Choice(Opt(OptOps.UPCAST, rows.arg.id, count), reason)
+    next_rows = Choice(Opt(OptOps.AHEAD, rows.arg.id, 1), "the next rows are asked for meanwhile")
     if along.size <= 2 * VECTORS_IN_BLOCK:
-        return attempt(kernel, Opt(OptOps.AHEAD, rows.arg.id, 1), "the next rows are asked for meanwhile")
-    kernel, inner = in_blocks(kernel, along)
+        yield next_rows
+        return
+    inner = kernel.next_id()
+    kernel = yield in_blocks(along)
     if STREAMS * step_bytes(streams[0], rows) > kernel.target.l2_bytes // 2:
-        return attempt(kernel, Opt(OptOps.AHEAD, inner, VECTORS_AHEAD), "what comes of each row is asked for meanwhile")
-    return attempt(kernel, Opt(OptOps.AHEAD, rows.arg.id, 1), "the next rows are asked for meanwhile")
+        yield Choice(Opt(OptOps.AHEAD, inner, VECTORS_AHEAD), "what comes of each row is asked for meanwhile")
+    else:
+        yield next_rows
 
 
-def in_blocks(kernel: Kernel, along: UOp) -> tuple[Kernel, int]:
-    """A long walk in blocks, if possible with nothing left over, and the id of the loop inside one."""
+def in_blocks(along: UOp) -> Choice:
+    """A long walk in blocks, if possible with nothing left over."""
     reason = "few numbers are added to a large sum: in blocks they lose less of their last bits"
     sizes = range(VECTORS_IN_BLOCK, VECTORS_IN_BLOCK // 2, -1)
     block = next((size for size in sizes if along.size % size == 0), VECTORS_IN_BLOCK)
-    inner = kernel.next_id()
-    return attempt(kernel, Opt(OptOps.GROUP, along.arg.id, block), reason), inner
+    return Choice(Opt(OptOps.GROUP, along.arg.id, block), reason)
 
 
-def with_stretches(kernel: Kernel, apart: UOp, along: UOp, streams: Sequence[Access], count: int) -> Kernel:
+def pieces_side_by_side(kernel: Kernel, apart: UOp, along: UOp, streams: Sequence[Access], count: int) -> Choices:
     """Rows that have a piece of each of several stretches of memory, as the sum of a channel does of each picture:
     `count` pieces of a row side by side, or half as many."""
     count = next((amount for amount in (count, count // 2) if apart.size % amount == 0), 1)
     if count == 1 or any(step_bytes(load, apart) < PAGE_BYTES for load in streams):
-        return kernel
+        return
     reason = f"{count} pieces of a row side by side: more of memory is waited for at a time than by walking along one"
-    kernel = attempt(kernel, Opt(OptOps.UNROLL, apart.arg.id, count), reason)
+    kernel = yield Choice(Opt(OptOps.UNROLL, apart.arg.id, count), reason)
     inner = along.arg.id
     if along.size > 2 * VECTORS_IN_BLOCK:
-        kernel, inner = in_blocks(kernel, along)
-    return attempt(kernel, Opt(OptOps.AHEAD, inner, VECTORS_AHEAD), "what comes of each piece is asked for meanwhile")
+        inner = kernel.next_id()
+        yield in_blocks(along)
+    yield Choice(Opt(OptOps.AHEAD, inner, VECTORS_AHEAD), "what comes of each piece is asked for meanwhile")
 
 
 def comes_in_order(kernel: Kernel, load: Access, rows: UOp, along: UOp, lanes: UOp) -> bool:
@@ -96,4 +110,4 @@ def arithmetic_of(reduce: UOp) -> int:
     return MOST_ARITHMETIC + 1 if dear else 1 + len(computed)
 
 
-__all__ = ["with_streams"]
+__all__ = ["stream_rows"]

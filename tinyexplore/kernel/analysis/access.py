@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from tinyexplore.kernel.analysis.strides import Access
-from tinyexplore.kernel.kernel import Kernel
-from tinyexplore.kernel.opts import Opt, OptError
-from tinyexplore.trace import OptRejected, active_recorder
 from tinyexplore.uop import AxisKind, UOp
+
+if TYPE_CHECKING:
+    from tinyexplore.kernel.kernel import Kernel
 
 
 def is_inside_reduction(access: Access) -> bool:
@@ -52,14 +53,3 @@ def best_block(size: int, most: int, limit: int) -> int:
         if done * 8 <= size * 9:
             return block
     return most if most > 1 else 1
-
-
-def attempt(kernel: Kernel, opt: Opt, reason: str) -> Kernel:
-    """`opt` applied, or the kernel as it was where that is not legal (which is told)."""
-    try:
-        return kernel.apply(opt, reason)
-    except OptError as error:
-        recorder = active_recorder()
-        if recorder is not None:
-            recorder.record(OptRejected(kernel, opt, str(error)))
-        return kernel

@@ -1,4 +1,4 @@
-"""Which loop of a kernel should look ahead: where no hardware prefetcher follows what is read from memory.
+"""Which loop of a kernel should prefetch: where no hardware prefetcher follows what is read from memory.
 
 Prefetchers of a CPU follow walks from line to line, within a page. They know nothing of the next row while a kernel is
 still busy with this one, nor where a walk goes that is in another page with every step.
@@ -8,13 +8,23 @@ from __future__ import annotations
 
 from math import prod
 
-from tinyexplore.kernel.access import Access, attempt
+from tinyexplore.kernel.analysis.memory import (
+    LINE_BYTES,
+    LOOPS,
+    PAGE_BYTES,
+    buffer_bytes,
+    bytes_inside,
+    comes_from_memory,
+    inside,
+    is_read_once,
+    step_bytes,
+)
+from tinyexplore.kernel.analysis.strides import Access
+from tinyexplore.kernel.decisions.decision import Choice, Choices
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opts import Opt, OptOps
-from tinyexplore.target import FROM_MEMORY_BYTES
 from tinyexplore.uop import AxisKind, Group, Ops, UOp
 
-PAGE_BYTES, LINE_BYTES = 4096, 64
 SHORTEST_ROW_BYTES = 8192  # of shorter ones the next is on its way already
 SHORTEST_KEPT_BYTES = 4096  # what a row is kept of is dear: there is time for a fetch
 SHORTEST_SUMMED_BYTES = 16 << 10  # of shorter ones a second look takes no longer than it takes to ask
@@ -24,60 +34,49 @@ MOST_READS = 5  # of an element, four and the overlap of last blocks: waiting fo
 MANY_PAGES, STRETCH_BYTES = 512, 256  # that a walk down passes, and reads of each: enough to look ahead along itself
 LONG_STEP_BYTES = 1024  # what is read of a page that takes long enough for the next pages to be asked for
 MANY_PARTS, BLOCKS_AHEAD = 8, 2
-LOOPS = (AxisKind.GLOBAL, AxisKind.THREAD, AxisKind.REDUCE)
 
 
-def with_prefetches(kernel: Kernel) -> Kernel:
-    """The next row, where rows are read several times; the next lines, where a walk jumps from page to page."""
-    l2_bytes = kernel.target.l2_bytes
-    pointers = {node for node in kernel.find(Ops.DEFINE_GLOBAL) if buffer_bytes(node) > l2_bytes}
+def prefetch(kernel: Kernel) -> Choices:
+    """AHEAD for the next row, where rows are read several times, or for the next lines, where a walk jumps from page to
+    page: no prefetcher of the hardware follows these, and waiting for memory is what takes the time."""
+    pointers = {node for node in kernel.find(Ops.DEFINE_GLOBAL) if buffer_bytes(node) > kernel.target.l2_bytes}
     if not pointers or kernel.result_copies or any(axis.arg.ahead for axis in kernel.axes):
-        return kernel
+        return
     loads = [access for access in kernel.accesses if not access.is_store and access.node.src[0] in pointers]
     walked = {axis for reduce in kernel.walks for axis in reduce.src[1:]}
     unwalked = {axis for reduce in kernel.reduces for axis in reduce.src[1:] if axis not in walked}
     loads = [load for load in loads if unwalked.isdisjoint(load.node.ranges)]
+    choice = prefetched_row(kernel, loads) or prefetched_jump(kernel, loads) or prefetched_hop(kernel, loads)
+    if choice is not None:
+        yield choice
+
+
+def prefetched_row(kernel: Kernel, loads: list[Access]) -> Choice | None:
     row = row_read_again(kernel, [load for load in loads if comes_from_memory(load)])
-    if row is not None:
-        axis, steps = row
-        reason = "each row is read several times: the next one is asked for meanwhile"
-        return attempt(kernel, Opt(OptOps.AHEAD, axis.arg.id, steps), reason)
+    if row is None:
+        return None
+    axis, steps = row
+    reason = "each row is read several times: the next one is asked for meanwhile"
+    return Choice(Opt(OptOps.AHEAD, axis.arg.id, steps), reason)
+
+
+def prefetched_jump(kernel: Kernel, loads: list[Access]) -> Choice | None:
     for load in loads:
         if is_read_seldom(kernel, load) and (found := jumping_walk(kernel, load)) is not None:
             axis, steps = found
             reason = "each step is in another page, where no prefetcher of the hardware follows"
-            return attempt(kernel, Opt(OptOps.AHEAD, axis.arg.id, steps), reason)
+            return Choice(Opt(OptOps.AHEAD, axis.arg.id, steps), reason)
+    return None
+
+
+def prefetched_hop(kernel: Kernel, loads: list[Access]) -> Choice | None:
     for load in loads:
         if is_read_once(kernel, load) and (blocks := hopping_walk(load)) is not None:
             reason = (
                 "each step reads a line of many parts of a page, and no prefetcher of the hardware goes on to the next"
             )
-            return attempt(kernel, Opt(OptOps.AHEAD, blocks.arg.id, BLOCKS_AHEAD), reason)
-    return kernel
-
-
-def buffer_bytes(pointer: UOp) -> int:
-    return int(pointer.dtype.size * pointer.dtype.base.itemsize)
-
-
-def comes_from_memory(load: Access) -> bool:
-    """True for what no cache holds: of the rest, asking costs more than it brings."""
-    return buffer_bytes(load.node.src[0]) >= FROM_MEMORY_BYTES
-
-
-def step_bytes(load: Access, axis: UOp) -> int:
-    """By how much a step of `axis` moves the address; 0 where that differs from step to step."""
-    return abs(load.stride(axis) or 0) * int(load.node.src[0].dtype.base.itemsize)
-
-
-def inside(load: Access, axis: UOp) -> frozenset[UOp]:
-    """The axes along which an operand is read in one step of `axis`."""
-    return frozenset([other for other in load.node.ranges if other.arg.kind not in LOOPS or other.arg.id > axis.arg.id])
-
-
-def bytes_inside(load: Access, axis: UOp) -> int:
-    """What is read of an operand in one step of `axis`."""
-    return prod(other.size for other in inside(load, axis)) * int(load.node.src[0].dtype.base.itemsize)
+            return Choice(Opt(OptOps.AHEAD, blocks.arg.id, BLOCKS_AHEAD), reason)
+    return None
 
 
 def row_read_again(kernel: Kernel, loads: list[Access]) -> tuple[UOp, int] | None:
@@ -104,12 +103,6 @@ def row_read_again(kernel: Kernel, loads: list[Access]) -> tuple[UOp, int] | Non
         if axis.arg.kind in LOOPS and any(len(found) > 1 for found in walks.values()):
             return axis, steps
     return None
-
-
-def is_read_once(kernel: Kernel, load: Access) -> bool:
-    """True where each element goes into one result, or one term of it, only."""
-    axes, elements = load.node.ranges, int(load.node.src[0].dtype.size)
-    return axes.issuperset(kernel.output_axes) and prod(axis.size for axis in axes) <= 5 * elements // 4
 
 
 def is_read_seldom(kernel: Kernel, load: Access) -> bool:
@@ -165,4 +158,4 @@ def hopping_walk(load: Access) -> UOp | None:
     return blocks if within and blocks.size >= MOST_STEPS * BLOCKS_AHEAD else None
 
 
-__all__ = ["with_prefetches"]
+__all__ = ["prefetch"]

@@ -5,8 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tinyexplore.kernel.access import Access, attempt, best_block, is_outer_of
-from tinyexplore.kernel.ahead import LINE_BYTES, PAGE_BYTES, comes_from_memory, step_bytes
+from tinyexplore.kernel.analysis.access import best_block, is_outer_of
+from tinyexplore.kernel.analysis.memory import LINE_BYTES, PAGE_BYTES, comes_from_memory, step_bytes
+from tinyexplore.kernel.analysis.strides import Access
+from tinyexplore.kernel.decisions.decision import Choice, Choices
+from tinyexplore.kernel.decisions.several_vectors import FEWEST_STEPS
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opts import Opt, OptOps
 from tinyexplore.uop import AxisKind, Ops, UOp
@@ -16,6 +19,17 @@ STEPS_A_THREAD = 2  # of what may become the outermost loop
 PAIR, APART_BYTES, STEPS_AHEAD = 2, 512, 4  # lines of a row of the result; rows of it; steps that loads look ahead
 MOST_ROWS = 64  # read side by side
 MOST_WALKED_BYTES = 512 << 10  # of cache lines that a walk passes: more than half of an L2 cache
+
+
+def tile_transposition(kernel: Kernel) -> Choices:
+    """UPCAST for a square tile where loads walk memory across the stores, so that every cache line is used whole; and
+    SWAP, LOCAL and AHEAD where memory rather than a cache has what is read."""
+    vectors = [axis for axis in kernel.axes if axis.arg.kind is AxisKind.VECTOR]
+    if kernel.reduces or not vectors or kernel.steps < FEWEST_STEPS:
+        return
+    across = crossing_axis(kernel, vectors[0], kernel.accesses)
+    if across is not None:
+        yield from square_tile(vectors[0], across)
 
 
 def crossing_axis(kernel: Kernel, lanes: UOp, found: Sequence[Access]) -> UOp | None:
@@ -33,25 +47,25 @@ def crosses(access: Access, across: UOp, lanes: UOp) -> bool:
     return not access.is_store and access.stride(across) == 1 and access.stride(lanes) not in (0, 1)
 
 
-def with_square_tile(kernel: Kernel, lanes: UOp, across: UOp) -> Kernel:
+def square_tile(lanes: UOp, across: UOp) -> Choices:
     """As many steps across as lanes; then loops that follow the loads, where stores need no cache and loads do."""
     amount = best_block(across.size, lanes.size, limit=lanes.size)
     reason = "loads walk memory along this axis: a square tile uses every cache line whole"
-    kernel = attempt(kernel, Opt(OptOps.UPCAST, across.arg.id, amount), reason)
+    kernel = yield Choice(Opt(OptOps.UPCAST, across.arg.id, amount), reason)
     found = kernel.accesses
     rows = next((axis for axis in kernel.output_axes if is_outer_of(axis, lanes, found)), None)
     loop = next((axis for axis in kernel.output_axes if axis.arg.id == across.arg.id), None)
     if rows is None or loop is None or loop.arg.id > rows.arg.id or rows.size < STEPS_A_THREAD * kernel.target.threads:
-        return kernel
+        return
     loads = [load for load in found if not load.is_store and load.stride(loop) == amount]
     streams = all(goes_past_caches(store, lanes) for store in found if store.is_store)
     if amount != lanes.size or not streams or not any(jumps_past_caches(load, rows, lanes) for load in loads):
-        return kernel
+        return
     reason = "stores go past the caches in any order, and prefetchers of the hardware follow the loads"
-    kernel = attempt(kernel, Opt(OptOps.SWAP, loop.arg.id, rows.arg.id), reason)
+    kernel = yield Choice(Opt(OptOps.SWAP, loop.arg.id, rows.arg.id), reason)
     apart = min(step_bytes(store, loop) // amount for store in found if store.is_store)
     if apart < APART_BYTES:
-        return kernel
+        return
     tiles = PAIR
     if apart % PAGE_BYTES == 0:  # they share few of memory's banks: longer pieces, where a cache has the lines read
         fitting = kernel.target.l2_bytes // max(step_bytes(load, lanes) for load in loads)
@@ -59,17 +73,17 @@ def with_square_tile(kernel: Kernel, lanes: UOp, across: UOp) -> Kernel:
     for count in (tiles, PAIR):
         has_steps = rows.size >= count * STEPS_A_THREAD * kernel.target.threads
         if has_steps and best_block(rows.size, count, limit=count) == count:
-            return with_neighbouring_lines(kernel, count, rows=across.arg.id, loop=rows.arg.id)
-    return kernel
+            yield from neighbouring_lines(count, rows=across.arg.id, loop=rows.arg.id)
+            return
 
 
-def with_neighbouring_lines(kernel: Kernel, count: int, *, rows: int, loop: int) -> Kernel:
+def neighbouring_lines(count: int, *, rows: int, loop: int) -> Choices:
     """Some lines of each row of the result, tile by tile: memory takes two in 0.6 of the time that it takes for lines
     of as many rows. As more rows are read side by side, their lines are asked for."""
     reason = f"memory takes {count} neighbouring lines of a row, one soon after the other, as quickly as whole rows"
-    kernel = attempt(kernel, Opt(OptOps.LOCAL, rows, count), reason)
+    yield Choice(Opt(OptOps.LOCAL, rows, count), reason)
     reason = "prefetchers of the hardware do not follow as many rows side by side"
-    return attempt(kernel, Opt(OptOps.AHEAD, loop, STEPS_AHEAD), reason)
+    yield Choice(Opt(OptOps.AHEAD, loop, STEPS_AHEAD), reason)
 
 
 def goes_past_caches(store: Access, lanes: UOp) -> bool:
@@ -90,4 +104,4 @@ def jumps_past_caches(load: Access, rows: UOp, lanes: UOp) -> bool:
     return comes_from_memory(load) and (step > PAGE_BYTES or rows.size * lanes.size * LINE_BYTES > MOST_WALKED_BYTES)
 
 
-__all__ = ["crossing_axis", "with_square_tile"]
+__all__ = ["tile_transposition"]

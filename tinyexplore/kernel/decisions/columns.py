@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from tinyexplore.kernel.access import Access, attempt, best_block, is_outer_of
-from tinyexplore.kernel.ahead import PAGE_BYTES, buffer_bytes, comes_from_memory, step_bytes
+from tinyexplore.kernel.analysis.access import best_block, is_outer_of
+from tinyexplore.kernel.analysis.memory import PAGE_BYTES, buffer_bytes, comes_from_memory, step_bytes
+from tinyexplore.kernel.analysis.strides import Access
+from tinyexplore.kernel.decisions.decision import Choice, Choices
+from tinyexplore.kernel.decisions.register_tile import find_reduced
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opts import Opt, OptOps
 from tinyexplore.uop import AxisKind, UOp
@@ -17,29 +18,36 @@ LONG_STEP = 16  # vectors out of a long row
 MANY_ROWS = 8  # blocks of rows that make what is left over after them count for little
 
 
-def with_wide_columns(kernel: Kernel, lanes: UOp, found: Sequence[Access]) -> Kernel:
-    """Whole rows, one after the other; of longer ones several vectors, so that each row's stretch of memory is long."""
-    columns = next((axis for axis in kernel.output_axes if is_outer_of(axis, lanes, found)), None)
+def block_columns(kernel: Kernel) -> Choices:
+    """UPCAST for reductions down the columns that share no loads: whole rows, one after the other; of longer ones
+    several vectors, so that each row's stretch of memory is long."""
+    reduced = find_reduced(kernel)
+    if reduced is None or reduced.shares:
+        return
+    found = kernel.accesses
+    columns = next((axis for axis in kernel.output_axes if is_outer_of(axis, reduced.lanes, found)), None)
     if columns is None:
-        return kernel
+        return
     (loop, *others) = kernel.walks[0].src[1:]
     is_plain = len(kernel.walks) == 1 and not others
     load = next((access for access in found if not access.is_store and loop in access.node.ranges), None)
     if is_plain and load is not None and columns.is_static:
         if is_read_in_order(kernel, load, columns, loop):
-            return with_whole_rows(kernel, columns, loop)
+            yield from whole_rows(columns, loop)
+            return
         if takes_long_steps(kernel, load, columns.size, loop):
             wide = best_block(columns.size, LONG_STEP, limit=LONG_STEP)
             reason = f"{wide} vectors of each long row: there is time to ask for those of later rows"
-            return attempt(kernel, Opt(OptOps.UPCAST, columns.arg.id, wide), reason)
+            yield Choice(Opt(OptOps.UPCAST, columns.arg.id, wide), reason)
+            return
     wide = best_block(columns.size, ACCUMULATORS, limit=ACCUMULATORS)
     if wide > 1:
         reason = "neighbouring columns use each row's cache lines while they are there"
-        kernel = attempt(kernel, Opt(OptOps.UPCAST, columns.arg.id, wide), reason)
+        kernel = yield Choice(Opt(OptOps.UPCAST, columns.arg.id, wide), reason)
     rows = (kernel.target.vector_registers - wide) // (wide * registers_of(kernel))
-    if not is_plain or rows < 2 or loop.size < MANY_ROWS * rows:
-        return kernel
-    return with_rows_together(kernel, loop, rows, f"{rows} rows at a time: more of the memory's pages are open at once")
+    if is_plain and rows >= 2 and loop.size >= MANY_ROWS * rows:
+        reason = f"{rows} rows at a time: more of the memory's pages are open at once"
+        yield from rows_together(kernel, loop, rows, reason)
 
 
 def registers_of(kernel: Kernel) -> int:
@@ -47,11 +55,10 @@ def registers_of(kernel: Kernel) -> int:
     return 2 if kernel.sought else 1
 
 
-def with_rows_together(kernel: Kernel, loop: UOp, rows: int, reason: str) -> Kernel:
+def rows_together(kernel: Kernel, loop: UOp, rows: int, reason: str) -> Choices:
     """Several steps of `loop` at a time, also where it finds the places of what it finds."""
     for axis in kernel.with_partners(loop):
-        kernel = attempt(kernel, Opt(OptOps.UNROLL, axis.arg.id, rows), reason)
-    return kernel
+        yield Choice(Opt(OptOps.UNROLL, axis.arg.id, rows), reason)
 
 
 def takes_long_steps(kernel: Kernel, load: Access, blocks: int, loop: UOp) -> bool:
@@ -74,14 +81,13 @@ def is_read_in_order(kernel: Kernel, load: Access, columns: UOp, loop: UOp) -> b
     return threads < 2 or columns.size <= ACCUMULATORS or any(axis.size >= threads for axis in outer)
 
 
-def with_whole_rows(kernel: Kernel, columns: UOp, loop: UOp) -> Kernel:
+def whole_rows(columns: UOp, loop: UOp) -> Choices:
     """All vectors of a row in one step, so that prefetchers of the hardware see one walk; of short rows several."""
     reason = "whole rows: memory is read from one end to the other"
-    kernel = attempt(kernel, Opt(OptOps.UPCAST, columns.arg.id, columns.size), reason)
+    kernel = yield Choice(Opt(OptOps.UPCAST, columns.arg.id, columns.size), reason)
     rows = ACCUMULATORS // columns.size
-    if rows < 2 or loop.size < MANY_ROWS * rows:
-        return kernel
-    return with_rows_together(kernel, loop, rows, f"{rows} short rows at a time: independent sums")
+    if rows >= 2 and loop.size >= MANY_ROWS * rows:
+        yield from rows_together(kernel, loop, rows, f"{rows} short rows at a time: independent sums")
 
 
-__all__ = ["ACCUMULATORS", "LONG_STEP", "takes_long_steps", "with_wide_columns"]
+__all__ = ["ACCUMULATORS", "LONG_STEP", "block_columns", "takes_long_steps"]

@@ -1,0 +1,87 @@
+"""The list of decisions: asked from top to bottom, settled by the first that answers, and told when it was in vain."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.graphs import from_numpy, numbers
+from tests.support.kernels import kernel_of
+from tinyexplore.kernel import Kernel, Opt, OptOps, decisions, hand_coded
+from tinyexplore.kernel.decisions import DECISIONS, Choice, Decision, Question
+from tinyexplore.kernel.decisions.decision import Choices, decided
+from tinyexplore.trace import OptApplied, OptRejected, Recorder, recording
+from tinyexplore.uop import Ops
+
+
+def row_sum() -> Kernel:
+    return kernel_of(from_numpy(numbers(6, 70)).reduce(Ops.ADD, (1,)))
+
+
+def doubled(kernel: Kernel) -> Choices:
+    """UPCAST of the rows by 2."""
+    yield Choice(Opt(OptOps.UPCAST, 0, 2), "two rows")
+
+
+def tripled(kernel: Kernel) -> Choices:
+    """UPCAST of the rows by 3."""
+    yield Choice(Opt(OptOps.UPCAST, 0, 3), "three rows")
+
+
+def hopeless(kernel: Kernel) -> Choices:
+    """UPCAST of the rows by 7, of which there are 6."""
+    yield Choice(Opt(OptOps.UPCAST, 0, 7), "seven rows")
+
+
+def silent(kernel: Kernel) -> Choices:
+    """Nothing."""
+    yield from ()
+
+
+TILE = frozenset({Question.TILE})
+
+
+@pytest.mark.parametrize(
+    ("asked", "opts"),
+    [
+        ((doubled, tripled), (Opt(OptOps.UPCAST, 0, 2),)),
+        ((tripled, doubled), (Opt(OptOps.UPCAST, 0, 3),)),
+        ((silent, doubled), (Opt(OptOps.UPCAST, 0, 2),)),
+        ((hopeless, tripled), (Opt(OptOps.UPCAST, 0, 3),)),
+    ],
+)
+def test_the_first_decision_that_changes_the_kernel_settles_its_question(
+    monkeypatch: pytest.MonkeyPatch, asked: tuple, opts: tuple[Opt, ...]
+) -> None:
+    monkeypatch.setattr(decisions, "DECISIONS", tuple(Decision(choose, settles=TILE) for choose in asked))
+    assert hand_coded(row_sum()).applied == opts
+
+
+def test_decisions_on_different_questions_are_all_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    lanes = Decision(doubled, settles=frozenset({Question.LANES}))
+    monkeypatch.setattr(decisions, "DECISIONS", (lanes, Decision(tripled, settles=TILE)))
+    assert hand_coded(row_sum()).applied == (Opt(OptOps.UPCAST, 0, 2), Opt(OptOps.UPCAST, 0, 3))
+
+
+def test_a_decision_is_handed_the_kernel_that_its_choice_led_to() -> None:
+    seen: list[Kernel] = []
+
+    def two_steps(kernel: Kernel) -> Choices:
+        seen.append((yield Choice(Opt(OptOps.UPCAST, 0, 7), "not legal")))
+        seen.append((yield Choice(Opt(OptOps.UPCAST, 0, 2), "legal")))
+
+    start, recorder = row_sum(), Recorder()
+    with recording(recorder):
+        end = decided(start, Decision(two_steps))
+    assert seen == [start, end] and end.applied == (Opt(OptOps.UPCAST, 0, 2),)
+    told = [event for event in recorder.events if isinstance(event, OptApplied | OptRejected)]
+    assert [(type(event), event.reason) for event in told] == [
+        (OptRejected, "UPCAST axis 0 by 7: the axis has size 6; choose an amount from 2 to 6"),
+        (OptApplied, "legal"),
+    ]
+
+
+def test_each_decision_says_what_it_decides() -> None:
+    names = [decision.name for decision in DECISIONS]
+    assert len(set(names)) == len(names)
+    for decision in DECISIONS:
+        assert decision.choose.__doc__ and decision.choose.__module__.startswith("tinyexplore.kernel.decisions.")

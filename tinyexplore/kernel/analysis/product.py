@@ -1,0 +1,73 @@
+"""Sums of products (matmul, convolution, gradients): the reduction that takes a kernel's time, and its operands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING
+
+from tinyexplore.kernel.analysis.dot_products import first_load, words_in
+from tinyexplore.kernel.analysis.strides import Access
+from tinyexplore.uop import AxisKind, Ops, UOp
+
+if TYPE_CHECKING:
+    from tinyexplore.kernel.kernel import Kernel
+
+BESIDE = 8  # how many times the steps of all other reductions a product takes at least
+
+
+@dataclass(frozen=True)
+class Product:
+    """One sum of products; `loads` are the operands' INDEXes, `stores` the results'."""
+
+    kernel: Kernel
+    reduce: UOp
+    loads: tuple[Access, ...]
+    stores: tuple[Access, ...]
+
+    @property
+    def steps(self) -> int:
+        """Terms of each sum."""
+        return prod(loop.size for loop in self.reduce.src[1:])
+
+    @property
+    def outputs(self) -> list[UOp]:
+        return [axis for axis in self.kernel.output_axes if axis.arg.kind is AxisKind.GLOBAL]
+
+    def along(self, axis: UOp) -> list[Access]:
+        """The operands that change along `axis`."""
+        return [load for load in self.loads if axis in load.node.ranges]
+
+    def rows_of(self, vectors: list[Access]) -> list[UOp]:
+        """The output loops along which those operands stay the same: their vectors are used again in each step."""
+        return [axis for axis in self.outputs if all(axis not in load.node.ranges for load in vectors)]
+
+
+def find_product(kernel: Kernel) -> Product | None:
+    """The reduction that takes the kernel's time, where it sums over two operands or more, one of them shared along
+    some output."""
+    reduce = main_reduce(kernel)
+    if reduce is None or reduce.arg is not Ops.ADD or kernel.gathered_along:
+        return None
+    if any(not store.ranges <= reduce.ranges for store in kernel.ast.src):
+        return None  # a row that is reduced and then walked again
+    if kernel.find(Ops.BARRIER) or kernel.find(Ops.SCAN):
+        return None
+    inside = {first_load(word).src[0] for word in words_in(reduce.src[0])} or set(reduce.src[0].toposort())
+    found = kernel.accesses
+    loads = tuple(access for access in found if access.node in inside)
+    stores = tuple(access for access in found if access.is_store)
+    product = Product(kernel, reduce, loads, stores)
+    shared = any(axis not in load.node.ranges for axis in product.outputs for load in loads)
+    return product if len(loads) >= 2 and shared else None
+
+
+def main_reduce(kernel: Kernel) -> UOp | None:
+    """The reduction that takes the time, none of the others inside it nor around it."""
+    if len(kernel.reduces) < 2:
+        return kernel.reduces[0] if kernel.reduces else None
+    steps = {reduce: prod(axis.size for axis in reduce.ranges.union(reduce.src[1:])) for reduce in kernel.reduces}
+    main = max(steps, key=lambda reduce: steps[reduce])
+    nested = any(main in other.toposort() or other in main.toposort() for other in steps if other is not main)
+    little = BESIDE * sum(steps[other] for other in steps if other is not main) <= steps[main]
+    return main if little and not nested else None

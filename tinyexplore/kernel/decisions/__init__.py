@@ -1,0 +1,66 @@
+"""The hand-coded choice of Opts: a list of decisions, asked from top to bottom, for one vector machine with caches.
+
+Each is a function that proposes Opts for the kernel as it is by then, with a reason; its docstring says what it decides
+and why. Where several answer one question (which axis has the lanes, what the register tile is), the first that does
+settles it.
+"""
+
+from __future__ import annotations
+
+from tinyexplore.kernel.decisions.accumulators import add_accumulators
+from tinyexplore.kernel.decisions.columns import block_columns
+from tinyexplore.kernel.decisions.cut_loops import cut_masked_loops
+from tinyexplore.kernel.decisions.decision import Choice, Decision, Question, decided
+from tinyexplore.kernel.decisions.dot_words import use_dot_instructions
+from tinyexplore.kernel.decisions.kept_rows import pipe_rows, tile_kept_rows
+from tinyexplore.kernel.decisions.lanes import choose_lanes
+from tinyexplore.kernel.decisions.prefetches import prefetch
+from tinyexplore.kernel.decisions.product_tile import tile_product
+from tinyexplore.kernel.decisions.register_tile import tile_registers
+from tinyexplore.kernel.decisions.several_vectors import (
+    pair_mirrored_places,
+    take_several_vectors,
+    take_several_vectors_of_rows,
+)
+from tinyexplore.kernel.decisions.streamed_rows import stream_rows
+from tinyexplore.kernel.decisions.threads import divide_among_threads
+from tinyexplore.kernel.decisions.transposition import tile_transposition
+from tinyexplore.kernel.kernel import Kernel
+from tinyexplore.kernel.transforms.axes import with_merged_axes, with_split_axes
+
+LANES, TILE = frozenset({Question.LANES}), frozenset({Question.TILE})
+
+DECISIONS = (
+    Decision(use_dot_instructions),
+    Decision(tile_product, settles=LANES | TILE),
+    Decision(choose_lanes, settles=LANES),
+    Decision(tile_kept_rows),
+    Decision(stream_rows, settles=TILE),
+    Decision(block_columns, settles=TILE),
+    Decision(tile_registers, settles=TILE),
+    Decision(pair_mirrored_places, settles=TILE),
+    Decision(tile_transposition, settles=TILE),
+    Decision(take_several_vectors, settles=TILE),
+    Decision(take_several_vectors_of_rows, settles=TILE),
+    Decision(add_accumulators),
+    Decision(divide_among_threads),
+    Decision(prefetch),
+    Decision(pipe_rows),
+    Decision(cut_masked_loops),
+)
+
+
+def hand_coded(kernel: Kernel) -> Kernel:
+    """`kernel` with the Opts that the decisions come to."""
+    kernel = with_merged_axes(with_split_axes(kernel))
+    settled: frozenset[Question] = frozenset()
+    for decision in DECISIONS:
+        if settled.isdisjoint(decision.settles):
+            after = decided(kernel, decision)
+            if after is not kernel:
+                settled |= decision.settles
+            kernel = after
+    return kernel
+
+
+__all__ = ["DECISIONS", "Choice", "Decision", "Question", "hand_coded"]

@@ -1,0 +1,65 @@
+"""What a decision is: a function that proposes Opts for a kernel, and the questions that it settles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from enum import Enum
+
+from tinyexplore.kernel.kernel import Kernel
+from tinyexplore.kernel.opts import Opt, OptError
+from tinyexplore.trace import OptRejected, active_recorder
+
+
+class Question(Enum):
+    """What several decisions may answer: the first one that does settles it for the others."""
+
+    LANES = "along which axes a vector has its lanes"
+    TILE = "what the innermost body does at a time: rows and columns of a register tile, or several vectors"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An Opt that is proposed, and why."""
+
+    opt: Opt
+    reason: str
+
+
+Choices = Generator[Choice, Kernel, None]  # each `yield` proposes one, and is the kernel as it is afterwards
+
+
+@dataclass(frozen=True)
+class Decision:
+    """choose: proposes Opts for a kernel; its docstring says what it decides, and why. settles: the questions that are
+    answered when it changed the kernel; where one of them has been answered before, it is not asked."""
+
+    choose: Callable[[Kernel], Choices]
+    settles: frozenset[Question] = frozenset()
+
+    @property
+    def name(self) -> str:
+        return self.choose.__name__
+
+
+def decided(kernel: Kernel, decision: Decision) -> Kernel:
+    """`kernel` with what `decision` proposes, one Opt after the other; what is not legal is told, and left out."""
+    choices = decision.choose(kernel)
+    choice = next(choices, None)
+    while choice is not None:
+        kernel = attempt(kernel, choice)
+        try:
+            choice = choices.send(kernel)
+        except StopIteration:
+            choice = None
+    return kernel
+
+
+def attempt(kernel: Kernel, choice: Choice) -> Kernel:
+    try:
+        return kernel.apply(choice.opt, choice.reason)
+    except OptError as error:
+        recorder = active_recorder()
+        if recorder is not None:
+            recorder.record(OptRejected(kernel, choice.opt, str(error)))
+        return kernel

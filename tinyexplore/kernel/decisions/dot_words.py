@@ -1,0 +1,28 @@
+"""Dot instructions for sums of products of small numbers."""
+
+from __future__ import annotations
+
+from tinyexplore.kernel.analysis.dot_products import IN_A_WORD, dot_of
+from tinyexplore.kernel.analysis.product import find_product
+from tinyexplore.kernel.decisions.decision import Choice, Choices
+from tinyexplore.kernel.kernel import Kernel
+from tinyexplore.kernel.opts import Opt, OptOps
+from tinyexplore.uop import Ops
+from tinyexplore.util import config
+
+
+def use_dot_instructions(kernel: Kernel) -> Choices:
+    """TC for sums of products of small numbers, where a product of matrices fills the lanes of the dot instructions.
+
+    TC_OPT=0: where nothing is left over at the end of the sum; 1: also elsewhere.
+    """
+    product = find_product(kernel) if kernel.lanes > 1 and kernel.find(Ops.CAST) else None
+    op = dot_of(kernel, product.reduce) if product is not None else None
+    if product is None or op is None or len(product.reduce.src) != 2:
+        return
+    (loop,) = product.reduce.src[1:]
+    amount = IN_A_WORD[op]
+    if loop.size % amount and not config().TC_OPT:
+        return
+    if any(axis.size >= kernel.lanes and product.rows_of(product.along(axis)) for axis in product.outputs):
+        yield Choice(Opt(OptOps.TC, loop.arg.id, amount), f"{op.name} does {amount} multiply-adds a lane")

@@ -1,0 +1,87 @@
+"""Rows that are kept in scratch memory: several at once, and each stored while the next one is computed."""
+
+from __future__ import annotations
+
+from tinyexplore.kernel.analysis.access import best_block
+from tinyexplore.kernel.analysis.memory import step_bytes
+from tinyexplore.kernel.analysis.scratch import keeps_row
+from tinyexplore.kernel.decisions.decision import Choice, Choices
+from tinyexplore.kernel.decisions.threads import THREAD_STEPS
+from tinyexplore.kernel.kernel import Kernel
+from tinyexplore.kernel.opts import Opt, OptOps
+from tinyexplore.kernel.opts.pipe import find_piped
+from tinyexplore.uop import AxisKind, Ops, UOp
+
+WIDE_TILE = 4  # vectors side by side in the register tile of a row that is kept
+FEWEST_PIPED, MOST_PIPED = 8, 64  # rows in a block, the first of which is stored twice
+PIPED_BLOCKS = 8  # for each core
+APART_BYTES = 512  # within a page buffers start multiples of it apart; a few lines apart a store holds up the loads
+
+
+def tile_kept_rows(kernel: Kernel) -> Choices:
+    """UPCAST and STAGE for rows that are kept and then multiplied with something (attention): several at once, so that
+    they share what they are multiplied with."""
+    rows = innermost_row_loop(kernel)
+    if rows is None:
+        return
+    products = [reduce for reduce in kernel.reduces if rows in reduce.ranges and shared_with(reduce, rows)]
+    if not products or any(lanes_of(reduce) is None for reduce in products):
+        return
+    for columns in {loop: None for reduce in products if (loop := vector_loop(kernel, lanes_of(reduce))) is not None}:
+        wide = best_block(columns.size, WIDE_TILE, limit=WIDE_TILE)
+        if wide > 1:
+            reason = f"{wide} vectors of columns share each row's load"
+            yield Choice(Opt(OptOps.UPCAST, columns.arg.id, wide), reason)
+    tall = best_block(rows.size, (kernel.target.vector_registers - 4) // WIDE_TILE, limit=6)
+    if tall > 1:
+        yield Choice(Opt(OptOps.UPCAST, rows.arg.id, tall), f"{tall} rows share each load of a column")
+    yield Choice(Opt(OptOps.STAGE, rows.arg.id), "what all rows read is packed once, lanes side by side")
+
+
+def innermost_row_loop(kernel: Kernel) -> UOp | None:
+    """The loop that counts the rows that the kernel keeps in scratch memory."""
+    loops = {axis for row in kernel.find(Ops.BARRIER) if keeps_row(row) for axis in row.ranges}
+    return max((axis for axis in loops if axis.arg.kind is AxisKind.GLOBAL), key=lambda axis: axis.arg.id, default=None)
+
+
+def shared_with(reduce: UOp, rows: UOp) -> bool:
+    """True where a reduction inside `rows` reads memory that is the same for all of them."""
+    loads = [load for load in reduce.src[0].find(Ops.LOAD) if load.ranges.issuperset(reduce.src[1:])]
+    return any(rows not in load.ranges for load in loads)
+
+
+def lanes_of(node: UOp) -> UOp | None:
+    """The axis along which a value has lanes."""
+    return next((axis for axis in node.ranges if axis.arg.kind is AxisKind.VECTOR), None)
+
+
+def vector_loop(kernel: Kernel, lanes: UOp | None) -> UOp | None:
+    """The loop over the vectors that `lanes` was split from; None where one vector is all."""
+    for node in kernel.find(Ops.ADD):
+        if lanes in node.src:
+            return next((loop for src in node.src for loop in src.ranges if loop is not lanes), None)
+    return None
+
+
+def pipe_rows(kernel: Kernel) -> Choices:
+    """PIPE: a row of results is stored while the next one is computed, where rows are kept; neither waits for the
+    other."""
+    opt = find_pipe(kernel)
+    if opt is not None:
+        yield Choice(opt, "a row of results is stored while the next one is computed")
+
+
+def find_pipe(kernel: Kernel) -> Opt | None:
+    """Rows in blocks: enough of these for the cores, and little done twice where the last one overlaps."""
+    if kernel.steps < THREAD_STEPS or not kernel.find(Ops.BARRIER):
+        return None
+    for axis in kernel.output_axes:
+        if isinstance(find_piped(kernel, axis), str):
+            continue
+        blocks = max(PIPED_BLOCKS * kernel.target.threads, -(-axis.size // MOST_PIPED))
+        rows = -(-axis.size // blocks)
+        overlap = blocks * rows - axis.size
+        apart = all(step_bytes(access, axis) % APART_BYTES == 0 for access in kernel.accesses if access.is_store)
+        if rows >= FEWEST_PIPED and 16 * overlap <= axis.size and apart:
+            return Opt(OptOps.PIPE, axis.arg.id, rows)
+    return None

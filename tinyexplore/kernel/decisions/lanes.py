@@ -1,0 +1,117 @@
+"""Vectors: the axis along which a kernel, or each of its reductions, has lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+
+from tinyexplore.kernel.analysis.access import is_inside_reduction, lanes_for, outer_row_axis
+from tinyexplore.kernel.analysis.strides import Access
+from tinyexplore.kernel.decisions.decision import Choice, Choices
+from tinyexplore.kernel.kernel import Kernel
+from tinyexplore.kernel.opts import Opt, OptOps
+from tinyexplore.uop import AxisKind, Ops, UOp
+
+SHUFFLED_STRIDE = 4  # every so many elements are taken out of whole vectors, at about the price of a load each
+ONCE, MOST_ONCE = 0.25, 0.5  # weight of what happens once for each result, each and all of it together
+SHUFFLED_LANES = 4  # fewer lanes than this are not worth taking out of vectors
+
+
+def choose_lanes(kernel: Kernel) -> Choices:
+    """VECTOR along the axis that walks memory step by step: an output axis, or each reduction's own."""
+    if kernel.lanes == 1:
+        return
+    found = kernel.accesses
+    kernel = yield from lanes_of_results(kernel, found)
+    for row in reversed(kernel.axes):
+        if row.arg.kind is AxisKind.ROW and (lanes := lanes_for(kernel, row)) > 1:
+            kernel = yield Choice(Opt(OptOps.VECTOR, row.arg.id, lanes), "a kept row lies in memory step by step")
+    for reduce in kernel.reduces:
+        if any(axis.arg.kind is AxisKind.VECTOR for axis in reduce.src[0].ranges):
+            continue
+        loops = [axis for axis in reduce.src[1:] if axis.arg.kind is AxisKind.REDUCE]
+        inside = set(reduce.src[0].find(Ops.INDEX))
+        mine = [access for access in found if access.node in inside]
+        axis = max(loops, key=lambda axis: vector_score(axis, mine), default=None)
+        if axis is None or vector_score(axis, mine) <= 0 or axis not in kernel.axes:
+            continue
+        if (lanes := lanes_for(kernel, axis)) > 1:
+            kernel = yield Choice(Opt(OptOps.VECTOR, axis.arg.id, lanes), "the reduction walks memory step by step")
+
+
+def lanes_of_results(kernel: Kernel, found: Sequence[Access]) -> Generator[Choice, Kernel, Kernel]:
+    """Lanes along an output axis, where these are more than half of what reductions could have; the kernel then."""
+    inner = [axis for axis in kernel.output_axes if not outer_row_axis(kernel, axis)]
+    inner = [axis for axis in inner if axis not in kernel.gathered_along]
+    best = max(inner, key=lambda axis: (vector_score(axis, found), axis.arg.id), default=None)
+    if best is None:
+        return kernel
+    lanes = lanes_for(kernel, best) if vector_score(best, found) > 0 else 1
+    few = lanes <= SHUFFLED_STRIDE and lanes < kernel.lanes
+    interleaved = interleaved_with(inner, found) if few else None
+    if interleaved is not None:
+        apart, short = interleaved
+        reason = f"results side by side are interleaved in registers: more lanes than {lanes}"
+        kernel = yield Choice(Opt(OptOps.VECTOR, apart.arg.id, lanes_for(kernel, apart)), reason)
+        for other in short:
+            kernel = yield Choice(Opt(OptOps.UPCAST, other.arg.id, other.size), reason)
+    elif lanes > 1 and lanes * 2 >= reduced_lanes(kernel, found):
+        reason = "neighbours along this axis are neighbours in memory"
+        kernel = yield Choice(Opt(OptOps.VECTOR, best.arg.id, lanes), reason)
+    return kernel
+
+
+def vector_score(axis: UOp, found: Sequence[Access]) -> float:
+    """How well `axis` suits as lanes: neighbours in memory count for it, strided or scattered accesses against it.
+
+    A store is the dearer access where everything runs once; beside the loads inside a reduction, it and what else
+    happens once for each result hardly count.
+    """
+    score = once = 0.0
+    reduces = any(is_inside_reduction(access) for access in found)
+    for access in found:
+        if axis not in access.node.ranges:
+            continue
+        weight = 2.0 if access.is_store else 1.0
+        stride = access.stride(axis)
+        if stride == 1:
+            suits = weight
+        elif stride is None or access.is_store or not 1 < stride <= SHUFFLED_STRIDE or axis.size < SHUFFLED_LANES:
+            suits = -weight
+        else:
+            suits = 0.0
+        if reduces and not is_inside_reduction(access):
+            once += suits
+        else:
+            score += suits
+    return score + max(-MOST_ONCE, min(MOST_ONCE, ONCE * once))
+
+
+def interleaved_with(inner: list[UOp], found: Sequence[Access]) -> tuple[UOp, list[UOp]] | None:
+    """The axis that the results walk as one with short ones inside it, and these; None where its loads are apart."""
+    stores = [access for access in found if access.is_store]
+    short: list[UOp] = []
+    walked = 1
+    while walked <= SHUFFLED_STRIDE:
+        axis = next((axis for axis in inner if all(store.stride(axis) == walked for store in stores)), None)
+        if axis is None or axis in short or not axis.is_static:
+            return None
+        if axis.size > SHUFFLED_STRIDE:
+            loads = [access for access in found if not access.is_store and axis in access.node.ranges]
+            strides = [load.stride(axis) for load in loads]
+            near = all(stride is not None and 0 <= stride <= SHUFFLED_STRIDE for stride in strides)
+            return (axis, short) if short and near else None
+        short.append(axis)
+        walked *= axis.size
+    return None
+
+
+def reduced_lanes(kernel: Kernel, found: Sequence[Access]) -> int:
+    """The most lanes that a reduction could have along an axis of its own."""
+    most = 1
+    for reduce in kernel.reduces:
+        inside = set(reduce.src[0].find(Ops.INDEX))
+        mine = [access for access in found if access.node in inside]
+        for axis in reduce.src[1:]:
+            if vector_score(axis, mine) > 0:
+                most = max(most, lanes_for(kernel, axis))
+    return most

@@ -1,0 +1,123 @@
+"""Register tiles of reductions: rows and columns whose loads are shared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tinyexplore.kernel.analysis.access import best_block, is_outer_of, outer_row_axis, shares_loads
+from tinyexplore.kernel.analysis.memory import buffer_bytes, is_read_once, step_bytes
+from tinyexplore.kernel.analysis.strides import Access
+from tinyexplore.kernel.decisions.decision import Choice, Choices
+from tinyexplore.kernel.kernel import Kernel
+from tinyexplore.kernel.opts import Opt, OptOps
+from tinyexplore.uop import AxisKind, UOp
+
+SHORTEST_STREAM_BYTES = 512  # of a row: shorter ones take less time than adding up their lanes
+UNKNOWN_ROWS = 4  # of a symbolic axis in a tile: there may be one only, and then the others do its work again
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """A kernel whose reductions have `lanes`, what they load, and the loops along which some of that is shared."""
+
+    kernel: Kernel
+    lanes: UOp
+    loads: list[Access]
+    shared: list[UOp]
+
+    @property
+    def lanes_are_results(self) -> bool:
+        return self.lanes in self.kernel.output_axes
+
+    @property
+    def shares(self) -> bool:
+        """True where a tile of rows and columns has something to share."""
+        return len(self.loads) >= 2 and (bool(self.shared) or not self.lanes_are_results)
+
+
+def find_reduced(kernel: Kernel) -> Reduced | None:
+    """None without reductions or lanes, and for a row that is reduced and then walked again."""
+    lanes = next((axis for axis in kernel.axes if axis.arg.kind is AxisKind.VECTOR), None)
+    if not kernel.reduces or lanes is None or any(outer_row_axis(kernel, axis) for axis in kernel.output_axes):
+        return None
+    summed = {axis for reduce in kernel.reduces for axis in reduce.src[1:]}
+    loads = [access for access in kernel.accesses if not access.is_store and access.node.ranges & summed]
+    outputs = [axis for axis in kernel.output_axes if axis.arg.kind is AxisKind.GLOBAL]
+    return Reduced(kernel, lanes, loads, [axis for axis in outputs if shares_loads(axis, loads)])
+
+
+def tile_registers(kernel: Kernel) -> Choices:
+    """UPCAST for rows and columns whose loads are shared: as many accumulators as the registers hold."""
+    found = find_reduced(kernel)
+    if found is None or not found.shares:
+        return
+    if found.lanes_are_results:
+        yield from tile_of_vectors(found)
+    else:
+        yield from tile_of_sums(found)
+
+
+def tile_of_vectors(found: Reduced) -> Choices:
+    """Lanes along the results: vectors of columns by rows."""
+    kernel, loads = found.kernel, found.loads
+    columns = next((axis for axis in found.shared if is_outer_of(axis, found.lanes, kernel.accesses)), None)
+    rows = row_loop(found, columns)
+    registers = kernel.target.vector_registers
+    rows_are_neighbours = rows is not None and any(load.stride(rows) == 1 for load in loads)
+    widest = 4 if registers >= 32 and not rows_are_neighbours else 2
+    wide = best_block(columns.size, widest, limit=widest) if columns is not None else 1
+    if columns is not None and wide > 1:
+        reason = f"{wide} vectors of columns share each row's load"
+        yield Choice(Opt(OptOps.UPCAST, columns.arg.id, wide), reason)
+    if rows is None:
+        return
+    # rows that are streams of their own: few, as streams a power of two apart share one set of the L1 cache;
+    # rows that lie side by side: as many as one cache line has
+    few = wide == widest and not rows_are_neighbours
+    limit = 6 if few else 14
+    tall = best_block(rows.size, max(2, (registers - 4) // wide), limit if rows.is_static else UNKNOWN_ROWS)
+    if tall > 1:
+        yield Choice(Opt(OptOps.UPCAST, rows.arg.id, tall), f"{tall} rows share each load of a column")
+
+
+def tile_of_sums(found: Reduced) -> Choices:
+    """Lanes along the reduction itself: rows by columns, each with a vector of sums of its own."""
+    rows = row_loop(found, None)
+    if rows is not None:
+        alone = len(found.shared) == 1 and rows_are_streamed(found.kernel, rows, found.loads)
+        tall = 1 if alone else best_block(rows.size, 4, limit=4)
+        if tall > 1:
+            yield Choice(Opt(OptOps.UPCAST, rows.arg.id, tall), f"{tall} rows share each load of a column")
+    if len(found.shared) > 1:
+        other = max((axis for axis in found.shared if axis is not rows), key=lambda axis: axis.size)
+        tall = best_block(other.size, 4, limit=4)
+        if tall > 1:
+            yield Choice(Opt(OptOps.UPCAST, other.arg.id, tall), f"{tall} columns share each load of a row")
+
+
+def row_loop(found: Reduced, columns: UOp | None) -> UOp | None:
+    """The loop for rows of a tile: those that share a vector's load rather than a single value's (a convolution's
+    filters, not its pictures), of these the longest."""
+    vectors = [load for load in found.loads if found.lanes in load.node.ranges]
+    others = [axis for axis in found.shared if axis is not columns]
+    return max(others, key=lambda axis: (shares_loads(axis, vectors), axis.size), default=None)
+
+
+def rows_are_streamed(kernel: Kernel, rows: UOp, loads: Sequence[Access]) -> bool:
+    """True where the rows of a matrix past the L2 cache are read once, in order, and what they share stays in the L1
+    cache (a matrix times a vector): prefetchers of the hardware follow one row better than several, and what sharing a
+    load saves is hidden behind waiting for memory."""
+    for load in loads:
+        nbytes = buffer_bytes(load.node.src[0])
+        if rows not in load.node.ranges:
+            fits = nbytes <= kernel.target.l1_bytes // 2
+        else:
+            fits = (
+                nbytes > kernel.target.l2_bytes
+                and step_bytes(load, rows) >= SHORTEST_STREAM_BYTES
+                and is_read_once(kernel, load)
+            )
+        if not fits:
+            return False
+    return True
