@@ -85,6 +85,11 @@ def _parser() -> argparse.ArgumentParser:
     show.add_argument("--json", action="store_true", help="print the rows as JSON")
     show.set_defaults(command=run_show)
 
+    by_module = commands.add_parser("modules", help="print time and memory by module of the program's")
+    by_module.add_argument("trace", metavar="TRACE", help="a trace written by `run --trace` or `Explorer.save`")
+    by_module.add_argument("--json", action="store_true", help="print the tree as JSON")
+    by_module.set_defaults(command=run_modules)
+
     code = commands.add_parser("code", help="print a listing of a kernel, in colours on a terminal")
     code.add_argument("trace", metavar="TRACE", help="a trace written by `run --trace` or `Explorer.save`")
     code.add_argument("kernel", metavar="KERNEL", type=int, help="the kernel's number in the trace")
@@ -264,6 +269,13 @@ def run_show(options: argparse.Namespace) -> int:
     """A table of a trace file."""
     rows = rows_of(_loaded(options.trace), options.table)
     print(json.dumps(rows, indent=2, ensure_ascii=False) if options.json else table_text(rows))
+    return OK
+
+
+def run_modules(options: argparse.Namespace) -> int:
+    """Time and memory by module."""
+    tree = _loaded(options.trace).modules()
+    print(json.dumps(tree.to_dict(), indent=2, ensure_ascii=False) if options.json else tree)
     return OK
 
 

@@ -24,11 +24,13 @@ from tinyexplore.explore.model import (
     OptStep,
     Program,
     Run,
+    Scope,
     Search,
     Step,
     Trace,
 )
 from tinyexplore.explore.names import assigned_names
+from tinyexplore.explore.scopes import Scopes
 from tinyexplore.explore.tables import Tables
 from tinyexplore.explore.turns import in_turn
 from tinyexplore.lazy import LazyBuffer
@@ -73,14 +75,17 @@ def build_trace(
     user_sources: Sequence[str] = (),
     listings: Listings | None = None,
     names: Mapping[int, str] | None = None,
+    scopes: Scopes | None = None,
 ) -> Trace:
     """The trace of what `recorder` heard.
 
     `messages`: (level, text, the user's frame) of whatever its readers must know. `user_sources`: files to copy in
     even if no event names them. `listings`: gives further texts of a program (language, lines), such as its assembly.
-    `names`: what the user calls LazyBuffers, by their numbers (`explore/names.py`).
+    `names`: what the user calls LazyBuffers, by their numbers (`explore/names.py`). `scopes`: the modules they are of.
     """
     builder = Builder(listings, names)
+    if scopes is not None:
+        builder.scopes, builder.scope_rows = scopes.of, tuple(scopes.rows)
     for file in user_sources:
         builder.source(file)
     builder.read(recorder)
@@ -94,6 +99,7 @@ class Builder(Tables):
 
     def __init__(self, listings: Listings | None = None, names: Mapping[int, str] | None = None) -> None:
         super().__init__(names)
+        self.scope_rows: tuple[Scope, ...] = ()
         self.more_listings = listings
         self.links: dict[tuple[int, int, str, int | None], None] = {}
         self.stages: list[StageDraft] = []
@@ -177,6 +183,7 @@ class Builder(Tables):
             buffers=tuple(self.buffers.values()),
             messages=tuple(self.messages),
             memory=tuple(self.memory),
+            scopes=self.scope_rows,
         )
 
     # *** names ***

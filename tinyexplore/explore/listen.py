@@ -8,6 +8,7 @@ from threading import RLock
 
 from tinyexplore.device import Buffer
 from tinyexplore.explore.drafts import roots_of
+from tinyexplore.explore.scopes import Scopes
 from tinyexplore.explore.sources import user_frame_here
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.trace import Event, Ran, RanAgain, Recorded, Recorder, StageBegan, StageEnded, UserFrame
@@ -35,6 +36,7 @@ class CaptureRecorder(Recorder):
         self.known: set[LazyBuffer] = set()
         self.earlier = 0
         self.timed: set[object] = set()
+        self.scopes = Scopes()
         self._lock = RLock()  # threads that compile tell of it
 
     def record(self, event: Event) -> None:
@@ -51,6 +53,7 @@ class CaptureRecorder(Recorder):
         if kind is Recorded:
             self._see_earlier(event.src, event.user_frame)  # type: ignore[union-attr]
             self.known.add(event.lazybuffer)  # type: ignore[union-attr]
+            self.scopes.see(event.lazybuffer)  # type: ignore[union-attr]
         elif kind is StageBegan:
             self._see_earlier(roots_of(event.root), None)  # type: ignore[union-attr]
             self.open_stages += 1

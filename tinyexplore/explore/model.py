@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tinyexplore.explore.codec import Limits
     from tinyexplore.explore.graphs import Kind, Which
     from tinyexplore.explore.interchange import Graph
+    from tinyexplore.explore.modules import Module
     from tinyexplore.explore.timeline import Timeline
 
 TRACE_VERSION = 1
@@ -36,6 +37,8 @@ RuleId = Annotated[int, Index("rules")]
 StageId = Annotated[int, Index("stages")]
 EarlierStage = Annotated[int, Index("stages", before=True)]
 KernelId = Annotated[int, Index("kernels")]
+ScopeId = Annotated[int, Index("scopes")]
+EarlierScope = Annotated[int, Index("scopes", before=True)]
 EarlierKernel = Annotated[int, Index("kernels", before=True)]
 BufferId = Annotated[int, Index("buffers")]
 Count = Annotated[int, AtLeast(0)]
@@ -70,7 +73,7 @@ class Node:
     `group` its role, which gives the colour: "memory" | "reduce" | "loop" | "alu" | "const" | "movement" |
     "control" | "buffer". `user` indexes `Trace.frames`. `calls`: the public functions that made a LazyBuffer, the
     user's own call first: ("softmax", "max"). `name`: what the user's Python calls a LazyBuffer ("x",
-    "model.l1.weight").
+    "model.l1.weight"). `scope`: the module in which a LazyBuffer was made, or (`backward`) whose gradient it is for.
     """
 
     id: RowId
@@ -87,6 +90,22 @@ class Node:
     group: str
     calls: tuple[str, ...] = ()
     name: str = ""
+    scope: ScopeId | None = None
+    backward: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """A module of the user's (`model`, its `layers[0]`): an object with Tensors whose methods made LazyBuffers.
+
+    `name`: the variable, or the attribute of `parent`; `kind`: its class; `parameter_bytes`: its own Tensors.
+    """
+
+    id: RowId
+    name: str
+    kind: str
+    parent: EarlierScope | None
+    parameter_bytes: Count
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,6 +359,7 @@ class Trace:
     buffers: tuple[BufferInfo, ...]
     messages: tuple[Message, ...]
     memory: tuple[MemoryUse, ...] = ()
+    scopes: tuple[Scope, ...] = ()
     transforms: tuple[Transform, ...] = ()
 
     def __repr__(self) -> str:
@@ -380,6 +400,12 @@ class Trace:
         from tinyexplore.explore.perfetto import to_perfetto
 
         return to_perfetto(self, path)
+
+    def modules(self) -> Module:
+        """Time and memory by module of the user's, as a tree; printed, a table."""
+        from tinyexplore.explore.modules import modules
+
+        return modules(self)
 
     def timeline(self) -> Timeline:
         """What the compiler did and when, when kernels ran, what memory held."""

@@ -51,7 +51,7 @@ def names_in(*spaces: Mapping[str, Any]) -> Names:
                     found.setdefault(node.number, name)
             elif not issubclass(type(value), SKIPPED) and id(value) not in seen and len(seen) < MOST_VALUES:
                 seen.add(id(value))
-                inner += _parts(name, value)
+                inner += parts(name, value)
         level = inner
     return found
 
@@ -62,7 +62,7 @@ def _with_base(node: LazyBuffer) -> Iterator[LazyBuffer]:
         yield node.base  # the memory that a Tensor is a view of
 
 
-def _parts(name: str, value: Any) -> list[tuple[str, Any]]:
+def parts(name: str, value: Any) -> list[tuple[str, Any]]:
     """What is inside a container, or an object of the user's or of nn."""
     if isinstance(value, dict):
         keys = [key for key in list(value)[:MOST_ITEMS] if isinstance(key, (str, int))]

@@ -18,7 +18,8 @@ from tinyexplore.explore.export import export_html, summary_text
 from tinyexplore.explore.listen import MOST_KERNELS, CaptureRecorder
 from tinyexplore.explore.model import KernelInfo, Node, Search, Trace
 from tinyexplore.explore.names import Names, names_here, names_in, names_of_arguments
-from tinyexplore.explore.sources import raised_in_compiler, user_frame_of
+from tinyexplore.explore.scopes import Scopes
+from tinyexplore.explore.sources import raised_in_compiler, user_code_here, user_frame_of
 from tinyexplore.tensor import Tensor
 from tinyexplore.trace import Ran, UserFrame, active_recorder, recording
 from tinyexplore.util import Config, Context, config
@@ -75,6 +76,7 @@ class Explorer:
         self._options = _options_in_force(self.repeat)
         outer = active_recorder()
         self._recorder = CaptureRecorder(self.repeat, outer, self.most_kernels)
+        self._recorder.scopes = Scopes(user_code_here())
         self._stack.enter_context(step_by_step())
         self._stack.enter_context(recording(self._recorder))
         return self
@@ -116,6 +118,7 @@ class Explorer:
             messages=self._notes,
             listings=further_listings,
             names=self._names,
+            scopes=recorder.scopes,
         )
         self._names = {}
         # a Freed that comes later finds no reader; the live objects go with the recorder

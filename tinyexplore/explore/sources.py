@@ -11,7 +11,7 @@ import tokenize
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
-from types import TracebackType
+from types import CodeType, TracebackType
 from typing import Any
 
 from tinyexplore.trace import UserFrame
@@ -110,6 +110,16 @@ def user_frame_here() -> UserFrame | None:
     while frame is not None:
         if not is_ours(frame.f_globals.get("__name__", "")):
             return UserFrame(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
+        frame = frame.f_back  # type: ignore[assignment]
+    return None
+
+
+def user_code_here() -> CodeType | None:
+    """The code of the first frame outside the package."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        if not is_ours(frame.f_globals.get("__name__", "")):
+            return frame.f_code
         frame = frame.f_back  # type: ignore[assignment]
     return None
 

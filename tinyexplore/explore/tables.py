@@ -23,6 +23,7 @@ class Tables:
 
     def __init__(self, names: Mapping[int, str] | None = None) -> None:
         self.names = names or {}  # by the numbers of LazyBuffers
+        self.scopes: Mapping[int, tuple[int | None, bool]] = {}  # by the same: the module, whether it is a gradient
         self.nodes: list[Node] = []
         self.node_ids: dict[object, int] = {}  # by identity: UOps are interned, LazyBuffers compare with `is`
         self.recorded: dict[LazyBuffer, tuple[tuple[LazyBuffer, ...], UserFrame | None, tuple[str, ...]]] = {}
@@ -68,11 +69,13 @@ class Tables:
         op = value.op.name
         calls: tuple[str, ...] = ()
         name = ""
+        scope: tuple[int | None, bool] = (None, False)
         if isinstance(value, UOp):
             kind, digest, user = "uop", value.digest[:DIGEST_LENGTH], None
         else:
             told_of = self.recorded.get(value)
             name = self.names.get(value.number, "")
+            scope = self.scopes.get(value.number, scope)
             kind, user = "lazybuffer", self.frame(None if told_of is None else told_of[1])
             calls = calls if told_of is None else told_of[2]
             if self._is_memory(value):
@@ -94,6 +97,8 @@ class Tables:
             group=told.group,
             calls=calls,
             name=name,
+            scope=scope[0],
+            backward=scope[1],
         )
 
     def _is_memory(self, value: LazyBuffer) -> bool:

@@ -17,7 +17,7 @@ export interface Source {
   text: string;
 }
 
-/** One IR value. kind: "lazybuffer" | "uop". `digest` is equal across runs for equal content. `label` is what a box says ("LOAD", "ADD"); `detail` its second line (shape, index, constant); `group` its role, which gives the colour: "memory" | "reduce" | "loop" | "alu" | "const" | "movement" | "control" | "buffer". `user` indexes `Trace.frames`. `calls`: the public functions that made a LazyBuffer, the user's own call first: ("softmax", "max"). `name`: what the user's Python calls a LazyBuffer ("x", "model.l1.weight"). */
+/** One IR value. kind: "lazybuffer" | "uop". `digest` is equal across runs for equal content. `label` is what a box says ("LOAD", "ADD"); `detail` its second line (shape, index, constant); `group` its role, which gives the colour: "memory" | "reduce" | "loop" | "alu" | "const" | "movement" | "control" | "buffer". `user` indexes `Trace.frames`. `calls`: the public functions that made a LazyBuffer, the user's own call first: ("softmax", "max"). `name`: what the user's Python calls a LazyBuffer ("x", "model.l1.weight"). `scope`: the module in which a LazyBuffer was made, or (`backward`) whose gradient it is for. */
 export interface Node {
   id: number;
   kind: string;
@@ -33,6 +33,17 @@ export interface Node {
   group: string;
   calls: string[];
   name: string;
+  scope: number | null;
+  backward: boolean;
+}
+
+/** A module of the user's (`model`, its `layers[0]`): an object with Tensors whose methods made LazyBuffers. `name`: the variable, or the attribute of `parent`; `kind`: its class; `parameter_bytes`: its own Tensors. */
+export interface Scope {
+  id: number;
+  name: string;
+  kind: string;
+  parent: number | null;
+  parameter_bytes: number;
 }
 
 /** A rewrite rule as the stepper shows it; `text` is its source code, copied in. */
@@ -212,6 +223,7 @@ export interface Trace {
   buffers: BufferInfo[];
   messages: Message[];
   memory: MemoryUse[];
+  scopes: Scope[];
   transforms: Transform[];
 }
 
@@ -243,6 +255,15 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     group: ["str"],
     calls: [{"many": "str"}, []],
     name: ["str", ""],
+    scope: [{"either": [{"index": "scopes", "before": false}, "null"]}, null],
+    backward: ["bool", false],
+  },
+  Scope: {
+    id: [{"id": true}],
+    name: ["str"],
+    kind: ["str"],
+    parent: [{"either": [{"index": "scopes", "before": true}, "null"]}],
+    parameter_bytes: [{"least": 0, "of": "int"}],
   },
   Rule: {
     id: [{"id": true}],
@@ -388,6 +409,7 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     buffers: [{"many": {"row": "BufferInfo"}}],
     messages: [{"many": {"row": "Message"}}],
     memory: [{"many": {"row": "MemoryUse"}}, []],
+    scopes: [{"many": {"row": "Scope"}}, []],
     transforms: [{"many": {"row": "Transform"}}, []],
   },
 };

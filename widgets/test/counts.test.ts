@@ -29,7 +29,7 @@ function graphOf(kind: "lazybuffer" | "uop", size: number, next: () => number): 
     const leaf = id === 0 || next() < 0.2;
     const [op, group] = !leaf ? pick(kind === "uop" ? UOPS : LAZY) : next() < 0.5 ? ["CONST", "const"] : ["BUFFER", "buffer"];
     const src = leaf ? [] : Array.from({ length: group === "alu" ? 2 : 1 }, () => Math.max(0, id - 1 - Math.floor(next() ** 3 * id)));
-    const rest = { shape: null, arg: "", digest: "", detail: leaf ? String(id) : "", calls: [], name: "" };
+    const rest = { shape: null, arg: "", digest: "", detail: leaf ? String(id) : "", calls: [], name: "", scope: null, backward: false };
     nodes.push({ id, kind, op, label: op, group, src, dtype: pick(["float32", "int64"]), user: Math.floor((id / size) * 12), ...rest });
     lines.push(id);
   }

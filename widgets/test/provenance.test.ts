@@ -4,7 +4,7 @@ import type { Link, Node, Stage, Trace } from "../src/model";
 import { TraceIndex, throughput } from "../src/provenance";
 
 function node(id: number, kind: string, op: string, src: number[] = [], user: number | null = null): Node {
-  const rest = { dtype: "float32", shape: null, arg: "", digest: `d${id}`, label: op, detail: "", group: "alu", calls: [], name: "" };
+  const rest = { dtype: "float32", shape: null, arg: "", digest: `d${id}`, label: op, detail: "", group: "alu", calls: [], name: "", scope: null, backward: false };
   return { id, kind, op, src, user, ...rest };
 }
 
@@ -62,7 +62,7 @@ const TRACE: Trace = {
   runs: [{ id: 0, kernel: 0, times_us: [2], median_us: 2, low_us: 1, high_us: 3, started_us: 0 }],
   buffers: [],
   messages: [],
-  memory: [],
+  memory: [], scopes: [],
 };
 
 const sorted = (ids: Iterable<number>): number[] => [...ids].sort((a, b) => a - b);

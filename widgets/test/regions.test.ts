@@ -7,7 +7,7 @@ import { contract, contractTwins } from "../src/regions";
 /** `lines[i]` is the Python line of node i (null: none); all of one kernel. */
 function graphOf(sources: number[][], lines: (number | null)[]): { index: TraceIndex; graph: Parameters<typeof contract>[1] } {
   const nodes = sources.map((src, id): Node => {
-    const rest = { dtype: "float32", shape: [2], arg: "", digest: "", detail: "", group: "alu", calls: [], name: "" };
+    const rest = { dtype: "float32", shape: [2], arg: "", digest: "", detail: "", group: "alu", calls: [], name: "", scope: null, backward: false };
     return { id, kind: "lazybuffer", op: "ADD", label: "ADD", src, user: lines[id], ...rest };
   });
   const empty = { links: [], stages: [], kernels: [], programs: [], runs: [] };
@@ -40,7 +40,7 @@ test("the copies that unrolling made are one box; constants and addresses do not
   const nodes: Node[] = [];
   const add = (op: string, src: number[], more: Partial<Node> = {}): number => {
     const id = nodes.length;
-    const rest = { dtype: "float32", shape: null, arg: "", digest: "", detail: "", group: "memory", user: null, calls: [], name: "" };
+    const rest = { dtype: "float32", shape: null, arg: "", digest: "", detail: "", group: "memory", user: null, calls: [], name: "", scope: null, backward: false };
     nodes.push({ id, kind: "uop", op, label: op, src, ...rest, ...more });
     return id;
   };

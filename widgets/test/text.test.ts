@@ -12,7 +12,7 @@ import { treeDiff, treeLines } from "../src/tree";
 import { bufferName, liveBytes } from "../src/views/timing";
 
 function node(id: number, op: string, src: number[] = [], more: Partial<Node> = {}): Node {
-  const base = { kind: "uop", dtype: "int64", shape: null, arg: "", digest: `d${id}`, user: null, detail: "", calls: [], name: "" };
+  const base = { kind: "uop", dtype: "int64", shape: null, arg: "", digest: `d${id}`, user: null, detail: "", calls: [], name: "", scope: null, backward: false };
   return { ...base, id, op, src, label: op, group: op === "CONST" ? "const" : "alu", ...more };
 }
 

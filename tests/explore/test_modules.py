@@ -1,0 +1,123 @@
+"""Time and memory by module of the user's."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tinyexplore import Tensor, cli, explore, nn
+from tinyexplore.explore import Trace, capture
+from tinyexplore.explore.modules import OUTSIDE
+from tinyexplore.nn.optim import SGD
+from tinyexplore.util import Context
+
+
+class Inner:
+    def __init__(self) -> None:
+        self.scale = Tensor.ones(8).contiguous().realize()
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return x * self.scale
+
+
+class Model:
+    def __init__(self) -> None:
+        self.layers = [nn.Linear(4, 8), Inner(), nn.Linear(8, 8)]
+        self.head = {"out": nn.Linear(8, 2)}
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return self.last(x.sequential(self.layers).relu())
+
+    def last(self, x: Tensor) -> Tensor:
+        return self.head["out"](x)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def on_the_reference_device():
+    with Context(DEVICE="PYTHON"):
+        yield
+
+
+@pytest.fixture(scope="module")
+def trace() -> Trace:
+    model = Model()
+    optimiser = SGD(nn.state.get_parameters(model), lr=0.1)
+    x = Tensor.ones(3, 4).contiguous().realize()
+
+    def step() -> Tensor:
+        optimiser.zero_grad()
+        loss = model(x).square().mean().backward()
+        optimiser.step()
+        return loss
+
+    with Tensor.train():
+        return explore(step, repeat=1, title="step").trace
+
+
+def test_modules_are_called_as_variables_and_attributes_are(trace):
+    tree = trace.modules()
+    assert [(depth, module.name, module.kind) for depth, module in tree.walk()] == [
+        (0, "step", "step"),
+        (1, "model", "Model"),
+        (2, "layers[0]", "Linear"),
+        (2, "layers[1]", "Inner"),
+        (2, "layers[2]", "Linear"),
+        (2, "head['out']", "Linear"),
+        (1, "optimiser", "SGD"),
+        (1, OUTSIDE, OUTSIDE),
+    ]
+
+
+def test_times_add_up_to_what_was_measured(trace):
+    tree = trace.modules()
+    assert tree.time_us == pytest.approx(sum(run.median_us for run in trace.runs))
+    for _, module in tree.walk():
+        assert 0 <= module.backward_us <= module.time_us + 1e-9
+        assert module.time_us >= sum(child.time_us for child in module.children) - 1e-6
+    assert tree.kernels == tuple(kernel.id for kernel in trace.kernels)
+
+
+def test_gradients_belong_to_the_module_of_what_they_are_for(trace):
+    model = trace.modules().children[0]
+    assert all(layer.backward_us > 0 for layer in model.children)
+    backward = [node for node in trace.nodes if node.backward]
+    assert backward
+    assert {trace.scopes[node.scope].kind for node in backward} == {"Model", "Linear", "Inner"}
+    assert all("backward" in node.calls for node in backward)
+
+
+def test_parameters_count_once(trace):
+    model, optimiser, _ = trace.modules().children
+    assert [layer.parameter_bytes for layer in model.children] == [(32 + 8) * 4, 8 * 4, (64 + 8) * 4, (16 + 2) * 4]
+    assert model.parameter_bytes == 4 * (40 + 8 + 72 + 18)
+    assert optimiser.parameter_bytes < model.parameter_bytes
+
+
+def test_the_object_that_captures_is_no_module_of_what_it_captures():
+    class Trainer:
+        def __init__(self) -> None:
+            self.inner = Inner()
+
+        def run(self) -> Trace:
+            with capture() as session:
+                self.inner(Tensor.ones(8).contiguous()).realize()
+            return session.trace
+
+    assert [(scope.kind, scope.parent) for scope in Trainer().run().scopes] == [("Inner", None)]
+
+
+def test_functions_have_no_modules():
+    trace = explore(lambda: Tensor.ones(4).contiguous() + 1, repeat=1).trace
+    assert trace.scopes == ()
+    assert [child.name for child in trace.modules().children] == [OUTSIDE]
+
+
+def test_it_survives_a_file_and_prints(trace, tmp_path, capsys):
+    path = str(trace.save(tmp_path / "step.json.gz"))
+    assert Trace.load(path).modules() == trace.modules()
+    assert cli.main(["modules", path]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[:3]] == ["module", "step", "model:"]
+    assert cli.main(["modules", path, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == trace.modules().to_dict()
