@@ -18,8 +18,8 @@ from tinyexplore.device import Buffer
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.kernel import Kernel, hand_coded
 from tinyexplore.renderer import Effort, ProgramSpec
-from tinyexplore.renderer import llvm as renderer_module
 from tinyexplore.renderer.llvm import LLVMRenderer
+from tinyexplore.renderer.llvm import effort as effort_module
 from tinyexplore.renderer.program import global_buffers
 from tinyexplore.runtime.llvm import LLVMCompiler, llvm_target
 from tinyexplore.schedule import create_schedule
@@ -113,7 +113,7 @@ def kernels(target: Target) -> Iterator[tuple[str, list[UOp]]]:
 @pytest.mark.parametrize("hardly", [True, False])
 @pytest.mark.parametrize("cpu", CPUS)
 def test_an_operation_touches_what_it_was_given(cpu: str, hardly: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(renderer_module, "is_brief", lambda uops: hardly)
+    monkeypatch.setattr(effort_module, "is_brief", lambda uops: hardly)
     assert checked(cpu, single_operations() if hardly else operations_together(), hardly) > 2000
 
 
@@ -130,7 +130,7 @@ def test_buffers_between_pages_that_nobody_may_touch(cpu: str, at_start: bool, m
     compiler, target = opened(cpu)
     if compiler.refusal:
         pytest.skip(compiler.refusal)
-    monkeypatch.setattr(renderer_module, "is_brief", lambda uops: True)
+    monkeypatch.setattr(effort_module, "is_brief", lambda uops: True)
     for name, uops in single_operations((1, 3)):
         spec = LLVMRenderer(target).render(name, uops)
         types = [node.dtype for node in global_buffers(uops)]

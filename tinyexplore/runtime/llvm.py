@@ -12,7 +12,7 @@ from typing import Any
 
 from tinyexplore.device import DeviceInterface, DeviceUnavailable
 from tinyexplore.renderer.llvm import LLVMRenderer, with_debug_info
-from tinyexplore.renderer.llvm_arith import DOT_FEATURES, SCALE_FEATURES
+from tinyexplore.renderer.llvm.arithmetic import DOT_FEATURES, SCALE_FEATURES
 from tinyexplore.renderer.program import CompileOptions, Effort, ProgramSpec, StoredSpec
 from tinyexplore.runtime.asm import assembly_lines, optimised_ir_lines
 from tinyexplore.runtime.cache import cached

@@ -1,7 +1,7 @@
 """The PYTHON device: the reference interpreter, the living definition of the linear program.
 
-A program is translated to the text of a Python function once (`renderer/python.py`) and executed. It needs neither
-NumPy nor a compiler, so it also runs in a browser.
+A program is translated to the text of a Python function once (`renderer/python`) and executed. It needs neither NumPy
+nor a compiler, so it also runs in a browser.
 """
 
 from __future__ import annotations

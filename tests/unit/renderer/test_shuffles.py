@@ -8,7 +8,7 @@ import pytest
 
 from tests.backends.programs import call, compiled, linear, load, pointer, store
 from tinyexplore.dtype import DType, dtypes
-from tinyexplore.renderer.fullness import MOST_SHUFFLED
+from tinyexplore.renderer.llvm.effort import MOST_SHUFFLED
 from tinyexplore.uop import Ops, UOp
 
 WIDTH = 8

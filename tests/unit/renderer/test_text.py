@@ -10,11 +10,11 @@ import pytest
 from tests.backends.programs import elementwise, end, linear, load, loop, pointer, store
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.renderer.c import CRenderer
-from tinyexplore.renderer.c_parts import literal as c_literal
+from tinyexplore.renderer.c.parts import literal as c_literal
 from tinyexplore.renderer.llvm import LLVMRenderer, with_debug_info
-from tinyexplore.renderer.llvm_arith import literal as llvm_literal
+from tinyexplore.renderer.llvm.arithmetic import literal as llvm_literal
+from tinyexplore.renderer.llvm.streaming import factor, streaming_stores
 from tinyexplore.renderer.python import PythonRenderer
-from tinyexplore.renderer.streaming import factor, streaming_stores
 from tinyexplore.renderer.text import inlinable
 from tinyexplore.target import Target
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const

@@ -13,7 +13,7 @@ from tests.backends.programs import C_COMPILERS, call, device, elementwise, end,
 from tinyexplore.device import Buffer, DeviceUnavailable
 from tinyexplore.dtype import dtypes
 from tinyexplore.renderer import ProgramSpec
-from tinyexplore.renderer.streaming import STREAM_FROM_BYTES
+from tinyexplore.renderer.llvm.streaming import STREAM_FROM_BYTES
 from tinyexplore.runtime import clang
 from tinyexplore.runtime.native import cache_bytes, cpu_target
 from tinyexplore.trace import SourceLine

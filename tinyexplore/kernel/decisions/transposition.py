@@ -87,7 +87,7 @@ def neighbouring_lines(count: int, *, rows: int, loop: int) -> Choices:
 
 
 def goes_past_caches(store: Access, lanes: UOp) -> bool:
-    """True for more than a cache holds, in whole cache lines, each written once (`renderer/streaming.py`)."""
+    """True for more than a cache holds, in whole cache lines, each written once (`renderer/llvm/streaming.py`)."""
     pointer, idx = store.node.src[:2]
     itemsize = int(pointer.dtype.base.itemsize)
     terms, offset = linear_terms(idx)

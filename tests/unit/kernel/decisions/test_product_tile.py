@@ -13,7 +13,7 @@ from tinyexplore.codegen import lower
 from tinyexplore.dtype import dtypes
 from tinyexplore.kernel import hand_coded
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.renderer.fullness import is_put_together
+from tinyexplore.renderer.llvm.effort import is_put_together
 from tinyexplore.uop import Ops
 from tinyexplore.util import Context
 

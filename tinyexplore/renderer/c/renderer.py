@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tinyexplore.dtype import DType, PtrDType, dtypes
-from tinyexplore.renderer import c_parts as parts
-from tinyexplore.renderer.c_arith import CArithmetic
-from tinyexplore.renderer.c_parts import memory_name, short
+from tinyexplore.renderer.c import parts
+from tinyexplore.renderer.c.arithmetic import CArithmetic
+from tinyexplore.renderer.c.parts import memory_name, short
 from tinyexplore.renderer.program import LOCALITY, ProgramSpec, RenderError, global_buffers, spec_of, variable_arguments
 from tinyexplore.renderer.text import ATOM, LOOSE, variable_name
 from tinyexplore.target import Target

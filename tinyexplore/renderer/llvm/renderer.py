@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tinyexplore.dtype import DType, PtrDType, dtypes
-from tinyexplore.renderer.fullness import (
-    is_brief,
+from tinyexplore.renderer.llvm.arithmetic import InstructionWriter, literal, memory_type, register_type, suffix
+from tinyexplore.renderer.llvm.effort import (
+    effort_for,
     lanes_of_alone,
-    leaves_little,
     shuffled_from,
     vectorized,
 )
-from tinyexplore.renderer.llvm_arith import InstructionWriter, literal, memory_type, register_type, suffix
+from tinyexplore.renderer.llvm.streaming import LINE_BYTES, streaming_stores
 from tinyexplore.renderer.program import (
     LOCALITY,
     CompileOptions,
@@ -27,7 +27,6 @@ from tinyexplore.renderer.program import (
     spec_of,
     variable_arguments,
 )
-from tinyexplore.renderer.streaming import LINE_BYTES, streaming_stores
 from tinyexplore.renderer.text import variable_name
 from tinyexplore.target import Target
 from tinyexplore.trace import SourceLine
@@ -64,13 +63,6 @@ class LLVMRenderer:
         aligned = frozenset(node.src[0].src[0].arg for node in streaming)
         options = CompileOptions(effort, writer.has_branches)
         return spec_of(name, self.target, uops, self.language, lines, self.compiler, aligned, options)
-
-
-def effort_for(uops: Sequence[UOp], vector_bytes: int) -> Effort:
-    """How much LLVM is to do for a program."""
-    if is_brief(uops):
-        return Effort.LEAST
-    return Effort.LIGHT if leaves_little(uops, vector_bytes) else Effort.FULL
 
 
 class _FunctionWriter(InstructionWriter):

@@ -15,7 +15,7 @@ from tinyexplore.dtype import dtypes
 from tinyexplore.kernel import OptOps
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.renderer import CompileOptions, Effort
-from tinyexplore.renderer.fullness import (
+from tinyexplore.renderer.llvm.effort import (
     BRIEF,
     LONG,
     MOST_PUT_TOGETHER,

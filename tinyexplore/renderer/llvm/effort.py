@@ -1,4 +1,4 @@
-"""Whether a program leaves LLVM's vectorisers and unrollers anything to find, and whether it is worth looking."""
+"""How much LLVM is to do for a program: whether its passes would find anything, and whether it is worth looking."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import chain
 
 from tinyexplore.dtype import dtypes
+from tinyexplore.renderer.program import Effort
 from tinyexplore.uop import Group, Ops, UOp
 from tinyexplore.uop.uop import ops_mask
 
@@ -16,6 +17,13 @@ LANES = ops_mask((Ops.GEP,))
 PUT_TOGETHER = frozenset({Ops.GEP, Ops.VECTORIZE})
 MOST_SHUFFLED = 6  # vectors that lanes are taken from by shuffles: from more, lane by lane
 MOST_PUT_TOGETHER = 5  # vectors with an operation for each that is put together from lanes
+
+
+def effort_for(uops: Sequence[UOp], vector_bytes: int) -> Effort:
+    """How much LLVM is to do for a program."""
+    if is_brief(uops):
+        return Effort.LEAST
+    return Effort.LIGHT if leaves_little(uops, vector_bytes) else Effort.FULL
 
 
 def leaves_little(uops: Sequence[UOp], vector_bytes: int) -> bool:
@@ -147,6 +155,7 @@ def _is_full(node: UOp, spread: set[UOp], vector_bytes: int, *, sums: bool) -> b
 
 
 __all__ = [
+    "effort_for",
     "innermost_bodies",
     "is_brief",
     "is_in_full_vectors",

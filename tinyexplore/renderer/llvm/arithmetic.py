@@ -1,6 +1,6 @@
 """Arithmetic of the linear program as LLVM instructions: types, constants, conversions and every ALU operation.
 
-`InstructionWriter` knows how to write one operation; `renderer/llvm.py` walks the program.
+`InstructionWriter` knows how to write one operation; `renderer/llvm/renderer.py` walks the program.
 """
 
 from __future__ import annotations

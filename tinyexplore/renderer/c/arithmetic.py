@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from tinyexplore.dtype import DType, dtypes
-from tinyexplore.renderer import c_parts as parts
-from tinyexplore.renderer.c_parts import BITS_ONLY, SCALAR, SHORT, short, type_name
+from tinyexplore.renderer.c import parts
+from tinyexplore.renderer.c.parts import BITS_ONLY, SCALAR, SHORT, short, type_name
 from tinyexplore.renderer.program import RenderError
 from tinyexplore.renderer.text import ATOM, LOOSE, PRODUCT, SUM, TextWriter, infix
 from tinyexplore.trace import SourceLine
