@@ -12,6 +12,7 @@ import pytest
 
 from tests.widgets.sample_traces import big_trace, page, sample_trace, unrolled_trace
 from tinyexplore.explore.figures import figures, summary
+from tinyexplore.explore.glossary import TERMS
 from tinyexplore.explore.model import Decision, Step, Trace, Transform
 from tinyexplore.explore.picture import KERNEL_HUES, kernel_hue
 from tinyexplore.explore.svg import pipeline_svg
@@ -54,6 +55,11 @@ def open_page(browser: Any, tmp_path: Path) -> Iterator[Open]:
         tab.close()
     assert errors == []
     assert [url for url in requests if not url.startswith(("file:", "data:", "blob:"))] == []
+
+
+def meaning(group: str, word: str) -> str:
+    """What the glossary says."""
+    return next(term.meaning for term in TERMS if (term.group, term.word) == (group, word))
 
 
 def state(tab: Any) -> dict[str, Any]:
@@ -244,6 +250,32 @@ def test_a_listing_that_jumps_is_read_from_its_left_edge(open_page: Open) -> Non
     assert tab.evaluate(scrolled) > 0
     tab.evaluate("tinyexplore.handle.go({kernel: 1})")
     assert tab.evaluate(scrolled) == 0
+
+
+def test_opts_axes_columns_passes_and_operations_explain_themselves(open_page: Open) -> None:
+    tab = open_page(busy=False)
+
+    def title(where: str) -> str:
+        return tab.locator(where).first.get_attribute("title") or ""
+
+    tab.click("[data-key=kernels]")
+    opt = TRACE.kernels[0].opts[0]
+    assert meaning("opt", re.split(r"\W", opt)[0]) in title(f".kernels .chip:text-is('{opt}')")
+    assert meaning("column", "GB/s") in title(".kernels th button:has-text('GB/s')")
+    assert meaning("column", "time") in title(".kernels th button:has-text('time')")
+    legend = tab.inner_text(".name-legend")
+    assert all(f"{size}" in legend and kind in legend for _, kind, size in TRACE.kernels[0].axes)
+    assert meaning("axis", "reduce") in title(".name-legend .axis:has(.axis-reduce)")
+    assert meaning("stage", "LazyBuffers") in title("[data-place=lazy]")
+    assert meaning("option", "NOOPT") in title("header .chip:has-text('NOOPT')") or "noopt" in tab.inner_text("header")
+    assert meaning("word", "idle") in title("[data-place=passes]") and "idle" in tab.inner_text("[data-place=passes]")
+    tab.click("[data-key=rewrites]")
+    assert meaning("pass", "simplify") in title(".passes .row:has-text('simplify')")
+    box = tab.evaluate("document.querySelector('.boxes .box title').textContent")
+    assert any(meaning("op", op) in box for op in ("BUFFER", "MUL"))
+    tab.click("[data-key=glossary]")
+    tab.fill(".glossary input", "lanes of one vector")
+    assert [word.inner_text() for word in tab.query_selector_all(".glossary dt")] == ["VECTOR"]
 
 
 def test_python_names_stand_in_the_graph_the_listing_and_in_memory(open_page: Open) -> None:

@@ -3,6 +3,7 @@
 import css from "./style.css";
 import { divider } from "./divider";
 import { append, h, replaceChildren, tab, tabList } from "./dom";
+import { meaning } from "./explaining";
 import { summary } from "./figures";
 import { bytes } from "./format";
 import type { Trace } from "./model";
@@ -10,6 +11,7 @@ import { TraceIndex } from "./provenance";
 import { type Cursor, type Panel, Store } from "./store";
 import { BiographyView } from "./views/biography";
 import { CodeView } from "./views/code";
+import { GlossaryView } from "./views/glossary";
 import { GraphView } from "./views/graph";
 import { KernelsView } from "./views/kernels";
 import { showOrigin } from "./views/nodecard";
@@ -46,6 +48,7 @@ const PANELS: [Panel, string][] = [
   ["timing", "Timing"],
   ["memory", "Memory"],
   ["biography", "Biography"],
+  ["glossary", "Glossary"],
 ];
 
 export function mount(element: HTMLElement, trace: Trace, options: MountOptions = {}): Handle {
@@ -71,6 +74,7 @@ export function mount(element: HTMLElement, trace: Trace, options: MountOptions 
     timing: new TimingView(store),
     memory: new MemoryView(store),
     biography: new BiographyView(store),
+    glossary: new GlossaryView(),
   };
   const views = [pipeline, graph, code, stepper, panels.kernels, panels.timing, panels.memory, panels.biography];
   for (const view of views) store.add(view as GraphView);
@@ -151,7 +155,7 @@ function firstCursor(index: TraceIndex): Cursor {
 
 function header(trace: Trace): HTMLElement {
   const chips = trace.options.map(([name, value]) =>
-    h("span", { class: "chip", title: `${name} = ${value}` }, h("span", { class: "faint" }, `${name} `), value),
+    h("span", { class: "chip", title: [`${name} = ${value}`, meaning("option", name)].filter(Boolean).join("\n") }, h("span", { class: "faint" }, `${name} `), value),
   );
   return h("header", {}, h("b", { class: "name" }, trace.title), h("span", { class: "chips" }, ...chips));
 }

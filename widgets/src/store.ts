@@ -3,7 +3,7 @@
 import type { TraceIndex } from "./provenance";
 
 export type Place = "python" | "lazy" | "kernels" | "passes" | "uops" | "code" | "run";
-export type Panel = "rewrites" | "kernels" | "timing" | "memory" | "biography";
+export type Panel = "rewrites" | "kernels" | "timing" | "memory" | "biography" | "glossary";
 
 /** Where the reader is. It travels to Python as a dict, so it is plain data. */
 export interface Cursor {

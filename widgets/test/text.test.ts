@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
+import { meaning, optMeaning } from "../src/explaining";
 import { bytes, count, duration, kernelNameParts, paragraphs, spread, truncate } from "../src/format";
 import type { KernelInfo, Node, Trace } from "../src/model";
 import { explain } from "../src/opcodes";
@@ -217,4 +218,12 @@ test("numbers read as in the static picture", () => {
   const told = JSON.parse(readFileSync(new URL("../../../tests/fixtures/figures/texts.json", import.meta.url), "utf8"));
   for (const [us, text] of told.durations) assert.equal(duration(us), text);
   for (const [n, one, many, text] of told.counts) assert.equal(count(n, one, many), text);
+});
+
+test("an opt says in words what it does, to which axis and by how much", () => {
+  const does = meaning("opt", "VECTOR");
+  assert.equal(optMeaning("VECTOR(1, 8)"), `VECTOR(1, 8): ${does} Here axis 1, by 8; axes count from 0 as the kernel was scheduled.`);
+  assert.match(optMeaning("SWAP(0, 2)"), /Here axis 0, and axis 2;/);
+  assert.match(optMeaning("THREAD(0)"), /Here axis 0; /);
+  assert.equal(optMeaning("NOVEL(1, 2)"), "");
 });

@@ -2,6 +2,7 @@
 // stay put from step to step.
 
 import { button, h, replaceChildren, s } from "../dom";
+import { meaning } from "../explaining";
 import { callName, count, duration, truncate } from "../format";
 import { type Frame, framedLayout } from "../frames";
 import { type Layout, layout } from "../layout";
@@ -381,11 +382,13 @@ export class GraphView implements View {
   private tooltip(box: DrawnBox): string {
     if (box.members.length > 1) return `${box.members.length} nodes: ${box.label}, ${box.detail}\na double click draws them one by one`;
     const node = this.store.index.node(box.node);
+    const role = meaning("role", node.group);
+    const does = [meaning("op", node.op), role === "" ? "" : `colour of ${node.group}: ${role}`].filter(Boolean).map((text) => `\n${text}`);
     const hidden = box.hidden > 0 ? `\n${count(box.hidden, "neighbour")} not drawn` : "";
     const name = node.name === "" ? "" : `\n${node.name} in Python`;
     const made = node.calls.length > 0 ? `\nmade by ${node.calls.join(" → ")}` : "";
     const open = this.opened.has(box.node) ? "\na double click draws its region as one box again" : "";
-    return `${nodeText(node)}${node.dtype ? `\n${node.dtype}` : ""}${node.arg ? `\narg ${node.arg}` : ""}${name}${made}${hidden}${open}`;
+    return `${nodeText(node)}${node.dtype ? `\n${node.dtype}` : ""}${node.arg ? `\narg ${node.arg}` : ""}${name}${made}${hidden}${does.join("")}${open}`;
   }
 
   private boxClass(box: DrawnBox): string {

@@ -1,7 +1,8 @@
 // The kernels as a table: what each does, how it was scheduled, what it cost; any column sorts.
 
 import { h, replaceChildren } from "../dom";
-import { bytes, duration, figures } from "../format";
+import { meaning, nameMeaning, optMeaning } from "../explaining";
+import { bytes, callName, duration, figures } from "../format";
 import type { KernelInfo } from "../model";
 import { throughput } from "../provenance";
 import type { Change, Store, View } from "../store";
@@ -35,28 +36,28 @@ export class KernelsView implements View {
     const { index } = this.store;
     const run = (kernel: KernelInfo): number => index.runOf(kernel.id)?.median_us ?? -1;
     const speed = (kernel: KernelInfo): ReturnType<typeof throughput> => throughput(kernel, index.runOf(kernel.id));
-    const number = (key: string, title: string, hint: string, value: Column["value"], cell: Column["cell"]): Column => {
-      return { key, title, hint, numeric: true, value, cell };
+    const number = (key: string, title: string, value: Column["value"], cell: Column["cell"]): Column => {
+      return { key, title, hint: meaning("column", title), numeric: true, value, cell };
     };
-    const text = (key: string, title: string, hint: string, value: Column["value"], cell: Column["cell"]): Column => {
-      return { key, title, hint, numeric: false, value, cell };
+    const text = (key: string, title: string, value: Column["value"], cell: Column["cell"]): Column => {
+      return { key, title, hint: meaning("column", title), numeric: false, value, cell };
     };
     return [
-      number("id", "#", "in the order of the schedule", (k) => k.id, (k) => String(k.id)),
-      text("name", "kernel", "sizes coloured by the kind of their axis", (k) => k.name, (k) => kernelName(k)),
-      text("calls", "of", "the calls in Python that it computes", (k) => k.calls.join(), (k) => k.calls.join(", ")),
-      text("opts", "opts", "applied, in order", (k) => k.opts.join(), (k) => optChips(k)),
-      number("time", "time", "median", run, (k) => (run(k) < 0 ? "–" : duration(run(k)))),
-      number("gflops", "GFLOP/s", "operations over the median", (k) => speed(k).gflops ?? -1, (k) => {
+      number("id", "#", (k) => k.id, (k) => String(k.id)),
+      text("name", "kernel", (k) => k.name, (k) => kernelName(k)),
+      text("calls", "of", (k) => k.calls.join(), (k) => k.calls.map(callName).join(", ")),
+      text("opts", "opts", (k) => k.opts.join(), (k) => optChips(k)),
+      number("time", "time", run, (k) => (run(k) < 0 ? "–" : duration(run(k)))),
+      number("gflops", "GFLOP/s", (k) => speed(k).gflops ?? -1, (k) => {
         return k.flops === 0 ? "–" : figure(speed(k).gflops);
       }),
-      number("gbps", "GB/s", "bytes that must move over the median", (k) => speed(k).gbps ?? -1, (k) => {
+      number("gbps", "GB/s", (k) => speed(k).gbps ?? -1, (k) => {
         return figure(speed(k).gbps);
       }),
-      number("flops", "FLOP", "operations", (k) => k.flops, (k) => k.flops.toLocaleString("en-US")),
-      number("bytes", "bytes", "that must move at least", (k) => k.bytes_moved, (k) => bytes(k.bytes_moved)),
-      number("compile", "compile", "time of the compiler", (k) => k.compile_us, (k) => duration(k.compile_us)),
-      text("cached", "cache", "whether the program came from a cache", cacheText, cacheText),
+      number("flops", "FLOP", (k) => k.flops, (k) => k.flops.toLocaleString("en-US")),
+      number("bytes", "bytes", (k) => k.bytes_moved, (k) => bytes(k.bytes_moved)),
+      number("compile", "compile", (k) => k.compile_us, (k) => duration(k.compile_us)),
+      text("cached", "cache", cacheText, cacheText),
     ];
   }
 
@@ -88,9 +89,22 @@ export class KernelsView implements View {
     const none = trace.kernels.length === 0 ? h("p", { class: "empty" }, "This trace has no kernels.") : null;
     replaceChildren(
       this.element,
+      this.nameLegend(),
       h("table", { "aria-label": "Kernels" }, h("thead", {}, h("tr", {}, ...head)), h("tbody", {}, ...rows)),
       none,
     );
+  }
+
+  /** The chosen kernel's name taken apart: each size with the kind of its axis. */
+  private nameLegend(): HTMLElement | null {
+    const { index, cursor } = this.store;
+    const kernel = cursor.kernel === null ? undefined : index.trace.kernels[cursor.kernel];
+    if (kernel === undefined || kernel.axes.length === 0) return null;
+    const axes = kernel.axes.map(([name, kind, size]) =>
+      h("span", { class: "axis", title: meaning("axis", kind) || null }, h("span", { class: `size axis-${kind}` }, String(size)), ` ${kind} ${name}`),
+    );
+    const says = nameMeaning(kernel.name);
+    return h("p", { class: "note name-legend" }, kernelName(kernel), says === "" ? null : h("span", { class: "axis" }, says), ...axes);
   }
 
   private headCell(column: Column): HTMLElement {
@@ -105,7 +119,7 @@ export class KernelsView implements View {
     return h(
       "th",
       { scope: "col", "aria-sort": direction, class: column.numeric ? "num" : null },
-      h("button", { type: "button", title: `${column.hint}; click to sort`, onclick: sort }, `${column.title}${mark}`),
+      h("button", { type: "button", title: `${column.hint} A click sorts.`, onclick: sort }, `${column.title}${mark}`),
     );
   }
 
@@ -120,7 +134,7 @@ export class KernelsView implements View {
 
 function optChips(kernel: KernelInfo): Element {
   if (kernel.opts.length === 0) return h("span", { class: "faint" }, "none");
-  return h("span", { class: "chips" }, ...kernel.opts.map((opt) => h("span", { class: "chip" }, opt)));
+  return h("span", { class: "chips" }, ...kernel.opts.map((opt) => h("span", { class: "chip", title: optMeaning(opt) || null }, opt)));
 }
 
 function cacheText(kernel: KernelInfo): string {

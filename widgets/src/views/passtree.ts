@@ -1,6 +1,7 @@
 // The tree of passes: what each stage of the compiler took and how many rules fired in it; a click goes there.
 
 import { h, replaceChildren } from "../dom";
+import { meaning } from "../explaining";
 import { duration } from "../format";
 import type { Stage } from "../model";
 import type { Store } from "../store";
@@ -122,7 +123,7 @@ export class PassTree {
         role: "treeitem",
         tabindex: active ? 0 : -1,
         style: `padding-left:${6 + depth * 13}px`,
-        title: `${name}: ${duration(stage.elapsed_us)}`,
+        title: [`${name}: ${duration(stage.elapsed_us)}`, meaning("pass", stage.name), this.isUnchanged(stage) ? `idle: ${meaning("word", "idle")}` : ""].filter(Boolean).join("\n"),
         "aria-selected": String(active),
         "aria-expanded": inside ? String(open) : null,
         "aria-level": depth + 1,

@@ -1,19 +1,21 @@
 // The pipeline strip: where you are, what each stage holds, what it took; a click goes there.
 
 import { button, h, replaceChildren } from "../dom";
+import { meaning } from "../explaining";
 import { figures, passesOf, placeOf } from "../figures";
 import { count, duration, kernelNameParts } from "../format";
 import type { Stage } from "../model";
 import type { Change, Cursor, Place, Store, View } from "../store";
 
-const PLACES: Record<Place, string> = {
-  python: "The lines that built tensors",
-  lazy: "What those lines recorded: nothing is computed yet",
-  kernels: "What is computed together in one loop nest, and how its loops run; the time of scheduling and choosing opts",
-  passes: "The rewrites that turn a kernel's mathematics into a loop program",
-  uops: "The loop program, in order",
-  code: "The text for the compiler, and what it made of it",
-  run: "One run of each kernel: the median",
+/** The parts of the strip by their words in the glossary. */
+const STAGES: Record<Place, string> = {
+  python: "Python",
+  lazy: "LazyBuffers",
+  kernels: "Kernels",
+  passes: "Passes",
+  uops: "UOps",
+  code: "Code",
+  run: "Run",
 };
 
 export class PipelineView implements View {
@@ -44,7 +46,7 @@ export class PipelineView implements View {
     const buttons: HTMLElement[] = parts.map(({ place, title, words, us }) => {
       const active = cursor.place === place;
       const searched = place === "kernels" && searchUs > 0 ? `, and ${duration(searchUs)} of search` : "";
-      const hint = `${title}, of ${of}: ${words}${us > 0 ? `; ${duration(us)}` : ""}${searched}\n${PLACES[place]}`;
+      const hint = `${title}, of ${of}: ${words}${us > 0 ? `; ${duration(us)}` : ""}${searched}\n${meaning("stage", STAGES[place])}${words.includes("idle") ? `\nidle: ${meaning("word", "idle")}` : ""}`;
       const attributes = { type: "button", class: "part", title: hint, "data-place": place };
       const bar = h("span", { class: "bar", style: `width:${us > 0 ? Math.max(2, (us / longest) * 100) : 0}%` });
       const time = us > 0 ? h("span", { class: "took" }, duration(us)) : null;
@@ -116,7 +118,7 @@ function stageOf(stage: Stage | undefined): Partial<Cursor> {
 
 /** A kernel's name, the numbers in it coloured by the kind of axis they are the size of. */
 export function kernelName(kernel: Parameters<typeof kernelNameParts>[0]): HTMLElement {
-  const axes = kernel.axes.map(([name, kind, size]) => `${name}: ${kind}, ${size}`).join("\n");
+  const axes = kernel.axes.map(([name, kind, size]) => `${size}: ${name}, ${kind}: ${meaning("axis", kind)}`).join("\n");
   const parts = kernelNameParts(kernel).map(({ text, kind }) => h("span", { class: kind ? `axis-${kind}` : null }, text));
   return h("span", { class: "kernel-name", title: axes || null }, ...parts);
 }

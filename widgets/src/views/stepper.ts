@@ -2,6 +2,7 @@
 // transform of the whole graph, and its law.
 
 import { button, h, oncePerFrame, replaceChildren } from "../dom";
+import { meaning, optMeaning } from "../explaining";
 import { count, duration, languageName, paragraphs } from "../format";
 import type { Rule, Stage, Step, Transform } from "../model";
 import type { Change, Store, View } from "../store";
@@ -319,7 +320,8 @@ export class StepperView implements View {
       const open = (): void => this.goTo(stage.steps.findIndex((step) => step.rule === rule) + 1);
       return h("button", { type: "button", class: "row", onclick: open }, h("span", { class: "name" }, index.trace.rules[rule].name), h("span", { class: "n" }, String(n)));
     });
-    return [h("h5", {}, stage.name), h("p", {}, `${count(index.firings(stage), "firing")} of ${count(counts.size, "rule")} in ${duration(stage.elapsed_us)}`), ...rows];
+    const does = meaning("pass", stage.name);
+    return [h("h5", {}, stage.name), ...(does === "" ? [] : [h("p", {}, does)]), h("p", {}, `${count(index.firings(stage), "firing")} of ${count(counts.size, "rule")} in ${duration(stage.elapsed_us)}`), ...rows];
   }
 
   // *** stages without firings ***
@@ -342,7 +344,7 @@ export class StepperView implements View {
             if (event.key === "Enter") choose();
           },
         },
-        h("span", { class: `tag d-${decision}` }, decision),
+        h("span", { class: `tag d-${decision}`, title: meaning("decision", decision) || null }, decision),
         h("b", {}, name === "" ? label : `${name} = ${label}`),
         h("span", { class: "faint" }, detail),
         h("span", { class: "why" }, reason),
@@ -355,14 +357,7 @@ export class StepperView implements View {
       this.diff.append(this.rows.element);
     } else replaceChildren(this.diff, ...stage.decisions.map((_, at) => row(at)));
     const counts = tally(stage.decisions.map(({ decision }) => decision));
-    const words: Record<string, string> = {
-      realize: "gets memory of its own",
-      fuse: "is computed inside the kernel of its user",
-      duplicate: "is computed again by each user, because that is cheaper than memory",
-      keep: "is computed once for each row into scratch memory, which the kernel's loops then read",
-      view: "is another way to look at a buffer; nothing is computed",
-    };
-    const text = Object.entries(counts).map(([decision, n]) => h("p", {}, h("span", { class: `tag d-${decision}` }, `${decision} ${n}`), ` ${words[decision] ?? ""}`));
+    const text = Object.entries(counts).map(([decision, n]) => h("p", {}, h("span", { class: `tag d-${decision}` }, `${decision} ${n}`), ` ${meaning("decision", decision)}`));
     replaceChildren(this.detail, h("h5", {}, stage.name), h("p", {}, `${count(stage.decisions.length, "decision")} in ${duration(stage.elapsed_us)}`), ...text);
   }
 
@@ -372,7 +367,7 @@ export class StepperView implements View {
         "div",
         { class: `cell decision ${applied ? "" : "rejected"}` },
         h("span", { class: `tag ${applied ? "d-fuse" : "d-view"}` }, applied ? "applied" : "rejected"),
-        h("b", {}, opt),
+        h("b", { title: optMeaning(opt) || null }, opt),
         h("span", { class: "why" }, reason),
       ),
     );
@@ -387,7 +382,7 @@ export class StepperView implements View {
     const kernel = stage.kernel === null ? undefined : this.store.index.trace.kernels[stage.kernel];
     if (kernel === undefined || kernel.axes.length === 0) return [];
     const nest = kernel.axes.map(([name, kind, size], depth) =>
-      h("div", { class: "cell" }, `${" ".repeat(depth * 2)}for `, h("b", { class: `axis-${kind}` }, name), ` in range(${size})  `, h("span", { class: "faint" }, kind)),
+      h("div", { class: "cell", title: meaning("axis", kind) || null }, `${" ".repeat(depth * 2)}for `, h("b", { class: `axis-${kind}` }, name), ` in range(${size})  `, h("span", { class: "faint" }, kind)),
     );
     return [h("p", {}, "The loops of the kernel, outermost first:"), h("div", { class: "tree" }, ...nest)];
   }

@@ -1,0 +1,48 @@
+"""The glossary has every word that a trace may show, and what is made from it is current."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.widgets.sample_traces import sample_trace
+from tinyexplore import Tensor, explore
+from tinyexplore.codegen.pipeline import PASSES
+from tinyexplore.explore.describe import group_of
+from tinyexplore.explore.glossary import FILES, GROUPS, TERMS, main
+from tinyexplore.kernel import OptOps
+from tinyexplore.uop import AxisKind, Ops
+
+
+def words(group: str) -> set[str]:
+    return {term.word for term in TERMS if term.group == group}
+
+
+def test_every_word_is_there_once() -> None:
+    keys = [(term.group, term.word) for term in TERMS]
+    assert len(set(keys)) == len(keys)
+    assert {term.group for term in TERMS} == set(GROUPS)
+
+
+def test_every_operation_axis_opt_and_pass_is_explained_and_nothing_that_is_not_there() -> None:
+    assert words("op") == {op.name for op in Ops}
+    assert words("axis") == {kind.value for kind in AxisKind}
+    assert words("opt") == {kind.name for kind in OptOps}
+    assert words("role") == {group_of(op) for op in Ops}
+    others = {"schedule", "kernel", "optimise", "lower", "render", "compile", "list"}
+    assert words("pass") == {one.name for one in PASSES} | others
+
+
+def test_what_a_trace_shows_is_explained() -> None:
+    trace = explore(lambda: (Tensor.rand(16, 8) @ Tensor.rand(8, 4)).softmax(), repeat=2).trace
+    assert {stage.name for stage in trace.stages} <= words("pass")
+    assert {one.decision for stage in trace.stages for one in stage.decisions} <= words("decision")
+    assert {name for name, _ in trace.options} <= words("option")
+    assert {node.group for node in (*trace.nodes, *sample_trace().nodes)} <= words("role")
+
+
+def test_the_page_and_the_views_have_the_same_words(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--check"]) == 0, capsys.readouterr().out
+    for path, make in FILES.items():
+        text = path.read_text(encoding="utf-8")
+        assert text == make()
+        assert all(term.meaning in text for term in TERMS)

@@ -1,0 +1,255 @@
+// Generated from tinyexplore/explore/glossary.py by `python -m tinyexplore.explore.glossary`. Do not edit.
+
+export interface Group {
+  title: string;
+  terms: Record<string, string>;
+}
+
+export const GLOSSARY: Readonly<Record<string, Group>> = {
+  "stage": {
+    "title": "The way of a program",
+    "terms": {
+      "Python": "The lines of yours that built tensors.",
+      "LazyBuffers": "What those lines recorded, one LazyBuffer an operation: nothing is computed yet.",
+      "Kernels": "What is computed together in one loop nest, and how its loops are walked. The time is that of scheduling and of choosing opts.",
+      "Passes": "The rewrites and transforms that turn a kernel's mathematics into a loop program.",
+      "UOps": "The loop program, one operation a line, in the order in which it runs.",
+      "Code": "The program as text for the compiler, and the machine code that it made of it.",
+      "Run": "One run of each kernel: the median of its timed runs."
+    }
+  },
+  "word": {
+    "title": "Words of the explorer",
+    "terms": {
+      "LazyBuffer": "A node of the tensor graph: an operation with a shape, computed when somebody asks for its values.",
+      "kernel": "One function that the compiler makes: a nest of loops over some buffers.",
+      "UOp": "A node of a kernel's graph, or a line of its program: one small operation.",
+      "buffer": "A piece of a device's memory.",
+      "pass": "One step of lowering, over the whole graph of a kernel.",
+      "firing": "One rule that matched a node and put another in its place.",
+      "rebuild": "A node made anew only because its sources changed; no rule fired on it.",
+      "idle": "Of a pass: it looked at the graph and changed nothing.",
+      "rule": "What a pass may do: a pattern, and what takes its place.",
+      "law": "A rule in a line: what is equal to what.",
+      "opt": "One choice of how a kernel's loops are walked, such as lanes, tiles or threads. The result is the same.",
+      "axis": "One loop of a kernel, or what it became: lanes, copies, threads.",
+      "view": "Another way to look at a buffer (a reshape, a transpose): index arithmetic, no computation.",
+      "region": "Several nodes drawn as one box, with their number.",
+      "cone": "A node with all that it is made of and all that it leads to.",
+      "twins": "The copies that unrolling made of one computation.",
+      "origin": "The LazyBuffers that a UOp or a line comes from.",
+      "biography": "The firings that led to a node, in order.",
+      "median": "The time that half of the runs are below.",
+      "quartiles": "A quarter of the runs is faster than the lower one, a quarter slower than the upper one.",
+      "search": "BEAM: opts tried and timed, the best ones tried further."
+    }
+  },
+  "decision": {
+    "title": "What the scheduler decides of a LazyBuffer",
+    "terms": {
+      "realize": "It gets memory of its own.",
+      "fuse": "It is computed inside the kernel of its user.",
+      "duplicate": "It is computed again by each user, because that is cheaper than memory.",
+      "keep": "It is computed once for each row into scratch memory, which the kernel's loops then read.",
+      "view": "It is another way to look at a buffer; nothing is computed."
+    }
+  },
+  "axis": {
+    "title": "Kinds of axes",
+    "terms": {
+      "global": "An ordinary loop over the output; on a GPU a dimension of the grid.",
+      "thread": "A loop over the output that is divided among the cores: each call does a part of it.",
+      "local": "A loop over a block of the output; on a GPU a dimension of the workgroup.",
+      "reduce": "A loop that accumulates.",
+      "group": "A loop that accumulates in blocks, each with a partial result.",
+      "unroll": "A reduction written out: one accumulator for each step.",
+      "upcast": "A loop over the output written out: a tile of results in registers.",
+      "vector": "The lanes of vector instructions.",
+      "scan": "A loop over the output whose steps go in order, each from what the one before left.",
+      "copy": "A loop that fills scratch memory, before the loops that read it.",
+      "row": "A loop that computes a row into scratch memory, before the loops that read it.",
+      "rare": "A body that is done once or not at all: only where some lane needs it."
+    }
+  },
+  "opt": {
+    "title": "Opts: how a kernel's loops are walked",
+    "terms": {
+      "VECTOR": "The lanes of one vector instruction do this many neighbouring steps of the axis.",
+      "UPCAST": "This many steps of an output axis are written out, so that what they share is done once.",
+      "UNROLL": "This many steps of a reduction are written out, each with an accumulator of its own.",
+      "THREAD": "The steps of the outermost output axis are divided among the cores.",
+      "LOCAL": "A block of this many steps of an output axis becomes a loop inside the other output loops.",
+      "GROUP": "A reduction is done in blocks of this many steps, each with a partial result.",
+      "SWAP": "Two output axes change places.",
+      "MERGE": "Two output axes become one, so that lanes need not end where a short row ends.",
+      "STAGE": "What every step of the axis reads alike is first copied into scratch memory, in the order in which it is read.",
+      "COLLECT": "Results that lie apart in memory are put down in scratch memory first, and stored from there in order.",
+      "CUT": "Loops end where a mask hides all that is left.",
+      "TC": "This many small numbers of each factor lie in one word, as the machine's dot instruction takes them.",
+      "AHEAD": "What is read in the loop is asked for this many steps earlier, so that it is in the cache by then.",
+      "PIPE": "The results of a step are stored while the next one is computed, in blocks of this many steps."
+    }
+  },
+  "op": {
+    "title": "Operations",
+    "terms": {
+      "SINK": "The root of a kernel: all its stores.",
+      "CONST": "A constant.",
+      "DEFINE_VAR": "An integer that the kernel is given when it is called.",
+      "BIND": "A variable with its value in this call.",
+      "DEFINE_GLOBAL": "A buffer that the kernel is given.",
+      "DEFINE_LOCAL": "Scratch memory of one call.",
+      "DEFINE_ACC": "A register: an accumulator with its first value.",
+      "INDEX": "The address of an element of a buffer.",
+      "LOAD": "Reads memory: one element, or the neighbours that fill a vector.",
+      "STORE": "Writes memory.",
+      "PREFETCH": "Asks for a cache line that is read some steps later.",
+      "ASSIGN": "Gives a register a new value.",
+      "RESULT": "The value of a register after its loops.",
+      "BARRIER": "What was written to scratch memory is there from here on.",
+      "RANGE": "Opens a loop.",
+      "ENDRANGE": "Closes a loop.",
+      "REDUCE": "Combines the values of all steps of its loops: a sum, a product, a maximum or a minimum.",
+      "SCAN": "The running result along a loop.",
+      "VECTORIZE": "A vector of scalars, or one scalar in every lane.",
+      "GEP": "One lane of a vector.",
+      "HREDUCE": "All lanes of a vector combined into one.",
+      "TABLE": "One of a few numbers, by an index.",
+      "NEG": "Minus x.",
+      "SQRT": "The square root.",
+      "EXP": "e to the power of x.",
+      "EXP2": "2 to the power of x.",
+      "LOG": "The natural logarithm.",
+      "LOG2": "The logarithm to base 2.",
+      "SIN": "The sine.",
+      "COS": "The cosine.",
+      "TANH": "The hyperbolic tangent.",
+      "ERF": "The error function.",
+      "FLOOR": "The largest whole number that is not above x.",
+      "CAST": "The same value in another type.",
+      "BITCAST": "The same bits as another type.",
+      "ADD": "x + y.",
+      "MUL": "x · y.",
+      "FDIV": "x / y of floats.",
+      "IDIV": "x / y of integers, rounded towards zero.",
+      "MOD": "The rest of a division.",
+      "MAX": "The larger one.",
+      "MIN": "The smaller one.",
+      "POW": "x to the power of y.",
+      "SCALE": "x times a power of two.",
+      "CMPLT": "x < y.",
+      "CMPLE": "x ≤ y.",
+      "CMPEQ": "x = y.",
+      "CMPNE": "x ≠ y.",
+      "AND": "Bits, or truths: both.",
+      "OR": "Bits, or truths: at least one.",
+      "XOR": "Bits, or truths: exactly one.",
+      "SHL": "Bits moved up.",
+      "SHR": "Bits moved down.",
+      "WHERE": "x where the condition holds, else y.",
+      "MULACC": "x · y + z in one instruction.",
+      "DOT_BF16": "Adds products of pairs of bfloat16 to a float32.",
+      "DOT_I8": "Adds products of fours of int8 to an int32.",
+      "DOT_U8": "Adds products of fours of uint8 and int8 to an int32.",
+      "BUFFER": "What lay in memory before, or was put there.",
+      "IOTA": "0, 1, 2, …",
+      "REDUCE_AXIS": "A sum, product, maximum or minimum over axes, which stay with size 1.",
+      "RESHAPE": "The same values in another shape.",
+      "EXPAND": "An axis of size 1 repeated, without copies.",
+      "PERMUTE": "The axes in another order: a transpose.",
+      "PAD": "Zeros around.",
+      "SHRINK": "A part.",
+      "FLIP": "Axes backwards.",
+      "WINDOW": "Sliding windows along an axis.",
+      "DIAGONAL": "Two axes walked as one.",
+      "GATHER": "Elements picked by an index.",
+      "SCATTER": "Values combined into the places that an index names.",
+      "SCAN_AXIS": "The running result along an axis.",
+      "CONTIGUOUS": "Its values are to lie in memory, in order.",
+      "COPY": "The same values on another device.",
+      "WRITE": "A buffer with some of its places changed."
+    }
+  },
+  "role": {
+    "title": "Roles of nodes, which colour them",
+    "terms": {
+      "buffer": "Memory that comes from outside of what is drawn.",
+      "memory": "Reads and writes.",
+      "reduce": "Sums and other reductions, and their registers.",
+      "loop": "Loops.",
+      "alu": "Arithmetic.",
+      "movement": "Views, and what only rearranges lanes.",
+      "const": "Constants.",
+      "control": "What holds a program together."
+    }
+  },
+  "pass": {
+    "title": "Stages and passes of the compiler",
+    "terms": {
+      "schedule": "Decides which LazyBuffers are computed together, and which get memory of their own.",
+      "kernel": "All that is done for one kernel.",
+      "optimise": "Chooses the opts: by rules of thumb, or by a search (BEAM).",
+      "lower": "Turns a kernel's mathematics into a graph of UOps.",
+      "simplify": "Arithmetic that is known while compiling is done, the rest made shorter.",
+      "wide vectors": "Merges lanes and a tile of whole vectors into one long vector.",
+      "early vectorization": "Neighbouring loads and stores along a vector axis become vectors, and what is computed from them.",
+      "unroll tiles": "Writes out the steps of UPCAST axes.",
+      "unroll reductions": "Writes out the steps of UNROLL axes, each with an accumulator.",
+      "simplify the copies": "The same for what writing out has made.",
+      "vectorize memory": "Loads and stores of neighbours become one of a vector.",
+      "vectorize values": "What is done alike in every lane becomes one vector operation.",
+      "coalesce accesses": "Scalar accesses that are neighbours in memory become one vector access.",
+      "bool arithmetic": "Writes arithmetic on truths as logic.",
+      "widen small floats": "Computes what is stored in 16 bits in float32.",
+      "fp8 conversions": "Writes conversions of 8-bit floats as integer arithmetic.",
+      "fp8 as bytes": "8-bit floats become bytes to the device.",
+      "logistic functions": "Finds 1 / (1 + exp(x)) and its kin, and computes them in one go.",
+      "transcendental functions": "Writes exp, log, sin and others as polynomials.",
+      "signed dot products": "Fits signs to what the dot instruction takes.",
+      "loop fission": "Gives a reduction a loop of its own where one loop cannot serve two.",
+      "argmax": "Finds an extreme and its place in one loop.",
+      "horizontal reductions": "Joins several sums over lanes into one over several vectors.",
+      "accumulators": "Turns reductions into loops over registers.",
+      "branches": "Does what is rare and dear only where some lane needs it.",
+      "dot products": "Uses the machine's dot instructions.",
+      "divisions": "Turns divisions by constants into multiplications and shifts.",
+      "narrow comparisons": "Compares in as few bits as the values need.",
+      "simplify the rest": "The same once more, over what is left.",
+      "prefetch": "Puts requests for cache lines before loads.",
+      "linearize": "Puts the graph in order: the loop program.",
+      "interleave": "Lets copies of a computation go in step, so that the processor need not wait.",
+      "render": "Writes the program as text for the compiler.",
+      "compile": "The compiler makes machine code of it.",
+      "list": "Texts in other languages, for the reader only: no program waits for them."
+    }
+  },
+  "column": {
+    "title": "Columns of the kernel table",
+    "terms": {
+      "#": "The order of the schedule.",
+      "kernel": "The kernel's name: E computes element by element, r reduces; the numbers are the sizes of its axes, coloured by their kind.",
+      "of": "The calls in Python that it computes.",
+      "opts": "What was applied to its loops, in order.",
+      "time": "The median of the timed runs.",
+      "GFLOP/s": "Thousand million floating-point operations a second: operations over the median.",
+      "GB/s": "Thousand million bytes a second: the bytes that must move, over the median.",
+      "FLOP": "Floating-point operations of one run.",
+      "bytes": "What must move between memory and processor at least.",
+      "compile": "What the compiler took for its program.",
+      "cache": "Whether the program was compiled, or came from a cache."
+    }
+  },
+  "option": {
+    "title": "Settings of a capture",
+    "terms": {
+      "DEVICE": "Where kernels run, unless a tensor says otherwise.",
+      "NOOPT": "1: kernels stay as scheduled, without opts.",
+      "BEAM": "The width of the search for opts; 0: rules of thumb instead of a search.",
+      "repeat": "How often each kernel was timed.",
+      "target": "The machine that code is generated for: what the heuristics know of it.",
+      "TARGET": "The machine that code is generated for, by name.",
+      "THREADS": "How many threads a kernel may use; 0: one for each core.",
+      "tinyexplore": "The version that made this."
+    }
+  }
+};
