@@ -9,6 +9,7 @@ import { type Layout, layout } from "../layout";
 import { type Contracted, contract, contractKernels, contractTwins } from "../regions";
 import type { ShownGraph } from "../replay";
 import { type DrawnBox, type DrawnGraph, Graphs, type Region, countsOf, fold, wordsOf } from "../shown";
+import { steadyLayout } from "../steady";
 import type { Change, Store, View } from "../store";
 import { nodeText } from "../tree";
 import { Camera, type Rectangle } from "./camera";
@@ -52,6 +53,9 @@ export class GraphView implements View {
   private family = "";
   private drawnKey = "";
   private isLazy = false;
+  private drawnStage: number | undefined;
+  private isSamePass = false; // as what was drawn before: then boxes stay where they are
+  private isTidied = false; // the reader wants it laid out anew
   private showsTwins = false;
   private foldConstants = true;
   private foldIndex = true;
@@ -134,6 +138,8 @@ export class GraphView implements View {
     const isNewFamily = family !== this.family;
     if (isNewFamily) this.cone = null;
     this.isLazy = family === "lazy";
+    this.isSamePass = !isNewFamily && stage?.id === this.drawnStage;
+    this.drawnStage = stage?.id;
     const { graph, members } = this.contracted(whole);
     const keep = new Set<number>();
     for (const [id, { node }] of graph.nodes) if (store.selected.has(node)) keep.add(id);
@@ -172,7 +178,8 @@ export class GraphView implements View {
     const { index } = this.store;
     const open = new Set(this.opened.keys());
     if (!this.isLazy) {
-      this.showsTwins = this.foldTwins ?? whole.nodes.size > CROWDED_UOPS;
+      // once in a pass, so that boxes do not come and go with a node more or less
+      this.showsTwins = this.foldTwins ?? (whole.nodes.size > CROWDED_UOPS || (this.isSamePass && this.showsTwins));
       return this.showsTwins ? contractTwins(index, whole, open) : { graph: whole, members: new Map() };
     }
     const plain = (node: number): boolean => !["movement", "const"].includes(index.node(node).group);
@@ -196,8 +203,10 @@ export class GraphView implements View {
         return made.frames;
       }
     }
-    const previous = isNew || this.isLazy ? undefined : this.placed.positions;
-    this.placed = layout({ nodes: boxes, edges }, { previous });
+    const previous = isNew || this.isLazy || this.isTidied ? undefined : this.placed.positions;
+    const steady = previous !== undefined && this.isSamePass ? steadyLayout({ nodes: boxes, edges }, previous) : null;
+    this.placed = steady ?? layout({ nodes: boxes, edges }, { previous });
+    this.isTidied = false;
     return [];
   }
 
@@ -321,6 +330,7 @@ export class GraphView implements View {
       this.tools,
       toggle("copies", "Draw the copies that unrolling made as one box; a double click opens one", this.showsTwins, flipTwins),
       constants,
+      button("tidy", "Lay the graph out anew: from step to step boxes stay where they are", () => this.tidy(), "quiet"),
       toggle("index", "Fold index arithmetic into the addresses that use it", this.foldIndex, () => (this.foldIndex = !this.foldIndex)),
     );
   }
@@ -415,6 +425,13 @@ export class GraphView implements View {
 
   private mark(): void {
     this.drawing.mark(this.finder.hits);
+  }
+
+  private tidy(): void {
+    this.isTidied = true;
+    this.drawnKey = "";
+    this.draw();
+    this.fit();
   }
 
   private spend(budget: number): void {

@@ -29,6 +29,7 @@ export class KernelsView implements View {
   }
 
   update(change: Change): void {
+    if (this.element.hidden && this.store.cursor.panel !== "kernels") return;
     if (change.cursor || change.selection) this.draw();
   }
 

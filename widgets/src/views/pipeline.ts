@@ -2,7 +2,7 @@
 
 import { button, h, replaceChildren } from "../dom";
 import { meaning } from "../explaining";
-import { figures, passesOf, placeOf } from "../figures";
+import { type Figures, figures, passesOf, placeOf } from "../figures";
 import { count, duration, kernelNameParts } from "../format";
 import type { Stage } from "../model";
 import type { Change, Cursor, Place, Store, View } from "../store";
@@ -20,6 +20,7 @@ const STAGES: Record<Place, string> = {
 
 export class PipelineView implements View {
   readonly element = h("nav", { class: "pipeline", "aria-label": "Pipeline" });
+  private readonly known = new Map<number | null, Figures>();
   private isOfOne = false; // the figures of the chosen kernel only
 
   constructor(private readonly store: Store) {
@@ -35,10 +36,17 @@ export class PipelineView implements View {
     return this.isOfOne ? this.store.cursor.kernel : null;
   }
 
+  /** They are the same at every step. */
+  private figures(): Figures {
+    let known = this.known.get(this.scope);
+    if (known === undefined) this.known.set(this.scope, (known = figures(this.store.index.trace, this.scope)));
+    return known;
+  }
+
   private draw(): void {
     const { trace } = this.store.index;
     const { cursor } = this.store;
-    const { parts, searchUs } = figures(trace, this.scope);
+    const { parts, searchUs } = this.figures();
     const of = this.scope === null ? count(trace.kernels.length, "kernel", "kernels") : `kernel ${this.scope}`;
     const longest = Math.max(1, ...parts.map(({ us }) => us));
     const focused = this.element.contains(document.activeElement);

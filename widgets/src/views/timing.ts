@@ -17,6 +17,7 @@ export class TimingView implements View {
   }
 
   update(change: Change): void {
+    if (this.element.hidden && this.store.cursor.panel !== "timing") return;
     if (change.cursor) this.draw();
   }
 
@@ -76,6 +77,7 @@ export class MemoryView implements View {
   }
 
   update(change: Change): void {
+    if (this.element.hidden && this.store.cursor.panel !== "memory") return;
     if (change.cursor) this.draw();
   }
 
