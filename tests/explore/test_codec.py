@@ -20,6 +20,7 @@ from tinyexplore.explore.model import (
     KernelInfo,
     Line,
     Message,
+    OptLaw,
     OptStep,
     Program,
     Run,
@@ -44,7 +45,7 @@ def full_trace() -> Trace:
         elapsed_us=2.0,
         steps=(),
         decisions=(Decision(0, "fuse", "why “not” ↔ <ok>"),),
-        opts=(OptStep("UPCAST(0, 4)", False, "the axis has size 3"),),
+        opts=(OptStep("UPCAST(0, 4)", False, "the axis has size 3", (0,)),),
         candidates=(Candidate(("UPCAST(0, 4)", "UNROLL(1, 2)"), 3.25), Candidate((), None)),
     )
     kernel = KernelInfo(0, "r_8_4", "PYTHON", (1,), (0, 1), (0,), (), (("g0", "global", 8),), 64, 128, 12.5, True, None)
@@ -57,6 +58,7 @@ def full_trace() -> Trace:
         runs=(Run(0, 0, (3.0, 1.0, 2.0), 2.0, 1.5, 2.5),),
         buffers=(BufferInfo(0, "PYTHON", "float32", 8, 32, 0.5, None),),
         messages=(Message("error", "two\nlines", 0), Message("note", "", None)),
+        laws=(OptLaw(0, "UPCAST", "Some steps are written out", "for i in 0..8: f(i)", "for i in 0..2: f(4*i); ..."),),
     )
 
 

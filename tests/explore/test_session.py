@@ -11,6 +11,7 @@ import pytest
 from tinyexplore import Context, Tensor, capture, explore
 from tinyexplore.explore import CaptureError, line_frames, related, trace_from_json, trace_to_json, user_lines, where
 from tinyexplore.explore.session import Explorer
+from tinyexplore.kernel import OptOps
 from tinyexplore.trace import active_recorder
 
 
@@ -44,6 +45,18 @@ def test_explore_gives_the_result_and_the_whole_way(session):
     assert {"optimise", "simplify", "linearize", "render", "compile"} <= inner
     assert all(stage.kernel is not None for stage in trace.stages if stage.name != "schedule")
     assert trace.messages == ()
+
+
+def test_every_opt_comes_with_the_law_of_its_kind(session):
+    trace = session.trace
+    steps = [opt for stage in trace.stages for opt in stage.opts]
+    assert steps and len({law.name for law in trace.laws}) == len({opt.opt.split("(")[0] for opt in steps})
+    for opt in steps:
+        laws = [trace.laws[law] for law in opt.laws]
+        kind = OptOps[opt.opt.split("(")[0]].kind
+        assert [(law.words, law.before, law.after) for law in laws] == [
+            (law.words, law.before, law.after) for law in kind.laws
+        ]
 
 
 def test_every_line_of_every_listing_leads_to_a_line_of_the_users(session):

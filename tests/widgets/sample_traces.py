@@ -24,6 +24,7 @@ from tinyexplore.explore.model import (
     Link,
     Message,
     Node,
+    OptLaw,
     OptStep,
     Program,
     Rule,
@@ -35,6 +36,30 @@ from tinyexplore.explore.model import (
 )
 
 STATIC = Path(__file__).resolve().parents[2] / "tinyexplore" / "static"
+
+OPT_LAWS = (
+    OptLaw(
+        0,
+        "THREAD",
+        "The steps of the outermost output axis are divided among the cores",
+        "for i in 0..64: ...",
+        "for i in start..stop: ...",
+    ),
+    OptLaw(
+        1,
+        "VECTOR",
+        "The lanes of one vector instruction do `amount` neighbouring steps",
+        "for i in 0..64: out[i] = f(i)",
+        "for i in 0..4: out[16*i .. 16*i+15] = f(16*i .. 16*i+15)",
+    ),
+    OptLaw(
+        2,
+        "UPCAST",
+        "`amount` steps of an output axis are written out, so that what they share is done once",
+        "for i in 0..64: out[i] = f(i)",
+        "for i in 0..16: out[4*i] = f(4*i); ...; out[4*i+3] = f(4*i+3)",
+    ),
+)
 
 PYTHON_TEXT = '''from tinyexplore import Tensor
 
@@ -265,9 +290,9 @@ def sample_trace() -> Trace:
         before=(sink,),
         after=(sink,),
         opts=(
-            OptStep("THREAD 0", True, "64 rows, 2 threads: the outermost axis is divided"),
-            OptStep("VECTOR 1 by 8", True, "w is read along its rows: 8 neighbours in one load"),
-            OptStep("UPCAST 0 by 3", False, "axis 0 has size 64, which 3 does not divide; choose 2, 4 or 8"),
+            OptStep("THREAD 0", True, "64 rows, 2 threads: the outermost axis is divided", (0,)),
+            OptStep("VECTOR 1 by 8", True, "w is read along its rows: 8 neighbours in one load", (1,)),
+            OptStep("UPCAST 0 by 3", False, "axis 0 has size 64, which 3 does not divide; choose 2, 4 or 8", (2,)),
         ),
     )
     sink = builder.rewrite(
@@ -293,6 +318,7 @@ def sample_trace() -> Trace:
         frames=frames,
         nodes=tuple(builder.nodes),
         rules=tuple(builder.rules),
+        laws=OPT_LAWS,
         stages=tuple(builder.stages),
         links=tuple(builder.links),
         kernels=(

@@ -392,6 +392,15 @@ def test_a_transform_is_one_step_of_the_whole_graph_with_its_law_and_its_source(
     assert f"{len(after - before)} added, {len(before - after)} removed" in detail
 
 
+def test_the_laws_of_opts_are_shown_as_loop_nests_before_and_after(open_page: Open) -> None:
+    tab = open_page()
+    tab.evaluate("(stage) => tinyexplore.handle.go({panel: 'rewrites', stage, step: 0, place: 'passes'})", stage("optimise"))
+    for law in TRACE.laws:
+        assert f"{law.name} {law.words.replace('`', '')}:" in tab.inner_text(".diff")
+    shown = [nests.inner_text().split("\n") for nests in tab.query_selector_all(".diff .nests")]
+    assert shown == [[law.before, "→", law.after] for law in TRACE.laws]
+
+
 def under(trace: Trace, roots: tuple[int, ...]) -> set[int]:
     """The nodes of a graph."""
     found, waiting = set(roots), list(roots)

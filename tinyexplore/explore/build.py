@@ -175,6 +175,7 @@ class Builder(Tables):
             nodes=tuple(self.nodes),
             rules=tuple(self.rules),
             transforms=tuple(self.transforms),
+            laws=tuple(self.laws),
             stages=tuple(stage.freeze() for stage in self.stages),
             links=tuple(Link(*key) for key in self.links),
             kernels=tuple(kernels),
@@ -376,11 +377,11 @@ class Builder(Tables):
         for before, after in zip(roots_of(event.before), roots_of(event.after), strict=True):
             self._align(before, after, opt)
         if self.open:
-            self.open[-1].opts.append(OptStep(opt, True, event.reason))
+            self.open[-1].opts.append(OptStep(opt, True, event.reason, self.laws_of(event.opt.op)))
 
     def _opt_rejected(self, event: OptRejected) -> None:
         if self.open:
-            self.open[-1].opts.append(OptStep(opt_text(event.opt), False, event.reason))
+            self.open[-1].opts.append(OptStep(opt_text(event.opt), False, event.reason, self.laws_of(event.opt.op)))
 
     def _measured(self, event: Measured) -> None:
         if self.open:

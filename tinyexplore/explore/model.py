@@ -33,6 +33,7 @@ FrameId = Annotated[int, Index("frames")]
 NodeId = Annotated[int, Index("nodes")]
 EarlierNode = Annotated[int, Index("nodes", before=True)]
 TransformId = Annotated[int, Index("transforms")]
+LawId = Annotated[int, Index("laws")]
 RuleId = Annotated[int, Index("rules")]
 StageId = Annotated[int, Index("stages")]
 EarlierStage = Annotated[int, Index("stages", before=True)]
@@ -158,12 +159,24 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
+class OptLaw:
+    """What a kind of opt does, in words, and as a loop nest before and after."""
+
+    id: RowId
+    name: str
+    words: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
 class OptStep:
-    """An opt on a kernel: applied (with its reason) or rejected (with the obstacle)."""
+    """An opt on a kernel: applied (with its reason) or rejected (with the obstacle), and the laws of its kind."""
 
     opt: str
     applied: bool
     reason: str
+    laws: tuple[LawId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,6 +374,7 @@ class Trace:
     memory: tuple[MemoryUse, ...] = ()
     scopes: tuple[Scope, ...] = ()
     transforms: tuple[Transform, ...] = ()
+    laws: tuple[OptLaw, ...] = ()
 
     def __repr__(self) -> str:
         tables = ("nodes", "rules", "stages", "links", "kernels", "programs", "runs", "buffers", "messages")

@@ -8,7 +8,7 @@ from typing import Any
 
 from tinyexplore.explore.describe import Printer, describe, describe_memory
 from tinyexplore.explore.drafts import buffer_key, roots_of
-from tinyexplore.explore.model import BufferInfo, Frame, Node, Rule, Source, Transform
+from tinyexplore.explore.model import BufferInfo, Frame, Node, OptLaw, Rule, Source, Transform
 from tinyexplore.explore.sources import function_text, package_path, rule_text, source_name, source_text
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.trace import UserFrame
@@ -19,7 +19,7 @@ DIGEST_LENGTH = 12  # hexadecimal digits: they do not compress, and are half of 
 
 
 class Tables:
-    """Nodes, frames, sources, rules, transforms and buffers, by the objects they stand for."""
+    """Nodes, frames, sources, rules, transforms, laws of opts and buffers, by the objects they stand for."""
 
     def __init__(self, names: Mapping[int, str] | None = None) -> None:
         self.names = names or {}  # by the numbers of LazyBuffers
@@ -36,6 +36,8 @@ class Tables:
         self.rule_ids: dict[object, int] = {}
         self.transforms: list[Transform] = []
         self.transform_ids: dict[object, int] = {}
+        self.laws: list[OptLaw] = []
+        self.law_ids: dict[object, tuple[int, ...]] = {}
         self.buffers: dict[int, BufferInfo] = {}  # by Buffer.id, which no two buffers of a process share
         self.printer = Printer()
 
@@ -146,6 +148,19 @@ class Tables:
             found = self.transform_ids[transform] = len(self.transforms)
             file, text = package_path(transform.file), function_text(transform.function)
             self.transforms.append(Transform(found, transform.name, transform.law, file, transform.line, text))
+        return found
+
+    def laws_of(self, op: Any) -> tuple[int, ...]:
+        """The ids of the laws of a kind of opt."""
+        found = self.law_ids.get(op)
+        if found is None:
+            first = len(self.laws)
+            rows = [
+                OptLaw(number, op.name, law.words, law.before, law.after)
+                for number, law in enumerate(op.kind.laws, first)
+            ]
+            self.laws += rows
+            found = self.law_ids[op] = tuple(row.id for row in rows)
         return found
 
     def buffer(self, buffer: Any) -> int:

@@ -82,11 +82,21 @@ export interface Decision {
   reason: string;
 }
 
-/** An opt on a kernel: applied (with its reason) or rejected (with the obstacle). */
+/** What a kind of opt does, in words, and as a loop nest before and after. */
+export interface OptLaw {
+  id: number;
+  name: string;
+  words: string;
+  before: string;
+  after: string;
+}
+
+/** An opt on a kernel: applied (with its reason) or rejected (with the obstacle), and the laws of its kind. */
 export interface OptStep {
   opt: string;
   applied: boolean;
   reason: string;
+  laws: number[];
 }
 
 /** One candidate of a search: the opts applied to the kernel, and its best time in microseconds. `best_us` is None for a candidate that was lost; `note` says why, or where else the time is from. */
@@ -225,6 +235,7 @@ export interface Trace {
   memory: MemoryUse[];
   scopes: Scope[];
   transforms: Transform[];
+  laws: OptLaw[];
 }
 
 /** What each field must be, for valid.ts: [shape], or [shape, what a trace without that field means]. */
@@ -293,10 +304,18 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     decision: ["str"],
     reason: ["str"],
   },
+  OptLaw: {
+    id: [{"id": true}],
+    name: ["str"],
+    words: ["str"],
+    before: ["str"],
+    after: ["str"],
+  },
   OptStep: {
     opt: ["str"],
     applied: ["bool"],
     reason: ["str"],
+    laws: [{"many": {"index": "laws", "before": false}}, []],
   },
   Candidate: {
     opts: [{"many": "str"}],
@@ -411,5 +430,6 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     memory: [{"many": {"row": "MemoryUse"}}, []],
     scopes: [{"many": {"row": "Scope"}}, []],
     transforms: [{"many": {"row": "Transform"}}, []],
+    laws: [{"many": {"row": "OptLaw"}}, []],
   },
 };

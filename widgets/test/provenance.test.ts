@@ -33,6 +33,7 @@ const TRACE: Trace = {
     node(4, "uop", "ADD", [2, 2]),
   ],
   transforms: [],
+  laws: [],
   rules: [{ id: 0, name: "r", law: "", doc: "", file: "", line: 1, text: "" }],
   stages: [
     stage(0, 0, [

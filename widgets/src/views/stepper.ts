@@ -371,11 +371,22 @@ export class StepperView implements View {
         h("span", { class: "why" }, reason),
       ),
     );
-    replaceChildren(this.diff, ...rows, ...candidateRows(stage));
+    replaceChildren(this.diff, ...rows, ...candidateRows(stage), ...this.laws(stage));
     const applied = stage.opts.filter((opt) => opt.applied).length;
     const tried = stage.candidates.length > 0 ? `, ${count(stage.candidates.length, "candidate")} timed` : "";
     const text = `${applied} applied, ${stage.opts.length - applied} rejected${tried}, in ${duration(stage.elapsed_us)}`;
     replaceChildren(this.detail, h("h5", {}, stage.name), h("p", {}, text), ...this.axes(stage));
+  }
+
+  /** What each kind of opt of the stage does: its words, and a loop nest before and after. */
+  private laws(stage: Stage): Element[] {
+    const ids = new Set(stage.opts.flatMap((opt) => opt.laws));
+    return [...ids].flatMap((id) => {
+      const law = this.store.index.trace.laws[id]!;
+      const nests = [h("div", {}, law.before), h("div", { class: "faint" }, "→"), h("div", {}, law.after)];
+      const words = law.words.split("`").map((part, k) => (k % 2 === 1 ? h("code", {}, part) : part));
+      return [h("p", { class: "says" }, h("b", {}, law.name), " ", ...words, ":"), h("div", { class: "law nests" }, ...nests)];
+    });
   }
 
   private axes(stage: Stage): Element[] {
