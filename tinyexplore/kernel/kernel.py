@@ -8,7 +8,7 @@ from functools import cached_property
 from math import prod
 
 from tinyexplore.dtype import DType, dtypes
-from tinyexplore.kernel.analysis.argextremes import Sought, find_sought
+from tinyexplore.kernel.analysis.argextremes import ArgExtreme, find_argextremes
 from tinyexplore.kernel.analysis.scratch import copies_result, filling, keeps_row
 from tinyexplore.kernel.analysis.strides import Access, strides_of
 from tinyexplore.kernel.opts import Opt, OptError, OptOps, obstacle
@@ -75,19 +75,19 @@ class Kernel:
         return tuple(self.find(Ops.REDUCE))
 
     @cached_property
-    def sought(self) -> tuple[Sought, ...]:
+    def argextremes(self) -> tuple[ArgExtreme, ...]:
         """The places that will be found along with their extremes."""
-        return tuple(find_sought(self.reduces))
+        return tuple(find_argextremes(self.reduces))
 
     @cached_property
     def walks(self) -> tuple[UOp, ...]:
         """The REDUCEs that look at what they read by themselves, and not in the loop that finds an extreme."""
-        along = {sought.place for sought in self.sought}
+        along = {found.place for found in self.argextremes}
         return tuple(reduce for reduce in self.reduces if reduce not in along)
 
     def with_partners(self, loop: UOp) -> tuple[UOp, ...]:
         """A `loop` that finds extremes, and those that would find their places: to be one, they must stay alike."""
-        partners = [other for sought in self.sought for other, own in sought.loops.items() if own is loop]
+        partners = [other for found in self.argextremes for other, own in found.loops.items() if own is loop]
         return (loop, *partners)
 
     @cached_property

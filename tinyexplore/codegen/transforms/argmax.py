@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from tinyexplore.codegen.lowering import Lowering
 from tinyexplore.dtype import dtypes
-from tinyexplore.kernel.analysis.argextremes import Sought, find_sought
+from tinyexplore.kernel.analysis.argextremes import ArgExtreme, find_argextremes
 from tinyexplore.trace import active_recorder, derived
 from tinyexplore.uop import Ops, UOp, index_const
 from tinyexplore.uop.identity import reduce_identity
@@ -20,7 +20,7 @@ def fuse_argmax(sink: UOp, lowering: Lowering) -> UOp:
     A first NaN goes beyond all, and nothing beyond it. Of extremes found side by side (in lanes, say) the places count
     where theirs is the extreme of all.
     """
-    every = list(find_sought(sink.find(Ops.REDUCE)))
+    every = list(find_argextremes(sink.find(Ops.REDUCE)))
     if not every:
         return sink
     extremes = {sought.extreme: register_of(sought.extreme, lowering) for sought in every}
@@ -41,7 +41,7 @@ def register_of(extreme: UOp, lowering: Lowering) -> tuple[UOp, UOp]:
 
 
 def place_found(
-    sought: Sought, extremes: Mapping[UOp, tuple[UOp, UOp]], changes: Mapping[UOp, UOp], lowering: Lowering
+    sought: ArgExtreme, extremes: Mapping[UOp, tuple[UOp, UOp]], changes: Mapping[UOp, UOp], lowering: Lowering
 ) -> UOp:
     """The place that is kept along with its extreme, or what stands for none where another extreme is that of all."""
     _, place, none = sought.place.src[0].src

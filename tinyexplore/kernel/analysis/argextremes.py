@@ -14,7 +14,7 @@ SIDE_BY_SIDE = (AxisKind.VECTOR, AxisKind.UNROLL)
 
 
 @dataclass(frozen=True)
-class Sought:
+class ArgExtreme:
     """`place` is the least of all places at which a value holds the extreme that `extreme` is part of.
 
     Both walk through the same values, `place` in `loops`: for each of them the loop of `extreme` is named. What holds
@@ -28,7 +28,7 @@ class Sought:
     or_nan: bool
 
 
-def find_sought(reduces: Iterable[UOp]) -> Iterator[Sought]:
+def find_argextremes(reduces: Iterable[UOp]) -> Iterator[ArgExtreme]:
     """The pairs of REDUCEs among `reduces`, at any stage between an ast and its accumulators.
 
     Such a `place` is min over i of where(x(i) == m, i, none), or where(x(i) == m or x(i) is NaN, i, none), in which m
@@ -59,7 +59,7 @@ def find_sought(reduces: Iterable[UOp]) -> Iterator[Sought]:
                 (one for one in by_value.get(value.substitute(loops), ()) if is_among(one, whole, value)), None
             )
             if extreme is not None and extreme.dtype.count == reduce.dtype.count:
-                yield Sought(reduce, extreme, loops, whole, holds.op is Ops.OR)
+                yield ArgExtreme(reduce, extreme, loops, whole, holds.op is Ops.OR)
                 break
 
 
@@ -145,4 +145,4 @@ def factors_of(place: UOp, loops: frozenset[UOp]) -> dict[UOp, int] | None:
     return None
 
 
-__all__ = ["Sought", "find_sought"]
+__all__ = ["ArgExtreme", "find_argextremes"]

@@ -52,7 +52,7 @@ def block_columns(kernel: Kernel) -> Choices:
 
 def registers_of(kernel: Kernel) -> int:
     """How many registers an accumulator is: an extreme may have its place beside it."""
-    return 2 if kernel.sought else 1
+    return 2 if kernel.argextremes else 1
 
 
 def rows_together(kernel: Kernel, loop: UOp, rows: int, reason: str) -> Choices:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tinyexplore.kernel.analysis.strides import strides_of
 from tinyexplore.kernel.opts.kind import Law, OptKind
 from tinyexplore.kernel.opts.obstacles import WRITTEN_OUT
-from tinyexplore.kernel.transforms.substitute import substitute_told
+from tinyexplore.kernel.transforms.substitute import substitute_recorded
 from tinyexplore.uop import Ops, UOp
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def obstacle(kernel: Kernel, axis: UOp, steps: int) -> str | None:
 
 
 def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
-    return substitute_told(kernel.ast, {axis: axis.replace(arg=replace(axis.arg, ahead=opt.amount))}, str(opt))
+    return substitute_recorded(kernel.ast, {axis: axis.replace(arg=replace(axis.arg, ahead=opt.amount))}, str(opt))
 
 
 KIND = OptKind((LAW,), obstacle, apply, amounts=(1, 2, 4, 8))

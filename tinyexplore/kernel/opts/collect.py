@@ -10,7 +10,7 @@ from tinyexplore.kernel.analysis.scratch import PACKING_ORDER, row_major
 from tinyexplore.kernel.analysis.strides import strides_of
 from tinyexplore.kernel.opts.kind import Law, OptKind
 from tinyexplore.kernel.opts.obstacles import scatters_in_order
-from tinyexplore.kernel.transforms.substitute import substitute_told
+from tinyexplore.kernel.transforms.substitute import substitute_recorded
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def obstacle(kernel: Kernel, axis: UOp, _: int) -> str | None:
 
 
 def apply(kernel: Kernel, _: UOp, opt: Opt) -> UOp:
-    return substitute_told(kernel.ast, collected_stores(kernel), str(opt))
+    return substitute_recorded(kernel.ast, collected_stores(kernel), str(opt))
 
 
 def collected_stores(kernel: Kernel) -> dict[UOp, UOp]:

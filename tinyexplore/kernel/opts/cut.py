@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from tinyexplore.kernel.analysis.masks import hidden
 from tinyexplore.kernel.opts.kind import Law, OptKind
-from tinyexplore.kernel.transforms.substitute import substitute_told
+from tinyexplore.kernel.transforms.substitute import substitute_recorded
 from tinyexplore.uop import AxisKind, Ops, UOp
 from tinyexplore.uop.uop import ops_mask
 
@@ -109,7 +109,7 @@ def apply(kernel: Kernel, rows: UOp, opt: Opt) -> UOp:
             blocks = (past + (found[axis.arg.id] + together - 1)) // together
             end = (blocks * (together // block_of(kernel, axis.arg.id))).minimum(axis.size)
             changes[axis] = axis.replace(src=(end,))
-    return substitute_told(kernel.ast, changes, str(opt))
+    return substitute_recorded(kernel.ast, changes, str(opt))
 
 
 KIND = OptKind((LAW,), obstacle, apply, comes_last="loops end at a place that depends on others by now")

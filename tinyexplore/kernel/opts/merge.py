@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tinyexplore.kernel.opts.kind import Law, OptKind
 from tinyexplore.kernel.opts.obstacles import looks_ahead, scatters_in_order
-from tinyexplore.kernel.transforms.substitute import substitute_told
+from tinyexplore.kernel.transforms.substitute import substitute_recorded
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
 from tinyexplore.uop.divmod import linear_terms
 from tinyexplore.uop.symbolic import simplified
@@ -59,7 +59,7 @@ def apply(kernel: Kernel, outer: UOp, opt: Opt) -> UOp:
     both = UOp.range(simplified(outer.src[0] * inner.size), Axis(inner.arg.id, AxisKind.GLOBAL))
     size = index_const(inner.size)
     parts = {outer: both.alu(Ops.IDIV, size), inner: both.alu(Ops.MOD, size)}
-    return substitute_told(kernel.ast, parts, str(opt))
+    return substitute_recorded(kernel.ast, parts, str(opt))
 
 
 KIND = OptKind((LAW,), obstacle, apply, amounts=(), partners=partners, moves=True)

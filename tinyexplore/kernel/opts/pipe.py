@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.kernel.analysis.scratch import filling, keeps_row, scratch_of
 from tinyexplore.kernel.opts.kind import Law, OptKind
-from tinyexplore.kernel.transforms.substitute import substitute_told
+from tinyexplore.kernel.transforms.substitute import substitute_recorded
 from tinyexplore.trace import Derived, active_recorder
 from tinyexplore.uop import Axis, AxisKind, Group, Ops, UOp, index_const
 from tinyexplore.uop.divmod import linear_terms
@@ -179,11 +179,11 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     earlier = {axis: start + before, **filler, found.row: UOp(Ops.LOAD, found.row.dtype, (row,))}
     for value, memory in zip(found.left, scratch):
         earlier[value] = UOp(Ops.LOAD, value.dtype, (memory.index(before),))
-    stored = UOp(Ops.BARRIER, dtypes.void, (substitute_told(found.store, earlier, how),))
+    stored = UOp(Ops.BARRIER, dtypes.void, (substitute_recorded(found.store, earlier, how),))
 
     now = {**fresh, axis: start + step}
     fill, *loops = found.filled.src
-    store = substitute_told(fill, now, how)
+    store = substitute_recorded(fill, now, how)
     store = store.replace(src=(*store.src, stored))
     loops = [fresh[loop] for loop in loops]
     filled = UOp(Ops.BARRIER, dtypes.void, (store, *loops))
@@ -192,13 +192,13 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     all_filled = UOp(Ops.BARRIER, dtypes.void, (store, *loops, step))
     end[found.row] = UOp(Ops.LOAD, found.row.dtype, (found.row.src[0].substitute(fresh, tell=how), all_filled))
     for value, memory in zip(found.left, scratch):
-        number = substitute_told(value, {**now, found.filled: filled}, how)
+        number = substitute_recorded(value, {**now, found.filled: filled}, how)
         kept = UOp(Ops.STORE, dtypes.void, (memory.index(step), number, filled))
         left = UOp(Ops.BARRIER, dtypes.void, (kept, step))
         end[value] = UOp(Ops.LOAD, value.dtype, (memory.index(last), left))
     tell(((found.filled, filled), (found.filled, all_filled), (found.store, stored)), how)
     tell([(value, made[value]) for made in (earlier, end) for value in (found.row, *found.left)], how)
-    return UOp.sink(substitute_told(found.store, end, how))
+    return UOp.sink(substitute_recorded(found.store, end, how))
 
 
 def moved_in(loop: UOp) -> UOp:

@@ -11,7 +11,7 @@ from tinyexplore.kernel.analysis.scratch import PACKING_ORDER, row_major
 from tinyexplore.kernel.analysis.strides import strides_of
 from tinyexplore.kernel.opts.kind import Law, OptKind
 from tinyexplore.kernel.opts.obstacles import OUTPUT_KINDS, scatters_in_order
-from tinyexplore.kernel.transforms.substitute import substitute_told
+from tinyexplore.kernel.transforms.substitute import substitute_recorded
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def obstacle(kernel: Kernel, axis: UOp, _: int) -> str | None:
 
 
 def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
-    return substitute_told(kernel.ast, staged_loads(kernel, axis), str(opt))
+    return substitute_recorded(kernel.ast, staged_loads(kernel, axis), str(opt))
 
 
 def staged_loads(kernel: Kernel, axis: UOp) -> dict[UOp, UOp]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tinyexplore.kernel.opts.kind import Law, OptKind
 from tinyexplore.kernel.opts.obstacles import LOOP_KINDS, scatters_in_order
-from tinyexplore.kernel.transforms.substitute import substitute_told
+from tinyexplore.kernel.transforms.substitute import substitute_recorded
 from tinyexplore.uop import Ops, UOp
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
         axis: axis.replace(arg=replace(axis.arg, id=other.arg.id)),
         other: other.replace(arg=replace(other.arg, id=axis.arg.id)),
     }
-    return substitute_told(kernel.ast, trade, str(opt))
+    return substitute_recorded(kernel.ast, trade, str(opt))
 
 
 KIND = OptKind((LAW,), obstacle, apply, amounts=(), partners=partners, moves=True)

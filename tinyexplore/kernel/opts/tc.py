@@ -8,7 +8,7 @@ from tinyexplore.dtype import DType, dtypes
 from tinyexplore.kernel.analysis.dot_products import IN_A_WORD, dot_of
 from tinyexplore.kernel.opts.kind import Law, OptKind
 from tinyexplore.kernel.opts.obstacles import looks_ahead
-from tinyexplore.kernel.transforms.substitute import substitute_told
+from tinyexplore.kernel.transforms.substitute import substitute_recorded
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
             body = reduce.src[0].substitute({axis: rest + index_const(axis.size - left)}, tell=str(opt))
             after = after + UOp(Ops.REDUCE, reduce.dtype, (body, *others, rest), Ops.ADD)
         changes[reduce] = after
-    return substitute_told(kernel.ast, changes, str(opt))
+    return substitute_recorded(kernel.ast, changes, str(opt))
 
 
 def word_of(load: UOp, axis: UOp, start: UOp, amount: int) -> UOp:

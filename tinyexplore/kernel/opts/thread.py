@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tinyexplore.kernel.opts.kind import Law, OptKind
 from tinyexplore.kernel.opts.obstacles import OUTPUT_KINDS, copies_once
-from tinyexplore.kernel.transforms.substitute import substitute_told
+from tinyexplore.kernel.transforms.substitute import substitute_recorded
 from tinyexplore.uop import AxisKind, UOp
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def obstacle(kernel: Kernel, axis: UOp, _: int) -> str | None:
 
 def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     divided = axis.replace(arg=replace(axis.arg, kind=AxisKind.THREAD))
-    return substitute_told(kernel.ast, {axis: divided}, str(opt))
+    return substitute_recorded(kernel.ast, {axis: divided}, str(opt))
 
 
 KIND = OptKind((LAW,), obstacle, apply)

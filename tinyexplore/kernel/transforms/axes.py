@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tinyexplore.kernel.analysis.scratch import is_after_copy
-from tinyexplore.kernel.kernel import Kernel
-from tinyexplore.kernel.transforms.substitute import substitute_told
+from tinyexplore.kernel.transforms.substitute import substitute_recorded
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp, graph_rewrite, index_const
 from tinyexplore.uop.algebra import SIMPLIFY
 from tinyexplore.uop.divmod import linear_terms
 from tinyexplore.uop.symbolic import simplified
 from tinyexplore.uop.uop import ops_mask
+
+if TYPE_CHECKING:
+    from tinyexplore.kernel.kernel import Kernel
 
 DIVIDED = ops_mask((Ops.IDIV, Ops.MOD))
 Digits = list[tuple[UOp, int]]  # loops that an axis becomes, outermost first, and what a step of each counts
@@ -32,10 +36,10 @@ def with_split_axes(kernel: Kernel) -> Kernel:
                 changes[loop] = UOp.range(loop.src[0], Axis(kernel.next_id() + count + place, loop.arg.kind))
         for reduce in kernel.reduces:
             if not digits.keys().isdisjoint(reduce.src[1:]):
-                body = substitute_told(reduce.src[0], changes, how)
+                body = substitute_recorded(reduce.src[0], changes, how)
                 loops = [part for loop in reduce.src[1:] for part, _ in digits.get(loop, [(loop, 1)])]
                 changes[reduce] = UOp(Ops.REDUCE, reduce.dtype, (body, *loops), reduce.arg)
-        ast = graph_rewrite(substitute_told(kernel.ast, changes, how), SIMPLIFY, stage="split axes")
+        ast = graph_rewrite(substitute_recorded(kernel.ast, changes, how), SIMPLIFY, stage="split axes")
         kernel = kernel.restarted(ast)
     return kernel
 
@@ -155,7 +159,7 @@ def merge(kernel: Kernel, outer: UOp, inner: UOp) -> Kernel:
         if inner not in reduce.src[1:]:
             continue
         loops = tuple(both if axis is inner else axis for axis in reduce.src[1:] if axis is not outer)
-        body = substitute_told(reduce.src[0], reduces, how)
+        body = substitute_recorded(reduce.src[0], reduces, how)
         reduces[reduce] = UOp(Ops.REDUCE, reduce.dtype, (body, *loops), reduce.arg)
-    ast = substitute_told(ast, reduces, how)
+    ast = substitute_recorded(ast, reduces, how)
     return kernel.restarted(ast)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.kernel.analysis.scratch import copies_result, kept_along, scratch_of
-from tinyexplore.kernel.transforms.substitute import substitute_told
+from tinyexplore.kernel.transforms.substitute import substitute_recorded
 from tinyexplore.trace import Derived, active_recorder
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
 from tinyexplore.uop.bounds import bounds
@@ -32,8 +32,8 @@ def in_blocks(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> UOp:
     places = split_output(kernel, axis, opt, kind)
     ast = with_edge(kernel, axis, opt, kind)
     if kind is AxisKind.UPCAST:
-        ast = substitute_told(ast, more_rows(kernel, axis, opt), str(opt))
-    return substitute_told(ast, places, str(opt))
+        ast = substitute_recorded(ast, more_rows(kernel, axis, opt), str(opt))
+    return substitute_recorded(ast, places, str(opt))
 
 
 def split_output(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> dict[UOp, UOp]:
@@ -88,11 +88,11 @@ def split_scan(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     place = inner if outer is None else outer * index_const(opt.amount) + inner
     ast = with_edge(kernel, axis, opt, AxisKind.VECTOR)
     (scan,) = [node for node in ast.toposort() if node.op is Ops.SCAN]
-    value = substitute_told(scan.src[0], {axis: place}, str(opt))
+    value = substitute_recorded(scan.src[0], {axis: place}, str(opt))
     loops = (inner,) if outer is None else (outer, inner)
     after = scan.replace(src=(value, *loops))
     _tell(scan, after, str(opt))
-    return substitute_told(ast, {scan: after, axis: place}, str(opt))
+    return substitute_recorded(ast, {scan: after, axis: place}, str(opt))
 
 
 def with_edge(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> UOp:
@@ -116,7 +116,7 @@ def with_edge(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> UOp:
         else:
             there = {axis: axis.minimum(as_size(simplified(end - 1)))}
             changes[node] = pointer.index(*(part.substitute(there) for part in (idx, *valid)))
-    return substitute_told(kernel.ast, changes, f"{opt}, no further than {text(end)}")
+    return substitute_recorded(kernel.ast, changes, f"{opt}, no further than {text(end)}")
 
 
 def split_reduce(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> UOp:
@@ -136,7 +136,7 @@ def split_reduce(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> UOp:
         if axis not in reduce.src[1:]:
             continue
         others = tuple(loop for loop in reduce.src[1:] if loop is not axis)
-        body = substitute_told(reduce.src[0], {**changes, axis: place}, str(opt))
+        body = substitute_recorded(reduce.src[0], {**changes, axis: place}, str(opt))
         if kind is AxisKind.GROUP and len(loops) == 2:
             part = UOp(Ops.REDUCE, reduce.dtype, (body, inner), reduce.arg)
             after = UOp(Ops.REDUCE, reduce.dtype, (part, *others, outer), reduce.arg)
@@ -147,12 +147,12 @@ def split_reduce(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> UOp:
             rest = UOp.range(left, Axis(kernel.next_id() + 1, AxisKind.REDUCE))
             tail = rest + as_size(simplified(end - left))
             renamed = {axis: tail, **fresh_inner_loops(kernel, reduce.src[0], axis)}
-            rest_body = substitute_told(reduce.src[0], {**changes, **renamed}, str(opt))
+            rest_body = substitute_recorded(reduce.src[0], {**changes, **renamed}, str(opt))
             remainder = UOp(Ops.REDUCE, reduce.dtype, (rest_body, *others, rest), reduce.arg)
             _tell(reduce, remainder, f"{opt}, what is left over")
             after = after.alu(reduce.arg, remainder)
         changes[reduce] = after
-    return substitute_told(kernel.ast, changes, str(opt))
+    return substitute_recorded(kernel.ast, changes, str(opt))
 
 
 def fresh_inner_loops(kernel: Kernel, body: UOp, axis: UOp) -> dict[UOp, UOp]:
@@ -175,9 +175,9 @@ def split_row(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> UOp:
     own = tuple(sorted(fresh, key=lambda loop: loop.arg.id))
     for barrier in [node for node in ast.toposort() if node.op is Ops.BARRIER]:
         if axis in barrier.src[1:]:
-            store = substitute_told(barrier.src[0], changes, str(opt))
+            store = substitute_recorded(barrier.src[0], changes, str(opt))
             loops = tuple(part for loop in barrier.src[1:] for part in (own if loop is axis else (loop,)))
-            return substitute_told(ast, {barrier: UOp(Ops.BARRIER, dtypes.void, (store, *loops))}, str(opt))
+            return substitute_recorded(ast, {barrier: UOp(Ops.BARRIER, dtypes.void, (store, *loops))}, str(opt))
     raise ValueError(f"no row is filled by axis {axis.arg.id}")
 
 

@@ -6,7 +6,7 @@ from tinyexplore.trace import Derived, active_recorder
 from tinyexplore.uop import Ops, UOp
 
 
-def substitute_told(root: UOp, changes: dict[UOp, UOp], how: str) -> UOp:
+def substitute_recorded(root: UOp, changes: dict[UOp, UOp], how: str) -> UOp:
     """`root.substitute(changes)`, with what became of each axis told as well."""
     recorder = active_recorder()
     if recorder is not None:
