@@ -24,9 +24,13 @@ MOST_BYTES = 1 << 20  # that a group fills: what is larger is let go after its l
 MOST_STEPS = 128  # of a group
 
 
+NO_NODE = -1  # of what splitting made: no node of the user's has that value
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Made:
-    """A buffer that a step fills: its slot, what it is, and the number of the node whose value it holds. `is_new`: it
+    """A buffer that a step fills: its slot, what it is, and the number of the node whose value it holds (or NO_NODE).
+    `is_new`: it
     gets memory for it; else it stores into a part of what lies in that slot already."""
 
     slot: int
@@ -221,4 +225,4 @@ def _needs_only_addresses(step: Step) -> bool:
     return all([step.slots[place] in own for place in (*spec.aligned, *spec.writes)])
 
 
-__all__ = ["Group", "Made", "Step", "grouped", "in_groups", "native_call"]
+__all__ = ["NO_NODE", "Group", "Made", "Step", "grouped", "in_groups", "native_call"]

@@ -15,7 +15,7 @@ from operator import itemgetter
 from typing import Any
 
 from tinyexplore.device import Buffer
-from tinyexplore.execute.group import Group, Made, Step, grouped
+from tinyexplore.execute.group import NO_NODE, Group, Made, Step, grouped
 from tinyexplore.execute.instances import estimated_work, for_instance, instance_of, run_side_by_side, side_by_side
 from tinyexplore.execute.liveness import Chosen, asked_for_later, reference_counts, unseen_writes
 from tinyexplore.execute.runner import Runner
@@ -133,7 +133,8 @@ class Plan:
 
     steps: in stretches, each of them lists that run side by side. groups: the same in groups, once it has run.
     running: these are at work. chosen: the nodes that may be somebody's; holders: for numbers of references to these,
-    the slots that are nobody's; spared: those that have no buffer now. nodes: those that may have none, their slots.
+    the slots that are nobody's; spared: those that have no buffer now. nodes: those that may have none, their slots;
+    unnamed: slots of what the scheduler made for itself, which nobody can hold.
     nbytes: what its kernels take of the process's memory.
     """
 
@@ -150,6 +151,7 @@ class Plan:
     nodes: dict[int, int] = field(default_factory=dict)
     holders: dict[tuple[int, ...], frozenset[int]] = field(default_factory=dict)
     spared: frozenset[int] = NOBODY
+    unnamed: frozenset[int] = NOBODY
 
     @staticmethod
     def of(items: Sequence[ScheduleItem], runners: Sequence[Runner | None], graph: Walk) -> Plan:
@@ -161,7 +163,7 @@ class Plan:
         steps = []
         for place, (item, runner, slots) in enumerate(zip(items, runners, used)):
             made = tuple(
-                Made(slot, number[node], node.device, node.size, node.dtype, not item.in_place)
+                Made(slot, number.get(node, NO_NODE), node.device, node.size, node.dtype, not item.in_place)
                 for slot, node in zip(slots, item.outputs)
             )
             done = tuple(slot for slot in dict.fromkeys(slots) if last[slot] == place)
@@ -196,10 +198,7 @@ class Plan:
         try:
             units: Units = self._prepared(graph.nodes) if is_first else self.steps
             nodes = graph.nodes
-            todo = [
-                [[(unit, [(nodes[made.node], made.slot) for made in unit.made]) for unit in queue] for queue in queues]
-                for queues in units
-            ]
+            todo = [[[_aimed(unit, nodes) for unit in queue] for queue in queues] for queues in units]
             del nodes
             since = Since(graph.first) if graph.first else None
             graph.nodes, graph.buffers = [], []  # so that a buffer is let go after its last reader
@@ -229,8 +228,10 @@ class Plan:
             every = [step for queues in self.steps for queue in queues for step in queue]
             if all([made.is_new for step in every for made in step.made]):  # what is computed again reads no new value
                 spare = {slot for group in self._groups() for slot in group.offsets}
-                self.nodes = {made.node: made.slot for step in every for made in step.made if made.slot in spare}
-        if self.nodes:
+                given = [made for step in every for made in step.made if made.slot in spare]
+                self.nodes = {made.node: made.slot for made in given if made.node != NO_NODE}
+                self.unnamed = frozenset([made.slot for made in given if made.node == NO_NODE])
+        if self.nodes or self.unnamed:
             counts = reference_counts(nodes, self.chosen)
             spared = self.holders.get(counts)
             if spared is None:
@@ -248,11 +249,16 @@ class Plan:
         """The slots of values that nobody will ask for. Who asked all the same would have them computed again."""
         mine = {nodes[number]: slot for number, slot in self.nodes.items()}
         wanted = asked_for_later(nodes, self.chosen, counts, mine)
-        found = frozenset([slot for node, slot in mine.items() if node not in wanted])
+        found = self.unnamed.union([slot for node, slot in mine.items() if node not in wanted])
         if len(self.holders) >= MOST_HOLDERS:
             self.holders.clear()
         self.holders[counts] = found = found if found != self.spared else self.spared
         return found
+
+
+def _aimed(unit: Step | Group, nodes: list[LazyBuffer]) -> Unit:
+    """`unit` with the nodes that get its buffers."""
+    return unit, [(nodes[made.node], made.slot) for made in unit.made if made.node != NO_NODE]
 
 
 def _do(queue: list[Unit], memory: list[Buffer | None], values: dict[UOp, int], since: Since | None) -> None:

@@ -151,7 +151,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The scheduler's word on a LazyBuffer: "realize" | "fuse" | "duplicate" | "keep" | "view", and why."""
+    """The scheduler's word on a LazyBuffer: "realize" | "fuse" | "duplicate" | "keep" | "view" | "split", and why."""
 
     node: NodeId
     decision: str

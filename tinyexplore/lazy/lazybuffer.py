@@ -20,7 +20,6 @@ from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import ConstType, DType, dtypes
 from tinyexplore.lazy.known import OF_ITSELF, Known, known_reduction, known_result
 from tinyexplore.shape import ShapeTracker
-from tinyexplore.target import FROM_MEMORY_BYTES, planned_cores
 from tinyexplore.trace import Recorded, UserFrame, recorder_variable
 from tinyexplore.uop import Group, Ops
 from tinyexplore.uop.symbolic import (
@@ -35,7 +34,6 @@ from tinyexplore.uop.symbolic import (
     value_of,
 )
 from tinyexplore.uop.uop import UOp, argument_text
-from tinyexplore.util import config
 from tinyexplore.util.tree import tree_text
 
 if TYPE_CHECKING:
@@ -43,21 +41,9 @@ if TYPE_CHECKING:
 
 Shape = tuple[Any, ...]  # of ints, and UOps where a size is symbolic
 
-FEW_RESULTS = 16  # a reduction to fewer results than this leaves cores idle
-MUCH_TO_REDUCE = 1 << 18  # elements from which on a second kernel costs less than idle cores
-MUCH_IN_SHORT_ROWS = 1 << 20  # elements in rows of some vectors, from which on cores share rows rather than columns
-SHORT_ROW_BYTES = 2048
-MOST_PARTS = 256
-STRETCHES = 8  # of memory, each part of a large sum has a piece of
-FEWEST_STRETCHED = 64  # parts then
-LINE = 16  # elements: pieces in whole vectors
-MOST_PLAIN = 16  # nodes that are looked at
-MUCH_TO_SCAN = 1 << 20  # elements, from which on cores left idle cost more than what is read twice
-MOST_BLOCKS = 4  # of a running sum, for each core
 MOST_WRITES = 8  # each is a kernel, to be compiled if its place is a number
 
 _recorder = recorder_variable().get  # for every node: without a function of Python's around it
-_ONE_BY_ONE = (Group.ALU - Group.TRANSCENDENTAL) | Group.MOVEMENT | {Ops.CAST, Ops.BITCAST}
 _MOVEMENT, _CONST, _NEG = Group.MOVEMENT, Ops.CONST, Ops.NEG
 _TELLING = Group.MOVEMENT | {Ops.CONST}
 _COMPARE, _WHERE, _BOOL = Group.COMPARE, Ops.WHERE, dtypes.bool
@@ -160,11 +146,6 @@ class ShapeError(ValueError, RuntimeError):
     """
 
 
-def most_parts(size: int) -> int:
-    """In how many parts of one length an axis goes, so that cores can share them."""
-    return max(n for n in range(1, MOST_PARTS + 1) if size % n == 0)
-
-
 def _head(node: LazyBuffer) -> str:
     made = f"{type(node).__name__}({node.op!r}, {node.dtype!r}, {argument_text(node.shape)}"
     return made if node.src else f"{made}, src=()"
@@ -218,6 +199,15 @@ class LazyBuffer:
         if recorder is not None:
             frame, self.calls = _asked_for()
             recorder.record(Recorded(self, src, frame, self.calls))
+
+    def over(self, src: tuple[LazyBuffer, ...]) -> LazyBuffer:
+        """The same operation on other sources; told to nobody, and with the same number, note and calls."""
+        made = object.__new__(type(self))
+        for name in LazyBuffer.__slots__:
+            if name != "__weakref__" and hasattr(self, name):
+                setattr(made, name, getattr(self, name))
+        made.src = src
+        return made
 
     def __repr__(self) -> str:
         state = " realized" if self.is_realized else ""
@@ -368,101 +358,13 @@ class LazyBuffer:
         known = known_reduction(self, op, wanted, shape)
         if known is not None:
             return known
-        few: Any = prod(shape)
-        if type(few) is int and self.size >= MUCH_TO_REDUCE and config().SPLIT_REDUCEOP:
-            if few < FEW_RESULTS:
-                return self._reduce_in_two_steps(op, wanted, shape, self._outermost(wanted))
-            sums_rows = wanted == tuple(range(len(wanted)))
-            if sums_rows and self.size >= MUCH_IN_SHORT_ROWS and few * self.dtype.itemsize <= SHORT_ROW_BYTES:
-                return self._reduce_in_two_steps(op, wanted, shape, 0)
-        return self._reduce_at_once(op, wanted, shape)
-
-    def _outermost(self, axes: tuple[int, ...]) -> int:
-        """Of axes that make enough parts the one whose steps are longest in memory, so that each part is one stretch
-        of it; else the longest axis."""
-        longest = max(axes, key=lambda axis: greatest(self.shape[axis]))
-        if len(axes) == 1 or any(type(size) is not int for size in self.shape):
-            return longest
-        steps = self.st.real_strides
-        enough = [axis for axis in axes if steps[axis] and most_parts(self.shape[axis]) >= FEW_RESULTS]
-        return max(enough, key=lambda axis: abs(steps[axis] or 0), default=longest)
-
-    def _reduce_in_two_steps(self, op: Ops, axes: tuple[int, ...], shape: Shape, outer: int) -> LazyBuffer:
-        """Many partial results along `outer` first, which the cores can share, then few: it is also the more accurate
-        sum, and each core reads one stretch of memory from end to end."""
-        size = self.shape[outer]
-        if type(size) is not int:
-            return self._reduce_at_once(op, axes, shape)
-        stretches, parts = self._in_stretches(op, axes, outer)
-        if parts < FEW_RESULTS:
-            return self._reduce_at_once(op, axes, shape)
-        pieces = stretches, parts, size // (stretches * parts)
-        split = self.reshape((*self.shape[:outer], *pieces, *self.shape[outer + 1 :]))
-        others = [axis if axis < outer else axis + 2 for axis in axes if axis != outer]
-        inner = tuple(sorted([*others, outer, outer + 2]))
-        few = tuple([1 if axis in inner else n for axis, n in enumerate(split.shape)])
-        partial = split._reduce_at_once(op, inner, few).contiguous()
-        flat = partial.reshape((*few[:outer], parts, *few[outer + 3 :]))
-        return flat._reduce_at_once(op, (outer,), shape)
-
-    def _in_stretches(self, op: Ops, axes: tuple[int, ...], outer: int) -> tuple[int, int]:
-        """In how many stretches `outer` is divided, and in how many parts, each with a piece of every stretch.
-
-        A sum out of memory is read faster in several places at once (`kernel/decisions/streamed_rows.py`). Where these
-        go into one result, there are fewer to be put together from lanes, by a program of half the length.
-        """
-        size = self.shape[outer]
-        is_sum = op is Ops.ADD and len(self.shape) - 1 in axes
-        if is_sum and self.size * self.dtype.itemsize >= FROM_MEMORY_BYTES and self._is_plain():
-            least = STRETCHES * (LINE if outer == len(self.shape) - 1 else 1)
-            parts = most_parts(size // least) if size % least == 0 else 0
-            if parts >= FEWEST_STRETCHED:
-                return STRETCHES, parts
-        return 1, most_parts(size)
-
-    def _is_plain(self) -> bool:
-        """True for what lies in memory or will, or is computed of that element by element in a few operations, none of
-        them dear: reading it is what takes time, in whatever order."""
-        stack, seen = [self], 0
-        while stack and seen < MOST_PLAIN:
-            node = stack.pop()
-            seen += 1
-            if node.buffer is not None or node.op is Ops.CONTIGUOUS or node.op is Ops.COPY:
-                continue
-            if node.src and node.op not in _ONE_BY_ONE:
-                return False
-            stack += node.src
-        return not stack
-
-    def _reduce_at_once(self, op: Ops, wanted: tuple[int, ...], shape: Shape) -> LazyBuffer:
         return LazyBuffer(Ops.REDUCE_AXIS, self.dtype, shape, (self,), (op, wanted), self.device)
 
     def scan(self, op: Ops, axis: int) -> LazyBuffer:
         """The running result of `op` (ADD, MUL, MAX or MIN) along `axis`: of each element and all before it."""
         if not 0 <= axis < len(self.shape):
             raise ShapeError(f"scan along axis {axis} of shape {self.shape}")
-        size = self.shape[axis]
-        if op is Ops.ADD and type(size) is int and self.size >= MUCH_TO_SCAN and config().SPLIT_REDUCEOP:
-            cores, rows = planned_cores(), self.size // size
-            blocks = next((n for n in range(-(-cores // rows), MOST_BLOCKS * cores) if size % n == 0), 1)
-            if blocks > 1:
-                return self._summed_in_blocks(axis, blocks)
-        return self._scan_at_once(op, axis)
-
-    def _scan_at_once(self, op: Ops, axis: int) -> LazyBuffer:
         return LazyBuffer(Ops.SCAN_AXIS, self.dtype, self.shape, (self,), (op, axis), self.device)
-
-    def _summed_in_blocks(self, axis: int, blocks: int) -> LazyBuffer:
-        """The running sum in blocks, which the cores can share: each begins with the sum of all blocks before it, which
-        is known beforehand. All but the last are read twice for that."""
-        size = self.shape[axis] // blocks
-        split = self.reshape((*self.shape[:axis], blocks, size, *self.shape[axis + 1 :]))
-        left, right = [(0, n) for n in self.shape[:axis]], [(0, n) for n in self.shape[axis + 1 :]]
-        sums = split.shrink([*left, (0, blocks - 1), (0, size), *right]).reduce(Ops.ADD, (axis + 1,))
-        before = sums._scan_at_once(Ops.ADD, axis) if blocks > 2 else sums
-        unchanged = [(0, 0)] * len(left), [(0, 0)] * len(right)
-        first = before.pad([*unchanged[0], (1, 0), (0, size - 1), *unchanged[1]])
-        return first.alu(Ops.ADD, split)._scan_at_once(Ops.ADD, axis + 1).reshape(self.shape)
 
     def recurrence(self, factor: LazyBuffer, axis: int) -> LazyBuffer:
         """The running y(i) = y(i - 1) · factor(i) + x(i) along `axis`, where this is x; before the first, y is 0."""

@@ -11,6 +11,7 @@ from tinyexplore.schedule.ast import build_item
 from tinyexplore.schedule.fusion import Fusion
 from tinyexplore.schedule.item import Requirement, ScheduleItem
 from tinyexplore.schedule.repeats import taken_over
+from tinyexplore.schedule.splitting import Split, split_reductions
 from tinyexplore.schedule.writes import NO_WRITES, Writes, decide_writes, graph_order, must_be_realized
 from tinyexplore.trace import staged
 from tinyexplore.uop import Ops, UOp
@@ -31,7 +32,9 @@ def create_schedule(outputs: Sequence[LazyBuffer], writes: Writes = NO_WRITES) -
 
 
 def _schedule(outputs: Sequence[LazyBuffer], writes: Writes) -> tuple[ScheduleItem, ...]:
-    fusion = Fusion(outputs, writes)
+    split = split_reductions(outputs, writes)
+    writes = split.writes
+    fusion = Fusion(split.outputs, writes, split.told)
     memory = {node: node.buffer for node in fusion.order if node.buffer is not None}
     realized = (node for node in fusion.order if node in fusion.realized)  # in the graph's order: the same every time
     for node in realized:
@@ -43,9 +46,9 @@ def _schedule(outputs: Sequence[LazyBuffer], writes: Writes) -> tuple[ScheduleIt
         memory[node] = Buffer(node.device, node.size if source is None else source.size, node.dtype)
         if node in fusion.old_values:
             memory[fusion.old_values[node]] = memory[node]
-    items = [build_item(plan, memory) for plan in fusion.plans]
+    items = [build_item(plan, memory, split.told) for plan in fusion.plans]
     item_of = dict(zip(fusion.plans, items))
-    items += [taken_over(item_of[plan], piece, other, memory) for plan, piece, other in fusion.again]
+    items += [taken_over(item_of[plan], piece, other, memory, split.told) for plan, piece, other in fusion.again]
     for copy in fusion.copies:
         pair = (memory[copy], memory[copy.src[0]])
         items.append(ScheduleItem(copy.device, None, pair, (copy,), (copy,), reads=(copy.src[0],)))
@@ -53,7 +56,20 @@ def _schedule(outputs: Sequence[LazyBuffer], writes: Writes) -> tuple[ScheduleIt
     for item in items:
         for variable, value in item.bound.items():
             bind_together(bound, variable, value)
-    return _in_order(items, fusion)
+    return tuple([_of_the_user(item, split) for item in _in_order(items, fusion)])
+
+
+def _of_the_user(item: ScheduleItem, split: Split) -> ScheduleItem:
+    """`item` with the nodes that the user wrote, where splitting made others of them."""
+    if not split.original:
+        return item
+    return replace(
+        item,
+        outputs=tuple([split.told(node) for node in item.outputs]),
+        members=tuple(dict.fromkeys([split.told(node) for node in item.members])),
+        origins=tuple([(split.told(node), value, how) for node, value, how in item.origins]),
+        reads=tuple([split.told(node) for node in item.reads]),
+    )
 
 
 def _in_order(items: list[ScheduleItem], fusion: Fusion) -> tuple[ScheduleItem, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from tinyexplore.device import Buffer
 from tinyexplore.dtype import PtrDType, dtypes
@@ -30,9 +30,13 @@ def constant(node: LazyBuffer) -> UOp:
 
 
 class AstBuilder:
-    """Writes one kernel: `memory` maps every LazyBuffer that has, or is about to get, memory to its Buffer."""
+    """Writes one kernel: `memory` maps every LazyBuffer that has, or is about to get, memory to its Buffer; `told`: as
+    which node each is told."""
 
-    def __init__(self, plan: KernelPlan, memory: Mapping[LazyBuffer, Buffer]) -> None:
+    def __init__(
+        self, plan: KernelPlan, memory: Mapping[LazyBuffer, Buffer], told: Callable[[LazyBuffer], LazyBuffer]
+    ) -> None:
+        self.told = told
         self.plan = plan
         self.memory = memory
         self.buffers: dict[Buffer, UOp] = {}
@@ -121,7 +125,7 @@ class AstBuilder:
         origin = (node, value, how)
         self.origins.append(origin)
         if self.recorder is not None:
-            self.recorder.record(derived(origin))
+            self.recorder.record(derived((self.told(node), value, how)))
 
     def pointer(self, node: LazyBuffer) -> UOp:
         """The kernel's buffer, as large as it is for the greatest sizes."""
@@ -253,8 +257,10 @@ class AstBuilder:
         return UOp(Ops.REDUCE, node.dtype, (value, *visit.ranges), op)
 
 
-def build_item(plan: KernelPlan, memory: Mapping[LazyBuffer, Buffer]) -> ScheduleItem:
+def build_item(
+    plan: KernelPlan, memory: Mapping[LazyBuffer, Buffer], told: Callable[[LazyBuffer], LazyBuffer]
+) -> ScheduleItem:
     """The kernel of `plan`, its buffers in the order in which it names them, outputs first."""
-    item = AstBuilder(plan, memory).build()
+    item = AstBuilder(plan, memory, told).build()
     plan.visits.clear()  # visits name their plan: without that circle, memory is freed as soon as nothing uses it
     return item

@@ -8,7 +8,7 @@ be computed (much) more often than there are elements; else it is realised by a 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 
 from tinyexplore.device import Device
@@ -54,11 +54,17 @@ class Fusion:
 
     old_values: of each WRITE that is not done in place, the copy of its target that it stores into.
     again: pieces that have no plan of their own, after the plan and the piece that they are the same as.
-    decisions: what becomes of each node that was decided on, and why.
+    decisions: what becomes of each node that was decided on, and why. told: as which node that is told.
     """
 
-    def __init__(self, outputs: Sequence[LazyBuffer], writes: Writes = NO_WRITES) -> None:
+    def __init__(
+        self,
+        outputs: Sequence[LazyBuffer],
+        writes: Writes = NO_WRITES,
+        told: Callable[[LazyBuffer], LazyBuffer] = lambda node: node,
+    ) -> None:
         self.outputs = dict.fromkeys(outputs)
+        self.told = told
         self.order = graph_order(outputs)
         self.writes = writes
         self.pending: dict[LazyBuffer, list[Visit]] = {}
@@ -88,7 +94,7 @@ class Fusion:
     def decide(self, node: LazyBuffer, decision: str, reason: str) -> None:
         self.decisions[node] = decision, reason
         if self.recorder is not None:
-            self.recorder.record(Decided(node, decision, reason))
+            self.recorder.record(Decided(self.told(node), decision, reason))
 
     def place(self, node: LazyBuffer) -> None:
         """Decides on `node`, whose readers are all placed, and passes the visits on to its sources."""

@@ -8,7 +8,7 @@ network are as few decisions and asts as there are different ones.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -83,15 +83,19 @@ def piece_of(root: LazyBuffer, forced: set[LazyBuffer], users: Mapping[LazyBuffe
 
 
 def taken_over(
-    item: ScheduleItem, from_piece: Piece, piece: Piece, memory: Mapping[LazyBuffer, Buffer]
+    item: ScheduleItem,
+    from_piece: Piece,
+    piece: Piece,
+    memory: Mapping[LazyBuffer, Buffer],
+    told: Callable[[LazyBuffer], LazyBuffer],
 ) -> ScheduleItem:
-    """What `item` does for `from_piece`, done for `piece`, whose key is the same."""
+    """What `item` does for `from_piece`, done for `piece`, whose key is the same. Nodes are told of as `told` says."""
     nodes = dict(zip(from_piece.nodes, piece.nodes))
     buffers = {memory[known]: memory[node] for known, node in nodes.items() if known in memory}
     origins = tuple([(nodes[node], value, how) for node, value, how in item.origins])
     if recorder := active_recorder():
         for origin in origins:
-            recorder.record(derived(origin))
+            recorder.record(derived((told(origin[0]), *origin[1:])))
     return replace(
         item,
         buffers=tuple([buffers[buffer] for buffer in item.buffers]),

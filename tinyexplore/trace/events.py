@@ -57,7 +57,8 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """The scheduler's word on one LazyBuffer: decision "realize" | "fuse" | "duplicate" | "keep" | "view", and why."""
+    """The scheduler's word on one LazyBuffer: decision "realize" | "fuse" | "duplicate" | "keep" | "view" |
+    "split", and why."""
 
     lazybuffer: Any
     decision: str

@@ -75,7 +75,7 @@ export interface Step {
   at_us: number;
 }
 
-/** The scheduler's word on a LazyBuffer: "realize" | "fuse" | "duplicate" | "keep" | "view", and why. */
+/** The scheduler's word on a LazyBuffer: "realize" | "fuse" | "duplicate" | "keep" | "view" | "split", and why. */
 export interface Decision {
   node: number;
   decision: string;

@@ -1,0 +1,245 @@
+"""Splitting: a large reduction to few results, and a long running sum, in parts that cores can share.
+
+A rewrite of the graph before fusion: what the user wrote stays as it is, and the kernels are made of another graph that
+computes the same. Each split is told as a decision, with its reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+from tinyexplore.lazy import LazyBuffer
+from tinyexplore.lazy.lazybuffer import Shape
+from tinyexplore.schedule.writes import Writes, graph_order
+from tinyexplore.target import FROM_MEMORY_BYTES, planned_cores
+from tinyexplore.trace import Decided, Recorded, active_recorder, derived, recording
+from tinyexplore.uop import Group, Ops
+from tinyexplore.uop.symbolic import greatest
+from tinyexplore.util import config, toposort
+
+FEW_RESULTS = 16  # a reduction to fewer results than this leaves cores idle
+MUCH_TO_REDUCE = 1 << 18  # elements from which on a second kernel costs less than idle cores
+MUCH_IN_SHORT_ROWS = 1 << 20  # elements in rows of some vectors, from which on cores share rows rather than columns
+SHORT_ROW_BYTES = 2048
+MOST_PARTS = 256
+STRETCHES = 8  # of memory, each part of a large sum has a piece of
+FEWEST_STRETCHED = 64  # parts then
+LINE = 16  # elements: pieces in whole vectors
+MOST_PLAIN = 16  # nodes that are looked at
+MUCH_TO_SCAN = 1 << 20  # elements, from which on cores left idle cost more than what is read twice
+MOST_BLOCKS = 4  # of a running sum, for each core
+
+_ONE_BY_ONE = (Group.ALU - Group.TRANSCENDENTAL) | Group.MOVEMENT | {Ops.CAST, Ops.BITCAST}
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """A graph with its reductions split: `outputs` and `writes` in it. original: of each of its nodes that stands for
+    one of the graph before, that one."""
+
+    outputs: Sequence[LazyBuffer]
+    writes: Writes
+    original: Mapping[LazyBuffer, LazyBuffer] = field(default_factory=dict)
+
+    def told(self, node: LazyBuffer) -> LazyBuffer:
+        """What the user wrote of `node`; the node itself where splitting made it."""
+        return self.original.get(node, node)
+
+
+def split_reductions(outputs: Sequence[LazyBuffer], writes: Writes) -> Split:
+    """The graph behind `outputs` with all reductions and running sums split that are better done so."""
+    if not config().SPLIT_REDUCEOP:
+        return Split(outputs, writes)
+    order = graph_order(outputs)
+    if not any([_is_large(node) for node in order]):
+        return Split(outputs, writes)
+    made: dict[LazyBuffer, LazyBuffer] = {}
+    original: dict[LazyBuffer, LazyBuffer] = {}
+    for node in order:
+        made[node] = node
+        if node.buffer is not None or not node.src:
+            continue
+        src = tuple([made[source] for source in node.src])
+        with recording(None):
+            found = _split(node, src[0]) if _is_large(node) else None
+        if found is not None:
+            made[node], reason = found
+            _tell(node, made[node], src[0], reason)
+        elif src != node.src:
+            made[node] = node.over(src)
+        if made[node] is not node:
+            original[made[node]] = original[_computed(made[node], node)] = node
+    if not original:
+        return Split(outputs, writes)
+
+    def each(nodes: Iterable[LazyBuffer]) -> frozenset[LazyBuffer]:
+        return frozenset([made[node] for node in nodes])
+
+    rewritten = Writes(
+        each(writes.in_place),
+        {made[node]: why for node, why in writes.why.items()},
+        each(writes.first),
+        each(writes.apart),
+    )
+    return Split([_computed(made[node], node) for node in outputs], rewritten, original)
+
+
+def _computed(made: LazyBuffer, node: LazyBuffer) -> LazyBuffer:
+    """What gets the memory of `node`: under the reshape at the end of a split running sum, the last of its scans."""
+    return made.src[0] if node.op is Ops.SCAN_AXIS and made.op is Ops.RESHAPE else made
+
+
+def _is_large(node: LazyBuffer) -> bool:
+    if node.buffer is not None:
+        return False
+    if node.op is Ops.REDUCE_AXIS:
+        return node.src[0].size >= MUCH_TO_REDUCE
+    return node.op is Ops.SCAN_AXIS and node.arg[0] is Ops.ADD and node.size >= MUCH_TO_SCAN
+
+
+def _split(node: LazyBuffer, source: LazyBuffer) -> tuple[LazyBuffer, str] | None:
+    """`node`, over `source`, split, and why; None where it is better done as it is."""
+    op, where = node.arg
+    if node.op is Ops.SCAN_AXIS:
+        blocks = _blocks(source, where)
+        if blocks == 1:
+            return None
+        reason = f"in {blocks} blocks, one after another in each, so that all of {planned_cores()} cores have work"
+        return _summed_in_blocks(source, where, blocks), reason
+    few: Any = prod(node.shape)
+    if type(few) is not int:
+        return None
+    if few < FEW_RESULTS:
+        found = _in_two_steps(source, op, where, node.shape, _outermost(source, where))
+        why = f"{few} result{'s' if few > 1 else ''} of {source.size} elements would leave cores idle"
+    else:
+        sums_rows = where == tuple(range(len(where)))
+        is_short = few * node.dtype.itemsize <= SHORT_ROW_BYTES
+        if not sums_rows or source.size < MUCH_IN_SHORT_ROWS or not is_short:
+            return None
+        found = _in_two_steps(source, op, where, node.shape, 0)
+        why = f"its rows of {few} are short, and cores share rows rather than columns"
+    if found is None:
+        return None
+    result, parts = found
+    return result, f"{parts} partial results in memory first: {why}"
+
+
+def _tell(node: LazyBuffer, made: LazyBuffer, source: LazyBuffer, reason: str) -> None:
+    """Tells of the decision, and where the nodes come from that it makes."""
+    recorder = active_recorder()
+    if recorder is None:
+        return
+    recorder.record(Decided(node, "split", reason))
+    for new in toposort(_computed(made, node).src, lambda one: () if one is source else one.src):
+        if new is not source:
+            recorder.record(Recorded(new, new.src, None, getattr(node, "calls", ())))
+            recorder.record(derived((node, new, "split")))
+
+
+def _reduced(source: LazyBuffer, op: Ops, axes: tuple[int, ...], shape: Shape) -> LazyBuffer:
+    return LazyBuffer(Ops.REDUCE_AXIS, source.dtype, shape, (source,), (op, axes), source.device)
+
+
+def most_parts(size: int) -> int:
+    """In how many parts of one length an axis goes, so that cores can share them."""
+    return max(n for n in range(1, MOST_PARTS + 1) if size % n == 0)
+
+
+def _outermost(source: LazyBuffer, axes: tuple[int, ...]) -> int:
+    """Of axes that make enough parts the one whose steps are longest in memory, so that each part is one stretch of it;
+    else the longest axis."""
+    longest = max(axes, key=lambda axis: greatest(source.shape[axis]))
+    if len(axes) == 1 or any(type(size) is not int for size in source.shape):
+        return longest
+    steps = source.st.real_strides
+    enough = [axis for axis in axes if steps[axis] and most_parts(source.shape[axis]) >= FEW_RESULTS]
+    return max(enough, key=lambda axis: abs(steps[axis] or 0), default=longest)
+
+
+def _in_two_steps(
+    source: LazyBuffer, op: Ops, axes: tuple[int, ...], shape: Shape, outer: int
+) -> tuple[LazyBuffer, int] | None:
+    """Many partial results along `outer` first, which the cores can share, then few: it is also the more accurate sum,
+    and each core reads one stretch of memory from end to end. With the number of parts; None where there are few."""
+    size = source.shape[outer]
+    if type(size) is not int:
+        return None
+    stretches, parts = _in_stretches(source, op, axes, outer)
+    if parts < FEW_RESULTS:
+        return None
+    pieces = stretches, parts, size // (stretches * parts)
+    split = source.reshape((*source.shape[:outer], *pieces, *source.shape[outer + 1 :]))
+    others = [axis if axis < outer else axis + 2 for axis in axes if axis != outer]
+    inner = tuple(sorted([*others, outer, outer + 2]))
+    few = tuple([1 if axis in inner else n for axis, n in enumerate(split.shape)])
+    partial = _reduced(split, op, inner, few).contiguous()
+    flat = partial.reshape((*few[:outer], parts, *few[outer + 3 :]))
+    return _reduced(flat, op, (outer,), shape), parts
+
+
+def _in_stretches(source: LazyBuffer, op: Ops, axes: tuple[int, ...], outer: int) -> tuple[int, int]:
+    """In how many stretches `outer` is divided, and in how many parts, each with a piece of every stretch.
+
+    A sum out of memory is read faster in several places at once (`kernel/decisions/streamed_rows.py`). Where these go
+    into one result, there are fewer to be put together from lanes, by a program of half the length.
+    """
+    size = source.shape[outer]
+    is_sum = op is Ops.ADD and len(source.shape) - 1 in axes
+    if is_sum and source.size * source.dtype.itemsize >= FROM_MEMORY_BYTES and _is_plain(source):
+        least = STRETCHES * (LINE if outer == len(source.shape) - 1 else 1)
+        parts = most_parts(size // least) if size % least == 0 else 0
+        if parts >= FEWEST_STRETCHED:
+            return STRETCHES, parts
+    return 1, most_parts(size)
+
+
+def _is_plain(source: LazyBuffer) -> bool:
+    """True for what lies in memory or will, or is computed of that element by element in a few operations, none of them
+    dear: reading it is what takes time, in whatever order."""
+    stack, seen = [source], 0
+    while stack and seen < MOST_PLAIN:
+        node = stack.pop()
+        seen += 1
+        if node.buffer is not None or node.op is Ops.CONTIGUOUS or node.op is Ops.COPY:
+            continue
+        if node.src and node.op not in _ONE_BY_ONE:
+            return False
+        stack += node.src
+    return not stack
+
+
+def _blocks(source: LazyBuffer, axis: int) -> int:
+    """In how many blocks a running sum along `axis` is done; 1: as it is."""
+    size = source.shape[axis]
+    if type(size) is not int:
+        return 1
+    cores, rows = planned_cores(), source.size // size
+    return next((n for n in range(-(-cores // rows), MOST_BLOCKS * cores) if size % n == 0), 1)
+
+
+def _summed_in_blocks(source: LazyBuffer, axis: int, blocks: int) -> LazyBuffer:
+    """The running sum in blocks, which the cores can share: each begins with the sum of all blocks before it, which is
+    known beforehand. All but the last are read twice for that."""
+    size = source.shape[axis] // blocks
+    split = source.reshape((*source.shape[:axis], blocks, size, *source.shape[axis + 1 :]))
+    left, right = [(0, n) for n in source.shape[:axis]], [(0, n) for n in source.shape[axis + 1 :]]
+    earlier = split.shrink([*left, (0, blocks - 1), (0, size), *right])
+    sums = earlier.reduce(Ops.ADD, (axis + 1,))
+    if sums.op is Ops.REDUCE_AXIS and _is_large(sums):
+        found = _split(sums, earlier)
+        sums = sums if found is None else found[0]
+    before = _scanned(sums, axis) if blocks > 2 else sums
+    unchanged = [(0, 0)] * len(left), [(0, 0)] * len(right)
+    first = before.pad([*unchanged[0], (1, 0), (0, size - 1), *unchanged[1]])
+    return _scanned(first.alu(Ops.ADD, split), axis + 1).reshape(source.shape)
+
+
+def _scanned(source: LazyBuffer, axis: int) -> LazyBuffer:
+    return LazyBuffer(Ops.SCAN_AXIS, source.dtype, source.shape, (source,), (Ops.ADD, axis), source.device)
+
+
+__all__ = ["Split", "split_reductions"]
