@@ -174,20 +174,7 @@ class Entry:
         record.classes[:] = [pointer_to(value_kind), pointer_to(Buffer), pointer_to(Memory)]
         wanted = ((0, "shape"), (0, "dtype"), (0, "device"), (0, "buffer"), (1, "_memory"), (2, "address"))
         record.places[:] = [found[name] for place, name in wanted if (found := inner[place]) is not None]
-        self._places = [
-            array("Q", [_address(table) + 8 * place for table, place in one.tables] if one else [0])
-            for one in arguments
-        ]
-        self._slots = (_Slot * max(1, len(arguments)))()
-        for slot, one, places in zip(self._slots, arguments, self._places):
-            if one is not None:
-                slot.shape, slot.dtype, slot.device = (
-                    pointer_to(one.shape),
-                    pointer_to(one.dtype),
-                    pointer_to(one.device),
-                )
-                slot.mask = 63 if one.is_aligned else 0
-                slot.places, slot.places_at = len(places), _address(places)
+        self._slots, self._places = _slots_of(arguments)
         self._arguments = tuple(arguments)
         record.slots = ctypes.addressof(self._slots)
         record.changes, record.attribute = _address(changes), pointer_to(attribute)
@@ -240,6 +227,21 @@ class Entry:
         makers = _makers()
         holder = ctypes.addressof(self._record).to_bytes(8, sys.byteorder)
         return new_builtin(makers.definition, (holder, self, fallback, makers))
+
+
+def _slots_of(arguments: Sequence[Argument | None]) -> tuple[ctypes.Array[_Slot], list[array[int]]]:
+    """What each argument must be, as machine code reads it, and the tables of its places, which must live as long."""
+    tables = [
+        array("Q", [_address(table) + 8 * place for table, place in one.tables] if one else [0]) for one in arguments
+    ]
+    slots = (_Slot * max(1, len(arguments)))()
+    for slot, one, places in zip(slots, arguments, tables):
+        if one is not None:
+            slot.shape, slot.dtype = pointer_to(one.shape), pointer_to(one.dtype)
+            slot.device = pointer_to(one.device)
+            slot.mask = 63 if one.is_aligned else 0
+            slot.places, slot.places_at = len(places), _address(places)
+    return slots, tables
 
 
 def _address(numbers: array[int]) -> int:
