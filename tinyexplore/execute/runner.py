@@ -60,9 +60,9 @@ class Runner:
         """About how long one core takes for these values of its Variables."""
         flops, moved = self.flops, self.bytes_moved
         if type(flops) is int and type(moved) is int:
-            return estimated_ns(flops, moved)
+            return estimated_ns(flops, moved, self.spec.target)
         known = dict(zip(self.spec.variables, values))
-        return estimated_ns(value_of(self.flops, known), value_of(self.bytes_moved, known))
+        return estimated_ns(value_of(self.flops, known), value_of(self.bytes_moved, known), self.spec.target)
 
 
 __all__ = ["RUNNER_BYTES", "Runner"]

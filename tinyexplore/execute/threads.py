@@ -14,19 +14,18 @@ from functools import cache, partial
 
 from tinyexplore.runtime.native import BoundProgram
 from tinyexplore.runtime.pool import find_native_pool, thread_count
+from tinyexplore.target import Target
 from tinyexplore.util.workers import Job, Workers, wait_for_all
 
 PARTS_PER_THREAD = 4  # so that a thread that the system holds up leaves its share to the others
 PART_NS = 5_000  # waking a worker costs some microseconds
-BYTES_PER_NS = 48  # of one core out of its caches; what comes from memory is slower, and large enough anyway
-FLOPS_PER_NS = 32  # of one core with vectors, when not all are multiply-adds
 
 current_instance: ContextVar[int] = ContextVar("tinyexplore_instance", default=0)  # which of several instances at work
 
 
-def estimated_ns(flops: int, bytes_moved: int) -> float:
-    """About how long one core takes."""
-    return flops / FLOPS_PER_NS + bytes_moved / BYTES_PER_NS
+def estimated_ns(flops: int, bytes_moved: int, target: Target) -> float:
+    """About how long one core takes; what comes from memory takes longer, and is large enough anyway."""
+    return flops / target.flops_per_ns + bytes_moved / target.bytes_per_ns
 
 
 def parts_for(extent: int | None, work_ns: float, threads: int) -> int:

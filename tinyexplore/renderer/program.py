@@ -18,6 +18,7 @@ from tinyexplore.uop.bounds import bounds
 from tinyexplore.uop.symbolic import value_of
 
 LOCALITY = 2  # of a PREFETCH, which brings a line no nearer than the L2 cache: the L1 cache is for what is read now
+STACK_LIMIT_BYTES = 512 << 10  # scratch memory beyond this comes from the allocator of C
 
 
 class RenderError(ValueError):

@@ -11,7 +11,7 @@ from typing import Any
 from tinyexplore.device import Buffer, Memory
 from tinyexplore.dtype import DType
 from tinyexplore.renderer.program import ProgramSpec
-from tinyexplore.target import NATIVE, Choice, Target, choice_of, core_count, machine
+from tinyexplore.target import LAST_CACHE_BYTES, NATIVE, Choice, Target, choice_of, core_count, machine
 from tinyexplore.uop import Ops
 
 _ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)  # lets go of the GIL during the call
@@ -156,6 +156,7 @@ def cpu_target(
         native_ops=native_ops,
         native_dtypes=native_dtypes,
         chosen=choice.text,
+        l3_bytes=choice.l3_bytes or LAST_CACHE_BYTES,
     )
 
 

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
+from tinyexplore.device import Device
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.lazy.lazybuffer import Shape
 from tinyexplore.schedule.writes import Writes, graph_order
-from tinyexplore.target import FROM_MEMORY_BYTES, planned_cores
+from tinyexplore.target import planned_cores
 from tinyexplore.trace import Decided, Recorded, active_recorder, derived, recording
 from tinyexplore.uop import Group, Ops
 from tinyexplore.uop.symbolic import greatest
@@ -189,12 +190,16 @@ def _in_stretches(source: LazyBuffer, op: Ops, axes: tuple[int, ...], outer: int
     """
     size = source.shape[outer]
     is_sum = op is Ops.ADD and len(source.shape) - 1 in axes
-    if is_sum and source.size * source.dtype.itemsize >= FROM_MEMORY_BYTES and _is_plain(source):
+    if is_sum and _comes_from_memory(source) and _is_plain(source):
         least = STRETCHES * (LINE if outer == len(source.shape) - 1 else 1)
         parts = most_parts(size // least) if size % least == 0 else 0
         if parts >= FEWEST_STRETCHED:
             return STRETCHES, parts
     return 1, most_parts(size)
+
+
+def _comes_from_memory(source: LazyBuffer) -> bool:
+    return source.size * source.dtype.itemsize >= Device[source.device].target.from_memory_bytes
 
 
 def _is_plain(source: LazyBuffer) -> bool:

@@ -20,7 +20,7 @@ from tinyexplore.target.choice import (
 from tinyexplore.uop import Ops
 from tinyexplore.util import config
 
-FROM_MEMORY_BYTES = 24 << 20  # less than this, a cache of 32 MiB holds most of
+LAST_CACHE_BYTES = 32 << 20  # of the cache that cores share: what a program may count on where TARGET does not say
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,10 @@ class Target:
     """A machine as the compiler sees it.
 
     vector_bytes: width of a vector register (0: scalars only). vector_registers: how many of them.
-    threads: cores that a THREAD axis may use (1: no THREAD axes). l1_bytes, l2_bytes: data cache per core.
+    threads: cores that a THREAD axis may use (1: no THREAD axes). l1_bytes, l2_bytes: data cache per core; l3_bytes:
+    the last cache, which cores share. line_bytes, page_bytes: of memory. way_bytes: places so far apart, or a multiple
+    of it, share one set of the L1 cache. bytes_per_ns: of one core out of its caches; flops_per_ns: of one core with
+    vectors, when not all are multiply-adds.
     native_ops: transcendental ops that the device computes by itself for `native_dtypes`; the others are written
     out in arithmetic. storage_only: dtypes kept in memory and computed in float32. dots: sums of products of small
     numbers, several to a word, that it has instructions for. fuses: every MULACC of floats is rounded once.
@@ -54,6 +57,17 @@ class Target:
     scales: bool = False
     abreast: int = 1
     chosen: str = ""
+    l3_bytes: int = LAST_CACHE_BYTES
+    line_bytes: int = 64
+    page_bytes: int = 4096
+    way_bytes: int = 4096
+    bytes_per_ns: int = 48
+    flops_per_ns: int = 32
+
+    @property
+    def from_memory_bytes(self) -> int:
+        """What is as large as this comes from memory: of less, the last cache holds most."""
+        return self.l3_bytes * 3 // 4
 
     def lanes(self, dtype: DType) -> int:
         """How many values of `dtype` one vector register holds (1: no vectors)."""
@@ -79,7 +93,7 @@ def core_count() -> int:
 
 __all__ = [
     "FEATURES",
-    "FROM_MEMORY_BYTES",
+    "LAST_CACHE_BYTES",
     "LEVELS",
     "NATIVE",
     "Choice",

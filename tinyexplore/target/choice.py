@@ -2,7 +2,8 @@
 
 `TARGET=x86-64-v3` names a CPU or a level that LLVM knows, `native` (or nothing) the one that this process runs on.
 What a name does not say, the cores and caches, is this machine's, unless it stands behind: `znver3,threads=8,l1=32K,
-l2=512K` depends on no machine.
+l2=512K` depends on no machine. The last cache counts as 32 MiB unless `l3=` says otherwise: what a system tells of it
+is shared with others.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ class Choice:
     threads: int = 0
     l1_bytes: int = 0
     l2_bytes: int = 0
+    l3_bytes: int = 0
 
     @property
     def is_native(self) -> bool:
@@ -73,14 +75,14 @@ def chosen() -> Choice:
 
 def _detail(text: str, part: str) -> tuple[str, int]:
     name, equals, value = part.partition("=")
-    field = {"threads": "threads", "l1": "l1_bytes", "l2": "l2_bytes"}.get(name.strip().lower())
+    field = {"threads": "threads", "l1": "l1_bytes", "l2": "l2_bytes", "l3": "l3_bytes"}.get(name.strip().lower())
     number, unit = value.strip().upper(), 1
     if field not in (None, "threads") and number[-1:] in _UNITS:
         number, unit = number[:-1], _UNITS[number[-1]]
     if field is None or not equals or not number.isdecimal() or int(number) == 0:
         raise UnknownTarget(
             f"TARGET={text!r}: {part!r} is nothing that can be said of a CPU; after its name may stand "
-            "threads=8, l1=32K and l2=1M, divided by commas"
+            "threads=8, l1=32K, l2=1M and l3=32M, divided by commas"
         )
     return field, int(number) * unit
 

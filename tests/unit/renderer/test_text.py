@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tests.backends.programs import elementwise, end, linear, load, loop, pointer, store
+from tests.support.kernels import MACHINE
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.renderer.c import CRenderer
 from tinyexplore.renderer.c.parts import literal as c_literal
@@ -257,10 +258,10 @@ def large_copy(lanes: int, stride: int, size: int = 1 << 23) -> list[UOp]:
 
 
 def test_large_results_in_whole_lines_bypass_the_caches() -> None:
-    assert len(streaming_stores(large_copy(16, 16))) == 1
-    assert streaming_stores(large_copy(8, 8)) == set()  # half a line at a time
-    assert streaming_stores(large_copy(16, 24)) == set()  # not aligned to its width
-    assert streaming_stores(large_copy(16, 16, 1 << 20)) == set()  # small enough for the caches
+    assert len(streaming_stores(large_copy(16, 16), MACHINE)) == 1
+    assert streaming_stores(large_copy(8, 8), MACHINE) == set()  # half a line at a time
+    assert streaming_stores(large_copy(16, 24), MACHINE) == set()  # not aligned to its width
+    assert streaming_stores(large_copy(16, 16, 1 << 20), MACHINE) == set()  # small enough for the caches
     spec = LLVMRenderer(TARGET).render("copy", large_copy(16, 16))
     assert spec.aligned == {0} and "align 64, !nontemporal" in spec.source and "fence seq_cst" in spec.source
     assert "nontemporal" not in LLVMRenderer(TARGET, streaming=False).render("copy", large_copy(16, 16)).source
@@ -271,7 +272,7 @@ def test_halves_of_a_line_may_be_stored_side_by_side() -> None:
     step = loop(1 << 19)
     zero = UOp.const(f32.vec(8), 0.0)
     both = [store(out, step * 16, zero), store(out, step * 16 + 8, zero)]
-    assert streaming_stores(linear(out, step, *both, end(step))) == set(both)
+    assert streaming_stores(linear(out, step, *both, end(step)), MACHINE) == set(both)
 
 
 def test_each_row_of_a_tile_counts_by_itself() -> None:
@@ -280,16 +281,18 @@ def test_each_row_of_a_tile_counts_by_itself() -> None:
     zero = UOp.const(f32.vec(16), 0.0)
     whole = [store(out, step * 16 + row * 4096, zero) for row in range(3)]
     half = store(out, step * 16 + 3 * 4096, UOp.const(f32.vec(8), 0.0))
-    assert streaming_stores(linear(out, step, *whole, half, end(step))) == set(whole)
+    assert streaming_stores(linear(out, step, *whole, half, end(step)), MACHINE) == set(whole)
 
 
 def test_what_is_written_again_or_read_does_not_bypass_the_caches() -> None:
     out = pointer(0, f32, 1 << 23)
     step, again = loop(1 << 19, 0), loop(3, 1, AxisKind.REDUCE)
     zero = UOp.const(f32.vec(16), 0.0)
-    assert streaming_stores(linear(out, step, again, store(out, step * 16, zero), end(again), end(step))) == set()
+    assert (
+        streaming_stores(linear(out, step, again, store(out, step * 16, zero), end(again), end(step)), MACHINE) == set()
+    )
     doubled = load(out, step * 16, 16) * 2.0
-    assert streaming_stores(linear(out, step, store(out, step * 16, doubled), end(step))) == set()
+    assert streaming_stores(linear(out, step, store(out, step * 16, doubled), end(step)), MACHINE) == set()
 
 
 def test_factors_of_index_arithmetic() -> None:

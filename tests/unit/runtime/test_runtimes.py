@@ -13,7 +13,6 @@ from tests.backends.programs import C_COMPILERS, call, device, elementwise, end,
 from tinyexplore.device import Buffer, DeviceUnavailable
 from tinyexplore.dtype import dtypes
 from tinyexplore.renderer import ProgramSpec
-from tinyexplore.renderer.llvm.streaming import STREAM_FROM_BYTES
 from tinyexplore.runtime import clang
 from tinyexplore.runtime.native import cache_bytes, cpu_target
 from tinyexplore.trace import SourceLine
@@ -85,7 +84,7 @@ def test_programs_from_the_cache_run(name: str, tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_large_result_may_lie_in_memory_that_is_not_aligned() -> None:
-    size = STREAM_FROM_BYTES // 4
+    size = device("LLVM").target.from_memory_bytes // 4
     out, source = pointer(0, f32, size), pointer(1, f32, size)
     step = loop(size // 16)
     uops = linear(out, source, step, store(out, step * 16, load(source, step * 16, 16) + 1.0), end(step))

@@ -18,7 +18,9 @@ from tinyexplore.codegen import lower
 from tinyexplore.compile.disk import lowering_key
 from tinyexplore.compile.lowering import further_listings
 from tinyexplore.device import Device, DeviceUnavailable
+from tinyexplore.dtype import dtypes
 from tinyexplore.kernel import Kernel, hand_coded
+from tinyexplore.lazy import LazyBuffer
 from tinyexplore.renderer import ProgramSpec
 from tinyexplore.runtime.llvm import compiler_for
 from tinyexplore.schedule import create_schedule
@@ -203,3 +205,21 @@ def test_the_table_is_what_llvm_knows() -> None:
         assert sorted(AARCH64) == [name for name in cpu_table.known_names("aarch64") if name != "generic"]
     for name in (*LEVELS, "haswell", "znver3", "znver4", "sapphirerapids", "knl", "sandybridge"):
         assert set(cpu_table.features_of(name)) == features_of(name), name
+
+
+def test_what_comes_from_memory_is_said_by_the_last_cache() -> None:
+    """A large sum is divided into stretches of memory, a large result stored past the caches, from the same size on."""
+    small, usual = (target_of(f"x86-64-v3{STATED}{more}") for more in (",l3=8M", ""))
+    assert (small.from_memory_bytes, usual.from_memory_bytes) == (6 << 20, 24 << 20)
+    sources = []
+    for more in (",l3=8M", ""):
+        with Context(TARGET=f"x86-64-v3{STATED}{more}"):
+            node = LazyBuffer.const(0.0, dtypes.float32, "LLVM", (4096, 512)).contiguous()
+            doubled = node.alu(Ops.ADD, node).contiguous()
+            (*_, item) = create_schedule([doubled])
+            assert item.ast is not None
+            kernel = hand_coded(Kernel.of(item.ast, Device["LLVM"].target))
+            sources.append(Device["LLVM"].renderer.render("doubled", lower(kernel)).source)
+            partial = create_schedule([node.reduce(Ops.ADD, (0, 1))])[-2].outputs[0]
+            assert partial.src[0].src[0].shape == ((8, 256, 2, 512) if more else (1, 256, 16, 512))
+    assert ["nontemporal" in source for source in sources] == [True, False]

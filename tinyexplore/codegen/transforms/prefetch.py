@@ -13,8 +13,6 @@ from tinyexplore.kernel.analysis.strides import strides_of
 from tinyexplore.uop import AxisKind, Ops, UOp, index_const
 from tinyexplore.uop.divmod import linear_terms
 
-LINE_BYTES = 64
-
 
 def prefetch_ahead(sink: UOp, lowering: Lowering) -> UOp:
     """Puts a PREFETCH of what it will read some steps later before each load in a loop that looks ahead.
@@ -36,7 +34,7 @@ def prefetch_ahead(sink: UOp, lowering: Lowering) -> UOp:
         if not distance or (pointer in kept and not fills_row(load)):
             continue
         terms, offset = linear_terms(idx)
-        line = (pointer, frozenset(terms.items()), offset * load.dtype.itemsize // LINE_BYTES)
+        line = (pointer, frozenset(terms.items()), offset * load.dtype.itemsize // lowering.target.line_bytes)
         if line in asked:
             continue
         asked.add(line)

@@ -6,13 +6,12 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from tinyexplore.kernel.analysis.strides import Access
-from tinyexplore.target import FROM_MEMORY_BYTES
+from tinyexplore.target import Target
 from tinyexplore.uop import AxisKind, UOp
 
 if TYPE_CHECKING:
     from tinyexplore.kernel.kernel import Kernel
 
-PAGE_BYTES, LINE_BYTES = 4096, 64
 LOOPS = (AxisKind.GLOBAL, AxisKind.THREAD, AxisKind.REDUCE)
 
 
@@ -20,9 +19,9 @@ def buffer_bytes(pointer: UOp) -> int:
     return int(pointer.dtype.size * pointer.dtype.base.itemsize)
 
 
-def comes_from_memory(load: Access) -> bool:
+def comes_from_memory(load: Access, target: Target) -> bool:
     """True for what no cache holds: of the rest, asking costs more than it brings."""
-    return buffer_bytes(load.node.src[0]) >= FROM_MEMORY_BYTES
+    return buffer_bytes(load.node.src[0]) >= target.from_memory_bytes
 
 
 def step_bytes(load: Access, axis: UOp) -> int:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.divmod import linear_terms
 
+SHUFFLED_STRIDE = 4  # every so many elements are taken out of whole vectors, at about the price of a load each
+
 
 @dataclass(frozen=True)
 class Access:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tinyexplore.kernel.analysis.access import best_block, is_outer_of
-from tinyexplore.kernel.analysis.memory import PAGE_BYTES, buffer_bytes, comes_from_memory, step_bytes
+from tinyexplore.kernel.analysis.memory import buffer_bytes, comes_from_memory, step_bytes
 from tinyexplore.kernel.analysis.strides import Access
 from tinyexplore.kernel.decisions.decision import Choice, Choices
 from tinyexplore.kernel.decisions.register_tile import find_reduced
@@ -66,9 +66,11 @@ def takes_long_steps(kernel: Kernel, load: Access, blocks: int, loop: UOp) -> bo
     or out of memory where rows are long. `blocks`: the vectors of a row, of which each core must get enough."""
     if loop.size < MANY_LONG_ROWS or blocks < LONG_STEP * kernel.target.threads:
         return False
-    if comes_from_memory(load):
+    if comes_from_memory(load, kernel.target):
         return step_bytes(load, loop) >= LONG_ROW_BYTES
-    return buffer_bytes(load.node.src[0]) > kernel.target.l2_bytes and step_bytes(load, loop) >= PAGE_BYTES
+    return (
+        buffer_bytes(load.node.src[0]) > kernel.target.l2_bytes and step_bytes(load, loop) >= kernel.target.page_bytes
+    )
 
 
 def is_read_in_order(kernel: Kernel, load: Access, columns: UOp, loop: UOp) -> bool:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 
 from tinyexplore.kernel.analysis.access import is_inside_reduction, lanes_for, outer_row_axis
-from tinyexplore.kernel.analysis.strides import Access
+from tinyexplore.kernel.analysis.strides import SHUFFLED_STRIDE, Access
 from tinyexplore.kernel.decisions.decision import Choice, Choices
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opts import Opt, OptOps
 from tinyexplore.uop import AxisKind, Ops, UOp
 
-SHUFFLED_STRIDE = 4  # every so many elements are taken out of whole vectors, at about the price of a load each
 ONCE, MOST_ONCE = 0.25, 0.5  # weight of what happens once for each result, each and all of it together
 SHUFFLED_LANES = 4  # fewer lanes than this are not worth taking out of vectors
 

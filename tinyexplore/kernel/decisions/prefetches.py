@@ -9,9 +9,7 @@ from __future__ import annotations
 from math import prod
 
 from tinyexplore.kernel.analysis.memory import (
-    LINE_BYTES,
     LOOPS,
-    PAGE_BYTES,
     buffer_bytes,
     bytes_inside,
     comes_from_memory,
@@ -23,6 +21,7 @@ from tinyexplore.kernel.analysis.strides import Access
 from tinyexplore.kernel.decisions.decision import Choice, Choices
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opts import Opt, OptOps
+from tinyexplore.target import Target
 from tinyexplore.uop import AxisKind, Group, Ops, UOp
 
 SHORTEST_ROW_BYTES = 8192  # of shorter ones the next is on its way already
@@ -52,7 +51,7 @@ def prefetch(kernel: Kernel) -> Choices:
 
 
 def prefetched_row(kernel: Kernel, loads: list[Access]) -> Choice | None:
-    row = row_read_again(kernel, [load for load in loads if comes_from_memory(load)])
+    row = row_read_again(kernel, [load for load in loads if comes_from_memory(load, kernel.target)])
     if row is None:
         return None
     axis, steps = row
@@ -71,7 +70,7 @@ def prefetched_jump(kernel: Kernel, loads: list[Access]) -> Choice | None:
 
 def prefetched_hop(kernel: Kernel, loads: list[Access]) -> Choice | None:
     for load in loads:
-        if is_read_once(kernel, load) and (blocks := hopping_walk(load)) is not None:
+        if is_read_once(kernel, load) and (blocks := hopping_walk(kernel.target, load)) is not None:
             reason = (
                 "each step reads a line of many parts of a page, and no prefetcher of the hardware goes on to the next"
             )
@@ -120,30 +119,31 @@ def jumping_walk(kernel: Kernel, load: Access) -> tuple[UOp, int] | None:
 
     It is the one that moves on by a line or some; the loop that jumps, where that one takes too long for a step.
     """
+    target = kernel.target
     loops = sorted((axis for axis in load.node.ranges if axis.arg.kind in LOOPS), key=lambda axis: -axis.arg.id)
-    jumping = next((axis for axis in loops if step_bytes(load, axis) >= PAGE_BYTES), None)
-    if jumping is None or bytes_inside(load, jumping) > min(PAGE_BYTES, step_bytes(load, jumping) // 2):
+    jumping = next((axis for axis in loops if step_bytes(load, axis) >= target.page_bytes), None)
+    if jumping is None or bytes_inside(load, jumping) > min(target.page_bytes, step_bytes(load, jumping) // 2):
         return None
     l2_bytes, step = kernel.target.l2_bytes, bytes_inside(load, jumping)
     itemsize = int(load.node.src[0].dtype.base.itemsize)
     down = (jumping, min(NEAR_BYTES // step, jumping.size // MOST_STEPS))
-    is_reduced = jumping.arg.kind is AxisKind.REDUCE and (comes_from_memory(load) or step >= LONG_STEP_BYTES)
+    is_reduced = jumping.arg.kind is AxisKind.REDUCE and (comes_from_memory(load, target) or step >= LONG_STEP_BYTES)
     stretch = prod(axis.size for axis in inside(load, jumping) if axis.arg.kind is not AxisKind.UNROLL)
     is_only = len(kernel.walks) == 1  # of several walks down, the next column serves all
     if is_only and is_reduced and jumping.size >= MANY_PAGES and stretch * itemsize >= STRETCH_BYTES:
         return down
     for axis in loops:
         nearby, walk = step_bytes(load, axis), bytes_inside(load, axis)
-        if axis.arg.id < jumping.arg.id and LINE_BYTES <= nearby < LONG_STEP_BYTES:
-            least = 2 if is_only or nearby == LINE_BYTES else 1  # 1 is on its way where lines come in pairs
+        if axis.arg.id < jumping.arg.id and target.line_bytes <= nearby < LONG_STEP_BYTES:
+            least = 2 if is_only or nearby == target.line_bytes else 1  # 1 is on its way where lines come in pairs
             steps = max(least, min(MOST_STEPS, l2_bytes // 4 // walk))
-            in_memory = nearby == LINE_BYTES or not is_only or comes_from_memory(load)
+            in_memory = nearby == target.line_bytes or not is_only or comes_from_memory(load, target)
             if in_memory and MOST_STEPS * steps <= axis.size and (steps + 1) * walk <= 6 * l2_bytes:
                 return axis, steps
     return down if is_reduced and down[1] >= 1 else None
 
 
-def hopping_walk(load: Access) -> UOp | None:
+def hopping_walk(target: Target, load: Access) -> UOp | None:
     """The loop over pages, or smaller blocks, that are cut into many parts; a loop inside takes a line of each."""
     parts = [axis for axis in load.node.ranges if axis.arg.kind is AxisKind.UPCAST and step_bytes(load, axis)]
     if prod(axis.size for axis in parts) < MANY_PARTS:
@@ -152,7 +152,7 @@ def hopping_walk(load: Access) -> UOp | None:
     if len(loops) < 2:
         return None
     lines, blocks = loops[:2]
-    if step_bytes(load, lines) < LINE_BYTES or step_bytes(load, blocks) > PAGE_BYTES:
+    if step_bytes(load, lines) < target.line_bytes or step_bytes(load, blocks) > target.page_bytes:
         return None
     within = step_bytes(load, lines) * lines.size <= min(step_bytes(load, axis) for axis in parts)
     return blocks if within and blocks.size >= MOST_STEPS * BLOCKS_AHEAD else None

@@ -11,7 +11,7 @@ from tinyexplore.kernel.analysis.dot_products import words_in
 from tinyexplore.kernel.analysis.memory import buffer_bytes as bytes_of
 from tinyexplore.kernel.analysis.product import Product, find_product
 from tinyexplore.kernel.analysis.scratch import PACKING_ORDER
-from tinyexplore.kernel.analysis.strides import Access
+from tinyexplore.kernel.analysis.strides import SHUFFLED_STRIDE, Access
 from tinyexplore.kernel.decisions.columns import LONG_STEP, takes_long_steps
 from tinyexplore.kernel.decisions.decision import Choice, Choices
 from tinyexplore.kernel.kernel import Kernel
@@ -26,13 +26,11 @@ LANE = 2.0  # for each lane that is loaded or stored by itself
 PACKING = 8.0  # a vector transposed into a panel and stored there
 REDUCING = 8.0  # all lanes of an accumulator combined
 
-SHUFFLED_STRIDE = 4  # up to here, every so many elements are taken out of whole vectors
 SHARED_BY = 4.0  # what a register tile shares a load among, about
 MANY_ROWS = 8  # tiles of rows that make packing a panel worth its copy
 PACKED_ROWS = 48  # rows that make a transposing copy worth it
 ROWS_IN_A_BLOCK = 256  # for which all columns are packed anew: fewer make that a tenth of the time
 MOST_VECTORS, MOST_ROWS, MOST_STREAMS = 8, 14, 6
-WAYS_BYTES = 4096  # streams so far apart, or a multiple of it, share one set of the L1 cache
 JOINING = 2  # registers that vectors of several stretches take while they are put together
 TILE_LOAD = 0.15  # what a load costs where it hides behind multiply-adds
 FAR_LOAD = 0.5  # and where few rows have it wait for memory
@@ -233,7 +231,7 @@ class Rows:
     def of(product: Product, axis: UOp) -> Rows:
         strides = [(load.stride(axis), itemsize(load)) for load in product.along(axis)]
         nearest = min((abs(stride or 1 << 60) for stride, _ in strides), default=1 << 60)
-        clash = any(stride is None or stride * size % WAYS_BYTES == 0 for stride, size in strides)
+        clash = any(stride is None or stride * size % product.kernel.target.way_bytes == 0 for stride, size in strides)
         return Rows(axis, nearest, MOST_STREAMS if clash else MOST_ROWS)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tinyexplore.dtype import dtypes
-from tinyexplore.kernel.analysis.memory import PAGE_BYTES, buffer_bytes, comes_from_memory, is_read_once, step_bytes
+from tinyexplore.kernel.analysis.memory import buffer_bytes, comes_from_memory, is_read_once, step_bytes
 from tinyexplore.kernel.analysis.strides import Access
 from tinyexplore.kernel.decisions.decision import Choice, Choices
 from tinyexplore.kernel.decisions.register_tile import find_reduced
@@ -84,7 +84,7 @@ def pieces_side_by_side(kernel: Kernel, apart: UOp, along: UOp, streams: Sequenc
     """Rows that have a piece of each of several stretches of memory, as the sum of a channel does of each picture:
     `count` pieces of a row side by side, or half as many."""
     count = next((amount for amount in (count, count // 2) if apart.size % amount == 0), 1)
-    if count == 1 or any(step_bytes(load, apart) < PAGE_BYTES for load in streams):
+    if count == 1 or any(step_bytes(load, apart) < kernel.target.page_bytes for load in streams):
         return
     reason = f"{count} pieces of a row side by side: more of memory is waited for at a time than by walking along one"
     kernel = yield Choice(Opt(OptOps.UNROLL, apart.arg.id, count), reason)
@@ -100,7 +100,12 @@ def comes_in_order(kernel: Kernel, load: Access, rows: UOp, along: UOp, lanes: U
     in_order = load.stride(lanes) == 1 and load.stride(along) == lanes.size and len(load.node.src) == 2
     apart = step_bytes(load, rows)
     row = along.size * lanes.size * int(load.node.src[0].dtype.base.itemsize)
-    return in_order and PAGE_BYTES <= row <= apart and comes_from_memory(load) and is_read_once(kernel, load)
+    return (
+        in_order
+        and kernel.target.page_bytes <= row <= apart
+        and comes_from_memory(load, kernel.target)
+        and is_read_once(kernel, load)
+    )
 
 
 def arithmetic_of(reduce: UOp) -> int:

@@ -6,12 +6,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tinyexplore.kernel.analysis.access import best_block, is_outer_of
-from tinyexplore.kernel.analysis.memory import LINE_BYTES, PAGE_BYTES, comes_from_memory, step_bytes
+from tinyexplore.kernel.analysis.memory import comes_from_memory, step_bytes
 from tinyexplore.kernel.analysis.strides import Access
 from tinyexplore.kernel.decisions.decision import Choice, Choices
 from tinyexplore.kernel.decisions.several_vectors import FEWEST_STEPS
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opts import Opt, OptOps
+from tinyexplore.target import Target
 from tinyexplore.uop import AxisKind, Ops, UOp
 from tinyexplore.uop.divmod import linear_terms
 
@@ -58,8 +59,12 @@ def square_tile(lanes: UOp, across: UOp) -> Choices:
     if rows is None or loop is None or loop.arg.id > rows.arg.id or rows.size < STEPS_A_THREAD * kernel.target.threads:
         return
     loads = [load for load in found if not load.is_store and load.stride(loop) == amount]
-    streams = all(goes_past_caches(store, lanes) for store in found if store.is_store)
-    if amount != lanes.size or not streams or not any(jumps_past_caches(load, rows, lanes) for load in loads):
+    streams = all(goes_past_caches(kernel.target, store, lanes) for store in found if store.is_store)
+    if (
+        amount != lanes.size
+        or not streams
+        or not any(jumps_past_caches(kernel.target, load, rows, lanes) for load in loads)
+    ):
         return
     reason = "stores go past the caches in any order, and prefetchers of the hardware follow the loads"
     kernel = yield Choice(Opt(OptOps.SWAP, loop.arg.id, rows.arg.id), reason)
@@ -67,7 +72,9 @@ def square_tile(lanes: UOp, across: UOp) -> Choices:
     if apart < APART_BYTES:
         return
     tiles = PAIR
-    if apart % PAGE_BYTES == 0:  # they share few of memory's banks: longer pieces, where a cache has the lines read
+    if (
+        apart % kernel.target.page_bytes == 0
+    ):  # they share few of memory's banks: longer pieces, where a cache has the lines read
         fitting = kernel.target.l2_bytes // max(step_bytes(load, lanes) for load in loads)
         tiles = max(PAIR, min(MOST_ROWS, fitting) // amount)
     for count in (tiles, PAIR):
@@ -86,22 +93,23 @@ def neighbouring_lines(count: int, *, rows: int, loop: int) -> Choices:
     yield Choice(Opt(OptOps.AHEAD, loop, STEPS_AHEAD), reason)
 
 
-def goes_past_caches(store: Access, lanes: UOp) -> bool:
+def goes_past_caches(target: Target, store: Access, lanes: UOp) -> bool:
     """True for more than a cache holds, in whole cache lines, each written once (`renderer/llvm/streaming.py`)."""
     pointer, idx = store.node.src[:2]
-    itemsize = int(pointer.dtype.base.itemsize)
+    itemsize, line = int(pointer.dtype.base.itemsize), target.line_bytes
     terms, offset = linear_terms(idx)
-    in_lines = [factor * itemsize % LINE_BYTES == 0 for axis, factor in terms.items() if axis is not lanes]
+    in_lines = [factor * itemsize % line == 0 for axis, factor in terms.items() if axis is not lanes]
     is_plain = len(store.node.src) == 2 and all(axis.op is Ops.RANGE for axis in terms)
-    whole = lanes.size * itemsize % LINE_BYTES == 0 and offset * itemsize % LINE_BYTES == 0 and all(in_lines)
-    return is_plain and whole and comes_from_memory(store)
+    whole = lanes.size * itemsize % line == 0 and offset * itemsize % line == 0 and all(in_lines)
+    return is_plain and whole and comes_from_memory(store, target)
 
 
-def jumps_past_caches(load: Access, rows: UOp, lanes: UOp) -> bool:
+def jumps_past_caches(target: Target, load: Access, rows: UOp, lanes: UOp) -> bool:
     """True where a walk across is in another page with every step, or too long for the lines that it leaves half read
     to be there when the next one comes. Steps of whole pages share few places of a cache."""
     step = step_bytes(load, lanes)
-    return comes_from_memory(load) and (step > PAGE_BYTES or rows.size * lanes.size * LINE_BYTES > MOST_WALKED_BYTES)
+    walked = rows.size * lanes.size * target.line_bytes
+    return comes_from_memory(load, target) and (step > target.page_bytes or walked > MOST_WALKED_BYTES)
 
 
 __all__ = ["tile_transposition"]

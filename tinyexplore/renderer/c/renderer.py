@@ -8,13 +8,19 @@ from tinyexplore.dtype import DType, PtrDType, dtypes
 from tinyexplore.renderer.c import parts
 from tinyexplore.renderer.c.arithmetic import CArithmetic
 from tinyexplore.renderer.c.parts import memory_name, short
-from tinyexplore.renderer.program import LOCALITY, ProgramSpec, RenderError, global_buffers, spec_of, variable_arguments
+from tinyexplore.renderer.program import (
+    LOCALITY,
+    STACK_LIMIT_BYTES,
+    ProgramSpec,
+    RenderError,
+    global_buffers,
+    spec_of,
+    variable_arguments,
+)
 from tinyexplore.renderer.text import ATOM, LOOSE, variable_name
 from tinyexplore.target import Target
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import AxisKind, Group, Ops, UOp
-
-STACK_LIMIT_BYTES = 512 << 10  # scratch memory beyond this comes from aligned_alloc
 
 
 class CRenderer:

@@ -16,9 +16,10 @@ from tinyexplore.renderer.llvm.effort import (
     shuffled_from,
     vectorized,
 )
-from tinyexplore.renderer.llvm.streaming import LINE_BYTES, streaming_stores
+from tinyexplore.renderer.llvm.streaming import streaming_stores
 from tinyexplore.renderer.program import (
     LOCALITY,
+    STACK_LIMIT_BYTES,
     CompileOptions,
     Effort,
     ProgramSpec,
@@ -41,7 +42,6 @@ USES_NO_PLACE = frozenset({Ops.LOAD, Ops.GEP, Ops.CONST})  # nothing among their
 WRITTEN_ALONE = frozenset({Ops.GEP, Ops.RESULT, Ops.ENDRANGE, Ops.DEFINE_GLOBAL})
 STORES_AND_LOOPS = frozenset({Ops.STORE, Ops.RANGE})
 BLOCK_BYTES = 16  # within which instructions move lanes about at the least price
-STACK_LIMIT_BYTES = 512 << 10  # scratch memory beyond this comes from malloc
 
 
 class LLVMRenderer:
@@ -56,7 +56,7 @@ class LLVMRenderer:
 
     def render(self, name: str, uops: Sequence[UOp]) -> ProgramSpec:
         """The `ProgramSpec` of a kernel called `name`: `define void @name(...)` and `@name_entry`."""
-        streaming = streaming_stores(uops) if self.streaming else set()
+        streaming = streaming_stores(uops, self.target) if self.streaming else set()
         effort = effort_for(uops, self.target.vector_bytes)
         writer = _FunctionWriter(self.target, streaming, effort)
         lines = writer.write(name, uops)
@@ -169,7 +169,7 @@ class _FunctionWriter(InstructionWriter):
         found = []
         for node in buffers:
             assert isinstance(node.dtype, PtrDType)
-            align = LINE_BYTES if node in aligned else node.dtype.base.itemsize
+            align = self.target.line_bytes if node in aligned else node.dtype.base.itemsize
             found.append(f"ptr noalias align {align} {self.names[node]}")
         return found + [f"i64 {self.names[node]}" for node in variables]
 
@@ -364,7 +364,7 @@ class _FunctionWriter(InstructionWriter):
         pointer, base = self.address(index)
         plain = f"  store {kind} {value}, ptr {pointer}, align {base.itemsize}"
         if node in self.streaming:
-            align = min(LINE_BYTES, dtype.itemsize * dtype.count)
+            align = min(self.target.line_bytes, dtype.itemsize * dtype.count)
             self.raw(f"  store {kind} {value}, ptr {pointer}, align {align}, !nontemporal !{{i32 1}}")
             return
         if valid is None:

@@ -10,10 +10,8 @@ from collections.abc import Iterator, Sequence
 from math import gcd
 
 from tinyexplore.dtype import PtrDType
+from tinyexplore.target import Target
 from tinyexplore.uop import Ops, UOp
-
-STREAM_FROM_BYTES = 24 << 20  # less than this, a cache of 32 MiB holds most of for whoever reads it next
-LINE_BYTES = 64
 
 
 def factor(node: UOp) -> int:
@@ -29,13 +27,13 @@ def factor(node: UOp) -> int:
     return 1
 
 
-def streaming_stores(uops: Sequence[UOp]) -> set[UOp]:
+def streaming_stores(uops: Sequence[UOp], target: Target) -> set[UOp]:
     """The STOREs that may bypass the caches, provided that their buffers start at a cache line.
 
     Not those of a scatter's copy, some of which is written again.
     """
     buffers = [node for node in uops if node.op is Ops.DEFINE_GLOBAL]
-    if not any(is_large(buffer) for buffer in buffers):
+    if not any(is_large(buffer, target) for buffer in buffers):
         return set()
     read = {node.src[0].src[0] for node in uops if node.op is Ops.LOAD or len(node.src) > 2 and node.op is Ops.STORE}
     groups: dict[tuple[UOp, UOp | None], list[tuple[int, UOp]]] = {}
@@ -45,29 +43,29 @@ def streaming_stores(uops: Sequence[UOp]) -> set[UOp]:
             open_loops.append(node)
         elif node.op is Ops.ENDRANGE:
             open_loops.pop()
-        elif node.op is Ops.STORE and _once_and_large(node, open_loops, read):
+        elif node.op is Ops.STORE and _once_and_large(node, open_loops, read, target):
             buffer, position = node.src[0].src
             base, offset = _split(position)
             groups.setdefault((buffer, base), []).append((offset, node))
     found: set[UOp] = set()
     for (_, base), stores in groups.items():
         for run in _runs(stores):
-            if _whole_lines(base, run):
+            if _whole_lines(base, run, target.line_bytes):
                 found.update(store for _, store in run)
     return found
 
 
-def is_large(buffer: UOp) -> bool:
+def is_large(buffer: UOp, target: Target) -> bool:
     assert isinstance(buffer.dtype, PtrDType)
-    return buffer.dtype.size * buffer.dtype.base.itemsize >= STREAM_FROM_BYTES
+    return buffer.dtype.size * buffer.dtype.base.itemsize >= target.from_memory_bytes
 
 
-def _once_and_large(node: UOp, open_loops: Sequence[UOp], read: set[UOp]) -> bool:
+def _once_and_large(node: UOp, open_loops: Sequence[UOp], read: set[UOp], target: Target) -> bool:
     index, value = node.src[:2]
     buffer = index.src[0]
     if buffer.op is not Ops.DEFINE_GLOBAL or buffer in read or len(index.src) > 2 or value.dtype.count == 1:
         return False
-    if not is_large(buffer):
+    if not is_large(buffer, target):
         return False
     return index.src[1].ranges.issuperset(open_loops)  # a loop that the place does not depend on writes it again
 
@@ -94,12 +92,12 @@ def _runs(stores: list[tuple[int, UOp]]) -> Iterator[list[tuple[int, UOp]]]:
     yield run
 
 
-def _whole_lines(base: UOp | None, run: list[tuple[int, UOp]]) -> bool:
+def _whole_lines(base: UOp | None, run: list[tuple[int, UOp]], line_bytes: int) -> bool:
     """True where a run fills cache lines, and each store is aligned to its own width."""
     size = run[0][1].src[1].dtype.itemsize
     for offset, store in run:
         if offset % store.src[1].dtype.count:
             return False
     first, (last, store) = run[0][0], run[-1]
-    starts_at_line = (first * size) % LINE_BYTES == 0 and (base is None or factor(base) * size % LINE_BYTES == 0)
-    return starts_at_line and (last + store.src[1].dtype.count - first) * size % LINE_BYTES == 0
+    starts_at_line = (first * size) % line_bytes == 0 and (base is None or factor(base) * size % line_bytes == 0)
+    return starts_at_line and (last + store.src[1].dtype.count - first) * size % line_bytes == 0
