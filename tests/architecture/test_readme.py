@@ -39,7 +39,8 @@ def test_its_links_lead_to_files_and_so_do_those_of_the_documents(repository: Pa
     pages = [repository / "README.md", *(repository / "docs").rglob("*.md")]
     lost = []
     for page in pages:
-        links = re.findall(r"\]\(([^)\s]+)\)", page.read_text())
+        prose = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+        links = re.findall(r"\]\(([^)\s]+)\)", prose)
         local = [link.split("#")[0] for link in links if "://" not in link and not link.startswith("#")]
         lost.extend(f"{page.name}: {link}" for link in local if not (page.parent / link).exists())
     assert len(pages) > 5

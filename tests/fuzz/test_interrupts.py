@@ -41,7 +41,7 @@ def test_state_changes_as_one_or_not_at_all(name: str) -> None:
 
 @pytest.mark.parametrize("place", [1_000, 8_000])
 def test_a_search_that_was_interrupted_leaves_nothing_and_is_done_again(place: int) -> None:
-    scene, interrupter = Search(place), Interrupter()
+    scene, interrupter = Search(place // 100), Interrupter()
     scene.prepare()
     assert interrupter.run(scene.call, place)
     assert (left_behind(), interrupter.lost) == ([], [])
