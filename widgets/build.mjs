@@ -1,4 +1,4 @@
-// Builds the two bundles into ../tinyexplore/static (they are committed); `--check` compares instead of writing,
+// Builds the three bundles into ../tinyexplore/static (they are committed); `--check` compares instead of writing,
 // `--tests` builds the unit tests into build/test, `--watch` rebuilds on every change.
 import { readFile, writeFile, mkdir } from "node:fs/promises";
 import { existsSync, readdirSync } from "node:fs";
@@ -33,6 +33,7 @@ const shared = {
 };
 const bundles = [
   { ...shared, entryPoints: ["src/anywidget.ts"], format: "esm", outfile: "../tinyexplore/static/explorer.js" },
+  { ...shared, entryPoints: ["src/part.ts"], format: "esm", outfile: "../tinyexplore/static/part.js" },
   { ...shared, entryPoints: ["src/standalone.ts"], format: "iife", outfile: "../tinyexplore/static/standalone.js" },
 ];
 

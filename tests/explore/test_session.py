@@ -337,8 +337,9 @@ def test_a_session_shows_itself_as_widget_picture_and_text(session):
 def test_without_anywidget_a_session_shows_static_html(monkeypatch):
     session = explore(softmax_of_linear, *inputs(), repeat=1)
     monkeypatch.setitem(sys.modules, "anywidget", None)
-    monkeypatch.delitem(sys.modules, "tinyexplore.widgets.explorer", raising=False)
-    monkeypatch.delattr("tinyexplore.widgets.explorer", raising=False)
+    for name in ("explorer", "parts", "pictured"):
+        monkeypatch.delitem(sys.modules, f"tinyexplore.widgets.{name}", raising=False)
+        monkeypatch.delattr(f"tinyexplore.widgets.{name}", raising=False)
     data, _ = session._repr_mimebundle_()
     assert set(data) == {"text/html", "image/svg+xml", "text/plain"}
     assert "<script" not in data["text/html"]
@@ -387,3 +388,15 @@ def test_a_search_tells_every_candidate_that_it_timed(monkeypatch, tmp_path):
     assert kernel.opts in timed
     for program in trace.programs:
         assert all(line_frames(trace, program.id, number) for number in range(len(program.lines)))
+
+
+def test_a_link_says_where_the_reader_is_and_leads_there():
+    session = explore(softmax_of_linear, *inputs(), repeat=1)
+    session.widget.set_state({"cursor": {"stage": 4, "step": 2, "kernel": 0, "graph": "uops", "tabs": {}}})
+    session.selected = [3, 5]
+    assert session.link() == "#stage=4&step=2&kernel=0&graph=uops&node=3,5"
+    assert session.link("page.html") == "page.html" + session.link()
+    assert session.open("page.html#stage=1").widget.link == "#stage=1"
+    session.widget.mode = "workbench"
+    with pytest.raises(Exception, match="'story', 'workbench'"):
+        session.widget.mode = "desk"

@@ -24,9 +24,11 @@ def lab(browser: Any, repository: Path, tmp_path_factory: pytest.TempPathFactory
     shutil.copy(repository / "notebooks" / NOTEBOOK, root)
     with jupyterlab(root, state) as address:
         page = browser.new_page(viewport={"width": 1500, "height": 1000})
+        page.add_init_script("localStorage.setItem('tinyexplore.mode', 'workbench')")  # as the reader chose before
         lab = LabPage(page, address)
         lab.open(NOTEBOOK)
         lab.run_all()
+        page.locator(".asks .choice").first.click()  # the views come once there is a guess
         yield lab
         page.close()
 
@@ -34,7 +36,7 @@ def lab(browser: Any, repository: Path, tmp_path_factory: pytest.TempPathFactory
 @pytest.fixture
 def explorer(lab: LabPage) -> Any:
     """The first explorer of the notebook, drawn, in sight and with nothing selected."""
-    first = lab.page.locator(".jp-OutputArea-output .tinyexplore").first
+    first = lab.page.locator(".jp-OutputArea-output .tinyexplore:not(.asks)").first
     first.wait_for(timeout=30e3)
     first.scroll_into_view_if_needed()
     lab.page.keyboard.press("Escape")

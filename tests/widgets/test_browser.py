@@ -27,14 +27,21 @@ pytestmark = pytest.mark.browser
 def open_page(browser: Any, tmp_path: Path) -> Iterator[Open]:
     """Opens a trace; at the end of the test, no page may have raised an error or asked the network for anything.
 
-    `busy`: then goes to the end of the pass that did most.
+    `busy`: then goes to the end of the pass that did most. `mode`: what the reader chose before, "" for nothing.
     """
     pages = []
     errors: list[str] = []
     requests: list[str] = []
 
     def open_(
-        trace: Any = TRACE, *, busy: bool = True, scheme: str = "light", width: int = 1280, height: int = 800
+        trace: Any = TRACE,
+        *,
+        busy: bool = True,
+        scheme: str = "light",
+        width: int = 1280,
+        height: int = 800,
+        mode: str = "workbench",
+        link: str = "",
     ) -> Any:
         path = tmp_path / f"trace{len(pages)}.html"
         path.write_text(page(trace), encoding="utf-8")
@@ -42,7 +49,9 @@ def open_page(browser: Any, tmp_path: Path) -> Iterator[Open]:
         tab.on("pageerror", lambda error: errors.append(str(error)))
         tab.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
         tab.on("request", lambda request: requests.append(request.url))
-        tab.goto(path.as_uri())
+        if mode:
+            tab.add_init_script(f"localStorage.getItem('tinyexplore.mode') ?? localStorage.setItem('tinyexplore.mode', '{mode}')")
+        tab.goto(path.as_uri() + link)
         tab.wait_for_selector("html[data-tinyexplore=ready]", state="attached", timeout=15_000)
         pages.append(tab)
         if busy:

@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 CELLS = (
     "from tests.widgets.sample_traces import gzipped, sample_trace\n"
     "from tinyexplore.widgets import ExplorerWidget\n"
-    "view = ExplorerWidget(gzipped(sample_trace()))\n"
+    "view = ExplorerWidget(gzipped(sample_trace()), mode='workbench')\n"
     "view",
     "print('selected', sorted(view.selected))\nview.select([8])",
 )

@@ -55,12 +55,12 @@ def test_the_text_of_a_widget_is_stable_and_its_picture_is_shown() -> None:
     assert "application/vnd.jupyter.widget-view+json" in data
 
 
-def test_bundles_are_small_and_name_no_other_place() -> None:
-    for name in ("explorer.js", "standalone.js"):
-        text = (ROOT / "tinyexplore" / "static" / name).read_text(encoding="utf-8")
-        assert len(text.encode()) < 200_000
-        places = {part.split('"')[0] for part in text.split("://")[1:]}
-        assert all(place.startswith("www.w3.org/2000/svg") for place in places)
+@pytest.mark.parametrize("name, limit", [("explorer.js", 200_000), ("standalone.js", 200_000), ("part.js", 1_500)])
+def test_bundles_are_small_and_name_no_other_place(name: str, limit: int) -> None:
+    text = (ROOT / "tinyexplore" / "static" / name).read_text(encoding="utf-8")
+    assert len(text.encode()) < limit
+    places = {part.split('"')[0] for part in text.split("://")[1:]}
+    assert all(place.startswith("www.w3.org/2000/svg") for place in places)
 
 
 def test_the_generated_types_are_current() -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from tinyexplore.explore.describe import Printer, arg_text, dtype_text, expr_text, shape_text, uops_listing
 from tinyexplore.explore.highlight import lines_html
 from tinyexplore.explore.nest import loop_nest
-from tinyexplore.explore.session import EXPLORE_REPEAT, Explorer, capture, realize_all
+from tinyexplore.explore.session import EXPLORE_REPEAT, capture, realize_all
 from tinyexplore.explore.sources import cell_number
 from tinyexplore.explore.svg import graph_svg
 from tinyexplore.explore.tables import nodes_of
@@ -30,10 +30,10 @@ from tinyexplore.uop import Ops, UOp
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-USAGE = """%%explore [NAME] [--device D] [--beam N] [--noopt] [--repeat N] [--kernels N] [--title T]
+USAGE = """%%explore [NAME] [--device D] [--beam N] [--noopt] [--repeat N] [--kernels N] [--title T] [--ask Q]
 
 Runs the cell, realises the value of its last line (or what that line assigns), and shows what became of it.
-NAME: a variable for the Explorer.
+NAME: a variable for the Explorer. --ask kernels: asks before it shows the views ("kernels", "slowest").
 """
 
 
@@ -73,11 +73,12 @@ def _formatters(shell: InteractiveShell) -> dict[str, Any]:
     return shell.display_formatter.formatters
 
 
-def _explore_magic(shell: InteractiveShell) -> Callable[[str, str], Explorer | None]:
-    def explore(line: str, cell: str) -> Explorer | None:
+def _explore_magic(shell: InteractiveShell) -> Callable[[str, str], Any]:
+    def explore(line: str, cell: str) -> Any:
         """Runs the cell inside a capture and shows what became of it."""
         __tracebackhide__ = True  # a reader of a traceback looks for the cell, not for us
         name, options = parse_magic_line(line)
+        about = options.pop("ask", None)
         session = capture(**{"title": _last_line(cell), "repeat": EXPLORE_REPEAT, **options})
         session.namespace = shell.user_ns
         if name is not None:
@@ -91,7 +92,7 @@ def _explore_magic(shell: InteractiveShell) -> Callable[[str, str], Explorer | N
         except (Exception, KeyboardInterrupt):
             display(session)  # the partial capture; the exception goes on its way
             raise
-        return session
+        return session if about is None else session.predict(about, reveal=True)
 
     from IPython.display import display
 
@@ -175,6 +176,7 @@ _MAGIC_OPTIONS: dict[str, Callable[[str], Any]] = {
     "repeat": int,
     "kernels": int,
     "title": str,
+    "ask": str,
 }
 
 

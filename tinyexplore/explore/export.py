@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from base64 import b64encode
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
+from typing import Any
 
 from tinyexplore.explore.codec import trace_to_bytes
 from tinyexplore.explore.figures import count_text, figures
@@ -34,11 +37,15 @@ class BundleMissing(RuntimeError):
     """The front end was not built into this package."""
 
 
-def export_html(trace: Trace) -> str:
-    """The whole trace as one page: interactive with JavaScript, a picture and tables without."""
+def export_html(trace: Trace, tour: Sequence[dict[str, Any]] = ()) -> str:
+    """The whole trace as one page: interactive with JavaScript, a picture and tables without.
+
+    `tour`: notes on places of the trace (`predict.Stop.as_data`), which the page leads through.
+    """
     payload = b64encode(trace_to_bytes(trace)).decode()
     script = standalone_script().replace("</script", "<\\/script")
     title = escape(trace.title or "tinyexplore")
+    options = f' data-options="{escape(json.dumps({"tour": list(tour)}))}"' if tour else ""
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -49,7 +56,7 @@ def export_html(trace: Trace) -> str:
 <style>{_STYLE}</style>
 </head>
 <body>
-<div id="explorer"></div>
+<div id="explorer"{options}></div>
 <noscript>{static_html(trace)}</noscript>
 <script type="application/octet-stream+base64" id="trace">{payload}</script>
 <script>{script}</script>

@@ -9,15 +9,18 @@ from contextlib import ExitStack
 from dataclasses import fields
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 from tinyexplore.device import Device, DeviceUnavailable
 from tinyexplore.engine import further_listings, measuring_on, step_by_step
 from tinyexplore.explore.build import build_trace
+from tinyexplore.explore.codec import Limits
 from tinyexplore.explore.export import export_html, summary_text
 from tinyexplore.explore.listen import MOST_KERNELS, CaptureRecorder
 from tinyexplore.explore.model import KernelInfo, Node, Search, Trace
 from tinyexplore.explore.names import Names, names_here, names_in, names_of_arguments
+from tinyexplore.explore.predict import Stop, question
 from tinyexplore.explore.scopes import Scopes
 from tinyexplore.explore.sources import raised_in_compiler, user_code_here, user_frame_of
 from tinyexplore.tensor import Tensor
@@ -25,9 +28,14 @@ from tinyexplore.trace import Ran, UserFrame, active_recorder, recording
 from tinyexplore.util import Config, Context, config
 from tinyexplore.util.config import check_option
 
+if TYPE_CHECKING:
+    from tinyexplore.explore.parts import Parts
+    from tinyexplore.widgets import CodeWidget, GraphWidget, PartWidget, PredictWidget
+
 EXPLORE_REPEAT = 10
 _COUNTS = {"repeat": "how often each kernel is timed", "kernels": "how many kernels are kept"}
 
+_OUR_OWN = Limits(1 << 62, 1 << 62)  # for bytes that this process packed
 _CONFIG_NAMES = {field.name.lower(): field.name for field in fields(Config)}
 
 
@@ -59,6 +67,8 @@ class Explorer:
         self._notes: list[tuple[str, str, UserFrame | None]] = []
         self._selected: tuple[int, ...] = ()
         self._widget: Any = None
+        self._parts: Parts | None = None
+        self._tour: tuple[Stop, ...] = ()
         self._packed: bytes | None = None  # the trace as the widget has it; `_trace` may be None then
         self._is_closed = False
         self.namespace: Mapping[str, Any] | None = None  # variables beside those of the frame that captures
@@ -136,9 +146,9 @@ class Explorer:
         """All that was captured, as plain data."""
         trace = self._trace
         if trace is None and self._packed is not None:
-            from tinyexplore.explore.codec import Limits, trace_from_bytes
+            from tinyexplore.explore.codec import trace_from_bytes
 
-            trace = self._trace = trace_from_bytes(self._packed, Limits(1 << 62, 1 << 62))  # our own
+            trace = self._trace = trace_from_bytes(self._packed, _OUR_OWN)
         if trace is None:
             if self._is_closed:
                 raise CaptureError("this Explorer was closed: its trace is gone; save() keeps one in a file")
@@ -172,6 +182,52 @@ class Explorer:
         self.selected = nodes
         return self
 
+    def link(self, page: str | Path = "") -> str:
+        """The link to where the reader is: `#stage=4&step=2&node=17`, for `open` and, after its name, for a page that
+        `to_html` wrote."""
+        from tinyexplore.explore.links import link_of
+
+        cursor = {} if self._widget is None else self._widget.cursor
+        return f"{page}{link_of(cursor, [node.id for node in self.selected])}"
+
+    def open(self, link: str) -> Explorer:
+        """Goes where a link points: `view.open("#stage=4&step=2")`, `view.open("#story=kernels")`."""
+        self.widget.link = "#" + link.rpartition("#")[2]
+        return self
+
+    def tour(self, stops: Iterable[Stop | tuple[str, Any]]) -> Explorer:
+        """Pins notes to places; the views and the pages of `to_html` lead from one to the next.
+
+        A stop is a text with a place (a link, nodes, or None for where one is), or a `question`.
+        """
+        self._tour = tuple(stop if isinstance(stop, Stop) else self._note(*stop) for stop in stops)
+        if self._widget is not None:
+            self._widget.tour = [stop.as_data() for stop in self._tour]
+        return self
+
+    def _note(self, text: str, place: str | Iterable[Node | int] | Node | int | None = None) -> Stop:
+        if place is None or isinstance(place, str):
+            return Stop(text, place or "")
+        nodes = [place] if isinstance(place, (Node, int)) else list(place)
+        ids = [node.id if isinstance(node, Node) else node for node in nodes]
+        if not ids:
+            raise ValueError(f"the note {text!r} has no place: no nodes were given")
+        kind = "lazy" if self.trace.nodes[ids[0]].kind == "lazybuffer" else "uops"
+        return Stop(text, f"#graph={kind}&node={','.join(map(str, ids))}")
+
+    def question(self, about: str, *args: Any, **options: Any) -> Stop:
+        """A question that the trace answers, for a `tour`: "kernels" (how many?), "next rule" (stage=, step=),
+        "slowest" (which kernel?), "faster" (and another Explorer)."""
+        others = [one.trace if isinstance(one, Explorer) else one for one in args]
+        return question(self.trace, about, *others, **options)
+
+    def predict(self, about: str, *args: Any, reveal: bool = False, **options: Any) -> PredictWidget:
+        """A `question` as a widget: guess, then see. With `reveal` the views come once it is answered."""
+        from tinyexplore.widgets import PredictWidget
+
+        asked = self.question(about, *args, **options).as_data()
+        return PredictWidget(self.widget, asked, reveals=reveal, static=self.svg() if reveal else "")
+
     @property
     def searches(self) -> dict[int, Search]:
         """What came of each search by BEAM, by the kernel's number in `trace.kernels`."""
@@ -189,10 +245,49 @@ class Explorer:
             from tinyexplore.widgets import ExplorerWidget
 
             packed = trace_to_bytes(self.trace)
-            self._widget = ExplorerWidget(packed, selected=self._selected)
+            tour = [stop.as_data() for stop in self._tour]
+            self._widget = ExplorerWidget(packed, selected=self._selected, tour=tour)
             self._packed = packed
             shown.add(self, self._widget)
         return self._widget
+
+    def _part(self) -> Parts:
+        """The widgets of single views; they hold the compressed trace, not this Explorer."""
+        if self._parts is None:
+            from tinyexplore.explore.parts import Parts
+
+            self._parts = Parts(self.widget, _TraceOf(self))
+        return self._parts
+
+    @property
+    def graph(self) -> GraphWidget:
+        """The graph as a widget of its own; `.lazy`, `.schedule` and `.uops(stage)` stay at one stage."""
+        return self._part().graph()
+
+    @property
+    def code(self) -> CodeWidget:
+        """The listings as a widget of their own; `.only("asm")` is one of them."""
+        return self._part().code()
+
+    @property
+    def stepper(self) -> PartWidget:
+        """The passes and their firings, step by step, as a widget of their own."""
+        return self._part().plain("stepper")
+
+    @property
+    def kernels(self) -> PartWidget:
+        """The table of kernels as a widget of its own (`trace.kernels` has them as data)."""
+        return self._part().plain("kernels")
+
+    @property
+    def timing(self) -> PartWidget:
+        """The kernels' times as a widget of their own (`trace.runs` has them as data)."""
+        return self._part().plain("timing")
+
+    @property
+    def memory(self) -> PartWidget:
+        """The buffers and their lives as a widget of their own (`trace.buffers` has them as data)."""
+        return self._part().plain("memory")
 
     def close(self) -> None:
         """Takes the views from the page and lets go of the trace, the result and the error. Nothing can be asked of it
@@ -201,7 +296,7 @@ class Explorer:
             raise CaptureError("the capture has not ended: close the Explorer after the `with` block")
         if self._widget is not None:
             self._widget.close()
-        self._widget = self._trace = self._packed = self.result = self.error = None
+        self._widget = self._parts = self._trace = self._packed = self.result = self.error = None
         self._recorder = None
         self._selected, self._is_closed = (), True
 
@@ -228,7 +323,7 @@ class Explorer:
 
     def to_html(self, path: str | Path | None = None) -> str:
         """One HTML page that works offline, from a file; written to `path` if one is given."""
-        page = export_html(self.trace)
+        page = export_html(self.trace, tour=[stop.as_data() for stop in self._tour])
         if path is not None:
             Path(path).write_text(page, encoding="utf-8")
         return page
@@ -245,6 +340,22 @@ class Explorer:
         if self._trace is None and self._packed is None:
             return "Explorer(capturing)" if self._recorder is not None else "Explorer(not started)"
         return summary_text(self.trace)
+
+    def _ipython_display_(self) -> None:
+        """Two outputs: a picture that stays wherever the notebook is read, and the views, which take its place."""
+        from IPython.display import display
+
+        has_trace = self._trace is not None or self._packed is not None
+        try:
+            widget = self.widget if has_trace else None
+        except ImportError:
+            widget = None
+        if widget is None:
+            display(self._repr_mimebundle_()[0], raw=True)
+            return
+        from tinyexplore.widgets.pictured import show
+
+        show(widget, self.svg(), repr(self))
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
         if self._trace is None and self._packed is None:
@@ -321,6 +432,22 @@ def _tensors_in(value: Any) -> Iterator[Tensor]:
     elif isinstance(value, (list, tuple)):
         for item in value:
             yield from _tensors_in(item)
+
+
+class _TraceOf:
+    """The trace of an Explorer, without keeping it alive: made of the compressed one where it is gone."""
+
+    def __init__(self, explorer: Explorer) -> None:
+        self._explorer = ref(explorer)
+        self._widget = explorer.widget
+
+    def __call__(self) -> Trace:
+        explorer = self._explorer()
+        if explorer is not None:
+            return explorer.trace
+        from tinyexplore.explore.codec import trace_from_bytes
+
+        return trace_from_bytes(self._widget.payload, _OUR_OWN)
 
 
 # *** options ***

@@ -2,23 +2,44 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tinyexplore.widgets.explorer import ExplorerWidget
+    from tinyexplore.widgets.parts import (
+        CodeWidget,
+        GraphWidget,
+        KernelsWidget,
+        MemoryWidget,
+        PartWidget,
+        PredictWidget,
+        StepperWidget,
+        TimingWidget,
+    )
 
-__all__ = ["ExplorerWidget"]
+__all__ = [
+    "CodeWidget",
+    "ExplorerWidget",
+    "GraphWidget",
+    "KernelsWidget",
+    "MemoryWidget",
+    "PartWidget",
+    "PredictWidget",
+    "StepperWidget",
+    "TimingWidget",
+]
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        from tinyexplore.widgets import explorer
+        home = importlib.import_module(f"{__name__}.{'explorer' if name == 'ExplorerWidget' else 'parts'}")
     except ModuleNotFoundError as error:
         if error.name not in ("anywidget", "traitlets", "ipywidgets"):
             raise
         raise ModuleNotFoundError(
             f"{name} needs anywidget, which is not installed; run: pip install anywidget", name=error.name
         ) from error
-    return getattr(explorer, name)
+    return getattr(home, name)

@@ -4,36 +4,46 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Iterable
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
-import anywidget
 import traitlets
 
-STATIC = Path(__file__).resolve().parents[1] / "static"
+from tinyexplore.widgets.pictured import PicturedWidget, front_end
+
+if TYPE_CHECKING:
+    from tinyexplore.widgets.parts import PartWidget, PredictWidget
+
 LARGE_BYTES = 1_000_000
 GZIP_MAGIC = b"\x1f\x8b"
 
 
-class ExplorerWidget(anywidget.AnyWidget):
+class ExplorerWidget(PicturedWidget):
     """The whole explorer over one trace.
 
     `payload`: the trace as gzipped JSON; it travels with the notebook, so that a stored notebook stays interactive.
     `selected`: ids of the selected nodes. `cursor`: where the reader is ("stage", "step", "kernel", "graph", "panel",
-    "place", "tabs"). Both follow the reader and may be set from Python. `height`: of the view, in CSS.
+    "place", "tabs"). Both follow the reader and may be set from Python. `height`: of the view, in CSS. `mode`:
+    "story" (stage by stage) or "workbench" (all views); "" is as the reader last chose. `link`: set to "#stage=4&step=2"
+    it goes there once. `tour`: notes on places, as data. `session` names what the widgets of this trace (`widgets.parts`) share in a page.
     """
 
-    # the text, not the path: anywidget has the contents of a file hold every widget that shows it, for good
-    _esm = traitlets.Unicode((STATIC / "explorer.js").read_text(encoding="utf-8")).tag(sync=True)
+    _esm = traitlets.Unicode(front_end("explorer.js")).tag(sync=True)
+    session = traitlets.Unicode().tag(sync=True)
     payload = traitlets.Bytes(b"").tag(sync=True)
     selected = traitlets.List(traitlets.Int()).tag(sync=True)
     cursor = traitlets.Dict().tag(sync=True)
     height = traitlets.Unicode("780px").tag(sync=True)
+    mode = traitlets.Enum(("", "story", "workbench"), "").tag(sync=True)
+    link = traitlets.Unicode("").tag(sync=True)
+    tour = traitlets.List(traitlets.Dict()).tag(sync=True)
 
     def __init__(self, trace_json_gz: bytes, *, selected: Iterable[int] = (), static: str = "", **traits: Any) -> None:
         """`static`: an SVG picture for places where no widget runs; `traits`: first values of the other traits."""
-        super().__init__(payload=trace_json_gz, selected=list(selected), **traits)
-        self._static = static
+        super().__init__(
+            static=static, payload=trace_json_gz, selected=list(selected), session=uuid4().hex, **traits
+        )
+        self._parts: list[PartWidget | PredictWidget] = []
 
     @traitlets.validate("payload")
     def _check_payload(self, proposal: dict[str, Any]) -> bytes:
@@ -57,6 +67,9 @@ class ExplorerWidget(anywidget.AnyWidget):
         """Takes the view from the page, and frees what it held: the trace, and the model of its layout."""
         if self.comm is None:  # it is closed already
             return
+        for part in self._parts:
+            part.close()
+        self._parts.clear()
         layout = self.layout
         super().close()
         layout.close()
@@ -74,14 +87,3 @@ class ExplorerWidget(anywidget.AnyWidget):
 
     def __repr__(self) -> str:
         return f"ExplorerWidget({len(self.payload)} bytes of trace)"
-
-    def _repr_mimebundle_(self, **options: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
-        """The widget, with a stable text and, where there is one, a picture for readers without widgets."""
-        bundle = super()._repr_mimebundle_(**options)
-        if bundle is None:
-            return None
-        data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
-        data["text/plain"] = repr(self)
-        if self._static:
-            data["image/svg+xml"] = self._static
-        return data, metadata

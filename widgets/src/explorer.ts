@@ -1,22 +1,25 @@
 // mount(): the whole explorer in one element, from a trace; knows nothing of Jupyter or of how the trace came.
 
-import css from "./style.css";
 import { divider } from "./divider";
-import { append, h, replaceChildren, tab, tabList } from "./dom";
+import { append, button, h, replaceChildren, tab, tabList } from "./dom";
 import { meaning } from "./explaining";
 import { summary } from "./figures";
 import { bytes } from "./format";
+import { Trail, completed, linkOf, readLink } from "./links";
 import type { Trace } from "./model";
 import { TraceIndex } from "./provenance";
-import { type Cursor, type Panel, Store } from "./store";
+import { type Theme, makeRoot, onKey } from "./root";
+import { type Cursor, type Panel, Store, type View } from "./store";
 import { BiographyView } from "./views/biography";
 import { CodeView } from "./views/code";
 import { GlossaryView } from "./views/glossary";
 import { GraphView } from "./views/graph";
 import { KernelsView } from "./views/kernels";
-import { showOrigin } from "./views/nodecard";
 import { PipelineView } from "./views/pipeline";
+import { chapters } from "./story";
 import { StepperView } from "./views/stepper";
+import { StoryView } from "./views/story";
+import { type Stop, TourView } from "./views/tour";
 import { MemoryView, TimingView } from "./views/timing";
 import { beginning } from "./walking";
 
@@ -25,18 +28,34 @@ export interface MountOptions {
   initial?: { selected?: number[]; cursor?: Partial<Cursor> };
   onSelect?: (nodes: number[]) => void;
   onCursor?: (cursor: Cursor) => void;
-  theme?: "light" | "dark" | "auto";
+  theme?: Theme;
   /** CSS height; "100vh" for a page of its own. */
   height?: string;
   /** The explorer is the whole page: a wheel over the graph may zoom at once. */
   page?: boolean;
   /** Bytes of the payload, for the footer. */
   size?: number;
+  /** How it opens; else as the reader last chose, at first as a story. */
+  mode?: Mode;
+  onMode?: (mode: Mode) => void;
+  /** Notes on places, to be led through. */
+  tour?: Stop[];
 }
+
+/** Stage by stage, or all views at once. */
+export type Mode = "story" | "workbench";
 
 export interface Handle {
   select(nodes: number[]): void;
   go(cursor: Partial<Cursor>): void;
+  /** Changes between the story and the workbench. */
+  show(mode: Mode): void;
+  /** Goes to the place of a link: `#stage=4&step=2&node=17`. */
+  open(link: string): void;
+  /** Leads through these stops from now on. */
+  tour(stops: Stop[]): void;
+  readonly mode: Mode;
+  readonly link: string;
   readonly state: { selected: number[]; related: number[]; cursor: Cursor };
   destroy(): void;
 }
@@ -51,19 +70,148 @@ const PANELS: [Panel, string][] = [
   ["glossary", "Glossary"],
 ];
 
-export function mount(element: HTMLElement, trace: Trace, options: MountOptions = {}): Handle {
+/** The store of a trace, at the beginning or where `initial` says. */
+export function openStore(trace: Trace, initial: MountOptions["initial"] = {}): Store {
   const index = new TraceIndex(trace);
   const store = new Store(index, firstCursor(index));
-  if (options.initial?.cursor) store.go(options.initial.cursor, true);
-  const root = h("div", {
-    class: "tinyexplore",
-    tabindex: 0,
-    role: "application",
-    "aria-label": `Compiler explorer: ${trace.title}`,
-    "data-lm-suppress-shortcuts": "true", // the notebook's own keys stay out of here
-    "data-page": options.page ?? null,
-    style: options.height ? `--height:${options.height}` : null,
+  if (initial.cursor) store.go(initial.cursor, true);
+  if (initial.selected) store.select(initial.selected, true);
+  return store;
+}
+
+/** The explorer of a trace of its own. */
+export function mount(element: HTMLElement, trace: Trace, options: MountOptions = {}): Handle {
+  const store = openStore(trace, options.initial);
+  store.onSelect = options.onSelect ?? null;
+  store.onCursor = options.onCursor ?? null;
+  return mountOn(element, store, options);
+}
+
+/** The explorer over a store that others may look at too. */
+export function mountOn(element: HTMLElement, store: Store, options: MountOptions = {}): Handle {
+  const { index } = store;
+  const { trace } = index;
+  const { root, release } = makeRoot(`Compiler explorer: ${trace.title}`, options.height, options.theme ?? "auto");
+  if (options.page) root.dataset.page = "true";
+  const linked = options.page ? readLink(location.hash) : null;
+  let chapter: string | null = linked?.story ?? null;
+  let mode: Mode = linked !== null ? (linked.story === null ? "workbench" : "story") : (options.mode ?? remembered() ?? firstMode(store));
+  if (chapters(index).length < 2) mode = "workbench";
+  let body: Body | null = null;
+  let tour: TourView | null = null;
+
+  const draw = (): void => {
+    body?.destroy();
+    root.dataset.mode = mode;
+    const turned = (key: string): void => {
+      chapter = key;
+      trail.visit();
+    };
+    const leave = (): void => choose("workbench");
+    body = mode === "story" ? storyBody(store, leave, turned, chapter) : workbench(store, root, options.size ?? 0);
+    root.append(...body.elements);
+    choices.update(mode);
+  };
+  const choose = (next: Mode): void => {
+    remember(next);
+    handle.show(next);
+    options.onMode?.(next);
+    root.focus({ preventScroll: true });
+  };
+  const handle: Handle = {
+    select: (nodes) => store.select(nodes, true),
+    go: (cursor) => store.go(cursor, true),
+    show: (next) => {
+      if (next === mode) return;
+      mode = next;
+      draw();
+      trail.visit();
+    },
+    open: (link) => {
+      const target = readLink(link);
+      if (target === null) return;
+      store.go(completed(index, target.cursor));
+      store.select(target.selected ?? []);
+      if (target.story !== null) chapter = target.story;
+      handle.show(target.story === null ? "workbench" : "story");
+      if (target.story !== null) body?.story?.show(target.story);
+    },
+    tour: (stops) => {
+      tour?.element.remove();
+      tour = stops.length === 0 ? null : new TourView(stops, (link) => handle.open(link));
+      if (tour === null) return;
+      head.after(tour.element);
+      tour.go(0);
+    },
+    get mode() {
+      return mode;
+    },
+    get link() {
+      return linkOf(store.cursor, [...store.selected], mode === "story" ? (body?.story?.chapter ?? chapter ?? "python") : null);
+    },
+    get state() {
+      return { selected: [...store.selected], related: [...store.related], cursor: store.cursor };
+    },
+    destroy: () => {
+      trail.stop();
+      body?.destroy();
+      store.drop([follower]);
+      release();
+    },
+  };
+  const choices = modeChoice(choose);
+  const head = header(trace, choices.element);
+  append(root, [head, banner(trace, store)]);
+  element.append(root);
+  if (linked !== null) {
+    store.go(completed(index, linked.cursor));
+    if (linked.selected !== null) store.select(linked.selected);
+  }
+  const trail = new Trail(options.page ?? false, (link) => handle.open(link), () => handle.link);
+  const follower: View = {
+    element: root,
+    update: (change) => {
+      if ((change.cursor || change.selection) && mode === "workbench") trail.visit();
+    },
+  };
+  store.add(follower);
+  draw();
+  if (options.tour !== undefined && linked === null) handle.tour(options.tour);
+  root.addEventListener("keydown", (event) => {
+    if (tour !== null && (event.key === "[" || event.key === "]")) {
+      event.stopPropagation();
+      tour.move(event.key === "]" ? 1 : -1);
+      return;
+    }
+    if (event.altKey && !options.page && ["ArrowLeft", "ArrowRight"].includes(event.key)) {
+      event.preventDefault();
+      event.stopPropagation();
+      trail.go(event.key === "ArrowLeft" ? -1 : 1);
+    } else if (body !== null) onKey(event, { store, root, ...body, panels: body.story === null, toggle: () => choose(mode === "story" ? "workbench" : "story") });
   });
+  return handle;
+}
+
+/** What stands under the header: the story, or the workbench. */
+interface Body {
+  elements: Element[];
+  story: StoryView | null;
+  graph: GraphView | null;
+  stepper: StepperView | null;
+  destroy(): void;
+}
+
+function storyBody(store: Store, leave: () => void, turned: (key: string) => void, first: string | null): Body {
+  const story = new StoryView(store, leave, turned, first);
+  store.add(story);
+  const destroy = (): void => {
+    store.drop([story]);
+    story.element.remove();
+  };
+  return { elements: [story.element], story, graph: null, stepper: null, destroy };
+}
+
+function workbench(store: Store, root: HTMLElement, size: number): Body {
   const graph = new GraphView(store);
   const stepper = new StepperView(store);
   const code = new CodeView(store);
@@ -77,7 +225,7 @@ export function mount(element: HTMLElement, trace: Trace, options: MountOptions 
     glossary: new GlossaryView(),
   };
   const views = [pipeline, graph, code, stepper, panels.kernels, panels.timing, panels.memory, panels.biography];
-  for (const view of views) store.add(view as GraphView);
+  for (const view of views) store.add(view as View);
 
   const tabs = h("div", { class: "panel-tabs" });
   const drawTabs = (): void => {
@@ -87,7 +235,7 @@ export function mount(element: HTMLElement, trace: Trace, options: MountOptions 
     for (const [key] of PANELS) panels[key].element.hidden = key !== panel;
   };
   let place = store.cursor.place;
-  store.add({
+  const ownTabs: View = {
     element: tabs,
     update: (change) => {
       if (!change.cursor) return;
@@ -95,46 +243,56 @@ export function mount(element: HTMLElement, trace: Trace, options: MountOptions 
       if (place !== store.cursor.place) code.showPlace();
       place = store.cursor.place;
     },
-  });
+  };
+  store.add(ownTabs);
   drawTabs();
 
   const main = h("div", { class: "main" }, graph.element, divider(root, "--split", "x"), code.element);
   const low = h("div", { class: "low" }, tabs, ...PANELS.map(([key]) => panels[key].element));
-  append(root, [
-    h("style", {}, css),
-    header(trace),
-    banner(trace, store),
-    pipeline.element,
-    main,
-    divider(root, "--low", "y"),
-    low,
-    footer(index, options.size ?? 0),
-  ]);
-  const stopTheme = followTheme(root, options.theme ?? "auto");
-  const sizes = new ResizeObserver(([entry]) => {
-    const { width } = entry.contentRect;
-    root.dataset.width = width < 900 ? "narrow" : width < 1120 ? "medium" : "wide";
-  });
-  sizes.observe(root);
-  root.addEventListener("keydown", (event) => onKey(event, { store, graph, stepper, root }));
-  element.append(root);
-
-  if (options.initial?.selected) store.select(options.initial.selected, true);
-  store.onSelect = options.onSelect ?? null;
-  store.onCursor = options.onCursor ?? null;
-  return {
-    select: (nodes) => store.select(nodes, true),
-    go: (cursor) => store.go(cursor, true),
-    get state() {
-      return { selected: [...store.selected], related: [...store.related], cursor: store.cursor };
-    },
-    destroy: () => {
-      stopTheme();
-      sizes.disconnect();
-      store.destroy();
-      root.remove();
-    },
+  const elements = [pipeline.element, main, divider(root, "--low", "y"), low, footer(store.index, size)];
+  const destroy = (): void => {
+    store.drop([...views, ownTabs] as View[]);
+    for (const element of elements) element.remove();
   };
+  return { elements, story: null, graph, stepper, destroy };
+}
+
+const MODE_KEY = "tinyexplore.mode";
+
+/** How the reader last looked at an explorer in this browser. */
+function remembered(): Mode | null {
+  try {
+    const found = localStorage.getItem(MODE_KEY);
+    return found === "story" || found === "workbench" ? found : null;
+  } catch {
+    return null; // a page from a file, or a notebook in a frame, may have no storage
+  }
+}
+
+function remember(mode: Mode): void {
+  try {
+    localStorage.setItem(MODE_KEY, mode);
+  } catch {
+    // then it is chosen again the next time
+  }
+}
+
+/** A newcomer gets the story, unless a program has shown something already. */
+function firstMode(store: Store): Mode {
+  return store.selected.size > 0 ? "workbench" : "story";
+}
+
+/** The one control between the story and the workbench. */
+function modeChoice(choose: (mode: Mode) => void): { element: HTMLElement; update(mode: Mode): void } {
+  const titles: Record<Mode, string> = {
+    story: "Stage by stage, one picture and one sentence at a time (W changes)",
+    workbench: "All views at once (W changes)",
+  };
+  const modes = Object.keys(titles) as Mode[];
+  const buttons = modes.map((mode) => button(mode === "story" ? "Story" : "Workbench", titles[mode], () => choose(mode)));
+  const element = h("span", { class: "modes", role: "group", "aria-label": "How to look at it" }, ...buttons);
+  const update = (now: Mode): void => buttons.forEach((one, i) => one.setAttribute("aria-pressed", String(modes[i] === now)));
+  return { element, update };
 }
 
 /** Where the story begins: the tensors, and the scheduler's first word on them. */
@@ -153,11 +311,11 @@ function firstCursor(index: TraceIndex): Cursor {
   };
 }
 
-function header(trace: Trace): HTMLElement {
+function header(trace: Trace, modes: HTMLElement): HTMLElement {
   const chips = trace.options.map(([name, value]) =>
     h("span", { class: "chip", title: [`${name} = ${value}`, meaning("option", name)].filter(Boolean).join("\n") }, h("span", { class: "faint" }, `${name} `), value),
   );
-  return h("header", {}, h("b", { class: "name" }, trace.title), h("span", { class: "chips" }, ...chips));
+  return h("header", {}, h("b", { class: "name" }, trace.title), h("span", { class: "chips" }, ...chips), h("span", { class: "space" }), modes);
 }
 
 function banner(trace: Trace, store: Store): HTMLElement | null {
@@ -189,6 +347,7 @@ function footer(index: TraceIndex, size: number): HTMLElement {
     key(["B"], "biography"),
     key(["I"], "isolate"),
     key(["F"], "fit"),
+    key(["W"], "story"),
   ];
   return h(
     "footer",
@@ -198,75 +357,4 @@ function footer(index: TraceIndex, size: number): HTMLElement {
     h("span", { class: "space" }),
     h("span", { class: size > LARGE_BYTES ? "facts large" : "facts", title: facts.join(" · ") }, facts.join(" · ")),
   );
-}
-
-interface KeyTargets {
-  store: Store;
-  graph: GraphView;
-  stepper: StepperView;
-  root: HTMLElement;
-}
-
-function onKey(event: KeyboardEvent, { store, graph, stepper, root }: KeyTargets): void {
-  const target = event.composedPath()[0] as HTMLElement;
-  const typing = target instanceof HTMLInputElement && !["checkbox", "range"].includes(target.type);
-  event.stopPropagation();
-  if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
-  const pressed = (target instanceof HTMLButtonElement || target instanceof HTMLInputElement) && [" ", "Enter"].includes(event.key);
-  if (pressed) return;
-  const walks: Record<string, "up" | "down" | "left" | "right"> = {
-    ArrowUp: "up",
-    ArrowDown: "down",
-    ArrowLeft: "left",
-    ArrowRight: "right",
-  };
-  const actions: Record<string, () => void> = {
-    ArrowLeft: () => stepper.move(-1),
-    ArrowRight: () => stepper.move(1),
-    ArrowUp: () => stepper.movePass(-1),
-    ArrowDown: () => stepper.movePass(1),
-    Home: () => stepper.moveToEnd(false),
-    End: () => stepper.moveToEnd(true),
-    "/": () => graph.focusSearch(),
-    o: () => showOrigin(store),
-    b: () => store.go({ panel: store.cursor.panel === "biography" ? "rewrites" : "biography" }),
-    i: () => graph.isolate(),
-    f: () => graph.fit(),
-    n: () => stepper.nextOnNode(),
-    r: () => stepper.nextOfRule(),
-    e: () => graph.toggleSelected(),
-    Escape: () => {
-      store.select([]);
-      root.focus();
-    },
-  };
-  const walk = walks[event.key];
-  const action = event.shiftKey && walk ? () => graph.walk(walk) : actions[event.key.length === 1 ? event.key.toLowerCase() : event.key];
-  if (action === undefined) return;
-  event.preventDefault();
-  action();
-}
-
-/** Light or dark: as told, as JupyterLab or VS Code say, else as the system prefers. Returns how to stop following. */
-function followTheme(root: HTMLElement, theme: "light" | "dark" | "auto"): () => void {
-  const prefers = matchMedia("(prefers-color-scheme: dark)");
-  const apply = (): void => {
-    const { body } = document;
-    const jupyter = body.dataset.jpThemeLight;
-    let dark = prefers.matches;
-    if (theme !== "auto") dark = theme === "dark";
-    else if (jupyter !== undefined) dark = jupyter === "false";
-    else if (body.classList.contains("vscode-dark") || document.documentElement.classList.contains("dark")) dark = true;
-    else if (body.classList.contains("vscode-light")) dark = false;
-    root.dataset.theme = dark ? "dark" : "light";
-  };
-  apply();
-  prefers.addEventListener("change", apply);
-  const watcher = new MutationObserver(apply);
-  watcher.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "class"] });
-  watcher.observe(document.documentElement, { attributes: true, attributeFilter: ["class"] });
-  return () => {
-    prefers.removeEventListener("change", apply);
-    watcher.disconnect();
-  };
 }

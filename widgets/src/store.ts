@@ -41,26 +41,42 @@ export class Store {
   /** Called after the reader, not the program, changed something. */
   onSelect: ((nodes: number[]) => void) | null = null;
   onCursor: ((cursor: Cursor) => void) | null = null;
-  private readonly views: View[] = [];
+  private views: View[] = [];
+  /** The stores that share one selection and one hover: this one, and those that were pinned to a place of their own. */
+  protected readonly family: Set<Store>;
 
-  constructor(index: TraceIndex, cursor: Cursor) {
+  constructor(index: TraceIndex, cursor: Cursor, relative: Store | null = null) {
     this.index = index;
     this.cursor = cursor;
+    this.family = relative?.family ?? new Set();
+    this.family.add(this);
+    if (relative !== null) this.selected = relative.selected;
+    this.relate();
   }
 
   add(view: View): void {
     this.views.push(view);
   }
 
+  /** Forgets views that are gone, and lets them clean up. */
+  drop(gone: readonly View[]): void {
+    this.views = this.views.filter((view) => !gone.includes(view));
+    for (const view of gone) view.destroy?.();
+  }
+
   select(nodes: Iterable<number>, silent = false): void {
     const known = [...new Set(nodes)].filter((id) => this.index.trace.nodes[id] !== undefined);
     if (known.length === this.selected.size && known.every((id) => this.selected.has(id))) return;
+    for (const store of this.family) store.takeSelection(known);
+    if (!silent) for (const store of this.family) store.onSelect?.(known);
+  }
+
+  private takeSelection(known: number[]): void {
     this.selected = new Set(known);
-    if ([...this.hovered].every((id) => this.selected.has(id))) this.hover([]);
+    if ([...this.hovered].every((id) => this.selected.has(id))) this.takeHover(new Set());
     this.followKernel(known);
     this.relate();
     this.tell({ cursor: false, selection: true, hover: false });
-    if (!silent) this.onSelect?.(known);
   }
 
   go(change: Partial<Cursor>, silent = false): void {
@@ -105,6 +121,10 @@ export class Store {
     if (next.size === this.hovered.size && [...next].every((id) => this.hovered.has(id))) return;
     // what is lit already needs no second light
     if ([...next].every((id) => this.selected.has(id))) next.clear();
+    for (const store of this.family) store.takeHover(next);
+  }
+
+  private takeHover(next: Set<number>): void {
     this.hovered = next;
     this.hoverRelated = next.size === 0 ? next : this.index.related(next, this.cursor.kernel);
     this.tell({ cursor: false, selection: false, hover: true });
@@ -132,7 +152,49 @@ export class Store {
   }
 
   destroy(): void {
-    for (const view of this.views) view.destroy?.();
-    this.views.length = 0;
+    this.drop(this.views);
+    this.family.delete(this);
+  }
+}
+
+/** A store with a place of its own (`pinned`: one graph, one stage) that follows another one in everything else. */
+export class PinnedStore extends Store {
+  private readonly follower: View = {
+    element: document.createElement("span"),
+    update: (change) => {
+      if (change.cursor) this.follow();
+    },
+  };
+
+  constructor(
+    private readonly root: Store,
+    private pinned: Partial<Cursor>,
+  ) {
+    super(root.index, { ...root.cursor }, root);
+    super.go(pinned, true);
+    this.pinned = Object.fromEntries(Object.keys(pinned).map((key) => [key, this.cursor[key as keyof Cursor]]));
+    root.add(this.follower);
+  }
+
+  /** A reader's move: what is pinned stays, the rest moves all views. */
+  override go(change: Partial<Cursor>, silent = false): void {
+    if (change.tabs !== undefined && this.pinned.tabs !== undefined) this.pin({ tabs: change.tabs });
+    const free = Object.entries(change).filter(([key]) => !(key in this.pinned));
+    if (free.length > 0) this.root.go(Object.fromEntries(free), silent);
+  }
+
+  /** Moves what is pinned. */
+  pin(change: Partial<Cursor>): void {
+    super.go(change, true);
+    for (const key of Object.keys(this.pinned)) Object.assign(this.pinned, { [key]: this.cursor[key as keyof Cursor] });
+  }
+
+  private follow(): void {
+    super.go({ ...this.root.cursor, ...this.pinned }, true);
+  }
+
+  override destroy(): void {
+    this.root.drop([this.follower]);
+    super.destroy();
   }
 }

@@ -66,9 +66,11 @@ export class GraphView implements View {
   private budget = BUDGET;
   private cone: Set<number> | null = null;
   private hops: number | null = null;
-  private colour: "kernel" | "role" = "kernel";
 
-  constructor(private readonly store: Store) {
+  constructor(
+    private readonly store: Store,
+    private colour: "kernel" | "role" = "kernel",
+  ) {
     this.graphs = new Graphs(store.index);
     this.drawing = new Drawing(store, {
       boxClass: (box) => this.boxClass(box),

@@ -1,0 +1,113 @@
+"""The story and the links of a page, in a real browser."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.widgets.sample_traces import big_trace, sample_trace
+from tests.widgets.test_browser import Open, open_page, stage, state  # noqa: F401
+
+pytestmark = pytest.mark.browser
+
+TRACE = sample_trace()
+TITLES = ["Python", "Tensors", "Kernels", "Loops", "Rewrites", "Code", "Time"]
+
+
+def place(tab: Any) -> tuple[str, str]:
+    return tab.evaluate("tinyexplore.handle.mode"), tab.evaluate("location.hash")
+
+
+def now(tab: Any) -> str:
+    return tab.inner_text(".chapter[aria-current]")
+
+
+def test_a_newcomer_walks_through_the_story_by_key_and_ends_in_the_workbench(open_page: Open) -> None:  # noqa: F811
+    tab = open_page(busy=False, mode="")
+    tab.wait_for_selector(".sentence:not(:empty)")
+    assert tab.locator(".chapter").all_inner_texts() == TITLES
+    sentences, pictures = [], []
+    for title in TITLES:
+        assert now(tab) == title
+        sentences.append(tab.inner_text(".sentence"))
+        pictures.append(tab.inner_html(".picture"))
+        tab.keyboard.press("ArrowRight")
+    assert sentences[0] == "4 lines of your Python asked for 20 operations on tensors."
+    assert sentences[2].startswith("The scheduler makes 2 kernels of them")
+    assert len(set(sentences)) == len(set(pictures)) == len(TITLES)
+    assert tab.evaluate("tinyexplore.handle.mode") == "workbench"
+    assert tab.locator(".pipeline").is_visible()
+
+
+def test_the_story_goes_back_by_button_and_key(open_page: Open) -> None:  # noqa: F811
+    tab = open_page(busy=False, mode="story")
+    tab.click(".chapter >> nth=3")
+    assert tab.locator(".nest .loop-head").count() == len(TRACE.kernels[0].axes)
+    tab.keyboard.press("ArrowLeft")
+    assert now(tab) == "Kernels"
+    tab.click(".turn button >> nth=0")
+    assert now(tab) == "Tensors"
+    tab.click(".turn .next")
+    assert now(tab) == "Kernels"
+
+
+def test_the_choice_is_remembered(open_page: Open) -> None:  # noqa: F811
+    tab = open_page(busy=False, mode="")
+    tab.click(".modes button >> text=Workbench")
+    tab.goto(tab.url.split("#")[0])
+    tab.wait_for_selector(".pipeline")
+    tab.keyboard.press("w")
+    tab.wait_for_selector(".story")
+    tab.goto(tab.url.split("#")[0])
+    tab.wait_for_selector(".story .sentence")
+
+
+def test_leaving_the_story_opens_the_workbench_at_its_place(open_page: Open) -> None:  # noqa: F811
+    tab = open_page(busy=False, mode="story")
+    tab.click(".chapter >> text=Rewrites")
+    rule = tab.inner_text(".fired h5")
+    tab.keyboard.press("w")
+    assert tab.inner_text(".detail.scroll h5") == rule
+
+
+def test_a_link_opens_its_place_and_back_and_forward_walk(open_page: Open) -> None:  # noqa: F811
+    simplify, reduce = stage("simplify"), stage("reduce to loop")
+    tab = open_page(busy=False, mode="story", link=f"#stage={simplify}&step=2&node=8")
+    found = state(tab)
+    assert (found["cursor"]["stage"], found["cursor"]["step"], found["selected"]) == (simplify, 2, [8])
+    assert found["cursor"]["graph"] == "uops"
+    tab.locator(".passes [role=treeitem]", has_text="reduce to loop").first.click()
+    tab.wait_for_function(f"location.hash.includes('stage={reduce}&')")
+    tab.keyboard.press("ArrowLeft")
+    tab.go_back()
+    tab.wait_for_function(f"tinyexplore.handle.state.cursor.stage === {simplify}")
+    assert state(tab)["selected"] == [8]
+    tab.go_forward()
+    tab.wait_for_function(f"tinyexplore.handle.state.cursor.stage === {reduce}")
+    tab.evaluate("tinyexplore.handle.open('#story=code')")
+    assert now(tab) == "Code"
+
+
+def test_a_link_with_nonsense_opens_what_is_there(open_page: Open) -> None:  # noqa: F811
+    tab = open_page(busy=False, link="#stage=999&step=-1&node=99999,x&place=nowhere")
+    assert tab.evaluate("tinyexplore.handle.mode") == "workbench"
+    assert state(tab)["selected"] == []
+
+
+def test_a_large_trace_has_a_story_too(open_page: Open) -> None:  # noqa: F811
+    tab = open_page(big_trace(1000), busy=False, mode="story")
+    for _ in range(tab.locator(".chapter").count() - 1):
+        tab.keyboard.press("ArrowRight")
+        assert tab.inner_text(".sentence") != ""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [600, 1200])
+def test_pictures_of_the_story(open_page: Open, screenshots: Any, scheme: str, width: int) -> None:  # noqa: F811
+    tab = open_page(busy=False, mode="story", scheme=scheme, width=width)
+    for title in TITLES:
+        tab.click(f".chapter >> text={title}")
+        tab.screenshot(path=screenshots / f"story_{title.lower()}_{scheme}_{width}.png")
+        box = tab.locator(".story").bounding_box()
+        assert tab.locator(".next").bounding_box()["x"] + 60 < box["x"] + box["width"]

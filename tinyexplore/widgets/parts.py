@@ -1,0 +1,239 @@
+"""Each view as a widget of its own, over the trace and the selection of one ExplorerWidget.
+
+The Python class of a view; the other half is the TypeScript module of the same name (`widgets/src/views/`). The trace
+travels once, with the ExplorerWidget, and so does the code of the front end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from html import escape
+from typing import Any
+
+import traitlets
+from ipywidgets import widget_serialization
+
+from tinyexplore.widgets.explorer import ExplorerWidget
+from tinyexplore.widgets.pictured import PicturedWidget, front_end, picture_html, show
+
+
+class PartWidget(PicturedWidget):
+    """One view. `selected`: ids of the selected nodes, the same in all views of a trace. `stage` and `step`: where the
+    reader is (the number of a stage, and how many of its steps are done), the same in all views but those that are
+    `pinned` to a place of their own. All three follow the reader, may be set, linked and observed. `height`: in CSS. `view`: which one.
+    """
+
+    _esm = traitlets.Unicode(front_end("part.js")).tag(sync=True)
+    explorer = traitlets.Instance(ExplorerWidget).tag(sync=True, **widget_serialization)
+    view = traitlets.Unicode().tag(sync=True)
+    pinned = traitlets.Dict().tag(sync=True)
+    selected = traitlets.List(traitlets.Int()).tag(sync=True)
+    stage = traitlets.Int(None, allow_none=True).tag(sync=True)
+    step = traitlets.Int(0).tag(sync=True)
+    height = traitlets.Unicode("auto").tag(sync=True)
+
+    def __init__(
+        self, explorer: ExplorerWidget, *, static: str | Callable[[], str] = "", pinned: dict[str, Any] | None = None
+    ) -> None:
+        place = {**explorer.cursor, **(pinned or {})}
+        super().__init__(
+            static=static,
+            explorer=explorer,
+            pinned=pinned or {},
+            selected=explorer.selected,
+            stage=place.get("stage"),
+            step=place.get("step", 0),
+            layout={"flex": "1 1 0", "min_width": "0", "width": "auto"},  # in an HBox, views share the width
+        )
+        explorer._parts.append(self)
+        explorer.observe(self._follow, ["selected", "cursor"])
+        self.observe(self._lead, ["selected", "stage", "step"])
+
+    def _follow(self, change: Any) -> None:
+        """Takes over what the explorer has; the front end does the same by itself, so nothing is sent."""
+        if change["name"] == "selected":
+            self._take(selected=change["new"])
+        elif not self.pinned:
+            cursor = change["new"]
+            self._take(stage=cursor.get("stage", self.stage), step=cursor.get("step", self.step))
+
+    def _take(self, **values: Any) -> None:
+        with self._lock_property(**values):
+            for name, value in values.items():
+                setattr(self, name, value)
+
+    def _lead(self, change: Any) -> None:
+        """Hands a change on to the explorer, and so to all views. What the front end said it says to them itself."""
+        explorer, name, value = self.explorer, change["name"], change["new"]
+        if name == "selected":
+            to, new = "selected", value
+        elif "stage" in self.pinned:
+            return
+        else:
+            kept = {key: old for key, old in explorer.cursor.items() if (key, name) != ("step", "stage")}
+            to, new = "cursor", {**kept, name: value}
+        if getattr(explorer, to) == new or (name != "selected" and explorer.cursor.get(name) == value):
+            return
+        if name in self._property_lock:
+            with explorer._lock_property(**{to: new}):
+                setattr(explorer, to, new)
+        else:
+            setattr(explorer, to, new)
+
+    def select(self, nodes: Iterable[Any]) -> None:
+        """Select nodes, given by id or as objects with an `id` (the nodes of a trace)."""
+        self.selected = [node if isinstance(node, int) else node.id for node in nodes]
+
+    def close(self) -> None:
+        """Takes the view from the page."""
+        if self.comm is None:  # it is closed already
+            return
+        self.explorer.unobserve(self._follow, ["selected", "cursor"])
+        layout = self.layout
+        super().close()
+        layout.close()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.pinned.items())})"
+
+
+class GraphWidget(PartWidget):
+    """The graph at the reader's place; `lazy`, `schedule` and `uops(stage)` are graphs at places of their own."""
+
+    view = traitlets.Unicode("graph").tag(sync=True)
+    height = traitlets.Unicode("460px").tag(sync=True)
+
+    def __init__(self, explorer: ExplorerWidget, *, at: Callable[..., GraphWidget] | None = None, **options: Any) -> None:
+        """`at`: gives the graph at a place ("lazy", "schedule", or "uops" and a stage)."""
+        super().__init__(explorer, **options)
+        self._at = at
+
+    def _graph_at(self, *place: Any) -> GraphWidget:
+        if self._at is None:
+            raise AttributeError("this graph is pinned to a place; ask the one that is not (view.graph)")
+        return self._at(*place)
+
+    @property
+    def lazy(self) -> GraphWidget:
+        """The tensors: the graph of LazyBuffers, coloured by role."""
+        return self._graph_at("lazy")
+
+    @property
+    def schedule(self) -> GraphWidget:
+        """The tensors in the frames of the kernels that compute them."""
+        return self._graph_at("schedule")
+
+    def uops(self, stage: Any = None, *, kernel: int | None = None) -> GraphWidget:
+        """The UOps after a stage: its number, its name ("simplify", "vector memory" ...) or itself; by default the last one of
+        `kernel` (by default the first)."""
+        return self._graph_at("uops", stage, kernel)
+
+
+class StepperWidget(PartWidget):
+    """The passes, and each firing as before | after with its rule."""
+
+    view = traitlets.Unicode("stepper").tag(sync=True)
+    height = traitlets.Unicode("320px").tag(sync=True)
+
+
+class CodeWidget(PartWidget):
+    """The listings side by side; `only(language)` is one of them."""
+
+    view = traitlets.Unicode("code").tag(sync=True)
+    height = traitlets.Unicode("480px").tag(sync=True)
+    pane = traitlets.Unicode("").tag(sync=True)
+
+    def __init__(
+        self, explorer: ExplorerWidget, *, pane: str = "", one: Callable[[str], CodeWidget] | None = None, **options: Any
+    ) -> None:
+        """`pane`: the only pane to show, of "a" (Python, UOps), "b" (source) and "c" (machine code)."""
+        super().__init__(explorer, **options)
+        self.pane = pane
+        self._one = one
+
+    def only(self, language: str) -> CodeWidget:
+        """One listing: "source" (your Python), "uops", "c", "llvm", "llvm-opt", "asm" ..."""
+        if self._one is None:
+            raise AttributeError("this is one listing; ask the widget of all (view.code)")
+        return self._one(language)
+
+
+class KernelsWidget(PartWidget):
+    """The kernels as a table."""
+
+    view = traitlets.Unicode("kernels").tag(sync=True)
+
+
+class TimingWidget(PartWidget):
+    """The kernels' times with their spread."""
+
+    view = traitlets.Unicode("timing").tag(sync=True)
+
+
+class MemoryWidget(PartWidget):
+    """The buffers and their lives."""
+
+    view = traitlets.Unicode("memory").tag(sync=True)
+
+
+class PredictWidget(PicturedWidget):
+    """A question about a trace: guess, then see. `guess`: the index of the choice taken, None until then.
+
+    `reveals`: the views stay away until the question is answered, and then stand under it.
+    """
+
+    _esm = traitlets.Unicode(front_end("part.js")).tag(sync=True)
+    explorer = traitlets.Instance(ExplorerWidget).tag(sync=True, **widget_serialization)
+    view = traitlets.Unicode("question").tag(sync=True)
+    question = traitlets.Dict().tag(sync=True)
+    guess = traitlets.Int(None, allow_none=True).tag(sync=True)
+    reveals = traitlets.Bool(False).tag(sync=True)
+
+    def __init__(
+        self, explorer: ExplorerWidget, question: dict[str, Any], *, reveals: bool = False, static: str = ""
+    ) -> None:
+        """`static`: a picture that is shown with the answer where no widget runs."""
+        super().__init__(static=static, explorer=explorer, question=question, reveals=reveals)
+        explorer._parts.append(self)
+
+    @property
+    def is_right(self) -> bool | None:
+        """Whether the guess is what the trace says; None before there is one."""
+        return None if self.guess is None else self.guess == self.question["answer"]
+
+    def close(self) -> None:
+        """Takes the question from the page."""
+        if self.comm is None:  # it is closed already
+            return
+        layout = self.layout
+        super().close()
+        layout.close()
+
+    def __repr__(self) -> str:
+        guess = "" if self.guess is None else f", guess={self.question['choices'][self.guess]!r}"
+        return f"PredictWidget({self.question['text']!r}{guess})"
+
+    def _ipython_display_(self) -> None:
+        """The question in plain HTML, with its answer folded, for readers without widgets; and the widget."""
+        from IPython.display import display
+
+        choices = "".join(f"<li>{escape(choice)}</li>" for choice in self.question["choices"])
+        shown = f"<br>{picture_html(self.svg(), self.picture, repr(self))}" if self.svg() else ""
+        html = (
+            f'<div class="tinyexplore-picture-{self.picture}"><p><strong>{escape(self.question["text"])}</strong></p>'
+            f"<ul>{choices}</ul><details><summary>The answer</summary>{escape(self.question['reveal'])}{shown}</details></div>"
+        )
+        display({"text/html": html, "text/plain": repr(self)}, raw=True)
+        show(self, "", repr(self))
+
+
+__all__ = [
+    "CodeWidget",
+    "GraphWidget",
+    "KernelsWidget",
+    "MemoryWidget",
+    "PartWidget",
+    "PredictWidget",
+    "StepperWidget",
+    "TimingWidget",
+]

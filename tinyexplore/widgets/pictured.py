@@ -1,0 +1,78 @@
+"""What every widget here does: it shows itself beside a static picture, which stays where no widget runs."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Callable
+from html import escape
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import anywidget
+import traitlets
+
+STATIC = Path(__file__).resolve().parents[1] / "static"
+
+
+def front_end(name: str) -> str:
+    """The text of a bundle; not its path: anywidget has the contents of a file hold every widget that shows it."""
+    return (STATIC / name).read_text(encoding="utf-8")
+
+
+class PicturedWidget(anywidget.AnyWidget):
+    """A widget with a static picture (an SVG, or what makes one).
+
+    It shows itself as two outputs: the picture, as an image in HTML that nbconvert, GitHub and the sanitiser of an
+    untrusted notebook keep, and the widget, which hides the picture while it is alive. `picture` names it in the page.
+    """
+
+    picture = traitlets.Unicode().tag(sync=True)
+
+    def __init__(self, static: str | Callable[[], str] = "", **traits: Any) -> None:
+        super().__init__(picture=uuid4().hex, **traits)
+        self._static = static
+
+    def svg(self) -> str:
+        """The static picture, "" where there is none."""
+        return self._static if isinstance(self._static, str) else self._static()
+
+    def _repr_mimebundle_(self, **options: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        """The widget, with a stable text and the picture."""
+        bundle = super()._repr_mimebundle_(**options)
+        if bundle is None:
+            return None
+        data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
+        data["text/plain"] = repr(self)
+        if picture := self.svg():
+            data["image/svg+xml"] = picture
+        return data, metadata
+
+    def _ipython_display_(self) -> None:
+        show(self, self.svg(), repr(self))
+
+
+def show(widget: PicturedWidget, picture: str, text: str) -> None:
+    """Displays a widget in IPython: the picture first, then the widget (its text where there are none)."""
+    from IPython.display import display
+
+    if picture:
+        display({"text/html": picture_html(picture, widget.picture, text), "text/plain": text}, raw=True)
+    bundle = widget._repr_mimebundle_()
+    if bundle is None:
+        return
+    data, metadata = bundle
+    data = {kind: value for kind, value in data.items() if kind != "image/svg+xml"}
+    display({**data, "text/plain": text}, metadata=metadata, raw=True)
+
+
+def picture_html(svg: str, name: str, text: str) -> str:
+    """An SVG as an image in HTML: a sanitiser that drops `<svg>` keeps it, and so do viewers that know no widgets."""
+    data = b64encode(svg.encode()).decode()
+    return (
+        f'<img class="tinyexplore-picture-{name}" alt="{escape(text)}" style="max-width:100%;height:auto" '
+        f'src="data:image/svg+xml;base64,{data}">'
+    )
+
+
+__all__ = ["PicturedWidget", "front_end", "picture_html", "show"]

@@ -1,0 +1,136 @@
+// A place in a trace as the fragment of an address, and the way back through the places where one was.
+
+import type { TraceIndex } from "./provenance";
+import type { Cursor, Panel, Place } from "./store";
+
+/** What a link says; what it leaves out stays as it is. */
+export interface Target {
+  cursor: Partial<Cursor>;
+  selected: number[] | null;
+  /** The chapter of the story; null: the workbench. */
+  story: string | null;
+}
+
+const PLACES: readonly Place[] = ["python", "lazy", "kernels", "passes", "uops", "code", "run"];
+const PANELS: readonly Panel[] = ["rewrites", "kernels", "timing", "memory", "biography", "glossary"];
+
+/** `#stage=4&step=2&kernel=0&node=17`: short, and the same for the same place. */
+export function linkOf(cursor: Cursor, selected: readonly number[], story: string | null): string {
+  if (story !== null) return `#story=${story}`;
+  const { stage, step, kernel, graph, place, panel } = cursor;
+  const parts: [string, string | number | null][] = [
+    ["stage", stage],
+    ["step", stage === null ? null : step],
+    ["kernel", kernel],
+    ["graph", graph],
+    ["place", place],
+    ["panel", panel],
+    ["node", selected.length === 0 ? null : selected.join(",")],
+  ];
+  return `#${parts.filter(([, value]) => value !== null).map(([key, value]) => `${key}=${value}`).join("&")}`;
+}
+
+/** What a fragment points at; null if it is no link of ours. Values that make no sense are left out. */
+export function readLink(fragment: string): Target | null {
+  const given = new URLSearchParams(fragment.replace(/^#/, ""));
+  if (!["story", "stage", "node", "kernel", "place", "panel", "graph"].some((key) => given.has(key))) return null;
+  const number = (key: string): number | undefined => (/^\d+$/.test(given.get(key) ?? "") ? Number(given.get(key)) : undefined);
+  const word = <T extends string>(key: string, known: readonly T[]): T | undefined => known.find((one) => one === given.get(key));
+  const all = {
+    stage: number("stage"),
+    step: number("step"),
+    kernel: number("kernel"),
+    graph: word("graph", ["lazy", "uops"] as const),
+    place: word("place", PLACES),
+    panel: word("panel", PANELS),
+  };
+  const cursor = Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined)) as Partial<Cursor>;
+  const nodes = (given.get("node") ?? "").split(",").filter((part) => /^\d+$/.test(part)).map(Number);
+  return { cursor, selected: given.has("node") ? nodes : null, story: given.get("story") };
+}
+
+/** The place of a link, with the graph that shows its stage where it names none. */
+export function completed(index: TraceIndex, cursor: Partial<Cursor>): Partial<Cursor> {
+  const { stage } = cursor;
+  return stage === undefined || stage === null ? cursor : { ...placeOf(index, stage), ...cursor };
+}
+
+/** A stage, with the graph that shows it. */
+export function placeOf(index: TraceIndex, id: number): Partial<Cursor> {
+  const stage = index.trace.stages[id];
+  if (stage === undefined) return {};
+  const [root] = stage.after.length > 0 ? stage.after : stage.before;
+  const isLazy = root !== undefined && index.node(root).kind === "lazybuffer";
+  return { stage: id, graph: isLazy ? "lazy" : "uops", place: isLazy ? "lazy" : "passes" };
+}
+
+/** Two links of which the second is only some steps further. */
+function isOneStop(a: string, b: string): boolean {
+  const plain = (link: string): string => link.replace(/\bstep=\d+&?/, "");
+  return plain(a) === plain(b);
+}
+
+/** The places where a reader was; in a page of its own they are the browser's history. */
+export class Trail {
+  private readonly links: string[];
+  private at = 0;
+  private now: string;
+  private timer: ReturnType<typeof setTimeout> | undefined;
+  private readonly popped = (): void => this.arrive(location.hash || this.links[0]);
+
+  /** `apply`: goes where a link points; `here`: the link to where the reader is then. */
+  constructor(
+    private readonly isPage: boolean,
+    private readonly apply: (link: string) => void,
+    private readonly here: () => string,
+  ) {
+    this.now = here();
+    this.links = [this.now];
+    if (isPage) addEventListener("popstate", this.popped);
+  }
+
+  /** Notes where the reader is, once the reader stays there for a moment. */
+  visit(): void {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.note(), 120);
+  }
+
+  note(): void {
+    const link = this.here();
+    if (link === this.now) return;
+    const stays = isOneStop(this.now, link);
+    this.now = link;
+    if (this.isPage) {
+      if (stays) history.replaceState(null, "", link);
+      else history.pushState(null, "", link);
+    } else if (stays) this.links[this.at] = link;
+    else {
+      this.links.splice(this.at + 1, Infinity, link);
+      this.at += 1;
+    }
+  }
+
+  /** One place back (-1) or on (1). */
+  go(direction: 1 | -1): void {
+    if (this.isPage) {
+      history.go(direction);
+      return;
+    }
+    const to = this.at + direction;
+    if (this.links[to] === undefined) return;
+    this.at = to;
+    this.arrive(this.links[to]);
+  }
+
+  /** What is there after a move along the trail is no new place. */
+  private arrive(link: string): void {
+    this.apply(link);
+    clearTimeout(this.timer);
+    this.now = this.here();
+  }
+
+  stop(): void {
+    clearTimeout(this.timer);
+    if (this.isPage) removeEventListener("popstate", this.popped);
+  }
+}

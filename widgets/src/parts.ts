@@ -1,0 +1,46 @@
+// One view as a widget of its own: the same classes as in the explorer, over a store that others share.
+
+import { makeRoot, onKey } from "./root";
+import type { Store, View } from "./store";
+import { CodeView } from "./views/code";
+import { GraphView } from "./views/graph";
+import { KernelsView } from "./views/kernels";
+import { StepperView } from "./views/stepper";
+import { MemoryView, TimingView } from "./views/timing";
+
+export type Kind = "graph" | "stepper" | "code" | "kernels" | "timing" | "memory";
+
+/** How a part is drawn; `pane`: the only pane of the code; `look`: "lazy" for a graph coloured by role, without frames. */
+export interface Look {
+  height: string;
+  pane?: string;
+  look?: string;
+}
+
+const VIEWS: Record<Exclude<Kind, "graph">, new (store: Store) => View> = {
+  stepper: StepperView,
+  code: CodeView,
+  kernels: KernelsView,
+  timing: TimingView,
+  memory: MemoryView,
+};
+
+/** Draws one view into `element`. Returns how to take it away. */
+export function mountPart(element: HTMLElement, store: Store, kind: Kind, { height, pane = "", look = "" }: Look): () => void {
+  const { title } = store.index.trace;
+  const { root, release } = makeRoot(`${kind} of ${title}`, height, "auto");
+  root.classList.add("part", `part-${kind}`);
+  root.dataset.only = pane;
+  root.dataset.look = look;
+  const view = kind === "graph" ? new GraphView(store, look === "lazy" ? "role" : "kernel") : new VIEWS[kind](store);
+  store.add(view);
+  const graph = view instanceof GraphView ? view : null;
+  const stepper = view instanceof StepperView ? view : null;
+  root.addEventListener("keydown", (event) => onKey(event, { store, graph, stepper, root, panels: false }));
+  root.append(view.element);
+  element.append(root);
+  return () => {
+    store.drop([view]);
+    release();
+  };
+}

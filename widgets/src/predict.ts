@@ -1,0 +1,36 @@
+// The entry of a question as a widget of its own: guess, then see; the views may stay away until then.
+
+import { hidePicture } from "./picture";
+import { makeRoot } from "./root";
+import type { Model, Session } from "./session";
+import { type Stop, questionCard } from "./views/tour";
+
+/** Draws a question into `element`, and under it, once it is answered and if that is wanted, the whole explorer. */
+export function showQuestion(session: Session, element: HTMLElement, model: Model): () => void {
+  const { root, release } = makeRoot("Question", "auto", "auto");
+  root.classList.add("part", "asks");
+  const card = document.createElement("div");
+  const below = document.createElement("div");
+  root.append(card);
+  element.append(root, below);
+  let remove: (() => void) | null = null;
+  const draw = (): void => {
+    const guess = model.get("guess") as number | null;
+    const take = (taken: number): void => {
+      model.set("guess", taken);
+      model.save_changes();
+    };
+    card.replaceChildren(questionCard(model.get("question") as Stop, guess, take, (link) => session.follow(link)));
+    if (guess !== null && model.get("reveals") && remove === null) remove = session.showExplorer(below);
+  };
+  model.on("change:guess", draw);
+  draw();
+  const showPicture = hidePicture(String(model.get("picture")));
+  return () => {
+    model.off("change:guess", draw);
+    remove?.();
+    release();
+    below.remove();
+    showPicture();
+  };
+}

@@ -1,0 +1,125 @@
+// The element around views: its theme, its width, and what keys do in it.
+
+import story from "./story.css";
+import css from "./style.css";
+import { h } from "./dom";
+import type { Store } from "./store";
+import type { GraphView } from "./views/graph";
+import { showOrigin } from "./views/nodecard";
+import type { StepperView } from "./views/stepper";
+import type { StoryView } from "./views/story";
+
+export type Theme = "light" | "dark" | "auto";
+
+/** An element in which views look right, and how to let go of it. */
+export function makeRoot(label: string, height: string | undefined, theme: Theme): { root: HTMLElement; release: () => void } {
+  const root = h("div", {
+    class: "tinyexplore",
+    tabindex: 0,
+    role: "application",
+    "aria-label": label,
+    "data-lm-suppress-shortcuts": "true", // the notebook's own keys stay out of here
+    style: height ? `--height:${height}` : null,
+  });
+  root.append(h("style", {}, css + story));
+  const stopTheme = followTheme(root, theme);
+  const sizes = new ResizeObserver(([entry]) => {
+    const { width } = entry.contentRect;
+    root.dataset.width = width < 900 ? "narrow" : width < 1120 ? "medium" : "wide";
+  });
+  sizes.observe(root);
+  const release = (): void => {
+    stopTheme();
+    sizes.disconnect();
+    root.remove();
+  };
+  return { root, release };
+}
+
+/** What keys act on; a widget with one view has only some of it. */
+export interface KeyTargets {
+  store: Store;
+  graph: GraphView | null;
+  stepper: StepperView | null;
+  root: HTMLElement;
+  /** Whether there is a panel to change. */
+  panels: boolean;
+  story?: StoryView | null;
+  /** Changes between the story and the workbench. */
+  toggle?: () => void;
+}
+
+export function onKey(event: KeyboardEvent, { store, graph, stepper, root, panels, story, toggle }: KeyTargets): void {
+  const target = event.composedPath()[0] as HTMLElement;
+  const typing = target instanceof HTMLInputElement && !["checkbox", "range"].includes(target.type);
+  event.stopPropagation();
+  if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
+  const pressed = (target instanceof HTMLButtonElement || target instanceof HTMLInputElement) && [" ", "Enter"].includes(event.key);
+  if (pressed) return;
+  const walks: Record<string, "up" | "down" | "left" | "right"> = {
+    ArrowUp: "up",
+    ArrowDown: "down",
+    ArrowLeft: "left",
+    ArrowRight: "right",
+  };
+  const ofStepper: Record<string, (stepper: StepperView) => void> = {
+    ArrowLeft: (view) => view.move(-1),
+    ArrowRight: (view) => view.move(1),
+    ArrowUp: (view) => view.movePass(-1),
+    ArrowDown: (view) => view.movePass(1),
+    Home: (view) => view.moveToEnd(false),
+    End: (view) => view.moveToEnd(true),
+    n: (view) => view.nextOnNode(),
+    r: (view) => view.nextOfRule(),
+  };
+  const ofGraph: Record<string, (graph: GraphView) => void> = {
+    "/": (view) => view.focusSearch(),
+    i: (view) => view.isolate(),
+    f: (view) => view.fit(),
+    e: (view) => view.toggleSelected(),
+  };
+  const biography = (): void => store.go({ panel: store.cursor.panel === "biography" ? "rewrites" : "biography" });
+  const leave = (): void => {
+    store.select([]);
+    root.focus();
+  };
+  const actionOf = (key: string): (() => void) | undefined => {
+    if (stepper !== null && ofStepper[key] !== undefined) return () => ofStepper[key](stepper);
+    if (graph !== null && ofGraph[key] !== undefined) return () => ofGraph[key](graph);
+    if (key === "w") return toggle;
+    if (story && (key === "ArrowLeft" || key === "ArrowRight")) return () => story.move(key === "ArrowLeft" ? -1 : 1);
+    if (key === "o") return () => showOrigin(store);
+    if (key === "b" && panels) return biography;
+    return key === "Escape" ? leave : undefined;
+  };
+  const walk = walks[event.key];
+  const walking = event.shiftKey && walk !== undefined && graph !== null ? () => graph.walk(walk) : undefined;
+  const action = walking ?? actionOf(event.key.length === 1 ? event.key.toLowerCase() : event.key);
+  if (action === undefined) return;
+  event.preventDefault();
+  action();
+}
+
+/** Light or dark: as told, as JupyterLab or VS Code say, else as the system prefers. Returns how to stop following. */
+function followTheme(root: HTMLElement, theme: "light" | "dark" | "auto"): () => void {
+  const prefers = matchMedia("(prefers-color-scheme: dark)");
+  const apply = (): void => {
+    const { body } = document;
+    const jupyter = body.dataset.jpThemeLight;
+    let dark = prefers.matches;
+    if (theme !== "auto") dark = theme === "dark";
+    else if (jupyter !== undefined) dark = jupyter === "false";
+    else if (body.classList.contains("vscode-dark") || document.documentElement.classList.contains("dark")) dark = true;
+    else if (body.classList.contains("vscode-light")) dark = false;
+    root.dataset.theme = dark ? "dark" : "light";
+  };
+  apply();
+  prefers.addEventListener("change", apply);
+  const watcher = new MutationObserver(apply);
+  watcher.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "class"] });
+  watcher.observe(document.documentElement, { attributes: true, attributeFilter: ["class"] });
+  return () => {
+    prefers.removeEventListener("change", apply);
+    watcher.disconnect();
+  };
+}

@@ -1,0 +1,201 @@
+// What the widgets of one explorer share: the trace, read once, and one store, bound to the traits of the explorer.
+
+import { h } from "./dom";
+import { type Handle, type Mode, mountOn, openStore } from "./explorer";
+import { completed, placeOf, readLink } from "./links";
+import { type Kind, mountPart } from "./parts";
+import { readTrace } from "./payload";
+import { showQuestion } from "./predict";
+import { type Cursor, PinnedStore, type Store, type View } from "./store";
+import type { Stop } from "./views/tour";
+
+/** What is needed of anywidget's model. */
+export interface Model {
+  get(name: string): unknown;
+  set(name: string, value: unknown): void;
+  save_changes(): void;
+  on(event: string, handler: () => void): void;
+  off(event: string, handler: () => void): void;
+}
+
+type Payload = DataView | ArrayBuffer | Uint8Array;
+
+export class Session {
+  private opened: Promise<Store>;
+  private readonly redraws = new Set<() => void>();
+  private readonly handles = new Set<Handle>();
+  private readonly stops: (() => void)[];
+
+  constructor(private readonly model: Model) {
+    this.opened = this.open();
+    this.stops = [
+      listen(model, "payload", () => {
+        this.opened = this.open();
+        for (const redraw of [...this.redraws]) redraw();
+      }),
+      listen(model, "selected", () => void this.opened.then((store) => store.select(model.get("selected") as number[], true), quiet)),
+      listen(model, "cursor", () => void this.opened.then((store) => store.go(model.get("cursor") as Partial<Cursor>, true), quiet)),
+    ];
+  }
+
+  private get bytes(): Uint8Array {
+    const value = this.model.get("payload") as Payload;
+    return value instanceof ArrayBuffer ? new Uint8Array(value) : new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
+  }
+
+  private async open(): Promise<Store> {
+    const { model } = this;
+    const trace = await readTrace(this.bytes);
+    const initial = { selected: model.get("selected") as number[], cursor: model.get("cursor") as Partial<Cursor> };
+    const store = openStore(trace, initial);
+    store.onSelect = (nodes) => save(model, { selected: nodes });
+    store.onCursor = (cursor) => save(model, { cursor });
+    return store;
+  }
+
+  /** The whole explorer in `element`, until what is returned is called. */
+  showExplorer(element: HTMLElement): () => void {
+    return this.show(element, (store) => {
+      const { model } = this;
+      const handle: Handle = mountOn(element, store, {
+        size: this.bytes.byteLength,
+        height: model.get("height") as string,
+        mode: (model.get("mode") as Mode | "") || undefined,
+        onMode: (mode) => save(model, { mode }),
+        tour: model.get("tour") as Stop[],
+      });
+      this.handles.add(handle);
+      const follow = (): void => {
+        const link = model.get("link") as string;
+        if (link === "") return;
+        handle.open(link);
+        save(model, { link: "" }); // the same link may be followed again
+      };
+      const stops = [
+        listen(model, "mode", () => handle.show((model.get("mode") as Mode | "") || handle.mode)),
+        listen(model, "link", follow),
+        listen(model, "tour", () => handle.tour(model.get("tour") as Stop[])),
+      ];
+      follow();
+      return () => {
+        for (const stop of stops) stop();
+        this.handles.delete(handle);
+        handle.destroy();
+      };
+    });
+  }
+
+  /** Goes where a link points; a chapter of the story, in the explorers that are shown. */
+  follow(link: string): void {
+    const target = readLink(link);
+    void this.opened.then((store) => {
+      if (target === null) return;
+      store.go(completed(store.index, target.cursor));
+      if (target.selected !== null) store.select(target.selected);
+      if (target.story !== null) for (const handle of this.handles) handle.open(link);
+    }, quiet);
+  }
+
+  /** A question in `element`. */
+  showQuestion(element: HTMLElement, part: Model): () => void {
+    return showQuestion(this, element, part);
+  }
+
+  /** One view in `element`, its traits (`selected`, `stage`, `step`) bound to what all share or to its own place. */
+  showPart(element: HTMLElement, part: Model): () => void {
+    return this.show(element, (shared) => {
+      const { look, ...pinned } = part.get("pinned") as Partial<Cursor> & { look?: string };
+      const store = Object.keys(pinned).length === 0 ? shared : new PinnedStore(shared, pinned);
+      const unbind = bindPart(part, store);
+      const pane = (part.get("pane") as string | null) ?? "";
+      const unmount = mountPart(element, store, part.get("view") as Kind, { height: part.get("height") as string, pane, look });
+      return () => {
+        unbind();
+        unmount();
+        if (store !== shared) store.destroy();
+      };
+    });
+  }
+
+  private show(element: HTMLElement, draw: (store: Store) => () => void): () => void {
+    let remove = (): void => undefined;
+    let version = 0;
+    const open = async (): Promise<void> => {
+      version += 1;
+      const mine = version;
+      try {
+        const store = await this.opened;
+        if (mine !== version) return; // a newer payload overtook this one, or the view is gone
+        remove();
+        element.replaceChildren();
+        remove = draw(store);
+      } catch (error) {
+        if (mine === version) element.replaceChildren(h("pre", { role: "alert" }, `The explorer cannot show this trace. ${String(error)}`));
+      }
+    };
+    const redraw = (): void => void open();
+    this.redraws.add(redraw);
+    redraw();
+    return () => {
+      version += 1;
+      this.redraws.delete(redraw);
+      remove();
+    };
+  }
+
+  close(): void {
+    for (const stop of this.stops) stop();
+  }
+}
+
+/** Keeps the traits of a view's widget and its store equal, in both directions. */
+function bindPart(part: Model, store: Store): () => void {
+  const tell = (): void => {
+    const { stage, step } = store.cursor;
+    save(part, { selected: [...store.selected], stage, step });
+  };
+  const lead: View = {
+    element: h("span"),
+    update: (change) => {
+      if (change.cursor || change.selection) tell();
+    },
+  };
+  store.add(lead);
+  const go = (change: Partial<Cursor>): void => {
+    if (store instanceof PinnedStore) {
+      store.pin(change);
+      tell();
+    } else store.go(change);
+  };
+  const stops = [
+    listen(part, "selected", () => store.select(part.get("selected") as number[])),
+    listen(part, "stage", () => {
+      const stage = part.get("stage") as number | null;
+      if (stage !== null && stage !== store.cursor.stage) go(placeOf(store.index, stage));
+    }),
+    listen(part, "step", () => {
+      if (part.get("step") !== store.cursor.step) go({ step: part.get("step") as number });
+    }),
+  ];
+  tell();
+  return () => {
+    for (const stop of stops) stop();
+    store.drop([lead]);
+  };
+}
+
+function listen(model: Model, trait: string, handler: () => void): () => void {
+  model.on(`change:${trait}`, handler);
+  return () => model.off(`change:${trait}`, handler);
+}
+
+/** Sets what is different, and sends it. */
+function save(model: Model, values: Record<string, unknown>): void {
+  const changed = Object.entries(values).filter(([name, value]) => JSON.stringify(model.get(name)) !== JSON.stringify(value));
+  for (const [name, value] of changed) model.set(name, value);
+  if (changed.length > 0) model.save_changes();
+}
+
+function quiet(): void {
+  // a trace that cannot be read is told where it would be drawn
+}

@@ -1,0 +1,30 @@
+// Where the widgets of one page find the session of their explorer; no code but this, for it is in every widget.
+
+import type { Session } from "./session";
+
+interface Waiting {
+  found: Promise<Session>;
+  open: (session: Session) => void;
+}
+
+function sessions(): Map<string, Waiting> {
+  const page = globalThis as unknown as { tinyexploreSessions?: Map<string, Waiting> };
+  page.tinyexploreSessions ??= new Map();
+  return page.tinyexploreSessions;
+}
+
+/** The session of that name, now or as soon as its explorer's model is there. */
+export function session(name: string): Waiting {
+  let known = sessions().get(name);
+  if (known === undefined) {
+    let open: Waiting["open"] = () => undefined;
+    const found = new Promise<Session>((resolve) => (open = resolve));
+    known = { found, open };
+    sessions().set(name, known);
+  }
+  return known;
+}
+
+export function forget(name: string): void {
+  sessions().delete(name);
+}

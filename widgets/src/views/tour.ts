@@ -1,0 +1,87 @@
+// Tours and questions: notes pinned to places of a trace, and guesses that the trace grades; both play without Python.
+
+import { button, h, replaceChildren } from "../dom";
+
+/** A place with a note on it; with `choices` it is a question, whose answer is shown once one was taken. */
+export interface Stop {
+  text: string;
+  /** Where it is: `#stage=4&step=2`. */
+  link: string;
+  choices: string[];
+  /** The index of the right choice. */
+  answer: number | null;
+  /** What the trace says. */
+  reveal: string;
+  /** Where one sees it. */
+  after: string;
+}
+
+/** A question with its choices; once one was taken, what is right, and why. */
+export function questionCard(stop: Stop, guess: number | null, take: (guess: number) => void, show: (link: string) => void): HTMLElement {
+  const isOpen = guess === null;
+  const choices = stop.choices.map((choice, i) => {
+    const verdict = isOpen ? "" : i === stop.answer ? "right" : i === guess ? "wrong" : "other";
+    const sign = verdict === "right" ? "✓ " : verdict === "wrong" ? "✗ " : "";
+    const one = button(`${sign}${choice}`, isOpen ? `Guess: ${choice}` : choice, () => take(i), `choice ${verdict}`);
+    one.disabled = !isOpen;
+    return one;
+  });
+  const said = guess === stop.answer ? "Right. " : "Not quite. ";
+  const shows = stop.after === "" ? null : button("Show me", "Go to the place that shows it", () => show(stop.after), "next");
+  const reveal = isOpen ? h("p", { class: "faint" }, "Guess first: the trace answers.") : h("p", { class: "reveal" }, h("b", {}, said), stop.reveal);
+  return h(
+    "div",
+    { class: "question" },
+    h("p", { class: "note-text" }, stop.text),
+    h("div", { class: "choices", role: "group", "aria-label": "Choices" }, ...choices),
+    h("div", { class: "verdict", role: "status" }, reveal, isOpen ? null : shows),
+  );
+}
+
+export class TourView {
+  readonly element = h("section", { class: "tour", "aria-label": "Tour" });
+  private at = 0;
+  private readonly guesses = new Map<number, number>();
+
+  /** `open`: goes where a link points. */
+  constructor(
+    private readonly stops: readonly Stop[],
+    private readonly open: (link: string) => void,
+  ) {}
+
+  /** The stop after (1) or before (-1). */
+  move(direction: 1 | -1): void {
+    this.go(this.at + direction);
+  }
+
+  go(at: number): void {
+    if (this.stops[at] === undefined) return;
+    this.at = at;
+    this.open(this.stops[at].link);
+    this.draw();
+  }
+
+  private draw(): void {
+    const stop = this.stops[this.at];
+    const card = stop.choices.length > 0 ? this.question(stop) : h("p", { class: "note-text", role: "status" }, stop.text);
+    const dots = this.stops.map((one, i) => {
+      const dot = button("", `Stop ${i + 1}: ${one.text}`, () => this.go(i), "dot");
+      if (i === this.at) dot.setAttribute("aria-current", "step");
+      return dot;
+    });
+    const back = button("←", "The stop before ([)", () => this.move(-1));
+    const on = button(`${this.at + 1} of ${this.stops.length} →`, "The next stop (])", () => this.move(1), "next");
+    const again = button("show the place", "Go to the place of this note again", () => this.open(stop.link), "quiet");
+    back.disabled = this.at === 0;
+    on.disabled = this.at === this.stops.length - 1;
+    replaceChildren(this.element, h("div", { class: "pinned" }, card), h("div", { class: "tour-turn" }, h("span", { class: "dots" }, ...dots), h("span", { class: "space" }), again, back, on));
+  }
+
+  private question(stop: Stop): HTMLElement {
+    const take = (guess: number): void => {
+      this.guesses.set(this.at, guess);
+      this.draw();
+    };
+    return questionCard(stop, this.guesses.get(this.at) ?? null, take, this.open);
+  }
+}

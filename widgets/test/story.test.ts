@@ -1,0 +1,106 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Trail, linkOf, readLink } from "../src/links";
+import type { Trace } from "../src/model";
+import { TraceIndex } from "../src/provenance";
+import type { Cursor } from "../src/store";
+import { askingLines, chapters, slowest, typicalFiring } from "../src/story";
+
+function lazy(id: number, group: string, user: number | null, calls: string[] = []): object {
+  return { id, kind: "lazybuffer", op: "X", src: [], group, user, calls, label: "X", detail: "", dtype: "", arg: "" };
+}
+
+function kernel(id: number, opts: string[]): object {
+  return { id, name: `k${id}`, axes: [["g0", "global", 4]], opts, nodes: [], roots: [], same_as: null, calls: [] };
+}
+
+function run(id: number, median_us: number): object {
+  return { id, kernel: id, median_us, low_us: median_us, high_us: median_us, times_us: [median_us] };
+}
+
+function stage(id: number, more: object): object {
+  return { id, name: `s${id}`, kernel: null, parent: null, before: [], after: [], steps: [], opts: [], decisions: [], ...more };
+}
+
+const TRACE = {
+  nodes: [lazy(0, "buffer", null), lazy(1, "alu", 0, ["__add__"]), lazy(2, "movement", 0, ["__add__"]), lazy(3, "reduce", 1, ["sum"])],
+  frames: [{ id: 0, source: 0, line: 2 }, { id: 1, source: 0, line: 3 }],
+  sources: [{ id: 0, text: "import x\ny = x + 1\ny.sum()\n" }],
+  rules: [{ id: 0, name: "f", law: "node → f(node)" }, { id: 1, name: "mul_one", law: "x * 1 → x" }],
+  stages: [
+    stage(0, { decisions: [{ node: 3, decision: "realize" }, { node: 1, decision: "fuse" }] }),
+    stage(1, { kernel: 1, opts: [{ opt: "VECTOR(0, 4)", applied: true, reason: "four at once" }] }),
+    stage(2, { kernel: 1, steps: [0, 0, 1, null].map((rule) => ({ rule, before: 0, after: 1 })) }),
+  ],
+  links: [],
+  kernels: [kernel(0, []), kernel(1, ["VECTOR(0, 4)"])],
+  programs: [{ id: 0, kernel: 1, language: "c", lines: [{ text: "a", nodes: [3] }, { text: "b", nodes: [] }] }],
+  runs: [run(0, 1), run(1, 3)],
+} as unknown as Trace;
+
+test("each chapter says what is in the trace", () => {
+  const told = chapters(new TraceIndex(TRACE)).map(({ key, sentence }) => [key, sentence]);
+  assert.deepEqual(told, [
+    ["python", "2 lines of your Python asked for 3 operations on tensors: 2 by + and 1 by sum."],
+    ["tensors", "They are a graph of 4 nodes: 1 is memory that holds values, 1 only looks at values in another shape and 2 compute."],
+    ["kernels", "The scheduler makes 2 kernels of them: 1 result gets memory of its own and 1 is computed right where it is read."],
+    ["loops", "Kernel 1, the slowest, is a nest of 1 loop, after 1 opt: VECTOR(0, 4). Why VECTOR(0, 4): “four at once”."],
+    ["rewrites", "Rules rewrite the loops into what the machine can do: 3 firings of 2 rules in 1 pass. This is the first of mul_one, which fired once."],
+    ["code", "The kernel written out: 2 lines of C. Of the C, 1 line knows the line of your Python behind it: click one."],
+    ["time", "All 2 kernels take 4.00 µs, 75 % of it in kernel 1 (3.00 µs, one run)."],
+  ]);
+});
+
+test("a trace tells only what it has", () => {
+  const bare = { ...TRACE, kernels: [], runs: [], programs: [], stages: [] } as unknown as Trace;
+  assert.deepEqual(chapters(new TraceIndex(bare)).map(({ key }) => key), ["python", "tensors"]);
+  assert.equal(slowest(new TraceIndex(bare)), null);
+});
+
+test("the firing that is shown is of a rule whose law says something", () => {
+  const index = new TraceIndex(TRACE);
+  assert.equal(typicalFiring(index, TRACE.kernels[1])?.at, 3);
+  assert.equal(typicalFiring(index, TRACE.kernels[0]), null);
+});
+
+test("a short source is shown whole, a long one by the lines that asked for something", () => {
+  const index = new TraceIndex(TRACE);
+  assert.deepEqual(askingLines(index).map(({ line, asked }) => [line, asked]), [[1, 0], [2, 2], [3, 1]]);
+  assert.deepEqual(askingLines(index, 2).map(({ line }) => line), [2, 3]);
+});
+
+const CURSOR: Cursor = { place: "passes", kernel: 1, stage: 4, step: 2, graph: "uops", panel: "rewrites", tabs: {} };
+
+test("a link is read as what it was made of", () => {
+  const link = linkOf(CURSOR, [7, 9], null);
+  assert.equal(link, "#stage=4&step=2&kernel=1&graph=uops&place=passes&panel=rewrites&node=7,9");
+  const { tabs: _, ...cursor } = CURSOR;
+  assert.deepEqual(readLink(link), { cursor, selected: [7, 9], story: null });
+  assert.deepEqual(readLink(linkOf(CURSOR, [], "code")), { cursor: {}, selected: null, story: "code" });
+});
+
+test("what is no link, or makes no sense, is left out", () => {
+  assert.equal(readLink(""), null);
+  assert.equal(readLink("#section-2"), null);
+  assert.deepEqual(readLink("#stage=x&place=moon&node=1,b,3"), { cursor: {}, selected: [1, 3], story: null });
+});
+
+test("a trail goes back and on, and steps of one stage are one place", () => {
+  const seen: string[] = [];
+  let at = "#stage=1&step=0";
+  const trail = new Trail(false, (link) => seen.push((at = link)), () => at);
+  const visit = (link: string): void => {
+    at = link;
+    trail.note();
+  };
+  ["#stage=1&step=5", "#stage=2&step=0", "#stage=3&step=0"].forEach(visit);
+  trail.go(-1);
+  trail.go(-1);
+  trail.go(-1);
+  trail.go(1);
+  assert.deepEqual(seen, ["#stage=2&step=0", "#stage=1&step=5", "#stage=2&step=0"]);
+  visit("#stage=9&step=0");
+  trail.go(1);
+  trail.go(-1);
+  assert.equal(seen.at(-1), "#stage=2&step=0");
+});
