@@ -17,9 +17,8 @@ export interface Look {
   look?: string;
 }
 
-const VIEWS: Record<Exclude<Kind, "graph">, new (store: Store) => View> = {
+const VIEWS: Record<Exclude<Kind, "graph" | "code">, new (store: Store) => View> = {
   stepper: StepperView,
-  code: CodeView,
   kernels: KernelsView,
   timing: TimingView,
   memory: MemoryView,
@@ -32,7 +31,7 @@ export function mountPart(element: HTMLElement, store: Store, kind: Kind, { heig
   root.classList.add("part", `part-${kind}`);
   root.dataset.only = pane;
   root.dataset.look = look;
-  const view = kind === "graph" ? new GraphView(store, look === "lazy" ? "role" : "kernel") : new VIEWS[kind](store);
+  const view = makeView(store, kind, pane, look);
   store.add(view);
   const graph = view instanceof GraphView ? view : null;
   const stepper = view instanceof StepperView ? view : null;
@@ -43,4 +42,9 @@ export function mountPart(element: HTMLElement, store: Store, kind: Kind, { heig
     store.drop([view]);
     release();
   };
+}
+
+function makeView(store: Store, kind: Kind, pane: string, look: string): View {
+  if (kind === "graph") return new GraphView(store, look === "lazy" ? "role" : "kernel");
+  return kind === "code" ? new CodeView(store, pane) : new VIEWS[kind](store);
 }

@@ -50,7 +50,11 @@ export class CodeView implements View {
   private bands: BandMode = "role";
   private readonly sizes = new ResizeObserver(() => this.arrange());
 
-  constructor(private readonly store: Store) {
+  /** `only`: the one pane to show, "" for all that there is room for. */
+  constructor(
+    private readonly store: Store,
+    private readonly only = "",
+  ) {
     const keys = Object.keys(PANES);
     this.panes = Object.fromEntries(keys.map((key) => [key, new CodePane(key, store, () => this.bands, () => this.cycle())]));
     this.arrange();
@@ -65,11 +69,12 @@ export class CodeView implements View {
   private arrange(): void {
     const { a, b, c, all } = this.panes;
     const width = this.element.closest(".tinyexplore")?.clientWidth ?? 0;
-    const wanted = width > 0 && width < NARROW ? [all] : [a, b, c];
+    const fitting = width > 0 && width < NARROW ? [all] : [a, b, c];
+    const wanted = this.only === "" ? fitting : [this.panes[this.only]];
     if (wanted.length === this.shown.length) return;
     this.shown = wanted;
     const column = (...panes: CodePane[]): HTMLElement => h("div", { class: "column" }, ...panes.map((pane) => pane.element));
-    replaceChildren(this.element, ...(wanted.length === 1 ? [column(all)] : [column(a, b), column(c)]));
+    replaceChildren(this.element, ...(wanted.length === 1 ? [column(...wanted)] : [column(a, b), column(c)]));
     for (const pane of wanted) pane.draw();
   }
 
