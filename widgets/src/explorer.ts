@@ -315,7 +315,8 @@ function header(trace: Trace, modes: HTMLElement): HTMLElement {
   const chips = trace.options.map(([name, value]) =>
     h("span", { class: "chip", title: [`${name} = ${value}`, meaning("option", name)].filter(Boolean).join("\n") }, h("span", { class: "faint" }, `${name} `), value),
   );
-  return h("header", {}, h("b", { class: "name" }, trace.title), h("span", { class: "chips" }, ...chips), h("span", { class: "space" }), modes);
+  const options = h("span", { class: "chips", role: "group", "aria-label": "Options of this capture", tabindex: "0" }, ...chips); // a narrow one scrolls
+  return h("header", {}, h("b", { class: "name" }, trace.title), options, h("span", { class: "space" }), modes);
 }
 
 function banner(trace: Trace, store: Store): HTMLElement | null {
