@@ -144,12 +144,17 @@ def _captured(
     found = Captured(
         arguments, given_before, heard.items, states, assigned, notes.keys, structure, outputs, others, baked, in_place
     )
-    found.asked = [
+    found.asked = _requirements(asked, arguments)
+    return found, given
+
+
+def _requirements(asked: list[UOp], arguments: Arguments) -> list[Requirement]:
+    """What was asked of the arguments' Variables, to be asked again; one bound inside is what it was then."""
+    return [
         Requirement(condition, None, "what was captured")
         for condition in dict.fromkeys(asked)
-        if variables(condition) <= arguments.values.keys()  # one bound inside is what it was in the captured call
+        if variables(condition) <= arguments.values.keys()
     ]
-    return found, given
 
 
 def _called(

@@ -1,0 +1,63 @@
+"""How much there is to read: `python -m tests.architecture.test_size` prints it."""
+
+from __future__ import annotations
+
+import ast
+import tokenize
+from pathlib import Path
+
+PACKAGE = Path(__file__).parents[2] / "tinyexplore"
+NOT_ENGINE = {"explore", "widgets", "static", "cli.py"}
+LAYOUT = {tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.COMMENT, tokenize.ENDMARKER}
+
+MOST_TOKENS = 300_000  # the aim is 240 000; what makes this larger is to make something else smaller
+MOST_LINES = 60
+LONGER = {
+    "uop/rewrite.py:_rewrite",  # the rewriter's one loop, the hottest there is: left whole
+}
+
+
+def engine_files() -> list[Path]:
+    """The engine's own files, without what is generated."""
+    paths = [path for path in PACKAGE.rglob("*.py") if path.relative_to(PACKAGE).parts[0] not in NOT_ENGINE]
+    return sorted(path for path in paths if path != PACKAGE / "uop" / "matchers.py")
+
+
+def tokens_in(path: Path) -> int:
+    """Tokens that say something: neither layout nor comments; a docstring is one."""
+    with path.open("rb") as file:
+        return sum(token.type not in LAYOUT for token in tokenize.tokenize(file.readline)) - 1  # the encoding
+
+
+def long_functions(path: Path) -> dict[str, int]:
+    """The functions that take more than `MOST_LINES` lines, with how many."""
+    functions = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)]
+    lines = {node.name: (node.end_lineno or 0) - node.lineno + 1 for node in functions}
+    return {f"{path.relative_to(PACKAGE)}:{name}": count for name, count in lines.items() if count > MOST_LINES}
+
+
+def test_the_engine_does_not_grow() -> None:
+    assert sum(map(tokens_in, engine_files())) <= MOST_TOKENS
+
+
+def test_functions_fit_on_a_screen() -> None:
+    found = {name for path in engine_files() for name in long_functions(path)}
+    assert found == LONGER
+
+
+def report() -> None:
+    """Prints tokens by folder, the largest first, and the longest functions."""
+    folders: dict[str, int] = {}
+    for path in engine_files():
+        folder = path.relative_to(PACKAGE).parts[0]
+        folders[folder] = folders.get(folder, 0) + tokens_in(path)
+    for folder, count in sorted(folders.items(), key=lambda entry: -entry[1]):
+        print(f"{count:8,}  {folder}")
+    print(f"{sum(folders.values()):8,}  the engine; at most {MOST_TOKENS:,}")
+    for path in engine_files():
+        for name, count in long_functions(path).items():
+            print(f"{count:8}  lines: {name}")
+
+
+if __name__ == "__main__":
+    report()
