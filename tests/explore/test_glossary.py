@@ -35,7 +35,9 @@ def test_every_operation_axis_opt_and_pass_is_explained_and_nothing_that_is_not_
 def test_what_a_trace_shows_is_explained() -> None:
     trace = explore(lambda: (Tensor.rand(16, 8) @ Tensor.rand(8, 4)).softmax(), repeat=2).trace
     assert {stage.name for stage in trace.stages} <= words("pass")
-    assert {one.decision for stage in trace.stages for one in stage.decisions} <= words("decision")
+    large = explore(lambda: Tensor.ones(2048, 2048).contiguous().sum(), repeat=1).trace
+    decided = {one.decision for stage in (*trace.stages, *large.stages) for one in stage.decisions}
+    assert {"realize", "fuse", "view", "split"} <= decided <= words("decision")
     assert {name for name, _ in trace.options} <= words("option")
     assert {node.group for node in (*trace.nodes, *sample_trace().nodes)} <= words("role")
 

@@ -85,6 +85,7 @@ TERMS: tuple[Term, ...] = (
     Term(
         "decision", "keep", "It is computed once for each row into scratch memory, which the kernel's loops then read."
     ),
+    Term("decision", "split", "It is reduced in pieces, and the pieces' results are reduced again."),
     Term("decision", "view", "It is another way to look at a buffer; nothing is computed."),
     Term("axis", "global", "An ordinary loop over the output; on a GPU a dimension of the grid."),
     Term("axis", "thread", "A loop over the output that is divided among the cores: each call does a part of it."),

@@ -51,6 +51,7 @@ export const GLOSSARY: Readonly<Record<string, Group>> = {
       "fuse": "It is computed inside the kernel of its user.",
       "duplicate": "It is computed again by each user, because that is cheaper than memory.",
       "keep": "It is computed once for each row into scratch memory, which the kernel's loops then read.",
+      "split": "It is reduced in pieces, and the pieces' results are reduced again.",
       "view": "It is another way to look at a buffer; nothing is computed."
     }
   },
