@@ -54,7 +54,7 @@ function python({ trace }: TraceIndex): string {
   const calls = tally(made.flatMap((node) => node.calls.slice(0, 1).map(callName)));
   const most = calls.slice(0, 3);
   const others = made.length - most.reduce((sum, [, n]) => sum + n, 0);
-  const words = [...most.map(([name, n]) => `${n} by ${name}`), ...(others > 0 ? [`${others} by ${calls.length > 3 ? "others" : "no call of their own"}`] : [])];
+  const words = [...most.map(([name, n]) => `${n} by ${name}`), ...(others > 0 ? [calls.length > 3 ? `${others} by others` : `${others} more beside them`] : [])];
   const which = most.length === 0 ? "" : `: ${listed(words)}`;
   const nodes = count(made.length, "operation on tensors", "operations on tensors");
   return `${count(lines.size, "line")} of your Python asked for ${nodes}${which}.`;
