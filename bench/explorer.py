@@ -152,7 +152,7 @@ def chromium() -> Iterator[Any]:
 
 
 class Page:
-    """One trace as a page in a tab."""
+    """One trace as a page in a tab, open at the workbench."""
 
     def __init__(self, browser: Any, trace: Trace, folder: Path) -> None:
         from tinyexplore.explore.export import export_html
@@ -160,6 +160,7 @@ class Page:
         self.path = folder / "page.html"
         self.path.write_text(export_html(trace), encoding="utf-8")
         self.tab = browser.new_page(viewport={"width": 1280, "height": 800})
+        self.tab.add_init_script("localStorage.setItem('tinyexplore.mode', 'workbench')")
         self.devtools = self.tab.context.new_cdp_session(self.tab)
         self.devtools.send("Performance.enable")
         began = time.perf_counter()
