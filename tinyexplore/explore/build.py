@@ -191,12 +191,16 @@ class Builder(Tables):
 
     def _name_what_lines_assign(self) -> None:
         """`h = x @ w` names what was recorded last on that line, where no variable of the caller's holds it."""
-        last = {self.nodes[self.node_ids[value]].user: self.node_ids[value] for value in self.recorded}
+        last: dict[tuple[int, int, str], int] = {}
+        for value in self.recorded:
+            node = self.node_ids[value]
+            if (user := self.nodes[node].user) is not None:
+                frame = self.frames[user]
+                last[frame.source, frame.line, frame.function] = node
         taken = {node.name for node in self.nodes}
         assigned = [assigned_names(source.text) for source in self.sources]
-        for user, node in last.items():
-            frame = None if user is None else self.frames[user]
-            name = "" if frame is None else assigned[frame.source].get(frame.line, "")
+        for (source, line, _), node in last.items():
+            name = assigned[source].get(line, "")
             if name and name not in taken and not self.nodes[node].name:
                 self.nodes[node] = replace(self.nodes[node], name=name)
 

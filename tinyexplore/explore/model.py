@@ -49,12 +49,17 @@ Duration = Annotated[float, AtLeast(0)]
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A place in the user's code; `source` indexes `Trace.sources`, `line` counts from 1."""
+    """A place in the user's code; `source` indexes `Trace.sources`, `line` counts from 1.
+
+    `span`: the part of the expression that was at work, as (line, column, line, column) of its begin and its end,
+    columns in characters from 0; of a method's call without what it is called on. None before Python 3.11.
+    """
 
     id: RowId
     source: SourceId
     line: LineNumber
     function: str
+    span: tuple[LineNumber, Count, LineNumber, Count] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,8 +135,9 @@ def text(
     fill = {"ink": "#1b2330", "ink2": "#5b6675", "brand": "#0b63ce"}[shade]
     weight = ' font-weight="600"' if bold else ""
     family = MONO if mono else SANS
+    keep = "" if words == " ".join(words.split()) else ' xml:space="preserve"'
     return (
-        f'<text class="{shade}" x="{_n(x)}" y="{_n(y)}" font-family="{family}" font-size="{_n(size)}"{weight} '
+        f'<text class="{shade}" x="{_n(x)}" y="{_n(y)}" font-family="{family}" font-size="{_n(size)}"{weight}{keep} '
         f'text-anchor="{anchor}" fill="{fill}">{escape(words)}</text>'
     )
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from tinyexplore.explore.figures import duration_text
 from tinyexplore.explore.model import Program, Stage, Trace
-from tinyexplore.explore.picture import COLOURS, document, shortened, text
+from tinyexplore.explore.picture import COLOURS, KERNEL_HUES, document, kernel_colour, shortened, text
+from tinyexplore.explore.spans import Mark, marks
 
 MOST_ROWS = 60
 _MARGIN = 20.0
@@ -37,11 +38,21 @@ class Column:
     mono: bool = False
 
 
-Cell = str | Bar
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """Code with parts underlined, each in the colour of the kernel that computes it."""
+
+    words: str
+    marks: tuple[Mark, ...]
 
 
-def sheet_svg(title: str, columns: Sequence[Column], rows: Sequence[Sequence[Cell]], note: str = "") -> str:
-    """A table as a picture; what is more than `MOST_ROWS` is counted in its last line."""
+Cell = str | Bar | Marked
+
+
+def sheet_svg(
+    title: str, columns: Sequence[Column], rows: Sequence[Sequence[Cell]], note: str = "", kernels: int = 0
+) -> str:
+    """A table as a picture; what is more than `MOST_ROWS` is counted in its last line. `kernels` have colours in it."""
     shown = rows[:MOST_ROWS]
     if left := len(rows) - len(shown):
         note = f"{note} · {left} more rows not drawn" if note else f"{left} more rows not drawn"
@@ -62,17 +73,34 @@ def sheet_svg(title: str, columns: Sequence[Column], rows: Sequence[Sequence[Cel
             if isinstance(cell, Bar):
                 parts.append(_bar(cell, x, y))
             else:
-                words = shortened(cell, _MOST_CHARACTERS)
+                words = shortened(_words(cell), _MOST_CHARACTERS)
+                if isinstance(cell, Marked):
+                    parts.extend(_underline(mark, x, y) for mark in cell.marks if mark.stop <= len(words))
                 parts.append(text(at, y, words, size=11, mono=column.mono, anchor=anchor))
         x += widths[i] + _GAP
     if note:
         parts.append(text(_MARGIN, height - 11, note, size=10, shade="ink2"))
-    return document(width, height, title, f"{title}. {note}", parts)
+    return document(width, height, title, f"{title}. {note}", parts, kernels)
+
+
+def _words(cell: str | Marked) -> str:
+    return cell.words if isinstance(cell, Marked) else cell
+
+
+def _underline(mark: Mark, x: float, y: float) -> str:
+    start, stop = x + mark.start * _MONO_PX + 0.5, x + mark.stop * _MONO_PX - 0.5
+    place = f'd="M{start:.1f} {y + 3.5:.1f}H{stop:.1f}" fill="none"'
+    if mark.kernel is None:
+        return f'<path class="edge" {place} stroke="#9aa5b3" stroke-dasharray="1.5 1.5"/>'
+    colour = kernel_colour(mark.kernel)
+    return f'<path class="k-{mark.kernel % KERNEL_HUES}" {place} stroke="{colour.light}" stroke-width="2"/>'
 
 
 def _width(column: Column, cells: Sequence[Cell]) -> float:
     pixels = _MONO_PX if column.mono else _SANS_PX
-    widths = [_BAR_WIDTH if isinstance(cell, Bar) else min(len(cell), _MOST_CHARACTERS) * pixels for cell in cells]
+    widths = [
+        _BAR_WIDTH if isinstance(cell, Bar) else min(len(_words(cell)), _MOST_CHARACTERS) * pixels for cell in cells
+    ]
     return max([len(column.title) * 5.8, *widths])
 
 
@@ -172,9 +200,15 @@ def listing_svg(trace: Trace, language: str = "", kernel: int = 0) -> str:
         title = trace.sources[0].name
     else:
         return sheet_svg("Code", (Column(""),), (), "this trace holds no listing")
-    rows = [(str(number), line.replace("\t", "    ")) for number, line in enumerate(lines, start=1)]
+    underlined = marks(trace, 0) if program is None else {}
+    rows = [
+        (str(number), Marked(line.replace("\t", "    "), tuple(underlined.get(number, ()) if "\t" not in line else ())))
+        for number, line in enumerate(lines, start=1)
+    ]
     note = "" if language in ("", "source") or program is not None else f"no {language} was listed"
-    return sheet_svg(title, (Column("", right=True), Column("", mono=True)), rows, note)
+    if len(trace.kernels) > 1 and any(mark.kernel is not None for row in underlined.values() for mark in row):
+        note = "underlined in the colour of the kernel that computes it"
+    return sheet_svg(title, (Column("", right=True), Column("", mono=True)), rows, note, len(trace.kernels))
 
 
 def _program(trace: Trace, language: str, kernel: int) -> Program | None:

@@ -109,7 +109,8 @@ def user_frame_here() -> UserFrame | None:
     frame = sys._getframe(1)
     while frame is not None:
         if not is_ours(frame.f_globals.get("__name__", "")):
-            return UserFrame(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
+            code = frame.f_code
+            return UserFrame(code.co_filename, frame.f_lineno, code.co_name, code, frame.f_lasti)
         frame = frame.f_back  # type: ignore[assignment]
     return None
 
@@ -127,9 +128,10 @@ def user_code_here() -> CodeType | None:
 def user_frame_of(traceback: TracebackType | None) -> UserFrame | None:
     """The innermost frame of a traceback that is the user's: the line of theirs that raised or led to it."""
     found = None
-    for frame, line in _frames(traceback):
+    for frame, line, instruction in _frames(traceback):
         if not is_ours(frame.f_globals.get("__name__", "")):
-            found = UserFrame(frame.f_code.co_filename, line, frame.f_code.co_name)
+            code = frame.f_code
+            found = UserFrame(code.co_filename, line, code.co_name, code, instruction)
         elif found is not None:
             break
     return found
@@ -140,13 +142,13 @@ def raised_in_compiler(traceback: TracebackType | None) -> bool:
 
     What the Tensor floors refuse (shapes that do not fit, a wrong dtype) is the program's own error.
     """
-    names = [frame.f_globals.get("__name__", "") for frame, _ in _frames(traceback)]
+    names = [frame.f_globals.get("__name__", "") for frame, _, _ in _frames(traceback)]
     return any(is_ours(name) and name.split(".")[1:2] in COMPILER_FLOORS for name in names)
 
 
 def _frames(traceback: TracebackType | None) -> Iterator[tuple]:
     while traceback is not None:
-        yield traceback.tb_frame, traceback.tb_lineno
+        yield traceback.tb_frame, traceback.tb_lineno, traceback.tb_lasti
         traceback = traceback.tb_next
 
 

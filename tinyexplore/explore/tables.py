@@ -10,6 +10,7 @@ from tinyexplore.explore.describe import Printer, describe, describe_memory
 from tinyexplore.explore.drafts import buffer_key, roots_of
 from tinyexplore.explore.model import BufferInfo, Frame, Node, OptLaw, Rule, Source, Transform
 from tinyexplore.explore.sources import function_text, package_path, rule_text, source_name, source_text
+from tinyexplore.explore.spans import Span, Spans
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.trace import UserFrame
 from tinyexplore.uop import Ops, UOp
@@ -29,7 +30,9 @@ class Tables:
         self.recorded: dict[LazyBuffer, tuple[tuple[LazyBuffer, ...], UserFrame | None, tuple[str, ...]]] = {}
         self.buffer_digests: dict[int, str] = {}
         self.frames: list[Frame] = []
-        self.frame_ids: dict[UserFrame, int] = {}
+        self.frame_ids: dict[tuple[int, int, str, Span | None], int] = {}
+        self.frame_places: dict[tuple[object, ...], int] = {}  # by what a UserFrame says; the events keep its code
+        self.spans = Spans()
         self.sources: list[Source] = []
         self.source_ids: dict[str, int] = {}
         self.rules: list[Rule] = []
@@ -120,11 +123,16 @@ class Tables:
     def frame(self, frame: UserFrame | None) -> int | None:
         if frame is None:
             return None
-        found = self.frame_ids.get(frame)
+        place = (frame.file, frame.line, frame.function, id(frame.code), frame.instruction)
+        found = self.frame_places.get(place)
         if found is None:
-            found = self.frame_ids[frame] = len(self.frames)
             function = "" if frame.function == "<module>" else frame.function
-            self.frames.append(Frame(found, self.source(frame.file), frame.line, function))
+            span = self.spans.of(frame)
+            key = (self.source(frame.file), frame.line, function, span)
+            found = self.frame_ids.setdefault(key, len(self.frames))
+            self.frame_places[place] = found
+            if found == len(self.frames):
+                self.frames.append(Frame(found, *key))
         return found
 
     def source(self, file: str) -> int:

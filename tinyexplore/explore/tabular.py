@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tinyexplore.explore.model import KernelInfo, Run, Trace
 from tinyexplore.explore.perfetto import MissingPackage
+from tinyexplore.explore.spans import span_text
 
 if TYPE_CHECKING:
     import pandas
@@ -140,8 +141,9 @@ def _nodes(trace: Trace) -> list[Row]:
     fields = ("op", "kind", "name", "dtype", "shape", "arg", "label", "detail", "group", "calls", "src", "digest")
     found = []
     for node in trace.nodes:
-        line = None if node.user is None else trace.frames[node.user].line
-        found.append({"node": node.id, **{field: getattr(node, field) for field in fields}, "line": line})
+        frame = None if node.user is None else trace.frames[node.user]
+        line, part = (None, "") if frame is None else (frame.line, span_text(trace, frame))
+        found.append({"node": node.id, **{field: getattr(node, field) for field in fields}, "line": line, "part": part})
     return found
 
 

@@ -673,7 +673,8 @@ def _asked_for() -> tuple[UserFrame | None, tuple[str, ...]]:
     names = tuple(reversed(calls))
     if frame is None:
         return None, names
-    return UserFrame(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name), names
+    code = frame.f_code
+    return UserFrame(code.co_filename, frame.f_lineno, code.co_name, code, frame.f_lasti), names
 
 
 _CALLED = (["tensor"], ["nn"], ["autograd"])

@@ -9,16 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from types import CodeType
 from typing import Any, NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class UserFrame:
-    """The first frame outside the package when a Tensor operation was called."""
+class UserFrame(NamedTuple):
+    """The first frame outside the package when a Tensor operation was called.
+
+    `code` and `instruction` (an offset in its bytes) say which part of the line that was, to who looks it up.
+    """
 
     file: str
     line: int
     function: str
+    code: CodeType | None = None
+    instruction: int = -1
 
 
 @dataclass(frozen=True, slots=True)

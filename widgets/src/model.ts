@@ -2,12 +2,13 @@
 
 export const TRACE_VERSION = 1;
 
-/** A place in the user's code; `source` indexes `Trace.sources`, `line` counts from 1. */
+/** A place in the user's code; `source` indexes `Trace.sources`, `line` counts from 1. `span`: the part of the expression that was at work, as (line, column, line, column) of its begin and its end, columns in characters from 0; of a method's call without what it is called on. None before Python 3.11. */
 export interface Frame {
   id: number;
   source: number;
   line: number;
   function: string;
+  span: [number, number, number, number] | null;
 }
 
 /** A file of the user's (or a notebook cell), copied in, so that the trace stands alone. */
@@ -245,6 +246,7 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     source: [{"index": "sources", "before": false}],
     line: [{"least": 1, "of": "int"}],
     function: ["str"],
+    span: [{"either": [{"each": [{"least": 1, "of": "int"}, {"least": 0, "of": "int"}, {"least": 1, "of": "int"}, {"least": 0, "of": "int"}]}, "null"]}, null],
   },
   Source: {
     id: [{"id": true}],

@@ -21,6 +21,7 @@ export class TraceIndex {
   private readonly nearest = new Map<string, Node | null>();
   private readonly members = new Map<number, Set<number>>();
   private byLine: Map<string, number[]> | null = null;
+  private byFrame: Map<number, number[]> | null = null;
   private users: Map<number, number[]> | null = null;
 
   constructor(trace: Trace) {
@@ -112,6 +113,15 @@ export class TraceIndex {
       }
     }
     return this.byLine.get(`${source}:${line}`) ?? [];
+  }
+
+  /** The nodes that a place in the user's Python built. */
+  nodesOfFrame(frame: number): number[] {
+    if (this.byFrame === null) {
+      this.byFrame = new Map();
+      for (const node of this.trace.nodes) if (node.user !== null) push(this.byFrame, node.user, node.id);
+    }
+    return this.byFrame.get(frame) ?? [];
   }
 
   /** The nearest Python line on the way back from a node. */

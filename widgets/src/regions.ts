@@ -84,7 +84,8 @@ function keysOf(index: TraceIndex, graph: ShownGraph): Map<number, string> {
     const node = index.node(nodeId);
     const apart = node.group === "buffer" || index.decisionOf.get(nodeId)?.decision === "realize" || roots.has(id);
     if (node.kind === "lazybuffer" && node.user !== null && !apart) {
-      keys.set(id, `${index.firstKernelOf.get(nodeId) ?? "none"} ${node.user}`);
+      const { source, line, function: name } = index.trace.frames[node.user];
+      keys.set(id, `${index.firstKernelOf.get(nodeId) ?? "none"} ${source}:${line} ${name}`);
     }
   }
   return keys;

@@ -35,7 +35,8 @@ function graphOf(kind: "lazybuffer" | "uop", size: number, next: () => number): 
   }
   const kernels = [0, 1, 2, 3].map((id) => ({ id, nodes: lines.filter((node) => Math.floor((node / size) * 4) === id), roots: [] }));
   const empty = { links: [], stages: [], programs: [], runs: [] };
-  const index = new TraceIndex({ nodes, kernels, ...empty } as unknown as Trace);
+  const frames = Array.from({ length: 12 }, (_, line) => ({ id: line, source: 0, line, function: "", span: null }));
+  const index = new TraceIndex({ nodes, kernels, frames, ...empty } as unknown as Trace);
   const used = new Set(nodes.flatMap(({ src }) => src));
   const shown = new Map(nodes.map(({ id, src }) => [id, { node: id, src }]));
   return { index, graph: { root: lines.filter((id) => !used.has(id)), nodes: shown, changed: new Set() } };

@@ -22,8 +22,8 @@ const TRACE: Trace = {
   options: [],
   sources: [{ id: 0, name: "cell", text: "a\nb\n" }],
   frames: [
-    { id: 0, source: 0, line: 1, function: "f" },
-    { id: 1, source: 0, line: 2, function: "f" },
+    { id: 0, source: 0, line: 1, function: "f", span: null },
+    { id: 1, source: 0, line: 2, function: "f", span: null },
   ],
   nodes: [
     node(0, "lazybuffer", "MUL", [], 0),

@@ -11,7 +11,8 @@ function graphOf(sources: number[][], lines: (number | null)[]): { index: TraceI
     return { id, kind: "lazybuffer", op: "ADD", label: "ADD", src, user: lines[id], ...rest };
   });
   const empty = { links: [], stages: [], kernels: [], programs: [], runs: [] };
-  const index = new TraceIndex({ nodes, ...empty } as unknown as Trace);
+  const frames = [0, 1, 2].map((line) => ({ id: line, source: 0, line, function: "", span: null }));
+  const index = new TraceIndex({ nodes, frames, ...empty } as unknown as Trace);
   const shown = new Map(sources.map((src, id) => [id, { node: id, src }]));
   return { index, graph: { root: [sources.length - 1], nodes: shown, changed: new Set() } };
 }

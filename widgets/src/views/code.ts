@@ -1,10 +1,13 @@
 // The code panes: the user's Python and every listing of the kernel, bound together by one selection, by mutual hover
 // and by soft bands of colour for lines that belong together.
 
-import { button, h, replaceChildren, s, tab, tabList } from "../dom";
+import { copyButton } from "../clipboard";
+import { button, h, replaceChildren, tab, tabList } from "../dom";
 import { languageName } from "../format";
 import type { Line, Program } from "../model";
+import { kernelClass } from "../kernels";
 import { explain } from "../opcodes";
+import { type Piece, type Stop, framesOf, kernelOfFrame, pieces, rangesOf, stopsOf } from "../spans";
 import type { Change, Store, View } from "../store";
 import { type Token, tokenize, tokenizePython } from "../tokens";
 
@@ -14,7 +17,7 @@ interface Listing {
   key: string;
   title: string;
   language: string;
-  lines: { tokens: Token[]; nodes: readonly number[]; first: string }[];
+  lines: { tokens: Token[]; nodes: readonly number[]; first: string; parts: Piece[] }[];
   text: string;
 }
 
@@ -107,6 +110,7 @@ class CodePane {
   private readonly bar = h("div", { class: "bar" });
   private readonly body = h("div", { class: "listing scroll", tabindex: 0, role: "group" });
   private rows: HTMLElement[] = [];
+  private parts: { element: HTMLElement; frames: number[] }[] = [];
   private listing: Listing | null = null;
   private kernel: number | null = null;
   private lastScrolledFor: Set<number> | null = null;
@@ -185,7 +189,7 @@ class CodePane {
       tabList(PANES[this.key].label, ...tabs),
       h("span", { class: "space" }),
       ["a", "all"].includes(this.key) ? button(`bands: ${mode}`, bandsTitle, this.cycleBands, "quiet bands") : null,
-      entry === null ? null : this.copyButton(),
+      entry === null ? null : copyButton("Copy this listing", () => this.listing?.text ?? ""),
     );
     this.rows = [];
     if (entry === null) {
@@ -215,11 +219,11 @@ class CodePane {
   private fromSource(id: number): Listing {
     const source = this.store.index.trace.sources[id];
     const text = source.text.replace(/\n+$/, "");
-    const lines = tokenizePython(text).map((tokens, i) => ({
-      tokens,
-      nodes: this.store.index.nodesOfLine(id, i + 1),
-      first: String(i + 1),
-    }));
+    const ranges = rangesOf(this.store.index.trace.frames, id, text);
+    const lines = tokenizePython(text).map((tokens, i) => {
+      const parts = pieces(tokens, ranges.get(i + 1) ?? []);
+      return { tokens: [], nodes: this.store.index.nodesOfLine(id, i + 1), first: String(i + 1), parts };
+    });
     return { key: `source ${id}`, title: source.name, language: "source", lines, text };
   }
 
@@ -229,7 +233,7 @@ class CodePane {
     const lines = program.lines.map((line: Line, i) => {
       const own = numbered ? /^\s*(\d+)\s\s/.exec(line.text) : null; // the listing counts its lines itself
       const text = own === null ? line.text : line.text.slice(own[0].length);
-      return { tokens: tokenize(language, text), nodes: line.nodes, first: own === null ? String(i + 1) : own[1] };
+      return { tokens: tokenize(language, text), nodes: line.nodes, first: own === null ? String(i + 1) : own[1], parts: [] };
     });
     const text = program.lines.map((line) => line.text).join("\n");
     return { key: language, title: languageName(language), language, lines, text };
@@ -237,14 +241,16 @@ class CodePane {
 
   private writeLines(listing: Listing): void {
     const chunks: HTMLElement[] = [];
-    listing.lines.forEach(({ tokens, nodes, first }, i) => {
-      const spans = tokens.flatMap(([kind, text]) => {
+    this.parts = [];
+    listing.lines.forEach(({ tokens, nodes, first, parts }, i) => {
+      const spans: (string | HTMLElement)[] = parts.map((piece) => this.part(piece));
+      const words = tokens.flatMap(([kind, text]) => {
         if (kind === "" || kind === "register") return this.named(text, kind, listing.language);
         const meaning = kind === "call" ? explain(listing.language, text) : null;
         return h("span", { class: `t-${kind}`, title: meaning && `${text.trim()}: ${meaning}` }, text);
       });
       const classes = ["line", this.band(listing, nodes), nodes.length > 0 ? "linked" : ""].filter(Boolean).join(" ");
-      const row = h("div", { class: classes, "data-line": i }, h("u", { "aria-hidden": "true" }, first), h("code", {}, ...spans));
+      const row = h("div", { class: classes, "data-line": i }, h("u", { "aria-hidden": "true" }, first), h("code", {}, ...spans, ...words));
       if (i % CHUNK === 0) chunks.push(h("div", { class: "chunk" }));
       chunks[chunks.length - 1].append(row);
       this.rows.push(row);
@@ -252,6 +258,18 @@ class CodePane {
     const width = Math.max(2, ...listing.lines.slice(-1).map((line) => line.first.length));
     this.body.style.setProperty("--gutter", `${width + 1}ch`);
     replaceChildren(this.body, ...chunks);
+  }
+
+  /** A piece of the user's Python; one of a part that built something can be chosen by itself, and has its kernel's colour. */
+  private part({ token: [kind, text], frames }: Piece): HTMLElement | string {
+    const meaning = kind === "call" ? explain("python", text) : null;
+    const shown = kind === "" && frames.length === 0 ? text : h("span", { class: kind === "" ? null : `t-${kind}`, title: meaning && `${text.trim()}: ${meaning}` }, text);
+    if (typeof shown === "string" || frames.length === 0) return shown;
+    const kernel = kernelOfFrame(this.store.index, frames[0]);
+    shown.classList.add("piece", ...(kernel === null ? [] : kernelClass(kernel).split(" ")));
+    shown.dataset.frame = String(frames[0]);
+    this.parts.push({ element: shown, frames });
+    return shown;
   }
 
   /** A text with data1 explained by what lies in it; the words beside it are drawn, not part of the text to copy. */
@@ -283,6 +301,14 @@ class CodePane {
 
   private mark(): void {
     const { selected, related, hovered, hoverRelated } = this.store;
+    const { index } = this.store;
+    const [chosen, origins, pointed] = this.parts.length === 0 ? [] : [selected, related, hovered].map((nodes) => framesOf(index, nodes));
+    for (const { element, frames } of this.parts) {
+      element.classList.toggle("at", chosen.has(frames[0]));
+      element.classList.toggle("in", frames.some((frame) => chosen.has(frame)));
+      element.classList.toggle("from", chosen.size === 0 && origins.has(frames[0]));
+      element.classList.toggle("hov", pointed.has(frames[0]));
+    }
     this.listing?.lines.forEach(({ nodes }, i) => {
       const { classList } = this.rows[i];
       const isSelected = nodes.some((id) => selected.has(id));
@@ -332,52 +358,42 @@ class CodePane {
     return row === null || row === undefined ? -1 : Number(row.dataset.line);
   }
 
+  /** What made the line, or, where the event is on a part of a line of Python, what that part built. */
   private nodesAt(event: Event): readonly number[] {
+    const piece = (event.target as Element | null)?.closest?.<HTMLElement>(".piece");
+    if (piece) return this.store.index.nodesOfFrame(Number(piece.dataset.frame));
     return this.listing?.lines[this.lineAt(event)]?.nodes ?? [];
   }
 
   private choose(event: Event): void {
     if ((getSelection()?.toString() ?? "") !== "") return; // the reader is copying text
     const line = this.lineAt(event);
-    if (line >= 0) this.selectLine(line);
+    if (line >= 0) this.selectLine(line, this.nodesAt(event));
   }
 
-  private selectLine(line: number): void {
-    const nodes = this.listing?.lines[line]?.nodes ?? [];
+  private selectLine(line: number, nodes: readonly number[]): void {
     this.lastScrolledFor = null;
     this.store.select(nodes);
     this.rows.forEach((row, i) => row.classList.toggle("caret", i === line));
   }
 
-  /** Up and down walk the lines that belong to something; the pane scrolls along. */
+  /** Up and down walk the lines that belong to something, in Python their parts too; the pane scrolls along. */
   private walk(event: KeyboardEvent): void {
     const step = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
     if (step === 0 || this.listing === null) return;
     event.preventDefault();
     event.stopPropagation();
-    const { lines } = this.listing;
-    let at = this.rows.findIndex((row) => row.classList.contains("caret"));
-    if (at < 0) at = this.rows.findIndex((row) => row.classList.contains("sel")) - (step > 0 ? 1 : 0);
-    do at += step;
-    while (at >= 0 && at < lines.length && lines[at].nodes.length === 0);
-    if (at < 0 || at >= lines.length) return;
-    this.selectLine(at);
-    this.rows[at].scrollIntoView({ block: "nearest" });
+    const { index, selected } = this.store;
+    const stops = stopsOf(index, this.listing.lines);
+    const isHere = ({ nodes }: Stop): boolean => nodes.length === selected.size && nodes.every((id) => selected.has(id));
+    const caret = this.rows.findIndex((row) => row.classList.contains("caret"));
+    let at = stops.findIndex((stop) => stop.line === caret && isHere(stop));
+    if (at < 0) at = Math.max(0, stops.findIndex(({ nodes }) => nodes.some((id) => selected.has(id)))) - (step > 0 ? 1 : 0);
+    const stop = stops[at + step];
+    if (stop === undefined) return;
+    this.selectLine(stop.line, stop.nodes);
+    this.rows[stop.line].scrollIntoView({ block: "nearest" });
     this.body.scrollLeft = 0;
-  }
-
-  private async copy(): Promise<void> {
-    const copied = this.bar.querySelector<HTMLElement>(".copy");
-    if (this.listing === null || copied === null) return;
-    copied.dataset.said = (await copyText(this.listing.text)) ? "copied" : "not allowed";
-    setTimeout(() => delete copied.dataset.said, 1400);
-  }
-
-  private copyButton(): HTMLElement {
-    const made = button("", "Copy this listing", () => void this.copy(), "quiet copy");
-    const sheet = (x: number, y: number): SVGElement => s("rect", { x, y, width: 7, height: 8.5, rx: 1.2 });
-    made.append(s("svg", { viewBox: "0 0 13 13", width: 13, height: 13, "aria-hidden": "true" }, sheet(1, 1), sheet(4.5, 3.5)));
-    return made;
   }
 }
 
@@ -389,20 +405,4 @@ const BAND_WORDS: Record<BandMode, string> = {
 
 function shortName(name: string): string {
   return name.split(/[\\/]/).pop() ?? name;
-}
-
-async function copyText(text: string): Promise<boolean> {
-  try {
-    await navigator.clipboard.writeText(text);
-    return true;
-  } catch {
-    // pages opened from a file have no clipboard; the old way needs a selected text field
-    const field = h("textarea", { style: "position:fixed;opacity:0" });
-    field.value = text;
-    document.body.append(field);
-    field.select();
-    const done = document.execCommand("copy");
-    field.remove();
-    return done;
-  }
 }

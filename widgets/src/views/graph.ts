@@ -5,6 +5,7 @@ import { button, h, replaceChildren, s } from "../dom";
 import { meaning } from "../explaining";
 import { callName, count, duration, truncate } from "../format";
 import { type Frame, framedLayout } from "../frames";
+import { KERNEL_HUES, kernelClass } from "../kernels";
 import { type Layout, layout } from "../layout";
 import { type Contracted, contract, contractKernels, contractTwins } from "../regions";
 import type { ShownGraph } from "../replay";
@@ -30,7 +31,6 @@ const BUDGET = 400;
 const CROWDED = 40; // operations on LazyBuffers; above, what one line made for one kernel is one box,
 const CROWDED_LINES = 60; // and where even those are more, a kernel is one
 const CROWDED_UOPS = 90;
-const KERNEL_HUES = 24; // as in style.css
 const MAX_LEGEND = 12;
 const HOPS = [1, 2, 3];
 const TITLE_CHARACTER = 7.4; // pixels, of a frame's heading
@@ -552,8 +552,4 @@ export class GraphView implements View {
     else next.add(node);
     this.store.select(next);
   }
-}
-
-function kernelClass(kernel: number): string {
-  return `by-kernel k-${kernel % KERNEL_HUES}`;
 }

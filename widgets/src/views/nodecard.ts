@@ -2,6 +2,7 @@
 
 import { button, h, replaceChildren } from "../dom";
 import { count, shapeText, truncate } from "../format";
+import { spanText } from "../spans";
 import type { Store } from "../store";
 
 interface CardActions {
@@ -46,7 +47,8 @@ export class NodeCard {
     const named = node.op === "DEFINE_GLOBAL" ? index.argumentText(cursor.kernel, Number(node.arg)) : node.name;
     const type = [node.dtype, shapeText(node.shape)].filter(Boolean).join(" ");
     const source = frame === null ? null : index.trace.sources[frame.source];
-    const line = source?.text.split("\n")[(frame?.line ?? 1) - 1]?.trim() ?? "";
+    const part = frame === null ? "" : spanText(index, frame);
+    const line = part || (source?.text.split("\n")[(frame?.line ?? 1) - 1]?.trim() ?? "");
     const row = (name: string, ...value: (string | Element)[]): Element =>
       h("div", { class: "fact" }, h("span", { class: "faint" }, name), h("span", {}, ...value));
     replaceChildren(
@@ -58,7 +60,7 @@ export class NodeCard {
       node.arg !== "" && !node.detail.includes(node.arg) ? row("arg", truncate(node.arg, 120)) : null,
       decision ? row(decision.decision, decision.reason) : null,
       kernel !== undefined ? row("kernel", index.trace.kernels[kernel].name) : null,
-      frame && source ? row("from", h("code", {}, `${source.name}:${frame.line}`), ` ${truncate(line, 60)}`) : null,
+      frame && source ? row("from", h("code", {}, `${source.name}:${frame.line}`), " ", h("code", {}, truncate(line, 60))) : null,
       here === 0 ? row("note", "not in this graph, nor is anything it came from or became") : null,
       actions,
     );

@@ -1,0 +1,31 @@
+// Copying text, and a button that does.
+
+import { button, h, s } from "./dom";
+
+export async function copyText(text: string): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    // pages opened from a file have no clipboard; the old way needs a selected text field
+    const field = h("textarea", { style: "position:fixed;opacity:0" });
+    field.value = text;
+    document.body.append(field);
+    field.select();
+    const done = document.execCommand("copy");
+    field.remove();
+    return done;
+  }
+}
+
+/** Two sheets; a click copies what `text` gives then, and says so. */
+export function copyButton(title: string, text: () => string): HTMLElement {
+  const made = button("", title, () => void copy(), "quiet copy");
+  const copy = async (): Promise<void> => {
+    made.dataset.said = (await copyText(text())) ? "copied" : "not allowed";
+    setTimeout(() => delete made.dataset.said, 1400);
+  };
+  const sheet = (x: number, y: number): SVGElement => s("rect", { x, y, width: 7, height: 8.5, rx: 1.2 });
+  made.append(s("svg", { viewBox: "0 0 13 13", width: 13, height: 13, "aria-hidden": "true" }, sheet(1, 1), sheet(4.5, 3.5)));
+  return made;
+}

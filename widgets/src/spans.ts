@@ -1,0 +1,112 @@
+// Which part of a line of Python a node comes from: the column ranges of frames, and lines cut where these begin and end.
+
+import type { Frame } from "./model";
+import type { TraceIndex } from "./provenance";
+import type { Token } from "./tokens";
+
+/** A piece of a line that no span begins or ends in. */
+export interface Piece {
+  token: Token;
+  /** The frames whose spans hold it, the innermost first. */
+  frames: number[];
+}
+
+/** Columns of a line, from 0, in characters. */
+interface Range {
+  frame: number;
+  from: number;
+  to: number;
+  size: number;
+}
+
+/** Line (from 1) → what of it is in spans. */
+export function rangesOf(frames: readonly Frame[], source: number, text: string): Map<number, Range[]> {
+  const lines = text.split("\n").map((line) => [...line].length);
+  const found = new Map<number, Range[]>();
+  for (const { id, source: own, span } of frames) {
+    if (own !== source || span === null) continue;
+    const [first, column, last, end] = span;
+    const size = lines.slice(first - 1, last - 1).reduce((sum, length) => sum + length, 0) + end - column;
+    for (let line = first; line <= last; line += 1) {
+      const range = { frame: id, from: line === first ? column : 0, to: line === last ? end : (lines[line - 1] ?? 0), size };
+      found.set(line, [...(found.get(line) ?? []), range]);
+    }
+  }
+  return found;
+}
+
+/** The tokens of a line, cut where ranges begin and end. Leading blanks are in none. */
+export function pieces(tokens: readonly Token[], ranges: readonly Range[]): Piece[] {
+  const cuts = new Set(ranges.flatMap(({ from, to }) => [from, to]));
+  const indent = [.../^\s*/.exec(tokens.map(([, text]) => text).join(""))![0]].length;
+  cuts.add(indent);
+  const found: Piece[] = [];
+  let column = 0;
+  for (const [kind, text] of tokens) {
+    let part = "";
+    let begin = column;
+    const finish = (): void => {
+      if (part !== "") found.push({ token: [kind, part], frames: begin < indent ? [] : holding(ranges, begin) });
+      [part, begin] = ["", column];
+    };
+    for (const character of text) {
+      if (cuts.has(column)) finish();
+      part += character;
+      column += 1;
+    }
+    finish();
+  }
+  return found;
+}
+
+function holding(ranges: readonly Range[], column: number): number[] {
+  const all = ranges.filter(({ from, to }) => from <= column && column < to);
+  return all.sort((a, b) => a.size - b.size).map(({ frame }) => frame);
+}
+
+/** The characters of a frame's span, "" without one. */
+export function spanText({ trace }: TraceIndex, frame: Frame): string {
+  if (frame.span === null) return "";
+  const [first, column, last, end] = frame.span;
+  const lines = (trace.sources[frame.source]?.text.split("\n") ?? []).slice(first - 1, last).map((line) => [...line]);
+  return lines.map((line, i) => line.slice(i === 0 ? column : 0, i === lines.length - 1 ? end : undefined).join("").trim()).join(" ");
+}
+
+/** The frames in which any of these nodes was made. */
+export function framesOf(index: TraceIndex, nodes: Iterable<number>): Set<number> {
+  const found = new Set<number>();
+  for (const id of nodes) {
+    const { user } = index.node(id);
+    if (user !== null) found.add(user);
+  }
+  return found;
+}
+
+/** The one kernel that computes what a frame made, views aside; null for none or several. */
+export function kernelOfFrame(index: TraceIndex, frame: number): number | null {
+  const made = index.nodesOfFrame(frame).filter((id) => index.node(id).group !== "movement");
+  const kernels = new Set(made.flatMap((id) => index.firstKernelOf.get(id) ?? []));
+  return kernels.size === 1 ? [...kernels][0] : null;
+}
+
+/** What the keyboard stops at in a listing: a line, or one part of it. */
+export interface Stop {
+  line: number;
+  nodes: readonly number[];
+}
+
+/** Each line that belongs to something, and after it its parts where it has several. */
+export function stopsOf(index: TraceIndex, lines: readonly { nodes: readonly number[]; parts: readonly Piece[] }[]): Stop[] {
+  const found: Stop[] = [];
+  const seen = new Set<number>();
+  lines.forEach(({ nodes, parts }, line) => {
+    if (nodes.length > 0) found.push({ line, nodes });
+    const frames = new Set(parts.flatMap(({ frames: [first] }) => (first === undefined || seen.has(first) ? [] : [first])));
+    for (const frame of frames) {
+      const own = index.nodesOfFrame(frame);
+      if (own.length > 0 && own.length < nodes.length) found.push({ line, nodes: own });
+      seen.add(frame);
+    }
+  });
+  return found;
+}
