@@ -17,7 +17,7 @@ from tinyexplore.device import Buffer
 from tinyexplore.execute.runner import Runner
 from tinyexplore.execute.threads import current_instance, thread_count
 from tinyexplore.util import Context
-from tinyexplore.util.workers import Job, Workers, wait_for_all
+from tinyexplore.util.workers import Job, Workers
 
 WORTH_NS = 100_000  # of work for one core that two instances must have at least: handing it over takes some 30 µs
 
@@ -81,19 +81,7 @@ def run_side_by_side(queues: Sequence[Work]) -> None:
         Job(partial(copy_context().run, as_instance, number, share, queue))
         for number, queue in enumerate(queues[1:], 1)
     ]
-    given: list[bool] = []
-    try:
-        _workers(len(jobs)).give(jobs, [partial(given.append, True)])
-        copy_context().run(as_instance, 0, share, queues[0])
-    finally:
-        if given:
-            try:
-                wait_for_all(jobs)
-            except BaseException:  # interrupted: nobody may still run when this is over
-                wait_for_all(jobs)
-                raise
-    for job in jobs:
-        job.result()
+    _workers(len(jobs)).do(jobs, partial(copy_context().run, as_instance, 0, share, queues[0]))
 
 
 def as_instance(number: int, share: int, work: Callable[[], T]) -> T:

@@ -15,7 +15,7 @@ from functools import cache, partial
 from tinyexplore.runtime.native import BoundProgram
 from tinyexplore.runtime.pool import find_native_pool, thread_count
 from tinyexplore.target import Target
-from tinyexplore.util.workers import Job, Workers, wait_for_all
+from tinyexplore.util.workers import Job, Workers
 
 PARTS_PER_THREAD = 4  # so that a thread that the system holds up leaves its share to the others
 PART_NS = 5_000  # waking a worker costs some microseconds
@@ -62,19 +62,7 @@ def run_divided(bound: Callable[[int, int], None], extent: int | None, work_ns: 
     parts = min(parts, threads)
     edges = [extent * part // parts for part in range(parts + 1)]
     jobs = [Job(partial(bound, edges[part], edges[part + 1])) for part in range(1, parts)]
-    given: list[bool] = []
-    try:
-        _workers(threads - 1).give(jobs, [partial(given.append, True)])
-        bound(edges[0], edges[1])
-    finally:
-        if given:
-            try:
-                wait_for_all(jobs)
-            except BaseException:  # interrupted: nobody may still write when this is over
-                wait_for_all(jobs)
-                raise
-    for job in jobs:
-        job.result()
+    _workers(threads - 1).do(jobs, partial(bound, edges[0], edges[1]))
 
 
 __all__ = ["estimated_ns", "parts_for", "run_divided", "thread_count"]

@@ -10,7 +10,6 @@ from hashlib import blake2b
 from typing import Any
 from weakref import ref
 
-from tinyexplore.dtype import PtrDType
 from tinyexplore.target import Target
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import AxisKind, Ops, UOp
@@ -221,10 +220,3 @@ def spec_of(
         variables=variable_arguments(uops),
         options=options,
     )
-
-
-def scalar_base(node: UOp) -> UOp:
-    """The buffer that an INDEX points into."""
-    if node.op is not Ops.INDEX or not isinstance(node.dtype, PtrDType):
-        raise RenderError(f"expected an INDEX, found {node!r}")
-    return node.src[0]

@@ -205,11 +205,6 @@ class Entry:
         record.ready = 1
         del before
 
-    @property
-    def is_ready(self) -> bool:
-        """Whether calls may be done here."""
-        return bool(self._record.ready)
-
     def unsettle(self) -> None:
         """Every call goes to Python, which is to take back (`taken_back`) what is `held`, with all that `has_moved`."""
         record = self._record

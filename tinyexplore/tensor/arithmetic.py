@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal, Union, cast
+from typing import TYPE_CHECKING, Any, Literal, Union
 
 from tinyexplore.dtype import ConstType, DType, dtypes, least_upper_dtype, least_upper_float
 from tinyexplore.lazy.lazybuffer import ShapeError
-from tinyexplore.tensor.base import Base, Shape
+from tinyexplore.tensor.base import Base, Shape, is_tensor
 from tinyexplore.tensor.checks import need_tensor, shown
 from tinyexplore.tensor.errors import ArgumentError, OperandError
-from tinyexplore.tensor.movement import Movement
 from tinyexplore.uop import Ops, UOp
 
 if TYPE_CHECKING:
@@ -51,27 +50,27 @@ def scalar_dtype(value: ConstType, dtype: DType) -> DType:
     return dtypes.default_int if dtype is dtypes.bool else dtype
 
 
-class Arithmetic(Movement):
+class Arithmetic:
     __slots__ = ()
 
     # *** making operands agree ***
 
-    def _as_tensor(self, other: Any, what: str) -> Tensor:
+    def _as_tensor(self: Tensor, other: Any, what: str) -> Tensor:
         """`other` as a tensor that `self` can be combined with; numbers and arrays come along."""
-        if isinstance(other, Base):
-            return cast("Tensor", other)
+        if is_tensor(other):
+            return other
         kind = type(other)
         if kind is int or kind is float or kind is bool or kind is UOp:
             return self._const(other, scalar_dtype(other, self.lazydata.dtype), ())
         if hasattr(other, "__array_interface__"):
-            return cast(Any, type(self))(other, device=self.lazydata.device)
+            return type(self)(other, device=self.lazydata.device)
         if isinstance(other, (int, float)):
             return self._as_tensor(float(other) if isinstance(other, float) else int(other), what)
         raise OperandError(f"{what} of a Tensor and {shown(other)}: need a Tensor, a number or an array")
 
-    def _matched(self, other: Any, what: str, reverse: bool = False) -> tuple[Tensor, Tensor]:
+    def _matched(self: Tensor, other: Any, what: str, reverse: bool = False) -> tuple[Tensor, Tensor]:
         """Both operands with one shape and dtype, in the order of the operation."""
-        x = cast("Tensor", self)
+        x = self
         kind = type(other)
         if kind is type(self):
             a, b = x.lazydata, other.lazydata
@@ -91,61 +90,61 @@ class Arithmetic(Movement):
             return (y, x) if reverse else (x, y)
         return self._matched(self._as_tensor(other, what), what, reverse)
 
-    def _binary(self, op: Ops, other: Any, what: str, reverse: bool = False) -> Tensor:
+    def _binary(self: Tensor, op: Ops, other: Any, what: str, reverse: bool = False) -> Tensor:
         if type(other) is type(self):
             a, b = self.lazydata, other.lazydata
             if a.shape == b.shape and a.dtype is b.dtype and not reverse:
-                return self._alu(op, cast("Tensor", other))
+                return self._alu(op, other)
         x, y = self._matched(other, what, reverse)
         return x._alu(op, y)
 
-    def _float(self) -> Tensor:
+    def _float(self: Tensor) -> Tensor:
         """The tensor itself if it holds floats, else converted."""
         dtype = self.lazydata.dtype
         if dtype is dtypes.float32:
-            return cast("Tensor", self)
+            return self
         return self.cast(least_upper_float(dtype))
 
-    def _matched_floats(self, other: Any, what: str, reverse: bool = False) -> tuple[Tensor, Tensor]:
+    def _matched_floats(self: Tensor, other: Any, what: str, reverse: bool = False) -> tuple[Tensor, Tensor]:
         """As `_matched`, as floats: a Python number is what it is, also where the tensor's ints could not hold it."""
         if isinstance(other, (int, UOp)):
             return self._float()._matched(other, what, reverse)
         x, y = self._matched(other, what, reverse)
         return x._float(), y._float()
 
-    def _no_bool(self, x: Tensor, what: str, instead: str) -> None:
-        if x.lazydata.dtype is dtypes.bool:
+    def _no_bool(self: Tensor, what: str, instead: str) -> None:
+        if self.lazydata.dtype is dtypes.bool:
             raise OperandError(f"{what} of bool tensors means nothing; use {instead}, or cast to a number first")
 
-    def _no_float(self, x: Tensor, what: str) -> None:
-        if dtypes.is_float(x.lazydata.dtype):
-            raise OperandError(f"{what} of {x.dtype.name} tensors: bits are for ints and bools; cast first")
+    def _no_float(self: Tensor, what: str) -> None:
+        if dtypes.is_float(self.lazydata.dtype):
+            raise OperandError(f"{what} of {self.dtype.name} tensors: bits are for ints and bools; cast first")
 
     # *** sums, products, powers ***
 
-    def add(self, x: Operand, reverse: bool = False) -> Tensor:
+    def add(self: Tensor, x: Operand, reverse: bool = False) -> Tensor:
         """self + x; of bools: or."""
         return self._binary(Ops.ADD, x, "add", reverse)
 
-    def sub(self, x: Operand, reverse: bool = False) -> Tensor:
+    def sub(self: Tensor, x: Operand, reverse: bool = False) -> Tensor:
         """self - x"""
         a, b = self._matched(x, "sub", reverse)
-        self._no_bool(a, "sub", "^ (xor)")
+        a._no_bool("sub", "^ (xor)")
         if type(x) in (int, float) and not reverse:
-            number = cast(float, x)
+            number: Any = x
             return a._alu(Ops.ADD, self._const(-float(number) if dtypes.is_float(a.dtype) else -number, a.dtype))
         return a._alu(Ops.ADD, b._unary(Ops.NEG))
 
-    def mul(self, x: Operand, reverse: bool = False) -> Tensor:
+    def mul(self: Tensor, x: Operand, reverse: bool = False) -> Tensor:
         """self · x; of bools: and."""
         return self._binary(Ops.MUL, x, "mul", reverse)
 
-    def neg(self) -> Tensor:
+    def neg(self: Tensor) -> Tensor:
         """-self; of bools: not."""
         return self.logical_not() if self.dtype is dtypes.bool else self._unary(Ops.NEG)
 
     def div(
-        self,
+        self: Tensor,
         x: Operand,
         reverse: bool = False,
         upcast: bool = True,
@@ -170,90 +169,88 @@ class Arithmetic(Movement):
         a, b = self._matched_floats(x, "div", reverse)
         return a._alu(Ops.FDIV, b)
 
-    def reciprocal(self) -> Tensor:
+    def reciprocal(self: Tensor) -> Tensor:
         """1 / self"""
         x = self._float()
         return x._const(1.0)._alu(Ops.FDIV, x)
 
-    def _divided(self, y: Tensor) -> tuple[Tensor, Tensor]:
+    def _divided(self: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         """Quotient and remainder of ints, towards zero; by zero both are 0."""
-        x = cast("Tensor", self)
         if y.lazydata.op is Ops.CONST and type(y.lazydata.arg) is int and y.lazydata.arg not in (0, -1):
-            return x._alu(Ops.IDIV, y), x._alu(Ops.MOD, y)
+            return self._alu(Ops.IDIV, y), self._alu(Ops.MOD, y)
         by_zero = y._alu(Ops.CMPEQ, y._const(0))
         unusual = by_zero
         if not dtypes.is_unsigned(y.dtype):
             by_minus_one = y._alu(Ops.CMPEQ, y._const(-1))  # the least int / -1 traps on some machines
             unusual = by_zero._alu(Ops.OR, by_minus_one)
         safe = unusual._alu(Ops.WHERE, y._const(1), y)
-        quotient = x._alu(Ops.IDIV, safe)
+        quotient = self._alu(Ops.IDIV, safe)
         if not dtypes.is_unsigned(y.dtype):
-            quotient = by_minus_one._alu(Ops.WHERE, x._unary(Ops.NEG), quotient)
-        quotient = by_zero._alu(Ops.WHERE, x._const(0), quotient)
-        return quotient, x._alu(Ops.MOD, safe)
+            quotient = by_minus_one._alu(Ops.WHERE, self._unary(Ops.NEG), quotient)
+        quotient = by_zero._alu(Ops.WHERE, self._const(0), quotient)
+        return quotient, self._alu(Ops.MOD, safe)
 
-    def _floor_divided(self, y: Tensor) -> tuple[Tensor, Tensor]:
+    def _floor_divided(self: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         """Quotient rounded down, and the remainder, which has the sign of `y`."""
-        x = cast("Tensor", self)
-        if dtypes.is_float(x.dtype):
-            remainder = x._alu(Ops.MOD, y)
-            quotient = x._whole_quotient(y, remainder)
+        if dtypes.is_float(self.dtype):
+            remainder = self._alu(Ops.MOD, y)
+            quotient = self._whole_quotient(y, remainder)
             differs = (remainder != 0) & ((remainder < 0) != (y < 0))
-            is_lost = ((x == math.inf) | (x == -math.inf)) & (y != 0)
+            is_lost = ((self == math.inf) | (self == -math.inf)) & (y != 0)
             return is_lost.where(math.nan, quotient - differs), remainder + differs.where(y, 0.0)
-        quotient, remainder = x._divided(y)
-        if dtypes.is_unsigned(x.dtype):
+        quotient, remainder = self._divided(y)
+        if dtypes.is_unsigned(self.dtype):
             return quotient, remainder
-        zero = x._const(0)
+        zero = self._const(0)
         differs = remainder._alu(Ops.CMPLT, zero)._alu(Ops.CMPNE, y._alu(Ops.CMPLT, zero))
         adjust = differs._alu(Ops.AND, remainder._alu(Ops.CMPNE, zero))
         return (
-            adjust._alu(Ops.WHERE, quotient._alu(Ops.ADD, x._const(-1)), quotient),
+            adjust._alu(Ops.WHERE, quotient._alu(Ops.ADD, self._const(-1)), quotient),
             adjust._alu(Ops.WHERE, remainder._alu(Ops.ADD, y), remainder),
         )
 
-    def _whole_quotient(self, y: Tensor, remainder: Tensor) -> Tensor:
+    def _whole_quotient(self: Tensor, y: Tensor, remainder: Tensor) -> Tensor:
         """Floats divided towards zero, given what is left over: in twice the bits, where a quotient just below a whole
         number is not rounded to it; of float64, which has no wider type, from what the remainder leaves."""
         if y.dtype is dtypes.float64:
-            return ((cast("Tensor", self) - remainder) / y).round()
+            return ((self - remainder) / y).round()
         wide = dtypes.float64 if y.dtype is dtypes.float32 else dtypes.float32
         return (self.cast(wide) / y.cast(wide)).trunc().cast(y.dtype)
 
-    def _number_operands(self, x: Any, what: str, reverse: bool) -> tuple[Tensor, Tensor]:
+    def _number_operands(self: Tensor, x: Any, what: str, reverse: bool) -> tuple[Tensor, Tensor]:
         a, b = self._matched(x, what, reverse)
         if a.dtype is dtypes.bool:
             return a.cast(dtypes.int8), b.cast(dtypes.int8)
         return a, b
 
-    def idiv(self, x: Operand, reverse: bool = False) -> Tensor:
+    def idiv(self: Tensor, x: Operand, reverse: bool = False) -> Tensor:
         """self / x rounded down (`//`); ints divided by 0 give 0."""
         a, b = self._number_operands(x, "floor division", reverse)
         return a._floor_divided(b)[0]
 
-    def mod(self, x: Operand, reverse: bool = False) -> Tensor:
+    def mod(self: Tensor, x: Operand, reverse: bool = False) -> Tensor:
         """What `//` leaves over, with the sign of the divisor (`%`); of ints, by 0: 0."""
         a, b = self._number_operands(x, "mod", reverse)
         return a._floor_divided(b)[1]
 
-    def fmod(self, x: Operand) -> Tensor:
+    def fmod(self: Tensor, x: Operand) -> Tensor:
         """What division towards zero leaves over, with the sign of the dividend."""
         a, b = self._number_operands(x, "fmod", False)
         if not dtypes.is_float(a.dtype):
             return a._divided(b)[1]
         return a._alu(Ops.MOD, b)
 
-    def pow(self, x: Operand, reverse: bool = False) -> Tensor:
+    def pow(self: Tensor, x: Operand, reverse: bool = False) -> Tensor:
         """self to the power x.
 
         Ints to a whole power that is a number, not negative, are ints, and so are tensors of ints to the power of
         others, where a negative power rounds towards zero. Ints to a negative number are floats, and so is a number to
         the power of ints, of which any may be negative.
         """
-        if type(x) in (int, float) and not dtypes.is_float(self.dtype) and (reverse or cast(float, x) < 0):
+        if type(x) in (int, float) and not dtypes.is_float(self.dtype) and (reverse or x < 0):
             return self._float().pow(x, reverse)
-        if not reverse and type(x) in (int, float):
-            small = self._small_power(cast(float, x))
+        if not reverse and (type(x) is int or type(x) is float):
+            small = self._small_power(x)
             if small is not None:
                 return small
         a, b = self._number_operands(x, "pow", reverse)
@@ -261,9 +258,9 @@ class Arithmetic(Movement):
             return a._alu(Ops.POW, b)
         return a._int_power(b)
 
-    def _small_power(self, exponent: float) -> Tensor | None:
+    def _small_power(self: Tensor, exponent: float) -> Tensor | None:
         """Powers that a few multiplications, a root or a reciprocal give, exactly rounded or nearly so."""
-        x = cast("Tensor", self)
+        x = self
         dtype = scalar_dtype(exponent, x.dtype)
         if not dtypes.is_float(dtype):
             return x.cast(dtype)._multiplied(int(exponent))
@@ -277,10 +274,10 @@ class Arithmetic(Movement):
             return positive.reciprocal() if exponent < 0 else positive
         return None
 
-    def _multiplied(self, times: int) -> Tensor:
+    def _multiplied(self: Tensor, times: int) -> Tensor:
         """The product of `times` copies, by squaring."""
         result: Tensor | None = None
-        square = cast("Tensor", self)
+        square = self
         while times:
             if times & 1:
                 result = square if result is None else result._alu(Ops.MUL, square)
@@ -289,9 +286,9 @@ class Arithmetic(Movement):
                 square = square._alu(Ops.MUL, square)
         return self._unmoved(1, self.shape) if result is None else result
 
-    def _int_power(self, exponent: Tensor) -> Tensor:
+    def _int_power(self: Tensor, exponent: Tensor) -> Tensor:
         """Powers of ints by squaring, one bit of the exponent after the other."""
-        square = cast("Tensor", self)
+        square = self
         one = self._const(1)
         result = one
         for bit in range(self.dtype.bits - (0 if dtypes.is_unsigned(self.dtype) else 1)):
@@ -305,79 +302,79 @@ class Arithmetic(Movement):
 
     # *** comparison ***
 
-    def _compared(self, op: Ops, other: Any, reverse: bool = False) -> Tensor:
+    def _compared(self: Tensor, op: Ops, other: Any, reverse: bool = False) -> Tensor:
         dtype = self.lazydata.dtype
         if type(other) is int and dtypes.is_int(dtype) and not dtypes.min(dtype) <= other <= dtypes.max(dtype):
             other = float(other)  # out of the type's range: any order-preserving type will do
         x, y = self._matched(other, "comparison", reverse)
         return x._alu(op, y)
 
-    def lt(self, x: Operand) -> Tensor:
+    def lt(self: Tensor, x: Operand) -> Tensor:
         return self._compared(Ops.CMPLT, x)
 
-    def gt(self, x: Operand) -> Tensor:
+    def gt(self: Tensor, x: Operand) -> Tensor:
         return self._compared(Ops.CMPLT, x, reverse=True)
 
-    def le(self, x: Operand) -> Tensor:
+    def le(self: Tensor, x: Operand) -> Tensor:
         return self._compared(Ops.CMPLE, x)
 
-    def ge(self, x: Operand) -> Tensor:
+    def ge(self: Tensor, x: Operand) -> Tensor:
         return self._compared(Ops.CMPLE, x, reverse=True)
 
-    def eq(self, x: Operand) -> Tensor:
+    def eq(self: Tensor, x: Operand) -> Tensor:
         return self._compared(Ops.CMPEQ, x)
 
-    def ne(self, x: Operand) -> Tensor:
+    def ne(self: Tensor, x: Operand) -> Tensor:
         return self._compared(Ops.CMPNE, x)
 
-    def _within(self, limit: Operand | None) -> Operand | None:
+    def _within(self: Tensor, limit: Operand | None) -> Operand | None:
         """A whole number, cut to what the tensor's ints can hold: no element lies beyond it either."""
         if type(limit) is not int or not dtypes.is_int(self.dtype):
             return limit
-        return cast(int, max(dtypes.min(self.dtype), min(limit, dtypes.max(self.dtype))))
+        return max(dtypes.min(self.dtype), min(limit, dtypes.max(self.dtype)))
 
-    def maximum(self, x: Operand) -> Tensor:
+    def maximum(self: Tensor, x: Operand) -> Tensor:
         """The larger of each two; NaN if either is."""
         return self._binary(Ops.MAX, self._within(x), "maximum")
 
-    def minimum(self, x: Operand) -> Tensor:
+    def minimum(self: Tensor, x: Operand) -> Tensor:
         """The smaller of each two; NaN if either is."""
         return self._binary(Ops.MIN, self._within(x), "minimum")
 
     # *** bits ***
 
-    def _bits(self, op: Ops, x: Any, what: str, reverse: bool) -> Tensor:
+    def _bits(self: Tensor, op: Ops, x: Any, what: str, reverse: bool) -> Tensor:
         a, b = self._matched(x, what, reverse)
-        self._no_float(a, what)
+        a._no_float(what)
         return a._alu(op, b)
 
-    def bitwise_and(self, x: Operand, reverse: bool = False) -> Tensor:
+    def bitwise_and(self: Tensor, x: Operand, reverse: bool = False) -> Tensor:
         return self._bits(Ops.AND, x, "and", reverse)
 
-    def bitwise_or(self, x: Operand, reverse: bool = False) -> Tensor:
+    def bitwise_or(self: Tensor, x: Operand, reverse: bool = False) -> Tensor:
         return self._bits(Ops.OR, x, "or", reverse)
 
-    def xor(self, x: Operand, reverse: bool = False) -> Tensor:
+    def xor(self: Tensor, x: Operand, reverse: bool = False) -> Tensor:
         return self._bits(Ops.XOR, x, "xor", reverse)
 
-    def bitwise_xor(self, x: Operand, reverse: bool = False) -> Tensor:
+    def bitwise_xor(self: Tensor, x: Operand, reverse: bool = False) -> Tensor:
         return self.xor(x, reverse)
 
-    def bitwise_not(self) -> Tensor:
+    def bitwise_not(self: Tensor) -> Tensor:
         """Every bit turned over; of bools: not."""
-        self._no_float(cast("Tensor", self), "not")
+        self._no_float("not")
         if self.dtype is dtypes.bool:
             return self.logical_not()
         return self._alu(Ops.XOR, self._const(-1))
 
-    def logical_not(self) -> Tensor:
+    def logical_not(self: Tensor) -> Tensor:
         """True where the value is 0."""
         return self._alu(Ops.CMPEQ, self._const(0))
 
-    def _shifted(self, op: Ops, x: Any, what: str, reverse: bool) -> Tensor:
+    def _shifted(self: Tensor, op: Ops, x: Any, what: str, reverse: bool) -> Tensor:
         a, b = self._matched(x, what, reverse)
-        self._no_float(a, what)
-        self._no_bool(a, what, "* or &")
+        a._no_float(what)
+        a._no_bool(what, "* or &")
         if type(x) is int and not reverse:
             if x < 0:
                 raise ValueError(f"{what} by {x}: cannot shift by a negative count")
@@ -390,19 +387,19 @@ class Arithmetic(Movement):
             return shifted  # the sign fills in, as if shifted on
         return inside._alu(Ops.WHERE, shifted, a._const(0))
 
-    def lshift(self, x: Operand, reverse: bool = False) -> Tensor:
+    def lshift(self: Tensor, x: Operand, reverse: bool = False) -> Tensor:
         """Bits moved up by x places; past the width nothing is left."""
         return self._shifted(Ops.SHL, x, "left shift", reverse)
 
-    def rshift(self, x: Operand, reverse: bool = False) -> Tensor:
+    def rshift(self: Tensor, x: Operand, reverse: bool = False) -> Tensor:
         """Bits moved down by x places; signed ints keep their sign."""
         return self._shifted(Ops.SHR, x, "right shift", reverse)
 
     # *** choice ***
 
-    def where(self, x: Operand, y: Operand) -> Tensor:
+    def where(self: Tensor, x: Operand, y: Operand) -> Tensor:
         """x where this tensor is true (not 0), else y."""
-        condition = cast("Tensor", self).cast(dtypes.bool)
+        condition = self.cast(dtypes.bool)
         if isinstance(x, Base):
             first, second = x._matched(y, "where")
         elif isinstance(y, Base):
@@ -419,7 +416,7 @@ class Arithmetic(Movement):
             first, second = first._broadcast_to(shape), second._broadcast_to(shape)
         return condition._alu(Ops.WHERE, first, second)
 
-    def masked_fill(self, mask: Tensor, value: Operand) -> Tensor:
+    def masked_fill(self: Tensor, mask: Tensor, value: Operand) -> Tensor:
         """`value` where `mask` is true."""
         need_tensor(mask, "masked_fill: the mask")
-        return mask.where(value, cast("Tensor", self))
+        return mask.where(value, self)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeGuard, cast
 from warnings import warn
 from weakref import ref
 
@@ -140,11 +140,9 @@ class Base(Findable):
 
     # *** one operation: a new LazyBuffer, and a step on the tape where somebody wants gradients ***
 
-    @staticmethod
-    def _wrap(lazydata: LazyBuffer) -> Tensor:
-        raise NotImplementedError("Tensor provides this")
-
-    def _taped(self, lazydata: LazyBuffer, rule: GradientRule | None, inputs: tuple[Any, ...], arg: Any) -> Tensor:
+    def _taped(
+        self: Tensor, lazydata: LazyBuffer, rule: GradientRule | None, inputs: tuple[Any, ...], arg: Any
+    ) -> Tensor:
         """The tensor of `lazydata`, which `rule` differentiates with respect to `inputs`."""
         result = self._wrap(lazydata)
         if rule is None or type(self).no_grad:
@@ -165,12 +163,12 @@ class Base(Findable):
         lazydata.note = OwnRule(rule, [one.lazydata for one in inputs], arg).on(lazydata)
         return self._taped(lazydata, rule, inputs, arg)
 
-    def _unary(self, op: Ops) -> Tensor:
+    def _unary(self: Tensor, op: Ops) -> Tensor:
         if self.requires_grad:
             return self._taped(self.lazydata.alu(op), GRADIENTS.get(op), (self,), None)
         return self._wrap(self.lazydata.alu(op))
 
-    def _alu(self, op: Ops, other: Tensor, third: Tensor | None = None) -> Tensor:
+    def _alu(self: Tensor, op: Ops, other: Tensor, third: Tensor | None = None) -> Tensor:
         """`op` on tensors that already agree in shape and dtype."""
         if third is not None:
             lazydata = self.lazydata.alu(op, other.lazydata, third.lazydata)
@@ -180,26 +178,26 @@ class Base(Findable):
             return self._taped(lazydata, GRADIENTS.get(op), (self, other), None)
         return self._wrap(lazydata)
 
-    def _moved(self, op: Ops, lazydata: LazyBuffer) -> Tensor:
+    def _moved(self: Tensor, op: Ops, lazydata: LazyBuffer) -> Tensor:
         """The result of a movement; where nothing moved, the tensor itself."""
         if lazydata is self.lazydata:
-            return cast("Tensor", self)
+            return self
         if self.requires_grad:
             result = self._taped(lazydata, GRADIENTS[op], (self,), lazydata.arg)
         else:
             result = self._wrap(lazydata)
         root = self._root
-        result._root = ref(cast("Tensor", self)) if root is None else root
+        result._root = ref(self) if root is None else root
         return result
 
     def _reshaped(self, shape: Shape) -> Tensor:
         """Under another shape, which is known to fit."""
         return self._moved(Ops.RESHAPE, self.lazydata.reshape(shape))
 
-    def _reduced(self, op: Ops, axes: Shape) -> Tensor:
+    def _reduced(self: Tensor, op: Ops, axes: Shape) -> Tensor:
         """The reduction over `axes`, which stay with size 1."""
         if not axes:
-            return cast("Tensor", self)
+            return self
         lazydata = self.lazydata.reduce(op, axes)
         if op in (Ops.MAX, Ops.MIN) and lazydata.src and lazydata.src[0] is not self.lazydata:
             return self._by_own_rule(lazydata, REDUCE_GRADIENTS[op], (self,), axes)  # in two steps: shares are of all
@@ -209,7 +207,7 @@ class Base(Findable):
         """`value` everywhere, whatever this tensor is: on its tape, with gradient 0."""
         return self._by_own_rule(self._const(value, shape=shape).lazydata, step_gradient, (self,))
 
-    def _const(self, value: ConstType | UOp, dtype: DType | None = None, shape: Shape | None = None) -> Tensor:
+    def _const(self: Tensor, value: ConstType | UOp, dtype: DType | None = None, shape: Shape | None = None) -> Tensor:
         """`value` everywhere, with this tensor's dtype and shape unless told otherwise."""
         lazydata = self.lazydata
         if isinstance(lazydata, StoredBuffer):
@@ -217,13 +215,13 @@ class Base(Findable):
         dtype = lazydata.dtype if dtype is None else dtype
         if shape is None:
             shape = lazydata.shape
-            if type(lazydata) is LazyBuffer and type(value) in (int, float) and dtypes.is_float(dtype):
-                return self._wrap(LazyBuffer(Ops.CONST, dtype, shape, (), float(cast(float, value)), lazydata.device))
+            if type(lazydata) is LazyBuffer and (type(value) is int or type(value) is float) and dtypes.is_float(dtype):
+                return self._wrap(LazyBuffer(Ops.CONST, dtype, shape, (), float(value), lazydata.device))
         return self._wrap(LazyBuffer.const(wrapped(value, dtype), dtype, lazydata.device, shape))
 
     # *** dtype and memory ***
 
-    def cast(self, dtype: DTypeLike) -> Tensor:
+    def cast(self: Tensor, dtype: DTypeLike) -> Tensor:
         """The values converted: float → int truncates, anything → bool asks for ≠ 0.
 
         To a texture (`dtypes.imageh`, `imagef`) that the tensor fills: stored as float16 or float32, read as float32;
@@ -235,10 +233,10 @@ class Base(Findable):
         ):  # as it lies in the texture, and is read from there
             return self.cast(dtype.scalar).contiguous().cast(target)
         if target is self.lazydata.dtype:
-            return cast("Tensor", self)
+            return self
         return self._taped(self.lazydata.cast(target), GRADIENTS[Ops.CAST], (self,), None)
 
-    def bitcast(self, dtype: DTypeLike) -> Tensor:
+    def bitcast(self: Tensor, dtype: DTypeLike) -> Tensor:
         """The same bits read as another dtype; where its size is another, the last axis grows or shrinks."""
         if self.requires_grad:
             raise RuntimeError("bitcast has no gradient: detach() the tensor first")
@@ -255,24 +253,24 @@ class Base(Findable):
         resized = _split_words(bits, there) if here > there else _joined_words(bits, there)
         return self._wrap(resized.bitcast(target))
 
-    def contiguous(self) -> Tensor:
+    def contiguous(self: Tensor) -> Tensor:
         """The same values, in memory of their own once they are computed."""
         lazydata = self.lazydata.contiguous()
         if lazydata is self.lazydata:
-            return cast("Tensor", self)
+            return self
         return self._taped(lazydata, GRADIENTS[Ops.CONTIGUOUS], (self,), None)
 
-    def contiguous_backward(self) -> Tensor:
+    def contiguous_backward(self: Tensor) -> Tensor:
         """The tensor itself; its gradient is computed into memory of its own."""
         if not self.requires_grad:
-            return cast("Tensor", self)
+            return self
         return self._taped(self.lazydata, contiguous_backward_gradient, (self,), None)
 
-    def to(self, device: str | Sequence[str] | None) -> Tensor:
+    def to(self: Tensor, device: str | Sequence[str] | None) -> Tensor:
         """The same values and the same `grad` on another device (None: the default one); of several, whole on each."""
         target = Device.canonicalize(device)
         if target == self.lazydata.device:
-            return cast("Tensor", self)
+            return self
         result = self._taped(self.lazydata.copy_to_device(target), GRADIENTS[Ops.COPY], (self,), None)
         if self.requires_grad is False:
             result.requires_grad = False
@@ -280,15 +278,17 @@ class Base(Findable):
             result.grad = self.grad.to(device)
         return result
 
-    def to_(self, device: str | Sequence[str] | None) -> Tensor:
+    def to_(self: Tensor, device: str | Sequence[str] | None) -> Tensor:
         """Moves this very tensor (a parameter, say) to another device."""
         note_change(self)
         self.lazydata = self.lazydata.copy_to_device(Device.canonicalize(device))
         if self.grad is not None:
             self.grad.to_(device)
-        return cast("Tensor", self)
+        return self
 
-    def shard(self, devices: Sequence[str], axis: int | None = None, splits: Sequence[int] | None = None) -> Tensor:
+    def shard(
+        self: Tensor, devices: Sequence[str], axis: int | None = None, splits: Sequence[int] | None = None
+    ) -> Tensor:
         """The same values on several devices: divided along `axis`, in parts of sizes `splits` or as equal as can be;
         without `axis`, and where a part would be empty, whole on each."""
         if self.requires_grad:
@@ -297,12 +297,14 @@ class Base(Findable):
         result.requires_grad = self.requires_grad
         return result
 
-    def shard_(self, devices: Sequence[str], axis: int | None = None, splits: Sequence[int] | None = None) -> Tensor:
+    def shard_(
+        self: Tensor, devices: Sequence[str], axis: int | None = None, splits: Sequence[int] | None = None
+    ) -> Tensor:
         """Puts this very tensor (a parameter, say) on several devices."""
         shards = self._shards(devices, axis, splits)
         note_change(self)
         self.lazydata = shards
-        return cast("Tensor", self)
+        return self
 
     def shard_like(self, y: Tensor) -> Tensor:
         """The same values where those of `y` are: on its device, or on its devices and divided in the same way."""
@@ -316,7 +318,7 @@ class Base(Findable):
         if not isinstance(self.lazydata, ShardedBuffer):
             return self.shard(model.devices, axis, splits or None)
         found = self.to(y.device)
-        same = cast(ShardedBuffer, found.lazydata)
+        same: Any = found.lazydata
         if axis is None or not splits:
             return found if same.axis == axis else found.to(model.devices[0]).shard(model.devices, axis)
         return found._taped(same.divided_like(model), GRADIENTS[Ops.COPY], (found,), None)
@@ -361,24 +363,24 @@ class Base(Findable):
 
     # *** the tape ***
 
-    def detach(self) -> Tensor:
+    def detach(self: Tensor) -> Tensor:
         """The same value, which no gradient goes through."""
         result = self._wrap(self.lazydata.detached())
         result.requires_grad = False
         return result
 
-    def _value(self) -> Tensor:
+    def _value(self: Tensor) -> Tensor:
         """The same value off the tape, to compute something with that says itself what its gradient is."""
         result = self._wrap(self.lazydata)
         result.requires_grad = False
         return result
 
-    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+    def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
         """Asks for a gradient (or not); returns the tensor."""
         self.requires_grad = requires_grad
-        return cast("Tensor", self)
+        return self
 
-    def backward(self, gradient: Tensor | None = None) -> Tensor:
+    def backward(self: Tensor, gradient: Tensor | None = None) -> Tensor:
         """Adds to `grad` of every tensor with `requires_grad` that this one was computed from.
 
         `gradient` is that of this tensor; a scalar needs none. So do the tensors in between that somebody holds beside
@@ -392,22 +394,21 @@ class Base(Findable):
                     "make a Tensor with requires_grad=True before computing with it",
                     stacklevel=2,
                 )
-            return cast("Tensor", self)
+            return self
         reached = gradients(self, seed)
         for (tensor, found), is_wanted in zip(reached, _wanted(reached)):
-            if not is_wanted or not tensor.requires_grad or not isinstance(tensor, Base):  # else of a walk repeated
+            if not is_wanted or not tensor.requires_grad or not is_tensor(tensor):  # else of a walk repeated
                 continue
-            leaf = cast("Tensor", tensor)
-            if leaf.grad is None:
-                leaf.grad = self._wrap(found)
-                leaf.grad.requires_grad = False
+            if tensor.grad is None:
+                tensor.grad = self._wrap(found)
+                tensor.grad.requires_grad = False
             else:
-                note_change(leaf.grad)
-                leaf.grad.lazydata = leaf.grad.lazydata.alu(Ops.ADD, found)
-        return cast("Tensor", self)
+                note_change(tensor.grad)
+                tensor.grad.lazydata = tensor.grad.lazydata.alu(Ops.ADD, found)
+        return self
 
     def gradient(
-        self, *targets: Tensor, gradient: Tensor | None = None, materialize_grads: bool = False
+        self: Tensor, *targets: Tensor, gradient: Tensor | None = None, materialize_grads: bool = False
     ) -> list[Tensor]:
         """The gradient of this tensor with respect to each target; `grad` fields are left alone.
 
@@ -449,7 +450,7 @@ class Base(Findable):
         return results
 
     def _gradient_of_graph(
-        self, targets: Sequence[Tensor], gradient: Tensor | None, materialize_grads: bool
+        self: Tensor, targets: Sequence[Tensor], gradient: Tensor | None, materialize_grads: bool
     ) -> list[Tensor]:
         """`gradient` where nothing is marked: what this tensor will be computed from tells how it depends on them."""
         for position, target in enumerate((self, *targets)):
@@ -488,7 +489,7 @@ class Base(Findable):
         return results
 
     @classmethod
-    def _on_tape(cls, value: LazyBuffer | TapedBuffer) -> Tensor:
+    def _on_tape(cls: type[Tensor], value: LazyBuffer | TapedBuffer) -> Tensor:
         """The tensor of a value that a gradient rule was given."""
         if isinstance(value, LazyBuffer):
             return cls._wrap(value)
@@ -512,7 +513,7 @@ class Base(Findable):
             )
         return self._seed_of(gradient, asked)
 
-    def _seed_of(self, gradient: Tensor | None, asked: str) -> Tensor:
+    def _seed_of(self: Tensor, gradient: Tensor | None, asked: str) -> Tensor:
         if gradient is None:
             if self.shape != ():
                 raise RuntimeError(
@@ -535,6 +536,11 @@ def _wanted(reached: Sequence[tuple[Any, Any]]) -> list[bool]:
             if id(source) in taped:
                 taped[id(source)] += 1
     return [pair[0]._ctx is None or count - taped[id(pair[0])] > ASKING + 1 for count, pair in zip(counts, reached)]
+
+
+def is_tensor(value: Any) -> TypeGuard[Tensor]:
+    """True for a Tensor, and for one of a class below it."""
+    return isinstance(value, Base)
 
 
 def unsigned_of(itemsize: int) -> DType:

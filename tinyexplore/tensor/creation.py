@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import ConstType, dtypes, to_dtype
@@ -15,7 +15,6 @@ from tinyexplore.tensor.base import DTypeLike, Shape, wrapped
 from tinyexplore.tensor.checks import need_int, need_number, need_tensor
 from tinyexplore.tensor.data import checked, elements_at
 from tinyexplore.tensor.errors import ArgumentError
-from tinyexplore.tensor.linalg import LinearAlgebra
 from tinyexplore.tensor.movement import flat_sizes, has_negative
 from tinyexplore.uop import UOp
 from tinyexplore.uop.symbolic import as_size, greatest, limits, product, simplified
@@ -32,7 +31,7 @@ def _sizes(shape: tuple[Any, ...]) -> Shape:
     return found
 
 
-class Creation(LinearAlgebra):
+class Creation:
     __slots__ = ()
 
     @staticmethod
@@ -46,7 +45,7 @@ class Creation(LinearAlgebra):
 
     @classmethod
     def full(
-        cls,
+        cls: type[Tensor],
         shape: int | Sequence[int],
         fill_value: ConstType,
         *,
@@ -63,16 +62,16 @@ class Creation(LinearAlgebra):
         return cls._given(cls._wrap(lazydata), requires_grad)
 
     @classmethod
-    def zeros(cls, *shape: Any, dtype: DTypeLike | None = None, **kwargs: Any) -> Tensor:
+    def zeros(cls: type[Tensor], *shape: Any, dtype: DTypeLike | None = None, **kwargs: Any) -> Tensor:
         return cls.full(_sizes(shape), 0, dtype=dtypes.default_float if dtype is None else dtype, **kwargs)
 
     @classmethod
-    def ones(cls, *shape: Any, dtype: DTypeLike | None = None, **kwargs: Any) -> Tensor:
+    def ones(cls: type[Tensor], *shape: Any, dtype: DTypeLike | None = None, **kwargs: Any) -> Tensor:
         return cls.full(_sizes(shape), 1, dtype=dtypes.default_float if dtype is None else dtype, **kwargs)
 
     @classmethod
     def empty(
-        cls,
+        cls: type[Tensor],
         *shape: Any,
         device: str | None = None,
         dtype: DTypeLike | None = None,
@@ -89,7 +88,7 @@ class Creation(LinearAlgebra):
 
     @classmethod
     def from_blob(
-        cls, ptr: int, shape: Sequence[int], *, dtype: DTypeLike | None = None, device: str | None = None
+        cls: type[Tensor], ptr: int, shape: Sequence[int], *, dtype: DTypeLike | None = None, device: str | None = None
     ) -> Tensor:
         """What lies in host memory at address `ptr`, row-major, not copied; its owner must keep it there."""
         sizes = _sizes((tuple(shape),))
@@ -98,15 +97,17 @@ class Creation(LinearAlgebra):
         return cls._given(cls._wrap(lazydata.reshape(sizes)), None)
 
     @classmethod
-    def from_url(cls, url: str, gunzip: bool = False, *, checksum: str | None = None, **kwargs: Any) -> Tensor:
+    def from_url(
+        cls: type[Tensor], url: str, gunzip: bool = False, *, checksum: str | None = None, **kwargs: Any
+    ) -> Tensor:
         """The bytes of the file at `url`, downloaded once (see `tinyexplore.util.fetch`) and read when needed."""
-        return cast(Any, cls)(fetch(url, gunzip=gunzip, checksum=checksum), **kwargs)
+        return cls(fetch(url, gunzip=gunzip, checksum=checksum), **kwargs)
 
-    def full_like(self, fill_value: ConstType, *, dtype: DTypeLike | None = None, **kwargs: Any) -> Tensor:
+    def full_like(self: Tensor, fill_value: ConstType, *, dtype: DTypeLike | None = None, **kwargs: Any) -> Tensor:
         """`fill_value` in this tensor's shape, dtype and device."""
         return self._like(type(self).full, self.shape, fill_value, dtype=dtype, **kwargs)
 
-    def _like(self, make: Callable[..., Tensor], *args: Any, **kwargs: Any) -> Tensor:
+    def _like(self: Tensor, make: Callable[..., Tensor], *args: Any, **kwargs: Any) -> Tensor:
         """What `make` gives with this tensor's dtype and device, unless told others, divided as this one is."""
         if kwargs.get("dtype") is None:
             kwargs["dtype"] = self.dtype
@@ -117,17 +118,17 @@ class Creation(LinearAlgebra):
         result.lazydata = laid_out_as(result.lazydata, self.lazydata)
         return result
 
-    def zeros_like(self, **kwargs: Any) -> Tensor:
+    def zeros_like(self: Tensor, **kwargs: Any) -> Tensor:
         return self.full_like(0, **kwargs)
 
-    def ones_like(self, **kwargs: Any) -> Tensor:
+    def ones_like(self: Tensor, **kwargs: Any) -> Tensor:
         return self.full_like(1, **kwargs)
 
     # *** sequences ***
 
     @classmethod
     def arange(
-        cls,
+        cls: type[Tensor],
         start: float,
         stop: float | None = None,
         step: float = 1,
@@ -146,13 +147,14 @@ class Creation(LinearAlgebra):
         is_whole = all(isinstance(part, (int, UOp)) for part in (start, stop, step))
         target = (dtypes.default_int if is_whole else dtypes.default_float) if dtype is None else to_dtype(dtype)
         if any(isinstance(part, UOp) for part in (start, stop, step)):
-            away, by = (cast(Any, stop) - start, step) if step > 0 else (cast(Any, start) - stop, -step)
+            away: Any = stop - start if step > 0 else start - stop
+            by = step if step > 0 else -step
             length = simplified((as_size(away) + (by - 1)) // by)
         else:
             length = max(0, int(-((stop - start) // -step)) if is_whole else math.ceil((stop - start) / step))
             if is_whole and length and dtypes.is_int(target):
                 for end in (start, start + (length - 1) * step):
-                    checked(cast(int, end), target)
+                    checked(end, target)
         ints = dtypes.default_int if greatest(length) <= dtypes.max(dtypes.int32) else dtypes.int64
         result = cls._wrap(LazyBuffer.iota(length, ints, Device.canonicalize(device)))
         result = result.cast(target)
@@ -164,7 +166,7 @@ class Creation(LinearAlgebra):
 
     @classmethod
     def linspace(
-        cls, start: float, stop: float, steps: int, *, dtype: DTypeLike | None = None, **kwargs: Any
+        cls: type[Tensor], start: float, stop: float, steps: int, *, dtype: DTypeLike | None = None, **kwargs: Any
     ) -> Tensor:
         """`steps` numbers from `start` to `stop`, both included, equally far apart."""
         need_number(start, "linspace: start")
@@ -182,7 +184,9 @@ class Creation(LinearAlgebra):
         return cls._given((places * ((stop - start) / last) + start).cast(target), requires_grad)
 
     @classmethod
-    def eye(cls, n: int, m: int | None = None, *, dtype: DTypeLike | None = None, **kwargs: Any) -> Tensor:
+    def eye(
+        cls: type[Tensor], n: int, m: int | None = None, *, dtype: DTypeLike | None = None, **kwargs: Any
+    ) -> Tensor:
         """n rows, m (or n) columns, 1 on the diagonal, 0 elsewhere."""
         columns = n if m is None else m
         need_int(n, "eye: rows")
@@ -193,11 +197,11 @@ class Creation(LinearAlgebra):
         row, column = cls.arange(n, **kwargs).unsqueeze(1), cls.arange(columns, **kwargs)
         return cls._given((row == column).cast(dtypes.default_float if dtype is None else dtype), requires_grad)
 
-    def meshgrid(self, *args: Tensor, indexing: str = "ij") -> tuple[Tensor, ...]:
+    def meshgrid(self: Tensor, *args: Tensor, indexing: str = "ij") -> tuple[Tensor, ...]:
         """The coordinates of a grid over vectors, one tensor per axis."""
         if indexing not in ("ij", "xy"):
             raise ArgumentError(f"meshgrid indexing {indexing!r}: choose 'ij' or 'xy'")
-        lines = [cast("Tensor", self), *args]
+        lines = [self, *args]
         for line in lines:
             need_tensor(line, "meshgrid: one of the vectors")
         shape = tuple(line.numel() for line in lines)
@@ -219,31 +223,31 @@ class Creation(LinearAlgebra):
 
     @classmethod
     def rand(
-        cls,
+        cls: type[Tensor],
         *shape: Any,
         device: str | None = None,
         dtype: DTypeLike | None = None,
         requires_grad: bool | None = None,
     ) -> Tensor:
         """Evenly distributed from 0 to 1, 1 excluded."""
-        result = random.rand(cast(Any, cls), _sizes(shape), dtype, Device.canonicalize(device))
+        result = random.rand(cls, _sizes(shape), dtype, Device.canonicalize(device))
         return cls._given(result, requires_grad)
 
     @classmethod
     def randn(
-        cls,
+        cls: type[Tensor],
         *shape: Any,
         device: str | None = None,
         dtype: DTypeLike | None = None,
         requires_grad: bool | None = None,
     ) -> Tensor:
         """Normally distributed with mean 0 and standard deviation 1; of an int dtype: rounded towards zero."""
-        result = random.randn(cast(Any, cls), _sizes(shape), dtype, Device.canonicalize(device))
+        result = random.randn(cls, _sizes(shape), dtype, Device.canonicalize(device))
         return cls._given(result, requires_grad)
 
     @classmethod
     def randint(
-        cls,
+        cls: type[Tensor],
         *shape: Any,
         low: int = 0,
         high: int = 10,
@@ -252,29 +256,36 @@ class Creation(LinearAlgebra):
         requires_grad: bool | None = None,
     ) -> Tensor:
         """Ints evenly distributed from `low` to `high`, that excluded."""
-        result = random.randint(cast(Any, cls), _sizes(shape), low, high, dtype, Device.canonicalize(device))
+        result = random.randint(cls, _sizes(shape), low, high, dtype, Device.canonicalize(device))
         result.requires_grad = requires_grad
         return result
 
     @classmethod
-    def randperm(cls, n: int, *, device: str | None = None, dtype: DTypeLike | None = None) -> Tensor:
+    def randperm(cls: type[Tensor], n: int, *, device: str | None = None, dtype: DTypeLike | None = None) -> Tensor:
         """0 … n - 1 in random order."""
         return cls.rand(n, device=device).argsort().cast(dtypes.default_int if dtype is None else dtype)
 
-    def rand_like(self, **kwargs: Any) -> Tensor:
+    def rand_like(self: Tensor, **kwargs: Any) -> Tensor:
         return self._like(type(self).rand, *self.shape, **kwargs)
 
-    def randn_like(self, **kwargs: Any) -> Tensor:
+    def randn_like(self: Tensor, **kwargs: Any) -> Tensor:
         return self._like(type(self).randn, *self.shape, **kwargs)
 
     @classmethod
-    def _scaled(cls, random_tensor: Tensor, scale: float, shift: float, requires_grad: bool | None) -> Tensor:
+    def _scaled(
+        cls: type[Tensor], random_tensor: Tensor, scale: float, shift: float, requires_grad: bool | None
+    ) -> Tensor:
         result = random_tensor if scale == 1 else random_tensor * scale
         return cls._given(result if shift == 0 else result + shift, requires_grad)
 
     @classmethod
     def normal(
-        cls, *shape: Any, mean: float = 0.0, std: float = 1.0, requires_grad: bool | None = None, **kwargs: Any
+        cls: type[Tensor],
+        *shape: Any,
+        mean: float = 0.0,
+        std: float = 1.0,
+        requires_grad: bool | None = None,
+        **kwargs: Any,
     ) -> Tensor:
         """Normally distributed."""
         need_number(mean, "normal: mean")
@@ -283,7 +294,12 @@ class Creation(LinearAlgebra):
 
     @classmethod
     def uniform(
-        cls, *shape: Any, low: float = 0.0, high: float = 1.0, requires_grad: bool | None = None, **kwargs: Any
+        cls: type[Tensor],
+        *shape: Any,
+        low: float = 0.0,
+        high: float = 1.0,
+        requires_grad: bool | None = None,
+        **kwargs: Any,
     ) -> Tensor:
         """Evenly distributed from `low` to `high`, that excluded; of an int dtype: `low` and a whole number."""
         target = to_dtype(kwargs.pop("dtype", None) or dtypes.default_float)
@@ -293,12 +309,12 @@ class Creation(LinearAlgebra):
         return cls._given(found if low == 0 else (found + low).cast(target), requires_grad)
 
     @classmethod
-    def scaled_uniform(cls, *shape: Any, **kwargs: Any) -> Tensor:
+    def scaled_uniform(cls: type[Tensor], *shape: Any, **kwargs: Any) -> Tensor:
         """Even in ±1 / √n, for n elements in all."""
         return cls._even(max(prod(_sizes(shape)), 1) ** -0.5, shape, **kwargs)
 
     @classmethod
-    def glorot_uniform(cls, *shape: Any, **kwargs: Any) -> Tensor:
+    def glorot_uniform(cls: type[Tensor], *shape: Any, **kwargs: Any) -> Tensor:
         """Even in ±√(6 / (fan in + fan out)) (Glorot and Bengio, 2010)."""
         sizes = _sizes(shape)
         if not sizes:
@@ -306,24 +322,26 @@ class Creation(LinearAlgebra):
         return cls._even((6 / max(sizes[0] + prod(sizes[1:]), 1)) ** 0.5, shape, **kwargs)
 
     @classmethod
-    def _even(cls, bound: float, shape: tuple[Any, ...], requires_grad: bool | None = None, **kwargs: Any) -> Tensor:
+    def _even(
+        cls: type[Tensor], bound: float, shape: tuple[Any, ...], requires_grad: bool | None = None, **kwargs: Any
+    ) -> Tensor:
         return cls._given(cls.uniform(*shape, low=-1.0, high=1.0, **kwargs) * bound, requires_grad)
 
     @classmethod
-    def kaiming_uniform(cls, *shape: Any, a: float = 0.01, **kwargs: Any) -> Tensor:
+    def kaiming_uniform(cls: type[Tensor], *shape: Any, a: float = 0.01, **kwargs: Any) -> Tensor:
         """Even in ±√3 · √(2 / (1 + a²) / fan in) (He et al., 2015)."""
         bound = math.sqrt(3.0) * _he_deviation(_sizes(shape), a)
         return cls.uniform(*shape, low=-bound, high=bound, **kwargs)
 
     @classmethod
-    def kaiming_normal(cls, *shape: Any, a: float = 0.01, **kwargs: Any) -> Tensor:
+    def kaiming_normal(cls: type[Tensor], *shape: Any, a: float = 0.01, **kwargs: Any) -> Tensor:
         """Normal with variance 2 / (1 + a²) / fan in (He et al., 2015)."""
         return cls.normal(*shape, mean=0.0, std=_he_deviation(_sizes(shape), a), **kwargs)
 
-    def multinomial(self, num_samples: int = 1, replacement: bool = False) -> Tensor:
+    def multinomial(self: Tensor, num_samples: int = 1, replacement: bool = False) -> Tensor:
         """Places of the last axis, drawn with the probabilities that stand there."""
         need_int(num_samples, "multinomial: num_samples")
-        return random.multinomial(cast("Tensor", self), num_samples, replacement)
+        return random.multinomial(self, num_samples, replacement)
 
 
 def _he_deviation(shape: Shape, slope: float) -> float:

@@ -229,5 +229,5 @@ def nested(values: list[ConstType], shape: Shape) -> Any:
     for axis in range(len(shape) - 1, 0, -1):
         size = shape[axis]
         count = prod(shape[:axis])
-        values = [values[i * size : (i + 1) * size] for i in range(count)]  # type: ignore[misc]
+        values = [values[i * size : (i + 1) * size] for i in range(count)]
     return values

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from tinyexplore.autograd import GradientRule, OwnRuleAt
 from tinyexplore.autograd.rules import (
@@ -22,7 +22,7 @@ from tinyexplore.autograd.rules import (
     step_gradient,
 )
 from tinyexplore.dtype import ConstType, dtypes
-from tinyexplore.tensor.arithmetic import Arithmetic, Operand
+from tinyexplore.tensor.arithmetic import Operand
 from tinyexplore.tensor.base import unsigned_of
 from tinyexplore.uop import Ops
 
@@ -33,39 +33,39 @@ _RELU = OwnRuleAt(relu_gradient, 0)
 _SIGMOID = OwnRuleAt(sigmoid_gradient, 1, 1, 0, 0)
 
 
-class Functions(Arithmetic):
+class Functions:
     __slots__ = ()
 
     # *** exponentials and roots ***
 
-    def exp(self) -> Tensor:
+    def exp(self: Tensor) -> Tensor:
         return self._float()._unary(Ops.EXP)
 
-    def exp2(self) -> Tensor:
+    def exp2(self: Tensor) -> Tensor:
         """2 to the power self"""
         return self._float()._unary(Ops.EXP2)
 
-    def log(self) -> Tensor:
+    def log(self: Tensor) -> Tensor:
         """The natural logarithm."""
         return self._float()._unary(Ops.LOG)
 
-    def log2(self) -> Tensor:
+    def log2(self: Tensor) -> Tensor:
         return self._float()._unary(Ops.LOG2)
 
-    def log10(self) -> Tensor:
+    def log10(self: Tensor) -> Tensor:
         return self.log2() * math.log10(2)
 
-    def sqrt(self) -> Tensor:
+    def sqrt(self: Tensor) -> Tensor:
         return self._float()._unary(Ops.SQRT)
 
-    def rsqrt(self) -> Tensor:
+    def rsqrt(self: Tensor) -> Tensor:
         """1 / √self"""
         return self.sqrt().reciprocal()
 
-    def square(self) -> Tensor:
-        return self._alu(Ops.MUL, cast("Tensor", self))
+    def square(self: Tensor) -> Tensor:
+        return self._alu(Ops.MUL, self)
 
-    def logaddexp(self, other: Operand) -> Tensor:
+    def logaddexp(self: Tensor, other: Operand) -> Tensor:
         """ln(eᵃ + eᵇ) without overflow."""
         a, b = self._matched_floats(other, "logaddexp")
         larger = a.maximum(b).detach()
@@ -74,23 +74,23 @@ class Functions(Arithmetic):
 
     # *** trigonometry ***
 
-    def sin(self) -> Tensor:
+    def sin(self: Tensor) -> Tensor:
         return self._float()._unary(Ops.SIN)
 
-    def cos(self) -> Tensor:
+    def cos(self: Tensor) -> Tensor:
         return self._float()._unary(Ops.COS)
 
-    def tan(self) -> Tensor:
+    def tan(self: Tensor) -> Tensor:
         return self.sin() / self.cos()
 
-    def tanh(self) -> Tensor:
+    def tanh(self: Tensor) -> Tensor:
         return self._float()._unary(Ops.TANH)
 
-    def _ruled(self, value: Tensor, rule: GradientRule) -> Tensor:
+    def _ruled(self: Tensor, value: Tensor, rule: GradientRule) -> Tensor:
         """`value`, computed from this tensor off the tape, with its own gradient rule."""
-        return self._by_own_rule(value.lazydata, rule, (cast("Tensor", self),))
+        return self._by_own_rule(value.lazydata, rule, (self,))
 
-    def _log1p(self) -> Tensor:
+    def _log1p(self: Tensor) -> Tensor:
         """ln(1 + x), exact near 0 too: the rounding of 1 + x cancels in x / ((1 + x) - 1) (Kahan)"""
         x = self._value()
         whole = 1.0 + x
@@ -99,7 +99,7 @@ class Functions(Arithmetic):
         near = is_lost.where(x, whole.log() * (x / is_lost.where(1.0, excess)))
         return self._ruled((x.abs() < 0.5).where(near, whole.log()), log1p_gradient)
 
-    def sinh(self) -> Tensor:
+    def sinh(self: Tensor) -> Tensor:
         """(eˣ - e⁻ˣ) / 2; near 0, where that cancels, t / (1 - t²) · 2 with t = tanh(x / 2)"""
         taped = self._float()
         x = taped._value()
@@ -107,11 +107,11 @@ class Functions(Arithmetic):
         near = 2.0 * t / (1.0 - t * t)
         return taped._ruled((x.abs() < 1.0).where(near, (x.exp() - x.neg().exp()) * 0.5), sinh_gradient)
 
-    def cosh(self) -> Tensor:
+    def cosh(self: Tensor) -> Tensor:
         x = self._float()
         return (x.exp() + x.neg().exp()) * 0.5
 
-    def asinh(self) -> Tensor:
+    def asinh(self: Tensor) -> Tensor:
         """sign(x) · ln(|x| + √(x² + 1)), by ln(1 + …) for the sake of small x"""
         taped = self._float()
         x = taped._value()
@@ -122,7 +122,7 @@ class Functions(Arithmetic):
         found = is_huge.where(size.log() + math.log(2), found)
         return taped._ruled(x._lend_sign(found), asinh_gradient)
 
-    def acosh(self) -> Tensor:
+    def acosh(self: Tensor) -> Tensor:
         """ln(x + √(x² - 1)); ln 2x where x² might overflow"""
         taped = self._float()
         x = taped._value()
@@ -131,50 +131,50 @@ class Functions(Arithmetic):
         found = (usual + ((usual - 1.0) * (usual + 1.0)).sqrt()).log()
         return taped._ruled(is_huge.where(x.log() + math.log(2), found), acosh_gradient)
 
-    def atanh(self) -> Tensor:
+    def atanh(self: Tensor) -> Tensor:
         """ln((1 + x) / (1 - x)) / 2"""
         taped = self._float()
         x = taped._value()
         return taped._ruled((2.0 * x / (1.0 - x))._log1p() * 0.5, atanh_gradient)
 
-    def atan(self) -> Tensor:
+    def atan(self: Tensor) -> Tensor:
         taped = self._float()
         return taped._ruled(_arc_tangent(taped._value()), atan_gradient)
 
-    def asin(self) -> Tensor:
+    def asin(self: Tensor) -> Tensor:
         """2 atan(x / (1 + √(1 - x²)))"""
         taped = self._float()
         x = taped._value()
         return taped._ruled((x / (1.0 + ((1.0 - x) * (1.0 + x)).sqrt())).atan() * 2.0, asin_gradient)
 
-    def acos(self) -> Tensor:
+    def acos(self: Tensor) -> Tensor:
         """2 atan(√(1 - x) / √(1 + x))"""
         taped = self._float()
         x = taped._value()
         return taped._ruled(((1.0 - x).sqrt() / (1.0 + x).sqrt()).atan() * 2.0, acos_gradient)
 
-    def erf(self) -> Tensor:
+    def erf(self: Tensor) -> Tensor:
         """The error function."""
         return self._float()._unary(Ops.ERF)
 
     # *** rounding and signs ***
 
-    def floor(self) -> Tensor:
-        return self._unary(Ops.FLOOR) if self.is_floating_point() else cast("Tensor", self)
+    def floor(self: Tensor) -> Tensor:
+        return self._unary(Ops.FLOOR) if self.is_floating_point() else self
 
-    def ceil(self) -> Tensor:
-        return self.neg()._unary(Ops.FLOOR).neg() if self.is_floating_point() else cast("Tensor", self)
+    def ceil(self: Tensor) -> Tensor:
+        return self.neg()._unary(Ops.FLOOR).neg() if self.is_floating_point() else self
 
-    def trunc(self) -> Tensor:
+    def trunc(self: Tensor) -> Tensor:
         """Rounded towards zero."""
         if not self.is_floating_point():
-            return cast("Tensor", self)
+            return self
         return self.lt(0).where(self.ceil(), self.floor())
 
-    def round(self) -> Tensor:
+    def round(self: Tensor) -> Tensor:
         """To the nearest whole number; halves go to the even one. The sign stays, also that of a zero."""
         if not self.is_floating_point():
-            return cast("Tensor", self)
+            return self
         if self.dtype.itemsize < 4:
             return self.cast(dtypes.float32).round().cast(self.dtype)
         x = self._value()
@@ -183,10 +183,10 @@ class Functions(Arithmetic):
         # a sum that large has no room for a fraction: the addition rounds it away
         return self._ruled(x._lend_sign((size < whole).where(size + whole - whole, size)), step_gradient)
 
-    def abs(self) -> Tensor:
+    def abs(self: Tensor) -> Tensor:
         """The value without its sign."""
         if self.dtype is dtypes.bool or dtypes.is_unsigned(self.dtype):
-            return cast("Tensor", self)
+            return self
         if not dtypes.is_float(self.dtype):
             return self._alu(Ops.MAX, self._unary(Ops.NEG))
         x = self._value()
@@ -194,23 +194,22 @@ class Functions(Arithmetic):
         bits = x.bitcast(kind) & dtypes.max(kind) >> 1  # no choice by comparison tells -0 from 0
         return self._ruled(bits.bitcast(x.dtype), abs_gradient)
 
-    def sign(self) -> Tensor:
+    def sign(self: Tensor) -> Tensor:
         """-1, 0 or 1; NaN stays."""
-        x = cast("Tensor", self)
         if self.dtype is dtypes.bool:
-            return x
-        signs = (x < 0).where(x._const(0) if dtypes.is_unsigned(x.dtype) else x._const(-1), x._const(1))
-        stays = x._alu(Ops.CMPEQ, x._const(0))
-        if dtypes.is_float(x.dtype):
-            stays = stays | x.isnan()
-        return x._ruled(stays.where(x._value(), signs), step_gradient)
+            return self
+        signs = (self < 0).where(self._const(0) if dtypes.is_unsigned(self.dtype) else self._const(-1), self._const(1))
+        stays = self._alu(Ops.CMPEQ, self._const(0))
+        if dtypes.is_float(self.dtype):
+            stays = stays | self.isnan()
+        return self._ruled(stays.where(self._value(), signs), step_gradient)
 
-    def copysign(self, other: Operand) -> Tensor:
+    def copysign(self: Tensor, other: Operand) -> Tensor:
         """This value with the sign of `other` (also of -0)."""
         x, y = self._matched_floats(other, "copysign")
         return x._by_own_rule(y._lend_sign(x._value()).lazydata, copysign_gradient, (x, y))
 
-    def _lend_sign(self, value: Tensor) -> Tensor:
+    def _lend_sign(self: Tensor, value: Tensor) -> Tensor:
         """`value` with the sign of self."""
         x = self._value()
         ints = {1: dtypes.int8, 2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}[x.dtype.itemsize]
@@ -219,22 +218,24 @@ class Functions(Arithmetic):
 
     # *** what kind of number ***
 
-    def isnan(self) -> Tensor:
-        return self._alu(Ops.CMPNE, cast("Tensor", self))
+    def isnan(self: Tensor) -> Tensor:
+        return self._alu(Ops.CMPNE, self)
 
-    def isinf(self, detect_positive: bool = True, detect_negative: bool = True) -> Tensor:
+    def isinf(self: Tensor, detect_positive: bool = True, detect_negative: bool = True) -> Tensor:
         if not self.is_floating_point():
             return self._const(False, dtypes.bool)
         positive = self.eq(math.inf) if detect_positive else self._const(False, dtypes.bool)
         negative = self.eq(-math.inf) if detect_negative else self._const(False, dtypes.bool)
         return positive | negative
 
-    def isfinite(self) -> Tensor:
+    def isfinite(self: Tensor) -> Tensor:
         if not self.is_floating_point():
             return self._const(True, dtypes.bool)
         return self.abs().lt(math.inf)
 
-    def isclose(self, other: Operand, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
+    def isclose(
+        self: Tensor, other: Operand, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+    ) -> Tensor:
         """|a - b| ≤ atol + rtol · |b|, element by element."""
         a, b = self._matched_floats(other, "isclose")
         near = ((a - b).abs() <= atol + rtol * b.abs()) & a.isfinite() & b.isfinite()
@@ -243,11 +244,11 @@ class Functions(Arithmetic):
 
     # *** limits ***
 
-    def clip(self, min_: Operand | None = None, max_: Operand | None = None) -> Tensor:
+    def clip(self: Tensor, min_: Operand | None = None, max_: Operand | None = None) -> Tensor:
         """No smaller than `min_` and no larger than `max_`."""
         if min_ is None and max_ is None:
             raise RuntimeError("clip() needs min_ or max_")
-        result = cast("Tensor", self)
+        result = self
         min_, max_ = self._within(min_), self._within(max_)
         if min_ is not None:
             low, limit = result._matched(min_, "clip")
@@ -257,30 +258,29 @@ class Functions(Arithmetic):
             result = limit._alu(Ops.CMPLT, high)._alu(Ops.WHERE, limit, high)
         return result
 
-    def clamp(self, min_: Operand | None = None, max_: Operand | None = None) -> Tensor:
+    def clamp(self: Tensor, min_: Operand | None = None, max_: Operand | None = None) -> Tensor:
         """The same as `clip`."""
         return self.clip(min_, max_)
 
-    def lerp(self, end: Tensor, weight: Tensor | float) -> Tensor:
+    def lerp(self: Tensor, end: Tensor, weight: Tensor | float) -> Tensor:
         """self + (end - self) · weight"""
-        return cast("Tensor", self) + (end - cast("Tensor", self)) * weight
+        return self + (end - self) * weight
 
     # *** activations ***
 
-    def relu(self) -> Tensor:
+    def relu(self: Tensor) -> Tensor:
         """max(x, 0)"""
-        x = cast("Tensor", self)
-        if x.dtype is dtypes.bool:
-            return x
-        lazydata = x.lazydata.alu(Ops.MAX, x._const(0).lazydata)
+        if self.dtype is dtypes.bool:
+            return self
+        lazydata = self.lazydata.alu(Ops.MAX, self._const(0).lazydata)
         lazydata.note = _RELU.on(lazydata)
-        return x._taped(lazydata, relu_gradient, (x,), None)
+        return self._taped(lazydata, relu_gradient, (self,), None)
 
-    def relu6(self) -> Tensor:
+    def relu6(self: Tensor) -> Tensor:
         """min(max(x, 0), 6)"""
         return self.relu().clip(None, 6)
 
-    def sigmoid(self) -> Tensor:
+    def sigmoid(self: Tensor) -> Tensor:
         """1 / (1 + e⁻ˣ)"""
         x = self._float()
         grown = x.lazydata.alu(Ops.NEG).alu(Ops.EXP)
@@ -289,15 +289,15 @@ class Functions(Arithmetic):
         lazydata.note = _SIGMOID.on(lazydata)
         return x._taped(lazydata, sigmoid_gradient, (x,), None)
 
-    def silu(self) -> Tensor:
+    def silu(self: Tensor) -> Tensor:
         """x · sigmoid(x)"""
-        return cast("Tensor", self) * self.sigmoid()
+        return self * self.sigmoid()
 
-    def swish(self) -> Tensor:
+    def swish(self: Tensor) -> Tensor:
         """The same as `silu`."""
         return self.silu()
 
-    def gelu(self, approximate: str = "tanh") -> Tensor:
+    def gelu(self: Tensor, approximate: str = "tanh") -> Tensor:
         """x · Φ(x), with the normal distribution's Φ by its usual tanh formula, or exactly (`approximate="none"`)."""
         if approximate not in ("tanh", "none"):
             raise ValueError(f"gelu with approximate={approximate!r}: choose 'tanh' or 'none'")
@@ -307,62 +307,62 @@ class Functions(Arithmetic):
         linear = math.sqrt(2 / math.pi)
         return 0.5 * x * (1.0 + (x * (linear + 0.044715 * linear * (x * x))).tanh())
 
-    def quick_gelu(self) -> Tensor:
+    def quick_gelu(self: Tensor) -> Tensor:
         """x · sigmoid(1.702 x)"""
-        return cast("Tensor", self) * self.mul(1.702).sigmoid()
+        return self * self.mul(1.702).sigmoid()
 
-    def mish(self) -> Tensor:
+    def mish(self: Tensor) -> Tensor:
         """x · tanh(softplus(x))"""
-        return cast("Tensor", self) * self.softplus().tanh()
+        return self * self.softplus().tanh()
 
-    def softplus(self, beta: float = 1.0) -> Tensor:
+    def softplus(self: Tensor, beta: float = 1.0) -> Tensor:
         """ln(1 + e^(beta·x)) / beta, without overflow: max(z, 0) + ln(1 + e^-|z|) with z = beta·x"""
         z = self._float() * beta if beta != 1 else self._float()
         return (z.maximum(0.0) + z.abs().neg().exp()._log1p()) * (1.0 / beta)
 
-    def logsigmoid(self) -> Tensor:
+    def logsigmoid(self: Tensor) -> Tensor:
         """ln sigmoid(x)"""
         return self._float().neg().softplus().neg()
 
-    def softsign(self) -> Tensor:
+    def softsign(self: Tensor) -> Tensor:
         """x / (1 + |x|)"""
-        return cast("Tensor", self) / (1 + self.abs())
+        return self / (1 + self.abs())
 
-    def elu(self, alpha: float = 1.0) -> Tensor:
+    def elu(self: Tensor, alpha: float = 1.0) -> Tensor:
         """x where positive, alpha · (eˣ - 1) elsewhere"""
         x = self._float()
         return (x > 0).where(x, alpha * (x.clip(None, 0).exp() - 1.0))
 
-    def celu(self, alpha: float = 1.0) -> Tensor:
+    def celu(self: Tensor, alpha: float = 1.0) -> Tensor:
         """max(x, 0) + min(0, alpha · (e^(x/alpha) - 1))"""
         x = self._float()
         return (x > 0).where(x, alpha * ((x.clip(None, 0) / alpha).exp() - 1.0))
 
-    def selu(self, alpha: float = 1.67326, gamma: float = 1.0507) -> Tensor:
+    def selu(self: Tensor, alpha: float = 1.67326, gamma: float = 1.0507) -> Tensor:
         """gamma · elu(x, alpha)"""
         return gamma * self.elu(alpha)
 
-    def leakyrelu(self, neg_slope: float = 0.01) -> Tensor:
+    def leakyrelu(self: Tensor, neg_slope: float = 0.01) -> Tensor:
         """x where positive, neg_slope · x elsewhere"""
         x = self._float()
         return (x < 0).where(x * neg_slope, x)
 
-    def leaky_relu(self, neg_slope: float = 0.01) -> Tensor:
+    def leaky_relu(self: Tensor, neg_slope: float = 0.01) -> Tensor:
         """The same as `leakyrelu`."""
         return self.leakyrelu(neg_slope)
 
-    def hardtanh(self, min_val: ConstType = -1, max_val: ConstType = 1) -> Tensor:
+    def hardtanh(self: Tensor, min_val: ConstType = -1, max_val: ConstType = 1) -> Tensor:
         """Clipped to min_val … max_val."""
         return self.clip(min_val, max_val)
 
-    def hardswish(self) -> Tensor:
+    def hardswish(self: Tensor) -> Tensor:
         """x · relu6(x + 3) / 6"""
         x = self._float()
         return x * x.add(3).relu6() * (1 / 6)
 
-    def hardsigmoid(self, alpha: float = 1 / 6, beta: float = 0.5) -> Tensor:
+    def hardsigmoid(self: Tensor, alpha: float = 1 / 6, beta: float = 0.5) -> Tensor:
         """alpha · x + beta, clipped to 0 … 1"""
-        return (alpha * cast("Tensor", self) + beta).clip(0, 1)
+        return (alpha * self + beta).clip(0, 1)
 
 
 def _square_fits(x: Tensor) -> float:

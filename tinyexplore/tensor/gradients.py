@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 from tinyexplore.autograd import GradientRule, TapedBuffer
 from tinyexplore.lazy import LazyBuffer
@@ -25,6 +25,6 @@ def gradient_by_tensors(rule: Callable[..., tuple[Tensor | None, ...]]) -> Gradi
             return tuple([None if one is None else one.lazydata for one in found])
         with kind.inference_mode(False):  # the values are on the tape: so is all that is made of them
             found = rule(step, [kind._on_tape(source) for source in step.sources], kind._on_tape(g))
-        return tuple([None if one is None else cast(Any, TapedBuffer(one.lazydata, one._ctx)) for one in found])
+        return tuple([None if one is None else TapedBuffer(one.lazydata, one._ctx) for one in found])
 
     return on_values

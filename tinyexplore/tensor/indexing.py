@@ -12,19 +12,18 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from tinyexplore.autograd import GRADIENTS, Step, assigned_gradient, gradients, picked_gradient
 from tinyexplore.dtype import dtypes, least_upper_dtype
 from tinyexplore.lazy import LazyBuffer, StoredBuffer, laid_out_as
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.arithmetic import broadcast_shape
-from tinyexplore.tensor.base import Shape
+from tinyexplore.tensor.base import Base, Shape, is_tensor
 from tinyexplore.tensor.changes import note_change, refuse_gradient_of_part, with_part
 from tinyexplore.tensor.checks import need_tensor
 from tinyexplore.tensor.errors import IndexShapeError, OperandError
 from tinyexplore.tensor.kept import KeptViews
-from tinyexplore.tensor.loss import Loss
 from tinyexplore.tensor.reduction import place_dtype, sum_dtype
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.symbolic import SymbolicError, greatest, is_symbolic, product, simplified, value_of
@@ -33,10 +32,10 @@ if TYPE_CHECKING:
     from tinyexplore.tensor.tensor import Tensor
 
 
-class Indexing(Loss):
+class Indexing:
     __slots__ = ()
 
-    def __getitem__(self, indices: Any) -> Tensor:
+    def __getitem__(self: Tensor, indices: Any) -> Tensor:
         """What `indices` name: a view for ints, slices, None and ..., else elements picked one by one.
 
         The axes of index tensors and lists stand where these stand, in front where a slice or None separates them;
@@ -50,7 +49,7 @@ class Indexing(Loss):
         view, numbers, axes, at = self._named(items)
         return view._gathered(numbers, axes, at)
 
-    def _named(self, items: Sequence[Any]) -> tuple[Tensor, list[Tensor], list[int], int]:
+    def _named(self: Tensor, items: Sequence[Any]) -> tuple[Tensor, list[Tensor], list[int], int]:
         """The view that ints, slices and None make; what the other items name on which of its axes; and where the
         axes of the index stand in what is read."""
         view = self._basic_view([slice(None) if _is_advanced(item) else item for item in items])
@@ -65,13 +64,13 @@ class Indexing(Loss):
         together = left == list(range(left[0], left[-1] + 1)) if left else False
         return view, numbers, axes, left[0] if together else 0  # apart from one another: in front
 
-    def _index_items(self, indices: Any) -> list[Any]:
+    def _index_items(self: Tensor, indices: Any) -> list[Any]:
         """One item per axis (and None), Ellipsis written out, bool masks turned into ints.
 
         A list with tensors in it is read as a tuple: an index for each axis.
         """
         is_several = isinstance(indices, tuple) or (
-            isinstance(indices, list) and any([isinstance(item, Loss) for item in indices])
+            isinstance(indices, list) and any([isinstance(item, Base) for item in indices])
         )
         given = list(indices) if is_several else [indices]
         items: list[Any] = []
@@ -89,7 +88,7 @@ class Indexing(Loss):
         rest = [slice(None)] * (self.ndim - consumed)
         return items[:at] + rest + items[at + 1 :]
 
-    def _basic_view(self, items: Sequence[Any]) -> Tensor:
+    def _basic_view(self: Tensor, items: Sequence[Any]) -> Tensor:
         """Ints, slices and None: shrink, flip, take every so manieth, reshape."""
         bounds: list[tuple[int, int]] = []
         flipped: list[int] = []
@@ -126,14 +125,13 @@ class Indexing(Loss):
                 view = view.reshape(view.shape[:-1])
         return view.reshape(tuple(shape))
 
-    def _index_tensor(self, item: Any, axis: int) -> Tensor:
+    def _index_tensor(self: Tensor, item: Any, axis: int) -> Tensor:
         """The places along `axis` that an item names, as ints counted from the front."""
         size = self.shape[axis]
-        if isinstance(item, Loss):
-            found = cast("Tensor", item)
-            if not dtypes.is_int(found.dtype):
-                raise IndexError(f"a tensor of {found.dtype.name} cannot be an index: use ints or bools")
-            found = found.to(self.device).cast(place_dtype(found.dtype))
+        if is_tensor(item):
+            if not dtypes.is_int(item.dtype):
+                raise IndexError(f"a tensor of {item.dtype.name} cannot be an index: use ints or bools")
+            found = item.to(self.device).cast(place_dtype(item.dtype))
             return found if dtypes.is_unsigned(found.dtype) else (found < 0).where(found + size, found)
         if isinstance(item, (_TruePlaces, _TruePlacesOfTensor)) and item.extent != size:
             raise IndexError(f"a mask with {item.extent} places for axis {axis} of size {size} (shape {self.shape})")
@@ -143,14 +141,14 @@ class Indexing(Loss):
         now = value_of(size) if isinstance(size, UOp) else size
         if bad := [place for place in _flattened(places) if not -now <= place < now]:
             raise IndexError(f"index {bad[0]} for axis {axis} of size {size} (shape {self.shape}) is out of bounds")
-        kind = cast(Any, type(self))
+        kind = type(self)
         if isinstance(size, UOp):
             found = kind(places, device=self.device, dtype=dtypes.default_int)
             return (found < 0).where(found + size, found) if min(_flattened(places), default=0) < 0 else found
         counted = _mapped(places, lambda place: place % size if size else place)
         return kind(counted, device=self.device, dtype=dtypes.default_int)
 
-    def _numbered(self, numbers: Sequence[Tensor], axes: Sequence[int]) -> Tensor:
+    def _numbered(self: Tensor, numbers: Sequence[Tensor], axes: Sequence[int]) -> Tensor:
         """The places with the coordinates `numbers`, broadcast, on `axes` taken as one; none in range where one of
         several coordinates is not."""
         sizes = [self.shape[axis] for axis in axes]
@@ -172,7 +170,7 @@ class Indexing(Loss):
             place = inside.where(place, -1)
         return place._broadcast_to(shape)
 
-    def _gathered(self, numbers: Sequence[Tensor], axes: Sequence[int], at: int) -> Tensor:
+    def _gathered(self: Tensor, numbers: Sequence[Tensor], axes: Sequence[int], at: int) -> Tensor:
         """The elements whose coordinates on `axes` are `numbers`, broadcast; their axes stand at `at`."""
         place = self._numbered(numbers, axes)
         shape, total = place.shape, product([self.shape[axis] for axis in axes])
@@ -183,7 +181,7 @@ class Indexing(Loss):
         chosen = place.reshape((*(1,) * at, *shape, *(1,) * (len(others) - at), 1))
         return table.reshape(spread)._picked(chosen)
 
-    def _picked(self, places: Tensor) -> Tensor:
+    def _picked(self: Tensor, places: Tensor) -> Tensor:
         """Element (...) is element (..., places[..., 0]) of this; both are broadcast but for the last axis."""
         shape = broadcast_shape("gather", self.shape[:-1], places.shape[:-1])
         if self.shape[-1] == 0:
@@ -196,7 +194,7 @@ class Indexing(Loss):
             return table._taped(gathered, GRADIENTS[Ops.GATHER], (table,), index)
         return self._taped(gathered, picked_gradient, (self,), numbers.lazydata)
 
-    def gather(self, dim: int, index: Tensor) -> Tensor:
+    def gather(self: Tensor, dim: int, index: Tensor) -> Tensor:
         """result[i, j, k] = self[index[i, j, k], j, k] (for dim = 0); `index` may be smaller on the other axes."""
         axis = self._axis(dim)
         need_tensor(index, "gather: the index")
@@ -216,7 +214,7 @@ class Indexing(Loss):
         table = self.shrink(bounds).permute(order).unsqueeze(axis)
         return table._picked(places)
 
-    def _true_places(self) -> list[Tensor]:
+    def _true_places(self: Tensor) -> list[Tensor]:
         """The coordinates, axis by axis, of the elements that are not 0, in order (this computes the tensor)."""
         flat = self._value().cast(dtypes.bool).reshape((self.numel(),)).contiguous().realize()
         dtype = dtypes.default_int if flat.numel() <= dtypes.max(dtypes.default_int) else dtypes.int64
@@ -233,7 +231,7 @@ class Indexing(Loss):
 
     # *** writing ***
 
-    def __setitem__(self, indices: Any, v: Any) -> None:
+    def __setitem__(self: Tensor, indices: Any, v: Any) -> None:
         """The tensor takes over itself with other values at `indices`; where one place is named twice, the last value
         stays. Slices and ints are stored in place unless somebody still has the old value.
 
@@ -241,47 +239,44 @@ class Indexing(Loss):
         shows the 5 (docs/decisions/0006); the first time that somebody keeps such a view, a warning says so. To write
         through a view, assign to it: x[:2].assign(...) changes x.
         """
-        x = cast("Tensor", self)
-        refuse_gradient_of_part(x, v)
+        refuse_gradient_of_part(self, v)
         self._write(indices, v)
-        if x._ctx is not None:
-            x._ctx = Step(assigned_gradient, (), (), x.lazydata)
+        if self._ctx is not None:
+            self._ctx = Step(assigned_gradient, (), (), self.lazydata)
 
-    def _write(self, indices: Any, v: Any) -> None:
-        x = cast("Tensor", self)
-        if isinstance(x.lazydata, StoredBuffer):
-            part = x._basic_view(x._index_items(indices))
-            found = v if isinstance(v, type(x)) else cast(Any, type(x))(v, dtype=x.dtype)
+    def _write(self: Tensor, indices: Any, v: Any) -> None:
+        if isinstance(self.lazydata, StoredBuffer):
+            part = self._basic_view(self._index_items(indices))
+            found = v if isinstance(v, type(self)) else type(self)(v, dtype=self.dtype)
             part.assign(found._broadcast_to(part.shape))
             return
         value = (
-            x._as_tensor(v, "setitem").cast(x.dtype)
+            self._as_tensor(v, "setitem").cast(self.dtype)
             if not isinstance(v, (list, tuple))
-            else cast(Any, type(x))(v, device=x.device, dtype=x.dtype)
+            else type(self)(v, device=self.device, dtype=self.dtype)
         )
-        if _is_whole_mask(indices, x.shape) and value.numel() == 1:
-            KeptViews.tell(x, x.lazydata, v)
-            note_change(x)
-            x.lazydata = laid_out_as(indices.to(x.device).where(value.reshape(()), x).lazydata, x.lazydata)
+        if _is_whole_mask(indices, self.shape) and value.numel() == 1:
+            KeptViews.tell(self, self.lazydata, v)
+            note_change(self)
+            self.lazydata = laid_out_as(indices.to(self.device).where(value.reshape(()), self).lazydata, self.lazydata)
             return
         if _is_whole_mask(indices, ()):
-            indices, value = indices.to(x.device)._broadcast_to(x.shape), _fitted(value, x.shape)
-            KeptViews.tell(x, x.lazydata, v)
-            note_change(x)
-            x.lazydata = laid_out_as(indices.where(value, x).lazydata, x.lazydata)
+            indices, value = indices.to(self.device)._broadcast_to(self.shape), _fitted(value, self.shape)
+            KeptViews.tell(self, self.lazydata, v)
+            note_change(self)
+            self.lazydata = laid_out_as(indices.where(value, self).lazydata, self.lazydata)
             return
-        items = x._index_items(indices)
+        items = self._index_items(indices)
         plain = [slice(None) if _is_advanced(item) else item for item in items]
-        KeptViews.tell(x, x._basic_view(plain).lazydata, v, value)
+        KeptViews.tell(self, self._basic_view(plain).lazydata, v, value)
         if any(_is_advanced(item) for item in items):
-            x._write_places(items, value)
+            self._write_places(items, value)
         else:
-            x._write_view(items, _fitted(value, x._basic_view(items).shape))
+            self._write_view(items, _fitted(value, self._basic_view(items).shape))
 
-    def _write_places(self, items: Sequence[Any], value: Tensor) -> None:
+    def _write_places(self: Tensor, items: Sequence[Any], value: Tensor) -> None:
         """What `items` name is replaced row by row, a row for each place on the axes of the advanced ones."""
-        x = cast("Tensor", self)
-        view, numbers, axes, at = x._named(items)
+        view, numbers, axes, at = self._named(items)
         others = [axis for axis in range(view.ndim) if axis not in axes]
         place = view._numbered(numbers, axes)
         first, rank = [view.shape[axis] for axis in others], place.ndim
@@ -294,37 +289,38 @@ class Indexing(Loss):
         found = found.reshape((*(view.shape[axis] for axis in axes), *first))
         back = [*axes, *others]
         found = found.permute(sorted(range(view.ndim), key=back.__getitem__))
-        x._write_view([slice(None) if _is_advanced(item) else item for item in items], found)
+        self._write_view([slice(None) if _is_advanced(item) else item for item in items], found)
 
-    def _write_view(self, items: Sequence[Any], value: Tensor) -> None:
+    def _write_view(self: Tensor, items: Sequence[Any], value: Tensor) -> None:
         """`value` at ints, slices and None."""
-        x = cast("Tensor", self)
         is_all = all(isinstance(item, slice) and item == slice(None) for item in items)
-        if not is_all and type(x.lazydata) is LazyBuffer and x.lazydata.can_be_written:
-            written_to = with_part(x._basic_view(items).lazydata, x.lazydata, value.lazydata)
-            note_change(x, in_part=True)
-            x.lazydata = written_to
+        if not is_all and type(self.lazydata) is LazyBuffer and self.lazydata.can_be_written:
+            written_to = with_part(self._basic_view(items).lazydata, self.lazydata, value.lazydata)
+            note_change(self, in_part=True)
+            self.lazydata = written_to
             return
         if not is_all:
-            written = x._scattered(items, value._const(True, dtypes.bool, value.shape))
-            value = written.where(x._scattered(items, value), x)
-        note_change(x)
-        x.lazydata = laid_out_as(value.lazydata, x.lazydata)
+            written = self._scattered(items, value._const(True, dtypes.bool, value.shape))
+            value = written.where(self._scattered(items, value), self)
+        note_change(self)
+        self.lazydata = laid_out_as(value.lazydata, self.lazydata)
 
-    def _scattered_in(self, op: Ops | None, axis: int, index: Tensor, source: Tensor, is_mean: bool = False) -> Tensor:
+    def _scattered_in(
+        self: Tensor, op: Ops | None, axis: int, index: Tensor, source: Tensor, is_mean: bool = False
+    ) -> Tensor:
         """`source` combined by `op` into the places of `axis` that `index` names, in order (no `op`: the last stays).
 
         What narrow floats come to is rounded at the end; `is_mean`: a total to be divided is not rounded, nor does it
         wrap.
         """
-        x = cast("Tensor", self)
+        x = self
         if is_mean or (op in (Ops.ADD, Ops.MUL) and dtypes.is_float(self.dtype)):
             x, source = x.cast(sum_dtype(self.dtype)), source.cast(sum_dtype(self.dtype))
         found = x.lazydata.scatter(op, axis, index.lazydata, source.lazydata)
         total = x._taped(found, GRADIENTS[Ops.SCATTER], (x, source), (op, axis, index.lazydata))
         return total if is_mean else total.cast(self.dtype)
 
-    def _scattered(self, items: Sequence[Any], values: Tensor) -> Tensor:
+    def _scattered(self: Tensor, items: Sequence[Any], values: Tensor) -> Tensor:
         """Zeros of this tensor's shape with `values` where the view is: what differentiating the view gives."""
         kind = type(self)
         zeros = self._const(0.0, dtypes.default_float)
@@ -351,13 +347,13 @@ def _fitted(value: Tensor, shape: Shape) -> Tensor:
 
 
 def _is_whole_mask(indices: Any, shape: Shape) -> bool:
-    return isinstance(indices, Loss) and indices.dtype is dtypes.bool and indices.shape == shape
+    return isinstance(indices, Base) and indices.dtype is dtypes.bool and indices.shape == shape
 
 
 def _is_int(item: Any) -> bool:
     if type(item) is int or isinstance(item, UOp):
         return True
-    if isinstance(item, (Loss, bool)) or not hasattr(item, "__index__"):
+    if isinstance(item, (Base, bool)) or not hasattr(item, "__index__"):
         return False
     try:
         operator.index(item)
@@ -372,12 +368,12 @@ def _is_advanced(item: Any) -> bool:
 
 def _from_mask(item: Any) -> list[Any]:
     """A bool mask as the lists of its true places, one per axis; anything else as it is."""
-    if isinstance(item, Loss):
+    if is_tensor(item):
         if item.dtype is not dtypes.bool:
             return [item]
         if not item.ndim:
             raise IndexError("a bool without axes among other indices: index by it alone, or by a mask with axes")
-        pairs = zip(cast("Tensor", item)._true_places(), item.shape)
+        pairs = zip(item._true_places(), item.shape)
         return [_TruePlacesOfTensor(places, extent) for places, extent in pairs]
     if isinstance(item, bool):
         raise IndexError(f"index {item}: a single bool names nothing; use a list of bools, or None for a new axis")

@@ -6,12 +6,11 @@ Both are written in tensor operations, for stacks of matrices (…, m, n): a ste
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 from tinyexplore.dtype import dtypes
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.gradients import gradient_by_tensors
-from tinyexplore.tensor.ordering import Ordering
 from tinyexplore.tensor.reduction import sum_dtype
 
 if TYPE_CHECKING:
@@ -25,10 +24,10 @@ SMALLEST = {dtypes.float32: 2.0**-126, dtypes.float64: 2.0**-1022}
 """The least number of full precision."""
 
 
-class LinearAlgebra(Ordering):
+class LinearAlgebra:
     __slots__ = ()
 
-    def _matrices(self, what: str) -> tuple[Tensor, Tensor]:
+    def _matrices(self: Tensor, what: str) -> tuple[Tensor, Tensor]:
         """This tensor in the type to compute with, divided by powers of 2, so that squares neither overflow nor vanish;
         and these powers, (…, 1, 1)."""
         if self.ndim < 2 or 0 in self.shape:
@@ -39,7 +38,7 @@ class LinearAlgebra(Ordering):
         scale = peak.log2().floor().exp2()
         return x / scale, scale
 
-    def qr(self) -> tuple[Tensor, Tensor]:
+    def qr(self: Tensor) -> tuple[Tensor, Tensor]:
         """Q (…, m, m), orthogonal, and R (…, m, n), upper triangular, with Q · R = this matrix.
 
         Each of Householder's reflections H = 1 - 2 v vᵀ makes one column zero below the diagonal.
@@ -47,7 +46,7 @@ class LinearAlgebra(Ordering):
         r, unit = self._matrices("qr")
         rows, columns = r.shape[-2:]
         dtype = self._float().dtype
-        q = cast(Any, type(self)).eye(rows, dtype=r.dtype, device=self.device)._broadcast_to((*r.shape[:-1], rows))
+        q = type(self).eye(rows, dtype=r.dtype, device=self.device)._broadcast_to((*r.shape[:-1], rows))
         places = r._places(r.ndim - 2)
         for k in range(min(rows - 1, columns)):
             column = r[..., k : k + 1]
@@ -62,7 +61,7 @@ class LinearAlgebra(Ordering):
             q = (q - (q.dot(v) * scale) * v.transpose(-2, -1)).contiguous()
         return q.cast(dtype), (r.triu() * unit).cast(dtype)
 
-    def svd(self, full_matrices: bool = True) -> tuple[Tensor, Tensor, Tensor]:
+    def svd(self: Tensor, full_matrices: bool = True) -> tuple[Tensor, Tensor, Tensor]:
         """U, S, Vᵀ with U · diag(S) · Vᵀ = this matrix; S descends. U is (…, m, m) and Vᵀ (…, n, n), or, without
         `full_matrices`, (…, m, k) and (…, k, n) for k = min(m, n).
 
@@ -79,7 +78,7 @@ class LinearAlgebra(Ordering):
         count = x.shape[-1]
         even = count + count % 2
         w = x.pad([(0, 0)] * (x.ndim - 1) + [(0, even - count)])
-        v = cast(Any, type(self)).eye(even, dtype=x.dtype, device=x.device)._broadcast_to((*x.shape[:-2], even, even))
+        v = type(self).eye(even, dtype=x.dtype, device=x.device)._broadcast_to((*x.shape[:-2], even, even))
         joined = w.cat(v, dim=-2)  # what happens to columns of W happens to those of V
         for _ in range(SWEEPS[x.dtype] * (even - 1) if even > 2 else 2):
             joined = _turned(_rotated(joined, x.shape[-2])).contiguous()
@@ -99,12 +98,12 @@ class LinearAlgebra(Ordering):
             u = u.cat(q[..., count:], dim=-1)
         return u.cast(dtype), (s * scale.squeeze(-1)).cast(dtype), v.transpose(-2, -1).cast(dtype)
 
-    def _factors(self, rows: int) -> tuple[Tensor, Tensor, Tensor]:
+    def _factors(self: Tensor, rows: int) -> tuple[Tensor, Tensor, Tensor]:
         """U (…, rows, n), S (…, n) and V (…, n, n), which lie in this in rows one after another."""
         u, s, v = self.split([rows, 1, self.shape[-1]], self.ndim - 2)
         return u, s.squeeze(-2), v
 
-    def _columns(self, order: Tensor) -> Tensor:
+    def _columns(self: Tensor, order: Tensor) -> Tensor:
         """The columns of each matrix in an order of its own."""
         index = order.unsqueeze(-2)._broadcast_to((*self.shape[:-1], order.shape[-1]))
         return self.gather(-1, index)

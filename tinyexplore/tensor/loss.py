@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from tinyexplore.dtype import dtypes, least_upper_dtype
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.checks import need_int, need_number, need_tensor
 from tinyexplore.tensor.errors import ArgumentError
-from tinyexplore.tensor.processing import Processing
 from tinyexplore.tensor.reduction import place_dtype
 
 if TYPE_CHECKING:
     from tinyexplore.tensor.tensor import Tensor
 
 
-class Loss(Processing):
+class Loss:
     __slots__ = ()
 
-    def dropout(self, p: float = 0.5) -> Tensor:
+    def dropout(self: Tensor, p: float = 0.5) -> Tensor:
         """While training: each element 0 with probability p, the others scaled up by 1 / (1 - p)."""
-        x = cast("Tensor", self)
         need_number(p, "dropout: p")
         if not 0 <= p <= 1:
             raise ValueError(f"dropout with p={p}: need a probability, 0 ≤ p ≤ 1")
-        if not type(x).training or p == 0:
-            return x
+        if not type(self).training or p == 0:
+            return self
         if p == 1:
-            return x * 0
-        keep = type(x).rand(*x.shape, device=x.device) >= p
-        return keep.where(x * (1 / (1 - p)), 0.0)
+            return self * 0
+        keep = type(self).rand(*self.shape, device=self.device) >= p
+        return keep.where(self * (1 / (1 - p)), 0.0)
 
-    def one_hot(self, num_classes: int = -1) -> Tensor:
+    def one_hot(self: Tensor, num_classes: int = -1) -> Tensor:
         """A new last axis that is 1 at the place that each int names, else 0; -1: as long as the largest int needs.
 
         Of floats, whole ones name a place.
@@ -48,21 +46,21 @@ class Loss(Processing):
         places = dtypes.default_int if dtypes.is_float(x.dtype) else place_dtype(x.dtype)
         return (spread == spread._places(spread.ndim - 1, places)).cast(dtypes.default_int)
 
-    def _averaged(self, reduction: str) -> Tensor:
+    def _averaged(self: Tensor, reduction: str) -> Tensor:
         if reduction not in ("mean", "sum", "none"):
             raise ValueError(f"reduction {reduction!r}: choose 'mean', 'sum' or 'none'")
         if reduction == "none":
-            return cast("Tensor", self)
+            return self
         return self.mean() if reduction == "mean" else self.sum()
 
-    def binary_crossentropy(self, y: Tensor, reduction: str = "mean") -> Tensor:
+    def binary_crossentropy(self: Tensor, y: Tensor, reduction: str = "mean") -> Tensor:
         """-(y · ln p + (1 - y) · ln(1 - p)), where this tensor is p"""
         need_tensor(y, "binary cross entropy: y")
-        p, y = cast("Tensor", self), y._float()
+        p, y = self, y._float()
         return (y.neg() * p.log() - (1 - y) * (1 - p).log())._averaged(reduction)
 
     def binary_crossentropy_logits(
-        self, y: Tensor, reduction: str = "mean", pos_weight: Tensor | float | None = None
+        self: Tensor, y: Tensor, reduction: str = "mean", pos_weight: Tensor | float | None = None
     ) -> Tensor:
         """The same for p = sigmoid(x), without overflow: max(x, 0) - x·y + ln(1 + e^-|x|)
 
@@ -76,7 +74,7 @@ class Loss(Processing):
         of_positive, of_negative = x.neg().relu() + tail, x.relu() + tail  # -ln p and -ln(1 - p)
         return (pos_weight * y * of_positive + (1 - y) * of_negative)._averaged(reduction)
 
-    def _class_axis(self, y: Tensor) -> int:
+    def _class_axis(self: Tensor, y: Tensor) -> int:
         """The axis of classes of logits (batch, classes, …) or (classes,), for ints or probabilities `y`."""
         need_tensor(y, "class labels: Y")
         axis = 0 if self.ndim == 1 else 1
@@ -86,7 +84,7 @@ class Loss(Processing):
         return axis
 
     def sparse_categorical_crossentropy(
-        self, Y: Tensor, ignore_index: int = -1, label_smoothing: float = 0.0, reduction: str = "mean"
+        self: Tensor, Y: Tensor, ignore_index: int = -1, label_smoothing: float = 0.0, reduction: str = "mean"
     ) -> Tensor:
         """-ln softmax at the class that `Y` names, over the last axis; where Y is `ignore_index` none counts."""
         if not 0 <= label_smoothing <= 1:
@@ -108,7 +106,7 @@ class Loss(Processing):
         return chosen.neg()._averaged(reduction)
 
     def nll_loss(
-        self, Y: Tensor, weight: Tensor | None = None, ignore_index: int | None = None, reduction: str = "mean"
+        self: Tensor, Y: Tensor, weight: Tensor | None = None, ignore_index: int | None = None, reduction: str = "mean"
     ) -> Tensor:
         """-x at the class that `Y` names, for log-probabilities (batch, classes, …), each class with its weight."""
         axis = self._class_axis(Y)
@@ -118,12 +116,12 @@ class Loss(Processing):
             wanted = wanted & (Y != ignore_index).unsqueeze(axis)
         shape = tuple(size if i == axis else 1 for i, size in enumerate(self.shape))
         share = wanted.cast(self.dtype) if weight is None else wanted.where(weight.reshape(shape).cast(self.dtype), 0.0)
-        losses = (wanted.where(cast("Tensor", self), 0.0) * share).sum(axis).neg()
+        losses = (wanted.where(self, 0.0) * share).sum(axis).neg()
         if reduction == "mean":
             return losses.sum() / share.sum()
         return losses._averaged(reduction)
 
-    def cross_entropy(self, Y: Tensor, reduction: str = "mean", label_smoothing: float = 0.0) -> Tensor:
+    def cross_entropy(self: Tensor, Y: Tensor, reduction: str = "mean", label_smoothing: float = 0.0) -> Tensor:
         """-Σ y · ln softmax over axis 1 (axis 0 of a vector); `Y` holds class numbers or probabilities."""
         if not 0 <= label_smoothing <= 1:
             raise ValueError(f"label_smoothing {label_smoothing}: need 0 ≤ label_smoothing ≤ 1")

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 from math import prod
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from tinyexplore.dtype import dtypes
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.checks import need_int, shown
 from tinyexplore.tensor.network import first_places, places_in_order
-from tinyexplore.tensor.reduction import sum_dtype
-from tinyexplore.tensor.scattering import Scattering
 from tinyexplore.uop import Ops
 
 if TYPE_CHECKING:
@@ -24,28 +22,27 @@ FEW_COMPARISONS = 1 << 24
 FEW_WANTED = 16  # so many passes over the elements take less time than sorting them
 
 
-class Ordering(Scattering):
+class Ordering:
     __slots__ = ()
 
     # *** sorting ***
 
-    def _ranks(self, descending: bool) -> Tensor:
+    def _ranks(self: Tensor, descending: bool) -> Tensor:
         """How many elements of the last axis come before each one; equal ones keep their order, NaN comes last."""
-        x = cast("Tensor", self)
-        mine, other = x.unsqueeze(-1), x.unsqueeze(-2)
-        places = x._places(x.ndim - 1)
+        mine, other = self.unsqueeze(-1), self.unsqueeze(-2)
+        places = self._places(self.ndim - 1)
         earlier = places.unsqueeze(-2) < places.unsqueeze(-1)
         before = other > mine if descending else other < mine
         same = other == mine
-        if dtypes.is_float(x.dtype):
-            lost = x.isnan()
+        if dtypes.is_float(self.dtype):
+            lost = self.isnan()
             mine_lost, other_lost = lost.unsqueeze(-1), lost.unsqueeze(-2)
             # as NumPy and PyTorch have it, NaN is larger than any number
             before = before | ((mine_lost & ~other_lost) if not descending else (other_lost & ~mine_lost))
             same = same | (mine_lost & other_lost)
         return (before | (same & earlier)).sum(-1)
 
-    def argsort(self, dim: int = -1, descending: bool = False) -> Tensor:
+    def argsort(self: Tensor, dim: int = -1, descending: bool = False) -> Tensor:
         """The places of the elements in order along `dim`; equal ones keep their order."""
         axis = self._axis(dim)
         if self.ndim == 0:
@@ -62,14 +59,14 @@ class Ordering(Scattering):
         ordered = ranks._const(0, places.dtype, ranks.shape)._scattered_in(None, ranks.ndim - 1, ranks, places)
         return ordered.transpose(axis, -1)
 
-    def sort(self, dim: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
+    def sort(self: Tensor, dim: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
         """The elements in order along `dim`, and their places."""
         places = self.argsort(dim, descending)
         if self.ndim == 0:
-            return cast("Tensor", self), places
+            return self, places
         return self.gather(dim, places), places
 
-    def topk(self, k: int, dim: int = -1, largest: bool = True, sorted_: bool = True) -> tuple[Tensor, Tensor]:
+    def topk(self: Tensor, k: int, dim: int = -1, largest: bool = True, sorted_: bool = True) -> tuple[Tensor, Tensor]:
         """The `k` largest (or smallest) elements along `dim`, in order, and their places."""
         axis = self._axis(dim)
         need_int(k, "topk: k")
@@ -89,23 +86,21 @@ class Ordering(Scattering):
             places = self.argsort(dim, descending=largest).shrink(bounds)
         return self.gather(dim, places), places
 
-    def _is_long(self, axis: int) -> bool:
+    def _is_long(self: Tensor, axis: int) -> bool:
         """True where a network sorts this axis in less time than comparisons of all with all."""
         length = self.shape[axis]
         return bool(length > SHORT and self.numel() * length > FEW_COMPARISONS)
 
     # *** running products and extremes ***
 
-    def cumprod(self, axis: int = 0) -> Tensor:
+    def cumprod(self: Tensor, axis: int = 0) -> Tensor:
         """Each element and all before it along `axis`, multiplied."""
-        at, wide = self._axis(axis), self.cast(sum_dtype(self.dtype))
-        total = wide._scanned(Ops.MUL, at) if self.ndim and 0 not in self.shape else wide
-        return total.cast(self.dtype) if dtypes.is_float(self.dtype) else total
+        return self._total_so_far(Ops.MUL, axis)
 
-    def _running_extreme(self, axis: int, op: Ops) -> tuple[Tensor, Tensor]:
+    def _running_extreme(self: Tensor, axis: int, op: Ops) -> tuple[Tensor, Tensor]:
         at = self._axis(axis)
         if self.ndim == 0 or self.numel() == 0:
-            return cast("Tensor", self), self._const(0, dtypes.default_int)
+            return self, self._const(0, dtypes.default_int)
         x = self._value()
         values = x._scanned(op, at)
         here = x == values
@@ -114,17 +109,17 @@ class Ordering(Scattering):
         places = here.where(self._places(at), -1)._scanned(Ops.MAX, at)
         return self.gather(at, places) if self.requires_grad else values, places
 
-    def cummax(self, axis: int = 0) -> tuple[Tensor, Tensor]:
+    def cummax(self: Tensor, axis: int = 0) -> tuple[Tensor, Tensor]:
         """The largest element up to each place along `axis`, and where it stands last; the gradient goes there."""
         return self._running_extreme(axis, Ops.MAX)
 
-    def cummin(self, axis: int = 0) -> tuple[Tensor, Tensor]:
+    def cummin(self: Tensor, axis: int = 0) -> tuple[Tensor, Tensor]:
         """The smallest element up to each place along `axis`, and where it stands last; the gradient goes there."""
         return self._running_extreme(axis, Ops.MIN)
 
     # *** axes by name ***
 
-    def rearrange(self, formula: str, **sizes: int) -> Tensor:
+    def rearrange(self: Tensor, formula: str, **sizes: int) -> Tensor:
         """Axes named, regrouped and reordered: "b (h w) ... -> b h w ..." with h=…; `...` stands for further axes."""
         if not isinstance(formula, str):
             raise TypeError(f"rearrange: the formula is {shown(formula)}: need text, such as 'b h w -> b (h w)'")

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from tinyexplore.dtype import ConstType, dtypes
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.base import Shape
 from tinyexplore.tensor.checks import need_int, shown
-from tinyexplore.tensor.reduction import Reduction
 
 if TYPE_CHECKING:
     from tinyexplore.tensor.tensor import Tensor
@@ -58,12 +57,12 @@ def named_padding(name: str, kernel: Shape, steps: Shape, gaps: Shape) -> Pairs:
     return tuple((reach // 2, reach - reach // 2) for reach in reaches)
 
 
-class Pooling(Reduction):
+class Pooling:
     __slots__ = ()
 
-    def _windows(self, kernel: Shape, stride: Shape, dilation: Shape) -> Tensor:
+    def _windows(self: Tensor, kernel: Shape, stride: Shape, dilation: Shape) -> Tensor:
         """(…, *spatial) → (…, *places, *kernel)"""
-        result = cast("Tensor", self)
+        result = self
         first = self.ndim - len(kernel)
         for one in (*kernel, *stride, *dilation):
             need_int(one, "windows: a size, stride or dilation")
@@ -80,7 +79,7 @@ class Pooling(Reduction):
         return result
 
     def avg_pool2d(
-        self,
+        self: Tensor,
         kernel_size: Sizes = (2, 2),
         stride: Sizes | None = None,
         dilation: Sizes = 1,
@@ -101,7 +100,7 @@ class Pooling(Reduction):
         return windows.sum(pool.axes) / ones._pooled(pool).sum(pool.axes).cast(windows._float().dtype)
 
     def max_pool2d(
-        self,
+        self: Tensor,
         kernel_size: Sizes = (2, 2),
         stride: Sizes | None = None,
         dilation: Sizes = 1,
@@ -130,7 +129,7 @@ class Pooling(Reduction):
         return found, holds.where(spots, none).min(pool.axes)
 
     def max_unpool2d(
-        self,
+        self: Tensor,
         indices: Tensor,
         kernel_size: Sizes = (2, 2),
         stride: Sizes | None = None,
@@ -157,19 +156,19 @@ class Pooling(Reduction):
             size = tuple(output_size)[-places:]
         flat = self.reshape((*head, prod(tail)))
         zeros = flat._const(0, shape=(*head, prod(size)))
-        spread = cast(Any, zeros).scatter(-1, indices.reshape(flat.shape), flat)
+        spread = zeros.scatter(-1, indices.reshape(flat.shape), flat)
         return spread.reshape((*head, *size))
 
     # *** geometry ***
 
-    def _pool_kernel(self, kernel_size: Sizes) -> tuple[Shape, int]:
+    def _pool_kernel(self: Tensor, kernel_size: Sizes) -> tuple[Shape, int]:
         kernel = (kernel_size, kernel_size) if isinstance(kernel_size, int) else tuple(kernel_size)
         if self.ndim < len(kernel):
             raise ShapeError(f"pooling by {kernel} of a tensor of shape {self.shape}: it has too few axes")
         return kernel, len(kernel)
 
     def _pool(
-        self, kernel_size: Sizes, stride: Sizes | None, dilation: Sizes, padding: Sizes, ceil_mode: bool
+        self: Tensor, kernel_size: Sizes, stride: Sizes | None, dilation: Sizes, padding: Sizes, ceil_mode: bool
     ) -> _Pool:
         kernel, places = self._pool_kernel(kernel_size)
         step = kernel if stride is None else per_axis(stride, places, "stride")
@@ -184,9 +183,9 @@ class Pooling(Reduction):
         axes = tuple(range(self.ndim, self.ndim + places))
         return _Pool(kernel, step, gap, (*rest, *pads), beyond, axes)
 
-    def _pooled(self, pool: _Pool, beyond: ConstType = 0) -> Tensor:
+    def _pooled(self: Tensor, pool: _Pool, beyond: ConstType = 0) -> Tensor:
         """The windows of a tensor that is padded already, but for what they read beyond."""
-        x = cast("Tensor", self)
+        x = self
         if pool.beyond is not None:
             x = x.pad(pool.beyond[-x.ndim :], value=beyond)
         return x._windows(pool.kernel, pool.step, pool.gap)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from string import ascii_letters
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from tinyexplore.dtype import dtypes, least_upper_dtype, to_dtype
 from tinyexplore.lazy.lazybuffer import ShapeError
@@ -13,7 +13,7 @@ from tinyexplore.tensor.arithmetic import broadcast_shape
 from tinyexplore.tensor.base import DTypeLike, Shape
 from tinyexplore.tensor.checks import need_int, need_tensor, shown
 from tinyexplore.tensor.gradients import gradient_by_tensors
-from tinyexplore.tensor.pooling import Pairs, Pooling, Sizes, named_padding, padding_pairs, per_axis
+from tinyexplore.tensor.pooling import Pairs, Sizes, named_padding, padding_pairs, per_axis
 from tinyexplore.tensor.reduction import sum_dtype
 from tinyexplore.tensor.winograd import TAPS, minimal_filters, takes_less
 from tinyexplore.uop import Ops, UOp
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
     from tinyexplore.tensor.tensor import Tensor
 
 
-class Processing(Pooling):
+class Processing:
     __slots__ = ()
 
     # *** matrices ***
 
-    def dot(self, w: Tensor, acc_dtype: DTypeLike | None = None, dtype: DTypeLike | None = None) -> Tensor:
+    def dot(self: Tensor, w: Tensor, acc_dtype: DTypeLike | None = None, dtype: DTypeLike | None = None) -> Tensor:
         """The matrix product: the last axis of this tensor against the last but one of `w`; the others broadcast.
 
         Summed in `acc_dtype` (`dtype` is its later name), which is the result's too.
         Built so that the summed axis is last: (…, m, 1, k) · (…, 1, n, k) → (…, m, n).
         """
         acc_dtype = dtype if acc_dtype is None else acc_dtype
-        x = cast("Tensor", self)
+        x = self
         need_tensor(w, f"matmul of a Tensor of shape {x.shape}: the other factor")
         n_axis = 0 if w.ndim == 1 else w.ndim - 2
         if x.ndim == 0 or w.ndim == 0 or x.shape[-1] != w.shape[n_axis]:
@@ -62,7 +62,7 @@ class Processing(Pooling):
         return result.cast(result_dtype) if acc_dtype is None else result
 
     def matmul(
-        self,
+        self: Tensor,
         x: Tensor,
         reverse: bool = False,
         acc_dtype: DTypeLike | None = None,
@@ -71,24 +71,24 @@ class Processing(Pooling):
         """The matrix product self @ x, or x @ self if `reverse`."""
         acc_dtype = dtype if acc_dtype is None else acc_dtype
         if reverse:
-            return x.dot(cast("Tensor", self), acc_dtype)
+            return x.dot(self, acc_dtype)
         return self.dot(x, acc_dtype)
 
-    def linear(self, weight: Tensor, bias: Tensor | None = None, dtype: DTypeLike | None = None) -> Tensor:
+    def linear(self: Tensor, weight: Tensor, bias: Tensor | None = None, dtype: DTypeLike | None = None) -> Tensor:
         """self @ weight + bias, in `dtype` if given; a weight with one axis multiplies element by element."""
         need_tensor(weight, "linear: the weight")
         if dtype is not None:
             return self.cast(dtype).linear(weight.cast(dtype), None if bias is None else bias.cast(dtype))
-        x = cast("Tensor", self) * weight if weight.ndim == 1 else self.dot(weight)
+        x = self * weight if weight.ndim == 1 else self.dot(weight)
         return x if bias is None else x + bias
 
-    def image_dot(self, w: Tensor, acc_dtype: DTypeLike | None = None) -> Tensor:
+    def image_dot(self: Tensor, w: Tensor, acc_dtype: DTypeLike | None = None) -> Tensor:
         """The same as `dot`; a device with texture memory may keep the operands there."""
         return self.dot(w, acc_dtype)
 
-    def sequential(self, ll: Sequence[Callable[[Tensor], Tensor]]) -> Tensor:
+    def sequential(self: Tensor, ll: Sequence[Callable[[Tensor], Tensor]]) -> Tensor:
         """Through all functions, one after the other."""
-        x = cast("Tensor", self)
+        x = self
         if not isinstance(ll, Iterable):
             raise TypeError(f"sequential of {shown(ll)}: need a list of functions or layers")
         for place, layer in enumerate(ll):
@@ -100,7 +100,7 @@ class Processing(Pooling):
     # *** convolution ***
 
     def conv2d(
-        self,
+        self: Tensor,
         weight: Tensor,
         bias: Tensor | None = None,
         groups: int = 1,
@@ -160,19 +160,18 @@ class Processing(Pooling):
         is_float = dtypes.is_float(padded.dtype)
         return is_float and takes_less(padded.shape[0], size, weight.shape[0], padded.shape[1], groups)
 
-    def _padded_for_windows(self, pairs: Pairs, groups: int) -> Tensor:
+    def _padded_for_windows(self: Tensor, pairs: Pairs, groups: int) -> Tensor:
         """(batch, in, *spatial) with zeros around. A copy of one picture lies row by row, each of all its channels.
 
         Cores share the rows of one picture, and each row of results sums over all channels: so a core reads what it has
         written itself, not what lies in another's cache. Of several pictures each core has its own, of groups too.
         """
-        x = cast("Tensor", self)
-        one_picture = isinstance(x.shape[0], int) and x.shape[0] == 1
+        one_picture = isinstance(self.shape[0], int) and self.shape[0] == 1
         if len(pairs) < 2 or groups > 1 or not one_picture or pairs == ((0, 0),) * len(pairs):
-            return x.pad(((0, 0), (0, 0), *pairs))
-        return x.transpose(1, 2).pad(((0, 0), pairs[0], (0, 0), *pairs[1:])).transpose(1, 2)
+            return self.pad(((0, 0), (0, 0), *pairs))
+        return self.transpose(1, 2).pad(((0, 0), pairs[0], (0, 0), *pairs[1:])).transpose(1, 2)
 
-    def _unfolded(self, kernel: Shape, groups: int, steps: Shape, gaps: Shape) -> Tensor:
+    def _unfolded(self: Tensor, kernel: Shape, groups: int, steps: Shape, gaps: Shape) -> Tensor:
         """The windows that a convolution multiplies with each filter: (batch, group, 1, *places, in, *kernel)."""
         places = len(kernel)
         windows = self._windows(kernel, steps, gaps)
@@ -180,7 +179,7 @@ class Processing(Pooling):
         spatial, taps = tuple(range(4, 4 + places)), tuple(range(4 + places, 4 + 2 * places))
         return split.permute((0, 1, 2, *spatial, 3, *taps))
 
-    def _convolved(self, filters: Tensor, groups: int, steps: Shape, gaps: Shape) -> Tensor:
+    def _convolved(self: Tensor, filters: Tensor, groups: int, steps: Shape, gaps: Shape) -> Tensor:
         """A convolution without padding or bias, in one dtype."""
         batch, (out, per_group), kernel = self.shape[0], filters.shape[:2], filters.shape[2:]
         places = len(kernel)
@@ -191,7 +190,7 @@ class Processing(Pooling):
         return (columns * each).sum(summed, acc_dtype=self.dtype).reshape((batch, out, *size))
 
     def image_conv2d(
-        self,
+        self: Tensor,
         weight: Tensor,
         bias: Tensor | None = None,
         groups: int = 1,
@@ -203,7 +202,7 @@ class Processing(Pooling):
         """The same as `conv2d`; a device with texture memory may keep the operands there."""
         return self.conv2d(weight, bias, groups, stride, dilation, padding, acc_dtype)
 
-    def _check_convolution(self, weight: Tensor, groups: int) -> None:
+    def _check_convolution(self: Tensor, weight: Tensor, groups: int) -> None:
         what = (
             f"convolution of shape {self.shape} (batch, in, *spatial) with weights {weight.shape} "
             f"(out, in / groups, *kernel), groups={groups}"
@@ -216,7 +215,7 @@ class Processing(Pooling):
             raise ShapeError(f"{what}: these weights need {weight.shape[1] * groups} input channels")
 
     def conv_transpose2d(
-        self,
+        self: Tensor,
         weight: Tensor,
         bias: Tensor | None = None,
         groups: int = 1,
@@ -250,7 +249,7 @@ class Processing(Pooling):
                 amounts.append((-before, wanted - found.shape[axis]))
             found = found.pad(amounts)
             return found if bias is None else found + bias.reshape((1, -1, *(1,) * places))
-        spread = cast("Tensor", self)
+        spread = self
         for number, apart in enumerate(step):
             spread = spread._spread(2 + number, apart)
         amounts = [(0, 0), (0, 0)]
@@ -261,7 +260,7 @@ class Processing(Pooling):
         turned = turned.flip(tuple(range(2, 2 + places)))
         return spread.pad(amounts).conv2d(turned, bias, groups=groups, dilation=gap)
 
-    def _spread_and_convolved(self, weight: Tensor, groups: int, step: Shape) -> Tensor:
+    def _spread_and_convolved(self: Tensor, weight: Tensor, groups: int, step: Shape) -> Tensor:
         """A transposed convolution, whole steps long on each axis.
 
         Places that are the same number of places behind a multiple of `step` use the same part of the kernel, each
@@ -283,10 +282,10 @@ class Processing(Pooling):
         order = [axis for number in range(places) for axis in (2 + places + number, 2 + number)]
         return apart.permute((0, 1, *order)).reshape((found.shape[0], channels, *(n * by for n, by in zip(size, step))))
 
-    def _spread(self, axis: int, apart: int) -> Tensor:
+    def _spread(self: Tensor, axis: int, apart: int) -> Tensor:
         """`apart - 1` zeros between neighbours along `axis`."""
         if apart == 1:
-            return cast("Tensor", self)
+            return self
         head, size, tail = self.shape[:axis], self.shape[axis], self.shape[axis + 1 :]
         amounts = [(0, 0)] * (self.ndim + 1)
         amounts[axis + 1] = (0, apart - 1)
@@ -298,7 +297,7 @@ class Processing(Pooling):
     # *** attention ***
 
     def scaled_dot_product_attention(
-        self,
+        self: Tensor,
         key: Tensor,
         value: Tensor,
         attn_mask: Tensor | None = None,
@@ -328,7 +327,7 @@ class Processing(Pooling):
             scores = attn_mask.where(scores, -math.inf)
         return scores.softmax(-1).dropout(dropout_p).dot(value)
 
-    def _heads_repeated(self, x: Tensor) -> Tensor:
+    def _heads_repeated(self: Tensor, x: Tensor) -> Tensor:
         if self.ndim < 3 or x.ndim < 3 or self.shape[-3] % max(x.shape[-3], 1):
             raise ShapeError(
                 f"attention with enable_gqa: the heads (third axis from the end) of the query, {self.shape}, "
@@ -350,7 +349,7 @@ class Processing(Pooling):
         `...` stands for further axes in front of the named ones, which broadcast.
         """
         acc_dtype = dtype if acc_dtype is None else acc_dtype
-        xs = cast("list[Tensor]", list(raw_xs[0]) if isinstance(raw_xs[0], (tuple, list)) else list(raw_xs))
+        xs = list(raw_xs[0] if isinstance(raw_xs[0], (tuple, list)) else raw_xs)
         if not isinstance(formula, str):
             raise TypeError(f"einsum: the formula is {shown(formula)}: need text, such as 'ij,jk->ik'")
         for place, given in enumerate(xs):

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from math import prod
 from random import Random
 from threading import Lock
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import dtypes, to_dtype
@@ -226,7 +226,7 @@ def multinomial(probabilities: Tensor, num_samples: int, replacement: bool) -> T
         raise ValueError(f"multinomial of shape {probabilities.shape}, {num_samples} samples: need 1 or 2 axes, ≥ 1")
     weights = probabilities if probabilities.ndim == 2 else probabilities.unsqueeze(0)
     rows, classes = weights.shape
-    kind = cast(Any, type(probabilities))
+    kind = type(probabilities)
     if not replacement and num_samples > 1:
         if num_samples > classes:
             raise ValueError(f"multinomial draws {num_samples} of {classes} without replacement: there are too few")

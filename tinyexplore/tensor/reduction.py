@@ -6,7 +6,7 @@ Narrow floats are summed in float32, narrow ints in 32 bits; `acc_dtype` asks fo
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from tinyexplore.autograd import GRADIENTS, OwnRuleAt, cumprod_gradient, deviation_gradient, logcumsumexp_gradient
 from tinyexplore.dtype import ConstType, DType, dtypes, least_upper_dtype, to_dtype
@@ -14,7 +14,6 @@ from tinyexplore.lazy import LazyBuffer
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.base import Axes, DTypeLike, Shape
 from tinyexplore.tensor.checks import need_number, need_tensor
-from tinyexplore.tensor.functions import Functions
 from tinyexplore.uop import Ops
 from tinyexplore.uop.symbolic import product, simplified
 
@@ -36,10 +35,10 @@ def place_dtype(dtype: DType) -> DType:
     return dtype if dtype.itemsize >= 4 else dtypes.int32
 
 
-class Reduction(Functions):
+class Reduction:
     __slots__ = ()
 
-    def _reduce(self, op: Ops, axis: Axes, keepdim: bool, identity: ConstType | None, what: str) -> Tensor:
+    def _reduce(self: Tensor, op: Ops, axis: Axes, keepdim: bool, identity: ConstType | None, what: str) -> Tensor:
         axes = self._axes(axis)
         if 0 in self.shape and any(self.shape[i] == 0 for i in axes):
             if identity is None:
@@ -53,11 +52,11 @@ class Reduction(Functions):
             result = self._reduced(op, axes)
         return result if keepdim else result._without_axes(axes)
 
-    def _without_axes(self, axes: Shape) -> Tensor:
+    def _without_axes(self: Tensor, axes: Shape) -> Tensor:
         return self._reshaped(tuple([size for i, size in enumerate(self.lazydata.shape) if i not in axes]))
 
     def _accumulated(
-        self, op: Ops, axis: Axes, keepdim: bool, acc_dtype: DTypeLike | None, identity: ConstType
+        self: Tensor, op: Ops, axis: Axes, keepdim: bool, acc_dtype: DTypeLike | None, identity: ConstType
     ) -> Tensor:
         wide = sum_dtype(self.dtype) if acc_dtype is None else to_dtype(acc_dtype)
         found = self.cast(wide)._reduce(op, axis, keepdim, identity, "sum")
@@ -65,7 +64,7 @@ class Reduction(Functions):
         return found.cast(self.dtype) if is_narrow_float else found
 
     def sum(
-        self,
+        self: Tensor,
         axis: Axes = None,
         keepdim: bool = False,
         acc_dtype: DTypeLike | None = None,
@@ -75,7 +74,7 @@ class Reduction(Functions):
         return self._accumulated(Ops.ADD, axis, keepdim, dtype if acc_dtype is None else acc_dtype, 0)
 
     def prod(
-        self,
+        self: Tensor,
         axis: Axes = None,
         keepdim: bool = False,
         acc_dtype: DTypeLike | None = None,
@@ -84,32 +83,32 @@ class Reduction(Functions):
         """Multiplied over `axis` (None: all), in `acc_dtype` (`dtype` is its later name)."""
         return self._accumulated(Ops.MUL, axis, keepdim, dtype if acc_dtype is None else acc_dtype, 1)
 
-    def max(self, axis: Axes = None, keepdim: bool = False) -> Tensor:
+    def max(self: Tensor, axis: Axes = None, keepdim: bool = False) -> Tensor:
         """The largest over `axis` (None: all); NaN if there is one. Of nothing: the least that the type has."""
         return self._reduce(Ops.MAX, axis, keepdim, dtypes.min(self.dtype), "max")
 
-    def min(self, axis: Axes = None, keepdim: bool = False) -> Tensor:
+    def min(self: Tensor, axis: Axes = None, keepdim: bool = False) -> Tensor:
         """The smallest over `axis` (None: all); NaN if there is one. Of nothing: the greatest that the type has."""
         return self._reduce(Ops.MIN, axis, keepdim, dtypes.max(self.dtype), "min")
 
-    def any(self, axis: Axes = None, keepdim: bool = False) -> Tensor:
+    def any(self: Tensor, axis: Axes = None, keepdim: bool = False) -> Tensor:
         """True where one element at least is true."""
         return self.cast(dtypes.bool)._reduce(Ops.MAX, axis, keepdim, False, "any")
 
-    def all(self, axis: Axes = None, keepdim: bool = False) -> Tensor:
+    def all(self: Tensor, axis: Axes = None, keepdim: bool = False) -> Tensor:
         """True where every element is true."""
         return self.cast(dtypes.bool)._reduce(Ops.MIN, axis, keepdim, True, "all")
 
-    def allclose(self, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
+    def allclose(self: Tensor, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
         """Whether `isclose` holds everywhere (this computes it)."""
         return bool(self.isclose(other, rtol, atol, equal_nan).all().item())
 
     # *** moments ***
 
-    def _count(self, axes: Shape) -> int:
+    def _count(self: Tensor, axes: Shape) -> int:
         return product([self.shape[axis] for axis in axes])
 
-    def mean(self, axis: Axes = None, keepdim: bool = False) -> Tensor:
+    def mean(self: Tensor, axis: Axes = None, keepdim: bool = False) -> Tensor:
         """The average; of nothing: NaN."""
         dtype = self.dtype if dtypes.is_float(self.dtype) else dtypes.default_float
         wide = self.cast(sum_dtype(dtype))
@@ -117,7 +116,7 @@ class Reduction(Functions):
         total = wide.sum(axis, keepdim)
         return (total / count if count != 0 else total * math.nan).cast(dtype)
 
-    def var(self, axis: Axes = None, keepdim: bool = False, correction: float = 1) -> Tensor:
+    def var(self: Tensor, axis: Axes = None, keepdim: bool = False, correction: float = 1) -> Tensor:
         """The mean squared distance from the mean, over n - correction."""
         need_number(correction, "var: the correction")
         dtype = self.dtype if dtypes.is_float(self.dtype) else dtypes.default_float
@@ -131,22 +130,26 @@ class Reduction(Functions):
         count = simplified(count - correction) if isinstance(correction, int) else squares._const(count) - correction
         return (squares / count).cast(dtype)
 
-    def std(self, axis: Axes = None, keepdim: bool = False, correction: float = 1) -> Tensor:
+    def std(self: Tensor, axis: Axes = None, keepdim: bool = False, correction: float = 1) -> Tensor:
         """The square root of `var`; where that is 0, the gradient is 0 too, as in PyTorch."""
         variance = self.var(axis, keepdim, correction)
         lazydata = variance.lazydata.alu(Ops.SQRT)
         lazydata.note = _DEVIATION.on(lazydata)
         return variance._taped(lazydata, deviation_gradient, (variance,), None)
 
-    def var_mean(self, axis: Axes = None, keepdim: bool = False, correction: float = 1) -> tuple[Tensor, Tensor]:
+    def var_mean(
+        self: Tensor, axis: Axes = None, keepdim: bool = False, correction: float = 1
+    ) -> tuple[Tensor, Tensor]:
         return self.var(axis, keepdim, correction), self.mean(axis, keepdim)
 
-    def std_mean(self, axis: Axes = None, keepdim: bool = False, correction: float = 1) -> tuple[Tensor, Tensor]:
+    def std_mean(
+        self: Tensor, axis: Axes = None, keepdim: bool = False, correction: float = 1
+    ) -> tuple[Tensor, Tensor]:
         return self.std(axis, keepdim, correction), self.mean(axis, keepdim)
 
     # *** where the extreme stands ***
 
-    def _argument(self, op: Ops, axis: int | None, keepdim: bool) -> Tensor:
+    def _argument(self: Tensor, op: Ops, axis: int | None, keepdim: bool) -> Tensor:
         if axis is None:
             flat = self.reshape((self.numel(),))
             found = flat._argument(op, 0, False)
@@ -163,43 +166,43 @@ class Reduction(Functions):
         places = x._places(at, dtypes.default_int if size <= dtypes.max(dtypes.default_int) else dtypes.int64)
         return holds.where(places, size)._reduce(Ops.MIN, at, keepdim, None, "argmax")
 
-    def _places(self, axis: int, dtype: DType = dtypes.default_int) -> Tensor:
+    def _places(self: Tensor, axis: int, dtype: DType = dtypes.default_int) -> Tensor:
         """0, 1, 2, … along `axis`, shaped to broadcast against this tensor."""
         line = self._wrap(LazyBuffer.iota(self.shape[axis], dtype, self.device))
         return line.reshape(tuple(size if i == axis else 1 for i, size in enumerate(self.shape)))
 
-    def argmax(self, axis: int | None = None, keepdim: bool = False) -> Tensor:
+    def argmax(self: Tensor, axis: int | None = None, keepdim: bool = False) -> Tensor:
         """The first place of the largest element (of the flattened tensor for None)."""
         return self._argument(Ops.MAX, axis, keepdim)
 
-    def argmin(self, axis: int | None = None, keepdim: bool = False) -> Tensor:
+    def argmin(self: Tensor, axis: int | None = None, keepdim: bool = False) -> Tensor:
         """The first place of the smallest element (of the flattened tensor for None)."""
         return self._argument(Ops.MIN, axis, keepdim)
 
     # *** softmax and its kin ***
 
-    def _centred(self, axis: Axes) -> Tensor:
+    def _centred(self: Tensor, axis: Axes) -> Tensor:
         """x - max(x); the maximum is a constant to the gradient, which does not depend on it."""
         x = self._float()
         if 0 in x.shape:
             return x
         return x - x._value().max(axis, keepdim=True).detach()
 
-    def softmax(self, axis: int = -1, dtype: DTypeLike | None = None) -> Tensor:
+    def softmax(self: Tensor, axis: int = -1, dtype: DTypeLike | None = None) -> Tensor:
         """eˣ / Σ eˣ along `axis`"""
         if dtype is not None:
             return self.cast(dtype).softmax(axis)
         grown = self._centred(axis).exp()
         return grown * grown.sum(axis, keepdim=True).reciprocal()
 
-    def log_softmax(self, axis: int = -1, dtype: DTypeLike | None = None) -> Tensor:
+    def log_softmax(self: Tensor, axis: int = -1, dtype: DTypeLike | None = None) -> Tensor:
         """ln softmax(x)"""
         if dtype is not None:
             return self.cast(dtype).log_softmax(axis)
         centred = self._centred(axis)
         return centred - centred.exp().sum(axis, keepdim=True).log()
 
-    def logsumexp(self, axis: Axes = None, keepdim: bool = False) -> Tensor:
+    def logsumexp(self: Tensor, axis: Axes = None, keepdim: bool = False) -> Tensor:
         """ln Σ eˣ without overflow"""
         x = self._float()
         if 0 in x.shape:
@@ -211,13 +214,16 @@ class Reduction(Functions):
 
     # *** running totals ***
 
-    def cumsum(self, axis: int = 0) -> Tensor:
+    def cumsum(self: Tensor, axis: int = 0) -> Tensor:
         """Each element and all before it along `axis`, added up."""
+        return self._total_so_far(Ops.ADD, axis)
+
+    def _total_so_far(self: Tensor, op: Ops, axis: int) -> Tensor:
         at, wide = self._axis(axis), self.cast(sum_dtype(self.dtype))
-        total = wide._scanned(Ops.ADD, at) if self.ndim and 0 not in self.shape else wide
+        total = wide._scanned(op, at) if self.ndim and 0 not in self.shape else wide
         return total.cast(self.dtype) if dtypes.is_float(self.dtype) else total
 
-    def _cumsum(self, axis: int = 0, _first_zero: bool = False) -> Tensor:
+    def _cumsum(self: Tensor, axis: int = 0, _first_zero: bool = False) -> Tensor:
         """`cumsum`, with `_first_zero` of what stands before each element: 0 comes first, and the last is not counted.
 
         By this name programs of the family call it."""
@@ -227,16 +233,16 @@ class Reduction(Functions):
         at = self._axis(axis)
         return total.pad(tuple((1, -1) if place == at else None for place in range(self.ndim)))
 
-    def _scanned(self, op: Ops, axis: int) -> Tensor:
+    def _scanned(self: Tensor, op: Ops, axis: int) -> Tensor:
         """The running result of `op` along `axis`."""
         rule = {Ops.ADD: GRADIENTS[Ops.SCAN_AXIS], Ops.MUL: cumprod_gradient}.get(op)
         return self._taped(self.lazydata.scan(op, axis), rule, (self,), axis)
 
-    def logcumsumexp(self, axis: int = 0) -> Tensor:
+    def logcumsumexp(self: Tensor, axis: int = 0) -> Tensor:
         """ln of the running total of eˣ, without overflow"""
         at = self._axis(axis)
         if self.ndim == 0 or self.numel() == 0:
-            return cast("Tensor", self)
+            return self
         x = self._float().cast(sum_dtype(self._float().dtype))
         own = x._value()
         largest = own._scanned(Ops.MAX, at)
@@ -248,7 +254,7 @@ class Reduction(Functions):
         found = (self._wrap(total).log() + anchor).lazydata
         return x._by_own_rule(found, logcumsumexp_gradient, (x,), at).cast(self._float().dtype)
 
-    def _later(self, axis: int, first: float) -> Tensor:
+    def _later(self: Tensor, axis: int, first: float) -> Tensor:
         """Each element one place later along `axis`, after `first`."""
         bounds, amounts = [(0, size) for size in self.shape], [(0, 0)] * self.ndim
         bounds[axis], amounts[axis] = (0, self.shape[axis] - 1), (1, 0)
@@ -256,17 +262,16 @@ class Reduction(Functions):
 
     # *** normalisation ***
 
-    def layernorm(self, axis: int | tuple[int, ...] = -1, eps: float = 1e-05) -> Tensor:
+    def layernorm(self: Tensor, axis: int | tuple[int, ...] = -1, eps: float = 1e-05) -> Tensor:
         """(x - mean) / √(variance + eps) over `axis`
 
         The mean is where the sum of squares is least: the variance's gradient has nothing to send through it.
         """
-        x = cast("Tensor", self)
-        centred = x - x.mean(axis, keepdim=True)
-        return centred * (x._stationary(centred).square().mean(axis, keepdim=True) + eps).rsqrt()
+        centred = self - self.mean(axis, keepdim=True)
+        return centred * (self._stationary(centred).square().mean(axis, keepdim=True) + eps).rsqrt()
 
     def batchnorm(
-        self,
+        self: Tensor,
         weight: Tensor | None,
         bias: Tensor | None,
         mean: Tensor,
@@ -287,7 +292,7 @@ class Reduction(Functions):
                     f"{given.shape}; make the layer for {count} channels"
                 )
         shape = tuple(size if i in axes else 1 for i, size in enumerate(self.shape))
-        x = cast("Tensor", self) - mean.reshape(shape)
+        x = self - mean.reshape(shape)
         if weight is not None:
             x = x * weight.reshape(shape)
         x = x * (invstd.reshape(shape) if len(invstd.shape) == len(axes) else invstd)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.checks import need_int, shown
-from tinyexplore.tensor.indexing import Indexing
 from tinyexplore.tensor.reduction import sum_dtype
 
 if TYPE_CHECKING:
@@ -20,10 +19,10 @@ MODES = (*LINEAR, "bicubic", "nearest", "nearest-exact", "area")
 CUBIC = -0.75  # the slope at 1 of the kernel of Keys, "Cubic convolution interpolation" (1981), as PyTorch has it
 
 
-class Resampling(Indexing):
+class Resampling:
     __slots__ = ()
 
-    def interpolate(self, size: Sequence[int], mode: str = "linear", align_corners: bool = False) -> Tensor:
+    def interpolate(self: Tensor, size: Sequence[int], mode: str = "linear", align_corners: bool = False) -> Tensor:
         """The last axes sampled at `size` places each.
 
         "linear" (with its names "bilinear", "trilinear"): between two neighbours · "bicubic": among four ·
@@ -41,7 +40,7 @@ class Resampling(Indexing):
         wanted = tuple(size)
         if len(wanted) > self.ndim or min(wanted, default=1) < 1:
             raise ShapeError(f"interpolate {self.shape} to {wanted}: need 1 to {self.ndim} sizes, each 1 at least")
-        result = cast("Tensor", self)
+        result = self
         if not mode.startswith("nearest"):
             result = result.cast(sum_dtype(self._float().dtype))
         for number, count in enumerate(wanted):
@@ -51,7 +50,7 @@ class Resampling(Indexing):
             result = result._resampled(axis, count, mode, align_corners)
         return (result if self.is_floating_point() else result.round()).cast(self.dtype)
 
-    def _resampled(self, axis: int, count: int, mode: str, align_corners: bool) -> Tensor:
+    def _resampled(self: Tensor, axis: int, count: int, mode: str, align_corners: bool) -> Tensor:
         have = self.shape[axis]
         place = self._counted(count, dtypes.default_int)
         if mode == "nearest":
@@ -74,7 +73,7 @@ class Resampling(Indexing):
         before, after = self._taken(axis, first), self._taken(axis, (first + 1).minimum(have - 1))
         return before + (after - before) * share
 
-    def _cubic(self, axis: int, at: Tensor) -> Tensor:
+    def _cubic(self: Tensor, axis: int, at: Tensor) -> Tensor:
         """Four neighbours, weighted by Keys' piecewise cubic kernel; beyond the edge stands the edge."""
         low = at.floor()
         first, rest = low.cast(dtypes.default_int), at - low
@@ -91,7 +90,7 @@ class Resampling(Indexing):
         assert result is not None
         return result
 
-    def _averaged_runs(self, axis: int, count: int) -> Tensor:
+    def _averaged_runs(self: Tensor, axis: int, count: int) -> Tensor:
         """The mean of elements ⌊i · have / count⌋ … ⌈(i + 1) · have / count⌉ - 1 for each place i."""
         have = self.shape[axis]
         place = self._counted(count, dtypes.default_int)
@@ -104,16 +103,16 @@ class Resampling(Indexing):
         assert total is not None
         return total / self._along(axis, (stop - start).cast(self.dtype))
 
-    def _counted(self, count: int, dtype: DType) -> Tensor:
+    def _counted(self: Tensor, count: int, dtype: DType) -> Tensor:
         """0 … count - 1, computed in integers: `place * have // count` is exact."""
         return self._wrap(LazyBuffer.iota(count, dtype, self.device))
 
-    def _taken(self, axis: int, places: Tensor) -> Tensor:
+    def _taken(self: Tensor, axis: int, places: Tensor) -> Tensor:
         """The elements of `axis` at `places`, one axis of ints in range."""
         moved = self.transpose(axis, -1)
         picked = moved.unsqueeze(-2)._picked(places.unsqueeze(-1))
         return picked.transpose(axis, -1)
 
-    def _along(self, axis: int, line: Tensor) -> Tensor:
+    def _along(self: Tensor, axis: int, line: Tensor) -> Tensor:
         """A vector shaped to broadcast along `axis`."""
         return line.reshape(tuple(line.shape[0] if i == axis else 1 for i in range(self.ndim)))

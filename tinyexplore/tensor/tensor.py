@@ -1,4 +1,9 @@
-"""Tensor: the class that users write with. Its methods stand in the modules beside this one, floor on floor."""
+"""Tensor: the class that users write with.
+
+Its methods stand in the modules beside this one, in mixins by subject: each is a base of Tensor and of nothing else,
+has no base itself, and no two have a method of the same name. What holds the value is `Base`. A mixin's methods say
+`self: Tensor`, so that they may call what any other has.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +20,25 @@ from tinyexplore.dtype import ConstType, ImageDType, dtypes, to_dtype
 from tinyexplore.lazy import LazyBuffer, Origin, ShardedBuffer, StoredBuffer, laid_out_as
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor import data as conversion
-from tinyexplore.tensor.arithmetic import broadcast_shape
-from tinyexplore.tensor.base import DTypeLike, Shape
+from tinyexplore.tensor.arithmetic import Arithmetic, broadcast_shape
+from tinyexplore.tensor.base import Base, DTypeLike, Shape
 from tinyexplore.tensor.changes import note_change, refuse_gradient_of_part, shows_a_part, with_part
 from tinyexplore.tensor.checks import need_tensor
+from tinyexplore.tensor.creation import Creation
 from tinyexplore.tensor.errors import OperandError
+from tinyexplore.tensor.functions import Functions
+from tinyexplore.tensor.indexing import Indexing
 from tinyexplore.tensor.kept import KeptViews
-from tinyexplore.tensor.operators import Operators
+from tinyexplore.tensor.linalg import LinearAlgebra
+from tinyexplore.tensor.loss import Loss
+from tinyexplore.tensor.movement import Movement
+from tinyexplore.tensor.operators import NamedCasts, Operators
+from tinyexplore.tensor.ordering import Ordering
+from tinyexplore.tensor.pooling import Pooling
+from tinyexplore.tensor.processing import Processing
+from tinyexplore.tensor.reduction import Reduction
+from tinyexplore.tensor.resampling import Resampling
+from tinyexplore.tensor.scattering import Scattering
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.symbolic import value_of
 from tinyexplore.util import GlobalCounters
@@ -42,7 +59,24 @@ def _engine() -> Any:
     return engine
 
 
-class Tensor(Operators):
+class Tensor(
+    Base,
+    Movement,
+    Arithmetic,
+    Functions,
+    Reduction,
+    Pooling,
+    Processing,
+    Loss,
+    Indexing,
+    Resampling,
+    Scattering,
+    Ordering,
+    LinearAlgebra,
+    Creation,
+    NamedCasts,
+    Operators,
+):
     """An array of numbers on a device, computed when somebody looks at it.
 
     `data`: a number, nested lists, bytes, a NumPy array (row-major ones are not copied), another Tensor, or the
@@ -51,9 +85,6 @@ class Tensor(Operators):
 
     __slots__ = ()
     __array_priority__: ClassVar[int] = 100  # NumPy leaves array (op) Tensor to us
-
-    training: ClassVar[bool] = False
-    no_grad: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -124,9 +155,7 @@ class Tensor(Operators):
 
     def schedule(self, *others: Tensor) -> list[Any]:
         """The kernels that computing this tensor (and the others) takes, in order; nothing runs."""
-        from tinyexplore import engine
-
-        return list(engine.schedule([tensor.lazydata for tensor in (self, *others)]))
+        return list(_engine().schedule([tensor.lazydata for tensor in (self, *others)]))
 
     def schedule_with_vars(self, *others: Tensor) -> tuple[list[Any], dict[UOp, int]]:
         """`schedule`, and what the Variables in it are bound to."""
@@ -136,8 +165,6 @@ class Tensor(Operators):
     # *** looking at it ***
 
     def _read(self) -> Buffer:
-        from tinyexplore import engine
-
         lazydata = self.lazydata
         if isinstance(lazydata, StoredBuffer):
             found = lazydata.run()
@@ -146,7 +173,7 @@ class Tensor(Operators):
             lazydata = lazydata.copy_to_device(Device.DEFAULT)
         if isinstance(lazydata, ShardedBuffer):
             lazydata = lazydata.copy_to_device(lazydata.devices[0])
-        return engine.read(lazydata)
+        return _engine().read(lazydata)
 
     def _shape_now(self) -> Shape:
         """The shape in ints: Variables at what they are bound to. SymbolicError where one is not."""
@@ -323,3 +350,8 @@ def _with_arrays(given: Any) -> Any:
     if isinstance(given, Tensor):
         return given.numpy()
     return type(given)([_with_arrays(part) for part in given]) if type(given) in (list, tuple) else given
+
+
+for _mixin in Tensor.__bases__:
+    for _method in vars(_mixin).values():  # a signature shows `self` as any other class's does
+        getattr(_method, "__annotations__", {}).pop("self", None)

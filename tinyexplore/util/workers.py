@@ -91,6 +91,23 @@ class Workers:
             return
         at_once([*[partial(self._jobs.put, job) for job in jobs], *then])
 
+    def do(self, jobs: Sequence[Job[Any]], own: Callable[[], object]) -> None:
+        """Has `jobs` done, and does `own()` meanwhile. Returns when all have ended, also when it is interrupted; what
+        the first of them raised is raised here."""
+        given: list[bool] = []
+        try:
+            self.give(jobs, [partial(given.append, True)])
+            own()
+        finally:
+            if given:
+                try:
+                    wait_for_all(jobs)
+                except BaseException:  # interrupted: nobody may still be at it when this is over
+                    wait_for_all(jobs)
+                    raise
+        for job in jobs:
+            job.result()
+
     def _end(self) -> None:
         """At the end of the process: threads that would go on while the interpreter is taken apart."""
         threads, self._threads = self._threads, []

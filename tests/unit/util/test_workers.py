@@ -21,6 +21,18 @@ def test_a_job_gives_its_result_or_raises_what_its_work_raised() -> None:
         jobs[1].result()
 
 
+def test_its_own_work_is_done_beside_the_jobs_and_both_may_raise() -> None:
+    workers, done = Workers(2), []
+    workers.do([Job(partial(done.append, number)) for number in (1, 2)], partial(done.append, 0))
+    assert sorted(done) == [0, 1, 2]
+    with pytest.raises(ZeroDivisionError):
+        workers.do([Job(partial(divmod, 7, 0)), Job(partial(done.append, 3))], partial(done.append, 4))
+    assert sorted(done) == [0, 1, 2, 3, 4]
+    with pytest.raises(KeyError):
+        workers.do([Job(partial(done.append, 5))], partial({}.pop, "own"))
+    assert sorted(done) == [0, 1, 2, 3, 4, 5]
+
+
 def test_an_interrupt_gives_all_jobs_or_none_and_locks_nothing() -> None:
     workers = Workers(3)
     interrupter = Interrupter()

@@ -13,20 +13,20 @@ from tinyexplore.trace import SourceLine
 from tinyexplore.uop import Group, Ops, UOp
 from tinyexplore.uop.bounds import bounds
 
-_LIBM = {
-    Ops.SQRT: "sqrt",
-    Ops.EXP: "exp",
-    Ops.EXP2: "exp2",
-    Ops.LOG: "log",
-    Ops.LOG2: "log2",
-    Ops.SIN: "sin",
-    Ops.COS: "cos",
-    Ops.TANH: "tanh",
-    Ops.ERF: "erf",
-    Ops.FLOOR: "floor",
-    Ops.POW: "pow",
-    Ops.MOD: "fmod",
-}
+_NAMED_AS_IN_LIBM = (
+    Ops.SQRT,
+    Ops.EXP,
+    Ops.EXP2,
+    Ops.LOG,
+    Ops.LOG2,
+    Ops.SIN,
+    Ops.COS,
+    Ops.TANH,
+    Ops.ERF,
+    Ops.FLOOR,
+    Ops.POW,
+)
+_LIBM = {Ops.MOD: "fmod", **{op: op.name.lower() for op in _NAMED_AS_IN_LIBM}}
 _SYMBOL = {
     Ops.ADD: "+",
     Ops.MUL: "*",

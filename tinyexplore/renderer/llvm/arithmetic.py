@@ -34,17 +34,18 @@ _REGISTER = {
     dtypes.float64: "double",
 }
 
-_INTRINSIC = {
-    Ops.SQRT: "sqrt",
-    Ops.EXP: "exp",
-    Ops.EXP2: "exp2",
-    Ops.LOG: "log",
-    Ops.LOG2: "log2",
-    Ops.SIN: "sin",
-    Ops.COS: "cos",
-    Ops.TANH: "tanh",
-    Ops.FLOOR: "floor",
-    Ops.POW: "pow",
+# each is an intrinsic of LLVM by its own name
+_INTRINSICS = {
+    Ops.SQRT,
+    Ops.EXP,
+    Ops.EXP2,
+    Ops.LOG,
+    Ops.LOG2,
+    Ops.SIN,
+    Ops.COS,
+    Ops.TANH,
+    Ops.FLOOR,
+    Ops.POW,
 }
 
 _FLOAT_OP = {Ops.ADD: "fadd contract", Ops.MUL: "fmul contract", Ops.FDIV: "fdiv", Ops.MOD: "frem"}
@@ -276,8 +277,8 @@ class InstructionWriter:
         if op in (Ops.MAX, Ops.MIN):
             name = f"llvm.{'maximum' if op is Ops.MAX else 'minimum'}.{suffix(dtype)}"
             return self.call(kind, name, (kind, values[0]), (kind, values[1]), flags="nsz ", hint=hint)
-        if op in _INTRINSIC:
-            name = f"llvm.{_INTRINSIC[op]}.{suffix(dtype)}"
+        if op in _INTRINSICS:
+            name = f"llvm.{op.name.lower()}.{suffix(dtype)}"
             return self.call(kind, name, *((kind, value) for value in values), hint=hint)
         if op is Ops.MULACC and self._fuses:
             name = f"llvm.fma.{suffix(dtype)}"
