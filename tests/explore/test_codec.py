@@ -14,17 +14,25 @@ from tests.support.limits import limited
 from tinyexplore.explore import Limits, Trace, TraceFormatError, model, trace_from_json, trace_to_json
 from tinyexplore.explore.codec import trace_from_bytes, trace_to_bytes
 from tinyexplore.explore.model import (
+    Branch,
     BufferInfo,
     Candidate,
+    CommandInfo,
     Decision,
     KernelInfo,
+    KernelVariant,
     Line,
+    Listing,
     Message,
+    NestLine,
     OptLaw,
+    OptOffer,
     OptStep,
     Program,
     Run,
     Stage,
+    StageTime,
+    Touch,
 )
 from tinyexplore.explore.valid import hints_of
 
@@ -34,6 +42,27 @@ INTS = (int, int | None, tuple[int, ...])
 
 def full_trace() -> Trace:
     """A trace with something in every table."""
+    command = CommandInfo("ApplyOpt", (("kernel", 0), ("opt", "UPCAST(0, 4)")))
+    variant = KernelVariant(
+        kernel=0,
+        name="r_2_4",
+        device="LLVM",
+        opts=("UPCAST(0, 4)",),
+        steps=(OptStep("UPCAST(0, 4)", True, "", ()),),
+        axes=(("g0", "global", "v"),),
+        nest=(
+            NestLine(0, "for g0 in range(v)", 0, "global", "v", (Touch(None, "row0", 64, True, None),), 64, "L1"),
+            NestLine(1, "data0[g0] = 1"),
+        ),
+        offers=(OptOffer("UPCAST", 0, (2, 3), "", "long"), OptOffer("UNROLL", 0, (2,), "the axis is global")),
+        listings=(Listing("c", ("int x;", "")),),
+        stages=(StageTime("lower", 2.5, 3),),
+        times_us=(2.0, 1.0),
+        median_us=1.5,
+        low_us=1.25,
+        high_us=1.75,
+        flops=8,
+    )
     stage = Stage(
         id=1,
         name="schedule",
@@ -59,6 +88,10 @@ def full_trace() -> Trace:
         buffers=(BufferInfo(0, "PYTHON", "float32", 8, 32, 0.5, None),),
         messages=(Message("error", "two\nlines", 0), Message("note", "", None)),
         laws=(OptLaw(0, "UPCAST", "Some steps are written out", "for i in 0..8: f(i)", "for i in 0..2: f(4*i); ..."),),
+        branches=(
+            Branch(0, None, 0, CommandInfo("AsCaptured", (("kernel", 0),)), "done", "", (), ("as captured",)),
+            Branch(1, 0, 0, command, "failed", "its results are wrong", (variant,)),
+        ),
     )
 
 
@@ -204,4 +237,4 @@ def test_limits_are_an_argument(tmp_path):
 def test_every_field_that_is_an_id_says_of_what():
     """A reference that nobody declared is one that nobody checks."""
     plain = {f"{kind.__name__}.{name}" for kind in ROWS for name, hint in hints_of(kind).items() if hint in INTS}
-    assert plain == {"Trace.version"}
+    assert plain == {"Trace.version", "Touch.stride"}

@@ -72,7 +72,7 @@ class Sampled:
 
 
 def request_of(do: str, kernel: Kernel, device: str, *others: Kernel, **more: Any) -> str:
-    """A request as text: `do` is "compile", "time" or "duel"; the graphs of the kernels, and the settings in force."""
+    """A request as text: `do` is "compile", "time", "duel" or "sample"; the kernels' graphs, and the settings."""
     settings = {**asdict(config()), "DEBUG": 0, "BEAM": 0, "PROFILE": 0, "CACHELEVEL": 0}  # few candidates come back
     graphs = to_plain([kernel.original, kernel.ast, *(other.ast for other in others)])
     return json.dumps(
@@ -193,6 +193,8 @@ class Workbench:
         self.prepare(device, original)
         if request["do"] == "duel":
             return {"seconds": self.duel(*runners)}
+        if request["do"] == "sample":
+            return {"seconds": self.samples(runners[0], runners[1], request["samples"])}
         return vars(self.time(runners[0], runners[1], request["limit"]))
 
     def compiled(self, device: str, kernel: Kernel) -> Runner:
@@ -256,6 +258,18 @@ class Workbench:
         if quiet < ENOUGH // 4:
             return Sampled(fastest, True, f"something else ran during {samples - quiet} of {samples} samples")
         return Sampled(fastest, False, "")
+
+    def samples(self, runner: Runner, reference: Runner, most: int) -> list[float]:
+        """Seconds of one run, up to `most` times in their order: one sample at least, however long it takes."""
+        self.check(runner, reference)
+        run = self.run_of(runner)
+        with alone():
+            first, _ = sample(run, 1)
+            calls = max(1, round(SAMPLE_S / max(first, 1e-7)))
+            taken, began = [first] if calls == 1 else [], time.perf_counter()
+            while len(taken) < most and (not taken or time.perf_counter() - began + first < SAMPLING_S):
+                taken.append(sample(run, calls)[0])
+        return taken
 
     def duel(self, *runners: Runner) -> list[float]:
         """The best seconds of each, run in turns."""

@@ -33,6 +33,7 @@ from tinyexplore.explore.names import assigned_names
 from tinyexplore.explore.scopes import Scopes
 from tinyexplore.explore.tables import Tables
 from tinyexplore.explore.turns import in_turn
+from tinyexplore.kernel import Kernel
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.trace import (
     Allocated,
@@ -76,12 +77,14 @@ def build_trace(
     listings: Listings | None = None,
     names: Mapping[int, str] | None = None,
     scopes: Scopes | None = None,
+    kernels: dict[int, Kernel] | None = None,
 ) -> Trace:
     """The trace of what `recorder` heard.
 
     `messages`: (level, text, the user's frame) of whatever its readers must know. `user_sources`: files to copy in
     even if no event names them. `listings`: gives further texts of a program (language, lines), such as its assembly.
     `names`: what the user calls LazyBuffers, by their numbers (`explore/names.py`). `scopes`: the modules they are of.
+    `kernels` is filled with the kernels themselves, by their numbers in the trace.
     """
     builder = Builder(listings, names)
     if scopes is not None:
@@ -91,6 +94,8 @@ def build_trace(
     builder.read(recorder)
     for level, text, frame in messages:
         builder.messages.append(Message(level, text, builder.frame(frame)))
+    if kernels is not None:
+        kernels.update({draft.number: draft.kernel for draft in builder.kernels if draft.kernel is not None})
     return builder.finish(title, tuple(options))
 
 

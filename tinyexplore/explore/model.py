@@ -41,6 +41,7 @@ KernelId = Annotated[int, Index("kernels")]
 ScopeId = Annotated[int, Index("scopes")]
 EarlierScope = Annotated[int, Index("scopes", before=True)]
 EarlierKernel = Annotated[int, Index("kernels", before=True)]
+EarlierBranch = Annotated[int, Index("branches", before=True)]
 BufferId = Annotated[int, Index("buffers")]
 Count = Annotated[int, AtLeast(0)]
 LineNumber = Annotated[int, AtLeast(1)]
@@ -359,6 +360,127 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
+class Touch:
+    """What one step of a loop touches of an operand, in bytes of the cache lines; `again`: every step of the loop reads
+    the same of it. `stride`: by how many elements a step moves the address, None where that differs.
+
+    `name` is what the user's Python calls it, else "data1"; `buffer` its position among the kernel's arguments, None
+    for scratch memory.
+    """
+
+    buffer: Count | None
+    name: str
+    bytes: Count
+    again: bool
+    stride: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class NestLine:
+    """A line of an annotated loop nest: a loop (`axis` is its id, `kind` and `size` what it is) or a statement.
+
+    `touches` and `bytes`: what one step of the loop touches, its working set; `cache` the first that holds as much:
+    "L1" | "L2" | "L3" | "memory".
+    """
+
+    depth: Count
+    text: str
+    axis: Count | None = None
+    kind: str = ""
+    size: int | str = 0
+    touches: tuple[Touch, ...] = ()
+    bytes: Count = 0
+    cache: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OptOffer:
+    """An opt that may be tried on an axis, by any of `amounts`; of some kinds the amount is another axis' id, of some
+    0 and without a meaning.
+
+    `obstacle`: what stands against it, "" where it is legal. `caution`: what speaks against a legal one.
+    """
+
+    op: str
+    axis: Count
+    amounts: tuple[Count, ...]
+    obstacle: str = ""
+    caution: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A listing of a kernel in a branch; the languages are those of `Program`."""
+
+    language: str
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StageTime:
+    """A stage that made a kernel of a branch: how long it took, and how many firings it had."""
+
+    name: str
+    elapsed_us: Duration
+    steps: Count
+
+
+@dataclass(frozen=True, slots=True)
+class KernelVariant:
+    """A kernel as it is in a branch. `kernel`: the captured one that it stands for, None for one that is new.
+
+    `opts`: those applied, in order; `steps` tells them with reasons, and those that were refused. `bytes_loaded`: what
+    its load instructions ask for. Times are of a worker process that ran it on memory of its own, in microseconds;
+    there are none where it could not be timed. What a search timed has no listings, no nest and no offers.
+    """
+
+    kernel: KernelId | None
+    name: str
+    device: str
+    opts: tuple[str, ...]
+    steps: tuple[OptStep, ...] = ()
+    axes: tuple[tuple[str, str, int | str], ...] = ()
+    nest: tuple[NestLine, ...] = ()
+    offers: tuple[OptOffer, ...] = ()
+    listings: tuple[Listing, ...] = ()
+    stages: tuple[StageTime, ...] = ()
+    times_us: tuple[Duration, ...] = ()
+    median_us: Duration | None = None
+    low_us: Duration | None = None
+    high_us: Duration | None = None
+    flops: Count = 0
+    bytes_moved: Count = 0
+    bytes_loaded: Count = 0
+    compile_us: Duration = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class CommandInfo:
+    """A command of `explore.whatif` as data: its kind, and its arguments by name."""
+
+    kind: str
+    arguments: tuple[tuple[str, int | str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """What came of a command: the trace as it would be otherwise, from branch `parent` on (None: from the capture).
+
+    status: "done" | "failed", then `reason` says why; what was made until then is there all the same. `kernel`: the one
+    that the command is about. `labels`: what it is known for ("as captured", "heuristics").
+    """
+
+    id: RowId
+    parent: EarlierBranch | None
+    kernel: KernelId | None
+    command: CommandInfo
+    status: Annotated[str, OneOf(("done", "failed"))]
+    reason: str
+    kernels: tuple[KernelVariant, ...]
+    labels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Trace:
     """One capture, whole. `options` are the settings that produced it, as (name, value)."""
 
@@ -380,6 +502,7 @@ class Trace:
     scopes: tuple[Scope, ...] = ()
     transforms: tuple[Transform, ...] = ()
     laws: tuple[OptLaw, ...] = ()
+    branches: tuple[Branch, ...] = ()
 
     def __repr__(self) -> str:
         tables = ("nodes", "rules", "stages", "links", "kernels", "programs", "runs", "buffers", "messages")

@@ -23,6 +23,9 @@ from tinyexplore.explore.names import Names, names_here, names_in, names_of_argu
 from tinyexplore.explore.predict import Stop, question
 from tinyexplore.explore.scopes import Scopes
 from tinyexplore.explore.sources import raised_in_compiler, user_code_here, user_frame_of
+from tinyexplore.explore.whatif.branches import WhatIf
+from tinyexplore.explore.whatif.door import WhatIfDoor
+from tinyexplore.kernel import Kernel
 from tinyexplore.tensor import Tensor
 from tinyexplore.trace import Ran, UserFrame, active_recorder, recording
 from tinyexplore.util import Config, Context, config
@@ -43,11 +46,11 @@ class CaptureError(RuntimeError):
     """The trace of a capture was asked for before the capture ended."""
 
 
-class Explorer:
+class Explorer(WhatIfDoor):
     """One capture and its views: `trace` is all of it as data, `result` what the captured function returned.
 
     In a notebook it shows itself; `selected` follows what is selected there, `show(nodes)` moves the views, `close()`
-    takes them away and frees all that it holds.
+    takes them away and frees all that it holds. What its kernels would be otherwise: `apply`, `undo`, `branches`.
     As a context manager (made by `capture`) it records what happens inside the block.
     """
 
@@ -73,6 +76,8 @@ class Explorer:
         self._is_closed = False
         self.namespace: Mapping[str, Any] | None = None  # variables beside those of the frame that captures
         self._names: Names = {}
+        self._settings = config()
+        self._whatif: WhatIf | None = None
 
     # *** capturing ***
 
@@ -83,7 +88,7 @@ class Explorer:
         self._stack.enter_context(Context(**self._changes))
         if self._executor is not None:
             self._stack.enter_context(measuring_on(self._executor))
-        self._options = _options_in_force(self.repeat)
+        self._options, self._settings = _options_in_force(self.repeat), config()
         outer = active_recorder()
         self._recorder = CaptureRecorder(self.repeat, outer, self.most_kernels)
         self._recorder.scopes = Scopes(user_code_here())
@@ -121,6 +126,7 @@ class Explorer:
             text = f"kernels ran on {', '.join(sorted(elsewhere))}, where their inputs are: DEVICE is for tensors "
             text += "made inside the capture; x.to(...) moves one that was there before"
             self._notes.append(("note", text, None))
+        kernels: dict[int, Kernel] = {}
         self._trace = build_trace(
             recorder,
             title=self.title,
@@ -129,7 +135,9 @@ class Explorer:
             listings=further_listings,
             names=self._names,
             scopes=recorder.scopes,
+            kernels=kernels,
         )
+        self._whatif = WhatIf(self._trace, kernels, self._settings)
         self._names = {}
         # a Freed that comes later finds no reader; the live objects go with the recorder
         self._recorder = CaptureRecorder()
@@ -153,7 +161,14 @@ class Explorer:
             if self._is_closed:
                 raise CaptureError("this Explorer was closed: its trace is gone; save() keeps one in a file")
             raise CaptureError("the capture has not ended: its trace is there after the `with` block")
-        return trace
+        return trace if self._whatif is None else self._whatif.extended(trace)
+
+    @property
+    def whatif(self) -> WhatIf:
+        """The branches of this capture, and what makes more of them."""
+        if self._whatif is None:
+            self._whatif = WhatIf(self.trace)
+        return self._whatif
 
     def where(self, **conditions: Any) -> tuple[Node, ...]:
         """The nodes that answer to every condition: see `Trace.where`."""
@@ -297,7 +312,7 @@ class Explorer:
         if self._widget is not None:
             self._widget.close()
         self._widget = self._parts = self._trace = self._packed = self.result = self.error = None
-        self._recorder = None
+        self._recorder = self._whatif = None
         self._selected, self._is_closed = (), True
 
     def compress(self) -> None:

@@ -217,6 +217,89 @@ export interface Message {
   frame: number | null;
 }
 
+/** What one step of a loop touches of an operand, in bytes of the cache lines; `again`: every step of the loop reads the same of it. `stride`: by how many elements a step moves the address, None where that differs. `name` is what the user's Python calls it, else "data1"; `buffer` its position among the kernel's arguments, None for scratch memory. */
+export interface Touch {
+  buffer: number | null;
+  name: string;
+  bytes: number;
+  again: boolean;
+  stride: number | null;
+}
+
+/** A line of an annotated loop nest: a loop (`axis` is its id, `kind` and `size` what it is) or a statement. `touches` and `bytes`: what one step of the loop touches, its working set; `cache` the first that holds as much: "L1" | "L2" | "L3" | "memory". */
+export interface NestLine {
+  depth: number;
+  text: string;
+  axis: number | null;
+  kind: string;
+  size: number | string;
+  touches: Touch[];
+  bytes: number;
+  cache: string;
+}
+
+/** An opt that may be tried on an axis, by any of `amounts`; of some kinds the amount is another axis' id, of some 0 and without a meaning. `obstacle`: what stands against it, "" where it is legal. `caution`: what speaks against a legal one. */
+export interface OptOffer {
+  op: string;
+  axis: number;
+  amounts: number[];
+  obstacle: string;
+  caution: string;
+}
+
+/** A listing of a kernel in a branch; the languages are those of `Program`. */
+export interface Listing {
+  language: string;
+  lines: string[];
+}
+
+/** A stage that made a kernel of a branch: how long it took, and how many firings it had. */
+export interface StageTime {
+  name: string;
+  elapsed_us: number;
+  steps: number;
+}
+
+/** A kernel as it is in a branch. `kernel`: the captured one that it stands for, None for one that is new. `opts`: those applied, in order; `steps` tells them with reasons, and those that were refused. `bytes_loaded`: what its load instructions ask for. Times are of a worker process that ran it on memory of its own, in microseconds; there are none where it could not be timed. What a search timed has no listings, no nest and no offers. */
+export interface KernelVariant {
+  kernel: number | null;
+  name: string;
+  device: string;
+  opts: string[];
+  steps: OptStep[];
+  axes: ([string, string, number | string])[];
+  nest: NestLine[];
+  offers: OptOffer[];
+  listings: Listing[];
+  stages: StageTime[];
+  times_us: number[];
+  median_us: number | null;
+  low_us: number | null;
+  high_us: number | null;
+  flops: number;
+  bytes_moved: number;
+  bytes_loaded: number;
+  compile_us: number;
+}
+
+/** A command of `explore.whatif` as data: its kind, and its arguments by name. */
+export interface CommandInfo {
+  kind: string;
+  arguments: ([string, number | string])[];
+}
+
+/** What came of a command: the trace as it would be otherwise, from branch `parent` on (None: from the capture). status: "done" | "failed", then `reason` says why; what was made until then is there all the same. `kernel`: the one that the command is about. `labels`: what it is known for ("as captured", "heuristics"). */
+export interface Branch {
+  id: number;
+  parent: number | null;
+  kernel: number | null;
+  command: CommandInfo;
+  status: string;
+  reason: string;
+  kernels: KernelVariant[];
+  labels: string[];
+}
+
 /** One capture, whole. `options` are the settings that produced it, as (name, value). */
 export interface Trace {
   version: number;
@@ -237,6 +320,7 @@ export interface Trace {
   scopes: Scope[];
   transforms: Transform[];
   laws: OptLaw[];
+  branches: Branch[];
 }
 
 /** What each field must be, for valid.ts: [shape], or [shape, what a trace without that field means]. */
@@ -414,6 +498,73 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     text: ["str"],
     frame: [{"either": [{"index": "frames", "before": false}, "null"]}],
   },
+  Touch: {
+    buffer: [{"either": [{"least": 0, "of": "int"}, "null"]}],
+    name: ["str"],
+    bytes: [{"least": 0, "of": "int"}],
+    again: ["bool"],
+    stride: [{"either": ["int", "null"]}],
+  },
+  NestLine: {
+    depth: [{"least": 0, "of": "int"}],
+    text: ["str"],
+    axis: [{"either": [{"least": 0, "of": "int"}, "null"]}, null],
+    kind: ["str", ""],
+    size: [{"either": ["int", "str"]}, 0],
+    touches: [{"many": {"row": "Touch"}}, []],
+    bytes: [{"least": 0, "of": "int"}, 0],
+    cache: ["str", ""],
+  },
+  OptOffer: {
+    op: ["str"],
+    axis: [{"least": 0, "of": "int"}],
+    amounts: [{"many": {"least": 0, "of": "int"}}],
+    obstacle: ["str", ""],
+    caution: ["str", ""],
+  },
+  Listing: {
+    language: ["str"],
+    lines: [{"many": "str"}],
+  },
+  StageTime: {
+    name: ["str"],
+    elapsed_us: [{"least": 0, "of": "float"}],
+    steps: [{"least": 0, "of": "int"}],
+  },
+  KernelVariant: {
+    kernel: [{"either": [{"index": "kernels", "before": false}, "null"]}],
+    name: ["str"],
+    device: ["str"],
+    opts: [{"many": "str"}],
+    steps: [{"many": {"row": "OptStep"}}, []],
+    axes: [{"many": {"each": ["str", "str", {"either": ["int", "str"]}]}}, []],
+    nest: [{"many": {"row": "NestLine"}}, []],
+    offers: [{"many": {"row": "OptOffer"}}, []],
+    listings: [{"many": {"row": "Listing"}}, []],
+    stages: [{"many": {"row": "StageTime"}}, []],
+    times_us: [{"many": {"least": 0, "of": "float"}}, []],
+    median_us: [{"either": [{"least": 0, "of": "float"}, "null"]}, null],
+    low_us: [{"either": [{"least": 0, "of": "float"}, "null"]}, null],
+    high_us: [{"either": [{"least": 0, "of": "float"}, "null"]}, null],
+    flops: [{"least": 0, "of": "int"}, 0],
+    bytes_moved: [{"least": 0, "of": "int"}, 0],
+    bytes_loaded: [{"least": 0, "of": "int"}, 0],
+    compile_us: [{"least": 0, "of": "float"}, 0.0],
+  },
+  CommandInfo: {
+    kind: ["str"],
+    arguments: [{"many": {"each": ["str", {"either": ["int", "str"]}]}}],
+  },
+  Branch: {
+    id: [{"id": true}],
+    parent: [{"either": [{"index": "branches", "before": true}, "null"]}],
+    kernel: [{"either": [{"index": "kernels", "before": false}, "null"]}],
+    command: [{"row": "CommandInfo"}],
+    status: [{"words": ["done", "failed"]}],
+    reason: ["str"],
+    kernels: [{"many": {"row": "KernelVariant"}}],
+    labels: [{"many": "str"}, []],
+  },
   Trace: {
     version: ["int"],
     title: ["str"],
@@ -433,5 +584,6 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     scopes: [{"many": {"row": "Scope"}}, []],
     transforms: [{"many": {"row": "Transform"}}, []],
     laws: [{"many": {"row": "OptLaw"}}, []],
+    branches: [{"many": {"row": "Branch"}}, []],
   },
 };

@@ -1,0 +1,259 @@
+"""What if: commands, the branches that they become, and what a branch says of its kernel."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+
+import pytest
+
+from tinyexplore import Tensor, Trace, explore
+from tinyexplore.explore import Explorer
+from tinyexplore.explore.model import CommandInfo
+from tinyexplore.explore.whatif import (
+    COMMANDS,
+    ApplyOpt,
+    AsCaptured,
+    HandCode,
+    SetOpts,
+    UndoOpt,
+    WhatIfError,
+    from_info,
+    from_json,
+    info_of,
+    to_json,
+)
+from tinyexplore.explore.whatif.measure import Lost
+from tinyexplore.explore.whatif.nest import cache_of, touched_bytes
+from tinyexplore.kernel import OptOps
+from tinyexplore.target import Target
+
+
+def product() -> Explorer:
+    """A product of 32 × 48 by 48 × 64, captured without opts."""
+    a, b = Tensor.rand(32, 48).realize(), Tensor.rand(48, 64).realize()
+    return explore(lambda: (a @ b).relu(), noopt=1, repeat=1)
+
+
+@pytest.fixture(scope="module")
+def view() -> Explorer:
+    return product()
+
+
+# *** commands ***
+
+
+@pytest.mark.parametrize(
+    "command", [ApplyOpt(2, "UPCAST(0, 4)"), UndoOpt(0), SetOpts(1, ""), AsCaptured(0), HandCode(3)]
+)
+def test_a_command_is_data_there_and_back(command):
+    assert from_json(to_json(command)) == command
+    assert from_info(info_of(command)) == command
+
+
+def test_every_kind_of_command_says_what_it_does_and_takes_numbers_and_words_only():
+    for kind in COMMANDS:
+        assert kind.__doc__ and not kind.__doc__.startswith(kind.__name__)
+        assert {str(field.type) for field in fields(kind)} <= {"int", "str"}
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("{", "this is no command"),
+        ("[]", "a command is an object"),
+        ('{"kind": "Explode"}', "no command 'Explode'; there are: AsCaptured, HandCode, SetOpts, ApplyOpt, UndoOpt"),
+        ('{"kind": "UndoOpt"}', "UndoOpt takes kernel; given: nothing"),
+        ('{"kind": "UndoOpt", "kernel": "0"}', "UndoOpt: kernel is '0', expected int"),
+        ('{"kind": "UndoOpt", "kernel": true}', "UndoOpt: kernel is True, expected int"),
+    ],
+)
+def test_what_is_no_command_is_refused_with_what_is_wrong(text, why):
+    with pytest.raises(WhatIfError) as caught:
+        from_json(text)
+    assert str(caught.value).startswith(why)
+
+
+# *** branches ***
+
+
+def test_opts_are_applied_undone_and_branched_from_and_each_is_timed(view):
+    before = len(view.branches())
+    root = view.set_opts(0)
+    first = view.apply(0, "VECTOR(1, 8)")
+    second = view.apply(0, "UPCAST(0, 4)")
+    back = view.undo(0)
+    other = view.apply(0, "UNROLL(2, 4)")
+    assert back == first and view.branch(0) == other
+    opts = [branch.kernels[0].opts for branch in (root, first, second, other)]
+    assert opts == [(), ("VECTOR(1, 8)",), ("VECTOR(1, 8)", "UPCAST(0, 4)"), ("VECTOR(1, 8)", "UNROLL(2, 4)")]
+    assert [branch.parent for branch in (first, second, other)] == [root.id, first.id, first.id]
+    assert len(view.branches()) <= before + 4
+    for branch in (root, first, second, other):
+        (variant,) = branch.kernels
+        assert branch.status == "done" and branch.reason == ""
+        assert variant.times_us and variant.low_us <= variant.median_us <= variant.high_us
+        assert {"uops", "llvm", "c", "asm"} <= {listing.language for listing in variant.listings}
+        assert variant.flops == 2 * 32 * 48 * 64 + 32 * 64 and variant.bytes_loaded > 0
+        assert [step.opt for step in variant.steps if step.applied] == list(variant.opts)
+
+
+def test_the_root_is_the_kernel_as_it_was_captured(view):
+    root = view.branches(0)[0]
+    assert root.command == CommandInfo("AsCaptured", (("kernel", 0),)) and root.parent is None
+    assert root.labels[0] == "as captured"
+    assert root.kernels[0].opts == view.trace.kernels[0].opts == ()
+
+
+def test_an_illegal_opt_is_a_branch_that_failed_with_the_obstacle_and_nobody_goes_there(view):
+    here = view.branch(0)
+    branch = view.apply(0, "UPCAST(7, 4)")
+    assert branch.status == "failed" and branch.reason.startswith("no axis 7 in this kernel; it has ")
+    assert branch.kernels == () and branch.parent == here.id and view.branch(0) == here
+
+
+def test_undoing_where_nothing_was_done_is_told(view):
+    view.set_opts(0)
+    assert view.undo(0).reason == "there is nothing to undo: no opt was applied"
+
+
+def test_every_opt_that_is_offered_as_legal_can_be_applied_and_the_others_say_what_stands_against_them(view):
+    view.set_opts(0)
+    kernel = view.whatif.bench(0).start(0)
+    legal = view.available_opts(0)
+    assert legal == tuple(map(str, kernel.available_opts()))
+    offers = view.branch(0).kernels[0].offers
+    words = {(offer.op, offer.axis): offer.obstacle for offer in offers if offer.obstacle}
+    assert words["UNROLL", 0] == "the axis is global, and only reduce axes do this"
+    assert {offer.op for offer in offers} == set(OptOps.__members__)
+
+
+def test_the_heuristics_choice_has_its_reasons_and_is_named(view):
+    branch = view.hand_code(0)
+    (variant,) = branch.kernels
+    assert "heuristics" in branch.labels and variant.opts
+    assert all(step.reason for step in variant.steps if step.applied)
+    assert view.hand_code(0).id == branch.id
+
+
+def test_opts_that_are_none_kernels_that_are_none_and_traces_of_files_are_errors(view, tmp_path):
+    with pytest.raises(WhatIfError, match="is no opt: write NAME"):
+        view.apply(0, "EXPLODE(0)")
+    with pytest.raises(WhatIfError, match="no kernel 5; this trace has kernels 0 … 0"):
+        view.apply(5, "UPCAST(0, 4)")
+    view.save(tmp_path / "trace.json")
+    loaded = Explorer(Trace.load(tmp_path / "trace.json"))
+    assert loaded.branches(0) == view.branches(0) and loaded.branch(0)
+    with pytest.raises(WhatIfError, match="this trace came from a file"):
+        loaded.apply(0, "UPCAST(0, 4)")
+
+
+def test_branches_are_kept_with_the_trace_and_its_laws(view, tmp_path):
+    view.set_opts(0)
+    path = view.save(tmp_path / "trace.json.gz")
+    trace = Trace.load(path)
+    assert trace == view.trace and trace.branches == view.branches()
+    assert {law.name for law in trace.laws} == set(OptOps.__members__)
+
+
+def test_a_trace_without_branches_loads_as_before(view, tmp_path):
+    path = view.save(tmp_path / "trace.json")
+    data = json.loads(path.read_text())
+    del data["branches"]
+    path.write_text(json.dumps(data))
+    assert Trace.load(path).branches == ()
+
+
+def test_commands_are_replayed_on_another_capture(view):
+    view.set_opts(0)
+    view.apply(0, "VECTOR(1, 8)")
+    again = product()
+    made = again.whatif.replay([branch for branch in view.branches() if branch.status == "done"])
+    assert {branch.kernels[0].opts for branch in made} >= {(), ("VECTOR(1, 8)",)}
+
+
+def test_two_branches_are_compared_listing_by_listing(view):
+    plain = view.set_opts(0)
+    wide = view.apply(0, "VECTOR(1, 8)")
+    found = view.compare_branches(plain, wide)
+    (pair,) = found.kernels
+    assert pair.change == "changed" and "opts" in pair.reasons
+    c = next(listing for listing in pair.listings if listing.language == "c")
+    assert any(line.startswith("+") for line in c.lines())
+    assert pair.times.a.median_us == plain.kernels[0].median_us
+
+
+def test_a_kernel_with_wrong_results_or_one_that_crashes_is_a_branch_that_failed(monkeypatch):
+    session = product()
+    session.set_opts(0)
+
+    def lost(*_):
+        raise Lost("it crashed its worker (SIGSEGV)")
+
+    monkeypatch.setattr("tinyexplore.explore.whatif.bench.measured_us", lost)
+    branch = session.apply(0, "UPCAST(0, 2)")
+    assert (branch.status, branch.reason) == ("failed", "it crashed its worker (SIGSEGV)")
+    assert branch.kernels[0].listings and session.branch(0).kernels[0].opts == ()
+
+
+def test_a_copy_between_devices_has_no_loops_to_change():
+    x = Tensor.ones(8).contiguous().realize()
+    session = explore(lambda: x.to("PYTHON").contiguous(), repeat=1)
+    copy = next(kernel for kernel in session.trace.kernels if kernel.name == "copy")
+    with pytest.raises(WhatIfError, match="is a copy between devices"):
+        session.branch(copy)
+
+
+# *** the nest ***
+
+
+def test_the_nest_of_a_product_says_what_each_loop_reads_again(view):
+    nest = view.set_opts(0).kernels[0].nest
+    assert [(line.depth, line.text, line.kind) for line in nest] == [
+        (0, "for g0 in range(32)", "global"),
+        (1, "for g1 in range(64)", "global"),
+        (2, "for r2 in range(48)", "reduce"),
+        (3, "total0 += a[g0*48 + r2]*b[r2*64 + g1]", ""),
+        (2, nest[4].text, ""),
+    ]
+    again = [{touch.name for touch in line.touches if touch.again} for line in nest[:3]]
+    assert again == [{"b"}, {"a"}, set()]
+    inside = {touch.name: touch.bytes for touch in nest[0].touches}
+    assert inside["b"] == 48 * 64 * 4 and inside["a"] == 48 * 4
+    assert nest[0].bytes == sum(inside.values()) and nest[0].cache == "L1"
+    strides = {touch.name: touch.stride for touch in nest[2].touches}
+    assert strides == {"a": 1, "b": 64}
+
+
+def test_a_tile_stands_inside_the_loop_that_reduces(view):
+    view.set_opts(0)
+    view.apply(0, "VECTOR(1, 8)")
+    nest = view.apply(0, "UPCAST(0, 4)").kernels[0].nest
+    loops = [line.kind for line in nest if line.axis is not None]
+    assert loops == ["global", "global", "reduce", "upcast", "vector", "upcast", "vector"]
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        ([], 64),
+        ([(1, 16)], 64),
+        ([(1, 17)], 128),
+        ([(0, 100)], 64),
+        ([(64, 48)], 48 * 64),
+        ([(1, 64), (64, 48)], 64 * 48 * 4),
+        ([(1, 4), (64, 48)], 48 * 64),
+        ([(2, 8)], 64),
+        ([(None, 10)], 640),
+        ([(-1, 32)], 128),
+    ],
+)
+def test_cache_lines_that_loops_touch(steps, expected):
+    assert touched_bytes(steps, 4, 64) == expected
+
+
+def test_the_cache_that_holds_a_working_set(view):
+    target: Target = view.whatif.bench(0).start(0).target
+    sizes = (target.l1_bytes, target.l2_bytes, target.l3_bytes)
+    assert [cache_of(size, target) for size in sizes] == ["L1", "L2", "L3"]
+    assert cache_of(target.l3_bytes + 1, target) == "memory"

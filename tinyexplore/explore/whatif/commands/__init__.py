@@ -1,0 +1,82 @@
+"""The commands: what may be asked of a trace that was not so. A file for each kind; here is the table, and their codec.
+
+Whoever sends a command (a widget, a page, a script), writes it down or reads it back asks the table: another kind is
+another file, and a row.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from typing import Any
+
+from tinyexplore.explore.model import CommandInfo
+from tinyexplore.explore.whatif.commands.apply_opt import ApplyOpt
+from tinyexplore.explore.whatif.commands.as_captured import AsCaptured
+from tinyexplore.explore.whatif.commands.hand_code import HandCode
+from tinyexplore.explore.whatif.commands.set_opts import SetOpts
+from tinyexplore.explore.whatif.commands.undo_opt import UndoOpt
+from tinyexplore.explore.whatif.place import Command, WhatIfError
+
+COMMANDS: tuple[type[Command], ...] = (AsCaptured, HandCode, SetOpts, ApplyOpt, UndoOpt)
+
+_KINDS = {kind.__name__: kind for kind in COMMANDS}
+
+
+def info_of(command: Command) -> CommandInfo:
+    """A command as a trace has it."""
+    names = [field.name for field in fields(command)]
+    return CommandInfo(type(command).__name__, tuple((name, getattr(command, name)) for name in names))
+
+
+def from_info(info: CommandInfo) -> Command:
+    """The command that `info_of` told; WhatIfError where there is no such command, or its arguments are others."""
+    kind = _KINDS.get(info.kind)
+    if kind is None:
+        raise WhatIfError(f"no command {info.kind!r}; there are: {', '.join(_KINDS)}")
+    given = dict(info.arguments)
+    wanted = {field.name: {"int": int, "str": str}[str(field.type)] for field in fields(kind)}
+    if given.keys() != wanted.keys():
+        raise WhatIfError(f"{info.kind} takes {', '.join(wanted)}; given: {', '.join(given) or 'nothing'}")
+    for name, value in given.items():
+        if type(value) is not wanted[name]:
+            raise WhatIfError(f"{info.kind}: {name} is {value!r:.60}, expected {wanted[name].__name__}")
+    return kind(**given)
+
+
+def to_json(command: Command) -> str:
+    """`{"kind": "ApplyOpt", "kernel": 0, "opt": "UPCAST(0, 4)"}`: what a view sends."""
+    info = info_of(command)
+    return json.dumps({"kind": info.kind, **dict(info.arguments)})
+
+
+def from_json(text: str) -> Command:
+    """The command that `to_json` wrote; WhatIfError for anything else."""
+    try:
+        data = json.loads(text)
+    except ValueError as error:
+        raise WhatIfError(f"this is no command: {error}") from None
+    return from_data(data)
+
+
+def from_data(data: Any) -> Command:
+    """The command in an object that was JSON."""
+    if not isinstance(data, dict) or not isinstance(data.get("kind"), str):
+        raise WhatIfError(f'a command is an object with "kind", found {data!r:.60}')
+    return from_info(CommandInfo(data["kind"], tuple((name, data[name]) for name in data if name != "kind")))
+
+
+__all__ = [
+    "COMMANDS",
+    "ApplyOpt",
+    "AsCaptured",
+    "Command",
+    "HandCode",
+    "SetOpts",
+    "UndoOpt",
+    "from_data",
+    "from_info",
+    "from_json",
+    "info_of",
+    "to_json",
+]

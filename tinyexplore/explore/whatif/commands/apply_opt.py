@@ -1,0 +1,26 @@
+"""ApplyOpt: one more opt on a kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tinyexplore.explore.whatif.commands.opts import try_out
+from tinyexplore.explore.whatif.place import Outcome, Place, to_opt
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyOpt:
+    """The kernel of the branch with one more opt: "UPCAST(0, 4)"."""
+
+    kernel: int
+    opt: str
+    label: ClassVar[str] = ""
+
+    @property
+    def about(self) -> int:
+        return self.kernel
+
+    def carry_out(self, place: Place) -> Outcome:
+        opt = to_opt(self.opt)
+        return try_out(place, self.kernel, lambda: place.kernel(self.kernel).apply(opt))

@@ -1,0 +1,24 @@
+"""HandCode: a kernel with the opts that the heuristics choose."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tinyexplore.explore.whatif.commands.opts import try_out
+from tinyexplore.explore.whatif.place import Outcome, Place
+
+
+@dataclass(frozen=True, slots=True)
+class HandCode:
+    """The kernel with the opts that the heuristics choose, each with its reason, and those that were refused."""
+
+    kernel: int
+    label: ClassVar[str] = "heuristics"
+
+    @property
+    def about(self) -> int:
+        return self.kernel
+
+    def carry_out(self, place: Place) -> Outcome:
+        return try_out(place, self.kernel, lambda: place.bench.hand_coded(self.kernel))

@@ -1,0 +1,28 @@
+"""SetOpts: a kernel with exactly these opts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tinyexplore.explore.whatif.commands.opts import try_out
+from tinyexplore.explore.whatif.place import Outcome, Place, to_opts
+
+
+@dataclass(frozen=True, slots=True)
+class SetOpts:
+    """The kernel with these opts, whatever it had: "UPCAST(0, 4), VECTOR(1, 16)", or "" for none."""
+
+    kernel: int
+    opts: str
+
+    @property
+    def label(self) -> str:
+        return "" if self.opts.strip() else "no opts"
+
+    @property
+    def about(self) -> int:
+        return self.kernel
+
+    def carry_out(self, place: Place) -> Outcome:
+        opts = to_opts(self.opts)
+        return try_out(place, self.kernel, lambda: place.bench.with_opts(self.kernel, opts))

@@ -1,0 +1,26 @@
+"""UndoOpt: a kernel without its last opt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tinyexplore.explore.whatif.commands.opts import try_out
+from tinyexplore.explore.whatif.place import Outcome, Place, Refused
+
+
+@dataclass(frozen=True, slots=True)
+class UndoOpt:
+    """The kernel of the branch without its last opt: an earlier branch, where there is one with these opts."""
+
+    kernel: int
+    label: ClassVar[str] = ""
+
+    @property
+    def about(self) -> int:
+        return self.kernel
+
+    def carry_out(self, place: Place) -> Outcome:
+        if not place.bench.under_settings(lambda: place.kernel(self.kernel)).applied:
+            raise Refused("there is nothing to undo: no opt was applied")
+        return try_out(place, self.kernel, lambda: place.kernel(self.kernel).undo())

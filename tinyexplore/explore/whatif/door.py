@@ -1,0 +1,88 @@
+"""What an Explorer has of the what-ifs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tinyexplore.explore.model import Branch, KernelInfo, Trace
+
+if TYPE_CHECKING:
+    from tinyexplore.explore.comparison import Comparison
+    from tinyexplore.explore.whatif.branches import WhatIf
+    from tinyexplore.explore.whatif.place import Command
+
+
+class WhatIfDoor:
+    """Commands on the kernels of a capture: each gives a `Branch`, and all of them stand in `trace.branches`.
+
+    `kernel`: a kernel of the trace, or its number. A branch that failed says why in its `reason`.
+    """
+
+    @property
+    def whatif(self) -> WhatIf:
+        """The branches of this capture, and what makes more of them."""
+        raise NotImplementedError
+
+    def do(self, command: Command, branch: Branch | int | None = None) -> Branch:
+        """The branch that a command leads to, from `branch` on, or from where its kernel is now."""
+        return self.whatif.do(command, branch)
+
+    def branches(self, kernel: KernelInfo | int | None = None) -> tuple[Branch, ...]:
+        """What was tried, in order: of one kernel, or all of it."""
+        return tuple(self.whatif.branches) if kernel is None else self.whatif.of_kernel(_number(kernel))
+
+    def branch(self, kernel: KernelInfo | int = 0) -> Branch:
+        """Where a kernel is now: what the last command made of it, else the kernel as it was captured."""
+        from tinyexplore.explore.whatif.commands import AsCaptured
+
+        number = _number(kernel)
+        return self.whatif.at(number) or self.do(AsCaptured(number))
+
+    def available_opts(self, kernel: KernelInfo | int = 0) -> tuple[str, ...]:
+        """The opts that are legal on a kernel as it is now, with the usual amounts; its branch's `offers` have the
+        others too, with what stands against them."""
+        from tinyexplore.explore.whatif.offers import legal_opts
+
+        (variant,) = self.whatif.whole(self.branch(kernel)).kernels
+        return legal_opts(variant.offers)
+
+    def apply(self, kernel: KernelInfo | int, opt: str) -> Branch:
+        """One more opt: `view.apply(0, "UPCAST(0, 4)")`."""
+        from tinyexplore.explore.whatif.commands import ApplyOpt
+
+        return self.do(ApplyOpt(_number(kernel), str(opt)))
+
+    def undo(self, kernel: KernelInfo | int = 0) -> Branch:
+        """Without the last opt."""
+        from tinyexplore.explore.whatif.commands import UndoOpt
+
+        return self.do(UndoOpt(_number(kernel)))
+
+    def set_opts(self, kernel: KernelInfo | int, opts: str = "") -> Branch:
+        """With exactly these opts: `view.set_opts(0, "UPCAST(0, 4), VECTOR(1, 16)")`; none, to begin anew."""
+        from tinyexplore.explore.whatif.commands import SetOpts
+
+        return self.do(SetOpts(_number(kernel), opts))
+
+    def hand_code(self, kernel: KernelInfo | int = 0) -> Branch:
+        """With the opts that the heuristics choose."""
+        from tinyexplore.explore.whatif.commands import HandCode
+
+        return self.do(HandCode(_number(kernel)))
+
+    def branch_trace(self, branch: Branch | int) -> Trace:
+        """The kernel of a branch as a trace of its own: `Explorer(view.branch_trace(branch))` shows every stage."""
+        return self.whatif.trace_of(branch)
+
+    def compare_branches(self, a: Branch | int, b: Branch | int) -> Comparison:
+        """The kernels of two branches side by side, listing by listing."""
+        from tinyexplore.explore.comparison import compare
+
+        return compare(self.branch_trace(a), self.branch_trace(b))
+
+
+def _number(kernel: KernelInfo | int) -> int:
+    return kernel if isinstance(kernel, int) else kernel.id
+
+
+__all__ = ["WhatIfDoor"]

@@ -1,0 +1,45 @@
+"""Times of a kernel with their spread, from a worker process: a crash or an endless loop costs that worker alone.
+
+The workers are those of the search (`compile/workers.py`); the results are compared with those of the heuristics'
+choice before anything is timed.
+"""
+
+from __future__ import annotations
+
+import json
+
+from tinyexplore.compile.candidate import request_of
+from tinyexplore.compile.workers import answer
+from tinyexplore.kernel import Kernel
+
+LIMIT_S = 20.0  # for compiling and running both; a person is waiting
+SAMPLES = 20
+
+
+class Lost(Exception):
+    """A kernel that is no good, and why: it crashed, or its results are wrong."""
+
+
+class Untimed(Exception):
+    """Why there are no times, though nothing speaks against the kernel."""
+
+
+def measured_us(device: str, kernel: Kernel, reference: Kernel) -> list[float]:
+    """Microseconds of one run, measured up to `SAMPLES` times, in their order.
+
+    `reference`: a kernel of the same results, made in another way. Untimed, Lost.
+    """
+    try:
+        request = request_of("sample", kernel, device, reference, samples=SAMPLES)
+    except TypeError as error:
+        raise Untimed(f"not timed: {error}") from None
+    reply = json.loads(answer(request, kernel.original.digest, LIMIT_S))
+    if "seconds" in reply:
+        return [round(seconds * 1e6, 3) for seconds in reply["seconds"]]
+    why = str(reply.get("lost", f"a worker answered {reply}"))
+    if why.startswith(("it took longer", "no worker process", "this worker is another machine")):
+        raise Untimed(f"not timed: {why}")
+    raise Lost(why)
+
+
+__all__ = ["LIMIT_S", "SAMPLES", "Lost", "Untimed", "measured_us"]

@@ -1,0 +1,219 @@
+"""A kernel's loops, annotated: what each reads again, and what one step of it touches, beside the caches.
+
+Loops stand as the program runs them: output loops, the loops that reduce, and inside these what is written out (a
+register tile, the lanes of vectors).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from math import ceil
+
+from tinyexplore.dtype import PtrDType
+from tinyexplore.explore.describe import Printer
+from tinyexplore.explore.drafts import axis_size
+from tinyexplore.explore.model import NestLine, Touch
+from tinyexplore.kernel import Kernel
+from tinyexplore.kernel.analysis.strides import strides_of
+from tinyexplore.target import Target
+from tinyexplore.uop import AxisKind, Ops, UOp
+
+MAX_STATEMENT = 120  # characters of one operand
+WRITTEN_OUT = {AxisKind.UNROLL: 1, AxisKind.UPCAST: 1, AxisKind.VECTOR: 2}  # how far inside
+_RESULTS = {Ops.ADD: "total", Ops.MUL: "product", Ops.MAX: "most", Ops.MIN: "least"}
+_UPDATES = {
+    Ops.ADD: "{0} += {1}",
+    Ops.MUL: "{0} *= {1}",
+    Ops.MAX: "{0} = max({0}, {1})",
+    Ops.MIN: "{0} = min({0}, {1})",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Statement:
+    """What stands in a loop nest: its loops, outermost first, its text, and the INDEXes that it reads or writes."""
+
+    loops: tuple[UOp, ...]
+    text: str
+    accesses: tuple[UOp, ...]
+
+
+def annotated_nest(kernel: Kernel, names: Sequence[str] = ()) -> Iterator[NestLine]:
+    """The nest, line by line. `names`: what the user calls the kernel's buffers.
+
+    ::
+
+        for g0 in range(64)           # thread: one step touches 1 kB of x and all of w, which the next reads again
+          for g1 in range(4)
+            for r2 in range(256)      # reduce
+              for v3 in range(16)     # vector
+                total0 += x[g0*256 + r2]*w[r2*64 + g1*16 + v3]
+            for v3 in range(16)
+              data0[g0*64 + g1*16 + v3] = total0
+    """
+    printer = Printer(limit=MAX_STATEMENT, sizes=True)
+    for pointer in kernel.find(Ops.DEFINE_GLOBAL):
+        if pointer.arg < len(names) and names[pointer.arg].isidentifier():
+            printer.name(pointer, names[pointer.arg])
+    statements = list(_statements(kernel.ast, printer))
+    opened: tuple[UOp, ...] = ()
+    for number, statement in enumerate(statements):
+        depth = _common(opened, statement.loops)
+        for place in range(depth, len(statement.loops)):
+            head = statement.loops[: place + 1]
+            sharing = list(_sharing(statements[number:], head))
+            yield _loop(head, sharing, kernel.target, printer, names)
+        yield NestLine(len(statement.loops), statement.text)
+        opened = statement.loops
+
+
+def _statements(sink: UOp, printer: Printer) -> Iterator[Statement]:
+    """Reductions, what fills scratch memory, and the stores, each after what it needs."""
+    count = 0
+    for node in sink.toposort():
+        if node.op is Ops.REDUCE:
+            name = f"{_RESULTS[node.arg]}{count}"
+            count += 1
+            text = _UPDATES[node.arg].format(name, printer.text(node.src[0]))
+            yield Statement(_nest(node.ranges, node.src[1:]), text, _accesses(node.src[:1]))
+            printer.name(node, name)
+        elif node.op is Ops.BARRIER:
+            stores = [src for src in node.src if src.op is Ops.STORE]
+            own = frozenset[UOp]().union(*(store.ranges for store in stores)) - node.ranges
+            for store in stores:
+                yield Statement(_nest(node.ranges, own & store.ranges), printer.text(store), _accesses(store.src))
+    for store in sink.src:
+        yield Statement(_nest(store.ranges, ()), printer.text(store), _accesses(store.src))
+
+
+def _nest(outer: Iterable[UOp], own: Iterable[UOp]) -> tuple[UOp, ...]:
+    """The loops around a statement, in the order in which they run."""
+    loops = [*_by_id(outer), *_by_id(set(own) - set(outer))]
+    return tuple(sorted(loops, key=lambda loop: WRITTEN_OUT.get(loop.arg.kind, 0)))
+
+
+def _by_id(loops: Iterable[UOp]) -> list[UOp]:
+    return sorted((loop for loop in loops if loop.op is Ops.RANGE), key=lambda loop: loop.arg.id)
+
+
+def _accesses(roots: Iterable[UOp]) -> tuple[UOp, ...]:
+    """The INDEXes below, but for those of other statements."""
+    found: dict[UOp, None] = {}
+    seen: set[UOp] = set()
+    stack = list(roots)
+    while stack:
+        node = stack.pop()
+        if node in seen or node.op in (Ops.REDUCE, Ops.BARRIER):
+            continue
+        seen.add(node)
+        if node.op is Ops.INDEX:
+            found[node] = None
+        stack.extend(node.src)
+    return tuple(found)
+
+
+def _common(opened: Sequence[UOp], loops: Sequence[UOp]) -> int:
+    depth = 0
+    while depth < min(len(opened), len(loops)) and opened[depth] is loops[depth]:
+        depth += 1
+    return depth
+
+
+def _sharing(statements: Iterable[Statement], head: tuple[UOp, ...]) -> Iterator[Statement]:
+    """The statements from here on that stand in the loop that was opened with `head`."""
+    for statement in statements:
+        if statement.loops[: len(head)] != head:
+            return
+        yield statement
+
+
+def _loop(
+    head: tuple[UOp, ...], inside: Sequence[Statement], target: Target, printer: Printer, names: Sequence[str]
+) -> NestLine:
+    loop, depth = head[-1], len(head) - 1
+    touches: dict[str, Touch] = {}
+    for statement in inside:
+        inner = statement.loops[depth + 1 :]
+        for index in statement.accesses:
+            touch = _touch(index, loop, inner, target, names)
+            known = touches.get(touch.name)
+            touches[touch.name] = touch if known is None else _both(known, touch, _capacity(index, target))
+    total = sum(touch.bytes for touch in touches.values())
+    return NestLine(
+        depth=depth,
+        text=f"for {loop.arg.name} in range({printer.text(loop.src[0])})",
+        axis=loop.arg.id,
+        kind=loop.arg.kind.value,
+        size=axis_size(loop),
+        touches=tuple(touches.values()),
+        bytes=total,
+        cache=cache_of(total, target),
+    )
+
+
+def _touch(index: UOp, loop: UOp, inner: Sequence[UOp], target: Target, names: Sequence[str]) -> Touch:
+    pointer = index.src[0]
+    strides = strides_of(index.src[1])
+    is_argument = pointer.op is Ops.DEFINE_GLOBAL
+    name = names[pointer.arg] if is_argument and pointer.arg < len(names) else ""
+    steps = [(strides.get(axis, 0), axis.size) for axis in inner]
+    return Touch(
+        buffer=pointer.arg if is_argument else None,
+        name=name or (f"data{pointer.arg}" if is_argument else str(pointer.arg)),
+        bytes=min(touched_bytes(steps, _item_bytes(pointer), target.line_bytes), _capacity(index, target)),
+        again=loop not in index.ranges,
+        stride=strides.get(loop, 0),
+    )
+
+
+def _both(one: Touch, other: Touch, capacity: int) -> Touch:
+    """Two places at which one operand is touched."""
+    stride = one.stride if one.stride == other.stride else None
+    return Touch(one.buffer, one.name, min(one.bytes + other.bytes, capacity), one.again and other.again, stride)
+
+
+def _item_bytes(pointer: UOp) -> int:
+    assert isinstance(pointer.dtype, PtrDType)
+    return int(pointer.dtype.base.itemsize)
+
+
+def _capacity(index: UOp, target: Target) -> int:
+    """The cache lines of the whole operand."""
+    pointer = index.src[0]
+    assert isinstance(pointer.dtype, PtrDType)
+    return _lines(int(pointer.dtype.size) * _item_bytes(pointer), target.line_bytes)
+
+
+def touched_bytes(steps: Sequence[tuple[int | None, int]], item_bytes: int, line_bytes: int) -> int:
+    """The cache lines that loops touch together, in bytes: `steps` has (stride, size) of each, in elements.
+
+    Neighbours share lines: loops are taken by stride, and as long as each goes on where the ones before ended, they
+    are one run of memory; what jumps farther has so many runs. A loop of no known stride touches a line each step.
+    """
+    run, runs, apart = 1, 1, None
+    for stride, size in sorted(((abs(step), size) for step, size in steps if step), key=lambda step: step[0]):
+        if stride <= run and runs == 1:
+            run += stride * (size - 1)
+        else:
+            apart = stride if apart is None else apart
+            runs *= size
+    for unknown in [size for stride, size in steps if stride is None]:
+        runs *= unknown
+    each = _lines(run * item_bytes, line_bytes)
+    if apart is not None:
+        each = min(each, max(run, apart) * item_bytes)
+    return _lines(runs * each, line_bytes)
+
+
+def _lines(nbytes: int, line_bytes: int) -> int:
+    return ceil(nbytes / line_bytes) * line_bytes
+
+
+def cache_of(nbytes: int, target: Target) -> str:
+    """The first cache that holds so much, or "memory"."""
+    levels = (("L1", target.l1_bytes), ("L2", target.l2_bytes), ("L3", target.l3_bytes))
+    return next((name for name, size in levels if nbytes <= size), "memory")
+
+
+__all__ = ["annotated_nest", "cache_of", "touched_bytes"]

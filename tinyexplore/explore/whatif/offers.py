@@ -1,0 +1,48 @@
+"""The opts that may be tried on a kernel now, by axis, and what stands against the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tinyexplore.explore.model import OptOffer
+from tinyexplore.kernel import Kernel, Opt, OptOps
+from tinyexplore.kernel.opts import obstacle
+from tinyexplore.kernel.search import MOST_COPIES, is_too_much
+from tinyexplore.uop import UOp
+
+CAUTIONS = {
+    OptOps.VECTOR: "shorter vectors than the machine has",
+    OptOps.UPCAST: f"more than {MOST_COPIES} steps written out: a long program, and more values than registers",
+    OptOps.UNROLL: f"more than {MOST_COPIES} steps written out: a long program, and more values than registers",
+}
+
+
+def offers_of(kernel: Kernel) -> Iterator[OptOffer]:
+    """For each axis and kind of opt the usual amounts, those together that are as legal."""
+    for axis in kernel.axes:
+        for op in OptOps:
+            yield from _of_kind(kernel, axis, op)
+
+
+def _of_kind(kernel: Kernel, axis: UOp, op: OptOps) -> Iterator[OptOffer]:
+    found: dict[tuple[str, str], list[int]] = {}
+    for amount in op.kind.tried(kernel, axis):
+        opt = Opt(op, axis.arg.id, amount)
+        against = obstacle(kernel, opt, axis) or ""
+        caution = CAUTIONS.get(op, "") if not against and is_too_much(kernel, opt) else ""
+        found.setdefault((against, caution), []).append(amount)
+    for (against, caution), amounts in found.items():
+        yield OptOffer(op.name, axis.arg.id, tuple(amounts), against, caution)
+
+
+def legal_opts(offers: tuple[OptOffer, ...]) -> tuple[str, ...]:
+    """The legal ones, as text."""
+    return tuple(
+        str(Opt(OptOps[offer.op], offer.axis, amount))
+        for offer in offers
+        if not offer.obstacle
+        for amount in offer.amounts
+    )
+
+
+__all__ = ["legal_opts", "offers_of"]

@@ -1,0 +1,96 @@
+"""Where a command is carried out, and what it is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import Field, dataclass
+from typing import Any, ClassVar, Protocol
+
+from tinyexplore.explore.model import Branch, KernelVariant
+from tinyexplore.explore.whatif.bench import Bench
+from tinyexplore.kernel import Kernel, Opt, OptOps
+
+_OPT = re.compile(r"\s*([A-Z]+)\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)\s*")
+
+
+class WhatIfError(ValueError):
+    """A question that cannot be asked: no such kernel, no such opt, nothing here that can be compiled again."""
+
+
+class Refused(Exception):
+    """Why a command came to nothing, in words; the branch keeps them. `kernels`: what was made until then."""
+
+    def __init__(self, reason: str, kernels: Sequence[KernelVariant] = ()) -> None:
+        super().__init__(reason)
+        self.kernels = tuple(kernels)
+
+
+@dataclass(frozen=True)
+class Place:
+    """What a command works on: the branches until now, the one to go on from, and what compiles and times."""
+
+    bench: Bench
+    branches: Sequence[Branch]
+    parent: Branch | None
+
+    def known(self, kernel: int, opts: tuple[str, ...]) -> Branch | None:
+        """The branch in which that kernel has exactly these opts."""
+        for branch in self.branches:
+            if branch.status == "done" and branch.kernel == kernel and branch.kernels:
+                if branch.kernels[0].opts == opts:
+                    return branch
+        return None
+
+    def kernel(self, number: int) -> Kernel:
+        """The kernel as it is in the branch to go on from."""
+        if self.parent is None or self.parent.kernel != number:
+            return self.bench.captured(number)
+        return self.bench.with_opts(number, [to_opt(opt) for opt in self.parent.kernels[0].opts])
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a command made: kernels, or nothing new but an earlier branch (`same`). `note`: what a reader must know."""
+
+    kernels: tuple[KernelVariant, ...] = ()
+    same: Branch | None = None
+    note: str = ""
+
+
+class Command(Protocol):
+    """A question as data: a frozen dataclass, its fields ints and strings. Its docstring says what is done."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    @property
+    def label(self) -> str:
+        """What the branch is known for afterwards, "" for nothing."""
+        ...
+
+    @property
+    def about(self) -> int | None:
+        """The kernel that it is about, if it is about one."""
+        ...
+
+    def carry_out(self, place: Place) -> Outcome:
+        """Does it; Refused where it comes to nothing."""
+        ...
+
+
+def to_opt(text: str) -> Opt:
+    """The Opt that a view writes so: "UPCAST(0, 4)"."""
+    found = _OPT.fullmatch(text)
+    if found is None or found[1] not in OptOps.__members__:
+        names = ", ".join(OptOps.__members__)
+        raise WhatIfError(f"{text!r:.60} is no opt: write NAME(axis) or NAME(axis, amount); there are {names}")
+    return Opt(OptOps[found[1]], int(found[2]), int(found[3] or 0))
+
+
+def to_opts(text: str) -> tuple[Opt, ...]:
+    """The Opts in "UPCAST(0, 4), VECTOR(1, 16)"."""
+    parts = re.findall(r"[^(),\s]+\s*\([^)]*\)|[^\s,]+", text)
+    return tuple(to_opt(part) for part in parts)
+
+
+__all__ = ["Command", "Outcome", "Place", "Refused", "WhatIfError", "to_opt", "to_opts"]

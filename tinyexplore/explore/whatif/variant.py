@@ -1,0 +1,60 @@
+"""A kernel that was compiled again becomes a KernelVariant: plain data, all that the tuner draws of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from statistics import median
+
+from tinyexplore.execute.runner import Runner
+from tinyexplore.explore.drafts import quantile
+from tinyexplore.explore.model import KernelVariant, Listing, StageTime, Trace
+from tinyexplore.explore.roofline import loaded_bytes
+from tinyexplore.explore.whatif.nest import annotated_nest
+from tinyexplore.explore.whatif.offers import offers_of
+from tinyexplore.kernel import Kernel
+
+
+def variant_of(
+    number: int,
+    device: str,
+    trace: Trace,
+    kernel: Kernel,
+    runner: Runner,
+    times_us: Sequence[float],
+    names: Sequence[str] = (),
+) -> KernelVariant:
+    """`kernel` as data. `trace`: how it was made, its only kernel. `names`: what the user calls its buffers."""
+    (info,) = trace.kernels
+    steps = [replace(step, laws=()) for stage in trace.stages for step in stage.opts]
+    ordered = sorted(times_us)
+    return KernelVariant(
+        kernel=number,
+        name=info.name,
+        device=device,
+        opts=tuple(map(str, kernel.applied)),
+        steps=tuple(steps),
+        axes=info.axes,
+        nest=tuple(annotated_nest(kernel, names)),
+        offers=tuple(offers_of(kernel)),
+        listings=tuple(
+            Listing(program.language, tuple(line.text for line in program.lines)) for program in trace.programs
+        ),
+        stages=tuple(StageTime(stage.name, max(0.0, stage.elapsed_us), len(stage.steps)) for stage in trace.stages),
+        times_us=tuple(times_us),
+        median_us=round(median(ordered), 3) if ordered else None,
+        low_us=round(quantile(ordered, 0.25), 3) if ordered else None,
+        high_us=round(quantile(ordered, 0.75), 3) if ordered else None,
+        flops=_whole(runner.flops),
+        bytes_moved=_whole(runner.bytes_moved),
+        bytes_loaded=loaded_bytes(runner.spec),
+        compile_us=round(runner.compile_seconds * 1e6, 1),
+    )
+
+
+def _whole(count: object) -> int:
+    """A count; 0 where it depends on sizes that are known only when the kernel runs."""
+    return count if isinstance(count, int) else 0
+
+
+__all__ = ["variant_of"]
