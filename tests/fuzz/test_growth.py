@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+
 import pytest
 
 from tests.fuzz.growth import WORKS, Memory
@@ -14,6 +17,15 @@ from tinyexplore.util import Context
 MB = 1 << 20
 # how often each is done before the first look (caches are full then, and what is made once is made) and until the last
 COUNTS = {"captures": (100, 300), "kernels": (100, 300), "listings": (20, 100), "explorers": (20, 50)}
+
+
+@pytest.fixture(autouse=True)
+def without_what_other_tests_left() -> Iterator[None]:
+    """A capture asks which objects hold tensors: not the millions that a whole run of the suite keeps."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 @pytest.mark.parametrize("name", COUNTS)
