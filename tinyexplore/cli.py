@@ -67,6 +67,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--trace", metavar="OUT", help="write the trace as .json or .json.gz")
     run.add_argument("--json", action="store_true", help="print the kernels as JSON, in one line, the last")
     run.add_argument("--device", help="the default device inside the script")
+    run.add_argument("--target", help="the CPU that kernels are compiled for, by LLVM's name (default: this one)")
     run.add_argument("--beam", type=int, help="width of the search for opts")
     run.add_argument("--noopt", action="store_true", help="leave kernels as scheduled")
     run.add_argument("--repeat", type=int, default=1, help="how often each kernel is timed")
@@ -134,6 +135,9 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("bench", help="time it against other engines and the machine's limits", add_help=False)
 
     devices = commands.add_parser("devices", help="list the devices and whether they work here")
+    devices.add_argument(
+        "--target", help="for this CPU, by LLVM's name (default: the one that TARGET says, or this one)"
+    )
     devices.add_argument("--json", action="store_true", help="print them as JSON")
     devices.set_defaults(command=run_devices)
     return parser
@@ -162,7 +166,7 @@ def run_script(options: argparse.Namespace) -> int:
         raise UsageError(f"{script} is not a file")
     outputs, arguments = _split_outputs(options)
     settings = {"repeat": options.repeat, "title": script.name}
-    given = ("device", "beam", "kernels")
+    given = ("device", "target", "beam", "kernels")
     settings.update({name: getattr(options, name) for name in given if getattr(options, name) is not None})
     if options.noopt:
         settings["noopt"] = 1
@@ -379,21 +383,31 @@ def run_bench(arguments: list[str]) -> int:
 
 def run_devices(options: argparse.Namespace) -> int:
     """Each known device: what it is, or why it does not work here."""
+    from tinyexplore.util import Context, config
+
+    with Context(TARGET=config().TARGET if options.target is None else options.target):
+        return _show_devices(options.json)
+
+
+def _show_devices(as_json: bool) -> int:
     from tinyexplore.device import Device, DeviceUnavailable
 
     found = []
     for name in Device.names():
-        row = {"name": name, "default": name == Device.DEFAULT, "target": None, "unavailable": None}
+        row = {"name": name, "default": name == Device.DEFAULT, "target": None, "refusal": None, "unavailable": None}
         try:
-            row["target"] = Device[name].target.describe()
+            opened = Device[name]
+            row["target"] = opened.target.describe()
+            row["refusal"] = opened.refusal or None
         except DeviceUnavailable as error:
             row["unavailable"] = str(error)
         found.append(row)
-    if options.json:
+    if as_json:
         print(json.dumps(found, indent=2, ensure_ascii=False))
         return OK
     for row in found:
-        what = row["target"] or f"not available: {row['unavailable']}"
+        what = str(row["target"] or f"not available: {row['unavailable']}")
+        what += " · compiles, and does not run here" if row["refusal"] else ""
         print(f"{'*' if row['default'] else ' '} {row['name']:8} {what}")
     print("(* the default)")
     print(_target_told())
@@ -408,12 +422,15 @@ def _target_told() -> str:
 
     try:
         chosen = Device["LLVM"].target
+        refusal = Device["LLVM"].refusal
         with Context(TARGET=NATIVE):
             here = Device["LLVM"].target
     except DeviceUnavailable as error:
         return f"target: not known without the LLVM device ({error})"
     cache = f"{chosen.l1_bytes >> 10} KiB of L1 and {chosen.l2_bytes >> 10} KiB of L2 cache a core"
     told = f"target: {chosen.cpu}, {chosen.lanes(dtypes.float32)} floats a vector, {cache}"
+    if refusal:
+        told = f"{told}; {refusal.partition(': ')[2].partition(';')[0]}"
     if here.arch != "x86_64":
         return f"{told}; this machine is {here.cpu} ({here.arch})"
     level = nearest_level(frozenset(feature[1:] for feature in here.features.split(",") if feature[:1] == "+"))

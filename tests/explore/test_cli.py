@@ -101,12 +101,27 @@ def test_devices_lists_every_device(capsys):
 
 
 def test_devices_tells_the_target_and_what_runs_here(capsys):
-    with Context(TARGET="znver3,threads=8,l1=32K,l2=512K"):
+    with Context(TARGET="neoverse-n1,threads=8,l1=32K,l2=512K"):
         assert cli.main(["devices"]) == 0
     told = capsys.readouterr().out.splitlines()[-1]
-    assert told.startswith(
-        "target: znver3, 8 floats a vector, 32 KiB of L1 and 512 KiB of L2 cache a core; this machine is "
-    )
+    assert told.startswith("target: neoverse-n1, 4 floats a vector, 32 KiB of L1 and 512 KiB of L2 cache a core; ")
+    assert "; this machine is " in told
+
+
+def test_devices_shows_another_target_and_refuses_unknown_ones(capsys):
+    assert cli.main(["devices", "--target", "sifive-x280"]) == 0
+    printed = capsys.readouterr().out
+    assert "LLVM · sifive-x280 · 512-bit vectors · " in printed and "compiles, and does not run here" in printed
+    assert "code for sifive-x280 is generated here and cannot run on this machine, which is " in printed
+    assert cli.main(["devices", "--target", "sifive-x28"]) == 2
+    assert "close to it: sifive-x280" in capsys.readouterr().err
+
+
+def test_run_compiles_a_script_for_another_target(script, tmp_path):
+    trace = tmp_path / "trace.json.gz"
+    assert cli.main(["run", "--target", "neoverse-n1", "--trace", str(trace), str(script())]) == 0
+    kernels = [kernel for kernel in Trace.load(trace).kernels if kernel.code_bytes]
+    assert kernels and all("cannot run" in kernel.not_run for kernel in kernels)
 
 
 def test_lab_without_jupyterlab_says_how_to_get_it(monkeypatch, capsys):

@@ -42,6 +42,8 @@ class Unrun:
     bound: dict[str, Unrun]
     entry_address: int | None = None
     nbytes: int = 0
+    code_bytes: int = 0
+    refusal: str = ""
 
     def bind(self, buffers: Sequence[Buffer], values: Sequence[int] = ()) -> Callable[[int, int], None]:
         for buffer in buffers:

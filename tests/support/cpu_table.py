@@ -29,7 +29,13 @@ NARROW = """
     pentium_iii_no_xmm_regs pentium_m pentium_mmx pentium_pro pentiumpro prescott winchip-c6 winchip2 yonah
 """.split()  # of 32 bits: LLVM ends the process that asks for 64 of them
 PARENTS = ("sapphirerapids", "icelake-server", "x86-64-v4", "x86-64-v3", "x86-64-v2", "x86-64")
-TRIPLES = {"x86_64": "x86_64-unknown-linux-gnu", "aarch64": "aarch64-unknown-linux-gnu"}
+TRIPLES = {arch: f"{arch}-unknown-linux-gnu" for arch in ("x86_64", "aarch64", "riscv64")}
+NARROW_RISCV = """
+    andes-45-series andes-a25 andes-a45 andes-n45 generic generic-ooo generic-rv32 generic-rv64 rocket rocket-rv32
+    rp2350-hazard3 sifive-7-series sifive-e20 sifive-e21 sifive-e24 sifive-e31 sifive-e34 sifive-e76 syntacore-scr1-base
+    syntacore-scr1-max syntacore-scr3-rv32 syntacore-scr4-rv32 syntacore-scr5-rv32
+""".split()  # likewise, and names that stand for no CPU
+RISCV_FEATURES = "m a f d c zfh v zvl128b zvl256b zvl512b zvl1024b".split()
 
 
 def known_names(arch: str) -> list[str]:
@@ -44,31 +50,37 @@ def known_names(arch: str) -> list[str]:
 
 def features_of(cpu: str) -> list[str]:
     """Those of FEATURES that a 64-bit x86 CPU has, by its name."""
-    found = {feature for base in ("x86-64", "k8") for feature in _features_beside(base, cpu)}
+    found = {feature for base in ("x86-64", "k8") for feature in _features_beside("x86_64", base, cpu, FEATURES)}
     return [feature for feature in FEATURES if feature in found]
 
 
-def _features_beside(base: str, cpu: str) -> list[str]:
-    """Those that `cpu` has, where it has all of `base`."""
+def riscv_features_of(cpu: str) -> list[str]:
+    """Those of RISCV_FEATURES that a 64-bit RISC-V CPU has."""
+    return _features_beside("riscv64", "rocket-rv64", cpu, RISCV_FEATURES)
+
+
+def _features_beside(arch: str, base: str, cpu: str, features: list[str]) -> list[str]:
+    """Those of `features` that `cpu` has, where it has all of `base`."""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
-    lines = [f'target triple = "{TRIPLES["x86_64"]}"', "@place = external global i32", "define void @caller() #0 {"]
-    lines += [f"  call void @has{number}()" for number in range(len(FEATURES))]
+    lines = [f'target triple = "{TRIPLES[arch]}"', "@place = external global i32", "define void @caller() #0 {"]
+    lines += [f"  call void @has{number}()" for number in range(len(features))]
     lines += ["  ret void", "}", f'attributes #0 = {{ "target-cpu"="{cpu}" }}']
-    for number, feature in enumerate(FEATURES, 1):
+    for number, feature in enumerate(features, 1):
         lines += [
             f"define internal void @has{number - 1}() #{number} {{",
             "  store volatile i32 1, ptr @place",
             "  ret void",
             "}",
         ]
-        lines.append(f'attributes #{number} = {{ "target-cpu"="{base}" "target-features"="+{feature}" }}')
+        needed = f"+v,+{feature}" if feature.startswith("zvl") else f"+{feature}"
+        lines.append(f'attributes #{number} = {{ "target-cpu"="{base}" "target-features"="{needed}" }}')
     module = llvm.parse_assembly("\n".join(lines))
-    machine = llvm.Target.from_triple(TRIPLES["x86_64"]).create_target_machine(cpu="x86-64")
+    machine = llvm.Target.from_triple(TRIPLES[arch]).create_target_machine(cpu=base)
     builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
     builder.getModulePassManager().run(module, builder)
     left = {int(number) for number in re.findall(r"call .*@has(\d+)", str(module))}
-    return [feature for number, feature in enumerate(FEATURES) if number not in left]
+    return [feature for number, feature in enumerate(features) if number not in left]
 
 
 def table_text() -> str:
@@ -81,7 +93,20 @@ def table_text() -> str:
         lines += [f'    "{name}": "{" ".join(in_short(name, features, wide))}",']
     lines += ["}", "", "# names alone: what is generated for each is for its 128-bit vectors", "AARCH64 = ("]
     lines += [f'    "{name}",' for name in known_names("aarch64") if name != "generic"]
-    return "\n".join([*lines, ")", ""])
+    lines += [
+        ")",
+        "",
+        "# of 64 bits: v is the vector extension, zvl256b vectors of 256 bits at the least",
+        "RISCV64 = {",
+    ]
+    lines += [f'    "{name}": "{" ".join(riscv_features_of(name))}",' for name in wide_riscv_names()]
+    return "\n".join([*lines, "}", ""])
+
+
+def wide_riscv_names() -> list[str]:
+    """LLVM's names of 64-bit RISC-V CPUs that compute with doubles, as Linux asks for."""
+    names = [name for name in known_names("riscv64") if name not in NARROW_RISCV]
+    return [name for name in names if "d" in riscv_features_of(name)]
 
 
 def in_short(name: str, features: list[str], wide: dict[str, list[str]]) -> list[str]:

@@ -19,9 +19,10 @@ from tinyexplore.execute.runner import Runner
 from tinyexplore.execute.threads import thread_count
 from tinyexplore.kernel import Kernel, hand_coded
 from tinyexplore.schedule import ScheduleItem
-from tinyexplore.trace import KnownAlready, active_recorder, stage, staged
+from tinyexplore.target import NATIVE
+from tinyexplore.trace import KnownAlready, StoodIn, active_recorder, recording, stage, staged
 from tinyexplore.uop import UOp
-from tinyexplore.util import config
+from tinyexplore.util import Context, config
 from tinyexplore.util.interpreter import collect_now, collecting_later
 
 
@@ -92,6 +93,22 @@ def compile_item(item: ScheduleItem) -> ExecItem:
     return found
 
 
+def run_item(item: ExecItem) -> ExecItem:
+    """Runs `item`; where this machine cannot execute its program and native code may stand in for it, runs that, and
+    tells why. The ExecItem that ran."""
+    refusal = "" if item.runner is None else item.runner.program.refusal
+    if not refusal or not kept_here().stands_in:
+        item.run()
+        return item
+    with recording(None), Context(TARGET=NATIVE, BEAM=0):
+        native = compile_item(item.item)
+        native.execute()
+    if recorder := active_recorder():
+        recorder.tell_gone()
+        recorder.record(StoodIn(item, refusal))
+    return native
+
+
 def choose_opts(device: str, ast: UOp) -> Kernel:
     """The kernel of `ast` with the opts that it is to have: measured, by the heuristics, or none."""
     kernel = Kernel.of(ast, Device[device].target)
@@ -103,4 +120,4 @@ def choose_opts(device: str, ast: UOp) -> Kernel:
     return staged("optimise", ast, lambda: hand_coded(kernel))
 
 
-__all__ = ["choose_opts", "compile_item", "compile_many"]
+__all__ = ["choose_opts", "compile_item", "compile_many", "run_item"]

@@ -181,5 +181,5 @@ def compile_program(device: str, spec: ProgramSpec) -> CompiledProgram:
         spec.forget_text()
     recorder = active_recorder()
     if recorder is not None:
-        recorder.record(Compiled(spec, time.perf_counter() - start, cached))
+        recorder.record(Compiled(spec, time.perf_counter() - start, cached, program.code_bytes))
     return program

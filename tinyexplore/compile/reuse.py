@@ -15,10 +15,12 @@ from tinyexplore.util import config
 @dataclass(frozen=True, eq=False)
 class Kept:
     """Where kernels and plans are found again. Without `plans` each graph is scheduled, its kernels' lowerings on disk
-    are not looked for, and kernels run one at a time."""
+    are not looked for, and kernels run one at a time. `stands_in`: whether native code computes what this machine
+    cannot execute."""
 
     kernels: Kernels | OwnKernels = field(default_factory=OwnKernels)
     plans: Plans | None = None
+    stands_in: bool = False
 
 
 _of_process = Kept(runners, plans)
@@ -40,11 +42,14 @@ def kept_here() -> Kept:
 
 
 @contextmanager
-def step_by_step() -> Iterator[None]:
+def step_by_step(*, stand_in: bool = False) -> Iterator[None]:
     """Inside the block nothing is found that was made before it: each graph is scheduled, each of its kernels lowered
     and compiled, once, and kernels run one at a time. For who wants to see every stage, or time each kernel: what is
-    computed, and by which kernels, is the same."""
-    token = _kept.set(Kept())
+    computed, and by which kernels, is the same.
+
+    stand_in: kernels for a TARGET that this machine cannot execute are compiled, and native ones compute their results;
+    otherwise running one is an error."""
+    token = _kept.set(Kept(stands_in=stand_in))
     try:
         yield
     finally:

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from tinyexplore.compile.candidate import machine_of, request_of
 from tinyexplore.compile.workers import answer, dismiss
+from tinyexplore.device import Device
 from tinyexplore.kernel import Kernel, Opt, OptOps, hand_coded
 from tinyexplore.kernel.search import SearchResult, Timing, beam_search, find_replayed
 from tinyexplore.kernel.transforms.axes import with_merged_axes, with_split_axes
@@ -75,6 +76,8 @@ def searched(device: str, kernel: Kernel, width: int) -> Kernel:
     """
     if any(node.op is Ops.DEFINE_VAR for node in kernel.nodes):
         return unsearched(kernel, "its sizes are known only when it runs")
+    if why := refusal_of(device):
+        return unsearched(kernel, why)
     try:
         to_plain([kernel.ast])
     except TypeError as error:
@@ -86,6 +89,11 @@ def searched(device: str, kernel: Kernel, width: int) -> Kernel:
     if result is None:
         result = search(device, starts, width, key)
     return told_again(kernel, starts, result)
+
+
+def refusal_of(device: str) -> str:
+    """Why candidates cannot be timed: this machine executes no code for the TARGET in force."""
+    return "" if _executor.get() is not None else Device[device].refusal
 
 
 def search(device: str, starts: Sequence[Kernel], width: int, key: str) -> SearchResult:

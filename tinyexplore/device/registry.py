@@ -51,13 +51,20 @@ class Renderer(Protocol):
 
 class CompiledProgram(Protocol):
     """A program ready to run. `entry_address`: the machine code of `name_entry`, None where there is none. `nbytes`:
-    about what it takes of the process's memory."""
+    about what it takes of the process's memory; `code_bytes`: its instructions, 0 where nobody tells. `refusal`: why
+    this machine cannot execute it, which `bind` raises; "" where it can."""
 
     @property
     def entry_address(self) -> int | None: ...
 
     @property
     def nbytes(self) -> int: ...
+
+    @property
+    def code_bytes(self) -> int: ...
+
+    @property
+    def refusal(self) -> str: ...
 
     def bind(self, buffers: Sequence[Buffer], values: Sequence[int] = ()) -> Callable[[int, int], None]:
         """A function of (start, stop) that runs the program on `buffers` (allocated if need be, and kept alive), with
@@ -83,7 +90,8 @@ class Compiler:
 @dataclass(frozen=True, eq=False)
 class DeviceInterface:
     """An open device. `compile` makes a program of a `ProgramSpec`; `listings` gives further texts of it for display
-    (language, lines): LLVM IR after optimisation, assembly."""
+    (language, lines): LLVM IR after optimisation, assembly. `refusal`: why this machine executes none of its programs,
+    "" where it does."""
 
     name: str
     target: Target
@@ -91,6 +99,7 @@ class DeviceInterface:
     renderer: Renderer
     compile: Callable[[Any], CompiledProgram]
     listings: Callable[[Any], list[tuple[str, tuple[SourceLine, ...]]]]
+    refusal: str = ""
 
     @property
     def dname(self) -> str:

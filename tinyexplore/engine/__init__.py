@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from threading import RLock
 
-from tinyexplore.compile.compiler import compile_item, compile_many
+from tinyexplore.compile.compiler import compile_item, compile_many, run_item
 from tinyexplore.compile.lowering import compile_optimised, further_listings
 from tinyexplore.compile.reuse import kept_here, kept_variable, step_by_step
 from tinyexplore.compile.search import Executor, measuring_on
@@ -146,8 +146,7 @@ def run_each(items: list[ExecItem], since: Since | None = None) -> None:
     capture = active_capture()
     items.reverse()
     while items:
-        done = items.pop()
-        done.run()
+        done = run_item(items.pop())
         if capture is not None:
             capture.add(done)
         for node, buffer in zip(done.item.outputs, done.buffers):

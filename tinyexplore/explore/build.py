@@ -58,6 +58,7 @@ from tinyexplore.trace import (
     SourceLine,
     StageBegan,
     StageEnded,
+    StoodIn,
     Transformed,
     UserFrame,
 )
@@ -136,6 +137,7 @@ class Builder(Tables):
             Compiled: self._compiled,
             Ran: self._ran,
             RanAgain: self._ran_again,
+            StoodIn: self._stood_in,
             KnownAlready: self._known_already,
             Planned: self._planned,
             Allocated: self._allocated,
@@ -452,6 +454,7 @@ class Builder(Tables):
         if draft is not None:
             draft.spec = event.program
             draft.compile_us = round(event.seconds * 1e6, 2)
+            draft.code_bytes = event.code_bytes
             draft.cached = event.cached
 
     def _ran(self, event: Ran) -> None:
@@ -467,6 +470,12 @@ class Builder(Tables):
         item = event.exec_item
         for seconds in event.seconds:
             self._ran(Ran(item, seconds, item.bytes_moved, item.flops))
+
+    def _stood_in(self, event: StoodIn) -> None:
+        done = event.exec_item
+        draft = self._kernel(done.item if done.kernel is None else done.kernel)
+        draft.saw_item(done)
+        draft.not_run = event.reason
 
     def _known_already(self, event: KnownAlready) -> None:
         self._kernel(event.kernel).known = event.where

@@ -8,6 +8,7 @@ from statistics import median
 from typing import Any
 
 from tinyexplore.device import Buffer
+from tinyexplore.engine import ExecItem
 from tinyexplore.explore.describe import expr_text, uops_listing
 from tinyexplore.explore.model import (
     Candidate,
@@ -118,6 +119,8 @@ class KernelDraft:
     compile_us: float = 0.0
     cached: bool = False
     known: str = ""
+    code_bytes: int = 0
+    not_run: str = ""
     flops: int = 0
     bytes_moved: int = 0
     buffers: tuple[Any, ...] = ()
@@ -144,15 +147,17 @@ class KernelDraft:
     def saw_run(self, event: Ran, ended_us: float) -> None:
         if not self.times_us:
             self.run_started_us = max(0.0, round(ended_us - event.seconds * 1e6, 2))
-        self.item = event.exec_item.item
-        runner = event.exec_item.runner
-        if runner is not None:  # None: a copy between devices
-            self.spec = runner.spec
-            self.kernel = runner.kernel
-        self.buffers = tuple(event.exec_item.buffers)
-        self.flops = event.flops
-        self.bytes_moved = event.bytes_moved
+        self.saw_item(event.exec_item)
         self.times_us.append(round(event.seconds * 1e6, 3))
+
+    def saw_item(self, done: ExecItem) -> None:
+        self.item = done.item
+        if done.runner is not None:  # None: a copy between devices
+            self.spec = done.runner.spec
+            self.kernel = done.runner.kernel
+        self.buffers = tuple(done.buffers)
+        self.flops = done.flops
+        self.bytes_moved = done.bytes_moved
 
     def written(self) -> tuple[Any, ...]:
         """The buffers that it stores to: of a copy, the first."""
@@ -222,6 +227,8 @@ class KernelDraft:
             cached=self.cached,
             same_as=self.same_as(kernels),
             known=self.known,
+            code_bytes=self.code_bytes,
+            not_run=self.not_run,
         )
 
     @property

@@ -269,6 +269,7 @@ TERMS: tuple[Term, ...] = (
     Term("column", "FLOP", "Floating-point operations of one run."),
     Term("column", "bytes", "What must move between memory and processor at least."),
     Term("column", "compile", "What the compiler took for its program."),
+    Term("column", "code", "What its machine code takes."),
     Term("column", "cache", "Whether the program was compiled, or came from a cache."),
     Term("option", "DEVICE", "Where kernels run, unless a tensor says otherwise."),
     Term("option", "NOOPT", "1: kernels stay as scheduled, without opts."),

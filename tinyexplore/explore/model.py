@@ -281,7 +281,8 @@ class KernelInfo:
     `axes`: (name, kind, size) outermost first; a size that Variables give is their arithmetic, as text. `roots`:
     LazyBuffers it realises. `nodes`: all LazyBuffers fused into it. `same_as`: an earlier kernel whose program it
     reuses, else None. `calls`: the user's calls that these LazyBuffers are of, each once. `known`: "in this process" or
-    "on disk" where it would have been found, had nobody wanted to see every stage.
+    "on disk" where it would have been found, had nobody wanted to see every stage. `code_bytes`: its machine code, 0
+    where nobody tells. `not_run`: why it has no times, where this machine cannot execute it.
     """
 
     id: RowId
@@ -299,6 +300,8 @@ class KernelInfo:
     same_as: EarlierKernel | None
     calls: tuple[str, ...] = ()
     known: str = ""
+    code_bytes: Count = 0
+    not_run: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from tinyexplore.explore.whatif.branches import WhatIf
 from tinyexplore.explore.whatif.door import WhatIfDoor
 from tinyexplore.kernel import Kernel
 from tinyexplore.tensor import Tensor
-from tinyexplore.trace import Ran, UserFrame, active_recorder, recording
+from tinyexplore.trace import Ran, StoodIn, UserFrame, active_recorder, recording
 from tinyexplore.util import Config, Context, config
 from tinyexplore.util.config import check_option
 
@@ -92,7 +92,7 @@ class Explorer(WhatIfDoor):
         outer = active_recorder()
         self._recorder = CaptureRecorder(self.repeat, outer, self.most_kernels)
         self._recorder.scopes = Scopes(user_code_here())
-        self._stack.enter_context(step_by_step())
+        self._stack.enter_context(step_by_step(stand_in=True))
         self._stack.enter_context(recording(self._recorder))
         return self
 
@@ -119,6 +119,9 @@ class Explorer(WhatIfDoor):
         if not recorder.events:
             text = "nothing was recorded: no tensor was built or realised inside the capture"
             self._notes.append(("warning", text, None))
+        elif reasons := {event.reason for event in recorder.events if isinstance(event, StoodIn)}:
+            text = ". The values are computed by native code instead; no kernel has times"
+            self._notes += [("note", reason + text, None) for reason in sorted(reasons)]
         elif not any(isinstance(event, Ran) for event in recorder.events) and self.error is None:
             text = "nothing was computed: tensors were built, but none was asked for its values (.realize(), .numpy())"
             self._notes.append(("note", text, None))
@@ -396,8 +399,9 @@ def capture(*, title: str = "", **options: Any) -> Explorer:
 
     Options: `repeat` (how often each kernel is timed, 1), `kernels` (how many are kept before the rest is only
     counted, 1000), and any setting of the engine by its name, which holds inside the block: `device="CLANG"`,
-    `beam=2`, `noopt=1`; `executor` is what a search measures on (see `measuring_on`). An exception goes on its way;
-    the partial trace is kept and says so. Captures nest: an outer one also sees what an inner one does.
+    `beam=2`, `noopt=1`; `executor` is what a search measures on (see `measuring_on`). With a `target` that this machine
+    cannot execute, kernels are compiled for it and shown without times; native code computes the values. An exception
+    goes on its way; the partial trace is kept and says so. Captures nest: an outer one also sees what an inner does.
     """
     return Explorer(title=title, options=options)
 
@@ -507,8 +511,8 @@ def _options_in_force(repeat: int) -> tuple[tuple[str, str], ...]:
 
 
 def _devices_of(recorder: CaptureRecorder) -> set[str]:
-    """The devices on which kernels ran."""
-    ran = [event.exec_item for event in recorder.events if isinstance(event, Ran)]
+    """The devices on which kernels ran, or would have."""
+    ran = [event.exec_item for event in recorder.events if isinstance(event, (Ran, StoodIn))]
     return {item.item.device for item in ran if item.runner is not None}
 
 

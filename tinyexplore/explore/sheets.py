@@ -146,7 +146,9 @@ def timing_svg(trace: Trace) -> str:
         name = trace.kernels[run.kernel].name
         rows.append((name, Bar(0.0, run.median_us / slowest), duration_text(run.median_us), spread))
     total = sum(run.median_us for run in trace.runs)
-    note = f"{duration_text(total)} in all: the sum of the medians" if rows else "no kernel of this trace was run"
+    reasons = dict.fromkeys(kernel.not_run for kernel in trace.kernels if kernel.not_run)
+    untimed = " ".join(reasons) or "no kernel of this trace was run"
+    note = f"{duration_text(total)} in all: the sum of the medians" if rows else untimed
     columns = (Column("kernel", mono=True), Column(""), Column("median", right=True), Column("quartiles"))
     return sheet_svg(f"Times of {trace.title}".strip(), columns, rows, note)
 

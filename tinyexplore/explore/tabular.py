@@ -86,6 +86,8 @@ def _kernel(kernel: KernelInfo, run: Run | None) -> Row:
         "gflop_per_s": kernel.flops / median_us / 1e3 if median_us else None,
         "gb_per_s": kernel.bytes_moved / median_us / 1e3 if median_us else None,
         "compile_us": kernel.compile_us,
+        "code_bytes": kernel.code_bytes,
+        "not_run": kernel.not_run,
         "cached": kernel.cached,
         "same_as": kernel.same_as,
     }

@@ -61,6 +61,7 @@ def optimised_ir_lines(spec: ProgramSpec, ir: str) -> tuple[SourceLine, ...]:
 def assembly_lines(spec: ProgramSpec, assembly: str, find: UopsOfLine | None = None) -> tuple[SourceLine, ...]:
     """The kernel's instructions and the labels that they jump to; `find` turns `.loc` lines into UOps."""
     find = find or uop_of_line(spec)
+    comment = rf"\s+{'//' if spec.target.arch == 'aarch64' else '#'}"  # of ARM's operands, #4 is a number
     texts = assembly.splitlines()
     names = (f"{spec.name}:", f"_{spec.name}:")
     start = next(number for number, text in enumerate(texts) if text.startswith(names))
@@ -82,7 +83,7 @@ def assembly_lines(spec: ProgramSpec, assembly: str, find: UopsOfLine | None = N
             continue
         if not stripped or stripped.startswith((".", "#", "//", ";", "@")):
             continue
-        instruction = re.split(r"\s+(?:#|//|@)", stripped.expandtabs(8))[0]
+        instruction = re.split(comment, stripped.expandtabs(8))[0]
         mnemonic, _, operands = instruction.partition(" ")
         kept.append(SourceLine(f"    {mnemonic:<12} {operands.strip()}".rstrip(), find(line)))
     used = {word for line in kept if line.text[:1] == " " for word in re.findall(r"\.?[\w.$]+", line.text)}

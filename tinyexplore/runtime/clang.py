@@ -18,7 +18,7 @@ from tinyexplore.renderer.program import ProgramSpec
 from tinyexplore.runtime.asm import assembly_lines, program_roots
 from tinyexplore.runtime.cache import cached
 from tinyexplore.runtime.host import HOST_ALLOCATOR
-from tinyexplore.runtime.native import NativeProgram, cpu_target, refusal
+from tinyexplore.runtime.native import ForeignProgram, NativeProgram, cpu_target, function_bytes, refusal
 from tinyexplore.target import FEATURES, NATIVE, Choice, choice_of, chosen, machine
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import Group, Ops, UOp
@@ -96,13 +96,13 @@ class CCompiler:
         finally:
             path.unlink(missing_ok=True)
 
-    def compile(self, spec: ProgramSpec) -> NativeProgram:
-        """`spec` as machine code, ready to run. DeviceUnavailable where this machine cannot run it."""
-        if self.refusal:
-            raise DeviceUnavailable(self.refusal)
+    def compile(self, spec: ProgramSpec) -> NativeProgram | ForeignProgram:
+        """`spec` as machine code, ready to run, or to be looked at where this machine cannot execute it."""
         return cached(spec.key, lambda: self._shared_object(spec), lambda code: self._loaded(spec, code))
 
-    def _loaded(self, spec: ProgramSpec, code: bytes) -> NativeProgram:
+    def _loaded(self, spec: ProgramSpec, code: bytes) -> NativeProgram | ForeignProgram:
+        if self.refusal:
+            return ForeignProgram(spec, self.refusal, code)
         path = self._new_path(spec.name)
         path.write_bytes(code)
         try:
@@ -111,7 +111,8 @@ class CCompiler:
             path.unlink()  # what is loaded stays loaded
         entry = ctypes.cast(getattr(library, f"{spec.name}_entry"), ctypes.c_void_p).value
         assert entry is not None
-        return NativeProgram(spec, entry, library, LIBRARY_BYTES + 2 * len(code))
+        nbytes = LIBRARY_BYTES + 2 * len(code)
+        return NativeProgram(spec, entry, library, nbytes, code_bytes=function_bytes(code))
 
     def listings(self, spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, ...]]]:
         """The assembly that the compiler makes of `spec`, each line with the UOps of the C line it came from."""
@@ -163,4 +164,6 @@ def open_clang(path: str | None = None) -> DeviceInterface:
     native_ops = Group.TRANSCENDENTAL | {Ops.SQRT, Ops.FLOOR}
     target = cpu_target("CLANG", os.path.basename(compiler.path), compiler.features, native_ops, (), choice)
     renderer = CRenderer(target, compiler.version)
-    return DeviceInterface("CLANG", target, HOST_ALLOCATOR, renderer, compiler.compile, compiler.listings)
+    return DeviceInterface(
+        "CLANG", target, HOST_ALLOCATOR, renderer, compiler.compile, compiler.listings, compiler.refusal
+    )

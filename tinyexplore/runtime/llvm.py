@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, partial
 from importlib import resources
-from typing import Any
+from typing import Any, TypeVar
 
 from tinyexplore.device import DeviceInterface, DeviceUnavailable
 from tinyexplore.renderer.llvm import LLVMRenderer, with_debug_info
@@ -18,7 +18,7 @@ from tinyexplore.runtime.asm import assembly_lines, optimised_ir_lines
 from tinyexplore.runtime.cache import cached
 from tinyexplore.runtime.host import HOST_ALLOCATOR
 from tinyexplore.runtime.linking import LIBRARY_BYTES, Library, Linker
-from tinyexplore.runtime.native import NativeProgram, cpu_target, refusal
+from tinyexplore.runtime.native import ForeignProgram, NativeProgram, cpu_target, function_bytes, refusal
 from tinyexplore.runtime.pool import make_pool_ahead
 from tinyexplore.runtime.side_by_side import emit_object, parsed, run_passes, verify
 from tinyexplore.target import NATIVE, Choice, Target, choice_of, chosen, machine
@@ -26,6 +26,8 @@ from tinyexplore.trace import SourceLine
 from tinyexplore.uop import Group, Ops
 from tinyexplore.util.config import process_config
 from tinyexplore.util.locks import SharedLock, held_in_forks
+
+P = TypeVar("P")
 
 OPTIMISATION_LEVEL = 3
 # Of turning the result into instructions. More would order them anew when they have their registers, which the CPU
@@ -110,8 +112,9 @@ class LLVMCompiler:
         target = (
             targets.from_default_triple() if native else targets.from_triple(f"{self.choice.arch}-unknown-linux-gnu")
         )
+        abi = "lp64d" if self.choice.arch == "riscv64" else ""
         return target.create_target_machine(
-            cpu=self.cpu, features=self.features, opt=level, reloc="pic", codemodel="small"
+            cpu=self.cpu, features=self.features, opt=level, reloc="pic", codemodel="small", abiname=abi
         )
 
     @contextmanager
@@ -179,13 +182,18 @@ class LLVMCompiler:
         with self.in_use:
             return self.linker.link(name, [*codes, *self._half], exports, imports)
 
-    def load(self, spec: ProgramSpec, code: bytes) -> NativeProgram:
-        """The program in an object file made by `object_code`, linked into this process."""
+    def load(self, spec: ProgramSpec, code: bytes) -> NativeProgram | ForeignProgram:
+        """The program in an object file made by `object_code`: linked into this process, where it can run here."""
+        if self.refusal:
+            return ForeignProgram(spec, self.refusal, code)
+        return self._linked(spec, code)
+
+    def _linked(self, spec: ProgramSpec, code: bytes) -> NativeProgram:
         entry = f"{spec.name}_entry"
         library = self.link(spec.name, [code], (entry,))
         unaligned = partial(self._twin, spec) if spec.aligned else None
         nbytes = LIBRARY_BYTES + len(code)
-        return NativeProgram(spec, library[entry], (library, self), nbytes, unaligned)
+        return NativeProgram(spec, library[entry], (library, self), nbytes, unaligned, function_bytes(code))
 
     def _twin(self, spec: ProgramSpec) -> NativeProgram:
         """The program without streaming stores, for buffers that lie anywhere."""
@@ -197,15 +205,16 @@ class LLVMCompiler:
             return made
 
         twin = StoredSpec.of(rendered(), rendered)
-        program = self.compile(twin)
+        program = self._made(twin, self._linked)
         twin.forget_text()
         return program
 
-    def compile(self, spec: ProgramSpec) -> NativeProgram:
-        """`spec` as machine code, ready to run. DeviceUnavailable where this machine cannot run it."""
-        if self.refusal:
-            raise DeviceUnavailable(self.refusal)
-        return cached(spec.key, lambda: self.object_code(spec.source, spec.options), lambda code: self.load(spec, code))
+    def compile(self, spec: ProgramSpec) -> NativeProgram | ForeignProgram:
+        """`spec` as machine code, ready to run, or to be looked at where this machine cannot execute it."""
+        return self._made(spec, self.load)
+
+    def _made(self, spec: ProgramSpec, load: Callable[[ProgramSpec, bytes], P]) -> P:
+        return cached(spec.key, lambda: self.object_code(spec.source, spec.options), lambda code: load(spec, code))
 
     def listings(self, spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, ...]]]:
         """What LLVM makes of `spec`: its IR after optimisation ("llvm-opt") and the assembly ("asm")."""
@@ -244,7 +253,7 @@ def llvm_target(compiler: LLVMCompiler, choice: Choice) -> Target:
     target = cpu_target("LLVM", compiler.cpu, compiler.features, Group.TRANSCENDENTAL | {Ops.SQRT}, (), choice)
     have = set(compiler.features.split(","))
     dots = frozenset(op for op, feature in DOT_FEATURES.items() if feature in have)
-    fuses = "+fma" in have or target.arch == "aarch64"
+    fuses = "+fma" in have or target.arch in ("aarch64", "riscv64")
     return replace(target, dots=dots, fuses=fuses, scales=fuses and have >= SCALE_FEATURES, abreast=4)
 
 
@@ -255,4 +264,6 @@ def open_llvm() -> DeviceInterface:
     target = llvm_target(compiler, choice)
     renderer = LLVMRenderer(target, compiler.version)
     make_pool_ahead()
-    return DeviceInterface("LLVM", target, HOST_ALLOCATOR, renderer, compiler.compile, compiler.listings)
+    return DeviceInterface(
+        "LLVM", target, HOST_ALLOCATOR, renderer, compiler.compile, compiler.listings, compiler.refusal
+    )

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import ctypes
 import os
+import struct
 from array import array
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from tinyexplore.device import Buffer, Memory
+from tinyexplore.device import Buffer, DeviceUnavailable, Memory
 from tinyexplore.dtype import DType
 from tinyexplore.renderer.program import ProgramSpec
 from tinyexplore.target import LAST_CACHE_BYTES, NATIVE, Choice, Target, choice_of, core_count, machine
 from tinyexplore.uop import Ops
 
+_SYMBOL_TABLE, _FUNCTION = 2, 2  # of ELF's sections, and of its symbols
 _ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)  # lets go of the GIL during the call
 
 
 class NativeProgram:
     """Machine code: `name_entry(buffers, start, stop)` at `entry_address`; `owner` keeps it loaded. `nbytes`: about
-    what it takes of the process's memory."""
+    what it takes of the process's memory; `code_bytes`: its instructions."""
+
+    refusal = ""
 
     def __init__(
         self,
@@ -28,9 +32,11 @@ class NativeProgram:
         owner: Any,
         nbytes: int,
         unaligned: Callable[[], NativeProgram] | None = None,
+        code_bytes: int = 0,
     ) -> None:
         self.spec = spec
         self.nbytes = nbytes
+        self.code_bytes = code_bytes
         self._unaligned = unaligned
         self._unaligned_made: NativeProgram | None = None
         self.entry_address: int = entry_address
@@ -60,6 +66,25 @@ class NativeProgram:
         if self._unaligned_made is None:
             self._unaligned_made = self._unaligned()
         return self._unaligned_made
+
+
+class ForeignProgram:
+    """Machine code that this machine cannot execute, for `refusal`: there to be looked at."""
+
+    entry_address: int | None = None
+
+    def __init__(self, spec: ProgramSpec, refusal: str, code: bytes) -> None:
+        self.spec = spec
+        self.refusal = refusal
+        self.nbytes = 0
+        self.code_bytes = function_bytes(code)
+
+    def __repr__(self) -> str:
+        return f"ForeignProgram({self.spec.name!r} for {self.spec.target.cpu})"
+
+    def bind(self, buffers: Sequence[Buffer], values: Sequence[int] = ()) -> Callable[[int, int], None]:
+        """Raises DeviceUnavailable."""
+        raise DeviceUnavailable(self.refusal)
 
 
 class BoundProgram:
@@ -104,6 +129,20 @@ def check_arguments(spec: ProgramSpec, buffers: Sequence[Buffer], values: Sequen
             )
 
 
+def function_bytes(code: bytes) -> int:
+    """How many bytes the functions in an object file, or a shared object, take; 0 where it is no 64-bit ELF file."""
+    if code[:6] != b"\x7fELF\x02\x01":
+        return 0
+    (sections,) = struct.unpack_from("<Q", code, 40)
+    entry_bytes, count = struct.unpack_from("<HH", code, 58)
+    for number in range(count):
+        kind, _, _, offset, size = struct.unpack_from("<IQQQQ", code, sections + number * entry_bytes + 4)
+        if kind == _SYMBOL_TABLE:
+            found = struct.iter_unpack("<IBBHQQ", code[offset : offset + size])
+            return sum([size for _, info, _, section, _, size in found if info & 15 == _FUNCTION and section])
+    return 0
+
+
 def cache_bytes(level: int, default: int) -> int:
     """The size of the data cache of the first core, where the system tells."""
     root = "/sys/devices/system/cpu/cpu0/cache"
@@ -143,6 +182,8 @@ def cpu_target(
             vector_bytes = 32
     elif choice.arch == "aarch64":
         registers = 32
+    elif choice.arch == "riscv64":
+        vector_bytes, registers = riscv_vector_bytes(have), 32
     return Target(
         name=name,
         arch=choice.arch,
@@ -160,10 +201,15 @@ def cpu_target(
     )
 
 
+def riscv_vector_bytes(have: set[str]) -> int:
+    """The least width of a vector register: RISC-V leaves it to each CPU, and LLVM's features tell it in bits."""
+    return max((int(name[3:-1]) // 8 for name in have if name[:3] == "zvl"), default=0) if "v" in have else 0
+
+
 def refusal(choice: Choice, wanted: Iterable[str], have: Iterable[str]) -> str:
     """Why this machine cannot execute code for `choice`, which uses the features `wanted`; "" where it can."""
     head = f"TARGET={choice.text!r}: code for {choice.cpu} is generated here and cannot run on this machine"
-    instead = "run with TARGET=native, or look at the source and the assembly only"
+    instead = "run with TARGET=native, or look at it: explore(f, target=…)"
     if choice.is_native:
         return ""
     if choice.arch != machine():

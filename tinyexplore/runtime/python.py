@@ -101,6 +101,8 @@ class PythonProgram:
     """A Python function over memoryviews. `nbytes`: about what it takes of the process's memory."""
 
     entry_address: int | None = None
+    code_bytes = 0
+    refusal = ""
 
     def __init__(self, spec: ProgramSpec) -> None:
         self.spec = spec

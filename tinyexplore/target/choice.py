@@ -11,12 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from tinyexplore.target.cpus import AARCH64, X86_64
+from tinyexplore.target.cpus import AARCH64, RISCV64, X86_64
 from tinyexplore.util import config
 from tinyexplore.util.config import check_further
 
 NATIVE = "native"
 LEVELS = ("x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4")
+KNOWN = {"x86_64": X86_64, "aarch64": AARCH64, "riscv64": RISCV64}  # names of CPUs by architecture, as LLVM calls it
 FEATURES = sorted({word for words in X86_64.values() for word in words.split()} - set(X86_64))
 _UNITS = {"K": 1 << 10, "M": 1 << 20}
 
@@ -44,7 +45,9 @@ class Choice:
     @property
     def arch(self) -> str:
         """The architecture, as LLVM calls it."""
-        return machine() if self.is_native else "x86_64" if self.cpu in X86_64 else "aarch64"
+        if self.is_native:
+            return machine()
+        return next(arch for arch, names in KNOWN.items() if self.cpu in names)
 
     @property
     def features(self) -> frozenset[str]:
@@ -57,10 +60,11 @@ def choice_of(text: str) -> Choice:
     """The Choice that TARGET=`text` makes. UnknownTarget where it makes none."""
     cpu, *further = [part.strip() for part in text.split(",")]
     cpu = cpu.lower() or NATIVE
-    if cpu != NATIVE and cpu not in X86_64 and cpu not in AARCH64:
+    names = [NATIVE, *(name for names in KNOWN.values() for name in names)]
+    if cpu not in names:
         import difflib
 
-        close = difflib.get_close_matches(cpu, (NATIVE, *X86_64, *AARCH64), 4, 0.5)
+        close = difflib.get_close_matches(cpu, names, 4, 0.5)
         meant = (
             f"close to it: {', '.join(close)}" if close else f"for example: {', '.join((NATIVE, *LEVELS, 'znver3'))}"
         )
@@ -91,7 +95,7 @@ def _detail(text: str, part: str) -> tuple[str, int]:
 def features_of(cpu: str) -> frozenset[str]:
     """The features of a CPU in the table; none where only its name is known."""
     found: set[str] = set()
-    for word in X86_64.get(cpu, "").split():
+    for word in (X86_64.get(cpu) or RISCV64.get(cpu, "")).split():
         found |= features_of(word) if word in X86_64 else {word}
     return frozenset(found)
 

@@ -199,3 +199,31 @@ AARCH64 = (
     "thunderxt88",
     "tsv110",
 )
+
+# of 64 bits: v is the vector extension, zvl256b vectors of 256 bits at the least
+RISCV64 = {
+    "andes-ax25": "m a f d c",
+    "andes-ax45": "m a f d c",
+    "andes-ax45mpv": "m a f d c v zvl128b",
+    "andes-nx45": "m a f d c",
+    "mips-p8700": "m a f d c",
+    "sifive-p450": "m a f d c",
+    "sifive-p470": "m a f d c v zvl128b",
+    "sifive-p550": "m a f d c",
+    "sifive-p670": "m a f d c v zvl128b",
+    "sifive-p870": "m a f d c zfh v zvl128b",
+    "sifive-s54": "m a f d c",
+    "sifive-s76": "m a f d c",
+    "sifive-u54": "m a f d c",
+    "sifive-u74": "m a f d c",
+    "sifive-x280": "m a f d c zfh v zvl128b zvl256b zvl512b",
+    "sifive-x390": "m a f d c zfh v zvl128b zvl256b zvl512b zvl1024b",
+    "spacemit-x60": "m a f d c zfh v zvl128b zvl256b",
+    "syntacore-scr4-rv64": "m a f d c",
+    "syntacore-scr5-rv64": "m a f d c",
+    "syntacore-scr7": "m a f d c v zvl128b",
+    "tt-ascalon-d8": "m a f d c zfh v zvl128b zvl256b",
+    "veyron-v1": "m a f d c",
+    "xiangshan-kunminghu": "m a f d c zfh v zvl128b",
+    "xiangshan-nanhu": "m a f d c",
+}

@@ -184,9 +184,12 @@ class Rendered:
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
+    """`program` is machine code now; `code_bytes` of it are instructions (0: nobody tells)."""
+
     program: Any
     seconds: float
     cached: bool
+    code_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +210,15 @@ class RanAgain:
     exec_item: Any
     seconds: tuple[float, ...]
     took: float
+
+
+@dataclass(frozen=True, slots=True)
+class StoodIn:
+    """This machine cannot execute the program of `exec_item`, for `reason`: native code computed its results, so it has
+    no times."""
+
+    exec_item: Any
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +265,7 @@ Event = (
     | Compiled
     | Ran
     | RanAgain
+    | StoodIn
     | KnownAlready
     | Planned
     | Allocated

@@ -237,6 +237,7 @@ export const GLOSSARY: Readonly<Record<string, Group>> = {
       "FLOP": "Floating-point operations of one run.",
       "bytes": "What must move between memory and processor at least.",
       "compile": "What the compiler took for its program.",
+      "code": "What its machine code takes.",
       "cache": "Whether the program was compiled, or came from a cache."
     }
   },

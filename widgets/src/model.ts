@@ -158,7 +158,7 @@ export interface Program {
   branches: boolean;
 }
 
-/** One kernel: what it computes (LazyBuffer ids), the opts applied, its axes and its cost. `axes`: (name, kind, size) outermost first; a size that Variables give is their arithmetic, as text. `roots`: LazyBuffers it realises. `nodes`: all LazyBuffers fused into it. `same_as`: an earlier kernel whose program it reuses, else None. `calls`: the user's calls that these LazyBuffers are of, each once. `known`: "in this process" or "on disk" where it would have been found, had nobody wanted to see every stage. */
+/** One kernel: what it computes (LazyBuffer ids), the opts applied, its axes and its cost. `axes`: (name, kind, size) outermost first; a size that Variables give is their arithmetic, as text. `roots`: LazyBuffers it realises. `nodes`: all LazyBuffers fused into it. `same_as`: an earlier kernel whose program it reuses, else None. `calls`: the user's calls that these LazyBuffers are of, each once. `known`: "in this process" or "on disk" where it would have been found, had nobody wanted to see every stage. `code_bytes`: its machine code, 0 where nobody tells. `not_run`: why it has no times, where this machine cannot execute it. */
 export interface KernelInfo {
   id: number;
   name: string;
@@ -175,6 +175,8 @@ export interface KernelInfo {
   same_as: number | null;
   calls: string[];
   known: string;
+  code_bytes: number;
+  not_run: string;
 }
 
 /** Timings of one kernel in microseconds, in the order measured; `median_us`, `low_us`, `high_us` (quartiles). `started_us`: when the first of these runs began, in microseconds since the trace began. */
@@ -465,6 +467,8 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     same_as: [{"either": [{"index": "kernels", "before": true}, "null"]}],
     calls: [{"many": "str"}, []],
     known: ["str", ""],
+    code_bytes: [{"least": 0, "of": "int"}, 0],
+    not_run: ["str", ""],
   },
   Run: {
     id: [{"id": true}],

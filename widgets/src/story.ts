@@ -140,7 +140,8 @@ function time(index: TraceIndex, kernel: KernelInfo | null): string {
   const { kernels } = index.trace;
   const runs = kernels.flatMap(({ id }) => index.runOf(id) ?? []);
   const run = kernel === null ? null : index.runOf(kernel.id);
-  if (run === null || kernel === null) return "";
+  if (kernel === null) return "";
+  if (run === null) return kernel.not_run;
   const total = runs.reduce((sum, { median_us }) => sum + median_us, 0);
   const times = run.times_us.length === 1 ? "one run" : `the median of ${run.times_us.length} runs`;
   const one = `${duration(run.median_us)}${spread(run)}, ${times}`;

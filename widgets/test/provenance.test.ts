@@ -57,6 +57,8 @@ const TRACE: Trace = {
     bytes_moved: 500,
     compile_us: 1,
     cached: false, known: "",
+    code_bytes: 0,
+    not_run: "",
     same_as: id === 1 ? 0 : null,
   })),
   programs: [{ id: 0, kernel: 0, language: "c", lines: [{ text: "x;", nodes: [3] }], effort: "", branches: false }],

@@ -26,7 +26,7 @@ from tinyexplore.runtime.llvm import compiler_for
 from tinyexplore.schedule import create_schedule
 from tinyexplore.target import LEVELS, Target, UnknownTarget, choice_of, machine, nearest_level
 from tinyexplore.target.choice import features_of
-from tinyexplore.target.cpus import AARCH64, LLVM_VERSION, X86_64
+from tinyexplore.target.cpus import AARCH64, LLVM_VERSION, RISCV64, X86_64
 from tinyexplore.uop import Ops
 from tinyexplore.util import Context
 from tinyexplore.util.config import config_from_environment
@@ -92,6 +92,9 @@ def test_cores_and_caches_are_the_machines_where_nothing_is_said() -> None:
         ("znver4", 64, 32, True, True, 2),
         ("knl", 64, 32, True, False, 0),
         ("neoverse-n1", 16, 32, True, False, 0),
+        ("sifive-p670", 16, 32, True, False, 0),
+        ("sifive-x280", 64, 32, True, False, 0),
+        ("sifive-u74", 0, 32, True, False, 0),
     ],
 )
 def test_a_name_tells_what_the_cpu_has(
@@ -203,6 +206,7 @@ def test_the_table_is_what_llvm_knows() -> None:
             name for name in cpu_table.known_names("x86_64") if name not in (*cpu_table.NARROW, "generic")
         ]
         assert sorted(AARCH64) == [name for name in cpu_table.known_names("aarch64") if name != "generic"]
+        assert {name: " ".join(cpu_table.riscv_features_of(name)) for name in cpu_table.wide_riscv_names()} == RISCV64
     for name in (*LEVELS, "haswell", "znver3", "znver4", "sapphirerapids", "knl", "sandybridge"):
         assert set(cpu_table.features_of(name)) == features_of(name), name
 

@@ -48,7 +48,7 @@ export class KernelsView implements View {
       text("name", "kernel", (k) => k.name, (k) => kernelName(k)),
       text("calls", "of", (k) => k.calls.join(), (k) => k.calls.map(callName).join(", ")),
       text("opts", "opts", (k) => k.opts.join(), (k) => optChips(k)),
-      number("time", "time", run, (k) => (run(k) < 0 ? "–" : duration(run(k)))),
+      number("time", "time", run, (k) => (run(k) < 0 ? h("span", { title: k.not_run || null }, "–") : duration(run(k)))),
       number("gflops", "GFLOP/s", (k) => speed(k).gflops ?? -1, (k) => {
         return k.flops === 0 ? "–" : figure(speed(k).gflops);
       }),
@@ -58,6 +58,7 @@ export class KernelsView implements View {
       number("flops", "FLOP", (k) => k.flops, (k) => k.flops.toLocaleString("en-US")),
       number("bytes", "bytes", (k) => k.bytes_moved, (k) => bytes(k.bytes_moved)),
       number("compile", "compile", (k) => k.compile_us, (k) => duration(k.compile_us)),
+      number("code", "code", (k) => k.code_bytes, (k) => (k.code_bytes === 0 ? "–" : bytes(k.code_bytes))),
       text("cached", "cache", cacheText, cacheText),
     ];
   }

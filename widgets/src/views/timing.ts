@@ -2,7 +2,7 @@
 
 import { h, replaceChildren, s } from "../dom";
 import { bytes, duration, figures, spread as spreadOf, truncate } from "../format";
-import type { BufferInfo } from "../model";
+import type { BufferInfo, KernelInfo } from "../model";
 import { throughput } from "../provenance";
 import type { Change, Store, View } from "../store";
 import { kernelName } from "./pipeline";
@@ -28,7 +28,7 @@ export class TimingView implements View {
       return run === null ? [] : [{ kernel, run }];
     });
     if (timed.length === 0) {
-      replaceChildren(this.element, h("p", { class: "empty" }, "No kernel of this trace was run."));
+      replaceChildren(this.element, h("p", { class: "empty" }, whyUntimed(index.trace.kernels)));
       return;
     }
     // a single run that was disturbed must not flatten all other bars: whiskers past twice the longest median are cut
@@ -67,6 +67,12 @@ export class TimingView implements View {
     const sum = `${duration(total)} in ${timed.length} kernels: the sum of the medians; whiskers are quartiles.`;
     replaceChildren(this.element, h("p", { class: "note" }, sum), ...rows);
   }
+}
+
+/** Why no kernel has a time. */
+export function whyUntimed(kernels: readonly KernelInfo[]): string {
+  const reasons = new Set(kernels.map(({ not_run }) => not_run).filter(Boolean));
+  return reasons.size === 0 ? "No kernel of this trace was run." : [...reasons].join(" ");
 }
 
 export class MemoryView implements View {
