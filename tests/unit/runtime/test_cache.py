@@ -82,7 +82,7 @@ def work():
 start = time.time() + 0.3
 for process in range({count}):
     if os.fork() == 0:
-        time.sleep(start - time.time())
+        time.sleep(max(0.0, start - time.time()))
         work()
 for process in range({count}):
     os.wait()
