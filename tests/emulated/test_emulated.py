@@ -1,0 +1,81 @@
+"""Kernels for AArch64 give under QEMU what NumPy gives; `python -m tests.emulated` is the whole of it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+
+import pytest
+
+from tests.emulated import __main__ as command
+from tests.emulated.device import Crashed, Emulator, Lacking, emulated
+from tests.emulated.programs import Counts, run_golden, run_random
+from tests.golden import programs as golden
+from tinyexplore import Tensor
+from tinyexplore.renderer.program import CompileOptions
+from tinyexplore.runtime.llvm import compiler_for
+
+BEYOND = """
+define void @beyond_entry(ptr %buffers, i64 %start, i64 %stop) {
+  %buffer = load ptr, ptr %buffers
+  %place = getelementptr i8, ptr %buffer, i64 %stop
+  store i8 7, ptr %place
+  ret void
+}
+"""
+
+
+@pytest.fixture
+def arm() -> Iterator[Emulator]:
+    try:
+        opened = emulated("neoverse-n1")
+        emulator = opened.__enter__()
+    except Lacking as error:
+        pytest.skip(str(error))
+    try:
+        yield emulator
+    finally:
+        opened.__exit__(None, None, None)
+
+
+def test_programs_for_arm_give_what_numpy_gives(arm: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = dict(list(golden.MADE.items())[::4])  # the command has all
+    monkeypatch.setattr(golden, "MADE", chosen)
+    counts = Counts()
+    run_golden(arm, counts)
+    run_random(arm, counts, range(1000, 1012))
+    assert counts.different == []
+    assert counts.programs > len(chosen) + 5 and counts.kernels > counts.programs and arm.calls >= counts.kernels
+
+
+def test_a_wrong_instruction_is_noticed(arm: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiler = compiler_for("neoverse-n1")
+    honest = compiler.object_code
+    monkeypatch.setattr(compiler, "object_code", lambda ir, options: honest(ir.replace("fadd", "fsub"), options))
+    monkeypatch.setattr(golden, "MADE", {"add": golden.MADE["add"]})
+    counts = Counts()
+    run_golden(arm, counts)
+    assert [name for name, _ in counts.different] == ["add"]
+
+
+def test_who_touches_what_lies_beside_a_buffer_does_not_get_away_with_it(arm: Emulator) -> None:
+    compiler = compiler_for("neoverse-n1")
+    library = arm.link("beyond", compiler.object_code(BEYOND, CompileOptions()))
+    content = bytes(24)
+    for at_start in (False, True):
+        assert arm.call(library, "beyond_entry", 0, 3, [(content, at_start)], ()) == [b"\0\0\0\7" + bytes(20)]
+    for at_start, place in ((False, 24), (True, -1)):
+        with pytest.raises(Crashed, match="beyond_entry: the emulated process ended"):
+            arm.call(library, "beyond_entry", 0, place, [(content, at_start)], ())
+    assert (Tensor([1.0, 2.0]) + 1).tolist() == [2.0, 3.0]  # with a new process
+
+
+def test_what_is_lacking_is_said_aloud(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(Lacking, match="no emulator is known for x86_64"):
+        Emulator("x86-64-v3")
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    monkeypatch.setattr("sys.argv", ["emulated"])
+    assert command.main() == command.ABSENT
+    assert (
+        "nothing was run: aarch64-linux-gnu-gcc was not found: apt-get install gcc-aarch64" in capsys.readouterr().out
+    )
