@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tinyexplore.explore.comparison import Comparison, compare
     from tinyexplore.explore.difference import diff
     from tinyexplore.explore.interchange import Graph, NoDotProgram
+    from tinyexplore.explore.machines import Machines, targets
     from tinyexplore.explore.model import Trace
     from tinyexplore.explore.perfetto import MissingPackage
     from tinyexplore.explore.query import biography, line_frames, related, trace_lines, user_lines, where
@@ -32,6 +33,8 @@ _HOMES = {
     "trace_from_json": "codec",
     "trace_to_json": "codec",
     "biography": "query",
+    "Machines": "machines",
+    "targets": "machines",
     "Comparison": "comparison",
     "compare": "comparison",
     "diff": "difference",
@@ -62,6 +65,7 @@ __all__ = [
     "Explorer",
     "Graph",
     "Limits",
+    "Machines",
     "MissingPackage",
     "NoDotProgram",
     "ReproducerError",
@@ -78,6 +82,7 @@ __all__ = [
     "reproducer",
     "roofline_svg",
     "rows_of",
+    "targets",
     "trace_from_json",
     "trace_lines",
     "trace_to_json",
