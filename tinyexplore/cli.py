@@ -430,7 +430,7 @@ def _target_told() -> str:
     cache = f"{chosen.l1_bytes >> 10} KiB of L1 and {chosen.l2_bytes >> 10} KiB of L2 cache a core"
     told = f"target: {chosen.cpu}, {chosen.lanes(dtypes.float32)} floats a vector, {cache}"
     if refusal:
-        told = f"{told}; {refusal.partition(': ')[2].partition(';')[0]}"
+        told = f"{told}; {refusal}"
     if here.arch != "x86_64":
         return f"{told}; this machine is {here.cpu} ({here.arch})"
     level = nearest_level(frozenset(feature[1:] for feature in here.features.split(",") if feature[:1] == "+"))

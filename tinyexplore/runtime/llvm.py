@@ -18,7 +18,7 @@ from tinyexplore.runtime.asm import assembly_lines, optimised_ir_lines
 from tinyexplore.runtime.cache import cached
 from tinyexplore.runtime.host import HOST_ALLOCATOR
 from tinyexplore.runtime.linking import LIBRARY_BYTES, Library, Linker
-from tinyexplore.runtime.native import ForeignProgram, NativeProgram, cpu_target, function_bytes, refusal
+from tinyexplore.runtime.native import ForeignProgram, NativeProgram, cannot_run, cpu_target, function_bytes, refusal
 from tinyexplore.runtime.pool import make_pool_ahead
 from tinyexplore.runtime.side_by_side import emit_object, parsed, run_passes, verify
 from tinyexplore.target import NATIVE, Choice, Target, choice_of, chosen, machine
@@ -178,7 +178,7 @@ class LLVMCompiler:
         `imports`: addresses of functions that it calls, where the process does not tell them itself.
         """
         if self.refusal:
-            raise DeviceUnavailable(self.refusal)
+            raise cannot_run(self.choice.text, self.refusal)
         with self.in_use:
             return self.linker.link(name, [*codes, *self._half], exports, imports)
 

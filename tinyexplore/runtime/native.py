@@ -84,7 +84,7 @@ class ForeignProgram:
 
     def bind(self, buffers: Sequence[Buffer], values: Sequence[int] = ()) -> Callable[[int, int], None]:
         """Raises DeviceUnavailable."""
-        raise DeviceUnavailable(self.refusal)
+        raise cannot_run(self.spec.target.chosen, self.refusal)
 
 
 class BoundProgram:
@@ -208,13 +208,17 @@ def riscv_vector_bytes(have: set[str]) -> int:
 
 def refusal(choice: Choice, wanted: Iterable[str], have: Iterable[str]) -> str:
     """Why this machine cannot execute code for `choice`, which uses the features `wanted`; "" where it can."""
-    head = f"TARGET={choice.text!r}: code for {choice.cpu} is generated here and cannot run on this machine"
-    instead = "run with TARGET=native, or look at it: explore(f, target=…)"
+    head = f"code for {choice.cpu} is generated here and cannot run on this machine"
     if choice.is_native:
         return ""
     if choice.arch != machine():
-        return f"{head}, which is {machine()}, not {choice.arch}; {instead}"
+        return f"{head}, which is {machine()}, not {choice.arch}"
     if not choice.features and choice.arch != "x86_64":
-        return f"{head}: which instructions it has is not known; {instead}"
+        return f"{head}: which instructions it has is not known"
     missing = sorted(name.lstrip("+") for name in set(wanted) - set(have))
-    return f"{head}, which lacks {', '.join(missing)}; {instead}" if missing else ""
+    return f"{head}, which lacks {', '.join(missing)}" if missing else ""
+
+
+def cannot_run(text: str, refusal: str) -> DeviceUnavailable:
+    """The error of running code for TARGET=`text` here."""
+    return DeviceUnavailable(f"TARGET={text!r}: {refusal}; run with TARGET=native, or look at it: explore(f, target=…)")

@@ -141,7 +141,7 @@ function time(index: TraceIndex, kernel: KernelInfo | null): string {
   const runs = kernels.flatMap(({ id }) => index.runOf(id) ?? []);
   const run = kernel === null ? null : index.runOf(kernel.id);
   if (kernel === null) return "";
-  if (run === null) return kernel.not_run;
+  if (run === null) return kernel.not_run === "" ? "" : "It was compiled for another machine, and not timed.";
   const total = runs.reduce((sum, { median_us }) => sum + median_us, 0);
   const times = run.times_us.length === 1 ? "one run" : `the median of ${run.times_us.length} runs`;
   const one = `${duration(run.median_us)}${spread(run)}, ${times}`;
