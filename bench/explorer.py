@@ -24,7 +24,9 @@ from typing import Any
 from tinyexplore import Tensor, capture, explore, nn
 from tinyexplore.explore.codec import trace_to_bytes, trace_to_json
 from tinyexplore.explore.graphs import reachable
-from tinyexplore.explore.model import Trace
+from tinyexplore.explore.model import Stage, Trace
+from tinyexplore.explore.replay import Replay
+from tinyexplore.explore.why import Explainer
 from tinyexplore.nn.optim import SGD
 
 READY = "html[data-tinyexplore=ready]"
@@ -236,6 +238,7 @@ def measure(rounds: int, say: Callable[[str], None]) -> Iterator[Figure]:
         say("training step and block")
         traces = [(trace.title, trace) for trace in (mlp_step(), block())]
         yield from _stepping(browser, [trace for _, trace in traces], folder, rounds)
+        yield from _why_not([trace for _, trace in traces])
         say("10 000 nodes")
         yield from _large(browser, chain(10_000), folder)
         for title, trace in traces:
@@ -265,7 +268,35 @@ def _opened(browser: Any, trace: Trace, folder: Path) -> float:
 
 
 def _stepping(browser: Any, traces: Sequence[Trace], folder: Path, rounds: int) -> Iterator[Figure]:
-    """In the pass whose graph is nearest to 450 nodes, of those with some steps to take."""
+    """Steps of a pass."""
+    size, firings, trace, stage = _near_450(traces)
+    page = Page(browser, trace, folder)
+    times = page.steps_ms(stage.id, min(firings, 5 * rounds))
+    page.close()
+    detail = f'"{stage.name}" of {trace.title}, {len(times)} steps, most {max(times):.1f} ms'
+    yield Figure(f"step, {size} nodes", median(times), "ms", 50.0, detail)
+
+
+def _why_not(traces: Sequence[Trace]) -> Iterator[Figure]:
+    """What stops the rules of a pass on each node of its graph, in the middle of the pass."""
+    size, _, trace, stage = _near_450(traces)
+    step = len(stage.steps) // 2
+    nodes = {shown.node for shown in Replay(trace, stage.id).graph_at(step).nodes.values()}
+    first, then = [], []
+    asked: Explainer | None = None
+    for number, node in enumerate(sorted(nodes)):
+        times, asked = (then, asked) if number % 50 and asked is not None else (first, Explainer(trace))
+        began = time.perf_counter()
+        asked.why_not(node, stage, step)
+        times.append((time.perf_counter() - began) * 1e3)
+    where = f'"{stage.name}" of {trace.title} after step {step}'
+    detail = f"{where}: of a graph asked about first, most of {len(first)}, the graph replayed and made anew"
+    yield Figure(f"why not, {size} nodes", max(first), "ms", 100.0, detail)
+    yield Figure(f"why not again, {size} nodes", median(then), "ms", None, f"each other node; most {max(then):.1f} ms")
+
+
+def _near_450(traces: Sequence[Trace]) -> tuple[int, int, Trace, Stage]:
+    """The pass whose graph is nearest to 450 nodes, of those with some steps to take: nodes, firings, and where."""
     sized = []
     for trace in traces:
         for stage in trace.stages:
@@ -273,12 +304,7 @@ def _stepping(browser: Any, traces: Sequence[Trace], folder: Path, rounds: int) 
             if firings >= 5:
                 size = len(reachable(dict(enumerate(trace.nodes)), stage.before))
                 sized.append((abs(size - 450), size, firings, trace, stage))
-    _, size, firings, trace, stage = min(sized, key=lambda found: found[0])
-    page = Page(browser, trace, folder)
-    times = page.steps_ms(stage.id, min(firings, 5 * rounds))
-    page.close()
-    detail = f'"{stage.name}" of {trace.title}, {len(times)} steps, most {max(times):.1f} ms'
-    yield Figure(f"step, {size} nodes", median(times), "ms", 50.0, detail)
+    return min(sized, key=lambda found: found[0])[1:]
 
 
 def _large(browser: Any, trace: Trace, folder: Path) -> Iterator[Figure]:

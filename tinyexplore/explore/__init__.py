@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tinyexplore.explore.session import CaptureError, Explorer, capture, explore
     from tinyexplore.explore.tabular import rows_of
     from tinyexplore.explore.valid import TraceFormatError
+    from tinyexplore.explore.why import Tried, WhyNot, could_fire, why_not
 
 _HOMES = {
     "Trace": "model",
@@ -56,6 +57,10 @@ _HOMES = {
     "Explorer": "session",
     "capture": "session",
     "explore": "session",
+    "Tried": "why",
+    "WhyNot": "why",
+    "could_fire": "why",
+    "why_not": "why",
 }
 
 __all__ = [
@@ -71,9 +76,12 @@ __all__ = [
     "ReproducerError",
     "Trace",
     "TraceFormatError",
+    "Tried",
+    "WhyNot",
     "biography",
     "capture",
     "compare",
+    "could_fire",
     "diff",
     "explore",
     "line_frames",
@@ -88,6 +96,7 @@ __all__ = [
     "trace_to_json",
     "user_lines",
     "where",
+    "why_not",
 ]
 
 

@@ -43,7 +43,8 @@ def walk_text(axis: Axis) -> str:
 
 
 def arg_text(arg: Any) -> str:
-    """The argument of a node in words: an operation by its name, an axis by its letter, tuples flat."""
+    """The argument of a node in words: an operation by its name, an axis by its letter, tuples flat; numbers exactly,
+    so that a node can be made anew from them (`explore/remade.py`)."""
     if arg is None:
         return ""
     if isinstance(arg, Ops):
@@ -52,7 +53,7 @@ def arg_text(arg: Any) -> str:
         return f"{arg.name} {walk_text(arg)}"
     if isinstance(arg, tuple):
         return f"({', '.join(arg_text(item) for item in arg)}{',' if len(arg) == 1 else ''})"
-    return number_text(arg)
+    return repr(arg) if isinstance(arg, float) else number_text(arg)
 
 
 def told_shape(value: LazyBuffer) -> tuple[int | str, ...]:

@@ -33,6 +33,7 @@ from tinyexplore.util.config import check_option
 
 if TYPE_CHECKING:
     from tinyexplore.explore.parts import Parts
+    from tinyexplore.explore.why import WhyNot
     from tinyexplore.widgets import CodeWidget, GraphWidget, PartWidget, PredictWidget
 
 EXPLORE_REPEAT = 10
@@ -194,6 +195,32 @@ class Explorer(WhatIfDoor):
         self._selected = tuple(ids)
         if self._widget is not None:
             self._widget.selected = ids
+
+    def why_not(
+        self,
+        node: Node | int | None = None,
+        rule: str | None = None,
+        *,
+        stage: int | None = None,
+        step: int | None = None,
+    ) -> WhyNot:
+        """Which rules could fire on `node` after `step` steps of `stage`, which did, and what stops every other one.
+
+        What is not given is as in the views: the node selected, the reader's stage and step. `rule`: only those of that
+        name; `view.why_not(node)["mul_one"]` is one answer. See `explore.why_not` for a UOp without a trace.
+        """
+        from tinyexplore.explore.why import explainer
+
+        chosen = self.selected[0] if node is None and self.selected else node
+        if chosen is None:
+            raise ValueError("no node was given, and none is selected in the views")
+        number = chosen.id if isinstance(chosen, Node) else chosen
+        cursor = {} if self._widget is None else self._widget.cursor
+        asked = explainer(self.trace)
+        if stage is None:
+            stage, at = asked.place_of(number, cursor.get("stage"), cursor.get("step"))
+            step = at if step is None else step
+        return asked.why_not(number, stage, step, rule)
 
     def show(self, nodes: Iterable[Node | int] | Node | int) -> Explorer:
         """Selects `nodes` in the views: `view.show(view.where(op="REDUCE"))`."""
