@@ -74,6 +74,11 @@ TERMS: tuple[Term, ...] = (
     Term("word", "twins", "The copies that unrolling made of one computation."),
     Term("word", "origin", "The LazyBuffers that a UOp or a line comes from."),
     Term("word", "biography", "The firings that led to a node, in order."),
+    Term(
+        "word",
+        "why",
+        "Which rules could fire on a node at this step, which did, and what stopped the others, nearest miss first.",
+    ),
     Term("word", "median", "The time that half of the runs are below."),
     Term(
         "word", "quartiles", "A quarter of the runs is faster than the lower one, a quarter slower than the upper one."

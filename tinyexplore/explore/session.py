@@ -293,6 +293,7 @@ class Explorer(WhatIfDoor):
             tour = [stop.as_data() for stop in self._tour]
             self._widget = ExplorerWidget(packed, selected=self._selected, tour=tour)
             self._packed = packed
+            self._widget.answer_with(_Answers(_TraceOf(self)))
             shown.add(self, self._widget)
         return self._widget
 
@@ -494,6 +495,18 @@ class _TraceOf:
         from tinyexplore.explore.codec import trace_from_bytes
 
         return trace_from_bytes(self._widget.payload, _OUR_OWN)
+
+
+class _Answers:
+    """Answers what a view asks about a trace."""
+
+    def __init__(self, trace: _TraceOf) -> None:
+        self._trace = trace
+
+    def __call__(self, question: Mapping[str, Any]) -> dict[str, Any]:
+        from tinyexplore.explore.asking import answer
+
+        return answer(self._trace(), question)
 
 
 # *** options ***

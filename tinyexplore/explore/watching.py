@@ -95,6 +95,9 @@ class _Watch:
         if isinstance(value, (tuple, list, set, frozenset)):
             inner = ", ".join([self.value(item) for item in list(value)[:4]])
             return _cut(f"[{inner}{', …' if len(value) > 4 else ''}]")
+        if isinstance(value, dict):
+            pairs = [f"{self.value(key)}: {self.value(item)}" for key, item in list(value.items())[:4]]
+            return _cut(f"{{{', '.join(pairs)}{', …' if len(value) > 4 else ''}}}")
         return _cut(repr(value))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 LARGE_BYTES = 1_000_000
 GZIP_MAGIC = b"\x1f\x8b"
+Answering = Callable[[Mapping[str, Any]], dict[str, Any]]
 
 
 class ExplorerWidget(PicturedWidget):
@@ -25,7 +26,7 @@ class ExplorerWidget(PicturedWidget):
     `selected`: ids of the selected nodes. `cursor`: where the reader is ("stage", "step", "kernel", "graph", "panel",
     "place", "tabs"). Both follow the reader and may be set from Python. `height`: of the view, in CSS. `mode`:
     "story" (stage by stage) or "workbench" (all views); "" is as the reader last chose. `link`: set to "#stage=4&step=2"
-    it goes there once. `tour`: notes on places, as data. `session` names what the widgets of this trace (`widgets.parts`) share in a page.
+    it goes there once. `tour`: notes on places, as data. `answers`: whether somebody answers its questions (`answer_with`). `session` names what the widgets of this trace (`widgets.parts`) share in a page.
     """
 
     _esm = traitlets.Unicode(front_end("explorer.js")).tag(sync=True)
@@ -37,6 +38,7 @@ class ExplorerWidget(PicturedWidget):
     mode = traitlets.Enum(("", "story", "workbench"), "").tag(sync=True)
     link = traitlets.Unicode("").tag(sync=True)
     tour = traitlets.List(traitlets.Dict()).tag(sync=True)
+    answers = traitlets.Bool(False).tag(sync=True)
 
     def __init__(self, trace_json_gz: bytes, *, selected: Iterable[int] = (), static: str = "", **traits: Any) -> None:
         """`static`: an SVG picture for places where no widget runs; `traits`: first values of the other traits."""
@@ -44,6 +46,17 @@ class ExplorerWidget(PicturedWidget):
             static=static, payload=trace_json_gz, selected=list(selected), session=uuid4().hex, **traits
         )
         self._parts: list[PartWidget | PredictWidget] = []
+        self._answer: Answering | None = None
+
+    def answer_with(self, answer: Answering) -> None:
+        """From now on `answer` is asked what the trace alone does not say; question and answer are plain data."""
+        if self._answer is None:
+            self.on_msg(self._hear)
+        self._answer, self.answers = answer, True
+
+    def _hear(self, widget: Any, content: Any, buffers: Any) -> None:
+        if self._answer is not None and isinstance(content, dict) and "question" in content:
+            self.send({"id": content.get("id"), "answer": self._answer(content["question"])})
 
     @traitlets.validate("payload")
     def _check_payload(self, proposal: dict[str, Any]) -> bytes:
@@ -73,7 +86,7 @@ class ExplorerWidget(PicturedWidget):
         layout = self.layout
         super().close()
         layout.close()
-        self.payload, self._static = b"", ""
+        self.payload, self._static, self._answer = b"", "", None
 
     @property
     def is_large(self) -> bool:

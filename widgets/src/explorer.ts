@@ -1,5 +1,6 @@
 // mount(): the whole explorer in one element, from a trace; knows nothing of Jupyter or of how the trace came.
 
+import type { Ask } from "./asking";
 import { divider } from "./divider";
 import { append, button, h, replaceChildren, tab, tabList } from "./dom";
 import { meaning } from "./explaining";
@@ -21,6 +22,7 @@ import { StepperView } from "./views/stepper";
 import { StoryView } from "./views/story";
 import { type Stop, TourView } from "./views/tour";
 import { MemoryView, TimingView } from "./views/timing";
+import { WhyView } from "./views/why";
 import { beginning } from "./walking";
 
 export interface MountOptions {
@@ -40,6 +42,8 @@ export interface MountOptions {
   onMode?: (mode: Mode) => void;
   /** Notes on places, to be led through. */
   tour?: Stop[];
+  /** Answers what the trace alone cannot: a kernel, or an engine in the page. */
+  ask?: Ask;
 }
 
 /** Stage by stage, or all views at once. */
@@ -67,6 +71,7 @@ const PANELS: [Panel, string][] = [
   ["timing", "Timing"],
   ["memory", "Memory"],
   ["biography", "Biography"],
+  ["why", "Why"],
   ["glossary", "Glossary"],
 ];
 
@@ -84,6 +89,7 @@ export function mount(element: HTMLElement, trace: Trace, options: MountOptions 
   const store = openStore(trace, options.initial);
   store.onSelect = options.onSelect ?? null;
   store.onCursor = options.onCursor ?? null;
+  store.ask = options.ask ?? null;
   return mountOn(element, store, options);
 }
 
@@ -222,9 +228,10 @@ function workbench(store: Store, root: HTMLElement, size: number): Body {
     timing: new TimingView(store),
     memory: new MemoryView(store),
     biography: new BiographyView(store),
+    why: new WhyView(store),
     glossary: new GlossaryView(),
   };
-  const views = [pipeline, graph, code, stepper, panels.kernels, panels.timing, panels.memory, panels.biography];
+  const views = [pipeline, graph, code, stepper, panels.kernels, panels.timing, panels.memory, panels.biography, panels.why];
   for (const view of views) store.add(view as View);
 
   const tabs = h("div", { class: "panel-tabs" });
@@ -346,6 +353,7 @@ function footer(index: TraceIndex, size: number): HTMLElement {
     key(["/"], "search"),
     key(["O"], "origin"),
     key(["B"], "biography"),
+    key(["Y"], "why"),
     key(["I"], "isolate"),
     key(["F"], "fit"),
     key(["W"], "story"),

@@ -39,6 +39,7 @@ export const GLOSSARY: Readonly<Record<string, Group>> = {
       "twins": "The copies that unrolling made of one computation.",
       "origin": "The LazyBuffers that a UOp or a line comes from.",
       "biography": "The firings that led to a node, in order.",
+      "why": "Which rules could fire on a node at this step, which did, and what stopped the others, nearest miss first.",
       "median": "The time that half of the runs are below.",
       "quartiles": "A quarter of the runs is faster than the lower one, a quarter slower than the upper one.",
       "search": "BEAM: opts tried and timed, the best ones tried further."

@@ -3,7 +3,7 @@
 import story from "./story.css";
 import css from "./style.css";
 import { h } from "./dom";
-import type { Store } from "./store";
+import type { Panel, Store } from "./store";
 import type { GraphView } from "./views/graph";
 import { showOrigin } from "./views/nodecard";
 import type { StepperView } from "./views/stepper";
@@ -78,7 +78,8 @@ export function onKey(event: KeyboardEvent, { store, graph, stepper, root, panel
     f: (view) => view.fit(),
     e: (view) => view.toggleSelected(),
   };
-  const biography = (): void => store.go({ panel: store.cursor.panel === "biography" ? "rewrites" : "biography" });
+  const panelOf: Record<string, Panel> = { b: "biography", y: "why" };
+  const turnTo = (panel: Panel): void => store.go({ panel: store.cursor.panel === panel ? "rewrites" : panel });
   const leave = (): void => {
     store.select([]);
     root.focus();
@@ -89,7 +90,7 @@ export function onKey(event: KeyboardEvent, { store, graph, stepper, root, panel
     if (key === "w") return toggle;
     if (story && (key === "ArrowLeft" || key === "ArrowRight")) return () => story.move(key === "ArrowLeft" ? -1 : 1);
     if (key === "o") return () => showOrigin(store);
-    if (key === "b" && panels) return biography;
+    if (panelOf[key] !== undefined && panels) return () => turnTo(panelOf[key]);
     return key === "Escape" ? leave : undefined;
   };
   const walk = walks[event.key];

@@ -1,5 +1,6 @@
 // What the widgets of one explorer share: the trace, read once, and one store, bound to the traits of the explorer.
 
+import { type Channel, askOver } from "./asking";
 import { h } from "./dom";
 import { type Handle, type Mode, mountOn, openStore } from "./explorer";
 import { completed, placeOf, readLink } from "./links";
@@ -50,6 +51,7 @@ export class Session {
     const store = openStore(trace, initial);
     store.onSelect = (nodes) => save(model, { selected: nodes });
     store.onCursor = (cursor) => save(model, { cursor });
+    if (model.get("answers") === true) store.ask = askOver(model as unknown as Channel);
     return store;
   }
 

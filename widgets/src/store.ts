@@ -1,9 +1,10 @@
 // What the views share: one selection, one cursor, one hover; whoever changes them tells all others.
 
+import type { Ask } from "./asking";
 import type { TraceIndex } from "./provenance";
 
 export type Place = "python" | "lazy" | "kernels" | "passes" | "uops" | "code" | "run";
-export type Panel = "rewrites" | "kernels" | "timing" | "memory" | "biography" | "glossary";
+export type Panel = "rewrites" | "kernels" | "timing" | "memory" | "biography" | "why" | "glossary";
 
 /** Where the reader is. It travels to Python as a dict, so it is plain data. */
 export interface Cursor {
@@ -41,6 +42,8 @@ export class Store {
   /** Called after the reader, not the program, changed something. */
   onSelect: ((nodes: number[]) => void) | null = null;
   onCursor: ((cursor: Cursor) => void) | null = null;
+  /** Asks whoever has the engine; null where nobody has. */
+  ask: Ask | null = null;
   private views: View[] = [];
   /** The stores that share one selection and one hover: this one, and those that were pinned to a place of their own. */
   protected readonly family: Set<Store>;

@@ -35,6 +35,7 @@ export class NodeCard {
       button(this.actions.isIsolated() ? "whole graph" : "isolate", "Only its sources and users (I)", () => this.actions.isolate()),
       button("origin", "Select the LazyBuffers it came from, and their Python (O)", () => showOrigin(this.store)),
       button("biography", "The firings that led to it (B)", () => this.store.go({ panel: "biography" })),
+      button("why", "Which rules could fire on it, and what stops the others (Y)", () => this.store.go({ panel: "why" })),
     );
     if (selected.size > 1) {
       const text = `${count(selected.size, "node")} selected`;

@@ -489,7 +489,7 @@ function endStatus(): HTMLElement {
   return h("span", { class: "end", role: "status" });
 }
 
-function codeBlock(text: string): HTMLElement {
+export function codeBlock(text: string): HTMLElement {
   const lines = text.split("\n").map((line) => {
     const spans = tokenize("python", line).map(([kind, part]) => (kind === "" ? part : h("span", { class: `t-${kind}` }, part)));
     return h("div", {}, ...spans, line === "" ? " " : null);

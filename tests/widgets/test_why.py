@@ -1,0 +1,146 @@
+"""The Why panel in a real browser: asked of the engine, and what it says where there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.widgets.test_accessibility import findings
+from tinyexplore import Tensor
+from tinyexplore.explore import Explorer, explore
+from tinyexplore.explore.asking import answer
+
+pytestmark = pytest.mark.browser
+
+MOUNT = """async () => {
+  const ask = async (question) => {
+    const found = await askPython(question);
+    if (found.error) throw new Error(found.error);
+    return found;
+  };
+  const place = document.getElementById("explorer");
+  tinyexplore.handle.destroy();
+  const trace = await tinyexplore.readTrace(tinyexplore.fromBase64(document.getElementById("trace").textContent));
+  tinyexplore.handle = tinyexplore.mount(place, trace, { height: "100vh", page: true, mode: "workbench", ask });
+}"""
+
+
+@pytest.fixture(scope="module")
+def view() -> Explorer:
+    x, w = Tensor.rand(16, 32).realize(), Tensor.rand(32, 24).realize()
+    return explore(lambda: (x @ w).softmax(), repeat=1, title="softmax")
+
+
+@pytest.fixture
+def page(browser: Any, view: Explorer, tmp_path: Path) -> Iterator[Any]:
+    """The page of a trace, without an engine; no error may be left in it."""
+    errors: list[str] = []
+    view.to_html(tmp_path / "page.html")
+    tab = browser.new_page(viewport={"width": 1280, "height": 900})
+    tab.on("pageerror", lambda error: errors.append(str(error)))
+    tab.add_init_script("localStorage.setItem('tinyexplore.mode', 'workbench')")
+    tab.goto((tmp_path / "page.html").as_uri())
+    tab.wait_for_selector("html[data-tinyexplore=ready]", state="attached", timeout=15_000)
+    yield tab
+    tab.close()
+    assert errors == []
+
+
+@pytest.fixture
+def asking(page: Any, view: Explorer) -> Any:
+    """The same page, with this Python behind it."""
+    page.expose_function("askPython", lambda question: answer(view.trace, question))
+    page.evaluate(MOUNT)
+    page.wait_for_selector(".drawing .box", state="attached")
+    return page
+
+
+def firing(view: Explorer) -> tuple[int, int, int, str]:
+    """A stage, the steps before a firing, the node and the rule."""
+    trace = view.trace
+    for stage in trace.stages:
+        for number, step in enumerate(stage.steps):
+            if step.rule is not None and not view.why_not(step.before, stage=stage.id, step=number).note:
+                return stage.id, number, step.before, trace.rules[step.rule].name
+    raise AssertionError("no rule fired")
+
+
+def go(tab: Any, stage: int, step: int, node: int) -> None:
+    tab.evaluate(f"tinyexplore.handle.go({{stage: {stage}, step: {step}, graph: 'uops', place: 'passes'}})")
+    tab.evaluate(f"tinyexplore.handle.select([{node}])")
+    tab.focus(".tinyexplore")
+    tab.keyboard.press("y")
+
+
+def test_what_fires_next_stands_first_and_what_stopped_the_others_beside_it(asking: Any, view: Explorer):
+    stage, step, node, rule = firing(view)
+    go(asking, stage, step, node)
+    first = asking.wait_for_selector(".why .tried.fires >> nth=0")
+    assert rule in first.inner_text() and "fires" in first.inner_text()
+    found = view.why_not(node, stage=stage, step=step)
+    assert f"{len(found.stopped)} cannot" in asking.inner_text(".why .note >> nth=0")
+    stopped = asking.query_selector_all(".why .tried.stopped")
+    names = [row.query_selector("summary b").inner_text() for row in stopped]
+    assert set(names) <= {one.rule for one in found.stopped}
+    asking.keyboard.press("y")
+    assert asking.is_hidden(".why")
+
+
+def test_two_values_side_by_side_and_the_node_at_which_it_stopped(asking: Any, view: Explorer):
+    trace = view.trace
+    stage = next(one for one in trace.stages if one.name == "simplify")
+    for node in view.where(op="ADD", kind="uop"):
+        found = view.why_not(node, stage=stage.id, step=0)
+        deep = [one for one in found.stopped[:5] if one.obstacle.kind == "operation" and one.obstacle.path]
+        if deep and not found.note:
+            break
+    go(asking, stage.id, 0, node.id)
+    row = asking.wait_for_selector(f".why .tried:has(b:text-is('{deep[0].rule}'))")
+    assert f"wants {deep[0].obstacle.wanted}" in row.query_selector(".wants").inner_text()
+    assert f"is {deep[0].obstacle.found}" in row.query_selector(".is").inner_text()
+    row.query_selector("summary").click()
+    assert deep[0].law in row.query_selector(".law").inner_text()
+    row.query_selector("button:text-is('show it')").click()
+    assert asking.evaluate("tinyexplore.handle.state.selected") == [deep[0].at]
+
+
+@pytest.mark.parametrize("width", [1280, 600])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_an_answer_is_without_grave_findings(asking: Any, view: Explorer, scheme: str, width: int):
+    asking.emulate_media(color_scheme=scheme)
+    asking.set_viewport_size({"width": width, "height": 900})
+    go(asking, *firing(view)[:3])
+    asking.wait_for_selector(".why .tried")
+    for row in asking.query_selector_all(".why .tried summary")[:3]:
+        row.click()
+    assert findings(asking) == []
+
+
+def test_a_step_further_is_asked_anew_and_an_answer_that_comes_late_is_dropped(asking: Any, view: Explorer):
+    stage, step, node, rule = firing(view)
+    go(asking, stage, step, node)
+    asking.wait_for_selector(".why .tried.fires")
+    asking.evaluate(f"tinyexplore.handle.go({{step: {step + 1}}})")
+    asking.wait_for_selector(f".why .note:has-text('after step {step + 1}')")
+    row = asking.wait_for_selector(f".why .event:has-text('{rule}')")
+    assert f"step {step + 1}" in row.inner_text()
+
+
+def test_a_page_without_an_engine_shows_what_was_recorded_and_says_what_would_do(page: Any, view: Explorer):
+    stage, step, node, rule = firing(view)
+    go(page, stage, step + 1, node)
+    assert rule in page.wait_for_selector(".why .event").inner_text()
+    assert f"why_not({node}, stage={stage}, step={step + 1})" in page.inner_text(".why code")
+    page.click(".why .event")
+    assert page.evaluate("tinyexplore.handle.state.cursor.step") == step + 1
+
+
+def test_what_goes_wrong_is_said(page: Any, view: Explorer):
+    page.expose_function("askPython", lambda question: {"error": "the kernel is busy"})
+    page.evaluate(MOUNT)
+    stage, step, node, _ = firing(view)
+    go(page, stage, step, node)
+    assert page.wait_for_selector(".why [role=alert]").inner_text() == "the kernel is busy"

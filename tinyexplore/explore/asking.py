@@ -1,0 +1,47 @@
+"""Questions that a view asks of Python, and their answers, both plain data: JSON can carry them.
+
+A notebook's view sends a question over its widget's channel; a page that carries the engine can call `answer` itself.
+`{"ask": "why", "node": 17, "stage": 4, "step": 2}` is answered by the fields of a `WhyNot`; what cannot be answered by
+`{"error": "..."}`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from tinyexplore.explore.model import Trace
+
+Question = Mapping[str, Any]
+Answer = dict[str, Any]
+
+
+def _why(trace: Trace, node: int, stage: int | None = None, step: int | None = None, rule: str | None = None) -> Any:
+    from tinyexplore.explore.why import explainer
+
+    asked = explainer(trace)
+    if stage is None:
+        stage, step = asked.place_of(node)
+    return asked.why_not(node, stage, step, rule)
+
+
+QUESTIONS: dict[str, Callable[..., Any]] = {"why": _why}
+
+
+def answer(trace: Trace, question: Question) -> Answer:
+    """The answer to a question about a trace, as data."""
+    about = dict(question)
+    asked = about.pop("ask", None)
+    if asked not in QUESTIONS:
+        return {"error": f"nobody knows the question {asked!r}; known: {', '.join(QUESTIONS)}"}
+    try:
+        found = QUESTIONS[asked](trace, **about)
+    except (ValueError, TypeError, IndexError, KeyError) as error:
+        return {"error": f"{type(error).__name__}: {error}"}
+    data: Answer = json.loads(json.dumps(asdict(found)))
+    return data
+
+
+__all__ = ["QUESTIONS", "Answer", "Question", "answer"]

@@ -1,0 +1,182 @@
+// Why, and why not: the rules that could fire on the selected node, those that did, and what stopped every other one. The
+// firings stand in the trace; the rest is asked of Python, where there is one.
+
+import type { Ask, Obstacle, Place, Tried, WhyNot } from "../asking";
+import { button, h, replaceChildren } from "../dom";
+import { count, paragraphs, truncate } from "../format";
+import type { Change, Store, View } from "../store";
+import { nodeText } from "../tree";
+import { codeBlock } from "./stepper";
+
+const FEW = 12; // stopped rules that are shown at once
+const ITS_OWN = new Set(["function", "nothing new", "error", "context"]); // the pattern matches; the rule itself says no
+
+export class WhyView implements View {
+  readonly element = h("div", { class: "why scroll", tabindex: 0, role: "region", "aria-label": "Why, and why not" });
+  private asked = "";
+  private showsAll = false;
+
+  constructor(private readonly store: Store) {
+    this.draw();
+  }
+
+  update(change: Change): void {
+    if (change.selection || change.cursor) this.draw();
+  }
+
+  private draw(): void {
+    const { index, selected, cursor, ask } = this.store;
+    if (cursor.panel !== "why") return;
+    const [id] = selected;
+    const stage = cursor.stage === null ? undefined : index.trace.stages[cursor.stage];
+    const key = JSON.stringify([...selected, stage?.id, cursor.step]);
+    if (key === this.asked) return;
+    this.asked = key;
+    this.showsAll = false;
+    if (id === undefined) {
+      this.say("Select a node, then press Y: which rules could fire on it, which did, and what stopped every other one.");
+      return;
+    }
+    const node = index.node(id);
+    if (node.kind === "lazybuffer" || stage === undefined) {
+      const decision = index.decisionOf.get(id);
+      const told = decision === undefined ? "The scheduler said nothing of it." : `${decision.decision}: ${decision.reason}.`;
+      replaceChildren(this.element, this.head(nodeText(node), told), h("p", { class: "note faint" }, "Rules are about UOps: select one in a pass."));
+      return;
+    }
+    const about = { stage: stage.id, name: stage.name, step: cursor.step, node: id, what: nodeText(node), note: "" };
+    const recorded = { ...about, fired: this.firings(stage.id, id), could: [], stopped: [] };
+    if (ask === null) this.show(recorded, this.offline(recorded));
+    else void this.request(ask, recorded, key);
+  }
+
+  /** The firings of a pass that were about a node, or made it. */
+  private firings(stage: number, node: number): WhyNot["fired"] {
+    const { stages, rules } = this.store.index.trace;
+    const all = stages[stage].steps.map(({ rule, before, after }, i) => ({ step: i + 1, rule: rule === null ? "" : rules[rule].name, before, after }));
+    return all.filter(({ rule, before, after }) => rule !== "" && (before === node || after === node));
+  }
+
+  private async request(ask: Ask, recorded: WhyNot, key: string): Promise<void> {
+    this.show(recorded, h("p", { class: "note", role: "status" }, "asking Python …"));
+    try {
+      const { node, stage, step } = recorded;
+      const found = (await ask({ ask: "why", node, stage, step })) as WhyNot;
+      if (key === this.asked) this.show(found, null);
+    } catch (error) {
+      if (key === this.asked) this.show(recorded, h("p", { class: "note", role: "alert" }, error instanceof Error ? error.message : String(error)));
+    }
+  }
+
+  private offline({ stage, step, node }: WhyNot): Element {
+    const call = `Explorer(Trace.load("trace.json.gz")).why_not(${node}, stage=${stage}, step=${step})`;
+    return h(
+      "p",
+      { class: "note" },
+      "What could fire, and what stopped every other rule, the rules themselves say, and they are Python. In a notebook this panel asks them; of a saved trace, ",
+      h("code", {}, call),
+      " does.",
+    );
+  }
+
+  private say(text: string): void {
+    replaceChildren(this.element, h("p", { class: "empty" }, text));
+  }
+
+  private head(what: string, text: string): Element {
+    return h("p", { class: "note" }, h("b", {}, truncate(what, 90)), ` ${text}`);
+  }
+
+  private show(found: WhyNot, status: Element | null): void {
+    const { fired, could, stopped } = found;
+    const counts = status === null && could.length + stopped.length > 0 ? `: ${count(could.length, "rule")} could fire, ${stopped.length} cannot` : "";
+    const own = stopped.filter(({ obstacle }) => ITS_OWN.has(obstacle!.kind));
+    const others = stopped.filter((one) => !own.includes(one));
+    const shown = this.showsAll ? others : others.slice(0, Math.max(0, FEW - own.length));
+    const more = button(`all ${others.length} …`, "Show every rule that was stopped", () => {
+      this.showsAll = true;
+      this.show(found, status);
+    }, "quiet");
+    replaceChildren(
+      this.element,
+      this.head(found.what, `in ${found.name} after step ${found.step}${counts}.`),
+      found.note === "" ? null : h("p", { class: "note faint" }, found.note),
+      ...this.group("Could fire now", "", could),
+      ...(fired.length === 0 ? [] : [h("h5", {}, "Fired"), ...fired.map((one) => this.firing(found, one))]),
+      ...this.group("Stopped by itself", "the pattern matches; the rule's own function says no", own),
+      ...this.group("Stopped by its pattern", "the nearest miss first", shown),
+      shown.length < others.length ? more : null,
+      status,
+    );
+  }
+
+  private group(title: string, text: string, rules: Tried[]): Element[] {
+    if (rules.length === 0) return [];
+    return [h("h5", {}, title, h("span", { class: "faint" }, text === "" ? "" : ` · ${text}`)), ...rules.map((one) => this.tried(one))];
+  }
+
+  private firing({ stage }: WhyNot, { step, rule, before, after }: WhyNot["fired"][number]): Element {
+    const { index, cursor } = this.store;
+    const text = (node: number): string => truncate(nodeText(index.node(node)), 60);
+    return h(
+      "button",
+      { type: "button", class: "event", "aria-current": step === cursor.step ? "step" : null, onclick: () => this.store.go({ stage, step }) },
+      h("span", { class: "faint" }, `step ${step}`),
+      h("b", {}, rule),
+      h("span", { class: "gone" }, text(before)),
+      h("span", { class: "faint" }, "→"),
+      h("span", { class: "come" }, text(after)),
+    );
+  }
+
+  private tried(one: Tried): Element {
+    const { obstacle, at } = one;
+    const here = at === null || this.store.selected.has(at) ? null : button("show it", "Select the node at which it stopped", () => this.store.select([at]), "quiet");
+    return h(
+      "details",
+      { class: `tried ${one.verdict}` },
+      h("summary", {}, h("b", {}, one.rule), ...(obstacle === null ? fires(one) : differs(one, obstacle))),
+      h(
+        "div",
+        { class: "more" },
+        ...(obstacle?.places ?? []).map(place),
+        one.bound.length === 0 ? null : values("matched so far", one.bound),
+        h("div", { class: "law" }, one.law),
+        ...paragraphs(one.doc).map(({ text, formula }) => (formula ? h("div", { class: "law" }, text) : h("p", {}, text))),
+        here,
+        h("p", { class: "place" }, `${one.file}:${one.line}`),
+        one.text === "" ? null : codeBlock(one.text),
+      ),
+    );
+  }
+}
+
+function fires({ first, after }: Tried): Element[] {
+  const tag = h("span", { class: "tag d-fuse" }, first ? "fires" : "would, were it first");
+  return [tag, h("span", { class: "faint" }, "→"), h("span", { class: "come" }, after)];
+}
+
+/** The two values side by side, and where. */
+function differs({ passed, parts }: Tried, { kind, path, wanted, found, places }: Obstacle): Element[] {
+  if (ITS_OWN.has(kind)) {
+    const line = places.length === 0 ? found : `${places[0].because} ${places[0].text}`.trim();
+    return [h("code", { class: "said" }, line)];
+  }
+  const where = path.length === 0 ? "the node" : path.map((place) => `source ${place}`).reverse().join(" of ");
+  return [
+    h("span", { class: "wants" }, h("span", { class: "faint" }, "wants "), wanted),
+    h("span", { class: "is" }, h("span", { class: "faint" }, "is "), found),
+    h("span", { class: "faint" }, `${where} · ${passed} of ${parts} parts match`),
+  ];
+}
+
+/** A line that came to None, and what its names stood for. */
+function place({ function: name, file, line, text, because, values: of }: Place): Element {
+  const code = [because, text].filter((part) => part !== "").join("\n    ");
+  return h("div", { class: "came-to-none" }, codeBlock(code), h("p", { class: "place" }, `${name}, ${file}:${line}`), of.length === 0 ? null : values("there", of));
+}
+
+function values(title: string, pairs: [string, string][]): Element {
+  const rows = pairs.flatMap(([name, text]) => [h("dt", {}, name), h("dd", {}, text)]);
+  return h("dl", { class: "values", "aria-label": title }, ...rows);
+}
