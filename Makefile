@@ -63,9 +63,10 @@ $(VENV)/.stamp-models: | $(VENV)/.stamp-venv
 
 # --------------------------------------------------------------------------------------- the commands
 
-# JupyterLab refuses to start as root unless told that it may; in a container one often is.
+# JupyterLab refuses to start as root unless told that it may; in a container one often is. The address that it prints
+# is that of the notebook, for whoever opens it by hand.
 lab: $(VENV)/.stamp-lab
-	$(BIN)/jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) $(ARGS) $(NOTEBOOK)
+	$(BIN)/jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) --notebook-dir=$(dir $(NOTEBOOK)) --LabApp.default_url=/lab/tree/$(notdir $(NOTEBOOK)) $(ARGS)
 
 # A browser is got where there is none and the machine allows it; where not, the report says what was left out.
 test: $(VENV)/.stamp-test

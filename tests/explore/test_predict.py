@@ -23,11 +23,18 @@ def right(stop: Stop) -> str:
     return stop.choices[stop.answer]
 
 
+def test_of_few_kernels_each_is_told_by_what_it_computes():
+    calls = [("__matmul__",), ("__matmul__", "__add__", "softmax")]
+    kernels = tuple(replace(kernel, calls=calls[kernel.id]) for kernel in TRACE.kernels)
+    stop = question(replace(TRACE, kernels=kernels), "kernels")
+    assert stop.reveal == "It is 2, for 9 operations that compute: matmul in kernel 0; add, softmax in kernel 1."
+
+
 def test_how_many_kernels():
     stop = question(TRACE, "kernels")
     assert right(stop) == str(len(TRACE.kernels)) == "2"
     assert len(set(stop.choices)) == len(stop.choices) == 4
-    assert stop.reveal.startswith("It is 2: r_64_32_48, softmax_64_32.")
+    assert stop.reveal == "It is 2, for 9 operations that compute."
     assert stop.grade("2") and stop.grade(stop.answer) and not stop.grade("3")
     with pytest.raises(ValueError, match="'two' is none of the choices: 1, 2, 3"):
         stop.grade("two")

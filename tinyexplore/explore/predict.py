@@ -47,11 +47,24 @@ def how_many_kernels(trace: Trace) -> Stop:
     computing = [node for node in trace.nodes if node.kind == "lazybuffer" and node.group in ("alu", "reduce")]
     wrong = [number for number in (len(computing), count + 1, count - 1, count + 2, 1) if number > 0]
     numbers = sorted({count, *list(dict.fromkeys(number for number in wrong if number != count))[: _MOST_CHOICES - 1]})
-    names = ", ".join(kernel.name for kernel in trace.kernels[:4])
-    reveal = f"It is {count}: {names}{' …' if count > 4 else ''}. {len(computing)} operations compute something."
+    operations = "one operation that computes" if len(computing) == 1 else f"{len(computing)} operations that compute"
+    reveal = f"It is {count}, for {operations}{_shares(trace)}."
     choices = tuple(str(number) for number in numbers)
     text = "How many kernels (compiled loop nests) does this need?"
     return Stop(text, "#story=python", choices, numbers.index(count), reveal, "#story=kernels")
+
+
+def _shares(trace: Trace) -> str:
+    """ ": matmul in kernel 0, add and softmax in kernel 1", of a few kernels; a call stands where it is first."""
+    if not 1 < len(trace.kernels) <= _MOST_CHOICES:
+        return ""
+    told: set[str] = set()
+    shares = []
+    for kernel in trace.kernels:
+        if fresh := [call.strip("_") for call in kernel.calls if call not in told]:
+            told.update(kernel.calls)
+            shares.append(f"{', '.join(fresh)} in kernel {kernel.id}")
+    return f": {'; '.join(shares)}" if shares else ""
 
 
 def which_rule_next(trace: Trace, stage: int, step: int = 0) -> Stop:

@@ -111,9 +111,9 @@ class Explorer(WhatIfDoor):
         recorder = self._recorder
         assert recorder is not None
         if recorder.earlier:
-            count = recorder.earlier
-            text = f"{count} LazyBuffer{'s' if count > 1 else ''} built before the capture began: "
-            self._notes.append(("note", text + "their lines are those that first used them", None))
+            text = "some of this was asked for before the capture began, and computed in it: its lines are those that "
+            text += "first used it; .realize() such tensors before, to leave them out"
+            self._notes.append(("note", text, None))
         if recorder.left_out:
             text = f"the first {recorder.ran:,} kernels; {recorder.left_out:,} more ran that are not here: capture one "
             self._notes.append(("warning", text + "step of the program, or keep more with kernels=…", None))

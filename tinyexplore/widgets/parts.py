@@ -224,7 +224,7 @@ class PredictWidget(PicturedWidget):
             f"<ul>{choices}</ul><details><summary>The answer</summary>{escape(self.question['reveal'])}{shown}</details></div>"
         )
         display({"text/html": html, "text/plain": repr(self)}, raw=True)
-        show(self, "", repr(self))
+        show(self, "", "To guess here, run this cell where widgets are shown.")
 
 
 __all__ = [

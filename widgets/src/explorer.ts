@@ -318,9 +318,12 @@ function firstCursor(index: TraceIndex): Cursor {
   };
 }
 
+/** What options are unless somebody asked: the story leaves these out. */
+const AS_EVER: Record<string, string> = { DEVICE: "LLVM", NOOPT: "0", BEAM: "0", repeat: "10" };
+
 function header(trace: Trace, modes: HTMLElement): HTMLElement {
   const chips = trace.options.map(([name, value]) =>
-    h("span", { class: "chip", title: [`${name} = ${value}`, meaning("option", name)].filter(Boolean).join("\n") }, h("span", { class: "faint" }, `${name} `), value),
+    h("span", { class: AS_EVER[name] === value || name === "tinyexplore" ? "chip as-ever" : "chip", title: [`${name} = ${value}`, meaning("option", name)].filter(Boolean).join("\n") }, h("span", { class: "faint" }, `${name} `), value),
   );
   const options = h("span", { class: "chips", role: "group", "aria-label": "Options of this capture", tabindex: "0" }, ...chips); // a narrow one scrolls
   return h("header", {}, h("b", { class: "name" }, trace.title), options, h("span", { class: "space" }), modes);

@@ -180,7 +180,7 @@ export function fold(trace: Trace, graph: ShownGraph, options: FoldOptions): Dra
     const { node, src } = graph.nodes.get(id)!;
     const region = options.regions?.get(id);
     if (region !== undefined) return regionBox(region, id, node, cut.get(id) ?? 0, graph.changed.has(id));
-    const words = options.words?.(trace.nodes[node]) ?? trace.nodes[node];
+    const words = inShape(trace, graph, views, users.get(id) ?? [], trace.nodes[node], options.words?.(trace.nodes[node]) ?? trace.nodes[node]);
     return drawn(trace.nodes[node], words, id, src, constants, cut.get(id) ?? 0, graph.changed.has(id));
   });
   const weight = (id: number): number => options.regions?.get(id)?.members.length ?? 1;
@@ -193,6 +193,23 @@ export function fold(trace: Trace, graph: ShownGraph, options: FoldOptions): Dra
     folded: { constants: weigh(constants.keys()), index: weigh(index), views: weigh(views) },
     hidden: weigh([...graph.nodes.keys()].filter((id) => !isFolded(id) && !shown.has(id))),
   };
+}
+
+/** Memory is a row of numbers; where the view that makes it a tensor is folded into
+ * the edge (one that no call made: it was there before), the box has that view's shape. */
+function inShape(
+  trace: Trace,
+  graph: ShownGraph,
+  views: Set<number>,
+  readers: readonly number[],
+  node: Node,
+  words: { label: string; detail: string },
+): { label: string; detail: string } {
+  if (node.group !== "buffer" || readers.length === 0 || !readers.every((id) => views.has(id))) return words;
+  const first = readers.map((id) => trace.nodes[graph.nodes.get(id)!.node]);
+  const [{ op, shape }] = first;
+  if (op !== "RESHAPE" || shape === null || first.some((one) => one.op !== op || one.calls.length > 0 || String(one.shape) !== String(shape))) return words;
+  return { label: words.label, detail: words.detail.replace(` ${node.shape?.join("×")} `, ` ${shape.join("×")} `) };
 }
 
 /** What a box says of a node: "x" of memory, "h = ADD" of what is computed, "LOAD x[i]" in a kernel. */

@@ -1,7 +1,7 @@
 // The way of a program told stage by stage, one sentence each; every word and figure follows from the trace.
 
 import { callName, count, duration, languageName, spread, truncate } from "./format";
-import type { KernelInfo, Stage, Step } from "./model";
+import type { KernelInfo, Node, Stage, Step, Trace } from "./model";
 import type { TraceIndex } from "./provenance";
 import type { Cursor } from "./store";
 
@@ -35,6 +35,12 @@ export function chapters(index: TraceIndex): Chapter[] {
   return found.map((one) => ({ ...one, kernel: id, place: { ...one.place, ...(id === null || trace.kernels[id] === undefined ? {} : { kernel: id }) } }));
 }
 
+/** Whether a line of the capture asked for a LazyBuffer: what was there before is known by no call (in a trace with calls). */
+function isAsked({ nodes }: Trace): (node: Node) => boolean {
+  const hasCalls = nodes.some(({ calls }) => calls.length > 0);
+  return ({ calls }) => calls.length > 0 || !hasCalls;
+}
+
 /** The kernel that the story follows: the slowest of those whose rewrites were recorded, else of all. */
 export function subject(index: TraceIndex): KernelInfo | null {
   const recorded = index.trace.kernels.filter((kernel) => typicalFiring(index, kernel) !== null);
@@ -51,13 +57,14 @@ function python({ trace }: TraceIndex): string {
   const made = trace.nodes.filter((node) => node.kind === "lazybuffer" && node.user !== null);
   const lines = new Set(made.map((node) => `${trace.frames[node.user!].source}:${trace.frames[node.user!].line}`));
   if (lines.size === 0) return "";
-  const calls = tally(made.flatMap((node) => node.calls.slice(0, 1).map(callName)));
-  const most = calls.slice(0, 3);
-  const others = made.length - most.reduce((sum, [, n]) => sum + n, 0);
-  const words = [...most.map(([name, n]) => `${n} by ${name}`), ...(others > 0 ? [calls.length > 3 ? `${others} by others` : `${others} more beside them`] : [])];
-  const which = most.length === 0 ? "" : `: ${listed(words)}`;
-  const nodes = count(made.length, "operation on tensors", "operations on tensors");
-  return `${count(lines.size, "line")} of your Python asked for ${nodes}${which}.`;
+  const asked = made.filter(isAsked(trace));
+  const calls = tally(asked.flatMap(({ calls }) => calls.slice(0, 1).map(callName)));
+  const others = calls.slice(3).reduce((sum, [, n]) => sum + n, 0);
+  const words = [...calls.slice(0, 3).map(([name, n]) => `${n} by ${name}`), ...(others > 0 ? [`${others} by others`] : [])];
+  const which = words.length === 0 ? "" : `: ${listed(words)}`;
+  const earlier = made.length - asked.length;
+  const before = earlier === 0 ? "" : ` ${earlier.toLocaleString("en-US")} more ${earlier === 1 ? "was" : "were"} there before.`;
+  return `${count(lines.size, "line")} of your Python asked for ${count(asked.length, "operation on tensors", "operations on tensors")}${which}.${before}`;
 }
 
 function tensors({ trace }: TraceIndex): string {
@@ -79,11 +86,14 @@ function kernels({ trace }: TraceIndex): string {
   if (trace.kernels.length === 0) return "";
   const decisions = trace.stages.flatMap((stage) => stage.decisions);
   const of = (word: string): number => decisions.filter(({ decision }) => decision === word).length;
-  const [kept, fused] = [of("realize"), of("fuse")];
+  const [kept, fused, rows, parts, again] = ["realize", "fuse", "keep", "split", "duplicate"].map(of);
   const number = trace.kernels.length === 1 ? "one kernel" : `${trace.kernels.length} kernels`;
   const words = [
     kept > 0 ? `${count(kept, "result")} ${kept === 1 ? "gets" : "get"} memory of ${kept === 1 ? "its" : "their"} own` : "",
     fused > 0 ? `${fused} ${fused === 1 ? "is" : "are"} computed right where ${fused === 1 ? "it is" : "they are"} read` : "",
+    rows > 0 ? `${rows} ${rows === 1 ? "is" : "are"} kept a row at a time, in scratch memory` : "",
+    parts > 0 ? `${parts} ${parts === 1 ? "is a reduction" : "are reductions"} done in parts` : "",
+    again > 0 ? `${again} ${again === 1 ? "is" : "are"} computed again by each reader` : "",
   ].filter(Boolean);
   return `The scheduler makes ${number} of them${words.length > 0 ? `: ${listed(words)}` : ""}.`;
 }
@@ -92,8 +102,8 @@ function loops(index: TraceIndex, kernel: KernelInfo | null): Omit<Chapter, "ker
   if (kernel === null || kernel.axes.length === 0) return null;
   const stage = stagesOf(index, kernel).find(({ opts }) => opts.length > 0);
   const applied = stage?.opts.filter((opt) => opt.applied) ?? [];
-  const chosen = kernel.opts.length === 0 ? "as the scheduler wrote it, no opt applied" : `after ${count(kernel.opts.length, "opt")}: ${listed(kernel.opts.slice(0, 3))}${kernel.opts.length > 3 ? " …" : ""}`;
-  const why = applied.length > 0 && applied[0].reason !== "" ? ` Why ${applied[0].opt}: “${applied[0].reason}”.` : "";
+  const chosen = kernel.opts.length === 0 ? "as the scheduler wrote it" : `after ${count(kernel.opts.length, "optimisation")}: ${listed(kernel.opts.slice(0, 3))}${kernel.opts.length > 3 ? " …" : ""}`;
+  const why = applied.length > 0 && applied[0].reason !== "" ? ` The optimiser on ${applied[0].opt}: “${applied[0].reason}”.` : "";
   const which = index.trace.kernels.length === 1 ? "The kernel" : index.runOf(kernel.id) === null || kernel !== slowest(index) ? `Kernel ${kernel.id}` : `Kernel ${kernel.id}, the slowest,`;
   const place: Partial<Cursor> = stage === undefined ? { place: "kernels" } : { place: "passes", stage: stage.id, graph: "uops", panel: "rewrites" };
   return { key: "loops", title: "Loops", sentence: `${which} is a nest of ${count(kernel.axes.length, "loop")}, ${chosen}.${why}`, place };
@@ -147,7 +157,7 @@ function time(index: TraceIndex, kernel: KernelInfo | null): string {
   const one = `${duration(run.median_us)}${spread(run)}, ${times}`;
   if (runs.length === 1) return `It takes ${one}.`;
   const share = total > 0 ? `, ${Math.round((run.median_us / total) * 100)} % of it in kernel ${kernel.id} (${one})` : "";
-  return `All ${runs.length} kernels take ${duration(total)}${share}.`;
+  return `${runs.length === 2 ? "Both" : `All ${runs.length}`} kernels take ${duration(total)}${share}.`;
 }
 
 /** What an axis kind means, for those who do not know the words yet. */
@@ -192,21 +202,24 @@ export interface AskingLine {
   line: number;
   text: string;
   asked: number;
+  /** What was built before the capture and is first used here. */
+  earlier: number;
 }
 
 /** The user's lines that asked for tensors, with how many each asked for; of a short source, all lines. */
 export function askingLines({ trace }: TraceIndex, short = 14): AskingLine[] {
+  const isOwn = isAsked(trace);
   const asked = new Map<string, AskingLine>();
   const enter = (source: number, line: number, text: string): AskingLine => {
     const key = `${source}:${line}`;
-    const one = asked.get(key) ?? { source, line, text: truncate(text, 160), asked: 0 };
+    const one = asked.get(key) ?? { source, line, text: truncate(text, 160), asked: 0, earlier: 0 };
     asked.set(key, one);
     return one;
   };
   for (const node of trace.nodes) {
     if (node.kind !== "lazybuffer" || node.user === null) continue;
     const { source, line } = trace.frames[node.user];
-    enter(source, line, trace.sources[source]?.text.split("\n")[line - 1] ?? "").asked += 1;
+    enter(source, line, trace.sources[source]?.text.split("\n")[line - 1] ?? "")[isOwn(node) ? "asked" : "earlier"] += 1;
   }
   for (const source of new Set([...asked.values()].map((one) => one.source))) {
     const lines = trace.sources[source]?.text.trimEnd().split("\n") ?? [];

@@ -78,3 +78,19 @@ test("of a long list the rows in sight are made, and a few beside them", () => {
   assert.deepEqual(rowsInSight(3, 25, 0, 500), [0, 3]);
   assert.deepEqual(rowsInSight(3, 25, 9999, 500), [3, 3]);
 });
+
+test("memory is told in the shape of the tensor that the program has there", () => {
+  const rest = { kind: "lazybuffer", dtype: "float32", user: 0, arg: "", digest: "", name: "", scope: null, backward: false };
+  const draw = (calls: string[]): string => {
+    const nodes = [
+      { ...rest, id: 0, op: "BUFFER", label: "BUFFER", group: "buffer", src: [], shape: [6], detail: "float32 6 on LLVM", calls: [] },
+      { ...rest, id: 1, op: "RESHAPE", label: "RESHAPE", group: "movement", src: [0], shape: [2, 3], detail: "2×3", calls },
+      { ...rest, id: 2, op: "NEG", label: "NEG", group: "alu", src: [1], shape: [2, 3], detail: "2×3", calls: ["neg"] },
+    ] as unknown as Node[];
+    const graph = { root: [2], nodes: new Map(nodes.map(({ id, src }) => [id, { node: id, src: [...src] }])), changed: new Set<number>() };
+    const options: FoldOptions = { constants: true, index: false, views: true, budget: 10, cone: null, hops: null, keep: new Set() };
+    return fold({ nodes } as unknown as Trace, graph, options).boxes[0].detail;
+  };
+  assert.equal(draw([]), "float32 2×3 on LLVM");
+  assert.equal(draw(["reshape"]), "float32 6 on LLVM"); // the program asked for that view of it
+});

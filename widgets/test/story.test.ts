@@ -28,7 +28,7 @@ const TRACE = {
   sources: [{ id: 0, text: "import x\ny = x + 1\ny.sum()\n" }],
   rules: [{ id: 0, name: "f", law: "node → f(node)" }, { id: 1, name: "mul_one", law: "x * 1 → x" }],
   stages: [
-    stage(0, { decisions: [{ node: 3, decision: "realize" }, { node: 1, decision: "fuse" }] }),
+    stage(0, { decisions: [{ node: 3, decision: "realize" }, { node: 1, decision: "fuse" }, { node: 2, decision: "keep" }] }),
     stage(1, { kernel: 1, opts: [{ opt: "VECTOR(0, 4)", applied: true, reason: "four at once" }] }),
     stage(2, { kernel: 1, steps: [0, 0, 1, null].map((rule) => ({ rule, before: 0, after: 1 })) }),
   ],
@@ -43,12 +43,19 @@ test("each chapter says what is in the trace", () => {
   assert.deepEqual(told, [
     ["python", "2 lines of your Python asked for 3 operations on tensors: 2 by + and 1 by sum."],
     ["tensors", "They are a graph of 4 nodes: 1 is memory that holds values, 1 only looks at values in another shape and 2 compute."],
-    ["kernels", "The scheduler makes 2 kernels of them: 1 result gets memory of its own and 1 is computed right where it is read."],
-    ["loops", "Kernel 1, the slowest, is a nest of 1 loop, after 1 opt: VECTOR(0, 4). Why VECTOR(0, 4): “four at once”."],
+    ["kernels", "The scheduler makes 2 kernels of them: 1 result gets memory of its own, 1 is computed right where it is read and 1 is kept a row at a time, in scratch memory."],
+    ["loops", "Kernel 1, the slowest, is a nest of 1 loop, after 1 optimisation: VECTOR(0, 4). The optimiser on VECTOR(0, 4): “four at once”."],
     ["rewrites", "Rules rewrite the loops into what the machine can do: 3 firings of 2 rules in 1 pass. This is the first of mul_one, which fired once."],
     ["code", "The kernel written out: 2 lines of C. Of the C, 1 line knows the line of your Python behind it: click one."],
-    ["time", "All 2 kernels take 4.00 µs, 75 % of it in kernel 1 (3.00 µs, one run)."],
+    ["time", "Both kernels take 4.00 µs, 75 % of it in kernel 1 (3.00 µs, one run)."],
   ]);
+});
+
+test("what was there before the capture is told apart from what its lines asked for", () => {
+  const nodes = [...TRACE.nodes, lazy(4, "alu", 1), lazy(5, "const", 1)];
+  const index = new TraceIndex({ ...TRACE, nodes } as unknown as Trace);
+  assert.match(chapters(index)[0].sentence, /asked for 3 operations on tensors: 2 by \+ and 1 by sum\. 2 more were there before\.$/);
+  assert.deepEqual(askingLines(index).map(({ asked, earlier }) => [asked, earlier]), [[0, 0], [2, 0], [1, 2]]);
 });
 
 test("a trace tells only what it has", () => {

@@ -1,10 +1,12 @@
 // The biography of what is selected: the firings that led to it, in order; a click goes to one.
 
 import { h, replaceChildren } from "../dom";
-import { count, truncate } from "../format";
+import { callName, count, truncate } from "../format";
 import type { Change, Store, View } from "../store";
 import { nodeText } from "../tree";
 import { firingsUpTo } from "../walking";
+
+const MOST_CALLS = 8;
 
 export class BiographyView implements View {
   readonly element = h("div", { class: "biography scroll", tabindex: 0, role: "region", "aria-label": "Biography" });
@@ -37,10 +39,11 @@ export class BiographyView implements View {
     firings.sort((a, b) => a.stage.id - b.stage.id || a.step - b.step);
     const what = nodes.length === 1 ? nodeText(index.node(id)) : count(nodes.length, "node");
     const frame = index.frameOf(id, cursor.kernel);
-    const origin = frame === null ? "" : ` It began at ${index.trace.sources[frame.source]?.name ?? "?"}:${frame.line}.`;
-    const made = [...new Set(nodes.map((node) => index.callsOf(node, cursor.kernel).join(" → ")))].filter((calls) => calls !== "");
-    const by = made.length > 0 ? ` Made by ${truncate(made.join(", "), 120)}.` : "";
-    const led = `: ${count(firings.length, "firing")} led here.${origin}${by}`;
+    const origin = frame === null ? "" : ` ${nodes.length === 1 ? "It" : "The first"} began at ${index.trace.sources[frame.source]?.name ?? "?"}:${frame.line}.`;
+    const callsOf = (node: number): string => (nodes.length === 1 ? index.callsOf(node, cursor.kernel).join(" → ") : callName(index.callsOf(node, cursor.kernel)[0] ?? ""));
+    const made = [...new Set(nodes.map(callsOf))].filter((calls) => calls !== "");
+    const by = made.length > 0 ? ` Made by ${made.slice(0, MOST_CALLS).join(", ")}${made.length > MOST_CALLS ? " and others" : ""}.` : "";
+    const led = `: ${firings.length === 0 ? "no rewrite" : count(firings.length, "firing")} led here.${origin}${by}`;
     const head = h("p", { class: "note" }, h("b", {}, truncate(what, 80)), led);
     const rows = firings.map(({ stage, step, firing }) => {
       const { name } = firing.rule === null ? index.trace.transforms[stage.transform!] : index.trace.rules[firing.rule];

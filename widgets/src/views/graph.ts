@@ -249,7 +249,8 @@ export class GraphView implements View {
       const detail = frame === undefined ? "" : `${frame.line}: ${line}`;
       const calls = [...new Set(nodes.map((node) => trace.nodes[node].calls[0] ?? ""))];
       const call = calls.length === 1 && calls[0] !== "" ? `${callName(calls[0])}: ` : "";
-      regions.set(box, { members: nodes, label: `${call}${nodes.length} nodes`, detail });
+      const when = calls.length === 1 && calls[0] === "" ? " from before" : "";
+      regions.set(box, { members: nodes, label: `${call}${nodes.length} nodes${when}`, detail });
     }
     return regions;
   }
@@ -373,7 +374,7 @@ export class GraphView implements View {
     const { index } = this.store;
     const kernel = index.trace.kernels[id];
     const run = index.runOf(id);
-    const calls = truncate(kernel.calls.map(callName).join(" "), 24);
+    const calls = truncate(kernel.calls.map(callName).join(", "), 24);
     const facts = [calls, count(kernel.nodes.length, "node"), run === null ? "" : duration(run.median_us)].filter(Boolean);
     return [`kernel ${id} · ${truncate(kernel.name, 28)}`, facts.join(" · ")];
   }

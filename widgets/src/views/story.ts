@@ -1,6 +1,7 @@
 // The story: one stage at a time, its picture at full width and one sentence over it.
 
 import { button, h, replaceChildren } from "../dom";
+import { optMeaning } from "../explaining";
 import { callName, count, paragraphs } from "../format";
 import { type Chapter, AXIS_WORDS, askingLines, chapters, typicalFiring } from "../story";
 import type { Change, Store, View } from "../store";
@@ -119,12 +120,13 @@ export class StoryView implements View {
   private lines(): Element {
     const all = askingLines(this.store.index);
     const most = Math.max(1, ...all.map(({ asked }) => asked));
-    const rows = all.slice(0, MOST_LINES).map(({ source, line, text, asked }) => {
+    const rows = all.slice(0, MOST_LINES).map(({ source, line, text, asked, earlier }) => {
       const words = [h("u", {}, String(line)), h("code", {}, text || " ")];
-      if (asked === 0) return h("div", { class: "asking plain" }, ...words);
+      if (asked + earlier === 0) return h("div", { class: "asking plain" }, ...words);
       const choose = (): void => this.store.select(this.store.index.nodesOfLine(source, line));
       const bar = h("span", { class: "asked-bar", style: `width:${(asked / most) * 100}%` });
-      const says = h("span", { class: "faint" }, count(asked, "operation"));
+      const before = earlier === 0 ? null : h("span", { class: "earlier", title: "Built before: this line is the first to use them" }, `+ ${earlier.toLocaleString("en-US")} from before`);
+      const says = h("span", { class: "faint" }, count(asked, "operation"), before);
       return h("button", { type: "button", class: "asking", title: "Select what this line asked for", onclick: choose }, ...words, h("span", { class: "asked-track" }, bar), says);
     });
     const rest = all.length > MOST_LINES ? h("p", { class: "faint" }, `and ${count(all.length - MOST_LINES, "more line")}`) : null;
@@ -136,10 +138,11 @@ export class StoryView implements View {
     const kernel = this.store.index.trace.kernels[id];
     const inner = h("div", { class: "loop body" }, kernel.calls.length > 0 ? `one step of ${kernel.calls.map(callName).join(", ")}` : "one step");
     const nest = [...kernel.axes].reverse().reduce<Element>((inside, [name, kind, size]) => {
-      const head = h("div", { class: "loop-head" }, "for ", h("b", { class: `axis-${kind}` }, name), ` in range(${size})`, h("span", { class: "faint" }, ` ${kind}: ${AXIS_WORDS[kind] ?? ""}`));
+      const head = h("div", { class: "loop-head" }, "for ", h("b", { class: `axis-${kind}` }, name), ` in range(${size})`, h("span", { class: "faint" }, ` ${kind} · ${AXIS_WORDS[kind] ?? ""}`));
       return h("div", { class: `loop axis-${kind}` }, head, inside);
     }, inner);
-    return h("div", { class: "nest scroll", tabindex: 0, role: "group", "aria-label": "Loops of the kernel" }, nest);
+    const opts = kernel.opts.map((opt) => h("p", { class: "opt-said" }, h("span", { class: "chip" }, opt), optMeaning(opt).replace(`${opt}: `, "")));
+    return h("div", { class: "nest scroll", tabindex: 0, role: "group", "aria-label": "Loops of the kernel" }, nest, ...opts);
   }
 
   private firing(id: number): Element {

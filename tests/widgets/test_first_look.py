@@ -1,0 +1,78 @@
+"""What somebody stumbled over who had not seen the explorer before (docs/newcomer.md), and must not again."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.widgets.sample_traces import sample_trace
+from tests.widgets.test_browser import Open, open_page  # noqa: F401
+
+pytestmark = pytest.mark.browser
+
+TRACE = sample_trace()
+
+
+@pytest.mark.parametrize("width", [960, 1010, 1130, 1280])
+@pytest.mark.parametrize("place", ["lazy", "passes"])
+def test_the_bar_of_the_graph_shows_each_of_its_controls_or_has_it_in_a_menu(  # noqa: F811
+    open_page: Open, width: int, place: str
+) -> None:
+    tab = open_page(busy=False, width=width)
+    tab.click(f"[data-place={place}]")
+    bar = tab.query_selector(".graph > .bar").bounding_box()
+    if tab.is_visible(".overflow"):
+        tab.click(".overflow")
+    tools = tab.query_selector_all(".graph .tools > *")
+    assert len(tools) >= 3
+    for control in [*tools, *tab.query_selector_all(".graph > .bar > button"), tab.query_selector(".graph .search")]:
+        if control.is_visible():
+            box = control.bounding_box()
+            assert box["x"] >= bar["x"] and box["x"] + box["width"] <= bar["x"] + bar["width"] + 1, control.inner_text()
+    assert all(control.is_visible() for control in tools)
+    tools[-1].click()  # nothing lies over it
+
+
+def test_words_of_the_glossary_stay_whole_under_the_rules_of_a_notebook(open_page: Open) -> None:  # noqa: F811
+    tab = open_page(busy=False)
+    tab.add_style_tag(content="body dt { float: left; width: 20%; padding: 0 4px } body dd { width: 78%; padding-left: 24px }")
+    tab.click("[data-key=glossary]")
+    lines = tab.evaluate(
+        "[...document.querySelectorAll('.glossary dt span')].map((word) => [word.textContent, word.getClientRects().length])"
+    )
+    assert len(lines) > 60
+    assert [word for word, count in lines if count > 1 and len(word) < 14] == []
+
+
+def test_opts_of_a_kernel_stand_beside_each_other(open_page: Open) -> None:  # noqa: F811
+    first, *others = TRACE.kernels
+    opts = ("VECTOR(1, 16)", "UPCAST(1, 2)", "UPCAST(0, 8)", "UNROLL(2, 4)")
+    tab = open_page(replace(TRACE, kernels=(replace(first, opts=opts), *others)), busy=False, width=1010)
+    tab.click("[data-key=kernels]")
+    tops = tab.evaluate("[...document.querySelectorAll('.kernels tr:first-child .chip')].map((e) => e.getBoundingClientRect().top)")
+    assert len(tops) == 4 and len(set(tops)) == 2
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_shows_through_the_minimap(open_page: Open, scheme: str) -> None:  # noqa: F811
+    tab = open_page(scheme=scheme)
+    colour = tab.evaluate("getComputedStyle(document.querySelector('.minimap')).backgroundColor")
+    assert re.fullmatch(r"rgb\(.*\)", colour)  # no alpha
+
+
+def test_the_story_says_only_the_options_that_somebody_chose(open_page: Open) -> None:  # noqa: F811
+    options = (("DEVICE", "LLVM"), ("NOOPT", "1"), ("BEAM", "0"), ("target", "PYTHON"))
+    tab = open_page(replace(TRACE, options=options), busy=False, mode="story")
+    shown = [chip.inner_text() for chip in tab.query_selector_all("header .chip") if chip.is_visible()]
+    assert shown == ["NOOPT 1", "target PYTHON"]
+    tab.keyboard.press("w")
+    assert tab.locator("header .chip:visible").count() == 4
+
+
+def test_make_lab_prints_the_address_of_the_notebook(repository: Path) -> None:
+    done = subprocess.run(["make", "--dry-run", "lab"], cwd=repository, capture_output=True, text=True, check=True)
+    assert "default_url=/lab/tree/00_quickstart.ipynb" in done.stdout
