@@ -11,9 +11,12 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
+
+from tinyexplore.util import GlobalCounters
 
 _PACKAGE = __name__.partition(".")[0]
 
@@ -148,10 +151,7 @@ def run_schedule(
 
     `do_update_stats=False`: what runs is not counted in `GlobalCounters`.
     """
-    from contextlib import nullcontext
-
     from tinyexplore import engine
-    from tinyexplore.util import GlobalCounters
 
     for item in schedule:
         for variable, value in item.bound.items():

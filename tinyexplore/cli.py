@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from tinyexplore.device import Device, DeviceUnavailable
 from tinyexplore.dtype import dtypes
 from tinyexplore.explore.comparison import compare
 from tinyexplore.explore.export import BundleMissing, summary_text
@@ -25,6 +26,8 @@ from tinyexplore.explore.scripts import reproducer
 from tinyexplore.explore.session import Explorer, capture
 from tinyexplore.explore.tabular import TABLES, rows_of, table_text
 from tinyexplore.explore.timeline import save_chrome_trace
+from tinyexplore.target import LEVELS, NATIVE, nearest_level
+from tinyexplore.util import Context, config
 
 OK, FAILED, MISUSED = 0, 1, 2
 
@@ -383,15 +386,11 @@ def run_bench(arguments: list[str]) -> int:
 
 def run_devices(options: argparse.Namespace) -> int:
     """Each known device: what it is, or why it does not work here."""
-    from tinyexplore.util import Context, config
-
     with Context(TARGET=config().TARGET if options.target is None else options.target):
         return _show_devices(options.json)
 
 
 def _show_devices(as_json: bool) -> int:
-    from tinyexplore.device import Device, DeviceUnavailable
-
     found = []
     for name in Device.names():
         row = {"name": name, "default": name == Device.DEFAULT, "target": None, "refusal": None, "unavailable": None}
@@ -416,10 +415,6 @@ def _show_devices(as_json: bool) -> int:
 
 def _target_told() -> str:
     """For which CPU code is generated, and the levels that run on this machine."""
-    from tinyexplore.device import Device, DeviceUnavailable
-    from tinyexplore.target import LEVELS, NATIVE, nearest_level
-    from tinyexplore.util import Context
-
     try:
         chosen = Device["LLVM"].target
         refusal = Device["LLVM"].refusal

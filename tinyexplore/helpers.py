@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import ast
 import ctypes
+import pickle
 import re
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import wraps
+from hashlib import blake2b, sha256
 from math import prod
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tqdm.auto import tqdm, trange
+from tqdm.auto import tqdm, trange  # noqa: TID253 (names that this module gives)
 
+from tinyexplore.runtime.cache import find, keep
 from tinyexplore.util import Context, ContextVar, GlobalCounters, Profiling, Timing, cache_folder, fetch, getenv
 
 __all__ = [
@@ -193,8 +198,6 @@ def memsize_to_str(size: int) -> str:
 
 def temp(name: str) -> str:
     """The path of `name` in the system's folder for temporary files."""
-    import tempfile
-
     return (Path(tempfile.gettempdir()) / name).as_posix()
 
 
@@ -253,9 +256,6 @@ def diskcache(function: Callable[..., T]) -> Callable[..., T]:
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> T:
-        import pickle
-        from hashlib import sha256
-
         key = sha256(pickle.dumps((args, sorted(kwargs.items())))).hexdigest()
         found = _found(table, key)
         return diskcache_put(table, key, function(*args, **kwargs)) if found is _MISSING else found
@@ -274,8 +274,6 @@ def diskcache_put(table: str, key: dict[str, Any] | str | int, value: T) -> T:
 
     It is kept as text that is read without running anything. TypeError for what is not of these kinds.
     """
-    from tinyexplore.runtime.cache import keep
-
     if (kind := _not_plain(value)) is not None:
         raise TypeError(
             f"diskcache_put of {kind}: need None, a bool, a finite number, text, bytes, lists, tuples or dicts of such"
@@ -292,10 +290,6 @@ def diskcache_clear() -> None:
 
 
 def _found(table: str, key: Any) -> Any:
-    import ast
-
-    from tinyexplore.runtime.cache import find
-
     data = find(_place(table, key))
     if data is None:
         return _MISSING
@@ -307,8 +301,6 @@ def _found(table: str, key: Any) -> Any:
 
 
 def _place(table: str, key: Any) -> str:
-    from hashlib import blake2b
-
     return "diskcache-" + blake2b(repr((table, key)).encode(), digest_size=20).hexdigest()
 
 

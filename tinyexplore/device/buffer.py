@@ -67,7 +67,7 @@ class Buffer:
         return f"Buffer({self.id}, {self.device}, {self.size} × {self.dtype.name}{state})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        from tinyexplore.device.registry import Device
+        from tinyexplore.device.registry import Device  # noqa: PLC0415 (cycle: a device has Buffers)
 
         if Device.is_storage(self.device):
             raise TypeError(f"{self!r} cannot be pickled: what lies in storage stays there; move it with .to() first")
@@ -118,7 +118,7 @@ class Buffer:
         """Takes memory, unless there is some already; its content is undefined. Returns self."""
         if self._memory is not None:
             return self
-        from tinyexplore.device.registry import Device
+        from tinyexplore.device.registry import Device  # noqa: PLC0415 (cycle: a device has Buffers)
 
         memory = Device.allocator(self.device).allocate(self.nbytes)
         self._memory = memory

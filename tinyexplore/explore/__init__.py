@@ -118,7 +118,7 @@ class _CallablePackage(types.ModuleType):
 
     def __call__(self, f: Any, *args: Any, **options: Any) -> Any:
         """`explore(f, *args, **options)`: what becomes of `f(*args)`."""
-        from tinyexplore.explore.session import explore
+        from tinyexplore.explore.session import explore  # noqa: PLC0415 (start-up: it loads the engine)
 
         return explore(f, *args, **options)
 

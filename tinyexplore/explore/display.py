@@ -7,6 +7,7 @@ the one who loads the extension.
 from __future__ import annotations
 
 import ast
+import shlex
 import sys
 from collections.abc import Callable, Iterable
 from html import escape
@@ -150,8 +151,6 @@ def _running_cell(shell: InteractiveShell) -> int:
 
 def parse_magic_line(line: str) -> tuple[str | None, dict[str, Any]]:
     """The variable's name and the options on the line of `%%explore`."""
-    import shlex
-
     name = None
     options: dict[str, Any] = {}
     words = shlex.split(line)

@@ -78,7 +78,7 @@ def standalone_script() -> str:
 
 def static_html(trace: Trace) -> str:
     """The pipeline as a picture, the kernels as a table, and what the reader must know; no script."""
-    from tinyexplore.explore.svg import pipeline_svg
+    from tinyexplore.explore.svg import pipeline_svg  # noqa: PLC0415 (start-up: it loads the layout)
 
     parts = [f"<h2>{escape(trace.title)}</h2>" if trace.title else ""]
     parts.extend(

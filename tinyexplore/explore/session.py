@@ -15,13 +15,15 @@ from weakref import ref
 from tinyexplore.device import Device, DeviceUnavailable
 from tinyexplore.engine import further_listings, measuring_on, step_by_step
 from tinyexplore.explore.build import build_trace
-from tinyexplore.explore.codec import Limits
-from tinyexplore.explore.export import export_html, summary_text
+from tinyexplore.explore.codec import Limits, trace_from_bytes, trace_to_bytes
+from tinyexplore.explore.export import export_html, static_html, summary_text
+from tinyexplore.explore.links import link_of
 from tinyexplore.explore.listen import MOST_KERNELS, CaptureRecorder
 from tinyexplore.explore.model import KernelInfo, Node, Search, Trace
 from tinyexplore.explore.names import Names, names_here, names_in, names_of_arguments
 from tinyexplore.explore.predict import Stop, question
 from tinyexplore.explore.scopes import Scopes
+from tinyexplore.explore.shown import shown
 from tinyexplore.explore.sources import raised_in_compiler, user_code_here, user_frame_of
 from tinyexplore.explore.whatif.branches import WhatIf
 from tinyexplore.explore.whatif.door import WhatIfDoor
@@ -158,8 +160,6 @@ class Explorer(WhatIfDoor):
         """All that was captured, as plain data."""
         trace = self._trace
         if trace is None and self._packed is not None:
-            from tinyexplore.explore.codec import trace_from_bytes
-
             trace = self._trace = trace_from_bytes(self._packed, _OUR_OWN)
         if trace is None:
             if self._is_closed:
@@ -230,8 +230,6 @@ class Explorer(WhatIfDoor):
     def link(self, page: str | Path = "") -> str:
         """The link to where the reader is: `#stage=4&step=2&node=17`, for `open` and, after its name, for a page that
         `to_html` wrote."""
-        from tinyexplore.explore.links import link_of
-
         cursor = {} if self._widget is None else self._widget.cursor
         return f"{page}{link_of(cursor, [node.id for node in self.selected])}"
 
@@ -285,8 +283,6 @@ class Explorer(WhatIfDoor):
     def widget(self) -> Any:
         """The interactive views (needs anywidget)."""
         if self._widget is None:
-            from tinyexplore.explore.codec import trace_to_bytes
-            from tinyexplore.explore.shown import shown
             from tinyexplore.widgets import ExplorerWidget
 
             packed = trace_to_bytes(self.trace)
@@ -406,8 +402,6 @@ class Explorer(WhatIfDoor):
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
         if self._trace is None and self._packed is None:
             return {"text/plain": repr(self)}, {}
-        from tinyexplore.explore.export import static_html
-
         data: dict[str, Any] = {"text/plain": repr(self), "image/svg+xml": self.svg()}
         metadata: dict[str, Any] = {}
         try:
@@ -415,10 +409,10 @@ class Explorer(WhatIfDoor):
         except ImportError:
             data["text/html"] = static_html(self.trace)
             return data, metadata
-        shown = widget._repr_mimebundle_(include=include, exclude=exclude)
-        if isinstance(shown, tuple):
-            shown, metadata = shown
-        view = {name: value for name, value in (shown or {}).items() if name != "text/plain"}
+        bundle = widget._repr_mimebundle_(include=include, exclude=exclude)
+        if isinstance(bundle, tuple):
+            bundle, metadata = bundle
+        view = {name: value for name, value in (bundle or {}).items() if name != "text/plain"}
         return {**view, **data}, metadata
 
 
@@ -492,8 +486,6 @@ class _TraceOf:
         explorer = self._explorer()
         if explorer is not None:
             return explorer.trace
-        from tinyexplore.explore.codec import trace_from_bytes
-
         return trace_from_bytes(self._widget.payload, _OUR_OWN)
 
 

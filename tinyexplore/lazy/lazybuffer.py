@@ -627,7 +627,7 @@ def moved_like(source: Movable, step: LazyBuffer) -> Movable:
 
 
 def _sharded() -> type[ShardedBuffer]:
-    from tinyexplore.lazy.sharded import ShardedBuffer
+    from tinyexplore.lazy.sharded import ShardedBuffer  # noqa: PLC0415 (cycle: a subclass)
 
     return ShardedBuffer
 
@@ -636,7 +636,7 @@ def kind_on(device: str) -> type[LazyBuffer]:
     """The class of nodes on `device`: what a file or a NumPy array holds is only viewed and copied."""
     if not Device.is_storage(device):
         return LazyBuffer
-    from tinyexplore.lazy.stored import StoredBuffer
+    from tinyexplore.lazy.stored import StoredBuffer  # noqa: PLC0415 (cycle: a subclass)
 
     return StoredBuffer
 

@@ -247,7 +247,7 @@ class _Makers:
     """The machine code, and how CPython is told of it."""
 
     def __init__(self) -> None:
-        from tinyexplore.runtime.llvm import shared_compiler
+        from tinyexplore.runtime.llvm import shared_compiler  # noqa: PLC0415 (start-up: it loads the renderer)
 
         compiler = shared_compiler()
         text = resources.files("tinyexplore.runtime").joinpath("entry.ll").read_text()

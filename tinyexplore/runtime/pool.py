@@ -60,7 +60,7 @@ class NativePool:
     """
 
     def __init__(self, threads: int) -> None:
-        from tinyexplore.runtime.llvm import shared_compiler
+        from tinyexplore.runtime.llvm import shared_compiler  # noqa: PLC0415 (cycle: it makes the pool)
 
         compiler = shared_compiler()
         text, key = _source(threads)
@@ -115,7 +115,7 @@ class NativePool:
 @cache
 def _source(threads: int) -> tuple[str, str]:
     """The IR of a pool of that many threads, and the name under which its machine code is kept."""
-    from tinyexplore.runtime.llvm import shared_compiler
+    from tinyexplore.runtime.llvm import shared_compiler  # noqa: PLC0415 (cycle: it makes the pool)
 
     compiler = shared_compiler()
     text = resources.files("tinyexplore.runtime").joinpath("pool.ll").read_text()
@@ -199,7 +199,7 @@ _makers: list[threading.Thread] = []
 
 
 def _make_quietly(threads: int) -> None:
-    from tinyexplore.runtime.llvm import shared_compiler
+    from tinyexplore.runtime.llvm import shared_compiler  # noqa: PLC0415 (cycle: it makes the pool)
 
     with suppress(Exception), switching_quickly():
         if native_pool(threads).is_new:  # so the kernels to come will be as well

@@ -62,7 +62,7 @@ def choice_of(text: str) -> Choice:
     cpu = cpu.lower() or NATIVE
     names = [NATIVE, *(name for names in KNOWN.values() for name in names)]
     if cpu not in names:
-        import difflib
+        import difflib  # noqa: PLC0415 (start-up: for a message only)
 
         close = difflib.get_close_matches(cpu, names, 4, 0.5)
         meant = (
@@ -107,7 +107,7 @@ def nearest_level(have: frozenset[str]) -> str:
 
 def machine() -> str:
     """The architecture of this machine, as LLVM and GCC call it."""
-    import platform  # here, as all that `import tinyexplore` does without
+    import platform  # noqa: PLC0415 (start-up asks for no machine)
 
     name = platform.machine().lower()
     return {"amd64": "x86_64", "arm64": "aarch64"}.get(name, name)

@@ -54,7 +54,7 @@ _new = Findable.__new__
 @cache
 def _engine() -> Any:
     """The engine, imported when something is first computed: `import tinyexplore` is quick."""
-    from tinyexplore import engine
+    from tinyexplore import engine  # noqa: PLC0415 (start-up: see above)
 
     return engine
 

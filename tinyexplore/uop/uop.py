@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from hashlib import blake2b
 from numbers import Number
 from threading import RLock
 from typing import Any
@@ -455,8 +456,6 @@ class UOp:
     def digest(self) -> str:
         """A short name of the content, equal in every process."""
         if self._digest is None:
-            from hashlib import blake2b
-
             for node in toposort((self,), lambda node: node.src if node._digest is None else ()):
                 if node._digest is None:
                     text = (

@@ -131,7 +131,7 @@ class Profiling(ContextDecorator):
     """
 
     def __init__(self, enabled: bool = True, sort: str = "cumtime", frac: float = 0.2, fn: str | None = None) -> None:
-        import cProfile  # a tenth of what `import tinyexplore` takes, and rarely wanted
+        import cProfile
 
         self.enabled, self.sort, self.frac, self.fn = enabled, sort, frac, fn
         self.profile = cProfile.Profile()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import suppress
@@ -39,8 +41,6 @@ def fetch(
         return Path(url)
     if not url.startswith(("http://", "https://")):
         raise ValueError(f"fetch {url!r}: need http://, https://, or a path that begins with / or .")
-    import hashlib  # as here and below: what few programs need must not slow every import
-
     told = hashlib.sha256(f"{url} {gunzip} {checksum}".encode()).hexdigest()[:32]
     for downloads in _folders():
         path = downloads / (subdir or "") / (name or told)
@@ -88,7 +88,6 @@ def _folders() -> Iterator[Path]:
 
 @cache
 def _temporary_folder(process: int) -> Path:
-    import atexit
     import shutil
     import tempfile
 
@@ -110,8 +109,6 @@ def _download(url: str, path: Path, checksum: str | None) -> None:
     kind, _, expected = (checksum or "sha256:").partition(":")
     if kind not in ("sha256", "md5"):
         raise ValueError(f"checksum {checksum!r}: need 'sha256:' or 'md5:' and the number in hex")
-    import hashlib
-
     digest = hashlib.new(kind, usedforsecurity=False)
     try:
         with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer, open(path, "wb") as file:
