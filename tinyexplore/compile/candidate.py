@@ -34,7 +34,7 @@ from tinyexplore.target import core_count
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.plain import from_plain, to_plain
 from tinyexplore.util import Context, config
-from tinyexplore.util.private import is_private
+from tinyexplore.util.private import is_private, user
 
 try:
     import fcntl
@@ -122,9 +122,9 @@ def _lock_file() -> int | None:
     """The file that this user's searches on this machine lock; None where there can be none."""
     if fcntl is None:
         return None
-    path = os.path.join(tempfile.gettempdir(), f"tinyexplore-{os.getuid()}.lock")
+    path = os.path.join(tempfile.gettempdir(), f"tinyexplore-{user()}.lock")
     try:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
     except OSError:
         return None
     if is_private(os.fstat(handle)):
@@ -141,7 +141,7 @@ def interruptions() -> int:
 def is_crowded() -> bool:
     """True where, at this moment, other programs want cores that a kernel on all its threads would use."""
     try:
-        with open("/proc/loadavg") as file:
+        with open("/proc/loadavg", encoding="utf-8") as file:
             running = int(file.read().split()[3].partition("/")[0])
     except (OSError, ValueError, IndexError):
         return False
@@ -392,7 +392,7 @@ def reply_to(bench: Workbench, line: str) -> dict[str, Any]:
 
 def main() -> None:
     """Until nobody asks any more."""
-    replies = os.fdopen(os.dup(1), "w")
+    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever else is printed is no answer
     expendable()
     bench = Workbench()
@@ -400,7 +400,7 @@ def main() -> None:
     for line in sys.stdin:
         idle.cancel()
         seconds, _, request = line.partition(" ")
-        with open(os.devnull, "w") as nowhere:
+        with open(os.devnull, "w", encoding="utf-8") as nowhere:
             faulthandler.dump_traceback_later(float(seconds), exit=True, file=nowhere)  # also out of machine code
             reply = reply_to(bench, request)
             faulthandler.cancel_dump_traceback_later()
@@ -414,7 +414,7 @@ def main() -> None:
 def expendable() -> None:
     """Where memory runs out, this process is the one to go, not the one that it works for."""
     try:
-        with open("/proc/self/oom_score_adj", "w") as file:
+        with open("/proc/self/oom_score_adj", "w", encoding="utf-8") as file:
             file.write("1000")
         physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         resource.setrlimit(resource.RLIMIT_AS, (physical, resource.getrlimit(resource.RLIMIT_AS)[1]))

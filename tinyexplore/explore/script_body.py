@@ -83,7 +83,7 @@ def with_c(name: str, source: str, flags: list[str]) -> tuple[int, Any]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"{name}.so"
         command = [compiler, *flags, "-shared", "-x", "c", "-", "-o", str(path), "-lm"]
-        subprocess.run(command, input=source, text=True, check=True)
+        subprocess.run(command, input=source, encoding="utf-8", check=True)
         library = ctypes.CDLL(str(path))
     address = ctypes.cast(library[f"{name}_entry"], ctypes.c_void_p).value
     assert address is not None

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import tempfile
 import threading
+from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 
@@ -69,7 +70,7 @@ class CCompiler:
     def _run(self, arguments: list[str], source: str) -> subprocess.CompletedProcess[str]:
         try:
             return subprocess.run(
-                [self.path, *self.flags, *arguments], input=source, capture_output=True, text=True, check=True
+                [self.path, *self.flags, *arguments], input=source, capture_output=True, encoding="utf-8", check=True
             )
         except OSError as error:
             raise DeviceUnavailable(f"the C compiler {self.path!r} does not start: {error}") from error
@@ -84,7 +85,7 @@ class CCompiler:
     def _new_path(self, name: str) -> Path:
         with self._lock:
             if self._folder is None:
-                self._folder = tempfile.TemporaryDirectory(prefix="tinyexplore-")
+                self._folder = tempfile.TemporaryDirectory(prefix="tinyexplore-", ignore_cleanup_errors=True)
             self._count += 1
             return Path(self._folder.name) / f"{name}.{self._count}.so"
 
@@ -108,7 +109,10 @@ class CCompiler:
         try:
             library = SharedObject(str(path))
         finally:
-            path.unlink()  # what is loaded stays loaded
+            with suppress(
+                PermissionError
+            ):  # Windows keeps a file that is loaded; elsewhere what is loaded stays loaded
+                path.unlink()
         entry = ctypes.cast(getattr(library, f"{spec.name}_entry"), ctypes.c_void_p).value
         assert entry is not None
         nbytes = LIBRARY_BYTES + 2 * len(code)

@@ -250,7 +250,7 @@ class _Makers:
         from tinyexplore.runtime.llvm import shared_compiler  # noqa: PLC0415 (start-up: it loads the renderer)
 
         compiler = shared_compiler()
-        text = resources.files("tinyexplore.runtime").joinpath("entry.ll").read_text()
+        text = resources.files("tinyexplore.runtime").joinpath("entry.ll").read_text("utf-8")
         text = text.replace("MOST_ARGUMENTS", str(MOST_ARGUMENTS))
         key_text = "\0".join((text, str(AS_WRITTEN), compiler.version, compiler.cpu, compiler.features))
         key = blake2b(key_text.encode(), digest_size=20).hexdigest()
@@ -281,6 +281,6 @@ def has_entries(kind: type, value_kind: type) -> bool:
         return False
     try:
         _makers()
-    except (DeviceUnavailable, AttributeError, OSError, RuntimeError):
+    except (DeviceUnavailable, AttributeError, OSError, RuntimeError, TypeError):  # of Windows, which has no CDLL(None)
         return False
     return True

@@ -102,7 +102,7 @@ class LLVMCompiler:
         if choice.arch == "x86_64" and "+f16c" not in self.features:
             self._half = [
                 self.object_code(
-                    resources.files("tinyexplore.runtime").joinpath("half.ll").read_text(), CompileOptions()
+                    resources.files("tinyexplore.runtime").joinpath("half.ll").read_text("utf-8"), CompileOptions()
                 )
             ]
 

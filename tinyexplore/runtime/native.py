@@ -152,7 +152,7 @@ def cache_bytes(level: int, default: int) -> int:
                 continue
             found = {}
             for name in ("level", "type", "size"):
-                with open(f"{root}/{entry}/{name}") as file:
+                with open(f"{root}/{entry}/{name}", encoding="utf-8") as file:
                     found[name] = file.read().strip()
             if found["level"] == str(level) and found["type"] in ("Data", "Unified"):
                 unit = {"K": 1 << 10, "M": 1 << 20}.get(found["size"][-1], 1)

@@ -118,7 +118,7 @@ def _source(threads: int) -> tuple[str, str]:
     from tinyexplore.runtime.llvm import shared_compiler  # noqa: PLC0415 (cycle: it makes the pool)
 
     compiler = shared_compiler()
-    text = resources.files("tinyexplore.runtime").joinpath("pool.ll").read_text()
+    text = resources.files("tinyexplore.runtime").joinpath("pool.ll").read_text("utf-8")
     pause, declaration = _PAUSE.get(machine(), ("fence seq_cst", ""))
     text = text.replace("MOST_WORKERS", str(threads)).replace("PAUSE", pause)
     text += "\n".join((declaration, *_declared_cores(), ""))
@@ -159,10 +159,11 @@ if hasattr(os, "register_at_fork"):
 
 @cache
 def find_native_pool(threads: int, instance: int = 0) -> NativePool | None:
-    """The pool of that many threads, or None where there is no LLVM."""
+    """The pool of that many threads, or None where there is no LLVM, or no such threads (Windows): then those of Python
+    share the work of a kernel, and calls run one after the other."""
     try:
         return native_pool(threads, instance)
-    except DeviceUnavailable:
+    except (DeviceUnavailable, RuntimeError, OSError):
         return None
 
 

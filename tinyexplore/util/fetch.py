@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import hashlib
 import os
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
@@ -13,6 +14,7 @@ from pathlib import Path
 from tinyexplore.util.private import cache_folder, make_private, tell_once, why_not_private
 
 _CHUNK_BYTES = 1 << 20
+_DRIVE = re.compile(r"[A-Za-z]:[\\/]")  # what a path of Windows begins with
 _TIMEOUT_S = 30
 
 
@@ -29,7 +31,8 @@ def fetch(
     *,
     checksum: str | None = None,
 ) -> Path:
-    """The file at `url` (http or https), downloaded once; a path that begins with / or . is that file itself.
+    """The file at `url` (http or https), downloaded once; a path that begins with / or . or a drive (C:\\) is that file
+    itself.
 
     `name`, `subdir`: where it is kept among the downloads, which last as long as the process where the cache folder
     cannot be used. `gunzip`: kept unpacked. `checksum`: of what the server sends, "sha256:" (or "md5:") and the number
@@ -37,7 +40,7 @@ def fetch(
     """
     if not isinstance(url, str):
         raise TypeError(f"fetch {url!r} ({type(url).__name__}): need a URL or a path, as text")
-    if url.startswith(("/", ".")):
+    if url.startswith(("/", ".")) or _DRIVE.match(url):
         return Path(url)
     if not url.startswith(("http://", "https://")):
         raise ValueError(f"fetch {url!r}: need http://, https://, or a path that begins with / or .")
