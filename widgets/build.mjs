@@ -21,16 +21,37 @@ const cssText = {
   },
 };
 
-const shared = {
+const plain = {
   absWorkingDir: here,
   bundle: true,
   minify: true,
   target,
   charset: "utf8",
   legalComments: "none",
-  plugins: [cssText],
   logLevel: "warning",
 };
+
+/** layouts.ts and all it imports become one function that needs nothing outside, so that its text is a worker's too. */
+const unit = {
+  name: "unit",
+  setup(build) {
+    build.onLoad({ filter: /\/src\/layouts\.ts$/ }, async ({ path: file }) => {
+      const options = { ...plain, entryPoints: [file], write: false, metafile: true };
+      const [asModule, asFunction] = await Promise.all([
+        esbuild.build({ ...options, format: "esm", outfile: "unit.js" }),
+        esbuild.build({ ...options, format: "iife", globalName: "unit" }),
+      ]);
+      const { outputs, inputs } = asModule.metafile;
+      const names = outputs["unit.js"].exports.filter((name) => name !== "source");
+      const contents = `function made() { ${asFunction.outputFiles[0].text} return unit; }
+        export const source = made.toString();
+        export const { ${names.join(", ")} } = made();`;
+      return { contents, loader: "js", watchFiles: Object.keys(inputs).map((name) => path.resolve(here, name)) };
+    });
+  },
+};
+
+const shared = { ...plain, plugins: [cssText, unit] };
 const bundles = [
   { ...shared, entryPoints: ["src/anywidget.ts"], format: "esm", outfile: "../tinyexplore/static/explorer.js" },
   { ...shared, entryPoints: ["src/part.ts"], format: "esm", outfile: "../tinyexplore/static/part.js" },

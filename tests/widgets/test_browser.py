@@ -632,6 +632,7 @@ def test_a_graph_of_two_thousand_nodes_says_what_it_hides_and_can_show_all(open_
     assert "hidden" in tab.inner_text(".status")
     assert "400 of" in tab.inner_text(".status")
     tab.click(".status button:has-text('show all')")
+    tab.wait_for_selector(".status button:has-text('at most 400')")
     assert "hidden" not in tab.inner_text(".status")
     took = tab.evaluate(
         "() => { const t = performance.now(); tinyexplore.handle.go({step: 10}); return performance.now() - t }"

@@ -1,7 +1,8 @@
 // The layout of a graph whose nodes belong to kernels: each kernel's boxes by themselves in a frame, then the frames and
 // the boxes of no kernel as one graph.
 
-import { type Box, type Layout, type RoutedEdge, layout } from "./layout";
+import type { Box, Layout, RoutedEdge } from "./layout";
+import { layout } from "./layouts";
 
 /** Where a kernel's frame is drawn. */
 export interface Frame {

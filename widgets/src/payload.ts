@@ -20,14 +20,24 @@ export async function readTrace(data: Uint8Array): Promise<Trace> {
   const gzipped = data[0] === 0x1f && data[1] === 0x8b;
   const body = new Blob([data as BlobPart]).stream();
   const stream = gzipped ? body.pipeThrough(new DecompressionStream("gzip")) : body;
-  const trace = JSON.parse(await textOf(stream)) as { version?: unknown } | null;
+  const text = await textOf(stream);
+  await breath();
+  const trace = JSON.parse(text) as { version?: unknown } | null;
+  await breath();
   if (trace?.version !== TRACE_VERSION) {
     throw new PayloadError(
       `This trace has version ${String(trace?.version)}, this viewer reads version ${TRACE_VERSION}; ` +
         "export the trace again with the tinyexplore that made this viewer.",
     );
   }
-  return validTrace(trace);
+  const valid = validTrace(trace);
+  await breath();
+  return valid;
+}
+
+/** Between two long pieces of work, for whatever else the page has to do. */
+function breath(): Promise<void> {
+  return new Promise((done) => setTimeout(done));
 }
 
 async function textOf(stream: ReadableStream<Uint8Array>): Promise<string> {

@@ -33,8 +33,9 @@ export function treeLines(trace: Trace, root: number, leaves: Set<number> = new 
   const lines: TreeLine[] = [];
   const seen = new Set<number>();
   const sizes = new Map<number, number>();
+  const counted = new Int32Array(trace.nodes.length); // by which count a node was met last
   const size = (id: number): number => {
-    if (!sizes.has(id)) sizes.set(id, underneath(trace, id));
+    if (!sizes.has(id)) sizes.set(id, underneath(trace, id, counted, sizes.size + 1));
     return sizes.get(id)!;
   };
   const write = (id: number, head: string, tail: string, depth: number): void => {
@@ -68,17 +69,19 @@ function hiddenText(node: Node): string {
   return [node.dtype, node.arg].filter(Boolean).join(", ");
 }
 
-function underneath(trace: Trace, root: number): number {
-  const seen = new Set([root]);
+function underneath(trace: Trace, root: number, counted: Int32Array, mark: number): number {
   const stack = [root];
+  let count = 0;
+  counted[root] = mark;
   while (stack.length > 0) {
     for (const id of trace.nodes[stack.pop()!].src) {
-      if (seen.has(id)) continue;
-      seen.add(id);
+      if (counted[id] === mark) continue;
+      counted[id] = mark;
+      count += 1;
       stack.push(id);
     }
   }
-  return seen.size - 1;
+  return count;
 }
 
 function reach(trace: Trace, root: number, limit = 20000): Set<number> {

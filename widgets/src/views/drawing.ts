@@ -34,6 +34,8 @@ export class Drawing {
   private drawn: DrawnGraph = NOTHING;
   private placed: Layout = { positions: new Map(), width: 0, height: 0, left: 0, top: 0, edges: [] };
   private byId = new Map<number, DrawnBox>();
+  private classes = new Map<number, string>();
+  private byColour: [string, string][] = []; // what boxes look like, and a path of all that look so
   private byEdge = new Map<string, DrawnGraph["edges"][number]>();
 
   constructor(
@@ -48,6 +50,8 @@ export class Drawing {
   build(drawn: DrawnGraph, placed: Layout, frames: readonly Frame[], zoom: number, sight: Rectangle): void {
     [this.drawn, this.placed] = [drawn, placed];
     this.byId = new Map(drawn.boxes.map((box) => [box.id, box]));
+    this.classes = new Map(drawn.boxes.map((box) => [box.id, this.looks.boxClass(box)]));
+    this.byColour = this.paths();
     this.byEdge = new Map(drawn.edges.map((edge) => [`${edge.src} ${edge.dst}`, edge]));
     this.keepElements(new Set(this.byId.keys()));
     this.edges.replaceChildren();
@@ -116,7 +120,7 @@ export class Drawing {
       if (two) element.append(s("text", { class: "detail", y: 12 }, box.detail));
       if (box.hidden > 0) element.append(s("text", { class: "more", x: box.width / 2 + 3, y: top + 8 }, `+${box.hidden}`));
     }
-    element.setAttribute("class", this.looks.boxClass(box));
+    element.setAttribute("class", this.classes.get(box.id)!);
     if (fresh && !prefersReducedMotion()) element.classList.add("enter");
     element.style.transform = `translate(${x.toFixed(1)}px,${y.toFixed(1)}px)`;
   }
@@ -148,13 +152,21 @@ export class Drawing {
 
   /** The boxes as a path for each colour, for a minimap or from far away. */
   boxPaths(): SVGElement[] {
-    const fills = new Map<string, string>();
+    return this.byColour.map(([cls, d]) => s("g", { class: cls }, s("path", { class: "far-boxes", d })));
+  }
+
+  private paths(): [string, string][] {
+    const paths = new Map<string, string[]>();
     for (const box of this.drawn.boxes) {
-      const [x0, y0, x1, y1] = this.frameOf(box).map(Math.round);
-      const cls = this.looks.boxClass(box);
-      fills.set(cls, `${fills.get(cls) ?? ""}M${x0} ${y0}H${x1}V${y1}H${x0}Z`);
+      const { x, y } = this.placed.positions.get(box.id)!;
+      const [left, top] = [Math.round(x - box.width / 2), Math.round(y - box.height / 2)];
+      const cls = this.classes.get(box.id)!;
+      const text = `M${left} ${top}h${box.width}v${box.height}h${-box.width}z`;
+      const same = paths.get(cls);
+      if (same === undefined) paths.set(cls, [text]);
+      else same.push(text);
     }
-    return [...fills].map(([cls, d]) => s("g", { class: cls }, s("path", { class: "far-boxes", d })));
+    return [...paths].map(([cls, parts]) => [cls, parts.join("")]);
   }
 
   private farPaths(): SVGElement[] {

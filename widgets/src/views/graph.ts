@@ -6,11 +6,11 @@ import { meaning } from "../explaining";
 import { callName, count, duration, truncate } from "../format";
 import { type Frame, framedLayout } from "../frames";
 import { KERNEL_HUES, kernelClass } from "../kernels";
-import { type Layout, layout } from "../layout";
+import type { Layout } from "../layout";
+import { Layouter } from "../layouter";
 import { type Contracted, contract, contractKernels, contractTwins } from "../regions";
 import type { ShownGraph } from "../replay";
 import { type DrawnBox, type DrawnGraph, Graphs, type Region, countsOf, fold, wordsOf } from "../shown";
-import { steadyLayout } from "../steady";
 import type { Change, Store, View } from "../store";
 import { nodeText } from "../tree";
 import { Camera, type Rectangle } from "./camera";
@@ -47,6 +47,8 @@ export class GraphView implements View {
   private readonly camera: Camera;
   private readonly finder: Finder;
   private readonly card: NodeCard;
+  private readonly working = h("div", { class: "working", role: "status", hidden: true });
+  private readonly layouter = new Layouter((boxes) => this.writeWorking(boxes));
   private drawn: DrawnGraph = NOTHING;
   private byId = new Map<number, DrawnBox>();
   private placed: Layout = { positions: new Map(), width: 0, height: 0, left: 0, top: 0, edges: [] };
@@ -96,13 +98,14 @@ export class GraphView implements View {
     const fit = button("fit", "Fit the graph into the view (F)", () => this.fit(), "quiet");
     const space = h("span", { class: "space" });
     const bar = h("div", { class: "bar" }, this.title, space, this.finder.input, this.finder.found, this.tools, more, fit);
-    this.canvas.append(this.drawing.svg, this.card.element, this.camera.minimap);
+    this.canvas.append(this.drawing.svg, this.card.element, this.camera.minimap, this.working);
     this.element.append(bar, this.legend, this.canvas, this.status);
     this.listen();
     this.draw();
   }
 
   destroy(): void {
+    this.layouter.cancel();
     this.camera.destroy();
   }
 
@@ -126,7 +129,8 @@ export class GraphView implements View {
 
   // *** what is drawn ***
 
-  private draw(): void {
+  /** Draws what the cursor points at, at once or, of a large graph, once it is laid out; then moves the camera. */
+  private draw(move: "stay" | "fit" | "open" = "stay"): void {
     const { store } = this;
     const { graph: whole, family, stage } = this.graphs.at(store.cursor);
     const steps = stage === null ? 0 : Math.min(store.cursor.step, stage.steps.length);
@@ -135,17 +139,19 @@ export class GraphView implements View {
       this.detail, this.foldTwins, this.opened.size, this.hops,
       this.cone && [...this.cone], this.colour, store.cursor.kernel,
     ]);
-    if (key === this.drawnKey) return;
+    if (key === this.drawnKey) {
+      if (move === "fit" && this.working.hidden) this.fit();
+      return;
+    }
     this.drawnKey = key;
     const isNewFamily = family !== this.family;
     if (isNewFamily) this.cone = null;
     this.isLazy = family === "lazy";
     this.isSamePass = !isNewFamily && stage?.id === this.drawnStage;
-    this.drawnStage = stage?.id;
     const { graph, members } = this.contracted(whole);
     const keep = new Set<number>();
     for (const [id, { node }] of graph.nodes) if (store.selected.has(node)) keep.add(id);
-    this.drawn = fold(store.index.trace, graph, {
+    const next = fold(store.index.trace, graph, {
       constants: this.foldConstants,
       index: this.foldIndex,
       views: this.isLazy && this.drawnDetail !== "views",
@@ -156,24 +162,26 @@ export class GraphView implements View {
       words: (node) => wordsOf(store.index, node, stage?.kernel ?? null),
       regions: this.describeRegions(whole, members),
     });
-    this.byId = new Map(this.drawn.boxes.map((box) => [box.id, box]));
-    const frames = this.place(isNewFamily);
-    this.family = family;
-    this.element.dataset.family = family;
-    const fired = stage?.steps.slice(0, steps).filter((step) => step.rule !== null).length ?? 0;
-    const isBefore = stage !== null && stage.transform !== null && steps < stage.steps.length;
-    this.writeTitle(stage?.name ?? null, fired, stage === null ? 0 : store.index.firings(stage), isBefore);
-    this.writeStatus();
-    this.writeTools();
-    this.writeLegend(frames);
-    this.drawing.build(this.drawn, this.placed, frames, this.camera.zoom, this.camera.sight());
-    this.camera.cover(this.placed, this.drawn.boxes.length < 2 ? [] : this.drawing.boxPaths());
-    this.finder.run();
-    this.mark();
-    const changed = this.rectangles(this.drawn.boxes.filter((box) => box.changed).map((box) => box.id));
-    if (isNewFamily) this.camera.open(changed[0] ?? null);
-    else this.camera.bringIntoSight(changed);
-    this.card.draw(this.byNode());
+    this.place(next, isNewFamily, (placed, frames) => {
+      [this.drawn, this.placed, this.family, this.drawnStage] = [next, placed, family, stage?.id];
+      this.byId = new Map(next.boxes.map((box) => [box.id, box]));
+      this.element.dataset.family = family;
+      const fired = stage?.steps.slice(0, steps).filter((step) => step.rule !== null).length ?? 0;
+      const isBefore = stage !== null && stage.transform !== null && steps < stage.steps.length;
+      this.writeTitle(stage?.name ?? null, fired, stage === null ? 0 : store.index.firings(stage), isBefore);
+      this.writeStatus();
+      this.writeTools();
+      this.writeLegend(frames);
+      this.drawing.build(next, placed, frames, this.camera.zoom, this.camera.sight());
+      this.camera.cover(placed, next.boxes.length < 2 ? [] : this.drawing.boxPaths());
+      this.finder.run();
+      this.mark();
+      const changed = this.rectangles(next.boxes.filter((box) => box.changed).map((box) => box.id));
+      if (move === "fit") this.fit();
+      else if (isNewFamily || move === "open") this.camera.open(move === "open" ? null : (changed[0] ?? null));
+      else this.camera.bringIntoSight(changed);
+      this.card.draw(this.byNode());
+    });
   }
 
   private contracted(whole: ShownGraph): Contracted {
@@ -193,37 +201,45 @@ export class GraphView implements View {
     return lines ?? { graph: whole, members: new Map() };
   }
 
-  /** Lays the boxes out: LazyBuffers in the frames of their kernels, which it returns. */
-  private place(isNew: boolean): Frame[] {
-    const { boxes, edges } = this.drawn;
+  /** Lays the boxes out: LazyBuffers in the frames of their kernels. */
+  private place(next: DrawnGraph, isNew: boolean, done: (placed: Layout, frames: Frame[]) => void): void {
+    const { boxes, edges } = next;
     if (this.isLazy && this.colour === "kernel" && boxes.length <= BUDGET) {
-      const owners = this.owners();
+      const owners = this.owners(next);
       const kernelOf = (id: number): number | null => owners.get(id) ?? null;
       const made = framedLayout(boxes, edges, kernelOf, (kernel) => Math.max(...this.frameTitle(kernel).map((text) => text.length)) * TITLE_CHARACTER);
       if (made !== null) {
-        this.placed = made;
-        return made.frames;
+        this.layouter.cancel();
+        done(made, made.frames);
+        return;
       }
     }
     const previous = isNew || this.isLazy || this.isTidied ? undefined : this.placed.positions;
-    const steady = previous !== undefined && this.isSamePass ? steadyLayout({ nodes: boxes, edges }, previous) : null;
-    this.placed = steady ?? layout({ nodes: boxes, edges }, { previous });
     this.isTidied = false;
-    return [];
+    const nodes = boxes.map(({ id, width, height }) => ({ id, width, height }));
+    const lines = edges.map(({ src, dst }) => ({ src, dst }));
+    this.layouter.lay({ nodes, edges: lines, previous, isStep: this.isSamePass }, (placed) => done(placed, []));
+  }
+
+  /** Says that a layout is being made, over the drawing that is there until then. */
+  private writeWorking(boxes: number | null): void {
+    this.working.hidden = boxes === null;
+    const stop = button("stop", "Draw fewer boxes instead", () => this.spend(BUDGET), "quiet");
+    replaceChildren(this.working, ...(boxes === null ? [] : [h("span", {}, `laying out ${boxes} boxes…`), stop]));
   }
 
   /** The kernel in whose frame a box belongs: its own, or, of one that no kernel claims, the one that alone reads it. */
-  private owners(): Map<number, number> {
+  private owners({ boxes, edges }: DrawnGraph): Map<number, number> {
     const { index } = this.store;
     const owners = new Map<number, number>();
     const users = new Map<number, Set<number | undefined>>();
-    for (const box of [...this.drawn.boxes].reverse()) {
+    for (const box of [...boxes].reverse()) {
       const isKernel = this.drawnDetail === "kernels" && box.members.length > 1;
       const readers = [...(users.get(box.id) ?? [])];
       const adopts = index.node(box.node).group !== "buffer" && readers.length === 1 ? readers[0] : undefined;
       const kernel = isKernel ? undefined : (index.firstKernelOf.get(box.node) ?? adopts);
       if (kernel !== undefined) owners.set(box.id, kernel);
-      for (const { src } of this.drawn.edges.filter(({ dst }) => dst === box.id)) users.set(src, (users.get(src) ?? new Set()).add(kernel));
+      for (const { src } of edges.filter(({ dst }) => dst === box.id)) users.set(src, (users.get(src) ?? new Set()).add(kernel));
     }
     return owners;
   }
@@ -292,8 +308,7 @@ export class GraphView implements View {
       const title = hops === null ? "Everything above and below" : `At most ${count(hops, "edge")} away`;
       const choose = (): void => {
         this.hops = hops;
-        this.draw();
-        this.fit();
+        this.draw("fit");
       };
       const made = button(text, title, choose, "quiet");
       made.setAttribute("aria-pressed", String(this.hops === hops));
@@ -345,8 +360,7 @@ export class GraphView implements View {
     choice.addEventListener("change", () => {
       this.detail = choice.value as Detail;
       this.opened.clear();
-      this.draw();
-      this.camera.open(null);
+      this.draw("open");
     });
     return choice;
   }
@@ -433,22 +447,19 @@ export class GraphView implements View {
   private tidy(): void {
     this.isTidied = true;
     this.drawnKey = "";
-    this.draw();
-    this.fit();
+    this.draw("fit");
   }
 
   private spend(budget: number): void {
     this.budget = budget;
-    this.draw();
-    this.fit();
+    this.draw("fit");
   }
 
   /** Only the selected nodes with what lies above and below; again: the whole graph. */
   isolate(): void {
     const lit = this.litBoxes();
     this.cone = this.cone !== null || lit.length === 0 ? null : new Set(lit);
-    this.draw();
-    this.fit();
+    this.draw("fit");
   }
 
   /** Draws the region of a box one by one, or, of a box of an opened region, that region as one again. */

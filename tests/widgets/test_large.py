@@ -1,0 +1,96 @@
+"""Large graphs in a real browser: laid out in a worker, while the page goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.tasks import longest_task_ms
+from tests.widgets.sample_traces import big_trace, page
+
+pytestmark = pytest.mark.browser
+NODES = 10_000
+
+# a click by script: looking for words in a page of this size takes longer than what is measured
+WATCHED_CLICK = """async ([text, until]) => {
+  const watched = {frames: 0, notes: [], boxes: []};
+  const note = document.querySelector('.working');
+  const press = (words) => [...document.querySelectorAll('.status button')].find((one) => one.textContent === words).click();
+  press(text);
+  while (![...document.querySelectorAll('.status button')].some((one) => one.textContent === until)) {
+    watched.notes.push(note.hidden ? '' : note.textContent);
+    watched.boxes.push(document.querySelectorAll('.drawing .box').length);
+    watched.frames += 1;
+    await new Promise((done) => requestAnimationFrame(done));
+  }
+  await new Promise((done) => setTimeout(done, 300));
+  return watched;
+}"""
+
+
+@pytest.fixture
+def tab(browser: Any, tmp_path: Path) -> Iterator[Any]:
+    found = opened(browser, tmp_path, page(big_trace(NODES)))
+    errors: list[str] = []
+    found.on("pageerror", lambda error: errors.append(str(error)))
+    yield found
+    found.close()
+    assert errors == []
+
+
+def opened(browser: Any, folder: Path, text: str) -> Any:
+    path = folder / "large.html"
+    path.write_text(text, encoding="utf-8")
+    tab = browser.new_page(viewport={"width": 1280, "height": 800})
+    tab.add_init_script("localStorage.setItem('tinyexplore.mode', 'workbench')")
+    tab.goto(path.as_uri())
+    tab.wait_for_selector("html[data-tinyexplore=ready]", state="attached")
+    tab.evaluate("tinyexplore.handle.go({stage: 1, step: 0, graph: 'uops', place: 'passes'})")
+    return tab
+
+
+def test_ten_thousand_boxes_are_laid_out_while_the_page_goes_on(browser: Any, tab: Any) -> None:
+    watched: dict[str, Any] = {}
+
+    def show_all() -> None:
+        watched.update(tab.evaluate(WATCHED_CLICK, ["show all", "at most 400"]))
+
+    assert longest_task_ms(browser, show_all) < 200
+    assert {note for note in watched["notes"] if note} == {f"laying out {NODES + 1} boxes…stop"}
+    assert watched["frames"] > 3
+    assert set(watched["boxes"]) == {watched["boxes"][0]}, "the old drawing stays until the new one is there"
+    assert "hidden" not in tab.inner_text(".graph .status")
+
+
+def test_a_page_of_ten_thousand_nodes_opens_in_pieces(browser: Any, tmp_path: Path) -> None:
+    def open_() -> None:
+        opened(browser, tmp_path, page(big_trace(NODES))).close()
+
+    took = longest_task_ms(browser, open_)
+    assert took < 400, took
+
+
+def test_a_newer_graph_takes_the_place_of_one_that_is_being_laid_out(tab: Any) -> None:
+    tab.evaluate("[...document.querySelectorAll('.status button')].find((one) => one.textContent === 'show all').click()")
+    assert "laying out" in tab.inner_text(".working")
+    tab.evaluate("document.querySelector('.working button').click()")
+    assert tab.is_hidden(".working")
+    assert "400 of" in tab.inner_text(".graph .status")
+    tab.wait_for_timeout(1500)  # as long as the layout would have taken
+    assert "400 of" in tab.inner_text(".graph .status")
+
+
+def test_where_no_worker_may_start_the_page_lays_out_itself(browser: Any, tmp_path: Path) -> None:
+    policy = "<meta http-equiv='Content-Security-Policy' content=\"script-src 'unsafe-inline'; worker-src 'none'\">"
+    tab = opened(browser, tmp_path, page(big_trace(3000)).replace("<head>", f"<head>{policy}"))
+    try:
+        for _ in range(2):  # the second time it is known
+            tab.evaluate(WATCHED_CLICK, ["show all", "at most 400"])
+            assert "hidden" not in tab.inner_text(".graph .status")
+            assert tab.is_hidden(".working")
+            tab.evaluate(WATCHED_CLICK, ["at most 400", "show all"])
+    finally:
+        tab.close()
