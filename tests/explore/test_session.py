@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
+import linecache
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from tinyexplore import Context, Tensor, capture, explore
 from tinyexplore.explore import CaptureError, line_frames, related, trace_from_json, trace_to_json, user_lines, where
+from tinyexplore.explore.build import build_trace
 from tinyexplore.explore.session import Explorer
 from tinyexplore.kernel import OptOps
 from tinyexplore.trace import active_recorder
@@ -177,6 +181,75 @@ def test_tensors_in_containers_are_realised():
     found = explore(lambda: {"a": [Tensor.ones(3) + 1], "b": (Tensor.ones(2) * 3, "text")}).result
     assert found["a"][0].lazydata.base.is_realized
     assert found["b"][0].lazydata.base.is_realized
+
+
+def counted_builds(monkeypatch) -> list[str]:
+    built: list[str] = []
+
+    def build(*args, **options):
+        built.append(options["title"])
+        return build_trace(*args, **options)
+
+    monkeypatch.setattr(sys.modules[Explorer.__module__], "build_trace", build)
+    return built
+
+
+def test_a_trace_is_made_once_and_only_when_it_is_asked_for(monkeypatch):
+    built = counted_builds(monkeypatch)
+    views = [explore(softmax_of_linear, *inputs(), title=title) for title in "abc"]
+    assert built == []
+    assert views[1].trace is views[1].trace
+    assert len(views[1].searches) == 0 and "kernel" in repr(views[1])
+    assert built == ["b"]
+
+
+def test_a_closed_explorer_never_makes_its_trace(monkeypatch):
+    built = counted_builds(monkeypatch)
+    view = explore(softmax_of_linear, *inputs())
+    view.close()
+    with pytest.raises(CaptureError, match="closed"):
+        view.trace  # noqa: B018 asked for
+    assert built == []
+
+
+def test_what_happens_after_a_capture_is_not_in_its_trace(tmp_path, monkeypatch):
+    script = tmp_path / "program.py"
+    script.write_text(
+        "def f(x, state):\n    state.assign(state + x)\n    y = x * 2\n    return y + state\n", encoding="utf-8"
+    )
+
+    def captured():
+        linecache.checkcache(str(script))
+        code: dict[str, Callable[..., Tensor]] = {}
+        exec(compile(script.read_text(encoding="utf-8"), str(script), "exec"), code)
+        x, state = (Tensor.full((4,), value).contiguous().realize() for value in (1.0, 2.0))
+        view = explore(code["f"], x, state, repeat=1, title="program")
+        return view, x, state
+
+    def content(trace):
+        stages = [(stage.name, stage.before, stage.after, stage.opts, stage.decisions) for stage in trace.stages]
+        buffers = [(buffer.name, buffer.size, buffer.maker) for buffer in trace.buffers]
+        return trace.nodes, trace.frames, trace.sources, trace.links, trace.programs, stages, buffers
+
+    at_once = content(captured()[0].trace)
+    view, x, state = captured()
+    state.assign(state * 5).realize()
+    x.assign(Tensor.ones(4)).realize()
+    view.result.replace(x + 7).realize()
+    script.write_text("# nothing is left\n", encoding="utf-8")
+    linecache.checkcache(str(script))
+    del x, state
+    gc.collect()
+    assert content(view.trace) == at_once
+
+
+def test_much_memory_is_not_kept_for_a_trace_that_nobody_asks_for(monkeypatch):
+    built = counted_builds(monkeypatch)
+    small = Tensor.ones(1000).contiguous().realize()
+    explore(lambda: (small + 1).sum(), title="small")
+    monkeypatch.setattr(sys.modules[Explorer.__module__], "KEPT_BYTES", 3000)
+    explore(lambda: (small + 2).sum(), title="large")
+    assert built == ["large"]
 
 
 def test_an_exception_in_the_middle_keeps_the_partial_trace():

@@ -65,14 +65,6 @@ def test_ten_thousand_boxes_are_laid_out_while_the_page_goes_on(browser: Any, ta
     assert "hidden" not in tab.inner_text(".graph .status")
 
 
-def test_a_page_of_ten_thousand_nodes_opens_in_pieces(browser: Any, tmp_path: Path) -> None:
-    def open_() -> None:
-        opened(browser, tmp_path, page(big_trace(NODES))).close()
-
-    took = longest_task_ms(browser, open_)
-    assert took < 400, took
-
-
 def test_a_newer_graph_takes_the_place_of_one_that_is_being_laid_out(tab: Any) -> None:
     tab.evaluate("[...document.querySelectorAll('.status button')].find((one) => one.textContent === 'show all').click()")
     assert "laying out" in tab.inner_text(".working")

@@ -13,7 +13,7 @@ from math import isfinite
 from typing import Any
 
 from tinyexplore.explore.describe import search_text
-from tinyexplore.explore.drafts import KernelDraft, StageDraft, buffer_key, opt_text, roots_of
+from tinyexplore.explore.drafts import Held, KernelDraft, StageDraft, buffer_key, opt_text, roots_of
 from tinyexplore.explore.model import (
     TRACE_VERSION,
     Candidate,
@@ -79,6 +79,8 @@ def build_trace(
     names: Mapping[int, str] | None = None,
     scopes: Scopes | None = None,
     kernels: dict[int, Kernel] | None = None,
+    storage: Mapping[LazyBuffer, Held | None] | None = None,
+    texts: Mapping[str, str] | None = None,
 ) -> Trace:
     """The trace of what `recorder` heard.
 
@@ -86,8 +88,10 @@ def build_trace(
     even if no event names them. `listings`: gives further texts of a program (language, lines), such as its assembly.
     `names`: what the user calls LazyBuffers, by their numbers (`explore/names.py`). `scopes`: the modules they are of.
     `kernels` is filled with the kernels themselves, by their numbers in the trace.
+    `storage` and `texts`: where their values lay, and what the user's files said, when the recording ended; else now.
     """
     builder = Builder(listings, names)
+    builder.storage, builder.texts = storage or {}, texts or {}
     if scopes is not None:
         builder.scopes, builder.scope_rows = scopes.of, tuple(scopes.rows)
     for file in user_sources:
@@ -215,8 +219,8 @@ class Builder(Tables):
         """What lies in a buffer is called as the LazyBuffer is whose values they are."""
         for value, node in self.node_ids.items():
             name = self.nodes[node].name
-            if isinstance(value, LazyBuffer) and name and (memory := value.base.buffer) is not None:
-                self._know_buffer(memory, name=name, overwrite=value.base is value)
+            if isinstance(value, LazyBuffer) and name and (held := self.held(value)) is not None:
+                self._know_buffer(held.buffer, name=name, overwrite=held.is_own)
         for draft in reversed(self.kernels):
             for buffer in draft.written():
                 self._know_buffer(buffer, maker=draft.number)

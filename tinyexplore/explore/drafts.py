@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from tinyexplore.device import Buffer
 from tinyexplore.engine import ExecItem
@@ -55,6 +55,19 @@ def opt_text(opt: Any) -> str:
 def buffer_key(buffer: Any) -> Any:
     """What names a buffer without keeping its memory: events carry it already."""
     return buffer.key if isinstance(buffer, Buffer) else buffer
+
+
+class Held(NamedTuple):
+    """The buffer with a LazyBuffer's values: its own, or that of what it is a view of."""
+
+    buffer: Any
+    is_own: bool
+
+
+def held_by(value: LazyBuffer) -> Held | None:
+    """Where the values of a LazyBuffer lie now; None of one that is not computed."""
+    base = value.base
+    return None if base.buffer is None else Held(buffer_key(base.buffer), base is value)
 
 
 def quantile(values: Sequence[float], part: float) -> float:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from threading import RLock
 
 from tinyexplore.device import Buffer
-from tinyexplore.explore.drafts import roots_of
+from tinyexplore.explore.drafts import Held, held_by, roots_of
 from tinyexplore.explore.scopes import Scopes
 from tinyexplore.explore.sources import user_frame_here
 from tinyexplore.lazy import LazyBuffer
@@ -81,6 +81,15 @@ class CaptureRecorder(Recorder):
             if node.buffer is None:
                 self.earlier += not node.base.is_realized  # a view of memory computes nothing
                 self.record(Recorded(node, node.src, frame, getattr(node, "calls", ())))
+
+    def storage(self) -> dict[LazyBuffer, Held | None]:
+        """Where the values of what was seen lie now."""
+        return {node: held_by(node) for node in self.known}
+
+    def files(self) -> set[str]:
+        """The user's files and cells that were seen."""
+        told = (event.user_frame for event in self.events if isinstance(event, Recorded))
+        return {frame.file for frame in told if frame is not None}
 
     def _time_again(self, event: Ran) -> None:
         """Further runs, right now, while the inputs still lie in memory; what the kernel wrote is put back."""

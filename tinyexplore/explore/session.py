@@ -7,6 +7,7 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -24,7 +25,7 @@ from tinyexplore.explore.names import Names, names_here, names_in, names_of_argu
 from tinyexplore.explore.predict import Stop, question
 from tinyexplore.explore.scopes import Scopes
 from tinyexplore.explore.shown import shown
-from tinyexplore.explore.sources import raised_in_compiler, user_code_here, user_frame_of
+from tinyexplore.explore.sources import raised_in_compiler, source_text, user_code_here, user_frame_of
 from tinyexplore.explore.whatif.branches import WhatIf
 from tinyexplore.explore.whatif.door import WhatIfDoor
 from tinyexplore.kernel import Kernel
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from tinyexplore.widgets import CodeWidget, GraphWidget, PartWidget, PredictWidget
 
 EXPLORE_REPEAT = 10
+KEPT_BYTES = 1 << 24  # of tensors that a capture may keep alive until somebody asks for its trace
 _COUNTS = {"repeat": "how often each kernel is timed", "kernels": "how many kernels are kept"}
 
 _OUR_OWN = Limits(1 << 62, 1 << 62)  # for bytes that this process packed
@@ -67,6 +69,7 @@ class Explorer(WhatIfDoor):
         self._executor = given.pop("executor", None)
         self._changes = _config_changes(given)
         self._trace = trace
+        self._untold: Callable[..., Trace] | None = None  # makes the trace of what was recorded, once it is asked for
         self._recorder: CaptureRecorder | None = None
         self._stack = ExitStack()
         self._options: tuple[tuple[str, str], ...] = ()
@@ -132,8 +135,9 @@ class Explorer(WhatIfDoor):
             text = f"kernels ran on {', '.join(sorted(elsewhere))}, where their inputs are: DEVICE is for tensors "
             text += "made inside the capture; x.to(...) moves one that was there before"
             self._notes.append(("note", text, None))
-        kernels: dict[int, Kernel] = {}
-        self._trace = build_trace(
+        storage = recorder.storage()
+        self._untold = partial(
+            build_trace,
             recorder,
             title=self.title,
             options=self._options,
@@ -141,12 +145,28 @@ class Explorer(WhatIfDoor):
             listings=further_listings,
             names=self._names,
             scopes=recorder.scopes,
-            kernels=kernels,
+            storage=storage,
+            texts={file: source_text(file) for file in recorder.files()},
         )
-        self._whatif = WhatIf(self._trace, kernels, self._settings)
         self._names = {}
-        # a Freed that comes later finds no reader; the live objects go with the recorder
-        self._recorder = CaptureRecorder()
+        self._recorder = CaptureRecorder()  # of a capture that has ended
+        kept = {held.buffer.id: held.buffer.nbytes for held in storage.values() if held is not None}
+        if self.error is not None or sum(kept.values()) > KEPT_BYTES:
+            self._tell()
+
+    def _tell(self) -> Trace:
+        """Makes the trace, and lets go of all that was recorded."""
+        assert self._untold is not None
+        kernels: dict[int, Kernel] = {}
+        trace = self._trace = self._untold(kernels=kernels)
+        self._untold = None
+        self._whatif = WhatIf(trace, kernels, self._settings)
+        return trace
+
+    @property
+    def _has_trace(self) -> bool:
+        """Whether there is one, or what it can be made of."""
+        return self._trace is not None or self._packed is not None or self._untold is not None
 
     def call(self, f: Callable[..., Any], args: tuple[Any, ...]) -> None:
         """Keeps what `f(*args)` returns as the result. Arguments without another name have that of `f`'s parameter."""
@@ -158,7 +178,7 @@ class Explorer(WhatIfDoor):
     @property
     def trace(self) -> Trace:
         """All that was captured, as plain data."""
-        trace = self._trace
+        trace = self._trace if self._untold is None else self._tell()
         if trace is None and self._packed is not None:
             trace = self._trace = trace_from_bytes(self._packed, _OUR_OWN)
         if trace is None:
@@ -170,8 +190,9 @@ class Explorer(WhatIfDoor):
     @property
     def whatif(self) -> WhatIf:
         """The branches of this capture, and what makes more of them."""
+        trace = self.trace
         if self._whatif is None:
-            self._whatif = WhatIf(self.trace)
+            self._whatif = WhatIf(trace)
         return self._whatif
 
     def where(self, **conditions: Any) -> tuple[Node, ...]:
@@ -334,11 +355,11 @@ class Explorer(WhatIfDoor):
     def close(self) -> None:
         """Takes the views from the page and lets go of the trace, the result and the error. Nothing can be asked of it
         any more."""
-        if self._recorder is not None and self._trace is None and self._packed is None:
+        if self._recorder is not None and not self._has_trace:
             raise CaptureError("the capture has not ended: close the Explorer after the `with` block")
         if self._widget is not None:
             self._widget.close()
-        self._widget = self._parts = self._trace = self._packed = self.result = self.error = None
+        self._widget = self._parts = self._trace = self._untold = self._packed = self.result = self.error = None
         self._recorder = self._whatif = None
         self._selected, self._is_closed = (), True
 
@@ -379,7 +400,7 @@ class Explorer(WhatIfDoor):
     def __repr__(self) -> str:
         if self._is_closed:
             return "Explorer(closed)"
-        if self._trace is None and self._packed is None:
+        if not self._has_trace:
             return "Explorer(capturing)" if self._recorder is not None else "Explorer(not started)"
         return summary_text(self.trace)
 
@@ -387,9 +408,8 @@ class Explorer(WhatIfDoor):
         """Two outputs: a picture that stays wherever the notebook is read, and the views, which take its place."""
         from IPython.display import display
 
-        has_trace = self._trace is not None or self._packed is not None
         try:
-            widget = self.widget if has_trace else None
+            widget = self.widget if self._has_trace else None
         except ImportError:
             widget = None
         if widget is None:
@@ -400,7 +420,7 @@ class Explorer(WhatIfDoor):
         show(widget, self.svg(), repr(self))
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
-        if self._trace is None and self._packed is None:
+        if not self._has_trace:
             return {"text/plain": repr(self)}, {}
         data: dict[str, Any] = {"text/plain": repr(self), "image/svg+xml": self.svg()}
         metadata: dict[str, Any] = {}

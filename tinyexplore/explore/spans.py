@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from types import CodeType
 
@@ -20,9 +21,10 @@ _Position = tuple[int | None, int | None, int | None, int | None]  # as `co_posi
 
 
 class Spans:
-    """The spans of frames; what is read of a file or a code is kept."""
+    """The spans of frames; what is read of a file or a code is kept. `text_of`: what a file says."""
 
-    def __init__(self) -> None:
+    def __init__(self, text_of: Callable[[str], str] = source_text) -> None:
+        self._text_of = text_of
         self._positions: dict[int, tuple[CodeType, list[_Position]]] = {}
         self._files: dict[str, _File] = {}
 
@@ -41,7 +43,7 @@ class Spans:
         if line is None or end_line is None or column is None or end_column is None:
             return None
         if frame.file not in self._files:
-            self._files[frame.file] = _File(source_text(frame.file))
+            self._files[frame.file] = _File(self._text_of(frame.file))
         return self._files[frame.file].span(line, column, end_line, end_column)
 
 

@@ -7,7 +7,7 @@ from hashlib import blake2b
 from typing import Any
 
 from tinyexplore.explore.describe import Printer, describe, describe_memory
-from tinyexplore.explore.drafts import buffer_key, roots_of
+from tinyexplore.explore.drafts import Held, buffer_key, held_by, roots_of
 from tinyexplore.explore.model import BufferInfo, Frame, Node, OptLaw, Rule, Source, Transform
 from tinyexplore.explore.sources import function_text, package_path, rule_text, source_name, source_text
 from tinyexplore.explore.spans import Span, Spans
@@ -24,6 +24,8 @@ class Tables:
 
     def __init__(self, names: Mapping[int, str] | None = None) -> None:
         self.names = names or {}  # by the numbers of LazyBuffers
+        self.storage: Mapping[LazyBuffer, Held | None] = {}  # as it was when the recording ended
+        self.texts: Mapping[str, str] = {}  # of files, as they were then
         self.scopes: Mapping[int, tuple[int | None, bool]] = {}  # by the same: the module, whether it is a gradient
         self.nodes: list[Node] = []
         self.node_ids: dict[object, int] = {}  # by identity: UOps are interned, LazyBuffers compare with `is`
@@ -32,7 +34,7 @@ class Tables:
         self.frames: list[Frame] = []
         self.frame_ids: dict[tuple[int, int, str, Span | None], int] = {}
         self.frame_places: dict[tuple[object, ...], int] = {}  # by what a UserFrame says; the events keep its code
-        self.spans = Spans()
+        self.spans = Spans(self._text_of)
         self.sources: list[Source] = []
         self.source_ids: dict[str, int] = {}
         self.rules: list[Rule] = []
@@ -106,16 +108,22 @@ class Tables:
             backward=scope[1],
         )
 
+    def held(self, value: LazyBuffer) -> Held | None:
+        """In which buffer the values of `value` lie, whatever became of it since."""
+        return self.storage[value] if value in self.storage else held_by(value)
+
     def _is_memory(self, value: LazyBuffer) -> bool:
         """True for what lay in memory before the trace began."""
-        return value.buffer is not None and (value.op is Ops.BUFFER or value not in self.recorded)
+        held = self.held(value)
+        return held is not None and held.is_own and (value.op is Ops.BUFFER or value not in self.recorded)
 
     def _digest(self, value: LazyBuffer, src: tuple[int, ...]) -> str:
         """A short name of the content, equal across runs; buffers are told apart by their order of appearance."""
         op, arg = value.op, value.arg
-        if value.buffer is not None and self._is_memory(value):
+        held = self.held(value)
+        if held is not None and self._is_memory(value):
             op = Ops.BUFFER
-            arg = self.buffer_digests.setdefault(value.buffer.id, f"buffer {len(self.buffer_digests)}")
+            arg = self.buffer_digests.setdefault(held.buffer.id, f"buffer {len(self.buffer_digests)}")
         sources = ",".join(self.nodes[source].digest for source in src)
         text = f"{op.name}|{value.dtype!r}|{value.shape}|{arg!r}|{sources}"
         return blake2b(text.encode(), digest_size=DIGEST_LENGTH // 2).hexdigest()
@@ -139,8 +147,11 @@ class Tables:
         found = self.source_ids.get(file)
         if found is None:
             found = self.source_ids[file] = len(self.sources)
-            self.sources.append(Source(found, source_name(file), source_text(file)))
+            self.sources.append(Source(found, source_name(file), self._text_of(file)))
         return found
+
+    def _text_of(self, file: str) -> str:
+        return self.texts[file] if file in self.texts else source_text(file)
 
     def rule(self, rule: Any) -> int:
         found = self.rule_ids.get(rule)
