@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 from pathlib import Path
@@ -55,7 +56,10 @@ def test_the_text_of_a_widget_is_stable_and_its_picture_is_shown() -> None:
     assert "application/vnd.jupyter.widget-view+json" in data
 
 
-@pytest.mark.parametrize("name, limit", [("explorer.js", 220_000), ("standalone.js", 220_000), ("part.js", 1_500)])
+BUDGETS = json.loads((ROOT / "widgets" / "package.json").read_text(encoding="utf-8"))["budgets"]
+
+
+@pytest.mark.parametrize("name, limit", BUDGETS.items())
 def test_bundles_are_small_and_name_no_other_place(name: str, limit: int) -> None:
     text = (ROOT / "tinyexplore" / "static" / name).read_text(encoding="utf-8")
     assert len(text.encode()) < limit
