@@ -10,7 +10,7 @@ import { Trail, completed, linkOf, readLink } from "./links";
 import type { Trace } from "./model";
 import { TraceIndex } from "./provenance";
 import { type Theme, makeRoot, onKey } from "./root";
-import { type Cursor, type Panel, Store, type View } from "./store";
+import { type Cursor, PANELS, type Panel, Store, type View } from "./store";
 import { BiographyView } from "./views/biography";
 import { CodeView } from "./views/code";
 import { GlossaryView } from "./views/glossary";
@@ -65,15 +65,6 @@ export interface Handle {
 }
 
 const LARGE_BYTES = 1_000_000;
-const PANELS: [Panel, string][] = [
-  ["rewrites", "Rewrites"],
-  ["kernels", "Kernels"],
-  ["timing", "Timing"],
-  ["memory", "Memory"],
-  ["biography", "Biography"],
-  ["why", "Why"],
-  ["glossary", "Glossary"],
-];
 
 /** The store of a trace, at the beginning or where `initial` says. */
 export function openStore(trace: Trace, initial: MountOptions["initial"] = {}): Store {
@@ -237,9 +228,9 @@ function workbench(store: Store, root: HTMLElement, size: number): Body {
   const tabs = h("div", { class: "panel-tabs" });
   const drawTabs = (): void => {
     const { panel } = store.cursor;
-    const all = PANELS.map(([key, title]) => tab(key, title, key === panel, () => store.go({ panel: key })));
+    const all = PANELS.map((key) => tab(key, `${key[0].toUpperCase()}${key.slice(1)}`, key === panel, () => store.go({ panel: key })));
     replaceChildren(tabs, tabList("Panels", ...all));
-    for (const [key] of PANELS) panels[key].element.hidden = key !== panel;
+    for (const key of PANELS) panels[key].element.hidden = key !== panel;
   };
   let place = store.cursor.place;
   const ownTabs: View = {
@@ -255,7 +246,7 @@ function workbench(store: Store, root: HTMLElement, size: number): Body {
   drawTabs();
 
   const main = h("div", { class: "main" }, graph.element, divider(root, "--split", "x"), code.element);
-  const low = h("div", { class: "low" }, tabs, ...PANELS.map(([key]) => panels[key].element));
+  const low = h("div", { class: "low" }, tabs, ...PANELS.map((key) => panels[key].element));
   const elements = [pipeline.element, main, divider(root, "--low", "y"), low, footer(store.index, size)];
   const destroy = (): void => {
     store.drop([...views, ownTabs] as View[]);

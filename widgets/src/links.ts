@@ -1,7 +1,7 @@
 // A place in a trace as the fragment of an address, and the way back through the places where one was.
 
 import type { TraceIndex } from "./provenance";
-import type { Cursor, Panel, Place } from "./store";
+import { type Cursor, PANELS, type Place } from "./store";
 
 /** What a link says; what it leaves out stays as it is. */
 export interface Target {
@@ -12,7 +12,6 @@ export interface Target {
 }
 
 const PLACES: readonly Place[] = ["python", "lazy", "kernels", "passes", "uops", "code", "run"];
-const PANELS: readonly Panel[] = ["rewrites", "kernels", "timing", "memory", "biography", "glossary"];
 
 /** `#stage=4&step=2&kernel=0&node=17`: short, and the same for the same place. */
 export function linkOf(cursor: Cursor, selected: readonly number[], story: string | null): string {

@@ -4,7 +4,8 @@ import type { Ask } from "./asking";
 import type { TraceIndex } from "./provenance";
 
 export type Place = "python" | "lazy" | "kernels" | "passes" | "uops" | "code" | "run";
-export type Panel = "rewrites" | "kernels" | "timing" | "memory" | "biography" | "why" | "glossary";
+export const PANELS = ["rewrites", "kernels", "timing", "memory", "biography", "why", "glossary"] as const;
+export type Panel = (typeof PANELS)[number];
 
 /** Where the reader is. It travels to Python as a dict, so it is plain data. */
 export interface Cursor {

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { Trail, linkOf, readLink } from "../src/links";
 import type { Trace } from "../src/model";
 import { TraceIndex } from "../src/provenance";
-import type { Cursor } from "../src/store";
+import { type Cursor, PANELS } from "../src/store";
 import { askingLines, chapters, slowest, typicalFiring } from "../src/story";
 
 function lazy(id: number, group: string, user: number | null, calls: string[] = []): object {
@@ -84,6 +84,10 @@ test("a link is read as what it was made of", () => {
   const { tabs: _, ...cursor } = CURSOR;
   assert.deepEqual(readLink(link), { cursor, selected: [7, 9], story: null });
   assert.deepEqual(readLink(linkOf(CURSOR, [], "code")), { cursor: {}, selected: null, story: "code" });
+});
+
+test("every panel has a link", () => {
+  for (const panel of PANELS) assert.equal(readLink(linkOf({ ...CURSOR, panel }, [], null))?.cursor.panel, panel);
 });
 
 test("what is no link, or makes no sense, is left out", () => {
