@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if options.name == "bench":
             return run_bench(words[1:])
-        return options.command(options)
+        return int(options.command(options))
     except (UsageError, BundleMissing, ValueError, OSError) as error:
         print(f"tinyexplore {options.name}: {error}", file=sys.stderr)
         return MISUSED

@@ -71,7 +71,7 @@ def lowered(device: str, kernel: Kernel) -> ProgramSpec:
     uops = lower(kernel)
 
     def render() -> ProgramSpec:
-        spec = Device[device].renderer.render(kernel.name, uops)
+        spec: ProgramSpec = Device[device].renderer.render(kernel.name, uops)
         recorder = active_recorder()
         if recorder is not None:
             recorder.record(Rendered(spec, spec.language, spec.lines))

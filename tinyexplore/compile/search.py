@@ -254,7 +254,7 @@ class Bench:
             return {"lost": self.gone}
         patience = limit_s + QUEUE_LIMIT_S
         try:
-            found = json.loads(future.result(patience))
+            found: dict[str, Any] = json.loads(future.result(patience))
             if not found.keys() & {"lost", "program", "seconds"}:
                 raise ValueError(f"a worker answered {found}")
             return found

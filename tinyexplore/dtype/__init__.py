@@ -347,7 +347,7 @@ _SUCCESSORS = {name: _successors(name) for name in _PROMOTES_TO}
 def least_upper_dtype(*found: DType) -> DType:
     """The least type that every one of `found` promotes to."""
     common = frozenset.intersection(*(_SUCCESSORS[dtype.name] for dtype in found))
-    return min((getattr(dtypes, name) for name in common), key=lambda dtype: dtype.priority)
+    return min(map(to_dtype, common), key=lambda dtype: dtype.priority)
 
 
 def least_upper_float(dtype: DType) -> DType:

@@ -66,7 +66,7 @@ class ConsoleRecorder(Recorder):
         match event:
             case Compiled(program=program) if program.target.name not in self.devices:
                 self.devices.add(program.target.name)
-                return program.target.describe()
+                return str(program.target.describe())
             case Ran() if level >= 2:
                 return self.ran(event)
             case Planned(plan=plan) if level >= 2:

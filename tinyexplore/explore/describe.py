@@ -231,7 +231,7 @@ def _operand_name(uop: UOp, position: int) -> str:
         case Ops.CONST:
             return number_text(uop.arg)
         case Ops.RANGE:
-            return uop.arg.name
+            return str(uop.arg.name)
         case Ops.DEFINE_GLOBAL:
             return f"data{uop.arg}"
         case Ops.DEFINE_LOCAL:

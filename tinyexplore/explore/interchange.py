@@ -139,7 +139,8 @@ def _text(words: str) -> str:
     """Words as they are: no escape of DOT's, and no HTML."""
     import graphviz
 
-    return graphviz.nohtml(words.replace("\\", "\\\\").replace("\n", "\\n"))
+    plain: str = graphviz.nohtml(words.replace("\\", "\\\\").replace("\n", "\\n"))
+    return plain
 
 
 def _networkx(trace: Trace, nodes: tuple[Node, ...]) -> networkx.MultiDiGraph[Any]:
@@ -179,7 +180,7 @@ def to_dot(
     max_nodes: int = MOST_BOXES,
 ) -> str:
     """The graph as DOT text; what it hides is said in its label."""
-    return Graph(trace, stage, which, kind, max_nodes).to_graphviz().source
+    return str(Graph(trace, stage, which, kind, max_nodes).to_graphviz().source)
 
 
 def to_networkx(

@@ -142,7 +142,7 @@ class _Walk:
         given = {"root": self.root, "ctx": self.ctx, **bound}
         arguments = [given[name] for name in wanted]
         try:
-            after = rule.function(*arguments)
+            after: UOp | None = rule.function(*arguments)
             if rule.result is not None:
                 after = built(rule.result, bound, self.root) if after else None
         except Exception as error:

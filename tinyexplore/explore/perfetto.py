@@ -50,7 +50,7 @@ def to_perfetto(trace: Trace, path: str | Path | None = None) -> bytes:
             for life in lives
         ]
         writer.spans(_LANES + lane, spans)
-    data = writer.builder.serialize()
+    data: bytes = writer.builder.serialize()
     if path is not None:
         Path(path).write_bytes(data)
     return data

@@ -11,7 +11,7 @@ import tokenize
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
-from types import CodeType, TracebackType
+from types import CodeType, FrameType, TracebackType
 from typing import Any
 
 from tinyexplore.trace import UserFrame
@@ -45,7 +45,8 @@ def cell_number(file: str) -> int | None:
     shell = get_ipython()
     if shell is None:
         return None
-    return shell.compile._filename_map.get(file)
+    cell: int | None = shell.compile._filename_map.get(file)
+    return cell
 
 
 def source_text(file: str) -> str:
@@ -146,7 +147,7 @@ def raised_in_compiler(traceback: TracebackType | None) -> bool:
     return any(is_ours(name) and name.split(".")[1:2] in COMPILER_FLOORS for name in names)
 
 
-def _frames(traceback: TracebackType | None) -> Iterator[tuple]:
+def _frames(traceback: TracebackType | None) -> Iterator[tuple[FrameType, int, int]]:
     while traceback is not None:
         yield traceback.tb_frame, traceback.tb_lineno, traceback.tb_lasti
         traceback = traceback.tb_next

@@ -119,7 +119,7 @@ class TinyJit(Generic[R]):
         except TypeError:
             kind = type(instance).__name__
             raise TypeError(f"TinyJit of a method of {kind}, which has no __dict__: leave out its __slots__") from None
-        own = known.get(name)  # where Python finds it by itself, but for `__call__` and its like
+        own: TinyJit[R] | None = known.get(name)  # where Python finds it by itself, but for `__call__` and its like
         if own is None:
             own = known[name] = TinyJit(partial(self.fxn, instance), prune=self.calls.prune)
         return own
@@ -221,7 +221,7 @@ class Calls(Generic[R]):
             return cast(R, later.result)
         self.count, self.put_off = 2, 0
         self.replay = replay
-        return result
+        return cast(R, result)
 
     def _first(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
         """An ordinary call; the tensors that it assigns to are brought into memory."""

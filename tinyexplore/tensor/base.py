@@ -90,7 +90,8 @@ class Base(Findable):
 
     def numel(self) -> int:
         """The number of elements (symbolic, where a size is)."""
-        return simplified(prod(self.lazydata.shape))
+        count: int = simplified(prod(self.lazydata.shape))
+        return count
 
     def element_size(self) -> int:
         """The bytes of one element."""
@@ -98,7 +99,8 @@ class Base(Findable):
 
     def nbytes(self) -> int:
         """The bytes of all elements."""
-        return simplified(self.numel() * self.element_size())
+        count: int = simplified(self.numel() * self.element_size())
+        return count
 
     def size(self, dim: int | None = None) -> int | Shape:
         """The shape, or one axis of it."""

@@ -394,7 +394,7 @@ def _from_mask(item: Any) -> list[Any]:
     return list(places)
 
 
-class _TruePlaces(list):
+class _TruePlaces(list[Any]):
     """Where a mask is true, along one of its axes, which has `extent` places."""
 
     def __init__(self, extent: int) -> None:

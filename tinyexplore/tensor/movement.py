@@ -46,14 +46,14 @@ def _checked_sizes(sizes: Sequence[Any], kept: Shape | int) -> Shape:
     return normal(tuple(found))
 
 
-def _some(tensors: Sequence[Any], what: str) -> Sequence[Any]:
+def _some(tensors: Sequence[Tensor], what: str) -> Sequence[Tensor]:
     """The tensors to be joined: a method's own comes first, and the function has been given one at least."""
     if not tensors:
         raise TypeError(f"{what} of no tensors: need one at least, {what}(a, b) or {what}([a, b])")
     return tensors
 
 
-def _first_of(tensors: Sequence[Any], what: str) -> Any:
+def _first_of(tensors: Sequence[Tensor], what: str) -> Tensor:
     """The first of the tensors to be joined, of which there must be one."""
     if not tensors:
         raise ArgumentError(f"{what} of an empty list: need one tensor at least")
@@ -438,7 +438,7 @@ class Movement:
 
     # *** several tensors ***
 
-    def _with_others(self: Tensor, others: tuple[Any, ...], what: str) -> list[Tensor]:
+    def _with_others(self: Tensor, others: Sequence[Any], what: str) -> list[Tensor]:
         for other in others:
             if not isinstance(other, Base):
                 raise TypeError(f"{what} of a Tensor and {type(other).__name__} {other!r}: need Tensors, one by one")

@@ -105,7 +105,7 @@ class Reduction:
 
     # *** moments ***
 
-    def _count(self: Tensor, axes: Shape) -> int:
+    def _count(self: Tensor, axes: Shape) -> Any:
         return product([self.shape[axis] for axis in axes])
 
     def mean(self: Tensor, axis: Axes = None, keepdim: bool = False) -> Tensor:
@@ -124,7 +124,7 @@ class Reduction:
         axes = self._axes(axis)
         centred = wide._stationary(wide - wide.mean(axes, keepdim=True))  # as in layernorm
         squares = centred.square().sum(axes, keepdim)
-        count: Any = self._count(axes)
+        count = self._count(axes)
         if isinstance(count, int):
             return (squares / max(count - correction, 0)).cast(dtype)
         count = simplified(count - correction) if isinstance(correction, int) else squares._const(count) - correction

@@ -112,7 +112,7 @@ class Tensor(
 
     @staticmethod
     def _wrap(lazydata: LazyBuffer) -> Tensor:
-        result = _new(Tensor)
+        result: Tensor = _new(Tensor)
         result.lazydata = lazydata
         result.requires_grad = None
         result.grad = None
@@ -173,7 +173,8 @@ class Tensor(
             lazydata = lazydata.copy_to_device(Device.DEFAULT)
         if isinstance(lazydata, ShardedBuffer):
             lazydata = lazydata.copy_to_device(lazydata.devices[0])
-        return _engine().read(lazydata)
+        buffer: Buffer = _engine().read(lazydata)
+        return buffer
 
     def _shape_now(self) -> Shape:
         """The shape in ints: Variables at what they are bound to. SymbolicError where one is not."""

@@ -66,7 +66,7 @@ def takes_less(batch: int, size: Sequence[int], outs: int, ins: int, groups: int
     tile, results, taps = TILE**places, RESULTS**places, TAPS**places
     pairs = ins // groups * outs
     transforms = tiles * (tile * tile * ins + results * tile * outs) + tile * taps * pairs
-    return TRANSFORM_COST * transforms + tiles * tile * pairs < batch * prod(size) * taps * pairs
+    return bool(TRANSFORM_COST * transforms + tiles * tile * pairs < batch * prod(size) * taps * pairs)
 
 
 def minimal_filters(x: Tensor, weight: Tensor, groups: int) -> Tensor:

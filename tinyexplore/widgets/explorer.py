@@ -60,7 +60,7 @@ class ExplorerWidget(PicturedWidget):
 
     @traitlets.validate("payload")
     def _check_payload(self, proposal: dict[str, Any]) -> bytes:
-        data = proposal["value"]
+        data: bytes = proposal["value"]
         if data and not data.startswith(GZIP_MAGIC):
             raise traitlets.TraitError(
                 f"payload must be gzipped JSON of a trace, found {len(data)} bytes that begin with {data[:8]!r}; "

@@ -153,7 +153,8 @@ def panel_fits(product: Product, load: Access, wide: int) -> bool:
 
 
 def itemsize(load: Access) -> int:
-    return load.node.src[0].dtype.base.itemsize
+    size: int = load.node.src[0].dtype.base.itemsize
+    return size
 
 
 # *** the register tile ***

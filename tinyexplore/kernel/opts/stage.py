@@ -55,7 +55,8 @@ def is_inside(loop: UOp, axis: UOp) -> bool:
 
 def packed_bytes(load: UOp, axis: UOp) -> int:
     """The memory that a packed copy of `load` takes, at the most."""
-    return prod(inner.size for inner in packed_axes(load, axis)) * load.dtype.itemsize
+    size: int = load.dtype.itemsize
+    return prod(inner.size for inner in packed_axes(load, axis)) * size
 
 
 def obstacle(kernel: Kernel, axis: UOp, _: int) -> str | None:

@@ -79,9 +79,8 @@ def torch_load(fn: Source) -> dict[str, Any]:
     """
     file = TensorFile(fn)
     try:
-        if bytes(file.raw[:2]) == b"PK":
-            return _load_zip(file)
-        return _load_legacy(file)
+        found: dict[str, Any] = _load_zip(file) if bytes(file.raw[:2]) == b"PK" else _load_legacy(file)
+        return found
     except ArchiveError as error:
         raise file.error(_FORMAT, f"a damaged zip archive ({error})") from None
     except PickleError as error:
