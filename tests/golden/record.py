@@ -38,9 +38,10 @@ def shown_sources(name: str, machine: Machine) -> Sections:
 
 def shown_trace(name: str, machine: Machine) -> Sections:
     """The section of a recorded program: what each stage did, in counts and digests."""
-    with opened(machine), capture(title=name) as session:
-        PROGRAMS[name]()
-    return {name: "\n".join(trace_lines(session.trace))}
+    with opened(machine):
+        with capture(title=name) as session:
+            PROGRAMS[name]()
+        return {name: "\n".join(trace_lines(session.trace))}  # made now, while the machine is known
 
 
 def trace_lines(trace: Trace) -> Iterator[str]:
