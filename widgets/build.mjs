@@ -4,6 +4,7 @@ import { readFile, writeFile, mkdir } from "node:fs/promises";
 import { existsSync, readdirSync } from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
+import { gzipSync } from "node:zlib";
 import * as esbuild from "esbuild";
 
 const here = path.dirname(fileURLToPath(import.meta.url));
@@ -51,7 +52,18 @@ const unit = {
   },
 };
 
-const shared = { ...plain, plugins: [cssText, unit] };
+/** A Python file becomes a string: its text, gzipped, in base64. */
+const packed = {
+  name: "packed",
+  setup(build) {
+    build.onLoad({ filter: /\.py$/ }, async ({ path: file }) => {
+      const contents = gzipSync(await readFile(file), { level: 9 }).toString("base64");
+      return { contents, loader: "text", watchFiles: [file] };
+    });
+  },
+};
+
+const shared = { ...plain, plugins: [cssText, unit, packed] };
 // Bytes that each bundle may have, in package.json. A notebook stores explorer.js once for each explorer, beside a trace
 // of 0.2 to 1 MB, and every page has standalone.js in it: a quarter of a megabyte is less than what they show, 80 kB
 // compressed, and parsed in the time of one frame or two. Views are in one file because a page asks for nothing. What

@@ -11,7 +11,10 @@ import numpy as np
 import pytest
 
 from tinyexplore import Tensor, Variable, cli, explore
-from tinyexplore.explore import ReproducerError, reproducer
+from tinyexplore.explore import ReproducerError, reproducer, script_body
+from tinyexplore.renderer import Effort
+from tinyexplore.runtime.clang import FLAGS
+from tinyexplore.runtime.llvm import OPTIMISATION_LEVEL, code_level
 from tinyexplore.util import Context
 
 # what imports this package, or anything that a listed compiler does not need, fails
@@ -122,3 +125,10 @@ def test_the_command_writes_it(tmp_path, capsys):
     assert "by c, 1 thread" in run_alone(out)
     assert cli.main(["reproduce", trace, "7", str(out)]) == 2
     assert "kernel 7: the trace has" in capsys.readouterr().err
+
+
+def test_the_script_compiles_as_the_devices_do():
+    for effort in Effort:
+        assert script_body.PASSES[effort.value] == (OPTIMISATION_LEVEL if effort is Effort.FULL else 0)
+        assert script_body.CODE[effort.value] == code_level(effort)
+    assert tuple(script_body.C_FLAGS) == FLAGS

@@ -30,7 +30,7 @@ def stage(name: str) -> int:
 def all_parts(view: Explorer) -> list[PartWidget]:
     graphs = [view.graph, view.graph.lazy, view.graph.schedule, view.graph.uops()]
     listings = [view.code, view.code.only("source"), view.code.only("c")]
-    return [*graphs, *listings, view.stepper, view.kernels, view.timing, view.memory]
+    return [*graphs, *listings, view.stepper, view.kernels, view.modules, view.timing, view.roofline, view.timeline, view.memory]
 
 
 def test_the_trace_and_the_code_travel_once(view: Explorer) -> None:

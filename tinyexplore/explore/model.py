@@ -321,6 +321,19 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
+class Ceiling:
+    """What the machine was seen to do at best: 10⁹ operations ("arithmetic") or bytes ("memory") a second.
+
+    `holds`: how many bytes lie where such a rate is had; 0 for any number.
+    """
+
+    name: str
+    kind: Annotated[str, OneOf(("arithmetic", "memory"))]
+    rate: Duration
+    holds: Count = 0
+
+
+@dataclass(frozen=True, slots=True)
 class BufferInfo:
     """A device buffer and its life in microseconds since the trace began (None: outlived the trace).
 
@@ -506,6 +519,7 @@ class Trace:
     transforms: tuple[Transform, ...] = ()
     laws: tuple[OptLaw, ...] = ()
     branches: tuple[Branch, ...] = ()
+    ceilings: tuple[Ceiling, ...] = ()
 
     def __repr__(self) -> str:
         tables = ("nodes", "rules", "stages", "links", "kernels", "programs", "runs", "buffers", "messages")

@@ -20,6 +20,7 @@ class Module:
     `time_us`: its share of the kernels' medians. A kernel that several modules are fused into is shared among them by
     the elements that each computes, so that the times of a tree add up; `backward_us` is the part for gradients.
     `parameter_bytes`: its Tensors. `result_bytes`: what kernels stored for it. `kernels`: those with a part of it.
+    `nodes`: the LazyBuffers made in it. The front end has the same figures (widgets/src/modules.ts).
     """
 
     name: str
@@ -30,6 +31,7 @@ class Module:
     result_bytes: int
     kernels: tuple[int, ...]
     children: tuple[Module, ...]
+    nodes: tuple[int, ...] = ()
 
     def walk(self, depth: int = 0) -> Iterator[tuple[int, Module]]:
         """It and all inside, outermost first, with how deep each lies."""
@@ -84,6 +86,10 @@ def modules(trace: Trace) -> Module:
             kernels.setdefault(scope, set()).add(kernel.id)
         for root, buffer in zip(kernel.roots, kernel.buffers, strict=False):
             sums.setdefault(trace.nodes[root].scope, _Sum()).result_bytes += trace.buffers[buffer].bytes
+    made: dict[int | None, list[int]] = {}
+    for node in trace.nodes:
+        if node.kind == "lazybuffer":
+            made.setdefault(node.scope, []).append(node.id)
     inner: dict[int | None, list[int]] = {}
     for row in trace.scopes:
         inner.setdefault(row.parent, []).append(row.id)
@@ -97,17 +103,24 @@ def modules(trace: Trace) -> Module:
             row.parameter_bytes,
             kernels.get(scope, set()),
             tuple(module(child) for child in inner.get(scope, ())),
+            made.get(scope, []),
         )
 
     children = [module(scope) for scope in inner.get(None, ())]
     if None in sums:
-        children.append(_whole(OUTSIDE, OUTSIDE, sums[None], 0, kernels.get(None, set()), ()))
+        children.append(_whole(OUTSIDE, OUTSIDE, sums[None], 0, kernels.get(None, set()), (), made.get(None, [])))
     title = trace.title or "trace"
-    return _whole(title, title, _Sum(), 0, set(), tuple(children))
+    return _whole(title, title, _Sum(), 0, set(), tuple(children), [])
 
 
 def _whole(
-    name: str, kind: str, own: _Sum, parameter_bytes: int, kernels: set[int], children: tuple[Module, ...]
+    name: str,
+    kind: str,
+    own: _Sum,
+    parameter_bytes: int,
+    kernels: set[int],
+    children: tuple[Module, ...],
+    nodes: list[int],
 ) -> Module:
     """A module of its own part and those of its children."""
     return Module(
@@ -119,6 +132,7 @@ def _whole(
         own.result_bytes + sum(child.result_bytes for child in children),
         tuple(sorted(kernels.union(*(child.kernels for child in children)))),
         children,
+        tuple(sorted({*nodes, *(node for child in children for node in child.nodes)})),
     )
 
 

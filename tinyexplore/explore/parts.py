@@ -7,8 +7,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tinyexplore.explore.model import Stage, Trace
-from tinyexplore.explore.sheets import kernels_svg, listing_svg, memory_svg, passes_svg, timing_svg
+from tinyexplore.explore.rooflines import roofline_picture
+from tinyexplore.explore.sheets import kernels_svg, listing_svg, memory_svg, modules_svg, passes_svg, timing_svg
 from tinyexplore.explore.svg import graph_svg, pipeline_svg
+from tinyexplore.explore.timeline_picture import timeline_picture
 
 if TYPE_CHECKING:
     from tinyexplore.widgets import CodeWidget, ExplorerWidget, GraphWidget, PartWidget
@@ -36,10 +38,18 @@ class Parts:
         return lambda: draw(self._trace())
 
     def plain(self, kind: str) -> PartWidget:
-        """The stepper, or the table of kernels, times or buffers."""
+        """The stepper, or the table of kernels, times or buffers, or the roofline or the timeline."""
         from tinyexplore import widgets
 
-        pictures = {"kernels": kernels_svg, "timing": timing_svg, "memory": memory_svg, "stepper": passes_svg}
+        pictures = {
+            "kernels": kernels_svg,
+            "modules": modules_svg,
+            "timing": timing_svg,
+            "roofline": roofline_picture,
+            "timeline": timeline_picture,
+            "memory": memory_svg,
+            "stepper": passes_svg,
+        }
         made: type[PartWidget] = getattr(widgets, f"{kind.title()}Widget")
         return self._once(kind, partial(made, self._explorer, static=self._picture(pictures[kind])))
 

@@ -17,8 +17,8 @@ from tinyexplore.uop import Ops
 
 __all__ = ["Dot", "loaded_bytes", "roofline_svg"]
 
-_LEFT, _RIGHT, _TOP, _BOTTOM = 64.0, 268.0, 52.0, 56.0
-_PLOT_WIDTH, _PLOT_HEIGHT = 500.0, 360.0
+LEFT, _RIGHT, TOP, BOTTOM = 64.0, 268.0, 52.0, 56.0
+PLOT_WIDTH, PLOT_HEIGHT = 500.0, 360.0
 _DOT = 9.5
 
 
@@ -68,20 +68,20 @@ def roofline_svg(
     """
     if not dots or not peaks:
         raise ValueError("a roofline needs at least one dot and one peak")
-    x = _Scale.over([dot.flops_per_byte for dot in dots], _LEFT, _LEFT + _PLOT_WIDTH)
-    y = _Scale.over([*(dot.gflops for dot in dots), *peaks.values()], _TOP + _PLOT_HEIGHT, _TOP)
-    parts = [text(_LEFT - 44, 28, title, size=14, bold=True)]
-    parts.extend(_axes(x, y))
-    parts.extend(_ceilings(x, y, peaks, bandwidths))
+    x = Scale.over([dot.flops_per_byte for dot in dots], LEFT, LEFT + PLOT_WIDTH)
+    y = Scale.over([*(dot.gflops for dot in dots), *peaks.values()], TOP + PLOT_HEIGHT, TOP)
+    parts = [text(LEFT - 44, 28, title, size=14, bold=True)]
+    parts.extend(axes(x, y))
+    parts.extend(ceiling_lines(x, y, peaks, bandwidths))
     parts.extend(_trail(x, y, dots))
     parts.extend(_key(dots, peaks))
-    width, height = _LEFT + _PLOT_WIDTH + _RIGHT, _TOP + _PLOT_HEIGHT + _BOTTOM
+    width, height = LEFT + PLOT_WIDTH + _RIGHT, TOP + PLOT_HEIGHT + BOTTOM
     told = "; ".join(f"{dot.label}: {dot.gflops:.3g} GFLOP/s at {dot.flops_per_byte:.3g} flop/byte" for dot in dots)
     return document(width, height, title, told, parts)
 
 
 @dataclass(frozen=True, slots=True)
-class _Scale:
+class Scale:
     """Logarithmic: whole powers of two at the ends, `start` and `stop` in pixels."""
 
     low: float
@@ -90,10 +90,10 @@ class _Scale:
     stop: float
 
     @staticmethod
-    def over(values: Sequence[float], start: float, stop: float) -> _Scale:
+    def over(values: Sequence[float], start: float, stop: float) -> Scale:
         low = 2.0 ** (math.floor(math.log2(min(values)) - 0.4))
         high = 2.0 ** (math.ceil(math.log2(max(values)) + 0.4))
-        return _Scale(low, high, start, stop)
+        return Scale(low, high, start, stop)
 
     def __call__(self, value: float) -> float:
         share = math.log(value / self.low) / math.log(self.high / self.low)
@@ -119,28 +119,28 @@ def _line(x1: float, y1: float, x2: float, y2: float, width: float, dash: str = 
     )
 
 
-def _axes(x: _Scale, y: _Scale) -> list[str]:
-    right, bottom = _LEFT + _PLOT_WIDTH, _TOP + _PLOT_HEIGHT
+def axes(x: Scale, y: Scale, verb: str = "loaded") -> list[str]:
+    right, bottom = LEFT + PLOT_WIDTH, TOP + PLOT_HEIGHT
     parts = []
     for value in x.ticks():
-        parts.append(_line(x(value), _TOP, x(value), bottom, 1, shade="outline"))
+        parts.append(_line(x(value), TOP, x(value), bottom, 1, shade="outline"))
         parts.append(text(x(value), bottom + 18, _number(value), shade="ink2", anchor="middle"))
     for value in y.ticks():
-        parts.append(_line(_LEFT, y(value), right, y(value), 1, shade="outline"))
-        parts.append(text(_LEFT - 8, y(value) + 4, _number(value), shade="ink2", anchor="end"))
-    words = "operations for each byte that is loaded (flop/byte)"
-    parts.append(text(_LEFT + _PLOT_WIDTH / 2, bottom + 40, words, shade="ink2", anchor="middle"))
-    parts.append(text(_LEFT - 44, _TOP - 8, "GFLOP/s", shade="ink2"))
+        parts.append(_line(LEFT, y(value), right, y(value), 1, shade="outline"))
+        parts.append(text(LEFT - 8, y(value) + 4, _number(value), shade="ink2", anchor="end"))
+    words = f"operations for each byte that is {verb} (flop/byte)"
+    parts.append(text(LEFT + PLOT_WIDTH / 2, bottom + 40, words, shade="ink2", anchor="middle"))
+    parts.append(text(LEFT - 44, TOP - 8, "GFLOP/s", shade="ink2"))
     return parts
 
 
-def _ceilings(x: _Scale, y: _Scale, peaks: Mapping[str, float], bandwidths: Mapping[str, float]) -> list[str]:
-    right = _LEFT + _PLOT_WIDTH
+def ceiling_lines(x: Scale, y: Scale, peaks: Mapping[str, float], bandwidths: Mapping[str, float]) -> list[str]:
+    right = LEFT + PLOT_WIDTH
     parts = []
     for number, (name, gflops) in enumerate(peaks.items()):
-        parts.append(_line(_LEFT, y(gflops), right, y(gflops), 1.8))
+        parts.append(_line(LEFT, y(gflops), right, y(gflops), 1.8))
         words = f"{name}: {gflops:,.0f} GFLOP/s"
-        place, anchor = ((_LEFT + 8, "start"), (right - 8, "end"))[number % 2]  # so that near ones can be told apart
+        place, anchor = ((LEFT + 8, "start"), (right - 8, "end"))[number % 2]  # so that near ones can be told apart
         parts.append(_on_lines(text(place, y(gflops) - 6, words, size=10.5, shade="ink2", anchor=anchor)))
     top = max(peaks.values())
     slope = math.degrees(math.atan2(y(2.0) - y(1.0), x(2.0) - x(1.0)))
@@ -163,7 +163,7 @@ def _on_lines(label: str) -> str:
     return label.replace("<text ", f"<text {edge} ", 1)
 
 
-def _trail(x: _Scale, y: _Scale, dots: Sequence[Dot]) -> list[str]:
+def _trail(x: Scale, y: Scale, dots: Sequence[Dot]) -> list[str]:
     """A point where each dot is, joined in order; its number on it, or beside it where another one stands."""
     points = [(x(dot.flops_per_byte), y(dot.gflops)) for dot in dots]
     path = "L".join(f"{left:.1f} {top:.1f}" for left, top in points)
@@ -203,11 +203,11 @@ def _mark(left: float, top: float, number: int) -> str:
 
 
 def _key(dots: Sequence[Dot], peaks: Mapping[str, float]) -> list[str]:
-    left = _LEFT + _PLOT_WIDTH + 28
+    left = LEFT + PLOT_WIDTH + 28
     highest = max(peaks, key=lambda name: peaks[name])
     parts = []
     for number, dot in enumerate(dots):
-        top = _TOP + 14 + number * 44
+        top = TOP + 14 + number * 44
         parts.append(_mark(left, top, number))
         parts.append(text(left + 18, top - 1, dot.label, size=11.5, bold=True))
         peak = dot.peak or highest

@@ -1,10 +1,11 @@
-"""What every reproducer script holds beside its kernel (`explore/scripts.py` copies it in): NumPy and llvmlite, or
-NumPy and a C compiler."""
+"""What every reproducer script holds beside its kernel (`explore/scripts.py` and widgets/src/script.ts copy it in):
+NumPy and llvmlite, or NumPy and a C compiler."""
 
 from __future__ import annotations
 
 import argparse
 import ctypes
+import platform
 import shutil
 import statistics
 import subprocess
@@ -15,6 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np  # noqa: TID253 (a script of its own, which needs it)
+
+C_FLAGS = ["-O2", "-std=gnu99", "-ffp-contract=fast", "-fno-math-errno", "-fwrapv", "-fno-unroll-loops", "-fPIC", "-w"]
+PASSES = {"full": 3, "light": 0, "least": 0}  # LLVM's level of optimisation, by the effort that was asked for
+CODE = {"full": 1, "light": 1, "least": 0}  # and of turning IR into instructions
 
 
 def made(dtype: str, size: int, generator: np.random.Generator) -> np.ndarray:
@@ -47,25 +52,26 @@ def at_a_cache_line(values: np.ndarray) -> np.ndarray:
     return place
 
 
-def with_llvm(name: str, ir: str, flags: dict[str, Any]) -> tuple[int, Any]:
+def with_llvm(kernel: dict[str, Any]) -> tuple[int, Any]:
     """The address of the entry, compiled by llvmlite for this CPU, and what keeps it loaded."""
     import llvmlite.binding as llvm
 
+    name, effort = kernel["name"], kernel["effort"]
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     features = llvm.get_host_cpu_features().flatten()
     machine = llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=features, opt=flags["code"], reloc="pic", codemodel="small"
+        cpu=llvm.get_host_cpu_name(), features=features, opt=CODE[effort], reloc="pic", codemodel="small"
     )
-    module = llvm.parse_assembly(ir)
+    module = llvm.parse_assembly(kernel["llvm"])
     module.triple, module.data_layout = machine.triple, str(machine.target_data)
     module.verify()
-    tuning = llvm.create_pipeline_tuning_options(speed_level=flags["passes"])
-    if flags["passes"]:
+    tuning = llvm.create_pipeline_tuning_options(speed_level=PASSES[effort])
+    if PASSES[effort]:
         tuning.loop_vectorization, tuning.slp_vectorization, tuning.loop_unrolling = True, False, False
         builder = llvm.create_pass_builder(machine, tuning)
         builder.getModulePassManager().run(module, builder)
-    elif flags["branches"]:
+    elif kernel["branches"]:
         manager = llvm.create_new_module_pass_manager()
         manager.add_simplify_cfg_pass()
         manager.run(module, llvm.create_pass_builder(machine, tuning))
@@ -75,14 +81,16 @@ def with_llvm(name: str, ir: str, flags: dict[str, Any]) -> tuple[int, Any]:
     return tracker[f"{name}_entry"], (tracker, jit)
 
 
-def with_c(name: str, source: str, flags: list[str]) -> tuple[int, Any]:
-    """The address of the entry, compiled by the C compiler on the path, and what keeps it loaded."""
+def with_c(kernel: dict[str, Any]) -> tuple[int, Any]:
+    """The address of the entry, compiled by the C compiler on the path for this CPU, and what keeps it loaded."""
+    name, source = kernel["name"], kernel["c"]
+    native = "-mcpu=native" if platform.machine().lower() in ("aarch64", "arm64") else "-march=native"
     compiler = next((path for path in map(shutil.which, ("clang", "gcc", "cc")) if path), None)
     if compiler is None:
         raise SystemExit("no C compiler (clang, gcc, cc) is on the path; `pip install llvmlite` does as well")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"{name}.so"
-        command = [compiler, *flags, "-shared", "-x", "c", "-", "-o", str(path), "-lm"]
+        command = [compiler, *C_FLAGS, native, "-shared", "-x", "c", "-", "-o", str(path), "-lm"]
         subprocess.run(command, input=source, encoding="utf-8", check=True)
         library = ctypes.CDLL(str(path))
     address = ctypes.cast(library[f"{name}_entry"], ctypes.c_void_p).value
@@ -109,7 +117,7 @@ def main(kernel: dict[str, Any]) -> None:
     if not kernel[way]:
         raise SystemExit(f"this kernel has no {way} source here")
     compiled = with_llvm if way == "llvm" else with_c
-    address, keep = compiled(name, kernel[way], kernel[f"{way}_flags"])
+    address, keep = compiled(kernel)
 
     generator = np.random.default_rng(0)
     arrays = {}

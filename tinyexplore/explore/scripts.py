@@ -1,4 +1,7 @@
-"""A kernel as a script of its own: its source, its buffers, how to run and time it, without this package."""
+"""A kernel as a script of its own: its source, its buffers, how to run and time it, without this package.
+
+The front end writes the same text (widgets/src/script.ts).
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,6 @@ from pathlib import Path
 
 from tinyexplore.explore.model import KernelInfo, Node, Program, Trace
 from tinyexplore.renderer import Effort
-from tinyexplore.runtime.clang import FLAGS
-from tinyexplore.runtime.llvm import OPTIMISATION_LEVEL, code_level
-from tinyexplore.target import machine
 from tinyexplore.util import toposort
 
 BODY = Path(__file__).with_name("script_body.py")
@@ -70,8 +70,8 @@ def _script(trace: Trace, info: KernelInfo, programs: dict[str, Program]) -> str
         f'    "extent": {_extent(info)},  # of the loop that threads share',
         f'    "flops": {info.flops},',
         f'    "bytes_moved": {info.bytes_moved},',
-        f'    "llvm_flags": {_llvm_flags(programs.get("llvm"))!r},',
-        f'    "c_flags": {[*FLAGS, "-mcpu=native" if machine() == "aarch64" else "-march=native"]!r},',
+        f'    "effort": {_effort(programs.get("llvm"))!r},',
+        f'    "branches": {bool(programs.get("llvm") and programs["llvm"].branches)},',
         f'    "llvm": {_quoted(llvm)},',
         f'    "c": {_quoted(c)},',
         "}",
@@ -147,12 +147,6 @@ def _extent(info: KernelInfo) -> int | str:
     return next((size for _, kind, size in info.axes if kind == "thread"), 1)
 
 
-def _llvm_flags(program: Program | None) -> dict[str, int | bool]:
-    """How the LLVM device compiles this program: `runtime/llvm.py`."""
-    effort = Effort(program.effort) if program is not None and program.effort else Effort.FULL
-    is_final = effort is not Effort.FULL
-    return {
-        "passes": 0 if is_final else OPTIMISATION_LEVEL,
-        "branches": is_final and program is not None and program.branches,
-        "code": code_level(effort),
-    }
+def _effort(program: Program | None) -> str:
+    """How much LLVM did for this program; `script_body.py` knows what that means."""
+    return program.effort if program is not None and program.effort else Effort.FULL.value

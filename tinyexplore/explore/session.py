@@ -6,7 +6,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -20,7 +20,7 @@ from tinyexplore.explore.codec import Limits, trace_from_bytes, trace_to_bytes
 from tinyexplore.explore.export import export_html, static_html, summary_text
 from tinyexplore.explore.links import link_of
 from tinyexplore.explore.listen import MOST_KERNELS, CaptureRecorder
-from tinyexplore.explore.model import KernelInfo, Node, Search, Trace
+from tinyexplore.explore.model import Ceiling, KernelInfo, Node, Search, Trace
 from tinyexplore.explore.names import Names, names_here, names_in, names_of_arguments
 from tinyexplore.explore.predict import Stop, question
 from tinyexplore.explore.scopes import Scopes
@@ -346,6 +346,43 @@ class Explorer(WhatIfDoor):
     def timing(self) -> PartWidget:
         """The kernels' times as a widget of their own (`trace.runs` has them as data)."""
         return self._part().plain("timing")
+
+    @property
+    def modules(self) -> PartWidget:
+        """Time and memory by module of yours, as a widget of its own (`trace.modules()` is it as data)."""
+        return self._part().plain("modules")
+
+    @property
+    def roofline(self) -> PartWidget:
+        """The kernels under this machine's ceilings, which are measured for it, as a widget of their own
+        (`explore.rooflines.roofline(trace)` has the points as data)."""
+        self.measure_ceilings()
+        return self._part().plain("roofline")
+
+    @property
+    def timeline(self) -> PartWidget:
+        """Stages, runs and memory over one axis of time, as a widget of its own (`trace.timeline()` is it as data)."""
+        return self._part().plain("timeline")
+
+    def measure_ceilings(self) -> Explorer:
+        """Measures what this machine does at best (some seconds, once in a process), and keeps it with the trace, for
+        the rooflines of views and pages. A trace of another machine stays as it is."""
+        from tinyexplore.explore.ceilings import is_of_this_machine, measure_ceilings
+
+        if self.trace.ceilings or not is_of_this_machine(self.trace):
+            return self
+        found = measure_ceilings(dict(self.trace.options)["DEVICE"])
+        if found:
+            self._take_ceilings(found)
+        return self
+
+    def _take_ceilings(self, ceilings: tuple[Ceiling, ...]) -> None:
+        """Keeps them with the trace; views that are there show them."""
+        _ = self.trace  # made now, if it was not
+        assert self._trace is not None
+        self._trace = replace(self._trace, ceilings=ceilings)
+        if self._widget is not None:
+            self._packed = self._widget.payload = trace_to_bytes(self.trace)
 
     @property
     def memory(self) -> PartWidget:

@@ -144,12 +144,18 @@ def timing_svg(trace: Trace) -> str:
     for run in trace.runs:
         spread = f"{duration_text(run.low_us)} to {duration_text(run.high_us)}, {len(run.times_us)} runs"
         name = trace.kernels[run.kernel].name
-        rows.append((name, Bar(0.0, run.median_us / slowest), duration_text(run.median_us), spread))
+        rows.append((str(run.kernel), name, Bar(0.0, run.median_us / slowest), duration_text(run.median_us), spread))
     total = sum(run.median_us for run in trace.runs)
     reasons = dict.fromkeys(kernel.not_run for kernel in trace.kernels if kernel.not_run)
     untimed = " ".join(reasons) or "no kernel of this trace was run"
     note = f"{duration_text(total)} in all: the sum of the medians" if rows else untimed
-    columns = (Column("kernel", mono=True), Column(""), Column("median", right=True), Column("quartiles"))
+    columns = (
+        Column("#", right=True),
+        Column("kernel", mono=True),
+        Column(""),
+        Column("median", right=True),
+        Column("quartiles"),
+    )
     return sheet_svg(f"Times of {trace.title}".strip(), columns, rows, note)
 
 
@@ -166,6 +172,38 @@ def memory_svg(trace: Trace) -> str:
     note = f"over {duration_text(end)}" if rows else "this trace allocated no buffers"
     columns = (Column("#", right=True), Column("buffer"), Column("bytes", right=True), Column("alive"))
     return sheet_svg(f"Memory of {trace.title}".strip(), columns, rows, note)
+
+
+def modules_svg(trace: Trace) -> str:
+    """The modules as a tree, with their time and memory."""
+    tree = trace.modules()
+    most = tree.time_us or 1.0
+    rows: list[tuple[Cell, ...]] = []
+    for depth, module in tree.walk():
+        name = f"{'  ' * depth}{module.name}" + (f": {module.kind}" if module.kind != module.name else "")
+        numbers = ", ".join(map(str, module.kernels[:8])) + (", …" if len(module.kernels) > 8 else "")
+        rows.append(
+            (
+                name,
+                duration_text(module.time_us),
+                Bar(0.0, module.time_us / most),
+                duration_text(module.backward_us) if module.backward_us else "–",
+                f"{module.parameter_bytes:,} B",
+                f"{module.result_bytes:,} B",
+                numbers,
+            )
+        )
+    columns = (
+        Column("module", mono=True),
+        Column("time", right=True),
+        Column(""),
+        Column("for gradients", right=True),
+        Column("parameters", right=True),
+        Column("results", right=True),
+        Column("kernels"),
+    )
+    note = "a kernel that several modules share is divided among them by the elements that each computes"
+    return sheet_svg(f"Modules of {trace.title}".strip(), columns, rows, note if trace.scopes else "no modules")
 
 
 def passes_svg(trace: Trace, stage: int | None = None) -> str:
@@ -188,7 +226,7 @@ def passes_svg(trace: Trace, stage: int | None = None) -> str:
 
 
 def _kernel_of(trace: Trace, stage: Stage) -> str:
-    return "" if stage.kernel is None else trace.kernels[stage.kernel].name
+    return "" if stage.kernel is None else f"{stage.kernel} · {trace.kernels[stage.kernel].name}"
 
 
 def listing_svg(trace: Trace, language: str = "", kernel: int = 0) -> str:
@@ -196,7 +234,7 @@ def listing_svg(trace: Trace, language: str = "", kernel: int = 0) -> str:
     program = _program(trace, language, kernel)
     if program is not None:
         lines = [line.text for line in program.lines]
-        title = f"{trace.kernels[program.kernel].name}: {language}"
+        title = f"kernel {program.kernel} · {trace.kernels[program.kernel].name}: {language}"
     elif trace.sources:
         lines = trace.sources[0].text.rstrip().splitlines()
         title = trace.sources[0].name
@@ -218,4 +256,15 @@ def _program(trace: Trace, language: str, kernel: int) -> Program | None:
     return next((one for one in programs if one.kernel == kernel), programs[0] if programs else None)
 
 
-__all__ = ["Bar", "Column", "kernels_svg", "listing_svg", "memory_svg", "passes_svg", "sheet_svg", "timing_svg"]
+__all__ = [
+    "Bar",
+    "Column",
+    "Marked",
+    "kernels_svg",
+    "listing_svg",
+    "memory_svg",
+    "modules_svg",
+    "passes_svg",
+    "sheet_svg",
+    "timing_svg",
+]

@@ -51,7 +51,7 @@ def _title(trace: Trace, stage: int | None, which: Which, kind: Kind) -> str:
     if stage is None:
         return "LazyBuffer graph" if kind == "lazybuffer" else f"UOp graph {which} the passes of the first kernel"
     found = trace.stages[stage]
-    kernels = [kernel.name for kernel in trace.kernels if kernel.id == found.kernel]
+    kernels = [f"kernel {kernel.id} · {kernel.name}" for kernel in trace.kernels if kernel.id == found.kernel]
     name = f"{which} {found.name}" + (f" of {kernels[0]}" if kernels else "")
     return name if found.after or which == "before" else f"before {found.name}, which did not finish"
 

@@ -15,13 +15,19 @@ _COMPILER, _DEVICE, _THREADS = 1, 2, 2  # the rows of the timeline; further thre
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Something that took time: a stage or a kernel's first run. Those of a row nest or follow one another."""
+    """Something that took time: a stage or a kernel's first run. Those of a row nest or follow one another.
+
+    `depth`: how many spans of its row it lies in; `kernel`, `stage`: which one it is of.
+    """
 
     row: int
     name: str
     started_us: float
     elapsed_us: float
     about: dict[str, Any]
+    depth: int = 0
+    kernel: int | None = None
+    stage: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +47,14 @@ class Life:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """`rows`: row → its name. `memory`: (microsecond, bytes allocated from then on), in order."""
+    """`rows`: row → its name. `memory`: (microsecond, bytes allocated from then on), in order. `end_us`: of the last
+    span. The front end draws the same (widgets/src/timeline.ts)."""
 
     rows: dict[int, str]
     spans: tuple[Span, ...]
     memory: tuple[tuple[float, int], ...]
     lives: tuple[Life, ...]
+    end_us: float = 0.0
 
 
 def timeline(trace: Trace) -> Timeline:
@@ -59,13 +67,17 @@ def timeline(trace: Trace) -> Timeline:
     for stage in trace.stages:
         if stage.parent is not None and stage.thread != trace.stages[stage.parent].thread:
             own_us[stage.parent] -= stage.elapsed_us
-    spans = [_stage_span(trace, stage, own_us[stage.id]) for stage in trace.stages]
+    depths: list[int] = []
+    for stage in trace.stages:  # parents come first
+        outer = None if stage.parent is None else trace.stages[stage.parent]
+        depths.append(0 if outer is None or outer.thread != stage.thread else depths[outer.id] + 1)
+    spans = [_stage_span(trace, stage, own_us[stage.id], depths[stage.id]) for stage in trace.stages]
     for run in trace.runs:
         kernel = trace.kernels[run.kernel]
         about = {"kernel": kernel.id, "median_us": run.median_us, "runs": len(run.times_us), "opts": kernel.opts}
-        spans.append(Span(_DEVICE, kernel.name, run.started_us, run.times_us[0], about))
+        spans.append(Span(_DEVICE, kernel.name, run.started_us, run.times_us[0], about, kernel=kernel.id))
     end_us = max((span.started_us + span.elapsed_us for span in spans), default=0.0)
-    return Timeline(rows, tuple(spans), _memory(trace), _lives(trace, end_us))
+    return Timeline(rows, tuple(spans), _memory(trace), _lives(trace, end_us), end_us)
 
 
 def to_chrome_trace(trace: Trace) -> dict[str, Any]:
@@ -101,12 +113,12 @@ def _event(phase: str, name: str, time_us: float, **more: Any) -> dict[str, Any]
     return {"ph": phase, "pid": 1, "name": name, "ts": time_us, **more}
 
 
-def _stage_span(trace: Trace, stage: Stage, own_us: float) -> Span:
+def _stage_span(trace: Trace, stage: Stage, own_us: float, depth: int) -> Span:
     about: dict[str, Any] = {"firings": sum(step.rule is not None for step in stage.steps)}
     if stage.kernel is not None:
         about["kernel"] = trace.kernels[stage.kernel].name
     row = _THREADS + stage.thread if stage.thread else _COMPILER
-    return Span(row, stage.name, stage.started_us, own_us, about)
+    return Span(row, stage.name, stage.started_us, own_us, about, depth, stage.kernel, stage.id)
 
 
 def _memory(trace: Trace) -> tuple[tuple[float, int], ...]:

@@ -12,9 +12,12 @@ if TYPE_CHECKING:
         GraphWidget,
         KernelsWidget,
         MemoryWidget,
+        ModulesWidget,
         PartWidget,
         PredictWidget,
+        RooflineWidget,
         StepperWidget,
+        TimelineWidget,
         TimingWidget,
     )
 
@@ -24,9 +27,12 @@ __all__ = [
     "GraphWidget",
     "KernelsWidget",
     "MemoryWidget",
+    "ModulesWidget",
     "PartWidget",
     "PredictWidget",
+    "RooflineWidget",
     "StepperWidget",
+    "TimelineWidget",
     "TimingWidget",
 ]
 

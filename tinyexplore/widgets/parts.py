@@ -164,10 +164,31 @@ class KernelsWidget(PartWidget):
     view = traitlets.Unicode("kernels").tag(sync=True)
 
 
+class ModulesWidget(PartWidget):
+    """The trace by module: time and memory of each as a tree. A click selects what a module made, a double click
+    shows only that in the graph."""
+
+    view = traitlets.Unicode("modules").tag(sync=True)
+
+
 class TimingWidget(PartWidget):
     """The kernels' times with their spread."""
 
     view = traitlets.Unicode("timing").tag(sync=True)
+
+
+class RooflineWidget(PartWidget):
+    """The kernels under the machine's ceilings: what each does with a byte, and how fast. A click selects a kernel."""
+
+    view = traitlets.Unicode("roofline").tag(sync=True)
+    height = traitlets.Unicode("400px").tag(sync=True)
+
+
+class TimelineWidget(PartWidget):
+    """Stages, runs, memory and buffers over one axis of time. A click selects a stage or a kernel."""
+
+    view = traitlets.Unicode("timeline").tag(sync=True)
+    height = traitlets.Unicode("340px").tag(sync=True)
 
 
 class MemoryWidget(PartWidget):
@@ -232,8 +253,11 @@ __all__ = [
     "GraphWidget",
     "KernelsWidget",
     "MemoryWidget",
+    "ModulesWidget",
     "PartWidget",
     "PredictWidget",
+    "RooflineWidget",
     "StepperWidget",
+    "TimelineWidget",
     "TimingWidget",
 ]

@@ -18,11 +18,19 @@ export async function copyText(text: string): Promise<boolean> {
   }
 }
 
+/** Gives the reader a file, as a download would. */
+export function saveFile(name: string, text: string): void {
+  const url = URL.createObjectURL(new Blob([text], { type: "text/plain" }));
+  const link = h("a", { href: url, download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(url), 1000);
+}
+
 /** Two sheets; a click copies what `text` gives then, and says so. */
-export function copyButton(title: string, text: () => string): HTMLElement {
+export function copyButton(title: string, text: () => string | Promise<string>): HTMLElement {
   const made = button("", title, () => void copy(), "quiet copy");
   const copy = async (): Promise<void> => {
-    made.dataset.said = (await copyText(text())) ? "copied" : "not allowed";
+    made.dataset.said = (await copyText(await text())) ? "copied" : "not allowed";
     setTimeout(() => delete made.dataset.said, 1400);
   };
   const sheet = (x: number, y: number): SVGElement => s("rect", { x, y, width: 7, height: 8.5, rx: 1.2 });

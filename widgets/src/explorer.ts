@@ -16,11 +16,14 @@ import { CodeView } from "./views/code";
 import { GlossaryView } from "./views/glossary";
 import { GraphView } from "./views/graph";
 import { KernelsView } from "./views/kernels";
+import { ModulesView } from "./views/modules";
 import { PipelineView } from "./views/pipeline";
 import { chapters } from "./story";
+import { RooflineView } from "./views/roofline";
 import { StepperView } from "./views/stepper";
 import { StoryView } from "./views/story";
 import { type Stop, TourView } from "./views/tour";
+import { TimelineView } from "./views/timeline";
 import { MemoryView, TimingView } from "./views/timing";
 import { WhyView } from "./views/why";
 import { beginning } from "./walking";
@@ -216,13 +219,17 @@ function workbench(store: Store, root: HTMLElement, size: number): Body {
   const panels: Record<Panel, { element: HTMLElement }> = {
     rewrites: stepper,
     kernels: new KernelsView(store),
+    modules: new ModulesView(store),
     timing: new TimingView(store),
+    roofline: new RooflineView(store),
+    timeline: new TimelineView(store),
     memory: new MemoryView(store),
     biography: new BiographyView(store),
     why: new WhyView(store),
     glossary: new GlossaryView(),
   };
-  const views = [pipeline, graph, code, stepper, panels.kernels, panels.timing, panels.memory, panels.biography, panels.why];
+  const { glossary: _, ...shown } = panels; // it never changes
+  const views = [pipeline, graph, code, ...Object.values(shown)];
   for (const view of views) store.add(view as View);
 
   const tabs = h("div", { class: "panel-tabs" });
@@ -304,7 +311,7 @@ function firstCursor(index: TraceIndex): Cursor {
     stage: first?.stage ?? null,
     step: first?.step ?? 0,
     graph: hasTensors ? "lazy" : "uops",
-    panel: "rewrites",
+    panel: trace.scopes.length > 1 ? "modules" : "rewrites", // a whole model is first seen by module
     tabs: {},
   };
 }

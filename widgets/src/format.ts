@@ -1,6 +1,6 @@
 // Numbers and names as people read them.
 
-import type { KernelInfo } from "./model";
+import type { BufferInfo, KernelInfo } from "./model";
 
 /** The paragraphs of a docstring. What is indented in it is a formula, whose lines stay. */
 export function paragraphs(doc: string): { text: string; formula: boolean }[] {
@@ -95,4 +95,11 @@ export function languageName(language: string): string {
 /** " ± 0.6 µs": half of what lies between the quartiles; nothing of a single run. */
 export function spread(run: { low_us: number; high_us: number; times_us: number[] }): string {
   return run.times_us.length < 2 ? "" : ` ± ${duration((run.high_us - run.low_us) / 2)}`;
+}
+
+/** As the user's Python calls it, else by the kernel that wrote it. */
+export function bufferName({ id, name, maker }: BufferInfo): string {
+  const made = maker === null ? "" : `result of kernel ${maker}`;
+  if (name !== "") return made === "" ? name : `${name}, ${made}`;
+  return made || `buffer ${id}`;
 }

@@ -190,6 +190,14 @@ export interface Run {
   started_us: number;
 }
 
+/** What the machine was seen to do at best: 10⁹ operations ("arithmetic") or bytes ("memory") a second. `holds`: how many bytes lie where such a rate is had; 0 for any number. */
+export interface Ceiling {
+  name: string;
+  kind: string;
+  rate: number;
+  holds: number;
+}
+
 /** A device buffer and its life in microseconds since the trace began (None: outlived the trace). `name`: what the user's Python calls what lies in it, "" for nothing. `maker`: the first kernel that wrote it here. */
 export interface BufferInfo {
   id: number;
@@ -323,6 +331,7 @@ export interface Trace {
   transforms: Transform[];
   laws: OptLaw[];
   branches: Branch[];
+  ceilings: Ceiling[];
 }
 
 /** What each field must be, for valid.ts: [shape], or [shape, what a trace without that field means]. */
@@ -479,6 +488,12 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     high_us: [{"least": 0, "of": "float"}],
     started_us: ["float", 0.0],
   },
+  Ceiling: {
+    name: ["str"],
+    kind: [{"words": ["arithmetic", "memory"]}],
+    rate: [{"least": 0, "of": "float"}],
+    holds: [{"least": 0, "of": "int"}, 0],
+  },
   BufferInfo: {
     id: [{"id": true}],
     device: ["str"],
@@ -589,5 +604,6 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     transforms: [{"many": {"row": "Transform"}}, []],
     laws: [{"many": {"row": "OptLaw"}}, []],
     branches: [{"many": {"row": "Branch"}}, []],
+    ceilings: [{"many": {"row": "Ceiling"}}, []],
   },
 };

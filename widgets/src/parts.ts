@@ -5,10 +5,13 @@ import type { Store, View } from "./store";
 import { CodeView } from "./views/code";
 import { GraphView } from "./views/graph";
 import { KernelsView } from "./views/kernels";
+import { ModulesView } from "./views/modules";
+import { RooflineView } from "./views/roofline";
 import { StepperView } from "./views/stepper";
+import { TimelineView } from "./views/timeline";
 import { MemoryView, TimingView } from "./views/timing";
 
-export type Kind = "graph" | "stepper" | "code" | "kernels" | "timing" | "memory";
+export type Kind = "graph" | "stepper" | "code" | "kernels" | "modules" | "timing" | "roofline" | "timeline" | "memory";
 
 /** How a part is drawn; `pane`: the only pane of the code; `look`: "lazy" for a graph coloured by role, without frames. */
 export interface Look {
@@ -20,7 +23,10 @@ export interface Look {
 const VIEWS: Record<Exclude<Kind, "graph" | "code">, new (store: Store) => View> = {
   stepper: StepperView,
   kernels: KernelsView,
+  modules: ModulesView,
   timing: TimingView,
+  roofline: RooflineView,
+  timeline: TimelineView,
   memory: MemoryView,
 };
 

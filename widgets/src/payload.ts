@@ -18,9 +18,7 @@ export function fromBase64(text: string): Uint8Array {
 export async function readTrace(data: Uint8Array): Promise<Trace> {
   if (data.length === 0) throw new PayloadError("The payload is empty: give the widget a trace in gzipped JSON.");
   const gzipped = data[0] === 0x1f && data[1] === 0x8b;
-  const body = new Blob([data as BlobPart]).stream();
-  const stream = gzipped ? body.pipeThrough(new DecompressionStream("gzip")) : body;
-  const text = await textOf(stream);
+  const text = gzipped ? await unzipped(data) : await textOf(new Blob([data as BlobPart]).stream());
   await breath();
   const trace = JSON.parse(text) as { version?: unknown } | null;
   await breath();
@@ -33,6 +31,11 @@ export async function readTrace(data: Uint8Array): Promise<Trace> {
   const valid = validTrace(trace);
   await breath();
   return valid;
+}
+
+/** The text that was gzipped. */
+export function unzipped(data: Uint8Array): Promise<string> {
+  return textOf(new Blob([data as BlobPart]).stream().pipeThrough(new DecompressionStream("gzip")));
 }
 
 /** Between two long pieces of work, for whatever else the page has to do. */

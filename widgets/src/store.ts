@@ -4,7 +4,7 @@ import type { Ask } from "./asking";
 import type { TraceIndex } from "./provenance";
 
 export type Place = "python" | "lazy" | "kernels" | "passes" | "uops" | "code" | "run";
-export const PANELS = ["rewrites", "kernels", "timing", "memory", "biography", "why", "glossary"] as const;
+export const PANELS = ["rewrites", "kernels", "modules", "timing", "roofline", "timeline", "memory", "biography", "why", "glossary"] as const;
 export type Panel = (typeof PANELS)[number];
 
 /** Where the reader is. It travels to Python as a dict, so it is plain data. */
@@ -24,6 +24,8 @@ export interface Change {
   cursor: boolean;
   selection: boolean;
   hover: boolean;
+  /** The graph shows only what is selected, and its neighbours. */
+  isolate?: boolean;
 }
 
 export interface View {
@@ -73,6 +75,13 @@ export class Store {
     if (known.length === this.selected.size && known.every((id) => this.selected.has(id))) return;
     for (const store of this.family) store.takeSelection(known);
     if (!silent) for (const store of this.family) store.onSelect?.(known);
+  }
+
+  /** Selects nodes, and lets the graph show only them and their neighbours. */
+  isolate(nodes: readonly number[]): void {
+    this.go({ graph: "lazy", place: "lazy" });
+    this.select(nodes);
+    for (const store of this.family) store.tell({ cursor: false, selection: false, hover: false, isolate: true });
   }
 
   private takeSelection(known: number[]): void {

@@ -34,6 +34,7 @@ const TRACE: Trace = {
   ],
   transforms: [],
   laws: [],
+  ceilings: [],
   rules: [{ id: 0, name: "r", law: "", doc: "", file: "", line: 1, text: "" }],
   stages: [
     stage(0, 0, [

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { meaning, optMeaning } from "../src/explaining";
-import { bytes, count, duration, kernelNameParts, paragraphs, spread, truncate } from "../src/format";
+import { bufferName, bytes, count, duration, kernelNameParts, paragraphs, spread, truncate } from "../src/format";
 import type { KernelInfo, Node, Trace } from "../src/model";
 import { explain } from "../src/opcodes";
 import { parseQuery } from "../src/search";
@@ -10,7 +10,7 @@ import { TraceIndex } from "../src/provenance";
 import { fold, wordsOf } from "../src/shown";
 import { tokenize, tokenizePython } from "../src/tokens";
 import { treeDiff, treeLines } from "../src/tree";
-import { bufferName, liveBytes } from "../src/views/timing";
+import { liveBytes } from "../src/views/timing";
 
 function node(id: number, op: string, src: number[] = [], more: Partial<Node> = {}): Node {
   const base = { kind: "uop", dtype: "int64", shape: null, arg: "", digest: `d${id}`, user: null, detail: "", calls: [], name: "", scope: null, backward: false };

@@ -17,6 +17,8 @@ let views = 0;
 export interface Looks {
   boxClass: (box: DrawnBox) => string;
   tooltip: (box: DrawnBox) => string;
+  /** A word at its corner. */
+  badge: (box: DrawnBox) => string;
   through: (nodes: number[]) => string;
   frame: (frame: Frame) => [SVGElement, SVGElement];
 }
@@ -104,7 +106,8 @@ export class Drawing {
       this.elements.set(box.id, element);
       this.boxes.append(element);
     }
-    const key = `${box.node} ${box.label} ${box.detail} ${box.hidden} ${box.members.length}`;
+    const badge = this.looks.badge(box);
+    const key = `${badge} ${box.node} ${box.label} ${box.detail} ${box.hidden} ${box.members.length}`;
     if (element.dataset.key !== key) {
       element.dataset.key = key;
       element.dataset.node = String(box.node);
@@ -118,6 +121,7 @@ export class Drawing {
         s("text", { class: "label", y: two ? -4 : 4 }, box.label),
       );
       if (two) element.append(s("text", { class: "detail", y: 12 }, box.detail));
+      if (badge !== "") element.append(s("text", { class: "badge", x: left + 2, y: top - 3 }, badge));
       if (box.hidden > 0) element.append(s("text", { class: "more", x: box.width / 2 + 3, y: top + 8 }, `+${box.hidden}`));
     }
     element.setAttribute("class", this.classes.get(box.id)!);

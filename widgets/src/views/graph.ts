@@ -5,7 +5,7 @@ import { button, h, replaceChildren, s } from "../dom";
 import { meaning } from "../explaining";
 import { callName, count, duration, truncate } from "../format";
 import { type Frame, framedLayout } from "../frames";
-import { KERNEL_HUES, kernelClass } from "../kernels";
+import { KERNEL_HUES, kernelClass, kernelTitle } from "../kernels";
 import type { Layout } from "../layout";
 import { Layouter } from "../layouter";
 import { type Contracted, contract, contractKernels, contractTwins } from "../regions";
@@ -57,6 +57,7 @@ export class GraphView implements View {
   private isLazy = false;
   private drawnStage: number | undefined;
   private isSamePass = false; // as what was drawn before: then boxes stay where they are
+  private isFramed = false;
   private isTidied = false; // the reader wants it laid out anew
   private showsTwins = false;
   private foldConstants = true;
@@ -77,6 +78,7 @@ export class GraphView implements View {
     this.drawing = new Drawing(store, {
       boxClass: (box) => this.boxClass(box),
       tooltip: (box) => this.tooltip(box),
+      badge: (box) => this.badge(box),
       through: (nodes) => `through ${nodes.map((node) => nodeText(store.index.node(node))).join(" → ")}`,
       frame: (frame) => this.frame(frame),
     });
@@ -110,6 +112,7 @@ export class GraphView implements View {
   }
 
   update(change: Change): void {
+    if (change.isolate && this.isLazy) this.isolateSelected();
     if (change.cursor) this.draw();
     if (change.selection) {
       this.mark();
@@ -171,6 +174,7 @@ export class GraphView implements View {
       this.writeTitle(stage?.name ?? null, fired, stage === null ? 0 : store.index.firings(stage), isBefore);
       this.writeStatus();
       this.writeTools();
+      this.isFramed = frames.length > 0;
       this.writeLegend(frames);
       this.drawing.build(next, placed, frames, this.camera.zoom, this.camera.sight());
       this.camera.cover(placed, next.boxes.length < 2 ? [] : this.drawing.boxPaths());
@@ -373,7 +377,7 @@ export class GraphView implements View {
     const kernels = isNeeded ? index.trace.kernels.filter(({ id }) => shown.has(id)) : [];
     const keys = kernels.slice(0, MAX_LEGEND).map((kernel) => {
       const choose = (): void => this.store.go({ kernel: kernel.id });
-      const key = button(truncate(this.frameTitle(kernel.id)[0], 26), `Show the code of ${kernel.name}`, choose, `key ${kernelClass(kernel.id)}`);
+      const key = button(truncate(this.frameTitle(kernel.id)[0], 26), `Show the code of ${kernelTitle(index.trace, kernel.id)}`, choose, `key ${kernelClass(kernel.id)}`);
       key.setAttribute("aria-pressed", String(kernel.id === cursor.kernel));
       return key;
     });
@@ -408,14 +412,24 @@ export class GraphView implements View {
 
   private tooltip(box: DrawnBox): string {
     if (box.members.length > 1) return `${box.members.length} nodes: ${box.label}, ${box.detail}\na double click draws them one by one`;
-    const node = this.store.index.node(box.node);
+    const { index } = this.store;
+    const node = index.node(box.node);
     const role = meaning("role", node.group);
     const does = [meaning("op", node.op), role === "" ? "" : `colour of ${node.group}: ${role}`].filter(Boolean).map((text) => `\n${text}`);
     const hidden = box.hidden > 0 ? `\n${count(box.hidden, "neighbour")} not drawn` : "";
     const name = node.name === "" ? "" : `\n${node.name} in Python`;
+    const owner = node.kind === "lazybuffer" ? index.firstKernelOf.get(node.id) : undefined;
+    const kernel = owner === undefined ? "" : `\nin ${kernelTitle(index.trace, owner)}`;
     const made = node.calls.length > 0 ? `\nmade by ${node.calls.join(" → ")}` : "";
     const open = this.opened.has(box.node) ? "\na double click draws its region as one box again" : "";
-    return `${nodeText(node)}${node.dtype ? `\n${node.dtype}` : ""}${node.arg ? `\narg ${node.arg}` : ""}${name}${made}${hidden}${does.join("")}${open}`;
+    return `${nodeText(node)}${node.dtype ? `\n${node.dtype}` : ""}${node.arg ? `\narg ${node.arg}` : ""}${name}${made}${kernel}${hidden}${does.join("")}${open}`;
+  }
+
+  /** The number of a box's kernel, where colours are kernels and no frame says which. */
+  private badge(box: DrawnBox): string {
+    const { index } = this.store;
+    if (!this.isLazy || this.isFramed || this.colour !== "kernel" || this.drawnDetail === "kernels" || index.trace.kernels.length < 2) return "";
+    return String(index.firstKernelOf.get(box.node) ?? "");
   }
 
   private boxClass(box: DrawnBox): string {
@@ -460,6 +474,14 @@ export class GraphView implements View {
     const lit = this.litBoxes();
     this.cone = this.cone !== null || lit.length === 0 ? null : new Set(lit);
     this.draw("fit");
+  }
+
+  /** What is selected, with its neighbours, whatever was isolated before. */
+  private isolateSelected(): void {
+    this.cone = null;
+    this.hops = 1;
+    this.draw();
+    this.isolate();
   }
 
   /** Draws the region of a box one by one, or, of a box of an opened region, that region as one again. */

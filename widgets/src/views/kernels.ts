@@ -1,10 +1,12 @@
 // The kernels as a table: what each does, how it was scheduled, what it cost; any column sorts.
 
-import { h, replaceChildren } from "../dom";
+import { copyButton, saveFile } from "../clipboard";
+import { button, h, replaceChildren } from "../dom";
 import { meaning, nameMeaning, optMeaning } from "../explaining";
 import { bytes, callName, duration, figures } from "../format";
 import type { KernelInfo } from "../model";
 import { throughput } from "../provenance";
+import { hasReproducer, reproducer } from "../script";
 import type { Change, Store, View } from "../store";
 import { kernelName } from "./pipeline";
 
@@ -106,7 +108,17 @@ export class KernelsView implements View {
       h("span", { class: "axis", title: meaning("axis", kind) || null }, h("span", { class: `size axis-${kind}` }, String(size)), ` ${kind} ${name}`),
     );
     const says = nameMeaning(kernel.name);
-    return h("p", { class: "note name-legend" }, kernelName(kernel), says === "" ? null : h("span", { class: "axis" }, says), ...axes);
+    return h("p", { class: "note name-legend" }, kernelName(kernel), says === "" ? null : h("span", { class: "axis" }, says), ...axes, ...this.scriptButtons(kernel));
+  }
+
+  /** The kernel as a script of its own, to copy or to keep; made of the trace, so that a page needs nothing else. */
+  private scriptButtons({ id, name, same_as: first }: KernelInfo): HTMLElement[] {
+    const { index } = this.store;
+    const owner = hasReproducer(index, id) ? id : first;
+    if (owner === null || !hasReproducer(index, owner)) return [];
+    const save = async (): Promise<void> => saveFile(`kernel_${id}_${name}.py`, await reproducer(index, owner));
+    const what = "a script that compiles, runs and times this kernel with NumPy and llvmlite, or a C compiler";
+    return [button("script", `Download ${what}`, () => void save(), "script"), copyButton(`Copy ${what}`, () => reproducer(index, owner))];
   }
 
   private headCell(column: Column): HTMLElement {

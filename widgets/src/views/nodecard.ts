@@ -2,6 +2,7 @@
 
 import { button, h, replaceChildren } from "../dom";
 import { count, shapeText, truncate } from "../format";
+import { kernelTitle } from "../kernels";
 import { spanText } from "../spans";
 import type { Store } from "../store";
 
@@ -60,7 +61,7 @@ export class NodeCard {
       node.detail !== "" && node.detail !== type ? row("is", truncate(node.detail, 120)) : null,
       node.arg !== "" && !node.detail.includes(node.arg) ? row("arg", truncate(node.arg, 120)) : null,
       decision ? row(decision.decision, decision.reason) : null,
-      kernel !== undefined ? row("kernel", index.trace.kernels[kernel].name) : null,
+      kernel !== undefined ? row("kernel", kernelTitle(index.trace, kernel)) : null,
       frame && source ? row("from", h("code", {}, `${source.name}:${frame.line}`), " ", h("code", {}, truncate(line, 60))) : null,
       here === 0 ? row("note", "not in this graph, nor is anything it came from or became") : null,
       actions,

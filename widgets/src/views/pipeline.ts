@@ -4,6 +4,7 @@ import { button, h, replaceChildren } from "../dom";
 import { meaning } from "../explaining";
 import { type Figures, figures, passesOf, placeOf } from "../figures";
 import { count, duration, kernelNameParts } from "../format";
+import { kernelClass } from "../kernels";
 import type { Stage } from "../model";
 import type { Change, Cursor, Place, Store, View } from "../store";
 
@@ -124,9 +125,9 @@ function stageOf(stage: Stage | undefined): Partial<Cursor> {
   return stage === undefined ? {} : { stage: stage.id, step: 0 };
 }
 
-/** A kernel's name, the numbers in it coloured by the kind of axis they are the size of. */
+/** A kernel's number and name (which others may have too), the numbers in it coloured by the kind of axis they are the size of. */
 export function kernelName(kernel: Parameters<typeof kernelNameParts>[0]): HTMLElement {
   const axes = kernel.axes.map(([name, kind, size]) => `${size}: ${name}, ${kind}: ${meaning("axis", kind)}`).join("\n");
   const parts = kernelNameParts(kernel).map(({ text, kind }) => h("span", { class: kind ? `axis-${kind}` : null }, text));
-  return h("span", { class: "kernel-name", title: axes || null }, ...parts);
+  return h("span", { class: "kernel-name", title: axes || null }, h("span", { class: `kernel-number ${kernelClass(kernel.id)}` }, String(kernel.id)), " ", ...parts);
 }

@@ -1,7 +1,7 @@
 // Time and memory: the kernels' medians with their quartiles, and the life of every buffer.
 
 import { h, replaceChildren, s } from "../dom";
-import { bytes, duration, figures, spread as spreadOf, truncate } from "../format";
+import { bufferName, bytes, duration, figures, spread as spreadOf, truncate } from "../format";
 import type { BufferInfo, KernelInfo } from "../model";
 import { throughput } from "../provenance";
 import type { Change, Store, View } from "../store";
@@ -123,13 +123,6 @@ export class MemoryView implements View {
     const what = h("span", { class: "label" }, truncate(label, 44));
     return h("div", { class: "lane", title: `${label} on ${buffer.device}; ${life}` }, what, h("span", { class: "track" }, bar));
   }
-}
-
-/** As the user's Python calls it, else by the kernel that wrote it. */
-export function bufferName({ id, name, maker }: BufferInfo): string {
-  const made = maker === null ? "" : `result of kernel ${maker}`;
-  if (name !== "") return made === "" ? name : `${name}, ${made}`;
-  return made || `buffer ${id}`;
 }
 
 /** (time, bytes alive from then on), in order. */

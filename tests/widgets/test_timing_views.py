@@ -1,0 +1,142 @@
+"""Roofline and timeline in a real browser: the figures of Python, hover, selection, zoom."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.widgets.sample_traces import sample_trace
+from tests.widgets.test_browser import Open, open_page, state  # noqa: F401
+from tinyexplore import Tensor, explore
+from tinyexplore.explore import Explorer
+from tinyexplore.explore.figures import duration_text
+from tinyexplore.explore.model import Ceiling, Trace
+from tinyexplore.explore.rooflines import note_words, point_words, roofline
+from tinyexplore.explore.timeline import timeline
+
+pytestmark = pytest.mark.browser
+
+CEILINGS = (Ceiling("product", "arithmetic", 100.0), Ceiling("in the cache", "memory", 50.0, 20_000))
+
+
+@pytest.fixture(scope="module")
+def trace() -> Trace:
+    x, w = Tensor.rand(64, 48).realize(), Tensor.rand(48, 32).realize()
+    return explore(lambda: ((x @ w).softmax().sum(), (x + 1).contiguous()), repeat=3).trace
+
+
+def panel(tab: Any, name: str) -> None:
+    tab.click(f".panel-tabs [data-key={name}]")
+    tab.wait_for_selector(f".{name} svg")
+
+
+def members(trace: Trace, kernel: int) -> set[int]:
+    return {*trace.kernels[kernel].nodes, *trace.kernels[kernel].roots}
+
+
+@pytest.mark.parametrize("ceilings", [CEILINGS, ()], ids=["measured", "not measured"])
+def test_the_roofline_has_the_figures_of_python(open_page: Open, trace: Trace, ceilings: Any) -> None:  # noqa: F811
+    known = replace(trace, ceilings=ceilings)
+    tab = open_page(known, busy=False)
+    panel(tab, "roofline")
+    drawn = tab.evaluate("[...document.querySelectorAll('.roofline .dot')].map((dot) => dot.getAttribute('aria-label'))")
+    found = roofline(known)
+    assert set(drawn) == {point_words(known, point) for point in found.points} and len(drawn) > 1
+    assert note_words(found) in tab.inner_text(".roofline")
+
+
+def test_a_point_selects_its_kernel_everywhere_by_mouse_and_by_key(open_page: Open, trace: Trace) -> None:  # noqa: F811
+    tab = open_page(trace, busy=False)
+    panel(tab, "roofline")
+    tab.hover(".roofline .dot[data-kernel='1']")
+    assert tab.query_selector(".boxes .box.hov") is not None
+    tab.click(".roofline .dot[data-kernel='1']")
+    assert state(tab)["cursor"]["kernel"] == 1 and set(state(tab)["selected"]) == members(trace, 1)
+    assert tab.get_attribute(".roofline .dot.on", "data-kernel") == "1"
+    tab.focus(".roofline .dot[data-kernel='0']")
+    tab.keyboard.press("Enter")
+    assert set(state(tab)["selected"]) == members(trace, 0)
+    tab.evaluate(f"tinyexplore.handle.select([{trace.kernels[1].roots[0]}])")
+    assert tab.query_selector(".roofline .dot.lit[data-kernel='1']") is not None
+
+
+def test_the_timeline_has_the_spans_of_python(open_page: Open, trace: Trace) -> None:  # noqa: F811
+    tab = open_page(trace, busy=False)
+    panel(tab, "timeline")
+    runs = [span for span in timeline(trace).spans if span.stage is None]
+    told = {
+        f"kernel {span.kernel} · {span.name}: first run, {duration_text(span.elapsed_us)} "
+        f"from {duration_text(span.started_us)} on"
+        for span in runs
+    }
+    says = "[...document.querySelectorAll('.timeline .span')].map((span) => span.dataset.says)"
+    assert told <= set(tab.evaluate(says))
+    assert duration_text(timeline(trace).end_us) in tab.inner_text(".timeline-bar")
+    most = max(nbytes for _, nbytes in timeline(trace).memory)
+    assert most > 0 and tab.query_selector(".timeline .held") is not None
+    stages = tab.evaluate("[...document.querySelectorAll('.timeline .span[data-stage]')].map((span) => +span.dataset.stage)")
+    assert len(stages) > 3
+    tab.click(".timeline-bar button:text-is('runs')")
+    tab.wait_for_function("document.querySelector('.timeline .span[data-stage=\"0\"]') === null")
+    widths = tab.evaluate(
+        "[...document.querySelectorAll('.timeline .span:not([data-stage]):not(.life-of) rect')].map((bar) => +bar.getAttribute('width'))"
+    )
+    assert len(widths) == len(runs) and max(widths) > 100
+
+
+def test_a_run_selects_its_kernel_and_a_stage_goes_there(open_page: Open, trace: Trace) -> None:  # noqa: F811
+    tab = open_page(trace, busy=False)
+    panel(tab, "timeline")
+    tab.click(".timeline-bar button:text-is('runs')")
+    tab.click(".timeline .span[data-kernel='1']:not([data-stage]):not(.life-of)")
+    assert state(tab)["cursor"]["kernel"] == 1 and set(state(tab)["selected"]) == members(trace, 1)
+    assert tab.query_selector(".timeline .span.on[data-kernel='1']") is not None
+    tab.click(".timeline-bar button:text-is('whole')")
+    stage = next(one.id for one in trace.stages if one.name == "kernel" and one.kernel == 0)
+    tab.click(f".timeline .span[data-stage='{stage}']")
+    assert state(tab)["cursor"]["kernel"] == 0 and state(tab)["cursor"]["stage"] == stage
+
+
+def test_the_pointer_reads_off_time_and_memory_and_ctrl_zooms_there(open_page: Open, trace: Trace) -> None:  # noqa: F811
+    tab = open_page(trace, busy=False)
+    panel(tab, "timeline")
+    box = tab.query_selector(".timeline svg").bounding_box()
+    tab.mouse.move(box["x"] + box["width"] - 30, box["y"] + 30)
+    assert "held" in tab.inner_text(".timeline-bar")
+    before = tab.evaluate("[...document.querySelectorAll('.timeline svg > text')].map((text) => text.textContent).join()")
+    tab.mouse.wheel(0, -300)  # a plain wheel only scrolls
+    tab.wait_for_timeout(100)
+    now = "[...document.querySelectorAll('.timeline svg > text')].map((text) => text.textContent).join()"
+    assert tab.evaluate(now) == before
+    tab.keyboard.down("Control")
+    tab.mouse.wheel(0, -300)
+    tab.keyboard.up("Control")
+    tab.wait_for_function(f"{now} !== {before!r}")
+    tab.focus(".timeline")
+    tab.keyboard.press("0")
+    tab.wait_for_function(f"{now} === {before!r}")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [600, 1280])
+def test_pictures_of_roofline_and_timeline(open_page: Open, trace: Trace, screenshots: Path, scheme: str, width: int) -> None:  # noqa: F811
+    tab = open_page(replace(trace, ceilings=CEILINGS), busy=False, scheme=scheme, width=width, height=1000)
+    for name in ("roofline", "timeline"):
+        panel(tab, name)
+        assert tab.evaluate("document.documentElement.scrollWidth") <= width
+        tab.screenshot(path=screenshots / f"{name}_{scheme}_{width}.png")
+
+
+def test_they_are_widgets_of_their_own_with_pictures() -> None:
+    view = Explorer(replace(sample_trace(), ceilings=CEILINGS))
+    assert view.roofline is view.roofline and view.roofline.view == "roofline" and view.timeline.view == "timeline"
+    view.roofline.selected = [3]
+    assert view.timeline.selected == view.widget.selected == [3]
+    assert "product: 100 GFLOP/s" in view.roofline.svg() and "Timeline of" in view.timeline.svg()
+    fresh = Explorer(sample_trace())
+    payload = fresh.widget.payload
+    fresh._take_ceilings(CEILINGS)
+    assert fresh.widget.payload != payload and fresh.trace.ceilings == CEILINGS

@@ -1,0 +1,97 @@
+// A trace on a time axis: what the compiler did, when kernels ran, what memory held. The same spans as
+// tinyexplore/explore/timeline.py.
+
+import { bufferName } from "./format";
+import type { Stage, Trace } from "./model";
+
+const [COMPILER, DEVICE, THREADS] = [1, 2, 2]; // the rows; further threads come after the device
+
+export interface Span {
+  row: number;
+  name: string;
+  us: number;
+  long: number;
+  /** How many spans of its row it lies in. */
+  depth: number;
+  kernel: number | null;
+  stage: number | null;
+}
+
+/** A buffer while it is there; lives of one lane do not overlap. */
+export interface Life {
+  buffer: number;
+  name: string;
+  bytes: number;
+  us: number;
+  end: number;
+  lane: number;
+}
+
+export interface Timeline {
+  rows: Map<number, string>;
+  spans: Span[];
+  /** (time, bytes allocated from then on), in order. */
+  memory: [number, number][];
+  lives: Life[];
+  end: number;
+}
+
+export function timeline(trace: Trace): Timeline {
+  const threads = [...new Set(trace.stages.map(({ thread }) => thread))].sort((a, b) => a - b);
+  const rows = new Map([[COMPILER, "compiler"], [DEVICE, "device"]]);
+  for (const thread of threads) if (thread > 0) rows.set(THREADS + thread, `compiler, thread ${thread}`);
+  const own = trace.stages.map(({ elapsed_us: us }) => us);
+  const depths: number[] = [];
+  const outerOf = ({ parent }: Stage): Stage | undefined => (parent === null ? undefined : trace.stages[parent]);
+  for (const stage of trace.stages) {
+    const outer = outerOf(stage);
+    if (outer !== undefined && outer.thread !== stage.thread) own[outer.id] -= stage.elapsed_us;
+    depths.push(outer === undefined || outer.thread !== stage.thread ? 0 : depths[outer.id] + 1);
+  }
+  const spans = trace.stages.map(({ id, name, kernel, thread, started_us: us }): Span => {
+    return { row: thread > 0 ? THREADS + thread : COMPILER, name, us, long: own[id], depth: depths[id], kernel, stage: id };
+  });
+  for (const { kernel, started_us: us, times_us: times } of trace.runs) {
+    spans.push({ row: DEVICE, name: trace.kernels[kernel].name, us, long: times[0], depth: 0, kernel, stage: null });
+  }
+  const end = spans.reduce((latest, span) => Math.max(latest, span.us + span.long), 0);
+  return { rows, spans, memory: memoryOf(trace), lives: livesOf(trace, end), end };
+}
+
+function memoryOf({ buffers }: Trace): [number, number][] {
+  const changes = buffers.flatMap(({ allocated_us: from, freed_us: to, bytes }): [number, number][] => {
+    return [...(from === null ? [] : [[from, bytes] as [number, number]]), ...(to === null ? [] : [[to, -bytes] as [number, number]])];
+  });
+  changes.sort((a, b) => a[0] - b[0] || a[1] - b[1]);
+  let total = 0;
+  return changes.map(([us, change]) => {
+    total += change;
+    return [us, Math.max(total, 0)]; // what was there before the trace began may be freed in it
+  });
+}
+
+function livesOf({ buffers }: Trace, end: number): Life[] {
+  const born = buffers.filter(({ allocated_us: us }) => us !== null).sort((a, b) => a.allocated_us! - b.allocated_us!);
+  const free: number[] = [];
+  return born.map((buffer): Life => {
+    const us = buffer.allocated_us!;
+    const until = buffer.freed_us ?? Math.max(us, end);
+    let lane = free.findIndex((from) => from <= us);
+    if (lane < 0) lane = free.length;
+    free[lane] = until;
+    return { buffer: buffer.id, name: bufferName(buffer), bytes: buffer.bytes, us, end: until, lane };
+  });
+}
+
+/** The distance of ticks: 1, 2 or 5 times a power of ten. */
+export function tickStep(length: number, most: number): number {
+  const least = length / most;
+  const power = 10 ** Math.floor(Math.log10(least));
+  return power * [1, 2, 5, 10].find((factor) => power * factor >= least)!;
+}
+
+/** "kernel 3", "simplify": what a bar says, the longest first. */
+export function spanWords({ stage, name, kernel }: Span): string[] {
+  if (stage !== null && name !== "kernel") return [name];
+  return kernel === null ? [name] : [`kernel ${kernel}`, String(kernel)];
+}
