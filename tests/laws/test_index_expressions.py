@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tests.laws.meaning import type_error, written
 from tests.support.numpy_uops import evaluate_in_numpy
+from tests.support.places import to_indexed
 from tinyexplore.dtype import dtypes
 from tinyexplore.shape import ShapeTracker
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp, graph_rewrite, index_const
@@ -136,7 +137,7 @@ def test_the_places_of_moved_tensors_simplify_to_the_same_places(
     tracker = ShapeTracker.from_shape(first).permute(order).reshape(second).flip(sorted(flipped)).pad(padding)
     tracker = tracker.reshape((tracker.size,))
     ranges = loops(list(tracker.shape))
-    place, valid = tracker.to_indexed(ranges)
+    place, valid = to_indexed(tracker, ranges)
     inside = UOp.const(dtypes.bool, True) if valid is None else valid
     whole = inside.where(place, -1)
     assert whole.op is Ops.WHERE

@@ -6,9 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
-from tinyexplore.dtype import dtypes
 from tinyexplore.shape.view import CACHED_VIEWS, Shape, View
-from tinyexplore.uop import Ops, UOp, index_const, sum_of
 
 
 class ShapeTracker:
@@ -169,24 +167,6 @@ class ShapeTracker:
                 return None
         return place
 
-    def to_indexed(self, idxs: Sequence[UOp]) -> tuple[UOp, UOp | None]:
-        """The place and its validity (None: always) as index arithmetic on one UOp per axis."""
-        views = list(self._top_down())
-        top = views[0]
-        mask = top.mask or tuple((0, size) for size in top.shape)
-        dims = tuple(zip(top.shape, top.strides, mask))
-        place, conditions = _place(dims, top.offset, idxs)
-        for view in views[1:]:
-            dims, offset = view.dims()
-            place, more = _place(dims, offset, _coordinate_uops(place, [size for size, _, _ in dims]))
-            if view.has_no_valid_element:
-                more = [UOp.const(dtypes.bool, False)]
-            conditions += more
-        valid = None
-        for condition in dict.fromkeys(conditions):
-            valid = condition if valid is None else valid & condition
-        return place, valid
-
 
 def _tracker(below: ShapeTracker | None, view: View) -> ShapeTracker:
     tracker = object.__new__(ShapeTracker)
@@ -208,38 +188,6 @@ def _coordinates(position: int, shape: Shape) -> list[int]:
         position, coordinate = divmod(position, size)
         coords.append(coordinate)
     return coords[::-1]
-
-
-def _coordinate_uops(position: UOp, sizes: Sequence[int]) -> list[UOp]:
-    coords = []
-    inner = 1
-    for axis in range(len(sizes) - 1, -1, -1):
-        coordinate = position if inner == 1 else position // inner
-        coords.append(coordinate if axis == 0 else coordinate % sizes[axis])
-        inner *= sizes[axis]
-    return coords[::-1]
-
-
-def _place(dims: Sequence[tuple[int, int, tuple[int, int]]], offset: int, idxs: Sequence[UOp]) -> tuple[UOp, list[UOp]]:
-    """offset + Σ idx * stride, and the conditions under which it is meant."""
-    terms: list[UOp] = []
-    conditions: list[UOp] = []
-    for (size, stride, (start, stop)), idx in zip(dims, idxs):
-        if start >= stop:
-            return index_const(0), [UOp.const(dtypes.bool, False)]
-        if start > 0:
-            conditions.append(idx >= start)
-        if stop < size:
-            conditions.append(idx < stop)
-        if stride == 0:
-            continue
-        if idx.op is Ops.CONST:
-            offset += idx.arg * stride
-        else:
-            terms.append(idx if stride == 1 else idx * stride)
-    if offset or not terms:
-        terms.append(index_const(offset))
-    return sum_of(terms), conditions
 
 
 __all__ = ["ShapeTracker"]

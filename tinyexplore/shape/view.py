@@ -149,10 +149,6 @@ class View:
             return None
         return self.offset + sum(i * stride for i, stride in zip(coords, self.strides))
 
-    def dims(self) -> tuple[tuple[Dim, ...], int]:
-        """The axes with neighbours merged that walk memory as one (those of size 1 are gone), and the offset."""
-        return _dims(self)
-
 
 @lru_cache(CACHED_VIEWS)
 def _row_major(shape: Shape) -> View:

@@ -3,7 +3,7 @@
 from tinyexplore.uop.ops import Axis, AxisKind, Group, Ops
 from tinyexplore.uop.pattern import PatternMatcher, Rule, UPat, cvar, law, rule, var
 from tinyexplore.uop.rewrite import RewriteError, graph_rewrite
-from tinyexplore.uop.uop import UOp, index_const, sum_of
+from tinyexplore.uop.uop import UOp, index_const
 
 __all__ = [
     "Axis",
@@ -20,6 +20,5 @@ __all__ = [
     "index_const",
     "law",
     "rule",
-    "sum_of",
     "var",
 ]

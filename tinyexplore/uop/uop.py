@@ -597,14 +597,6 @@ def index_const(value: int) -> UOp:
     return UOp(Ops.CONST, dtypes.index, (), value)
 
 
-def sum_of(terms: Iterable[UOp]) -> UOp:
-    """The sum of index terms (0 for none)."""
-    total: UOp | None = None
-    for term in terms:
-        total = term if total is None else total + term
-    return index_const(0) if total is None else total
-
-
 __all__ = [
     "NO_SIZE",
     "Axis",
@@ -615,5 +607,4 @@ __all__ = [
     "index_const",
     "make_uop",
     "ops_mask",
-    "sum_of",
 ]

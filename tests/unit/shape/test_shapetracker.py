@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.places import to_indexed
 from tinyexplore.shape import ShapeTracker, View
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp
 
@@ -209,7 +210,7 @@ def test_to_indexed_computes_the_places(chain):
     start, steps, expected = chain
     tracker = apply(start, steps)
     ranges = [UOp.range(size, Axis(axis, AxisKind.GLOBAL)) for axis, size in enumerate(tracker.shape)]
-    place, valid = tracker.to_indexed(ranges)
+    place, valid = to_indexed(tracker, ranges)
     values = np.indices(expected.shape)
     done = {}
     found = np.broadcast_to(evaluate(place, values, done), expected.shape)
@@ -255,7 +256,7 @@ def test_repr_shows_the_views():
 def test_one_element_of_padding_is_a_scalar_without_a_place():
     tracker = ShapeTracker.from_shape((1,)).pad(((1, 0),)).shrink(((0, 1),)).reshape(())
     assert tracker.index(()) is None
-    place, valid = tracker.to_indexed([])
+    place, valid = to_indexed(tracker, [])
     assert (place.arg, valid.arg) == (0, False)
 
 
