@@ -32,11 +32,13 @@ class ExecItem:
 
     def run(self) -> None:
         """Once, on all its threads; told as `Ran` where a recorder listens."""
+        recorder = active_recorder()
+        if recorder is not None:
+            recorder.about_to_run(self)
         start = time.perf_counter()
         self.execute()
         seconds = time.perf_counter() - start
         GlobalCounters.add(1, self.flops, self.bytes_moved, seconds)
-        recorder = active_recorder()
         if recorder is not None:
             recorder.tell_gone()
             recorder.record(Ran(self, seconds, self.bytes_moved, self.flops))

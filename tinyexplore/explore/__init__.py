@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tinyexplore.explore.codec import Limits, trace_from_json, trace_to_json
     from tinyexplore.explore.comparison import Comparison, compare
+    from tinyexplore.explore.debugger import Access, Debugger, DebuggerError
     from tinyexplore.explore.difference import diff
     from tinyexplore.explore.interchange import Graph, NoDotProgram
     from tinyexplore.explore.machines import Machines, targets
@@ -38,6 +39,9 @@ _HOMES = {
     "targets": "machines",
     "Comparison": "comparison",
     "compare": "comparison",
+    "Access": "debugger",
+    "Debugger": "debugger",
+    "DebuggerError": "debugger",
     "diff": "difference",
     "line_frames": "query",
     "related": "query",
@@ -64,8 +68,11 @@ _HOMES = {
 }
 
 __all__ = [
+    "Access",
     "CaptureError",
     "Comparison",
+    "Debugger",
+    "DebuggerError",
     "Dot",
     "Explorer",
     "Graph",

@@ -81,6 +81,7 @@ def build_trace(
     kernels: dict[int, Kernel] | None = None,
     storage: Mapping[LazyBuffer, Held | None] | None = None,
     texts: Mapping[str, str] | None = None,
+    see_kernels: Callable[[Sequence[KernelDraft]], None] | None = None,
 ) -> Trace:
     """The trace of what `recorder` heard.
 
@@ -89,6 +90,7 @@ def build_trace(
     `names`: what the user calls LazyBuffers, by their numbers (`explore/names.py`). `scopes`: the modules they are of.
     `kernels` is filled with the kernels themselves, by their numbers in the trace.
     `storage` and `texts`: where their values lay, and what the user's files said, when the recording ended; else now.
+    `see_kernels` is called with what the builder has of the kernels, in the order of `Trace.kernels`.
     """
     builder = Builder(listings, names)
     builder.storage, builder.texts = storage or {}, texts or {}
@@ -101,6 +103,8 @@ def build_trace(
         builder.messages.append(Message(level, text, builder.frame(frame)))
     if kernels is not None:
         kernels.update({draft.number: draft.kernel for draft in builder.kernels if draft.kernel is not None})
+    if see_kernels is not None:
+        see_kernels(builder.kernels)
     return builder.finish(title, tuple(options))
 
 

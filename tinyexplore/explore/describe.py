@@ -218,7 +218,7 @@ def uops_listing(uops: Sequence[UOp]) -> tuple[SourceLine, ...]:
     for position, uop in enumerate(uops):
         if uop.op is Ops.ENDRANGE:
             depth = max(depth - 1, 0)
-        names[uop] = _operand_name(uop, position)
+        names[uop] = operand_name(uop, position)
         text = f"{position:>{width}}  {'  ' * depth}{_uop_line(uop, names)}"
         lines.append(SourceLine(text, (uop,)))
         if uop.op is Ops.RANGE:
@@ -226,7 +226,8 @@ def uops_listing(uops: Sequence[UOp]) -> tuple[SourceLine, ...]:
     return tuple(lines)
 
 
-def _operand_name(uop: UOp, position: int) -> str:
+def operand_name(uop: UOp, position: int) -> str:
+    """What a UOp is called in the listing where it stands in line `position`."""
     match uop.op:
         case Ops.CONST:
             return number_text(uop.arg)
@@ -297,6 +298,7 @@ __all__ = [
     "expr_text",
     "group_of",
     "number_text",
+    "operand_name",
     "shape_text",
     "uops_listing",
     "walk_text",

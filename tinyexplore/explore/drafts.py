@@ -139,6 +139,8 @@ class KernelDraft:
     buffers: tuple[Any, ...] = ()
     times_us: list[float] = field(default_factory=list)
     run_started_us: float = 0.0
+    make_kernel: Callable[[], Kernel] | None = None
+    values: tuple[int, ...] = ()
 
     # *** reading ***
 
@@ -168,6 +170,7 @@ class KernelDraft:
         if done.runner is not None:  # None: a copy between devices
             self.spec = done.runner.spec
             self.kernel = done.runner.kernel
+            self.make_kernel, self.values = done.runner.make_kernel, done.values
         self.buffers = tuple(done.buffers)
         self.flops = done.flops
         self.bytes_moved = done.bytes_moved

@@ -5,9 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from threading import RLock
+from typing import Any
 
 from tinyexplore.device import Buffer
 from tinyexplore.explore.drafts import Held, held_by, roots_of
+from tinyexplore.explore.kept import InputKeeper
 from tinyexplore.explore.scopes import Scopes
 from tinyexplore.explore.sources import user_frame_here
 from tinyexplore.lazy import LazyBuffer
@@ -21,12 +23,15 @@ MOST_KERNELS = 1000  # that a capture keeps unless it is asked for more: a progr
 class CaptureRecorder(Recorder):
     """A Recorder that passes everything on to the recorder of an enclosing capture, if there is one.
 
-    `repeat`: how often each kernel is timed.
+    `repeat`: how often each kernel is timed. `keep_bytes`: how much is kept of what kernels read.
     `most_kernels`: once so many have run, and no stage is open, nothing more is kept; `left_out` counts what runs then.
     """
 
-    def __init__(self, repeat: int = 1, outer: Recorder | None = None, most_kernels: int = MOST_KERNELS) -> None:
+    def __init__(
+        self, repeat: int = 1, outer: Recorder | None = None, most_kernels: int = MOST_KERNELS, keep_bytes: int = 0
+    ) -> None:
         super().__init__()
+        self.inputs = InputKeeper(keep_bytes)
         self.repeat = repeat
         self.most_kernels = most_kernels
         self.ran = 0
@@ -38,6 +43,12 @@ class CaptureRecorder(Recorder):
         self.timed: set[object] = set()
         self.scopes = Scopes()
         self._lock = RLock()  # threads that compile tell of it
+
+    def about_to_run(self, exec_item: Any) -> None:
+        if self.ran < self.most_kernels:
+            self.inputs.about_to_run(exec_item)
+        if self.outer is not None:
+            self.outer.about_to_run(exec_item)
 
     def record(self, event: Event) -> None:
         with self._lock:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import fields, replace
 from functools import partial
@@ -16,8 +16,11 @@ from weakref import ref
 from tinyexplore.device import Device, DeviceUnavailable
 from tinyexplore.engine import further_listings, measuring_on, step_by_step
 from tinyexplore.explore.build import build_trace
+from tinyexplore.explore.byhand import ByHand
 from tinyexplore.explore.codec import Limits, trace_from_bytes, trace_to_bytes
+from tinyexplore.explore.drafts import KernelDraft
 from tinyexplore.explore.export import export_html, static_html, summary_text
+from tinyexplore.explore.kept import Kept, kept_kernels, limit_of
 from tinyexplore.explore.links import link_of
 from tinyexplore.explore.listen import MOST_KERNELS, CaptureRecorder
 from tinyexplore.explore.model import Ceiling, KernelInfo, Node, Search, Trace
@@ -51,7 +54,7 @@ class CaptureError(RuntimeError):
     """The trace of a capture was asked for before the capture ended."""
 
 
-class Explorer(WhatIfDoor):
+class Explorer(WhatIfDoor, ByHand):
     """One capture and its views: `trace` is all of it as data, `result` what the captured function returned.
 
     In a notebook it shows itself; `selected` follows what is selected there, `show(nodes)` moves the views, `close()`
@@ -63,6 +66,7 @@ class Explorer(WhatIfDoor):
         given = dict(options or {})
         self.repeat = _count_of("repeat", given.pop("repeat", 1))
         self.most_kernels = _count_of("kernels", given.pop("kernels", MOST_KERNELS))
+        self.keep_bytes = limit_of(given.pop("keep_inputs", 0))
         self.title = title
         self.result: Any = None
         self.error: BaseException | None = None
@@ -84,6 +88,8 @@ class Explorer(WhatIfDoor):
         self._names: Names = {}
         self._settings = config()
         self._whatif: WhatIf | None = None
+        self._kept: dict[int, Kept] = {}
+        self._contents: Mapping[Any, tuple[bytes | None, ...] | None] = {}  # of buffers, until the kernels are known
 
     # *** capturing ***
 
@@ -96,7 +102,7 @@ class Explorer(WhatIfDoor):
             self._stack.enter_context(measuring_on(self._executor))
         self._options, self._settings = _options_in_force(self.repeat), config()
         outer = active_recorder()
-        self._recorder = CaptureRecorder(self.repeat, outer, self.most_kernels)
+        self._recorder = CaptureRecorder(self.repeat, outer, self.most_kernels, self.keep_bytes)
         self._recorder.scopes = Scopes(user_code_here())
         self._stack.enter_context(step_by_step(stand_in=True))
         self._stack.enter_context(recording(self._recorder))
@@ -135,6 +141,10 @@ class Explorer(WhatIfDoor):
             text = f"kernels ran on {', '.join(sorted(elsewhere))}, where their inputs are: DEVICE is for tensors "
             text += "made inside the capture; x.to(...) moves one that was there before"
             self._notes.append(("note", text, None))
+        inputs = recorder.inputs
+        self._contents = inputs.contents
+        if self.keep_bytes:
+            self._notes.append(("note", inputs.note(), None))
         storage = recorder.storage()
         self._untold = partial(
             build_trace,
@@ -158,10 +168,18 @@ class Explorer(WhatIfDoor):
         """Makes the trace, and lets go of all that was recorded."""
         assert self._untold is not None
         kernels: dict[int, Kernel] = {}
-        trace = self._trace = self._untold(kernels=kernels)
+        trace = self._trace = self._untold(kernels=kernels, see_kernels=self._keep)
         self._untold = None
         self._whatif = WhatIf(trace, kernels, self._settings)
         return trace
+
+    def _keep(self, drafts: Sequence[KernelDraft]) -> None:
+        self._kept = kept_kernels(drafts, self._contents)
+        self._contents = {}
+
+    def _know_kernels(self) -> None:
+        if self._untold is not None:
+            self._tell()
 
     @property
     def _has_trace(self) -> bool:
@@ -398,6 +416,7 @@ class Explorer(WhatIfDoor):
             self._widget.close()
         self._widget = self._parts = self._trace = self._untold = self._packed = self.result = self.error = None
         self._recorder = self._whatif = None
+        self._kept, self._contents = {}, {}
         self._selected, self._is_closed = (), True
 
     def compress(self) -> None:
@@ -477,10 +496,11 @@ def capture(*, title: str = "", **options: Any) -> Explorer:
     """`with capture() as session:` records everything inside; afterwards `session.trace` has it.
 
     Options: `repeat` (how often each kernel is timed, 1), `kernels` (how many are kept before the rest is only
-    counted, 1000), and any setting of the engine by its name, which holds inside the block: `device="CLANG"`,
-    `beam=2`, `noopt=1`; `executor` is what a search measures on (see `measuring_on`). With a `target` that this machine
-    cannot execute, kernels are compiled for it and shown without times; native code computes the values. An exception
-    goes on its way; the partial trace is kept and says so. Captures nest: an outer one also sees what an inner does.
+    counted, 1000), `keep_inputs` (what kernels read is kept, for `debug`: True is up to 64 MiB, else so many bytes),
+    and any setting of the engine by its name, which holds inside the block: `device="CLANG"`, `beam=2`, `noopt=1`;
+    `executor` is what a search measures on (see `measuring_on`). With a `target` that this machine cannot execute,
+    kernels are compiled for it and shown without times; native code computes the values. An exception goes on its
+    way; the partial trace is kept and says so. Captures nest: an outer one also sees what an inner does.
     """
     return Explorer(title=title, options=options)
 
@@ -573,7 +593,7 @@ def _config_changes(options: dict[str, Any]) -> dict[str, Any]:
     for name, value in options.items():
         known = _CONFIG_NAMES.get(name.lower())
         if known is None:
-            names = ", ".join(("repeat", "title", "executor", *_CONFIG_NAMES))
+            names = ", ".join(("repeat", "title", "executor", "keep_inputs", *_CONFIG_NAMES))
             raise ValueError(f"unknown option {name!r}; known: {names}")
         if known != "DEVICE" or value:
             check_option(known, value)

@@ -20,7 +20,7 @@ from tinyexplore.runtime.host import HOST_ALLOCATOR
 from tinyexplore.runtime.native import check_arguments
 from tinyexplore.target import Target, machine
 from tinyexplore.trace import SourceLine
-from tinyexplore.uop import Group, Ops
+from tinyexplore.uop import Group, Ops, UOp
 from tinyexplore.uop.semantics import bfloat16_bits, bfloat16_from_bits, from_bits, scalar_function, to_bits
 
 
@@ -79,10 +79,10 @@ def _function(op: Ops, dtype: DType, source: DType) -> Callable[..., Any]:
     return scalar_function(op, dtype, (source, source, source))
 
 
-def _meanings(spec: ProgramSpec) -> dict[str, Callable[..., Any]]:
-    """The functions that the text of `spec` calls by name."""
-    found = {}
-    for node in spec.uops:
+def names_for(uops: Sequence[UOp]) -> dict[str, Any]:
+    """What the text of a program of `uops` refers to by name."""
+    found = dict(_NAMES)
+    for node in uops:
         if node.op in Group.ALU or node.op is Ops.HREDUCE:
             op = node.arg if node.op is Ops.HREDUCE else node.op
             source = node.src[1].dtype if op is Ops.WHERE else node.src[0].dtype
@@ -106,7 +106,7 @@ class PythonProgram:
 
     def __init__(self, spec: ProgramSpec) -> None:
         self.spec = spec
-        namespace: dict[str, Any] = {**_NAMES, **_meanings(spec)}
+        namespace = names_for(spec.uops)
         exec(compile(spec.source, f"<kernel {spec.name}>", "exec"), namespace)
         self.function: Callable[..., None] = namespace[spec.name]
         self.nbytes = PROGRAM_BYTES + 4 * len(spec.source)

@@ -41,6 +41,9 @@ class Recorder:
             self.times.append(perf_counter())
             self.threads.append(get_ident())
 
+    def about_to_run(self, exec_item: Any) -> None:
+        """Called before `exec_item` runs, for who wants to see its inputs; nothing is recorded."""
+
     def told_when_gone(self, one: Any, event: Event) -> None:
         """`event` is recorded when nobody has `one` any more: by the next `tell_gone`, or when the recording ends.
 

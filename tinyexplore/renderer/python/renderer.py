@@ -45,11 +45,13 @@ class PythonRenderer:
 
     def render(self, name: str, uops: Sequence[UOp]) -> ProgramSpec:
         """The `ProgramSpec` of a function called `name`."""
-        lines = _PythonWriter(uops).write(name)
+        lines = PythonWriter(uops).write(name)
         return spec_of(name, self.target, uops, self.language, lines, self.compiler)
 
 
-class _PythonWriter(TextWriter):
+class PythonWriter(TextWriter):
+    """Writes a function of views of the buffers, of Variables, and of start and stop of the THREAD axis."""
+
     indent_text = "    "
 
     def write(self, name: str) -> list[SourceLine]:
