@@ -12,11 +12,13 @@ import types
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tinyexplore.explore.caches import CacheComparison, CacheModel
     from tinyexplore.explore.codec import Limits, trace_from_json, trace_to_json
     from tinyexplore.explore.comparison import Comparison, compare
     from tinyexplore.explore.debugger import Access, Debugger, DebuggerError
     from tinyexplore.explore.difference import diff
     from tinyexplore.explore.interchange import Graph, NoDotProgram
+    from tinyexplore.explore.lru import Cache
     from tinyexplore.explore.machines import Machines, targets
     from tinyexplore.explore.model import Trace
     from tinyexplore.explore.perfetto import MissingPackage
@@ -40,6 +42,9 @@ _HOMES = {
     "Comparison": "comparison",
     "compare": "comparison",
     "Access": "debugger",
+    "Cache": "lru",
+    "CacheComparison": "caches",
+    "CacheModel": "caches",
     "Debugger": "debugger",
     "DebuggerError": "debugger",
     "diff": "difference",
@@ -69,6 +74,9 @@ _HOMES = {
 
 __all__ = [
     "Access",
+    "Cache",
+    "CacheComparison",
+    "CacheModel",
     "CaptureError",
     "Comparison",
     "Debugger",

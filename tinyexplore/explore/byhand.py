@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tinyexplore.explore.kept import Kept
 from tinyexplore.explore.model import KernelInfo
 
 if TYPE_CHECKING:
+    from tinyexplore.explore.caches import CacheModel
     from tinyexplore.explore.debugger import Debugger
+    from tinyexplore.explore.lru import Cache
+    from tinyexplore.explore.streams import AddressStream
+    from tinyexplore.kernel import Opt
 
 
 class NotKeptError(RuntimeError):
@@ -44,6 +48,25 @@ class ByHand:
         from tinyexplore.explore.debugging import debugger_of
 
         return debugger_of(self.kept(kernel), inputs, **options)
+
+    def memory_stream(self, kernel: int | KernelInfo = 0, unit: int | None = None) -> AddressStream:
+        """Which pieces of `unit` bytes each load and store of a kernel touches, in order: by default elements."""
+        from tinyexplore.explore.streams import AddressStream
+
+        kept = self.kept(kernel)
+        known = dict(zip(kept.spec.variables, kept.values))
+        return AddressStream(kept.uops, known, unit=unit, contents=kept.contents)
+
+    def caches(
+        self,
+        kernel: int | KernelInfo = 0,
+        opts: Iterable[Opt | str] | None = None,
+        caches: Sequence[Cache] | None = None,
+    ) -> CacheModel:
+        """What a kernel's accesses do to its target's caches, or to `caches`. `opts`: as if it had these, () none."""
+        from tinyexplore.explore.microscope import model_of
+
+        return model_of(self.kept(kernel), opts, caches)
 
 
 __all__ = ["ByHand", "NotKeptError"]

@@ -215,6 +215,12 @@ class Debugger:
             raise DebuggerError(f"{target!r} is not in this program")
         return [self.uops.index(target)]
 
+    def events(self) -> Iterator[Event]:
+        """The events of a run of its own, from the start; afterwards the debugger stands at its start again."""
+        self._begin()
+        yield from self._events
+        self._begin()
+
     # *** the loop that does it ***
 
     def _run(self, stops: frozenset[int] | None, condition: Condition | None, most: int | None, why: str = "") -> None:
