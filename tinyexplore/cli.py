@@ -45,7 +45,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if options.name == "bench":
             return run_bench(words[1:])
-        return int(options.command(options))
+        code: int = options.command(options)
+        return code
     except (UsageError, BundleMissing, ValueError, OSError) as error:
         print(f"tinyexplore {options.name}: {error}", file=sys.stderr)
         return MISUSED
