@@ -86,3 +86,57 @@ def test_where_no_worker_may_start_the_page_lays_out_itself(browser: Any, tmp_pa
             tab.evaluate(WATCHED_CLICK, ["at most 400", "show all"])
     finally:
         tab.close()
+
+
+WHERE = """() => {
+  const {x, y, width} = document.querySelector('.drawing .box rect').getBoundingClientRect();
+  return {x, y, width, moved: document.querySelector('.drawing').style.transform !== '', changes: window.changes};
+}"""
+
+
+def test_who_pans_or_zooms_moves_a_picture_of_the_boxes_and_changes_none(tab: Any) -> None:
+    box = tab.query_selector(".graph .canvas").bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] - 40
+    tab.mouse.click(x, y)  # from then on the wheel is the graph's
+    tab.evaluate("""() => {
+      window.changes = 0;
+      const watch = new MutationObserver((list) => (window.changes += list.length));
+      watch.observe(document.querySelector('.drawing .world'), {subtree: true, childList: true, attributes: true});
+    }""")
+    before = tab.evaluate(WHERE)
+    tab.mouse.move(x, y)
+    tab.mouse.down()
+    for step in range(1, 11):
+        tab.mouse.move(x - 6 * step, y - 3 * step)
+    during = tab.evaluate(WHERE)
+    assert (during["moved"], during["changes"]) == (True, before["changes"])
+    tab.mouse.up()
+    after = tab.evaluate(WHERE)
+    assert not after["moved"]
+    for at in (during, after):
+        assert (at["x"] - before["x"], at["y"] - before["y"]) == pytest.approx((-60, -30), abs=0.6)
+
+    tab.mouse.move(x, y)
+    tab.keyboard.down("Control")
+    tab.mouse.wheel(0, -100)
+    tab.keyboard.up("Control")
+    tab.wait_for_function("document.querySelector('.drawing').style.transform !== ''")
+    zooming = tab.evaluate(WHERE)
+    tab.wait_for_function("document.querySelector('.drawing').style.transform === ''")
+    zoomed = tab.evaluate(WHERE)
+    assert zooming["width"] == pytest.approx(after["width"] * 1.1735, rel=0.01)
+    assert zoomed["width"] == pytest.approx(zooming["width"], rel=0.01)
+    assert (zoomed["x"], zoomed["y"]) == pytest.approx((zooming["x"], zooming["y"]), abs=1)
+
+
+def test_what_comes_into_sight_is_drawn_and_what_left_goes(tab: Any) -> None:
+    nodes = "[...document.querySelectorAll('.drawing .box')].map((one) => one.dataset.id)"
+    first = set(tab.evaluate(nodes))
+    box = tab.query_selector(".graph .canvas").bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    for _ in range(8):
+        tab.mouse.move(x + 250, y)
+        tab.mouse.down()
+        tab.mouse.move(x - 250, y, steps=5)
+        tab.mouse.up()
+    tab.wait_for_function(f"(first) => !({nodes}).some((one) => first.includes(one))", arg=sorted(first))

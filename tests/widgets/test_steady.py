@@ -43,9 +43,10 @@ WALK = """([most, far]) => {
 @pytest.mark.browser
 @pytest.mark.parametrize("program", ["softmax", "argmax", "matmul", "sum of rows"])
 def test_kept_boxes_stay_in_nineteen_of_twenty_steps(open_page: Open, program: str) -> None:
-    with opened(MACHINES[1]), capture(title=program) as session:
-        PROGRAMS[program]()
-    trace = session.trace
+    with opened(MACHINES[1]):
+        with capture(title=program) as session:
+            PROGRAMS[program]()
+        trace = session.trace  # while there is such a machine
     passes = [
         (stage.id, stage.name, [k for k, step in enumerate(stage.steps, 1) if step.rule is not None][:60])
         for stage in trace.stages

@@ -63,10 +63,11 @@ def test_who_reads_a_split_reduction_reads_the_split_one() -> None:
 
 
 def test_the_trace_tells_of_the_decision_and_shows_what_was_written() -> None:
-    with opened(MACHINES[0]), capture() as session:
-        x = Tensor.empty(N)
-        x.max().realize()
-    trace = session.trace
+    with opened(MACHINES[0]):
+        with capture() as session:
+            x = Tensor.empty(N)
+            x.max().realize()
+        trace = session.trace  # while there is such a machine
     (split,) = [one for stage in trace.stages for one in stage.decisions if one.decision == "split"]
     assert split.reason == f"256 partial results in memory first: 1 result of {N} elements would leave cores idle"
     written = trace.nodes[split.node]

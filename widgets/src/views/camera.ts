@@ -22,6 +22,9 @@ const MARGIN = 18;
 export const LEGIBLE = 1;
 const CLOSEST = 1.1;
 const SMALL = 0.55; // zoom below which an edge needs no numbers
+const REST_MS = 140; // without a turn of the wheel: then the drawing is made at its new size
+const MOST_STRETCHED = 1.6; // by which words are stretched until then
+const AHEAD = 300; // pixels around what is in sight that are drawn too
 
 export class Camera {
   readonly minimap = s("svg", { class: "minimap", "aria-hidden": "true" });
@@ -33,6 +36,9 @@ export class Camera {
   private measured: { clientWidth: number; clientHeight: number } | null = null; // the canvas, until it changes size
   private untouched: "open" | "fit" | null = null; // until the reader pans or zooms, a new size means a new view
   private readonly sizes: ResizeObserver;
+  private drawnAt = { x: 0, y: 0, zoom: 1 }; // where the elements are; the browser moves their picture from there
+  private isMoving = false; // by the reader's hand
+  private rest: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
     private readonly svg: SVGSVGElement,
@@ -46,6 +52,7 @@ export class Camera {
   }
 
   destroy(): void {
+    clearTimeout(this.rest);
     this.sizes.disconnect();
   }
 
@@ -99,9 +106,29 @@ export class Camera {
 
   private moveTo(x: number, y: number, zoom: number): void {
     [this.x, this.y, this.zoom] = [x, y, zoom];
-    this.world.setAttribute("transform", `translate(${x.toFixed(2)} ${y.toFixed(2)}) scale(${zoom.toFixed(4)})`);
     this.svg.classList.toggle("is-small", zoom < SMALL);
+    const stretched = zoom / this.drawnAt.zoom;
+    if (this.isMoving && stretched < MOST_STRETCHED && stretched > 1 / MOST_STRETCHED) {
+      const [dx, dy] = [x - this.drawnAt.x * stretched, y - this.drawnAt.y * stretched];
+      this.svg.style.transform = `translate(${dx.toFixed(2)}px,${dy.toFixed(2)}px) scale(${stretched.toFixed(5)})`;
+    } else this.drawHere();
     this.settle();
+  }
+
+  /** Lets the browser paint the drawing for where the camera is, which takes as long as there are elements. */
+  private drawHere(): void {
+    const { x, y, zoom } = this;
+    this.drawnAt = { x, y, zoom };
+    this.svg.style.transform = "";
+    this.world.setAttribute("transform", `translate(${x.toFixed(2)} ${y.toFixed(2)}) scale(${zoom.toFixed(4)})`);
+  }
+
+  /** The hand has left the drawing. */
+  private stopMoving(): void {
+    clearTimeout(this.rest);
+    if (!this.isMoving) return;
+    this.isMoving = false;
+    this.drawHere();
   }
 
   private readonly settle = oncePerFrame(() => {
@@ -109,8 +136,8 @@ export class Camera {
     this.drawView();
   });
 
-  /** What of the world is in sight, with a margin, so that small moves need no new elements. */
-  sight(margin = 200): Rectangle {
+  /** What of the world is in sight, and `margin` pixels around it. */
+  sight(margin = 0): Rectangle {
     const { width, height } = this.size;
     const { x, y, zoom } = this;
     return [(-x - margin) / zoom, (-y - margin) / zoom, (width - x + margin) / zoom, (height - y + margin) / zoom];
@@ -118,12 +145,17 @@ export class Camera {
 
   /** Moves only if none of the boxes is in sight; then to the first. */
   bringIntoSight(boxes: Rectangle[]): void {
-    const view = this.sight(0);
+    const view = this.sight();
     if (boxes.length === 0 || boxes.some((box) => overlaps(view, box))) return;
     const { width, height } = this.size;
     const [x0, y0, x1, y1] = boxes[0];
     this.untouched = null;
     this.moveTo(width / 2 - ((x0 + x1) / 2) * this.zoom, height / 2 - ((y0 + y1) / 2) * this.zoom, this.zoom);
+  }
+
+  /** As much around it as is worth to be drawn, so that small moves need no new elements. */
+  get ahead(): Rectangle {
+    return this.sight(AHEAD);
   }
 
   /** Moves the drawing up or down by pixels. */
@@ -160,24 +192,30 @@ export class Camera {
       from.moved = true;
       this.untouched = null;
       this.svg.classList.add("panning");
+      this.isMoving = true;
       this.moveTo(from.x + dx, from.y + dy, this.zoom);
     });
     const stop = (event: PointerEvent): void => {
       this.svg.classList.remove("panning");
+      this.stopMoving();
       const click = from !== null && !from.moved;
       from = null;
       if (click && event.type === "pointerup") this.hooks.clicked(event);
     };
     this.svg.addEventListener("pointerup", stop);
     this.svg.addEventListener("pointercancel", stop);
-    this.svg.addEventListener(
+    this.canvas.addEventListener(
       "wheel",
       (event) => {
+        if (event.target !== this.canvas && !this.svg.contains(event.target as Node)) return; // a card over it scrolls
         // a plain wheel scrolls a notebook; on a page of its own there is nothing to scroll
         const root = this.svg.closest(".tinyexplore");
         if (!event.ctrlKey && !event.metaKey && !root?.matches("[data-page]")) return;
         event.preventDefault();
-        const { left, top } = this.svg.getBoundingClientRect();
+        const { left, top } = this.canvas.getBoundingClientRect();
+        this.isMoving = true;
+        clearTimeout(this.rest);
+        this.rest = setTimeout(() => this.stopMoving(), REST_MS);
         this.zoomAt(event.clientX - left, event.clientY - top, Math.exp(-event.deltaY * 0.0016));
       },
       { passive: false },
@@ -199,7 +237,7 @@ export class Camera {
     const view = this.minimap.querySelector(".view");
     if (view === null) return;
     const { left, top, width, height } = this.bounds;
-    const [x0, y0, x1, y1] = this.sight(0);
+    const [x0, y0, x1, y1] = this.sight();
     view.setAttribute("x", String(Math.max(left, x0)));
     view.setAttribute("y", String(Math.max(top, y0)));
     view.setAttribute("width", String(Math.max(0, Math.min(left + width, x1) - Math.max(left, x0))));
@@ -211,6 +249,10 @@ export class Camera {
 
 function clamp(value: number, low: number, high: number): number {
   return Math.min(Math.max(value, Math.min(low, high)), Math.max(low, high));
+}
+
+export function isWithin(inner: Rectangle, outer: Rectangle): boolean {
+  return inner[0] >= outer[0] && inner[1] >= outer[1] && inner[2] <= outer[2] && inner[3] <= outer[3];
 }
 
 export function overlaps(a: Rectangle, b: Rectangle): boolean {

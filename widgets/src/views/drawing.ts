@@ -6,10 +6,12 @@ import type { Frame } from "../frames";
 import { type Layout, edgePath } from "../layout";
 import type { DrawnBox, DrawnGraph } from "../shown";
 import type { Store } from "../store";
-import { type Rectangle, overlaps } from "./camera";
+import { type Rectangle, isWithin, overlaps } from "./camera";
 
 export const CULL_ABOVE = 250; // boxes; below, all are kept as elements
 const FAR = 0.32; // zoom below which boxes have no text
+const NOWHERE: Rectangle = [0, 0, 0, 0];
+const EVERYWHERE: Rectangle = [-Infinity, -Infinity, Infinity, Infinity];
 const COMMUTATIVE = new Set(["ADD", "MUL", "MAX", "AND", "OR", "XOR", "CMPNE", "CMPEQ"]); // whose sources need no number
 let views = 0;
 
@@ -39,6 +41,10 @@ export class Drawing {
   private classes = new Map<number, string>();
   private byColour: [string, string][] = []; // what boxes look like, and a path of all that look so
   private byEdge = new Map<string, DrawnGraph["edges"][number]>();
+  private readonly worn = new Map<number, string>(); // how each element looks and where it is
+  private lines = new Map<string, { says: string; elements: SVGElement[] }>(); // the elements of an edge, and what they say
+  private made: Rectangle = NOWHERE; // where all elements are there
+  private isFar = false;
 
   constructor(
     private readonly store: Store,
@@ -56,12 +62,12 @@ export class Drawing {
     this.byColour = this.paths();
     this.byEdge = new Map(drawn.edges.map((edge) => [`${edge.src} ${edge.dst}`, edge]));
     this.keepElements(new Set(this.byId.keys()));
-    this.edges.replaceChildren();
     this.far.replaceChildren();
     const made = frames.map((frame) => this.looks.frame(frame));
     this.frames.replaceChildren(...made.map(([behind]) => behind));
     this.headings.replaceChildren(...made.map(([, heading]) => heading));
-    this.show(zoom, sight);
+    this.made = NOWHERE;
+    this.show(zoom, sight, sight, true);
   }
 
   private keepElements(ids: Set<number>): void {
@@ -69,27 +75,44 @@ export class Drawing {
       if (ids.has(id)) continue;
       element.remove();
       this.elements.delete(id);
+      this.worn.delete(id);
     }
   }
 
-  /** Makes what is in sight and drops the rest. */
-  show(zoom: number, sight: Rectangle): void {
-    const isFar = zoom < FAR && this.drawn.boxes.length > CULL_ABOVE;
+  /** Makes what is in `sight`, and `ahead` of it, and drops the rest; false where all of it is there. */
+  show(zoom: number, sight: Rectangle, ahead: Rectangle, isNew = false): boolean {
+    const isLarge = this.drawn.boxes.length > CULL_ABOVE;
+    const isFar = zoom < FAR && isLarge;
+    if (isFar === this.isFar && !isNew && (isFar || isWithin(sight, this.made))) return false;
+    this.isFar = isFar;
     this.svg.classList.toggle("is-far", isFar);
     if (isFar) {
-      this.boxes.replaceChildren();
-      this.elements.clear();
-      this.edges.replaceChildren();
+      this.keepElements(new Set());
+      this.keepLines(new Map());
+      this.made = NOWHERE;
       if (this.far.childElementCount === 0) this.far.append(...this.farPaths());
-      return;
+      return true;
     }
     this.far.replaceChildren();
-    const inSight = this.drawn.boxes.length > CULL_ABOVE ? sight : null;
-    const shown = this.drawn.boxes.filter((box) => inSight === null || overlaps(inSight, this.frameOf(box)));
+    this.made = isLarge ? ahead : EVERYWHERE;
+    const shown = this.drawn.boxes.filter((box) => !isLarge || overlaps(ahead, this.frameOf(box)));
     this.keepElements(new Set(shown.map((box) => box.id)));
-    for (const box of shown) this.placeBox(box);
-    const lines = this.placed.edges.filter(({ points }) => inSight === null || points.some(([x, y]) => overlaps(inSight, [x, y, x, y])));
-    this.edges.replaceChildren(...lines.flatMap((edge) => this.edgeElements(edge)));
+    for (const box of shown) if (isNew || !this.elements.has(box.id)) this.placeBox(box, isNew);
+    const lines = new Map<string, Layout["edges"][number]>();
+    for (const edge of this.placed.edges) {
+      if (!isLarge || edge.points.some(([x, y]) => overlaps(ahead, [x, y, x, y]))) lines.set(`${edge.src} ${edge.dst}`, edge);
+    }
+    this.keepLines(lines);
+    for (const [key, edge] of lines) if (isNew || !this.lines.has(key)) this.placeLine(key, edge);
+    return true;
+  }
+
+  private keepLines(lines: ReadonlyMap<string, unknown>): void {
+    for (const [key, { elements }] of this.lines) {
+      if (lines.has(key)) continue;
+      for (const element of elements) element.remove();
+      this.lines.delete(key);
+    }
   }
 
   frameOf(box: DrawnBox): Rectangle {
@@ -97,7 +120,7 @@ export class Drawing {
     return [x - box.width / 2, y - box.height / 2, x + box.width / 2, y + box.height / 2];
   }
 
-  private placeBox(box: DrawnBox): void {
+  private placeBox(box: DrawnBox, enters: boolean): void {
     const { x, y } = this.placed.positions.get(box.id)!;
     let element = this.elements.get(box.id);
     const fresh = element === undefined;
@@ -124,34 +147,47 @@ export class Drawing {
       if (badge !== "") element.append(s("text", { class: "badge", x: left + 2, y: top - 3 }, badge));
       if (box.hidden > 0) element.append(s("text", { class: "more", x: box.width / 2 + 3, y: top + 8 }, `+${box.hidden}`));
     }
-    element.setAttribute("class", this.classes.get(box.id)!);
-    if (fresh && !prefersReducedMotion()) element.classList.add("enter");
-    element.style.transform = `translate(${x.toFixed(1)}px,${y.toFixed(1)}px)`;
+    const cls = this.classes.get(box.id)!;
+    const transform = `translate(${x.toFixed(1)}px,${y.toFixed(1)}px)`;
+    const worn = `${cls} ${transform}`;
+    if (this.worn.get(box.id) === worn) return; // writing it again would make the browser look at it again
+    this.worn.set(box.id, worn);
+    element.setAttribute("class", cls);
+    element.style.transform = transform;
+    if (fresh && enters && !prefersReducedMotion()) element.classList.add("enter");
   }
 
-  private edgeElements(edge: Layout["edges"][number]): SVGElement[] {
-    const { operands, through } = this.byEdge.get(`${edge.src} ${edge.dst}`) ?? { operands: [], through: [] };
-    const path = s("path", {
-      d: edgePath(edge.points),
-      class: `edge${edge.long ? " long" : ""}${through.length > 0 ? " viewed" : ""}`,
-      "data-src": edge.src,
-      "data-dst": edge.dst,
-      "marker-end": `url(#${this.arrow})`,
-    });
-    const found: SVGElement[] = [path];
-    if (through.length > 0) {
-      // a broader, unseen line to point at
-      const target = s("path", { class: "edge-target", d: edgePath(edge.points) }, s("title", {}, this.looks.through(through)));
-      found.push(target);
-    }
+  /** Draws an edge, unless it is there already and says the same. */
+  private placeLine(key: string, edge: Layout["edges"][number]): void {
+    const { operands, through } = this.byEdge.get(key) ?? { operands: [], through: [] };
+    const d = edgePath(edge.points);
     const user = this.byId.get(edge.dst)!;
     const { op, src } = this.store.index.node(user.node);
     const sources = this.drawn.boxes.length > CULL_ABOVE || COMMUTATIVE.has(op) ? 0 : src.length;
-    if (sources < 2 || edge.points.length === 0 || (user.members.length > 1 && operands.length > 2)) return found;
-    const [x, y] = edge.points[edge.points.length - 1];
-    const from = edge.points[edge.points.length - 2] ?? [x, y];
-    const side = from[0] > x ? 7 : -7;
-    return [...found, s("text", { class: "operand", x: x + side, y: y - 7 }, operandText(operands))];
+    const isNumbered = sources >= 2 && edge.points.length > 0 && (user.members.length === 1 || operands.length <= 2);
+    const number = isNumbered ? operandText(operands) : "";
+    const says = [d, edge.long, through, number].join(" ");
+    const known = this.lines.get(key);
+    if (known?.says === says) return;
+    for (const element of known?.elements ?? []) element.remove();
+    const elements: SVGElement[] = [
+      s("path", {
+        d,
+        class: `edge${edge.long ? " long" : ""}${through.length > 0 ? " viewed" : ""}`,
+        "data-src": edge.src,
+        "data-dst": edge.dst,
+        "marker-end": `url(#${this.arrow})`,
+      }),
+    ];
+    // a broader, unseen line to point at
+    if (through.length > 0) elements.push(s("path", { class: "edge-target", d }, s("title", {}, this.looks.through(through))));
+    if (number !== "") {
+      const [x, y] = edge.points[edge.points.length - 1];
+      const from = edge.points[edge.points.length - 2] ?? [x, y];
+      elements.push(s("text", { class: "operand", x: x + (from[0] > x ? 7 : -7), y: y - 7 }, number));
+    }
+    this.lines.set(key, { says, elements });
+    this.edges.append(...elements);
   }
 
   /** The boxes as a path for each colour, for a minimap or from far away. */
@@ -197,8 +233,10 @@ export class Drawing {
     for (const path of this.edges.querySelectorAll<SVGPathElement>(".edge")) {
       const [src, dst] = [Number(path.dataset.src), Number(path.dataset.dst)];
       const touches = selected.has(this.byId.get(src)?.node ?? -1) || selected.has(this.byId.get(dst)?.node ?? -1);
-      path.classList.toggle("sel", touches);
-      path.setAttribute("marker-end", touches ? `url(#${this.arrow}-sel)` : `url(#${this.arrow})`);
+      if (touches !== path.classList.contains("sel")) {
+        path.classList.toggle("sel", touches);
+        path.setAttribute("marker-end", touches ? `url(#${this.arrow}-sel)` : `url(#${this.arrow})`);
+      }
       path.classList.toggle("dim", hits !== null && !(hits.has(src) && hits.has(dst)));
     }
   }

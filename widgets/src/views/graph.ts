@@ -14,7 +14,7 @@ import { type DrawnBox, type DrawnGraph, Graphs, type Region, countsOf, fold, wo
 import type { Change, Store, View } from "../store";
 import { nodeText } from "../tree";
 import { Camera, type Rectangle } from "./camera";
-import { CULL_ABOVE, Drawing, NOTHING, holds } from "./drawing";
+import { Drawing, NOTHING, holds } from "./drawing";
 import { Finder } from "./finder";
 import { NodeCard } from "./nodecard";
 
@@ -84,7 +84,7 @@ export class GraphView implements View {
     });
     this.camera = new Camera(this.drawing.svg, this.drawing.world, this.canvas, {
       moved: () => {
-        if (this.drawn.boxes.length > CULL_ABOVE) this.show();
+        if (this.drawing.show(this.camera.zoom, this.camera.sight(), this.camera.ahead)) this.mark();
       },
       clicked: (event) => this.choose(event),
     });
@@ -176,7 +176,7 @@ export class GraphView implements View {
       this.writeTools();
       this.isFramed = frames.length > 0;
       this.writeLegend(frames);
-      this.drawing.build(next, placed, frames, this.camera.zoom, this.camera.sight());
+      this.drawing.build(next, placed, frames, this.camera.zoom, this.camera.ahead);
       this.camera.cover(placed, next.boxes.length < 2 ? [] : this.drawing.boxPaths());
       this.finder.run();
       this.mark();
@@ -448,11 +448,6 @@ export class GraphView implements View {
   }
 
   // *** acting on it ***
-
-  private show(): void {
-    this.drawing.show(this.camera.zoom, this.camera.sight());
-    this.mark();
-  }
 
   private mark(): void {
     this.drawing.mark(this.finder.hits);
