@@ -1,6 +1,7 @@
 """`python -m bench explorer`: what the explorer costs and how fast a page answers, in a real Chromium.
 
-Each figure stands beside its aim; with --out they are kept as explorer.json and explorer.md.
+Each figure stands beside its aim; with --out they are kept as explorer.json and explorer.md. What a page does is told
+in its main thread's own processor time, which other work on the machine does not make longer.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
@@ -21,8 +22,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from bench.tasks import longest_task_ms
 from tinyexplore import Tensor, capture, explore, nn
 from tinyexplore.explore.codec import trace_to_bytes, trace_to_json
+from tinyexplore.explore.comparison import compare
+from tinyexplore.explore.comparison_page import comparison_html
 from tinyexplore.explore.graphs import reachable
 from tinyexplore.explore.model import Stage, Trace
 from tinyexplore.explore.replay import Replay
@@ -41,8 +45,20 @@ if sys.argv[1] == "captured":
     explore(lambda: x.softmax(), repeat=1)
 else:
     x.softmax().realize()
+took = time.perf_counter() - began
+print(json.dumps(took))
+"""
+TRACE_ASKED = """
+import json, time
+from tinyexplore import Tensor, explore
+x = Tensor.ones(256, 256).contiguous().realize()
+view = explore(lambda: x.softmax(), repeat=1)
+began = time.perf_counter()
+view.trace
 print(json.dumps(time.perf_counter() - began))
 """
+BUSY = 0.5  # load for each core, above which a machine does other things too
+MIDDLE, NEAR = 0.36, 1.0  # zooms: just near enough for words, and as large as a page
 
 
 @dataclass(frozen=True)
@@ -87,6 +103,24 @@ class Block:
         return x + self.down(self.up(self.norm2(x)).gelu())
 
 
+def blocks(count: int) -> Trace:
+    """As many blocks, forward and backward, scheduled and not run: 332 LazyBuffers each."""
+    models, x = [Block(32) for _ in range(count)], Tensor.rand(2, 16, 32).realize()
+    parameters = [parameter for model in models for parameter in nn.state.get_parameters(model)]
+    for parameter in parameters:
+        parameter.requires_grad = True
+    Tensor.realize(*parameters)
+    with capture(title=f"{count} transformer blocks") as session:
+        (Tensor.ones(4).contiguous() + 1).realize()
+        y = x
+        for model in models:
+            y = model(y)
+        y.square().mean().backward()
+        first, *others = [parameter.grad for parameter in parameters if parameter.grad is not None]
+        first.schedule(*others)
+    return session.trace
+
+
 class MLP:
     """Two layers."""
 
@@ -113,7 +147,7 @@ def mlp_step() -> Trace:
         return explore(step, repeat=1, title="MLP training step").trace
 
 
-def block() -> Trace:
+def block(**options: Any) -> Trace:
     """A block, forward and backward."""
     model, x = Block(64), Tensor.rand(2, 32, 64).realize()
     parameters = nn.state.get_parameters(model)
@@ -125,7 +159,7 @@ def block() -> Trace:
         model(x).square().mean().backward()
         return [parameter.grad for parameter in parameters if parameter.grad is not None]
 
-    return explore(both, repeat=1, title="transformer block").trace
+    return explore(both, repeat=1, title="transformer block", **options).trace
 
 
 def firing_bytes(trace: Trace) -> int:
@@ -164,7 +198,7 @@ class Page:
         self.tab = browser.new_page(viewport={"width": 1280, "height": 800})
         self.tab.add_init_script("localStorage.setItem('tinyexplore.mode', 'workbench')")
         self.devtools = self.tab.context.new_cdp_session(self.tab)
-        self.devtools.send("Performance.enable")
+        self.devtools.send("Performance.enable", {"timeDomain": "threadTicks"})
         began = time.perf_counter()
         self.tab.goto(self.path.as_uri())
         self.tab.wait_for_selector(READY, state="attached", timeout=60_000)
@@ -205,9 +239,44 @@ class Page:
             found.append((self.metric("TaskDuration") - before) * 1e3)
         return found
 
-    def pan(self) -> list[float]:
+    def press(self, words: str) -> None:
+        """A button of the graph, by a script: to look for words takes playwright longer than what is measured."""
+        found = "[...document.querySelectorAll('.graph button')].find((one) => one.textContent === words)"
+        self.tab.evaluate(f"(words) => {found}.click()", words)
+
+    def show_every_node(self) -> float:
+        """Draws each LazyBuffer as a box; how many seconds that took."""
+        self.tab.select_option(".detail-choice", "views")
+        began = time.perf_counter()
+        self.press("show all")
+        self.tab.wait_for_function("document.querySelector('.working').hidden", timeout=60_000)
+        self.settle()
+        return time.perf_counter() - began
+
+    def zoom_to(self, zoom: float, node: int) -> None:
+        """Makes boxes `zoom` times as large as they are, with `node` in the middle; 0: the whole graph."""
+        if zoom == 0:
+            self.press("fit")
+        x, y = self._middle()
+        self.tab.mouse.click(x, y)  # from then on the wheel is the graph's
+        self.tab.keyboard.down("Control")
+        while self.zoom_now() < zoom:
+            self.tab.mouse.wheel(0, -60 if self.zoom_now() < 0.8 * zoom else -10)
+            self.settle()
+        self.tab.keyboard.up("Control")
+        self.tab.mouse.move(1, 1)  # who points at the graph is not led elsewhere
+        self.tab.evaluate(f"tinyexplore.handle.select([{node}])")
+        self.tab.wait_for_timeout(500)
+
+    def zoom_now(self) -> float:
+        return self.tab.evaluate("document.querySelector('.drawing .world').getScreenCTM().a")
+
+    def _middle(self) -> tuple[float, float]:
         box = self.tab.query_selector(".canvas").bounding_box()
-        x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] - 30
+        return box["x"] + box["width"] / 2, box["y"] + box["height"] - 30
+
+    def pan(self) -> list[float]:
+        x, y = self._middle()
         self.tab.mouse.move(x, y)
         self.tab.mouse.down()
         found = self.frames_ms(lambda i: self.tab.mouse.move(x - 4 * i, y - 4 * i))
@@ -215,10 +284,9 @@ class Page:
         return found
 
     def zoom(self) -> list[float]:
-        box = self.tab.query_selector(".canvas").bounding_box()
-        self.tab.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] - 30)  # the wheel is the page's else
+        self.tab.mouse.click(*self._middle())
         self.tab.keyboard.down("Control")
-        found = self.frames_ms(lambda i: self.tab.mouse.wheel(0, -60 if i % 20 < 10 else 60))
+        found = self.frames_ms(lambda i: self.tab.mouse.wheel(0, -20 if i % 20 < 10 else 20))
         self.tab.keyboard.up("Control")
         return found
 
@@ -240,7 +308,7 @@ def measure(rounds: int, say: Callable[[str], None]) -> Iterator[Figure]:
         yield from _stepping(browser, [trace for _, trace in traces], folder, rounds)
         yield from _why_not([trace for _, trace in traces])
         say("10 000 nodes")
-        yield from _large(browser, chain(10_000), folder)
+        yield from _large(browser, blocks(31), folder)
         for title, trace in traces:
             say(f"page of {title}")
             aims = (1000.0, 1.5) if "MLP" in title else (None, None)
@@ -255,9 +323,18 @@ def measure(rounds: int, say: Callable[[str], None]) -> Iterator[Figure]:
             whole, told = len(trace_to_bytes(trace)), firing_bytes(trace)
             detail = f"compressed: steps and links, without nodes and listings; the whole trace is {whole / 1e3:.0f} kB"
             yield Figure(f"bytes per firing, {title}", told / firings, "B", 50.0, detail)
+    say("comparison")
+    page = comparison_html(compare(block(), block(NOOPT=1)))
+    yield Figure("comparison page, transformer block with and without opts", len(page.encode()) / 1e3, "kB")
     say("capture")
-    plain, captured = (median(_first_run(way) for _ in range(rounds)) for way in ("plain", "captured"))
+    taken: dict[str, list[float]] = {"plain": [], "captured": []}
+    for _ in range(2 * rounds):  # in turns: what befalls the machine befalls both
+        for way, times in taken.items():
+            times.append(_first_run(FIRST_RUN, way))
+    plain, captured = (median(times) for times in taken.values())
+    asked = median(_first_run(TRACE_ASKED) for _ in range(rounds))
     detail = f"{plain * 1e3:.1f} ms plain, {captured * 1e3:.1f} ms captured, in fresh processes without caches"
+    detail += f"; {asked * 1e3:.0f} ms for the trace, once it is asked for"
     yield Figure("capture over plain first run, softmax", captured / plain, "×", 2.0, detail)
 
 
@@ -308,23 +385,46 @@ def _near_450(traces: Sequence[Trace]) -> tuple[int, int, Trace, Stage]:
 
 
 def _large(browser: Any, trace: Trace, folder: Path) -> Iterator[Figure]:
+    """All nodes as boxes: laid out, panned and zoomed from far, in the middle and near; and what the schedule says."""
     page = Page(browser, trace, folder)
-    nodes = sum(node.kind == "lazybuffer" for node in trace.nodes)
-    yield Figure(f"opens, {nodes} LazyBuffers", page.opened_s, "s", 2.0)
-    for what, move in (("pan", page.pan), ("zoom", page.zoom)):
-        times = move()
-        yield Figure(f"{what}, {nodes} LazyBuffers", median(times), "ms", 16.0, f"a frame; most {max(times):.1f} ms")
-    yield Figure(f"memory, {nodes} LazyBuffers", page.metric("JSHeapUsedSize") / 1e6, "MB", None, "JavaScript heap")
+    lazybuffers = [node for node in trace.nodes if node.kind == "lazybuffer"]
+    size = f"{len(lazybuffers)} LazyBuffers"
+    yield Figure(f"opens, {size}", page.opened_s, "s", 2.0)
+    schedule = max(trace.stages, key=lambda stage: len(stage.decisions))
+    other = next(stage for stage in trace.stages if stage.kernel is not None)
+    page.tab.evaluate(f"tinyexplore.handle.go({{stage: {other.id}}})")
+    page.settle()
+    go = f"tinyexplore.handle.go({{stage: {schedule.id}, step: 0, graph: 'lazy', place: 'lazy'}})"
+    longest = longest_task_ms(browser, lambda: (page.tab.evaluate(go), page.settle()))
+    detail = f"to a schedule of {len(schedule.decisions)} decisions; the longest task"
+    yield Figure(f"goes to the schedule, {size}", longest, "ms", 200.0, detail)
+    seconds: list[float] = []
+    longest = longest_task_ms(browser, lambda: seconds.append(page.show_every_node()))
+    detail = f"the longest task while a worker lays them out, {seconds[0]:.1f} s in all"
+    yield Figure(f"lays out, {size}", longest, "ms", 200.0, detail)
+    idle = median(page.frames_ms(lambda i: None))
+    middle = lazybuffers[len(lazybuffers) // 2].id
+    for what in ("pan", "zoom"):
+        found = {}
+        for where, zoom in (("far", 0.0), ("middle", MIDDLE), ("near", NEAR)):
+            page.zoom_to(zoom, middle)
+            found[where] = getattr(page, what)()
+        medians = {where: median(times) for where, times in found.items()}
+        detail = ", ".join(f"{where} {ms:.1f}" for where, ms in medians.items())
+        most = max(max(times) for times in found.values())
+        detail = f"a frame: {detail}; most {most:.1f}; {idle:.1f} where nothing moves"
+        yield Figure(f"{what}, {size}", max(medians.values()), "ms", 16.0, detail)
+    yield Figure(f"memory, {size}", page.metric("JSHeapUsedSize") / 1e6, "MB", None, "JavaScript heap")
     json_bytes = len(trace_to_json(trace).encode())
-    yield Figure(f"trace, {nodes} LazyBuffers", json_bytes / 1e6, "MB", None, "JSON before compression")
+    yield Figure(f"trace, {size}", json_bytes / 1e6, "MB", None, "JSON before compression")
     page.close()
 
 
-def _first_run(way: str) -> float:
-    """Seconds of a softmax, the first in its process and on its disk."""
+def _first_run(program: str, *words: str) -> float:
+    """Seconds that a program says it took, the first in its process and on its disk."""
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "XDG_CACHE_HOME": folder}
-        command = [sys.executable, "-c", FIRST_RUN, way]
+        command = [sys.executable, "-c", program, *words]
         done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     return float(json.loads(done.stdout))
 
@@ -343,23 +443,39 @@ def table(figures: Sequence[Figure]) -> str:
     return "\n".join(rows)
 
 
+def about_here() -> dict[str, Any]:
+    """When and where this is."""
+    when = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    return {"when": when, "python": platform.python_version(), "machine": platform.machine(), "cores": os.cpu_count()}
+
+
+def report(about: Mapping[str, Any], figures: Sequence[Figure]) -> str:
+    """The page of docs/performance."""
+    words = f"`tinyexplore bench explorer --out docs/performance`, {about['when'][:10]}, Python {about['python']}, "
+    words += f"{about['cores']} cores of {about['machine']}, load {about['load']:.1f} when it began."
+    if about["load"] > BUSY * about["cores"]:
+        words += " The machine was busy: seconds and ratios are worse than they would be alone."
+    aims = [figure for figure in figures if figure.aim is not None]
+    met = sum(figure.verdict == "yes" for figure in aims)
+    return f"# The explorer, measured\n\n{words}\n\n{met} of {len(aims)} aims are met.\n\n{table(figures)}\n"
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """The exit status: 0."""
     parser = argparse.ArgumentParser(prog="tinyexplore bench explorer", description=__doc__)
     parser.add_argument("--rounds", type=int, default=5, help="pages and processes for each median (5)")
     parser.add_argument("--out", metavar="FOLDER", help="keep them there as explorer.json and explorer.md")
     options = parser.parse_args(arguments)
+    load = os.getloadavg()[0]
     figures = list(measure(options.rounds, lambda words: print(f"  {words} …", file=sys.stderr)))
     print(table(figures))
     if options.out:
         folder = Path(options.out)
         folder.mkdir(parents=True, exist_ok=True)
-        when = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        about = {"when": when, "python": platform.python_version(), "machine": platform.machine()}
+        about = {**about_here(), "load": load}
         data = {**about, "figures": [asdict(figure) for figure in figures]}
         (folder / "explorer.json").write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        text = f"# The explorer, measured\n\n`python -m bench explorer`, {when[:10]}, Python {about['python']}.\n\n"
-        (folder / "explorer.md").write_text(f"{text}{table(figures)}\n", encoding="utf-8")
+        (folder / "explorer.md").write_text(report(about, figures), encoding="utf-8")
     return 0
 
 

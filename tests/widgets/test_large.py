@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.tasks import longest_task_ms
+from bench.tasks import longest_task_ms
 from tests.widgets.sample_traces import big_trace, page
 
 pytestmark = pytest.mark.browser
