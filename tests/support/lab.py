@@ -33,6 +33,8 @@ _OUTPUTS = """() => window.jupyterapp.shell.currentWidget.content.widgets
     .filter(cell => cell.model.type === 'code')
     .map(cell => cell.model.outputs.toJSON())"""
 
+_IDLE = "() => window.jupyterapp.shell.currentWidget?.sessionContext?.session?.kernel?.status === 'idle'"
+
 _RUN_ALL = """() => {
     window.ranAllCells = false;
     window.jupyterapp.commands.execute('notebook:run-all-cells').then(() => { window.ranAllCells = true; });
@@ -50,6 +52,19 @@ _EVALUATE = """async expression => {
 @contextmanager
 def jupyterlab(root: Path, state: Path) -> Iterator[str]:
     """The address of a JupyterLab that serves `root` and keeps its own files in `state`."""
+    with _server("jupyterlab", "LabApp", root, state) as address:
+        yield address
+
+
+@contextmanager
+def notebook7(root: Path, state: Path) -> Iterator[str]:
+    """The address of a Notebook 7, which is JupyterLab's parts in another frame."""
+    with _server("notebook", "JupyterNotebookApp", root, state) as address:
+        yield address
+
+
+@contextmanager
+def _server(module: str, app: str, root: Path, state: Path) -> Iterator[str]:
     settings = state / "settings"
     for plugin, values in SETTINGS.items():
         path = settings / f"{plugin}.jupyterlab-settings"
@@ -65,9 +80,9 @@ def jupyterlab(root: Path, state: Path) -> Iterator[str]:
         "JUPYTERLAB_WORKSPACES_DIR": str(state / "workspaces"),
     }
     port = free_port()
-    command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={port}"]
+    command = [sys.executable, "-m", module, "--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={port}"]
     command += ["--ServerApp.port_retries=0", f"--ServerApp.root_dir={root}", "--IdentityProvider.token="]
-    command += ["--LabApp.expose_app_in_browser=True"]
+    command += [f"--{app}.expose_app_in_browser=True"]
     address = f"http://127.0.0.1:{port}"
     log = state / "jupyterlab.log"
     with log.open("w") as stream:
@@ -89,16 +104,16 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def await_server(server: subprocess.Popen[bytes], address: str, log: Path) -> None:
+def await_server(server: subprocess.Popen[bytes], address: str, log: Path, path: str = "/api/status") -> None:
     """Return once the server answers; fail with the end of its log if it does not."""
     deadline = time.monotonic() + START_TIMEOUT_S
     while time.monotonic() < deadline and server.poll() is None:
         try:
-            with urllib.request.urlopen(f"{address}/api/status", timeout=5):
+            with urllib.request.urlopen(f"{address}{path}", timeout=5):
                 return
         except OSError:
             time.sleep(0.1)
-    raise RuntimeError(f"JupyterLab did not answer at {address}:\n{log.read_text()[-3000:]}")
+    raise RuntimeError(f"no answer at {address}:\n{log.read_text()[-3000:]}")
 
 
 class LabPage:
@@ -117,16 +132,16 @@ class LabPage:
         if not request.url.startswith(own):
             self.foreign_requests.append(request.url)
 
-    def open(self, notebook: str) -> None:
-        """Load JupyterLab on `notebook` and wait until its kernel stands by."""
-        self.page.goto(f"{self.address}/lab/tree/{notebook}")
+    def open(self, notebook: str, at: str = "lab/tree") -> None:
+        """Load `notebook` in JupyterLab (`at` "notebooks": in Notebook 7) and wait until its kernel stands by."""
+        self.page.goto(f"{self.address}/{at}/{notebook}")
         self.page.wait_for_function(
             "() => window.jupyterapp?.shell?.currentWidget?.content?.widgets?.length", timeout=120e3
         )
         self.await_idle()
 
     def await_idle(self) -> None:
-        self.page.get_by_text("| Idle").wait_for(timeout=RUN_TIMEOUT_S * 1e3)
+        self.page.wait_for_function(_IDLE, timeout=RUN_TIMEOUT_S * 1e3)
 
     def run_all(self) -> None:
         """Run every cell and wait until the last has ended."""
