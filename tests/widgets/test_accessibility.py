@@ -13,7 +13,7 @@ from tests.widgets.test_browser import TRACE, Open
 from tests.widgets.test_browser import open_page as open_page  # the fixture
 
 AXE = Path(__file__).resolve().parents[2] / "widgets" / "node_modules" / "axe-core" / "axe.min.js"
-PANELS = ("rewrites", "kernels", "modules", "timing", "roofline", "timeline", "memory", "biography", "why", "glossary")
+PANELS = ("rewrites", "kernels", "modules", "timing", "roofline", "timeline", "memory", "biography", "why", "debugger", "caches", "glossary")
 GRAVE = ("serious", "critical")
 
 pytestmark = pytest.mark.browser

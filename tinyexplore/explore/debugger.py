@@ -68,6 +68,7 @@ class Debugger:
         self.name = name
         self.uops = tuple(uops)
         self.note = note
+        self.most_steps: int | None = None  # that one question may take, where a view must not wait for long
         self.values = tuple(values)
         self.listing = uops_listing(self.uops)
         self.source = tuple(lines)
@@ -151,7 +152,7 @@ class Debugger:
         """Forwards until a UOp was done: itself, its line in the listing, or (`line`) one that made this line of the
         source, from 1. Of a UOp that does nothing by itself, the next that does."""
         stops = {self._next_place(place) for place in self._places_of(target, line)}
-        self._run(frozenset(stops), None, None, "there")
+        self._run(frozenset(stops), None, None, f"at line {min(stops)}")
         return self
 
     def run_until(self, condition: str | Callable[[Debugger], bool]) -> Debugger:
@@ -226,6 +227,8 @@ class Debugger:
     def _run(self, stops: frozenset[int] | None, condition: Condition | None, most: int | None, why: str = "") -> None:
         """Forwards until an event at `stops` for which `condition` holds (None: any), or `most` steps are done."""
         test = None if condition is None else condition.test
+        is_bounded = most is None and self.most_steps is not None
+        most = self.most_steps if is_bounded else most
         goal = math.inf if most is None else self.position + most
         while self.position < self._frontier:  # undone before
             if self.position >= goal:
@@ -240,6 +243,8 @@ class Debugger:
             self.reason = "step" if not self.ended else self.error or "at the end"
             return
         self._run_new(stops, test, goal)
+        if is_bounded and not self.ended and self.position >= goal:
+            self.reason = f"paused after {most:,} steps: ask again to go on"
 
     def _run_new(self, stops: frozenset[int] | None, test: Any, goal: float) -> None:
         registers, slots, keep = self._registers, self._slots, self._log.append

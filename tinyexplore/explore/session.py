@@ -328,7 +328,7 @@ class Explorer(WhatIfDoor, ByHand):
             tour = [stop.as_data() for stop in self._tour]
             self._widget = ExplorerWidget(packed, selected=self._selected, tour=tour)
             self._packed = packed
-            self._widget.answer_with(_Answers(_TraceOf(self)))
+            self._widget.answer_with(_Answers(_TraceOf(self), self))
             shown.add(self, self._widget)
         return self._widget
 
@@ -569,13 +569,28 @@ class _TraceOf:
 class _Answers:
     """Answers what a view asks about a trace."""
 
-    def __init__(self, trace: _TraceOf) -> None:
+    def __init__(self, trace: _TraceOf, explorer: Explorer) -> None:
         self._trace = trace
+        self._explorer = ref(explorer)
+        self._by_hand: Any = None
 
     def __call__(self, question: Mapping[str, Any]) -> dict[str, Any]:
         from tinyexplore.explore.asking import answer
 
+        if question.get("ask") in ("debug", "caches"):
+            return self._of_kernels(question)
         return answer(self._trace(), question)
+
+    def _of_kernels(self, question: Mapping[str, Any]) -> dict[str, Any]:
+        from tinyexplore.explore.byhand_answers import ByHandAnswers
+
+        explorer = self._explorer()
+        if self._by_hand is None and explorer is not None:
+            self._by_hand = ByHandAnswers(explorer)
+        if self._by_hand is None:
+            return {"error": "the Explorer of this view is gone: keep it in a variable, and show it again"}
+        found: dict[str, Any] = self._by_hand.answer(question)
+        return found
 
 
 # *** options ***

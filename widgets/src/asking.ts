@@ -2,7 +2,7 @@
 // plain data (`tinyexplore/explore/asking.py`), so a page that carries the engine can answer them as well.
 
 export interface Question {
-  ask: "why" | "why kernels";
+  ask: "why" | "why kernels" | "debug" | "caches";
   [argument: string]: unknown;
 }
 

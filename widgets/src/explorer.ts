@@ -12,7 +12,9 @@ import { TraceIndex } from "./provenance";
 import { type Theme, makeRoot, onKey } from "./root";
 import { type Cursor, PANELS, type Panel, Store, type View } from "./store";
 import { BiographyView } from "./views/biography";
+import { CachesView } from "./views/caches";
 import { CodeView } from "./views/code";
+import { DebuggerView } from "./views/debugger";
 import { GlossaryView } from "./views/glossary";
 import { GraphView } from "./views/graph";
 import { KernelsView } from "./views/kernels";
@@ -226,6 +228,8 @@ function workbench(store: Store, root: HTMLElement, size: number): Body {
     memory: new MemoryView(store),
     biography: new BiographyView(store),
     why: new WhyView(store),
+    debugger: new DebuggerView(store),
+    caches: new CachesView(store),
     glossary: new GlossaryView(),
   };
   const { glossary: _, ...shown } = panels; // it never changes

@@ -1,6 +1,7 @@
 // The element around views: its theme, its width, and what keys do in it.
 
 import story from "./story.css";
+import byhand from "./byhand.css";
 import css from "./style.css";
 import { h } from "./dom";
 import type { Panel, Store } from "./store";
@@ -21,7 +22,7 @@ export function makeRoot(label: string, height: string | undefined, theme: Theme
     "data-lm-suppress-shortcuts": "true", // the notebook's own keys stay out of here
     style: height ? `--height:${height}` : null,
   });
-  root.append(h("style", {}, css + story));
+  root.append(h("style", {}, css + story + byhand));
   const stopTheme = followTheme(root, theme);
   const sizes = new ResizeObserver(([entry]) => {
     const { width } = entry.contentRect;

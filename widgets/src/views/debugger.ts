@@ -1,0 +1,211 @@
+// The kernel debugger: the linear program with its current line, counters and values, and the tensors that it touches. It
+// asks Python for every step; the keys are those of the panel while it has the focus.
+
+import type { Ask } from "../asking";
+import { button, h, replaceChildren } from "../dom";
+import type { Change, Store, View } from "../store";
+
+interface Tensor {
+  name: string;
+  size: number;
+  width: number;
+  first: number;
+  cells: string[];
+  lit: number[];
+  recent: number[];
+  stored: boolean;
+}
+
+/** `debugger_data` in tinyexplore/explore/byhand_answers.py. */
+interface State {
+  name: string;
+  note: string;
+  listing: string[];
+  values: [number, string][];
+  tensors: Tensor[];
+  position: number;
+  place: number | null;
+  ended: boolean;
+  reason: string;
+  loops: [string, number][];
+  accesses: [string, boolean, (number | null)[], string][];
+}
+
+export class DebuggerView implements View {
+  readonly element = h("div", { class: "debugger scroll", tabindex: 0, role: "region", "aria-label": "Debugger" });
+  private kernel: number | null = null;
+  private state: State | null = null;
+  private condition = "nan";
+  private busy = false;
+
+  constructor(private readonly store: Store) {
+    this.element.addEventListener("keydown", (event) => this.onKey(event));
+    this.draw();
+  }
+
+  update(change: Change): void {
+    if (change.cursor) this.draw();
+  }
+
+  private draw(): void {
+    const { cursor, ask } = this.store;
+    const kernel = cursor.kernel ?? 0;
+    if (cursor.panel !== "debugger" || kernel === this.kernel) return;
+    if (ask === null) {
+      this.say("Stepping takes Python. In a notebook this panel asks it; anywhere else: ", `explore(f, keep_inputs=True).debug(${kernel})`);
+      return;
+    }
+    this.kernel = kernel;
+    void this.request(ask, { do: "look" });
+  }
+
+  private say(text: string, code: string, ...more: HTMLElement[]): void {
+    replaceChildren(this.element, h("p", { class: "note" }, text, h("code", {}, code)), ...more);
+  }
+
+  private act(action: Record<string, unknown>): void {
+    const { ask } = this.store;
+    if (ask !== null && !this.busy) void this.request(ask, action);
+  }
+
+  private async request(ask: Ask, action: Record<string, unknown>): Promise<void> {
+    const { kernel } = this;
+    this.busy = true;
+    this.element.setAttribute("aria-busy", "true");
+    try {
+      const state = (await ask({ ask: "debug", kernel, ...action })) as State;
+      if (kernel !== this.kernel) return;
+      this.state = state;
+      this.show(state);
+    } catch (error) {
+      if (kernel === this.kernel) this.refuse(error instanceof Error ? error.message : String(error));
+    } finally {
+      this.busy = false;
+      this.element.removeAttribute("aria-busy");
+    }
+  }
+
+  private refuse(message: string): void {
+    const alert = h("p", { class: "note", role: "alert" }, message);
+    if (this.state !== null && this.element.querySelector(".steps")) {
+      this.element.querySelector("[role=alert]")?.remove();
+      this.element.querySelector(".steps")!.after(alert);
+      return;
+    }
+    const made = button("Step it on made-up numbers", "0, 1, 2 … in every buffer: they show which element goes where", () => this.act({ do: "made up" }));
+    replaceChildren(this.element, alert, h("p", { class: "note" }, made));
+  }
+
+  private onKey(event: KeyboardEvent): void {
+    if (event.target instanceof HTMLInputElement || event.altKey || event.ctrlKey || event.metaKey || this.state === null) return;
+    const actions: Record<string, Record<string, unknown>> = {
+      ArrowRight: { do: "step" },
+      ArrowLeft: { do: "back" },
+      ArrowDown: { do: "step", count: 10 },
+      ArrowUp: { do: "back", count: 10 },
+      Home: { do: "restart" },
+      End: { do: "finish" },
+    };
+    const action = actions[event.key];
+    if (action === undefined) return;
+    event.preventDefault();
+    event.stopPropagation();
+    this.act(action);
+  }
+
+  private show(state: State): void {
+    const focused = this.element.contains(document.activeElement) ? document.activeElement?.getAttribute("data-focus") : null;
+    const scrolled = this.element.querySelector(".program")?.scrollTop ?? 0;
+    replaceChildren(
+      this.element,
+      this.controls(state),
+      state.note === "" ? null : h("p", { class: "note faint" }, state.note),
+      h("div", { class: "debugged" }, this.program(state), h("div", { class: "tensors", tabindex: 0, role: "region", "aria-label": "Tensors" }, this.touched(state), ...touchedFirst(state.tensors).map(grid))),
+    );
+    const program = this.element.querySelector<HTMLElement>(".program")!;
+    program.scrollTop = scrolled;
+    const line = program.querySelector<HTMLElement>("[aria-current]");
+    if (line !== null) keepVisible(program, line);
+    if (focused) this.element.querySelector<HTMLElement>(`[data-focus="${focused}"]`)?.focus();
+  }
+
+  private controls(state: State): HTMLElement {
+    const control = (text: string, title: string, action: Record<string, unknown>): HTMLElement => {
+      const made = button(text, title, () => this.act(action));
+      made.dataset.focus = title;
+      return made;
+    };
+    const until = h("input", {
+      type: "text",
+      value: this.condition,
+      "aria-label": "Condition to run until",
+      "data-focus": "condition",
+      title: 'nan, inf, data1[37], store data0[3], %12 > 100 and g0 == 3',
+      oninput: (event: Event) => (this.condition = (event.target as HTMLInputElement).value),
+      onkeydown: (event: KeyboardEvent) => {
+        event.stopPropagation();
+        if (event.key === "Enter") this.act({ do: "run until", condition: this.condition });
+      },
+    });
+    const counters = state.loops.map(([name, value]) => h("span", { class: "counter" }, h("b", {}, name), ` = ${value}`));
+    return h(
+      "div",
+      { class: "steps" },
+      control("⇤", "To the start (Home)", { do: "restart" }),
+      control("◀", "One step back (←)", { do: "back" }),
+      control("▶", "One step on (→)", { do: "step" }),
+      control("⇥", "To the end (End)", { do: "finish" }),
+      h("label", { class: "until" }, "until ", until),
+      control("Run", "On until the condition holds (Enter)", { do: "run until", get condition() { return until.value; } }),
+      h("span", { class: "where", role: "status" }, `step ${state.position.toLocaleString("en")} · ${state.reason}`),
+      ...counters,
+    );
+  }
+
+  private program(state: State): HTMLElement {
+    const values = new Map(state.values);
+    const lines = state.listing.map((text, place) =>
+      h(
+        "button",
+        { type: "button", class: "uop", "aria-current": place === state.place ? "step" : null, title: "Run on to this line", onclick: () => this.act({ do: "run to", line: place }) },
+        h("span", { class: "text" }, text),
+        values.has(place) ? h("span", { class: "value" }, values.get(place)!) : null,
+      ),
+    );
+    return h("div", { class: "program", role: "group", "aria-label": "Linear program" }, ...lines);
+  }
+
+  private touched(state: State): HTMLElement | null {
+    if (state.accesses.length === 0) return h("p", { class: "note faint" }, "This step touches no memory.");
+    const [buffer, stored, index, value] = state.accesses[0];
+    const places = index.filter((place) => place !== null);
+    const where = places.length === 0 ? "nothing: no lane is valid" : places.length === 1 ? `${buffer}[${places[0]}]` : `${buffer}[${places[0]} … ${places.at(-1)}]`;
+    return h("p", { class: "note" }, h("b", {}, where), stored ? ` ← ${value}` : ` → ${value}`);
+  }
+}
+
+function touchedFirst(tensors: Tensor[]): Tensor[] {
+  return [...tensors].sort((a, b) => Number(b.lit.length > 0) - Number(a.lit.length > 0));
+}
+
+function grid({ name, size, width, first, cells, lit, recent, stored }: Tensor): HTMLElement {
+  const now = new Set(lit);
+  const before = new Set(recent);
+  const boxes = cells.map((text, i) => {
+    const place = first + i;
+    const kind = now.has(place) ? (stored ? "stored" : "loaded") : before.has(place) ? "recent" : "";
+    return h("span", { class: `element ${kind}`, title: `${name}[${place}]` }, text);
+  });
+  const shown = cells.length < size ? ` · ${first} … ${first + cells.length - 1} of ${size.toLocaleString("en")}` : ` · ${size}`;
+  return h(
+    "figure",
+    { class: "tensor" },
+    h("figcaption", {}, h("b", {}, name), h("span", { class: "faint" }, shown)),
+    h("div", { class: "elements", style: `--width:${width}`, role: "img", "aria-label": `${name}${shown}; touched: ${lit.join(", ") || "nothing"}` }, ...boxes),
+  );
+}
+
+function keepVisible(program: HTMLElement, line: HTMLElement): void {
+  const top = line.getBoundingClientRect().top - program.getBoundingClientRect().top;
+  if (top < 0 || top + line.offsetHeight > program.clientHeight) program.scrollTop += top - program.clientHeight / 2;
+}
