@@ -8,7 +8,7 @@ import type { KernelInfo } from "../model";
 import { throughput } from "../provenance";
 import { hasReproducer, reproducer } from "../script";
 import type { Change, Store, View } from "../store";
-import { kernelName } from "./pipeline";
+import { kernelName, kernelNumber } from "./pipeline";
 
 interface Column {
   key: string;
@@ -46,8 +46,8 @@ export class KernelsView implements View {
       return { key, title, hint: meaning("column", title), numeric: false, value, cell };
     };
     return [
-      number("id", "#", (k) => k.id, (k) => String(k.id)),
-      text("name", "kernel", (k) => k.name, (k) => kernelName(k)),
+      number("id", "#", (k) => k.id, (k) => kernelNumber(k.id)),
+      text("name", "kernel", (k) => k.name, (k) => kernelName(k, false)),
       text("calls", "of", (k) => k.calls.join(), (k) => k.calls.map(callName).join(", ")),
       text("opts", "opts", (k) => k.opts.join(), (k) => optChips(k)),
       number("time", "time", run, (k) => (run(k) < 0 ? h("span", { title: k.not_run || null }, "–") : duration(run(k)))),

@@ -126,8 +126,13 @@ function stageOf(stage: Stage | undefined): Partial<Cursor> {
 }
 
 /** A kernel's number and name (which others may have too), the numbers in it coloured by the kind of axis they are the size of. */
-export function kernelName(kernel: Parameters<typeof kernelNameParts>[0]): HTMLElement {
+export function kernelName(kernel: Parameters<typeof kernelNameParts>[0], isNumbered = true): HTMLElement {
   const axes = kernel.axes.map(([name, kind, size]) => `${size}: ${name}, ${kind}: ${meaning("axis", kind)}`).join("\n");
   const parts = kernelNameParts(kernel).map(({ text, kind }) => h("span", { class: kind ? `axis-${kind}` : null }, text));
-  return h("span", { class: "kernel-name", title: axes || null }, h("span", { class: `kernel-number ${kernelClass(kernel.id)}` }, String(kernel.id)), " ", ...parts);
+  return h("span", { class: "kernel-name", title: axes || null }, ...(isNumbered ? [kernelNumber(kernel.id), " "] : []), ...parts);
+}
+
+/** A kernel's number in its hue. */
+export function kernelNumber(kernel: number): HTMLElement {
+  return h("span", { class: `kernel-number ${kernelClass(kernel)}` }, String(kernel));
 }
