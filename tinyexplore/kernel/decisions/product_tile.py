@@ -14,6 +14,7 @@ from tinyexplore.kernel.analysis.scratch import PACKING_ORDER
 from tinyexplore.kernel.analysis.strides import SHUFFLED_STRIDE, Access
 from tinyexplore.kernel.decisions.columns import LONG_STEP, takes_long_steps
 from tinyexplore.kernel.decisions.decision import Choice, Choices
+from tinyexplore.kernel.decisions.register_tile import sums_in_registers
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opts import Opt, OptOps
 from tinyexplore.kernel.opts.stage import MOST_L2
@@ -136,8 +137,10 @@ def reduced_cost(product: Product) -> float:
             continue
         blocks, left = divmod(loop.size, kernel.lanes)
         done = (blocks + left) * kernel.lanes / loop.size
-        loads = LOAD / SHARED_BY * len(product.loads)
-        tile = 1 + TILE_LOAD * 2 / SHARED_BY
+        rows, columns = sums_in_registers(kernel.target)
+        shared = (1 / rows + 1 / columns) / 2
+        loads = LOAD * shared * len(product.loads)
+        tile = 1 + TILE_LOAD * 2 * shared
         best = min(best, tile * done * (1.0 + loads) + REDUCING * kernel.lanes / product.steps)
     return best
 

@@ -11,6 +11,7 @@ from tinyexplore.kernel.analysis.strides import Access
 from tinyexplore.kernel.decisions.decision import Choice, Choices
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opts import Opt, OptOps
+from tinyexplore.target import Target
 from tinyexplore.uop import AxisKind, UOp
 
 SHORTEST_STREAM_BYTES = 512  # of a row: shorter ones take less time than adding up their lanes
@@ -84,16 +85,23 @@ def tile_of_vectors(found: Reduced) -> Choices:
 def tile_of_sums(found: Reduced) -> Choices:
     """Lanes along the reduction itself: rows by columns, each with a vector of sums of its own."""
     rows = row_loop(found, None)
+    most_rows, most_columns = sums_in_registers(found.kernel.target)
     if rows is not None:
         alone = len(found.shared) == 1 and rows_are_streamed(found.kernel, rows, found.loads)
-        tall = 1 if alone else best_block(rows.size, 4, limit=4)
+        tall = 1 if alone else best_block(rows.size, most_rows, limit=most_rows)
         if tall > 1:
             yield Choice(Opt(OptOps.UPCAST, rows.arg.id, tall), f"{tall} rows share each load of a column")
     if len(found.shared) > 1:
         other = max((axis for axis in found.shared if axis is not rows), key=lambda axis: axis.size)
-        tall = best_block(other.size, 4, limit=4)
+        tall = best_block(other.size, most_columns, limit=most_columns)
         if tall > 1:
             yield Choice(Opt(OptOps.UPCAST, other.arg.id, tall), f"{tall} columns share each load of a row")
+
+
+def sums_in_registers(target: Target) -> tuple[int, int]:
+    """Rows by columns of a tile whose sums have a vector register each, with room for what they load: of 16 registers
+    4 × 4 sums would leave none, and each multiply-add would store one and load another."""
+    return (4, 4) if target.vector_registers >= 32 else (4, 2)
 
 
 def row_loop(found: Reduced, columns: UOp | None) -> UOp | None:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from math import prod
 
 import numpy as np
 import pytest
 
 from tests.graphs import attention, from_numpy, matmul, to_numpy
-from tests.support.kernels import kernel_of, unread
+from tests.support.kernels import MACHINE, kernel_of, unread
 from tinyexplore.codegen import lower
 from tinyexplore.dtype import dtypes
-from tinyexplore.kernel import hand_coded
+from tinyexplore.kernel import Kernel, OptOps, hand_coded
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.renderer.llvm.effort import is_put_together
-from tinyexplore.uop import Ops
+from tinyexplore.uop import AxisKind, Ops
 from tinyexplore.util import Context
 
 
@@ -36,6 +38,25 @@ def test_quarters_of_a_vector_are_read_of_each_row() -> None:
     assert len(read) == 16
     columns = [node for node in uops if node.op is Ops.VECTORIZE and len(set(node.src)) == 16]
     assert [{lane.src[0] for lane in column.src} for column in columns] == [set(read)] * 4
+
+
+@pytest.mark.parametrize("registers", [16, 32])
+def test_sums_with_lanes_of_their_own_fit_the_registers(registers: int) -> None:
+    """Of 16 registers, 4 × 4 sums would leave none for what is loaded: there a large factor is packed instead."""
+    target = replace(MACHINE, vector_bytes=32, vector_registers=registers)
+    few = hand_coded(kernel_of(matmul(unread(24, 56), unread(40, 56).permute((1, 0))), target))
+    assert accumulators(few) <= registers - 4 and not packs(few)
+    many = hand_coded(kernel_of(matmul(unread(1024, 2048), unread(512, 2048).permute((1, 0))), target))
+    assert accumulators(many) <= registers - 3 and packs(many)
+
+
+def accumulators(kernel: Kernel) -> int:
+    """Of the sum's vectors, those that a tile has at one time."""
+    return prod([axis.size for axis in kernel.output_axes if axis.arg.kind is AxisKind.UPCAST])
+
+
+def packs(kernel: Kernel) -> bool:
+    return any(opt.op is OptOps.STAGE for opt in kernel.applied)
 
 
 def masked() -> LazyBuffer:
