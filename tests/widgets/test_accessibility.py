@@ -11,6 +11,7 @@ import pytest
 from tests.widgets.sample_traces import big_trace, unrolled_trace
 from tests.widgets.test_browser import TRACE, Open
 from tests.widgets.test_browser import open_page as open_page  # the fixture
+from tinyexplore.explore import Explorer
 
 AXE = Path(__file__).resolve().parents[2] / "widgets" / "node_modules" / "axe-core" / "axe.min.js"
 PANELS = ("rewrites", "kernels", "modules", "timing", "roofline", "timeline", "memory", "biography", "why", "debugger", "caches", "glossary")
@@ -63,3 +64,30 @@ def test_large_graphs_are_without_grave_findings(open_page: Open, trace: Any) ->
 
 def test_a_narrow_explorer_is_without_grave_findings(open_page: Open) -> None:
     assert findings(open_page(TRACE, busy=False, width=600)) == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_chapter_of_the_story_is_without_grave_findings(open_page: Open, scheme: str) -> None:
+    tab = open_page(busy=False, scheme=scheme, mode="story")
+    told = {}
+    for chapter in tab.locator(".chapter").all_inner_texts():
+        tab.click(f".chapter >> text={chapter}")
+        told[chapter] = findings(tab)
+    assert len(told) == 7
+    assert {chapter: found for chapter, found in told.items() if found} == {}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_tour_and_its_questions_are_without_grave_findings(browser: Any, tmp_path: Path, scheme: str) -> None:
+    view = Explorer(TRACE)
+    view.tour([("This adds up.", view.where(op="REDUCE_AXIS")[0]), view.question("kernels")]).to_html(tmp_path / "tour.html")
+    tab = browser.new_page(color_scheme=scheme, viewport={"width": 1200, "height": 860})
+    tab.goto((tmp_path / "tour.html").as_uri())
+    tab.wait_for_selector(".tour .note-text")
+    told = {"a note": findings(tab)}
+    tab.keyboard.press("]")
+    told["a question"] = findings(tab)
+    tab.click(".choice >> nth=0")
+    told["its answer"] = findings(tab)
+    tab.close()
+    assert {place: found for place, found in told.items() if found} == {}
