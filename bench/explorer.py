@@ -249,7 +249,7 @@ class Page:
         self.tab.select_option(".detail-choice", "views")
         began = time.perf_counter()
         self.press("show all")
-        self.tab.wait_for_function("document.querySelector('.working').hidden", timeout=60_000)
+        self.tab.wait_for_selector(".graph .working[hidden]", state="attached", timeout=60_000)
         self.settle()
         return time.perf_counter() - began
 
@@ -257,8 +257,8 @@ class Page:
         """Makes boxes `zoom` times as large as they are, with `node` in the middle; 0: the whole graph."""
         if zoom == 0:
             self.press("fit")
-        x, y = self._middle()
-        self.tab.mouse.click(x, y)  # from then on the wheel is the graph's
+        self.tab.evaluate("tinyexplore.handle.select([])")  # no card lies over the graph
+        self.tab.mouse.move(*self._middle())
         self.tab.keyboard.down("Control")
         while self.zoom_now() < zoom:
             self.tab.mouse.wheel(0, -60 if self.zoom_now() < 0.8 * zoom else -10)
@@ -267,6 +267,7 @@ class Page:
         self.tab.mouse.move(1, 1)  # who points at the graph is not led elsewhere
         self.tab.evaluate(f"tinyexplore.handle.select([{node}])")
         self.tab.wait_for_timeout(500)
+        self.tab.evaluate("tinyexplore.handle.select([])")
 
     def zoom_now(self) -> float:
         return self.tab.evaluate("document.querySelector('.drawing .world').getScreenCTM().a")
@@ -284,7 +285,7 @@ class Page:
         return found
 
     def zoom(self) -> list[float]:
-        self.tab.mouse.click(*self._middle())
+        self.tab.mouse.move(*self._middle())
         self.tab.keyboard.down("Control")
         found = self.frames_ms(lambda i: self.tab.mouse.wheel(0, -20 if i % 20 < 10 else 20))
         self.tab.keyboard.up("Control")
@@ -324,8 +325,8 @@ def measure(rounds: int, say: Callable[[str], None]) -> Iterator[Figure]:
             detail = f"compressed: steps and links, without nodes and listings; the whole trace is {whole / 1e3:.0f} kB"
             yield Figure(f"bytes per firing, {title}", told / firings, "B", 50.0, detail)
     say("comparison")
-    page = comparison_html(compare(block(), block(NOOPT=1)))
-    yield Figure("comparison page, transformer block with and without opts", len(page.encode()) / 1e3, "kB")
+    compared = comparison_html(compare(block(), block(NOOPT=1)))
+    yield Figure("comparison page, transformer block with and without opts", len(compared.encode()) / 1e3, "kB")
     say("capture")
     taken: dict[str, list[float]] = {"plain": [], "captured": []}
     for _ in range(2 * rounds):  # in turns: what befalls the machine befalls both
