@@ -13,6 +13,7 @@ import pytest
 from tinyexplore import Tensor, Trace
 from tinyexplore.explore import Explorer, explore
 from tinyexplore.explore.asking import QUESTIONS, answer
+from tinyexplore.explore.fusions import Edge, WhyKernels
 from tinyexplore.explore.matching import Obstacle
 from tinyexplore.explore.watching import Place
 from tinyexplore.explore.why import Fired, Tried, WhyNot, explainer
@@ -62,7 +63,7 @@ def test_a_widget_answers_over_its_channel(view: Explorer, monkeypatch: pytest.M
     assert sent == [{"id": "a 1", "answer": answer(view.trace, question(view.trace))}]
 
 
-@pytest.mark.parametrize("kind", [WhyNot, Tried, Fired, Obstacle, Place])
+@pytest.mark.parametrize("kind", [WhyNot, Tried, Fired, Obstacle, Place, WhyKernels, Edge])
 def test_the_front_end_knows_the_fields_of_an_answer(kind: type):
     text = FRONT_END.read_text(encoding="utf-8")
     body = re.search(rf"export interface {kind.__name__} {{(.*?)\n}}", text, re.S)

@@ -12,6 +12,7 @@ from tests.widgets.test_accessibility import findings
 from tinyexplore import Tensor
 from tinyexplore.explore import Explorer, explore
 from tinyexplore.explore.asking import answer
+from tinyexplore.explore.fusions import Fusions, compared_text
 
 pytestmark = pytest.mark.browser
 
@@ -78,15 +79,15 @@ def go(tab: Any, stage: int, step: int, node: int) -> None:
 def test_what_fires_next_stands_first_and_what_stopped_the_others_beside_it(asking: Any, view: Explorer):
     stage, step, node, rule = firing(view)
     go(asking, stage, step, node)
-    first = asking.wait_for_selector(".why .tried.fires >> nth=0")
+    first = asking.wait_for_selector(".whys .tried.fires >> nth=0")
     assert rule in first.inner_text() and "fires" in first.inner_text()
     found = view.why_not(node, stage=stage, step=step)
-    assert f"{len(found.stopped)} cannot" in asking.inner_text(".why .note >> nth=0")
-    stopped = asking.query_selector_all(".why .tried.stopped")
+    assert f"{len(found.stopped)} cannot" in asking.inner_text(".whys .note >> nth=0")
+    stopped = asking.query_selector_all(".whys .tried.stopped")
     names = [row.query_selector("summary b").inner_text() for row in stopped]
     assert set(names) <= {one.rule for one in found.stopped}
     asking.keyboard.press("y")
-    assert asking.is_hidden(".why")
+    assert asking.is_hidden(".whys")
 
 
 def test_two_values_side_by_side_and_the_node_at_which_it_stopped(asking: Any, view: Explorer):
@@ -98,7 +99,7 @@ def test_two_values_side_by_side_and_the_node_at_which_it_stopped(asking: Any, v
         if deep and not found.note:
             break
     go(asking, stage.id, 0, node.id)
-    row = asking.wait_for_selector(f".why .tried:has(b:text-is('{deep[0].rule}'))")
+    row = asking.wait_for_selector(f".whys .tried:has(b:text-is('{deep[0].rule}'))")
     assert f"wants {deep[0].obstacle.wanted}" in row.query_selector(".wants").inner_text()
     assert f"is {deep[0].obstacle.found}" in row.query_selector(".is").inner_text()
     row.query_selector("summary").click()
@@ -113,8 +114,8 @@ def test_an_answer_is_without_grave_findings(asking: Any, view: Explorer, scheme
     asking.emulate_media(color_scheme=scheme)
     asking.set_viewport_size({"width": width, "height": 900})
     go(asking, *firing(view)[:3])
-    asking.wait_for_selector(".why .tried")
-    for row in asking.query_selector_all(".why .tried summary")[:3]:
+    asking.wait_for_selector(".whys .tried")
+    for row in asking.query_selector_all(".whys .tried summary")[:3]:
         row.click()
     assert findings(asking) == []
 
@@ -122,19 +123,58 @@ def test_an_answer_is_without_grave_findings(asking: Any, view: Explorer, scheme
 def test_a_step_further_is_asked_anew_and_an_answer_that_comes_late_is_dropped(asking: Any, view: Explorer):
     stage, step, node, rule = firing(view)
     go(asking, stage, step, node)
-    asking.wait_for_selector(".why .tried.fires")
+    asking.wait_for_selector(".whys .tried.fires")
     asking.evaluate(f"tinyexplore.handle.go({{step: {step + 1}}})")
-    asking.wait_for_selector(f".why .note:has-text('after step {step + 1}')")
-    row = asking.wait_for_selector(f".why .event:has-text('{rule}')")
+    asking.wait_for_selector(f".whys .note:has-text('after step {step + 1}')")
+    row = asking.wait_for_selector(f".whys .event:has-text('{rule}')")
     assert f"step {step + 1}" in row.inner_text()
+
+
+def test_every_edge_of_the_tensors_is_marked_and_a_click_shows_the_numbers(page: Any):
+    x, w, v = (Tensor.rand(256, 256).realize() for _ in range(3))
+    view = explore(lambda: (x @ w).relu() @ v, repeat=1, title="two layers")
+    page.set_content(view.to_html())
+    page.wait_for_selector(".drawing .box", state="attached")
+    page.evaluate("tinyexplore.handle.show('workbench')")
+    page.evaluate("tinyexplore.handle.go({graph: 'lazy', place: 'lazy'})")
+    fusions = Fusions(view.trace)
+    marks = page.query_selector_all(".fate")
+    places = [(int(one.get_attribute("data-src")), int(one.get_attribute("data-dst"))) for one in marks]
+    classes = [one.get_attribute("class").split()[-1] for one in marks]
+    assert [fusions.edge(*place).mark for place in places] == classes
+    assert {"fused", "cut"} <= set(classes)
+    cut = next(place for place, mark in zip(places, classes, strict=True) if mark == "cut")
+    told = fusions.edge(*cut)
+    tip = marks[classes.index("cut")].query_selector("title").text_content()
+    assert tip.startswith("cut: it goes through memory") and told.reason in tip
+    page.keyboard.press("f")
+    page.click(".fate.cut .target", force=True)
+    card = page.inner_text(".card")
+    assert "cut: it goes through memory" in card and compared_text(told.compared[0]) in card
+    assert page.evaluate("tinyexplore.handle.state.selected") == list(cut)
+    page.focus(".tinyexplore")
+    page.keyboard.press("y")
+    assert told.reason in page.inner_text(".whys") and "read by" in page.inner_text(".whys").lower()
+    page.click(".whys .event >> nth=0")
+    assert len(page.evaluate("tinyexplore.handle.state.selected")) == 2
+
+
+def test_two_tensors_are_one_kernel_or_two(asking: Any, view: Explorer):
+    first, second = view.where(op="REDUCE_AXIS", kind="lazybuffer")[:2]
+    asking.evaluate("tinyexplore.handle.go({graph: 'lazy', place: 'lazy'})")
+    asking.evaluate(f"tinyexplore.handle.select([{first.id}, {second.id}])")
+    asking.focus(".tinyexplore")
+    asking.keyboard.press("y")
+    text = view.why_kernels(first, second).text
+    assert asking.wait_for_selector(".whys [role=status]").inner_text() == f"{text}."
 
 
 def test_a_page_without_an_engine_shows_what_was_recorded_and_says_what_would_do(page: Any, view: Explorer):
     stage, step, node, rule = firing(view)
     go(page, stage, step + 1, node)
-    assert rule in page.wait_for_selector(".why .event").inner_text()
-    assert f"why_not({node}, stage={stage}, step={step + 1})" in page.inner_text(".why code")
-    page.click(".why .event")
+    assert rule in page.wait_for_selector(".whys .event").inner_text()
+    assert f"why_not({node}, stage={stage}, step={step + 1})" in page.inner_text(".whys code")
+    page.click(".whys .event")
     assert page.evaluate("tinyexplore.handle.state.cursor.step") == step + 1
 
 
@@ -143,4 +183,4 @@ def test_what_goes_wrong_is_said(page: Any, view: Explorer):
     page.evaluate(MOUNT)
     stage, step, node, _ = firing(view)
     go(page, stage, step, node)
-    assert page.wait_for_selector(".why [role=alert]").inner_text() == "the kernel is busy"
+    assert page.wait_for_selector(".whys [role=alert]").inner_text() == "the kernel is busy"

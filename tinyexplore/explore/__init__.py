@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tinyexplore.explore.comparison import Comparison, compare
     from tinyexplore.explore.debugger import Access, Debugger, DebuggerError
     from tinyexplore.explore.difference import diff
+    from tinyexplore.explore.fusions import WhyKernels, why_kernels
     from tinyexplore.explore.interchange import Graph, NoDotProgram
     from tinyexplore.explore.lru import Cache
     from tinyexplore.explore.machines import Machines, targets
@@ -70,6 +71,8 @@ _HOMES = {
     "WhyNot": "why",
     "could_fire": "why",
     "why_not": "why",
+    "WhyKernels": "fusions",
+    "why_kernels": "fusions",
 }
 
 __all__ = [
@@ -92,6 +95,7 @@ __all__ = [
     "Trace",
     "TraceFormatError",
     "Tried",
+    "WhyKernels",
     "WhyNot",
     "biography",
     "capture",
@@ -111,6 +115,7 @@ __all__ = [
     "trace_to_json",
     "user_lines",
     "where",
+    "why_kernels",
     "why_not",
 ]
 

@@ -1,8 +1,8 @@
 """Questions that a view asks of Python, and their answers, both plain data: JSON can carry them.
 
 A notebook's view sends a question over its widget's channel; a page that carries the engine can call `answer` itself.
-`{"ask": "why", "node": 17, "stage": 4, "step": 2}` is answered by the fields of a `WhyNot`; what cannot be answered by
-`{"error": "..."}`.
+`{"ask": "why", "node": 17, "stage": 4, "step": 2}` is answered by the fields of a `WhyNot`,
+`{"ask": "why kernels", "a": 3, "b": 9}` by those of a `WhyKernels`; what cannot be answered by `{"error": "..."}`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,13 @@ def _why(trace: Trace, node: int, stage: int | None = None, step: int | None = N
     return asked.why_not(node, stage, step, rule)
 
 
-QUESTIONS: dict[str, Callable[..., Any]] = {"why": _why}
+def _why_kernels(trace: Trace, a: int, b: int) -> Any:
+    from tinyexplore.explore.fusions import why_kernels
+
+    return why_kernels(trace, a, b)
+
+
+QUESTIONS: dict[str, Callable[..., Any]] = {"why": _why, "why kernels": _why_kernels}
 
 
 def answer(trace: Trace, question: Question) -> Answer:

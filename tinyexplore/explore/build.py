@@ -17,6 +17,7 @@ from tinyexplore.explore.drafts import Held, KernelDraft, StageDraft, buffer_key
 from tinyexplore.explore.model import (
     TRACE_VERSION,
     Candidate,
+    Compared,
     Decision,
     Link,
     MemoryUse,
@@ -361,7 +362,14 @@ class Builder(Tables):
 
     def _decided(self, event: Decided) -> None:
         if self.open:
-            self.open[-1].decisions.append(Decision(self.node(event.lazybuffer), event.decision, event.reason))
+            self.open[-1].decisions.append(
+                Decision(
+                    self.node(event.lazybuffer),
+                    event.decision,
+                    event.reason,
+                    tuple([_row(one) for one in event.compared]),
+                )
+            )
 
     def _step(self, rule: int | None, before: int, after: int) -> None:
         if self.open:
@@ -513,6 +521,11 @@ class Builder(Tables):
             allocated_us=known.allocated_us if allocated_us is None else allocated_us,
             freed_us=known.freed_us if freed_us is None else freed_us,
         )
+
+
+def _row(told: tuple[str, float, float, bool]) -> Compared:
+    what, value, bound, over = told
+    return Compared(what, round(float(value), 4), round(float(bound), 4), over)
 
 
 def _microseconds(seconds: float) -> float | None:

@@ -76,6 +76,15 @@ TERMS: tuple[Term, ...] = (
     Term("word", "biography", "The firings that led to a node, in order."),
     Term(
         "word",
+        "fused",
+        "On an edge between tensors (a dot): what is read is computed where it is read, without memory.",
+    ),
+    Term("word", "cut", "On an edge between tensors (two bars): one kernel stores what another one reads."),
+    Term(
+        "word", "fused again", "On an edge between tensors (a ring): each kernel that reads it computes it for itself."
+    ),
+    Term(
+        "word",
         "why",
         "Which rules could fire on a node at this step, which did, and what stopped the others, nearest miss first.",
     ),

@@ -156,12 +156,24 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class Compared:
+    """Two numbers that led to a decision: `value` of `what`, which is `over` its `bound`, or within it."""
+
+    what: str
+    value: float
+    bound: float
+    over: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Decision:
-    """The scheduler's word on a LazyBuffer: "realize" | "fuse" | "duplicate" | "keep" | "view" | "split", and why."""
+    """The scheduler's word on a LazyBuffer: "realize" | "fuse" | "duplicate" | "keep" | "view" | "split", and why;
+    `compared`: the numbers that it looked at, in that order."""
 
     node: NodeId
     decision: str
     reason: str
+    compared: tuple[Compared, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,7 @@ from tinyexplore.util import Config, Context, config
 from tinyexplore.util.config import check_option
 
 if TYPE_CHECKING:
+    from tinyexplore.explore.fusions import WhyKernels
     from tinyexplore.explore.parts import Parts
     from tinyexplore.explore.why import WhyNot
     from tinyexplore.widgets import CodeWidget, GraphWidget, PartWidget, PredictWidget
@@ -260,6 +261,12 @@ class Explorer(WhatIfDoor, ByHand):
             stage, at = asked.place_of(number, cursor.get("stage"), cursor.get("step"))
             step = at if step is None else step
         return asked.why_not(number, stage, step, rule)
+
+    def why_kernels(self, a: Node | int, b: Node | int) -> WhyKernels:
+        """Why two LazyBuffers are computed by one kernel, or by two: see `explore.why_kernels`."""
+        from tinyexplore.explore.fusions import why_kernels
+
+        return why_kernels(self.trace, a, b)
 
     def show(self, nodes: Iterable[Node | int] | Node | int) -> Explorer:
         """Selects `nodes` in the views: `view.show(view.where(op="REDUCE"))`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule.rows import STORED
@@ -15,6 +15,11 @@ CHEAP_OPS = 4  # a chain of at most this many light operations is rather done tw
 MOST_REPEATED_OPS = 16  # a longer one is stored, and nobody asks what that costs
 OP_IN_READS = 0.25  # an operation on a value, in times of reading one from beyond the L2 cache
 WRITE_IN_READS = 2  # the line is read before it is written
+
+
+def is_over(what: str, value: float, bound: float) -> bool:
+    """Whether `value` of `what` is more than `bound`."""
+    return value > bound
 
 
 class Costs:
@@ -43,14 +48,19 @@ class Costs:
             if own and count > 1 and node.size and not self.is_rather_repeated(node, count):
                 self.counted_from.add(node)
 
-    def is_rather_repeated(self, node: LazyBuffer, kernels: int) -> bool:
+    def is_rather_repeated(
+        self, node: LazyBuffer, kernels: int, exceeds: Callable[[str, float, float], bool] = is_over
+    ) -> bool:
         """True where that many kernels rather compute `node` each for itself than read what one of them stored."""
         operations = self.operations[node]
-        if operations <= CHEAP_OPS or operations > MOST_REPEATED_OPS:
-            return operations <= CHEAP_OPS
+        if not exceeds("operations, of which few are rather done again than stored", operations, CHEAP_OPS):
+            return True
+        if exceeds("operations, of which many are rather stored than done again", operations, MOST_REPEATED_OPS):
+            return False
         inputs = self.input_size(node) / node.size
         stored = inputs + WRITE_IN_READS + kernels
-        return (kernels - 1) * operations * OP_IN_READS + kernels * inputs <= stored
+        again = (kernels - 1) * operations * OP_IN_READS + kernels * inputs
+        return not exceeds("cost of computing an element in each kernel, beside storing it, in reads", again, stored)
 
     def is_little_to_read(self, node: LazyBuffer) -> bool:
         """True for a light value that takes less to compute again than to load: made of constants, or much expanded."""

@@ -31,7 +31,7 @@ from tinyexplore.schedule.rows import (
     steps_between,
 )
 from tinyexplore.schedule.writes import NO_WRITES, Writes, graph_order, is_leaf, must_be_realized
-from tinyexplore.trace import Decided, active_recorder
+from tinyexplore.trace import Compared, Decided, active_recorder
 from tinyexplore.uop import AxisKind, Group, Ops, UOp
 from tinyexplore.uop.bounds import bounds
 from tinyexplore.uop.symbolic import as_size, product, simplified
@@ -46,6 +46,8 @@ IN_ORDER = 1 << 12  # from here on, what lanes could do together costs more one 
 SMALL_WORK = 1 << 15  # below this many steps, loops that run one after another cost less than another kernel
 MOST_RELATED = 256  # operations looked through for what two reductions have in common
 MANY_USES = 8  # so often a product reads each element that a tile of it in registers pays
+COMPUTED = "times that each element would be computed"
+SHARED = "bytes that every row reads again"
 MIN_ROWS = 16  # rows that must be left to divide among threads when a kernel holds a row's reduction and its use
 
 
@@ -63,6 +65,8 @@ class Fusion:
         writes: Writes = NO_WRITES,
         told: Callable[[LazyBuffer], LazyBuffer] = lambda node: node,
     ) -> None:
+        self.recorder = active_recorder()
+        self.compared: dict[str, Compared] = {}  # for the node that is being decided on, where somebody listens
         self.outputs = dict.fromkeys(outputs)
         self.told = told
         self.order = graph_order(outputs)
@@ -78,7 +82,6 @@ class Fusion:
         self.costs = Costs(self.order)
         self.users = Counter(src for node in self.order if node.buffer is None for src in set(node.src))
         self.dot_factors = {factor for node in self.order for factor in self.factors_of_dots(node)}
-        self.recorder = active_recorder()
         self.forced = must_be_realized(self.order, outputs) | writes.first
         self.again: list[tuple[KernelPlan, Piece, Piece]] = []
         self.first: dict[object, tuple[KernelPlan, Piece] | None] = {}
@@ -94,11 +97,25 @@ class Fusion:
     def decide(self, node: LazyBuffer, decision: str, reason: str) -> None:
         self.decisions[node] = decision, reason
         if self.recorder is not None:
-            self.recorder.record(Decided(self.told(node), decision, reason))
+            self.recorder.record(Decided(self.told(node), decision, reason, tuple(self.compared.values())))
+
+    def exceeds(self, what: str, value: float, bound: float) -> bool:
+        """Whether `value` is more than `bound`: a number that a decision depends on, told with it."""
+        return self.noted(what, value, bound, value > bound)
+
+    def reaches(self, what: str, value: float, bound: float) -> bool:
+        """Whether `value` is at least `bound`, told as well."""
+        return self.noted(what, value, bound, value >= bound)
+
+    def noted(self, what: str, value: float, bound: float, over: bool) -> bool:
+        if self.recorder is not None:
+            self.compared[what] = Compared(what, value, bound, over)
+        return over
 
     def place(self, node: LazyBuffer) -> None:
         """Decides on `node`, whose readers are all placed, and passes the visits on to its sources."""
         visits = self.pending.pop(node, [])
+        self.compared = {}
         if node.size == 0 or (is_leaf(node) and node not in self.forced):
             return
         if node in self.forced:
@@ -110,7 +127,11 @@ class Fusion:
         repeats = reads / node.size
         several = len({visit.plan for visit in visits}) > 1  # kernels that share the copy
         often = REPEAT_PADDED / 2 if several else REPEAT_PADDED
-        if node.op is Ops.PAD and repeats >= often and reads > READS_UNPADDED:
+        if (
+            node.op is Ops.PAD
+            and self.reaches("times that each element is asked for", repeats, often)
+            and self.exceeds("elements asked for", reads, READS_UNPADDED)
+        ):
             self.realize(node, f"its use would ask {_times(repeats)} for each element whether it is padding")
             return
         if self.is_rather_moved(node, visits):
@@ -251,14 +272,16 @@ class Fusion:
         if node.op is Ops.SCATTER:
             return "each of its places is written when its index comes up: only memory has them all"
         work = node.src[0].size if is_reduce else node.size if node.op in Group.TRANSCENDENTAL else 0
-        if work > IN_ORDER and any(goes_in_order(plan, sums_up=is_reduce) for plan in plans):
+        if any(goes_in_order(plan, sums_up=is_reduce) for plan in plans) and self.exceeds(
+            "steps that would go one by one", work, IN_ORDER
+        ):
             return "the loop that reads it goes element by element, in order: by itself it is done in vectors"
-        if any(plan.op_count >= self.max_ops for plan in plans):
+        if self.reaches("operations of the kernel that reads it", max([plan.op_count for plan in plans]), self.max_ops):
             return f"the kernel that reads it has {self.max_ops} operations already"
         if len(plans) > 1:
             if is_reduce:
                 return f"a reduction that {len(plans)} kernels read"
-            if not self.costs.is_rather_repeated(node, len(plans)):
+            if not self.costs.is_rather_repeated(node, len(plans), self.exceeds):
                 operations = self.costs.operations[node]
                 return f"{len(plans)} kernels read it, and it takes {operations:.0f} operations to compute"
         executions = sum(visit.executions for visit in visits)
@@ -268,7 +291,7 @@ class Fusion:
         if self.costs.is_little_to_read(node) or node in self.dot_factors:
             return None
         limit = REPEAT_EXPENSIVE if node.op in EXPENSIVE else REPEAT_LIGHT
-        if repeats > limit and not self.is_done_in_passing(node, visits):
+        if self.exceeds(COMPUTED, repeats, limit) and not self.is_done_in_passing(node, visits):
             return f"the loops around its use would compute each element {_times(repeats)}"
         return None
 
@@ -280,21 +303,26 @@ class Fusion:
             return False
         operations = self.costs.operations[node] + operations_of(node.op)
         results = sum([prod([loop.size for loop in plan.loops]) for plan in {visit.plan for visit in visits}])
-        return sum([visit.executions for visit in visits]) * operations <= results
+        done = sum([visit.executions for visit in visits]) * operations
+        return not self.exceeds("operations of all that, beside the elements of the results", done, results)
 
     def reason_to_realize_reduce(self, node: LazyBuffer, visits: list[Visit], repeats: float) -> str | None:
-        if repeats > REPEAT_REDUCE:
+        if self.exceeds(COMPUTED, repeats, REPEAT_REDUCE):
             return f"the loops around its use would do the reduction {_times(repeats)} for each element"
-        if len(visits) > 1:
+        if self.exceeds("different places at which one kernel reads it", len(visits), 1):
             return f"read at {len(visits)} different places of one kernel"
         (visit,) = visits
         work = node.src[0].size
         if any(loop not in visit.plan.loops for loop in visit.loops):
-            if work > SMALL_WORK and not self.stays_in_cache(node, visit):
+            if self.exceeds("steps of the reduction", work, SMALL_WORK) and not self.stays_in_cache(node, visit):
                 return "inside another reduction it could not be divided among threads"
             return None
         whole = prod(loop.size for loop in visit.plan.loops)
-        if visit.executions != whole and visit.executions < MIN_ROWS and max(work, whole) > SMALL_WORK:
+        if (
+            visit.executions != whole
+            and not self.reaches("rows that are left to divide among threads", visit.executions, MIN_ROWS)
+            and self.exceeds("steps of the kernel", max(work, whole), SMALL_WORK)
+        ):
             return f"only {visit.executions} rows would be left to divide among threads"
         if visit.executions != whole and self.is_product(node, work):
             return "a product, whose tile of registers needs the loops that its use has inside"
@@ -334,7 +362,11 @@ class Fusion:
         inner = node.src[0]
         while inner.op is Ops.CAST and inner.buffer is None:
             inner = inner.src[0]
-        return inner.op is Ops.MUL and inner.buffer is None and work >= MANY_USES * self.costs.input_size(inner)
+        if inner.op is not Ops.MUL or inner.buffer is not None:
+            return False
+        return self.reaches(
+            "steps, beside those of a product of what it reads", work, MANY_USES * self.costs.input_size(inner)
+        )
 
     def factors_of_dots(self, node: LazyBuffer) -> tuple[LazyBuffer, ...]:
         """The casts of small numbers whose product `node` sums, where the device has a dot instruction for these: they
@@ -363,19 +395,19 @@ class Fusion:
         ):
             return None
         row = common_row(node, visits)
-        if row is None or row_bytes(node, row) > ROW_BYTES:
+        if row is None or self.exceeds("bytes of a row", row_bytes(node, row), ROW_BYTES):
             return None
         if prod(loop.size for loop in row.loops) < MIN_ROWS and node.size > SMALL_WORK:
             return None
         if reason is None:
             return row
-        if node.size * node.dtype.itemsize <= MATRIX_BYTES:
+        if not self.exceeds("bytes of all rows", node.size * node.dtype.itemsize, MATRIX_BYTES):
             return None  # the cache holds all of it between two simpler kernels
         if node.op is not Ops.REDUCE_AXIS and not reduces_within(node):
             return None  # plain arithmetic is better done once, for all kernels that stream it
         columns = max(steps_between(row, visit) for visit in visits)
         shared = max(row_bytes(node, row) * columns, bytes_every_row_reads(node, visits[0].idxs, row))
-        return row if shared <= SHARED_BYTES else None
+        return None if self.exceeds(SHARED, shared, SHARED_BYTES) else row
 
     def keep(self, node: LazyBuffer, visits: list[Visit], row: Row) -> None:
         """Computed once for each row, into scratch memory that every visit then reads."""
@@ -401,7 +433,7 @@ class Fusion:
         outer = tuple(loop for loop in visit.loops if loop in visit.plan.loops)
         if any(loop.arg.kind is not AxisKind.ROW for loop in visit.loops[len(outer) :]):
             return False
-        return bytes_every_row_reads(node, visit.idxs, Row((), outer)) <= SHARED_BYTES
+        return not self.exceeds(SHARED, bytes_every_row_reads(node, visit.idxs, Row((), outer)), SHARED_BYTES)
 
     def is_rather_moved(self, node: LazyBuffer, visits: list[Visit]) -> bool:
         """True for another order of elements that nobody reads in the order in which they are computed, where several

@@ -2,6 +2,7 @@
 
 from tinyexplore.trace.events import (
     Allocated,
+    Compared,
     Compiled,
     Decided,
     Derived,
@@ -47,6 +48,7 @@ from tinyexplore.trace.recorder import (
 
 __all__ = [
     "Allocated",
+    "Compared",
     "Compiled",
     "Decided",
     "Derived",

@@ -60,14 +60,24 @@ class Recorded:
     calls: tuple[str, ...] = ()
 
 
+class Compared(NamedTuple):
+    """Two numbers that led to a decision: `value` of `what`, which is `over` its `bound`, or within it."""
+
+    what: str
+    value: float
+    bound: float
+    over: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Decided:
     """The scheduler's word on one LazyBuffer: decision "realize" | "fuse" | "duplicate" | "keep" | "view" |
-    "split", and why."""
+    "split", and why; `compared`: the numbers that it looked at, in that order."""
 
     lazybuffer: Any
     decision: str
     reason: str
+    compared: tuple[Compared, ...] = ()
 
 
 class Rewrote(NamedTuple):

@@ -1,6 +1,8 @@
 // Questions to whoever has the engine: a notebook's kernel, over the channel of its widget. A question and its answer are
 // plain data (`tinyexplore/explore/asking.py`), so a page that carries the engine can answer them as well.
 
+import type { Compared } from "./model";
+
 export interface Question {
   ask: "why" | "why kernels" | "debug" | "caches";
   [argument: string]: unknown;
@@ -46,7 +48,7 @@ export function askOver(channel: Channel, patience = PATIENCE_MS): Ask {
     });
 }
 
-// *** answers: the fields of the dataclasses in tinyexplore/explore/why.py, matching.py and watching.py ***
+// *** answers: the fields of the dataclasses in tinyexplore/explore/why.py, matching.py, watching.py and fusions.py ***
 
 export interface Place {
   function: string;
@@ -99,4 +101,25 @@ export interface WhyNot {
   fired: Fired[];
   could: Tried[];
   stopped: Tried[];
+}
+
+export interface Edge {
+  src: number;
+  dst: number;
+  mark: "fused" | "cut" | "again" | "read";
+  decision: string;
+  reason: string;
+  compared: Compared[];
+  kernels: number[];
+  into: number[];
+}
+
+export interface WhyKernels {
+  a: number;
+  b: number;
+  text: string;
+  together: number[];
+  kernels_of_a: number[];
+  kernels_of_b: number[];
+  edges: Edge[];
 }

@@ -76,11 +76,20 @@ export interface Step {
   at_us: number;
 }
 
-/** The scheduler's word on a LazyBuffer: "realize" | "fuse" | "duplicate" | "keep" | "view" | "split", and why. */
+/** Two numbers that led to a decision: `value` of `what`, which is `over` its `bound`, or within it. */
+export interface Compared {
+  what: string;
+  value: number;
+  bound: number;
+  over: boolean;
+}
+
+/** The scheduler's word on a LazyBuffer: "realize" | "fuse" | "duplicate" | "keep" | "view" | "split", and why; `compared`: the numbers that it looked at, in that order. */
 export interface Decision {
   node: number;
   decision: string;
   reason: string;
+  compared: Compared[];
 }
 
 /** What a kind of opt does, in words, and as a loop nest before and after. */
@@ -396,10 +405,17 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     after: [{"index": "nodes", "before": false}],
     at_us: ["float"],
   },
+  Compared: {
+    what: ["str"],
+    value: ["float"],
+    bound: ["float"],
+    over: ["bool"],
+  },
   Decision: {
     node: [{"index": "nodes", "before": false}],
     decision: ["str"],
     reason: ["str"],
+    compared: [{"many": {"row": "Compared"}}, []],
   },
   OptLaw: {
     id: [{"id": true}],

@@ -22,6 +22,8 @@ export interface Looks {
   /** A word at its corner. */
   badge: (box: DrawnBox) => string;
   through: (nodes: number[]) => string;
+  /** What marks an edge, if anything does. */
+  markEdge: (edge: DrawnGraph["edges"][number], points: readonly [number, number][]) => SVGElement | null;
   frame: (frame: Frame) => [SVGElement, SVGElement];
 }
 
@@ -181,6 +183,9 @@ export class Drawing {
     ];
     // a broader, unseen line to point at
     if (through.length > 0) elements.push(s("path", { class: "edge-target", d }, s("title", {}, this.looks.through(through))));
+    const drawn = this.byEdge.get(key);
+    const mark = drawn === undefined || edge.points.length === 0 ? null : this.looks.markEdge(drawn, edge.points);
+    if (mark !== null) elements.push(mark);
     if (number !== "") {
       const [x, y] = edge.points[edge.points.length - 1];
       const from = edge.points[edge.points.length - 2] ?? [x, y];

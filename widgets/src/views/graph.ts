@@ -5,6 +5,7 @@ import { button, h, replaceChildren, s } from "../dom";
 import { meaning } from "../explaining";
 import { callName, count, duration, truncate } from "../format";
 import { type Frame, framedLayout } from "../frames";
+import { fateBetween, fateText, markOf } from "../fusions";
 import { KERNEL_HUES, kernelClass, kernelTitle } from "../kernels";
 import type { Layout } from "../layout";
 import { Layouter } from "../layouter";
@@ -81,6 +82,12 @@ export class GraphView implements View {
       badge: (box) => this.badge(box),
       through: (nodes) => `through ${nodes.map((node) => nodeText(store.index.node(node))).join(" → ")}`,
       frame: (frame) => this.frame(frame),
+      markEdge: (edge, points) => {
+        if (!this.isLazy || this.drawnDetail === "kernels") return null; // there every edge is cut
+        const [src, dst] = [edge.src, edge.dst].map((id) => this.byId.get(id)!.members);
+        const fate = fateBetween(store.index, src, edge.through, dst);
+        return fate === null ? null : markOf(fate, points, fateText(store.index, fate));
+      },
     });
     this.camera = new Camera(this.drawing.svg, this.drawing.world, this.canvas, {
       moved: () => {
@@ -570,7 +577,8 @@ export class GraphView implements View {
     const id = this.boxAt(event);
     const frame = (event.target as Element).closest?.<SVGGElement>("g.frame[data-kernel]");
     if (id === null && frame) this.store.go({ kernel: Number(frame.dataset.kernel) });
-    const members = id === null ? [] : this.byId.get(id)!.members;
+    const fate = (event.target as Element).closest?.<SVGGElement>("g.fate");
+    const members = fate ? [Number(fate.dataset.src), Number(fate.dataset.dst)] : id === null ? [] : this.byId.get(id)!.members;
     if (!event.shiftKey || members.length === 0) {
       this.store.select(members);
       return;

@@ -4,7 +4,9 @@ import { button, h, replaceChildren } from "../dom";
 import { count, shapeText, truncate } from "../format";
 import { kernelTitle } from "../kernels";
 import { spanText } from "../spans";
+import { type Fate, comparisons, edgeBetween, fateText } from "../fusions";
 import type { Store } from "../store";
+import { nodeText } from "../tree";
 
 interface CardActions {
   isolate: () => void;
@@ -19,6 +21,13 @@ export class NodeCard {
     private readonly actions: CardActions,
   ) {
     this.element.hidden = true;
+  }
+
+  /** The edge between two LazyBuffers, if these are all that is selected. */
+  private edge(selected: number[]): Fate | null {
+    const { index } = this.store;
+    if (selected.length !== 2 || selected.some((id) => index.node(id).kind !== "lazybuffer")) return null;
+    return edgeBetween(index, selected[0], selected[1]);
   }
 
   /** `shown`: node → box of the graph in view, to say what is not in it. */
@@ -38,6 +47,14 @@ export class NodeCard {
       button("biography", "The firings that led to it (B)", () => this.store.go({ panel: "biography" })),
       button("why", "Which rules could fire on it, and what stops the others (Y)", () => this.store.go({ panel: "why" })),
     );
+    const fate = this.edge([...selected]);
+    if (fate !== null) {
+      const [src, dst] = [fate.src, fate.dst].map((node) => truncate(nodeText(index.node(node)), 40));
+      const [word, ...why] = fateText(index, fate).split("\n");
+      const numbers = fate.decision === undefined || why.length === 0 ? null : comparisons(fate.decision);
+      replaceChildren(this.element, close, h("b", {}, src, h("span", { class: "faint" }, " → "), dst), h("span", { class: `fate-word ${fate.mark}` }, word), h("span", {}, why[0] ?? ""), numbers, actions);
+      return;
+    }
     if (selected.size > 1) {
       const text = `${count(selected.size, "node")} selected`;
       replaceChildren(this.element, close, h("b", {}, text), h("span", { class: "faint" }, `${here} lit in this graph`), actions);
@@ -60,7 +77,7 @@ export class NodeCard {
       named === "" ? null : row("named", h("code", {}, named)),
       node.detail !== "" && node.detail !== type ? row("is", truncate(node.detail, 120)) : null,
       node.arg !== "" && !node.detail.includes(node.arg) ? row("arg", truncate(node.arg, 120)) : null,
-      decision ? row(decision.decision, decision.reason) : null,
+      decision ? row(decision.decision, decision.reason, ...(decision.compared.length > 0 ? [comparisons(decision)] : [])) : null,
       kernel !== undefined ? row("kernel", kernelTitle(index.trace, kernel)) : null,
       frame && source ? row("from", h("code", {}, `${source.name}:${frame.line}`), " ", h("code", {}, truncate(line, 60))) : null,
       here === 0 ? row("note", "not in this graph, nor is anything it came from or became") : null,

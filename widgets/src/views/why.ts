@@ -1,8 +1,9 @@
 // Why, and why not: the rules that could fire on the selected node, those that did, and what stopped every other one. The
 // firings stand in the trace; the rest is asked of Python, where there is one.
 
-import type { Ask, Obstacle, Place, Tried, WhyNot } from "../asking";
+import type { Ask, Obstacle, Place, Tried, WhyKernels, WhyNot } from "../asking";
 import { button, h, replaceChildren } from "../dom";
+import { comparisons, fateOf } from "../fusions";
 import { count, paragraphs, truncate } from "../format";
 import type { Change, Store, View } from "../store";
 import { nodeText } from "../tree";
@@ -12,7 +13,7 @@ const FEW = 12; // stopped rules that are shown at once
 const ITS_OWN = new Set(["function", "nothing new", "error", "context"]); // the pattern matches; the rule itself says no
 
 export class WhyView implements View {
-  readonly element = h("div", { class: "why scroll", tabindex: 0, role: "region", "aria-label": "Why, and why not" });
+  readonly element = h("div", { class: "whys scroll", tabindex: 0, role: "region", "aria-label": "Why, and why not" });
   private asked = "";
   private showsAll = false;
 
@@ -38,16 +39,48 @@ export class WhyView implements View {
       return;
     }
     const node = index.node(id);
-    if (node.kind === "lazybuffer" || stage === undefined) {
-      const decision = index.decisionOf.get(id);
-      const told = decision === undefined ? "The scheduler said nothing of it." : `${decision.decision}: ${decision.reason}.`;
-      replaceChildren(this.element, this.head(nodeText(node), told), h("p", { class: "note faint" }, "Rules are about UOps: select one in a pass."));
+    if (node.kind === "lazybuffer") {
+      this.edges(id);
+      const [a, b] = [...selected];
+      if (ask !== null && selected.size === 2 && index.node(b).kind === "lazybuffer") void this.requestKernels(ask, a, b, key);
+      return;
+    }
+    if (stage === undefined) {
+      this.say("Rules are about UOps: choose a pass, and select one of its nodes.");
       return;
     }
     const about = { stage: stage.id, name: stage.name, step: cursor.step, node: id, what: nodeText(node), note: "" };
     const recorded = { ...about, fired: this.firings(stage.id, id), could: [], stopped: [] };
     if (ask === null) this.show(recorded, this.offline(recorded));
     else void this.request(ask, recorded, key);
+  }
+
+  /** What the scheduler says of a LazyBuffer and of the edges at it. */
+  private edges(id: number): void {
+    const { index } = this.store;
+    const node = index.node(id);
+    const decision = index.decisionOf.get(id);
+    const users = index.trace.nodes.filter(({ kind, src }) => kind === "lazybuffer" && src.includes(id));
+    const row = (src: number, dst: number): Element => {
+      const fate = fateOf(index, src, dst);
+      const why = fate.decision === undefined ? "" : `${fate.decision.decision}: ${fate.decision.reason}`;
+      const other = truncate(nodeText(index.node(src === id ? dst : src)), 44);
+      const choose = (): void => this.store.select([src, dst]);
+      return h("button", { type: "button", class: "event", onclick: choose }, h("span", { class: `fate-word ${fate.mark}` }, fate.mark), h("b", {}, other), h("span", { class: "faint" }, why));
+    };
+    const list = (title: string, rows: Element[]): Element[] => (rows.length === 0 ? [] : [h("h5", {}, title), ...rows]);
+    replaceChildren(
+      this.element,
+      this.head(nodeText(node), decision === undefined ? "The scheduler decided nothing of it." : `${decision.decision}: ${decision.reason}.`),
+      decision === undefined ? null : comparisons(decision),
+      ...list("Reads", [...new Set(node.src)].map((src) => row(src, id))),
+      ...list("Read by", users.map((user) => row(id, user.id))),
+    );
+  }
+
+  private async requestKernels(ask: Ask, a: number, b: number, key: string): Promise<void> {
+    const found = (await ask({ ask: "why kernels", a, b }).catch(() => null)) as WhyKernels | null;
+    if (found !== null && key === this.asked) this.element.prepend(h("p", { class: "note", role: "status" }, `${found.text}.`));
   }
 
   /** The firings of a pass that were about a node, or made it. */

@@ -1,0 +1,94 @@
+// What the scheduler made of each edge between LazyBuffers: the twin of tinyexplore/explore/fusions.py.
+
+import { h, s } from "./dom";
+import type { Compared, Decision } from "./model";
+import type { TraceIndex } from "./provenance";
+import { nodeText } from "./tree";
+
+/** Computed where it is read; stored by one kernel and read by another; computed in several; in memory before. */
+export type Mark = "fused" | "cut" | "again" | "read";
+
+export interface Fate {
+  mark: Mark;
+  src: number;
+  dst: number;
+  decision: Decision | undefined;
+}
+
+const WORDS: Record<Mark, string> = {
+  fused: "fused: computed where it is read",
+  cut: "cut: it goes through memory, from one kernel to another",
+  again: "fused again: computed by each kernel that reads it",
+  read: "read: it lies in memory",
+};
+const found = new WeakMap<TraceIndex, Map<number, Set<number>>>();
+
+function kernelsOf(index: TraceIndex, node: number): Set<number> {
+  let all = found.get(index);
+  if (all === undefined) {
+    all = new Map();
+    for (const { id, nodes, roots } of index.trace.kernels) for (const one of [...nodes, ...roots]) all.set(one, (all.get(one) ?? new Set()).add(id));
+    found.set(index, all);
+  }
+  return all.get(node) ?? new Set();
+}
+
+/** The fate of the edge on which `dst` reads `src`. */
+export function fateOf(index: TraceIndex, src: number, dst: number): Fate {
+  const [of, into] = [kernelsOf(index, src), kernelsOf(index, dst)];
+  const apart = [...of].every((kernel) => !into.has(kernel));
+  const mark: Mark = of.size === 0 ? "read" : apart ? "cut" : of.size > 1 ? "again" : "fused";
+  return { mark, src, dst, decision: index.decisionOf.get(src) };
+}
+
+/** The edge between two LazyBuffers of which one reads the other, through movements or not; null where neither does. */
+export function edgeBetween(index: TraceIndex, a: number, b: number): Fate | null {
+  const reads = (dst: number, wanted: number): boolean => {
+    const waiting = [...index.node(dst).src];
+    for (const src of waiting) {
+      if (src === wanted) return true;
+      if (index.node(src).group === "movement") waiting.push(...index.node(src).src);
+    }
+    return false;
+  };
+  return reads(b, a) ? fateOf(index, a, b) : reads(a, b) ? fateOf(index, b, a) : null;
+}
+
+/** Of an edge between boxes, that of the node that leaves the one and is read in the other; null where nothing is decided. */
+export function fateBetween(index: TraceIndex, src: number[], through: number[], dst: number[]): Fate | null {
+  const reads = (node: number): number[] => [node, ...index.node(node).src];
+  const read = new Set([...through, ...dst].flatMap(reads));
+  const leaves = src.filter((node) => read.has(node)).at(-1) ?? src[src.length - 1];
+  const fates = dst.map((node) => fateOf(index, leaves, node));
+  const fate = fates.find(({ mark }) => mark !== "cut") ?? fates[0];
+  return fate === undefined || fate.mark === "read" || kernelsOf(index, fate.dst).size === 0 ? null : fate;
+}
+
+/** "cut: it goes through memory …", and why: the scheduler's word on what is read, with the numbers that it compared. */
+export function fateText(index: TraceIndex, { mark, src, decision }: Fate): string {
+  const why = decision === undefined ? [] : [`${nodeText(index.node(src))}: ${decision.decision}, ${decision.reason}`, ...decision.compared.map(comparedText)];
+  return [WORDS[mark], ...why].join("\n");
+}
+
+export function comparedText({ what, value, bound, over }: Compared): string {
+  const text = (number: number): string => number.toLocaleString("en", { maximumSignificantDigits: 6 });
+  return `${what}: ${text(value)}, ${over ? "over" : "within"} ${text(bound)}`;
+}
+
+/** The numbers of a decision, a row each; what is over its bound stands out. */
+export function comparisons(decision: Decision): Element {
+  const rows = decision.compared.map((one) => h("li", { class: one.over ? "over" : null }, comparedText(one)));
+  return h("ul", { class: "compared", "aria-label": "What the scheduler compared" }, ...rows);
+}
+
+/** The mark on an edge, at its middle: two bars where it is cut, a dot where it is fused, a ring where it is computed again. */
+export function markOf(fate: Fate, points: readonly [number, number][], text: string): SVGElement {
+  const half = (points.length - 1) / 2;
+  const [a, b] = [points[Math.floor(half)], points[Math.ceil(half)]];
+  const [x, y] = [(a[0] + b[0]) / 2, (a[1] + b[1]) / 2];
+  const [dx, dy] = a === b ? [0, 1] : [2 * (b[0] - a[0]), b[1] - a[1]]; // an edge leaves and arrives upright, and leans between
+  const turn = fate.mark === "cut" ? ` rotate(${(Math.atan2(dy, dx) * (180 / Math.PI) - 90).toFixed(0)})` : "";
+  const shape = fate.mark === "cut" ? s("path", { d: "M-7-3H7M-7 3H7" }) : s("circle", { r: fate.mark === "fused" ? 2.6 : 3.6 });
+  const attributes = { class: `fate ${fate.mark}`, "data-src": fate.src, "data-dst": fate.dst, transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})${turn}` };
+  return s("g", attributes, s("title", {}, text), s("circle", { class: "target", r: 10 }), shape);
+}
