@@ -159,6 +159,21 @@ def test_every_edge_of_the_tensors_is_marked_and_a_click_shows_the_numbers(page:
     assert len(page.evaluate("tinyexplore.handle.state.selected")) == 2
 
 
+def test_why_these_opts_decision_by_decision(page: Any, view: Explorer):
+    stage = next(one for one in view.trace.stages if one.choices)
+    page.evaluate(f"tinyexplore.handle.go({{stage: {stage.id}, graph: 'uops', place: 'passes', panel: 'why'}})")
+    rows = page.query_selector_all(".whys .tried")
+    assert [row.query_selector("b").inner_text() for row in rows] == [one.name for one in stage.choices]
+    for row, choice in zip(rows, stage.choices, strict=True):
+        row.query_selector("summary").click()
+        text = row.inner_text()
+        assert all(stage.opts[place].reason in text for place in choice.opts)
+        assert all(one.what in text for one in (*choice.compared, *choice.weighed))
+        assert choice.settled_by in text
+    assert "chosen" in page.inner_text(".whys")
+    assert findings(page) == []
+
+
 def test_two_tensors_are_one_kernel_or_two(asking: Any, view: Explorer):
     first, second = view.where(op="REDUCE_AXIS", kind="lazybuffer")[:2]
     asking.evaluate("tinyexplore.handle.go({graph: 'lazy', place: 'lazy'})")

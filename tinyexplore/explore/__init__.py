@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tinyexplore.explore.caches import CacheComparison, CacheModel
+    from tinyexplore.explore.chosen import WhyOpts, why_opts
     from tinyexplore.explore.codec import Limits, trace_from_json, trace_to_json
     from tinyexplore.explore.comparison import Comparison, compare
     from tinyexplore.explore.debugger import Access, Debugger, DebuggerError
@@ -73,6 +74,8 @@ _HOMES = {
     "why_not": "why",
     "WhyKernels": "fusions",
     "why_kernels": "fusions",
+    "WhyOpts": "chosen",
+    "why_opts": "chosen",
 }
 
 __all__ = [
@@ -97,6 +100,7 @@ __all__ = [
     "Tried",
     "WhyKernels",
     "WhyNot",
+    "WhyOpts",
     "biography",
     "capture",
     "compare",
@@ -117,6 +121,7 @@ __all__ = [
     "where",
     "why_kernels",
     "why_not",
+    "why_opts",
 ]
 
 

@@ -6,6 +6,7 @@ happened and where in the user's code.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -13,7 +14,7 @@ from math import isfinite
 from typing import Any
 
 from tinyexplore.explore.describe import search_text
-from tinyexplore.explore.drafts import Held, KernelDraft, StageDraft, buffer_key, opt_text, roots_of
+from tinyexplore.explore.drafts import ChoiceDraft, Held, KernelDraft, StageDraft, buffer_key, opt_text, roots_of
 from tinyexplore.explore.model import (
     TRACE_VERSION,
     Candidate,
@@ -29,6 +30,7 @@ from tinyexplore.explore.model import (
     Search,
     Step,
     Trace,
+    Weighed,
 )
 from tinyexplore.explore.names import assigned_names
 from tinyexplore.explore.scopes import Scopes
@@ -63,6 +65,7 @@ from tinyexplore.trace import (
     Transformed,
     UserFrame,
 )
+from tinyexplore.trace import events as told
 from tinyexplore.uop import UOp
 from tinyexplore.util import toposort
 
@@ -132,6 +135,9 @@ class Builder(Tables):
             StageBegan: self._stage_began,
             StageEnded: self._stage_ended,
             Recorded: self._recorded,
+            told.Compared: self._compared,
+            told.Weighed: self._weighed,
+            told.Asked: self._asked,
             Decided: self._decided,
             Rewrote: self._rewrote,
             Transformed: self._transformed,
@@ -399,16 +405,37 @@ class Builder(Tables):
             for after in roots_of(event.after):
                 self._account(self.node(before), after, event.how)
 
+    def _asked(self, event: told.Asked) -> None:
+        if self.open:
+            law = inspect.getdoc(event.decision.choose) or ""
+            self.open[-1].choices.append(ChoiceDraft(event.decision.name, law, event.settled_by))
+
+    def _compared(self, event: told.Compared) -> None:
+        if self.open and self.open[-1].choices:
+            self.open[-1].choices[-1].compared.append(_row(event))
+
+    def _weighed(self, event: told.Weighed) -> None:
+        if self.open and self.open[-1].choices:
+            options = tuple([(name, round(score, 4)) for name, score in event.options if isfinite(score)])
+            row = Weighed(event.what, options, event.chosen, event.least)
+            self.open[-1].choices[-1].weighed.append(row)
+
+    def _propose(self, opt: OptStep) -> None:
+        stage = self.open[-1]
+        if stage.choices:
+            stage.choices[-1].opts.append(len(stage.opts))
+        stage.opts.append(opt)
+
     def _opt_applied(self, event: OptApplied) -> None:
         opt = opt_text(event.opt)
         for before, after in zip(roots_of(event.before), roots_of(event.after), strict=True):
             self._align(before, after, opt)
         if self.open:
-            self.open[-1].opts.append(OptStep(opt, True, event.reason, self.laws_of(event.opt.op)))
+            self._propose(OptStep(opt, True, event.reason, self.laws_of(event.opt.op)))
 
     def _opt_rejected(self, event: OptRejected) -> None:
         if self.open:
-            self.open[-1].opts.append(OptStep(opt_text(event.opt), False, event.reason, self.laws_of(event.opt.op)))
+            self._propose(OptStep(opt_text(event.opt), False, event.reason, self.laws_of(event.opt.op)))
 
     def _measured(self, event: Measured) -> None:
         if self.open:

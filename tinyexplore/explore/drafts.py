@@ -12,6 +12,8 @@ from tinyexplore.engine import ExecItem
 from tinyexplore.explore.describe import expr_text, uops_listing
 from tinyexplore.explore.model import (
     Candidate,
+    Choice,
+    Compared,
     Decision,
     KernelInfo,
     Line,
@@ -21,6 +23,7 @@ from tinyexplore.explore.model import (
     Search,
     Stage,
     Step,
+    Weighed,
 )
 from tinyexplore.kernel import Kernel
 from tinyexplore.lazy import LazyBuffer
@@ -79,6 +82,22 @@ def quantile(values: Sequence[float], part: float) -> float:
 
 
 @dataclass(slots=True)
+class ChoiceDraft:
+    """A decision that is being asked."""
+
+    name: str
+    law: str
+    settled_by: str
+    compared: list[Compared] = field(default_factory=list)
+    weighed: list[Weighed] = field(default_factory=list)
+    opts: list[int] = field(default_factory=list)
+
+    def freeze(self) -> Choice:
+        compared, weighed = tuple(self.compared), tuple(self.weighed)
+        return Choice(self.name, self.law, self.settled_by, compared, weighed, tuple(self.opts))
+
+
+@dataclass(slots=True)
 class StageDraft:
     """A stage that may still be open."""
 
@@ -98,6 +117,7 @@ class StageDraft:
     search: Search | None = None
     thread: int = 0
     transform: int | None = None
+    choices: list[ChoiceDraft] = field(default_factory=list)
 
     def freeze(self) -> Stage:
         return Stage(
@@ -116,6 +136,7 @@ class StageDraft:
             search=self.search,
             thread=self.thread,
             transform=self.transform,
+            choices=tuple(choice.freeze() for choice in self.choices),
         )
 
 

@@ -198,6 +198,31 @@ class OptStep:
 
 
 @dataclass(frozen=True, slots=True)
+class Weighed:
+    """What a decision chose from: each of `options` with its score, and the one `chosen`, "" for none of them. `least`:
+    the lowest score is the best."""
+
+    what: str
+    options: tuple[tuple[str, float], ...]
+    chosen: str
+    least: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A decision of the hand-coded choice of opts, in the order in which they are asked. `law`: what it decides, and
+    why; `settled_by`: the one that had answered its question before, so that it was not asked. `opts`: those of the
+    stage that it proposed, by their place."""
+
+    name: str
+    law: str
+    settled_by: str
+    compared: tuple[Compared, ...]
+    weighed: tuple[Weighed, ...]
+    opts: tuple[Count, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Candidate:
     """One candidate of a search: the opts applied to the kernel, and its best time in microseconds.
 
@@ -231,7 +256,7 @@ class Stage:
     before, after: root node ids (several for a schedule). `steps` are the firings of a rewrite pass, in order.
     `candidates` are those that a search timed, in order, `search` is its outcome. `thread`: 0 for the one that
     asked, else another that worked meanwhile; `elapsed_us` of a stage is its own and what other threads did for it.
-    `transform`: the one that this stage is, if it is one.
+    `transform`: the one that this stage is, if it is one. `choices`: the decisions that chose the opts.
     """
 
     id: RowId
@@ -249,6 +274,7 @@ class Stage:
     search: Search | None = None
     thread: Count = 0
     transform: TransformId | None = None
+    choices: tuple[Choice, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,7 @@ from tinyexplore.util import Config, Context, config
 from tinyexplore.util.config import check_option
 
 if TYPE_CHECKING:
+    from tinyexplore.explore.chosen import WhyOpts
     from tinyexplore.explore.fusions import WhyKernels
     from tinyexplore.explore.parts import Parts
     from tinyexplore.explore.why import WhyNot
@@ -261,6 +262,12 @@ class Explorer(WhatIfDoor, ByHand):
             stage, at = asked.place_of(number, cursor.get("stage"), cursor.get("step"))
             step = at if step is None else step
         return asked.why_not(number, stage, step, rule)
+
+    def why_opts(self, kernel: int | KernelInfo = 0) -> WhyOpts:
+        """Why a kernel has its opts: see `explore.why_opts`."""
+        from tinyexplore.explore.chosen import why_opts
+
+        return why_opts(self.trace, kernel.id if isinstance(kernel, KernelInfo) else kernel)
 
     def why_kernels(self, a: Node | int, b: Node | int) -> WhyKernels:
         """Why two LazyBuffers are computed by one kernel, or by two: see `explore.why_kernels`."""

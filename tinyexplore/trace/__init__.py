@@ -2,6 +2,7 @@
 
 from tinyexplore.trace.events import (
     Allocated,
+    Asked,
     Compared,
     Compiled,
     Decided,
@@ -27,6 +28,7 @@ from tinyexplore.trace.events import (
     StoodIn,
     Transformed,
     UserFrame,
+    Weighed,
     derived,
     rebuilt,
     rewrote,
@@ -48,6 +50,7 @@ from tinyexplore.trace.recorder import (
 
 __all__ = [
     "Allocated",
+    "Asked",
     "Compared",
     "Compiled",
     "Decided",
@@ -74,6 +77,7 @@ __all__ = [
     "StoodIn",
     "Transformed",
     "UserFrame",
+    "Weighed",
     "active_recorder",
     "console_recorder",
     "derived",

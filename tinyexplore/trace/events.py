@@ -69,6 +69,25 @@ class Compared(NamedTuple):
     over: bool
 
 
+class Weighed(NamedTuple):
+    """What a decision chose from: each of `options` with its score, and the one `chosen`, "" for none of them. `least`:
+    the lowest score is the best."""
+
+    what: str
+    options: tuple[tuple[str, float], ...]
+    chosen: str
+    least: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """`decision` (a `tinyexplore.kernel.decisions.Decision`) is asked for Opts, or not, as `settled_by` has answered
+    its question before. What is compared, weighed and applied from then on is its doing, until another is asked."""
+
+    decision: Any
+    settled_by: str
+
+
 @dataclass(frozen=True, slots=True)
 class Decided:
     """The scheduler's word on one LazyBuffer: decision "realize" | "fuse" | "duplicate" | "keep" | "view" |
@@ -261,6 +280,9 @@ Event = (
     StageBegan
     | StageEnded
     | Recorded
+    | Compared
+    | Weighed
+    | Asked
     | Decided
     | Rewrote
     | Transformed

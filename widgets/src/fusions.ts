@@ -76,9 +76,9 @@ export function comparedText({ what, value, bound, over }: Compared): string {
 }
 
 /** The numbers of a decision, a row each; what is over its bound stands out. */
-export function comparisons(decision: Decision): Element {
-  const rows = decision.compared.map((one) => h("li", { class: one.over ? "over" : null }, comparedText(one)));
-  return h("ul", { class: "compared", "aria-label": "What the scheduler compared" }, ...rows);
+export function comparisons({ compared }: { compared: Compared[] }): Element {
+  const rows = compared.map((one) => h("li", { class: one.over ? "over" : null }, comparedText(one)));
+  return h("ul", { class: "compared", "aria-label": "What was compared" }, ...rows);
 }
 
 /** The mark on an edge, at its middle: two bars where it is cut, a dot where it is fused, a ring where it is computed again. */

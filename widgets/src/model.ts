@@ -109,6 +109,24 @@ export interface OptStep {
   laws: number[];
 }
 
+/** What a decision chose from: each of `options` with its score, and the one `chosen`, "" for none of them. `least`: the lowest score is the best. */
+export interface Weighed {
+  what: string;
+  options: [string, number][];
+  chosen: string;
+  least: boolean;
+}
+
+/** A decision of the hand-coded choice of opts, in the order in which they are asked. `law`: what it decides, and why; `settled_by`: the one that had answered its question before, so that it was not asked. `opts`: those of the stage that it proposed, by their place. */
+export interface Choice {
+  name: string;
+  law: string;
+  settled_by: string;
+  compared: Compared[];
+  weighed: Weighed[];
+  opts: number[];
+}
+
 /** One candidate of a search: the opts applied to the kernel, and its best time in microseconds. `best_us` is None for a candidate that was lost; `note` says why, or where else the time is from. */
 export interface Candidate {
   opts: string[];
@@ -124,7 +142,7 @@ export interface Search {
   reason: string;
 }
 
-/** One stage of the compiler. Stages form a tree by `parent`; `kernel` is the kernel it worked for. name: "schedule" | "optimise" | "lower" | a pass's name | "linearize" | "render" | "compile" | "run" ... before, after: root node ids (several for a schedule). `steps` are the firings of a rewrite pass, in order. `candidates` are those that a search timed, in order, `search` is its outcome. `thread`: 0 for the one that asked, else another that worked meanwhile; `elapsed_us` of a stage is its own and what other threads did for it. `transform`: the one that this stage is, if it is one. */
+/** One stage of the compiler. Stages form a tree by `parent`; `kernel` is the kernel it worked for. name: "schedule" | "optimise" | "lower" | a pass's name | "linearize" | "render" | "compile" | "run" ... before, after: root node ids (several for a schedule). `steps` are the firings of a rewrite pass, in order. `candidates` are those that a search timed, in order, `search` is its outcome. `thread`: 0 for the one that asked, else another that worked meanwhile; `elapsed_us` of a stage is its own and what other threads did for it. `transform`: the one that this stage is, if it is one. `choices`: the decisions that chose the opts. */
 export interface Stage {
   id: number;
   name: string;
@@ -141,6 +159,7 @@ export interface Stage {
   search: Search | null;
   thread: number;
   transform: number | null;
+  choices: Choice[];
 }
 
 /** Provenance: node `dst` came from node `src`; `how`: "rewrite" | "rebuild" | a transform's name | words of a `Derived` event. */
@@ -430,6 +449,20 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     reason: ["str"],
     laws: [{"many": {"index": "laws", "before": false}}, []],
   },
+  Weighed: {
+    what: ["str"],
+    options: [{"many": {"each": ["str", "float"]}}],
+    chosen: ["str"],
+    least: ["bool"],
+  },
+  Choice: {
+    name: ["str"],
+    law: ["str"],
+    settled_by: ["str"],
+    compared: [{"many": {"row": "Compared"}}],
+    weighed: [{"many": {"row": "Weighed"}}],
+    opts: [{"many": {"least": 0, "of": "int"}}],
+  },
   Candidate: {
     opts: [{"many": "str"}],
     best_us: [{"either": ["float", "null"]}],
@@ -457,6 +490,7 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     search: [{"either": [{"row": "Search"}, "null"]}, null],
     thread: [{"least": 0, "of": "int"}, 0],
     transform: [{"either": [{"index": "transforms", "before": false}, "null"]}, null],
+    choices: [{"many": {"row": "Choice"}}, []],
   },
   Link: {
     src: [{"index": "nodes", "before": false}],

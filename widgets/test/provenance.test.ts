@@ -9,7 +9,7 @@ function node(id: number, kind: string, op: string, src: number[] = [], user: nu
 }
 
 function stage(id: number, kernel: number | null, steps: Stage["steps"] = []): Stage {
-  const rest = { decisions: [], opts: [], candidates: [], search: null, thread: 0, transform: null, started_us: 0, elapsed_us: 10, parent: null };
+  const rest = { decisions: [], opts: [], candidates: [], search: null, thread: 0, transform: null, choices: [], started_us: 0, elapsed_us: 10, parent: null };
   return { id, name: `stage ${id}`, kernel, before: [2], after: [4], steps, ...rest };
 }
 

@@ -27,6 +27,7 @@ from tinyexplore.kernel.decisions.threads import divide_among_threads
 from tinyexplore.kernel.decisions.transposition import tile_transposition
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.transforms.axes import with_merged_axes, with_split_axes
+from tinyexplore.trace import Asked, active_recorder
 
 LANES, TILE = frozenset({Question.LANES}), frozenset({Question.TILE})
 
@@ -50,15 +51,21 @@ DECISIONS = (
 )
 
 
-def hand_coded(kernel: Kernel) -> Kernel:
-    """`kernel` with the Opts that the decisions come to."""
+def hand_coded(kernel: Kernel, without: frozenset[str] = frozenset()) -> Kernel:
+    """`kernel` with the Opts that the decisions come to; those of the names `without` are not asked."""
     kernel = with_merged_axes(with_split_axes(kernel))
-    settled: frozenset[Question] = frozenset()
+    recorder = active_recorder()
+    settled: dict[Question, str] = {}
     for decision in DECISIONS:
-        if settled.isdisjoint(decision.settles):
+        if decision.name in without:
+            continue
+        by = next((settled[question] for question in decision.settles if question in settled), "")
+        if recorder is not None:
+            recorder.record(Asked(decision, by))
+        if not by:
             after = decided(kernel, decision)
             if after is not kernel:
-                settled |= decision.settles
+                settled.update(dict.fromkeys(decision.settles, decision.name))
             kernel = after
     return kernel
 

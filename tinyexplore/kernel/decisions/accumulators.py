@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import prod
 
 from tinyexplore.kernel.decisions.columns import ACCUMULATORS
-from tinyexplore.kernel.decisions.decision import Choice, Choices
+from tinyexplore.kernel.decisions.decision import Choice, Choices, exceeds
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opts import Opt, OptOps
 from tinyexplore.uop import AxisKind, UOp
@@ -22,7 +22,7 @@ def add_accumulators(kernel: Kernel) -> Choices:
     Where all there is to add up are a few vectors (the partial results of a larger sum, say), the wait is nothing
     beside what it takes to compile a longer loop, and the sums' sum after it.
     """
-    if kernel.steps <= FEW_VECTORS * kernel.lanes:
+    if not exceeds("steps", kernel.steps, FEW_VECTORS * kernel.lanes):
         return
     for reduce in kernel.reduces:
         loops = [axis for axis in reduce.src[1:] if axis.arg.kind is AxisKind.REDUCE and axis in kernel.axes]
@@ -41,6 +41,7 @@ def independent_sums(reduce: UOp, loops: Sequence[UOp]) -> Opt | None:
     apart = (*reduce.ranges, *reduce.src[1:])
     tiles = prod(axis.size for axis in apart if axis.arg.kind in (AxisKind.UPCAST, AxisKind.UNROLL))
     wanted = min(ALONGSIDE, ACCUMULATORS // tiles)
+    exceeds("independent sums that the register tile has", tiles, ACCUMULATORS // 2)
     axis = max(loops, key=lambda axis: (axis.size, axis.arg.id), default=None)
     if wanted < 2 or axis is None or axis.size < 2:
         return None

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tinyexplore.kernel.analysis.access import best_block, is_outer_of
+from tinyexplore.kernel.analysis.access import is_outer_of
 from tinyexplore.kernel.analysis.memory import buffer_bytes, comes_from_memory, step_bytes
 from tinyexplore.kernel.analysis.strides import Access
-from tinyexplore.kernel.decisions.decision import Choice, Choices
+from tinyexplore.kernel.decisions.decision import Choice, Choices, block_of
 from tinyexplore.kernel.decisions.register_tile import find_reduced
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opts import Opt, OptOps
@@ -36,11 +36,11 @@ def block_columns(kernel: Kernel) -> Choices:
             yield from whole_rows(columns, loop)
             return
         if takes_long_steps(kernel, load, columns.size, loop):
-            wide = best_block(columns.size, LONG_STEP, limit=LONG_STEP)
+            wide = block_of("vectors of a row", columns.size, LONG_STEP, LONG_STEP)
             reason = f"{wide} vectors of each long row: there is time to ask for those of later rows"
             yield Choice(Opt(OptOps.UPCAST, columns.arg.id, wide), reason)
             return
-    wide = best_block(columns.size, ACCUMULATORS, limit=ACCUMULATORS)
+    wide = block_of("vectors of columns", columns.size, ACCUMULATORS, ACCUMULATORS)
     if wide > 1:
         reason = "neighbouring columns use each row's cache lines while they are there"
         kernel = yield Choice(Opt(OptOps.UPCAST, columns.arg.id, wide), reason)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from tinyexplore.kernel.analysis.access import best_block
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opts import Opt, OptError
-from tinyexplore.trace import OptRejected, active_recorder
+from tinyexplore.trace import Compared, OptRejected, Weighed, active_recorder
 
 
 class Question(Enum):
@@ -40,6 +41,45 @@ class Decision:
     @property
     def name(self) -> str:
         return self.choose.__name__
+
+
+def exceeds(what: str, value: float, bound: float) -> bool:
+    """Whether `value` of `what` is more than `bound`: what a decision depends on, told."""
+    return _noted(what, value, bound, value > bound)
+
+
+def reaches(what: str, value: float, bound: float) -> bool:
+    """Whether `value` is at least `bound`, told as well."""
+    return _noted(what, value, bound, value >= bound)
+
+
+def _noted(what: str, value: float, bound: float, over: bool) -> bool:
+    recorder = active_recorder()
+    if recorder is not None:
+        recorder.record(Compared(what, value, bound, over))
+    return over
+
+
+def weigh(what: str, options: Mapping[str, float], chosen: str, *, least: bool = False) -> None:
+    """Tells what a decision chose from, and the score of each."""
+    recorder = active_recorder()
+    if recorder is not None and options:
+        recorder.record(Weighed(what, tuple(options.items()), chosen, least))
+
+
+def block_of(what: str, size: int, most: int, limit: int) -> int:
+    """`best_block`, told: each block with the work done over the work wanted."""
+    found = best_block(size, most, limit)
+    if active_recorder() is not None:
+        blocks = range(min(most, limit, size), 1, -1)
+        work = {str(block): -(-size // block) * block / size for block in blocks}
+        weigh(
+            f"{what} at a time: work done over work wanted, the largest that wastes little",
+            work,
+            str(found),
+            least=True,
+        )
+    return found
 
 
 def decided(kernel: Kernel, decision: Decision) -> Kernel:

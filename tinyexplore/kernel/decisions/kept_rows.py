@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from tinyexplore.kernel.analysis.access import best_block
 from tinyexplore.kernel.analysis.memory import step_bytes
 from tinyexplore.kernel.analysis.scratch import keeps_row
-from tinyexplore.kernel.decisions.decision import Choice, Choices
+from tinyexplore.kernel.decisions.decision import Choice, Choices, block_of
 from tinyexplore.kernel.decisions.threads import THREAD_STEPS
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opts import Opt, OptOps
@@ -28,11 +27,11 @@ def tile_kept_rows(kernel: Kernel) -> Choices:
     if not products or any(lanes_of(reduce) is None for reduce in products):
         return
     for columns in {loop: None for reduce in products if (loop := vector_loop(kernel, lanes_of(reduce))) is not None}:
-        wide = best_block(columns.size, WIDE_TILE, limit=WIDE_TILE)
+        wide = block_of("vectors of columns", columns.size, WIDE_TILE, WIDE_TILE)
         if wide > 1:
             reason = f"{wide} vectors of columns share each row's load"
             yield Choice(Opt(OptOps.UPCAST, columns.arg.id, wide), reason)
-    tall = best_block(rows.size, (kernel.target.vector_registers - 4) // WIDE_TILE, limit=6)
+    tall = block_of("rows", rows.size, (kernel.target.vector_registers - 4) // WIDE_TILE, 6)
     if tall > 1:
         yield Choice(Opt(OptOps.UPCAST, rows.arg.id, tall), f"{tall} rows share each load of a column")
     yield Choice(Opt(OptOps.STAGE, rows.arg.id), "what all rows read is packed once, lanes side by side")

@@ -6,12 +6,13 @@ from collections.abc import Generator, Sequence
 
 from tinyexplore.kernel.analysis.access import is_inside_reduction, lanes_for, outer_row_axis
 from tinyexplore.kernel.analysis.strides import SHUFFLED_STRIDE, Access
-from tinyexplore.kernel.decisions.decision import Choice, Choices
+from tinyexplore.kernel.decisions.decision import Choice, Choices, reaches, weigh
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opts import Opt, OptOps
 from tinyexplore.uop import AxisKind, Ops, UOp
 
 ONCE, MOST_ONCE = 0.25, 0.5  # weight of what happens once for each result, each and all of it together
+SUITS = "lanes along: neighbours in memory count for an axis, strided and scattered accesses against it"
 SHUFFLED_LANES = 4  # fewer lanes than this are not worth taking out of vectors
 
 
@@ -30,8 +31,11 @@ def choose_lanes(kernel: Kernel) -> Choices:
         loops = [axis for axis in reduce.src[1:] if axis.arg.kind is AxisKind.REDUCE]
         inside = set(reduce.src[0].find(Ops.INDEX))
         mine = [access for access in found if access.node in inside]
-        axis = max(loops, key=lambda axis: vector_score(axis, mine), default=None)
-        if axis is None or vector_score(axis, mine) <= 0 or axis not in kernel.axes:
+        scores = {axis: vector_score(axis, mine) for axis in loops}
+        axis = max(loops, key=lambda axis: scores[axis], default=None)
+        if axis is not None:
+            weigh(SUITS, {loop.arg.name: score for loop, score in scores.items()}, axis.arg.name)
+        if axis is None or scores[axis] <= 0 or axis not in kernel.axes:
             continue
         if (lanes := lanes_for(kernel, axis)) > 1:
             kernel = yield Choice(Opt(OptOps.VECTOR, axis.arg.id, lanes), "the reduction walks memory step by step")
@@ -41,10 +45,12 @@ def lanes_of_results(kernel: Kernel, found: Sequence[Access]) -> Generator[Choic
     """Lanes along an output axis, where these are more than half of what reductions could have; the kernel then."""
     inner = [axis for axis in kernel.output_axes if not outer_row_axis(kernel, axis)]
     inner = [axis for axis in inner if axis not in kernel.gathered_along]
-    best = max(inner, key=lambda axis: (vector_score(axis, found), axis.arg.id), default=None)
+    scores = {axis: vector_score(axis, found) for axis in inner}
+    best = max(inner, key=lambda axis: (scores[axis], axis.arg.id), default=None)
     if best is None:
         return kernel
-    lanes = lanes_for(kernel, best) if vector_score(best, found) > 0 else 1
+    weigh(SUITS, {axis.arg.name: score for axis, score in scores.items()}, best.arg.name)
+    lanes = lanes_for(kernel, best) if scores[best] > 0 else 1
     few = lanes <= SHUFFLED_STRIDE and lanes < kernel.lanes
     interleaved = interleaved_with(inner, found) if few else None
     if interleaved is not None:
@@ -53,7 +59,7 @@ def lanes_of_results(kernel: Kernel, found: Sequence[Access]) -> Generator[Choic
         kernel = yield Choice(Opt(OptOps.VECTOR, apart.arg.id, lanes_for(kernel, apart)), reason)
         for other in short:
             kernel = yield Choice(Opt(OptOps.UPCAST, other.arg.id, other.size), reason)
-    elif lanes > 1 and lanes * 2 >= reduced_lanes(kernel, found):
+    elif lanes > 1 and reaches("lanes, twice, beside those of a reduction", lanes * 2, reduced_lanes(kernel, found)):
         reason = "neighbours along this axis are neighbours in memory"
         kernel = yield Choice(Opt(OptOps.VECTOR, best.arg.id, lanes), reason)
     return kernel

@@ -13,7 +13,7 @@ from tinyexplore.kernel.analysis.product import Product, find_product
 from tinyexplore.kernel.analysis.scratch import PACKING_ORDER
 from tinyexplore.kernel.analysis.strides import SHUFFLED_STRIDE, Access
 from tinyexplore.kernel.decisions.columns import LONG_STEP, takes_long_steps
-from tinyexplore.kernel.decisions.decision import Choice, Choices
+from tinyexplore.kernel.decisions.decision import Choice, Choices, weigh
 from tinyexplore.kernel.decisions.register_tile import sums_in_registers
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opts import Opt, OptOps
@@ -36,6 +36,8 @@ JOINING = 2  # registers that vectors of several stretches take while they are p
 TILE_LOAD = 0.15  # what a load costs where it hides behind multiply-adds
 FAR_LOAD = 0.5  # and where few rows have it wait for memory
 WORTH_MERGING = 0.95
+BESIDE = "instructions for each multiply-add, itself included, with lanes along"
+TILE_COST = "work and loads of a register tile, over the multiply-adds wanted, with lanes along"
 
 
 Tiling = Generator[Choice, Kernel, Kernel]  # of a part of the decision, which ends with the kernel as it is then
@@ -52,6 +54,10 @@ class Tile:
     outer: UOp | None = None
     merged: int = 1
 
+    def __str__(self) -> str:
+        rows = f" × {self.tall} of {self.rows.arg.name}" if self.rows is not None else ""
+        return f"{self.wide} vector{'s' if self.wide > 1 else ''}{rows}"
+
 
 def tile_product(kernel: Kernel) -> Choices:
     """VECTOR, UPCAST, MERGE, SWAP, STAGE and COLLECT for a sum of products: lanes along the output axis that takes the
@@ -65,7 +71,11 @@ def tile_product(kernel: Kernel) -> Choices:
     tiles = {axis: best_tile(product, axis) for axis in product.outputs if axis.size > 1 and product.along(axis)}
     costs = {axis: lane_cost(product, axis, tile) for axis, tile in tiles.items()}
     lanes = min(costs, key=lambda axis: (costs[axis], -axis.arg.id), default=None)
-    if lanes is None or costs[lanes] >= reduced_cost(product):
+    along_sum = reduced_cost(product)
+    told = {"the sum itself": along_sum, **{axis.arg.name: cost for axis, cost in costs.items()}}
+    along = lanes is not None and costs[lanes] < along_sum
+    weigh(BESIDE, told, lanes.arg.name if lanes is not None and along else "the sum itself", least=True)
+    if lanes is None or not along:
         return
     tile = tiles[lanes]
     kernel = yield from tiled(kernel, tile, lanes, costs[lanes])
@@ -184,6 +194,7 @@ def best_tile(product: Product, lanes: UOp) -> Tile:
         waste = waste_of(blocks, wide) * blocks * product.kernel.lanes / lanes.size
         found.append(with_rows(product, Tile(waste, wide, 1, None), rows, loads))
     plain = min(found, key=lambda tile: tile.cost)
+    weigh(f"{TILE_COST} {lanes.arg.name}", {str(tile): tile.cost for tile in found}, str(plain), least=True)
     outer = row_above(product, lanes, vectors)
     if outer is None:
         return plain

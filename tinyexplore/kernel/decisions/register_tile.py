@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tinyexplore.kernel.analysis.access import best_block, is_outer_of, outer_row_axis, shares_loads
+from tinyexplore.kernel.analysis.access import is_outer_of, outer_row_axis, shares_loads
 from tinyexplore.kernel.analysis.memory import buffer_bytes, is_read_once, step_bytes
 from tinyexplore.kernel.analysis.strides import Access
-from tinyexplore.kernel.decisions.decision import Choice, Choices
+from tinyexplore.kernel.decisions.decision import Choice, Choices, block_of
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opts import Opt, OptOps
 from tinyexplore.target import Target
@@ -67,7 +67,7 @@ def tile_of_vectors(found: Reduced) -> Choices:
     registers = kernel.target.vector_registers
     rows_are_neighbours = rows is not None and any(load.stride(rows) == 1 for load in loads)
     widest = 4 if registers >= 32 and not rows_are_neighbours else 2
-    wide = best_block(columns.size, widest, limit=widest) if columns is not None else 1
+    wide = block_of("vectors of columns", columns.size, widest, widest) if columns is not None else 1
     if columns is not None and wide > 1:
         reason = f"{wide} vectors of columns share each row's load"
         yield Choice(Opt(OptOps.UPCAST, columns.arg.id, wide), reason)
@@ -77,7 +77,7 @@ def tile_of_vectors(found: Reduced) -> Choices:
     # rows that lie side by side: as many as one cache line has
     few = wide == widest and not rows_are_neighbours
     limit = 6 if few else 14
-    tall = best_block(rows.size, max(2, (registers - 4) // wide), limit if rows.is_static else UNKNOWN_ROWS)
+    tall = block_of("rows", rows.size, max(2, (registers - 4) // wide), limit if rows.is_static else UNKNOWN_ROWS)
     if tall > 1:
         yield Choice(Opt(OptOps.UPCAST, rows.arg.id, tall), f"{tall} rows share each load of a column")
 
@@ -88,12 +88,12 @@ def tile_of_sums(found: Reduced) -> Choices:
     most_rows, most_columns = sums_in_registers(found.kernel.target)
     if rows is not None:
         alone = len(found.shared) == 1 and rows_are_streamed(found.kernel, rows, found.loads)
-        tall = 1 if alone else best_block(rows.size, most_rows, limit=most_rows)
+        tall = 1 if alone else block_of("rows", rows.size, most_rows, most_rows)
         if tall > 1:
             yield Choice(Opt(OptOps.UPCAST, rows.arg.id, tall), f"{tall} rows share each load of a column")
     if len(found.shared) > 1:
         other = max((axis for axis in found.shared if axis is not rows), key=lambda axis: axis.size)
-        tall = best_block(other.size, most_columns, limit=most_columns)
+        tall = block_of("columns", other.size, most_columns, most_columns)
         if tall > 1:
             yield Choice(Opt(OptOps.UPCAST, other.arg.id, tall), f"{tall} columns share each load of a row")
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tinyexplore.dtype import dtypes
 from tinyexplore.kernel.analysis.access import is_outer_of, outer_row_axis
 from tinyexplore.kernel.analysis.strides import Access
-from tinyexplore.kernel.decisions.decision import Choice, Choices
+from tinyexplore.kernel.decisions.decision import Choice, Choices, exceeds, reaches
 from tinyexplore.kernel.decisions.kept_rows import find_pipe
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opts import Opt, OptOps
@@ -51,7 +51,7 @@ def mirrored_pairs(kernel: Kernel) -> tuple[UOp, ...]:
 def take_several_vectors(kernel: Kernel) -> Choices:
     """UPCAST by four of an elementwise loop over vectors, so that loads and arithmetic of several overlap."""
     vectors = [axis for axis in kernel.axes if axis.arg.kind is AxisKind.VECTOR]
-    if kernel.reduces or not vectors or kernel.steps < FEWEST_STEPS:
+    if kernel.reduces or not vectors or not reaches("steps", kernel.steps, FEWEST_STEPS):
         return
     found = kernel.accesses
     outer = next((axis for axis in reversed(kernel.output_axes) if is_outer_of(axis, vectors[0], found)), None)
@@ -77,7 +77,8 @@ def take_several_vectors_of_rows(kernel: Kernel) -> Choices:
 def four_vectors(loop: UOp | None, nodes: Sequence[UOp]) -> Choices:
     """Four steps at a time of a `loop` over vectors, where its `nodes` are few enough."""
     arithmetic = sum(node.op is not Ops.INDEX and not is_of_places(node) for node in nodes)
-    if loop is not None and arithmetic <= MOST_ARITHMETIC and loop.size % 4 == 0 and loop.is_static:
+    few = loop is not None and not exceeds("operations of a step", arithmetic, MOST_ARITHMETIC)
+    if loop is not None and few and loop.size % 4 == 0 and loop.is_static:
         yield Choice(Opt(OptOps.UPCAST, loop.arg.id, 4), "four vectors a step keep the load and arithmetic units busy")
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from tinyexplore.dtype import dtypes
 from tinyexplore.kernel.analysis.memory import buffer_bytes, comes_from_memory, is_read_once, step_bytes
 from tinyexplore.kernel.analysis.strides import Access
-from tinyexplore.kernel.decisions.decision import Choice, Choices
+from tinyexplore.kernel.decisions.decision import Choice, Choices, exceeds, reaches
 from tinyexplore.kernel.decisions.register_tile import find_reduced
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opts import Opt, OptOps
@@ -45,7 +45,7 @@ def stream_rows(kernel: Kernel) -> Choices:
         return
     if not all(comes_in_order(kernel, load, rows, along, reduced.lanes) for load in streams):
         return
-    if arithmetic_of(reduce) > MOST_ARITHMETIC:
+    if exceeds("operations for each element", arithmetic_of(reduce), MOST_ARITHMETIC):
         return
     count = STREAMS // len(streams)
     if apart:
@@ -56,7 +56,7 @@ def stream_rows(kernel: Kernel) -> Choices:
 
 def rows_side_by_side(kernel: Kernel, rows: UOp, along: UOp, streams: Sequence[Access], count: int) -> Choices:
     """`count` rows at a time, the next ones prefetched meanwhile; of too long ones, what comes of each."""
-    if rows.size < BLOCKS * kernel.target.threads * count:
+    if not reaches("rows", rows.size, BLOCKS * kernel.target.threads * count):
         return
     reason = f"{count} rows side by side: more of memory is waited for at a time than by walking along one"
     kernel = yield Choice(Opt(OptOps.UPCAST, rows.arg.id, count), reason)

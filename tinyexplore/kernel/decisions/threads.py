@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tinyexplore.kernel.decisions.decision import Choice, Choices
+from tinyexplore.kernel.decisions.decision import Choice, Choices, reaches
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opts import Opt, OptOps
 from tinyexplore.uop import AxisKind
@@ -12,7 +12,9 @@ THREAD_STEPS = 1 << 15  # fewer steps than this take less time than waking anoth
 
 def divide_among_threads(kernel: Kernel) -> Choices:
     """THREAD for the outermost output loop, where there is enough to do: waking another core takes time as well."""
-    if kernel.target.threads < 2 or kernel.steps < THREAD_STEPS * max(1, kernel.lanes // 4):
+    if not reaches("cores", kernel.target.threads, 2):
+        return
+    if not reaches("steps", kernel.steps, THREAD_STEPS * max(1, kernel.lanes // 4)):
         return
     outermost = next((axis for axis in kernel.output_axes if axis.arg.kind is AxisKind.GLOBAL), None)
     if outermost is not None and outermost.size > 1:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from tinyexplore.kernel.analysis.access import best_block, is_outer_of
 from tinyexplore.kernel.analysis.memory import comes_from_memory, step_bytes
 from tinyexplore.kernel.analysis.strides import Access
-from tinyexplore.kernel.decisions.decision import Choice, Choices
+from tinyexplore.kernel.decisions.decision import Choice, Choices, reaches
 from tinyexplore.kernel.decisions.several_vectors import FEWEST_STEPS
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opts import Opt, OptOps
@@ -26,7 +26,7 @@ def tile_transposition(kernel: Kernel) -> Choices:
     """UPCAST for a square tile where loads walk memory across the stores, so that every cache line is used whole; and
     SWAP, LOCAL and AHEAD where memory rather than a cache has what is read."""
     vectors = [axis for axis in kernel.axes if axis.arg.kind is AxisKind.VECTOR]
-    if kernel.reduces or not vectors or kernel.steps < FEWEST_STEPS:
+    if kernel.reduces or not vectors or not reaches("steps", kernel.steps, FEWEST_STEPS):
         return
     across = crossing_axis(kernel, vectors[0], kernel.accesses)
     if across is not None:

@@ -7,6 +7,7 @@ import { comparisons, fateOf } from "../fusions";
 import { count, paragraphs, truncate } from "../format";
 import type { Change, Store, View } from "../store";
 import { nodeText } from "../tree";
+import { choiceRows } from "./choices";
 import { codeBlock } from "./stepper";
 
 const FEW = 12; // stopped rules that are shown at once
@@ -34,6 +35,12 @@ export class WhyView implements View {
     if (key === this.asked) return;
     this.asked = key;
     this.showsAll = false;
+    if (stage !== undefined && stage.choices.length > 0 && (id === undefined || index.node(id).kind === "uop")) {
+      const kernel = index.trace.kernels[stage.kernel!];
+      const says = `has ${kernel.opts.join(", ") || "no opts"}: the decisions of the hand-coded choice, in the order in which they are asked.`;
+      replaceChildren(this.element, this.head(kernel.name, says), ...choiceRows(stage));
+      return;
+    }
     if (id === undefined) {
       this.say("Select a node, then press Y: which rules could fire on it, which did, and what stopped every other one.");
       return;

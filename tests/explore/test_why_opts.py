@@ -1,0 +1,87 @@
+"""Why a kernel has its opts: every decision in its turn, with its numbers, and what would be without it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tinyexplore import Tensor
+from tinyexplore.explore import Explorer, Trace, explore, why_opts
+from tinyexplore.explore.chosen import kernel_before, next_best, weighed_text
+from tinyexplore.explore.codec import trace_from_json, trace_to_json
+from tinyexplore.explore.model import Weighed
+from tinyexplore.kernel.decisions import DECISIONS, hand_coded
+from tinyexplore.kernel.decisions.several_vectors import FEWEST_STEPS, MOST_ARITHMETIC
+
+
+@pytest.fixture(scope="module")
+def view() -> Explorer:
+    x, w = Tensor.rand(256, 256).realize(), Tensor.rand(256, 256).realize()
+    return explore(lambda: (x @ w, x.exp()), repeat=1)
+
+
+def stage_of(trace: Trace, kernel: int):
+    return next(stage for stage in trace.stages if stage.kernel == kernel and stage.choices)
+
+
+def test_every_decision_is_there_in_its_turn_and_the_opts_are_theirs(view: Explorer):
+    for kernel in view.trace.kernels:
+        found = view.why_opts(kernel)
+        assert [one.choice.name for one in found.chosen] == [decision.name for decision in DECISIONS]
+        applied = [opt.opt for one in found.chosen for opt in one.opts if opt.applied]
+        assert applied == list(kernel.opts) == list(found.opts)
+        assert all(one.choice.law for one in found.chosen)
+    assert why_opts(view.trace, 1) == view.why_opts(1)
+
+
+def test_the_numbers_of_an_elementwise_loop_and_the_opts_without_a_decision(view: Explorer):
+    found = view.why_opts(1)
+    several = found["take_several_vectors"]
+    rows = {one.what: one for one in several.choice.compared}
+    assert (rows["steps"].value, rows["steps"].bound, rows["steps"].over) == (65536, FEWEST_STEPS, True)
+    assert rows["operations of a step"].bound == MOST_ARITHMETIC and not rows["operations of a step"].over
+    assert several.instead == tuple(opt for opt in found.opts if opt != several.opts[0].opt)
+    lanes = found["choose_lanes"]
+    assert lanes.choice.weighed[0].chosen == "g0" and lanes.instead is not None
+    assert not any(opt.startswith("VECTOR") for opt in lanes.instead)
+    assert found["prefetch"].opts == () and found["prefetch"].instead is None
+
+
+def test_what_a_product_weighed_and_its_next_best(view: Explorer):
+    found = view.why_opts(0)
+    tile = found["tile_product"]
+    along = next(one for one in tile.choice.weighed if one.what.startswith("instructions for each multiply-add"))
+    scores = dict(along.options)
+    assert along.least and scores[along.chosen] == min(scores.values())
+    name, score = next_best(along)
+    assert name != along.chosen and score == min(value for option, value in scores.items() if option != along.chosen)
+    assert f"next best {name} ({score:.3g})" in weighed_text(along)
+    settled = found["choose_lanes"]
+    assert settled.choice.settled_by == "tile_product" and settled.opts == ()
+    text = str(found)
+    assert "choose_lanes: not asked, tile_product had answered its question" in text
+    assert weighed_text(along) in text and "without it: " in text
+
+
+def test_one_option_has_no_next_best():
+    alone = Weighed("rows at a time", (("4", 1.0),), "4", True)
+    assert next_best(alone) is None and weighed_text(alone) == "rows at a time: 4 (1)"
+    assert next_best(Weighed("?", (("a", 1.0), ("b", 3.0), ("c", 2.0)), "b", False)) == ("c", 2.0)
+
+
+def test_choices_travel_with_the_trace_and_a_kernel_without_them_says_nothing(view: Explorer):
+    again = trace_from_json(trace_to_json(view.trace))
+    assert again == view.trace and stage_of(again, 0).choices == stage_of(view.trace, 0).choices
+    plain = explore(lambda: Tensor.rand(8).realize().exp(), repeat=1, noopt=1)
+    assert plain.why_opts().chosen == () and "no opts" in str(plain.why_opts())
+    with pytest.raises(ValueError, match="kernel 9: this trace has kernels 0 … 1"):
+        view.why_opts(9)
+    with pytest.raises(KeyError, match="no decision 'nothing'"):
+        view.why_opts(0)["nothing"]
+
+
+def test_opts_that_a_decision_would_choose_are_those_that_were_recorded(view: Explorer):
+    """The kernel made anew from the trace is the one that was optimised."""
+    for kernel in view.trace.kernels:
+        found = view.why_opts(kernel)
+        started = kernel_before(view.trace, stage_of(view.trace, kernel.id))
+        assert tuple(map(str, hand_coded(started).applied)) == found.opts
