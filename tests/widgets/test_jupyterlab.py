@@ -60,7 +60,7 @@ def lab(tmp_path: Path) -> Iterator[str]:
     log = (tmp_path / "log").open("w")
     server = subprocess.Popen(command, env={**os.environ, **own, **paths}, stdout=log, stderr=subprocess.STDOUT)
     try:
-        for _ in range(120):
+        for _ in range(480):  # a busy machine starts it slowly
             try:
                 urllib.request.urlopen(f"http://127.0.0.1:{port}/api", timeout=1)
                 break

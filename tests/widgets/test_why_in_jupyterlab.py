@@ -1,0 +1,42 @@
+"""The Why panel in a real JupyterLab: its questions reach the notebook's kernel, and the answers come back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.widgets import test_jupyterlab
+from tests.widgets.test_jupyterlab import lab as lab  # the fixture
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+CELLS = (
+    "from tinyexplore import Tensor, explore\n"
+    "x, w = Tensor.rand(16, 32).realize(), Tensor.rand(32, 24).realize()\n"
+    "view = explore(lambda: (x @ w).softmax(), repeat=1)\n"
+    "stage = next(one for one in view.trace.stages if one.name == 'simplify' and one.steps)\n"
+    "view.widget.mode = 'workbench'\n"
+    "view.selected = stage.steps[0].before\n"
+    "view.widget.go(stage=stage.id, step=0, graph='uops', place='passes', panel='why')\n"
+    "view.widget",
+    "print('done')",
+)
+
+
+@pytest.fixture
+def cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the notebook has."""
+    monkeypatch.setattr(test_jupyterlab, "CELLS", CELLS)
+
+
+def test_the_kernel_answers_what_the_panel_asks(browser: Any, cells: None, lab: str) -> None:
+    tab = browser.new_page(viewport={"width": 1400, "height": 1000})
+    tab.goto(lab)
+    tab.wait_for_selector("text=| Idle", timeout=90_000)
+    tab.evaluate("void window.jupyterapp.commands.execute('notebook:run-cell')")
+    tab.wait_for_selector(".tinyexplore .boxes .box", timeout=60_000)
+    first = tab.wait_for_selector(".tinyexplore .whys .tried.fires", timeout=30_000)
+    assert "fires" in first.inner_text()
+    assert "could fire" in tab.inner_text(".tinyexplore .whys .note >> nth=0")
+    tab.close()
