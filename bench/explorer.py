@@ -308,6 +308,8 @@ def measure(rounds: int, say: Callable[[str], None]) -> Iterator[Figure]:
         traces = [(trace.title, trace) for trace in (mlp_step(), block())]
         yield from _stepping(browser, [trace for _, trace in traces], folder, rounds)
         yield from _why_not([trace for _, trace in traces])
+        say("tuner")
+        yield from _tuning(browser, folder)
         say("10 000 nodes")
         yield from _large(browser, blocks(31), folder)
         for title, trace in traces:
@@ -371,6 +373,31 @@ def _why_not(traces: Sequence[Trace]) -> Iterator[Figure]:
     detail = f"{where}: of a graph asked about first, most of {len(first)}, the graph replayed and made anew"
     yield Figure(f"why not, {size} nodes", max(first), "ms", 100.0, detail)
     yield Figure(f"why not again, {size} nodes", median(then), "ms", None, f"each other node; most {max(then):.1f} ms")
+
+
+def _tuning(browser: Any, folder: Path) -> Iterator[Figure]:
+    """Opts of a small kernel, one after the other: compiled, checked and timed; and another branch, drawn."""
+    a, b = Tensor.rand(128, 128).realize(), Tensor.rand(128, 128).realize()
+    view = explore(lambda: a @ b, title="product")
+    view.whatif.begin(0)
+    view.set_opts(0)
+    times = []
+    for opt in ("VECTOR(1, 16)", "UPCAST(0, 4)", "UPCAST(1, 2)", "UNROLL(2, 2)"):
+        began = time.perf_counter()
+        branch = view.apply(0, opt)
+        times.append(time.perf_counter() - began)
+        assert branch.status == "done", branch.reason
+    detail = f"128 × 128 by 128 × 128, most of {len(times)} opts: compiled, listed, checked, timed"
+    yield Figure("opt changed, small kernel", max(times), "s", 1.0, detail)
+    page = Page(browser, view.trace, folder)
+    page.tab.evaluate("tinyexplore.handle.go({panel: 'tuner', kernel: 0})")
+    rows = page.tab.query_selector_all(".tuner-row")
+    click = "document.querySelectorAll('.tuner-row')[{}].click()"
+    drawn = page.frames_ms(lambda i: page.tab.evaluate(click.format(i)), len(rows))
+    page.close()
+    yield Figure(
+        "branch drawn, small kernel", max(drawn), "ms", None, f"nest, opts, tree and listings; most of {len(drawn)}"
+    )
 
 
 def _near_450(traces: Sequence[Trace]) -> tuple[int, int, Trace, Stage]:

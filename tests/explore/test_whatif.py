@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import fields
+from threading import Thread
 
 import pytest
 
@@ -25,8 +27,10 @@ from tinyexplore.explore.whatif import (
 )
 from tinyexplore.explore.whatif.measure import Lost
 from tinyexplore.explore.whatif.nest import cache_of, touched_bytes
-from tinyexplore.kernel import OptOps
+from tinyexplore.kernel import Opt, OptOps
+from tinyexplore.kernel.transforms.axes import with_merged_axes, with_split_axes
 from tinyexplore.target import Target
+from tinyexplore.trace import Measured, Searched, active_recorder
 
 
 def product() -> Explorer:
@@ -62,7 +66,10 @@ def test_every_kind_of_command_says_what_it_does_and_takes_numbers_and_words_onl
     [
         ("{", "this is no command"),
         ("[]", "a command is an object"),
-        ('{"kind": "Explode"}', "no command 'Explode'; there are: AsCaptured, HandCode, SetOpts, ApplyOpt, UndoOpt"),
+        (
+            '{"kind": "Explode"}',
+            "no command 'Explode'; there are: AsCaptured, HandCode, SetOpts, ApplyOpt, UndoOpt, Search",
+        ),
         ('{"kind": "UndoOpt"}', "UndoOpt takes kernel; given: nothing"),
         ('{"kind": "UndoOpt", "kernel": "0"}', "UndoOpt: kernel is '0', expected int"),
         ('{"kind": "UndoOpt", "kernel": true}', "UndoOpt: kernel is True, expected int"),
@@ -136,6 +143,15 @@ def test_the_heuristics_choice_has_its_reasons_and_is_named(view):
     assert view.hand_code(0).id == branch.id
 
 
+def test_a_kernel_captured_with_the_heuristics_opts_has_their_reasons():
+    x = Tensor.rand(64, 64).realize()
+    session = explore(lambda: x + 1, repeat=1)
+    branch = session.branch(0)
+    assert branch.kernels[0].opts == session.trace.kernels[0].opts != ()
+    assert all(step.reason for step in branch.kernels[0].steps if step.applied)
+    assert session.hand_code(0).labels == ("as captured", "heuristics")
+
+
 def test_opts_that_are_none_kernels_that_are_none_and_traces_of_files_are_errors(view, tmp_path):
     with pytest.raises(WhatIfError, match="is no opt: write NAME"):
         view.apply(0, "EXPLODE(0)")
@@ -196,12 +212,90 @@ def test_a_kernel_with_wrong_results_or_one_that_crashes_is_a_branch_that_failed
     assert branch.kernels[0].listings and session.branch(0).kernels[0].opts == ()
 
 
+def test_a_kernel_for_another_machine_has_all_but_times():
+    session = explore(lambda: Tensor.rand(16, 16).sum(1), target="neoverse-n1", repeat=1)
+    branch = session.set_opts(len(session.trace.kernels) - 1)
+    assert branch.status == "done" and branch.reason.startswith("not timed: DeviceUnavailable: TARGET='neoverse-n1'")
+    assert branch.kernels[0].times_us == () and branch.kernels[0].listings
+
+
 def test_a_copy_between_devices_has_no_loops_to_change():
     x = Tensor.ones(8).contiguous().realize()
     session = explore(lambda: x.to("PYTHON").contiguous(), repeat=1)
     copy = next(kernel for kernel in session.trace.kernels if kernel.name == "copy")
     with pytest.raises(WhatIfError, match="is a copy between devices"):
         session.branch(copy)
+
+
+# *** searches ***
+
+
+def fake_search(tries):
+    """A search that tells of `tries`, [(opts, seconds, note)], and finds the first."""
+
+    def searched(device, kernel, width):
+        start = with_merged_axes(with_split_axes(kernel))
+        made = []
+        for opts, seconds, note in tries:
+            candidate = start
+            for opt in opts:
+                candidate = candidate.apply(opt)
+            made.append(candidate)
+            active_recorder().record(Measured(candidate, seconds, note))
+        active_recorder().record(Searched(start, made[0], 2e-6, 1e-6, len(made), "2.00× faster"))
+        return made[0]
+
+    return searched
+
+
+VECTOR, UPCAST = Opt(OptOps.VECTOR, 1, 8), Opt(OptOps.UPCAST, 0, 2)
+
+
+def test_what_a_search_tries_are_branches_and_what_it_finds_is_whole(monkeypatch):
+    tries = [([VECTOR, UPCAST], 1e-6, ""), ([VECTOR], 2e-6, "given up"), ([UPCAST], math.inf, "it crashed its worker")]
+    monkeypatch.setattr("tinyexplore.explore.whatif.commands.search.searched", fake_search(tries))
+    session = product()
+    plain = session.set_opts(0)
+    found = session.search(0, 1)
+    assert "BEAM" in found.labels and found.reason == "2.00× faster" and found.kernels[0].listings
+    assert found.kernels[0].opts == ("VECTOR(1, 8)", "UPCAST(0, 2)")
+    light, lost = session.branches(0)[-2:]
+    assert (light.kernels[0].opts, light.kernels[0].median_us, light.reason) == (("VECTOR(1, 8)",), 2.0, "given up")
+    assert light.parent == plain.id and not light.kernels[0].listings
+    assert (lost.status, lost.reason, lost.kernels[0].times_us) == ("failed", "it crashed its worker", ())
+    whole = session.whatif.whole(light)
+    assert whole.id == light.id and whole.kernels[0].listings and session.branch(0) == whole
+
+
+def test_a_search_that_is_cancelled_keeps_what_it_tried(monkeypatch):
+    monkeypatch.setattr("tinyexplore.explore.whatif.commands.search.searched", fake_search([([VECTOR], 1e-6, "")] * 2))
+    session = product()
+    session.set_opts(0)
+    session.whatif.on_change = lambda branch: session.whatif.cancel()
+    branch = session.search(0, 1)
+    assert (branch.status, branch.reason) == ("failed", "cancelled after 1 were tried; they stay")
+    assert session.branches(0)[-2].kernels[0].opts == ("VECTOR(1, 8)",)
+
+
+def test_while_a_command_is_carried_out_another_thread_is_told_so(monkeypatch):
+    session = product()
+    session.set_opts(0)
+    complaints = []
+
+    def ask(_):
+        try:
+            session.undo(0)
+        except WhatIfError as error:
+            complaints.append(str(error))
+
+    def on_change(branch):
+        thread = Thread(target=ask, args=(branch,))
+        thread.start()
+        thread.join()
+
+    session.whatif.on_change = on_change
+    session.apply(0, "VECTOR(1, 8)")
+    assert complaints == ["another command is being carried out; view.whatif.cancel() ends a search"]
 
 
 # *** the nest ***

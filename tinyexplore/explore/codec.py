@@ -73,6 +73,12 @@ def trace_from_json(text: str | bytes, limits: Limits = LIMITS) -> Trace:
     return trace
 
 
+def row_to_data(row: Any) -> Any:
+    """One row of a trace as what JSON can write."""
+    kind: Any = type(row)
+    return _encoder(kind)(row)
+
+
 def trace_to_bytes(trace: Trace) -> bytes:
     """The gzipped JSON: what travels in a widget, in an export and in a .json.gz file; equal for equal traces."""
     return gzip.compress(trace_to_json(trace).encode(), compresslevel=9, mtime=0)

@@ -484,8 +484,9 @@ class KernelVariant:
     """A kernel as it is in a branch. `kernel`: the captured one that it stands for, None for one that is new.
 
     `opts`: those applied, in order; `steps` tells them with reasons, and those that were refused. `bytes_loaded`: what
-    its load instructions ask for. Times are of a worker process that ran it on memory of its own, in microseconds;
-    there are none where it could not be timed. What a search timed has no listings, no nest and no offers.
+    its load instructions ask for. `caches`: those of the target, by name, in bytes. Times are of a worker process that
+    ran it on memory of its own, in microseconds; there are none where it could not be timed. What a search timed has no
+    listings, no nest and no offers.
     """
 
     kernel: KernelId | None
@@ -506,6 +507,7 @@ class KernelVariant:
     bytes_moved: Count = 0
     bytes_loaded: Count = 0
     compile_us: Duration = 0.0
+    caches: tuple[tuple[str, Count], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from tinyexplore.explore.rooflines import roofline_picture
 from tinyexplore.explore.sheets import kernels_svg, listing_svg, memory_svg, modules_svg, passes_svg, timing_svg
 from tinyexplore.explore.svg import graph_svg, pipeline_svg
 from tinyexplore.explore.timeline_picture import timeline_picture
+from tinyexplore.explore.whatif.picture import branches_svg
 
 if TYPE_CHECKING:
     from tinyexplore.widgets import CodeWidget, ExplorerWidget, GraphWidget, PartWidget
@@ -38,7 +39,7 @@ class Parts:
         return lambda: draw(self._trace())
 
     def plain(self, kind: str) -> PartWidget:
-        """The stepper, or the table of kernels, times or buffers, or the roofline or the timeline."""
+        """The stepper, the tuner, or the table of kernels, times or buffers, or the roofline or the timeline."""
         from tinyexplore import widgets
 
         pictures = {
@@ -49,6 +50,7 @@ class Parts:
             "timeline": timeline_picture,
             "memory": memory_svg,
             "stepper": passes_svg,
+            "tuner": branches_svg,
         }
         made: type[PartWidget] = getattr(widgets, f"{kind.title()}Widget")
         return self._once(kind, partial(made, self._explorer, static=self._picture(pictures[kind])))

@@ -30,6 +30,7 @@ from tinyexplore.explore.scopes import Scopes
 from tinyexplore.explore.shown import shown
 from tinyexplore.explore.sources import raised_in_compiler, source_text, user_code_here, user_frame_of
 from tinyexplore.explore.whatif.branches import WhatIf
+from tinyexplore.explore.whatif.channel import Channel
 from tinyexplore.explore.whatif.door import WhatIfDoor
 from tinyexplore.kernel import Kernel
 from tinyexplore.tensor import Tensor
@@ -343,6 +344,7 @@ class Explorer(WhatIfDoor, ByHand):
             self._widget = ExplorerWidget(packed, selected=self._selected, tour=tour)
             self._packed = packed
             self._widget.answer_with(_Answers(_TraceOf(self), self))
+            Channel(self.whatif, self._widget, self.trace.laws)
             shown.add(self, self._widget)
         return self._widget
 
@@ -373,6 +375,14 @@ class Explorer(WhatIfDoor, ByHand):
     def kernels(self) -> PartWidget:
         """The table of kernels as a widget of its own (`trace.kernels` has them as data)."""
         return self._part().plain("kernels")
+
+    @property
+    def tuner(self) -> PartWidget:
+        """A kernel's loops, the opts that are legal now, and all that was tried, as a widget of their own
+        (`branches`, `available_opts`, `apply` and `undo` have it as data)."""
+        if self.whatif.is_live and not self.whatif.branches:
+            self.whatif.begin(min(self.whatif.bench().subjects))
+        return self._part().plain("tuner")
 
     @property
     def timing(self) -> PartWidget:

@@ -44,6 +44,7 @@ from tinyexplore.trace.recorder import (
     recording_unless_heard,
     register_console,
     register_progress,
+    showing_progress,
     stage,
     staged,
 )
@@ -89,6 +90,7 @@ __all__ = [
     "register_console",
     "register_progress",
     "rewrote",
+    "showing_progress",
     "source_line",
     "stage",
     "staged",

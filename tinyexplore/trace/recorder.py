@@ -97,8 +97,24 @@ def register_progress(make: Callable[[], Recorder | None]) -> None:
     _progress_makers[:] = [make]
 
 
+_progress: ContextVar[Recorder | None] = ContextVar("tinyexplore_progress", default=None)
+
+
+@contextmanager
+def showing_progress(recorder: Recorder | None) -> Iterator[None]:
+    """Progress of long work goes to `recorder` inside the block; None: to whoever shows it otherwise."""
+    token = _progress.set(recorder)
+    try:
+        yield
+    finally:
+        _progress.reset(token)
+
+
 def progress_recorder() -> Recorder | None:
     """A recorder for the progress of one piece of long work; None where nobody shows any."""
+    here = _progress.get()
+    if here is not None:
+        return here
     return _progress_makers[0]() if _progress_makers else None
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         StepperWidget,
         TimelineWidget,
         TimingWidget,
+        TunerWidget,
     )
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "StepperWidget",
     "TimelineWidget",
     "TimingWidget",
+    "TunerWidget",
 ]
 
 

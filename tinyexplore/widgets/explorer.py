@@ -26,7 +26,9 @@ class ExplorerWidget(PicturedWidget):
     `selected`: ids of the selected nodes. `cursor`: where the reader is ("stage", "step", "kernel", "graph", "panel",
     "place", "tabs"). Both follow the reader and may be set from Python. `height`: of the view, in CSS. `mode`:
     "story" (stage by stage) or "workbench" (all views); "" is as the reader last chose. `link`: set to "#stage=4&step=2"
-    it goes there once. `tour`: notes on places, as data. `answers`: whether somebody answers its questions (`answer_with`). `session` names what the widgets of this trace (`widgets.parts`) share in a page.
+    it goes there once. `tour`: notes on places, as data. `branches`: what was tried since the capture, as gzipped JSON;
+    `working`: what is being done for the view, and how far it is; `is_live`: whether its commands (messages) are answered.
+    `answers`: whether somebody answers its questions (`answer_with`). `session` names what the widgets of this trace (`widgets.parts`) share in a page.
     """
 
     _esm = traitlets.Unicode(front_end("explorer.js")).tag(sync=True)
@@ -39,6 +41,9 @@ class ExplorerWidget(PicturedWidget):
     link = traitlets.Unicode("").tag(sync=True)
     tour = traitlets.List(traitlets.Dict()).tag(sync=True)
     answers = traitlets.Bool(False).tag(sync=True)
+    branches = traitlets.Bytes(b"").tag(sync=True)
+    working = traitlets.Dict().tag(sync=True)
+    is_live = traitlets.Bool(False).tag(sync=True)
 
     def __init__(self, trace_json_gz: bytes, *, selected: Iterable[int] = (), static: str = "", **traits: Any) -> None:
         """`static`: an SVG picture for places where no widget runs; `traits`: first values of the other traits."""
@@ -86,7 +91,7 @@ class ExplorerWidget(PicturedWidget):
         layout = self.layout
         super().close()
         layout.close()
-        self.payload, self._static, self._answer = b"", "", None
+        self.payload, self.branches, self._static, self._answer = b"", b"", "", None
 
     @property
     def is_large(self) -> bool:

@@ -136,6 +136,13 @@ class StepperWidget(PartWidget):
     height = traitlets.Unicode("320px").tag(sync=True)
 
 
+class TunerWidget(PartWidget):
+    """The loops of a kernel, the opts that are legal now, and everything that was tried."""
+
+    view = traitlets.Unicode("tuner").tag(sync=True)
+    height = traitlets.Unicode("720px").tag(sync=True)
+
+
 class CodeWidget(PartWidget):
     """The listings side by side; `only(language)` is one of them."""
 
@@ -260,4 +267,5 @@ __all__ = [
     "StepperWidget",
     "TimelineWidget",
     "TimingWidget",
+    "TunerWidget",
 ]

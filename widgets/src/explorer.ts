@@ -24,6 +24,7 @@ import { chapters } from "./story";
 import { RooflineView } from "./views/roofline";
 import { StepperView } from "./views/stepper";
 import { StoryView } from "./views/story";
+import { TunerView } from "./tuner";
 import { type Stop, TourView } from "./views/tour";
 import { TimelineView } from "./views/timeline";
 import { MemoryView, TimingView } from "./views/timing";
@@ -221,6 +222,7 @@ function workbench(store: Store, root: HTMLElement, size: number): Body {
   const panels: Record<Panel, { element: HTMLElement }> = {
     rewrites: stepper,
     kernels: new KernelsView(store),
+    tuner: new TunerView(store),
     modules: new ModulesView(store),
     timing: new TimingView(store),
     roofline: new RooflineView(store),
@@ -242,6 +244,7 @@ function workbench(store: Store, root: HTMLElement, size: number): Body {
     const all = PANELS.map((key) => tab(key, `${key[0].toUpperCase()}${key.slice(1)}`, key === panel, () => store.go({ panel: key })));
     replaceChildren(tabs, tabList("Panels", ...all));
     for (const key of PANELS) panels[key].element.hidden = key !== panel;
+    root.dataset.panel = panel;
   };
   let place = store.cursor.place;
   const ownTabs: View = {

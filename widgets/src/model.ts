@@ -298,7 +298,7 @@ export interface StageTime {
   steps: number;
 }
 
-/** A kernel as it is in a branch. `kernel`: the captured one that it stands for, None for one that is new. `opts`: those applied, in order; `steps` tells them with reasons, and those that were refused. `bytes_loaded`: what its load instructions ask for. Times are of a worker process that ran it on memory of its own, in microseconds; there are none where it could not be timed. What a search timed has no listings, no nest and no offers. */
+/** A kernel as it is in a branch. `kernel`: the captured one that it stands for, None for one that is new. `opts`: those applied, in order; `steps` tells them with reasons, and those that were refused. `bytes_loaded`: what its load instructions ask for. `caches`: those of the target, by name, in bytes. Times are of a worker process that ran it on memory of its own, in microseconds; there are none where it could not be timed. What a search timed has no listings, no nest and no offers. */
 export interface KernelVariant {
   kernel: number | null;
   name: string;
@@ -318,6 +318,7 @@ export interface KernelVariant {
   bytes_moved: number;
   bytes_loaded: number;
   compile_us: number;
+  caches: [string, number][];
 }
 
 /** A command of `explore.whatif` as data: its kind, and its arguments by name. */
@@ -619,6 +620,7 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     bytes_moved: [{"least": 0, "of": "int"}, 0],
     bytes_loaded: [{"least": 0, "of": "int"}, 0],
     compile_us: [{"least": 0, "of": "float"}, 0.0],
+    caches: [{"many": {"each": ["str", {"least": 0, "of": "int"}]}}, []],
   },
   CommandInfo: {
     kind: ["str"],

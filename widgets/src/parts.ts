@@ -2,6 +2,7 @@
 
 import { makeRoot, onKey } from "./root";
 import type { Store, View } from "./store";
+import { TunerView } from "./tuner";
 import { CodeView } from "./views/code";
 import { GraphView } from "./views/graph";
 import { KernelsView } from "./views/kernels";
@@ -11,7 +12,7 @@ import { StepperView } from "./views/stepper";
 import { TimelineView } from "./views/timeline";
 import { MemoryView, TimingView } from "./views/timing";
 
-export type Kind = "graph" | "stepper" | "code" | "kernels" | "modules" | "timing" | "roofline" | "timeline" | "memory";
+export type Kind = "graph" | "stepper" | "code" | "kernels" | "modules" | "timing" | "roofline" | "timeline" | "memory" | "tuner";
 
 /** How a part is drawn; `pane`: the only pane of the code; `look`: "lazy" for a graph coloured by role, without frames. */
 export interface Look {
@@ -28,6 +29,7 @@ const VIEWS: Record<Exclude<Kind, "graph" | "code">, new (store: Store) => View>
   roofline: RooflineView,
   timeline: TimelineView,
   memory: MemoryView,
+  tuner: TunerView,
 };
 
 /** Draws one view into `element`. Returns how to take it away. */

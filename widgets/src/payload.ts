@@ -17,10 +17,7 @@ export function fromBase64(text: string): Uint8Array {
 /** The trace in gzipped JSON (or plain JSON: what a bare trace file holds). */
 export async function readTrace(data: Uint8Array): Promise<Trace> {
   if (data.length === 0) throw new PayloadError("The payload is empty: give the widget a trace in gzipped JSON.");
-  const gzipped = data[0] === 0x1f && data[1] === 0x8b;
-  const text = gzipped ? await unzipped(data) : await textOf(new Blob([data as BlobPart]).stream());
-  await breath();
-  const trace = JSON.parse(text) as { version?: unknown } | null;
+  const trace = (await readJson(data)) as { version?: unknown } | null;
   await breath();
   if (trace?.version !== TRACE_VERSION) {
     throw new PayloadError(
@@ -41,6 +38,14 @@ export function unzipped(data: Uint8Array): Promise<string> {
 /** Between two long pieces of work, for whatever else the page has to do. */
 function breath(): Promise<void> {
   return new Promise((done) => setTimeout(done));
+}
+
+/** What stands in JSON, gzipped or plain. */
+export async function readJson(data: Uint8Array): Promise<unknown> {
+  const gzipped = data[0] === 0x1f && data[1] === 0x8b;
+  const text = gzipped ? await unzipped(data) : await textOf(new Blob([data as BlobPart]).stream());
+  await breath();
+  return JSON.parse(text);
 }
 
 async function textOf(stream: ReadableStream<Uint8Array>): Promise<string> {

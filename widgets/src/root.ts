@@ -3,6 +3,7 @@
 import story from "./story.css";
 import byhand from "./byhand.css";
 import css from "./style.css";
+import tuner from "./tuner/tuner.css";
 import { h } from "./dom";
 import type { Panel, Store } from "./store";
 import type { GraphView } from "./views/graph";
@@ -22,7 +23,7 @@ export function makeRoot(label: string, height: string | undefined, theme: Theme
     "data-lm-suppress-shortcuts": "true", // the notebook's own keys stay out of here
     style: height ? `--height:${height}` : null,
   });
-  root.append(h("style", {}, css + story + byhand));
+  root.append(h("style", {}, css + story + byhand + tuner));
   const stopTheme = followTheme(root, theme);
   const sizes = new ResizeObserver(([entry]) => {
     const { width } = entry.contentRect;
@@ -52,7 +53,7 @@ export interface KeyTargets {
 
 export function onKey(event: KeyboardEvent, { store, graph, stepper, root, panels, story, toggle }: KeyTargets): void {
   const target = event.composedPath()[0] as HTMLElement;
-  const typing = target instanceof HTMLInputElement && !["checkbox", "range"].includes(target.type);
+  const typing = (target instanceof HTMLInputElement && !["checkbox", "range"].includes(target.type)) || target instanceof HTMLSelectElement;
   event.stopPropagation();
   if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
   const pressed = (target instanceof HTMLButtonElement || target instanceof HTMLInputElement) && [" ", "Enter"].includes(event.key);

@@ -5,10 +5,12 @@ import { h } from "./dom";
 import { type Handle, type Mode, mountOn, openStore } from "./explorer";
 import { completed, placeOf, readLink } from "./links";
 import { type Kind, mountPart } from "./parts";
-import { readTrace } from "./payload";
+import { readJson, readTrace } from "./payload";
 import { showQuestion } from "./predict";
 import { type Cursor, PinnedStore, type Store, type View } from "./store";
+import { validRows } from "./valid";
 import type { Stop } from "./views/tour";
+import { type Recorded, type Working, whatIfOf } from "./whatif";
 
 /** What is needed of anywidget's model. */
 export interface Model {
@@ -17,6 +19,7 @@ export interface Model {
   save_changes(): void;
   on(event: string, handler: () => void): void;
   off(event: string, handler: () => void): void;
+  send?(content: unknown): void;
 }
 
 type Payload = DataView | ArrayBuffer | Uint8Array;
@@ -35,13 +38,15 @@ export class Session {
         for (const redraw of [...this.redraws]) redraw();
       }),
       listen(model, "selected", () => void this.opened.then((store) => store.select(model.get("selected") as number[], true), quiet)),
+      listen(model, "branches", () => void this.opened.then((store) => this.takeBranches(store), quiet)),
+      listen(model, "is_live", () => void this.opened.then((store) => this.connect(store), quiet)),
+      listen(model, "working", () => void this.opened.then((store) => this.hear(store), quiet)),
       listen(model, "cursor", () => void this.opened.then((store) => store.go(model.get("cursor") as Partial<Cursor>, true), quiet)),
     ];
   }
 
   private get bytes(): Uint8Array {
-    const value = this.model.get("payload") as Payload;
-    return value instanceof ArrayBuffer ? new Uint8Array(value) : new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
+    return bytesOf(this.model.get("payload") as Payload);
   }
 
   private async open(): Promise<Store> {
@@ -52,7 +57,33 @@ export class Session {
     store.onSelect = (nodes) => save(model, { selected: nodes });
     store.onCursor = (cursor) => save(model, { cursor });
     if (model.get("answers") === true) store.ask = askOver(model as unknown as Channel);
+    await this.takeBranches(store);
+    this.connect(store);
     return store;
+  }
+
+  /** The branches that were made since the capture. */
+  private async takeBranches(store: Store): Promise<void> {
+    const data = bytesOf(this.model.get("branches") as Payload | null);
+    if (data.byteLength === 0) return;
+    const found = (await readJson(data)) as Recorded;
+    const { trace } = store.index;
+    validRows("OptLaw", "laws", found.laws, trace);
+    validRows("Branch", "branches", found.branches, { ...trace, laws: found.laws });
+    whatIfOf(store.index).take(found);
+  }
+
+  /** Commands go to Python where it says that it answers: at once, or as soon as that is heard. */
+  private connect(store: Store): void {
+    const { model } = this;
+    const answered = model.get("is_live") === true && model.send !== undefined;
+    whatIfOf(store.index).connect(answered ? (message) => model.send!(message) : null);
+  }
+
+  private hear(store: Store): void {
+    const { text, complaint = "", ...working } = this.model.get("working") as Partial<Working> & { complaint?: string };
+    const now = text === undefined ? null : { text, done: working.done ?? 0, of: working.of ?? 0, cancel: working.cancel ?? false };
+    whatIfOf(store.index).hear(now, complaint);
   }
 
   /** The whole explorer in `element`, until what is returned is called. */
@@ -184,6 +215,11 @@ function bindPart(part: Model, store: Store): () => void {
     for (const stop of stops) stop();
     store.drop([lead]);
   };
+}
+
+function bytesOf(value: Payload | null | undefined): Uint8Array {
+  if (value === null || value === undefined) return new Uint8Array();
+  return value instanceof ArrayBuffer ? new Uint8Array(value) : new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
 }
 
 function listen(model: Model, trait: string, handler: () => void): () => void {

@@ -4,7 +4,7 @@ import type { Ask } from "./asking";
 import type { TraceIndex } from "./provenance";
 
 export type Place = "python" | "lazy" | "kernels" | "passes" | "uops" | "code" | "run";
-export const PANELS = ["rewrites", "kernels", "modules", "timing", "roofline", "timeline", "memory", "biography", "why", "debugger", "caches", "glossary"] as const;
+export const PANELS = ["rewrites", "kernels", "tuner", "modules", "timing", "roofline", "timeline", "memory", "biography", "why", "debugger", "caches", "glossary"] as const;
 export type Panel = (typeof PANELS)[number];
 
 /** Where the reader is. It travels to Python as a dict, so it is plain data. */

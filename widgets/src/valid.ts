@@ -36,6 +36,14 @@ export function validTrace(data: unknown): Trace {
   return data as Trace;
 }
 
+/** Rows of one table of `trace`, which came by themselves. */
+export function validRows(row: string, table: string, data: unknown, trace: Trace): void {
+  const sizes: Record<string, number> = {};
+  for (const [name, value] of Object.entries(trace)) if (Array.isArray(value)) sizes[name] = value.length;
+  if (Array.isArray(data)) sizes[table] = data.length;
+  check({ many: { row } }, data, table, { sizes, row: 0 });
+}
+
 function refuse(path: string, why: string): never {
   throw new PayloadError(`${path.replace(/^\./, "")}: ${why}`);
 }

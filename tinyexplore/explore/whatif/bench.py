@@ -60,9 +60,13 @@ class Bench:
 
     def start(self, number: int) -> Kernel:
         """The kernel before any opt; axes that are one are merged, as the heuristics and BEAM begin."""
-        subject = self.subjects[number]
         with recording(None):
-            return with_merged_axes(with_split_axes(Kernel.of(subject.original, Device[subject.device].target)))
+            return with_merged_axes(with_split_axes(self.unchanged(number)))
+
+    def unchanged(self, number: int) -> Kernel:
+        """The kernel as the scheduler wrote it."""
+        subject = self.subjects[number]
+        return Kernel.of(subject.original, Device[subject.device].target)
 
     def with_opts(self, number: int, opts: Sequence[Opt]) -> Kernel:
         """The kernel after `opts`, each told."""
@@ -77,8 +81,7 @@ class Bench:
 
     def hand_coded(self, number: int) -> Kernel:
         """The kernel with the opts that the heuristics choose."""
-        subject = self.subjects[number]
-        return hand_coded(Kernel.of(subject.original, Device[subject.device].target))
+        return hand_coded(self.unchanged(number))
 
     # *** compiling and timing ***
 

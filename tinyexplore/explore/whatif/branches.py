@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
-from threading import RLock
+from dataclasses import dataclass, replace
+from threading import Event, RLock
 
-from tinyexplore.explore.model import Branch, OptLaw, Run, Trace
+from tinyexplore.explore.model import Branch, KernelVariant, OptLaw, Run, Trace
 from tinyexplore.explore.whatif.bench import Bench, Subject
-from tinyexplore.explore.whatif.commands import AsCaptured, SetOpts, from_info, info_of
+from tinyexplore.explore.whatif.commands import AsCaptured, HandCode, SetOpts, from_info, info_of
 from tinyexplore.explore.whatif.place import Command, Outcome, Place, Refused, WhatIfError
 from tinyexplore.kernel import Kernel, OptOps
 from tinyexplore.util import Config
 
 NOT_HERE = "this trace came from a file: it says what was, and has no program to change; capture it again"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a long command is: `done` of `of`, in words."""
+
+    text: str
+    done: float
+    of: int
 
 
 class WhatIf:
@@ -28,6 +37,8 @@ class WhatIf:
     ) -> None:
         self.branches: list[Branch] = list(trace.branches)
         self.on_change: Callable[[Branch], None] | None = None
+        self.on_progress: Callable[[Progress], None] | None = None
+        self._cancelled = Event()
         self._count = len(trace.kernels)
         self._at: dict[int, int] = {branch.kernel: branch.id for branch in self.branches if branch.kernel is not None}
         self._turn = RLock()
@@ -84,22 +95,54 @@ class WhatIf:
 
         A branch that failed says why, and leaves the reader where he was. WhatIfError for what cannot be asked.
         """
-        with self._turn:
-            number = command.about
-            bench = self.bench(number)
-            origin = self._origin(command, parent)
-            try:
-                outcome = command.carry_out(Place(bench, self.branches, origin))
-            except Refused as error:
-                return self._add(command, origin, Outcome(error.kernels, note=str(error)), "failed")
-            if outcome.same is not None:
-                return self._know(outcome.same, command.label)
-            light = self._light(number, outcome)
-            if light is not None:
-                return self._know(
-                    self._put(replace(light, kernels=outcome.kernels, reason=outcome.note)), command.label
-                )
-            return self._add(command, origin, outcome, "done")
+        if not self._turn.acquire(blocking=False):
+            raise WhatIfError("another command is being carried out; view.whatif.cancel() ends a search")
+        try:
+            return self._do(command, parent)
+        finally:
+            self._turn.release()
+
+    def _do(self, command: Command, parent: Branch | int | None) -> Branch:
+        number = command.about
+        bench = self.bench(number)
+        origin = self._origin(command, parent)
+        self._cancelled.clear()
+        try:
+            outcome = command.carry_out(self._place(bench, origin))
+        except Refused as error:
+            return self._add(command, origin, Outcome(error.kernels, note=str(error)), "failed")
+        if outcome.same is not None:
+            return self._know(outcome.same, command.label, outcome.note)
+        light = self._light(number, outcome)
+        if light is not None:
+            return self._know(self._put(replace(light, kernels=outcome.kernels)), command.label, outcome.note)
+        return self._add(command, origin, outcome, "done")
+
+    def _place(self, bench: Bench, origin: Branch | None) -> Place:
+        def candidate(kernel: int, opts: tuple[str, ...], time_us: float | None, note: str) -> None:
+            self._try(origin, kernel, opts, time_us, note)
+
+        def progress(text: str, done: float, of: int) -> None:
+            if self.on_progress is not None:
+                self.on_progress(Progress(text, done, of))
+
+        is_cancelled, shown = self._cancelled.is_set, self.on_progress is not None
+        return Place(bench, self.branches, origin, candidate, progress, is_cancelled, shown)
+
+    def cancel(self) -> None:
+        """Ends the command that is being carried out, if it takes long."""
+        self._cancelled.set()
+
+    def begin(self, kernel: int) -> Branch:
+        """What a reader compares with: a kernel without opts, by the heuristics, and as captured, where he is then."""
+        root = self.do(AsCaptured(kernel))
+        self.do(SetOpts(kernel, ""), root)
+        self.do(HandCode(kernel), root)
+        return self.go(root.id)
+
+    def places(self) -> dict[int, int]:
+        """Where the reader of each kernel is: a branch's number, by the kernel's."""
+        return dict(self._at)
 
     def go(self, branch: Branch | int) -> Branch:
         """Makes `branch` the one at which the reader of its kernel is."""
@@ -130,7 +173,7 @@ class WhatIf:
         if found.kernel is None or not found.kernels:
             raise WhatIfError(f"branch {found.id} has no kernel: {found.reason or 'it is about none'}")
         variant, bench = found.kernels[0], self.bench(found.kernel)
-        place = Place(bench, self.branches, found)
+        place = self._place(bench, found)
         trace, _, _ = bench.recorded(found.kernel, lambda: place.kernel(variant.kernel or 0))
         if variant.median_us is None or variant.low_us is None or variant.high_us is None:
             return trace
@@ -162,6 +205,34 @@ class WhatIf:
                     return branch
         return None
 
+    def _try(self, origin: Branch | None, kernel: int, opts: tuple[str, ...], time_us: float | None, note: str) -> None:
+        """What a search tried: a light branch, below the one that has the most of its opts already."""
+        known = {branch.kernels[0].opts: branch for branch in self.of_kernel(kernel) if branch.kernels}
+        if opts in known:
+            return
+        parent = next((known[opts[:count]] for count in reversed(range(len(opts))) if opts[:count] in known), origin)
+        variant = KernelVariant(
+            kernel=kernel,
+            name="",
+            device=self.bench().subjects[kernel].device,
+            opts=opts,
+            times_us=() if time_us is None else (time_us,),
+            median_us=time_us,
+            low_us=time_us,
+            high_us=time_us,
+        )
+        branch = Branch(
+            id=len(self.branches),
+            parent=None if parent is None else parent.id,
+            kernel=kernel,
+            command=info_of(SetOpts(kernel, ", ".join(opts))),
+            status="failed" if time_us is None else "done",
+            reason=note,
+            kernels=(variant,),
+        )
+        self.branches.append(branch)
+        self._tell(branch)
+
     def _add(self, command: Command, parent: Branch | None, outcome: Outcome, status: str) -> Branch:
         branch = Branch(
             id=len(self.branches),
@@ -179,10 +250,12 @@ class WhatIf:
         self._tell(branch)
         return branch
 
-    def _know(self, branch: Branch, label: str) -> Branch:
-        """`branch`, which is known for something more now."""
+    def _know(self, branch: Branch, label: str, note: str) -> Branch:
+        """`branch`, of which there is something more to say now."""
         if label and label not in branch.labels:
             branch = self._put(replace(branch, labels=(*branch.labels, label)))
+        if note and note != branch.reason:
+            branch = self._put(replace(branch, reason=note))
         self.go(branch)
         self._tell(branch)
         return branch
@@ -207,4 +280,4 @@ def with_all_laws(laws: tuple[OptLaw, ...]) -> tuple[OptLaw, ...]:
     return tuple(found)
 
 
-__all__ = ["WhatIf", "with_all_laws"]
+__all__ = ["Progress", "WhatIf", "with_all_laws"]

@@ -60,6 +60,12 @@ class WhatIfDoor:
         """With the opts that the heuristics choose."""
         return self.do(HandCode(_number(kernel)))
 
+    def search(self, kernel: KernelInfo | int = 0, width: int = 2) -> Branch:
+        """With the opts that BEAM finds by measuring; all that it tried are branches, too."""
+        from tinyexplore.explore.whatif.commands import Search
+
+        return self.do(Search(_number(kernel), width))
+
     def branch_trace(self, branch: Branch | int) -> Trace:
         """The kernel of a branch as a trace of its own: `Explorer(view.branch_trace(branch))` shows every stage."""
         return self.whatif.trace_of(branch)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import Field, dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -26,13 +26,26 @@ class Refused(Exception):
         self.kernels = tuple(kernels)
 
 
+class Cancelled(BaseException):
+    """The reader has ended a long command."""
+
+
 @dataclass(frozen=True)
 class Place:
-    """What a command works on: the branches until now, the one to go on from, and what compiles and times."""
+    """What a command works on: the branches until now, the one to go on from, and what compiles and times.
+
+    What takes long says how far it is (`progress`: words, done, of how many), asks whether the reader has ended it
+    (`is_cancelled`; then it raises Cancelled or Refused), and tells each thing that it tries (`candidate`: the kernel,
+    opts, microseconds or None, a note), which becomes a light branch. `shows_progress`: whether somebody looks at it.
+    """
 
     bench: Bench
     branches: Sequence[Branch]
     parent: Branch | None
+    candidate: Callable[[int, tuple[str, ...], float | None, str], None]
+    progress: Callable[[str, float, int], None]
+    is_cancelled: Callable[[], bool]
+    shows_progress: bool = False
 
     def known(self, kernel: int, opts: tuple[str, ...]) -> Branch | None:
         """The branch in which that kernel has exactly these opts."""
@@ -93,4 +106,4 @@ def to_opts(text: str) -> tuple[Opt, ...]:
     return tuple(to_opt(part) for part in parts)
 
 
-__all__ = ["Command", "Outcome", "Place", "Refused", "WhatIfError", "to_opt", "to_opts"]
+__all__ = ["Cancelled", "Command", "Outcome", "Place", "Refused", "WhatIfError", "to_opt", "to_opts"]

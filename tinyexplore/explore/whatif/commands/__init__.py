@@ -14,11 +14,12 @@ from tinyexplore.explore.model import CommandInfo
 from tinyexplore.explore.whatif.commands.apply_opt import ApplyOpt
 from tinyexplore.explore.whatif.commands.as_captured import AsCaptured
 from tinyexplore.explore.whatif.commands.hand_code import HandCode
+from tinyexplore.explore.whatif.commands.search import Search
 from tinyexplore.explore.whatif.commands.set_opts import SetOpts
 from tinyexplore.explore.whatif.commands.undo_opt import UndoOpt
 from tinyexplore.explore.whatif.place import Command, WhatIfError
 
-COMMANDS: tuple[type[Command], ...] = (AsCaptured, HandCode, SetOpts, ApplyOpt, UndoOpt)
+COMMANDS: tuple[type[Command], ...] = (AsCaptured, HandCode, SetOpts, ApplyOpt, UndoOpt, Search)
 
 _KINDS = {kind.__name__: kind for kind in COMMANDS}
 
@@ -72,6 +73,7 @@ __all__ = [
     "AsCaptured",
     "Command",
     "HandCode",
+    "Search",
     "SetOpts",
     "UndoOpt",
     "from_data",

@@ -1,0 +1,66 @@
+"""The experimenter's notebook in a real JupyterLab: a reader tunes by clicking, and Python answers."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.lab import LabPage, jupyterlab
+
+NOTEBOOK = "04_tune_by_hand.ipynb"
+
+pytestmark = [pytest.mark.browser, pytest.mark.notebook, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def lab(browser: Any, repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabPage]:
+    """The notebook, opened and run from top to bottom."""
+    root, state = tmp_path_factory.mktemp("root"), tmp_path_factory.mktemp("state")
+    shutil.copy(repository / "notebooks" / NOTEBOOK, root)
+    with jupyterlab(root, state) as address:
+        page = browser.new_page(viewport={"width": 1600, "height": 1100})
+        lab = LabPage(page, address)
+        lab.open(NOTEBOOK)
+        lab.run_all()
+        yield lab
+        page.close()
+
+
+def test_a_reader_makes_the_product_twenty_times_faster_by_clicking(lab: LabPage, screenshots: Path) -> None:
+    assert lab.raised() == []
+    tuner = lab.page.locator(".tinyexplore:has(.tuner-nest)").first
+    tuner.wait_for(timeout=30e3)
+    tuner.scroll_into_view_if_needed()
+    tuner.locator(".tuner-bar button", has_text="No opts").click()
+    assert lab.await_python("view.branch(0).kernels[0].opts", "()") == "()"
+    lanes = lab.python("vectors.kernels[0].opts[0]").strip("'")
+    for opts in ([lanes], [lanes, "UPCAST(1, 2)"], [lanes, "UPCAST(1, 2)", "UPCAST(0, 4)"]):
+        tuner.locator(f'[data-opt="{opts[-1]}"]').click()
+        expected = f"({', '.join(map(repr, opts))}{',' if len(opts) == 1 else ''})"
+        assert lab.await_python("view.branch(0).kernels[0].opts", expected, timeout_s=30) == expected
+        tuner.locator(".tuner-row[aria-selected=true]", has_text=opts[-1]).wait_for(timeout=30e3)
+    assert lab.python("plain.kernels[0].median_us / view.branch(0).kernels[0].median_us > 20") == "True"
+    assert "faster than no opts" in tuner.locator(".tuner-bar").inner_text()
+    lab.page.screenshot(path=screenshots / "tune_by_hand.png")
+    tuner.locator(".tuner-bar button", has_text="Undo").click()
+    assert lab.await_python("len(view.branch(0).kernels[0].opts)", "2") == "2"
+    lab.use_theme("JupyterLab Dark")
+    lab.page.screenshot(path=screenshots / "tune_by_hand_dark.png")
+    lab.use_theme("JupyterLab Light")
+    assert lab.foreign_requests == []
+
+
+def test_a_search_goes_on_beside_the_notebook_and_is_cancelled(lab: LabPage) -> None:
+    tuner = lab.page.locator(".tinyexplore:has(.tuner-nest)").first
+    before = int(lab.python("len(view.branches(0))"))
+    tuner.locator(".tuner-bar button", has_text="BEAM 2").click()
+    lab.page.wait_for_function("() => document.querySelector('.tuner-status progress') !== null", timeout=60e3)
+    assert lab.await_python(f"len(view.branches(0)) > {before}", "True", timeout_s=60) == "True"
+    tuner.locator(".tuner-status button", has_text="Cancel").click()
+    reason = "'cancelled after' in view.branches(0)[-1].reason"
+    assert lab.await_python(reason, "True", timeout_s=60) == "True"
+    tuner.locator(".tuner-complaint", has_text="cancelled after").wait_for(timeout=30e3)

@@ -1,0 +1,222 @@
+"""The kernel tuner in a real browser: in a widget whose commands Python answers, and in a page that nobody answers."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import time
+from base64 import b64encode
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tinyexplore import Tensor, explore
+from tinyexplore.explore import Explorer
+from tinyexplore.kernel import Kernel
+from tinyexplore.kernel.search import neighbours
+from tinyexplore.kernel.transforms.axes import with_merged_axes, with_split_axes
+from tinyexplore.trace import Measured, Searching, active_recorder
+
+ROOT = Path(__file__).parents[2]
+AXE = (ROOT / "widgets/node_modules/axe-core/axe.min.js").resolve()
+BUNDLE = ROOT / "tinyexplore/static/explorer.js"
+
+# anywidget's model over the traits of the Python widget: what is sent is answered with all that changed
+MODEL = """async ([text, traits]) => {
+  const values = {}, handlers = {}, said = {};
+  const take = (state) => {
+    for (const [name, value] of Object.entries(state)) {
+      const bytes = value !== null && typeof value === 'object' && 'base64' in value;
+      if (said[name] === JSON.stringify(value)) continue;
+      said[name] = JSON.stringify(value);
+      values[name] = bytes ? new DataView(Uint8Array.from(atob(value.base64), (c) => c.charCodeAt(0)).buffer) : value;
+      for (const handler of handlers[`change:${name}`] ?? []) handler();
+    }
+  };
+  take(traits);
+  const model = {
+    get: (name) => values[name], set: (name, value) => { values[name] = value; }, save_changes: () => undefined,
+    on: (event, handler) => (handlers[event] ??= []).push(handler),
+    off: (event, handler) => { handlers[event] = handlers[event].filter((one) => one !== handler); },
+    send: async (message) => take(await hear(JSON.stringify(message))),
+  };
+  window.poll = async () => take(await hear('null'));
+  const url = URL.createObjectURL(new Blob([text], { type: 'text/javascript' }));
+  const { default: entry } = await import(url);
+  entry.initialize({ model });
+  const el = document.createElement('div');
+  document.body.replaceChildren(el);
+  await entry.render({ model, el });
+}"""
+
+pytestmark = pytest.mark.browser
+
+
+def product() -> Explorer:
+    a, b = Tensor.rand(64, 64).realize(), Tensor.rand(64, 64).realize()
+    return explore(lambda: a @ b, title="product", repeat=2)
+
+
+def traits_of(widget: Any) -> dict[str, Any]:
+    state = {key: value for key, value in widget.get_state().items() if key not in ("_esm", "layout")}
+    return {
+        key: {"base64": b64encode(value).decode()} if isinstance(value, (bytes, memoryview)) else value
+        for key, value in state.items()
+    }
+
+
+@pytest.fixture
+def live(browser: Any) -> Iterator[Callable[..., Any]]:
+    """Shows the widget of an Explorer at its tuner; messages of the view go to its Python."""
+    tabs, errors = [], []
+
+    def show(view: Explorer, *, width: int = 1300, scheme: str = "light") -> Any:
+        widget = view.widget
+        widget.mode, widget.cursor, widget.height = "workbench", {"panel": "tuner", "kernel": 0}, "820px"
+        tab = browser.new_page(viewport={"width": width, "height": 860}, color_scheme=scheme)
+        tab.on("pageerror", lambda error: errors.append(str(error)))
+
+        def hear(text: str) -> dict[str, Any]:
+            if text != "null":
+                widget._handle_custom_msg(json.loads(text), [])
+            return {key: value for key, value in traits_of(widget).items() if key in ("branches", "working")}
+
+        tab.expose_function("hear", hear)
+        tab.evaluate(MODEL, [BUNDLE.read_text(encoding="utf-8"), traits_of(widget)])
+        tab.wait_for_selector(".tuner .tuner-bar")
+        tabs.append(tab)
+        return tab
+
+    yield show
+    for tab in tabs:
+        tab.close()
+    assert errors == []
+
+
+def at_hand(tab: Any) -> str:
+    return tab.inner_text('.tuner-row[aria-selected="true"] .tuner-opt')
+
+
+def until(tab: Any, condition: Callable[[], bool]) -> None:
+    """Waits for what Python does meanwhile, and tells the view of it."""
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        tab.evaluate("poll()")
+        tab.wait_for_timeout(50)
+
+
+def test_a_reader_opens_a_kernel_applies_opts_undoes_and_goes_another_way(live: Callable[..., Any]) -> None:
+    view = product()
+    tab = live(view)
+    tab.click(".tuner-begin")
+    tab.wait_for_selector(".tuner-nest")
+    assert at_hand(tab) == "as captured"
+    tab.click('.tuner-bar button:has-text("No opts")')
+    assert at_hand(tab) == "no opts"
+    kinds = tab.eval_on_selector_all(".tuner-loop .tuner-kind", "found => found.map((one) => one.textContent)")
+    assert kinds == ["global", "global", "reduce"]
+    tab.hover('[data-opt="VECTOR(1, 8)"]')
+    assert "vector" in tab.inner_text(".tuner-law").lower()
+    tab.click('[data-opt="VECTOR(1, 8)"]')
+    tab.wait_for_function("() => document.querySelector('.tuner-row[aria-selected=\"true\"]')?.textContent.includes('VECTOR(1, 8)')")
+    tab.click('[data-opt="UPCAST(0, 4)"]')
+    tab.wait_for_function("() => document.querySelector('.tuner-row[aria-selected=\"true\"]')?.textContent.includes('UPCAST(0, 4)')")
+    assert view.branch(0).kernels[0].opts == ("VECTOR(1, 8)", "UPCAST(0, 4)")
+    assert "than no opts" in tab.inner_text(".tuner-bar") and "than VECTOR(1, 8)" in tab.inner_text(".tuner-bar")
+    assert tab.query_selector(".tuner-code-line.new") and tab.query_selector(".tuner-code-line.gone")
+    tab.click('.tuner-bar button:has-text("Undo")')
+    assert at_hand(tab) == "VECTOR(1, 8)"
+    assert view.branch(0).kernels[0].opts == ("VECTOR(1, 8)",)
+    known = tab.query_selector('[data-opt="UPCAST(0, 4)"]').get_attribute("class")
+    assert known == "known"
+    tab.click('[data-opt="UNROLL(2, 2)"]')
+    tab.wait_for_function("() => document.querySelector('.tuner-row[aria-selected=\"true\"]')?.textContent.includes('UNROLL(2, 2)')")
+    assert len(tab.query_selector_all(".tuner-dots .dot")) == sum(b.status == "done" for b in view.branches(0))
+    axes = tab.inner_text(".tuner-illegal summary")
+    assert axes.endswith("not legal now, and why")
+
+
+def test_any_two_branches_are_compared_line_by_line(live: Callable[..., Any]) -> None:
+    view = product()
+    view.whatif.begin(0)
+    view.set_opts(0)
+    view.apply(0, "VECTOR(1, 8)")
+    tab = live(view)
+    assert "against no opts" in tab.inner_text(".tuner-says")
+    tab.click('.tuner-row:has-text("as captured") .tuner-compare')
+    assert "against as captured" in tab.inner_text(".tuner-says")
+    tab.click('.tuner-code .tab:has-text("Assembly")')
+    assert tab.query_selector(".tuner-code-line.new")
+
+
+def endless_search(device: str, kernel: Kernel, width: int) -> Kernel:
+    """A search that goes on until whoever listens has had enough."""
+    recorder = active_recorder()
+    assert recorder is not None
+    candidates = neighbours(with_merged_axes(with_split_axes(kernel)))
+    for number, candidate in enumerate(itertools.cycle(candidates)):
+        recorder.record(Searching(kernel, len(candidates), number % len(candidates), len(candidates), 1e-3))
+        recorder.record(Measured(candidate, 1e-3 + number * 1e-6, ""))
+        time.sleep(0.02)
+    return kernel
+
+
+def test_a_search_fills_the_tree_and_can_be_cancelled(live: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tinyexplore.explore.whatif.commands.search.searched", endless_search)
+    view = product()
+    view.whatif.begin(0)
+    tab = live(view)
+    tab.click('.tuner-bar button:has-text("BEAM 2")')
+    until(tab, lambda: len(tab.query_selector_all(".tuner-row")) > 5)
+    assert tab.query_selector(".tuner-status progress")
+    tab.click('.tuner-status button')
+    until(tab, lambda: tab.query_selector(".tuner-status progress") is None)
+    assert "cancelled after" in tab.inner_text(".tuner-status")
+    tried = [branch for branch in view.branches(0) if branch.kernels and not branch.kernels[0].listings]
+    assert tried
+    light = next(branch for branch in tried if branch.status == "done")
+    tab.evaluate(f"document.querySelector('.tuner-row[data-branch=\"{light.id}\"]').click()")
+    tab.wait_for_function(f"() => document.querySelector('.tuner-row[aria-selected=\"true\"]')?.dataset.branch === '{light.id}'")
+    assert view.branch(0).kernels[0].listings
+
+
+def test_a_page_walks_what_was_recorded_and_says_that_it_can_do_no_more(browser: Any, tmp_path: Path) -> None:
+    view = product()
+    view.whatif.begin(0)
+    view.set_opts(0)
+    view.apply(0, "VECTOR(1, 8)")
+    view.apply(0, "UPCAST(0, 4)")
+    view.apply(0, "UPCAST(7, 4)")
+    view.undo(0)
+    path = tmp_path / "page.html"
+    view.to_html(path)
+    tab = browser.new_page(viewport={"width": 1300, "height": 860})
+    tab.goto(path.as_uri() + "#panel=tuner&kernel=0")
+    tab.wait_for_selector("html[data-tinyexplore=ready] .tuner-nest", state="attached")
+    tab.click('.tuner-row:has-text("no opts")')
+    assert tab.is_enabled('[data-opt="VECTOR(1, 8)"]') and not tab.is_enabled('[data-opt="VECTOR(1, 16)"]')
+    tab.click('[data-opt="VECTOR(1, 8)"]')
+    tab.click('[data-opt="UPCAST(0, 4)"]')
+    assert at_hand(tab) == "UPCAST(0, 4)"
+    failed = tab.query_selector(".tuner-row.failed")
+    assert "no axis 7 in this kernel" in failed.inner_text()
+    tab.close()
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1300, "light"), (1300, "dark"), (560, "light")])
+def test_it_is_accessible_and_nothing_is_wider_than_its_place(live: Callable[..., Any], width: int, scheme: str) -> None:
+    view = product()
+    view.whatif.begin(0)
+    tab = live(view, width=width, scheme=scheme)
+    tab.add_script_tag(path=AXE)
+    found = tab.evaluate("axe.run('.tuner').then(({ violations }) => violations.map(({ id, nodes }) => [id, nodes[0].html]))")
+    assert found == []
+    assert tab.evaluate("document.querySelector('.tuner').scrollWidth <= document.querySelector('.tuner').clientWidth")
+    smallest = tab.evaluate(
+        "Math.min(...[...document.querySelectorAll('.tuner *')].filter((e) => e.textContent && e.clientWidth > 0)"
+        ".map((e) => parseFloat(getComputedStyle(e).fontSize)))"
+    )
+    assert smallest >= 11

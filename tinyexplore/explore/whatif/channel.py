@@ -1,0 +1,130 @@
+"""Between a widget and the branches: messages become commands, branches become the widget's state.
+
+A search runs in a thread of its own, so that it can be cancelled; everything else is done when it is asked for.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import threading
+import time
+from typing import Any, Protocol
+
+from tinyexplore.explore.codec import row_to_data
+from tinyexplore.explore.model import Branch, OptLaw
+from tinyexplore.explore.whatif.branches import Progress, WhatIf, with_all_laws
+from tinyexplore.explore.whatif.commands import Search, from_data
+from tinyexplore.explore.whatif.place import Command, WhatIfError
+from tinyexplore.util.locks import can_start_threads
+
+AT_MOST_EVERY_S = 0.3  # while a search adds branches
+
+
+class Widget(Protocol):
+    """What is needed of an ExplorerWidget."""
+
+    branches: bytes
+    working: dict[str, Any]
+    is_live: bool
+
+    def on_msg(self, callback: Any) -> None: ...
+
+
+class Channel:
+    """`laws`: those that the trace of the widget has."""
+
+    def __init__(self, whatif: WhatIf, widget: Widget, laws: tuple[OptLaw, ...]) -> None:
+        self.whatif = whatif
+        self.widget = widget
+        self.laws = with_all_laws(laws)
+        self._sent = 0.0
+        self._answered = 0
+        self._searching: threading.Thread | None = None
+        widget.is_live = whatif.is_live
+        whatif.on_change = self._changed
+        whatif.on_progress = self._progressed
+        widget.on_msg(self.hear)
+        if whatif.branches:
+            self.send()
+
+    # *** hearing ***
+
+    def hear(self, _: Any, content: Any, buffers: Any = None) -> None:
+        """One message of the view; what goes wrong is told there."""
+        if not isinstance(content, dict) or "do" not in content:
+            return  # a question
+        try:
+            match content:
+                case {"do": "command", "command": command, "branch": int() | None as branch}:
+                    self._do(from_data(command), branch)
+                case {"do": "begin", "kernel": int() as kernel}:
+                    self._work("compiling and timing it three ways", lambda: self.whatif.begin(kernel))
+                case {"do": "go", "branch": int() as branch}:
+                    self.whatif.go(branch)
+                case {"do": "cancel"}:
+                    self.whatif.cancel()
+                case _:
+                    raise WhatIfError(f"no message of a view: {content!r:.80}")
+        except WhatIfError as error:
+            self._rest(str(error))
+
+    def _do(self, command: Command, branch: int | None) -> None:
+        if isinstance(command, Search) and can_start_threads():
+            work = lambda: self._work("searching", lambda: self.whatif.do(command, branch), cancel=True)  # noqa: E731
+            self._searching = threading.Thread(target=work, name="tinyexplore search", daemon=True)
+            self._searching.start()
+        else:
+            self._work("compiling and timing", lambda: self.whatif.do(command, branch))
+
+    def _work(self, text: str, work: Any, *, cancel: bool = False) -> None:
+        self.widget.working = {"text": text, "done": 0, "of": 0, "cancel": cancel}
+        complaint = ""
+        try:
+            branch = work()
+            if branch.status == "failed":
+                complaint = branch.reason
+        except WhatIfError as error:
+            complaint = str(error)
+        except Exception as error:
+            complaint = f"{type(error).__name__}: {error}"
+            raise
+        finally:
+            self.send()
+            self._rest(complaint)
+
+    def _rest(self, complaint: str) -> None:
+        """Nothing is being done any more; the number tells one answer from the next."""
+        self._answered += 1
+        self.widget.working = {"answered": self._answered, "complaint": complaint}
+
+    def join(self) -> None:
+        """Waits for a search to end."""
+        if self._searching is not None:
+            self._searching.join()
+
+    # *** telling ***
+
+    def send(self) -> None:
+        """All branches, as the widget's state: a notebook that is stored keeps them."""
+        self._sent = time.monotonic()
+        data = {
+            "branches": [row_to_data(branch) for branch in self.whatif.branches],
+            "laws": [row_to_data(law) for law in self.laws],
+            "at": list(self.whatif.places().items()),
+        }
+        text = json.dumps(data, separators=(",", ":"), ensure_ascii=False)
+        self.widget.branches = gzip.compress(text.encode(), compresslevel=5, mtime=0)
+
+    def _changed(self, _: Branch) -> None:
+        if time.monotonic() - self._sent > AT_MOST_EVERY_S:
+            self.send()
+
+    def _progressed(self, progress: Progress) -> None:
+        if time.monotonic() - self._sent > AT_MOST_EVERY_S:
+            self.send()
+            told = {"text": progress.text, "done": progress.done, "of": progress.of, "cancel": True}
+            self.widget.working = told
+
+
+__all__ = ["Channel"]

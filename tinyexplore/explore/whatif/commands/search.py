@@ -1,0 +1,70 @@
+"""Search: BEAM on one kernel; every candidate becomes a branch as it is timed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tinyexplore.compile.search import searched
+from tinyexplore.explore.whatif.commands.opts import try_out
+from tinyexplore.explore.whatif.place import Cancelled, Outcome, Place, Refused
+from tinyexplore.kernel import Kernel
+from tinyexplore.trace import Event, Measured, Recorder, Searched, Searching, recording, showing_progress
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """The kernel with the opts that a beam of `width` finds fastest by measuring, and all that it tried."""
+
+    kernel: int
+    width: int
+    label: ClassVar[str] = "BEAM"
+
+    @property
+    def about(self) -> int:
+        return self.kernel
+
+    def carry_out(self, place: Place) -> Outcome:
+        if self.width < 1:
+            raise Refused(f"a beam is 1 kernel wide at least, not {self.width}")
+        listener = Listener(self.kernel, place)
+        try:
+            found = place.bench.under_settings(lambda: self._searched(place, listener))
+        except Cancelled:
+            raise Refused(f"cancelled after {listener.tried} were tried; they stay") from None
+        outcome = try_out(place, self.kernel, lambda: place.bench.with_opts(self.kernel, found.applied))
+        return Outcome(outcome.kernels, outcome.same, listener.reason)
+
+    def _searched(self, place: Place, listener: Listener) -> Kernel:
+        subject = place.bench.subjects[self.kernel]
+        with recording(listener), showing_progress(listener if place.shows_progress else None):
+            return searched(subject.device, place.bench.unchanged(self.kernel), self.width)
+
+
+class Listener(Recorder):
+    """Hears what a search tells: candidates and progress go on to the place, and there it is ended, too."""
+
+    def __init__(self, kernel: int, place: Place) -> None:
+        super().__init__()
+        self.kernel = kernel
+        self.place = place
+        self.tried = 0
+        self.reason = ""
+
+    def record(self, event: Event) -> None:
+        match event:
+            case Measured(kernel, seconds, note):
+                self.tried += 1
+                time_us = None if math.isinf(seconds) else round(seconds * 1e6, 3)
+                self.place.candidate(self.kernel, tuple(map(str, kernel.applied)), time_us, note)
+            case Searching(_, compiled, measured, candidates, _):
+                words = f"BEAM: {self.tried} tried, {candidates} in this round"
+                self.place.progress(words, (compiled + measured) / 2, candidates)
+            case Searched():
+                self.reason = event.reason
+        if self.place.is_cancelled():
+            raise Cancelled
+
+
+__all__ = ["Search"]

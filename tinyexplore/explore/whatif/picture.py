@@ -1,0 +1,54 @@
+"""The branches of a trace as a static picture."""
+
+from __future__ import annotations
+
+from tinyexplore.explore.figures import duration_text
+from tinyexplore.explore.model import Branch, Trace
+from tinyexplore.explore.sheets import Bar, Cell, Column, sheet_svg
+
+
+def branches_svg(trace: Trace) -> str:
+    """What was tried on each kernel, as a tree, with its times as bars."""
+    times = [one.median_us for branch in trace.branches for one in branch.kernels if one.median_us is not None]
+    slowest = max(times, default=1.0) or 1.0
+    children: dict[int | None, list[Branch]] = {}
+    for branch in trace.branches:
+        children.setdefault(branch.parent, []).append(branch)
+    rows: list[tuple[Cell, ...]] = []
+
+    def walk(parent: int | None, depth: int) -> None:
+        for branch in children.get(parent, []):
+            rows.append(_row(trace, branch, depth, slowest))
+            walk(branch.id, depth + 1)
+
+    walk(None, 0)
+    columns = (
+        Column("kernel", mono=True),
+        Column("tried", mono=True),
+        Column(""),
+        Column("median", right=True),
+        Column(""),
+    )
+    return sheet_svg(f"Tried on {trace.title}".strip(), columns, rows, "" if rows else "nothing was tried on a kernel")
+
+
+def _row(trace: Trace, branch: Branch, depth: int, slowest: float) -> tuple[Cell, ...]:
+    kernel = trace.kernels[branch.kernel].name if branch.kernel is not None and depth == 0 else ""
+    median_us = branch.kernels[0].median_us if branch.kernels else None
+    time = "failed" if branch.status == "failed" else "not timed" if median_us is None else duration_text(median_us)
+    bar: Cell = "" if median_us is None else Bar(0.0, median_us / slowest)
+    return (kernel, f"{'  ' * depth}{name_of(branch)}", bar, time, branch.reason)
+
+
+def name_of(branch: Branch) -> str:
+    """What a branch is called: by the opt that led there, else by what it is known for."""
+    given = dict(branch.command.arguments)
+    if branch.command.kind == "ApplyOpt":
+        return str(given["opt"])
+    if branch.labels:
+        return " · ".join(branch.labels)
+    opts = branch.kernels[0].opts if branch.kernels else ()
+    return opts[-1] if opts else branch.command.kind
+
+
+__all__ = ["branches_svg", "name_of"]

@@ -1,0 +1,44 @@
+// Two texts line by line: what stays, what is gone, what is new.
+
+export type LineChange = { kind: "same" | "gone" | "new"; text: string; a: number | null; b: number | null };
+
+/** The lines of `b` with those of `a` that are gone, by a longest common subsequence; numbers count from 1. */
+export function compareLines(a: readonly string[], b: readonly string[]): LineChange[] {
+  let start = 0;
+  while (start < a.length && start < b.length && a[start] === b[start]) start += 1;
+  let end = 0;
+  while (end < a.length - start && end < b.length - start && a[a.length - 1 - end] === b[b.length - 1 - end]) end += 1;
+  const found: LineChange[] = [];
+  const same = (i: number, j: number): void => void found.push({ kind: "same", text: b[j], a: i + 1, b: j + 1 });
+  for (let i = 0; i < start; i += 1) same(i, i);
+  const rows = a.length - start - end;
+  const columns = b.length - start - end;
+  const width = columns + 1;
+  // lengths[i * width + j]: the most lines that a from i on and b from j on have in common
+  const lengths = new Uint32Array((rows + 1) * width);
+  for (let i = rows - 1; i >= 0; i -= 1) {
+    for (let j = columns - 1; j >= 0; j -= 1) {
+      const equal = a[start + i] === b[start + j];
+      lengths[i * width + j] = equal
+        ? lengths[(i + 1) * width + j + 1] + 1
+        : Math.max(lengths[(i + 1) * width + j], lengths[i * width + j + 1]);
+    }
+  }
+  let i = 0;
+  let j = 0;
+  while (i < rows || j < columns) {
+    if (i < rows && j < columns && a[start + i] === b[start + j]) {
+      same(start + i, start + j);
+      i += 1;
+      j += 1;
+    } else if (i < rows && (j === columns || lengths[(i + 1) * width + j] >= lengths[i * width + j + 1])) {
+      found.push({ kind: "gone", text: a[start + i], a: start + i + 1, b: null });
+      i += 1;
+    } else {
+      found.push({ kind: "new", text: b[start + j], a: null, b: start + j + 1 });
+      j += 1;
+    }
+  }
+  for (let k = end; k > 0; k -= 1) same(a.length - k, b.length - k);
+  return found;
+}

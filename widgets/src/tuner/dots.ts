@@ -1,0 +1,91 @@
+// Every attempt as a dot: how fast it is over how much it does with each byte that it loads.
+
+import { h, s } from "../dom";
+import { duration, figures } from "../format";
+import type { Branch } from "../model";
+import { type WhatIf, variantOf } from "../whatif";
+import { Scale, nameOf } from "./tree";
+
+const WIDTH = 300;
+const HEIGHT = 186;
+const LEFT = 40;
+const RIGHT = 10;
+const TOP = 24;
+const BOTTOM = 30;
+
+interface Dot {
+  branch: Branch;
+  intensity: number;
+  gflops: number;
+  us: number;
+}
+
+/** The dots of a kernel's branches, the way to the branch at hand joined; null where nothing can be drawn. */
+export function dots(whatIf: WhatIf, kernel: number): HTMLElement | null {
+  const branches = whatIf.of(kernel);
+  const found = branches.flatMap((branch) => dotOf(branch) ?? []);
+  if (found.length === 0) return null;
+  const x = axis(found.map(({ intensity }) => intensity), LEFT, WIDTH - RIGHT);
+  const y = axis(found.map(({ gflops }) => gflops), HEIGHT - BOTTOM, TOP);
+  const at = whatIf.at(kernel);
+  const scale = new Scale(branches);
+  const grid = [
+    ...x.ticks.map((value) => s("path", { class: "grid", d: `M${x.at(value)} ${TOP}V${HEIGHT - BOTTOM}` })),
+    ...y.ticks.map((value) => s("path", { class: "grid", d: `M${LEFT} ${y.at(value)}H${WIDTH - RIGHT}` })),
+    ...x.ticks.map((value) => s("text", { x: x.at(value), y: HEIGHT - BOTTOM + 13, "text-anchor": "middle" }, power(value))),
+    ...y.ticks.map((value) => s("text", { x: LEFT - 5, y: y.at(value) + 4, "text-anchor": "end" }, power(value))),
+    s("text", { x: 4, y: 12, class: "unit" }, "GFLOP/s"),
+    s("text", { x: WIDTH - RIGHT, y: HEIGHT - 3, class: "unit", "text-anchor": "end" }, "operations for each byte loaded"),
+  ];
+  const way = wayTo(whatIf, at).flatMap((branch) => found.find((dot) => dot.branch === branch) ?? []);
+  const path = way.map((dot) => `${x.at(dot.intensity).toFixed(1)} ${y.at(dot.gflops).toFixed(1)}`).join("L");
+  const marks = found.map((dot) => {
+    const active = dot.branch === at;
+    const says = `${nameOf(dot.branch)}: ${figures(dot.gflops)} GFLOP/s, ${figures(dot.intensity)} operations for each byte loaded, ${duration(dot.us)}`;
+    return s(
+      "circle",
+      {
+        class: `dot${active ? " on" : ""}${way.includes(dot) ? " way" : ""}`,
+        cx: x.at(dot.intensity).toFixed(1),
+        cy: y.at(dot.gflops).toFixed(1),
+        r: active ? 6 : way.includes(dot) ? 4.5 : 3,
+        style: `--heat:${Math.round(scale.heat(dot.us) * 100)}%`,
+        "data-branch": dot.branch.id,
+        onclick: () => whatIf.go(dot.branch),
+      },
+      s("title", {}, says),
+    );
+  });
+  const picture = s("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": `Speed over operations for each byte loaded, ${found.length} attempts; the largest dot is the one at hand` }, ...grid, path === "" ? null : s("path", { class: "trail", d: `M${path}` }), ...marks);
+  return h("figure", { class: "tuner-dots" }, picture);
+}
+
+function dotOf(branch: Branch): Dot | null {
+  const variant = variantOf(branch);
+  if (branch.status === "failed" || variant === null || variant.median_us === null || variant.median_us <= 0) return null;
+  if (variant.flops === 0 || variant.bytes_loaded === 0) return null;
+  return { branch, intensity: variant.flops / variant.bytes_loaded, gflops: variant.flops / variant.median_us / 1e3, us: variant.median_us };
+}
+
+/** The branches that lead to this one, opt by opt, from where its opts were chosen all at once. */
+function wayTo(whatIf: WhatIf, branch: Branch | null): Branch[] {
+  const way: Branch[] = [];
+  for (let at = branch; at !== null; at = at.parent === null ? null : whatIf.branches[at.parent]) {
+    way.unshift(at);
+    if (!["ApplyOpt", "UndoOpt"].includes(at.command.kind)) break;
+  }
+  return way;
+}
+
+function axis(values: number[], start: number, stop: number): { at(value: number): number; ticks: number[] } {
+  const low = Math.floor(Math.log2(Math.min(...values)) - 0.3);
+  const high = Math.ceil(Math.log2(Math.max(...values)) + 0.3);
+  const step = Math.ceil((high - low) / 5);
+  const ticks: number[] = [];
+  for (let exponent = low; exponent <= high; exponent += step) ticks.push(2 ** exponent);
+  return { at: (value) => start + ((Math.log2(value) - low) / (high - low)) * (stop - start), ticks };
+}
+
+function power(value: number): string {
+  return value >= 1 ? value.toLocaleString("en-US") : `1/${1 / value}`;
+}

@@ -1,0 +1,152 @@
+// The kernel tuner: the loops of a kernel, the opts that are legal now, everything that was tried, and what it changed.
+
+import { button, h, replaceChildren } from "../dom";
+import { duration, spread } from "../format";
+import type { Branch, KernelVariant } from "../model";
+import type { Change, Store, View } from "../store";
+import { kernelName } from "../views/pipeline";
+import { type WhatIf, isWhole, variantOf, whatIfOf } from "../whatif";
+import { dots } from "./dots";
+import { TunerListing } from "./listing";
+import { nestTable } from "./nest";
+import { OptButtons } from "./opts";
+import { TreeList, nameOf } from "./tree";
+
+const BEAM_WIDTH = 2;
+
+export class TunerView implements View {
+  readonly element = h("section", { class: "tuner", "aria-label": "Kernel tuner" });
+  private readonly whatIf: WhatIf;
+  private readonly bar = h("div", { class: "bar tuner-bar" });
+  private readonly says = h("div", { class: "tuner-status", role: "status" });
+  private readonly nest = h("div", { class: "tuner-loops" });
+  private readonly figure = h("div", {});
+  private readonly opts: OptButtons;
+  private readonly tree: TreeList;
+  private readonly listing = new TunerListing();
+  private readonly body: HTMLElement;
+  private readonly stop: () => void;
+  private drawn = "";
+
+  constructor(private readonly store: Store) {
+    this.whatIf = whatIfOf(store.index);
+    this.opts = new OptButtons(this.whatIf);
+    this.tree = new TreeList(this.whatIf, () => this.draw(true));
+    this.stop = this.whatIf.listen(() => this.draw(true));
+    const tried = h("div", { class: "tuner-tried" }, this.tree.element, this.figure);
+    const loops = h("div", { class: "tuner-middle scroll", tabindex: 0, role: "group", "aria-label": "Loops and opts" }, this.nest, this.opts.element);
+    this.body = h("div", { class: "tuner-body" }, tried, loops, this.listing.element);
+    this.draw(true);
+  }
+
+  update(change: Change): void {
+    if (change.cursor) this.draw(false);
+  }
+
+  destroy(): void {
+    this.stop();
+  }
+
+  private get kernel(): number | null {
+    const { index, cursor } = this.store;
+    const kernel = cursor.kernel === null ? undefined : index.trace.kernels[cursor.kernel];
+    return kernel === undefined ? null : (kernel.same_as ?? kernel.id);
+  }
+
+  private draw(changed: boolean): void {
+    const { kernel } = this;
+    const key = `${kernel} ${this.store.cursor.panel}`;
+    if (!changed && key === this.drawn) return;
+    this.drawn = key;
+    if (kernel === null) {
+      replaceChildren(this.element, h("p", { class: "empty" }, "This trace has no kernels."));
+      return;
+    }
+    const at = this.whatIf.at(kernel);
+    this.drawBar(kernel, at);
+    const variant = variantOf(at);
+    if (at === null || variant === null) {
+      replaceChildren(this.element, this.bar, this.says, this.invitation(kernel));
+      return;
+    }
+    this.tree.draw(kernel);
+    const picture = dots(this.whatIf, kernel);
+    replaceChildren(this.figure, picture);
+    replaceChildren(this.nest, nestTable(variant, (axis) => this.opts.light(axis)));
+    this.opts.draw(kernel, variant);
+    this.listing.draw(at, this.whatIf.base(kernel));
+    if (this.body.parentElement !== this.element) replaceChildren(this.element, this.bar, this.says, this.body);
+  }
+
+  /** Nothing was tried yet. */
+  private invitation(kernel: number): HTMLElement {
+    const begin = button("Open this kernel", "Compiles and times it as it was captured, without opts, and as the heuristics choose", () => this.begin(kernel), "tuner-begin");
+    const live = this.whatIf.send !== null;
+    const text = live
+      ? "Change this kernel's loops, opt by opt: each change is compiled, checked against the heuristics' results, and timed."
+      : "Nothing was tried on this kernel, and a page cannot compile: a notebook can (view.tuner, view.apply).";
+    begin.disabled = this.whatIf.working !== null;
+    return h("div", { class: "tuner-empty" }, h("p", {}, text), live ? begin : null);
+  }
+
+  private begin(kernel: number): void {
+    this.whatIf.begin(kernel, "compiling and timing it as captured, without opts, and by the heuristics");
+  }
+
+  private drawBar(kernel: number, at: Branch | null): void {
+    const { whatIf } = this;
+    const { trace } = this.store.index;
+    const variant = variantOf(at);
+    const busy = whatIf.working !== null;
+    const live = whatIf.send !== null && !busy;
+    const choices = trace.kernels.filter((one) => one.same_as === null && one.axes.length > 0);
+    const select = h("select", { "aria-label": "Kernel", class: "tuner-kernel" }, ...choices.map(({ id, name }) => h("option", { value: id, selected: id === kernel }, `${id} · ${name}`)));
+    select.addEventListener("change", () => this.store.go({ kernel: Number(select.value) }));
+    const known = (label: string): Branch | undefined => whatIf.of(kernel).find((branch) => branch.labels.includes(label));
+    const jump = (label: string, text: string, title: string, kind: string, more: Record<string, string | number> = {}): HTMLElement => {
+      const there = known(label);
+      const one = button(text, title, () => (there !== undefined && isWhole(there) ? whatIf.go(there) : whatIf.ask({ kind, kernel, ...more }, `${text}…`)));
+      one.disabled = there !== undefined ? !(isWhole(there) || live) : !live;
+      one.setAttribute("aria-pressed", String(there !== undefined && there.id === at?.id));
+      return one;
+    };
+    const undo = button("Undo", "Without the last opt", () => whatIf.undo(kernel));
+    const before = variant === null ? null : whatIf.withOpts(kernel, variant.opts.slice(0, -1));
+    undo.disabled = variant === null || variant.opts.length === 0 || !(before !== null || live);
+    const beam = button(`BEAM ${BEAM_WIDTH}`, "Searches for the fastest opts by measuring; what it tries stands in the tree", () => whatIf.ask({ kind: "Search", kernel, width: BEAM_WIDTH }, "searching"));
+    beam.disabled = !live;
+    const tools = at === null ? [] : [undo, jump("no opts", "No opts", "The loops as the scheduler wrote them", "SetOpts", { opts: "" }), jump("heuristics", "Heuristics", "What the heuristics choose, without measuring", "HandCode"), known("BEAM") === undefined ? beam : jump("BEAM", "BEAM’s", "The fastest that the search found", "Search", { width: BEAM_WIDTH })];
+    replaceChildren(this.bar, choices.length > 1 ? select : kernelName(variant === null ? trace.kernels[kernel] : { ...trace.kernels[kernel], name: variant.name, axes: variant.axes }), ...(variant === null ? [] : this.facts(kernel, variant)), h("span", { class: "space" }), ...tools);
+    this.drawStatus(at);
+  }
+
+  /** The time at hand, and against what the reader began with. */
+  private facts(kernel: number, variant: KernelVariant): HTMLElement[] {
+    const { median_us, low_us, high_us, times_us } = variant;
+    if (median_us === null || low_us === null || high_us === null) return [h("span", { class: "tuner-now" }, "not timed")];
+    const base = this.whatIf.base(kernel);
+    const plain = this.whatIf.of(kernel).find((branch) => branch.labels.includes("no opts"));
+    const facts = [h("b", { class: "tuner-now", title: `median of ${times_us.length} samples, in a process of its own` }, `${duration(median_us)}${spread({ low_us, high_us, times_us })}`)];
+    for (const other of new Set([plain, base ?? undefined])) {
+      const time = other === undefined ? null : (variantOf(other)?.median_us ?? null);
+      if (other === undefined || time === null || other === this.whatIf.at(kernel)) continue;
+      const ratio = time / median_us;
+      const words = ratio >= 1 ? `${ratio.toFixed(ratio < 10 ? 2 : 0)}× faster` : `${(1 / ratio).toFixed(2)}× slower`;
+      facts.push(h("span", { class: `tuner-ratio ${ratio >= 1 ? "faster" : "slower"}` }, `${words} than ${nameOf(other)}`));
+    }
+    return facts;
+  }
+
+  private drawStatus(at: Branch | null): void {
+    const { working, complaint } = this.whatIf;
+    const parts: (Element | string)[] = [];
+    if (working !== null) {
+      parts.push(h("progress", working.of > 0 ? { max: working.of, value: working.done, "aria-label": working.text } : { "aria-label": working.text }));
+      parts.push(h("span", {}, working.of > 0 ? `${working.text} · ${Math.round(working.done)} of ${working.of}` : working.text));
+      if (working.cancel) parts.push(button("Cancel", "Ends the search; what was tried stays", () => this.whatIf.cancel()));
+    } else if (complaint !== "") parts.push(h("span", { class: "tuner-complaint" }, complaint));
+    else if (at !== null && at.reason !== "") parts.push(h("span", {}, at.reason));
+    replaceChildren(this.says, ...parts);
+    this.says.hidden = parts.length === 0;
+  }
+}

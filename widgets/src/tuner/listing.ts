@@ -1,0 +1,75 @@
+// The listings of a branch, line by line against those of another one.
+
+import { button, h, replaceChildren, tab, tabList } from "../dom";
+import { languageName } from "../format";
+import { type LineChange, compareLines } from "../lines";
+import type { Branch } from "../model";
+import { tokenize } from "../tokens";
+import { variantOf } from "../whatif";
+import { nameOf } from "./tree";
+
+const CONTEXT = 3; // lines around a difference, where only differences are shown
+const WANTED = ["c", "asm", "llvm-opt", "llvm", "uops", "python"];
+const MOST_LINES = 3000; // of both listings: more are shown without a comparison
+
+export class TunerListing {
+  readonly element = h("section", { class: "tuner-code", "aria-label": "Listings" });
+  private language = "";
+  private whole = false;
+
+  draw(branch: Branch, base: Branch | null): void {
+    const listings = variantOf(branch)?.listings ?? [];
+    const languages = WANTED.filter((one) => listings.some(({ language }) => language === one));
+    if (!languages.includes(this.language)) this.language = languages[0] ?? "";
+    const redraw = (): void => this.draw(branch, base);
+    const tabs = languages.map((one) =>
+      tab(one, languageName(one), one === this.language, () => {
+        this.language = one;
+        redraw();
+      }),
+    );
+    const lines = listings.find(({ language }) => language === this.language)?.lines ?? [];
+    const other = variantOf(base)?.listings.find(({ language }) => language === this.language)?.lines;
+    const comparable = other !== undefined && other.length + lines.length <= MOST_LINES;
+    const changes = comparable ? compareLines(other, lines) : lines.map((text, i): LineChange => ({ kind: "same", text, a: null, b: i + 1 }));
+    const fresh = changes.filter(({ kind }) => kind === "new").length;
+    const gone = changes.filter(({ kind }) => kind === "gone").length;
+    const toggle = button("all lines", "Show the whole listing, or what differs and the lines around it", () => {
+      this.whole = !this.whole;
+      redraw();
+    }, "quiet toggle");
+    toggle.setAttribute("aria-pressed", String(this.whole || !comparable));
+    toggle.disabled = !comparable;
+    const says = !comparable || base === null ? `${lines.length} lines` : `+${fresh} −${gone} against ${nameOf(base)}`;
+    const bar = h("div", { class: "bar" }, tabList("Listings", ...tabs), h("span", { class: "space" }), h("span", { class: "faint tuner-says", title: says }, says), toggle);
+    const shown = this.whole || !comparable ? changes : around(changes);
+    const body = h("div", { class: "listing scroll", tabindex: 0, role: "group", "aria-label": languageName(this.language) });
+    if (comparable && fresh + gone === 0 && !this.whole) body.append(h("p", { class: "note" }, `The ${languageName(this.language)} is the same.`));
+    body.append(...shown.map((change) => (change === null ? h("div", { class: "tuner-gap", "aria-hidden": "true" }, "⋯") : lineRow(change, this.language))));
+    const scrolled = this.element.querySelector(".listing")?.scrollTop ?? 0;
+    replaceChildren(this.element, bar, body);
+    body.scrollTop = scrolled;
+  }
+}
+
+/** The differences with the lines around them; null where lines are left out. */
+function around(changes: LineChange[]): (LineChange | null)[] {
+  const keep = changes.map(() => false);
+  changes.forEach(({ kind }, i) => {
+    if (kind === "same") return;
+    for (let k = Math.max(0, i - CONTEXT); k <= Math.min(changes.length - 1, i + CONTEXT); k += 1) keep[k] = true;
+  });
+  const found: (LineChange | null)[] = [];
+  changes.forEach((change, i) => {
+    if (keep[i]) found.push(change);
+    else if (found.at(-1) !== null && keep.includes(true)) found.push(null);
+  });
+  return found;
+}
+
+const SIGNS = { same: " ", gone: "−", new: "+" };
+
+function lineRow({ kind, text, a, b }: LineChange, language: string): HTMLElement {
+  const tokens = tokenize(language, text).map(([token, part]) => (token === "" ? h("span", {}, part) : h("span", { class: `t-${token}` }, part)));
+  return h("div", { class: `tuner-code-line ${kind}` }, h("span", { class: "tuner-number" }, String(b ?? a ?? "")), h("span", { class: "tuner-sign" }, SIGNS[kind]), h("code", {}, ...tokens));
+}

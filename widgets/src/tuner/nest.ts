@@ -1,0 +1,58 @@
+// The loop nest of a kernel, annotated: each loop with its size, what one step of it touches, and what it reads again.
+
+import { h } from "../dom";
+import { meaning } from "../explaining";
+import { bytes } from "../format";
+import type { KernelVariant, NestLine, Touch } from "../model";
+
+const CACHES = ["L1", "L2", "L3", "memory"];
+
+export function nestTable(variant: KernelVariant, hovered: (axis: number | null) => void): HTMLElement {
+  const rows = variant.nest.map((line) => (line.axis === null ? statementRow(line) : loopRow(line, variant, hovered)));
+  const sizes = variant.caches.map(([name, size]) => `${name} ${bytes(size)}`).join(" · ");
+  const head = h(
+    "tr",
+    {},
+    h("th", {}, "loop nest"),
+    h("th", { class: "num", title: `What one step of the loop touches, in cache lines\n${sizes}` }, "a step touches"),
+    h("th", { title: `The first cache that holds it\n${sizes}` }, "fits in"),
+    h("th", { title: "Operands of which every step of the loop touches the same: in a cache, or in registers, they are there already" }, "again each step"),
+  );
+  return h("table", { class: "tuner-nest", "aria-label": "Loop nest" }, h("thead", {}, head), h("tbody", {}, ...rows));
+}
+
+function loopRow(line: NestLine, variant: KernelVariant, hovered: (axis: number | null) => void): HTMLElement {
+  const name = /^for (\w+)/.exec(line.text)?.[1] ?? "";
+  const again = line.touches.filter((touch) => touch.again);
+  const level = CACHES.indexOf(line.cache);
+  const room = variant.caches.find(([cache]) => cache === line.cache)?.[1];
+  return h(
+    "tr",
+    {
+      class: "tuner-loop",
+      "data-axis": line.axis,
+      onmouseenter: () => hovered(line.axis),
+      onmouseleave: () => hovered(null),
+    },
+    h(
+      "td",
+      { class: "tuner-line", style: `--depth:${line.depth}`, title: meaning("axis", line.kind) || null },
+      h("span", { class: "t-keyword" }, "for "),
+      h("b", { class: `axis-${line.kind}` }, name),
+      ` in ${String(line.size)} `,
+      h("span", { class: `tuner-kind axis-${line.kind}` }, line.kind),
+    ),
+    h("td", { class: "num", title: line.touches.map(touchWords).join("\n") || null }, line.bytes > 0 ? bytes(line.bytes) : "–"),
+    h("td", {}, h("span", { class: `tuner-cache level-${level}`, title: room === undefined ? null : `${bytes(line.bytes)} of ${bytes(room)}` }, line.cache)),
+    h("td", { class: "tuner-again" }, again.map(({ name: one }) => one).join(", ") || "–"),
+  );
+}
+
+function statementRow(line: NestLine): HTMLElement {
+  return h("tr", {}, h("td", { class: "tuner-line", colspan: 4, style: `--depth:${line.depth}` }, h("code", { title: line.text }, line.text)));
+}
+
+function touchWords({ name, bytes: size, again, stride }: Touch): string {
+  const moved = again ? "the same each step" : stride === null ? "moved" : `moved by ${stride.toLocaleString("en-US")} each step`;
+  return `${name}: ${bytes(size)}, ${moved}`;
+}

@@ -1,0 +1,100 @@
+// The opts that are legal now as buttons, by axis; those that are not, with what stands against them.
+
+import { h } from "../dom";
+import type { KernelVariant, OptLaw, OptOffer } from "../model";
+import { type WhatIf, optText } from "../whatif";
+
+const NAMES_AXIS = new Set(["SWAP", "MERGE"]); // their amount is another axis
+
+/** The buttons, and the law of the opt that is looked at. */
+export class OptButtons {
+  readonly element = h("div", { class: "tuner-opts" });
+  private readonly law = h("div", { class: "tuner-law", "aria-live": "polite" });
+  private unfolded = false;
+
+  constructor(private readonly whatIf: WhatIf) {}
+
+  draw(kernel: number, variant: KernelVariant): void {
+    const axes = [...new Set(variant.offers.map(({ axis }) => axis))];
+    const rows = axes.map((axis) => this.axisRow(kernel, variant, axis)).filter((row) => row !== null);
+    const illegal = variant.offers.filter(({ obstacle }) => obstacle !== "");
+    const refused = illegal.map((offer) => h("li", {}, h("b", {}, namesOf(offer, variant)), ` ${offer.obstacle}`));
+    const folded = h("details", { class: "tuner-illegal", open: this.unfolded }, h("summary", {}, `${illegal.length} not legal now, and why`), h("ul", {}, ...refused));
+    folded.addEventListener("toggle", () => (this.unfolded = folded.open));
+    const focus = this.element.querySelector<HTMLElement>(":focus")?.dataset.opt;
+    const none = rows.length === 0 ? h("p", { class: "note" }, "No opt is legal any more.") : null;
+    this.element.replaceChildren(...rows, ...(none === null ? [] : [none]), this.law, folded);
+    if (focus !== undefined) this.element.querySelector<HTMLElement>(`[data-opt="${CSS.escape(focus)}"]`)?.focus();
+    this.explain(null);
+  }
+
+  /** Lights the row of an axis. */
+  light(axis: number | null): void {
+    for (const row of this.element.querySelectorAll<HTMLElement>("[data-axis]")) row.classList.toggle("lit", row.dataset.axis === String(axis));
+  }
+
+  private axisRow(kernel: number, variant: KernelVariant, axis: number): HTMLElement | null {
+    const offers = variant.offers.filter((offer) => offer.axis === axis && offer.obstacle === "");
+    if (offers.length === 0) return null;
+    const kinds = [...new Set(offers.map(({ op }) => op))];
+    const line = variant.nest.find((one) => one.axis === axis);
+    const name = line === undefined ? `axis ${axis}` : (/^for (\w+)/.exec(line.text)?.[1] ?? `axis ${axis}`);
+    const groups = kinds.map((op) => {
+      const amounts = offers.filter((offer) => offer.op === op).flatMap((offer) => offer.amounts.map((amount) => ({ amount, offer })));
+      amounts.sort((a, b) => a.amount - b.amount);
+      return h("span", { class: "tuner-group", role: "group", "aria-label": `${op} of ${name}` }, ...amounts.map(({ amount, offer }, i) => this.button(kernel, variant, offer, amount, i === 0)));
+    });
+    const head = h("span", { class: `tuner-axis axis-${line?.kind ?? ""}` }, name, h("span", { class: "faint" }, line === undefined ? "" : ` ${String(line.size)} ${line.kind}`));
+    return h("div", { class: "tuner-axis-row", "data-axis": axis }, head, h("div", { class: "tuner-groups" }, ...groups));
+  }
+
+  private button(kernel: number, variant: KernelVariant, offer: OptOffer, amount: number, first: boolean): HTMLElement {
+    const text = optText(offer.op, offer.axis, amount);
+    const recorded = this.whatIf.withOpts(kernel, [...variant.opts, text]) !== null;
+    const can = recorded || (this.whatIf.send !== null && this.whatIf.working === null);
+    const says = amount === 0 ? "" : NAMES_AXIS.has(offer.op) ? axisName(variant, amount) : String(amount);
+    const law = this.whatIf.lawsOf(offer.op);
+    const why = can ? (offer.caution === "" ? "" : `\nMind: ${offer.caution}`) : "\nNot recorded here: a notebook can try it";
+    const show = (): void => this.explain(offer.op, offer.caution);
+    return h(
+      "button",
+      {
+        type: "button",
+        class: [recorded ? "known" : "", offer.caution === "" ? "" : "cautious"].join(" ").trim() || null,
+        disabled: !can,
+        "data-opt": text,
+        title: `${text}${recorded ? " (tried already)" : ""}\n${law.map(lawText).join("\n\n")}${why}`,
+        onclick: () => this.whatIf.apply(kernel, text),
+        onmouseenter: show,
+        onfocus: show,
+        onmouseleave: () => this.explain(null),
+      },
+      first ? h("b", {}, offer.op) : null,
+      first && says !== "" ? " " : null,
+      says,
+    );
+  }
+
+  /** The law of a kind of opt, in words and as a loop nest before and after. */
+  private explain(op: string | null, caution = ""): void {
+    const laws = op === null ? [] : this.whatIf.lawsOf(op);
+    const shown = laws.map((law) => h("div", {}, h("p", {}, h("b", {}, law.name), ` ${law.words}`), h("div", { class: "tuner-before" }, h("pre", {}, law.before), h("span", {}, "→"), h("pre", {}, law.after))));
+    const mind = caution === "" ? null : h("p", { class: "tuner-caution" }, `Mind: ${caution}.`);
+    this.law.replaceChildren(...shown, ...(mind === null ? [] : [mind]));
+    if (op === null) this.law.append(h("p", { class: "faint" }, this.whatIf.send === null ? "A page walks what was recorded (blue); a notebook tries the others. Point at an opt to read its law." : "Point at an opt to read its law."));
+  }
+}
+
+function axisName(variant: KernelVariant, axis: number): string {
+  const line = variant.nest.find((one) => one.axis === axis);
+  return /^for (\w+)/.exec(line?.text ?? "")?.[1] ?? `axis ${axis}`;
+}
+
+function namesOf(offer: OptOffer, variant: KernelVariant): string {
+  const amounts = offer.amounts.filter((amount) => amount > 0);
+  return `${offer.op} ${axisName(variant, offer.axis)}${amounts.length > 0 ? ` by ${amounts.join(", ")}` : ""}:`;
+}
+
+function lawText({ words, before, after }: OptLaw): string {
+  return `${words}:\n\n${before}\n→\n${after}`;
+}

@@ -1,0 +1,196 @@
+// The branches of a trace, and where each kernel's reader is. Commands go to Python where one answers; what was recorded
+// is walked without.
+
+import type { Branch, KernelVariant, OptLaw } from "./model";
+import type { TraceIndex } from "./provenance";
+
+/** A command of tinyexplore.explore.whatif: its kind, and its arguments by name. */
+export type Command = { kind: string } & Record<string, string | number>;
+
+/** What is said to Python. */
+export type Message = { do: "command"; command: Command; branch: number | null } | { do: "begin"; kernel: number } | { do: "go"; branch: number } | { do: "cancel" };
+
+/** What Python is at: in words, and how far it is. */
+export interface Working {
+  text: string;
+  done: number;
+  of: number;
+  /** Whether it can be cancelled. */
+  cancel: boolean;
+}
+
+/** What Python says: all branches, the laws of opts, and where the reader of each kernel is, as [kernel, branch]. */
+export interface Recorded {
+  branches: Branch[];
+  laws: OptLaw[];
+  at: [number, number][];
+}
+
+export class WhatIf {
+  branches: readonly Branch[];
+  laws: readonly OptLaw[];
+  /** Null in a page, and where no kernel is: then only what was recorded can be walked. */
+  send: ((message: Message) => void) | null = null;
+  working: Working | null = null;
+  /** What went wrong with the last command, if something did. */
+  complaint = "";
+  private readonly places = new Map<number, number>();
+  private readonly bases = new Map<number, number>();
+  private readonly listeners = new Set<() => void>();
+
+  constructor(index: TraceIndex) {
+    this.branches = index.trace.branches;
+    this.laws = index.trace.laws;
+    for (const branch of this.branches) if (branch.kernel !== null && isWhole(branch)) this.places.set(branch.kernel, branch.id);
+  }
+
+  // *** asking ***
+
+  of(kernel: number): Branch[] {
+    return this.branches.filter((branch) => branch.kernel === kernel);
+  }
+
+  /** Where the reader of `kernel` is; null where nothing was asked of it yet. */
+  at(kernel: number): Branch | null {
+    const place = this.places.get(kernel);
+    return place === undefined ? null : (this.branches[place] ?? null);
+  }
+
+  /** What the branch at hand is compared with: what the reader chose, else the one that it came from. */
+  base(kernel: number): Branch | null {
+    const chosen = this.bases.get(kernel);
+    const at = this.at(kernel);
+    const found = chosen ?? at?.parent ?? null;
+    return found === null || found === at?.id ? null : (this.branches[found] ?? null);
+  }
+
+  hasOwnBase(kernel: number): boolean {
+    return this.bases.has(kernel);
+  }
+
+  /** The branch of `kernel` with exactly these opts, whole. */
+  withOpts(kernel: number, opts: readonly string[]): Branch | null {
+    const wanted = opts.join(";");
+    return this.of(kernel).find((branch) => isWhole(branch) && branch.kernels[0].opts.join(";") === wanted) ?? null;
+  }
+
+  lawsOf(op: string): OptLaw[] {
+    return this.laws.filter(({ name }) => name === op);
+  }
+
+  // *** doing ***
+
+  /** One more opt: what is known is shown at once. */
+  apply(kernel: number, opt: string): void {
+    const at = this.at(kernel);
+    if (at === null) return;
+    const known = this.withOpts(kernel, [...at.kernels[0].opts, opt]);
+    if (known !== null) this.go(known);
+    else this.ask({ kind: "ApplyOpt", kernel, opt }, `compiling with ${opt}`);
+  }
+
+  undo(kernel: number): void {
+    const at = this.at(kernel);
+    if (at === null) return;
+    const known = this.withOpts(kernel, at.kernels[0].opts.slice(0, -1));
+    if (known !== null) this.go(known);
+    else this.ask({ kind: "UndoOpt", kernel }, "compiling without the last opt");
+  }
+
+  go(branch: Branch): void {
+    if (branch.kernel === null || branch.status === "failed" || branch.kernels.length === 0) return;
+    if (!isWhole(branch)) {
+      const opts = branch.kernels[0].opts.join(", ");
+      this.ask({ kind: "SetOpts", kernel: branch.kernel, opts }, "compiling what the search timed");
+      return;
+    }
+    if (this.places.get(branch.kernel) === branch.id) return;
+    this.places.set(branch.kernel, branch.id);
+    this.send?.({ do: "go", branch: branch.id });
+    this.tell();
+  }
+
+  /** Compares what is at hand with `branch` from now on; null: with the branch that it came from. */
+  compareWith(kernel: number, branch: Branch | null): void {
+    if (branch === null) this.bases.delete(kernel);
+    else this.bases.set(kernel, branch.id);
+    this.tell();
+  }
+
+  /** Hands a command to Python; `text` says what is being done until it answers. */
+  ask(command: Command, text: string): void {
+    if (this.send === null) return;
+    const kernel = typeof command.kernel === "number" ? command.kernel : null;
+    const at = kernel === null ? null : this.at(kernel);
+    this.working = { text, done: 0, of: 0, cancel: false };
+    this.complaint = "";
+    this.send({ do: "command", command, branch: at?.id ?? null });
+    this.tell();
+  }
+
+  /** Has a kernel compiled and timed as captured, without opts, and by the heuristics. */
+  begin(kernel: number, text: string): void {
+    if (this.send === null) return;
+    this.working = { text, done: 0, of: 0, cancel: false };
+    this.send({ do: "begin", kernel });
+    this.tell();
+  }
+
+  cancel(): void {
+    this.send?.({ do: "cancel" });
+  }
+
+  // *** hearing ***
+
+  connect(send: WhatIf["send"]): void {
+    this.send = send;
+    this.tell();
+  }
+
+  take({ branches, laws, at }: Recorded): void {
+    this.branches = branches;
+    this.laws = laws;
+    for (const [kernel, branch] of at) this.places.set(kernel, branch);
+    this.tell();
+  }
+
+  /** What Python says that it is doing; null when it is done. */
+  hear(working: Working | null, complaint: string): void {
+    this.working = working;
+    this.complaint = complaint;
+    this.tell();
+  }
+
+  /** Calls `listener` after every change, until what is returned is called. */
+  listen(listener: () => void): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  private tell(): void {
+    for (const listener of [...this.listeners]) listener();
+  }
+}
+
+/** Whether a branch has all that the tuner draws; of what a search timed there is only the time. */
+export function isWhole(branch: Branch): boolean {
+  return branch.status === "done" && branch.kernels.length > 0 && branch.kernels[0].listings.length > 0;
+}
+
+export function variantOf(branch: Branch | null): KernelVariant | null {
+  return branch?.kernels[0] ?? null;
+}
+
+/** "UPCAST(0, 4)"; the amount 0 is not written. */
+export function optText(op: string, axis: number, amount: number): string {
+  return amount === 0 ? `${op}(${axis})` : `${op}(${axis}, ${amount})`;
+}
+
+const known = new WeakMap<TraceIndex, WhatIf>();
+
+/** The branches of a trace, the same for all views of it. */
+export function whatIfOf(index: TraceIndex): WhatIf {
+  let found = known.get(index);
+  if (found === undefined) known.set(index, (found = new WhatIf(index)));
+  return found;
+}
