@@ -221,6 +221,16 @@ def test_a_loop_may_end_where_another_loop_says(name: str) -> None:
 
 
 @every_device
+def test_a_lane_of_a_constant_vector_is_the_constant(name: str) -> None:
+    def build(sources: list[UOp]) -> list[UOp]:
+        return [gep(UOp(Ops.CONST, f32.vec(2), (), -1.5), 1).alu(Ops.MUL, sources[0])]
+
+    uops, outputs = elementwise([f32], build, 3)
+    (found,) = call(compiled(name, uops), [(outputs[0], 3)], [(f32, [1.0, -2.0, 4.0])])
+    assert found == [-1.5, 3.0, -6.0]
+
+
+@every_device
 def test_vector_accumulators_make_a_small_matmul(name: str) -> None:
     m, n, k = 3, 8, 5
     out, a, b = pointer(0, f32, m * n), pointer(1, f32, m * k), pointer(2, f32, k * n)

@@ -121,7 +121,8 @@ class PythonWriter(TextWriter):
                 else:
                     self.assign(node, f"[{', '.join(self.operand(src) for src in node.src)}]")
             case Ops.GEP:
-                self.assign(node, f"{self.operand(node.src[0], ATOM)}[{node.arg}]")
+                vector = self.operand(node.src[0], ATOM)
+                self.assign(node, f"({vector})[{node.arg}]" if node.src[0].op is Ops.CONST else f"{vector}[{node.arg}]")
             case Ops.TABLE:
                 index, mask = self.operand(node.src[0]), len(node.arg) - 1
                 vector = node.dtype.count > 1
