@@ -14,7 +14,7 @@ from tests.widgets.test_accessibility import findings
 from tests.widgets.test_why import MOUNT
 from tinyexplore import Tensor
 from tinyexplore.explore import Explorer, explore
-from tinyexplore.explore.byhand_answers import ByHandAnswers
+from tinyexplore.explore.byhand_answers import ByHandAnswers, row_widths
 
 pytestmark = pytest.mark.browser
 
@@ -58,6 +58,12 @@ def test_the_widget_answers_as_its_channel_wants_it(view: Explorer) -> None:
     told.append(view.widget._answer({"ask": "caches", "kernel": 0}))
     assert all("error" not in answer for answer in told) and json.loads(json.dumps(told[:3])) == told[:3]
     assert view.widget._answer({"ask": "debug", "kernel": 99})["error"].startswith("kernel 99: those of this capture")
+
+
+def test_tensors_are_drawn_in_the_rows_that_their_users_know(view: Explorer) -> None:
+    tensors = view.widget._answer({"ask": "debug", "kernel": 0, "do": "look"})["tensors"]
+    assert {tensor["name"]: tensor["width"] for tensor in tensors} == {"data0": 8, "data1": 24, "data2": 8}
+    assert row_widths(explore(lambda: Tensor.ones(3, 100).contiguous(), repeat=1).trace, 0) == {}, "too long for a line"
 
 
 def until(tab: Any, text: str) -> None:

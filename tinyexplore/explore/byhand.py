@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tinyexplore.explore.kept import Kept
-from tinyexplore.explore.model import KernelInfo
+from tinyexplore.explore.model import KernelInfo, Trace
 
 if TYPE_CHECKING:
     from tinyexplore.explore.caches import CacheModel
@@ -24,6 +24,11 @@ class ByHand:
     """The part of `Explorer` that runs kernels again. `_kept`: by their numbers in the trace."""
 
     _kept: dict[int, Kept]
+
+    @property
+    def trace(self) -> Trace:
+        """What was captured."""
+        raise NotImplementedError
 
     def _know_kernels(self) -> None:
         """Sees to it that `_kept` has what the capture told."""

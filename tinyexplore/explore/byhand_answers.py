@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 from typing import Any
 from weakref import ref
 
@@ -13,12 +14,14 @@ from tinyexplore.explore.byhand import ByHand, NotKeptError
 from tinyexplore.explore.caches import CacheModel, TooLong
 from tinyexplore.explore.conditions import ConditionError
 from tinyexplore.explore.debugger import Debugger, DebuggerError, value_text
+from tinyexplore.explore.model import Node, Trace
 from tinyexplore.explore.streams import DataDependent
 from tinyexplore.uop import Ops, UOp
 
 QUESTIONS = ("debug", "caches")
 MOST_STEPS = 1_000_000  # of one question: half a second, so that a notebook's kernel is never gone for long
 CELLS = 256  # of a tensor that are shown
+MOST_IN_ROW = 64
 
 _MISTAKES = (NotKeptError, DebuggerError, ConditionError, DataDependent, TooLong, ValueError)
 
@@ -66,11 +69,11 @@ class ByHandAnswers:
                 debugger.restart()
             case "finish":
                 debugger.finish()
-        return debugger_data(debugger)
+        return debugger_data(debugger, row_widths(explorer.trace, kernel))
 
 
-def debugger_data(debugger: Debugger) -> dict[str, Any]:
-    """Where a debugger is, its listing, and the tensors around what it touched last."""
+def debugger_data(debugger: Debugger, widths: Mapping[str, int] | None = None) -> dict[str, Any]:
+    """Where a debugger is, its listing, and the tensors around what it touched last, in rows of `widths`."""
     state = debugger.state()
     del state["error"]  # what went wrong in the kernel is the reason why it stopped; an answer with an error is none
     values: dict[int, str] = {}
@@ -83,18 +86,18 @@ def debugger_data(debugger: Debugger) -> dict[str, Any]:
         "note": debugger.note,
         "listing": [line.text for line in debugger.listing],
         "values": [[place, text] for place, text in sorted(values.items())],
-        "tensors": [tensor_data(debugger, name) for name in debugger.buffers],
+        "tensors": [tensor_data(debugger, name, (widths or {}).get(name)) for name in debugger.buffers],
         **state,
     }
 
 
-def tensor_data(debugger: Debugger, name: str) -> dict[str, Any]:
-    """A buffer as a grid: the rows around what was touched last."""
+def tensor_data(debugger: Debugger, name: str, width: int | None = None) -> dict[str, Any]:
+    """A buffer as a grid: the rows around what was touched last, of `width` elements or as its indices suggest."""
     size = debugger.buffers[name]
     recent = [one for one in debugger.touched(64) if one.buffer == name]
     now = [one for one in debugger.accesses if one.buffer == name]
     last = next((place for one in recent for place in one.index if place is not None), 0)
-    width = row_width(debugger.uops, name, size)
+    width = width or row_width(debugger.uops, name, size)
     rows = max(1, CELLS // width)
     first = max(0, min(last // width - rows // 2, -(-size // width) - rows)) * width
     shown = debugger.read(name, first, rows * width)
@@ -110,6 +113,33 @@ def tensor_data(debugger: Debugger, name: str) -> dict[str, Any]:
     }
 
 
+def row_widths(trace: Trace, kernel: int) -> dict[str, int]:
+    """The last axis of what the user's Python put into each buffer, where that is known and fits on a line."""
+    info = trace.kernels[kernel]
+    inside = [trace.nodes[node] for node in info.nodes]
+    near = [
+        *(trace.nodes[node] for node in info.roots),
+        *inside,
+        *(trace.nodes[src] for node in inside for src in node.src),
+    ]
+    found: dict[str, int] = {}
+    for position, number in enumerate(info.buffers):
+        buffer = trace.buffers[number]
+        for node in near:
+            sizes = sizes_of(node)
+            if sizes and prod(sizes) == buffer.size and (node.name == buffer.name or node.id in info.roots):
+                width = next((size for size in reversed(sizes) if size > 1), 1)
+                if width <= MOST_IN_ROW:
+                    found.setdefault(f"data{position}", width)
+    return found
+
+
+def sizes_of(node: Node) -> tuple[int, ...] | None:
+    """The shape of a LazyBuffer; None where Variables say it."""
+    sizes = tuple(size for size in node.shape or () if isinstance(size, int))
+    return sizes if sizes and len(sizes) == len(node.shape or ()) else None
+
+
 def row_width(uops: tuple[UOp, ...], name: str, size: int) -> int:
     """How many elements to draw in a row: the longest stride of an index that divides the buffer, at most 64."""
     strides = []
@@ -118,7 +148,7 @@ def row_width(uops: tuple[UOp, ...], name: str, size: int) -> int:
             strides += [
                 one.src[1].arg
                 for one in node.src[1].toposort()
-                if one.op is Ops.MUL and one.src[1].op is Ops.CONST and 1 < one.src[1].arg <= 64
+                if one.op is Ops.MUL and one.src[1].op is Ops.CONST and 1 < one.src[1].arg <= MOST_IN_ROW
             ]
     fitting = [stride for stride in strides if size % stride == 0]
     return max(fitting, default=min(size, 16) or 1)
