@@ -8,6 +8,7 @@ from dataclasses import fields
 from threading import Thread
 
 import pytest
+from IPython.lib.pretty import pretty
 
 from tinyexplore import Tensor, Trace, explore
 from tinyexplore.explore import Explorer
@@ -117,6 +118,14 @@ def test_an_illegal_opt_is_a_branch_that_failed_with_the_obstacle_and_nobody_goe
     branch = view.apply(0, "UPCAST(7, 4)")
     assert branch.status == "failed" and branch.reason.startswith("no axis 7 in this kernel; it has ")
     assert branch.kernels == () and branch.parent == here.id and view.branch(0) == here
+    assert str(branch).startswith(f"branch {branch.id} · ApplyOpt(0, UPCAST(7, 4)) · no axis 7 in this kernel; it has ")
+
+
+def test_a_branch_prints_as_one_line_in_a_notebook(view):
+    view.set_opts(0)
+    branch = view.apply(0, "UPCAST(0, 4)")
+    start = f"branch {branch.id} · ApplyOpt(0, UPCAST(0, 4)) · {branch.kernels[0].name}: UPCAST(0, 4) · "
+    assert pretty(branch) == str(branch) and str(branch).startswith(start) and str(branch).endswith("s")
 
 
 def test_undoing_where_nothing_was_done_is_told(view):

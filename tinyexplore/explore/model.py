@@ -535,6 +535,23 @@ class Branch:
     kernels: tuple[KernelVariant, ...]
     labels: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        """One line: the command, what the kernel is by it, and how long that takes."""
+        from tinyexplore.explore.figures import duration_text
+
+        parts = [
+            f"branch {self.id}",
+            f"{self.command.kind}({', '.join(str(value) for _, value in self.command.arguments)})",
+        ]
+        for variant in self.kernels[:1]:
+            time = "not timed" if variant.median_us is None else duration_text(variant.median_us)
+            parts += [f"{variant.name}: {' '.join(variant.opts) or 'no opts'}", time]
+        return " · ".join([*parts, *([self.reason] if self.reason else [])])
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """What IPython prints of it, in place of all its listings."""
+        printer.text(str(self))
+
 
 @dataclass(frozen=True, slots=True)
 class Trace:
