@@ -70,15 +70,12 @@ def weigh(what: str, options: Mapping[str, float], chosen: str, *, least: bool =
 def block_of(what: str, size: int, most: int, limit: int) -> int:
     """`best_block`, told: each block with the work done over the work wanted."""
     found = best_block(size, most, limit)
-    if active_recorder() is not None:
-        blocks = range(min(most, limit, size), 1, -1)
-        work = {str(block): -(-size // block) * block / size for block in blocks}
-        weigh(
-            f"{what} at a time: work done over work wanted, the largest that wastes little",
-            work,
-            str(found),
-            least=True,
-        )
+    recorder = active_recorder()
+    if recorder is not None:
+        told = f"{what} at a time: work done over work wanted, the largest that wastes little"
+        work = [(str(block), -(-size // block) * block / size) for block in range(min(most, limit, size), 1, -1)]
+        if work:
+            recorder.record(Weighed(told, tuple(work), str(found), True))
     return found
 
 
