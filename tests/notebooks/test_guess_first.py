@@ -54,7 +54,7 @@ def test_the_views_come_once_the_question_is_answered(lab: LabPage, screenshots:
     lab.page.screenshot(path=screenshots / "guess_first_question.png")
     output.locator(".choice", has_text=right).first.click()
     explorers.first.wait_for(timeout=10e3)
-    assert output.locator(".reveal").inner_text().startswith(f"Right. It is {right}: ")
+    assert output.locator(".reveal").inner_text().startswith(f"Right. It is {right}, for ")
     lab.use_theme("JupyterLab Dark")
     lab.page.screenshot(path=screenshots / "guess_first_answered_dark.png")
     lab.use_theme("JupyterLab Light")
