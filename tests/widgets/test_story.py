@@ -73,18 +73,21 @@ def test_leaving_the_story_opens_the_workbench_at_its_place(open_page: Open) -> 
 
 def test_a_link_opens_its_place_and_back_and_forward_walk(open_page: Open) -> None:  # noqa: F811
     simplify, reduce = stage("simplify"), stage("reduce to loop")
-    tab = open_page(busy=False, mode="story", link=f"#stage={simplify}&step=2&node=8")
+    tab = open_page(busy=False, mode="story", link=f"#stage={reduce}&step=1&node=8")
     found = state(tab)
-    assert (found["cursor"]["stage"], found["cursor"]["step"], found["selected"]) == (simplify, 2, [8])
+    assert (found["cursor"]["stage"], found["cursor"]["step"], found["selected"]) == (reduce, 1, [8])
     assert found["cursor"]["graph"] == "uops"
-    tab.locator(".passes [role=treeitem]", has_text="reduce to loop").first.click()
-    tab.wait_for_function(f"location.hash.includes('stage={reduce}&')")
-    tab.keyboard.press("ArrowLeft")
+    tab.locator(".passes [role=treeitem]", has_text="simplify").first.click()
+    tab.wait_for_function(f"location.hash.includes('stage={simplify}&')")
+    step = state(tab)["cursor"]["step"]
+    tab.keyboard.press("ArrowLeft")  # a step is no place of its own
+    tab.wait_for_function(f"!location.hash.includes('step={step}&')")
+    assert state(tab)["cursor"]["stage"] == simplify
     tab.go_back()
-    tab.wait_for_function(f"tinyexplore.handle.state.cursor.stage === {simplify}")
+    tab.wait_for_function(f"tinyexplore.handle.state.cursor.stage === {reduce}")
     assert state(tab)["selected"] == [8]
     tab.go_forward()
-    tab.wait_for_function(f"tinyexplore.handle.state.cursor.stage === {reduce}")
+    tab.wait_for_function(f"tinyexplore.handle.state.cursor.stage === {simplify}")
     tab.evaluate("tinyexplore.handle.open('#story=code')")
     assert now(tab) == "Code"
 
