@@ -127,8 +127,8 @@ def test_everything_drawn_lies_inside() -> None:
 
 
 def test_a_stage_shows_what_it_got_and_what_it_left() -> None:
-    assert words(graph_svg(TRACE, 1, "before"))[0] == "before simplify of r_<0>"
-    assert words(graph_svg(TRACE, 1))[0] == "after simplify of r_<0>"
+    assert words(graph_svg(TRACE, 1, "before"))[0] == "before simplify of kernel 0 · r_<0>"
+    assert words(graph_svg(TRACE, 1))[0] == "after simplify of kernel 0 · r_<0>"
     assert words(graph_svg(TRACE, 2))[0] == "before late, which did not finish"
     assert words(graph_svg(TRACE, kind="uop"))[0] == "UOp graph after the passes of the first kernel"
     with pytest.raises(IndexError, match="stage 9: the trace has 3 stages"):

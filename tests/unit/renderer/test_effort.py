@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.graphs import from_numpy, matmul, numbers, softmax, to_numpy
-from tests.support.kernels import compile_all, kernel_of, rendered
+from tests.support.kernels import WIDE, compile_all, kernel_of, rendered
 from tinyexplore.codegen import lower
 from tinyexplore.device import Device
 from tinyexplore.dtype import dtypes
@@ -29,7 +29,7 @@ from tinyexplore.renderer.llvm.effort import (
     leaves_little,
     shuffled_from,
 )
-from tinyexplore.runtime.llvm import shared_compiler
+from tinyexplore.runtime.llvm import compiler_for
 from tinyexplore.schedule import create_schedule
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp
 from tinyexplore.util import Context
@@ -152,7 +152,7 @@ def test_a_program_says_how_it_is_compiled_and_its_text_does_not() -> None:
     other = replace(spec, options=CompileOptions(Effort.FULL))
     assert spec.options.effort is Effort.LIGHT and other.source == spec.source
     assert other.key != spec.key
-    compiler = shared_compiler()
+    compiler = compiler_for(WIDE)
     plain = spec.source.replace('"optimise"="lightly"', "")
     assert compiler.object_code(plain, spec.options) == compiler.object_code(spec.source, spec.options)
     assert compiler.object_code(plain, other.options) != compiler.object_code(plain, spec.options)
