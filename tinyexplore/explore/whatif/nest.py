@@ -212,12 +212,12 @@ def _lines(nbytes: int, line_bytes: int) -> int:
 
 def cache_of(nbytes: int, target: Target) -> str:
     """The first cache that holds so much, or "memory"."""
-    return next((name for name, size in caches_of(target) if nbytes <= size), "memory")
+    return next((name for name, size in cache_sizes(target) if nbytes <= size), "memory")
 
 
-def caches_of(target: Target) -> tuple[tuple[str, int], ...]:
+def cache_sizes(target: Target) -> tuple[tuple[str, int], ...]:
     """The caches of a machine, the nearest first, with their bytes."""
     return (("L1", target.l1_bytes), ("L2", target.l2_bytes), ("L3", target.l3_bytes))
 
 
-__all__ = ["annotated_nest", "cache_of", "caches_of", "touched_bytes"]
+__all__ = ["annotated_nest", "cache_of", "cache_sizes", "touched_bytes"]

@@ -10,7 +10,7 @@ from tinyexplore.execute.runner import Runner
 from tinyexplore.explore.drafts import quantile
 from tinyexplore.explore.model import KernelVariant, Listing, StageTime, Trace
 from tinyexplore.explore.roofline import loaded_bytes
-from tinyexplore.explore.whatif.nest import annotated_nest, caches_of
+from tinyexplore.explore.whatif.nest import annotated_nest, cache_sizes
 from tinyexplore.explore.whatif.offers import offers_of
 from tinyexplore.kernel import Kernel
 
@@ -49,7 +49,7 @@ def variant_of(
         bytes_moved=_whole(runner.bytes_moved),
         bytes_loaded=loaded_bytes(runner.spec),
         compile_us=round(runner.compile_seconds * 1e6, 1),
-        caches=caches_of(kernel.target),
+        caches=cache_sizes(kernel.target),
     )
 
 
