@@ -25,12 +25,12 @@ from typing import Any
 from bench.tasks import longest_task_ms
 from tinyexplore import Tensor, capture, explore, nn
 from tinyexplore.explore.codec import trace_to_bytes, trace_to_json
-from tinyexplore.explore.comparison import compare
-from tinyexplore.explore.comparison_page import comparison_html
-from tinyexplore.explore.graphs import reachable
+from tinyexplore.explore.comparing.comparison import compare
+from tinyexplore.explore.comparing.comparison_page import comparison_html
 from tinyexplore.explore.model import Stage, Trace
+from tinyexplore.explore.pictures.graphs import reachable
 from tinyexplore.explore.replay import Replay
-from tinyexplore.explore.why import Explainer
+from tinyexplore.explore.why.rules import Explainer
 from tinyexplore.nn.optim import SGD
 
 READY = "html[data-tinyexplore=ready]"
@@ -191,7 +191,7 @@ class Page:
     """One trace as a page in a tab, open at the workbench."""
 
     def __init__(self, browser: Any, trace: Trace, folder: Path) -> None:
-        from tinyexplore.explore.export import export_html
+        from tinyexplore.explore.exports.export import export_html
 
         self.path = folder / "page.html"
         self.path.write_text(export_html(trace), encoding="utf-8")

@@ -16,16 +16,16 @@ from typing import Any
 
 from tinyexplore.device import Device, DeviceUnavailable
 from tinyexplore.dtype import dtypes
-from tinyexplore.explore.comparison import compare
-from tinyexplore.explore.export import BundleMissing, summary_text
-from tinyexplore.explore.highlight import for_stream
-from tinyexplore.explore.interchange import NoDotProgram
+from tinyexplore.explore.comparing.comparison import compare
+from tinyexplore.explore.exports.export import BundleMissing, summary_text
+from tinyexplore.explore.exports.interchange import NoDotProgram
+from tinyexplore.explore.exports.perfetto import MissingPackage, to_perfetto
+from tinyexplore.explore.exports.scripts import reproducer
+from tinyexplore.explore.exports.tabular import TABLES, rows_of, table_text
+from tinyexplore.explore.exports.timeline import save_chrome_trace
 from tinyexplore.explore.model import Trace
-from tinyexplore.explore.perfetto import MissingPackage, to_perfetto
-from tinyexplore.explore.scripts import reproducer
+from tinyexplore.explore.pictures.highlight import for_stream
 from tinyexplore.explore.session import Explorer, capture
-from tinyexplore.explore.tabular import TABLES, rows_of, table_text
-from tinyexplore.explore.timeline import save_chrome_trace
 from tinyexplore.target import LEVELS, NATIVE, nearest_level
 from tinyexplore.util import Context, config
 

@@ -17,7 +17,7 @@ import pytest
 import tinyexplore
 from tests.engine.elsewhere import HIDES
 from tinyexplore.device import Device
-from tinyexplore.explore import sources
+from tinyexplore.explore.recording import sources
 from tinyexplore.runtime import llvm
 from tinyexplore.util.fetch import fetch
 

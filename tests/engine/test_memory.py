@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tinyexplore import Context, GlobalCounters, Tensor, TinyJit, nn
 from tinyexplore.engine import plan_memory, step_by_step
 from tinyexplore.execute.memory import Life, lower_bound, plan_lives
-from tinyexplore.explore.build import build_trace
+from tinyexplore.explore.recording.build import build_trace
 from tinyexplore.trace import Planned, Recorder, recording
 
 lives = st.builds(

@@ -16,7 +16,7 @@ import pytest
 import tinyexplore
 from tinyexplore import Tensor, explore
 from tinyexplore.engine import step_by_step
-from tinyexplore.explore.turns import in_turn
+from tinyexplore.explore.recording.turns import in_turn
 from tinyexplore.renderer import ProgramSpec
 from tinyexplore.renderer.llvm import LLVMRenderer
 from tinyexplore.trace import Compiled, Ran, Recorder, StageBegan, StageEnded, recording

@@ -13,10 +13,10 @@ import pytest
 from tinyexplore import Tensor, Trace
 from tinyexplore.explore import Explorer, explore
 from tinyexplore.explore.asking import QUESTIONS, answer
-from tinyexplore.explore.fusions import Edge, WhyKernels
-from tinyexplore.explore.matching import Obstacle
-from tinyexplore.explore.watching import Place
-from tinyexplore.explore.why import Fired, Tried, WhyNot, explainer
+from tinyexplore.explore.why.fusions import Edge, WhyKernels
+from tinyexplore.explore.why.matching import Obstacle
+from tinyexplore.explore.why.rules import Fired, Tried, WhyNot, explainer
+from tinyexplore.explore.why.watching import Place
 
 FRONT_END = Path(__file__).resolve().parents[2] / "widgets" / "src" / "asking.ts"
 

@@ -9,8 +9,8 @@ import pytest
 
 from tests.explore import toy
 from tinyexplore.dtype import dtypes
-from tinyexplore.explore.build import build_trace
-from tinyexplore.explore.describe import expr_text
+from tinyexplore.explore.recording.build import build_trace
+from tinyexplore.explore.recording.describe import expr_text
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.trace import (
     Allocated,

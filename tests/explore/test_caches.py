@@ -11,11 +11,11 @@ from tests.backends.programs import end, linear, load, loop, pointer, store
 from tests.fuzz.stepping import contents_of, drawn, lowered, steps_in
 from tinyexplore import Tensor, explore
 from tinyexplore.dtype import dtypes
-from tinyexplore.explore import streams
-from tinyexplore.explore.byhand import NotKeptError
-from tinyexplore.explore.caches import TooLong, model_caches
-from tinyexplore.explore.lru import Cache, NativeSimulator, PlainSimulator, caches_of
-from tinyexplore.explore.streams import AddressStream, DataDependent
+from tinyexplore.explore.byhand import streams
+from tinyexplore.explore.byhand.asked import NotKeptError
+from tinyexplore.explore.byhand.caches import TooLong, model_caches
+from tinyexplore.explore.byhand.lru import Cache, NativeSimulator, PlainSimulator, caches_of
+from tinyexplore.explore.byhand.streams import AddressStream, DataDependent
 from tinyexplore.target import Target
 from tinyexplore.uop import Ops, UOp
 

@@ -10,8 +10,8 @@ from xml.etree import ElementTree
 import pytest
 
 from tinyexplore import Tensor, explore, nn
-from tinyexplore.explore.export import static_html
-from tinyexplore.explore.svg import graph_svg
+from tinyexplore.explore.exports.export import static_html
+from tinyexplore.explore.pictures.svg import graph_svg
 from tinyexplore.schedule import create_schedule
 from tinyexplore.trace import Recorder, recording
 

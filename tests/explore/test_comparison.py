@@ -9,8 +9,8 @@ import pytest
 
 from tinyexplore import Tensor, cli, explore
 from tinyexplore.explore import Trace, compare
+from tinyexplore.explore.comparing.noise import compare_times, rank_test
 from tinyexplore.explore.model import Run
-from tinyexplore.explore.noise import compare_times, rank_test
 from tinyexplore.util import Context
 
 

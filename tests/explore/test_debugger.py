@@ -10,8 +10,8 @@ import pytest
 
 from tinyexplore import Tensor, capture, explore
 from tinyexplore.explore import Debugger, DebuggerError, Explorer
-from tinyexplore.explore.byhand import NotKeptError
-from tinyexplore.explore.conditions import ConditionError
+from tinyexplore.explore.byhand.asked import NotKeptError
+from tinyexplore.explore.byhand.conditions import ConditionError
 from tinyexplore.uop import Ops
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)

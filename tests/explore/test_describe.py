@@ -6,7 +6,7 @@ import pytest
 
 from tests.explore import toy
 from tinyexplore.dtype import PtrDType, dtypes
-from tinyexplore.explore.describe import describe, expr_text, uops_listing
+from tinyexplore.explore.recording.describe import describe, expr_text, uops_listing
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
 
@@ -92,13 +92,13 @@ def test_a_lazybuffer_says_its_shape_and_what_it_does():
 
 
 def test_every_operation_has_a_group():
-    from tinyexplore.explore.describe import _GROUPS
+    from tinyexplore.explore.recording.describe import _GROUPS
 
     assert set(Ops) == set(_GROUPS)
 
 
 def test_every_kind_of_loop_has_its_words():
-    from tinyexplore.explore.describe import _LOOP_WORDS
+    from tinyexplore.explore.recording.describe import _LOOP_WORDS
 
     assert set(AxisKind) == set(_LOOP_WORDS)
 

@@ -10,7 +10,7 @@ import pytest
 from tests.explore import toy
 from tinyexplore import Tensor, explore
 from tinyexplore.explore.codec import trace_from_bytes
-from tinyexplore.explore.export import export_html, static_html, summary_text
+from tinyexplore.explore.exports.export import export_html, static_html, summary_text
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,8 @@ import pytest
 from tests.widgets.sample_traces import sample_trace
 from tinyexplore import Tensor, explore
 from tinyexplore.codegen.pipeline import PASSES
-from tinyexplore.explore.describe import group_of
 from tinyexplore.explore.glossary import FILES, GROUPS, TERMS, main
+from tinyexplore.explore.recording.describe import group_of
 from tinyexplore.kernel import OptOps
 from tinyexplore.uop import AxisKind, Ops
 

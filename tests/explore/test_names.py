@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tinyexplore import Tensor, capture, explore, nn
 from tinyexplore.explore.model import Trace
-from tinyexplore.explore.names import assigned_names, names_in
-from tinyexplore.explore.svg import pipeline_svg
+from tinyexplore.explore.pictures.svg import pipeline_svg
+from tinyexplore.explore.recording.names import assigned_names, names_in
 
 
 def named(trace: Trace) -> dict[str, set[str]]:

@@ -6,7 +6,7 @@ from tests.explore import toy
 from tinyexplore import Tensor
 from tinyexplore.device import Device
 from tinyexplore.engine import schedule
-from tinyexplore.explore.nest import loop_nest
+from tinyexplore.explore.recording.nest import loop_nest
 from tinyexplore.kernel import Kernel, Opt, OptOps
 
 

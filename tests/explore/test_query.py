@@ -6,7 +6,7 @@ import pytest
 
 from tests.explore import toy
 from tinyexplore.explore import biography, diff, related, user_lines, where
-from tinyexplore.explore.build import build_trace
+from tinyexplore.explore.recording.build import build_trace
 from tinyexplore.trace import Recorder, recording
 from tinyexplore.uop import graph_rewrite
 

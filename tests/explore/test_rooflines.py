@@ -11,10 +11,10 @@ from tests.widgets.sample_traces import sample_trace
 from tinyexplore import Tensor, explore
 from tinyexplore.explore import Explorer, trace_from_json, trace_to_json
 from tinyexplore.explore.ceilings import is_of_this_machine, measure_ceilings
+from tinyexplore.explore.exports.timeline import timeline
 from tinyexplore.explore.model import Ceiling, Trace
-from tinyexplore.explore.rooflines import note_words, point_words, roofline, roofline_picture
-from tinyexplore.explore.timeline import timeline
-from tinyexplore.explore.timeline_picture import tick_step, timeline_picture
+from tinyexplore.explore.pictures.rooflines import note_words, point_words, roofline, roofline_picture
+from tinyexplore.explore.pictures.timeline_picture import tick_step, timeline_picture
 
 CEILINGS = (
     Ceiling("product", "arithmetic", 100.0),

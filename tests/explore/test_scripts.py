@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from tinyexplore import Tensor, Variable, cli, explore
-from tinyexplore.explore import ReproducerError, reproducer, script_body
+from tinyexplore.explore import ReproducerError, reproducer
+from tinyexplore.explore.exports import script_body
 from tinyexplore.renderer import Effort
 from tinyexplore.runtime.clang import FLAGS
 from tinyexplore.runtime.llvm import OPTIMISATION_LEVEL, code_level

@@ -13,7 +13,7 @@ import pytest
 
 from tinyexplore import Context, Tensor, capture, explore
 from tinyexplore.explore import CaptureError, line_frames, related, trace_from_json, trace_to_json, user_lines, where
-from tinyexplore.explore.build import build_trace
+from tinyexplore.explore.recording.build import build_trace
 from tinyexplore.explore.session import Explorer
 from tinyexplore.kernel import OptOps
 from tinyexplore.trace import active_recorder

@@ -8,8 +8,8 @@ import pytest
 from tinyexplore import Tensor, Variable
 from tinyexplore.explore import Explorer, Trace, capture
 from tinyexplore.explore.codec import trace_from_bytes, trace_to_bytes
-from tinyexplore.explore.export import export_html, summary_text
-from tinyexplore.explore.nest import loop_nest
+from tinyexplore.explore.exports.export import export_html, summary_text
+from tinyexplore.explore.recording.nest import loop_nest
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import pytest
 from tinyexplore import Context, Tensor, TinyJit, explore
 from tinyexplore.device import DeviceUnavailable
 from tinyexplore.explore.model import KernelInfo, Trace
-from tinyexplore.explore.sheets import timing_svg
+from tinyexplore.explore.pictures.sheets import timing_svg
 from tinyexplore.target import UnknownTarget, machine
 
 FOREIGN = "neoverse-n1" if machine() == "x86_64" else "znver3"

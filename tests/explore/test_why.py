@@ -12,9 +12,9 @@ from tinyexplore import Tensor
 from tinyexplore.device import Device
 from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.explore import Explorer, Trace, capture, could_fire, explore, why_not
-from tinyexplore.explore.matching import matched
-from tinyexplore.explore.remade import CannotRemake, Remade
-from tinyexplore.explore.why import Explainer, context_of, settings_of, tables
+from tinyexplore.explore.why.matching import matched
+from tinyexplore.explore.why.remade import CannotRemake, Remade
+from tinyexplore.explore.why.rules import Explainer, context_of, settings_of, tables
 from tinyexplore.uop import Axis, AxisKind, Ops, PatternMatcher, UOp, UPat, cvar, law, rule, var
 from tinyexplore.util import Context
 

@@ -7,8 +7,8 @@ import pytest
 from tinyexplore import Tensor, Trace
 from tinyexplore.explore import Explorer, explore, why_kernels
 from tinyexplore.explore.asking import answer
-from tinyexplore.explore.fusions import Fusions, compared_text
 from tinyexplore.explore.model import Compared, Decision
+from tinyexplore.explore.why.fusions import Fusions, compared_text
 from tinyexplore.schedule.fusion import COMPUTED, REPEAT_LIGHT, REPEAT_REDUCE
 
 

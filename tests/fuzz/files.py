@@ -37,11 +37,11 @@ from tests.support.limits import set_limit
 from tinyexplore import Tensor, explore
 from tinyexplore.explore import TraceFormatError, biography, diff, related, trace_to_json, where
 from tinyexplore.explore.codec import trace_from_bytes
-from tinyexplore.explore.export import static_html
+from tinyexplore.explore.exports.export import static_html
+from tinyexplore.explore.exports.timeline import to_chrome_trace
+from tinyexplore.explore.pictures.strip import pipeline_svg
+from tinyexplore.explore.pictures.svg import graph_svg
 from tinyexplore.explore.replay import Replay
-from tinyexplore.explore.strip import pipeline_svg
-from tinyexplore.explore.svg import graph_svg
-from tinyexplore.explore.timeline import to_chrome_trace
 from tinyexplore.nn.state import FormatError, gguf_load, safe_load, safe_save, tar_extract, torch_load
 
 SECONDS = 5.0

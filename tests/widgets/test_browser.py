@@ -14,8 +14,8 @@ from tests.widgets.sample_traces import big_trace, page, sample_trace, unrolled_
 from tinyexplore.explore.figures import figures, summary
 from tinyexplore.explore.glossary import TERMS
 from tinyexplore.explore.model import Decision, Step, Trace, Transform
-from tinyexplore.explore.picture import KERNEL_HUES, kernel_hue
-from tinyexplore.explore.svg import pipeline_svg
+from tinyexplore.explore.pictures.picture import KERNEL_HUES, kernel_hue
+from tinyexplore.explore.pictures.svg import pipeline_svg
 
 Open = Callable[..., Any]
 TRACE = sample_trace()

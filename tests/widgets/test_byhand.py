@@ -14,7 +14,7 @@ from tests.widgets.test_accessibility import findings
 from tests.widgets.test_why import MOUNT
 from tinyexplore import Tensor
 from tinyexplore.explore import Explorer, explore
-from tinyexplore.explore.byhand_answers import ByHandAnswers, row_widths
+from tinyexplore.explore.byhand.answers import ByHandAnswers, row_widths
 
 pytestmark = pytest.mark.browser
 

@@ -14,8 +14,8 @@ from tinyexplore import Tensor, explore
 from tinyexplore.explore import Explorer
 from tinyexplore.explore.figures import duration_text
 from tinyexplore.explore.model import Ceiling, Trace
-from tinyexplore.explore.rooflines import note_words, point_words, roofline
-from tinyexplore.explore.timeline import timeline
+from tinyexplore.explore.pictures.rooflines import note_words, point_words, roofline
+from tinyexplore.explore.exports.timeline import timeline
 
 pytestmark = pytest.mark.browser
 

@@ -12,7 +12,7 @@ from tests.widgets.test_accessibility import findings
 from tinyexplore import Tensor
 from tinyexplore.explore import Explorer, explore
 from tinyexplore.explore.asking import answer
-from tinyexplore.explore.fusions import Fusions, compared_text
+from tinyexplore.explore.why.fusions import Fusions, compared_text
 
 pytestmark = pytest.mark.browser
 

@@ -12,25 +12,25 @@ import types
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tinyexplore.explore.caches import CacheComparison, CacheModel
-    from tinyexplore.explore.chosen import WhyOpts, why_opts
+    from tinyexplore.explore.byhand.caches import CacheComparison, CacheModel
+    from tinyexplore.explore.byhand.debugger import Access, Debugger, DebuggerError
+    from tinyexplore.explore.byhand.lru import Cache
     from tinyexplore.explore.codec import Limits, trace_from_json, trace_to_json
-    from tinyexplore.explore.comparison import Comparison, compare
-    from tinyexplore.explore.debugger import Access, Debugger, DebuggerError
-    from tinyexplore.explore.difference import diff
-    from tinyexplore.explore.fusions import WhyKernels, why_kernels
-    from tinyexplore.explore.interchange import Graph, NoDotProgram
-    from tinyexplore.explore.lru import Cache
-    from tinyexplore.explore.machines import Machines, targets
+    from tinyexplore.explore.comparing.comparison import Comparison, compare
+    from tinyexplore.explore.comparing.difference import diff
+    from tinyexplore.explore.comparing.machines import Machines, targets
+    from tinyexplore.explore.exports.interchange import Graph, NoDotProgram
+    from tinyexplore.explore.exports.perfetto import MissingPackage
+    from tinyexplore.explore.exports.scripts import ReproducerError, reproducer
+    from tinyexplore.explore.exports.tabular import rows_of
     from tinyexplore.explore.model import Trace
-    from tinyexplore.explore.perfetto import MissingPackage
+    from tinyexplore.explore.pictures.roofline import Dot, loaded_bytes, roofline_svg
     from tinyexplore.explore.query import biography, line_frames, related, trace_lines, user_lines, where
-    from tinyexplore.explore.roofline import Dot, loaded_bytes, roofline_svg
-    from tinyexplore.explore.scripts import ReproducerError, reproducer
     from tinyexplore.explore.session import CaptureError, Explorer, capture, explore
-    from tinyexplore.explore.tabular import rows_of
     from tinyexplore.explore.valid import TraceFormatError
-    from tinyexplore.explore.why import Tried, WhyNot, could_fire, why_not
+    from tinyexplore.explore.why.chosen import WhyOpts, why_opts
+    from tinyexplore.explore.why.fusions import WhyKernels, why_kernels
+    from tinyexplore.explore.why.rules import Tried, WhyNot, could_fire, why_not
 
 _HOMES = {
     "Trace": "model",
@@ -39,43 +39,43 @@ _HOMES = {
     "trace_from_json": "codec",
     "trace_to_json": "codec",
     "biography": "query",
-    "Machines": "machines",
-    "targets": "machines",
-    "Comparison": "comparison",
-    "compare": "comparison",
-    "Access": "debugger",
-    "Cache": "lru",
-    "CacheComparison": "caches",
-    "CacheModel": "caches",
-    "Debugger": "debugger",
-    "DebuggerError": "debugger",
-    "diff": "difference",
+    "Machines": "comparing.machines",
+    "targets": "comparing.machines",
+    "Comparison": "comparing.comparison",
+    "compare": "comparing.comparison",
+    "Access": "byhand.debugger",
+    "Cache": "byhand.lru",
+    "CacheComparison": "byhand.caches",
+    "CacheModel": "byhand.caches",
+    "Debugger": "byhand.debugger",
+    "DebuggerError": "byhand.debugger",
+    "diff": "comparing.difference",
     "line_frames": "query",
     "related": "query",
-    "reproducer": "scripts",
-    "rows_of": "tabular",
+    "reproducer": "exports.scripts",
+    "rows_of": "exports.tabular",
     "trace_lines": "query",
     "user_lines": "query",
     "where": "query",
-    "ReproducerError": "scripts",
-    "Graph": "interchange",
-    "NoDotProgram": "interchange",
-    "MissingPackage": "perfetto",
-    "Dot": "roofline",
-    "loaded_bytes": "roofline",
-    "roofline_svg": "roofline",
+    "ReproducerError": "exports.scripts",
+    "Graph": "exports.interchange",
+    "NoDotProgram": "exports.interchange",
+    "MissingPackage": "exports.perfetto",
+    "Dot": "pictures.roofline",
+    "loaded_bytes": "pictures.roofline",
+    "roofline_svg": "pictures.roofline",
     "CaptureError": "session",
     "Explorer": "session",
     "capture": "session",
     "explore": "session",
-    "Tried": "why",
-    "WhyNot": "why",
-    "could_fire": "why",
-    "why_not": "why",
-    "WhyKernels": "fusions",
-    "why_kernels": "fusions",
-    "WhyOpts": "chosen",
-    "why_opts": "chosen",
+    "Tried": "why.rules",
+    "WhyNot": "why.rules",
+    "could_fire": "why.rules",
+    "why_not": "why.rules",
+    "WhyKernels": "why.fusions",
+    "why_kernels": "why.fusions",
+    "WhyOpts": "why.chosen",
+    "why_opts": "why.chosen",
 }
 
 __all__ = [

@@ -19,7 +19,7 @@ Answer = dict[str, Any]
 
 
 def _why(trace: Trace, node: int, stage: int | None = None, step: int | None = None, rule: str | None = None) -> Any:
-    from tinyexplore.explore.why import explainer
+    from tinyexplore.explore.why.rules import explainer
 
     asked = explainer(trace)
     if stage is None:
@@ -28,7 +28,7 @@ def _why(trace: Trace, node: int, stage: int | None = None, step: int | None = N
 
 
 def _why_kernels(trace: Trace, a: int, b: int) -> Any:
-    from tinyexplore.explore.fusions import why_kernels
+    from tinyexplore.explore.why.fusions import why_kernels
 
     return why_kernels(trace, a, b)
 

@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterable
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from tinyexplore.explore.describe import Printer, arg_text, dtype_text, expr_text, shape_text, uops_listing
-from tinyexplore.explore.highlight import lines_html
-from tinyexplore.explore.nest import loop_nest
+from tinyexplore.explore.pictures.highlight import lines_html
+from tinyexplore.explore.pictures.svg import graph_svg
+from tinyexplore.explore.recording.describe import Printer, arg_text, dtype_text, expr_text, shape_text, uops_listing
+from tinyexplore.explore.recording.nest import loop_nest
+from tinyexplore.explore.recording.sources import cell_number
+from tinyexplore.explore.recording.tables import nodes_of
 from tinyexplore.explore.session import EXPLORE_REPEAT, capture, realize_all
-from tinyexplore.explore.sources import cell_number
-from tinyexplore.explore.svg import graph_svg
-from tinyexplore.explore.tables import nodes_of
 from tinyexplore.kernel import Kernel
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.renderer import ProgramSpec

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     import pandas
 
     from tinyexplore.explore.codec import Limits
-    from tinyexplore.explore.graphs import Kind, Which
-    from tinyexplore.explore.interchange import Graph
+    from tinyexplore.explore.exports.interchange import Graph
+    from tinyexplore.explore.exports.timeline import Timeline
     from tinyexplore.explore.modules import Module
-    from tinyexplore.explore.timeline import Timeline
+    from tinyexplore.explore.pictures.graphs import Kind, Which
 
 TRACE_VERSION = 1
 
@@ -593,7 +593,7 @@ class Trace:
         self, stage: int | None = None, which: Which = "after", kind: Kind = "lazybuffer", max_nodes: int | None = None
     ) -> Graph:
         """One graph of the trace, to draw, save or hand on: all LazyBuffers, or what a stage got or left."""
-        from tinyexplore.explore.interchange import MOST_BOXES, Graph
+        from tinyexplore.explore.exports.interchange import MOST_BOXES, Graph
 
         return Graph(self, stage, which, kind, MOST_BOXES if max_nodes is None else max_nodes)
 
@@ -607,13 +607,13 @@ class Trace:
 
     def to_dataframe(self, table: str = "kernels") -> pandas.DataFrame:
         """A table as a pandas DataFrame: see `explore.tabular.rows_of` for the tables."""
-        from tinyexplore.explore.tabular import to_dataframe
+        from tinyexplore.explore.exports.tabular import to_dataframe
 
         return to_dataframe(self, table)
 
     def to_perfetto(self, path: str | Path | None = None) -> bytes:
         """The timeline in Perfetto's own format; written to `path` if one is given."""
-        from tinyexplore.explore.perfetto import to_perfetto
+        from tinyexplore.explore.exports.perfetto import to_perfetto
 
         return to_perfetto(self, path)
 
@@ -625,7 +625,7 @@ class Trace:
 
     def timeline(self) -> Timeline:
         """What the compiler did and when, when kernels ran, what memory held."""
-        from tinyexplore.explore.timeline import timeline
+        from tinyexplore.explore.exports.timeline import timeline
 
         return timeline(self)
 

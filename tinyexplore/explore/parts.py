@@ -7,10 +7,17 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tinyexplore.explore.model import Stage, Trace
-from tinyexplore.explore.rooflines import roofline_picture
-from tinyexplore.explore.sheets import kernels_svg, listing_svg, memory_svg, modules_svg, passes_svg, timing_svg
-from tinyexplore.explore.svg import graph_svg, pipeline_svg
-from tinyexplore.explore.timeline_picture import timeline_picture
+from tinyexplore.explore.pictures.rooflines import roofline_picture
+from tinyexplore.explore.pictures.sheets import (
+    kernels_svg,
+    listing_svg,
+    memory_svg,
+    modules_svg,
+    passes_svg,
+    timing_svg,
+)
+from tinyexplore.explore.pictures.svg import graph_svg, pipeline_svg
+from tinyexplore.explore.pictures.timeline_picture import timeline_picture
 from tinyexplore.explore.whatif.picture import branches_svg
 
 if TYPE_CHECKING:

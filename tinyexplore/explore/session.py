@@ -15,20 +15,20 @@ from weakref import ref
 
 from tinyexplore.device import Device, DeviceUnavailable
 from tinyexplore.engine import further_listings, measuring_on, step_by_step
-from tinyexplore.explore.build import build_trace
-from tinyexplore.explore.byhand import ByHand
+from tinyexplore.explore.byhand.asked import ByHand
 from tinyexplore.explore.codec import Limits, trace_from_bytes, trace_to_bytes
-from tinyexplore.explore.drafts import KernelDraft
-from tinyexplore.explore.export import export_html, static_html, summary_text
+from tinyexplore.explore.exports.export import export_html, static_html, summary_text
 from tinyexplore.explore.kept import Kept, kept_kernels, limit_of
 from tinyexplore.explore.links import link_of
-from tinyexplore.explore.listen import MOST_KERNELS, CaptureRecorder
 from tinyexplore.explore.model import Ceiling, KernelInfo, Node, Search, Trace
-from tinyexplore.explore.names import Names, names_here, names_in, names_of_arguments
 from tinyexplore.explore.predict import Stop, question
-from tinyexplore.explore.scopes import Scopes
+from tinyexplore.explore.recording.build import build_trace
+from tinyexplore.explore.recording.drafts import KernelDraft
+from tinyexplore.explore.recording.listen import MOST_KERNELS, CaptureRecorder
+from tinyexplore.explore.recording.names import Names, names_here, names_in, names_of_arguments
+from tinyexplore.explore.recording.scopes import Scopes
+from tinyexplore.explore.recording.sources import raised_in_compiler, source_text, user_code_here, user_frame_of
 from tinyexplore.explore.shown import shown
-from tinyexplore.explore.sources import raised_in_compiler, source_text, user_code_here, user_frame_of
 from tinyexplore.explore.whatif.branches import WhatIf
 from tinyexplore.explore.whatif.channel import Channel
 from tinyexplore.explore.whatif.door import WhatIfDoor
@@ -39,10 +39,10 @@ from tinyexplore.util import Config, Context, config
 from tinyexplore.util.config import check_option
 
 if TYPE_CHECKING:
-    from tinyexplore.explore.chosen import WhyOpts
-    from tinyexplore.explore.fusions import WhyKernels
     from tinyexplore.explore.parts import Parts
-    from tinyexplore.explore.why import WhyNot
+    from tinyexplore.explore.why.chosen import WhyOpts
+    from tinyexplore.explore.why.fusions import WhyKernels
+    from tinyexplore.explore.why.rules import WhyNot
     from tinyexplore.widgets import CodeWidget, GraphWidget, PartWidget, PredictWidget
 
 EXPLORE_REPEAT = 10
@@ -251,7 +251,7 @@ class Explorer(WhatIfDoor, ByHand):
         What is not given is as in the views: the node selected, the reader's stage and step. `rule`: only those of that
         name; `view.why_not(node)["mul_one"]` is one answer. See `explore.why_not` for a UOp without a trace.
         """
-        from tinyexplore.explore.why import explainer
+        from tinyexplore.explore.why.rules import explainer
 
         chosen = self.selected[0] if node is None and self.selected else node
         if chosen is None:
@@ -266,13 +266,13 @@ class Explorer(WhatIfDoor, ByHand):
 
     def why_opts(self, kernel: int | KernelInfo = 0) -> WhyOpts:
         """Why a kernel has its opts: see `explore.why_opts`."""
-        from tinyexplore.explore.chosen import why_opts
+        from tinyexplore.explore.why.chosen import why_opts
 
         return why_opts(self.trace, kernel.id if isinstance(kernel, KernelInfo) else kernel)
 
     def why_kernels(self, a: Node | int, b: Node | int) -> WhyKernels:
         """Why two LazyBuffers are computed by one kernel, or by two: see `explore.why_kernels`."""
-        from tinyexplore.explore.fusions import why_kernels
+        from tinyexplore.explore.why.fusions import why_kernels
 
         return why_kernels(self.trace, a, b)
 
@@ -450,7 +450,7 @@ class Explorer(WhatIfDoor, ByHand):
 
     def svg(self) -> str:
         """The whole way as one static picture."""
-        from tinyexplore.explore.svg import pipeline_svg
+        from tinyexplore.explore.pictures.svg import pipeline_svg
 
         return pipeline_svg(self.trace)
 
@@ -473,7 +473,7 @@ class Explorer(WhatIfDoor, ByHand):
 
     def reproducer(self, kernel: int | KernelInfo = 0, path: str | Path | None = None) -> str:
         """A script that runs and times one kernel without this package: see `explore.reproducer`."""
-        from tinyexplore.explore.scripts import reproducer
+        from tinyexplore.explore.exports.scripts import reproducer
 
         return reproducer(self.trace, kernel, path)
 
@@ -606,7 +606,7 @@ class _Answers:
         return answer(self._trace(), question)
 
     def _of_kernels(self, question: Mapping[str, Any]) -> dict[str, Any]:
-        from tinyexplore.explore.byhand_answers import ByHandAnswers
+        from tinyexplore.explore.byhand.answers import ByHandAnswers
 
         explorer = self._explorer()
         if self._by_hand is None and explorer is not None:

@@ -1,7 +1,7 @@
 """What the engine tells: a closed union of immutable values. Those that come by the thousand are tuples.
 
 Values are live immutable objects of any floor above; they are opaque here, and nothing is formatted.
-Who makes sense of them is `tinyexplore.explore` (see `explore/build.py`).
+Who makes sense of them is `tinyexplore.explore` (see `explore/recording/build.py`).
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ export function askOver(channel: Channel, patience = PATIENCE_MS): Ask {
     });
 }
 
-// *** answers: the fields of the dataclasses in tinyexplore/explore/why.py, matching.py, watching.py and fusions.py ***
+// *** answers: the fields of the dataclasses in tinyexplore/explore/why/rules.py, matching.py, watching.py and fusions.py ***
 
 export interface Place {
   function: string;

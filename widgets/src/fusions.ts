@@ -1,4 +1,4 @@
-// What the scheduler made of each edge between LazyBuffers: the twin of tinyexplore/explore/fusions.py.
+// What the scheduler made of each edge between LazyBuffers: the twin of tinyexplore/explore/why/fusions.py.
 
 import { h, s } from "./dom";
 import type { Compared, Decision } from "./model";

@@ -1,5 +1,5 @@
 // The roofline of a trace: a point for each kernel that was timed, under what the machine does at best. The same
-// figures as tinyexplore/explore/rooflines.py.
+// figures as tinyexplore/explore/pictures/rooflines.py.
 
 import { count, figures } from "./format";
 import type { Ceiling, KernelInfo, Trace } from "./model";

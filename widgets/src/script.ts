@@ -1,7 +1,7 @@
 // A kernel as a script of its own, which runs with NumPy and llvmlite or a C compiler alone: made of the trace, offline,
-// the same text as tinyexplore/explore/scripts.py.
+// the same text as tinyexplore/explore/exports/scripts.py.
 
-import SHARED from "../../tinyexplore/explore/script_body.py"; // gzipped, in base64
+import SHARED from "../../tinyexplore/explore/exports/script_body.py"; // gzipped, in base64
 import type { KernelInfo, Node, Program, Trace } from "./model";
 import { fromBase64, unzipped } from "./payload";
 import type { TraceIndex } from "./provenance";

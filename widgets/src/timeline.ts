@@ -1,5 +1,5 @@
 // A trace on a time axis: what the compiler did, when kernels ran, what memory held. The same spans as
-// tinyexplore/explore/timeline.py.
+// tinyexplore/explore/exports/timeline.py.
 
 import { bufferName } from "./format";
 import type { Stage, Trace } from "./model";

@@ -10,8 +10,8 @@ from typing import TypeVar
 from tinyexplore.compile.lowering import compile_optimised, further_listings
 from tinyexplore.device import Device
 from tinyexplore.execute.runner import Runner
-from tinyexplore.explore.build import build_trace
 from tinyexplore.explore.model import KernelVariant, Trace
+from tinyexplore.explore.recording.build import build_trace
 from tinyexplore.explore.whatif.measure import Lost, Untimed, measured_us
 from tinyexplore.explore.whatif.variant import variant_of
 from tinyexplore.kernel import Kernel, Opt, hand_coded

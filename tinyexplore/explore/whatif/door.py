@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tinyexplore.explore.comparison import Comparison, compare
+from tinyexplore.explore.comparing.comparison import Comparison, compare
 from tinyexplore.explore.model import Branch, KernelInfo, Trace
 from tinyexplore.explore.whatif.commands import ApplyOpt, AsCaptured, HandCode, SetOpts, UndoOpt
 from tinyexplore.explore.whatif.offers import legal_opts

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from math import ceil
 
 from tinyexplore.dtype import PtrDType
-from tinyexplore.explore.describe import Printer
-from tinyexplore.explore.drafts import axis_size
 from tinyexplore.explore.model import NestLine, Touch
+from tinyexplore.explore.recording.describe import Printer
+from tinyexplore.explore.recording.drafts import axis_size
 from tinyexplore.kernel import Kernel
 from tinyexplore.kernel.analysis.strides import strides_of
 from tinyexplore.target import Target

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tinyexplore.explore.figures import duration_text
 from tinyexplore.explore.model import Branch, Trace
-from tinyexplore.explore.sheets import Bar, Cell, Column, sheet_svg
+from tinyexplore.explore.pictures.sheets import Bar, Cell, Column, sheet_svg
 
 
 def branches_svg(trace: Trace) -> str:

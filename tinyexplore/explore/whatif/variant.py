@@ -7,9 +7,9 @@ from dataclasses import replace
 from statistics import median
 
 from tinyexplore.execute.runner import Runner
-from tinyexplore.explore.drafts import quantile
 from tinyexplore.explore.model import KernelVariant, Listing, StageTime, Trace
-from tinyexplore.explore.roofline import loaded_bytes
+from tinyexplore.explore.pictures.roofline import loaded_bytes
+from tinyexplore.explore.recording.drafts import quantile
 from tinyexplore.explore.whatif.nest import annotated_nest, cache_sizes
 from tinyexplore.explore.whatif.offers import offers_of
 from tinyexplore.kernel import Kernel

@@ -20,7 +20,7 @@ interface Model {
   tile: { counters: [string, number][]; buffers: [string, number[], number][] } | null;
 }
 
-/** `caches_data` in tinyexplore/explore/byhand_answers.py. */
+/** `caches_data` in tinyexplore/explore/byhand/answers.py. */
 interface Answer {
   after: Model;
   before: Model | null;

@@ -16,7 +16,7 @@ interface Tensor {
   stored: boolean;
 }
 
-/** `debugger_data` in tinyexplore/explore/byhand_answers.py. */
+/** `debugger_data` in tinyexplore/explore/byhand/answers.py. */
 interface State {
   name: string;
   note: string;

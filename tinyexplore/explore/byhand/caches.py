@@ -1,0 +1,269 @@
+"""The memory microscope: what a kernel's loads and stores do to the caches of its target, by a model.
+
+One core's data caches, each replacing what was used least recently (`lru.py`), on the address stream of the
+linear program (`streams.py`): no prefetching, no other cores. A touch is one cache line of one access.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tinyexplore.explore.byhand.lru import GROUPS, Cache, caches_of, simulator
+from tinyexplore.explore.byhand.streams import AddressStream, Touch
+from tinyexplore.target import Target
+from tinyexplore.trace import SourceLine
+from tinyexplore.uop import UOp
+
+MOST_TOUCHES = 400_000_000  # some ten seconds
+
+
+class TooLong(ValueError):
+    """A kernel touches memory so often that the model would take minutes: try it on smaller tensors."""
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """What one access (or several together) met. `found`: touches answered by each level, and last by memory.
+
+    `reuse`: touches by how many other lines were touched since the line was touched before: 0, 1, 2-3, 4-7 …, and
+    last those of a line touched for the first time.
+    """
+
+    found: tuple[int, ...]
+    reuse: tuple[int, ...]
+
+    @property
+    def touches(self) -> int:
+        return sum(self.found)
+
+    def hits(self, level: int = 0) -> int:
+        """Touches that this level answered (0: L1)."""
+        return self.found[level]
+
+    def misses(self, level: int = 0) -> int:
+        """Touches that neither this level nor one before it answered."""
+        return sum(self.found[level + 1 :])
+
+    def miss_rate(self, level: int = 0) -> float:
+        """Of the touches that came to this level, the share that it did not answer."""
+        came = sum(self.found[level:])
+        return self.misses(level) / came if came else 0.0
+
+    def __add__(self, other: Traffic) -> Traffic:
+        found = tuple(a + b for a, b in zip(self.found, other.found, strict=True))
+        return Traffic(found, tuple(a + b for a, b in zip(self.reuse, other.reuse, strict=True)))
+
+
+@dataclass(frozen=True)
+class AccessTraffic:
+    """The traffic of one LOAD or STORE. `place`: its line in the listing; `loops`: the loops around it, by name."""
+
+    place: int
+    text: str
+    buffer: str
+    stored: bool
+    nbytes: int
+    loops: tuple[str, ...]
+    traffic: Traffic
+
+
+@dataclass(frozen=True)
+class CacheModel:
+    """What the model says of one run of a kernel. `seconds`: what the simulation took."""
+
+    name: str
+    caches: tuple[Cache, ...]
+    accesses: tuple[AccessTraffic, ...]
+    total: Traffic
+    footprint: Mapping[str, int]  # bytes of each buffer
+    seconds: float
+    stream: AddressStream = field(repr=False)
+    source: tuple[SourceLine, ...] = field(default=(), repr=False)
+    opts: tuple[str, ...] = ()
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """Who answers a touch: the caches, then memory."""
+        return (*(one.name for one in self.caches), "memory")
+
+    def by_loop(self) -> dict[str, Traffic]:
+        """The traffic of all accesses inside each loop, outermost first."""
+        found: dict[str, Traffic] = {}
+        for place in self.stream.loop_names:
+            name = self.stream.loop_names[place]
+            inside = [one.traffic for one in self.accesses if name in one.loops]
+            if inside:
+                found[name] = _sum(inside)
+        return found
+
+    def by_line(self) -> dict[int, Traffic]:
+        """The traffic of each line of the source (from 1)."""
+        found: dict[int, Traffic] = {}
+        known = {touch.node: one.traffic for touch, one in zip(self.stream.accesses, self.accesses, strict=True)}
+        seen: set[UOp] = set()
+        for number, line in enumerate(self.source, 1):
+            here = [node for node in line.uops if node in known and node not in seen]
+            seen.update(here)
+            if here:
+                found[number] = _sum([known[node] for node in here])
+        return found
+
+    def by_buffer(self) -> dict[str, Traffic]:
+        """The traffic of each buffer."""
+        names = dict.fromkeys(one.buffer for one in self.accesses)
+        return {name: _sum([one.traffic for one in self.accesses if one.buffer == name]) for name in names}
+
+    def lines_of(self, **counters: int) -> dict[str, list[int]]:
+        """Which cache lines of each buffer are touched while these loops have these counters: `lines_of(g0=0, g1=3)`
+        is what one tile touches. Lines count from the beginning of their buffer."""
+        return lines_touched(self.stream, counters)
+
+    def compare(self, after: CacheModel) -> CacheComparison:
+        """This one before, another after."""
+        return CacheComparison(self, after)
+
+    def as_data(self) -> dict[str, Any]:
+        """All of it as plain data: what a view draws."""
+
+        def plain(traffic: Traffic) -> dict[str, Any]:
+            return {"found": list(traffic.found), "reuse": list(traffic.reuse)}
+
+        return {
+            "name": self.name,
+            "opts": list(self.opts),
+            "levels": list(self.levels),
+            "caches": [[one.name, one.nbytes, one.ways, one.line_bytes] for one in self.caches],
+            "total": plain(self.total),
+            "accesses": [
+                {
+                    "place": one.place,
+                    "text": one.text,
+                    "buffer": one.buffer,
+                    "stored": one.stored,
+                    "nbytes": one.nbytes,
+                    "loops": list(one.loops),
+                    **plain(one.traffic),
+                }
+                for one in self.accesses
+            ],
+            "loops": [[name, plain(traffic)] for name, traffic in self.by_loop().items()],
+            "lines": [[number, plain(traffic)] for number, traffic in self.by_line().items()],
+            "footprint": [[name, nbytes] for name, nbytes in self.footprint.items()],
+            "seconds": self.seconds,
+        }
+
+    def __repr__(self) -> str:
+        head = f"{self.name}: {self.total.touches:,} touches of cache lines; {' · '.join(map(str, self.caches))}"
+        rows = [("", "touches", *self.levels)]
+        rows += [_row(f"{'store' if one.stored else 'load '} {one.text}", one.traffic) for one in self.accesses]
+        rows += [_row(f"loop {name}", traffic) for name, traffic in self.by_loop().items()]
+        rows.append(_row("all", self.total))
+        return "\n".join([head, *_columns(rows)])
+
+
+@dataclass(frozen=True)
+class CacheComparison:
+    """The same kernel before and after: side by side, level by level."""
+
+    before: CacheModel
+    after: CacheModel
+
+    def as_data(self) -> dict[str, Any]:
+        """Both as plain data."""
+        return {"before": self.before.as_data(), "after": self.after.as_data()}
+
+    def __repr__(self) -> str:
+        rows = [("", "before", "after", "")]
+        for level, name in enumerate(self.before.levels):
+            was, now = self.before.total.found[level], self.after.total.found[level]
+            rows.append((name, f"{was:,}", f"{now:,}", _times(was, now)))
+        was, now = self.before.total.touches, self.after.total.touches
+        rows.append(("all", f"{was:,}", f"{now:,}", _times(was, now)))
+        opts = " ".join(self.before.opts) or "no opts", " ".join(self.after.opts) or "no opts"
+        return "\n".join([f"{self.before.name} ({opts[0]}) → {self.after.name} ({opts[1]})", *_columns(rows)])
+
+
+def model_caches(
+    name: str,
+    uops: Sequence[UOp],
+    target: Target,
+    *,
+    values: Mapping[UOp, int] | None = None,
+    contents: Sequence[Any] | None = None,
+    caches: Sequence[Cache] | None = None,
+    source: Sequence[SourceLine] = (),
+    opts: Iterable[str] = (),
+) -> CacheModel:
+    """One run of a linear program through the caches of `target`, or through `caches`, from cold ones on.
+
+    `contents`: what its buffers hold, which is wanted where an index depends on what is loaded.
+    """
+    begun = time.perf_counter()
+    caches = tuple(caches_of(target) if caches is None else caches)
+    line = caches[0].line_bytes if caches else target.line_bytes
+    stream = AddressStream(uops, values, unit=line, page=target.page_bytes, contents=contents)
+    expected = stream.most_touches()
+    if expected is not None and expected > MOST_TOUCHES:
+        raise TooLong(f"{name} touches memory about {expected:,} times; at most {MOST_TOUCHES:,} are modelled")
+    run = simulator(caches, len(stream.accesses), stream.nbytes // line + 1)
+    for chunk in stream.chunks():
+        run.run(chunk.lines, chunk.columns)
+    told = [
+        _access(stream, touch, Traffic(tuple(map(int, found)), tuple(map(int, reuse))))
+        for touch, found, reuse in zip(stream.accesses, run.found, run.reuse, strict=True)
+    ]
+    none = Traffic((0,) * (len(caches) + 1), (0,) * (GROUPS + 1))
+    total = _sum([none, *(one.traffic for one in told)])
+    seconds = time.perf_counter() - begun
+    sizes = dict(stream.sizes)
+    return CacheModel(name, caches, tuple(told), total, sizes, seconds, stream, tuple(source), tuple(opts))
+
+
+def lines_touched(stream: AddressStream, counters: Mapping[str, int]) -> dict[str, list[int]]:
+    """The pieces of each buffer that a stream touches while the loops have these counters."""
+    names = {name: place for place, name in stream.loop_names.items()}
+    if unknown := [name for name in counters if name not in names]:
+        raise ValueError(f"no loop {', '.join(unknown)}; there are {', '.join(names) or 'none'}")
+    fixed = {stream.uops[names[name]]: value for name, value in counters.items()}
+    numbers, lines = stream.restricted(fixed).whole()
+    found: dict[str, list[int]] = {}
+    for access, touch in enumerate(stream.accesses):
+        base = stream.bases[touch.node.src[0].src[0]] // stream.unit
+        here = {int(piece) - base for piece in set(lines[numbers == access].tolist())}
+        found[touch.buffer] = sorted({*found.get(touch.buffer, ()), *here})
+    return found
+
+
+def _access(stream: AddressStream, touch: Touch, traffic: Traffic) -> AccessTraffic:
+    loops = tuple(stream.loop_names[place] for place in touch.loops)
+    return AccessTraffic(touch.place, touch.text, touch.buffer, touch.stored, touch.nbytes, loops, traffic)
+
+
+def _sum(parts: Sequence[Traffic]) -> Traffic:
+    total = parts[0]
+    for one in parts[1:]:
+        total = total + one
+    return total
+
+
+def _row(name: str, traffic: Traffic) -> tuple[str, ...]:
+    most = traffic.touches or 1
+    shares = [f"{count:,} {100 * count / most:.1f} %" if count else "–" for count in traffic.found]
+    return (name[:60], f"{traffic.touches:,}", *shares)
+
+
+def _columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in rows]
+
+
+def _times(was: int, now: int) -> str:
+    if was == now or not was or not now:
+        return ""
+    return f"÷ {was / now:.1f}" if now < was else f"× {now / was:.1f}"
+
+
+__all__ = ["AccessTraffic", "CacheComparison", "CacheModel", "TooLong", "Traffic", "lines_touched", "model_caches"]

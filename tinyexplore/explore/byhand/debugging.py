@@ -1,0 +1,44 @@
+"""From a kernel of a capture to a Debugger: its program and what to run it on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tinyexplore.explore.byhand.debugger import LOG, Debugger, DebuggerError
+from tinyexplore.explore.kept import Kept, buffer_types
+from tinyexplore.uop import UOp
+from tinyexplore.uop.semantics import to_bits, to_dtype_range
+
+MADE_UP = "made up"
+
+
+def debugger_of(kept: Kept, inputs: Sequence[Any] | str | None = None, log: int = LOG) -> Debugger:
+    """`kept` on `inputs`: a buffer each, or "made up" for numbers that only show which element goes where."""
+    note = ""
+    if isinstance(inputs, str):
+        if inputs != MADE_UP:
+            raise DebuggerError(f"inputs={inputs!r}: give a buffer each, or {MADE_UP!r}")
+        inputs = made_up(kept.uops)
+        note = "the inputs were not kept: 0, 1, 2 … stand for them"
+    elif inputs is None:
+        inputs = kept.contents
+    if inputs is None:
+        raise DebuggerError(
+            f"the inputs of kernel {kept.number} ({kept.spec.name}) were not kept: capture with keep_inputs=True, "
+            f"give inputs=[…], one for each of its {kept.spec.n_buffers} buffers, or inputs={MADE_UP!r}"
+        )
+    return Debugger(kept.spec.name, kept.uops, inputs, kept.values, log=log, lines=kept.spec.lines, note=note)
+
+
+def made_up(uops: Sequence[UOp]) -> list[bytes]:
+    """Each buffer filled with 0, 1, 2 …, begun anew as often as its elements need."""
+    found = []
+    for dtype, size in buffer_types(uops):
+        few = [to_bits(to_dtype_range(number, dtype), dtype).to_bytes(dtype.itemsize, "little") for number in range(97)]
+        once = b"".join(few)
+        found.append((once * (size // 97 + 1))[: size * dtype.itemsize])
+    return found
+
+
+__all__ = ["MADE_UP", "debugger_of", "made_up"]

@@ -1,0 +1,39 @@
+"""From a kernel of a capture to the model of its caches, with the opts that it has or with others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from tinyexplore.codegen import lower
+from tinyexplore.explore.byhand.caches import CacheModel, model_caches
+from tinyexplore.explore.byhand.lru import Cache
+from tinyexplore.explore.kept import Kept
+from tinyexplore.explore.recording.drafts import opt_text
+from tinyexplore.explore.whatif.place import to_opt
+from tinyexplore.kernel import Kernel, Opt
+
+
+def model_of(kept: Kept, opts: Iterable[Opt | str] | None = None, caches: Sequence[Cache] | None = None) -> CacheModel:
+    """The caches of one run of `kept`; with `opts`, of the program that it would be with these."""
+    spec, kernel = kept.spec, kept.make_kernel()
+    known = dict(zip(spec.variables, kept.values))
+    if opts is None:
+        uops, source, name, applied = kept.uops, spec.lines, spec.name, kernel.applied
+    else:
+        other = Kernel(kernel.original, kernel.target, kernel.original, kernel.original)
+        for opt in opts:
+            other = other.apply(to_opt(opt) if isinstance(opt, str) else opt)
+        uops, source, name, applied = lower(other), (), other.name, other.applied
+    return model_caches(
+        name,
+        uops,
+        spec.target,
+        values=known,
+        contents=kept.contents,
+        caches=caches,
+        source=source,
+        opts=map(opt_text, applied),
+    )
+
+
+__all__ = ["model_of"]

@@ -1,0 +1,1 @@
+"""Captures and machines side by side: what differs, and whether times do by more than noise."""

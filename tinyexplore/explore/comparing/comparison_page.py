@@ -1,0 +1,203 @@
+"""A comparison as one HTML page: the kernels in a table, then each one's graph and listings side by side; no script."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from html import escape
+
+from tinyexplore.explore.comparing.comparison import (
+    CONTEXT_LINES,
+    Comparison,
+    KernelPair,
+    ListingPair,
+    change_words,
+    first_words,
+)
+from tinyexplore.explore.model import KernelInfo, Node, Stage, Trace
+from tinyexplore.explore.pictures.graphs import reachable
+from tinyexplore.explore.pictures.highlight import lines_html, style_sheet
+from tinyexplore.explore.pictures.svg import graph_svg
+
+MAX_BOXES = 60  # of a graph in the page
+MAX_PICTURES = 12  # kernels whose graphs are drawn: the page of a whole network must still open
+
+_STYLE = """
+:root { color-scheme: light dark; --line: #dfe3e8; --soft: #f7f8fa; --ink2: #5b6675; --out: #ffebe9; --in: #e6f6ec;
+  --slower: #b3261e; --faster: #00694e; --brand: #0b63ce; }
+@media (prefers-color-scheme: dark) { :root { --line: #303a47; --soft: #1a2029; --ink2: #a9b4c2; --out: #46201f;
+  --in: #12372a; --slower: #ff9a92; --faster: #3fcfa4; --brand: #6db1ff; } }
+* { box-sizing: border-box; }
+body { margin: 0 auto; padding: 1.2rem; max-width: 84rem; font: 14px/1.5 system-ui, sans-serif; }
+@media (prefers-color-scheme: dark) { body { background: #14181f; color: #e8edf3; } }
+a { color: var(--brand); }
+h1 { font-size: 1.35rem; margin: 0 0 .3rem; } h2 { font-size: 1.05rem; margin: 2rem 0 .4rem; }
+code, pre, td.code { font: 12px/1.5 'JetBrains Mono', Menlo, Consolas, 'DejaVu Sans Mono', monospace; }
+table { border-collapse: collapse; } th { text-align: left; font-weight: 600; }
+.facts td, .facts th { padding: .2rem 1rem .2rem 0; vertical-align: top; border-bottom: 1px solid var(--line); }
+.scroll { overflow-x: auto; }
+.slower { color: var(--slower); } .faster { color: var(--faster); } .quiet { color: var(--ink2); }
+.side { display: grid; grid-template-columns: 1fr 1fr; gap: .8rem; align-items: start; }
+@media (max-width: 800px) { .side { grid-template-columns: 1fr; } }
+.side svg { max-width: 100%; height: auto; }
+details { margin: .5rem 0; border: 1px solid var(--line); border-radius: 6px; }
+summary { padding: .35rem .7rem; background: var(--soft); cursor: pointer; border-radius: 6px; }
+.lines { width: 100%; table-layout: fixed; } .lines td { padding: 0 .6rem; }
+.lines td.code { white-space: pre-wrap; overflow-wrap: anywhere; width: 50%; }
+.lines .out { background: var(--out); } .lines .in { background: var(--in); } .lines .none { background: var(--soft); }
+.lines .gap td { color: var(--ink2); background: var(--soft); text-align: center; font-size: 12px; }
+"""
+
+
+def comparison_html(found: Comparison) -> str:
+    """The page: the first difference first, then the kernels that changed, then those that did not in a line each."""
+    title = " with ".join(escape(trace.title or "a capture") for trace in (found.a, found.b))
+    body = [
+        f"<h1>{title}</h1>",
+        f"<p>{_counts(found)}; {escape(first_words(found.diff))}.</p>",
+        _options(found),
+        _kernels(found),
+    ]
+    body.extend(
+        _section(found, number, pair, number < MAX_PICTURES)
+        for number, pair in enumerate(found.kernels)
+        if pair.change != "same"
+    )
+    policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        f"<title>Compare: {title}</title>\n<style>{_STYLE}{style_sheet()}</style>\n</head>\n<body>\n<main>\n"
+        + "\n".join(part for part in body if part)
+        + "\n</main>\n</body>\n</html>\n"
+    )
+
+
+def _counts(found: Comparison) -> str:
+    count, changed = len(found.kernels), len(found.changed)
+    return f"{count} kernel{'' if count == 1 else 's'}, {changed or 'none'} changed"
+
+
+def _options(found: Comparison) -> str:
+    rows = "".join(
+        f"<tr><th>{escape(name)}</th><td>{_value(a)}</td><td>{_value(b)}</td></tr>" for name, a, b in found.diff.options
+    )
+    if not rows:
+        return '<p class="quiet">Both were captured with the same options.</p>'
+    return f'<table class="facts"><tr><th>option</th><th>a</th><th>b</th></tr>{rows}</table>'
+
+
+def _value(value: str | None) -> str:
+    return '<span class="quiet">not set</span>' if value is None else f"<code>{escape(value)}</code>"
+
+
+def _kernels(found: Comparison) -> str:
+    rows = []
+    for number, pair in enumerate(found.kernels):
+        name = f"<code>{escape(pair.name)}</code>"
+        if pair.change != "same":
+            name = f'<a href="#kernel-{number}">{name}</a>'
+        tone = pair.times.verdict if pair.times.verdict in ("slower", "faster") else "quiet"
+        rows.append(
+            f"<tr><td>{number}</td><td>{name}</td><td>{escape(change_words(pair))}</td>"
+            f'<td class="{tone}">{escape(pair.times.words)}</td></tr>'
+        )
+    head = "<tr><th></th><th>kernel</th><th>program</th><th>time (median, quartiles)</th></tr>"
+    return f'<h2>Kernels</h2><div class="scroll"><table class="facts">{head}{"".join(rows)}</table></div>'
+
+
+def _section(found: Comparison, number: int, pair: KernelPair, with_pictures: bool) -> str:
+    parts = [f'<section><h2 id="kernel-{number}">{number} · <code>{escape(pair.name)}</code></h2>']
+    if pair.first is not None:
+        parts.append(f"<p>They part in stage <strong>{escape(pair.first.name)}</strong>: ")
+        parts.append(f"{len(pair.only_a)} UOps of the program are only in a, {len(pair.only_b)} only in b.</p>")
+    parts.append(f'<div class="side">{_facts("a", pair.a)}{_facts("b", pair.b)}</div>')
+    if with_pictures:
+        parts.append(_graphs(found, pair))
+    is_open = True
+    for listing in pair.listings:
+        parts.append(_listing(listing, is_open))
+        is_open = is_open and listing.same
+    return "\n".join([*parts, "</section>"])
+
+
+def _facts(side: str, kernel: KernelInfo | None) -> str:
+    if kernel is None:
+        return f'<p class="quiet">not in {side}</p>'
+    axes = ", ".join(f"{name} {kind} {size}" for name, kind, size in kernel.axes)
+    opts = ", ".join(kernel.opts) or "none"
+    return (
+        f"<div><strong>{side}</strong> · {escape(kernel.device)}<br>"
+        f"<code>{escape(axes)}</code><br>opts: <code>{escape(opts)}</code></div>"
+    )
+
+
+def _graphs(found: Comparison, pair: KernelPair) -> str:
+    """The graphs that the first differing stage left, what only one of them has framed."""
+    if pair.first is None:
+        return ""
+    a, b = _after(found.a, pair.first.a, pair.a), _after(found.b, pair.first.b, pair.b)
+    digests_a, digests_b = {node.digest for node in a}, {node.digest for node in b}
+    pictures = []
+    for nodes, others in ((a, digests_b), (b, digests_a)):
+        marked = {node.id for node in nodes if node.digest not in others}
+        picture = graph_svg(nodes, max_nodes=MAX_BOXES, marked=marked) if nodes else ""
+        pictures.append(f'<div class="scroll">{picture}</div>')
+    words = f"Graphs after {escape(pair.first.name)}; framed: what the other does not have"
+    return f'<details open><summary>{words}</summary><div class="side">{"".join(pictures)}</div></details>'
+
+
+def _after(trace: Trace, stage: Stage | None, kernel: KernelInfo | None) -> list[Node]:
+    """What `stage` left; where a trace has no such stage, what its kernel began with."""
+    if stage is None and kernel is not None:
+        stage = next((stage for stage in trace.stages if stage.kernel == kernel.id), None)
+        roots = () if stage is None else stage.before
+    else:
+        roots = () if stage is None else stage.after or stage.before
+    return reachable(dict(enumerate(trace.nodes)), dict.fromkeys(roots))
+
+
+def _listing(listing: ListingPair, is_open: bool) -> str:
+    name = escape(listing.language)
+    if listing.same:
+        return f'<p class="quiet"><code>{name}</code>: the same in both</p>'
+    if listing.a is None or listing.b is None:
+        return f'<p class="quiet"><code>{name}</code>: only in {"b" if listing.a is None else "a"}</p>'
+    rows = "".join(_rows(listing.language, listing.a, listing.b))
+    opened = " open" if is_open else ""
+    return (
+        f'<details{opened}><summary><code>{name}</code></summary><div class="scroll">'
+        f'<table class="lines">{rows}</table></div></details>'
+    )
+
+
+def _rows(language: str, a: Sequence[str], b: Sequence[str]) -> list[str]:
+    """Two listings line by line; of equal lines, those near a difference."""
+    rows: list[str] = []
+    blocks = difflib.SequenceMatcher(None, a, b, autojunk=False).get_opcodes()
+    a, b = lines_html(language, a), lines_html(language, b)
+    for place, (kind, a_from, a_to, b_from, b_to) in enumerate(blocks):
+        if kind != "equal":
+            length = max(a_to - a_from, b_to - b_from)
+            left = [*a[a_from:a_to], *[None] * (length - a_to + a_from)]
+            right = [*b[b_from:b_to], *[None] * (length - b_to + b_from)]
+            rows.extend(f"<tr>{_cell(x, 'out')}{_cell(y, 'in')}</tr>" for x, y in zip(left, right, strict=True))
+            continue
+        before = CONTEXT_LINES if place > 0 else 0
+        after = CONTEXT_LINES if place < len(blocks) - 1 else 0
+        hidden = a_to - a_from - before - after
+        shown = [*range(before), *range(a_to - a_from - after, a_to - a_from)] if hidden > 1 else range(a_to - a_from)
+        for i in shown:
+            if hidden > 1 and i == a_to - a_from - after:
+                rows.append(f'<tr class="gap"><td colspan="2">{hidden} equal lines</td></tr>')
+            rows.append(f"<tr>{_cell(a[a_from + i], '')}{_cell(b[b_from + i], '')}</tr>")
+        if hidden > 1 and not after:
+            rows.append(f'<tr class="gap"><td colspan="2">{hidden} equal lines</td></tr>')
+    return rows
+
+
+def _cell(line: str | None, tone: str) -> str:
+    if line is None:
+        return '<td class="none"></td>'
+    return f'<td class="code {tone}">{line}</td>'

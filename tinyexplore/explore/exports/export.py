@@ -1,0 +1,140 @@
+"""A trace without Jupyter: one HTML page that needs no network, its static form, and a summary in text."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from tinyexplore.explore.codec import trace_to_bytes
+from tinyexplore.explore.figures import count_text, figures
+from tinyexplore.explore.model import Trace
+
+STATIC = Path(__file__).resolve().parents[2] / "static"
+
+# nothing may be fetched: what the page shows is in the page
+_POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline' blob:; worker-src blob:; style-src 'unsafe-inline'; "
+    "img-src data: blob:; font-src data:"
+)
+
+_STYLE = """
+:root { color-scheme: light dark; }
+body { margin: 0; font: 14px/1.45 system-ui, sans-serif; background: Canvas; color: CanvasText; }
+.static { padding: 1rem; max-width: 72rem; margin: auto; }
+.static svg, .static img { max-width: 100%; height: auto; }
+.static table { border-collapse: collapse; margin: 0.5rem 0; }
+.static th, .static td { padding: 0.15rem 0.7rem 0.15rem 0; text-align: left; vertical-align: top; }
+.static td.number { text-align: right; font-variant-numeric: tabular-nums; }
+.static pre { overflow-x: auto; }
+"""
+
+
+class BundleMissing(RuntimeError):
+    """The front end was not built into this package."""
+
+
+def export_html(trace: Trace, tour: Sequence[dict[str, Any]] = ()) -> str:
+    """The whole trace as one page: interactive with JavaScript, a picture and tables without.
+
+    `tour`: notes on places of the trace (`predict.Stop.as_data`), which the page leads through.
+    """
+    payload = b64encode(trace_to_bytes(trace)).decode()
+    script = standalone_script().replace("</script", "<\\/script")
+    title = escape(trace.title or "tinyexplore")
+    options = f' data-options="{escape(json.dumps({"tour": list(tour)}))}"' if tour else ""
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="{_POLICY}">
+<title>{title}</title>
+<style>{_STYLE}</style>
+</head>
+<body>
+<div id="explorer"{options}></div>
+<noscript>{static_html(trace)}</noscript>
+<script type="application/octet-stream+base64" id="trace">{payload}</script>
+<script>{script}</script>
+</body>
+</html>
+"""
+
+
+def standalone_script() -> str:
+    """The front end as one script that mounts itself."""
+    path = STATIC / "standalone.js"
+    if not path.is_file():
+        raise BundleMissing(
+            f"{path.name} is not in {STATIC.name}/ of this installation: build the front end "
+            f"(npm ci && npm run build, in widgets/) or install a release, which has it"
+        )
+    return path.read_text(encoding="utf-8")
+
+
+def static_html(trace: Trace) -> str:
+    """The pipeline as a picture, the kernels as a table, and what the reader must know; no script."""
+    from tinyexplore.explore.pictures.svg import pipeline_svg  # noqa: PLC0415 (start-up: it loads the layout)
+
+    parts = [f"<h2>{escape(trace.title)}</h2>" if trace.title else ""]
+    parts.extend(
+        f"<p><strong>{escape(m.level)}</strong>: {_lines(m.text)}{_place(trace, m.frame)}</p>" for m in trace.messages
+    )
+    parts.append(pipeline_svg(trace))
+    parts.append(_kernel_table(trace))
+    options = " · ".join(f"{escape(name)}={escape(value)}" for name, value in trace.options)
+    parts.append(f"<p>{escape(summary_text(trace))}<br>{options}</p>")
+    return f'<div class="static">{"".join(parts)}</div>'
+
+
+def summary_text(trace: Trace) -> str:
+    """What the trace holds, in one line (two with a problem): equal from run to run, without times or addresses."""
+    lazybuffers = sum(node.kind == "lazybuffer" for node in trace.nodes)
+    kernels = ", ".join(kernel.name for kernel in trace.kernels[:4])
+    if len(trace.kernels) > 4:
+        kernels += f", and {len(trace.kernels) - 4} more"
+    text = f"{count_text(lazybuffers, 'LazyBuffer')} → {count_text(len(trace.kernels), 'kernel')}"
+    if kernels:
+        text += f" ({kernels})"
+    text += f"; {count_text(figures(trace).firings, 'firing')} of {count_text(len(trace.rules), 'rule')}"
+    title = f"Explorer({trace.title!r})" if trace.title else "Explorer"
+    problems = [message.text for message in trace.messages if message.level == "error"]
+    return "\n".join([f"{title}: {text}", *problems])
+
+
+def _lines(text: str) -> str:
+    return "<br>".join(escape(line) for line in text.splitlines())
+
+
+def _place(trace: Trace, frame: int | None) -> str:
+    if frame is None:
+        return ""
+    at = trace.frames[frame]
+    return f" <em>({escape(trace.sources[at.source].name)}, line {at.line})</em>"
+
+
+def _kernel_table(trace: Trace) -> str:
+    if not trace.kernels:
+        return ""
+    medians = {run.kernel: run for run in trace.runs}
+    rows = []
+    for kernel in trace.kernels:
+        run = medians.get(kernel.id)
+        time = (
+            f"{run.median_us:.1f} ({run.low_us:.1f} to {run.high_us:.1f}, {len(run.times_us)} runs)"
+            if run
+            else "not run"
+        )
+        rate = f"{kernel.flops / run.median_us / 1e3:.2f}" if run and run.median_us else ""
+        rows.append(
+            f"<tr><td>{kernel.id}</td><td><code>{escape(kernel.name)}</code></td><td>{escape(kernel.device)}</td>"
+            f"<td>{escape(', '.join(kernel.calls))}</td>"
+            f"<td>{escape(', '.join(kernel.opts)) or 'none'}</td>"
+            f'<td class="number">{time}</td><td class="number">{rate}</td></tr>'
+        )
+    head = "".join(f"<th>{name}</th>" for name in ("", "kernel", "device", "of", "opts", "µs (median)", "GFLOP/s"))
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"

@@ -1,0 +1,198 @@
+"""Graphs for other programs: a `graphviz.Digraph`, a networkx graph for algorithms, and a picture of either kind."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tinyexplore.explore.model import Node, Trace
+from tinyexplore.explore.pictures.graphs import (
+    DrawnGraph,
+    DrawnNode,
+    Kind,
+    Which,
+    drawn_graph,
+    reachable,
+    roots_of_stage,
+)
+from tinyexplore.explore.pictures.picture import COLOURS, kernel_colour
+
+if TYPE_CHECKING:
+    import graphviz
+    import networkx
+
+DOT_SUFFIXES = (".dot", ".gv")
+MOST_BOXES = 300  # of a picture or of DOT text, unless more are asked for
+
+
+class NoDotProgram(RuntimeError):
+    """A picture in a format that only Graphviz's program `dot` makes, where there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """One graph of a trace: the LazyBuffers, or what `stage` got ("before") or left ("after").
+
+    `to_networkx` has every node; a picture or a Digraph folds plain nodes into labels and shows at most `max_nodes`
+    boxes, saying what it hides.
+    """
+
+    trace: Trace
+    stage: int | None = None
+    which: Which = "after"
+    kind: Kind = "lazybuffer"
+    max_nodes: int = MOST_BOXES
+
+    @property
+    def roots(self) -> tuple[Node, ...]:
+        """The nodes that it ends in."""
+        return roots_of_stage(self.trace, self.stage, self.which, self.kind)
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """Every node of it, sources first."""
+        table = dict(enumerate(self.trace.nodes))
+        return tuple(reachable(table, [node.id for node in self.roots]))
+
+    def to_graphviz(self) -> graphviz.Digraph:
+        """The graph as a `graphviz.Digraph` in our colours; LazyBuffers in a cluster per kernel."""
+        return _digraph(self.trace, self._drawn())
+
+    def to_networkx(self) -> networkx.MultiDiGraph[Any]:
+        """The whole graph, nothing folded: nodes by id with their fields as attributes, an edge per operand."""
+        return _networkx(self.trace, self.nodes)
+
+    def svg(self) -> str:
+        """The graph as our own layout draws it."""
+        from tinyexplore.explore.pictures.svg import graph_svg  # noqa: PLC0415 (cycle: it hands on Graphs, too)
+
+        return graph_svg(self.trace, self.stage, self.which, self.kind, self.max_nodes)
+
+    def save(self, path: str | Path) -> Path:
+        """Writes a picture: ".svg" by Graphviz's `dot` where it is installed and by our own layout where not, ".dot"
+        or ".gv" as DOT text, and any other format that `dot` knows (".png", ".pdf").
+        """
+        path = Path(path)
+        suffix = path.suffix.lower()
+        if suffix in DOT_SUFFIXES:
+            path.write_text(self.to_graphviz().source, encoding="utf-8")
+        elif shutil.which("dot"):
+            path.write_bytes(self.to_graphviz().pipe(format=suffix.removeprefix(".") or "svg"))
+        elif suffix == ".svg":
+            path.write_text(self.svg(), encoding="utf-8")
+        else:
+            text = f"{path.name}: {suffix or 'a name without a suffix'} needs Graphviz's program `dot`, which is not "
+            raise NoDotProgram(f"{text}installed; .svg and .dot do without")
+        return path
+
+    def _repr_svg_(self) -> str:
+        return self.svg()
+
+    def __repr__(self) -> str:
+        where = "" if self.stage is None else f" {self.which} stage {self.stage} ({self.trace.stages[self.stage].name})"
+        return f"Graph({len(self.nodes)} nodes of {self.trace.title!r}{where})"
+
+    def _drawn(self) -> DrawnGraph:
+        return drawn_graph(self.nodes, [node.id for node in self.roots], self.max_nodes)
+
+
+def _digraph(trace: Trace, graph: DrawnGraph) -> graphviz.Digraph:
+    import graphviz
+
+    made = graphviz.Digraph(
+        "tinyexplore",
+        graph_attr={"label": _text(graph.note), "fontname": "sans-serif", "fontsize": "10"},
+        node_attr={"shape": "box", "style": "rounded,filled", "fontname": "monospace", "fontsize": "10"},
+        edge_attr={"color": "#9aa5b3"},
+    )
+    kernel_of = {node: kernel.id for kernel in reversed(trace.kernels) for node in (*kernel.nodes, *kernel.roots)}
+    runs = {run.kernel: run.median_us for run in trace.runs}
+    inside: dict[int | None, list[DrawnNode]] = {}
+    for node in graph.nodes:
+        kernel = kernel_of.get(node.id) if trace.nodes[node.id].kind == "lazybuffer" else None
+        inside.setdefault(kernel, []).append(node)
+    for kernel, nodes in inside.items():
+        if kernel is None:
+            for node in nodes:
+                _add_node(made, node)
+            continue
+        time = f" · {runs[kernel]:.4g} µs" if kernel in runs else ""
+        colour = kernel_colour(kernel)
+        with made.subgraph(name=f"cluster_{kernel}") as cluster:
+            cluster.attr(
+                label=_text(f"{kernel}: {trace.kernels[kernel].name}{time}"),
+                color=colour.light,
+                bgcolor=colour.light_fill,
+            )
+            for node in nodes:
+                _add_node(cluster, node)
+    for node in graph.nodes:
+        for src in node.src:
+            made.edge(f"n{src}", f"n{node.id}")
+    return made
+
+
+def _add_node(graph: Any, node: DrawnNode) -> None:
+    colour = COLOURS.get(node.group, COLOURS["control"])
+    words = "\n".join(part for part in (node.label, node.detail) if part)
+    look = {"color": colour.light, "fillcolor": colour.light_fill, "tooltip": _text(node.tooltip)}
+    if colour.dash:
+        look["style"] = "rounded,filled,dashed"
+    graph.node(f"n{node.id}", label=_text(words), **look)
+
+
+def _text(words: str) -> str:
+    """Words as they are: no escape of DOT's, and no HTML."""
+    import graphviz
+
+    plain: str = graphviz.nohtml(words.replace("\\", "\\\\").replace("\n", "\\n"))
+    return plain
+
+
+def _networkx(trace: Trace, nodes: tuple[Node, ...]) -> networkx.MultiDiGraph[Any]:
+    import networkx
+
+    kernels: dict[int, list[int]] = {}
+    for kernel in trace.kernels:
+        for member in kernel.nodes:
+            kernels.setdefault(member, []).append(kernel.id)
+    graph: networkx.MultiDiGraph[Any] = networkx.MultiDiGraph(title=trace.title)
+    for node in nodes:
+        graph.add_node(
+            node.id,
+            op=node.op,
+            kind=node.kind,
+            dtype=node.dtype,
+            shape=node.shape,
+            arg=node.arg,
+            digest=node.digest,
+            label=node.label,
+            detail=node.detail,
+            group=node.group,
+            name=node.name,
+            calls=node.calls,
+            kernels=tuple(kernels.get(node.id, ())),
+        )
+        for operand, src in enumerate(node.src):
+            graph.add_edge(src, node.id, operand=operand)
+    return graph
+
+
+def to_dot(
+    trace: Trace,
+    stage: int | None = None,
+    which: Which = "after",
+    kind: Kind = "lazybuffer",
+    max_nodes: int = MOST_BOXES,
+) -> str:
+    """The graph as DOT text; what it hides is said in its label."""
+    return str(Graph(trace, stage, which, kind, max_nodes).to_graphviz().source)
+
+
+def to_networkx(
+    trace: Trace, stage: int | None = None, which: Which = "after", kind: Kind = "lazybuffer"
+) -> networkx.MultiDiGraph[Any]:
+    """The whole graph, nothing folded: see `Graph.to_networkx`."""
+    return Graph(trace, stage, which, kind).to_networkx()

@@ -1,0 +1,185 @@
+"""A trace as tables of plain rows: for data frames, JSON, CSV and the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from tinyexplore.explore.exports.perfetto import MissingPackage
+from tinyexplore.explore.model import KernelInfo, Run, Trace
+from tinyexplore.explore.recording.spans import span_text
+
+if TYPE_CHECKING:
+    import pandas
+
+Row = dict[str, Any]
+
+
+def rows_of(trace: Trace, table: str = "kernels") -> list[Row]:
+    """The rows of one table, by column name: "kernels" (with their times), "stages", "passes" (firings by kernel and
+    pass), "firings", "nodes", "buffers", "lines" (of the listings)."""
+    found = TABLES.get(table)
+    if found is None:
+        raise ValueError(f"no table {table!r}; there are {', '.join(TABLES)}")
+    return found(trace)
+
+
+def to_dataframe(trace: Trace, table: str = "kernels") -> pandas.DataFrame:
+    """A table of `rows_of` as a pandas DataFrame."""
+    try:
+        import pandas
+    except ImportError as error:
+        text = f"a data frame needs pandas, which does not import ({error}); explore.rows_of(trace, table) gives plain "
+        raise MissingPackage(text + "rows without it: pip install 'tinyexplore[data]'") from error
+    return pandas.DataFrame(rows_of(trace, table))
+
+
+def table_text(rows: list[Row], width: int = 48) -> str:
+    """Rows in columns, for a terminal; numbers to the right."""
+    if not rows:
+        return "no rows"
+    columns = list(rows[0])
+    cells = [[_cell(row[column], width) for column in columns] for row in rows]
+    widths = [max(len(column), *(len(line[i]) for line in cells)) for i, column in enumerate(columns)]
+    is_number = [all(isinstance(row[column], (int, float, type(None))) for row in rows) for column in columns]
+    lines = [columns, *cells]
+    return "\n".join(
+        "  ".join(
+            text.rjust(width) if right else text.ljust(width)
+            for text, width, right in zip(line, widths, is_number, strict=True)
+        ).rstrip()
+        for line in lines
+    )
+
+
+def _cell(value: Any, width: int) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    text = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    return text if len(text) <= width else f"{text[: width - 1]}…"
+
+
+# *** the tables ***
+
+
+def _kernels(trace: Trace) -> list[Row]:
+    runs = {run.kernel: run for run in trace.runs}
+    return [_kernel(kernel, runs.get(kernel.id)) for kernel in trace.kernels]
+
+
+def _kernel(kernel: KernelInfo, run: Run | None) -> Row:
+    median_us = run.median_us if run is not None else None
+    return {
+        "kernel": kernel.id,
+        "name": kernel.name,
+        "device": kernel.device,
+        "calls": kernel.calls,
+        "opts": kernel.opts,
+        "median_us": median_us,
+        "low_us": run.low_us if run is not None else None,
+        "high_us": run.high_us if run is not None else None,
+        "runs": len(run.times_us) if run is not None else 0,
+        "flops": kernel.flops,
+        "bytes_moved": kernel.bytes_moved,
+        "gflop_per_s": kernel.flops / median_us / 1e3 if median_us else None,
+        "gb_per_s": kernel.bytes_moved / median_us / 1e3 if median_us else None,
+        "compile_us": kernel.compile_us,
+        "code_bytes": kernel.code_bytes,
+        "not_run": kernel.not_run,
+        "cached": kernel.cached,
+        "same_as": kernel.same_as,
+    }
+
+
+def _stages(trace: Trace) -> list[Row]:
+    return [
+        {
+            "stage": stage.id,
+            "name": stage.name,
+            "parent": stage.parent,
+            "kernel": stage.kernel,
+            "thread": stage.thread,
+            "started_us": stage.started_us,
+            "elapsed_us": stage.elapsed_us,
+            "firings": sum(step.rule is not None for step in stage.steps),
+        }
+        for stage in trace.stages
+    ]
+
+
+def _firings(trace: Trace) -> list[Row]:
+    return [
+        {
+            "stage": stage.id,
+            "pass": stage.name,
+            "kernel": stage.kernel,
+            "step": number,
+            "rule": trace.rules[step.rule].name,
+            "before": step.before,
+            "after": step.after,
+            "at_us": step.at_us,
+        }
+        for stage in trace.stages
+        for number, step in enumerate(stage.steps)
+        if step.rule is not None
+    ]
+
+
+def _passes(trace: Trace) -> list[Row]:
+    """How often each rule fired, in which pass, for which kernel."""
+    counts: dict[tuple[int | None, str, str], int] = {}
+    for row in _firings(trace):
+        key = (row["kernel"], row["pass"], row["rule"])
+        counts[key] = counts.get(key, 0) + 1
+    return [
+        {"kernel": kernel, "pass": name, "rule": rule, "firings": count}
+        for (kernel, name, rule), count in counts.items()
+    ]
+
+
+def _nodes(trace: Trace) -> list[Row]:
+    fields = ("op", "kind", "name", "dtype", "shape", "arg", "label", "detail", "group", "calls", "src", "digest")
+    found = []
+    for node in trace.nodes:
+        frame = None if node.user is None else trace.frames[node.user]
+        line, part = (None, "") if frame is None else (frame.line, span_text(trace, frame))
+        found.append({"node": node.id, **{field: getattr(node, field) for field in fields}, "line": line, "part": part})
+    return found
+
+
+def _buffers(trace: Trace) -> list[Row]:
+    return [
+        {
+            "buffer": buffer.id,
+            "name": buffer.name,
+            "device": buffer.device,
+            "dtype": buffer.dtype,
+            "size": buffer.size,
+            "bytes": buffer.bytes,
+            "maker": buffer.maker,
+            "allocated_us": buffer.allocated_us,
+            "freed_us": buffer.freed_us,
+        }
+        for buffer in trace.buffers
+    ]
+
+
+def _lines(trace: Trace) -> list[Row]:
+    return [
+        {"kernel": program.kernel, "language": program.language, "line": number, "text": line.text, "nodes": line.nodes}
+        for program in trace.programs
+        for number, line in enumerate(program.lines)
+    ]
+
+
+TABLES: dict[str, Callable[[Trace], list[Row]]] = {
+    "kernels": _kernels,
+    "stages": _stages,
+    "passes": _passes,
+    "firings": _firings,
+    "nodes": _nodes,
+    "buffers": _buffers,
+    "lines": _lines,
+}

@@ -1,0 +1,1 @@
+"""Static pictures of a trace: SVG, its layout, and listings in colours."""

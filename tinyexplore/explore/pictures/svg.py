@@ -1,0 +1,85 @@
+"""Static pictures of a trace: one graph, and the whole way with the kernels as groups.
+
+They stand where no script runs: stored notebooks, GitHub, nbconvert, the fallback of the HTML export.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from tinyexplore.explore.exports.interchange import to_dot, to_networkx
+from tinyexplore.explore.model import Node, Trace
+from tinyexplore.explore.pictures.graphs import DrawnGraph, Kind, Which, drawn_graph, reachable, roots_of_stage
+from tinyexplore.explore.pictures.layout import layout
+from tinyexplore.explore.pictures.picture import (
+    box_of,
+    document,
+    draw_box,
+    draw_edges,
+    draw_frame,
+    legend,
+    legend_width,
+    text,
+)
+from tinyexplore.explore.pictures.strip import pipeline_svg
+
+__all__ = ["graph_svg", "pipeline_svg", "to_dot", "to_networkx"]
+
+_MARGIN = 24.0
+_HEADER = 34.0
+_FOOTER = 44.0
+_NOTE_PX = 5.4
+
+
+def graph_svg(
+    graph: Trace | Sequence[Node],
+    stage: int | None = None,
+    which: Which = "after",
+    kind: Kind = "lazybuffer",
+    max_nodes: int = 120,
+    marked: Collection[int] = (),
+) -> str:
+    """A graph as a standalone SVG; the nodes whose ids are in `marked` are framed.
+
+    Of a trace: the graph that `stage` got ("before") or left ("after"); without a stage, all LazyBuffers, or the UOps
+    of the first kernel. Of a sequence of nodes (sources first): those. At most `max_nodes` boxes are drawn, those
+    nearest to the result; the picture says what it hides and folds.
+    """
+    if isinstance(graph, Trace):
+        table = dict(enumerate(graph.nodes))
+        roots = [node.id for node in roots_of_stage(graph, stage, which, kind)]
+        drawn = drawn_graph(reachable(table, roots), roots, max_nodes)
+        title = _title(graph, stage, which, kind)
+    else:
+        drawn = drawn_graph(graph, (), max_nodes)
+        title = "UOp graph" if any(node.kind == "uop" for node in graph) else "LazyBuffer graph"
+    return _graph_picture(drawn, title, marked)
+
+
+def _title(trace: Trace, stage: int | None, which: Which, kind: Kind) -> str:
+    if stage is None:
+        return "LazyBuffer graph" if kind == "lazybuffer" else f"UOp graph {which} the passes of the first kernel"
+    found = trace.stages[stage]
+    kernels = [f"kernel {kernel.id} · {kernel.name}" for kernel in trace.kernels if kernel.id == found.kernel]
+    name = f"{which} {found.name}" + (f" of {kernels[0]}" if kernels else "")
+    return name if found.after or which == "before" else f"before {found.name}, which did not finish"
+
+
+def _graph_picture(graph: DrawnGraph, title: str, marked: Collection[int] = ()) -> str:
+    boxes = [box_of(node) for node in graph.nodes]
+    made = layout(boxes, [(src, node.id) for node in graph.nodes for src in node.src])
+    groups = [node.group for node in graph.nodes]
+    least = max(len(title) * 7.4, len(graph.note) * _NOTE_PX, legend_width(groups))
+    width = max(made.width, least) + 2 * _MARGIN
+    height = made.height + _HEADER + _FOOTER + _MARGIN
+    dx = (width - made.width) / 2 - made.left
+    dy = _HEADER + 10 - made.top
+    parts = [text(_MARGIN, 23, title, size=12.5, bold=True), draw_edges(made.edges, dx, dy)]
+    for node, box in zip(graph.nodes, boxes, strict=True):
+        x, y = made.positions[node.id]
+        if node.id in marked:
+            parts.append(draw_frame(box, x + dx, y + dy))
+        parts.append(draw_box(node, box, x + dx, y + dy))
+    parts.append(legend(groups, _MARGIN, height - 30))
+    parts.append(text(_MARGIN, height - 12, graph.note, size=10, shade="ink2"))
+    return document(width, height, title, f"{title}. {graph.note}. Sources stand above what reads them.", parts)

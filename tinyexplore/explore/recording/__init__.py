@@ -1,0 +1,1 @@
+"""From what the engine tells, while it works, to a Trace."""

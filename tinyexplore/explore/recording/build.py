@@ -1,0 +1,567 @@
+"""A recording becomes a Trace: one pass over the events, in time linear in events and new nodes.
+
+A partial recording (an exception in the middle) builds too: open stages are closed, and a message says what
+happened and where in the user's code.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from math import isfinite
+from typing import Any
+
+from tinyexplore.explore.model import (
+    TRACE_VERSION,
+    Candidate,
+    Compared,
+    Decision,
+    Link,
+    MemoryUse,
+    Message,
+    OptStep,
+    Program,
+    Run,
+    Scope,
+    Search,
+    Step,
+    Trace,
+    Weighed,
+)
+from tinyexplore.explore.recording.describe import search_text
+from tinyexplore.explore.recording.drafts import (
+    ChoiceDraft,
+    Held,
+    KernelDraft,
+    StageDraft,
+    buffer_key,
+    opt_text,
+    roots_of,
+)
+from tinyexplore.explore.recording.names import assigned_names
+from tinyexplore.explore.recording.scopes import Scopes
+from tinyexplore.explore.recording.tables import Tables
+from tinyexplore.explore.recording.turns import in_turn
+from tinyexplore.kernel import Kernel
+from tinyexplore.lazy import LazyBuffer
+from tinyexplore.trace import (
+    Allocated,
+    Compiled,
+    Decided,
+    Derived,
+    Freed,
+    KnownAlready,
+    Measured,
+    OptApplied,
+    OptRejected,
+    Planned,
+    Ran,
+    RanAgain,
+    Rebuilt,
+    Recorded,
+    Recorder,
+    Rendered,
+    Rewrote,
+    Searched,
+    Searching,
+    SourceLine,
+    StageBegan,
+    StageEnded,
+    StoodIn,
+    Transformed,
+    UserFrame,
+)
+from tinyexplore.trace import events as told
+from tinyexplore.uop import UOp
+from tinyexplore.util import toposort
+
+Listings = Callable[[Any], list[tuple[str, tuple[SourceLine, ...]]]]
+
+
+def build_trace(
+    recorder: Recorder,
+    *,
+    title: str = "",
+    options: Iterable[tuple[str, str]] = (),
+    messages: Sequence[tuple[str, str, UserFrame | None]] = (),
+    user_sources: Sequence[str] = (),
+    listings: Listings | None = None,
+    names: Mapping[int, str] | None = None,
+    scopes: Scopes | None = None,
+    kernels: dict[int, Kernel] | None = None,
+    storage: Mapping[LazyBuffer, Held | None] | None = None,
+    texts: Mapping[str, str] | None = None,
+    see_kernels: Callable[[Sequence[KernelDraft]], None] | None = None,
+) -> Trace:
+    """The trace of what `recorder` heard.
+
+    `messages`: (level, text, the user's frame) of whatever its readers must know. `user_sources`: files to copy in
+    even if no event names them. `listings`: gives further texts of a program (language, lines), such as its assembly.
+    `names`: what the user calls LazyBuffers, by their numbers (`names.py`). `scopes`: the modules they are of.
+    `kernels` is filled with the kernels themselves, by their numbers in the trace.
+    `storage` and `texts`: where their values lay, and what the user's files said, when the recording ended; else now.
+    `see_kernels` is called with what the builder has of the kernels, in the order of `Trace.kernels`.
+    """
+    builder = Builder(listings, names)
+    builder.storage, builder.texts = storage or {}, texts or {}
+    if scopes is not None:
+        builder.scopes, builder.scope_rows = scopes.of, tuple(scopes.rows)
+    for file in user_sources:
+        builder.source(file)
+    builder.read(recorder)
+    for level, text, frame in messages:
+        builder.messages.append(Message(level, text, builder.frame(frame)))
+    if kernels is not None:
+        kernels.update({draft.number: draft.kernel for draft in builder.kernels if draft.kernel is not None})
+    if see_kernels is not None:
+        see_kernels(builder.kernels)
+    return builder.finish(title, tuple(options))
+
+
+class Builder(Tables):
+    """Reads events in order, filling the tables that it inherits, stages, links and kernels."""
+
+    def __init__(self, listings: Listings | None = None, names: Mapping[int, str] | None = None) -> None:
+        super().__init__(names)
+        self.scope_rows: tuple[Scope, ...] = ()
+        self.more_listings = listings
+        self.links: dict[tuple[int, int, str, int | None], None] = {}
+        self.stages: list[StageDraft] = []
+        self.open: list[StageDraft] = []
+        self.kernels: list[KernelDraft] = []
+        self.kernel_ids: dict[object, int] = {}  # the recording's number, or a ScheduleItem that has none → dense id
+        self.messages: list[Message] = []
+        self.memory: list[MemoryUse] = []
+        # per kernel, the UOps whose origin is known: what appears beside a rewritten root is traced to that root
+        self.accounted: dict[int | None, set[UOp]] = {}
+        self.started = 0.0
+        self.now_us = 0.0
+        self.thread = 0
+        self.readers: dict[type, Callable[[Any], None]] = {
+            StageBegan: self._stage_began,
+            StageEnded: self._stage_ended,
+            Recorded: self._recorded,
+            told.Compared: self._compared,
+            told.Weighed: self._weighed,
+            told.Asked: self._asked,
+            Decided: self._decided,
+            Rewrote: self._rewrote,
+            Transformed: self._transformed,
+            Rebuilt: self._rebuilt,
+            Derived: self._derived,
+            OptApplied: self._opt_applied,
+            OptRejected: self._opt_rejected,
+            Measured: self._measured,
+            Searching: lambda event: None,
+            Searched: self._searched,
+            Rendered: self._rendered,
+            Compiled: self._compiled,
+            Ran: self._ran,
+            RanAgain: self._ran_again,
+            StoodIn: self._stood_in,
+            KnownAlready: self._known_already,
+            Planned: self._planned,
+            Allocated: self._allocated,
+            Freed: self._freed,
+        }
+
+    # *** reading ***
+
+    def read(self, recorder: Recorder) -> None:
+        """Times are those of a clock that stands still while kernels run again only to be timed."""
+        if recorder.times:
+            self.started = recorder.times[0]
+        for event, time, self.thread in in_turn(recorder):
+            self.now_us = round((time - self.started) * 1e6, 2)
+            self.readers[type(event)](event)
+        while self.open:
+            stage = self.open.pop()
+            stage.elapsed_us = round(self.now_us - stage.started_us, 2)
+            text = f'the recording ended inside stage "{stage.name}"'
+            self.messages.append(Message("warning", text, None))
+
+    def finish(self, title: str, options: tuple[tuple[str, str], ...]) -> Trace:
+        self._name_what_lines_assign()
+        kernels = []
+        programs: list[Program] = []
+        runs: list[Run] = []
+        for draft in self.kernels:
+            for language, lines in draft.all_listings():
+                programs.append(draft.program(len(programs), language, lines, self.roots))
+            if draft.times_us:
+                runs.append(draft.run(len(runs)))
+            info = draft.info(self.kernels, self.roots, self.buffer, self._lazybuffers_behind)
+            made = [self.nodes[node].calls for node in sorted(info.nodes)]
+            kernels.append(replace(info, calls=tuple(dict.fromkeys(calls[0] for calls in made if calls))))
+        self._name_buffers()
+        return Trace(
+            version=TRACE_VERSION,
+            title=title,
+            options=options,
+            sources=tuple(self.sources),
+            frames=tuple(self.frames),
+            nodes=tuple(self.nodes),
+            rules=tuple(self.rules),
+            transforms=tuple(self.transforms),
+            laws=tuple(self.laws),
+            stages=tuple(stage.freeze() for stage in self.stages),
+            links=tuple(Link(*key) for key in self.links),
+            kernels=tuple(kernels),
+            programs=tuple(programs),
+            runs=tuple(runs),
+            buffers=tuple(self.buffers.values()),
+            messages=tuple(self.messages),
+            memory=tuple(self.memory),
+            scopes=self.scope_rows,
+        )
+
+    # *** names ***
+
+    def _name_what_lines_assign(self) -> None:
+        """`h = x @ w` names what was recorded last on that line, where no variable of the caller's holds it."""
+        last: dict[tuple[int, int, str], int] = {}
+        for value in self.recorded:
+            node = self.node_ids[value]
+            if (user := self.nodes[node].user) is not None:
+                frame = self.frames[user]
+                last[frame.source, frame.line, frame.function] = node
+        taken = {node.name for node in self.nodes}
+        assigned = [assigned_names(source.text) for source in self.sources]
+        for (source, line, _), node in last.items():
+            name = assigned[source].get(line, "")
+            if name and name not in taken and not self.nodes[node].name:
+                self.nodes[node] = replace(self.nodes[node], name=name)
+
+    def _name_buffers(self) -> None:
+        """What lies in a buffer is called as the LazyBuffer is whose values they are."""
+        for value, node in self.node_ids.items():
+            name = self.nodes[node].name
+            if isinstance(value, LazyBuffer) and name and (held := self.held(value)) is not None:
+                self._know_buffer(held.buffer, name=name, overwrite=held.is_own)
+        for draft in reversed(self.kernels):
+            for buffer in draft.written():
+                self._know_buffer(buffer, maker=draft.number)
+
+    def _know_buffer(self, buffer: Any, *, name: str = "", maker: int | None = None, overwrite: bool = False) -> None:
+        key = buffer_key(buffer).id
+        known = self.buffers.get(key)
+        if known is None:
+            return  # no kernel of this trace has to do with it
+        if name and (overwrite or not known.name):
+            known = replace(known, name=name)
+        self.buffers[key] = known if maker is None else replace(known, maker=maker)
+
+    # *** provenance ***
+
+    def _link(self, src: int, dst: int, how: str) -> None:
+        if src != dst:
+            self.links[src, dst, how, self.open[-1].id if self.open else None] = None
+
+    def _scope(self) -> set[UOp]:
+        kernel = self.open[-1].kernel if self.open else None
+        scope = self.accounted.get(kernel)
+        if scope is None:
+            scope = self.accounted[kernel] = set()
+        return scope
+
+    def _account(self, before: int, after: Any, how: str) -> None:
+        """`after` came from node `before`, and so did everything new under it."""
+        self._link(before, self.node(after), how)
+        if not isinstance(after, UOp):
+            return
+        scope = self._scope()
+        scope.add(after)
+        fresh = [src for src in after.src if src not in scope]
+        while fresh:
+            node = fresh.pop()
+            if node in scope:
+                continue
+            scope.add(node)
+            self._link(before, self.node_ids[node], how)
+            fresh.extend(src for src in node.src if src not in scope)
+
+    def _account_all(self, roots: Iterable[Any]) -> None:
+        """What a stage starts from is where its provenance starts."""
+        scope = self._scope()
+        fresh = [root for root in roots if isinstance(root, UOp) and root not in scope]
+        while fresh:
+            node = fresh.pop()
+            if node not in scope:
+                scope.add(node)
+                fresh.extend(src for src in node.src if src not in scope)
+
+    def _align(self, before: UOp, after: UOp, how: str) -> None:
+        """Links from an old graph to a new one that was made without telling each step: where the two differ, nodes
+        in the same place belong together, and what is new below comes from the node above."""
+        scope = self._scope()
+        pairs = [(before, after)]
+        while pairs:
+            old, new = pairs.pop()
+            if new is old or new in scope:
+                continue
+            scope.add(new)
+            self._link(self.node(old), self.node(new), how)
+            if old.op is new.op and len(old.src) == len(new.src):
+                pairs.extend(zip(old.src, new.src, strict=True))
+            else:
+                pairs.extend((old, src) for src in new.src)
+
+    def _lazybuffers_behind(self, ast: UOp) -> tuple[int, ...]:
+        """The LazyBuffers that nodes of `ast` were derived from: what a kernel computes where no item says so."""
+        origins = self._origins
+        found = {src for node in ast.toposort() for src in origins.get(self.node(node), ())}
+        return tuple(sorted(found))
+
+    @cached_property
+    def _origins(self) -> dict[int, list[int]]:
+        """UOp → the LazyBuffers that it was derived from directly; asked for when all events are read."""
+        found: dict[int, list[int]] = {}
+        for src, dst, _, _ in self.links:
+            if self.nodes[src].kind == "lazybuffer":
+                found.setdefault(dst, []).append(src)
+        return found
+
+    # *** one method per event ***
+
+    def _stage_began(self, event: StageBegan) -> None:
+        parent = self.open[-1] if self.open else None
+        kernel = parent.kernel if parent is not None else None
+        if event.kernel is not None:
+            kernel = self._kernel(event.kernel).number
+        roots = roots_of(event.root)
+        draft = StageDraft(
+            id=len(self.stages),
+            name=event.stage,
+            parent=parent.id if parent is not None else None,
+            kernel=kernel,
+            root=event.root,
+            before=tuple(self.node(root) for root in roots),
+            started_us=self.now_us,
+            thread=self.thread,
+        )
+        self.stages.append(draft)
+        self.open.append(draft)
+        self._account_all(roots)
+        if event.kernel is not None:
+            self._kernel(event.kernel).saw_root(event.root)
+
+    def _stage_ended(self, event: StageEnded) -> None:
+        if not any(stage.name == event.stage for stage in self.open):
+            return  # began before the recorder listened
+        roots = roots_of(event.root)
+        while True:
+            stage = self.open[-1]
+            stage.elapsed_us = round(self.now_us - stage.started_us + self._aside_us(stage), 2)
+            if stage.name == event.stage:
+                break
+            self.open.pop()
+        began = roots_of(stage.root)
+        if len(began) == len(roots) == 1 and isinstance(began[0], UOp) and isinstance(roots[0], UOp):
+            self._align(began[0], roots[0], stage.name)
+        stage.after = tuple(self.node(root) for root in roots)
+        self.open.pop()
+        if stage.kernel is not None:
+            self.kernels[stage.kernel].saw_result(event.root)
+
+    def _aside_us(self, stage: StageDraft) -> float:
+        """What other threads did for `stage` while the one that began it went on."""
+        inside = [child for child in self.stages[stage.id + 1 :] if child.parent == stage.id]
+        return sum(child.elapsed_us for child in inside if child.thread != stage.thread)
+
+    def _recorded(self, event: Recorded) -> None:
+        self.recorded.setdefault(event.lazybuffer, (event.src, event.user_frame, event.calls))
+        self.node(event.lazybuffer)
+
+    def _decided(self, event: Decided) -> None:
+        if self.open:
+            self.open[-1].decisions.append(
+                Decision(
+                    self.node(event.lazybuffer),
+                    event.decision,
+                    event.reason,
+                    tuple([_row(one) for one in event.compared]),
+                )
+            )
+
+    def _step(self, rule: int | None, before: int, after: int) -> None:
+        if self.open:
+            stage = self.open[-1]
+            stage.steps.append(Step(rule, before, after, float(round(self.now_us - stage.started_us))))
+
+    def _rewrote(self, event: Rewrote) -> None:
+        before = self.node(event.before)
+        self._account(before, event.after, "rewrite")
+        self._step(self.rule(event.rule), before, self.node_ids[event.after])
+
+    def _transformed(self, event: Transformed) -> None:
+        if self.open:
+            self.open[-1].transform = self.transform(event.transform)
+        before, after = event.before, event.after
+        if after is not before and isinstance(before, UOp) and isinstance(after, UOp):
+            self._account(self.node(before), after, event.transform.name)
+            self._step(None, self.node(before), self.node_ids[after])
+
+    def _rebuilt(self, event: Rebuilt) -> None:
+        before = self.node(event.before)
+        self._account(before, event.after, "rebuild")
+        self._step(None, before, self.node_ids[event.after])
+
+    def _derived(self, event: Derived) -> None:
+        for before in roots_of(event.before):
+            for after in roots_of(event.after):
+                self._account(self.node(before), after, event.how)
+
+    def _asked(self, event: told.Asked) -> None:
+        if self.open:
+            law = inspect.getdoc(event.decision.choose) or ""
+            self.open[-1].choices.append(ChoiceDraft(event.decision.name, law, event.settled_by))
+
+    def _compared(self, event: told.Compared) -> None:
+        if self.open and self.open[-1].choices:
+            self.open[-1].choices[-1].compared.append(_row(event))
+
+    def _weighed(self, event: told.Weighed) -> None:
+        if self.open and self.open[-1].choices:
+            options = tuple([(name, round(score, 4)) for name, score in event.options if isfinite(score)])
+            row = Weighed(event.what, options, event.chosen, event.least)
+            self.open[-1].choices[-1].weighed.append(row)
+
+    def _propose(self, opt: OptStep) -> None:
+        stage = self.open[-1]
+        if stage.choices:
+            stage.choices[-1].opts.append(len(stage.opts))
+        stage.opts.append(opt)
+
+    def _opt_applied(self, event: OptApplied) -> None:
+        opt = opt_text(event.opt)
+        for before, after in zip(roots_of(event.before), roots_of(event.after), strict=True):
+            self._align(before, after, opt)
+        if self.open:
+            self._propose(OptStep(opt, True, event.reason, self.laws_of(event.opt.op)))
+
+    def _opt_rejected(self, event: OptRejected) -> None:
+        if self.open:
+            self._propose(OptStep(opt_text(event.opt), False, event.reason, self.laws_of(event.opt.op)))
+
+    def _measured(self, event: Measured) -> None:
+        if self.open:
+            opts = tuple(opt_text(opt) for opt in event.kernel.applied)
+            self.open[-1].candidates.append(Candidate(opts, _microseconds(event.seconds), event.note))
+
+    def _searched(self, event: Searched) -> None:
+        if self.open:
+            before, after = _microseconds(event.before_seconds), _microseconds(event.after_seconds)
+            self.open[-1].search = Search(before, after, event.tried, event.reason)
+        number = self.open[-1].kernel if self.open else None
+        kernel = "" if number is None else f"kernel {number} · "
+        self.messages.append(Message("note", f"BEAM {kernel}{search_text(event)}", None))
+
+    # *** kernels ***
+
+    def _kernel(self, key: object) -> KernelDraft:
+        """The kernel under the recording's number for it, or under its ScheduleItem where it has no number here."""
+        found = self.kernel_ids.get(key)
+        if found is None:
+            found = self.kernel_ids[key] = len(self.kernels)
+            self.kernels.append(KernelDraft(found))
+        return self.kernels[found]
+
+    def _kernel_of(self, program: Any) -> KernelDraft | None:
+        """The kernel that the innermost open stage works for, else the one that already has this program."""
+        if self.open and self.open[-1].kernel is not None:
+            return self.kernels[self.open[-1].kernel]
+        return next((draft for draft in self.kernels if draft.spec is program), None)
+
+    def _rendered(self, event: Rendered) -> None:
+        draft = self._kernel_of(event.program)
+        if draft is None:
+            return
+        draft.spec = event.program
+        draft.listings[event.language] = event.lines
+        self._see_lines(event.lines)
+        if self.more_listings is not None and event.language == event.program.language:
+            for language, lines in self.more_listings(event.program):
+                draft.listings[language] = lines
+                self._see_lines(lines)
+
+    def _see_lines(self, lines: Sequence[SourceLine]) -> None:
+        """What a program holds without any event having told of it comes from its own sources."""
+        scope = self._scope()
+        for line in lines:
+            for uop in line.uops:
+                self.node(uop)
+                if uop in scope:
+                    continue
+                for node in toposort((uop,), lambda node: () if node in scope else node.src):
+                    if node not in scope:
+                        scope.add(node)
+                        for src in node.src:
+                            self._link(self.node_ids[src], self.node_ids[node], "made with")
+
+    def _compiled(self, event: Compiled) -> None:
+        draft = self._kernel_of(event.program)
+        if draft is not None:
+            draft.spec = event.program
+            draft.compile_us = round(event.seconds * 1e6, 2)
+            draft.code_bytes = event.code_bytes
+            draft.cached = event.cached
+
+    def _ran(self, event: Ran) -> None:
+        number, item = event.exec_item.kernel, event.exec_item.item
+        known = self.kernel_ids.get(number) if number is not None else None
+        if known is not None and self.kernels[known].item is item:
+            self.kernels[known].saw_run(event, self.now_us)
+        else:
+            # a copy, or a kernel compiled before this recording began, whose number is another recording's
+            self._kernel(item).saw_run(event, self.now_us)
+
+    def _ran_again(self, event: RanAgain) -> None:
+        item = event.exec_item
+        for seconds in event.seconds:
+            self._ran(Ran(item, seconds, item.bytes_moved, item.flops))
+
+    def _stood_in(self, event: StoodIn) -> None:
+        done = event.exec_item
+        draft = self._kernel(done.item if done.kernel is None else done.kernel)
+        draft.saw_item(done)
+        draft.not_run = event.reason
+
+    def _known_already(self, event: KnownAlready) -> None:
+        self._kernel(event.kernel).known = event.where
+
+    # *** memory ***
+
+    def _planned(self, event: Planned) -> None:
+        plan = event.plan
+        lives = tuple(
+            (life.nbytes, life.first, life.last, offset) for life, offset in zip(plan.lives, plan.offsets, strict=True)
+        )
+        use = MemoryUse(len(self.memory), plan.total_bytes, plan.bound_bytes, plan.peak_bytes, lives)
+        self.memory.append(use)
+
+    def _allocated(self, event: Allocated) -> None:
+        self._set_life(event.buffer, allocated_us=self.now_us)
+
+    def _freed(self, event: Freed) -> None:
+        self._set_life(event.buffer, freed_us=self.now_us)
+
+    def _set_life(self, buffer: Any, *, allocated_us: float | None = None, freed_us: float | None = None) -> None:
+        self.buffer(buffer)
+        key = buffer_key(buffer).id
+        known = self.buffers[key]
+        self.buffers[key] = replace(
+            known,
+            allocated_us=known.allocated_us if allocated_us is None else allocated_us,
+            freed_us=known.freed_us if freed_us is None else freed_us,
+        )
+
+
+def _row(told: tuple[str, float, float, bool]) -> Compared:
+    what, value, bound, over = told
+    return Compared(what, round(float(value), 4), round(float(bound), 4), over)
+
+
+def _microseconds(seconds: float) -> float | None:
+    return round(seconds * 1e6, 3) if isfinite(seconds) else None

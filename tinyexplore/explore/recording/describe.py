@@ -1,0 +1,305 @@
+"""How an IR value is shown: its label, its details, its group, its argument; index expressions and linear programs.
+
+This module alone knows how a UOp or a LazyBuffer looks; the engine formats nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import singledispatch
+from math import isfinite
+from typing import Any
+
+from tinyexplore.dtype import PtrDType, dtypes
+from tinyexplore.explore.recording.expression import MAX_EXPRESSION, Printer, dtype_text, expr_text, number_text
+from tinyexplore.lazy import LazyBuffer
+from tinyexplore.trace import Searched, SourceLine
+from tinyexplore.uop import Axis, AxisKind, Group, Ops, UOp
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What a view writes about one IR value; the fields of `model.Node` of the same names."""
+
+    label: str
+    detail: str
+    group: str
+    arg: str
+    dtype: str
+    shape: tuple[int | str, ...] | None
+
+
+@singledispatch
+def describe(value: object, printer: Printer | None = None) -> Description:
+    """How `value` is shown. Pass one `printer` for many values: it remembers the expressions it has written."""
+    name = type(value).__name__
+    return Description(name, str(value)[:MAX_EXPRESSION], "control", "", "", None)
+
+
+def walk_text(axis: Axis) -> str:
+    """How an axis is walked: "thread", or "thread, 2 ahead" where it looks ahead by two steps."""
+    return f"{axis.kind.value}, {axis.ahead} ahead" if axis.ahead else axis.kind.value
+
+
+def arg_text(arg: Any) -> str:
+    """The argument of a node in words: an operation by its name, an axis by its letter, tuples flat; numbers exactly,
+    so that a node can be made anew from them (`explore/why/remade.py`)."""
+    if arg is None:
+        return ""
+    if isinstance(arg, Ops):
+        return arg.name
+    if isinstance(arg, Axis):
+        return f"{arg.name} {walk_text(arg)}"
+    if isinstance(arg, tuple):
+        return f"({', '.join(arg_text(item) for item in arg)}{',' if len(arg) == 1 else ''})"
+    return repr(arg) if isinstance(arg, float) else number_text(arg)
+
+
+def told_shape(value: LazyBuffer) -> tuple[int | str, ...]:
+    """The shape with symbolic sizes as text: `v=3`."""
+    return tuple(size if isinstance(size, int) else repr(size) for size in value.shape)
+
+
+def shape_text(shape: Sequence[int | str]) -> str:
+    """ "2×3×4"; "scalar" for no axes."""
+    return "×".join(str(size) for size in shape) or "scalar"
+
+
+# *** groups: the role of a node, which gives its colour ***
+
+_GROUPS: dict[Ops, str] = {
+    **{op: "alu" for op in Group.ALU},
+    **{op: "movement" for op in Group.MOVEMENT},
+    **{op: "memory" for op in (Ops.INDEX, Ops.LOAD, Ops.STORE, Ops.GATHER, Ops.SCATTER, Ops.CONTIGUOUS, Ops.COPY)},
+    **{op: "memory" for op in (Ops.WRITE, Ops.PREFETCH)},
+    **{op: "buffer" for op in (Ops.BUFFER, Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL)},
+    **{op: "reduce" for op in (Ops.REDUCE, Ops.REDUCE_AXIS, Ops.SCAN, Ops.SCAN_AXIS, Ops.HREDUCE)},
+    **{op: "reduce" for op in (Ops.DEFINE_ACC, Ops.ASSIGN, Ops.RESULT)},
+    **{op: "loop" for op in (Ops.RANGE, Ops.ENDRANGE)},
+    **{op: "const" for op in (Ops.CONST, Ops.DEFINE_VAR, Ops.BIND, Ops.IOTA)},
+    **{op: "movement" for op in (Ops.VECTORIZE, Ops.GEP, Ops.TABLE)},
+    **{op: "control" for op in (Ops.SINK, Ops.BARRIER)},
+}
+
+
+def group_of(op: Ops) -> str:
+    """The role of an operation: what colours its box."""
+    return _GROUPS.get(op, "control")
+
+
+# *** nodes ***
+
+
+@describe.register
+def _(value: UOp, printer: Printer | None = None) -> Description:
+    printer = printer or Printer()
+    return Description(
+        label=_uop_label(value),
+        detail=_uop_detail(value, printer),
+        group=_GROUPS.get(value.op, "control"),
+        arg=arg_text(value.arg),
+        dtype="" if value.dtype is dtypes.void else dtype_text(value.dtype),
+        shape=None,
+    )
+
+
+def _uop_label(uop: UOp) -> str:
+    match uop.op:
+        case Ops.REDUCE | Ops.HREDUCE:
+            return f"{uop.op.name} {uop.arg.name}"
+        case Ops.DEFINE_GLOBAL:
+            return f"data{uop.arg}"
+        case Ops.DEFINE_ACC:
+            return f"acc{uop.arg}"
+        case _:
+            return uop.op.name
+
+
+def _uop_detail(uop: UOp, printer: Printer) -> str:
+    src = uop.src
+    match uop.op:
+        case Ops.CONST:
+            return number_text(uop.arg)
+        case Ops.RANGE:
+            return f"{uop.arg.name} < {printer.text(src[0])} · {walk_text(uop.arg)}"
+        case Ops.ENDRANGE:
+            return printer.text(src[0])
+        case Ops.DEFINE_VAR:
+            name, low, high = uop.arg
+            return f"{low} ≤ {name} ≤ {high}"
+        case Ops.BIND:
+            return f"{src[0].arg[0]} = {src[1].arg}"
+        case Ops.DEFINE_GLOBAL | Ops.DEFINE_LOCAL if isinstance(uop.dtype, PtrDType):
+            return f"{uop.dtype.base.name}[{uop.dtype.size}]"
+        case Ops.INDEX | Ops.LOAD:
+            return printer.text(uop)
+        case Ops.STORE | Ops.PREFETCH:
+            return printer.text(src[0])
+        case Ops.GEP:
+            return f"lane {uop.arg}"
+        case Ops.TABLE:
+            return f"one of {len(uop.arg)} numbers"
+        case Ops.SINK:
+            return f"{len(src)} store{'s' if len(src) != 1 else ''}"
+        case Ops.REDUCE:
+            return f"over {', '.join(printer.text(axis) for axis in src[1:])}"
+        case Ops.BARRIER:
+            return ""
+        case _:
+            return printer.text(uop) if uop.dtype is dtypes.index else dtype_text(uop.dtype)
+
+
+@describe.register
+def _(value: LazyBuffer, printer: Printer | None = None) -> Description:
+    shape = shape_text(value.shape)
+    match value.op:
+        case Ops.CONST:
+            detail = number_text(value.arg)
+        case Ops.REDUCE_AXIS:
+            detail = f"{value.arg[0].name} over {', '.join(map(str, value.arg[1]))} → {shape}"
+        case Ops.SCAN_AXIS:
+            detail = f"running {value.arg[0].name} along {value.arg[1]} · {shape}"
+        case Ops.SCATTER:
+            how = f"{value.arg[0].name} into" if value.arg[0] else "writes"
+            detail = f"{how} places of axis {value.arg[1]} · {shape}"
+        case Ops.COPY:
+            detail = f"{value.arg} → {value.device}"
+        case Ops.BUFFER:
+            return describe_memory(value)
+        case Ops.PERMUTE | Ops.PAD | Ops.SHRINK | Ops.FLIP | Ops.WINDOW | Ops.DIAGONAL:
+            detail = f"{arg_text(value.arg)} → {shape}"
+        case _:
+            detail = shape
+    return Description(
+        value.op.name, detail, group_of(value.op), arg_text(value.arg), value.dtype.name, told_shape(value)
+    )
+
+
+def describe_memory(value: LazyBuffer) -> Description:
+    """A LazyBuffer whose values lie in memory, whatever computed them."""
+    detail = f"{value.dtype.name} {shape_text(value.shape)} on {value.device}"
+    return Description("BUFFER", detail, "buffer", "", value.dtype.name, told_shape(value))
+
+
+# *** the linear program ***
+
+_LOOP_WORDS = {
+    AxisKind.GLOBAL: "",
+    AxisKind.THREAD: "  # split among threads",
+    AxisKind.LOCAL: "  # workgroup",
+    AxisKind.REDUCE: "  # accumulates",
+    AxisKind.GROUP: "  # accumulates across the workgroup",
+    AxisKind.UNROLL: "  # written out",
+    AxisKind.UPCAST: "  # written out",
+    AxisKind.VECTOR: "  # lanes",
+    AxisKind.SCAN: "  # in order, each from the one before",
+    AxisKind.COPY: "  # fills scratch memory",
+    AxisKind.ROW: "  # fills a row",
+    AxisKind.RARE: "  # only where some lane needs it",
+}
+
+
+def search_text(outcome: Searched) -> str:
+    """What came of a search: the kernel by the name it has from then on, its time before and after, the outcome."""
+    times = f"{outcome.before_seconds * 1e6:.1f} µs → {outcome.after_seconds * 1e6:.1f} µs, "
+    return f"{outcome.after.name}: {times if isfinite(outcome.after_seconds) else ''}{outcome.reason}"
+
+
+def uops_listing(uops: Sequence[UOp]) -> tuple[SourceLine, ...]:
+    """The linear program as text: one numbered line a UOp, indented by its loops.
+
+    `%7 = MUL %5, %6 : float32` names its operands by line; constants, ranges and buffers stand by value or name.
+    """
+    names: dict[UOp, str] = {}
+    width = len(str(max(len(uops) - 1, 0)))
+    lines = []
+    depth = 0
+    for position, uop in enumerate(uops):
+        if uop.op is Ops.ENDRANGE:
+            depth = max(depth - 1, 0)
+        names[uop] = operand_name(uop, position)
+        text = f"{position:>{width}}  {'  ' * depth}{_uop_line(uop, names)}"
+        lines.append(SourceLine(text, (uop,)))
+        if uop.op is Ops.RANGE:
+            depth += 1
+    return tuple(lines)
+
+
+def operand_name(uop: UOp, position: int) -> str:
+    """What a UOp is called in the listing where it stands in line `position`."""
+    match uop.op:
+        case Ops.CONST:
+            return number_text(uop.arg)
+        case Ops.RANGE:
+            return str(uop.arg.name)
+        case Ops.DEFINE_GLOBAL:
+            return f"data{uop.arg}"
+        case Ops.DEFINE_LOCAL:
+            return str(uop.arg)
+        case Ops.DEFINE_ACC:
+            return f"acc{uop.arg}"
+        case Ops.DEFINE_VAR:
+            return str(uop.arg[0])
+        case _:
+            return f"%{position}"
+
+
+def _missing_name(uop: UOp) -> str:
+    """A source that is not in the list: the verifier rejects such a program, yet it has to be shown."""
+    return number_text(uop.arg) if uop.op is Ops.CONST else f"?{uop.op.name}"
+
+
+def _uop_line(uop: UOp, names: dict[UOp, str]) -> str:
+    sources = [names[src] if src in names else _missing_name(src) for src in uop.src]
+    kind = dtype_text(uop.dtype)
+    match uop.op:
+        case Ops.RANGE:
+            ahead = f"  # looks {uop.arg.ahead} ahead" if uop.arg.ahead else ""
+            return f"for {names[uop]} in range({sources[0]}):{_LOOP_WORDS[uop.arg.kind]}{ahead}"
+        case Ops.ENDRANGE:
+            return f"end {sources[0]}"
+        case Ops.CONST:
+            return f"CONST {names[uop]} : {kind}"
+        case Ops.DEFINE_GLOBAL | Ops.DEFINE_LOCAL if isinstance(uop.dtype, PtrDType):
+            return f"{uop.op.name} {names[uop]} : {uop.dtype.base.name}[{uop.dtype.size}]"
+        case Ops.DEFINE_VAR:
+            return f"DEFINE_VAR {names[uop]} from {uop.arg[1]} to {uop.arg[2]}"
+        case Ops.DEFINE_ACC:
+            return f"DEFINE_ACC {names[uop]} = {', '.join(sources)} : {kind}"
+        case Ops.ASSIGN:
+            return f"ASSIGN {sources[0]} = {sources[1]}"
+        case Ops.INDEX:
+            valid = f" if {sources[2]}" if len(sources) > 2 else ""
+            return f"{names[uop]} = INDEX {sources[0]}[{sources[1]}{valid}]"
+        case Ops.STORE:
+            return f"STORE {sources[0]} = {sources[1]}"
+        case Ops.RESULT:
+            return f"{names[uop]} = RESULT {sources[0]} : {kind}"
+        case Ops.GEP:
+            return f"{names[uop]} = GEP {sources[0]} lane {uop.arg} : {kind}"
+        case Ops.TABLE:
+            return f"{names[uop]} = TABLE {sources[0]} of {len(uop.arg)} : {kind}"
+        case Ops.HREDUCE:
+            return f"{names[uop]} = HREDUCE {uop.arg.name} {', '.join(sources)} : {kind}"
+        case _ if uop.dtype is dtypes.void:
+            return f"{uop.op.name} {', '.join(sources)}".rstrip()
+        case _:
+            return f"{names[uop]} = {uop.op.name} {', '.join(sources)} : {kind}"
+
+
+__all__ = [
+    "Description",
+    "Printer",
+    "arg_text",
+    "describe",
+    "describe_memory",
+    "dtype_text",
+    "expr_text",
+    "group_of",
+    "number_text",
+    "operand_name",
+    "shape_text",
+    "uops_listing",
+    "walk_text",
+]

@@ -1,0 +1,311 @@
+"""Stages and kernels while they are being read from events; frozen into the model at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any, NamedTuple
+
+from tinyexplore.device import Buffer
+from tinyexplore.engine import ExecItem
+from tinyexplore.explore.model import (
+    Candidate,
+    Choice,
+    Compared,
+    Decision,
+    KernelInfo,
+    Line,
+    OptStep,
+    Program,
+    Run,
+    Search,
+    Stage,
+    Step,
+    Weighed,
+)
+from tinyexplore.explore.recording.describe import expr_text, uops_listing
+from tinyexplore.kernel import Kernel
+from tinyexplore.lazy import LazyBuffer
+from tinyexplore.renderer import ProgramSpec
+from tinyexplore.schedule import ScheduleItem
+from tinyexplore.trace import Ran, SourceLine
+from tinyexplore.uop import Ops, UOp
+
+Roots = tuple[Any, ...]
+
+
+def roots_of(value: Any) -> Roots:
+    """The IR nodes that a value of any floor stands for: itself, its ast, its program, or those of its parts."""
+    match value:
+        case UOp() | LazyBuffer():
+            return (value,)
+        case Kernel(ast=ast) | ScheduleItem(ast=ast):
+            return () if ast is None else (ast,)
+        case ProgramSpec(uops=uops):
+            return uops
+        case tuple() | list():
+            return tuple(root for item in value for root in roots_of(item))
+        case _:
+            return ()
+
+
+def opt_text(opt: Any) -> str:
+    """An Opt as the views write it: "UPCAST(0, 4)"."""
+    return str(opt)
+
+
+def buffer_key(buffer: Any) -> Any:
+    """What names a buffer without keeping its memory: events carry it already."""
+    return buffer.key if isinstance(buffer, Buffer) else buffer
+
+
+class Held(NamedTuple):
+    """The buffer with a LazyBuffer's values: its own, or that of what it is a view of."""
+
+    buffer: Any
+    is_own: bool
+
+
+def held_by(value: LazyBuffer) -> Held | None:
+    """Where the values of a LazyBuffer lie now; None of one that is not computed."""
+    base = value.base
+    return None if base.buffer is None else Held(buffer_key(base.buffer), base is value)
+
+
+def quantile(values: Sequence[float], part: float) -> float:
+    """The value below which `part` of sorted `values` lie, interpolated."""
+    place = part * (len(values) - 1)
+    low = int(place)
+    high = min(low + 1, len(values) - 1)
+    return values[low] + (values[high] - values[low]) * (place - low)
+
+
+@dataclass(slots=True)
+class ChoiceDraft:
+    """A decision that is being asked."""
+
+    name: str
+    law: str
+    settled_by: str
+    compared: list[Compared] = field(default_factory=list)
+    weighed: list[Weighed] = field(default_factory=list)
+    opts: list[int] = field(default_factory=list)
+
+    def freeze(self) -> Choice:
+        compared, weighed = tuple(self.compared), tuple(self.weighed)
+        return Choice(self.name, self.law, self.settled_by, compared, weighed, tuple(self.opts))
+
+
+@dataclass(slots=True)
+class StageDraft:
+    """A stage that may still be open."""
+
+    id: int
+    name: str
+    parent: int | None
+    kernel: int | None
+    root: Any
+    before: tuple[int, ...]
+    started_us: float
+    after: tuple[int, ...] = ()
+    elapsed_us: float = 0.0
+    steps: list[Step] = field(default_factory=list)
+    decisions: list[Decision] = field(default_factory=list)
+    opts: list[OptStep] = field(default_factory=list)
+    candidates: list[Candidate] = field(default_factory=list)
+    search: Search | None = None
+    thread: int = 0
+    transform: int | None = None
+    choices: list[ChoiceDraft] = field(default_factory=list)
+
+    def freeze(self) -> Stage:
+        return Stage(
+            id=self.id,
+            name=self.name,
+            parent=self.parent,
+            kernel=self.kernel,
+            before=self.before,
+            after=self.after,
+            started_us=self.started_us,
+            elapsed_us=self.elapsed_us,
+            steps=tuple(self.steps),
+            decisions=tuple(self.decisions),
+            opts=tuple(self.opts),
+            candidates=tuple(self.candidates),
+            search=self.search,
+            thread=self.thread,
+            transform=self.transform,
+            choices=tuple(choice.freeze() for choice in self.choices),
+        )
+
+
+@dataclass(slots=True)
+class KernelDraft:
+    """What is known so far of one kernel: `ast` as scheduled, then the `kernel` with its opts, then the `spec`."""
+
+    number: int
+    ast: UOp | None = None
+    item: ScheduleItem | None = None
+    kernel: Kernel | None = None
+    spec: ProgramSpec | None = None
+    listings: dict[str, tuple[SourceLine, ...]] = field(default_factory=dict)
+    compile_us: float = 0.0
+    cached: bool = False
+    known: str = ""
+    code_bytes: int = 0
+    not_run: str = ""
+    flops: int = 0
+    bytes_moved: int = 0
+    buffers: tuple[Any, ...] = ()
+    times_us: list[float] = field(default_factory=list)
+    run_started_us: float = 0.0
+    make_kernel: Callable[[], Kernel] | None = None
+    values: tuple[int, ...] = ()
+
+    # *** reading ***
+
+    def saw_root(self, root: Any) -> None:
+        if isinstance(root, ScheduleItem):
+            self.item = root
+        if isinstance(root, Kernel):
+            self.kernel = root
+        uops = [node for node in roots_of(root) if isinstance(node, UOp)]
+        if uops and self.ast is None:
+            self.ast = uops[0]
+
+    def saw_result(self, result: Any) -> None:
+        if isinstance(result, Kernel):
+            self.kernel = result
+        elif isinstance(result, ProgramSpec):
+            self.spec = result
+
+    def saw_run(self, event: Ran, ended_us: float) -> None:
+        if not self.times_us:
+            self.run_started_us = max(0.0, round(ended_us - event.seconds * 1e6, 2))
+        self.saw_item(event.exec_item)
+        self.times_us.append(round(event.seconds * 1e6, 3))
+
+    def saw_item(self, done: ExecItem) -> None:
+        self.item = done.item
+        if done.runner is not None:  # None: a copy between devices
+            self.spec = done.runner.spec
+            self.kernel = done.runner.kernel
+            self.make_kernel, self.values = done.runner.make_kernel, done.values
+        self.buffers = tuple(done.buffers)
+        self.flops = done.flops
+        self.bytes_moved = done.bytes_moved
+
+    def written(self) -> tuple[Any, ...]:
+        """The buffers that it stores to: of a copy, the first."""
+        places = {0} if self.spec is None else self.spec.writes
+        return tuple(buffer for place, buffer in enumerate(self.buffers) if place in places)
+
+    # *** freezing ***
+
+    def all_listings(self) -> list[tuple[str, tuple[SourceLine, ...]]]:
+        """The listings told, and those that the program brings along where it was compiled before; uops first."""
+        listings = dict(self.listings)
+        if self.spec is not None:
+            if "uops" not in listings:
+                listings["uops"] = uops_listing(self.spec.uops)
+            listings.setdefault(self.spec.language, self.spec.lines)
+        return sorted(listings.items(), key=lambda item: item[0] != "uops")
+
+    def program(
+        self,
+        program_id: int,
+        language: str,
+        lines: Iterable[SourceLine],
+        ids: Callable[[Any], tuple[int, ...]],
+    ) -> Program:
+        frozen = tuple(Line(line.text, tuple(dict.fromkeys(ids(line.uops)))) for line in lines)
+        if self.spec is None or language != self.spec.language:
+            return Program(program_id, self.number, language, frozen)
+        options = self.spec.options
+        return Program(program_id, self.number, language, frozen, options.effort.value, options.branches)
+
+    def run(self, run_id: int) -> Run:
+        ordered = sorted(self.times_us)
+        return Run(
+            id=run_id,
+            kernel=self.number,
+            times_us=tuple(self.times_us),
+            median_us=round(median(ordered), 3),
+            low_us=round(quantile(ordered, 0.25), 3),
+            high_us=round(quantile(ordered, 0.75), 3),
+            started_us=self.run_started_us,
+        )
+
+    def info(
+        self,
+        kernels: Sequence[KernelDraft],
+        ids: Callable[[Any], tuple[int, ...]],
+        buffer_id: Callable[[Any], int],
+        lazybuffers_behind: Callable[[UOp], tuple[int, ...]],
+    ) -> KernelInfo:
+        roots: tuple[int, ...] = ()
+        if self.item is not None:
+            roots, nodes = ids(self.item.outputs), ids(self.item.members)
+        else:
+            nodes = lazybuffers_behind(self.ast) if self.ast is not None else ()
+        return KernelInfo(
+            id=self.number,
+            name=self.name,
+            device=self.device,
+            roots=roots,
+            nodes=nodes,
+            buffers=tuple(buffer_id(buffer) for buffer in self.buffers),
+            opts=tuple(opt_text(opt) for opt in self.kernel.applied) if self.kernel is not None else (),
+            axes=self.axes(),
+            flops=self.flops or (self.spec.flops if self.spec is not None else 0),
+            bytes_moved=self.bytes_moved or (self.spec.bytes_moved if self.spec is not None else 0),
+            compile_us=self.compile_us,
+            cached=self.cached,
+            same_as=self.same_as(kernels),
+            known=self.known,
+            code_bytes=self.code_bytes,
+            not_run=self.not_run,
+        )
+
+    @property
+    def name(self) -> str:
+        if self.spec is not None:
+            return self.spec.name
+        if self.kernel is not None:
+            return self.kernel.name
+        if self.item is not None and self.item.is_copy:
+            return "copy"
+        return f"kernel {self.number}"
+
+    @property
+    def device(self) -> str:
+        if self.item is not None:
+            return self.item.device
+        if self.spec is not None:
+            return self.spec.target.name
+        return self.kernel.target.name if self.kernel is not None else ""
+
+    def axes(self) -> tuple[tuple[str, str, int | str], ...]:
+        """Name, kind and size of every loop, outermost first, as far as compilation has come."""
+        if self.kernel is not None:
+            found: Iterable[UOp] = self.kernel.axes
+        elif self.spec is not None:
+            found = self.spec.uops
+        else:
+            found = self.ast.toposort() if self.ast is not None else ()
+        ranges = sorted((node for node in found if node.op is Ops.RANGE), key=lambda node: node.arg.id)
+        return tuple((axis.arg.name, axis.arg.kind.value, axis_size(axis)) for axis in ranges)
+
+    def same_as(self, kernels: Sequence[KernelDraft]) -> int | None:
+        """The first kernel of the trace with this very program, if that is another one."""
+        if self.spec is None:
+            return None
+        first = next(kernel.number for kernel in kernels if kernel.spec is self.spec)
+        return first if first != self.number else None
+
+
+def axis_size(axis: UOp) -> int | str:
+    """How often a loop runs; where that is only known when it runs, the arithmetic that says it."""
+    end = axis.src[0]
+    return end.arg if end.op is Ops.CONST else expr_text(end)

@@ -1,0 +1,125 @@
+"""The recorder of a capture: it also sees graphs made before it listened, and times each kernel more than once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from threading import RLock
+from typing import Any
+
+from tinyexplore.device import Buffer
+from tinyexplore.explore.kept import InputKeeper
+from tinyexplore.explore.recording.drafts import Held, held_by, roots_of
+from tinyexplore.explore.recording.scopes import Scopes
+from tinyexplore.explore.recording.sources import user_frame_here
+from tinyexplore.lazy import LazyBuffer
+from tinyexplore.trace import Event, Ran, RanAgain, Recorded, Recorder, StageBegan, StageEnded, UserFrame
+from tinyexplore.util import toposort
+
+RETIMING_LIMIT_S = 0.5  # for one kernel: a slow one is measured less often than asked for
+MOST_KERNELS = 1000  # that a capture keeps unless it is asked for more: a program that trains runs many times as many
+
+
+class CaptureRecorder(Recorder):
+    """A Recorder that passes everything on to the recorder of an enclosing capture, if there is one.
+
+    `repeat`: how often each kernel is timed. `keep_bytes`: how much is kept of what kernels read.
+    `most_kernels`: once so many have run, and no stage is open, nothing more is kept; `left_out` counts what runs then.
+    """
+
+    def __init__(
+        self, repeat: int = 1, outer: Recorder | None = None, most_kernels: int = MOST_KERNELS, keep_bytes: int = 0
+    ) -> None:
+        super().__init__()
+        self.inputs = InputKeeper(keep_bytes)
+        self.repeat = repeat
+        self.most_kernels = most_kernels
+        self.ran = 0
+        self.left_out = 0
+        self.open_stages = 0
+        self.outer = outer
+        self.known: set[LazyBuffer] = set()
+        self.earlier = 0
+        self.timed: set[object] = set()
+        self.scopes = Scopes()
+        self._lock = RLock()  # threads that compile tell of it
+
+    def about_to_run(self, exec_item: Any) -> None:
+        if self.ran < self.most_kernels:
+            self.inputs.about_to_run(exec_item)
+        if self.outer is not None:
+            self.outer.about_to_run(exec_item)
+
+    def record(self, event: Event) -> None:
+        with self._lock:
+            self._record(event)
+
+    def _record(self, event: Event) -> None:
+        kind = type(event)
+        if self.ran >= self.most_kernels and self.open_stages == 0:
+            self.left_out += kind is Ran
+            if self.outer is not None:
+                self.outer.record(event)
+            return
+        if kind is Recorded:
+            self._see_earlier(event.src, event.user_frame)  # type: ignore[union-attr]
+            self.known.add(event.lazybuffer)  # type: ignore[union-attr]
+            self.scopes.see(event.lazybuffer)  # type: ignore[union-attr]
+        elif kind is StageBegan:
+            self._see_earlier(roots_of(event.root), None)  # type: ignore[union-attr]
+            self.open_stages += 1
+        self.open_stages -= kind is StageEnded
+        self.ran += kind is Ran
+        super().record(event)
+        if self.outer is not None:
+            self.outer.record(event)
+        if kind is Ran and self.repeat > 1:
+            self._time_again(event)  # type: ignore[arg-type]
+
+    def _see_earlier(self, nodes: Iterable[object], frame: UserFrame | None) -> None:
+        """LazyBuffers built before the capture are told now, before realising makes them forget their sources.
+
+        What can be said of their origin is the line that first uses them, or asks for their values.
+        """
+        fresh = [node for node in nodes if isinstance(node, LazyBuffer) and node not in self.known]
+        if not fresh:
+            return
+        frame = frame or user_frame_here()
+        for node in toposort(fresh, lambda node: () if node in self.known else node.src):
+            if node in self.known:
+                continue
+            self.known.add(node)
+            if node.buffer is None:
+                self.earlier += not node.base.is_realized  # a view of memory computes nothing
+                self.record(Recorded(node, node.src, frame, getattr(node, "calls", ())))
+
+    def storage(self) -> dict[LazyBuffer, Held | None]:
+        """Where the values of what was seen lie now."""
+        return {node: held_by(node) for node in self.known}
+
+    def files(self) -> set[str]:
+        """The user's files and cells that were seen."""
+        told = (event.user_frame for event in self.events if isinstance(event, Recorded))
+        return {frame.file for frame in told if frame is not None}
+
+    def _time_again(self, event: Ran) -> None:
+        """Further runs, right now, while the inputs still lie in memory; what the kernel wrote is put back."""
+        exec_item = event.exec_item
+        if exec_item.runner is None or exec_item.runner in self.timed:
+            return
+        self.timed.add(exec_item.runner)
+        started = time.perf_counter()
+        written: list[tuple[Buffer, bytes]] = []
+        for position in exec_item.runner.spec.writes:
+            buffer = exec_item.buffers[position]
+            written.append((buffer, buffer.copyout()))
+        seconds: list[float] = []
+        try:
+            for _ in range(self.repeat - 1):
+                if time.perf_counter() - started + event.seconds > RETIMING_LIMIT_S:
+                    break
+                seconds += exec_item.measure(1)
+        finally:
+            for buffer, content in written:
+                buffer.copyin(content)
+            self._record(RanAgain(exec_item, tuple(seconds), time.perf_counter() - started))

@@ -1,0 +1,62 @@
+"""A kernel's ast as the plain loops it stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tinyexplore.explore.recording.describe import Printer, walk_text
+from tinyexplore.uop import Ops, UOp
+
+MAX_STATEMENT = 400  # characters of one operand: a reader wants the whole formula, within reason
+_NAMES = {Ops.ADD: "total", Ops.MUL: "product", Ops.MAX: "most", Ops.MIN: "least"}
+
+Statement = tuple[tuple[UOp, ...], str]  # the loops around it, outermost first, and its text
+
+
+def loop_nest(sink: UOp) -> str:
+    """The output loops, in them the reductions that are done before the next loop opens, then the stores::
+
+    for g0 in range(64):  # global
+      most0 = max(data1[g0*128 + r2] for r2 in range(128))
+      for g1 in range(128):  # global
+        data0[g0*128 + g1] = data1[g0*128 + g1] - most0
+    """
+    lines = []
+    opened: tuple[UOp, ...] = ()
+    printer = Printer(limit=MAX_STATEMENT, sizes=True)
+    for loops, text in _statements(sink, printer):
+        depth = _common_depth(opened, loops)
+        for axis in loops[depth:]:
+            end, kind = printer.text(axis.src[0]), walk_text(axis.arg)
+            lines.append(f"{'  ' * depth}for {axis.arg.name} in range({end}):  # {kind}")
+            depth += 1
+        lines.append(f"{'  ' * depth}{text}")
+        opened = loops
+    return "\n".join(lines)
+
+
+def _statements(sink: UOp, printer: Printer) -> Iterator[Statement]:
+    output_axes = frozenset[UOp]().union(*(store.ranges for store in sink.src))
+    count = 0
+    for node in sink.toposort():
+        # a reduction inside another one is part of its formula
+        if node.op is Ops.REDUCE and node.ranges <= output_axes:
+            name = f"{_NAMES[node.arg]}{count}"
+            count += 1
+            yield _loops(node), f"{name} = {printer.text(node)}"
+            printer.name(node, name)
+    for store in sink.src:
+        yield _loops(store), printer.text(store)
+
+
+def _loops(node: UOp) -> tuple[UOp, ...]:
+    return tuple(sorted(node.ranges, key=lambda axis: axis.arg.id))
+
+
+def _common_depth(opened: tuple[UOp, ...], loops: tuple[UOp, ...]) -> int:
+    depth = 0
+    for left, right in zip(opened, loops, strict=False):
+        if left is not right:
+            break
+        depth += 1
+    return depth

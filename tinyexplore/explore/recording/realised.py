@@ -1,0 +1,59 @@
+"""The graph of all LazyBuffers that a process has realised, for GRAPH=1: plain nodes, which keep no memory alive."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from tinyexplore.explore.model import Node
+from tinyexplore.explore.pictures.svg import graph_svg
+from tinyexplore.explore.recording.describe import Printer, describe
+from tinyexplore.lazy import LazyBuffer
+from tinyexplore.util import toposort
+
+MOST_BOXES = 600  # in the picture: those nearest to the last results; laying them out takes seconds
+
+
+class RealisedGraph:
+    """Nodes by the numbers of their LazyBuffers: what was realised before and is read now is one node."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self.ids: dict[int, int] = {}
+        self.printer = Printer()
+
+    def add(self, roots: Iterable[object]) -> None:
+        """The graph under `roots`, before realising them makes them forget their sources."""
+        fresh = [root for root in roots if isinstance(root, LazyBuffer)]
+        for value in toposort(fresh, lambda node: () if node.number in self.ids else node.src):
+            if value.number not in self.ids:
+                self._add_one(value)
+
+    def _add_one(self, value: LazyBuffer) -> None:
+        told = describe(value, self.printer)
+        found = self.ids[value.number] = len(self.nodes)
+        self.nodes.append(
+            Node(
+                id=found,
+                kind="lazybuffer",
+                op=value.op.name,
+                src=tuple([self.ids[source.number] for source in value.src]),
+                dtype=told.dtype,
+                shape=told.shape,
+                arg=told.arg,
+                digest="",
+                user=None,
+                label=told.label,
+                detail=told.detail,
+                group=told.group,
+            )
+        )
+
+    def write(self, path: str = "") -> Path:
+        """Writes the picture to `path` (".svg" is added where it is missing), by default to a new temporary file."""
+        target = Path(path or tempfile.mkstemp(prefix="net-", suffix=".svg")[1])
+        if target.suffix != ".svg":
+            target = target.with_name(f"{target.name}.svg")
+        target.write_text(graph_svg(self.nodes, max_nodes=MOST_BOXES), encoding="utf-8")
+        return target

@@ -1,0 +1,158 @@
+"""Copies of source text: the user's files and cells, and the code of rewrite rules; a trace stands alone."""
+
+from __future__ import annotations
+
+import inspect
+import linecache
+import os
+import sys
+import textwrap
+import tokenize
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from pathlib import Path
+from types import CodeType, FrameType, TracebackType
+from typing import Any
+
+from tinyexplore.trace import UserFrame
+from tinyexplore.uop import Rule
+
+PACKAGE = __name__.split(".")[0]
+COMPILER_FLOORS = (["schedule"], ["kernel"], ["codegen"], ["renderer"], ["runtime"], ["engine"])
+PACKAGE_PARENT = str(Path(__file__).resolve().parents[3])
+
+
+def source_name(file: str) -> str:
+    """How a file is called in a trace: "In [3]" for a notebook cell, else its path from here or from the package."""
+    cell = cell_number(file)
+    if cell is not None:
+        return f"In [{cell}]"
+    if file.startswith("<"):
+        return file
+    path = os.path.abspath(file)
+    for base in (os.getcwd(), PACKAGE_PARENT):
+        if path.startswith(base + os.sep):
+            return Path(os.path.relpath(path, base)).as_posix()
+    return Path(path).name
+
+
+def cell_number(file: str) -> int | None:
+    """The execution count of the IPython cell compiled under the name `file`."""
+    if "IPython" not in sys.modules:
+        return None
+    from IPython import get_ipython
+
+    shell = get_ipython()
+    if shell is None:
+        return None
+    cell: int | None = shell.compile._filename_map.get(file)
+    return cell
+
+
+def source_text(file: str) -> str:
+    """The text of a file or cell as Python ran it; empty where none can be had (code given to `exec`)."""
+    return "".join(linecache.getlines(file))
+
+
+def package_path(file: str) -> str:
+    """A file of the package by its path from the package's parent; any other as in `source_name`."""
+    path = os.path.abspath(file)
+    if path.startswith(PACKAGE_PARENT + os.sep):
+        return Path(os.path.relpath(path, PACKAGE_PARENT)).as_posix()
+    return source_name(file)
+
+
+# a Rule compares by identity and lives as long as its table, so this cache holds nothing that would go away
+@lru_cache(maxsize=4096)
+def rule_text(rule: Rule) -> str:
+    """The source code of a rule: the decorated function, or the whole `law(...)` as written."""
+    if rule.result is None:
+        return function_text(rule.function)
+    return _statement_at(rule.file, rule.line)
+
+
+@lru_cache(maxsize=256)
+def function_text(function: Callable[..., Any]) -> str:
+    """The source code of a function; empty where none can be had."""
+    try:
+        return textwrap.dedent(inspect.getsource(function)).rstrip()
+    except (OSError, TypeError):
+        return ""
+
+
+def _statement_at(file: str, line: int) -> str:
+    """The lines from `line` on until its brackets are closed."""
+    lines = linecache.getlines(file)[line - 1 :]
+    if not lines:
+        return ""
+    remaining = iter(lines)
+    depth = 0
+    end = 1
+    try:
+        for token in tokenize.generate_tokens(lambda: next(remaining, "")):
+            if token.type == tokenize.OP and token.string in "([{":
+                depth += 1
+            elif token.type == tokenize.OP and token.string in ")]}":
+                depth -= 1
+                if depth <= 0:
+                    end = token.end[0]
+                    break
+            elif token.type == tokenize.NEWLINE:
+                end = token.end[0]
+                break
+    except (tokenize.TokenError, IndentationError):
+        end = 1
+    return textwrap.dedent("".join(lines[:end])).rstrip().rstrip(",")
+
+
+def user_frame_here() -> UserFrame | None:
+    """The first frame outside the package, walking out from the caller."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        if not is_ours(frame.f_globals.get("__name__", "")):
+            code = frame.f_code
+            return UserFrame(code.co_filename, frame.f_lineno, code.co_name, code, frame.f_lasti)
+        frame = frame.f_back  # type: ignore[assignment]
+    return None
+
+
+def user_code_here() -> CodeType | None:
+    """The code of the first frame outside the package."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        if not is_ours(frame.f_globals.get("__name__", "")):
+            return frame.f_code
+        frame = frame.f_back  # type: ignore[assignment]
+    return None
+
+
+def user_frame_of(traceback: TracebackType | None) -> UserFrame | None:
+    """The innermost frame of a traceback that is the user's: the line of theirs that raised or led to it."""
+    found = None
+    for frame, line, instruction in _frames(traceback):
+        if not is_ours(frame.f_globals.get("__name__", "")):
+            code = frame.f_code
+            found = UserFrame(code.co_filename, line, code.co_name, code, instruction)
+        elif found is not None:
+            break
+    return found
+
+
+def raised_in_compiler(traceback: TracebackType | None) -> bool:
+    """True where the exception arose while a kernel was planned, compiled or run, not in the program itself.
+
+    What the Tensor floors refuse (shapes that do not fit, a wrong dtype) is the program's own error.
+    """
+    names = [frame.f_globals.get("__name__", "") for frame, _, _ in _frames(traceback)]
+    return any(is_ours(name) and name.split(".")[1:2] in COMPILER_FLOORS for name in names)
+
+
+def _frames(traceback: TracebackType | None) -> Iterator[tuple[FrameType, int, int]]:
+    while traceback is not None:
+        yield traceback.tb_frame, traceback.tb_lineno, traceback.tb_lasti
+        traceback = traceback.tb_next
+
+
+def is_ours(module: str) -> bool:
+    """Whether a module is of this package."""
+    return module.split(".")[0] == PACKAGE

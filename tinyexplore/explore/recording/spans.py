@@ -1,0 +1,158 @@
+"""Which part of a line was at work: from the instruction that a frame stood at to columns of the source.
+
+From Python 3.11 on, code knows the place of each instruction in the source (PEP 657). Recording keeps only the code and
+the instruction; here, when a trace is built, each code is looked up once.
+"""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from types import CodeType
+
+from tinyexplore.explore.model import Frame, Trace
+from tinyexplore.explore.recording.sources import source_text
+from tinyexplore.trace import UserFrame
+
+Span = tuple[int, int, int, int]  # line and column (in characters) of the begin, and of the end
+_Position = tuple[int | None, int | None, int | None, int | None]  # as `co_positions` has it, columns in bytes
+
+
+class Spans:
+    """The spans of frames; what is read of a file or a code is kept. `text_of`: what a file says."""
+
+    def __init__(self, text_of: Callable[[str], str] = source_text) -> None:
+        self._text_of = text_of
+        self._positions: dict[int, tuple[CodeType, list[_Position]]] = {}
+        self._files: dict[str, _File] = {}
+
+    def of(self, frame: UserFrame) -> Span | None:
+        """The part of the expression that `frame` was at; None where the interpreter or the source does not tell."""
+        code = frame.code
+        if code is None or frame.instruction < 0 or not hasattr(code, "co_positions"):
+            return None
+        if id(code) not in self._positions:
+            self._positions[id(code)] = (code, list(code.co_positions()))
+        positions = self._positions[id(code)][1]
+        place = frame.instruction // 2  # an instruction is a word of two bytes
+        if place >= len(positions):
+            return None
+        line, end_line, column, end_column = positions[place]
+        if line is None or end_line is None or column is None or end_column is None:
+            return None
+        if frame.file not in self._files:
+            self._files[frame.file] = _File(self._text_of(frame.file))
+        return self._files[frame.file].span(line, column, end_line, end_column)
+
+
+class _File:
+    """The lines of a source, and where its methods' names stand."""
+
+    def __init__(self, text: str) -> None:
+        self._lines = text.splitlines()
+        self._names = _names_of_attributes(text)
+
+    def span(self, line: int, column: int, end_line: int, end_column: int) -> Span | None:
+        """In characters; of `x.softmax()` only `.softmax()`, because what stands before it was another step."""
+        if not 1 <= line <= end_line <= len(self._lines):
+            return None
+        if (name := self._names.get((end_line, end_column))) is not None:
+            begin, name_line, name_column = name
+            if (line, column) in (begin, (name_line, name_column)):
+                before = self._lines[name_line - 1].encode()[:name_column].rstrip()
+                line, column = name_line, len(before) - 1 if before.endswith(b".") else name_column
+        span = (line, self._characters(line, column), end_line, self._characters(end_line, end_column))
+        return span if span[:2] < span[2:] else None
+
+    def _characters(self, line: int, column: int) -> int:
+        text = self._lines[line - 1]
+        return column if text.isascii() else len(text.encode()[:column].decode(errors="replace"))
+
+
+def _names_of_attributes(text: str) -> dict[tuple[int, int], tuple[tuple[int, int], int, int]]:
+    """End of `value.name` or `value.name(...)` → its begin, and where `name` stands."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the user's own code, said already where it was compiled
+            tree = ast.parse(text)
+    except (SyntaxError, ValueError):
+        return {}
+    found = {}
+    for node in ast.walk(tree):
+        attribute = node.func if isinstance(node, ast.Call) else node
+        if not isinstance(attribute, ast.Attribute) or not isinstance(node, (ast.Call, ast.Attribute)):
+            continue
+        line, column = attribute.end_lineno or 0, (attribute.end_col_offset or 0) - len(attribute.attr.encode())
+        found[node.end_lineno or 0, node.end_col_offset or 0] = ((node.lineno, node.col_offset), line, column)
+    return found
+
+
+def span_text(trace: Trace, frame: Frame) -> str:
+    """What the user wrote at a frame: ".softmax()"; "" where no span is known."""
+    if frame.span is None:
+        return ""
+    line, column, end_line, end_column = frame.span
+    lines = trace.sources[frame.source].text.splitlines()[line - 1 : end_line]
+    if len(lines) <= end_line - line:
+        return ""  # a trace may be anybody's
+    lines[-1] = lines[-1][:end_column]
+    lines[0] = lines[0][column:]
+    return " ".join(part.strip() for part in lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Columns `start` to `stop` of a line that a part of an expression has; `kernel`: the one that computes it, None
+    for several or none."""
+
+    start: int
+    stop: int
+    kernel: int | None
+
+
+def marks(trace: Trace, source: int) -> dict[int, list[Mark]]:
+    """Line → its parts from left to right, each character in the innermost one: as the front end underlines them."""
+    lines = trace.sources[source].text.splitlines()
+    owner: dict[tuple[int, int], int] = {}  # (line, column) → frame
+    spans = [(frame.span, frame.id) for frame in trace.frames if frame.source == source and frame.span is not None]
+    for span, frame in sorted(spans, key=lambda one: -_size(one[0], lines)):
+        line, column, end_line, end_column = span
+        for at in range(line, min(end_line, len(lines)) + 1):
+            text = lines[at - 1]
+            first = max(column if at == line else 0, len(text) - len(text.lstrip()))
+            for place in range(first, min(end_column if at == end_line else len(text), len(text))):
+                owner[at, place] = frame
+    kernels = _kernels_of_frames(trace)
+    found: dict[int, list[Mark]] = {}
+    last: tuple[int, int, int] | None = None  # line, column, frame
+    for (line, column), frame in sorted(owner.items()):
+        row = found.setdefault(line, [])
+        if last == (line, column - 1, frame):
+            row[-1] = replace(row[-1], stop=column + 1)
+        else:
+            row.append(Mark(column, column + 1, kernels.get(frame)))
+        last = (line, column, frame)
+    return found
+
+
+def _size(span: Span, lines: list[str]) -> int:
+    line, column, end_line, end_column = span
+    return sum(len(text) for text in lines[line - 1 : end_line - 1]) + end_column - column
+
+
+def _kernels_of_frames(trace: Trace) -> dict[int, int | None]:
+    """Frame → the one kernel that computes what was made there, views aside."""
+    first: dict[int, int] = {}
+    for kernel in trace.kernels:
+        for node in (*kernel.nodes, *kernel.roots):
+            first.setdefault(node, kernel.id)
+    of_frame: dict[int, set[int]] = {}
+    for known in trace.nodes:
+        if known.user is not None and known.id in first and known.group != "movement":
+            of_frame.setdefault(known.user, set()).add(first[known.id])
+    return {frame: next(iter(kernels)) if len(kernels) == 1 else None for frame, kernels in of_frame.items()}
+
+
+__all__ = ["Mark", "Span", "Spans", "marks", "span_text"]

@@ -1,0 +1,200 @@
+"""What a trace has ids for: every object is described once and gets the next dense id of its table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from hashlib import blake2b
+from typing import Any
+
+from tinyexplore.explore.model import BufferInfo, Frame, Node, OptLaw, Rule, Source, Transform
+from tinyexplore.explore.recording.describe import Printer, describe, describe_memory
+from tinyexplore.explore.recording.drafts import Held, buffer_key, held_by, roots_of
+from tinyexplore.explore.recording.sources import function_text, package_path, rule_text, source_name, source_text
+from tinyexplore.explore.recording.spans import Span, Spans
+from tinyexplore.lazy import LazyBuffer
+from tinyexplore.trace import UserFrame
+from tinyexplore.uop import Ops, UOp
+from tinyexplore.util import toposort
+
+DIGEST_LENGTH = 12  # hexadecimal digits: they do not compress, and are half of a trace's nodes
+
+
+class Tables:
+    """Nodes, frames, sources, rules, transforms, laws of opts and buffers, by the objects they stand for."""
+
+    def __init__(self, names: Mapping[int, str] | None = None) -> None:
+        self.names = names or {}  # by the numbers of LazyBuffers
+        self.storage: Mapping[LazyBuffer, Held | None] = {}  # as it was when the recording ended
+        self.texts: Mapping[str, str] = {}  # of files, as they were then
+        self.scopes: Mapping[int, tuple[int | None, bool]] = {}  # by the same: the module, whether it is a gradient
+        self.nodes: list[Node] = []
+        self.node_ids: dict[object, int] = {}  # by identity: UOps are interned, LazyBuffers compare with `is`
+        self.recorded: dict[LazyBuffer, tuple[tuple[LazyBuffer, ...], UserFrame | None, tuple[str, ...]]] = {}
+        self.buffer_digests: dict[int, str] = {}
+        self.frames: list[Frame] = []
+        self.frame_ids: dict[tuple[int, int, str, Span | None], int] = {}
+        self.frame_places: dict[tuple[object, ...], int] = {}  # by what a UserFrame says; the events keep its code
+        self.spans = Spans(self._text_of)
+        self.sources: list[Source] = []
+        self.source_ids: dict[str, int] = {}
+        self.rules: list[Rule] = []
+        self.rule_ids: dict[object, int] = {}
+        self.transforms: list[Transform] = []
+        self.transform_ids: dict[object, int] = {}
+        self.laws: list[OptLaw] = []
+        self.law_ids: dict[object, tuple[int, ...]] = {}
+        self.buffers: dict[int, BufferInfo] = {}  # by Buffer.id, which no two buffers of a process share
+        self.printer = Printer()
+
+    def roots(self, value: Any) -> tuple[int, ...]:
+        """The ids of the nodes that a stage's root stands for: one value, several, or none."""
+        return tuple(self.node(root) for root in roots_of(value))
+
+    def node(self, value: UOp | LazyBuffer) -> int:
+        known = self.node_ids
+        found = known.get(value)
+        if found is not None:
+            return found
+        sources = self._sources_of
+        if any(source not in known for source in sources(value)):
+            for node in toposort(sources(value), lambda node: () if node in known else sources(node)):
+                if node not in known:
+                    known[node] = len(self.nodes)
+                    self.nodes.append(self._make(node))
+        found = known[value] = len(self.nodes)
+        self.nodes.append(self._make(value))
+        return found
+
+    def _sources_of(self, value: UOp | LazyBuffer) -> tuple[Any, ...]:
+        if type(value) is LazyBuffer and value in self.recorded:
+            return self.recorded[value][0]
+        return value.src
+
+    def _make(self, value: UOp | LazyBuffer) -> Node:
+        told = describe(value, self.printer)
+        src = tuple([self.node_ids[source] for source in self._sources_of(value)])
+        op = value.op.name
+        calls: tuple[str, ...] = ()
+        name = ""
+        scope: tuple[int | None, bool] = (None, False)
+        if isinstance(value, UOp):
+            kind, digest, user = "uop", value.digest[:DIGEST_LENGTH], None
+        else:
+            told_of = self.recorded.get(value)
+            name = self.names.get(value.number, "")
+            scope = self.scopes.get(value.number, scope)
+            kind, user = "lazybuffer", self.frame(None if told_of is None else told_of[1])
+            calls = calls if told_of is None else told_of[2]
+            if self._is_memory(value):
+                # what computed it, if anything did, is not part of this trace
+                op, told = Ops.BUFFER.name, describe_memory(value)
+            digest = self._digest(value, src)
+        return Node(
+            id=len(self.nodes),
+            kind=kind,
+            op=op,
+            src=src,
+            dtype=told.dtype,
+            shape=told.shape,
+            arg=told.arg,
+            digest=digest,
+            user=user,
+            label=told.label,
+            detail=told.detail,
+            group=told.group,
+            calls=calls,
+            name=name,
+            scope=scope[0],
+            backward=scope[1],
+        )
+
+    def held(self, value: LazyBuffer) -> Held | None:
+        """In which buffer the values of `value` lie, whatever became of it since."""
+        return self.storage[value] if value in self.storage else held_by(value)
+
+    def _is_memory(self, value: LazyBuffer) -> bool:
+        """True for what lay in memory before the trace began."""
+        held = self.held(value)
+        return held is not None and held.is_own and (value.op is Ops.BUFFER or value not in self.recorded)
+
+    def _digest(self, value: LazyBuffer, src: tuple[int, ...]) -> str:
+        """A short name of the content, equal across runs; buffers are told apart by their order of appearance."""
+        op, arg = value.op, value.arg
+        held = self.held(value)
+        if held is not None and self._is_memory(value):
+            op = Ops.BUFFER
+            arg = self.buffer_digests.setdefault(held.buffer.id, f"buffer {len(self.buffer_digests)}")
+        sources = ",".join(self.nodes[source].digest for source in src)
+        text = f"{op.name}|{value.dtype!r}|{value.shape}|{arg!r}|{sources}"
+        return blake2b(text.encode(), digest_size=DIGEST_LENGTH // 2).hexdigest()
+
+    def frame(self, frame: UserFrame | None) -> int | None:
+        if frame is None:
+            return None
+        place = (frame.file, frame.line, frame.function, id(frame.code), frame.instruction)
+        found = self.frame_places.get(place)
+        if found is None:
+            function = "" if frame.function == "<module>" else frame.function
+            span = self.spans.of(frame)
+            key = (self.source(frame.file), frame.line, function, span)
+            found = self.frame_ids.setdefault(key, len(self.frames))
+            self.frame_places[place] = found
+            if found == len(self.frames):
+                self.frames.append(Frame(found, *key))
+        return found
+
+    def source(self, file: str) -> int:
+        found = self.source_ids.get(file)
+        if found is None:
+            found = self.source_ids[file] = len(self.sources)
+            self.sources.append(Source(found, source_name(file), self._text_of(file)))
+        return found
+
+    def _text_of(self, file: str) -> str:
+        return self.texts[file] if file in self.texts else source_text(file)
+
+    def rule(self, rule: Any) -> int:
+        found = self.rule_ids.get(rule)
+        if found is None:
+            found = self.rule_ids[rule] = len(self.rules)
+            file = package_path(rule.file)
+            self.rules.append(Rule(found, rule.name, rule.law, rule.doc, file, rule.line, rule_text(rule)))
+        return found
+
+    def transform(self, transform: Any) -> int:
+        found = self.transform_ids.get(transform)
+        if found is None:
+            found = self.transform_ids[transform] = len(self.transforms)
+            file, text = package_path(transform.file), function_text(transform.function)
+            self.transforms.append(Transform(found, transform.name, transform.law, file, transform.line, text))
+        return found
+
+    def laws_of(self, op: Any) -> tuple[int, ...]:
+        """The ids of the laws of a kind of opt."""
+        found = self.law_ids.get(op)
+        if found is None:
+            first = len(self.laws)
+            rows = [
+                OptLaw(number, op.name, law.words, law.before, law.after)
+                for number, law in enumerate(op.kind.laws, first)
+            ]
+            self.laws += rows
+            found = self.law_ids[op] = tuple(row.id for row in rows)
+        return found
+
+    def buffer(self, buffer: Any) -> int:
+        """The id of a Buffer or of the key that stands for one in events."""
+        key = buffer_key(buffer)
+        found = self.buffers.get(key.id)
+        if found is None:
+            found = BufferInfo(len(self.buffers), key.device, key.dtype.name, key.size, key.nbytes, None, None)
+            self.buffers[key.id] = found
+        return found.id
+
+
+def nodes_of(roots: Iterable[UOp | LazyBuffer]) -> tuple[Node, ...]:
+    """The graph under live values as plain nodes, sources first."""
+    tables = Tables()
+    for root in roots:
+        tables.node(root)
+    return tuple(tables.nodes)

@@ -1,0 +1,126 @@
+"""Where a function said no: the lines on which it, and what it asked, came to None.
+
+One call is watched (`sys.settrace`), in the functions of the package and in the rule's own; whoever watched before
+(a debugger, a coverage tool) goes on afterwards.
+"""
+
+from __future__ import annotations
+
+import linecache
+import re
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+from tinyexplore.explore.recording.expression import Printer
+from tinyexplore.explore.recording.sources import PACKAGE_PARENT, package_path
+from tinyexplore.uop import UOp
+
+MOST_PLACES = 4  # of calls within calls
+_LONGEST = 72
+_RETURNS_NOTHING = re.compile(r"return(\s+(None|False))?\s*(#.*)?$")
+_NAME = re.compile(r"(?<![\w.\"'])[A-Za-z_]\w*")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A line of a function that came to None or False. `because`: the condition above it, where the line itself only
+    returns. `values`: what the names in these lines stood for."""
+
+    function: str
+    file: str
+    line: int
+    text: str
+    because: str
+    values: tuple[tuple[str, str], ...]
+
+
+class _Seen:
+    """A call on its way: the last lines that it came to, and what the call it made last came back with."""
+
+    __slots__ = ("asked", "before", "line")
+
+    def __init__(self, line: int) -> None:
+        self.line = self.before = line
+        self.asked: tuple[Any, tuple[Place, ...]] | None = None
+
+
+class _Watch:
+    def __init__(self, own: str, printer: Printer) -> None:
+        self.own = own
+        self.printer = printer
+        self.seen: dict[FrameType, _Seen] = {}
+        self.places: tuple[Place, ...] = ()
+
+    def called(self, frame: FrameType, event: str, arg: Any) -> Any:
+        file = frame.f_code.co_filename
+        if file != self.own and not file.startswith(PACKAGE_PARENT):
+            return None
+        self.seen[frame] = _Seen(frame.f_lineno)
+        return self.within
+
+    def within(self, frame: FrameType, event: str, arg: Any) -> Any:
+        seen = self.seen[frame]
+        if event == "line":
+            seen.before, seen.line, seen.asked = seen.line, frame.f_lineno, None
+        elif event == "return":
+            del self.seen[frame]
+            said_no = arg is None or arg is False
+            inner = seen.asked[1] if said_no and seen.asked is not None and seen.asked[0] is arg else ()
+            places = (*inner, self.place(frame, seen)) if said_no else ()
+            above = self.seen.get(frame.f_back) if frame.f_back is not None else None
+            if above is not None:
+                above.asked = (arg, places)
+            else:
+                self.places = places
+        return self.within
+
+    def place(self, frame: FrameType, seen: _Seen) -> Place:
+        code = frame.f_code
+        text = _line(code.co_filename, seen.line)
+        because = ""
+        if _RETURNS_NOTHING.match(text) and seen.before != seen.line:
+            because = _line(code.co_filename, seen.before)
+        names = dict.fromkeys(_NAME.findall(f"{because} {text.partition('#')[0]}"))
+        known = frame.f_locals
+        values = tuple([(name, self.value(known[name])) for name in names if name in known])
+        return Place(code.co_name, package_path(code.co_filename), seen.line, text, because, values)
+
+    def value(self, value: Any) -> str:
+        if isinstance(value, UOp):
+            text = self.printer.text(value)
+            return _cut(text if text.upper() == value.op.name else f"{value.op.name} {text}")
+        if isinstance(value, (tuple, list, set, frozenset)):
+            inner = ", ".join([self.value(item) for item in list(value)[:4]])
+            return _cut(f"[{inner}{', …' if len(value) > 4 else ''}]")
+        if isinstance(value, dict):
+            pairs = [f"{self.value(key)}: {self.value(item)}" for key, item in list(value.items())[:4]]
+            return _cut(f"{{{', '.join(pairs)}{', …' if len(value) > 4 else ''}}}")
+        return _cut(repr(value))
+
+
+def watched(
+    function: Callable[..., Any], arguments: Sequence[Any], printer: Printer | None = None
+) -> tuple[Place, ...]:
+    """Where `function(*arguments)` comes to None or False; the innermost of the calls that did first."""
+    watch = _Watch(function.__code__.co_filename, printer or Printer())
+    before = sys.gettrace()
+    sys.settrace(watch.called)
+    try:
+        function(*arguments)
+    finally:
+        sys.settrace(before)
+    return watch.places[:MOST_PLACES]
+
+
+def _line(file: str, number: int) -> str:
+    return linecache.getline(file, number).strip()
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+__all__ = ["MOST_PLACES", "Place", "watched"]
