@@ -27,7 +27,7 @@ from tinyexplore.trace import Recorder, Rewrote, Transformed, recording
 from tinyexplore.uop import AxisKind, Ops, PatternMatcher, UOp, graph_rewrite
 from tinyexplore.uop.spec import verify
 
-FOUR_LANES = Target("TEST", "any", "any", "", 16, 16, 2, 32768, 1 << 20, frozenset(), (), abreast=2)
+FOUR_LANES = Target("TEST", "any", "any", "", 16, 16, 2, 32768, 1 << 20, frozenset(), (), registers_per_op=2)
 UNWRITTEN = object()
 
 

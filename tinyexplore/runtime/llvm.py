@@ -254,7 +254,7 @@ def llvm_target(compiler: LLVMCompiler, choice: Choice) -> Target:
     have = set(compiler.features.split(","))
     dots = frozenset(op for op, feature in DOT_FEATURES.items() if feature in have)
     fuses = "+fma" in have or target.arch in ("aarch64", "riscv64")
-    return replace(target, dots=dots, fuses=fuses, scales=fuses and have >= SCALE_FEATURES, abreast=4)
+    return replace(target, dots=dots, fuses=fuses, scales=fuses and have >= SCALE_FEATURES, registers_per_op=4)
 
 
 def open_llvm() -> DeviceInterface:

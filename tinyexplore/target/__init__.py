@@ -35,9 +35,9 @@ class Target:
     native_ops: transcendental ops that the device computes by itself for `native_dtypes`; the others are written
     out in arithmetic. storage_only: dtypes kept in memory and computed in float32. dots: sums of products of small
     numbers, several to a word, that it has instructions for. fuses: every MULACC of floats is rounded once.
-    scales: SCALE, and a TABLE as large as a register, are one instruction each on vectors. abreast: how many registers
-    a vector may take that is computed in one operation, which the device's compiler divides. chosen: the setting TARGET
-    that it was made by.
+    scales: SCALE, and a TABLE as large as a register, are one instruction each on vectors. registers_per_op: how
+    many registers a vector may take that is computed in one operation, which the device's compiler divides. chosen: the
+    setting TARGET that it was made by.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Target:
     dots: frozenset[Ops] = frozenset()
     fuses: bool = False
     scales: bool = False
-    abreast: int = 1
+    registers_per_op: int = 1
     chosen: str = ""
     l3_bytes: int = LAST_CACHE_BYTES
     line_bytes: int = 64

@@ -1,9 +1,10 @@
 """The setting TARGET: which CPU code is generated for, by its name.
 
 `TARGET=x86-64-v3` names a CPU or a level that LLVM knows, `native` (or nothing) the one that this process runs on.
-What a name does not say, the cores and caches, is this machine's, unless it stands behind: `znver3,threads=8,l1=32K,
-l2=512K` depends on no machine. The last cache counts as 32 MiB unless `l3=` says otherwise: what a system tells of it
-is shared with others.
+The caches are those of the CPU that is named, where they are known (`target/caches.py`). What a name does not say, the
+cores and a level's caches, is this machine's, unless it stands behind: `x86-64-v3,threads=8,l1=32K,l2=512K` depends on
+no machine. The last cache counts as 32 MiB unless the name or `l3=` says otherwise: what a system tells of it is
+shared with others.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
+from tinyexplore.target.caches import CACHES
 from tinyexplore.target.cpus import AARCH64, RISCV64, X86_64
 from tinyexplore.util import config
 from tinyexplore.util.config import check_further
@@ -69,7 +71,8 @@ def choice_of(text: str) -> Choice:
             f"close to it: {', '.join(close)}" if close else f"for example: {', '.join((NATIVE, *LEVELS, 'znver3'))}"
         )
         raise UnknownTarget(f"TARGET={text!r}: LLVM knows no CPU called {cpu!r}; {meant}")
-    return Choice(text, cpu, **dict([_detail(text, part) for part in further]))
+    known = dict(zip(("l1_bytes", "l2_bytes", "l3_bytes"), CACHES.get(cpu, ())))
+    return Choice(text, cpu, **{**known, **dict([_detail(text, part) for part in further])})
 
 
 def chosen() -> Choice:

@@ -17,7 +17,7 @@ from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule import create_schedule
 from tinyexplore.uop import Ops
 
-WIDE = replace(MACHINE, abreast=4)
+WIDE = replace(MACHINE, registers_per_op=4)
 
 
 def widths(kernel: Kernel, op: Ops) -> set[int]:
@@ -36,7 +36,9 @@ def test_rows_of_a_tile_are_one_vector(flip: bool) -> None:
     product = matmul(unread(512, 512), second)
     assert widths(kernel_of(product), Ops.MULACC) == {16}
     assert widths(kernel_of(product, WIDE), Ops.MULACC) == {64}
-    assert widths(kernel_of(product, replace(MACHINE, abreast=2)), Ops.MULACC) == {16}, "four vectors are a row"
+    assert widths(kernel_of(product, replace(MACHINE, registers_per_op=2)), Ops.MULACC) == {16}, (
+        "four vectors are a row"
+    )
 
 
 def test_what_is_packed_moves_in_such_vectors() -> None:
@@ -63,7 +65,7 @@ def test_no_bit_of_a_product_changes(dtype: type, rows: int, steps: int, columns
     (item,) = create_schedule([matmul(from_numpy(x.astype(dtype)), transposed(second) if flip else second)])
     assert item.ast is not None
     found = []
-    for target in (Device["LLVM"].target, replace(Device["LLVM"].target, abreast=1)):
+    for target in (Device["LLVM"].target, replace(Device["LLVM"].target, registers_per_op=1)):
         runner = compile_optimised("LLVM", hand_coded(Kernel.of(item.ast, target)))
         runner.run(runner.program.bind(item.buffers))
         found.append(item.buffers[0].copyout())

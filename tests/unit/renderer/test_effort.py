@@ -153,7 +153,7 @@ def test_a_program_says_how_it_is_compiled_and_its_text_does_not() -> None:
     assert spec.options.effort is Effort.LIGHT and other.source == spec.source
     assert other.key != spec.key
     compiler = compiler_for(WIDE)
-    plain = spec.source.replace('"optimise"="lightly"', "")
+    plain = spec.source.replace('"effort"="light"', "")
     assert compiler.object_code(plain, spec.options) == compiler.object_code(spec.source, spec.options)
     assert compiler.object_code(plain, other.options) != compiler.object_code(plain, spec.options)
 

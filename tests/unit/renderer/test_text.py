@@ -87,7 +87,7 @@ def test_llvm_loops_are_in_canonical_form() -> None:
     assert (
         spec.source
         == """\
-define void @row_sum(ptr %buffers, i64 %start, i64 %stop) noinline nounwind "optimise"="hardly" {
+define void @row_sum(ptr %buffers, i64 %start, i64 %stop) noinline nounwind "effort"="least" {
 entry:
   %slot0 = getelementptr inbounds ptr, ptr %buffers, i64 0
   %data0 = load ptr, ptr %slot0, align 8

@@ -25,6 +25,7 @@ from tinyexplore.renderer import ProgramSpec
 from tinyexplore.runtime.llvm import compiler_for
 from tinyexplore.schedule import create_schedule
 from tinyexplore.target import LEVELS, Target, UnknownTarget, choice_of, machine, nearest_level
+from tinyexplore.target.caches import CACHES
 from tinyexplore.target.choice import features_of
 from tinyexplore.target.cpus import AARCH64, LLVM_VERSION, RISCV64, X86_64
 from tinyexplore.uop import Ops
@@ -74,6 +75,13 @@ def test_what_stands_behind_a_name_depends_on_no_machine() -> None:
     found = target_of("znver3,threads=8,l1=32K,l2=1M")
     assert (found.threads, found.l1_bytes, found.l2_bytes) == (8, 32 << 10, 1 << 20)
     assert (found.cpu, found.vector_bytes, found.vector_registers, found.fuses) == ("znver3", 32, 16, True)
+
+
+def test_caches_of_a_named_cpu_are_its_own_unless_said() -> None:
+    assert all(name in {*X86_64, *AARCH64, *RISCV64} and len(sizes) == 3 for name, sizes in CACHES.items())
+    found = target_of("znver4,threads=8,l2=512K")
+    assert (found.l1_bytes, found.l2_bytes, found.l3_bytes) == (32 << 10, 512 << 10, 32 << 20)
+    assert target_of("apple-m1").l1_bytes == 4 * target_of("znver3").l1_bytes == 128 << 10
 
 
 def test_cores_and_caches_are_the_machines_where_nothing_is_said() -> None:

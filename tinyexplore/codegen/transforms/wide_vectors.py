@@ -31,7 +31,7 @@ def widen_vectors(sink: UOp, lowering: Lowering) -> UOp:
     if sink.mask & OTHERS or not all([sink.mask & needed for needed in NEEDED]):
         return sink
     merged: dict[UOp, UOp] = {}
-    for lanes, vectors in mergeable(sink.toposort(), lowering.target.abreast).items():
+    for lanes, vectors in mergeable(sink.toposort(), lowering.target.registers_per_op).items():
         merged[lanes] = UOp.range(lanes.size * vectors.size, lanes.arg)
         merged[vectors] = index_const(0)
     if not merged:

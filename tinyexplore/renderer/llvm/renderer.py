@@ -35,7 +35,7 @@ from tinyexplore.uop import AxisKind, Group, Ops, UOp
 from tinyexplore.uop.bounds import bounds
 
 # what a function says of its effort, for readers of the IR: what compiles it goes by `ProgramSpec.options`
-EFFORT_ATTRIBUTE = {Effort.FULL: "", Effort.LIGHT: ' "optimise"="lightly"', Effort.LEAST: ' "optimise"="hardly"'}
+EFFORT_ATTRIBUTE = {Effort.FULL: "", Effort.LIGHT: ' "effort"="light"', Effort.LEAST: ' "effort"="least"'}
 WITHOUT_LINES = frozenset({Ops.CONST, Ops.BARRIER, Ops.INDEX})  # written where they are used: by LOAD and STORE
 ACCESSES = frozenset({Ops.LOAD, Ops.STORE, Ops.PREFETCH})
 USES_NO_PLACE = frozenset({Ops.LOAD, Ops.GEP, Ops.CONST})  # nothing among their sources is a number to compute with

@@ -1,0 +1,33 @@
+"""The caches of CPUs that TARGET can name, as their makers publish them: data.
+
+Bytes of the first and second level of one core, and of the last cache where it is the same in every CPU of the name
+(else 0); where a maker of chips may choose (Arm's cores), what most machines of the name have; of a level that a few
+cores share, a core's part. From the vendors' optimisation and technical reference manuals. Levels such as x86-64-v3 are
+no machines and are not here.
+"""
+
+from __future__ import annotations
+
+K, M = 1 << 10, 1 << 20
+
+CACHES: dict[str, tuple[int, int, int]] = {
+    **dict.fromkeys(("nehalem", "westmere", "sandybridge", "ivybridge", "haswell", "broadwell"), (32 * K, 256 * K, 0)),
+    "skylake": (32 * K, 256 * K, 0),
+    **dict.fromkeys(("skylake-avx512", "cascadelake", "cooperlake"), (32 * K, 1 * M, 0)),
+    "icelake-client": (48 * K, 512 * K, 0),
+    "tigerlake": (48 * K, 1280 * K, 0),
+    "icelake-server": (48 * K, 1280 * K, 0),
+    **dict.fromkeys(("sapphirerapids", "emeraldrapids", "graniterapids"), (48 * K, 2 * M, 0)),
+    "alderlake": (48 * K, 1280 * K, 0),
+    "raptorlake": (48 * K, 2 * M, 0),
+    "meteorlake": (48 * K, 2 * M, 0),
+    "znver1": (32 * K, 512 * K, 8 * M),
+    "znver2": (32 * K, 512 * K, 16 * M),
+    "znver3": (32 * K, 512 * K, 32 * M),
+    "znver4": (32 * K, 1 * M, 32 * M),
+    "znver5": (48 * K, 1 * M, 32 * M),
+    **dict.fromkeys(("neoverse-n1", "neoverse-v1", "neoverse-n2"), (64 * K, 1 * M, 0)),
+    "neoverse-v2": (64 * K, 2 * M, 0),
+    "apple-m1": (128 * K, 3 * M, 0),
+    "apple-m2": (128 * K, 4 * M, 0),
+}
