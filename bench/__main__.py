@@ -24,9 +24,13 @@ from bench.overhead import measure_overhead
 from bench.peers import OURS, PEERS
 from bench.report import Report, Row, make_row
 from bench.targets import cases_with_aims
+from bench.wide.cases import TINY_WIDE, WIDE
+from tinyexplore.target import chosen
 
 DEFAULT_PEERS = "numpy,torch,torch.compile,torch.max,jax,numba,tinygrad,tinygrad.llvm"
+WIDE_PEERS = "numpy,torch,torch.compile,jax,numba"
 DOCUMENTS = "docs/performance"
+ALL_CASES = (*CASES, *TINY, *WIDE, *TINY_WIDE)
 Say = Callable[[str], None]
 
 
@@ -61,10 +65,12 @@ def _parser() -> argparse.ArgumentParser:
         description="Time tinyexplore against other engines and against the machine's own limits.",
     )
     parser.add_argument("cases", nargs="*", metavar="CASE", help="names or beginnings of names (default: all)")
-    parser.add_argument("--against", default=DEFAULT_PEERS, metavar="PEERS", help=f"default: {DEFAULT_PEERS}")
+    peers = f"default: {DEFAULT_PEERS}; with --wide: {WIDE_PEERS}"
+    parser.add_argument("--against", metavar="PEERS", help=peers)
     parser.add_argument("--without-us", action="store_true", help="time the peers only")
     what = parser.add_argument_group("what to measure (default: the cases, warm)")
     what.add_argument("--all", action="store_true", help=f"everything below and every case, into {DOCUMENTS}/")
+    what.add_argument("--wide", action="store_true", help="operations and layers that no list of aims names")
     what.add_argument("--first-run", action="store_true", help="the first call of a fresh process, compiling included")
     what.add_argument("--overhead", action="store_true", help="Python overhead, recording, compile times, imports")
     what.add_argument("--targets", action="store_true", help="what has an aim, without peers: each figure beside it")
@@ -81,7 +87,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="[PEER=]PATH",
         help="the interpreter of a peer, or of all other engines; also $TINYEXPLORE_BENCH_PYTHON",
     )
-    how.add_argument("--out", metavar="FOLDER", help=f"bench/results, or {DOCUMENTS} with --all")
+    how.add_argument("--out", metavar="FOLDER", help=f"bench/results, or bench/results/wide, or {DOCUMENTS} with --all")
     how.add_argument("--update", action="store_true", help="keep what FOLDER's results.json has beside it")
     parser.add_argument("--list", action="store_true", help="list cases and peers")
     return parser
@@ -108,7 +114,7 @@ def _threads(text: str) -> int:
 
 
 def _list() -> None:
-    for case in (*CASES, *TINY):
+    for case in ALL_CASES:
         print(f"{case.name:24} {case.what}")
     print()
     for peer in PEERS.values():
@@ -142,12 +148,16 @@ def _measured(options: argparse.Namespace) -> Report:
         setup_timeout=options.timeout,
         pythons=_pythons(options.python),
     )
-    cases = choose_cases(cases_with_aims() if options.targets and not options.cases else options.cases)
-    against = [] if options.targets else list(filter(None, options.against.split(",")))
+    wanted = cases_with_aims() if options.targets and not options.cases else options.cases
+    cases = choose_cases(wanted, ALL_CASES, WIDE if options.wide else CASES)
+    named = (WIDE_PEERS if options.wide else DEFAULT_PEERS) if options.against is None else options.against
+    against = [] if options.targets else list(filter(None, named.split(",")))
     peers = [*([] if options.without_us else OURS), *against]
     if unknown := [name for name in peers if name not in PEERS]:
         raise ValueError(f"unknown peers {', '.join(unknown)}; known: {', '.join(PEERS)}")
-    folder = Path(options.out or (DOCUMENTS if options.all else "bench/results"))
+    folder = Path(
+        options.out or (DOCUMENTS if options.all else "bench/results/wide" if options.wide else "bench/results")
+    )
     folder.mkdir(parents=True, exist_ok=True)  # now rather than after an hour of measuring
     older = _older(folder) if options.update else None
     report = Report(_about(settings), {}, {}, [])
@@ -227,6 +237,7 @@ def _about(settings: Settings) -> dict[str, Any]:
     return {
         "date": _now(),
         "machine": f"{_cpu_name()}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}",
+        "target": chosen().text or "native",
         "load at the start": f"{os.getloadavg()[0]:.2f}" if hasattr(os, "getloadavg") else "nan",
         "threads": settings.thread_count,
         "rounds": f"{settings.rounds} of {settings.slice_seconds * 1e3:g} ms for each peer and case, interleaved",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -382,12 +382,16 @@ class UnknownCase(ValueError):
     """No case has that name."""
 
 
-def choose_cases(patterns: list[str] | tuple[str, ...]) -> list[Case]:
-    """The cases that `patterns` name, in the table's order; a pattern is a name or a beginning of names; none: all."""
+def choose_cases(
+    patterns: Sequence[str], known: Sequence[Case] = (*CASES, *TINY), default: Sequence[Case] = CASES
+) -> list[Case]:
+    """The cases of `known` that `patterns` name, in its order; a pattern is a name or a beginning of names.
+
+    Without patterns: `default`.
+    """
     if not patterns:
-        return list(CASES)
+        return list(default)
     chosen: set[str] = set()
-    known = (*CASES, *TINY)
     for pattern in patterns:
         exact = [case.name for case in known if case.name == pattern]
         found = exact or [case.name for case in known if case.name.startswith(pattern)]

@@ -6,6 +6,7 @@ from tinyexplore.target import LEVELS, chosen, nearest_level
 
 OPENBLAS = dict(zip(LEVELS, ("Prescott", "Nehalem", "Haswell", "SkylakeX")))
 TORCH = dict(zip(LEVELS, ("default", "default", "avx2", "avx512")))
+MKL = dict(zip(LEVELS, ("SSE4_2", "SSE4_2", "AVX2", "AVX512")))
 ONEDNN = dict(zip(LEVELS, ("SSE41", "SSE41", "AVX2", "AVX512_CORE")))
 XLA = dict(zip(LEVELS, ("SSE4_2", "SSE4_2", "AVX2", "AVX512")))
 
@@ -21,6 +22,8 @@ def peer_limits() -> dict[str, str]:
         "OPENBLAS_CORETYPE": OPENBLAS[level],
         "ATEN_CPU_CAPABILITY": TORCH[level],
         "DNNL_MAX_CPU_ISA": ONEDNN[level],
+        "MKL_ENABLE_INSTRUCTIONS": MKL[level],
+        "TORCHINDUCTOR_CPP_MARCH": level,
         "XLA_FLAGS": f"--xla_cpu_max_isa={XLA[level]}",
         "NUMBA_CPU_NAME": choice.cpu,
         "NUMBA_CPU_FEATURES": ",".join(f"+{feature}" for feature in sorted(choice.features)),

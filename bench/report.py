@@ -13,6 +13,7 @@ from typing import Any
 from bench.cases import CASES, TINY, Case
 from bench.harness import MACHINE, Timing
 from bench.peers import OURS
+from bench.wide.cases import TINY_WIDE, WIDE
 
 REPORT_VERSION = 2
 SHORTEST_LIMIT = 20e-6  # seconds: below that a case measures the price of a call, and has no limit stated
@@ -165,12 +166,12 @@ class Report:
 
     def updating(self, older: Report) -> Report:
         """This report, and of `older` whatever this one has not measured anew. ValueError for another machine's."""
-        for fact in ("machine", "threads"):
-            if self.about.get(fact) != older.about.get(fact):
+        for fact in ("machine", "target", "threads"):
+            if self.about.get(fact) != older.about.get(fact) and fact in older.about:
                 raise ValueError(f"the {fact} was {older.about.get(fact)}, and is {self.about.get(fact)}")
         rows = {row.name: row for row in (*older.rows, *self.rows)}
         first = {run.name: run for run in (*older.first, *self.first)}
-        order = [case.name for case in (*CASES, *TINY)]
+        order = [case.name for case in (*CASES, *TINY, *WIDE, *TINY_WIDE)]
         return Report(
             self.about if self.rows else older.about,
             {**older.peers, **self.peers},

@@ -21,6 +21,7 @@ COLUMNS = {
     "Numba": ("numba",),
     "tinygrad": ("tinygrad", "tinygrad.llvm", "tinygrad.x86"),
 }
+NEAR = 1.1  # times as long as the best peer: what a noisy run cannot tell from as long
 BUSY = 0.7  # processes that wanted to run when it began
 LIMITED_BY = {"flops": "arithmetic", "bytes": "memory", "": ""}
 
@@ -56,8 +57,12 @@ def summary(report: Report) -> str:
     if not ratios:
         return ""
     met = sum(ratio <= 1 for ratio in ratios)
+    near = sum(ratio <= NEAR for ratio in ratios)
     mean = math.exp(statistics.fmean(math.log(ratio) for ratio in ratios))
-    return f"No slower than the best peer in {met} of {len(ratios)} cases; geometric mean {mean:.2f}×."
+    return (
+        f"No slower than the best peer in {met} of {len(ratios)} cases, within {NEAR}× in {near}; "
+        f"geometric mean {mean:.2f}×."
+    )
 
 
 def not_measured(report: Report) -> list[str]:
@@ -252,7 +257,8 @@ def markdown(report: Report, command: str) -> str:
         parts.extend(["## Against other engines", _reading(report), *_cases_markdown(report)])
     if report.first:
         parts.extend(["## First runs", _FIRST_RUNS, *_first_markdown(report.first)])
-    parts.extend(["## Aims", _AIMS, _aims_markdown(report)])
+    if any(aim.found is not None for aim in aims(report)):
+        parts.extend(["## Aims", _AIMS, _aims_markdown(report)])
     if report.overhead:
         parts.extend(["## What Python and the compiler cost", *_overhead_markdown(report.overhead)])
     if costs := python_cost_cells(report):
@@ -292,6 +298,8 @@ def _machine_markdown(report: Report) -> str:
     dates.extend(sorted({entry["date"][:10] for entry in report.overhead if "date" in entry}))
     span = " to ".join(dict.fromkeys((min(dates), max(dates)))) if dates else str(report.about.get("date", ""))[:10]
     facts = [f"**{report.about.get('machine')}**, {report.about.get('threads')} threads for every engine, {span}."]
+    if report.about.get("target", "native") != "native":
+        facts.append(f"Code for **{report.about['target']}**, to which the other engines are restricted as well.")
     if "rounds" in report.about:
         facts.append(f"Slices: {report.about['rounds']}. Load at the start {report.about.get('load at the start')}.")
     if float(report.about.get("load at the start", "nan")) > BUSY:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -11,6 +12,7 @@ import numpy as np
 Arrays = dict[str, np.ndarray]
 Call = Callable[[], Any]
 E = TypeVar("E", bound="Engine")
+WIDE_PREFIX = "wide_"  # of the families that `bench.wide` has, in a module for each engine
 
 
 class Unsupported(NotImplementedError):
@@ -101,6 +103,10 @@ class Families(Generic[E]):
         return keep
 
     def prepare(self, engine: E, family: str, arrays: Arrays) -> Call:
+        if family.startswith(WIDE_PREFIX):
+            wide = importlib.import_module(f"bench.wide.{self.peer}")
+            call: Call = wide.prepare(engine, family.removeprefix(WIDE_PREFIX), arrays)
+            return call
         if family not in self.makers:
             raise Unsupported(f"{self.peer} has nothing for {family}")
         return self.makers[family](engine, arrays)

@@ -22,10 +22,11 @@ class Engine(Base):
         return families.prepare(self, family, arrays)
 
     def to_numpy(self, result: Any) -> tuple[np.ndarray, ...]:
-        return (np.array(result),)
+        return tuple(np.array(part) for part in (result if isinstance(result, tuple) else (result,)))
 
     def spoil(self, result: Any) -> None:
-        spoil_array(result)
+        for part in result if isinstance(result, tuple) else (result,):
+            spoil_array(part)
 
 
 @families("ew_chain")

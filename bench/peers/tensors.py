@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.peers import Arrays, Call, Unsupported
+from bench.peers import WIDE_PREFIX, Arrays, Call, Unsupported
 from bench.peers import Engine as Base
 from bench.references import (
     ADAM_B1,
@@ -21,6 +21,8 @@ from bench.references import (
     NORM_EPS,
     SGD_RATE,
 )
+from bench.wide import DIFFERENTIATED, is_bfloat16
+from bench.wide.tensors import PROGRAMS
 
 Forward = Callable[[dict[str, Any]], Any]
 
@@ -82,6 +84,8 @@ class LazyEngine(Base):
         make = getattr(self, f"make_{family}", None)
         if make is not None:
             return make(arrays)
+        if family.startswith(WIDE_PREFIX):
+            return self.make_wide(family.removeprefix(WIDE_PREFIX), arrays)
         if family not in FORWARD:
             raise Unsupported(f"nothing for {family}")
         return self.forward(FORWARD[family], arrays)
@@ -107,6 +111,25 @@ class LazyEngine(Base):
     def forward(self, f: Forward, arrays: Arrays) -> Call:
         x = self.tensors(arrays)
         return self.jitted(lambda: (f(x).realize(),))
+
+    def make_wide(self, family: str, arrays: Arrays) -> Call:
+        """A program of the wide table, or its gradients."""
+        program, nn = PROGRAMS[family], self.api.nn
+        x = self.tensors(arrays)
+        if is_bfloat16(family):
+            x = {name: value.cast("bfloat16").contiguous().realize() for name, value in x.items()}
+        if family not in DIFFERENTIATED:
+            return self.jitted(lambda: realized(program(nn, x)))
+        leaves = self.leaves(x, list(DIFFERENTIATED[family]))
+
+        def step() -> Any:
+            for leaf in leaves:
+                leaf.grad = None
+            output = program(nn, x)
+            (output if "g" not in x else (output * x["g"]).sum()).backward()
+            return realized(tuple(leaf.grad for leaf in leaves))
+
+        return self.jitted(step)
 
     # *** what Python costs ***
 
@@ -249,6 +272,13 @@ class LazyEngine(Base):
 
     def adam(self, leaves: list[Any]) -> Any:
         return self.api.Adam(leaves, lr=ADAM_RATE, b1=ADAM_B1, b2=ADAM_B2, eps=ADAM_EPS)
+
+
+def realized(results: Any) -> tuple[Any, ...]:
+    """One tensor or several, computed together."""
+    found = results if isinstance(results, tuple) else (results,)
+    found[0].realize(*found[1:])
+    return found
 
 
 # *** forward programs ***

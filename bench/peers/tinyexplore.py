@@ -75,6 +75,8 @@ class _Api(SimpleNamespace):
         super().__init__(Tensor=tensor, training=tensor.train, **indices)
 
     def __getattr__(self, name: str) -> Any:
+        if name == "nn":
+            return importlib.import_module("tinyexplore.nn")
         home = self._homes.get(name)
         if home is None:
             raise AttributeError(name)

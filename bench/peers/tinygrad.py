@@ -22,13 +22,20 @@ class Engine(LazyEngine):
         super().__init__(variant, threads)
         self._choose_device(variant.upper())
         os.environ.setdefault("CPU_COUNT", str(threads))
-        from tinygrad import Context, Device, Tensor, TinyJit, Variable
+        from tinygrad import Context, Device, Tensor, TinyJit, Variable, nn
         from tinygrad.nn.optim import SGD, Adam
 
         self.jit, self.replays_only = True, bool(variant)
         training = Tensor.train if hasattr(Tensor, "train") else lambda: Context(TRAINING=1)
         self.api = SimpleNamespace(
-            Tensor=Tensor, TinyJit=TinyJit, SGD=SGD, Adam=Adam, training=training, Variable=Variable, simplify=simplify
+            Tensor=Tensor,
+            nn=nn,
+            TinyJit=TinyJit,
+            SGD=SGD,
+            Adam=Adam,
+            training=training,
+            Variable=Variable,
+            simplify=simplify,
         )
         self.api.simplify_recorded, self.api.rewrites = None, rewrites
         self.version = f"{version('tinygrad')}, {Device.DEFAULT}"

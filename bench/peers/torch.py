@@ -40,14 +40,15 @@ class Engine(Base):
 
     def to_numpy(self, result: Any) -> tuple[np.ndarray, ...]:
         results = result if isinstance(result, (tuple, list)) else (result,)
-        return tuple(np.array(value.detach().numpy()) for value in results)
+        kept = (value.float() if value.dtype is torch.bfloat16 else value for value in results)
+        return tuple(np.array(value.detach().numpy()) for value in kept)
 
     def compiled(self, f: Callable[..., Any]) -> Callable[..., Any]:
         if not self.variant:
             return f
         return torch.compile(f, mode="max-autotune-no-cudagraphs" if self.variant == "max" else None)
 
-    def forward(self, f: Callable[..., Any], *arguments: Tensor) -> Call:
+    def forward(self, f: Callable[..., Any], *arguments: Any) -> Call:
         """`f(*arguments)` without a tape."""
         compiled = self.compiled(f)
 

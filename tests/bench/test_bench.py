@@ -205,7 +205,7 @@ def test_ratios_of_a_synthetic_run() -> None:
     table = text(report)
     assert "tiny_add, jax: wrong: off by one" in table
     assert "LEFT OUT: numba: not installed" in table
-    assert "No slower than the best peer in 0 of 1 cases; geometric mean 2.00×." in table
+    assert "No slower than the best peer in 0 of 1 cases, within 1.1× in 0; geometric mean 2.00×." in table
     assert "Spread: the lower quartile, the median" in table
     (data,) = report.to_dict()["cases"]
     assert (data["ours_over_best_peer"], data["ours_over_limit"]) == (pytest.approx(2.0), pytest.approx(5.0))

@@ -1,0 +1,26 @@
+"""The wide table: operations and layers that people use, and that no list of aims names; a module for each engine.
+
+`DIFFERENTIATED` names the families whose result are gradients: those of sum(output · g), or of the output itself where
+there is no input g, with respect to these inputs. A family whose name ends in `_bf16` has its floats in bfloat16.
+"""
+
+from __future__ import annotations
+
+DIFFERENTIATED: dict[str, tuple[str, ...]] = {
+    "group_norm_bwd": ("x", "w", "b"),
+    "batch_norm_bwd": ("x", "w", "b"),
+    "layer_norm_bwd": ("x", "w", "b"),
+    "linear_gelu_bwd": ("x", "w", "b"),
+    "conv3x3_bwd": ("x", "w", "b"),
+    "max_pool_bwd": ("x",),
+    "embedding_bwd": ("table",),
+    "attention_bwd": ("q", "k", "v"),
+    "cross_entropy_bwd": ("x",),
+}
+GROUPS = 8
+TOP = 10
+LEVELS_PER_UNIT = 20  # of a value that is quantized to int8
+
+
+def is_bfloat16(family: str) -> bool:
+    return family.endswith("_bf16")
