@@ -82,14 +82,17 @@ PASSES: tuple[Pass, ...] = (
 )
 
 
-def lower(kernel: Kernel) -> tuple[UOp, ...]:
-    """The program of `kernel`: every pass in turn. Where SPEC=1, what each makes is checked against its spec."""
+def lower(kernel: Kernel, passes: Sequence[Pass] = PASSES) -> tuple[UOp, ...]:
+    """The program of `kernel`: every pass in turn. Where SPEC=1, what each makes is checked against its spec.
+
+    passes: others are an experiment; what they make is never kept.
+    """
     check = config().SPEC > 0
     lowering = Lowering.of(kernel)
     form: Form = kernel.ast
     if check:
-        verify(nodes_of(form), PASSES[0].before)
-    for step in PASSES:
+        verify(nodes_of(form), passes[0].before)
+    for step in passes:
         form = step.run(form, lowering)
         if check:
             verify(nodes_of(form), step.after, step.name)

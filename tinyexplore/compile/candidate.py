@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tinyexplore.compile.lowering import compile_optimised
+from tinyexplore.compile.lowering import compile_given, compile_optimised
 from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import DType, PtrDType, dtypes
 from tinyexplore.execute.runner import Runner
@@ -186,8 +186,10 @@ class Workbench:
         original, *asts = from_plain(request["graphs"])
         target = Device[device].target
         kernels = [Kernel(ast, target, original, ast) for ast in asts]
+        given = [from_plain(request["program"])] if "program" in request else []
         with among_compilers():
-            runners = [self.compiled(device, kernel) for kernel in kernels]
+            runners = [compile_given(device, kernel, uops) for kernel, uops in zip(kernels, given)]
+            runners += [self.compiled(device, kernel) for kernel in kernels[len(runners) :]]
         if request["do"] == "compile":
             return {"program": runners[0].spec.key, "compile_s": runners[0].compile_seconds}
         self.prepare(device, original)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextvars
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 from weakref import WeakValueDictionary, ref
 
-from tinyexplore.codegen import bytes_moved, flop_count, lower
+from tinyexplore.codegen import PASSES, Pass, bytes_moved, flop_count, lower
 from tinyexplore.compile.disk import Facts, find_facts, keep_facts, lowering_key
 from tinyexplore.device import CompiledProgram, Device
 from tinyexplore.execute.runner import Runner
@@ -43,10 +43,11 @@ class Recipe:
     applied: tuple[Opt, ...]
     settings: Config
     made: ref[Kernel]
+    passes: Sequence[Pass]
 
     @staticmethod
-    def of(device: str, kernel: Kernel) -> Recipe:
-        return Recipe(device, kernel.original, kernel.start, kernel.applied, config(), ref(kernel))
+    def of(device: str, kernel: Kernel, passes: Sequence[Pass]) -> Recipe:
+        return Recipe(device, kernel.original, kernel.start, kernel.applied, config(), ref(kernel), passes)
 
     def kernel(self) -> Kernel:
         """The kernel, made again where nobody holds it."""
@@ -63,12 +64,12 @@ class Recipe:
         return StoredSpec.of(spec, self._lowered_again)
 
     def _lowered_again(self) -> ProgramSpec:
-        return _alone(self.settings, lambda: lowered(self.device, self._again()))
+        return _alone(self.settings, lambda: lowered(self.device, self._again(), self.passes))
 
 
-def lowered(device: str, kernel: Kernel) -> ProgramSpec:
+def lowered(device: str, kernel: Kernel, passes: Sequence[Pass] = PASSES) -> ProgramSpec:
     """The source of `kernel`."""
-    uops = lower(kernel)
+    uops = lower(kernel, passes)
 
     def render() -> ProgramSpec:
         spec: ProgramSpec = Device[device].renderer.render(kernel.name, uops)
@@ -132,18 +133,26 @@ def prepare(device: str, ast: UOp, choose: Callable[[], Kernel], may_reuse: Call
     return replace(prepared, keep=keep)
 
 
-def prepare_optimised(device: str, kernel: Kernel, start: float | None = None) -> Prepared:
+def prepare_optimised(
+    device: str, kernel: Kernel, start: float | None = None, passes: Sequence[Pass] = PASSES
+) -> Prepared:
     """`kernel` lowered as it is, with the opts that it has."""
     start = time.perf_counter() if start is None else start
-    recipe = Recipe.of(device, kernel)
-    spec = recipe.stored(lowered(device, kernel))
+    recipe = Recipe.of(device, kernel, passes)
+    spec = recipe.stored(lowered(device, kernel, passes))
     flops, moved = flop_count(kernel.original), bytes_moved(kernel.original)
     return Prepared(device, kernel.ast, recipe.kernel, spec, flops, moved, time.perf_counter() - start)
 
 
-def compile_optimised(device: str, kernel: Kernel) -> Runner:
-    """A Runner of `kernel` as it is, with the opts that it has."""
-    return prepare_optimised(device, kernel).compiled()
+def compile_optimised(device: str, kernel: Kernel, passes: Sequence[Pass] = PASSES) -> Runner:
+    """A Runner of `kernel` as it is, with the opts that it has. It is kept nowhere."""
+    return prepare_optimised(device, kernel, passes=passes).compiled()
+
+
+def compile_given(device: str, kernel: Kernel, uops: Sequence[UOp]) -> Runner:
+    """A Runner of a linear program that somebody made for `kernel`."""
+    spec: ProgramSpec = Device[device].renderer.render(kernel.name, tuple(uops))
+    return Prepared(device, kernel.ast, lambda: kernel, spec, 0, 0, 0.0).compiled()
 
 
 def _alone(settings: Config, work: Callable[[], R]) -> R:

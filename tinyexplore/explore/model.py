@@ -486,7 +486,8 @@ class KernelVariant:
     `opts`: those applied, in order; `steps` tells them with reasons, and those that were refused. `bytes_loaded`: what
     its load instructions ask for. `caches`: those of the target, by name, in bytes. Times are of a worker process that
     ran it on memory of its own, in microseconds; there are none where it could not be timed. What a search timed has no
-    listings, no nest and no offers.
+    listings, no nest and no offers. `was_us`: the median of the captured kernel, measured beside it; `note`: what there
+    is to say of this kernel alone ("its results are wrong").
     """
 
     kernel: KernelId | None
@@ -508,6 +509,31 @@ class KernelVariant:
     bytes_loaded: Count = 0
     compile_us: Duration = 0.0
     caches: tuple[tuple[str, Count], ...] = ()
+    was_us: Duration | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleFiring:
+    """A firing of the rule that a branch is about, in kernel `kernel`: `step` (from 1) of pass `stage` made `after` of
+    `before`, both in words. `node`: the digest of the node that it fired on.
+
+    verdict: "proved" | "agrees" | "differs" | "not checked"; `says` tells it in words. Where it differs, `inputs` are
+    the values at which, and `was` and `has_become` what the two give there.
+    """
+
+    kernel: KernelId
+    stage: str
+    step: Count
+    rule: str
+    before: str
+    after: str
+    node: str
+    verdict: Annotated[str, OneOf(("proved", "agrees", "differs", "not checked"))]
+    says: str
+    inputs: tuple[tuple[str, str], ...] = ()
+    was: str = ""
+    has_become: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -523,7 +549,8 @@ class Branch:
     """What came of a command: the trace as it would be otherwise, from branch `parent` on (None: from the capture).
 
     status: "done" | "failed", then `reason` says why; what was made until then is there all the same. `kernel`: the one
-    that the command is about. `labels`: what it is known for ("as captured", "heuristics").
+    that the command is about. `labels`: what it is known for ("as captured", "heuristics"). Of a command about a rule,
+    `rule_law` and `rule_text` are what it states and its source code, `firings` its firings, each checked.
     """
 
     id: RowId
@@ -534,6 +561,9 @@ class Branch:
     reason: str
     kernels: tuple[KernelVariant, ...]
     labels: tuple[str, ...] = ()
+    rule_law: str = ""
+    rule_text: str = ""
+    firings: tuple[RuleFiring, ...] = ()
 
     def __str__(self) -> str:
         """One line: the command, what the kernel is by it, and how long that takes."""

@@ -298,7 +298,7 @@ export interface StageTime {
   steps: number;
 }
 
-/** A kernel as it is in a branch. `kernel`: the captured one that it stands for, None for one that is new. `opts`: those applied, in order; `steps` tells them with reasons, and those that were refused. `bytes_loaded`: what its load instructions ask for. `caches`: those of the target, by name, in bytes. Times are of a worker process that ran it on memory of its own, in microseconds; there are none where it could not be timed. What a search timed has no listings, no nest and no offers. */
+/** A kernel as it is in a branch. `kernel`: the captured one that it stands for, None for one that is new. `opts`: those applied, in order; `steps` tells them with reasons, and those that were refused. `bytes_loaded`: what its load instructions ask for. `caches`: those of the target, by name, in bytes. Times are of a worker process that ran it on memory of its own, in microseconds; there are none where it could not be timed. What a search timed has no listings, no nest and no offers. `was_us`: the median of the captured kernel, measured beside it; `note`: what there is to say of this kernel alone ("its results are wrong"). */
 export interface KernelVariant {
   kernel: number | null;
   name: string;
@@ -319,6 +319,24 @@ export interface KernelVariant {
   bytes_loaded: number;
   compile_us: number;
   caches: [string, number][];
+  was_us: number | null;
+  note: string;
+}
+
+/** A firing of the rule that a branch is about, in kernel `kernel`: `step` (from 1) of pass `stage` made `after` of `before`, both in words. `node`: the digest of the node that it fired on. verdict: "proved" | "agrees" | "differs" | "not checked"; `says` tells it in words. Where it differs, `inputs` are the values at which, and `was` and `has_become` what the two give there. */
+export interface RuleFiring {
+  kernel: number;
+  stage: string;
+  step: number;
+  rule: string;
+  before: string;
+  after: string;
+  node: string;
+  verdict: string;
+  says: string;
+  inputs: [string, string][];
+  was: string;
+  has_become: string;
 }
 
 /** A command of `explore.whatif` as data: its kind, and its arguments by name. */
@@ -327,7 +345,7 @@ export interface CommandInfo {
   arguments: ([string, number | string])[];
 }
 
-/** What came of a command: the trace as it would be otherwise, from branch `parent` on (None: from the capture). status: "done" | "failed", then `reason` says why; what was made until then is there all the same. `kernel`: the one that the command is about. `labels`: what it is known for ("as captured", "heuristics"). */
+/** What came of a command: the trace as it would be otherwise, from branch `parent` on (None: from the capture). status: "done" | "failed", then `reason` says why; what was made until then is there all the same. `kernel`: the one that the command is about. `labels`: what it is known for ("as captured", "heuristics"). Of a command about a rule, `rule_law` and `rule_text` are what it states and its source code, `firings` its firings, each checked. */
 export interface Branch {
   id: number;
   parent: number | null;
@@ -337,6 +355,9 @@ export interface Branch {
   reason: string;
   kernels: KernelVariant[];
   labels: string[];
+  rule_law: string;
+  rule_text: string;
+  firings: RuleFiring[];
 }
 
 /** One capture, whole. `options` are the settings that produced it, as (name, value). */
@@ -621,6 +642,22 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     bytes_loaded: [{"least": 0, "of": "int"}, 0],
     compile_us: [{"least": 0, "of": "float"}, 0.0],
     caches: [{"many": {"each": ["str", {"least": 0, "of": "int"}]}}, []],
+    was_us: [{"either": [{"least": 0, "of": "float"}, "null"]}, null],
+    note: ["str", ""],
+  },
+  RuleFiring: {
+    kernel: [{"index": "kernels", "before": false}],
+    stage: ["str"],
+    step: [{"least": 0, "of": "int"}],
+    rule: ["str"],
+    before: ["str"],
+    after: ["str"],
+    node: ["str"],
+    verdict: [{"words": ["proved", "agrees", "differs", "not checked"]}],
+    says: ["str"],
+    inputs: [{"many": {"each": ["str", "str"]}}, []],
+    was: ["str", ""],
+    has_become: ["str", ""],
   },
   CommandInfo: {
     kind: ["str"],
@@ -635,6 +672,9 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     reason: ["str"],
     kernels: [{"many": {"row": "KernelVariant"}}],
     labels: [{"many": "str"}, []],
+    rule_law: ["str", ""],
+    rule_text: ["str", ""],
+    firings: [{"many": {"row": "RuleFiring"}}, []],
   },
   Trace: {
     version: ["int"],

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TypeVar
 
+from tinyexplore.codegen import PASSES, Pass
 from tinyexplore.compile.lowering import compile_optimised, further_listings
 from tinyexplore.device import Device
 from tinyexplore.execute.runner import Runner
@@ -85,7 +86,9 @@ class Bench:
 
     # *** compiling and timing ***
 
-    def recorded(self, number: int, make: Callable[[], Kernel]) -> tuple[Trace, Kernel, Runner]:
+    def recorded(
+        self, number: int, make: Callable[[], Kernel], passes: Sequence[Pass] = PASSES
+    ) -> tuple[Trace, Kernel, Runner]:
         """What `make` chooses, lowered and compiled: as a Trace of one kernel, and itself."""
         subject = self.subjects[number]
         recorder = Recorder()
@@ -93,7 +96,7 @@ class Bench:
         def work() -> tuple[Kernel, Runner]:
             with stage("kernel", subject.original, 0, subject.original):
                 kernel = staged("optimise", subject.original, make)
-                return kernel, compile_optimised(subject.device, kernel)
+                return kernel, compile_optimised(subject.device, kernel, passes)
 
         with recording(recorder):
             kernel, runner = self.under_settings(work)

@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 from threading import Event, RLock
 
 from tinyexplore.explore.model import Branch, KernelVariant, OptLaw, Run, Trace
+from tinyexplore.explore.recording.sources import rule_text
 from tinyexplore.explore.whatif.bench import Bench, Subject
 from tinyexplore.explore.whatif.commands import AsCaptured, HandCode, SetOpts, from_info, info_of
+from tinyexplore.explore.whatif.commands.rules import passes_of
 from tinyexplore.explore.whatif.place import Command, Outcome, Place, Refused, WhatIfError
 from tinyexplore.kernel import Kernel, OptOps
 from tinyexplore.util import Config
@@ -110,7 +112,7 @@ class WhatIf:
         try:
             outcome = command.carry_out(self._place(bench, origin))
         except Refused as error:
-            return self._add(command, origin, Outcome(error.kernels, note=str(error)), "failed")
+            return self._add(command, origin, error.outcome, "failed")
         if outcome.same is not None:
             return self._know(outcome.same, command.label, outcome.note)
         light = self._light(number, outcome)
@@ -170,11 +172,14 @@ class WhatIf:
         """The kernel of `branch` compiled once more as a trace of its own: every stage, step and listing, and the times
         of the branch."""
         found = self._branch(branch)
-        if found.kernel is None or not found.kernels:
+        if not found.kernels or (found.kernel is None and not found.rule_law):
             raise WhatIfError(f"branch {found.id} has no kernel: {found.reason or 'it is about none'}")
-        variant, bench = found.kernels[0], self.bench(found.kernel)
+        variant = found.kernels[0]
+        number = variant.kernel or 0
+        bench = self.bench(number)
         place = self._place(bench, found)
-        trace, _, _ = bench.recorded(found.kernel, lambda: place.kernel(variant.kernel or 0))
+        passes = passes_of(from_info(found.command), place, number)
+        trace, _, _ = bench.recorded(number, lambda: place.kernel(number), passes)
         if variant.median_us is None or variant.low_us is None or variant.high_us is None:
             return trace
         return replace(trace, runs=(Run(0, 0, variant.times_us, variant.median_us, variant.low_us, variant.high_us),))
@@ -243,6 +248,9 @@ class WhatIf:
             reason=outcome.note,
             kernels=outcome.kernels,
             labels=(command.label,) if command.label and status == "done" else (),
+            rule_law="" if outcome.rule is None else outcome.rule.law,
+            rule_text="" if outcome.rule is None else rule_text(outcome.rule),
+            firings=outcome.firings,
         )
         self.branches.append(branch)
         if status == "done":

@@ -10,6 +10,7 @@ from tinyexplore.explore.whatif.commands import ApplyOpt, AsCaptured, HandCode, 
 from tinyexplore.explore.whatif.offers import legal_opts
 
 if TYPE_CHECKING:
+    from tinyexplore.explore.playground.door import Playground
     from tinyexplore.explore.whatif.branches import WhatIf
     from tinyexplore.explore.whatif.place import Command
 
@@ -24,6 +25,13 @@ class WhatIfDoor:
     def whatif(self) -> WhatIf:
         """The branches of this capture, and what makes more of them."""
         raise NotImplementedError
+
+    @property
+    def playground(self) -> Playground:
+        """The rules of the pipeline and your own, on these kernels: where one would match, what comes of it."""
+        from tinyexplore.explore.playground.door import Playground
+
+        return Playground(self)
 
     def do(self, command: Command, branch: Branch | int | None = None) -> Branch:
         """The branch that a command leads to, from `branch` on, or from where its kernel is now."""

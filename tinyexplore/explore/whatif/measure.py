@@ -7,10 +7,13 @@ choice before anything is timed.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from tinyexplore.compile.candidate import request_of
 from tinyexplore.compile.workers import answer
 from tinyexplore.kernel import Kernel
+from tinyexplore.uop import UOp
+from tinyexplore.uop.plain import to_plain
 
 LIMIT_S = 20.0  # for compiling and running both; a person is waiting
 SAMPLES = 20
@@ -25,13 +28,15 @@ class Untimed(Exception):
     """Why there are no times, though nothing speaks against the kernel."""
 
 
-def measured_us(device: str, kernel: Kernel, reference: Kernel) -> list[float]:
+def measured_us(device: str, kernel: Kernel, reference: Kernel, program: Sequence[UOp] | None = None) -> list[float]:
     """Microseconds of one run, measured up to `SAMPLES` times, in their order.
 
-    `reference`: a kernel of the same results, made in another way. Untimed, Lost.
+    `reference`: a kernel of the same results, made in another way. `program`: the linear program that `kernel` became,
+    where other passes than the engine's made it; a worker knows only those. Untimed, Lost.
     """
     try:
-        request = request_of("sample", kernel, device, reference, samples=SAMPLES)
+        more = {} if program is None else {"program": to_plain(program)}
+        request = request_of("sample", kernel, device, reference, samples=SAMPLES, **more)
     except TypeError as error:
         raise Untimed(f"not timed: {error}") from None
     reply = json.loads(answer(request, kernel.original.digest, LIMIT_S))

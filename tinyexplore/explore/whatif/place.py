@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import Field, dataclass
+from dataclasses import Field, dataclass, replace
 from typing import Any, ClassVar, Protocol
 
-from tinyexplore.explore.model import Branch, KernelVariant
+from tinyexplore.explore.model import Branch, KernelVariant, RuleFiring
 from tinyexplore.explore.whatif.bench import Bench
 from tinyexplore.kernel import Kernel, Opt, OptOps
+from tinyexplore.uop import Rule
 
 _OPT = re.compile(r"\s*([A-Z]+)\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)\s*")
 
@@ -19,11 +20,11 @@ class WhatIfError(ValueError):
 
 
 class Refused(Exception):
-    """Why a command came to nothing, in words; the branch keeps them. `kernels`: what was made until then."""
+    """Why a command came to nothing, in words; the branch keeps them. `kernels`, `rest`: what was made until then."""
 
-    def __init__(self, reason: str, kernels: Sequence[KernelVariant] = ()) -> None:
+    def __init__(self, reason: str, kernels: Sequence[KernelVariant] = (), rest: Outcome | None = None) -> None:
         super().__init__(reason)
-        self.kernels = tuple(kernels)
+        self.outcome = replace(rest or Outcome(), kernels=tuple(kernels), note=reason)
 
 
 class Cancelled(BaseException):
@@ -64,11 +65,14 @@ class Place:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a command made: kernels, or nothing new but an earlier branch (`same`). `note`: what a reader must know."""
+    """What a command made: kernels, or nothing new but an earlier branch (`same`). `note`: what a reader must know.
+    `rule`: the one that it is about, `firings` those of it."""
 
     kernels: tuple[KernelVariant, ...] = ()
     same: Branch | None = None
     note: str = ""
+    rule: Rule | None = None
+    firings: tuple[RuleFiring, ...] = ()
 
 
 class Command(Protocol):

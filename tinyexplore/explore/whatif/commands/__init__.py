@@ -13,13 +13,28 @@ from typing import Any
 from tinyexplore.explore.model import CommandInfo
 from tinyexplore.explore.whatif.commands.apply_opt import ApplyOpt
 from tinyexplore.explore.whatif.commands.as_captured import AsCaptured
+from tinyexplore.explore.whatif.commands.disable_rule import DisableRule
+from tinyexplore.explore.whatif.commands.fire_rule import FireRule
 from tinyexplore.explore.whatif.commands.hand_code import HandCode
+from tinyexplore.explore.whatif.commands.insert_rule import InsertRule
 from tinyexplore.explore.whatif.commands.search import Search
 from tinyexplore.explore.whatif.commands.set_opts import SetOpts
+from tinyexplore.explore.whatif.commands.skip_firing import SkipFiring
 from tinyexplore.explore.whatif.commands.undo_opt import UndoOpt
 from tinyexplore.explore.whatif.place import Command, WhatIfError
 
-COMMANDS: tuple[type[Command], ...] = (AsCaptured, HandCode, SetOpts, ApplyOpt, UndoOpt, Search)
+COMMANDS: tuple[type[Command], ...] = (
+    AsCaptured,
+    HandCode,
+    SetOpts,
+    ApplyOpt,
+    UndoOpt,
+    Search,
+    InsertRule,
+    DisableRule,
+    FireRule,
+    SkipFiring,
+)
 
 _KINDS = {kind.__name__: kind for kind in COMMANDS}
 
@@ -72,9 +87,13 @@ __all__ = [
     "ApplyOpt",
     "AsCaptured",
     "Command",
+    "DisableRule",
+    "FireRule",
     "HandCode",
+    "InsertRule",
     "Search",
     "SetOpts",
+    "SkipFiring",
     "UndoOpt",
     "from_data",
     "from_info",

@@ -1,0 +1,205 @@
+"""The rule playground: rules written in a cell, tried on captured kernels."""
+
+from __future__ import annotations
+
+import pytest
+
+from tinyexplore import Tensor, Trace, explore
+from tinyexplore.codegen import PASSES, lower
+from tinyexplore.explore import Explorer, playground
+from tinyexplore.explore.playground import Ops, UOp, UPat, cvar, var
+from tinyexplore.explore.playground.pipeline import Disabled, Inserted, passes_with
+from tinyexplore.explore.whatif import WhatIfError
+from tinyexplore.uop import Rule
+
+x, y, a = var("x"), var("y"), cvar("a")
+
+
+def shuffled() -> Explorer:
+    """Two kernels whose index arithmetic divides."""
+    t = Tensor.rand(33, 64).realize()
+    return explore(lambda: [(t.permute(1, 0).reshape(33, 64) + 1).sum(0), t * 2], repeat=1)
+
+
+@pytest.fixture(scope="module")
+def view() -> Explorer:
+    return shuffled()
+
+
+def factor_dropped() -> Rule:
+    """A wrong rule: x * a + y is x + y."""
+
+    @playground.rule(x * a + y)
+    def factor_dropped(x: UOp, y: UOp) -> UOp:
+        """A constant factor is of no use."""
+        return x + y
+
+    return factor_dropped
+
+
+def remainder_written_out() -> Rule:
+    """A true one: x % a is x - x // a * a."""
+
+    @playground.rule(UPat.of(Ops.MOD, x, a))
+    def remainder_written_out(x: UOp, a: UOp) -> UOp:
+        """What is left is what the quotient leaves."""
+        return x + x.alu(Ops.IDIV, a) * (a * -1)
+
+    return remainder_written_out
+
+
+def test_the_places_of_a_rule_are_known_before_it_fires(view: Explorer) -> None:
+    places = view.playground.matches(factor_dropped(), 0, "simplify")
+    assert places
+    first = places[0]
+    assert (first.kernel, first.name, first.step) == (0, "simplify", 0)
+    assert view.trace.nodes[first.node].op == "ADD"
+    assert first.verdict.status == "differs"
+    assert repr(places).startswith(f"{len(places)} places in 1 kernel\n  kernel 0, simplify, step 0, node ")
+    assert view.branches() == ()
+
+
+def test_a_wrong_rule_in_the_pipeline_is_caught_at_its_first_firing(view: Explorer) -> None:
+    branch = view.playground.insert(factor_dropped(), "simplify", 0)
+    assert branch.status == "done"
+    assert branch.firings[0].verdict == "differs"
+    first = branch.firings[0]
+    assert (first.kernel, first.stage) == (0, "simplify")
+    assert first.inputs
+    assert first.was != first.has_become
+    changed = branch.kernels[0]
+    assert changed.kernel == 0
+    assert changed.note.startswith("its results are wrong")
+    assert "wrong, the first in kernel 0, simplify, step" in branch.reason
+    assert "A constant factor is of no use." in branch.rule_text
+
+
+def test_a_true_rule_in_the_pipeline_has_kernels_with_times(view: Explorer) -> None:
+    branch = view.playground.insert(remainder_written_out(), "simplify the rest")
+    assert branch.firings
+    assert {one.verdict for one in branch.firings} <= {"proved", "agrees"}
+    (changed,) = branch.kernels
+    assert changed.note == ""
+    assert changed.median_us is not None
+    assert changed.was_us is not None
+    captured = [program for program in view.trace.programs if program.kernel == 0]
+    assert changed.listings[0].lines != tuple(line.text for line in captured[0].lines)
+
+
+def test_nothing_stays_of_another_pipeline(view: Explorer) -> None:
+    bench = view.whatif.bench()
+    kernel = bench.under_settings(lambda: bench.captured(0))
+    before = bench.under_settings(lambda: lower(kernel))
+    view.playground.insert(factor_dropped(), "simplify", 0)
+    assert bench.under_settings(lambda: lower(kernel)) == before
+    t = Tensor.arange(33 * 64).reshape(33, 64).realize()
+    again = (t.permute(1, 0).reshape(33, 64) + 1).sum(0)
+    assert again.tolist() == (t.numpy().T.reshape(33, 64) + 1).sum(0).tolist()
+    assert [rule for step in PASSES for rule in getattr(getattr(step, "table", None), "rules", ())].count(
+        playground.written_rules()[0]
+    ) == 0
+
+
+def test_one_firing_and_all_of_them(view: Explorer) -> None:
+    rule = factor_dropped()
+    place = view.playground.matches(rule, stage="simplify")[0]
+    once = view.playground.fire(rule, place)
+    assert [one.stage for one in once.firings] == ["fire factor_dropped"]
+    assert once.firings[0].node == place.digest
+    everywhere = view.playground.fire_all(rule, 0, "simplify")
+    assert len(everywhere.firings) > 1
+    stages = [stage.name for stage in view.branch_trace(once).stages]
+    assert stages[2:5] == ["as it was", "fire factor_dropped", "simplify"]
+    assert once.kernel is None
+    assert once.kernels[0].kernel == 0
+
+
+def test_a_firing_that_is_left_out(view: Explorer) -> None:
+    stage = next(one for one in view.trace.stages if one.name == "accumulators" and one.steps)
+    step = next(number for number, one in enumerate(stage.steps, 1) if one.rule is not None)
+    branch = view.playground.fork(stage.kernel, "accumulators", step)
+    assert branch.status == "failed"  # a REDUCE is left, which no renderer knows
+    assert "cannot be compiled so" in branch.reason
+    simplify = next(one for one in view.trace.stages if one.name == "simplify" and one.steps)
+    skipped = next(
+        (number, view.trace.rules[one.rule].name)
+        for number, one in enumerate(simplify.steps, 1)
+        if one.rule is not None
+    )
+    branch = view.playground.fork(simplify.kernel, "simplify", skipped[0])
+    assert branch.status == "done"
+    assert branch.reason.startswith(f"without {skipped[1]} at step {skipped[0]} of simplify")
+
+
+def test_a_rule_that_is_disabled_and_one_that_nobody_knows(view: Explorer) -> None:
+    branch = view.playground.disable("accumulate")
+    assert branch.status == "failed"
+    assert "kernel 0 cannot be compiled so" in branch.reason
+    with pytest.raises(WhatIfError, match="no rule 'acumulate'"):
+        view.playground.disable("acumulate")
+    with pytest.raises(WhatIfError, match="no pass 'linearize' has rules; those that have are: simplify"):
+        view.playground.insert(factor_dropped(), "linearize")
+
+
+def test_changes_of_the_pipeline_come_on_top_of_each_other(view: Explorer) -> None:
+    first = view.playground.insert(factor_dropped(), "simplify", 0)
+    both = view.playground.disable("factor_dropped", branch=first)
+    assert both.parent == first.id
+    assert both.kernels == ()
+    assert both.status == "done"
+
+
+def test_rules_that_undo_each_other_or_raise_are_told(view: Explorer) -> None:
+    endless = playground.rule(x + y, lambda x, y: (y + x) + 0 * x, name="endless")
+    branch = view.playground.insert(endless, "simplify", 0)
+    assert branch.status == "failed"
+    assert "without an end" in branch.reason
+
+    @playground.rule(x + y)
+    def careless(x: UOp, y: UOp) -> UOp:
+        raise ZeroDivisionError("of no use")
+
+    branch = view.playground.insert(careless, "simplify", 0)
+    assert branch.status == "failed"
+    assert "ZeroDivisionError: of no use (in rule careless" in branch.reason
+
+
+def test_a_law_and_a_tolerance_are_the_rules_own(view: Explorer) -> None:
+    z = var("z")
+    loose = playground.law("any_order", (x + y) + z, x + (y + z), tolerance=1e-5)
+    assert loose.file == __file__
+    t = Tensor.rand(8).realize()
+    sums = explore(lambda: (t + t * 2) + t * 3, repeat=1)
+    assert {place.verdict.holds for place in sums.playground.matches(loose)} == {True}
+    strict = playground.law("any_order", (x + y) + z, x + (y + z))
+    assert {place.verdict.status for place in sums.playground.matches(strict)} == {"differs"}
+
+
+def test_the_rules_of_the_pipeline_are_listed_with_their_firings(view: Explorer) -> None:
+    own = factor_dropped()
+    rows = {row.name: row for row in view.playground.rules()}
+    assert rows[own.name].own
+    assert rows[own.name].passes == ()
+    assert rows["accumulate"].passes == ("accumulators",)
+    assert rows["accumulate"].firings == 3
+    assert rows["mul_one"].passes == ("simplify", "simplify the copies", "simplify the rest")
+    assert [row.name for row in view.playground.rules("divisions")][-2:] == ["divide_by_power_of_two", "divide_byte"]
+
+
+def test_a_pipeline_without_changes_is_the_engines_own() -> None:
+    assert passes_with([]) == PASSES
+    (rule,) = [rule for step in PASSES if step.name == "accumulators" for rule in step.table.rules[:1]]  # type: ignore[union-attr]
+    without = passes_with([Disabled("accumulate")])
+    assert [one is other for one, other in zip(without, PASSES)].count(False) == 1
+    back = passes_with([Disabled("accumulate"), Inserted(rule, "accumulators", 0)])
+    changed = next(step for step in back if step.name == "accumulators")
+    assert [one.name for one in changed.table.rules] == ["accumulate", "carry"]  # type: ignore[union-attr]
+
+
+def test_branches_of_rules_are_kept_in_the_file_and_done_again(view: Explorer, tmp_path) -> None:
+    branch = view.playground.insert(factor_dropped(), "simplify", 0)
+    loaded = Trace.load(view.trace.save(tmp_path / "trace.json"))
+    assert loaded.branches[branch.id] == branch
+    other = shuffled()
+    (again,) = other.whatif.replay([branch])
+    assert [(one.step, one.before) for one in again.firings] == [(one.step, one.before) for one in branch.firings]

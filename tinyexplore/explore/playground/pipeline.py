@@ -1,0 +1,153 @@
+"""Pipelines that are not the engine's own: with a rule more, with one less, or from the middle of one on.
+
+Each is a tuple of passes, made of `PASSES`, which `lower` and `compile_optimised` take as an argument. So no setting
+says which rules are in force, and nothing that is kept (plans, kernels, what lies on disk) has a kernel of such a one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from tinyexplore.codegen import PASSES, Pass, Rewrite, Transform
+from tinyexplore.codegen.lowering import Lowering
+from tinyexplore.uop import Ops, PatternMatcher, Rule, UOp
+from tinyexplore.uop.pattern import Candidates
+
+
+class NoSuchPass(ValueError):
+    """There is no such pass, or no such rule in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inserted:
+    """`rule` in the table of pass `stage`, before the rule that now is number `position` there (-1: after all)."""
+
+    rule: Rule
+    stage: str
+    position: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Disabled:
+    """The rule of that name in no table."""
+
+    rule: str
+
+
+Change = Inserted | Disabled
+
+
+class OnlyOn(PatternMatcher):
+    """Rules that are tried on one node alone."""
+
+    def __init__(self, rules: Iterable[Rule], node: UOp) -> None:
+        super().__init__(rules)
+        self.node = node
+
+    def candidates(self, node: UOp) -> Candidates:
+        return super().candidates(node) if node is self.node else ()
+
+
+class NotOn(PatternMatcher):
+    """A table of which one rule is not tried on one node."""
+
+    def __init__(self, table: PatternMatcher, rule: str, node: UOp) -> None:
+        super().__init__(table.rules, within=table.kinds)
+        self.rule = rule
+        self.node = node
+
+    def candidates(self, node: UOp) -> Candidates:
+        found = super().candidates(node)
+        return found if node is not self.node else tuple([one for one in found if one[0].name != self.rule])
+
+
+def rewrites() -> tuple[Rewrite, ...]:
+    """The passes that have rules, in their order."""
+    return tuple(step for step in PASSES if isinstance(step, Rewrite))
+
+
+def pass_named(name: str) -> Rewrite:
+    """The pass with rules of that name."""
+    for step in rewrites():
+        if step.name == name:
+            return step
+    raise NoSuchPass(f"no pass {name!r} has rules; those that have are: {', '.join(step.name for step in rewrites())}")
+
+
+def passes_with(changes: Sequence[Change], passes: Sequence[Pass] = PASSES) -> tuple[Pass, ...]:
+    """The pipeline with these changes, each on what the ones before left."""
+    for change in changes:
+        if isinstance(change, Inserted):
+            pass_named(change.stage)
+            passes = [_inserted(step, change) for step in passes]
+        else:
+            names = {rule.name for step in passes if isinstance(step, Rewrite) for rule in step.table.rules}
+            if change.rule not in names:
+                raise NoSuchPass(f"no rule {change.rule!r} in any pass")
+            passes = [_without(step, change.rule) for step in passes]
+    return tuple(passes)
+
+
+def _inserted(step: Pass, change: Inserted) -> Pass:
+    if not isinstance(step, Rewrite) or step.name != change.stage:
+        return step
+    rules = list(step.table.rules)
+    rules.insert(len(rules) if change.position < 0 else change.position, change.rule)
+    return replace(step, table=PatternMatcher(rules))
+
+
+def _without(step: Pass, name: str) -> Pass:
+    if not isinstance(step, Rewrite) or all(rule.name != name for rule in step.table.rules):
+        return step
+    table = step.table
+    kept = [rule for rule in table.rules if rule.name != name]
+    return replace(step, table=PatternMatcher(kept, within=table.kinds, remembers=table.remembers))
+
+
+def passes_from(stage: str, root: UOp, firing: Rewrite | None = None) -> tuple[Pass, ...]:
+    """The rest of the pipeline, from `root` on, a graph in the middle of pass `stage`; first of all `firing`."""
+    step = pass_named(stage)
+
+    def resumed(_: UOp, lowering: Lowering) -> UOp:
+        """The graph as it was at a step."""
+        for _number in range(1 + max((one.arg for one in root.find(Ops.DEFINE_ACC)), default=-1)):
+            next(lowering.numbers)
+        return root
+
+    start = Transform("as it was", resumed, PASSES[0].before, step.before)
+    return (start, *([] if firing is None else [firing]), *PASSES[PASSES.index(step) :])
+
+
+def fired_once(stage: str, rule: Rule, node: UOp) -> Rewrite:
+    """One firing of `rule`, on `node`."""
+    step = pass_named(stage)
+    return Rewrite(f"fire {rule.name}", OnlyOn((rule,), node), step.before, step.before, step.told)
+
+
+def fired_everywhere(stage: str, rule: Rule) -> Rewrite:
+    """`rule` wherever it matches, alone, until it does nowhere."""
+    step = pass_named(stage)
+    return Rewrite(f"fire {rule.name}", PatternMatcher((rule,)), step.before, step.before, step.told)
+
+
+def passes_skipping(stage: str, rule: str, node: UOp) -> tuple[Pass, ...]:
+    """The pipeline in which `rule` of pass `stage` does not fire on `node`."""
+    step = pass_named(stage)
+    without = replace(step, table=NotOn(step.table, rule, node))
+    return tuple(without if one is step else one for one in PASSES)
+
+
+__all__ = [
+    "Change",
+    "Disabled",
+    "Inserted",
+    "NoSuchPass",
+    "fired_everywhere",
+    "fired_once",
+    "pass_named",
+    "passes_from",
+    "passes_skipping",
+    "passes_with",
+    "rewrites",
+]

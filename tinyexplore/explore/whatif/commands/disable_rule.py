@@ -1,0 +1,42 @@
+"""DisableRule: all kernels through a pipeline with one rule less."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tinyexplore.codegen import Pass
+from tinyexplore.explore.playground.pipeline import Disabled, rewrites
+from tinyexplore.explore.whatif.commands.rules import changes_of, pipeline_with, try_out_rule
+from tinyexplore.explore.whatif.place import Outcome, Place
+from tinyexplore.uop import Rule
+
+
+@dataclass(frozen=True, slots=True)
+class DisableRule:
+    """Every kernel through the pipeline in which the tables of no pass have rule `rule`.
+
+    Functions of whole graphs simplify what they make by themselves, and go on with all laws."""
+
+    rule: str
+    label: ClassVar[str] = ""
+
+    @property
+    def about(self) -> None:
+        return None
+
+    def pipeline(self, place: Place, _: int) -> Sequence[Pass]:
+        """The passes that a kernel goes through."""
+        return pipeline_with(place, Disabled(self.rule))
+
+    def carry_out(self, place: Place) -> Outcome:
+        passes = self.pipeline(place, 0)
+        rule = self._rule(place)
+        kernels = sorted(place.bench.subjects)
+        return try_out_rule(place, rule, f"without {self.rule}", kernels, lambda _: passes, lambda fired: False)
+
+    def _rule(self, place: Place) -> Rule | None:
+        of_passes = [rule for step in rewrites() for rule in step.table.rules]
+        inserted = [rule for change in changes_of(place, place.parent) if (rule := getattr(change, "rule", None))]
+        return next((rule for rule in of_passes + inserted if getattr(rule, "name", "") == self.rule), None)

@@ -1,0 +1,47 @@
+"""FireRule: a rule fired in the middle of a pass, and the rest of the pipeline from there on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tinyexplore.codegen import Pass
+from tinyexplore.explore.playground.intermediate import graph_at
+from tinyexplore.explore.playground.pipeline import fired_everywhere, fired_once, passes_from
+from tinyexplore.explore.whatif.commands.rules import rule_named, try_out_rule
+from tinyexplore.explore.whatif.place import Outcome, Place, WhatIfError
+
+
+@dataclass(frozen=True, slots=True)
+class FireRule:
+    """A kernel's graph after `step` steps of pass `stage`; rule `rule` fired on the node with the digest `node` ("": on
+    every node that it matches), then the rest of that pass, and of the pipeline."""
+
+    rule: str
+    kernel: int
+    stage: str
+    step: int
+    node: str
+    label: ClassVar[str] = ""
+
+    @property
+    def about(self) -> None:
+        return None
+
+    def pipeline(self, place: Place, _: int) -> Sequence[Pass]:
+        """The passes that the kernel goes through."""
+        rule = rule_named(self.rule)
+        graph = graph_at(place.bench, self.kernel, self.stage, self.step)
+        if not self.node:
+            return passes_from(self.stage, graph.root, fired_everywhere(self.stage, rule))
+        node = next((one for one in graph.root.toposort() if one.digest.startswith(self.node)), None)
+        if node is None:
+            raise WhatIfError(f"no node {self.node} in kernel {self.kernel} after step {self.step} of {self.stage}")
+        return passes_from(self.stage, graph.root, fired_once(self.stage, rule, node))
+
+    def carry_out(self, place: Place) -> Outcome:
+        rule = rule_named(self.rule)
+        place.bench.subjects[self.kernel]
+        passes = self.pipeline(place, self.kernel)
+        return try_out_rule(place, rule, self.rule, [self.kernel], lambda _: passes, lambda fired: fired.rule is rule)

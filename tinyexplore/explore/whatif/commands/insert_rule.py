@@ -1,0 +1,37 @@
+"""InsertRule: all kernels through a pipeline with one more rule."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tinyexplore.codegen import Pass
+from tinyexplore.explore.playground.pipeline import Inserted
+from tinyexplore.explore.whatif.commands.rules import pipeline_with, rule_named, try_out_rule
+from tinyexplore.explore.whatif.place import Outcome, Place
+
+
+@dataclass(frozen=True, slots=True)
+class InsertRule:
+    """Every kernel through the pipeline with rule `rule` (one written here) in pass `stage`, before the rule that is
+    number `position` there; -1: after all others. Each of its firings is checked."""
+
+    rule: str
+    stage: str
+    position: int
+    label: ClassVar[str] = ""
+
+    @property
+    def about(self) -> None:
+        return None
+
+    def pipeline(self, place: Place, _: int) -> Sequence[Pass]:
+        """The passes that a kernel goes through."""
+        return pipeline_with(place, Inserted(rule_named(self.rule), self.stage, self.position))
+
+    def carry_out(self, place: Place) -> Outcome:
+        rule = rule_named(self.rule)
+        passes = self.pipeline(place, 0)
+        kernels = sorted(place.bench.subjects)
+        return try_out_rule(place, rule, self.rule, kernels, lambda _: passes, lambda fired: fired.rule is rule)

@@ -1,0 +1,46 @@
+"""SkipFiring: a kernel as it would be had one firing not been."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tinyexplore.codegen import Pass
+from tinyexplore.explore.playground.intermediate import graph_at
+from tinyexplore.explore.playground.pipeline import passes_skipping
+from tinyexplore.explore.whatif.commands.rules import try_out_rule
+from tinyexplore.explore.whatif.place import Outcome, Place, WhatIfError
+from tinyexplore.uop import Rule, UOp
+
+
+@dataclass(frozen=True, slots=True)
+class SkipFiring:
+    """A kernel through the pipeline, but for the firing that is step `step` of pass `stage`: that rule is not tried on
+    that node there; others are."""
+
+    kernel: int
+    stage: str
+    step: int
+    label: ClassVar[str] = ""
+
+    @property
+    def about(self) -> None:
+        return None
+
+    def pipeline(self, place: Place, _: int) -> Sequence[Pass]:
+        """The passes that the kernel goes through."""
+        rule, node = self._firing(place)
+        return passes_skipping(self.stage, rule.name, node)
+
+    def carry_out(self, place: Place) -> Outcome:
+        rule, _ = self._firing(place)
+        passes = self.pipeline(place, self.kernel)
+        words = f"without {rule.name} at step {self.step} of {self.stage}"
+        return try_out_rule(place, rule, words, [self.kernel], lambda _: passes, lambda fired: False)
+
+    def _firing(self, place: Place) -> tuple[Rule, UOp]:
+        graph = graph_at(place.bench, self.kernel, self.stage, self.step)
+        if graph.fired is None:
+            raise WhatIfError(f"step {self.step} of {self.stage} is no firing: a node was made anew for its sources")
+        return graph.fired.rule, graph.fired.before
