@@ -80,7 +80,7 @@ class Kernel:
         return tuple(find_argextremes(self.reduces))
 
     @cached_property
-    def walks(self) -> tuple[UOp, ...]:
+    def plain_reduces(self) -> tuple[UOp, ...]:
         """The REDUCEs that look at what they read by themselves, and not in the loop that finds an extreme."""
         along = {found.place for found in self.argextremes}
         return tuple(reduce for reduce in self.reduces if reduce not in along)

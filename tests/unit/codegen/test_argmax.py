@@ -37,7 +37,7 @@ def test_one_look_finds_the_extreme_and_its_place(dtype: DType, op: Ops) -> None
     columns = kernel_of(place_of(unread(512, 64).cast(dtype), 0, op))
     for kernel in (rows, columns, hand_coded(rows)):
         assert looks(kernel) == 1
-        assert len(kernel.walks) == 1
+        assert len(kernel.plain_reduces) == 1
 
 
 @pytest.mark.parametrize(("size", "loops"), [(512, 1), (517, 2), (7, 1)])  # of 7, four are no loop
@@ -50,7 +50,7 @@ def test_what_is_left_over_is_looked_at_once_too(size: int, loops: int) -> None:
 
 def test_loops_that_are_not_alike_stay_two() -> None:
     kernel = kernel_of(place_of(unread(64, 512), 1)).apply(Opt(OptOps.UNROLL, 1, 4))
-    assert len(kernel.walks) == 2
+    assert len(kernel.plain_reduces) == 2
     assert looks(kernel) == 2
 
 
@@ -66,7 +66,7 @@ def test_places_must_grow() -> None:
 
 def test_what_is_the_same_for_all_steps_is_not_looked_for() -> None:
     same = unread(64, 1).expand((64, 512))
-    assert len(kernel_of(place_of(same, 1)).walks) == 2
+    assert len(kernel_of(place_of(same, 1)).plain_reduces) == 2
 
 
 def test_the_law_is_told() -> None:

@@ -28,8 +28,8 @@ def block_columns(kernel: Kernel) -> Choices:
     columns = next((axis for axis in kernel.output_axes if is_outer_of(axis, reduced.lanes, found)), None)
     if columns is None:
         return
-    (loop, *others) = kernel.walks[0].src[1:]
-    is_plain = len(kernel.walks) == 1 and not others
+    (loop, *others) = kernel.plain_reduces[0].src[1:]
+    is_plain = len(kernel.plain_reduces) == 1 and not others
     load = next((access for access in found if not access.is_store and loop in access.node.ranges), None)
     if is_plain and load is not None and columns.is_static:
         if is_read_in_order(kernel, load, columns, loop):

@@ -42,7 +42,7 @@ def prefetch(kernel: Kernel) -> Choices:
     if not pointers or kernel.result_copies or any(axis.arg.ahead for axis in kernel.axes):
         return
     loads = [access for access in kernel.accesses if not access.is_store and access.node.src[0] in pointers]
-    walked = {axis for reduce in kernel.walks for axis in reduce.src[1:]}
+    walked = {axis for reduce in kernel.plain_reduces for axis in reduce.src[1:]}
     unwalked = {axis for reduce in kernel.reduces for axis in reduce.src[1:] if axis not in walked}
     loads = [load for load in loads if unwalked.isdisjoint(load.node.ranges)]
     choice = prefetched_row(kernel, loads) or prefetched_jump(kernel, loads) or prefetched_hop(kernel, loads)
@@ -129,7 +129,7 @@ def jumping_walk(kernel: Kernel, load: Access) -> tuple[UOp, int] | None:
     down = (jumping, min(NEAR_BYTES // step, jumping.size // MOST_STEPS))
     is_reduced = jumping.arg.kind is AxisKind.REDUCE and (comes_from_memory(load, target) or step >= LONG_STEP_BYTES)
     stretch = prod(axis.size for axis in inside(load, jumping) if axis.arg.kind is not AxisKind.UNROLL)
-    is_only = len(kernel.walks) == 1  # of several walks down, the next column serves all
+    is_only = len(kernel.plain_reduces) == 1  # of several walks down, the next column serves all
     if is_only and is_reduced and jumping.size >= MANY_PAGES and stretch * itemsize >= STRETCH_BYTES:
         return down
     for axis in loops:
