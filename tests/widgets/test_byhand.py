@@ -14,7 +14,7 @@ from tests.widgets.test_accessibility import findings
 from tests.widgets.test_why import MOUNT
 from tinyexplore import Tensor
 from tinyexplore.explore import Explorer, explore
-from tinyexplore.explore.byhand.answers import ByHandAnswers, row_widths
+from tinyexplore.explore.byhand.answers import ByHandAnswers, debugger_data, row_widths
 
 pytestmark = pytest.mark.browser
 
@@ -66,6 +66,24 @@ def test_tensors_are_drawn_in_the_rows_that_their_users_know(view: Explorer) -> 
     assert row_widths(explore(lambda: Tensor.ones(3, 100).contiguous(), repeat=1).trace, 0) == {}, "too long for a line"
 
 
+def counters(tab: Any) -> dict[str, str]:
+    """What stands in the fields of the loops."""
+    fields = tab.query_selector_all(".debugger .counter input")
+    return {one.get_attribute("aria-label").removeprefix("Iteration of "): one.input_value() for one in fields}
+
+
+# the values beside the listing, the counters of the open loops, the lit cells, and what stands in all cells
+SHOWN = """() => [
+  [...document.querySelectorAll('.debugger .uop')].flatMap((line, place) => {
+    const value = line.querySelector('.value');
+    return value === null ? [] : [[place, value.innerText]];
+  }),
+  [...document.querySelectorAll('.debugger .counter:not(.out)')].map((one) => [one.innerText.split(' ')[0], one.querySelector('input').value]),
+  [...document.querySelectorAll('.debugger .loaded, .debugger .stored')].map((one) => one.title),
+  Object.fromEntries([...document.querySelectorAll('.debugger .element')].map((one) => [one.title, one.innerText])),
+]"""
+
+
 def until(tab: Any, text: str) -> None:
     tab.wait_for_selector(f".debugger .where:has-text('{text}')")
 
@@ -74,8 +92,7 @@ def test_a_nan_is_hunted_to_its_iteration(debugger: Any) -> None:
     debugger.fill(".debugger input", "nan")
     debugger.keyboard.press("Enter")
     until(debugger, "nan")
-    assert debugger.inner_text(".debugger .steps").count("g0 = 3") == 1
-    assert "r2 = 5" in debugger.inner_text(".debugger .steps")
+    assert counters(debugger) == {"g0": "3", "g1": "0", "r2": "5"}
     assert debugger.inner_text(".debugger .uop[aria-current] .value") == "nan"
 
 
@@ -100,6 +117,76 @@ def test_a_click_on_a_line_runs_there_and_lights_the_cell(debugger: Any, view: E
     assert cell.get_attribute("title").startswith("data")
     debugger.click(".debugger .uop:has-text('STORE')")
     debugger.wait_for_selector(".debugger .element.stored")
+
+
+def test_a_number_in_a_loop_jumps_to_its_iteration(debugger: Any) -> None:
+    for loop, count in (("g0", "2"), ("g1", "3"), ("r2", "4")):
+        debugger.fill(f".debugger [aria-label='Iteration of {loop}']", count)
+    debugger.keyboard.press("Enter")
+    until(debugger, "g0=2, g1=3, r2=4")
+    assert counters(debugger) == {"g0": "2", "g1": "3", "r2": "4"}
+    debugger.fill(".debugger [aria-label='Iteration of g0']", "99")
+    debugger.keyboard.press("Enter")
+    until(debugger, "at the end")
+
+
+def test_one_lane_of_a_vector_is_shown(browser: Any, tmp_path: Path) -> None:
+    x = Tensor(np.arange(64, dtype=np.float32)).realize()
+    vectors = explore(lambda: x * 2, repeat=1, keep_inputs=True)
+    kept = vectors.debug(0)
+    lanes = kept.lanes
+    assert lanes > 1
+    tab = opened(browser, vectors, tmp_path, "debugger")
+    tab.wait_for_selector(".debugger .program")
+    tab.click(".debugger .uop:has-text('= LOAD') >> nth=0")
+    until(tab, "at line")
+    assert tab.inner_text(".debugger .uop[aria-current] .value").startswith("[0, 1")
+    assert tab.locator(".debugger .element.loaded").count() == lanes
+    tab.select_option(".debugger .lane select", "3")
+    tab.wait_for_function("document.querySelector('.debugger .uop[aria-current] .value').innerText === '3'")
+    assert tab.locator(".debugger .element.loaded").count() == 1
+    assert findings(tab) == []
+    tab.close()
+
+
+def test_a_page_steps_the_recorded_iterations_without_python(browser: Any, view: Explorer, tmp_path: Path) -> None:
+    """What it shows is what the debugger in Python shows there."""
+    view.to_html(tmp_path / "page.html", iterations=400)
+    tab = browser.new_page(viewport={"width": 1280, "height": 1000})
+    tab.add_init_script("localStorage.setItem('tinyexplore.mode', 'workbench')")
+    tab.goto((tmp_path / "page.html").as_uri())
+    tab.wait_for_selector("html[data-tinyexplore=ready]", state="attached", timeout=15_000)
+    tab.click("[data-key=debugger]")
+    tab.wait_for_selector(".debugger .program")
+    assert "the first 400 steps of each kernel are recorded: 400 in all" in tab.inner_text(".banner")
+    debugger = view.debug(0)
+    widths = row_widths(view.trace, 0)
+    tab.focus(".debugger")
+    for key, forwards in (("Right", 1), ("Right", 1), ("Down", 10), ("Down", 10), ("Left", -1), ("Down", 10), ("Up", -10)):
+        tab.keyboard.press(f"Arrow{key}")
+        debugger.step(forwards) if forwards > 0 else debugger.back(-forwards)
+        wanted = debugger_data(debugger, widths)
+        until(tab, f"step {debugger.position:,} ")
+        lines, open_loops, lit, cells = tab.evaluate(SHOWN)
+        assert lines == [[place, text] for place, text in wanted["values"]], debugger.position
+        assert open_loops == [[name, str(count)] for name, count in wanted["loops"]]
+        assert lit == [f"{one['name']}[{place}]" for one in wanted["tensors"] for place in one["lit"]]
+        known = {f"{one['name']}[{k}]": text for one in wanted["tensors"] for k, text in enumerate(one["cells"], one["first"])}
+        assert cells == known
+    tab.fill(".debugger [aria-label='Iteration of g1']", "1")
+    tab.keyboard.press("Enter")
+    until(tab, "g0=0, g1=1")
+    tab.fill(".debugger .until input", "nan")
+    tab.keyboard.press("Enter")
+    until(tab, "the recording ends here, after 400 steps")
+    tab.keyboard.press("Escape")
+    tab.click(".debugger button[title='To the start (Home)']")
+    tab.fill(".debugger .until input", "data1[2]")
+    tab.keyboard.press("Enter")
+    until(tab, "data1[2]")
+    assert tab.locator(".element.loaded").get_attribute("title") == "data1[2]"
+    assert findings(tab) == []
+    tab.close()
 
 
 def test_a_wrong_condition_is_answered_beside_the_controls(debugger: Any) -> None:
@@ -147,7 +234,7 @@ def test_a_page_without_an_engine_says_what_would_do(browser: Any, view: Explore
     tab.goto((tmp_path / "page.html").as_uri())
     tab.wait_for_selector("html[data-tinyexplore=ready]", state="attached", timeout=15_000)
     tab.click("[data-key=debugger]")
-    assert "keep_inputs=True" in tab.inner_text(".debugger")
+    assert "iterations=2000" in tab.inner_text(".debugger")
     tab.click("[data-key=caches]")
     assert "view.caches(0)" in tab.inner_text(".caches")
     tab.close()

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from tinyexplore.explore.pictures.roofline import Dot, loaded_bytes, roofline_svg
     from tinyexplore.explore.query import biography, line_frames, related, trace_lines, user_lines, where
     from tinyexplore.explore.session import CaptureError, Explorer, capture, explore
+    from tinyexplore.explore.shapes.cells import Cell
+    from tinyexplore.explore.shapes.view import ShapeView, shape
     from tinyexplore.explore.valid import TraceFormatError
     from tinyexplore.explore.why.chosen import WhyOpts, why_opts
     from tinyexplore.explore.why.fusions import WhyKernels, why_kernels
@@ -71,6 +73,9 @@ _HOMES = {
     "Explorer": "session",
     "capture": "session",
     "explore": "session",
+    "Cell": "shapes.cells",
+    "ShapeView": "shapes.view",
+    "shape": "shapes.view",
     "Tried": "why.rules",
     "WhyNot": "why.rules",
     "could_fire": "why.rules",
@@ -87,6 +92,7 @@ __all__ = [
     "CacheComparison",
     "CacheModel",
     "CaptureError",
+    "Cell",
     "Comparison",
     "Counterexample",
     "Debugger",
@@ -99,6 +105,7 @@ __all__ = [
     "MissingPackage",
     "NoDotProgram",
     "ReproducerError",
+    "ShapeView",
     "Trace",
     "TraceFormatError",
     "Tried",
@@ -119,6 +126,7 @@ __all__ = [
     "reproducer",
     "roofline_svg",
     "rows_of",
+    "shape",
     "targets",
     "trace_from_json",
     "trace_lines",

@@ -2,7 +2,8 @@
 
 A notebook's view sends a question over its widget's channel; a page that carries the engine can call `answer` itself.
 `{"ask": "why", "node": 17, "stage": 4, "step": 2}` is answered by the fields of a `WhyNot`,
-`{"ask": "why kernels", "a": 3, "b": 9}` by those of a `WhyKernels`; what cannot be answered by `{"error": "..."}`.
+`{"ask": "why kernels", "a": 3, "b": 9}` by those of a `WhyKernels`, `{"ask": "shape", "node": 5}` by what a node shows
+of memory; what cannot be answered by `{"error": "..."}`.
 """
 
 from __future__ import annotations
@@ -33,7 +34,13 @@ def _why_kernels(trace: Trace, a: int, b: int) -> Any:
     return why_kernels(trace, a, b)
 
 
-QUESTIONS: dict[str, Callable[..., Any]] = {"why": _why, "why kernels": _why_kernels}
+def _shape(trace: Trace, node: int | None = None, moves: Any = ()) -> Any:
+    from tinyexplore.explore.shapes.of_trace import shape_data
+
+    return shape_data(trace, node, moves)
+
+
+QUESTIONS: dict[str, Callable[..., Any]] = {"why": _why, "why kernels": _why_kernels, "shape": _shape}
 
 
 def answer(trace: Trace, question: Question) -> Answer:
@@ -46,7 +53,7 @@ def answer(trace: Trace, question: Question) -> Answer:
         found = QUESTIONS[asked](trace, **about)
     except (ValueError, TypeError, IndexError, KeyError) as error:
         return {"error": f"{type(error).__name__}: {error}"}
-    data: Answer = json.loads(json.dumps(asdict(found)))
+    data: Answer = json.loads(json.dumps(found if isinstance(found, dict) else asdict(found)))
     return data
 
 

@@ -20,11 +20,12 @@ from tinyexplore.explore.recording.nest import loop_nest
 from tinyexplore.explore.recording.sources import cell_number
 from tinyexplore.explore.recording.tables import nodes_of
 from tinyexplore.explore.session import EXPLORE_REPEAT, capture, realize_all
+from tinyexplore.explore.shapes import shape
 from tinyexplore.kernel import Kernel
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.renderer import ProgramSpec
 from tinyexplore.schedule import ScheduleItem
-from tinyexplore.shape import ShapeTracker
+from tinyexplore.shape import ShapeTracker, View
 from tinyexplore.tensor import Tensor
 from tinyexplore.uop import Ops, UOp
 
@@ -61,7 +62,7 @@ def unload_ipython_extension(shell: InteractiveShell) -> None:
 
 
 def register_reprs(shell: InteractiveShell) -> None:
-    """Rich forms of Tensor, LazyBuffer, ShapeTracker, ScheduleItem, Kernel, UOp and ProgramSpec."""
+    """Rich forms of Tensor, LazyBuffer, ShapeTracker, View, ScheduleItem, Kernel, UOp and ProgramSpec."""
     formatters = _formatters(shell)
     for kind, to_html in _PAGES.items():
         formatters["text/html"].for_type(kind, to_html)
@@ -257,7 +258,14 @@ def _shapetracker_html(tracker: ShapeTracker) -> str:
         mask = "" if view.mask is None else f", valid in {arg_text(view.mask)}"
         text = f"{shape_text(view.shape)}, strides {arg_text(view.strides)}, offset {view.offset}{mask}"
         facts.append((f"view {number}", text))
-    return _page("ShapeTracker", facts)
+    shown = shape(tracker)
+    if str(shown.after) != str(shown.before):
+        facts.append(("simplified", str(shown.after)))
+    return _page("ShapeTracker", facts, shown.svg())
+
+
+def _view_html(view: View) -> str:
+    return _shapetracker_html(ShapeTracker((view,)))
 
 
 def _uop_html(uop: UOp) -> str:
@@ -302,6 +310,7 @@ _PAGES: dict[type, Callable[[Any], str]] = {
     Tensor: _tensor_html,
     LazyBuffer: _lazybuffer_html,
     ShapeTracker: _shapetracker_html,
+    View: _view_html,
     ScheduleItem: _item_html,
     Kernel: _kernel_html,
     UOp: _uop_html,

@@ -584,6 +584,54 @@ class Branch:
 
 
 @dataclass(frozen=True, slots=True)
+class RecordedLoop:
+    """A loop of a linear program, and the lines of the listing at which it begins and ends."""
+
+    begin: Count
+    end: Count
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedBuffer:
+    """What lay in the first elements of a buffer before its kernel ran; drawn in rows of `width`."""
+
+    name: str
+    size: Count
+    width: LineNumber
+    cells: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedStep:
+    """A step of a kernel: `place` is the line of the UOp that was done, `slot` the line whose value that is (of an
+    ASSIGN, its accumulator's), `value` a text for each lane. Of an access also what it touched, of each lane the
+    element, None where it is not valid."""
+
+    place: Count
+    slot: Count
+    value: tuple[str, ...]
+    buffer: str = ""
+    stored: bool = False
+    index: tuple[int | None, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """The first steps of a kernel, for whoever has no engine to step it. `ended`: it has no more."""
+
+    id: RowId
+    kernel: KernelId
+    name: str
+    note: str
+    listing: tuple[str, ...]
+    loops: tuple[RecordedLoop, ...]
+    buffers: tuple[RecordedBuffer, ...]
+    steps: tuple[RecordedStep, ...]
+    ended: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Trace:
     """One capture, whole. `options` are the settings that produced it, as (name, value)."""
 
@@ -607,6 +655,7 @@ class Trace:
     laws: tuple[OptLaw, ...] = ()
     branches: tuple[Branch, ...] = ()
     ceilings: tuple[Ceiling, ...] = ()
+    recordings: tuple[Recording, ...] = ()
 
     def __repr__(self) -> str:
         tables = ("nodes", "rules", "stages", "links", "kernels", "programs", "runs", "buffers", "messages")

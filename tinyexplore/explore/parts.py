@@ -9,15 +9,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tinyexplore.explore.model import Stage, Trace
 from tinyexplore.explore.pictures.rooflines import roofline_picture
 from tinyexplore.explore.pictures.sheets import (
+    Column,
     kernels_svg,
     listing_svg,
     memory_svg,
     modules_svg,
     passes_svg,
+    sheet_svg,
     timing_svg,
 )
 from tinyexplore.explore.pictures.svg import graph_svg, pipeline_svg
 from tinyexplore.explore.pictures.timeline_picture import timeline_picture
+from tinyexplore.explore.shapes.of_trace import shape_of_node
 from tinyexplore.explore.whatif.picture import branches_svg
 
 if TYPE_CHECKING:
@@ -58,9 +61,17 @@ class Parts:
             "memory": memory_svg,
             "stepper": passes_svg,
             "tuner": branches_svg,
+            "shape": self._shape,
         }
         made: type[PartWidget] = getattr(widgets, f"{kind.title()}Widget")
         return self._once(kind, partial(made, self._explorer, static=self._picture(pictures[kind])))
+
+    def _shape(self, trace: Trace) -> str:
+        selected = self._explorer.selected
+        try:
+            return shape_of_node(trace, selected[0] if selected else None).svg()
+        except ValueError as error:  # it shows no memory, or has sizes that change from call to call
+            return sheet_svg("Shape", (Column(""),), ((str(error),),))
 
     def graph(self) -> GraphWidget:
         """The graph at the reader's place."""

@@ -40,6 +40,7 @@ from tinyexplore.util.config import check_option
 
 if TYPE_CHECKING:
     from tinyexplore.explore.parts import Parts
+    from tinyexplore.explore.shapes.view import ShapeView
     from tinyexplore.explore.why.chosen import WhyOpts
     from tinyexplore.explore.why.fusions import WhyKernels
     from tinyexplore.explore.why.rules import WhyNot
@@ -47,7 +48,11 @@ if TYPE_CHECKING:
 
 EXPLORE_REPEAT = 10
 KEPT_BYTES = 1 << 24  # of tensors that a capture may keep alive until somebody asks for its trace
-_COUNTS = {"repeat": "how often each kernel is timed", "kernels": "how many kernels are kept"}
+_COUNTS = {
+    "repeat": "how often each kernel is timed",
+    "kernels": "how many kernels are kept",
+    "record_iterations": "how many steps of each kernel are recorded",
+}
 
 _OUR_OWN = Limits(1 << 62, 1 << 62)  # for bytes that this process packed
 _CONFIG_NAMES = {field.name.lower(): field.name for field in fields(Config)}
@@ -69,7 +74,8 @@ class Explorer(WhatIfDoor, ByHand):
         given = dict(options or {})
         self.repeat = _count_of("repeat", given.pop("repeat", 1))
         self.most_kernels = _count_of("kernels", given.pop("kernels", MOST_KERNELS))
-        self.keep_bytes = limit_of(given.pop("keep_inputs", 0))
+        self.record_steps = _count_of("record_iterations", given.pop("record_iterations", 0), least=0)
+        self.keep_bytes = limit_of(given.pop("keep_inputs", self.record_steps > 0))
         self.title = title
         self.result: Any = None
         self.error: BaseException | None = None
@@ -173,12 +179,19 @@ class Explorer(WhatIfDoor, ByHand):
         kernels: dict[int, Kernel] = {}
         trace = self._trace = self._untold(kernels=kernels, see_kernels=self._keep)
         self._untold = None
+        if self.record_steps:
+            trace = self._trace = self._recorded(trace, self.record_steps)
         self._whatif = WhatIf(trace, kernels, self._settings)
         return trace
 
     def _keep(self, drafts: Sequence[KernelDraft]) -> None:
         self._kept = kept_kernels(drafts, self._contents)
         self._contents = {}
+
+    def _recorded(self, trace: Trace, steps: int) -> Trace:
+        from tinyexplore.explore.byhand.recorded import with_recordings
+
+        return with_recordings(trace, self._kept, _count_of("record_iterations", steps, least=0))
 
     def _know_kernels(self) -> None:
         if self._untold is not None:
@@ -406,6 +419,19 @@ class Explorer(WhatIfDoor, ByHand):
         """Stages, runs and memory over one axis of time, as a widget of its own (`trace.timeline()` is it as data)."""
         return self._part().plain("timeline")
 
+    @property
+    def shape(self) -> PartWidget:
+        """What the selected node shows of memory, as grids, as a widget of its own (`shape_of` has it as data)."""
+        return self._part().plain("shape")
+
+    def shape_of(self, node: Node | int | None = None) -> ShapeView:
+        """What a node shows of memory, movement by movement: of the one given, or selected, or of the first view. Of a
+        UOp, of what it came from."""
+        from tinyexplore.explore.shapes.of_trace import shape_of_node
+
+        chosen = self.selected[0] if node is None and self.selected else node
+        return shape_of_node(self.trace, chosen)
+
     def measure_ceilings(self) -> Explorer:
         """Measures what this machine does at best (some seconds, once in a process), and keeps it with the trace, for
         the rooflines of views and pages. A trace of another machine stays as it is."""
@@ -464,9 +490,14 @@ class Explorer(WhatIfDoor, ByHand):
             return Path(path)
         return self.trace.save(path)
 
-    def to_html(self, path: str | Path | None = None) -> str:
-        """One HTML page that works offline, from a file; written to `path` if one is given."""
-        page = export_html(self.trace, tour=[stop.as_data() for stop in self._tour])
+    def to_html(self, path: str | Path | None = None, *, iterations: int = 0) -> str:
+        """One HTML page that works offline, from a file; written to `path` if one is given. `iterations`: so many
+        first steps of each kernel go with it, for its debugger (on made-up numbers without `keep_inputs`)."""
+        trace = self.trace
+        if iterations:
+            self._know_kernels()
+            trace = self._recorded(trace, iterations)
+        page = export_html(trace, tour=[stop.as_data() for stop in self._tour])
         if path is not None:
             Path(path).write_text(page, encoding="utf-8")
         return page
@@ -521,6 +552,8 @@ def capture(*, title: str = "", **options: Any) -> Explorer:
 
     Options: `repeat` (how often each kernel is timed, 1), `kernels` (how many are kept before the rest is only
     counted, 1000), `keep_inputs` (what kernels read is kept, for `debug`: True is up to 64 MiB, else so many bytes),
+    `record_iterations` (so many first steps of each kernel are kept in the trace, for pages without Python; implies
+    `keep_inputs`),
     and any setting of the engine by its name, which holds inside the block: `device="CLANG"`, `beam=2`, `noopt=1`;
     `executor` is what a search measures on (see `measuring_on`). With a `target` that this machine cannot execute,
     kernels are compiled for it and shown without times; native code computes the values. An exception goes on its
@@ -620,9 +653,9 @@ class _Answers:
 # *** options ***
 
 
-def _count_of(option: str, count: Any) -> int:
-    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-        raise ValueError(f"{option}={count!r}: {_COUNTS[option]}; give a whole number from 1 on")
+def _count_of(option: str, count: Any, least: int = 1) -> int:
+    if not isinstance(count, int) or isinstance(count, bool) or count < least:
+        raise ValueError(f"{option}={count!r}: {_COUNTS[option]}; give a whole number from {least} on")
     return count
 
 
@@ -632,7 +665,7 @@ def _config_changes(options: dict[str, Any]) -> dict[str, Any]:
     for name, value in options.items():
         known = _CONFIG_NAMES.get(name.lower())
         if known is None:
-            names = ", ".join(("repeat", "title", "executor", "keep_inputs", *_CONFIG_NAMES))
+            names = ", ".join(("repeat", "title", "executor", "keep_inputs", "record_iterations", *_CONFIG_NAMES))
             raise ValueError(f"unknown option {name!r}; known: {names}")
         if known != "DEVICE" or value:
             check_option(known, value)

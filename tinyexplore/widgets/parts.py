@@ -204,6 +204,13 @@ class MemoryWidget(PartWidget):
     view = traitlets.Unicode("memory").tag(sync=True)
 
 
+class ShapeWidget(PartWidget):
+    """What the selected node shows of memory: each element with its place, movement by movement."""
+
+    view = traitlets.Unicode("shape").tag(sync=True)
+    height = traitlets.Unicode("520px").tag(sync=True)
+
+
 class PredictWidget(PicturedWidget):
     """A question about a trace: guess, then see. `guess`: the index of the choice taken, None until then.
 
@@ -264,6 +271,7 @@ __all__ = [
     "PartWidget",
     "PredictWidget",
     "RooflineWidget",
+    "ShapeWidget",
     "StepperWidget",
     "TimelineWidget",
     "TimingWidget",

@@ -21,6 +21,7 @@ import { KernelsView } from "./views/kernels";
 import { ModulesView } from "./views/modules";
 import { PipelineView } from "./views/pipeline";
 import { chapters } from "./story";
+import type { ShapeData } from "./shapes";
 import { RooflineView } from "./views/roofline";
 import { StepperView } from "./views/stepper";
 import { StoryView } from "./views/story";
@@ -28,6 +29,7 @@ import { TunerView } from "./tuner";
 import { type Stop, TourView } from "./views/tour";
 import { TimelineView } from "./views/timeline";
 import { MemoryView, TimingView } from "./views/timing";
+import { ShapeView } from "./views/shape";
 import { WhyView } from "./views/why";
 import { beginning } from "./walking";
 
@@ -50,6 +52,8 @@ export interface MountOptions {
   tour?: Stop[];
   /** Answers what the trace alone cannot: a kernel, or an engine in the page. */
   ask?: Ask;
+  /** The shapes of nodes, where nobody answers. */
+  shapes?: Record<string, ShapeData>;
 }
 
 /** Stage by stage, or all views at once. */
@@ -87,6 +91,7 @@ export function mount(element: HTMLElement, trace: Trace, options: MountOptions 
   store.onSelect = options.onSelect ?? null;
   store.onCursor = options.onCursor ?? null;
   store.ask = options.ask ?? null;
+  store.shapes = options.shapes ?? {};
   return mountOn(element, store, options);
 }
 
@@ -232,6 +237,7 @@ function workbench(store: Store, root: HTMLElement, size: number): Body {
     why: new WhyView(store),
     debugger: new DebuggerView(store),
     caches: new CachesView(store),
+    shape: new ShapeView(store),
     glossary: new GlossaryView(),
   };
   const { glossary: _, ...shown } = panels; // it never changes

@@ -360,6 +360,44 @@ export interface Branch {
   firings: RuleFiring[];
 }
 
+/** A loop of a linear program, and the lines of the listing at which it begins and ends. */
+export interface RecordedLoop {
+  begin: number;
+  end: number;
+  name: string;
+}
+
+/** What lay in the first elements of a buffer before its kernel ran; drawn in rows of `width`. */
+export interface RecordedBuffer {
+  name: string;
+  size: number;
+  width: number;
+  cells: string[];
+}
+
+/** A step of a kernel: `place` is the line of the UOp that was done, `slot` the line whose value that is (of an ASSIGN, its accumulator's), `value` a text for each lane. Of an access also what it touched, of each lane the element, None where it is not valid. */
+export interface RecordedStep {
+  place: number;
+  slot: number;
+  value: string[];
+  buffer: string;
+  stored: boolean;
+  index: (number | null)[];
+}
+
+/** The first steps of a kernel, for whoever has no engine to step it. `ended`: it has no more. */
+export interface Recording {
+  id: number;
+  kernel: number;
+  name: string;
+  note: string;
+  listing: string[];
+  loops: RecordedLoop[];
+  buffers: RecordedBuffer[];
+  steps: RecordedStep[];
+  ended: boolean;
+}
+
 /** One capture, whole. `options` are the settings that produced it, as (name, value). */
 export interface Trace {
   version: number;
@@ -382,6 +420,7 @@ export interface Trace {
   laws: OptLaw[];
   branches: Branch[];
   ceilings: Ceiling[];
+  recordings: Recording[];
 }
 
 /** What each field must be, for valid.ts: [shape], or [shape, what a trace without that field means]. */
@@ -676,6 +715,36 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     rule_text: ["str", ""],
     firings: [{"many": {"row": "RuleFiring"}}, []],
   },
+  RecordedLoop: {
+    begin: [{"least": 0, "of": "int"}],
+    end: [{"least": 0, "of": "int"}],
+    name: ["str"],
+  },
+  RecordedBuffer: {
+    name: ["str"],
+    size: [{"least": 0, "of": "int"}],
+    width: [{"least": 1, "of": "int"}],
+    cells: [{"many": "str"}],
+  },
+  RecordedStep: {
+    place: [{"least": 0, "of": "int"}],
+    slot: [{"least": 0, "of": "int"}],
+    value: [{"many": "str"}],
+    buffer: ["str", ""],
+    stored: ["bool", false],
+    index: [{"many": {"either": ["int", "null"]}}, []],
+  },
+  Recording: {
+    id: [{"id": true}],
+    kernel: [{"index": "kernels", "before": false}],
+    name: ["str"],
+    note: ["str"],
+    listing: [{"many": "str"}],
+    loops: [{"many": {"row": "RecordedLoop"}}],
+    buffers: [{"many": {"row": "RecordedBuffer"}}],
+    steps: [{"many": {"row": "RecordedStep"}}],
+    ended: ["bool"],
+  },
   Trace: {
     version: ["int"],
     title: ["str"],
@@ -697,5 +766,6 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     laws: [{"many": {"row": "OptLaw"}}, []],
     branches: [{"many": {"row": "Branch"}}, []],
     ceilings: [{"many": {"row": "Ceiling"}}, []],
+    recordings: [{"many": {"row": "Recording"}}, []],
   },
 };

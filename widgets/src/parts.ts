@@ -8,11 +8,12 @@ import { GraphView } from "./views/graph";
 import { KernelsView } from "./views/kernels";
 import { ModulesView } from "./views/modules";
 import { RooflineView } from "./views/roofline";
+import { LoneShapeView } from "./views/shape";
 import { StepperView } from "./views/stepper";
 import { TimelineView } from "./views/timeline";
 import { MemoryView, TimingView } from "./views/timing";
 
-export type Kind = "graph" | "stepper" | "code" | "kernels" | "modules" | "timing" | "roofline" | "timeline" | "memory" | "tuner";
+export type Kind = "graph" | "stepper" | "code" | "kernels" | "modules" | "timing" | "roofline" | "timeline" | "memory" | "tuner" | "shape";
 
 /** How a part is drawn; `pane`: the only pane of the code; `look`: "lazy" for a graph coloured by role, without frames. */
 export interface Look {
@@ -30,6 +31,7 @@ const VIEWS: Record<Exclude<Kind, "graph" | "code">, new (store: Store) => View>
   timeline: TimelineView,
   memory: MemoryView,
   tuner: TunerView,
+  shape: LoneShapeView,
 };
 
 /** Draws one view into `element`. Returns how to take it away. */

@@ -3,6 +3,7 @@
 import story from "./story.css";
 import byhand from "./byhand.css";
 import css from "./style.css";
+import shape from "./shape.css";
 import tuner from "./tuner/tuner.css";
 import { h } from "./dom";
 import type { Panel, Store } from "./store";
@@ -23,7 +24,7 @@ export function makeRoot(label: string, height: string | undefined, theme: Theme
     "data-lm-suppress-shortcuts": "true", // the notebook's own keys stay out of here
     style: height ? `--height:${height}` : null,
   });
-  root.append(h("style", {}, css + story + byhand + tuner));
+  root.append(h("style", {}, css + story + byhand + shape + tuner));
   const stopTheme = followTheme(root, theme);
   const sizes = new ResizeObserver(([entry]) => {
     const { width } = entry.contentRect;

@@ -13,7 +13,8 @@ async function mountPage(): Promise<void> {
   try {
     document.body.style.margin = "0";
     const data = fromBase64(holder.textContent ?? "");
-    const options = JSON.parse(place.dataset.options ?? "{}") as MountOptions;
+    const kept = document.getElementById("kept")?.textContent ?? "{}";
+    const options = { ...JSON.parse(kept), ...JSON.parse(place.dataset.options ?? "{}") } as MountOptions;
     api.handle = mount(place, await readTrace(data), { size: data.byteLength, height: "100vh", page: true, ...options });
     listenToPage(place.querySelector<HTMLElement>(".tinyexplore")!);
     document.documentElement.dataset.tinyexplore = "ready";

@@ -2,9 +2,10 @@
 
 import type { Ask } from "./asking";
 import type { TraceIndex } from "./provenance";
+import type { ShapeData } from "./shapes";
 
 export type Place = "python" | "lazy" | "kernels" | "passes" | "uops" | "code" | "run";
-export const PANELS = ["rewrites", "kernels", "tuner", "modules", "timing", "roofline", "timeline", "memory", "biography", "why", "debugger", "caches", "glossary"] as const;
+export const PANELS = ["rewrites", "kernels", "tuner", "modules", "timing", "roofline", "timeline", "memory", "biography", "why", "debugger", "caches", "shape", "glossary"] as const;
 export type Panel = (typeof PANELS)[number];
 
 /** Where the reader is. It travels to Python as a dict, so it is plain data. */
@@ -47,6 +48,8 @@ export class Store {
   onCursor: ((cursor: Cursor) => void) | null = null;
   /** Asks whoever has the engine; null where nobody has. */
   ask: Ask | null = null;
+  /** What a page keeps of the shapes of nodes, for where nobody can be asked. */
+  shapes: Record<string, ShapeData> = {};
   private views: View[] = [];
   /** The stores that share one selection and one hover: this one, and those that were pinned to a place of their own. */
   protected readonly family: Set<Store>;

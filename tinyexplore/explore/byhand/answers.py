@@ -69,29 +69,39 @@ class ByHandAnswers:
                 debugger.restart()
             case "finish":
                 debugger.finish()
-        return debugger_data(debugger, row_widths(explorer.trace, kernel))
+        lane = question.get("lane")
+        return debugger_data(debugger, row_widths(explorer.trace, kernel), None if lane is None else int(lane))
 
 
-def debugger_data(debugger: Debugger, widths: Mapping[str, int] | None = None) -> dict[str, Any]:
-    """Where a debugger is, its listing, and the tensors around what it touched last, in rows of `widths`."""
-    state = debugger.state()
+def debugger_data(
+    debugger: Debugger, widths: Mapping[str, int] | None = None, lane: int | None = None
+) -> dict[str, Any]:
+    """Where a debugger is, its listing, and the tensors around what it touched last, in rows of `widths`.
+
+    `lane`: of vectors, only this one is shown.
+    """
+    state = debugger.state(lane)
     del state["error"]  # what went wrong in the kernel is the reason why it stopped; an answer with an error is none
     values: dict[int, str] = {}
     for place, _, text in state["registers"]:
         values[place] = text
     if debugger.place is not None and not isinstance(debugger.value, memoryview):
-        values[debugger.place] = value_text(debugger.value)
+        value = debugger.value
+        is_lane = lane is not None and isinstance(value, list) and lane < len(value)
+        values[debugger.place] = value_text(value[lane] if is_lane else value)
     return {
         "name": debugger.name,
         "note": debugger.note,
         "listing": [line.text for line in debugger.listing],
+        "lanes": debugger.lanes,
+        "nest": [[name, list(around)] for name, around in debugger.nest.items()],
         "values": [[place, text] for place, text in sorted(values.items())],
-        "tensors": [tensor_data(debugger, name, (widths or {}).get(name)) for name in debugger.buffers],
+        "tensors": [tensor_data(debugger, name, (widths or {}).get(name), lane) for name in debugger.buffers],
         **state,
     }
 
 
-def tensor_data(debugger: Debugger, name: str, width: int | None = None) -> dict[str, Any]:
+def tensor_data(debugger: Debugger, name: str, width: int | None = None, lane: int | None = None) -> dict[str, Any]:
     """A buffer as a grid: the rows around what was touched last, of `width` elements or as its indices suggest."""
     size = debugger.buffers[name]
     recent = [one for one in debugger.touched(64) if one.buffer == name]
@@ -107,10 +117,15 @@ def tensor_data(debugger: Debugger, name: str, width: int | None = None) -> dict
         "width": width,
         "first": first,
         "cells": [value_text(float(f"{value:.3g}")) if isinstance(value, float) else str(value) for value in shown],
-        "lit": [place for one in now for place in one.index if place is not None],
+        "lit": [place for one in now for place in _of_lane(one.index, lane) if place is not None],
         "recent": sorted({place for one in recent for place in one.index if place is not None}),
         "stored": any(one.stored for one in now),
     }
+
+
+def _of_lane(index: tuple[int | None, ...], lane: int | None) -> tuple[int | None, ...]:
+    """The element of one lane; of a value without that lane, all."""
+    return index if lane is None or lane >= len(index) else index[lane : lane + 1]
 
 
 def row_widths(trace: Trace, kernel: int) -> dict[str, int]:

@@ -326,6 +326,23 @@ class Debugger:
         return None if self._last is None else self.uops[self._last[0]]
 
     @property
+    def slot(self) -> int | None:
+        """The line whose value the step gave: its own, of an ASSIGN that of the accumulator."""
+        return None if self._last is None else self._slots[self._last[0]]
+
+    @property
+    def nest(self) -> dict[str, tuple[str, ...]]:
+        """All loops of the program in order, each with those around it, outermost first."""
+        ranges = [place for place, node in enumerate(self.uops) if node.op is Ops.RANGE]
+        names = {place: operand_name(self.uops[place], place) for place in ranges}
+        return {names[place]: tuple(names[outer] for outer in self._around[place]) for place in ranges}
+
+    @property
+    def lanes(self) -> int:
+        """How many lanes the widest vector of the program has."""
+        return max((node.dtype.count for node in self.uops if isinstance(node.dtype, DType)), default=1)
+
+    @property
     def value(self) -> Any:
         """What came of the UOp done last: a number, a list of lanes, of a STORE what it stored."""
         return None if self._last is None else self._last[1]

@@ -12,6 +12,7 @@ from typing import Any
 from tinyexplore.explore.codec import trace_to_bytes
 from tinyexplore.explore.figures import count_text, figures
 from tinyexplore.explore.model import Trace
+from tinyexplore.explore.shapes.of_trace import shapes_data
 
 STATIC = Path(__file__).resolve().parents[2] / "static"
 
@@ -46,6 +47,7 @@ def export_html(trace: Trace, tour: Sequence[dict[str, Any]] = ()) -> str:
     script = standalone_script().replace("</script", "<\\/script")
     title = escape(trace.title or "tinyexplore")
     options = f' data-options="{escape(json.dumps({"tour": list(tour)}))}"' if tour else ""
+    kept = json.dumps({"shapes": shapes_data(trace)}, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -59,6 +61,7 @@ def export_html(trace: Trace, tour: Sequence[dict[str, Any]] = ()) -> str:
 <div id="explorer"{options}></div>
 <noscript>{static_html(trace)}</noscript>
 <script type="application/octet-stream+base64" id="trace">{payload}</script>
+<script type="application/json" id="kept">{kept}</script>
 <script>{script}</script>
 </body>
 </html>

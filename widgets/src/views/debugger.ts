@@ -1,41 +1,19 @@
 // The kernel debugger: the linear program with its current line, counters and values, and the tensors that it touches. It
-// asks Python for every step; the keys are those of the panel while it has the focus.
+// asks Python for every step, or walks those that the trace has recorded; the keys are those of the panel while it has the
+// focus.
 
 import type { Ask } from "../asking";
 import { button, h, replaceChildren } from "../dom";
+import { type Action, RecordedRun, type State, type Tensor } from "../recorded";
 import type { Change, Store, View } from "../store";
-
-interface Tensor {
-  name: string;
-  size: number;
-  width: number;
-  first: number;
-  cells: string[];
-  lit: number[];
-  recent: number[];
-  stored: boolean;
-}
-
-/** `debugger_data` in tinyexplore/explore/byhand/answers.py. */
-interface State {
-  name: string;
-  note: string;
-  listing: string[];
-  values: [number, string][];
-  tensors: Tensor[];
-  position: number;
-  place: number | null;
-  ended: boolean;
-  reason: string;
-  loops: [string, number][];
-  accesses: [string, boolean, (number | null)[], string][];
-}
 
 export class DebuggerView implements View {
   readonly element = h("div", { class: "debugger scroll", tabindex: 0, role: "region", "aria-label": "Debugger" });
   private kernel: number | null = null;
   private state: State | null = null;
   private condition = "nan";
+  private lane: number | null = null;
+  private run: Ask | null = null;
   private busy = false;
 
   constructor(private readonly store: Store) {
@@ -51,29 +29,38 @@ export class DebuggerView implements View {
     const { cursor, ask } = this.store;
     const kernel = cursor.kernel ?? 0;
     if (cursor.panel !== "debugger" || kernel === this.kernel) return;
-    if (ask === null) {
-      this.say("Stepping takes Python. In a notebook this panel asks it; anywhere else: ", `explore(f, keep_inputs=True).debug(${kernel})`);
+    this.run = ask ?? this.recorded(kernel);
+    if (this.run === null) {
+      this.say("Stepping takes Python. In a notebook this panel asks it; in a page, keep the first steps: ", `view.to_html(path, iterations=2000)`);
       return;
     }
     this.kernel = kernel;
-    void this.request(ask, { do: "look" });
+    this.lane = null;
+    void this.request(this.run, { do: "look" });
+  }
+
+  /** Steps what the trace keeps of the kernel. */
+  private recorded(kernel: number): Ask | null {
+    const found = this.store.index.trace.recordings.find((one) => one.kernel === kernel);
+    if (found === undefined) return null;
+    const run = new RecordedRun(found);
+    return async (action) => run.answer(action);
   }
 
   private say(text: string, code: string, ...more: HTMLElement[]): void {
     replaceChildren(this.element, h("p", { class: "note" }, text, h("code", {}, code)), ...more);
   }
 
-  private act(action: Record<string, unknown>): void {
-    const { ask } = this.store;
-    if (ask !== null && !this.busy) void this.request(ask, action);
+  private act(action: Action): void {
+    if (this.run !== null && !this.busy) void this.request(this.run, action);
   }
 
-  private async request(ask: Ask, action: Record<string, unknown>): Promise<void> {
+  private async request(ask: Ask, action: Action): Promise<void> {
     const { kernel } = this;
     this.busy = true;
     this.element.setAttribute("aria-busy", "true");
     try {
-      const state = (await ask({ ask: "debug", kernel, ...action })) as State;
+      const state = (await ask({ ask: "debug", kernel, ...(this.lane === null ? {} : { lane: this.lane }), ...action })) as State;
       if (kernel !== this.kernel) return;
       this.state = state;
       this.show(state);
@@ -97,8 +84,8 @@ export class DebuggerView implements View {
   }
 
   private onKey(event: KeyboardEvent): void {
-    if (event.target instanceof HTMLInputElement || event.altKey || event.ctrlKey || event.metaKey || this.state === null) return;
-    const actions: Record<string, Record<string, unknown>> = {
+    if (event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement || event.altKey || event.ctrlKey || event.metaKey || this.state === null) return;
+    const actions: Record<string, Action> = {
       ArrowRight: { do: "step" },
       ArrowLeft: { do: "back" },
       ArrowDown: { do: "step", count: 10 },
@@ -130,7 +117,7 @@ export class DebuggerView implements View {
   }
 
   private controls(state: State): HTMLElement {
-    const control = (text: string, title: string, action: Record<string, unknown>): HTMLElement => {
+    const control = (text: string, title: string, action: Action): HTMLElement => {
       const made = button(text, title, () => this.act(action));
       made.dataset.focus = title;
       return made;
@@ -147,7 +134,6 @@ export class DebuggerView implements View {
         if (event.key === "Enter") this.act({ do: "run until", condition: this.condition });
       },
     });
-    const counters = state.loops.map(([name, value]) => h("span", { class: "counter" }, h("b", {}, name), ` = ${value}`));
     return h(
       "div",
       { class: "steps" },
@@ -158,8 +144,42 @@ export class DebuggerView implements View {
       h("label", { class: "until" }, "until ", until),
       control("Run", "On until the condition holds (Enter)", { do: "run until", get condition() { return until.value; } }),
       h("span", { class: "where", role: "status" }, `step ${state.position.toLocaleString("en")} · ${state.reason}`),
-      ...counters,
+      this.lanes(state),
+      ...this.counters(state),
     );
+  }
+
+  /** Which lane of the vectors is shown. */
+  private lanes({ lanes }: State): HTMLElement | null {
+    if (lanes < 2) return null;
+    const names = ["all", ...Array.from({ length: lanes }, (_, i) => String(i))];
+    const choose = (event: Event): void => {
+      const { value } = event.target as HTMLSelectElement;
+      this.lane = value === "all" ? null : Number(value);
+      this.act({ do: "look" });
+    };
+    const chosen = this.lane === null ? "all" : String(this.lane);
+    const options = names.map((name) => h("option", { value: name, selected: name === chosen }, name));
+    return h("label", { class: "lane" }, "lane ", h("select", { "aria-label": "Lane of the vectors", "data-focus": "lane", onchange: choose }, ...options));
+  }
+
+  /** The counters of the loops; a number typed into one jumps to that iteration, with those of the loops around it. */
+  private counters({ nest, loops }: State): HTMLElement[] {
+    const open = new Map(loops);
+    const fields = new Map<string, HTMLInputElement>();
+    return nest.map(([name, around]) => {
+      const jump = (): void => {
+        const given = [...around, name].map((loop) => [loop, fields.get(loop)!.value]).filter(([, value]) => value !== "");
+        if (given.length > 0) this.act({ do: "iteration", counters: Object.fromEntries(given.map(([loop, value]) => [loop, Number(value)])) });
+      };
+      const field = h("input", { type: "number", min: 0, value: open.get(name) ?? "", placeholder: "–", "aria-label": `Iteration of ${name}`, "data-focus": `counter ${name}`, title: `Jump to an iteration of ${name} (Enter)` });
+      field.addEventListener("keydown", (event) => {
+        event.stopPropagation();
+        if (event.key === "Enter") jump();
+      });
+      fields.set(name, field);
+      return h("label", { class: open.has(name) ? "counter" : "counter out" }, h("b", {}, name), " = ", field);
+    });
   }
 
   private program(state: State): HTMLElement {

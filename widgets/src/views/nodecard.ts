@@ -45,6 +45,7 @@ export class NodeCard {
       button(this.actions.isIsolated() ? "whole graph" : "isolate", "Only its sources and users (I)", () => this.actions.isolate()),
       button("origin", "Select the LazyBuffers it came from, and their Python (O)", () => showOrigin(this.store)),
       button("biography", "The firings that led to it (B)", () => this.store.go({ panel: "biography" })),
+      isView(this.store, id) ? button("shape", "Where its elements lie in memory, movement by movement", () => this.store.go({ panel: "shape" })) : null,
       button("why", "Which rules could fire on it, and what stops the others (Y)", () => this.store.go({ panel: "why" })),
     );
     const fate = this.edge([...selected]);
@@ -84,6 +85,12 @@ export class NodeCard {
       actions,
     );
   }
+}
+
+/** Whether a node shows memory, or reads it. */
+function isView({ index }: Store, id: number): boolean {
+  const { group, op } = index.node(id);
+  return (group === "movement" && index.node(id).kind === "lazybuffer") || op === "LOAD" || op === "BUFFER";
 }
 
 /** Selects the LazyBuffers that the selection came from, and shows them. */

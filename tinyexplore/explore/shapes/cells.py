@@ -1,0 +1,87 @@
+"""The elements of a view in a part of it that can be drawn: logical index and place in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from tinyexplore.shape import ShapeTracker
+
+MOST_CELLS = 256  # that are drawn, of the shape and of memory
+MOST_COLUMNS = 16
+MOST_ROWS = 16
+
+Box = tuple[tuple[int, int], ...]  # start and stop of each axis
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """An element: its logical `index`, and the `offset` at which it lies in memory, None in the padding."""
+
+    index: tuple[int, ...]
+    offset: int | None
+
+    @property
+    def valid(self) -> bool:
+        """Whether there is an element; else it is padding, and nothing is read."""
+        return self.offset is not None
+
+
+def reach_of(tracker: ShapeTracker) -> int:
+    """How many places of memory there must be: one more than the last that is reached."""
+    view = tracker.views[0]
+    if 0 in view.shape or view.has_no_valid_element:
+        return 0
+    mask = view.mask or tuple((0, size) for size in view.shape)
+    ends = [(stop - 1 if stride > 0 else start) * stride for (start, stop), stride in zip(mask, view.strides)]
+    return view.offset + sum(ends) + 1
+
+
+def cells_of(tracker: ShapeTracker, box: Box) -> Iterator[Cell]:
+    """The elements in a box of the logical index, in row-major order."""
+    for index in product(*(range(start, stop) for start, stop in box)):
+        yield Cell(index, tracker.index(index))
+
+
+def shown_box(shape: Sequence[int], window: Sequence[int] = ()) -> Box:
+    """From `window` on as much as can be drawn: columns, rows, and then as many planes as fit."""
+    first = [*window, *[0] * (len(shape) - len(window))][: len(shape)]
+    left = MOST_CELLS
+    box: list[tuple[int, int]] = []
+    for axis in reversed(range(len(shape))):
+        depth = len(shape) - 1 - axis
+        most = MOST_COLUMNS if depth == 0 else MOST_ROWS if depth == 1 else left
+        count = max(min(shape[axis], most, left), 1 if shape[axis] else 0)
+        start = max(0, min(first[axis], shape[axis] - count))
+        box.append((start, start + count))
+        left //= max(count, 1)
+    return tuple(reversed(box))
+
+
+def memory_width(trackers: Sequence[ShapeTracker]) -> int:
+    """How many places to draw in a row: the last axis of what lies in memory (of several views, in order, the first
+    that has rows), where that fits."""
+    plain = [tracker.shape for tracker in trackers if tracker.contiguous]
+    sizes = [size for shape in plain if sum(size > 1 for size in shape) > 1 for size in shape[-1:]]
+    return sizes[0] if sizes and 1 < sizes[0] <= MOST_COLUMNS else MOST_ROWS
+
+
+def memory_window(size: int, width: int, first: int) -> tuple[int, int]:
+    """The places of `size` in rows of `width` that are drawn: some hundred, from the row of `first` on."""
+    most = MOST_CELLS // width * width
+    rows = -(-size // width)
+    start = max(0, min(first // width, rows - most // width)) * width
+    return start, min(size, start + most)
+
+
+__all__ = [
+    "MOST_CELLS",
+    "Box",
+    "Cell",
+    "cells_of",
+    "memory_width",
+    "memory_window",
+    "reach_of",
+    "shown_box",
+]

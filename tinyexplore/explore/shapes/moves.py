@@ -1,0 +1,322 @@
+"""Movements of a ShapeTracker as data: what each means in words and as a formula, and whether it fits a shape."""
+
+from __future__ import annotations
+
+from ast import literal_eval
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from tinyexplore.dtype import dtypes
+from tinyexplore.explore.recording.expression import Printer
+from tinyexplore.lazy.lazybuffer import ShapeError
+from tinyexplore.schedule.indexing import reshape_index
+from tinyexplore.shape import ShapeTracker
+from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
+
+Shape = tuple[int, ...]
+
+LAWS = {
+    "RESHAPE": "the same elements in the same row-major order, under a new shape",
+    "PERMUTE": "the axes in another order; memory stays, strides change places",
+    "EXPAND": "an axis of size 1 repeated: its stride is 0, every step reads the same place",
+    "PAD": "zeros around: a mask says where there is an element; nothing is read outside it",
+    "SHRINK": "a part of each axis: the offset moves on, the shape gets smaller",
+    "FLIP": "axes walked backwards: the stride changes its sign, the offset moves to the last element",
+    "STRIDE": "every k-th element of an axis, backwards where k is negative",
+    "WINDOW": "sliding windows along an axis: two axes walk the same places, which are read several times",
+    "DIAGONAL": "one axis walks two of equal size at once: its stride is the sum of theirs",
+}
+"""What each movement does, in words."""
+
+HINTS = {
+    "RESHAPE": "the new shape: 6, 4 (one size may be -1)",
+    "PERMUTE": "the axes in their new order: 1, 0",
+    "EXPAND": "the new shape: axes of size 1 may grow",
+    "PAD": "before and after of each axis: (1, 1), (0, 2)",
+    "SHRINK": "start and stop of each axis: (0, 2), (1, 3)",
+    "FLIP": "the axes to turn round: 0",
+    "STRIDE": "a step for each axis, negative for backwards: 2, -1",
+    "WINDOW": "axis, size, stride, dilation: 0, 3, 1, 1",
+    "DIAGONAL": "two axes of equal size: 0, 1",
+}
+"""What is to be given for each movement."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One movement, done: `tracker` is what came of it. `formula`: which element of its source an element is.
+
+    `node`: the LazyBuffer that it is in a trace. The first step of a view has the op "BUFFER", or "VIEW".
+    """
+
+    op: str
+    arg: Any
+    tracker: ShapeTracker
+    formula: str = ""
+    node: int | None = None
+
+    @property
+    def law(self) -> str:
+        """What such a movement does, in words."""
+        return LAWS.get(self.op, "")
+
+
+def moved(source: ShapeTracker, op: str, arg: Any, node: int | None = None) -> Step:
+    """`source` after one movement; ShapeError where it does not fit."""
+    name = op.upper()
+    if name not in LAWS:
+        raise ShapeError(f"no movement {op!r}; there are {', '.join(LAWS).lower()}")
+    arg = _CHECKS[name](source.shape, arg)
+    if name == "STRIDE":
+        return Step(name, arg, _strided(source, arg), formula(name, arg, source.shape, ()), node)
+    method = getattr(source, name.lower())
+    tracker = method(*arg) if name in ("WINDOW", "DIAGONAL") else method(arg)
+    return Step(name, arg, tracker, formula(name, arg, source.shape, tracker.shape), node)
+
+
+def read_argument(op: str, text: str) -> Any:
+    """What somebody typed for a movement: "6, 4", "(1, 1), (0, 2)"."""
+    words = text.strip().rstrip(",")
+    try:
+        found: list[Any] = list(literal_eval(f"({words},)")) if words else []
+    except (ValueError, SyntaxError):
+        raise ShapeError(f"{op.lower()} {text!r}: give {HINTS.get(op.upper(), 'numbers')}") from None
+    is_one = len(found) == 1 and isinstance(found[0], tuple)
+    nested = op.upper() in ("PAD", "SHRINK")
+    return found[0] if is_one and (not nested or any(isinstance(item, tuple) for item in found[0])) else tuple(found)
+
+
+def suggestion(op: str, shape: Shape) -> str:
+    """An argument that fits `shape`, to begin with; "" where none does."""
+    rank = len(shape)
+    largest = max(range(rank), key=lambda axis: shape[axis], default=0)
+    match op:
+        case "RESHAPE":
+            return _text(shape[::-1] if shape != shape[::-1] else (prod(shape),))
+        case "PERMUTE":
+            return _text(tuple(reversed(range(rank)))) if rank > 1 else ""
+        case "EXPAND":
+            return _text(tuple(4 if size == 1 else size for size in shape)) if 1 in shape else ""
+        case "PAD":
+            return _text(tuple((1, 1) if axis == largest else (0, 0) for axis in range(rank)))
+        case "SHRINK":
+            return _text(
+                tuple((1, size) if axis == largest and size > 1 else (0, size) for axis, size in enumerate(shape))
+            )
+        case "FLIP":
+            return _text((largest,)) if rank else ""
+        case "STRIDE":
+            return _text(tuple(2 if axis == largest else 1 for axis in range(rank)))
+        case "WINDOW":
+            return _text((largest, min(3, shape[largest]), 1, 1)) if rank and shape[largest] else ""
+        case _:
+            pairs = [(a, b) for b in range(rank) for a in range(b) if shape[a] == shape[b]]
+            return _text(pairs[0]) if pairs else ""
+
+
+def _text(values: Sequence[Any]) -> str:
+    return ", ".join(map(str, values))
+
+
+# *** formulas ***
+
+
+def axes_of(shape: Shape) -> tuple[UOp, ...]:
+    """A counter for each axis, which `printer_of` calls i0, i1 …"""
+    return tuple(
+        [
+            UOp(Ops.RANGE, dtypes.index, (index_const(max(size, 1)),), Axis(axis, AxisKind.GLOBAL))
+            for axis, size in enumerate(shape)
+        ]
+    )
+
+
+def printer_of(axes: Sequence[UOp]) -> Printer:
+    """Writes expressions over these counters."""
+    printer = Printer(limit=4000)
+    for number, axis in enumerate(axes):
+        printer.name(axis, f"i{number}")
+    return printer
+
+
+def formula(op: str, arg: Any, source: Shape, shape: Shape) -> str:
+    """Which element of its source an element is: "y[i0, i1] = x[i1, i0]"."""
+    result = shape if op != "STRIDE" else source
+    names = [f"i{axis}" for axis in range(len(result))]
+    condition = ""
+    match op:
+        case "RESHAPE":
+            axes = axes_of(shape)
+            printer = printer_of(axes)
+            inner = [printer.text(part) for part in reshape_index(source, shape, axes)]
+        case "PERMUTE":
+            inner = [names[arg.index(axis)] for axis in range(len(arg))]
+        case "EXPAND":
+            inner = ["0" if size == 1 else name for size, name in zip(source, names)]
+        case "PAD":
+            inner = [_shifted(name, -before) for name, (before, _) in zip(names, arg)]
+            inside = [
+                _between(name, before, before + size, before + size + after)
+                for name, (before, after), size in zip(names, arg, source)
+            ]
+            told = " and ".join(part for part in inside if part)
+            condition = f" where {told}, else 0" if told else ""
+        case "SHRINK":
+            inner = [_shifted(name, start) for name, (start, _) in zip(names, arg)]
+        case "FLIP":
+            inner = [f"{source[axis] - 1} - {name}" if axis in arg else name for axis, name in enumerate(names)]
+        case "STRIDE":
+            inner = [_scaled(name, step, size) for name, step, size in zip(names, arg, source)]
+        case "WINDOW":
+            axis, _, stride, dilation = arg
+            walk = f"{_times(names[axis], stride)} + {_times(names[-1], dilation)}"
+            inner = [*names[:axis], walk, *names[axis + 1 : -1]]
+        case _:
+            first, second = arg
+            inner = [*names[:second], names[first], *names[second:]]
+    return f"y[{', '.join(names)}] = x[{', '.join(inner)}]{condition}"
+
+
+def _shifted(name: str, by: int) -> str:
+    return name if by == 0 else f"{name} {'+' if by > 0 else '-'} {abs(by)}"
+
+
+def _times(name: str, by: int) -> str:
+    return name if by == 1 else f"{name}*{by}"
+
+
+def _scaled(name: str, step: int, size: int) -> str:
+    return _times(name, step) if step > 0 else f"{size - 1} - {_times(name, -step)}"
+
+
+def _between(name: str, start: int, stop: int, size: int) -> str:
+    if start > 0 and stop < size:
+        return f"{start} <= {name} < {stop}"
+    return f"{start} <= {name}" if start > 0 else f"{name} < {stop}" if stop < size else ""
+
+
+# *** what fits ***
+
+
+def _ints(op: str, shape: Shape, arg: Any, count: int | None = None) -> Shape:
+    values = (arg,) if isinstance(arg, int) else tuple(arg)
+    if any(not isinstance(value, int) or isinstance(value, bool) for value in values) or (
+        count is not None and len(values) != count
+    ):
+        raise ShapeError(f"{op} {shape} by {arg!r}: give {HINTS[op.upper()]}")
+    return values
+
+
+def _pairs(op: str, shape: Shape, arg: Any) -> tuple[tuple[int, int], ...]:
+    pairs = tuple(arg)
+    if len(pairs) == 2 and len(shape) == 1 and all(isinstance(item, int) for item in pairs):
+        pairs = (pairs,)
+    whole = [pair for pair in pairs if isinstance(pair, tuple | list) and len(pair) == 2]
+    if len(whole) != len(shape) or len(pairs) != len(shape):
+        raise ShapeError(f"{op} {shape} by {arg!r}: one pair for each of {len(shape)} axes")
+    return tuple([_pair(op, shape, pair) for pair in pairs])
+
+
+def _pair(op: str, shape: Shape, pair: Any) -> tuple[int, int]:
+    first, second = _ints(op, shape, pair, 2)
+    return first, second
+
+
+def _reshape(shape: Shape, arg: Any) -> Shape:
+    wanted = _ints("reshape", shape, arg)
+    size = prod(shape)
+    known = prod(value for value in wanted if value != -1)
+    if wanted.count(-1) == 1 and known > 0 and size % known == 0:
+        wanted = tuple([size // known if value == -1 else value for value in wanted])
+    if min(wanted, default=0) < 0 or prod(wanted) != size:
+        raise ShapeError(f"reshape {shape} to {wanted}: {size} elements, not {prod(wanted)}")
+    return wanted
+
+
+def _permute(shape: Shape, arg: Any) -> Shape:
+    order = _ints("permute", shape, arg)
+    if sorted(order) != list(range(len(shape))):
+        raise ShapeError(f"permute {shape} by {order}: need each of the axes 0 … {len(shape) - 1} once")
+    return order
+
+
+def _expand(shape: Shape, arg: Any) -> Shape:
+    wanted = _ints("expand", shape, arg, len(shape))
+    if any(size not in (1, new) or new < 0 for size, new in zip(shape, wanted)):
+        raise ShapeError(f"expand {shape} to {wanted}: only axes of size 1 can grow")
+    return wanted
+
+
+def _pad(shape: Shape, arg: Any) -> tuple[tuple[int, int], ...]:
+    amounts = _pairs("pad", shape, arg)
+    if any(part < 0 for pair in amounts for part in pair):
+        raise ShapeError(f"pad {shape} by {amounts}: no amount may be negative")
+    return amounts
+
+
+def _shrink(shape: Shape, arg: Any) -> tuple[tuple[int, int], ...]:
+    bounds = _pairs("shrink", shape, arg)
+    if any(not 0 <= start <= stop <= size for (start, stop), size in zip(bounds, shape)):
+        raise ShapeError(f"shrink {shape} to {bounds}: need 0 ≤ start ≤ stop ≤ size for every axis")
+    return bounds
+
+
+def _flip(shape: Shape, arg: Any) -> Shape:
+    axes = tuple(sorted(set(_ints("flip", shape, arg))))
+    if any(not 0 <= axis < len(shape) for axis in axes):
+        raise ShapeError(f"flip axes {axes} of {shape}: the axes are 0 … {len(shape) - 1}")
+    return axes
+
+
+def _stride(shape: Shape, arg: Any) -> Shape:
+    steps = _ints("stride", shape, arg, len(shape))
+    if 0 in steps:
+        raise ShapeError(f"stride {shape} by {steps}: a step of 0 goes nowhere")
+    return steps
+
+
+def _window(shape: Shape, arg: Any) -> tuple[int, int, int, int]:
+    values = _ints("window", shape, arg)
+    if not 2 <= len(values) <= 4:
+        raise ShapeError(f"window {shape} by {values}: give {HINTS['WINDOW']}")
+    axis, size, stride, dilation = (*values, *(1, 1)[len(values) - 2 :])
+    reach = dilation * (size - 1) + 1
+    if not 0 <= axis < len(shape) or min(size, stride, dilation) < 1 or reach > shape[axis]:
+        raise ShapeError(f"window {shape} by {values}: an axis of at least {reach} is wanted")
+    return axis, size, stride, dilation
+
+
+def _diagonal(shape: Shape, arg: Any) -> tuple[int, int]:
+    first, second = _pair("diagonal", shape, arg)
+    if not 0 <= first < second < len(shape) or shape[first] != shape[second]:
+        raise ShapeError(f"diagonal {shape} of axes {first}, {second}: need two axes of equal size, in order")
+    return first, second
+
+
+_CHECKS: dict[str, Callable[[Shape, Any], Any]] = {
+    "RESHAPE": _reshape,
+    "PERMUTE": _permute,
+    "EXPAND": _expand,
+    "PAD": _pad,
+    "SHRINK": _shrink,
+    "FLIP": _flip,
+    "STRIDE": _stride,
+    "WINDOW": _window,
+    "DIAGONAL": _diagonal,
+}
+
+
+def _strided(source: ShapeTracker, steps: Shape) -> ShapeTracker:
+    """Every k-th element, as `tensor[::k]` does it: flipped, padded to whole groups of k, the first of each kept."""
+    tracker = source.flip([axis for axis, step in enumerate(steps) if step < 0])
+    counts = [-(-size // abs(step)) for size, step in zip(source.shape, steps)]
+    groups = [(count, abs(step)) for count, step in zip(counts, steps)]
+    tracker = tracker.pad([(0, count * step - size) for (count, step), size in zip(groups, source.shape)])
+    tracker = tracker.reshape(tuple(size for group in groups for size in group))
+    tracker = tracker.shrink([bounds for count, _ in groups for bounds in ((0, count), (0, 1))])
+    return tracker.reshape(tuple(counts)).simplify()
+
+
+__all__ = ["HINTS", "LAWS", "Step", "axes_of", "formula", "moved", "printer_of", "read_argument", "suggestion"]

@@ -1,0 +1,128 @@
+// Where the elements of a shape lie: the same as tinyexplore/explore/shapes/cells.py, held equal by tests/fixtures/shapes.
+
+/** shape, strides, offset, mask (start and stop of each axis; null: everything is valid). */
+export type ViewData = [number[], number[], number, [number, number][] | null];
+export type Box = [number, number][];
+
+export interface ShapeStep {
+  op: string;
+  arg: string;
+  law: string;
+  formula: string;
+  node: number | null;
+  shape: number[];
+  views: ViewData[];
+  /** Place, and when there is an element ("": always). */
+  before: [string, string];
+  after: [string, string];
+}
+
+/** `shape_data` in tinyexplore/explore/shapes/of_trace.py. */
+export interface ShapeData {
+  name: string;
+  size: number;
+  node: number;
+  steps: ShapeStep[];
+  others: { name: string; node: number | null; views: ViewData[] }[];
+  /** Name, an argument that fits, and what it does. */
+  moves: [string, string, string][];
+}
+
+export interface Cell {
+  index: number[];
+  /** null in the padding. */
+  offset: number | null;
+}
+
+const MOST_CELLS = 256;
+const MOST_COLUMNS = 16;
+const MOST_ROWS = 16;
+
+/** The place in memory of an element, null in the padding. The first view touches memory. */
+export function place(views: ViewData[], index: number[]): number | null {
+  let coords = index;
+  let found = 0;
+  for (let at = views.length - 1; at >= 0; at -= 1) {
+    const [shape, strides, offset, mask] = views[at];
+    if (at < views.length - 1) coords = coordinates(found, shape);
+    if (mask !== null && coords.some((i, axis) => i < mask[axis][0] || i >= mask[axis][1])) return null;
+    found = coords.reduce((sum, i, axis) => sum + i * strides[axis], offset);
+  }
+  return found;
+}
+
+/** Of a row-major position in `shape`. */
+function coordinates(position: number, shape: number[]): number[] {
+  const coords = shape.map(() => 0);
+  for (let axis = shape.length - 1; axis >= 0; axis -= 1) {
+    coords[axis] = position % shape[axis];
+    position = Math.floor(position / shape[axis]);
+  }
+  return coords;
+}
+
+/** From `first` on as much as can be drawn: columns, rows, and then as many planes as fit. */
+export function shownBox(shape: number[], first: number[] = []): Box {
+  let left = MOST_CELLS;
+  const box: Box = [];
+  for (let axis = shape.length - 1; axis >= 0; axis -= 1) {
+    const depth = shape.length - 1 - axis;
+    const most = depth === 0 ? MOST_COLUMNS : depth === 1 ? MOST_ROWS : left;
+    const count = Math.max(Math.min(shape[axis], most, left), shape[axis] > 0 ? 1 : 0);
+    const start = Math.max(0, Math.min(first[axis] ?? 0, shape[axis] - count));
+    box.unshift([start, start + count]);
+    left = Math.floor(left / Math.max(count, 1));
+  }
+  return box;
+}
+
+/** The elements in a box, in row-major order. */
+export function cellsOf(views: ViewData[], box: Box): Cell[] {
+  let indices: number[][] = [[]];
+  for (const [start, stop] of box) {
+    const range = Array.from({ length: stop - start }, (_, i) => start + i);
+    indices = indices.flatMap((index) => range.map((i) => [...index, i]));
+  }
+  return indices.map((index) => ({ index, offset: place(views, index) }));
+}
+
+/** How many places to draw in a row: the last axis of the first contiguous shape that has rows, where that fits. */
+export function memoryWidth(steps: ShapeStep[]): number {
+  for (const { shape, views } of steps) {
+    if (shape.filter((size) => size > 1).length < 2 || !isContiguous(views)) continue;
+    const last = shape.at(-1)!;
+    return last > 1 && last <= MOST_COLUMNS ? last : MOST_ROWS;
+  }
+  return MOST_ROWS;
+}
+
+function isContiguous(views: ViewData[]): boolean {
+  if (views.length > 1) return false;
+  const [[shape, strides, offset, mask]] = views;
+  if (offset !== 0 || mask !== null) return false;
+  let step = 1;
+  for (let axis = shape.length - 1; axis >= 0; axis -= 1) {
+    if (shape[axis] !== 1 && strides[axis] !== step) return false;
+    step *= shape[axis];
+  }
+  return true;
+}
+
+/** The places that are drawn: some hundred, from the row of `first` on. */
+export function memoryWindow(size: number, width: number, first: number): [number, number] {
+  const most = Math.floor(MOST_CELLS / width) * width;
+  const rows = Math.ceil(size / width);
+  const start = Math.max(0, Math.min(Math.floor(first / width), rows - most / width)) * width;
+  return [start, Math.min(size, start + most)];
+}
+
+/** "3×4"; "scalar" for no axes. */
+export function sizesText(shape: number[]): string {
+  return shape.join("×") || "scalar";
+}
+
+/** A view in words. */
+export function viewText([shape, strides, offset, mask]: ViewData): string {
+  const masked = mask === null ? "" : `, valid in ${mask.map(([start, stop]) => `${start}:${stop}`).join("×")}`;
+  return `${sizesText(shape)}, strides (${strides.join(", ")})${offset === 0 ? "" : `, offset ${offset}`}${masked}`;
+}

@@ -1,0 +1,321 @@
+// A shape as grids: each element with the place at which it lies, beside memory with what is read of it. Movements are
+// buttons, and ask Python; hovering and scrolling are done here.
+
+import type { Ask } from "../asking";
+import { button, h, replaceChildren } from "../dom";
+import { type Box, type Cell, type ShapeData, type ShapeStep, cellsOf, memoryWidth, memoryWindow, shownBox, sizesText, viewText } from "../shapes";
+import type { Change, Store, View } from "../store";
+
+type Move = [string, string];
+
+const HUES = 4; // of other views, in turn
+const SHOWN_OTHERS = 2; // until the reader asks for more
+
+export class ShapeView implements View {
+  readonly element = h("div", { class: "shape scroll", tabindex: 0, role: "region", "aria-label": "Shape" });
+  private readonly said = h("p", { class: "said", role: "status" });
+  private node: number | null | undefined = undefined;
+  private data: ShapeData | null = null;
+  private moves: Move[] = [];
+  private op = "permute";
+  private arg = "";
+  private at = 0;
+  private first: number[] = [];
+  private firstPlace: number | null = null;
+  private hidden = new Set<number>();
+  private cells: { cell: Cell; element: HTMLElement }[] = [];
+  private places = new Map<number, HTMLElement>();
+  private active: number | null = null;
+
+  /** `alone`: a widget of its own, which has no tab to be turned to. */
+  constructor(
+    private readonly store: Store,
+    private readonly alone = false,
+  ) {
+    this.draw();
+  }
+
+  update(change: Change): void {
+    if (change.cursor || change.selection) this.draw();
+  }
+
+  private draw(): void {
+    const { cursor, selected } = this.store;
+    if (!this.alone && cursor.panel !== "shape") return;
+    const node = selected.size === 0 ? null : [...selected][0];
+    if (node === this.node || (node === null && this.data !== null)) return;
+    this.node = node;
+    this.moves = [];
+    void this.request();
+  }
+
+  /** Asks for the shape of the node after the reader's movements; what does not fit leaves all as it was. */
+  private async request(moves: Move[] = this.moves): Promise<void> {
+    const { node } = this;
+    const { ask } = this.store;
+    this.element.setAttribute("aria-busy", "true");
+    try {
+      const data = ask === null ? this.recorded(node ?? null) : ((await this.answer(ask, moves)) as ShapeData);
+      if (node !== this.node) return;
+      if (data.node !== this.data?.node) this.hidden = new Set([...data.others.keys()].filter((i) => i >= SHOWN_OTHERS));
+      this.data = data;
+      this.moves = moves;
+      this.show(data.steps.length - 1);
+    } catch (error) {
+      if (node === this.node) this.refuse(error instanceof Error ? error.message : String(error));
+    } finally {
+      this.element.removeAttribute("aria-busy");
+    }
+  }
+
+  private answer(ask: Ask, moves: Move[]): Promise<unknown> {
+    return ask({ ask: "shape", ...(this.node === null ? {} : { node: this.node }), moves });
+  }
+
+  /** What the page keeps of the node, or of what it came from. */
+  private recorded(node: number | null): ShapeData {
+    const { shapes } = this.store;
+    const known = Object.keys(shapes).map(Number);
+    const origins = node === null ? known : [...this.store.index.ancestors(new Set([node]), this.store.cursor.kernel)].filter((id) => known.includes(id));
+    const found = node !== null && known.includes(node) ? node : origins.sort((a, b) => shapes[b].steps.length - shapes[a].steps.length)[0];
+    if (found === undefined) throw new Error(known.length === 0 ? "No tensor of this trace is a view of another one." : "This came from no view of a tensor: select a RESHAPE, PERMUTE, PAD … or a LOAD of one.");
+    return shapes[found];
+  }
+
+  private refuse(message: string): void {
+    const text = message.replace(/^\w+: /, "");
+    const alert = h("p", { class: "note", role: "alert" }, text);
+    const before = this.element.querySelector("[role=alert]");
+    const moves = this.element.querySelector(".moves");
+    if (before !== null) before.replaceWith(alert);
+    else if (moves !== null) moves.after(alert);
+    else replaceChildren(this.element, alert);
+  }
+
+  // *** drawing ***
+
+  private show(at: number): void {
+    const data = this.data!;
+    const focus = this.element.contains(document.activeElement) ? (document.activeElement as HTMLElement).dataset.focus : undefined;
+    this.at = Math.max(0, Math.min(at, data.steps.length - 1));
+    this.first = [];
+    this.firstPlace = null;
+    replaceChildren(this.element, this.way(data), this.controls(data), ...this.words(data.steps[this.at]), h("div", { class: "grids" }));
+    this.drawGrids();
+    if (focus !== undefined) this.element.querySelector<HTMLElement>(`[data-focus="${focus}"]`)?.focus();
+  }
+
+  /** The movements so far; a click shows the shape at that step. */
+  private way(data: ShapeData): HTMLElement {
+    const told = data.steps.length - this.moves.length;
+    const steps = data.steps.map((step, i) => {
+      const name = i === 0 ? `${data.name} ` : `${step.op.toLowerCase()} ${step.arg} `;
+      const made = button(name, i === 0 ? "Where it begins" : step.law, () => this.show(i), i < told ? "step" : "step own");
+      made.append(h("b", {}, sizesText(step.shape)));
+      made.dataset.focus = `step ${i}`;
+      made.setAttribute("aria-current", i === this.at ? "step" : "false");
+      return made;
+    });
+    const undo = this.moves.length === 0 ? null : button("undo", "Without the last movement that was added here", () => void this.request(this.moves.slice(0, -1)));
+    return h("div", { class: "way", role: "group", "aria-label": "Movements" }, ...steps, undo);
+  }
+
+  private controls(data: ShapeData): HTMLElement {
+    if (this.store.ask === null) return h("p", { class: "note faint moves" }, "Further movements take Python: ", h("code", {}, `view.shape_of(${data.node}).permute(…)`));
+    const fitting = data.moves.filter(([, suggestion]) => suggestion !== "");
+    const known = new Map(fitting.map(([op, suggestion]) => [op, suggestion]));
+    if (!known.has(this.op)) this.op = fitting[0]?.[0] ?? "reshape";
+    this.arg = known.get(this.op) ?? "";
+    const input = h("input", {
+      type: "text",
+      value: this.arg,
+      "aria-label": "Its argument",
+      "data-focus": "argument",
+      oninput: (event: Event) => (this.arg = (event.target as HTMLInputElement).value),
+      onkeydown: (event: KeyboardEvent) => {
+        event.stopPropagation();
+        if (event.key === "Enter") this.apply();
+      },
+    });
+    const law = h("span", { class: "faint" });
+    const buttons = fitting.map(([op, suggestion, words]) => {
+      const choose = (): void => {
+        this.op = op;
+        this.arg = input.value = suggestion;
+        law.textContent = words;
+        for (const other of buttons) other.setAttribute("aria-pressed", String(other === made));
+      };
+      const made = button(op, `${words} (a double click does it at once)`, choose);
+      made.addEventListener("dblclick", () => this.apply());
+      made.dataset.focus = op;
+      made.setAttribute("aria-pressed", String(op === this.op));
+      if (op === this.op) law.textContent = words;
+      return made;
+    });
+    const apply = button("Apply", "Move the shape so (Enter)", () => this.apply());
+    apply.dataset.focus = "apply";
+    return h("div", { class: "moves", role: "group", "aria-label": "Move it" }, ...buttons, input, apply, law);
+  }
+
+  private apply(): void {
+    void this.request([...this.moves, [this.op, this.arg]]);
+  }
+
+  /** What the last movement does, the views, and the index expression before and after the rules. */
+  private words(step: ShapeStep): HTMLElement[] {
+    const text = ([place, valid]: [string, string]): string => (valid === "" ? place : `${place}   if ${valid}`);
+    const fact = (name: string, value: string): HTMLElement => h("div", { class: "fact" }, h("span", { class: "faint" }, name), h("code", {}, value));
+    const facts = step.views.map((view, i) => fact(step.views.length === 1 ? "view" : `view ${i}`, viewText(view)));
+    if (step.formula !== "") facts.unshift(fact(step.op.toLowerCase(), step.formula));
+    facts.push(fact("lies at", text(step.before)));
+    facts.push(fact("simplified", text(step.after) === text(step.before) ? "nothing to simplify" : text(step.after)));
+    return [h("div", { class: "facts" }, ...facts)];
+  }
+
+  private drawGrids(): void {
+    const data = this.data!;
+    const step = data.steps[this.at];
+    const box = shownBox(step.shape, this.first);
+    const cells = cellsOf(step.views, box);
+    const offsets = cells.flatMap(({ offset }) => (offset === null ? [] : [offset]));
+    this.active = null;
+    this.said.textContent = "Point at an element, or at a place in memory; or walk with the arrow keys.";
+    replaceChildren(this.element.querySelector(".grids")!, this.elements(step, box, cells), this.memory(data, offsets), this.said);
+  }
+
+  private elements(step: ShapeStep, box: Box, cells: Cell[]): HTMLElement {
+    const columns = box.length === 0 ? 1 : box.at(-1)![1] - box.at(-1)![0];
+    const rows = box.length < 2 ? 1 : box.at(-2)![1] - box.at(-2)![0];
+    this.cells = cells.map((cell) => {
+      const { index, offset } = cell;
+      const element = h("span", { class: offset === null ? "place padding" : "place" }, offset === null ? "·" : String(offset));
+      const point = (): void => this.point(index);
+      element.addEventListener("pointerenter", point);
+      return { cell, element };
+    });
+    const planes: HTMLElement[] = [];
+    for (let at = 0; at < cells.length; at += rows * columns) {
+      const outer = cells[at].index.slice(0, -2);
+      const label = outer.length === 0 ? null : h("div", { class: "faint" }, `[${outer.join(", ")}, …]`);
+      const heads = Array.from({ length: columns }, (_, i) => h("span", { class: "head" }, String((box.at(-1)?.[0] ?? 0) + i)));
+      const lines = Array.from({ length: rows }, (_, row) => {
+        const head = h("span", { class: "head" }, box.length < 2 ? "" : String(box.at(-2)![0] + row));
+        return [head, ...this.cells.slice(at + row * columns, at + (row + 1) * columns).map(({ element }) => element)];
+      });
+      planes.push(h("div", { class: "plane" }, label, h("div", { class: "cells", style: `--width:${columns}` }, h("span", { class: "head" }), ...heads, ...lines.flat())));
+    }
+    const label = `elements of ${sizesText(step.shape)}: where each lies`;
+    const grid = h("div", { class: "grid", tabindex: 0, role: "group", "aria-label": `${label}; arrow keys walk`, "data-focus": "elements" }, ...planes);
+    grid.addEventListener("keydown", (event) => this.walk(event, columns));
+    grid.addEventListener("pointerleave", () => this.light(null, []));
+    return h("figure", {}, h("figcaption", {}, h("b", {}, "elements"), h("span", { class: "faint" }, ` · where each lies${shownText(step.shape, box)}`)), ...this.sliders(step.shape, box), grid);
+  }
+
+  /** A slider for each axis of which only a part is shown. */
+  private sliders(shape: number[], box: Box): HTMLElement[] {
+    return box.flatMap(([start, stop], axis) => {
+      if (stop - start === shape[axis]) return [];
+      const move = (event: Event): void => {
+        const first = box.map(([begin]) => begin);
+        first[axis] = Number((event.target as HTMLInputElement).value);
+        this.first = first;
+        this.drawGrids();
+        this.element.querySelector<HTMLElement>(`[data-focus="axis ${axis}"]`)?.focus();
+      };
+      const slider = h("input", { type: "range", min: 0, max: shape[axis] - (stop - start), value: start, "data-focus": `axis ${axis}`, "aria-label": `First of axis ${axis}`, oninput: move });
+      slider.addEventListener("keydown", (event) => event.stopPropagation());
+      return [h("label", { class: "slide" }, `i${axis} `, slider, h("span", { class: "faint" }, ` ${start} … ${stop - 1} of ${shape[axis].toLocaleString("en")}`))];
+    });
+  }
+
+  private memory(data: ShapeData, offsets: number[]): HTMLElement {
+    const width = memoryWidth(data.steps);
+    const counts = new Map<number, number>();
+    for (const offset of offsets) counts.set(offset, (counts.get(offset) ?? 0) + 1);
+    const [start, stop] = memoryWindow(data.size, width, this.firstPlace ?? offsets.reduce((a, b) => Math.min(a, b), offsets[0] ?? 0));
+    const beside = data.others.map(({ views }, i) => (this.hidden.has(i) ? new Set<number | null>() : new Set(cellsOf(views, shownBox(views.at(-1)![0])).map(({ offset }) => offset))));
+    this.places.clear();
+    const boxes = Array.from({ length: stop - start }, (_, i) => {
+      const at = start + i;
+      const times = counts.get(at) ?? 0;
+      const bars = beside.flatMap((places, k) => (places.has(at) ? [h("i", { class: `view${k % HUES}` })] : []));
+      const element = h("span", { class: times === 0 ? "place unread" : times === 1 ? "place" : "place often" }, String(at), bars.length === 0 ? null : h("span", { class: "bars" }, ...bars));
+      element.addEventListener("pointerenter", () => this.pointAt(at));
+      this.places.set(at, element);
+      return element;
+    });
+    const part = stop - start < data.size ? ` · ${start} … ${stop - 1} of ${data.size.toLocaleString("en")}` : ` · ${data.size} places`;
+    const slide = (event: Event): void => {
+      this.firstPlace = Number((event.target as HTMLInputElement).value) * width;
+      this.drawGrids();
+      this.element.querySelector<HTMLElement>('[data-focus="memory"]')?.focus();
+    };
+    const last = Math.ceil(data.size / width) - Math.ceil((stop - start) / width);
+    const slider = last <= 0 ? null : h("label", { class: "slide" }, "from ", h("input", { type: "range", min: 0, max: last, value: start / width, "data-focus": "memory", "aria-label": "First row of memory", oninput: slide, onkeydown: (event: Event) => event.stopPropagation() }));
+    const grid = h("div", { class: "grid", role: "img", "aria-label": `memory${part}: ${counts.size} places are read by the elements shown` }, h("div", { class: "cells bare", style: `--width:${width}` }, ...boxes));
+    grid.addEventListener("pointerleave", () => this.light(null, []));
+    return h("figure", {}, h("figcaption", {}, h("b", {}, data.name), h("span", { class: "faint" }, part)), slider, grid, this.key(data));
+  }
+
+  /** Which colour means what; other views of the same memory can be laid over it. */
+  private key(data: ShapeData): HTMLElement {
+    const others = data.others.map(({ name }, i) => {
+      const change = (event: Event): void => {
+        if ((event.target as HTMLInputElement).checked) this.hidden.delete(i);
+        else this.hidden.add(i);
+        this.drawGrids();
+        this.element.querySelector<HTMLElement>(`[data-focus="other ${i}"]`)?.focus();
+      };
+      const box = h("input", { type: "checkbox", checked: !this.hidden.has(i), "data-focus": `other ${i}`, onchange: change });
+      return h("label", { class: "beside" }, box, h("i", { class: `view${i % HUES}` }), name);
+    });
+    const swatch = (cls: string, text: string): HTMLElement => h("span", { class: "key" }, h("span", { class: `place ${cls}` }), text);
+    return h("div", { class: "keys" }, swatch("", "read"), swatch("often", "read several times"), swatch("unread", "not read here"), ...(others.length === 0 ? [] : [h("span", { class: "faint" }, "also viewed as"), ...others]));
+  }
+
+  // *** pointing ***
+
+  private point(index: number[]): void {
+    const found = this.cells.findIndex(({ cell }) => cell.index.every((i, axis) => i === index[axis]));
+    this.active = found;
+    const { cell } = this.cells[found];
+    this.light(cell.offset, [found]);
+    this.said.textContent = cell.offset === null ? `[${index.join(", ")}] is padding: nothing is read` : `[${index.join(", ")}] lies at ${cell.offset}`;
+  }
+
+  private pointAt(offset: number): void {
+    const readers = this.cells.flatMap(({ cell }, i) => (cell.offset === offset ? [i] : []));
+    this.light(offset, readers);
+    const names = readers.slice(0, 6).map((i) => `[${this.cells[i].cell.index.join(", ")}]`);
+    const more = readers.length > 6 ? ` and ${readers.length - 6} more` : "";
+    this.said.textContent = readers.length === 0 ? `place ${offset} is read by no element shown` : `place ${offset} is read by ${names.join(", ")}${more}`;
+  }
+
+  private light(offset: number | null, elements: number[]): void {
+    for (const lit of this.element.querySelectorAll(".place.lit")) lit.classList.remove("lit");
+    for (const i of elements) this.cells[i].element.classList.add("lit");
+    if (offset !== null) this.places.get(offset)?.classList.add("lit");
+  }
+
+  private walk(event: KeyboardEvent, columns: number): void {
+    const steps: Record<string, number> = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: columns, ArrowUp: -columns };
+    const by = steps[event.key];
+    if (by === undefined || event.altKey || this.cells.length === 0) return;
+    event.preventDefault();
+    event.stopPropagation();
+    const next = this.active === null ? 0 : this.active + by;
+    if (next >= 0 && next < this.cells.length) this.point(this.cells[next].cell.index);
+  }
+}
+
+function shownText(shape: number[], box: Box): string {
+  const isWhole = box.every(([start, stop], axis) => stop - start === shape[axis]);
+  return isWhole ? "" : ` · [${box.map(([start, stop]) => `${start}:${stop}`).join(", ")}] of ${sizesText(shape)}`;
+}
+
+/** The shape view as a widget of its own. */
+export class LoneShapeView extends ShapeView {
+  constructor(store: Store) {
+    super(store, true);
+  }
+}
