@@ -29,20 +29,7 @@ def answer(request: str, name: str, timeout_s: float) -> str:
 
     `name`: requests with the same name go to the same worker where that is free, because it remembers what it compiled.
     """
-    try:
-        worker = _workers.take(name)
-    except OSError as error:
-        return json.dumps({"lost": f"no worker process starts here: {error}"})
-    try:
-        reply = worker.ask(request, name, timeout_s)
-    except WorkerLost as error:
-        _workers.drop(worker)
-        return json.dumps({"lost": str(error)})
-    except BaseException:  # interrupted: whoever asks this worker next must not get this answer
-        _workers.drop(worker)
-        raise
-    _workers.put_back(worker)
-    return reply
+    return _workers.answer(request, name, timeout_s)
 
 
 def dismiss() -> None:
@@ -51,12 +38,12 @@ def dismiss() -> None:
 
 
 class Worker:
-    """One process that runs `compile/candidate.py`, and the pipes to it."""
+    """One process that runs `program`, the text of a script, and the pipes to it."""
 
-    def __init__(self) -> None:
+    def __init__(self, program: str = PROGRAM) -> None:
         self.names: set[str] = set()
         self.process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM],
+            [sys.executable, "-c", program],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -105,12 +92,33 @@ class Worker:
 
 
 class Workers:
-    """The workers of this process: as many as there are requests at one time."""
+    """The workers of this process that run `program`: as many as there are requests at one time."""
 
-    def __init__(self) -> None:
+    def __init__(self, program: str = PROGRAM) -> None:
+        self._program = program
         self._lock = threading.Lock()
         self._idle: list[Worker] = []
         self._all: set[Worker] = set()
+        atexit.register(self.dismiss)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self.forget)
+
+    def answer(self, request: str, name: str, timeout_s: float) -> str:
+        """See `answer`."""
+        try:
+            worker = self.take(name)
+        except OSError as error:
+            return json.dumps({"lost": f"no worker process starts here: {error}"})
+        try:
+            reply = worker.ask(request, name, timeout_s)
+        except WorkerLost as error:
+            self.drop(worker)
+            return json.dumps({"lost": str(error)})
+        except BaseException:  # interrupted: whoever asks this worker next must not get this answer
+            self.drop(worker)
+            raise
+        self.put_back(worker)
+        return reply
 
     def take(self, name: str) -> Worker:
         with self._lock:
@@ -119,7 +127,7 @@ class Workers:
                 worker = (known or self._idle)[-1]
                 self._idle.remove(worker)
                 return worker
-        worker = Worker()
+        worker = Worker(self._program)
         with self._lock:
             self._all.add(worker)
         return worker
@@ -142,12 +150,10 @@ class Workers:
 
     def forget(self) -> None:
         """In a forked process: the workers are its parent's."""
-        self.__init__()  # type: ignore[misc]
+        self._lock = threading.Lock()
+        self._idle, self._all = [], set()
 
 
 _workers = Workers()
-atexit.register(dismiss)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_workers.forget)
 
-__all__ = ["WorkerLost", "answer", "dismiss"]
+__all__ = ["FOLDER", "WorkerLost", "Workers", "answer", "dismiss"]

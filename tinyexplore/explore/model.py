@@ -545,12 +545,56 @@ class CommandInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """What a compiler says of a text, at which line and column, counted from 1; 0 where it names none."""
+
+    line: Count
+    column: Count
+    level: Annotated[str, OneOf(("error", "warning", "note"))]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """An element of a result that is not what was expected, both as text."""
+
+    buffer: str
+    index: Count
+    found: str
+    expected: str
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """What became of a stage of a kernel that was edited as text: "c" | "llvm" | "uops".
+
+    `ended`: how its process ended, in words, where it did not end well. `against`: what its results were compared with,
+    "" where they were not. `compared` elements, of which `differing` are further off than rounding explains, the
+    `first` of them; `largest_error` is an absolute one, None where one side is no finite number. `before_us`: times of
+    the text before the edit, taken in turns with those of the branch. `unprotected`: what this system cannot guard.
+    """
+
+    stage: str
+    diagnostics: tuple[Diagnostic, ...] = ()
+    ended: str = ""
+    against: str = ""
+    verdict: Annotated[str, OneOf(("", "same bits", "within rounding", "differs"))] = ""
+    compared: Count = 0
+    differing: Count = 0
+    largest_error: float | None = None
+    first: Difference | None = None
+    before_us: tuple[Duration, ...] = ()
+    unprotected: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Branch:
     """What came of a command: the trace as it would be otherwise, from branch `parent` on (None: from the capture).
 
     status: "done" | "failed", then `reason` says why; what was made until then is there all the same. `kernel`: the one
     that the command is about. `labels`: what it is known for ("as captured", "heuristics"). Of a command about a rule,
-    `rule_law` and `rule_text` are what it states and its source code, `firings` its firings, each checked.
+    `rule_law` and `rule_text` are what it states and its source code, `firings` its firings, each checked. `edited`:
+    where it is about a text that was edited, what became of that.
     """
 
     id: RowId
@@ -564,6 +608,7 @@ class Branch:
     rule_law: str = ""
     rule_text: str = ""
     firings: tuple[RuleFiring, ...] = ()
+    edited: Edited | None = None
 
     def __str__(self) -> str:
         """One line: the command, what the kernel is by it, and how long that takes."""
@@ -571,7 +616,7 @@ class Branch:
 
         parts = [
             f"branch {self.id}",
-            f"{self.command.kind}({', '.join(str(value) for _, value in self.command.arguments)})",
+            f"{self.command.kind}({', '.join(_short(value) for _, value in self.command.arguments)})",
         ]
         for variant in self.kernels[:1]:
             time = "not timed" if variant.median_us is None else duration_text(variant.median_us)
@@ -581,6 +626,12 @@ class Branch:
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         """What IPython prints of it, in place of all its listings."""
         printer.text(str(self))
+
+
+def _short(value: int | str) -> str:
+    """An argument of a command on one line."""
+    text = str(value)
+    return text if len(text) <= 60 and "\n" not in text else f"{len(text.splitlines())} lines"
 
 
 @dataclass(frozen=True, slots=True)

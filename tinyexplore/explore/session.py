@@ -181,7 +181,7 @@ class Explorer(WhatIfDoor, ByHand):
         self._untold = None
         if self.record_steps:
             trace = self._trace = self._recorded(trace, self.record_steps)
-        self._whatif = WhatIf(trace, kernels, self._settings)
+        self._whatif = WhatIf(trace, kernels, self._settings, self._kept)
         return trace
 
     def _keep(self, drafts: Sequence[KernelDraft]) -> None:

@@ -345,7 +345,38 @@ export interface CommandInfo {
   arguments: ([string, number | string])[];
 }
 
-/** What came of a command: the trace as it would be otherwise, from branch `parent` on (None: from the capture). status: "done" | "failed", then `reason` says why; what was made until then is there all the same. `kernel`: the one that the command is about. `labels`: what it is known for ("as captured", "heuristics"). Of a command about a rule, `rule_law` and `rule_text` are what it states and its source code, `firings` its firings, each checked. */
+/** What a compiler says of a text, at which line and column, counted from 1; 0 where it names none. */
+export interface Diagnostic {
+  line: number;
+  column: number;
+  level: string;
+  text: string;
+}
+
+/** An element of a result that is not what was expected, both as text. */
+export interface Difference {
+  buffer: string;
+  index: number;
+  found: string;
+  expected: string;
+}
+
+/** What became of a stage of a kernel that was edited as text: "c" | "llvm" | "uops". `ended`: how its process ended, in words, where it did not end well. `against`: what its results were compared with, "" where they were not. `compared` elements, of which `differing` are further off than rounding explains, the `first` of them; `largest_error` is an absolute one, None where one side is no finite number. `before_us`: times of the text before the edit, taken in turns with those of the branch. `unprotected`: what this system cannot guard. */
+export interface Edited {
+  stage: string;
+  diagnostics: Diagnostic[];
+  ended: string;
+  against: string;
+  verdict: string;
+  compared: number;
+  differing: number;
+  largest_error: number | null;
+  first: Difference | null;
+  before_us: number[];
+  unprotected: string[];
+}
+
+/** What came of a command: the trace as it would be otherwise, from branch `parent` on (None: from the capture). status: "done" | "failed", then `reason` says why; what was made until then is there all the same. `kernel`: the one that the command is about. `labels`: what it is known for ("as captured", "heuristics"). Of a command about a rule, `rule_law` and `rule_text` are what it states and its source code, `firings` its firings, each checked. `edited`: where it is about a text that was edited, what became of that. */
 export interface Branch {
   id: number;
   parent: number | null;
@@ -358,6 +389,7 @@ export interface Branch {
   rule_law: string;
   rule_text: string;
   firings: RuleFiring[];
+  edited: Edited | null;
 }
 
 /** A loop of a linear program, and the lines of the listing at which it begins and ends. */
@@ -702,6 +734,31 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     kind: ["str"],
     arguments: [{"many": {"each": ["str", {"either": ["int", "str"]}]}}],
   },
+  Diagnostic: {
+    line: [{"least": 0, "of": "int"}],
+    column: [{"least": 0, "of": "int"}],
+    level: [{"words": ["error", "warning", "note"]}],
+    text: ["str"],
+  },
+  Difference: {
+    buffer: ["str"],
+    index: [{"least": 0, "of": "int"}],
+    found: ["str"],
+    expected: ["str"],
+  },
+  Edited: {
+    stage: ["str"],
+    diagnostics: [{"many": {"row": "Diagnostic"}}, []],
+    ended: ["str", ""],
+    against: ["str", ""],
+    verdict: [{"words": ["", "same bits", "within rounding", "differs"]}, ""],
+    compared: [{"least": 0, "of": "int"}, 0],
+    differing: [{"least": 0, "of": "int"}, 0],
+    largest_error: [{"either": ["float", "null"]}, null],
+    first: [{"either": [{"row": "Difference"}, "null"]}, null],
+    before_us: [{"many": {"least": 0, "of": "float"}}, []],
+    unprotected: [{"many": "str"}, []],
+  },
   Branch: {
     id: [{"id": true}],
     parent: [{"either": [{"index": "branches", "before": true}, "null"]}],
@@ -714,6 +771,7 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     rule_law: ["str", ""],
     rule_text: ["str", ""],
     firings: [{"many": {"row": "RuleFiring"}}, []],
+    edited: [{"either": [{"row": "Edited"}, "null"]}, null],
   },
   RecordedLoop: {
     begin: [{"least": 0, "of": "int"}],

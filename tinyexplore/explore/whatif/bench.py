@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextvars
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TypeVar
 
 from tinyexplore.codegen import PASSES, Pass
 from tinyexplore.compile.lowering import compile_optimised, further_listings
 from tinyexplore.device import Device
 from tinyexplore.execute.runner import Runner
+from tinyexplore.explore.kept import Kept
 from tinyexplore.explore.model import KernelVariant, Trace
 from tinyexplore.explore.recording.build import build_trace
 from tinyexplore.explore.whatif.measure import Lost, Untimed, measured_us
@@ -40,11 +41,12 @@ class Subject:
 @dataclass(frozen=True, eq=False)
 class Bench:
     """subjects: the captured kernels by their numbers. settings: those in force in the capture. names: what the user
-    calls the buffers of a kernel, by its number."""
+    calls the buffers of a kernel, by its number. kept: what the capture keeps of a kernel beside that."""
 
     subjects: Mapping[int, Subject]
     settings: Config
     names: Mapping[int, tuple[str, ...]]
+    kept: Mapping[int, Kept] = field(default_factory=dict)
 
     def under_settings(self, work: Callable[[], R]) -> R:
         """`work()` under the settings of the capture, heard by whoever listens here."""

@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from threading import Event, RLock
 
+from tinyexplore.explore.kept import Kept
 from tinyexplore.explore.model import Branch, KernelVariant, OptLaw, Run, Trace
 from tinyexplore.explore.recording.sources import rule_text
 from tinyexplore.explore.whatif.bench import Bench, Subject
 from tinyexplore.explore.whatif.commands import AsCaptured, HandCode, SetOpts, from_info, info_of
 from tinyexplore.explore.whatif.commands.rules import passes_of
+from tinyexplore.explore.whatif.editing.stages import stage_text
 from tinyexplore.explore.whatif.place import Command, Outcome, Place, Refused, WhatIfError
 from tinyexplore.kernel import Kernel, OptOps
 from tinyexplore.util import Config
@@ -30,12 +32,17 @@ class Progress:
 class WhatIf:
     """The what-ifs of one capture: `do(command)` gives a branch, `branches` are all of them.
 
-    kernels: the captured kernels by their numbers, none where a trace came from a file. Each kernel has a branch at
-    which its reader is; commands go on from there, unless they are told another one. One is carried out at a time.
+    kernels: the captured kernels by their numbers, none where a trace came from a file; kept: what else is kept of
+    them. Each kernel has a branch at which its reader is; commands go on from there, unless they are told another one.
+    One is carried out at a time.
     """
 
     def __init__(
-        self, trace: Trace, kernels: Mapping[int, Kernel] | None = None, settings: Config | None = None
+        self,
+        trace: Trace,
+        kernels: Mapping[int, Kernel] | None = None,
+        settings: Config | None = None,
+        kept: Mapping[int, Kept] | None = None,
     ) -> None:
         self.branches: list[Branch] = list(trace.branches)
         self.on_change: Callable[[Branch], None] | None = None
@@ -49,7 +56,7 @@ class WhatIf:
         if kernels and settings is not None:
             subjects = {number: Subject.of(trace.kernels[number].device, one) for number, one in kernels.items()}
             names = {info.id: tuple(trace.buffers[number].name for number in info.buffers) for info in trace.kernels}
-            self._bench = Bench(subjects, settings, names)
+            self._bench = Bench(subjects, settings, names, kept or {})
 
     # *** asking ***
 
@@ -115,7 +122,7 @@ class WhatIf:
             return self._add(command, origin, error.outcome, "failed")
         if outcome.same is not None:
             return self._know(outcome.same, command.label, outcome.note)
-        light = self._light(number, outcome)
+        light = None if outcome.edited is not None else self._light(number, outcome)
         if light is not None:
             return self._know(self._put(replace(light, kernels=outcome.kernels)), command.label, outcome.note)
         return self._add(command, origin, outcome, "done")
@@ -160,6 +167,13 @@ class WhatIf:
             return found
         return self.do(SetOpts(found.kernel, ", ".join(found.kernels[0].opts)), found)
 
+    def text(self, kernel: int, stage: str, branch: Branch | int | None = None) -> str:
+        """The text of a stage that can be edited ("opts", "uops", "llvm", "c"), as it is in `branch`, or where the
+        reader is."""
+        bench = self.bench(kernel)
+        origin = self.at(kernel) or self.do(AsCaptured(kernel)) if branch is None else self._branch(branch)
+        return stage_text(self._place(bench, origin), kernel, stage)
+
     def replay(self, branches: Iterable[Branch]) -> tuple[Branch, ...]:
         """The commands of `branches` (of another capture of the same program, say) carried out here, in their order."""
         made: dict[int, Branch] = {}
@@ -174,6 +188,8 @@ class WhatIf:
         found = self._branch(branch)
         if not found.kernels or (found.kernel is None and not found.rule_law):
             raise WhatIfError(f"branch {found.id} has no kernel: {found.reason or 'it is about none'}")
+        if found.edited is not None:
+            raise WhatIfError(f"branch {found.id} is an edited text: its listings are all that there is of it")
         variant = found.kernels[0]
         number = variant.kernel or 0
         bench = self.bench(number)
@@ -212,7 +228,8 @@ class WhatIf:
 
     def _try(self, origin: Branch | None, kernel: int, opts: tuple[str, ...], time_us: float | None, note: str) -> None:
         """What a search tried: a light branch, below the one that has the most of its opts already."""
-        known = {branch.kernels[0].opts: branch for branch in self.of_kernel(kernel) if branch.kernels}
+        plain = [branch for branch in self.of_kernel(kernel) if branch.kernels and branch.edited is None]
+        known = {branch.kernels[0].opts: branch for branch in plain}
         if opts in known:
             return
         parent = next((known[opts[:count]] for count in reversed(range(len(opts))) if opts[:count] in known), origin)
@@ -251,6 +268,7 @@ class WhatIf:
             rule_law="" if outcome.rule is None else outcome.rule.law,
             rule_text="" if outcome.rule is None else rule_text(outcome.rule),
             firings=outcome.firings,
+            edited=outcome.edited,
         )
         self.branches.append(branch)
         if status == "done":

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tinyexplore.explore.comparing.comparison import Comparison, compare
 from tinyexplore.explore.model import Branch, KernelInfo, Trace
-from tinyexplore.explore.whatif.commands import ApplyOpt, AsCaptured, HandCode, SetOpts, UndoOpt
+from tinyexplore.explore.whatif.commands import ApplyOpt, AsCaptured, Edit, HandCode, SetOpts, UndoOpt
 from tinyexplore.explore.whatif.offers import legal_opts
 
 if TYPE_CHECKING:
@@ -73,6 +73,15 @@ class WhatIfDoor:
         from tinyexplore.explore.whatif.commands import Search
 
         return self.do(Search(_number(kernel), width))
+
+    def edit(self, kernel: KernelInfo | int, stage: str, text: str) -> Branch:
+        """With a stage as this text: "opts", "uops" (the linear program), "llvm" or "c", as `edit_text` gives it. What
+        becomes of it is the branch's `edited`: the compiler's words at their lines, how the results compare, times."""
+        return self.do(Edit(_number(kernel), stage, text))
+
+    def edit_text(self, kernel: KernelInfo | int = 0, stage: str = "c", branch: Branch | int | None = None) -> str:
+        """The text of a stage as it is in `branch`, or where the kernel is now: change it, and give it to `edit`."""
+        return self.whatif.text(_number(kernel), stage, branch)
 
     def branch_trace(self, branch: Branch | int) -> Trace:
         """The kernel of a branch as a trace of its own: `Explorer(view.branch_trace(branch))` shows every stage."""

@@ -6,6 +6,8 @@ from tinyexplore.explore.figures import duration_text
 from tinyexplore.explore.model import Branch, Trace
 from tinyexplore.explore.pictures.sheets import Bar, Cell, Column, sheet_svg
 
+EDITED_NAMES = {"c": "C", "llvm": "LLVM IR", "uops": "UOps"}
+
 
 def branches_svg(trace: Trace) -> str:
     """What was tried on each kernel, as a tree, with its times as bars."""
@@ -45,6 +47,8 @@ def name_of(branch: Branch) -> str:
     given = dict(branch.command.arguments)
     if branch.command.kind == "ApplyOpt":
         return str(given["opt"])
+    if branch.edited is not None:
+        return f"edited {EDITED_NAMES.get(branch.edited.stage, branch.edited.stage)}"
     if branch.labels:
         return " · ".join(branch.labels)
     opts = branch.kernels[0].opts if branch.kernels else ()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import Field, dataclass, replace
 from typing import Any, ClassVar, Protocol
 
-from tinyexplore.explore.model import Branch, KernelVariant, RuleFiring
+from tinyexplore.explore.model import Branch, Edited, KernelVariant, RuleFiring
 from tinyexplore.explore.whatif.bench import Bench
 from tinyexplore.kernel import Kernel, Opt, OptOps
 from tinyexplore.uop import Rule
@@ -51,7 +51,7 @@ class Place:
     def known(self, kernel: int, opts: tuple[str, ...]) -> Branch | None:
         """The branch in which that kernel has exactly these opts."""
         for branch in self.branches:
-            if branch.status == "done" and branch.kernel == kernel and branch.kernels:
+            if branch.status == "done" and branch.kernel == kernel and branch.kernels and branch.edited is None:
                 if branch.kernels[0].opts == opts:
                     return branch
         return None
@@ -66,13 +66,14 @@ class Place:
 @dataclass(frozen=True)
 class Outcome:
     """What a command made: kernels, or nothing new but an earlier branch (`same`). `note`: what a reader must know.
-    `rule`: the one that it is about, `firings` those of it."""
+    `rule`: the one that it is about, `firings` those of it. `edited`: of a text that was edited, what became of it."""
 
     kernels: tuple[KernelVariant, ...] = ()
     same: Branch | None = None
     note: str = ""
     rule: Rule | None = None
     firings: tuple[RuleFiring, ...] = ()
+    edited: Edited | None = None
 
 
 class Command(Protocol):

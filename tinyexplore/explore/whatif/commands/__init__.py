@@ -14,6 +14,7 @@ from tinyexplore.explore.model import CommandInfo
 from tinyexplore.explore.whatif.commands.apply_opt import ApplyOpt
 from tinyexplore.explore.whatif.commands.as_captured import AsCaptured
 from tinyexplore.explore.whatif.commands.disable_rule import DisableRule
+from tinyexplore.explore.whatif.commands.edit import Edit
 from tinyexplore.explore.whatif.commands.fire_rule import FireRule
 from tinyexplore.explore.whatif.commands.hand_code import HandCode
 from tinyexplore.explore.whatif.commands.insert_rule import InsertRule
@@ -30,6 +31,7 @@ COMMANDS: tuple[type[Command], ...] = (
     ApplyOpt,
     UndoOpt,
     Search,
+    Edit,
     InsertRule,
     DisableRule,
     FireRule,
@@ -89,6 +91,7 @@ __all__ = [
     "Command",
     "DisableRule",
     "FireRule",
+    "Edit",
     "HandCode",
     "InsertRule",
     "Search",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tinyexplore.explore.whatif.commands.opts import try_out
-from tinyexplore.explore.whatif.place import Outcome, Place, to_opt
+from tinyexplore.explore.whatif.place import Outcome, Place, Refused, to_opt
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,4 +23,8 @@ class ApplyOpt:
 
     def carry_out(self, place: Place) -> Outcome:
         opt = to_opt(self.opt)
+        if place.parent is not None and place.parent.edited is not None:
+            raise Refused(
+                "an opt changes the loops of a kernel, and this branch is a text that was edited: undo that first"
+            )
         return try_out(place, self.kernel, lambda: place.kernel(self.kernel).apply(opt))

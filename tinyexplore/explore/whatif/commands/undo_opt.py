@@ -11,7 +11,8 @@ from tinyexplore.explore.whatif.place import Outcome, Place, Refused
 
 @dataclass(frozen=True, slots=True)
 class UndoOpt:
-    """The kernel of the branch without its last opt: an earlier branch, where there is one with these opts."""
+    """The kernel of the branch without its last opt: an earlier branch, where there is one with these opts. Of a text
+    that was edited, the branch that it was edited in."""
 
     kernel: int
     label: ClassVar[str] = ""
@@ -21,6 +22,8 @@ class UndoOpt:
         return self.kernel
 
     def carry_out(self, place: Place) -> Outcome:
+        if place.parent is not None and place.parent.edited is not None and place.parent.parent is not None:
+            return Outcome(same=place.branches[place.parent.parent])
         if not place.bench.under_settings(lambda: place.kernel(self.kernel)).applied:
             raise Refused("there is nothing to undo: no opt was applied")
         return try_out(place, self.kernel, lambda: place.kernel(self.kernel).undo())

@@ -1,0 +1,278 @@
+"""Edited stages: what becomes of a text that somebody changed, and that nothing it does harms who asked."""
+
+from __future__ import annotations
+
+import os
+import resource
+import time
+
+import pytest
+
+from tinyexplore import Tensor, explore
+from tinyexplore.explore import Explorer
+from tinyexplore.explore.model import Branch, Diagnostic
+from tinyexplore.explore.whatif import Edit, WhatIfError, from_json, to_json
+from tinyexplore.explore.whatif.editing import faults, fences
+from tinyexplore.explore.whatif.editing.diagnostics import c_diagnostics, llvm_diagnostics
+from tinyexplore.explore.whatif.editing.faults import how_it_ended
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="edits run in forked processes where there are any")
+
+
+@pytest.fixture(scope="module")
+def view() -> Explorer:
+    """A product, its inputs kept: 8 × 16 by 16 × 8."""
+    a, b = Tensor.rand(8, 16).realize(), Tensor.rand(16, 8).realize()
+    return explore(lambda: (a @ b).relu(), repeat=1, keep_inputs=True)
+
+
+@pytest.fixture(autouse=True)
+def as_captured(view: Explorer) -> None:
+    if view.branches(0):
+        view.whatif.go(0)
+
+
+def with_code(view: Explorer, code: str) -> str:
+    """The kernel's C with `code` at the start of its function."""
+    name = view.trace.kernels[0].name
+    lines = view.edit_text(0, "c").splitlines()
+    place = next(number for number, line in enumerate(lines) if line.startswith(f"void {name}("))
+    return "\n".join([*lines[: place + 1], f"  {code}", *lines[place + 1 :]]) + "\n"
+
+
+def after_edit(view: Explorer, code: str) -> Branch:
+    return view.edit(0, "c", with_code(view, code))
+
+
+# *** what goes well ***
+
+
+@pytest.mark.parametrize(
+    ("stage", "old", "new"),
+    [("c", "r2 < 16", "r2 <= 15"), ("llvm", "br label %r2.body", "br label %r2.body ; the loop")],
+)
+def test_an_edit_that_means_the_same_is_equal_and_timed_beside_what_it_was(view, stage, old, new):
+    text = view.edit_text(0, stage)
+    branch = view.edit(0, stage, text.replace(old, new, 1))
+    edited, (variant,) = branch.edited, branch.kernels
+    assert branch.status == "done" and branch.reason == "the same bits as the PYTHON device, 64 elements"
+    assert (edited.stage, edited.verdict, edited.compared, edited.differing) == (stage, "same bits", 64, 0)
+    assert variant.times_us and edited.before_us and variant.median_us is not None
+    listings = {listing.language: "\n".join(listing.lines) for listing in variant.listings}
+    assert new in listings[stage] and "asm" in listings
+    assert view.branch(0) == branch and branch.parent == view.branches(0)[0].id
+    assert view.undo(0).id == branch.parent
+
+
+def test_an_edit_that_means_something_else_says_where_it_differs(view):
+    branch = view.edit(0, "c", view.edit_text(0, "c").replace("r2 < 16", "r2 < 15"))
+    edited = branch.edited
+    assert branch.status == "done" and edited.verdict == "differs" and 0 < edited.differing <= 64
+    assert edited.first.buffer.startswith("data0") and float(edited.first.found) < float(edited.first.expected)
+    assert edited.largest_error >= float(edited.first.expected) - float(edited.first.found) - 1e-6
+    assert branch.reason.startswith("differs from the PYTHON device in ") and f"[{edited.first.index}]" in branch.reason
+
+
+def test_the_kept_inputs_are_what_it_runs_on():
+    values = [3, 1, 4, 1, 5, 9, 2, 6]
+    given = Tensor(values).realize()
+    view = explore(lambda: given * 2, repeat=1, keep_inputs=True)
+    branch = view.edit(0, "c", with_code(view, "data0[1] = 0; return;"))
+    assert branch.edited.first.index == 0 and branch.edited.first.expected == "6"
+
+
+def test_an_edit_of_an_edit_goes_on_from_it(view):
+    first = view.edit(0, "c", view.edit_text(0, "c").replace("r2 < 16", "r2 <= 15"))
+    second = view.edit(0, "c", view.edit_text(0, "c").replace("r2 <= 15", "r2 != 16"))
+    assert second.parent == first.id and second.edited.verdict == "same bits"
+    assert view.edit(0, "c", view.edit_text(0, "c")) == second  # nothing was changed
+    refused = view.apply(0, "UNROLL(2, 4)")
+    assert refused.status == "failed" and "undo that first" in refused.reason
+
+
+def test_what_was_edited_stays_out_of_the_way_of_opts(view):
+    root = view.branches(0)[0]
+    view.edit(0, "c", view.edit_text(0, "c").replace("r2 < 16", "r2 <= 15"))
+    assert view.set_opts(0, ", ".join(root.kernels[0].opts)) == root
+
+
+def test_opts_are_edited_as_text(view):
+    branch = view.edit(0, "opts", "VECTOR(1, 4)")
+    assert branch.status == "done" and branch.kernels[0].opts == ("VECTOR(1, 4)",)
+    wrong = view.edit(0, "opts", "VECTOR(1, 4),\nUPCAST[0]")
+    assert wrong.status == "failed" and wrong.edited.diagnostics[0].line == 2
+    assert view.edit(0, "opts", "UPCAST(7, 4)").reason.startswith("no axis 7")
+
+
+def test_an_edit_is_data_there_and_back_and_stays_with_the_trace(view, tmp_path):
+    command = Edit(0, "c", "void f() {\n}\n")
+    assert from_json(to_json(command)) == command
+    branch = view.edit(0, "c", view.edit_text(0, "c").replace("r2 < 16", "r2 <= 15"))
+    loaded = view.trace.load(view.trace.save(tmp_path / "trace.json.gz"))
+    assert loaded.branches[branch.id] == branch
+    assert len(str(branch)) < 300
+    with pytest.raises(
+        WhatIfError, match="no stage 'python' of kernel 0 can be edited; there are: opts, uops, llvm, c"
+    ):
+        view.edit(0, "python", "")
+
+
+# *** what compilers say ***
+
+
+def test_a_wrong_edit_has_its_compilers_words_at_the_line(view):
+    text = view.edit_text(0, "c").replace("float v0 =", "floaty v0 =")
+    number = next(number for number, line in enumerate(text.splitlines(), 1) if "floaty" in line)
+    branch = view.edit(0, "c", text)
+    assert branch.status == "failed" and branch.kernels == () and view.branch(0).id == 0
+    first = branch.edited.diagnostics[0]
+    assert (first.line, first.level) == (number, "error") and first.column > 0 and "floaty" in first.text
+    text = view.edit_text(0, "llvm").replace("mul nsw i64 %r2, 8", "mul nsw i64 %r2, %nobody")
+    number = next(number for number, line in enumerate(text.splitlines(), 1) if "%nobody" in line)
+    (found,) = view.edit(0, "llvm", text).edited.diagnostics
+    assert (found.line, found.text) == (number, "use of undefined value '%nobody'") and found.column > 0
+    text = view.edit_text(0, "llvm").replace("entry:\n", "entry:\n  %early = add i64 %r2, 1\n")
+    (found,) = view.edit(0, "llvm", text).edited.diagnostics
+    assert found.text == "Instruction does not dominate all uses!" and found.line > 0
+
+
+def test_a_signature_must_stay_as_it_is(view):
+    text = view.edit_text(0, "c").replace("(float* restrict data0,", "(double* restrict data0,")
+    branch = view.edit(0, "c", text)
+    assert branch.status == "failed" and branch.edited.diagnostics[0].line > 0
+    assert "must stay as it is; expected exactly: void r_16_8_8(float* restrict data0," in branch.reason
+
+
+def test_a_name_that_nothing_defines_is_told_with_its_line(view):
+    code = "extern void nobody_has_this(void); nobody_has_this();"
+    branch = after_edit(view, code)
+    assert branch.status == "failed" and "nobody_has_this" in branch.reason
+
+
+def test_messages_of_compilers_are_read():
+    words = "clang could not compile the kernel:\n<stdin>:3:7: error: expected ';'\n<stdin>:9:1: warning: odd\nfoo\n"
+    expected = (Diagnostic(3, 7, "error", "expected ';'"), Diagnostic(9, 1, "warning", "odd"))
+    assert c_diagnostics(words, []) == expected
+    assert c_diagnostics("/tmp/x.so: undefined symbol: nobody", ["int x;", "  nobody();"]) == (
+        Diagnostic(2, 3, "error", "nothing defines 'nobody'"),
+    )
+    words = "LLVM IR parsing error\n<string>:3:8: error: expected type\n  %a = \n"
+    assert llvm_diagnostics(words, []) == (Diagnostic(3, 8, "error", "expected type"),)
+    assert llvm_diagnostics("PHI nodes not grouped\n  %p = phi i64 [ 0, %a ]", ["", "  %p = phi  i64 [ 0, %a ]"]) == (
+        Diagnostic(2, 0, "error", "PHI nodes not grouped"),
+    )
+
+
+# *** crashes: the process that asked lives, and the branch says what happened ***
+
+MALLOC = "extern void* malloc(size_t);"
+REFUSED = "ran out of memory: it may take 1.0 GiB, was refused more"
+CRASHES = {
+    "writes behind": ("data0[64] = 1;", "it wrote behind the end of data0 (result): element 64 of 64"),
+    "writes far behind": ("data0[5000] = 1;", "it wrote behind the end of data0 (result): 19744 bytes behind it, "),
+    "writes before": ("data0[-1] = 1;", "it wrote 4 bytes before the start of data0 (result): 4 bytes before it "),
+    "reads before": ("volatile float x = data1[-2000]; data0[0] = x;", "it read before the start of data1 (a): "),
+    "writes an input": ("*(float*)(data1 + 5) = 2;", "it wrote data1 (a), which it may only read (element 5)"),
+    "reads NULL": ("data0[0] = *(volatile float*)0;", "it read a null pointer (address 0x0, SIGSEGV)"),
+    "writes anywhere": ("*(volatile long*)0x123456789a8 = 1;", "it wrote memory that is not its own, at 0x123456789a8"),
+    "divides by zero": ("volatile int64_t z = 0, q = 5 / z;", "it divided a whole number by zero (SIGFPE)"),
+    "aborts": ("extern void abort(void); abort();", "it called abort() (SIGABRT)"),
+    "exits": ("extern void exit(int); exit(0);", "its process ended too early, and says that all was well"),
+    "exits with 3": ("extern void _exit(int); _exit(3);", "it ended its process with status 3"),
+    "takes 100 GB": (f"{MALLOC} ((volatile char*)malloc(100L << 30))[start] = 1;", f"it {REFUSED}"),
+    "takes 100 GB in pieces": (f"{MALLOC} for (;;) *(volatile char*)malloc(1L << 27) = 1;", f"it {REFUSED}"),
+    "exhausts the stack": ("volatile char room[1L << 33]; room[0] = 1; data0[0] = room[start];", "it "),
+    "stops itself": ("extern int raise(int); raise(9);", "it was ended by SIGKILL"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", CRASHES)
+def test_a_crash_costs_its_own_process_alone_and_is_told(view, what):
+    code, words = CRASHES[what]
+    branch = after_edit(view, code)
+    assert branch.status == "failed" and branch.reason.startswith(words)
+    assert branch.edited.ended and view.branch(0).id == 0
+    assert "c" in {listing.language for listing in branch.kernels[0].listings}
+
+
+def test_an_endless_loop_is_stopped(view, monkeypatch):
+    monkeypatch.setattr("tinyexplore.explore.whatif.editing.asking.LIMIT_S", 0.5)
+    for code in ("for (volatile int i = 0; ; i++);", "extern unsigned sleep(unsigned); for (;;) sleep(100);"):
+        began = time.monotonic()
+        branch = after_edit(view, code)
+        assert branch.status == "failed" and branch.reason == "it ran longer than 0.5 s and was stopped"
+        assert time.monotonic() - began < 10
+
+
+def test_code_that_forks_or_ignores_signals_leaves_nothing_behind(view, monkeypatch):
+    monkeypatch.setattr("tinyexplore.explore.whatif.editing.asking.LIMIT_S", 0.5)
+    code = "extern int fork(void); extern unsigned sleep(unsigned); if (fork() == 0) for (;;) sleep(7777); for (;;);"
+    assert after_edit(view, code).reason == "it ran longer than 0.5 s and was stopped"
+
+
+def test_fifty_crashes_in_a_row_leave_the_process_as_it_was(view):
+    after_edit(view, CRASHES["aborts"][0])
+    before, children = memory(), len(os.listdir("/proc/self/fd"))
+    began = time.monotonic()
+    for number in range(50):
+        code, words = list(CRASHES.values())[(0, 5, 7, 8)[number % 4]]
+        branch = after_edit(view, f"{code} // {number}")
+        assert branch.status == "failed" and branch.reason.startswith(words)
+    took = time.monotonic() - began
+    assert memory() - before < 32 << 20 and len(os.listdir("/proc/self/fd")) <= children + 1
+    assert took / 50 < 3
+    good = view.edit(0, "c", view.edit_text(0, "c").replace("r2 < 16", "r2 <= 15"))
+    assert good.status == "done"
+
+
+def memory() -> int:
+    """Bytes that this process has in memory."""
+    with open("/proc/self/statm", encoding="utf-8") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()
+
+
+def test_a_crash_of_the_compiled_ir_is_told_as_well(view):
+    text = view.edit_text(0, "llvm")
+    branch = view.edit(
+        0, "llvm", text.replace("entry:\n", "entry:\n  call void @abort()\n") + "declare void @abort()\n"
+    )
+    assert branch.reason == "it called abort() (SIGABRT)"
+    where = "  %data0 = load ptr, ptr %slot0, align 8\n"
+    wrong = "  %far = getelementptr float, ptr %data0, i64 64\n  store float 1.0, ptr %far\n"
+    branch = view.edit(0, "llvm", text.replace(where, where + wrong, 1))
+    assert branch.reason == "it wrote behind the end of data0 (result): element 64 of 64"
+
+
+# *** what a system has not ***
+
+
+def test_what_a_system_cannot_guard_is_said(monkeypatch):
+    assert faults.unprotected() == ()
+    monkeypatch.setattr(faults, "resource", None)
+    assert faults.unprotected() == ("no limit of memory",) and faults.limit(1, 1.0) == 0
+    monkeypatch.setattr(faults, "protect", lambda: None)
+    assert faults.unprotected()[1].startswith("no guard pages")
+    monkeypatch.delattr(os, "fork")
+    assert faults.unprotected()[0].startswith("no process of its own")
+
+
+def test_without_guards_known_bytes_still_find_what_was_written_beside_a_buffer(monkeypatch):
+    from tinyexplore.dtype import dtypes
+
+    monkeypatch.setattr(fences, "protect", lambda: None)
+    names, contents = [("data0", dtypes.float32)], [bytes(400)]
+    for at_start in (False, True):
+        with fences.fenced(names, contents, frozenset({0}), frozenset(), at_start=at_start) as (one,):
+            assert one.overrun() == "" and one.content() == bytes(400)
+            place = one.start + 400 if at_start else one.start - 8
+            (fences.ctypes.c_uint32 * 1).from_address(place)[0] = 7
+            expected = "wrote 4 bytes behind the end of data0: element 100 of 100"
+            if not at_start:
+                expected = "wrote 4 bytes before the start of data0: 8 bytes before it (element -2)"
+            assert one.overrun() == expected
+
+
+def test_an_end_without_an_address_is_put_into_words():
+    assert how_it_ended(-8, None, (), 0) == "divided a whole number by zero (SIGFPE)"
+    assert how_it_ended(-63, None, (), 0) == "was ended by signal 63"
+    assert how_it_ended(70, (11, 0, 16, "wrote"), (), 0) == "wrote a null pointer (address 0x10, SIGSEGV)"

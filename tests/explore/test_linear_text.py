@@ -1,0 +1,148 @@
+"""The linear program as text that can be changed: read back it is the same, and what is wrong has its place."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from tests.fuzz.stepping import drawn, lowered
+from tests.golden.machines import MACHINES, opened
+from tests.golden.programs import PROGRAMS, SMALL
+from tinyexplore import Tensor, explore
+from tinyexplore.explore import Explorer
+from tinyexplore.explore.whatif.editing.linear import ProgramError, check_program, parse_program, program_text
+from tinyexplore.uop import UOp
+
+
+def is_there_and_back(uops: tuple[UOp, ...]) -> None:
+    """The same objects in the same order, and nothing is wrong with them."""
+    found = parse_program(program_text(uops))
+    assert len(found) == len(uops)
+    assert all(one.uop is uop for one, uop in zip(found, uops))
+    check_program(found, uops)
+
+
+@pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine.name)
+@pytest.mark.parametrize("name", sorted(SMALL))
+def test_a_programs_text_is_read_back_as_the_same_uops(name, machine):
+    with opened(machine) as listener:
+        PROGRAMS[name]()
+        assert listener.bound
+        for program in listener.bound.values():
+            is_there_and_back(tuple(program.spec.uops))  # made again, for this machine
+
+
+def test_random_programs_with_every_operation_and_type_are_read_back_as_well():
+    for number in range(200):
+        is_there_and_back(tuple(drawn(Random(number))))
+    kernels = [uops for number in range(20) if (uops := lowered(Random(number))) is not None]
+    assert kernels
+    for uops in kernels:
+        is_there_and_back(tuple(uops))
+
+
+PROGRAM = """\
+DEFINE_GLOBAL data0 : float32[64]
+DEFINE_GLOBAL data1 : float32[64]
+CONST 64
+for g0 in range(64):
+  %4 = INDEX data1[g0]
+  %5 = LOAD %4 : float32
+  CONST 2.0:float32
+  %7 = MUL %5, 2.0:float32 : float32
+  %8 = INDEX data0[g0]
+  %9 = STORE %8, %7
+end g0
+"""
+
+
+def test_a_number_without_a_line_of_its_own_gets_one():
+    short = "\n".join(line for line in PROGRAM.splitlines() if "CONST" not in line)
+    before = [one.uop for one in parse_program(PROGRAM)]
+    assert program_text(before) == PROGRAM
+    found = [one.uop for one in parse_program(short + "  # and a comment")]
+    assert found == before
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("LOAD", "LOOD", "line 6, column 8: there is no operation LOOD"),
+        ("MUL %5", "MUL %55", "line 8, column 12: %55 is not defined above"),
+        ("float32[64]\nC", "flout32[64]\nC", "line 2, column 23: there is no type 'flout32[64]'"),
+        ("end g0", "end g1", "line 11, column 5: g1 is not defined above"),
+        ("end g0\n", "", "line 4: the loop g0 is not ended: end g0"),
+        ("range(64):", "range(64)", "line 4, column 20: expected ':' after the range"),
+        ("for g0", "for x0", "line 4, column 5: a loop's letter says its kind: g global, t thread"),
+        ("2.0:float32 : float32", "2.0:float32 : int32", "line 8: the spec does not allow this MUL : int32 of LOAD"),
+        ("%5, 2.0:float32", "%5, 2.0", "line 8, column 16: which type has it? 2.0:float32, say"),
+        ("%8, %7", "%8, %7, %5", "line 10: the spec does not allow this STORE"),
+        ("float32[64]\nD", "float32[32]\nD", "line 1: the arguments of the kernel must stay as they are; expected "),
+        ("DEFINE_GLOBAL data1 : float32[64]\n", "", "line 4, column 14: data1 is not defined above"),
+        ("%4 = INDEX", "%4 = INDEX{(1,}", "line 5, column 14: this is no argument"),
+        ("INDEX data1[g0]", "INDEX data1[g0", "line 5, column 22: expected ']'"),
+        ("end g0\n", "end g0\n%11 = STORE %8, %5\n", "line 12: STORE uses INDEX, which is gone when loop g0 ends"),
+        ("%7 = MUL", "%5 = MUL", "line 8, column 3: %5 is defined already"),
+    ],
+)
+def test_what_is_wrong_has_its_line_and_column(old, new, words):
+    before = [one.uop for one in parse_program(PROGRAM)]
+    assert old in PROGRAM
+    with pytest.raises(ProgramError) as caught:
+        check_program(parse_program(PROGRAM.replace(old, new, 1)), before)
+    assert str(caught.value).startswith(words)
+
+
+# *** edited in a kernel ***
+
+
+@pytest.fixture(scope="module")
+def view() -> Explorer:
+    x = Tensor.rand(64).realize()
+    return explore(lambda: x * 2 + 1, repeat=1, keep_inputs=True)
+
+
+def test_an_edited_program_goes_through_rendering_and_compiling_and_is_compared(view):
+    text = view.edit_text(0, "uops")
+    lines = text.splitlines()
+    number = next(number for number, line in enumerate(lines) if "MUL " in line and "float32" in line)
+    line = lines[number]
+    x, two = line.partition("MUL ")[2].partition(" :")[0].split(", ")
+    lines[number] = line.replace(f"MUL {x}, {two}", f"ADD {x}, {x}")
+    branch = view.edit(0, "uops", "\n".join(lines) + "\n")
+    assert branch.status == "done" and branch.edited.verdict in ("same bits", "within rounding")
+    listings = {listing.language: "\n".join(listing.lines) for listing in branch.kernels[0].listings}
+    assert {"uops", "llvm", "c", "asm"} <= listings.keys() and "%" in listings["uops"] and "fadd" in listings["llvm"]
+    again = view.edit(0, "c", view.edit_text(0, "c") + "// of the edited program\n")
+    assert again.parent == branch.id and again.status == "done"
+    assert view.undo(0) == branch and view.undo(0).edited is None
+    three = view.edit(0, "uops", text.replace(two, two.replace("2.0", "3.0")))
+    assert three.edited.verdict == "differs" and three.status == "done"
+    view.undo(0)
+
+
+def test_a_wrong_program_is_refused_at_its_line_and_a_wrong_index_is_caught(view):
+    text = view.edit_text(0, "uops")
+    number = next(number for number, line in enumerate(text.splitlines(), 1) if "LOAD" in line)
+    branch = view.edit(0, "uops", text.replace("LOAD", "LOOD", 1))
+    (found,) = branch.edited.diagnostics
+    assert branch.status == "failed" and found.line == number and "LOOD" in found.text
+    line = next(line for line in text.splitlines() if "INDEX data1" in line)
+    far = line.partition("[")[0] + "[4000]"
+    branch = view.edit(0, "uops", text.replace(line, far, 1))
+    assert branch.status == "failed" and branch.reason.startswith("it read behind the end of data1 (x)")
+
+
+def test_on_the_python_device_an_endless_program_is_stopped_as_well(monkeypatch):
+    monkeypatch.setattr("tinyexplore.explore.whatif.editing.asking.LIMIT_S", 1.5)
+    x = Tensor.rand(8, device="PYTHON").realize()
+    view = explore(lambda: x + 1, repeat=1)
+    text = view.edit_text(0, "uops")
+    assert "range(8)" in text
+    good = view.edit(0, "uops", text + "# nothing else\n")
+    assert good.reason == "nothing was changed" or good.status == "done"
+    line = next(line for line in text.splitlines() if "STORE" in line)
+    slow = "  for g7 in range(1000000000):\n  " + line + "\n  end g7"
+    branch = view.edit(0, "uops", text.replace(line, slow, 1))
+    assert branch.status == "failed" and branch.reason == "it ran longer than 1.5 s and was stopped"

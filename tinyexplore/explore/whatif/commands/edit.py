@@ -1,0 +1,133 @@
+"""Edit: a stage of a kernel as text that somebody changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from statistics import median
+from typing import ClassVar
+
+from tinyexplore.compile.search import refusal_of
+from tinyexplore.explore.model import Diagnostic, Edited, KernelVariant
+from tinyexplore.explore.recording.drafts import quantile
+from tinyexplore.explore.whatif.commands.opts import try_out
+from tinyexplore.explore.whatif.editing.asking import Text, Tried, check_signature, tried, verdict_words
+from tinyexplore.explore.whatif.editing.linear import ProgramError, check_program, parse_program, program_text
+from tinyexplore.explore.whatif.editing.stages import base_program, stage_text, stages_of
+from tinyexplore.explore.whatif.place import Outcome, Place, Refused, WhatIfError, to_opts
+from tinyexplore.trace import recording
+from tinyexplore.uop import UOp
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """The kernel of the branch with one of its stages as this text: "opts", "uops" (the linear program), "llvm" or "c".
+
+    All that comes after the stage is made anew. Compiled code runs in a process of its own, its results are compared
+    with the reference device's, and it is timed in turns with what it was.
+    """
+
+    kernel: int
+    stage: str
+    text: str
+    label: ClassVar[str] = ""
+
+    @property
+    def about(self) -> int:
+        return self.kernel
+
+    def carry_out(self, place: Place) -> Outcome:
+        if self.stage == "opts":
+            return self._opts(place)
+        if self.stage not in (known := stages_of(place, self.kernel)):
+            raise WhatIfError(
+                f"no stage {self.stage!r} of kernel {self.kernel} can be edited; there are: {', '.join(known)}"
+            )
+        for branch in place.branches:
+            if branch.edited is not None and branch.status == "done" and dict(branch.command.arguments) == self._told():
+                return Outcome(same=branch)
+        return self._tried(place)
+
+    def _told(self) -> dict[str, int | str]:
+        return {"kernel": self.kernel, "stage": self.stage, "text": self.text}
+
+    def _opts(self, place: Place) -> Outcome:
+        try:
+            opts = to_opts(self.text)
+        except WhatIfError as error:
+            edited = Edited("opts", (_diagnostic_of_opts(self.text, str(error)),))
+            raise Refused(str(error), rest=Outcome(edited=edited)) from None
+        return try_out(place, self.kernel, lambda: place.bench.with_opts(self.kernel, opts))
+
+    def _tried(self, place: Place) -> Outcome:
+        bench, number = place.bench, self.kernel
+        device = bench.subjects[number].device
+        if why := bench.under_settings(lambda: refusal_of(device)):
+            raise Refused(why)
+        with recording(None):
+            kernel, base = base_program(place, number)
+            before = stage_text(place, number, self.stage)
+        if self.text.split() == before.split() and place.parent is not None:
+            return Outcome(same=place.parent, note="nothing was changed")
+        uops: tuple[UOp, ...] = ()
+        if self.stage == "uops":
+            uops = self._parsed(base)
+        elif wrong := check_signature(self.stage, kernel.name, before, self.text):
+            raise Refused(wrong.text, rest=Outcome(edited=Edited(self.stage, (wrong,))))
+        names = bench.names.get(number, ())
+        buffers = [node for node in base if node.op.name == "DEFINE_GLOBAL"]
+        told = tuple(_buffer_name(place_of.arg, names) for place_of in buffers)
+        text = Text(device, self.stage, kernel.name, self.text, bench.subjects[number].original, base, uops, told)
+        found = bench.under_settings(lambda: tried(text, bench.kept.get(number)))
+        variant = variant_of_edit(place, found, self.stage, self.text, uops)
+        if found.lost:
+            raise Refused(found.lost, (variant,) if found.listings else (), Outcome(edited=found.edited))
+        return Outcome((variant,), note=verdict_words(found.edited), edited=found.edited)
+
+    def _parsed(self, base: tuple[UOp, ...]) -> tuple[UOp, ...]:
+        """The program of the text; Refused where it is none, with the place."""
+        try:
+            lines = parse_program(self.text)
+            check_program(lines, base)
+        except ProgramError as error:
+            edited = Edited(self.stage, (Diagnostic(error.line, error.column, "error", error.message),))
+            raise Refused(str(error), rest=Outcome(edited=edited)) from None
+        return tuple(one.uop for one in lines)
+
+
+def variant_of_edit(place: Place, found: Tried, stage: str, text: str, uops: tuple[UOp, ...]) -> KernelVariant:
+    """The kernel of the branch with what the edit made of it."""
+    assert place.parent is not None
+    variant = place.parent.kernels[0]
+    listings = found.listings
+    if stage == "uops" and listings:
+        listings = (replace(listings[0], language="uops", lines=tuple(program_text(uops).splitlines())), *listings)
+    ordered = sorted(found.times_us)
+    return replace(
+        variant,
+        listings=listings,
+        stages=(),
+        compile_us=found.compile_us,
+        times_us=found.times_us,
+        median_us=round(median(ordered), 3) if ordered else None,
+        low_us=round(quantile(ordered, 0.25), 3) if ordered else None,
+        high_us=round(quantile(ordered, 0.75), 3) if ordered else None,
+    )
+
+
+def _buffer_name(position: int, names: tuple[str, ...]) -> str:
+    """ "data0", with what the user calls it."""
+    given = names[position] if position < len(names) else ""
+    return f"data{position} ({given})" if given and given != f"data{position}" else f"data{position}"
+
+
+def _diagnostic_of_opts(text: str, message: str) -> Diagnostic:
+    """Where the opt stands that `message` quotes."""
+    quoted = message.partition("'")[2].partition("'")[0]
+    for number, line in enumerate(text.splitlines(), 1):
+        column = line.find(quoted) if quoted else -1
+        if column >= 0:
+            return Diagnostic(number, column + 1, "error", message)
+    return Diagnostic(0, 0, "error", message)
+
+
+__all__ = ["Edit"]

@@ -1,0 +1,131 @@
+"""Work in a process of its own, of which it is known afterwards how far it came and how it ended.
+
+The process is forked from a worker that has one thread and has never run the work itself: so it starts in milliseconds,
+with all compilers at hand, and takes nothing with it. Where nothing can be forked, the worker does the work itself.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import select
+import signal
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from tinyexplore.explore.whatif.editing.faults import Mailbox, how_it_ended
+
+Tell = Callable[[dict[str, Any]], None]
+_DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
+
+
+@dataclass
+class Ended:
+    """`told`: all that the work told, the later over the earlier. `ended`: how it did, in words; "" for well."""
+
+    told: dict[str, Any] = field(default_factory=dict)
+    ended: str = ""
+
+
+def apart(work: Callable[[Tell, Mailbox], None], patience_s: float) -> Ended:
+    """`work(tell, mailbox)`, where it can harm nobody. What it tells is plain data; {"patience_s": 5} says how long it
+    may take from then on."""
+    if not hasattr(os, "fork"):
+        done = Ended()
+        work(done.told.update, Mailbox())
+        return done
+    mailbox = Mailbox()
+    mailbox.clear()
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        _in_child(work, mailbox, reading, writing)
+    os.close(writing)
+    try:
+        return _watch(child, reading, mailbox, patience_s)
+    finally:
+        os.close(reading)
+
+
+def _in_child(work: Callable[[Tell, Mailbox], None], mailbox: Mailbox, reading: int, writing: int) -> None:
+    """Never returns."""
+    status = 1
+    try:
+        os.setsid()  # a compiler that it starts ends with it
+        if sys.platform == "linux":
+            ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, int(signal.SIGKILL))
+        os.close(reading)
+
+        def tell(data: dict[str, Any]) -> None:
+            text = json.dumps(data).encode() + b"\n"
+            while text:
+                text = text[os.write(writing, text) :]
+
+        try:
+            work(tell, mailbox)
+        except MemoryError:
+            tell({"failed": "ran out of memory"})
+        except Exception as error:
+            tell({"failed": f"{type(error).__name__}: {error}"})
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def _watch(child: int, reading: int, mailbox: Mailbox, patience_s: float) -> Ended:
+    done = Ended()
+    rest = b""
+    began = time.monotonic()
+    is_late = False
+    while True:
+        left = began + patience_s - time.monotonic()
+        if left <= 0:
+            is_late = True
+            break
+        if not select.select([reading], [], [], left)[0]:
+            continue
+        piece = os.read(reading, 1 << 16)
+        if not piece:
+            break
+        rest += piece
+        *lines, rest = rest.split(b"\n")
+        for line in lines:
+            with suppress(ValueError):  # code that writes to pipes which are not its own
+                done.told.update(json.loads(line))
+        if "patience_s" in done.told:
+            patience_s, began = done.told.pop("patience_s"), time.monotonic()
+    if is_late:
+        _end(child)
+    else:
+        # its end of the pipe is closed: it has ended, or closed what is not its own
+        late = time.monotonic() + max(0.2, patience_s)
+        while os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+            if time.monotonic() > late:
+                is_late = True
+                _end(child)
+                break
+            time.sleep(0.001)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    with suppress(OSError):  # what it has started
+        os.killpg(child, signal.SIGKILL)
+    if is_late:
+        done.ended = f"ran longer than {patience_s:.3g} s and was stopped"
+    elif status != 0:
+        done.ended = how_it_ended(status, mailbox.read(), done.told.get("places", ()), done.told.get("spare", 0))
+    elif "failed" in done.told:
+        done.ended = done.told["failed"]
+    return done
+
+
+def _end(child: int) -> None:
+    for end in (os.killpg, os.kill):
+        with suppress(OSError):
+            end(child, signal.SIGKILL)
+
+
+__all__ = ["Ended", "Tell", "apart"]

@@ -1,0 +1,196 @@
+"""The notebook's side of an edit: what the worker is asked, and its answer as data of the trace."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from tinyexplore.compile.workers import FOLDER, Workers
+from tinyexplore.explore.kept import Kept
+from tinyexplore.explore.model import Diagnostic, Difference, Edited, Listing
+from tinyexplore.explore.whatif.editing.diagnostics import c_diagnostics, llvm_diagnostics
+from tinyexplore.explore.whatif.place import Refused
+from tinyexplore.uop import Ops, UOp
+from tinyexplore.uop.plain import to_plain
+from tinyexplore.util import config
+
+LIMIT_S = 5.0  # for one run of a kernel that takes no longer by itself; a person is waiting
+ANSWER_S = 180.0  # until the worker itself is given up: it ends what it runs long before
+PROGRAM = (
+    f"import sys; sys.path.insert(0, {FOLDER!r}); from tinyexplore.explore.whatif.editing.worker import main; main()"
+)
+_workers = Workers(PROGRAM)
+
+
+@dataclass(frozen=True, eq=False)
+class Text:
+    """A stage of a kernel as text, to be tried. base: the program before the edit; uops: after it, where that is what
+    was edited. names: of its buffers."""
+
+    device: str
+    stage: str
+    name: str
+    text: str
+    original: UOp
+    base: tuple[UOp, ...]
+    uops: tuple[UOp, ...] = ()
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What came of it: `lost` says why it is no good, "" where it can be used."""
+
+    edited: Edited
+    listings: tuple[Listing, ...]
+    times_us: tuple[float, ...]
+    compile_us: float
+    lost: str
+
+
+def tried(text: Text, kept: Kept | None) -> Tried:
+    """`text` compiled, run, compared and timed by a worker. kept: what the capture keeps of the kernel. Refused where
+    nothing can be tried here."""
+    with _inputs_of(kept) as (inputs, digest):
+        variables = [node for node in text.base if node.op is Ops.DEFINE_VAR]
+        values = kept.values if kept is not None and inputs is not None else [node.arg[2] for node in variables]
+        plain = to_plain([text.original, *text.base, *text.uops])
+        known = json.dumps([text.device, text.stage, digest, list(values), to_plain([text.original, *text.base])])
+        key = blake2b(known.encode(), digest_size=16).hexdigest()
+        request = {
+            "settings": {**asdict(config()), "DEBUG": 0, "BEAM": 0, "PROFILE": 0, "CACHELEVEL": 0},
+            "key": key,
+            "device": text.device,
+            "stage": text.stage,
+            "name": text.name,
+            "text": text.text,
+            "graphs": plain,
+            "base": len(text.base),
+            "buffers": text.names,
+            "values": list(values),
+            "inputs": inputs,
+            "limit_s": LIMIT_S,
+        }
+        reply = json.loads(_workers.answer(json.dumps(request), "", ANSWER_S))
+    if "lost" in reply:
+        raise Refused(f"it could not be tried: {reply['lost']}")
+    return _as_tried(text, reply)
+
+
+def warm_up() -> None:
+    """Starts a worker, so that the first edit need not wait for it."""
+    _workers.put_back(_workers.take(""))
+
+
+def dismiss() -> None:
+    """Ends the workers of this process; the next edit starts a new one."""
+    _workers.dismiss()
+
+
+@contextmanager
+def _inputs_of(kept: Kept | None) -> Iterator[tuple[tuple[str, list[int | None]] | None, str]]:
+    """The kernel's inputs as a file and the length of each, and a name for their content."""
+    if kept is None or kept.contents is None:
+        yield None, ""
+        return
+    digest = blake2b(digest_size=16)
+    with tempfile.TemporaryDirectory(prefix="tinyexplore-") as folder:
+        path = Path(folder) / "inputs"
+        with path.open("wb") as file:
+            for content in kept.contents:
+                file.write(content or b"")
+                digest.update(content or b"-")
+        yield (str(path), [None if one is None else len(one) for one in kept.contents]), digest.hexdigest()
+
+
+def _as_tried(text: Text, reply: dict[str, Any]) -> Tried:
+    lines = text.text.splitlines()
+    diagnostics: tuple[Diagnostic, ...] = ()
+    lost = ""
+    ended = reply.get("overrun") or reply["ended"]
+    if "complaint" in reply:
+        read = c_diagnostics if text.stage == "c" else llvm_diagnostics
+        diagnostics = read(reply["complaint"], lines)
+        if text.stage == "uops":
+            diagnostics = (Diagnostic(0, 0, "error", reply["complaint"].splitlines()[0]),)
+        first = next((one for one in diagnostics if one.level == "error"), diagnostics[0])
+        lost = f"line {first.line}: {first.text}" if first.line else first.text
+    elif reply.get("phase") == "list":
+        ended = ""  # it could be timed, and only its listings are missing
+    elif ended and reply.get("phase") == "time":
+        lost = f"its results were compared; then, on several threads or again and again, it {ended}"
+    elif ended:
+        lost = f"it {ended}" if not _is_error(ended) else ended
+    elif reply.get("phase") != "done":
+        lost = ended = "its process ended too early, and says that all was well"
+    first_off = reply.get("first")
+    edited = Edited(
+        stage=text.stage,
+        diagnostics=diagnostics,
+        ended=ended,
+        against=reply["against"] if reply.get("verdict") else "",
+        verdict=reply.get("verdict", ""),
+        compared=reply.get("compared", 0),
+        differing=reply.get("differing", 0),
+        largest_error=reply.get("largest_error"),
+        first=None if first_off is None else Difference(**first_off),
+        before_us=tuple(reply.get("before_us", ())),
+        unprotected=tuple(reply["unprotected"]),
+    )
+    listings = tuple(Listing(language, tuple(lines)) for language, lines in reply.get("listings", ()))
+    return Tried(edited, listings, tuple(reply.get("times_us", ())), reply.get("compile_us", 0.0), lost)
+
+
+def _is_error(ended: str) -> bool:
+    """Whether these are the words of an exception, not of what the code did."""
+    return ":" in ended.partition(" ")[0]
+
+
+def verdict_words(edited: Edited) -> str:
+    """How the results compare, in a sentence; "" where they were not compared."""
+    if not edited.verdict:
+        return ""
+    if edited.verdict == "same bits":
+        return f"the same bits as {edited.against}, {edited.compared:,} elements"
+    error = "" if edited.largest_error is None else f", at most {edited.largest_error:.3g} apart"
+    if edited.verdict == "within rounding":
+        return f"equal to {edited.against} within rounding{error}, {edited.compared:,} elements"
+    words = f"differs from {edited.against} in {edited.differing:,} of {edited.compared:,} elements{error}"
+    first = edited.first
+    return (
+        words
+        if first is None
+        else f"{words}; first at {first.buffer}[{first.index}]: {first.found}, not {first.expected}"
+    )
+
+
+def expected_signature(stage: str, name: str, text: str) -> Sequence[str]:
+    """The lines of `text` that define the kernel and its entry: what a call of it relies on."""
+    heads = (f"void {name}(", f"void {name}_entry(") if stage == "c" else (f"define void @{name}(", f"@{name}_entry")
+    found = []
+    for line in text.splitlines():
+        plain = " ".join(line.split())
+        if plain.startswith(heads) or (stage == "llvm" and plain.startswith(f"define void @{name}_entry(")):
+            found.append(plain)
+    return found
+
+
+def check_signature(stage: str, name: str, before: str, after: str) -> Diagnostic | None:
+    """What is wrong with the signatures in `after`; None where they are those of `before`."""
+    wanted, given = expected_signature(stage, name, before), expected_signature(stage, name, after)
+    if wanted == given:
+        return None
+    missing = [line for line in wanted if line not in given]
+    what = f"expected exactly: {missing[0]}" if missing else f"{name} is defined twice"
+    stem = missing[0].partition("(")[0] if missing else wanted[0].partition("(")[0]
+    found = (number for number, line in enumerate(after.splitlines(), 1) if " ".join(line.split()).startswith(stem))
+    return Diagnostic(next(found, 0), 0, "error", f"the signature of the kernel must stay as it is; {what}")
+
+
+__all__ = ["LIMIT_S", "Text", "Tried", "check_signature", "dismiss", "tried", "verdict_words", "warm_up"]

@@ -1,0 +1,74 @@
+"""What compilers say of a text, with the line and the column that it is about."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from tinyexplore.explore.model import Diagnostic
+
+_PLACED = re.compile(r"^<(?:stdin|string)>:(\d+):(?:(\d+):)? *(fatal error|error|warning|note): *(.*)$")
+_UNDEFINED = re.compile(r"undefined (?:symbol|reference)[: ]+[`']?(\w+)")
+_SYMBOLS = re.compile(r"Symbols not found: \[ *([^\]]*?) *\]")
+_DEFINED = re.compile(r"^\s*(%[\w.$-]+)\s*=")
+MOST = 20
+
+
+def c_diagnostics(words: str, lines: Sequence[str]) -> tuple[Diagnostic, ...]:
+    """Of gcc or clang, or of the linker; `lines`: those of the source."""
+    found = []
+    for text in words.splitlines():
+        placed = _PLACED.match(text.strip())
+        if placed is not None:
+            level = "error" if "error" in placed[3] else placed[3]
+            found.append(Diagnostic(int(placed[1]), int(placed[2] or 0), level, placed[4]))
+    if not found and (undefined := _UNDEFINED.search(words)):
+        return (_of_name(undefined[1], lines),)
+    return tuple(found[:MOST]) or (_unplaced(words),)
+
+
+def llvm_diagnostics(words: str, lines: Sequence[str]) -> tuple[Diagnostic, ...]:
+    """Of LLVM's parser, which names a place, or its verifier, which prints instructions, or its linker."""
+    for text in words.splitlines():
+        at = text.find("<string>:")
+        placed = _PLACED.match(text[at:]) if at >= 0 else None
+        if placed is not None:
+            return (Diagnostic(int(placed[1]), int(placed[2] or 0), "error", placed[4]),)
+    if missing := _SYMBOLS.search(words):
+        return (_of_name(missing[1].split(",")[0].strip(), lines),)
+    told = [text for text in words.splitlines() if text.strip()]
+    message = told[0].strip() if told else "LLVM gives no reason"
+    return (Diagnostic(_line_of(told[1:], lines), 0, "error", message),)
+
+
+def _line_of(printed: Sequence[str], lines: Sequence[str]) -> int:
+    """The line in which one of the `printed` instructions stands; 0 where none is found."""
+    for text in printed:
+        plain = " ".join(text.split())
+        for number, line in enumerate(lines, 1):
+            if plain and " ".join(line.split()) == plain:
+                return number
+    for text in printed:
+        defined = _DEFINED.match(text)
+        for number, line in enumerate(lines, 1):
+            again = _DEFINED.match(line)
+            if defined is not None and again is not None and again[1] == defined[1]:
+                return number
+    return 0
+
+
+def _of_name(name: str, lines: Sequence[str]) -> Diagnostic:
+    """A name that nothing defines, where it stands first."""
+    for number, line in enumerate(lines, 1):
+        column = line.find(name)
+        if column >= 0:
+            return Diagnostic(number, column + 1, "error", f"nothing defines {name!r}")
+    return Diagnostic(0, 0, "error", f"nothing defines {name!r}")
+
+
+def _unplaced(words: str) -> Diagnostic:
+    told = [text.strip() for text in words.splitlines() if text.strip()]
+    return Diagnostic(0, 0, "error", " · ".join(told[:4])[:400] or "the compiler gives no reason")
+
+
+__all__ = ["c_diagnostics", "llvm_diagnostics"]

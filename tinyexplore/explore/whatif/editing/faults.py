@@ -1,0 +1,151 @@
+"""How a process ended that ran code which somebody edited, in words; and the limits that it runs under."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import platform
+import signal
+import struct
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from tinyexplore.explore.whatif.editing.fences import protect, what_was_touched
+
+try:
+    import resource
+except ImportError:  # a system without limits for processes
+    resource = None  # type: ignore[assignment]
+
+SPARE_BYTES = 1 << 30  # what it may take beside what it has when it starts
+FAULT_STATUS = 70
+_MAILBOX = struct.Struct("=iiQ")  # signal, errno; the address
+_ADDRESS_AT, _SIGINFO_FLAG = 16, 4  # in Linux's siginfo_t, of 64 bits; of its sigaction
+_ERROR_CODE_AT = 192  # in its ucontext_t on x86-64: bit 1 says that a page fault was a write
+_OUT_OF_MEMORY = 12  # ENOMEM
+_NULL_PAGE = 1 << 16
+
+_MEANINGS = {
+    "SIGFPE": "divided a whole number by zero (SIGFPE)",
+    "SIGABRT": "called abort() (SIGABRT)",
+    "SIGILL": "executed an instruction that this CPU does not have, or reached what cannot be reached (SIGILL)",
+    "SIGBUS": "used an address that is no memory (SIGBUS)",
+    "SIGSEGV": "used memory that is not its own (SIGSEGV; at no address that is known: the stack may have run out)",
+    "SIGTRAP": "reached a trap (SIGTRAP)",
+    "SIGXCPU": "took more time of the CPU than it may",
+}
+
+
+def tells_addresses() -> bool:
+    """Whether the address of a wrong access is found out here."""
+    return sys.platform == "linux" and struct.calcsize("P") == 8 and hasattr(os, "fork")
+
+
+def unprotected() -> tuple[str, ...]:
+    """What this system cannot guard against, in words."""
+    found = []
+    if not hasattr(os, "fork"):
+        found.append("no process of its own for each edit: after a crash the next one starts a new worker")
+    if resource is None:
+        found.append("no limit of memory")
+    if protect() is None:
+        found.append("no guard pages: a wrong access may go unnoticed")
+    elif not tells_addresses():
+        found.append("no address of a wrong access")
+    return tuple(found)
+
+
+def limit(buffers_bytes: int, seconds: float) -> int:
+    """Limits this process for good: memory, time of the CPU, no core files. How many bytes it may take; 0: any."""
+    if resource is None:
+        return 0
+    spare = SPARE_BYTES + 8 * buffers_bytes
+    for name, most in (
+        ("RLIMIT_CORE", 0),
+        ("RLIMIT_CPU", int(seconds) * (os.cpu_count() or 1) + 1),
+        ("RLIMIT_AS", _address_space() + spare),
+    ):
+        kind = getattr(resource, name, None)
+        if kind is None:
+            continue
+        hard = resource.getrlimit(kind)[1]
+        allowed = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        try:
+            resource.setrlimit(kind, (allowed, hard if name == "RLIMIT_CPU" else allowed))
+        except (OSError, ValueError):
+            continue
+    return spare
+
+
+def _address_space() -> int:
+    """Bytes of address space that this process has now."""
+    try:
+        with open("/proc/self/statm", encoding="utf-8") as file:
+            return int(file.read().split()[0]) * mmap.PAGESIZE
+    except (OSError, ValueError):
+        return 1 << 36
+
+
+class Mailbox:
+    """Memory that a process shares with the one that it started: there it says where it touched what it may not."""
+
+    def __init__(self) -> None:
+        self._shared = mmap.mmap(-1, mmap.PAGESIZE)
+        self._keep: Any = None
+
+    def clear(self) -> None:
+        self._shared[: _MAILBOX.size + 1] = bytes(_MAILBOX.size + 1)
+
+    def listen(self) -> None:
+        """In the process that runs the code: from now on a wrong access is told, and ends it."""
+        if not tells_addresses():
+            return
+        shared, on_x86 = self._shared, platform.machine() in ("x86_64", "AMD64")
+
+        def fault(number: int, info: int, context: int) -> None:
+            address = ctypes.c_uint64.from_address(info + _ADDRESS_AT).value
+            code = ctypes.c_uint64.from_address(context + _ERROR_CODE_AT).value if on_x86 else 0
+            verb = (2 if code & 2 else 1) if on_x86 else 0
+            shared[: _MAILBOX.size + 1] = _MAILBOX.pack(number, ctypes.get_errno(), address) + bytes([verb])
+            os._exit(FAULT_STATUS)
+
+        kind = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, use_errno=True)
+        self._keep = kind(fault)
+        handler = ctypes.cast(self._keep, ctypes.c_void_p).value
+        assert handler is not None
+        # struct sigaction of glibc and musl: the handler, 1024 bits of signals, flags, the restorer
+        action = struct.pack("@P128siP", handler, bytes(128), _SIGINFO_FLAG, 0)
+        libc = ctypes.CDLL(None)
+        for number in (signal.SIGSEGV, signal.SIGBUS):
+            libc.sigaction(int(number), action, None)
+
+    def read(self) -> tuple[int, int, int, str] | None:
+        """The signal, errno, the address, and "read", "wrote" or "used"; None where nothing was told."""
+        number, errno, address = _MAILBOX.unpack(self._shared[: _MAILBOX.size])
+        verb = ("used", "read", "wrote")[self._shared[_MAILBOX.size]]
+        return (number, errno, address, verb) if number else None
+
+
+def how_it_ended(status: int, told: tuple[int, int, int, str] | None, places: Sequence[Any], spare: int) -> str:
+    """What a process did that ended with `status` (of `os.waitstatus_to_exitcode`): "wrote behind the end of data0"."""
+    if told is not None:
+        number, errno, address, verb = told
+        name = signal.Signals(number).name
+        if beside := what_was_touched(places, address, verb):
+            return beside
+        if errno == _OUT_OF_MEMORY:
+            may = f"it may take {spare / 2**30:.1f} GiB"
+            return f"ran out of memory: {may}, was refused more, and went on without ({name})"
+        if address < _NULL_PAGE:
+            return f"{verb} a null pointer (address {address:#x}, {name})"
+        return f"{verb} memory that is not its own, at {address:#x} ({name})"
+    if status < 0:
+        names = {-number.value: number.name for number in signal.Signals}
+        name = names.get(status, f"signal {-status}")
+        return _MEANINGS.get(name, f"was ended by {name}")
+    return f"ended its process with status {status}"
+
+
+__all__ = ["FAULT_STATUS", "Mailbox", "how_it_ended", "limit", "tells_addresses", "unprotected"]

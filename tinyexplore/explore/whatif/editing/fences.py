@@ -1,0 +1,146 @@
+"""Memory between pages that may not be touched, with known bytes in what is left of its own pages.
+
+A program that reads or writes past the end of a buffer, or before its start, is stopped there; one that only writes
+into the rest of a page is found out afterwards.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from tinyexplore.device import Buffer
+from tinyexplore.device.allocator import Memory
+from tinyexplore.dtype import DType
+
+PAGE = mmap.PAGESIZE
+GUARD_BYTES = 1 << 20  # on either side: rows further out are caught, too
+FILLED = 0xCB
+NO_ACCESS, READ_ONLY = 0, 1  # of mprotect
+
+
+@cache
+def protect() -> Any:
+    """The system's `mprotect`; None where there is none."""
+    if sys.platform in ("win32", "emscripten", "wasi"):
+        return None
+    return getattr(ctypes.CDLL(None, use_errno=True), "mprotect", None)
+
+
+@dataclass(frozen=True)
+class Fenced:
+    """`nbytes` of memory at `start`, the pages from `first` to `last` its own, between two guards."""
+
+    name: str
+    dtype: DType
+    start: int
+    nbytes: int
+    first: int
+    last: int
+    region: mmap.mmap
+
+    @staticmethod
+    def of(name: str, dtype: DType, content: bytes, *, at_start: bool, align: int) -> Fenced:
+        """Memory with `content`: it begins where the guard before it ends (`at_start`), or ends where the one behind it
+        begins, as near as `align` bytes allow."""
+        guard = GUARD_BYTES if protect() is not None else PAGE
+        own = -(-max(1, len(content)) // PAGE) * PAGE
+        region = mmap.mmap(-1, own + 2 * guard)
+        base = ctypes.addressof(ctypes.c_char.from_buffer(region))
+        first, last = base + guard, base + guard + own
+        start = first if at_start else (last - len(content)) // align * align
+        ctypes.memset(first, FILLED, own)
+        ctypes.memmove(start, content, len(content))
+        return Fenced(name, dtype, start, len(content), first, last, region)
+
+    def close(self, *, read_only: bool) -> None:
+        """From now on nobody may touch the guards, nor write to what is `read_only`."""
+        call = protect()
+        if call is None:
+            return
+        parts = [(self.first - GUARD_BYTES, GUARD_BYTES, NO_ACCESS), (self.last, GUARD_BYTES, NO_ACCESS)]
+        if read_only:
+            parts.append((self.first, self.last - self.first, READ_ONLY))
+        for address, nbytes, access in parts:
+            if call(ctypes.c_void_p(address), ctypes.c_size_t(nbytes), access):
+                raise OSError(ctypes.get_errno(), "mprotect")
+
+    def buffer(self, device: str) -> Buffer:
+        """The memory as a Buffer."""
+        size = self.nbytes // self.dtype.itemsize
+        return Buffer(device, size, self.dtype, Memory(self.start, self.nbytes, self.region))
+
+    def content(self) -> bytes:
+        """What lies in it now."""
+        return ctypes.string_at(self.start, self.nbytes)
+
+    def overrun(self) -> str:
+        """What was written into the rest of its pages, in words; "" where nothing was."""
+        before = ctypes.string_at(self.first, self.start - self.first)
+        if (kept := before.rstrip(bytes([FILLED]))) != b"":
+            changed = next(place for place, byte in enumerate(before) if byte != FILLED)
+            return _words("wrote", self, changed - len(before), len(kept) - changed)
+        behind = ctypes.string_at(self.start + self.nbytes, self.last - self.start - self.nbytes)
+        if (kept := behind.rstrip(bytes([FILLED]))) != b"":
+            changed = next(place for place, byte in enumerate(behind) if byte != FILLED)
+            return _words("wrote", self, self.nbytes + changed, len(kept) - changed)
+        return ""
+
+    def as_place(self) -> list[Any]:
+        """Where it is, as data: see `what_was_touched`."""
+        guard = GUARD_BYTES if protect() is not None else 0
+        return [self.name, self.start, self.nbytes, self.dtype.itemsize, self.first - guard, self.last + guard]
+
+
+@contextmanager
+def fenced(
+    names: Sequence[tuple[str, DType]],
+    contents: Sequence[bytes],
+    writes: frozenset[int],
+    aligned: frozenset[int],
+    *,
+    at_start: bool,
+) -> Iterator[list[Fenced]]:
+    """Fenced memory for the buffers of a kernel. writes: the positions of those that it may write to; aligned: of those
+    that must start at a cache line."""
+    found = []
+    for position, ((name, dtype), content) in enumerate(zip(names, contents)):
+        align = 64 if position in aligned else dtype.itemsize
+        one = Fenced.of(name, dtype, content, at_start=at_start, align=align)
+        one.close(read_only=position not in writes)
+        found.append(one)
+    yield found
+
+
+def what_was_touched(places: Sequence[Sequence[Any]], address: int, verb: str) -> str:
+    """Which of the buffers `address` is beside, in words; "" where it is near none."""
+    for name, start, nbytes, itemsize, low, high in places:
+        if low <= address < high:
+            if start <= address < start + nbytes:
+                element = (address - start) // itemsize
+                return f"{verb} {name}, which it may only read (element {element})"
+            return _near(verb, name, address - start, nbytes, itemsize)
+    return ""
+
+
+def _words(verb: str, one: Fenced, offset: int, count: int) -> str:
+    where = _near(verb, one.name, offset, one.nbytes, one.dtype.itemsize)
+    return where.replace(verb, f"{verb} {count} byte{'s' if count != 1 else ''}", 1)
+
+
+def _near(verb: str, name: str, offset: int, nbytes: int, itemsize: int) -> str:
+    size = nbytes // itemsize
+    if offset < 0:
+        return f"{verb} before the start of {name}: {-offset} bytes before it (element {offset // itemsize})"
+    far = offset - nbytes
+    distance = f"{far} bytes behind it, " if far else ""
+    return f"{verb} behind the end of {name}: {distance}element {offset // itemsize} of {size}"
+
+
+__all__ = ["Fenced", "fenced", "protect", "what_was_touched"]

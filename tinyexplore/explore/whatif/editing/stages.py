@@ -1,0 +1,74 @@
+"""The stages of a kernel that can be edited, and the text of each as it is in a branch."""
+
+from __future__ import annotations
+
+from tinyexplore.codegen import lower
+from tinyexplore.device import Device, DeviceUnavailable
+from tinyexplore.explore.model import Branch
+from tinyexplore.explore.whatif.editing.linear import parse_program, program_text
+from tinyexplore.explore.whatif.place import Place, WhatIfError
+from tinyexplore.kernel import Kernel
+from tinyexplore.renderer.c import CRenderer
+from tinyexplore.trace import recording
+from tinyexplore.uop import UOp
+
+STAGES = ("opts", "uops", "llvm", "c")
+
+
+def stages_of(place: Place, kernel: int) -> tuple[str, ...]:
+    """Those that can be edited here: LLVM IR where that is what the device compiles, C where there is a compiler."""
+    device = place.bench.subjects[kernel].device
+    is_llvm = place.bench.under_settings(lambda: Device[device].renderer.language) == "llvm"
+    return tuple(stage for stage in STAGES if stage != "llvm" or is_llvm)
+
+
+def base_program(place: Place, number: int) -> tuple[Kernel, tuple[UOp, ...]]:
+    """The kernel of the branch that is gone on from, and its linear program: as edited, if that was edited before."""
+    branch = place.parent
+    while branch is not None and branch.edited is not None:
+        given = dict(branch.command.arguments)
+        if given.get("stage") == "uops":
+            kernel = place.bench.under_settings(lambda: place.kernel(number))
+            return kernel, tuple(one.uop for one in parse_program(str(given["text"])))
+        branch = None if branch.parent is None else place.branches[branch.parent]
+
+    def work() -> tuple[Kernel, tuple[UOp, ...]]:
+        with recording(None):
+            kernel = place.kernel(number)
+            return kernel, lower(kernel)
+
+    return place.bench.under_settings(work)
+
+
+def stage_text(place: Place, number: int, stage: str) -> str:
+    """What one would edit: the text of a stage as it is in the branch that is gone on from."""
+    if stage not in (known := stages_of(place, number)):
+        raise WhatIfError(f"no stage {stage!r} of kernel {number} can be edited; there are: {', '.join(known)}")
+    branch = place.parent
+    if stage == "opts":
+        return ", ".join(_opts(branch) if branch is not None and branch.kernels else ())
+    if branch is not None and branch.edited is not None and branch.edited.stage == stage:
+        return str(dict(branch.command.arguments)["text"])
+    kernel, uops = base_program(place, number)
+    if stage == "uops":
+        return program_text(uops)
+    device = place.bench.subjects[number].device
+
+    def render() -> str:
+        renderer = Device[device].renderer
+        if stage == "c" and renderer.language != "c":
+            renderer = CRenderer(Device[device].target)
+        source: str = renderer.render(kernel.name, uops).source
+        return source
+
+    try:
+        return place.bench.under_settings(render)
+    except DeviceUnavailable as error:
+        raise WhatIfError(str(error)) from None
+
+
+def _opts(branch: Branch) -> tuple[str, ...]:
+    return branch.kernels[0].opts
+
+
+__all__ = ["STAGES", "base_program", "stage_text", "stages_of"]

@@ -1,0 +1,85 @@
+"""Results of an edited kernel against those that are right."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from tinyexplore.compile.candidate import TOLERANCE
+from tinyexplore.dtype import DType, dtypes
+from tinyexplore.explore.model import Difference
+
+
+def compared(
+    names: Sequence[tuple[str, DType]], found: Mapping[int, bytes], right: Mapping[int, bytes]
+) -> dict[str, Any]:
+    """The fields of `Edited` that say how far `found` is from what is `right`, both by a buffer's position.
+
+    Two NaNs are equal. Floats may differ as far as another order of the same sums explains.
+    """
+    import numpy
+
+    count = differing = 0
+    largest, same = 0.0, True
+    first: Difference | None = None
+    for position, expected in sorted(right.items()):
+        name, dtype = names[position]
+        mine, other = numbers(found[position], dtype), numbers(expected, dtype)
+        count += mine.size
+        if found[position] == expected or mine.size == 0:
+            continue
+        with numpy.errstate(all="ignore"):
+            both_nan = numpy.isnan(mine) & numpy.isnan(other) if mine.dtype.kind == "f" else False
+            unequal = (mine != other) & ~both_nan
+            if not unequal.any():
+                continue
+            same = False
+            error = numpy.abs(mine.astype("float64") - other.astype("float64"))
+            error[~unequal] = 0.0
+            largest = float(max(largest, error.max())) if not numpy.isnan(error).any() else math.nan
+            off = unequal & ~_close(mine, other, dtype)
+        places = numpy.flatnonzero(off)
+        differing += int(places.size)
+        if places.size and first is None:
+            place = int(places[0])
+            first = Difference(name, place, _text(mine[place]), _text(other[place]))
+    verdict = "differs" if differing else "same bits" if same else "within rounding"
+    return {
+        "verdict": verdict,
+        "compared": count,
+        "differing": differing,
+        "largest_error": largest if math.isfinite(largest) else None,
+        "first": None if first is None else asdict(first),
+    }
+
+
+def _close(mine: Any, other: Any, dtype: DType) -> Any:
+    import numpy
+
+    if dtype in dtypes.fp8s:
+        return abs(mine - other) <= 1  # neighbours
+    if dtype not in TOLERANCE:
+        return numpy.zeros(mine.shape, bool)
+    finite = numpy.abs(other[numpy.isfinite(other)].astype("float64"))
+    scale = float(finite.max()) if finite.size else 1.0
+    return numpy.isclose(mine, other, TOLERANCE[dtype], TOLERANCE[dtype] * scale * 1e-2, equal_nan=True)
+
+
+def numbers(content: bytes, dtype: DType) -> Any:
+    """The elements of a buffer as a NumPy array; of an fp8 type, which it does not know, their bytes as numbers."""
+    import numpy
+
+    if dtype is dtypes.bfloat16:
+        return (numpy.frombuffer(content, "uint16").astype("uint32") << 16).view("float32")
+    if dtype in dtypes.fp8s:
+        return numpy.frombuffer(content, "uint8").astype("int16")
+    return numpy.frombuffer(content, dtype.name)
+
+
+def _text(value: Any) -> str:
+    return f"{value:.9g}" if getattr(value, "dtype", None) is not None and value.dtype.kind == "f" else str(value)
+
+
+__all__ = ["compared", "numbers"]
