@@ -11,9 +11,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 from tinyexplore.explore.model import Trace
+
+if TYPE_CHECKING:
+    from tinyexplore.explore.byhand.answers import ByHandAnswers
+    from tinyexplore.explore.byhand.asked import ByHand
 
 Question = Mapping[str, Any]
 Answer = dict[str, Any]
@@ -57,4 +62,29 @@ def answer(trace: Trace, question: Question) -> Answer:
     return data
 
 
-__all__ = ["QUESTIONS", "Answer", "Question", "answer"]
+class Answers:
+    """The one door for the questions of views, in a notebook and in a live page: what the trace alone answers, and what
+    is about kernels that can run again. Holds the Explorer only as long as somebody else does."""
+
+    def __init__(self, trace: Callable[[], Trace], explorer: ByHand) -> None:
+        self._trace = trace
+        self._explorer = ref(explorer)
+        self._by_hand: ByHandAnswers | None = None
+
+    def __call__(self, question: Question) -> Answer:
+        if question.get("ask") in ("debug", "caches"):
+            return self._of_kernels(question)
+        return answer(self._trace(), question)
+
+    def _of_kernels(self, question: Question) -> Answer:
+        from tinyexplore.explore.byhand.answers import ByHandAnswers
+
+        explorer = self._explorer()
+        if self._by_hand is None and explorer is not None:
+            self._by_hand = ByHandAnswers(explorer)
+        if self._by_hand is None:
+            return {"error": "the Explorer of this view is gone: keep it in a variable, and show it again"}
+        return self._by_hand.answer(question)
+
+
+__all__ = ["QUESTIONS", "Answer", "Answers", "Question", "answer"]

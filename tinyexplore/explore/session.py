@@ -15,6 +15,7 @@ from weakref import ref
 
 from tinyexplore.device import Device, DeviceUnavailable
 from tinyexplore.engine import further_listings, measuring_on, step_by_step
+from tinyexplore.explore.asking import Answers
 from tinyexplore.explore.byhand.asked import ByHand
 from tinyexplore.explore.codec import Limits, trace_from_bytes, trace_to_bytes
 from tinyexplore.explore.exports.export import export_html, static_html, summary_text
@@ -356,7 +357,7 @@ class Explorer(WhatIfDoor, ByHand):
             tour = [stop.as_data() for stop in self._tour]
             self._widget = ExplorerWidget(packed, selected=self._selected, tour=tour)
             self._packed = packed
-            self._widget.answer_with(_Answers(_TraceOf(self), self))
+            self._widget.answer_with(Answers(_TraceOf(self), self))
             Channel(self.whatif, self._widget, self.trace.laws)
             shown.add(self, self._widget)
         return self._widget
@@ -621,33 +622,6 @@ class _TraceOf:
         if explorer is not None:
             return explorer.trace
         return trace_from_bytes(self._widget.payload, _OUR_OWN)
-
-
-class _Answers:
-    """Answers what a view asks about a trace."""
-
-    def __init__(self, trace: _TraceOf, explorer: Explorer) -> None:
-        self._trace = trace
-        self._explorer = ref(explorer)
-        self._by_hand: Any = None
-
-    def __call__(self, question: Mapping[str, Any]) -> dict[str, Any]:
-        from tinyexplore.explore.asking import answer
-
-        if question.get("ask") in ("debug", "caches"):
-            return self._of_kernels(question)
-        return answer(self._trace(), question)
-
-    def _of_kernels(self, question: Mapping[str, Any]) -> dict[str, Any]:
-        from tinyexplore.explore.byhand.answers import ByHandAnswers
-
-        explorer = self._explorer()
-        if self._by_hand is None and explorer is not None:
-            self._by_hand = ByHandAnswers(explorer)
-        if self._by_hand is None:
-            return {"error": "the Explorer of this view is gone: keep it in a variable, and show it again"}
-        found: dict[str, Any] = self._by_hand.answer(question)
-        return found
 
 
 # *** options ***
