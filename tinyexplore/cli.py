@@ -23,6 +23,7 @@ from tinyexplore.explore.exports.perfetto import MissingPackage, to_perfetto
 from tinyexplore.explore.exports.scripts import reproducer
 from tinyexplore.explore.exports.tabular import TABLES, rows_of, table_text
 from tinyexplore.explore.exports.timeline import save_chrome_trace
+from tinyexplore.explore.live import PyodideMissing, write_playground
 from tinyexplore.explore.model import Trace
 from tinyexplore.explore.pictures.highlight import for_stream
 from tinyexplore.explore.session import Explorer, capture
@@ -47,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return run_bench(words[1:])
         code: int = options.command(options)
         return code
-    except (UsageError, BundleMissing, ValueError, OSError) as error:
+    except (UsageError, BundleMissing, PyodideMissing, ValueError, OSError) as error:
         print(f"tinyexplore {options.name}: {error}", file=sys.stderr)
         return MISUSED
 
@@ -82,7 +83,24 @@ def _parser() -> argparse.ArgumentParser:
     html = commands.add_parser("html", help="make one HTML page of a trace file")
     html.add_argument("trace", metavar="TRACE", help="a trace written by `run --trace` or `Explorer.save`")
     html.add_argument("out", metavar="OUT", help="the page to write")
+    html.add_argument(
+        "--live",
+        action="store_true",
+        help="the page carries the engine (9 MB), and answers by itself what takes Python: why not, the tuner, the "
+        "debugger, the caches",
+    )
+    _add_pyodide(html)
     html.set_defaults(command=run_html)
+
+    playground = commands.add_parser(
+        "playground",
+        help="make a page in which programs are typed, run and explored",
+        description="Write DIR/index.html, one file that runs programs in the browser, offline or from a static site, "
+        "and explores what they compute.",
+    )
+    playground.add_argument("folder", metavar="DIR", help="the folder to write to; made if there is none")
+    _add_pyodide(playground)
+    playground.set_defaults(command=run_playground)
 
     show = commands.add_parser("show", help="print a table of a trace file")
     show.add_argument("trace", metavar="TRACE", help="a trace written by `run --trace` or `Explorer.save`")
@@ -145,6 +163,15 @@ def _parser() -> argparse.ArgumentParser:
     devices.add_argument("--json", action="store_true", help="print them as JSON")
     devices.set_defaults(command=run_devices)
     return parser
+
+
+def _add_pyodide(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--pyodide",
+        metavar="PATH",
+        help="the Python for browsers that a live page carries: the npm package pyodide, as a folder or a .tgz "
+        "(default: $PYODIDE, else it is fetched, once)",
+    )
 
 
 # *** commands ***
@@ -268,8 +295,17 @@ def run_html(options: argparse.Namespace) -> int:
     """A page of a trace file."""
     _check_writable(Path(options.out))
     explorer = Explorer(_loaded(options.trace))
-    explorer.to_html(options.out)
+    explorer.to_html(options.out, live=options.live, pyodide=options.pyodide)
     print(f"wrote {options.out}")
+    return OK
+
+
+def run_playground(options: argparse.Namespace) -> int:
+    """A page with an editor and an engine."""
+    folder = Path(options.folder)
+    if folder.is_file():
+        raise UsageError(f"{folder} is a file; give a folder to write index.html to")
+    print(f"wrote {write_playground(folder, pyodide=options.pyodide)}")
     return OK
 
 

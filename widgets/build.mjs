@@ -1,4 +1,4 @@
-// Builds the three bundles into ../tinyexplore/static (they are committed); `--check` compares instead of writing,
+// Builds the four bundles into ../tinyexplore/static (they are committed); `--check` compares instead of writing,
 // `--tests` builds the unit tests into build/test, `--watch` rebuilds on every change.
 import { readFile, writeFile, mkdir } from "node:fs/promises";
 import { existsSync, readdirSync } from "node:fs";
@@ -52,6 +52,18 @@ const unit = {
   },
 };
 
+/** A live page's worker, live/worker.ts with all it imports, becomes the text of a script. */
+const worker = {
+  name: "worker",
+  setup(build) {
+    build.onLoad({ filter: /\/src\/live\/worker\.ts$/ }, async ({ path: file }) => {
+      const made = await esbuild.build({ ...plain, entryPoints: [file], write: false, format: "iife", metafile: true });
+      const watchFiles = Object.keys(made.metafile.inputs).map((name) => path.resolve(here, name));
+      return { contents: made.outputFiles[0].text, loader: "text", watchFiles };
+    });
+  },
+};
+
 /** A Python file becomes a string: its text, gzipped, in base64. */
 const packed = {
   name: "packed",
@@ -63,7 +75,7 @@ const packed = {
   },
 };
 
-const shared = { ...plain, plugins: [cssText, unit, packed] };
+const shared = { ...plain, plugins: [cssText, unit, packed, worker] };
 // Bytes that each bundle may have, in package.json. A notebook stores explorer.js once for each explorer, beside a trace
 // of 0.2 to 1 MB, and every page has standalone.js in it: 325 kB, 30 of them the tuner, 13 the shapes, are less than what they show, 110 kB
 // compressed, and parsed in the time of one frame or two. Views are in one file because a page asks for nothing. What
@@ -73,6 +85,7 @@ const bundles = [
   { ...shared, entryPoints: ["src/anywidget.ts"], format: "esm", outfile: "../tinyexplore/static/explorer.js" },
   { ...shared, entryPoints: ["src/part.ts"], format: "esm", outfile: "../tinyexplore/static/part.js" },
   { ...shared, entryPoints: ["src/standalone.ts"], format: "iife", outfile: "../tinyexplore/static/standalone.js" },
+  { ...shared, entryPoints: ["src/live.ts"], format: "iife", outfile: "../tinyexplore/static/live.js" }, // only in live pages
 ];
 
 async function buildTests() {

@@ -215,7 +215,7 @@ def test_a_kernel_with_wrong_results_or_one_that_crashes_is_a_branch_that_failed
     def lost(*_):
         raise Lost("it crashed its worker (SIGSEGV)")
 
-    monkeypatch.setattr("tinyexplore.explore.whatif.bench.measured_us", lost)
+    monkeypatch.setattr("tinyexplore.explore.whatif.measure.measured_us", lost)
     branch = session.apply(0, "UPCAST(0, 2)")
     assert (branch.status, branch.reason) == ("failed", "it crashed its worker (SIGSEGV)")
     assert branch.kernels[0].listings and session.branch(0).kernels[0].opts == ()

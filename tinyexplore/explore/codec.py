@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from functools import cache
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tinyexplore.explore.model import TRACE_VERSION, Trace
 from tinyexplore.explore.valid import TraceFormatError, check_trace, constraint_of, hints_of, within
 from tinyexplore.util.untrusted import UntrustedError, bounded_gunzip, bounded_json
 
 Codec = Callable[[Any], Any]
+Row = TypeVar("Row")
 _GZIP = b"\x1f\x8b"
 _MOST = 1 << 63  # no size, time or count is as large
 
@@ -77,6 +78,13 @@ def row_to_data(row: Any) -> Any:
     """One row of a trace as what JSON can write."""
     kind: Any = type(row)
     return _encoder(kind)(row)
+
+
+def rows_from_data(kind: type[Row], data: list[Any]) -> tuple[Row, ...]:
+    """The rows of a trace that `row_to_data` wrote, each checked by itself."""
+    of_kind: Any = kind
+    decode = _decode_dataclass(of_kind)
+    return tuple(decode(row) for row in data)
 
 
 def trace_to_bytes(trace: Trace) -> bytes:

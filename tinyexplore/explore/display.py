@@ -6,7 +6,6 @@ the one who loads the extension.
 
 from __future__ import annotations
 
-import ast
 import shlex
 import sys
 from collections.abc import Callable, Iterable
@@ -17,6 +16,7 @@ from tinyexplore.explore.pictures.highlight import lines_html
 from tinyexplore.explore.pictures.svg import graph_svg
 from tinyexplore.explore.recording.describe import Printer, arg_text, dtype_text, expr_text, shape_text, uops_listing
 from tinyexplore.explore.recording.nest import loop_nest
+from tinyexplore.explore.recording.running import last_line, run_tree
 from tinyexplore.explore.recording.sources import cell_number
 from tinyexplore.explore.recording.tables import nodes_of
 from tinyexplore.explore.session import EXPLORE_REPEAT, capture, realize_all
@@ -81,7 +81,7 @@ def _explore_magic(shell: InteractiveShell) -> Callable[[str, str], Any]:
         __tracebackhide__ = True  # a reader of a traceback looks for the cell, not for us
         name, options = parse_magic_line(line)
         about = options.pop("ask", None)
-        session = capture(**{"title": _last_line(cell), "repeat": EXPLORE_REPEAT, **options})
+        session = capture(**{"title": last_line(cell), "repeat": EXPLORE_REPEAT, **options})
         session.namespace = shell.user_ns
         if name is not None:
             shell.user_ns[name] = session
@@ -102,12 +102,6 @@ def _explore_magic(shell: InteractiveShell) -> Callable[[str, str], Any]:
     return explore
 
 
-def _last_line(cell: str) -> str:
-    """What a cell is called: the last line of its code, which says what it is about."""
-    lines = [line.strip() for line in cell.splitlines()]
-    return next((line for line in reversed(lines) if line and not line.startswith(("#", "%"))), "")
-
-
 def run_cell(shell: InteractiveShell, cell: str) -> Any:
     """The value of the cell's last line: of the expression, or of what it assigns (`y = …`); else None.
 
@@ -118,25 +112,7 @@ def run_cell(shell: InteractiveShell, cell: str) -> Any:
     compiler: Any = shell.compile  # its declared type knows of text only
     name = compiler.cache(code, _running_cell(shell), raw_code=cell)
     tree = shell.transform_ast(compiler.ast_parse(code, filename=name))
-    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-    exec(compiler(tree, name, "exec"), shell.user_ns)
-    if last is None:
-        return _assigned(tree.body[-1], shell.user_ns) if tree.body else None
-    return eval(compiler(ast.Expression(last.value), name, "eval"), shell.user_ns)
-
-
-def _assigned(statement: ast.stmt, namespace: dict[str, Any]) -> Any:
-    """What an assignment gave to plain names: one value, or a tuple of several; None for any other statement."""
-    if isinstance(statement, ast.Assign):
-        targets = statement.targets
-    elif isinstance(statement, (ast.AnnAssign, ast.AugAssign)):
-        targets = [statement.target]
-    else:
-        return None
-    inside = [node for target in targets for node in ast.walk(target)]
-    names = [node.id for node in inside if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
-    values = tuple(namespace[name] for name in dict.fromkeys(names) if name in namespace)
-    return values[0] if len(values) == 1 else values or None
+    return run_tree(tree, lambda part, mode: compiler(part, name, mode), shell.user_ns)
 
 
 def _running_cell(shell: InteractiveShell) -> int:

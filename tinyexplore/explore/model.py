@@ -487,7 +487,8 @@ class KernelVariant:
     its load instructions ask for. `caches`: those of the target, by name, in bytes. Times are of a worker process that
     ran it on memory of its own, in microseconds; there are none where it could not be timed. What a search timed has no
     listings, no nest and no offers. `was_us`: the median of the captured kernel, measured beside it; `note`: what there
-    is to say of this kernel alone ("its results are wrong").
+    is to say of this kernel alone ("its results are wrong"). `uops`: how many one run executes, counted in the program,
+    a vector's as one; 0 where that is not known.
     """
 
     kernel: KernelId | None
@@ -511,6 +512,7 @@ class KernelVariant:
     caches: tuple[tuple[str, Count], ...] = ()
     was_us: Duration | None = None
     note: str = ""
+    uops: Count = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -199,9 +199,17 @@ class Explorer(WhatIfDoor, ByHand):
             self._tell()
 
     @property
-    def _has_trace(self) -> bool:
+    def has_trace(self) -> bool:
         """Whether there is one, or what it can be made of."""
         return self._trace is not None or self._packed is not None or self._untold is not None
+
+    def revive(self, kept: Mapping[int, Kept], whatif: WhatIf) -> None:
+        """Takes the kernels of its trace, made again where that came from a file."""
+        self._kept, self._whatif = dict(kept), whatif
+
+    def revise(self, trace: Trace) -> None:
+        """Takes `trace` for what was captured: the same with more, or less, told of it."""
+        self._trace = trace
 
     def call(self, f: Callable[..., Any], args: tuple[Any, ...]) -> None:
         """Keeps what `f(*args)` returns as the result. Arguments without another name have that of `f`'s parameter."""
@@ -461,7 +469,7 @@ class Explorer(WhatIfDoor, ByHand):
     def close(self) -> None:
         """Takes the views from the page and lets go of the trace, the result and the error. Nothing can be asked of it
         any more."""
-        if self._recorder is not None and not self._has_trace:
+        if self._recorder is not None and not self.has_trace:
             raise CaptureError("the capture has not ended: close the Explorer after the `with` block")
         if self._widget is not None:
             self._widget.close()
@@ -491,14 +499,31 @@ class Explorer(WhatIfDoor, ByHand):
             return Path(path)
         return self.trace.save(path)
 
-    def to_html(self, path: str | Path | None = None, *, iterations: int = 0) -> str:
+    def to_html(
+        self,
+        path: str | Path | None = None,
+        *,
+        iterations: int = 0,
+        live: bool = False,
+        pyodide: str | Path | None = None,
+    ) -> str:
         """One HTML page that works offline, from a file; written to `path` if one is given. `iterations`: so many
-        first steps of each kernel go with it, for its debugger (on made-up numbers without `keep_inputs`)."""
-        trace = self.trace
-        if iterations:
+        first steps of each kernel go with it, for its debugger (on made-up numbers without `keep_inputs`).
+
+        `live`: it carries the engine, and answers what a notebook would (9 MB more). `pyodide`: where the Python for
+        that is, a folder or a package file; else it is fetched, once (`explore.live.PyodideMissing` where it cannot).
+        """
+        trace, tour = self.trace, [stop.as_data() for stop in self._tour]
+        if iterations or live:
             self._know_kernels()
+        if iterations:
             trace = self._recorded(trace, iterations)
-        page = export_html(trace, tour=[stop.as_data() for stop in self._tour])
+        if live:
+            from tinyexplore.explore.live import live_html
+
+            page = live_html(trace, self._kept, tour=tour, pyodide=pyodide)
+        else:
+            page = export_html(trace, tour=tour)
         if path is not None:
             Path(path).write_text(page, encoding="utf-8")
         return page
@@ -512,7 +537,7 @@ class Explorer(WhatIfDoor, ByHand):
     def __repr__(self) -> str:
         if self._is_closed:
             return "Explorer(closed)"
-        if not self._has_trace:
+        if not self.has_trace:
             return "Explorer(capturing)" if self._recorder is not None else "Explorer(not started)"
         return summary_text(self.trace)
 
@@ -521,7 +546,7 @@ class Explorer(WhatIfDoor, ByHand):
         from IPython.display import display
 
         try:
-            widget = self.widget if self._has_trace else None
+            widget = self.widget if self.has_trace else None
         except ImportError:
             widget = None
         if widget is None:
@@ -532,7 +557,7 @@ class Explorer(WhatIfDoor, ByHand):
         show(widget, self.svg(), repr(self))
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
-        if not self._has_trace:
+        if not self.has_trace:
             return {"text/plain": repr(self)}, {}
         data: dict[str, Any] = {"text/plain": repr(self), "image/svg+xml": self.svg()}
         metadata: dict[str, Any] = {}

@@ -3,6 +3,7 @@
 import type { Ask } from "./asking";
 import { divider } from "./divider";
 import { append, button, h, replaceChildren, tab, tabList } from "./dom";
+import { type Engine, connectEngine } from "./engine";
 import { meaning } from "./explaining";
 import { summary } from "./figures";
 import { bytes } from "./format";
@@ -50,10 +51,14 @@ export interface MountOptions {
   onMode?: (mode: Mode) => void;
   /** Notes on places, to be led through. */
   tour?: Stop[];
-  /** Answers what the trace alone cannot: a kernel, or an engine in the page. */
+  /** Answers what the trace alone cannot. */
   ask?: Ask;
   /** The shapes of nodes, where nobody answers. */
   shapes?: Record<string, ShapeData>;
+  /** The engine in a live page: it answers, and carries out commands. */
+  engine?: Engine;
+  /** Whether the engine's badge stands in the header (the page may have it elsewhere). */
+  badge?: boolean;
 }
 
 /** Stage by stage, or all views at once. */
@@ -90,8 +95,9 @@ export function mount(element: HTMLElement, trace: Trace, options: MountOptions 
   const store = openStore(trace, options.initial);
   store.onSelect = options.onSelect ?? null;
   store.onCursor = options.onCursor ?? null;
-  store.ask = options.ask ?? null;
   store.shapes = options.shapes ?? {};
+  store.ask = options.ask ?? options.engine?.ask ?? null;
+  if (options.engine !== undefined) connectEngine(store.index, options.engine);
   return mountOn(element, store, options);
 }
 
@@ -168,7 +174,7 @@ export function mountOn(element: HTMLElement, store: Store, options: MountOption
     },
   };
   const choices = modeChoice(choose);
-  const head = header(trace, choices.element);
+  const head = header(trace, options.badge === false ? null : (options.engine?.badge ?? null), choices.element);
   append(root, [head, banner(trace, store)]);
   element.append(root);
   if (linked !== null) {
@@ -332,12 +338,12 @@ function firstCursor(index: TraceIndex): Cursor {
 /** What options are unless somebody asked: the story leaves these out. */
 const AS_EVER: Record<string, string> = { DEVICE: "LLVM", NOOPT: "0", BEAM: "0", repeat: "10" };
 
-function header(trace: Trace, modes: HTMLElement): HTMLElement {
+function header(trace: Trace, badge: HTMLElement | null, modes: HTMLElement): HTMLElement {
   const chips = trace.options.map(([name, value]) =>
     h("span", { class: AS_EVER[name] === value || name === "tinyexplore" ? "chip as-ever" : "chip", title: [`${name} = ${value}`, meaning("option", name)].filter(Boolean).join("\n") }, h("span", { class: "faint" }, `${name} `), value),
   );
   const options = h("span", { class: "chips", role: "group", "aria-label": "Options of this capture", tabindex: "0" }, ...chips); // a narrow one scrolls
-  return h("header", {}, h("b", { class: "name" }, trace.title), options, h("span", { class: "space" }), modes);
+  return h("header", {}, h("b", { class: "name" }, trace.title), options, h("span", { class: "space" }), badge, modes);
 }
 
 function banner(trace: Trace, store: Store): HTMLElement | null {

@@ -298,7 +298,7 @@ export interface StageTime {
   steps: number;
 }
 
-/** A kernel as it is in a branch. `kernel`: the captured one that it stands for, None for one that is new. `opts`: those applied, in order; `steps` tells them with reasons, and those that were refused. `bytes_loaded`: what its load instructions ask for. `caches`: those of the target, by name, in bytes. Times are of a worker process that ran it on memory of its own, in microseconds; there are none where it could not be timed. What a search timed has no listings, no nest and no offers. `was_us`: the median of the captured kernel, measured beside it; `note`: what there is to say of this kernel alone ("its results are wrong"). */
+/** A kernel as it is in a branch. `kernel`: the captured one that it stands for, None for one that is new. `opts`: those applied, in order; `steps` tells them with reasons, and those that were refused. `bytes_loaded`: what its load instructions ask for. `caches`: those of the target, by name, in bytes. Times are of a worker process that ran it on memory of its own, in microseconds; there are none where it could not be timed. What a search timed has no listings, no nest and no offers. `was_us`: the median of the captured kernel, measured beside it; `note`: what there is to say of this kernel alone ("its results are wrong"). `uops`: how many one run executes, counted in the program, a vector's as one; 0 where that is not known. */
 export interface KernelVariant {
   kernel: number | null;
   name: string;
@@ -321,6 +321,7 @@ export interface KernelVariant {
   caches: [string, number][];
   was_us: number | null;
   note: string;
+  uops: number;
 }
 
 /** A firing of the rule that a branch is about, in kernel `kernel`: `step` (from 1) of pass `stage` made `after` of `before`, both in words. `node`: the digest of the node that it fired on. verdict: "proved" | "agrees" | "differs" | "not checked"; `says` tells it in words. Where it differs, `inputs` are the values at which, and `was` and `has_become` what the two give there. */
@@ -715,6 +716,7 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     caches: [{"many": {"each": ["str", {"least": 0, "of": "int"}]}}, []],
     was_us: [{"either": [{"least": 0, "of": "float"}, "null"]}, null],
     note: ["str", ""],
+    uops: [{"least": 0, "of": "int"}, 0],
   },
   RuleFiring: {
     kernel: [{"index": "kernels", "before": false}],

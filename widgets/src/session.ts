@@ -2,13 +2,13 @@
 
 import { type Channel, askOver } from "./asking";
 import { h } from "./dom";
+import { hearWorking, takeBranches } from "./engine";
 import { type Handle, type Mode, mountOn, openStore } from "./explorer";
 import { completed, placeOf, readLink } from "./links";
 import { type Kind, mountPart } from "./parts";
 import { readJson, readTrace } from "./payload";
 import { showQuestion } from "./predict";
 import { type Cursor, PinnedStore, type Store, type View } from "./store";
-import { validRows } from "./valid";
 import type { Stop } from "./views/tour";
 import { type Recorded, type Working, whatIfOf } from "./whatif";
 
@@ -66,11 +66,7 @@ export class Session {
   private async takeBranches(store: Store): Promise<void> {
     const data = bytesOf(this.model.get("branches") as Payload | null);
     if (data.byteLength === 0) return;
-    const found = (await readJson(data)) as Recorded;
-    const { trace } = store.index;
-    validRows("OptLaw", "laws", found.laws, trace);
-    validRows("Branch", "branches", found.branches, { ...trace, laws: found.laws });
-    whatIfOf(store.index).take(found);
+    takeBranches(store.index, (await readJson(data)) as Recorded);
   }
 
   /** Commands go to Python where it says that it answers: at once, or as soon as that is heard. */
@@ -81,9 +77,7 @@ export class Session {
   }
 
   private hear(store: Store): void {
-    const { text, complaint = "", ...working } = this.model.get("working") as Partial<Working> & { complaint?: string };
-    const now = text === undefined ? null : { text, done: working.done ?? 0, of: working.of ?? 0, cancel: working.cancel ?? false };
-    whatIfOf(store.index).hear(now, complaint);
+    hearWorking(store.index, this.model.get("working") as Partial<Working> & { complaint?: string });
   }
 
   /** The whole explorer in `element`, until what is returned is called. */

@@ -1,5 +1,6 @@
 // The entry for a page of its own: `tinyexplore.mount`, and a page that holds a trace mounts itself.
 
+import type { Engine } from "./engine";
 import { type Handle, type MountOptions, mount } from "./explorer";
 import { fromBase64, readTrace } from "./payload";
 
@@ -15,7 +16,8 @@ async function mountPage(): Promise<void> {
     const data = fromBase64(holder.textContent ?? "");
     const kept = document.getElementById("kept")?.textContent ?? "{}";
     const options = { ...JSON.parse(kept), ...JSON.parse(place.dataset.options ?? "{}") } as MountOptions;
-    api.handle = mount(place, await readTrace(data), { size: data.byteLength, height: "100vh", page: true, ...options });
+    const engine = (globalThis as { tinyexploreEngine?: Engine }).tinyexploreEngine; // of a live page
+    api.handle = mount(place, await readTrace(data), { size: data.byteLength, height: "100vh", page: true, engine, ...options });
     listenToPage(place.querySelector<HTMLElement>(".tinyexplore")!);
     document.documentElement.dataset.tinyexplore = "ready";
   } catch (error) {

@@ -31,6 +31,8 @@ export class WhatIf {
   laws: readonly OptLaw[];
   /** Null in a page, and where no kernel is: then only what was recorded can be walked. */
   send: ((message: Message) => void) | null = null;
+  /** Whether what answers is in the page: it counts UOps, and has no times of the machine that was captured. */
+  inPage = false;
   working: Working | null = null;
   /** What went wrong with the last command, if something did. */
   complaint = "";

@@ -18,9 +18,11 @@ STATIC = Path(__file__).resolve().parents[2] / "static"
 
 # nothing may be fetched: what the page shows is in the page
 _POLICY = (
-    "default-src 'none'; script-src 'unsafe-inline' blob:; worker-src blob:; style-src 'unsafe-inline'; "
+    "default-src 'none'; script-src 'unsafe-inline' blob:{more}; worker-src blob:; style-src 'unsafe-inline'; "
     "img-src data: blob:; font-src data:"
 )
+POLICY = _POLICY.format(more="")
+LIVE_POLICY = _POLICY.format(more=" 'wasm-unsafe-eval'")  # Python in the page is WebAssembly
 
 _STYLE = """
 :root { color-scheme: light dark; }
@@ -38,13 +40,14 @@ class BundleMissing(RuntimeError):
     """The front end was not built into this package."""
 
 
-def export_html(trace: Trace, tour: Sequence[dict[str, Any]] = ()) -> str:
+def export_html(trace: Trace, tour: Sequence[dict[str, Any]] = (), *, engine: str = "") -> str:
     """The whole trace as one page: interactive with JavaScript, a picture and tables without.
 
-    `tour`: notes on places of the trace (`predict.Stop.as_data`), which the page leads through.
+    `tour`: notes on places of the trace (`predict.Stop.as_data`), which the page leads through. `engine`: the elements
+    of a live page's engine (`explore/live`).
     """
     payload = b64encode(trace_to_bytes(trace)).decode()
-    script = standalone_script().replace("</script", "<\\/script")
+    script = script_text("standalone")
     title = escape(trace.title or "tinyexplore")
     options = f' data-options="{escape(json.dumps({"tour": list(tour)}))}"' if tour else ""
     kept = json.dumps({"shapes": shapes_data(trace)}, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
@@ -53,7 +56,7 @@ def export_html(trace: Trace, tour: Sequence[dict[str, Any]] = ()) -> str:
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="{_POLICY}">
+<meta http-equiv="Content-Security-Policy" content="{LIVE_POLICY if engine else POLICY}">
 <title>{title}</title>
 <style>{_STYLE}</style>
 </head>
@@ -62,15 +65,26 @@ def export_html(trace: Trace, tour: Sequence[dict[str, Any]] = ()) -> str:
 <noscript>{static_html(trace)}</noscript>
 <script type="application/octet-stream+base64" id="trace">{payload}</script>
 <script type="application/json" id="kept">{kept}</script>
+{engine}
 <script>{script}</script>
 </body>
 </html>
 """
 
 
+def script_text(name: str) -> str:
+    """A bundle of the front end, as it stands in a page: "standalone" mounts itself, "live" is a live page's engine."""
+    return bundle(name).replace("</script", "<\\/script")
+
+
 def standalone_script() -> str:
     """The front end as one script that mounts itself."""
-    path = STATIC / "standalone.js"
+    return bundle("standalone")
+
+
+def bundle(name: str) -> str:
+    """A bundle of the front end."""
+    path = STATIC / f"{name}.js"
     if not path.is_file():
         raise BundleMissing(
             f"{path.name} is not in {STATIC.name}/ of this installation: build the front end "

@@ -14,7 +14,7 @@ from tinyexplore.execute.runner import Runner
 from tinyexplore.explore.kept import Kept
 from tinyexplore.explore.model import KernelVariant, Trace
 from tinyexplore.explore.recording.build import build_trace
-from tinyexplore.explore.whatif.measure import Lost, Untimed, measured_us
+from tinyexplore.explore.whatif.measure import Lost, Measure, Measured, Untimed, measured
 from tinyexplore.explore.whatif.variant import variant_of
 from tinyexplore.kernel import Kernel, Opt, hand_coded
 from tinyexplore.kernel.transforms.axes import with_merged_axes, with_split_axes
@@ -41,12 +41,14 @@ class Subject:
 @dataclass(frozen=True, eq=False)
 class Bench:
     """subjects: the captured kernels by their numbers. settings: those in force in the capture. names: what the user
-    calls the buffers of a kernel, by its number. kept: what the capture keeps of a kernel beside that."""
+    calls the buffers of a kernel, by its number. kept: what the capture keeps of a kernel beside that.
+    measure: what times a kernel, given another of the same results."""
 
     subjects: Mapping[int, Subject]
     settings: Config
     names: Mapping[int, tuple[str, ...]]
     kept: Mapping[int, Kept] = field(default_factory=dict)
+    measure: Measure = measured
 
     def under_settings(self, work: Callable[[], R]) -> R:
         """`work()` under the settings of the capture, heard by whoever listens here."""
@@ -110,19 +112,21 @@ class Bench:
         trace, kernel, runner = self.recorded(number, make)
         subject = self.subjects[number]
 
-        def ask() -> list[float]:
-            return measured_us(subject.device, kernel, self.hand_coded(number))
+        def ask() -> Measured:
+            return self.measure(subject.device, kernel, self.hand_coded(number))
 
-        times: list[float] = []
+        found = Measured(())
         note = lost = ""
         try:
             with recording(None):
-                times = self.under_settings(ask)
+                found = self.under_settings(ask)
+            note = found.note
         except Untimed as error:
             note = str(error)
         except Lost as error:
             lost = str(error)
         names = self.names.get(number, ())
+        times = found.times_us
         variant = self.under_settings(lambda: variant_of(number, subject.device, trace, kernel, runner, times, names))
         return variant, note, lost
 

@@ -13,6 +13,7 @@ from tinyexplore.explore.whatif.bench import Bench, Subject
 from tinyexplore.explore.whatif.commands import AsCaptured, HandCode, SetOpts, from_info, info_of
 from tinyexplore.explore.whatif.commands.rules import passes_of
 from tinyexplore.explore.whatif.editing.stages import stage_text
+from tinyexplore.explore.whatif.measure import Measure
 from tinyexplore.explore.whatif.place import Command, Outcome, Place, Refused, WhatIfError
 from tinyexplore.kernel import Kernel, OptOps
 from tinyexplore.util import Config
@@ -57,6 +58,11 @@ class WhatIf:
             subjects = {number: Subject.of(trace.kernels[number].device, one) for number, one in kernels.items()}
             names = {info.id: tuple(trace.buffers[number].name for number in info.buffers) for info in trace.kernels}
             self._bench = Bench(subjects, settings, names, kept or {})
+
+    def measure_with(self, measure: Measure) -> None:
+        """From now on `measure` says how long kernels take."""
+        if self._bench is not None:
+            self._bench = replace(self._bench, measure=measure)
 
     # *** asking ***
 

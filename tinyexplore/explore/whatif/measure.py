@@ -7,7 +7,8 @@ choice before anything is timed.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from tinyexplore.compile.candidate import request_of
 from tinyexplore.compile.workers import answer
@@ -26,6 +27,22 @@ class Lost(Exception):
 
 class Untimed(Exception):
     """Why there are no times, though nothing speaks against the kernel."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Microseconds of one run, in the order in which they were measured. `note`: what a reader must know of them."""
+
+    times_us: tuple[float, ...]
+    note: str = ""
+
+
+Measure = Callable[[str, Kernel, Kernel], Measured]
+
+
+def measured(device: str, kernel: Kernel, reference: Kernel) -> Measured:
+    """The times of `kernel`, by a worker."""
+    return Measured(tuple(measured_us(device, kernel, reference)))
 
 
 def measured_us(device: str, kernel: Kernel, reference: Kernel, program: Sequence[UOp] | None = None) -> list[float]:
@@ -48,4 +65,4 @@ def measured_us(device: str, kernel: Kernel, reference: Kernel, program: Sequenc
     raise Lost(why)
 
 
-__all__ = ["LIMIT_S", "SAMPLES", "Lost", "Untimed", "measured_us"]
+__all__ = ["LIMIT_S", "SAMPLES", "Lost", "Measure", "Measured", "Untimed", "measured", "measured_us"]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from statistics import median
 
+from tinyexplore.dtype import DType
 from tinyexplore.execute.runner import Runner
 from tinyexplore.explore.model import KernelVariant, Listing, StageTime, Trace
 from tinyexplore.explore.pictures.roofline import loaded_bytes
@@ -13,6 +14,9 @@ from tinyexplore.explore.recording.drafts import quantile
 from tinyexplore.explore.whatif.nest import annotated_nest, cache_sizes
 from tinyexplore.explore.whatif.offers import offers_of
 from tinyexplore.kernel import Kernel
+from tinyexplore.uop import Ops, UOp
+
+_SILENT = frozenset({Ops.CONST, Ops.INDEX, Ops.DEFINE_GLOBAL, Ops.DEFINE_VAR, Ops.ENDRANGE, Ops.BARRIER, Ops.PREFETCH})
 
 
 def variant_of(
@@ -50,7 +54,25 @@ def variant_of(
         bytes_loaded=loaded_bytes(runner.spec),
         compile_us=round(runner.compile_seconds * 1e6, 1),
         caches=cache_sizes(kernel.target),
+        uops=executed(runner.spec.uops),
     )
+
+
+def executed(uops: Sequence[UOp], *, lanes: bool = False) -> int:
+    """How many UOps of a linear program one run executes, a vector's counted once, or (`lanes`) once for each lane; 0
+    where loops have sizes that only a run knows."""
+    times, total = [1], 0
+    for node in uops:
+        if node.op is Ops.RANGE:
+            end = node.src[0]
+            if end.op is not Ops.CONST:
+                return 0
+            times.append(times[-1] * end.arg)
+        if node.op not in _SILENT:
+            total += times[-1] * (node.dtype.count if lanes and isinstance(node.dtype, DType) else 1)
+        if node.op is Ops.ENDRANGE:
+            times.pop()
+    return total
 
 
 def _whole(count: object) -> int:
@@ -58,4 +80,4 @@ def _whole(count: object) -> int:
     return count if isinstance(count, int) else 0
 
 
-__all__ = ["variant_of"]
+__all__ = ["executed", "variant_of"]

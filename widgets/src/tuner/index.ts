@@ -10,7 +10,7 @@ import { dots } from "./dots";
 import { TunerListing } from "./listing";
 import { nestTable } from "./nest";
 import { OptButtons } from "./opts";
-import { TreeList, nameOf } from "./tree";
+import { TreeList, nameOf, uopsText } from "./tree";
 
 const BEAM_WIDTH = 2;
 
@@ -82,7 +82,9 @@ export class TunerView implements View {
   private invitation(kernel: number): HTMLElement {
     const begin = button("Open this kernel", "Compiles and times it as it was captured, without opts, and as the heuristics choose", () => this.begin(kernel), "tuner-begin");
     const live = this.whatIf.send !== null;
-    const text = live
+    const text = live && this.whatIf.inPage
+      ? "Change this kernel's loops, opt by opt: each change is compiled and run by the interpreter in this page, its results are checked, and its UOps counted. There are no times of the machine."
+      : live
       ? "Change this kernel's loops, opt by opt: each change is compiled, checked against the heuristics' results, and timed."
       : "Nothing was tried on this kernel, and a page cannot compile: a notebook can (view.tuner, view.apply).";
     begin.disabled = this.whatIf.working !== null;
@@ -123,15 +125,30 @@ export class TunerView implements View {
   /** The time at hand, and against what the reader began with. */
   private facts(kernel: number, variant: KernelVariant): HTMLElement[] {
     const { median_us, low_us, high_us, times_us } = variant;
-    if (median_us === null || low_us === null || high_us === null) return [h("span", { class: "tuner-now" }, "not timed")];
     const base = this.whatIf.base(kernel);
     const plain = this.whatIf.of(kernel).find((branch) => branch.labels.includes("no opts"));
+    const others = [...new Set([plain, base ?? undefined])].filter((other) => other !== undefined && other !== this.whatIf.at(kernel)) as Branch[];
+    if (median_us === null || low_us === null || high_us === null) return this.counts(variant, others);
     const facts = [h("b", { class: "tuner-now", title: `median of ${times_us.length} samples, in a process of its own` }, `${duration(median_us)}${spread({ low_us, high_us, times_us })}`)];
-    for (const other of new Set([plain, base ?? undefined])) {
-      const time = other === undefined ? null : (variantOf(other)?.median_us ?? null);
-      if (other === undefined || time === null || other === this.whatIf.at(kernel)) continue;
+    for (const other of others) {
+      const time = variantOf(other)?.median_us ?? null;
+      if (time === null) continue;
       const ratio = time / median_us;
       const words = ratio >= 1 ? `${ratio.toFixed(ratio < 10 ? 2 : 0)}× faster` : `${(1 / ratio).toFixed(2)}× slower`;
+      facts.push(h("span", { class: `tuner-ratio ${ratio >= 1 ? "faster" : "slower"}` }, `${words} than ${nameOf(other)}`));
+    }
+    return facts;
+  }
+
+  /** Where there is no time: how many UOps one run executes, which is counted in the program. */
+  private counts({ uops }: KernelVariant, others: readonly Branch[]): HTMLElement[] {
+    if (uops === 0) return [h("span", { class: "tuner-now" }, "not timed")];
+    const facts = [h("b", { class: "tuner-now", title: "UOps that one run executes, a vector’s as one: counted in the program, not timed" }, `${uopsText(uops)} a run`)];
+    for (const other of others) {
+      const count = variantOf(other)?.uops ?? 0;
+      if (count === 0) continue;
+      const ratio = count / uops;
+      const words = ratio >= 1 ? `${ratio.toFixed(ratio < 10 ? 2 : 0)}× fewer` : `${(1 / ratio).toFixed(2)}× more`;
       facts.push(h("span", { class: `tuner-ratio ${ratio >= 1 ? "faster" : "slower"}` }, `${words} than ${nameOf(other)}`));
     }
     return facts;

@@ -3,7 +3,7 @@
 import { button, h } from "../dom";
 import { optMeaning } from "../explaining";
 import { duration } from "../format";
-import type { Branch } from "../model";
+import type { Branch, KernelVariant } from "../model";
 import { type WhatIf, isWhole, variantOf } from "../whatif";
 
 const MOST_CHILDREN = 8; // of one branch: a search tries dozens
@@ -14,17 +14,26 @@ const LABELS: Record<string, string> = {
   BEAM: "the fastest that the search found",
 };
 
-/** The times of a kernel's branches: where one stands between the fastest (0) and the slowest (1), by its logarithm. */
+/** What branches are compared by: their times; where none has any, the UOps that one run executes. */
 export class Scale {
   readonly fastest: number;
+  readonly counted: boolean;
   private readonly slowest: number;
 
   constructor(branches: readonly Branch[]) {
-    const times = branches.flatMap((branch) => variantOf(branch)?.median_us ?? []).filter((time) => time > 0);
+    this.counted = branches.every((branch) => (variantOf(branch)?.median_us ?? null) === null);
+    const times = branches.flatMap((branch) => this.of(branch) ?? []).filter((time) => time > 0);
     this.fastest = Math.min(...times);
     this.slowest = Math.max(...times);
   }
 
+  /** The branch's number; null where it has none. */
+  of(branch: Branch): number | null {
+    const variant = variantOf(branch);
+    return this.counted ? variant?.uops || null : (variant?.median_us ?? null);
+  }
+
+  /** Where a number stands between the least (0) and the most (1), by its logarithm. */
   heat(us: number): number {
     if (!(this.slowest > this.fastest)) return 0;
     return Math.log(us / this.fastest) / Math.log(this.slowest / this.fastest);
@@ -47,7 +56,7 @@ export class TreeList {
     for (const branch of branches) children.set(branch.parent, [...(children.get(branch.parent) ?? []), branch]);
     const rows: HTMLElement[] = [];
     const walk = (parent: number | null, depth: number): void => {
-      const all = sortedByTime(children.get(parent) ?? []);
+      const all = sorted(children.get(parent) ?? [], scale);
       const shown = parent === null || this.opened.has(parent) ? all : this.those(kernel, all, children);
       for (const branch of shown) {
         rows.push(this.row(kernel, branch, depth, scale));
@@ -81,7 +90,7 @@ export class TreeList {
 
   private row(kernel: number, branch: Branch, depth: number, scale: Scale): HTMLElement {
     const variant = variantOf(branch);
-    const time = variant?.median_us ?? null;
+    const time = scale.of(branch);
     const active = this.whatIf.at(kernel)?.id === branch.id;
     const compared = this.whatIf.base(kernel)?.id === branch.id;
     const failed = branch.status === "failed";
@@ -116,7 +125,7 @@ export class TreeList {
       ...labels.map((label) => h("span", { class: "chip", title: LABELS[label] ?? null }, label)),
       h("span", { class: "space" }),
       failed ? h("span", { class: "tuner-reason" }, branch.reason) : null,
-      failed ? null : h("span", { class: "tuner-time num" }, time === null ? "not timed" : duration(time)),
+      failed ? null : h("span", { class: "tuner-time num" }, timeText(variant, time, scale.counted)),
       failed || time === null || isWhole(branch) ? null : h("span", { class: "faint", title: "the best run of a search; what is opened is timed anew, and shows its median" }, "best"),
       failed || !isWhole(branch) || active ? null : compare,
     );
@@ -151,7 +160,17 @@ export function nameOf(branch: Branch): string {
   return values.opts === undefined ? kind : String(values.opts) || "no opts";
 }
 
-function sortedByTime(branches: Branch[]): Branch[] {
-  const time = (branch: Branch): number => (branch.status === "failed" ? Infinity : (variantOf(branch)?.median_us ?? Number.MAX_VALUE));
+function timeText(variant: KernelVariant | null, time: number | null, counted: boolean): string {
+  if (time !== null && !counted) return duration(time);
+  return variant === null || variant.uops === 0 ? "not timed" : uopsText(variant.uops);
+}
+
+/** "4,036 UOps" */
+export function uopsText(uops: number): string {
+  return `${uops.toLocaleString("en")} UOp${uops === 1 ? "" : "s"}`;
+}
+
+function sorted(branches: Branch[], scale: Scale): Branch[] {
+  const time = (branch: Branch): number => (branch.status === "failed" ? Infinity : (scale.of(branch) ?? Number.MAX_VALUE));
   return [...branches].sort((a, b) => time(a) - time(b) || a.id - b.id);
 }

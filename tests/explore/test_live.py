@@ -1,0 +1,201 @@
+"""Live pages without a browser: what they carry, where their Python comes from, and that their worker's side answers as
+a notebook does."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import io
+import json
+import re
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tinyexplore import Device, Tensor, explore
+from tinyexplore.devices import register_devices
+from tinyexplore.explore import Explorer, Trace
+from tinyexplore.explore.asking import Answers
+from tinyexplore.explore.codec import trace_to_bytes
+from tinyexplore.explore.live import PYODIDE_VERSION, PyodideMissing, find_pyodide, pyodide
+from tinyexplore.explore.live.carried import Carried, carried_of
+from tinyexplore.explore.live.packing import PACKAGE, packed_engine, slim_stdlib
+from tinyexplore.explore.live.page import live_html
+from tinyexplore.explore.live.serving import Serving
+
+
+@pytest.fixture(scope="module")
+def view() -> Explorer:
+    rows = np.arange(16 * 24, dtype=np.float32).reshape(16, 24) / 64
+    x, w = Tensor(rows).realize(), Tensor(np.ones((24, 8), np.float32)).realize()
+    return explore(lambda: (x @ w).softmax(), repeat=1, keep_inputs=True, title="softmax")
+
+
+@pytest.fixture
+def interpreted() -> Iterator[None]:
+    """Afterwards the devices are this machine's again."""
+    yield
+    register_devices()
+
+
+@pytest.fixture
+def served(view: Explorer, interpreted: None) -> tuple[Serving, list[tuple[str, Any]]]:
+    """What a page's worker has of the view, and what it told without being asked."""
+    told: list[tuple[str, Any]] = []
+    serving = Serving(lambda kind, data: told.append((kind, json.loads(data))))
+    trace = view.trace
+    serving.open(trace_to_bytes(trace), carried_of(trace, view._kept).to_json())
+    return serving, told
+
+
+def asked(serving: Serving, **question: Any) -> Any:
+    return json.loads(serving.answer(json.dumps(question)))
+
+
+def test_what_is_carried_is_read_back_equal(view: Explorer) -> None:
+    carried = carried_of(view.trace, view._kept)
+    assert carried.targets["LLVM"] == Device["LLVM"].target and carried.contents[0][1] is not None
+    assert Carried.from_json(carried.to_json()) == carried
+
+
+def test_the_kernels_of_a_trace_are_made_again_node_for_node(view: Explorer, served: Any) -> None:
+    serving, _ = served
+    for number, kept in view._kept.items():
+        again = serving.explorer.kept(number)
+        assert again.uops == kept.uops and again.contents == kept.contents
+        assert again.make_kernel().ast is kept.make_kernel().ast
+
+
+def test_a_worker_answers_what_a_notebook_does(view: Explorer, served: Any) -> None:
+    serving, _ = served
+    notebook = Answers(lambda: view.trace, view)
+    trace = view.trace
+    stage = next(stage for stage in trace.stages if any(step.rule is not None for step in stage.steps))
+    questions = [
+        {"ask": "why", "node": stage.steps[0].before, "stage": stage.id, "step": 0},
+        {"ask": "debug", "kernel": 0, "do": "step", "count": 20},
+        {"ask": "debug", "kernel": 1, "do": "finish"},
+        {"ask": "debug", "kernel": 99},
+    ]
+    for question in questions:
+        assert asked(serving, **question) == json.loads(json.dumps(notebook(question)))
+    caches = asked(serving, ask="caches", kernel=0)
+    expected = notebook({"ask": "caches", "kernel": 0})
+    assert caches["after"]["total"] == expected["after"]["total"]
+
+
+def test_opts_are_those_of_the_captured_machine_and_uops_are_counted_not_timed(view: Explorer, served: Any) -> None:
+    serving, told = served
+    serving.tell(json.dumps({"do": "begin", "kernel": 0}))
+    branches = serving.explorer.branches(0)
+    native = view.branch(0)
+    captured = next(branch for branch in branches if "as captured" in branch.labels)
+    assert captured.kernels[0].opts == native.kernels[0].opts and captured.kernels[0].offers == native.kernels[0].offers
+    assert all(branch.kernels[0].median_us is None for branch in branches)
+    plain = next(branch for branch in branches if "no opts" in branch.labels)
+    assert plain.kernels[0].uops > captured.kernels[0].uops > 0
+    assert "interpreting one run took" in captured.reason
+    assert {"branches", "working"} == {kind for kind, _ in told}
+
+
+def test_a_worker_started_anew_goes_on_from_the_branches_told(view: Explorer, served: Any) -> None:
+    serving, told = served
+    serving.tell(json.dumps({"do": "begin", "kernel": 0}))
+    packed = next(data for kind, data in reversed(told) if kind == "branches")
+    recorded = gzip.decompress(base64.b64decode(packed)).decode()
+    anew = Serving(lambda kind, data: None)
+    anew.open(trace_to_bytes(view.trace), carried_of(view.trace, view._kept).to_json(), recorded)
+    assert anew.explorer is not None and anew.explorer.branches() == serving.explorer.branches()
+
+
+def test_a_page_of_a_trace_file_answers_as_far_as_the_file_goes(
+    view: Explorer, interpreted: None, tmp_path: Path
+) -> None:
+    trace = Trace.load(view.save(tmp_path / "trace.json.gz"))
+    serving = Serving(lambda kind, data: None)
+    serving.open(trace_to_bytes(trace), carried_of(trace, {}).to_json())
+    assert "were not kept" in asked(serving, ask="debug", kernel=0)["error"]
+    assert asked(serving, ask="debug", kernel=0, do="made up")["note"]
+
+
+def test_a_page_carries_engine_and_python_and_may_ask_nobody(view: Explorer) -> None:
+    page = view.to_html(live=True)
+    names = re.findall(r'data-carried="([^"]+)"', page)
+    assert {"pyodide.asm.wasm", "python_stdlib.zip", "tinyexplore.zip", "carried.json"} < set(names)
+    assert "default-src 'none'" in page and "'unsafe-eval'" not in page
+    assert len(page.encode()) < 10e6
+    assert view.to_html().find("data-carried") == -1
+    assert page == live_html(view.trace, view._kept)  # the same whenever it is made
+
+
+def test_the_engine_is_packed_without_the_front_end() -> None:
+    with zipfile.ZipFile(io.BytesIO(packed_engine())) as archive:
+        names = set(archive.namelist())
+    assert f"{PACKAGE.name}/explore/live/serving.py" in names and f"{PACKAGE.name}/explore/byhand/lru.ll" in names
+    assert not any("/static/" in name or "__pycache__" in name or "/widgets/" in name for name in names)
+
+
+# *** where Pyodide comes from ***
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """An npm package that looks like Pyodide's."""
+    path = tmp_path / "pyodide.tgz"
+    with tarfile.open(path, "w:gz") as archive:
+        for name in pyodide._ALL_FILES:
+            text = json.dumps({"version": PYODIDE_VERSION}) if name == "package.json" else name
+            info = tarfile.TarInfo(f"package/{name}")
+            info.size = len(text)
+            archive.addfile(info, io.BytesIO(text.encode()))
+    return path
+
+
+def test_a_package_file_is_unpacked_into_the_cache(package: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    folder = find_pyodide(package)
+    assert (folder / "pyodide.asm.wasm").read_text() == "pyodide.asm.wasm" and folder == find_pyodide(package)
+    monkeypatch.setenv("PYODIDE", str(folder))
+    assert find_pyodide() == folder
+
+
+def test_what_is_no_pyodide_is_refused_with_what_would_do(tmp_path: Path) -> None:
+    with pytest.raises(PyodideMissing, match=r"has no pyodide\.mjs.*give the folder of the npm package pyodide@"):
+        find_pyodide(tmp_path)
+
+
+def test_without_a_way_to_fetch_it_the_error_says_how_to_bring_it(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv("PYODIDE", raising=False)
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("NPM_CONFIG_REGISTRY", raising=False)
+    monkeypatch.delenv("npm_config_registry", raising=False)
+    monkeypatch.setattr(pyodide, "_checkout", lambda: tmp_path)
+    with pytest.raises(PyodideMissing, match=rf"npm pack pyodide@{PYODIDE_VERSION}.*PYODIDE="):
+        find_pyodide()
+
+
+def test_a_package_that_is_another_than_the_one_published_is_not_kept(package: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(pyodide, "_by_npm", package.read_bytes)
+    monkeypatch.setattr(pyodide, "_by_https", package.read_bytes)
+    with pytest.raises(PyodideMissing, match="not the package that was published"):
+        pyodide._fetched()
+
+
+def test_the_version_is_the_one_that_the_front_end_is_tested_with(repository: Path) -> None:
+    lock = json.loads((repository / "widgets" / "package-lock.json").read_text())["packages"]["node_modules/pyodide"]
+    assert (lock["version"], lock["integrity"]) == (PYODIDE_VERSION, f"sha512-{pyodide._INTEGRITY}")
+
+
+def test_the_standard_library_is_carried_without_what_serves_nobody() -> None:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name in ("json/__init__.py", "unittest/mock.py", "pdb.py", "re/__init__.py"):
+            archive.writestr(name, name)
+    with zipfile.ZipFile(io.BytesIO(slim_stdlib(file.getvalue()))) as archive:
+        assert archive.namelist() == ["json/__init__.py", "re/__init__.py"]

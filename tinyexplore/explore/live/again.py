@@ -1,0 +1,102 @@
+"""The kernels of a trace made again, as the capture had them: from its own nodes, which are plain data."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from tinyexplore.device import Device, DeviceUnavailable
+from tinyexplore.explore.kept import Kept
+from tinyexplore.explore.live.carried import Carried
+from tinyexplore.explore.model import KernelInfo, Program, Stage, Trace
+from tinyexplore.explore.whatif.place import to_opts
+from tinyexplore.explore.why.remade import CannotRemake, Remade
+from tinyexplore.kernel import Kernel
+from tinyexplore.kernel.transforms.axes import with_merged_axes, with_split_axes
+from tinyexplore.renderer.program import spec_of
+from tinyexplore.target import Target
+from tinyexplore.trace import SourceLine, recording
+from tinyexplore.uop import UOp
+
+
+class KernelsAgain:
+    """The kernels of one trace. `why_not`: by their numbers, why one could not be made."""
+
+    def __init__(self, trace: Trace, carried: Carried) -> None:
+        self.trace = trace
+        self.carried = carried
+        self.remade = Remade(trace)
+        self.why_not: dict[int, str] = {}
+
+    def kernels(self) -> dict[int, Kernel]:
+        """Each as far as it takes to compile it again: what the scheduler wrote, and its opts, not applied."""
+        found = {}
+        for info in self.trace.kernels:
+            try:
+                found[info.id] = self._kernel(info)
+            except (CannotRemake, DeviceUnavailable, ValueError, LookupError) as error:
+                self.why_not[info.id] = str(error)
+        return found
+
+    def kept(self) -> dict[int, Kept]:
+        """Each with its linear program and what it read, as far as the page carries that."""
+        found = {}
+        for info in self.trace.kernels:
+            if info.id not in self.why_not:
+                try:
+                    found[info.id] = self._kept(info)
+                except (CannotRemake, DeviceUnavailable, ValueError, LookupError) as error:
+                    self.why_not[info.id] = str(error)
+        return found
+
+    def _kernel(self, info: KernelInfo) -> Kernel:
+        ast = self.remade.uop(self._stage(info, "").before[0])
+        return Kernel(ast, self._target(info), ast, ast, to_opts(", ".join(info.opts)))
+
+    def _kept(self, info: KernelInfo) -> Kept:
+        kernel = self._kernel(info)
+        uops = tuple(self.remade.uop(node) for node in self._stage(info, "render").after)
+        program = next((one for one in self._programs(info) if one.language != "uops"), None)
+        language = "" if program is None else program.language
+        spec = spec_of(info.name, kernel.target, uops, language, self._lines(program), "")
+        values = self.carried.values.get(info.id, ())
+        return Kept(info.id, spec, partial(_with_opts, kernel), values, self.carried.contents.get(info.id))
+
+    def _lines(self, program: Program | None) -> list[SourceLine]:
+        """A listing with its UOps, as far as they can be made."""
+        if program is None:
+            return []
+        return [SourceLine(line.text, self._uops(line.nodes)) for line in program.lines]
+
+    def _uops(self, nodes: tuple[int, ...]) -> tuple[UOp, ...]:
+        return tuple(self.remade.uop(node) for node in nodes)
+
+    def _stage(self, info: KernelInfo, name: str) -> Stage:
+        """The last stage of that name; the first one of all that began with one UOp."""
+        number = info.id if info.same_as is None else info.same_as
+        own = [stage for stage in self.trace.stages if stage.kernel == number]
+        if name:
+            found = [stage for stage in own if stage.name == name and stage.after][-1:]
+        else:
+            found = [one for one in own if len(one.before) == 1 and self.trace.nodes[one.before[0]].kind == "uop"][:1]
+        if not found:
+            raise LookupError(f"kernel {info.id} ({info.name}) was not compiled in this capture: there is no way back")
+        return found[0]
+
+    def _programs(self, info: KernelInfo) -> list[Program]:
+        number = info.id if info.same_as is None else info.same_as
+        return [program for program in self.trace.programs if program.kernel == number]
+
+    def _target(self, info: KernelInfo) -> Target:
+        return Device[info.device.partition(":")[0]].target
+
+
+def _with_opts(kernel: Kernel) -> Kernel:
+    """`kernel` with its opts applied."""
+    with recording(None):
+        made = with_merged_axes(with_split_axes(Kernel.of(kernel.original, kernel.target)))
+    for opt in kernel.applied:
+        made = made.apply(opt)
+    return made
+
+
+__all__ = ["KernelsAgain"]

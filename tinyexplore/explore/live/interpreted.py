@@ -1,0 +1,46 @@
+"""Devices of other machines, interpreted: kernels are lowered and written for the Target that a page carries, and the
+reference interpreter executes their linear programs. So a browser has the opts, UOps, C and LLVM IR of the machine that
+was captured, and neither its assembly nor its times."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from tinyexplore.device import Device, DeviceInterface
+from tinyexplore.device.registry import Renderer
+from tinyexplore.renderer import ProgramSpec
+from tinyexplore.renderer.c import CRenderer
+from tinyexplore.renderer.llvm import LLVMRenderer
+from tinyexplore.renderer.python import PythonRenderer
+from tinyexplore.runtime.host import HOST_ALLOCATOR
+from tinyexplore.runtime.python import PythonProgram
+from tinyexplore.target import Target
+from tinyexplore.trace import SourceLine
+
+INTERPRETER = "PYTHON"  # whose time it is
+
+
+def interpret(targets: Mapping[str, Target]) -> None:
+    """From now on the devices of `targets` are interpreted in this process. PYTHON is that anyway."""
+    for device, target in targets.items():
+        if device != INTERPRETER:
+            Device.register(device, partial(open_interpreted, device, target))
+
+
+def open_interpreted(device: str, target: Target) -> DeviceInterface:
+    """`device` as it is on `target`, but for what executes its programs."""
+    renderer: Renderer = CRenderer(target) if device == "CLANG" else LLVMRenderer(target)
+    return DeviceInterface(device, target, HOST_ALLOCATOR, renderer, partial(_program, target), _no_listings)
+
+
+def _program(target: Target, spec: ProgramSpec) -> PythonProgram:
+    return PythonProgram(PythonRenderer(target, spec.compiler).render(spec.name, spec.uops))
+
+
+def _no_listings(spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, ...]]]:
+    """Optimised IR and assembly are for a native compiler to tell."""
+    return []
+
+
+__all__ = ["INTERPRETER", "interpret", "open_interpreted"]

@@ -1,0 +1,132 @@
+"""A program that was typed into a page: run inside a capture, with what went wrong told at its line."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+import linecache
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from tinyexplore.device import Device, DeviceInterface
+from tinyexplore.explore.live.interpreted import INTERPRETER, open_interpreted
+from tinyexplore.explore.model import Message
+from tinyexplore.explore.recording.running import last_line, run_tree
+from tinyexplore.explore.session import Explorer, capture, realize_all
+from tinyexplore.target import Target
+from tinyexplore.tensor import Tensor
+from tinyexplore.util import Context, config
+
+FILE = "program.py"
+KEPT_BYTES = 8 << 20  # of what kernels read: for the debugger
+MARK = "# %%"  # what stands above the last such line is run, and not shown
+NO_TIMES = "interpreted: a browser does not run this machine's code"
+MOST_TEXT = 20_000  # characters that a program may print
+
+
+@dataclass(frozen=True)
+class Played:
+    """What came of a program: what it printed, and what went wrong (`line`: where in it, from 1)."""
+
+    explorer: Explorer | None
+    output: str = ""
+    error: str = ""
+    line: int | None = None
+
+
+def offer(targets: Mapping[str, Target]) -> None:
+    """From now on LLVM is, interpreted, the machine of `targets` that the setting TARGET names."""
+
+    def open_chosen() -> DeviceInterface:
+        return open_interpreted("LLVM", targets[config().TARGET])
+
+    if targets:
+        Device.register("LLVM", open_chosen)
+
+
+def play(text: str, machine: str = "") -> Played:
+    """Runs a program. `machine`: one of those offered; "" is the reference interpreter's own."""
+    lines = text.splitlines(keepends=True)
+    linecache.cache[FILE] = (len(text), None, lines, FILE)
+    try:
+        tree = ast.parse(text, FILE)
+    except SyntaxError as error:
+        told = "".join(traceback.format_exception_only(error)).strip()
+        return Played(None, "", told, error.lineno)
+    output = io.StringIO()
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    exec("from tinyexplore import *", namespace)
+    chosen: dict[str, Any] = {"device": "LLVM", "target": machine} if machine else {"device": INTERPRETER}
+    session = capture(title=last_line(text), keep_inputs=KEPT_BYTES, **chosen)
+    session.namespace = namespace
+    before, shown = _at_the_mark(tree, text)
+    compiled = partial(_compiled, FILE)
+    value = None
+    try:
+        with contextlib.redirect_stdout(output):
+            with Context(**{name.upper(): setting for name, setting in chosen.items()}):
+                run_tree(before, compiled, namespace)
+            with session:
+                session.result = value = run_tree(shown, compiled, namespace)
+                realize_all(value)
+    except BaseException as error:
+        return Played(_told(session), _printed(output), *_what_went_wrong(error))
+    return Played(_told(session), f"{_printed(output)}{_value_text(value)}")
+
+
+def _at_the_mark(tree: ast.Module, text: str) -> tuple[ast.Module, ast.Module]:
+    """What stands before the last line `# %%`, which runs without being recorded, and the rest."""
+    marks = [number for number, line in enumerate(text.splitlines(), 1) if line.startswith(MARK)]
+    first = marks[-1] if marks else 0
+    before = [one for one in tree.body if one.lineno < first]
+    return ast.Module(before, []), ast.Module([one for one in tree.body if one.lineno >= first], [])
+
+
+def _told(session: Explorer) -> Explorer | None:
+    """The capture, if there is anything in it. What ran on another machine's device was interpreted: its times are
+    not that machine's, and go."""
+    if not session.has_trace or not session.trace.nodes:
+        return None
+    trace = session.trace
+    if not any(kernel.device != INTERPRETER for kernel in trace.kernels):
+        return session
+    machine = dict(trace.options).get("target", "another machine")
+    note = Message("note", f"lowered for {machine}, and run by the reference interpreter: there are no times", None)
+    kernels = tuple(replace(kernel, not_run=NO_TIMES) for kernel in trace.kernels)
+    session.revise(replace(trace, runs=(), kernels=kernels, messages=(*trace.messages, note)))
+    return session
+
+
+def _compiled(file: str, part: Any, mode: str) -> Any:
+    return compile(part, file, mode)
+
+
+def _printed(output: io.StringIO) -> str:
+    text = output.getvalue()
+    return text if len(text) <= MOST_TEXT else f"{text[:MOST_TEXT]}\n… {len(text) - MOST_TEXT:,} characters more\n"
+
+
+def _value_text(value: Any) -> str:
+    """A value as a notebook would show it; of tensors what is in them, where that is little."""
+    if value is None:
+        return ""
+    if isinstance(value, Tensor):
+        text = repr(value.tolist()) if value.numel() <= 64 else ""
+        return f"{value!r}\n{text}".strip()
+    return repr(value)[:MOST_TEXT]
+
+
+def _what_went_wrong(error: BaseException) -> tuple[str, int | None]:
+    """The traceback from the program's first line on, and the program's last line in it."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [place for place, frame in enumerate(frames) if frame.filename == FILE]
+    shown = [frame for frame in frames[own[0] :] if frame.filename == FILE] if own else []
+    text = "".join([*traceback.format_list(shown), *traceback.format_exception_only(error)]).strip()
+    return text, frames[own[-1]].lineno if own else None
+
+
+__all__ = ["Played", "offer", "play"]

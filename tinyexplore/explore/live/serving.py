@@ -1,0 +1,147 @@
+"""What the worker of a live page holds: the capture that the page shows, and who answers for it.
+
+The page's messages come as JSON, and what is told it goes out as JSON; nothing here knows of a browser.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+from base64 import b64encode
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tinyexplore.explore.asking import Answers
+from tinyexplore.explore.codec import rows_from_data, trace_from_bytes, trace_to_bytes
+from tinyexplore.explore.live.again import KernelsAgain
+from tinyexplore.explore.live.carried import Carried
+from tinyexplore.explore.live.interpreted import interpret
+from tinyexplore.explore.live.playing import offer, play
+from tinyexplore.explore.live.timing import interpreted
+from tinyexplore.explore.model import Branch, OptLaw, Trace
+from tinyexplore.explore.session import Explorer
+from tinyexplore.explore.whatif import WhatIf
+from tinyexplore.explore.whatif.channel import Channel
+from tinyexplore.explore.why.rules import settings_of
+from tinyexplore.util import config
+
+Post = Callable[[str, str], None]  # what it is, and JSON
+
+
+class Page:
+    """The page's widget, as far as the branches' channel knows one: what is set is told."""
+
+    is_live = False
+
+    def __init__(self, post: Post) -> None:
+        self._post = post
+        self.hear: Any = None
+
+    def on_msg(self, callback: Any) -> None:
+        self.hear = callback
+
+    @property
+    def branches(self) -> bytes:
+        raise AttributeError("branches are told, not kept")
+
+    @branches.setter
+    def branches(self, data: bytes) -> None:
+        self._post("branches", json.dumps(b64encode(data).decode()))
+
+    @property
+    def working(self) -> dict[str, Any]:
+        raise AttributeError("what is being done is told, not kept")
+
+    @working.setter
+    def working(self, told: dict[str, Any]) -> None:
+        self._post("working", json.dumps(told))
+
+
+class Serving:
+    """One page's capture. `post` is called with all that the page is to know and did not ask for."""
+
+    def __init__(self, post: Post) -> None:
+        self._post = post
+        self._page = Page(post)
+        self.explorer: Explorer | None = None
+        self._answers: Answers | None = None
+
+    def open(self, trace: bytes, carried: str, recorded: str = "") -> str:
+        """Takes the page's trace, with what it carries beside and the branches (JSON) that were made since."""
+        known = trace_from_bytes(trace)
+        if recorded:
+            known = with_branches(known, json.loads(recorded))
+        return self.serve(revived(known, Carried.from_json(carried)))
+
+    def open_file(self, path: str, carried: str, recorded: str = "") -> str:
+        """The same of a trace in a file."""
+        return self.open(Path(path).read_bytes(), carried, recorded)
+
+    def nothing(self, carried: str) -> str:
+        """Waits for a program (`play`), for the machines that the page carries."""
+        offer(Carried.from_json(carried).targets)
+        return json.dumps({"python": platform.python_version(), "live": True})
+
+    def play(self, program: str, path: str) -> str:
+        """Runs a program (JSON: its `text`, and the `machine`), writes the trace of what it computed to `path`, and
+        answers for that from now on."""
+        asked = json.loads(program)
+        played = play(asked["text"], asked.get("machine", ""))
+        told: dict[str, Any] = {"output": played.output, "trace": False}
+        if played.error:
+            told["failed"] = {"text": played.error, "line": played.line}
+        if played.explorer is not None and played.explorer.trace.nodes:
+            played.explorer.whatif.measure_with(interpreted)
+            self.serve(played.explorer)
+            Path(path).write_bytes(trace_to_bytes(played.explorer.trace))
+            told["trace"] = True
+        return json.dumps(told)
+
+    def serve(self, explorer: Explorer) -> str:
+        """Answers for `explorer` from now on; what a page must know of that, as JSON."""
+        self.explorer = explorer
+        trace = explorer.trace
+        self._answers = Answers(lambda: explorer.trace, explorer)
+        self._page = Page(self._post)
+        Channel(explorer.whatif, self._page, trace.laws)
+        told = {"python": platform.python_version(), "live": explorer.whatif.is_live}
+        return json.dumps(told)
+
+    def answer(self, question: str) -> str:
+        """The answer to a question; what goes wrong is one, too."""
+        if self._answers is None:
+            return json.dumps({"error": "nothing is open here yet"})
+        try:
+            return json.dumps(self._answers(json.loads(question)))
+        except Exception as error:  # whatever it is, the reader has to know
+            return json.dumps({"error": f"{type(error).__name__}: {error}"})
+
+    def tell(self, message: str) -> None:
+        """A command, or where the reader went."""
+        if self._page.hear is not None:
+            self._page.hear(self._page, json.loads(message))
+
+
+def revived(trace: Trace, carried: Carried) -> Explorer:
+    """An Explorer of a trace whose kernels can run again, on interpreted devices."""
+    interpret(carried.targets)
+    again = KernelsAgain(trace, carried)
+    kernels, kept = again.kernels(), again.kept()
+    settings = replace(config(), **settings_of(trace), DEVICE="", TARGET="", CACHELEVEL=0)
+    explorer = Explorer(trace)
+    whatif = WhatIf(trace, kernels, settings, kept)
+    whatif.measure_with(interpreted)
+    explorer.revive(kept, whatif)
+    return explorer
+
+
+def with_branches(trace: Trace, recorded: Mapping[str, Any]) -> Trace:
+    """`trace` with branches, and their laws, that were told a page (`Channel.send`)."""
+    branches = rows_from_data(Branch, recorded["branches"])
+    laws = rows_from_data(OptLaw, recorded["laws"])
+    return replace(trace, branches=branches, laws=laws)
+
+
+__all__ = ["Page", "Post", "Serving", "revived", "with_branches"]

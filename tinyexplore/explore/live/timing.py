@@ -1,0 +1,84 @@
+"""What a browser can say of a kernel's time: how many UOps a run executes, which is counted, and what the interpreter
+takes for them here. Neither is the time of the machine that was captured, and both say so."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tinyexplore.compile.candidate import scratch_buffers
+from tinyexplore.compile.lowering import compile_optimised
+from tinyexplore.device import Buffer
+from tinyexplore.execute.runner import Runner
+from tinyexplore.explore.live.interpreted import INTERPRETER
+from tinyexplore.explore.whatif.measure import Lost, Measured, Untimed
+from tinyexplore.explore.whatif.variant import executed
+from tinyexplore.kernel import Kernel
+from tinyexplore.renderer.python import memory_format
+from tinyexplore.runtime.python import cast_view
+
+MOST_WORK = 1_500_000  # operations of one run, lane by lane: about a second in a browser, and a person is waiting
+SAMPLES = 5
+ENOUGH_S = 0.2
+TOLERANCE = 1e-2  # sums in another order, and 16-bit floats
+
+
+def interpreted(device: str, kernel: Kernel, reference: Kernel) -> Measured:
+    """The interpreter's time for `kernel`, its results compared with those of `reference`. It is the kernel's own only
+    where that is PYTHON's; of another device it is told, and kept out of the times."""
+    runner = compile_optimised(device, kernel)
+    work = executed(runner.spec.uops, lanes=True)
+    if not work:
+        raise Untimed("not timed: its loops have sizes that only a run knows")
+    if work > MOST_WORK:
+        raise Untimed(f"not run: {work:,} operations, lane by lane, are too many to interpret while somebody waits")
+    buffers = scratch_buffers(device, kernel.original)
+    times = _times(_bound(runner, buffers))
+    other = compile_optimised(device, reference)
+    if reference.applied != kernel.applied and 0 < executed(other.spec.uops, lanes=True) <= MOST_WORK:
+        expected = scratch_buffers(device, kernel.original)
+        _bound(other, expected)()
+        for position in sorted(runner.spec.writes):
+            _compare(buffers[position], expected[position], position)
+    if device == INTERPRETER:
+        return Measured(times, "the time is the interpreter's, in this browser")
+    took = sorted(times)[len(times) // 2] / 1e3
+    return Measured(
+        (), f"UOps are counted: a browser has no times of {device}; interpreting one run took {took:.3g} ms"
+    )
+
+
+def _bound(runner: Runner, buffers: Sequence[Buffer]) -> Callable[[], None]:
+    run, stop = runner.program.bind(buffers), runner.spec.thread_extent or 0
+    return lambda: run(0, stop)
+
+
+def _times(run: Callable[[], None]) -> tuple[float, ...]:
+    """Microseconds of a run, at least once."""
+    found: list[float] = []
+    began = time.perf_counter()
+    while not found or (len(found) < SAMPLES and time.perf_counter() - began < ENOUGH_S):
+        start = time.perf_counter()
+        run()
+        found.append(round((time.perf_counter() - start) * 1e6, 1))
+    return tuple(found)
+
+
+def _compare(found: Buffer, expected: Buffer, position: int) -> None:
+    """Lost where an element is off by more than rounding explains."""
+    ours, theirs = _elements(found), _elements(expected)
+    scale = max((abs(value) for value in theirs if math.isfinite(value)), default=1)
+    for place, (a, b) in enumerate(zip(ours, theirs)):
+        both_nan = a != a and b != b
+        if not (a == b or both_nan or abs(a - b) <= TOLERANCE * max(abs(b), 1e-2 * scale)):
+            raise Lost(f"its results are wrong: data{position}[{place}] is {a}, by the heuristics' kernel {b}")
+
+
+def _elements(buffer: Buffer) -> Sequence[Any]:
+    found: list[Any] = cast_view(buffer.memoryview(), memory_format(buffer.dtype)).tolist()
+    return found
+
+
+__all__ = ["MOST_WORK", "interpreted"]

@@ -1,0 +1,198 @@
+// The page's side of its engine: a worker with Python in it, started when somebody first asks something.
+
+import type { Ask, Question } from "../asking";
+import { button, h, replaceChildren } from "../dom";
+import type { Engine, Told } from "../engine";
+import type { Message } from "../whatif";
+import type { Carried, FromWorker, ToWorker } from "./protocol";
+import source from "./worker";
+
+type State = { is: "asleep" } | { is: "starting"; text: string; done: number; of: number } | { is: "ready"; python: string; seconds: number } | { is: "failed"; text: string };
+
+interface Waiting {
+  resolve(answer: { answer: string; trace?: Uint8Array }): void;
+  reject(error: Error): void;
+}
+
+const MEGABYTE = 1e6;
+
+export class PageEngine implements Engine {
+  readonly badge = h("span", { class: "live", role: "status" });
+  private worker: Worker | null = null;
+  private state: State = { is: "asleep" };
+  private count = 0;
+  private readonly waiting = new Map<number, Waiting>();
+  private told: Told | null = null;
+  private busySince = 0;
+  private ticker: ReturnType<typeof setTimeout> | undefined;
+  /** The branches, as told last: a worker that is started anew goes on from them. */
+  private recorded = "";
+
+  /** `trace`: the capture that the page shows, as it travels; null for a page that makes its own. */
+  constructor(private trace: Uint8Array | null) {
+    this.draw();
+  }
+
+  // *** asking ***
+
+  readonly ask: Ask = async (question: Question) => {
+    const { answer } = await this.request((id) => ({ do: "ask", id, question: JSON.stringify(question) }));
+    const found = JSON.parse(answer) as { error?: string };
+    if (found.error !== undefined) throw new Error(found.error);
+    return found;
+  };
+
+  /** Runs a program; the answer as JSON, and the trace of what it computed. */
+  async play(program: object): Promise<{ answer: string; trace?: Uint8Array }> {
+    this.recorded = "";
+    const played = await this.request((id) => ({ do: "play", id, program: JSON.stringify(program) }));
+    return played;
+  }
+
+  send(message: Message): void {
+    if (message.do === "cancel") {
+      this.cancel();
+      return;
+    }
+    if (message.do === "go" && this.worker === null) return; // it is told where to go on from with the next command
+    this.start();
+    this.post({ do: "tell", message: JSON.stringify(message) });
+  }
+
+  hear(told: Told): void {
+    this.told = told;
+  }
+
+  private request(make: (id: number) => ToWorker): Promise<{ answer: string; trace?: Uint8Array }> {
+    return new Promise((resolve, reject) => {
+      const id = (this.count += 1);
+      this.waiting.set(id, { resolve, reject });
+      this.start();
+      this.post(make(id));
+      this.watch();
+    });
+  }
+
+  private post(message: ToWorker): void {
+    this.worker?.postMessage(message);
+  }
+
+  // *** starting and ending ***
+
+  private start(): void {
+    if (this.worker !== null) return;
+    const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
+    const worker = new Worker(url);
+    this.worker = worker;
+    worker.onmessage = ({ data }: MessageEvent<FromWorker>) => {
+      URL.revokeObjectURL(url); // it has been read
+      this.take(data);
+    };
+    worker.onerror = (event) => this.fail(event.message || "this browser starts no worker");
+    this.change({ is: "starting", text: "unpacking Python", done: 0, of: 0 });
+    this.post({ do: "start", files: carried(), trace: this.trace, recorded: this.recorded });
+  }
+
+  /** Ends whatever Python is at; the next question starts it anew. */
+  cancel(text = "cancelled: ask again, and Python starts anew"): void {
+    this.worker?.terminate();
+    this.worker = null;
+    this.change({ is: "asleep" });
+    this.end(text);
+  }
+
+  private fail(text: string): void {
+    this.worker?.terminate();
+    this.worker = null;
+    this.change({ is: "failed", text });
+    this.end(`Python does not run in this browser: ${text}`);
+  }
+
+  private end(text: string): void {
+    const left = [...this.waiting.values()];
+    this.waiting.clear();
+    for (const { reject } of left) reject(new Error(text));
+    this.told?.working({ complaint: text });
+    this.watch();
+  }
+
+  private take(data: FromWorker): void {
+    switch (data.told) {
+      case "progress":
+        this.change({ is: "starting", text: data.text, done: data.done, of: data.of });
+        return;
+      case "ready":
+        this.change({ is: "ready", python: data.python, seconds: data.seconds });
+        return;
+      case "failed":
+        this.fail(data.text);
+        return;
+      case "branches":
+        this.told?.branches(JSON.parse(data.data) as string);
+        return;
+      case "working":
+        this.told?.working(JSON.parse(data.data) as object);
+        return;
+      default: {
+        const waiting = this.waiting.get(data.id);
+        this.waiting.delete(data.id);
+        waiting?.resolve({ answer: data.answer, ...(data.trace === undefined ? {} : { trace: data.trace }) });
+        this.watch();
+      }
+    }
+  }
+
+  // *** telling ***
+
+  private change(state: State): void {
+    this.state = state;
+    this.draw();
+  }
+
+  /** A question that takes long can be ended. */
+  private watch(): void {
+    clearTimeout(this.ticker);
+    this.busySince = this.waiting.size === 0 ? 0 : this.busySince || performance.now();
+    this.draw();
+    if (this.waiting.size > 0) this.ticker = setTimeout(() => this.draw(), 1200);
+  }
+
+  private draw(): void {
+    const { badge, state } = this;
+    badge.dataset.state = state.is;
+    document.documentElement.dataset.live = state.is;
+    if (state.is === "starting") {
+      const share = state.of > 0 ? `${(state.done / MEGABYTE).toFixed(1)} of ${(state.of / MEGABYTE).toFixed(1)} MB` : "";
+      const bar = h("progress", state.of > 0 ? { max: state.of, value: state.done, "aria-label": state.text } : { "aria-label": state.text });
+      replaceChildren(badge, bar, h("span", {}, `${state.text} ${share}`.trim()), this.stop());
+    } else if (state.is === "ready") {
+      const busy = this.busySince > 0 && performance.now() - this.busySince > 1000;
+      const title = `This page carries the engine and answers by itself, offline. It took ${state.seconds.toFixed(1)} s to start. Times that it measures are the interpreter's.`;
+      replaceChildren(badge, h("span", { class: "dot" }), h("span", { title }, busy ? "Python computes …" : `Python ${state.python}, in this page`), busy ? this.stop() : null);
+    } else if (state.is === "failed") {
+      const again = button("Again", "Start it once more", () => {
+        this.start();
+      });
+      replaceChildren(badge, h("span", { role: "alert", title: state.text }, `Python does not start: ${state.text}`), again);
+    } else {
+      const size = carriedSize();
+      replaceChildren(badge, h("span", { class: "dot" }), h("span", { title: `The engine is in this page: ${size} MB that are unpacked when you first ask something that takes Python` }, "live page"));
+    }
+  }
+
+  private stop(): HTMLElement {
+    return button("Cancel", "Ends it; the next question starts Python anew", () => this.cancel(), "quiet");
+  }
+}
+
+function blocks(): HTMLElement[] {
+  return [...document.querySelectorAll<HTMLElement>("[data-carried]")];
+}
+
+function carried(): Carried[] {
+  return blocks().map((block) => ({ name: block.dataset.carried!, text: block.textContent ?? "" }));
+}
+
+function carriedSize(): string {
+  return (blocks().reduce((sum, block) => sum + (block.textContent ?? "").length * 0.75, 0) / MEGABYTE).toFixed(1);
+}

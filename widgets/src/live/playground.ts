@@ -1,0 +1,138 @@
+// The playground: a program is typed, run by the Python in the page, and explored below. A link holds the program, and
+// runs nothing: its reader does.
+
+import { copyText } from "../clipboard";
+import { button, h, replaceChildren } from "../dom";
+import type { Handle, MountOptions } from "../explorer";
+import type { Trace } from "../model";
+import { Editor } from "./editor";
+import type { PageEngine } from "./engine";
+import { EXAMPLES } from "./examples";
+import { type Shared, fromFragment, toFragment } from "./sharing";
+
+/** What the explorer's own bundle offers (standalone.ts). */
+interface Explorer {
+  mount(element: HTMLElement, trace: Trace, options: MountOptions): Handle;
+  readTrace(data: Uint8Array): Promise<Trace>;
+  handle: Handle | null;
+}
+
+interface Played {
+  output?: string;
+  error?: string;
+  failed?: { text: string; line: number | null };
+}
+
+export class Playground {
+  private readonly editor = new Editor();
+  private readonly says = h("div", { class: "pg-note", role: "status", hidden: true });
+  private readonly output = h("pre", { class: "pg-output", tabindex: 0, role: "region", "aria-label": "What the program printed", hidden: true });
+  private readonly place = h("div", { class: "pg-explorer" });
+  private readonly runs = button("Run", "Run the program, and explore what it computes (Ctrl+Enter)", () => void this.run(), "pg-run");
+  private readonly machine: HTMLSelectElement;
+  private handle: Handle | null = null;
+  private wanted = "";
+
+  constructor(
+    root: HTMLElement,
+    private readonly engine: PageEngine,
+    machines: [label: string, machine: string][],
+  ) {
+    const examples = h("select", { "aria-label": "Examples", class: "pg-examples" }, h("option", { value: "" }, "Examples …"), ...EXAMPLES.map(([name], i) => h("option", { value: i }, name)));
+    examples.addEventListener("change", () => {
+      if (examples.value !== "") this.open({ text: EXAMPLES[Number(examples.value)][1], machine: this.machine.value, place: "" });
+      examples.value = "";
+      this.editor.focus();
+    });
+    this.machine = h("select", { "aria-label": "Machine that kernels are made for", title: "The machine that kernels are made for; all are interpreted here" }, ...machines.map(([label, value]) => h("option", { value }, label)));
+    const share = button("Share", "Copies a link to this program, and to where you are in it", () => void this.share());
+    const bar = h("header", { class: "pg-bar" }, h("h1", {}, "tinyexplore", h("span", {}, " playground")), examples, this.machine, h("span", { class: "pg-space" }), engine.badge, share, this.runs);
+    const keys = h("p", { class: "pg-keys", id: "pg-keys" }, h("kbd", {}, "Ctrl"), " ", h("kbd", {}, "Enter"), " runs · ", h("kbd", {}, "Tab"), " indents, ", h("kbd", {}, "Esc"), " then ", h("kbd", {}, "Tab"), " leaves · what stands above ", h("code", {}, "# %%"), " is run and not shown");
+    const program = h("section", { class: "pg-program", "aria-label": "Program" }, this.says, this.editor.element, keys, this.output);
+    root.append(bar, h("main", { class: "pg-main" }, program, this.place));
+    this.editor.onRun = () => void this.run();
+    this.editor.onChange = () => (this.wanted = "");
+    this.invite();
+    void this.begin();
+    addEventListener("hashchange", () => void this.begin());
+  }
+
+  /** The program of the page's address, else the first example. */
+  private async begin(): Promise<void> {
+    try {
+      const shared = await fromFragment(location.hash);
+      if (shared === null) {
+        if (this.editor.text === "") this.open({ text: EXAMPLES[0][1], machine: "", place: "" });
+        return;
+      }
+      this.open(shared);
+      this.note("This program came with the link, and nothing of it has run. Read it, then press Run: it runs in this page alone, without a network.");
+    } catch (error) {
+      this.open({ text: EXAMPLES[0][1], machine: "", place: "" });
+      this.note(error instanceof Error ? error.message : String(error), true);
+    }
+    document.documentElement.dataset.playground = "ready";
+  }
+
+  private open({ text, machine, place }: Shared): void {
+    this.editor.text = text;
+    if ([...this.machine.options].some(({ value }) => value === machine)) this.machine.value = machine;
+    this.wanted = place;
+    this.note("");
+  }
+
+  private async run(): Promise<void> {
+    if (this.runs.disabled) return;
+    this.runs.disabled = true;
+    this.runs.textContent = "Running …";
+    this.note("");
+    this.editor.mark(null);
+    try {
+      const { answer, trace } = await this.engine.play({ text: this.editor.text, machine: this.machine.value });
+      const played = JSON.parse(answer) as Played;
+      if (played.error !== undefined) throw new Error(played.error);
+      this.print(played);
+      if (trace !== undefined) await this.explore(trace);
+      else if (played.failed === undefined) this.note("The program built no tensor, so there is nothing to explore.");
+    } catch (error) {
+      this.note(error instanceof Error ? error.message : String(error), true);
+    } finally {
+      this.runs.disabled = false;
+      this.runs.textContent = "Run";
+    }
+  }
+
+  private print({ output = "", failed }: Played): void {
+    this.output.hidden = output === "" && failed === undefined;
+    replaceChildren(this.output, output, failed === undefined ? null : h("span", { class: "pg-failed", role: "alert" }, failed.text));
+    this.editor.mark(failed?.line ?? null);
+  }
+
+  private async explore(data: Uint8Array): Promise<void> {
+    const explorer = (globalThis as unknown as { tinyexplore: Explorer }).tinyexplore;
+    const trace = await explorer.readTrace(data);
+    this.handle?.destroy();
+    this.place.replaceChildren();
+    this.handle = explorer.handle = explorer.mount(this.place, trace, { engine: this.engine, size: data.byteLength, height: "100%", badge: false });
+    if (this.wanted !== "") this.handle.open(this.wanted);
+    document.documentElement.dataset.tinyexplore = "ready";
+  }
+
+  private async share(): Promise<void> {
+    const place = this.handle === null ? this.wanted : this.handle.link;
+    const fragment = await toFragment({ text: this.editor.text, machine: this.machine.value, place });
+    history.replaceState(null, "", fragment);
+    const copied = await copyText(location.href);
+    this.note(copied ? "The link is copied: program, machine, and where you are in the explorer. Whoever opens it reads the program before it runs." : "The link stands in the address bar.");
+  }
+
+  private note(text: string, wrong = false): void {
+    this.says.textContent = text;
+    this.says.hidden = text === "";
+    this.says.classList.toggle("wrong", wrong);
+  }
+
+  private invite(): void {
+    replaceChildren(this.place, h("div", { class: "pg-empty" }, h("p", {}, "Press Run: what the program computes is explored here, from its Python to its kernels' instructions, with nothing installed and no server asked.")));
+  }
+}

@@ -1,0 +1,25 @@
+// What a live page and its worker say to each other; both ends are ours, and all of it is plain data.
+
+/** A file that the page carries, compressed, in base64. */
+export interface Carried {
+  name: string;
+  text: string;
+}
+
+export type ToWorker =
+  | { do: "start"; files: Carried[]; trace: Uint8Array | null; recorded: string }
+  | { do: "ask"; id: number; question: string }
+  | { do: "tell"; message: string }
+  | { do: "play"; id: number; program: string };
+
+export type FromWorker =
+  | { told: "progress"; text: string; done: number; of: number }
+  | { told: "ready"; python: string; live: boolean; seconds: number }
+  | { told: "failed"; text: string }
+  | { told: "answer"; id: number; answer: string; trace?: Uint8Array }
+  | { told: "branches"; data: string }
+  | { told: "working"; data: string };
+
+export const ENGINE = "tinyexplore.zip";
+export const BESIDE = "carried.json";
+export const LOCK = "pyodide-lock.json";

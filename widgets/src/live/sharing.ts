@@ -1,0 +1,53 @@
+// A program, its machine and a place in what became of it as the fragment of an address: "#code=…&machine=…&stage=4".
+
+export interface Shared {
+  text: string;
+  machine: string;
+  /** A link of the explorer ("#stage=4&step=2"), "" for none. */
+  place: string;
+}
+
+const MOST = 200_000; // characters of a program in a link
+
+export async function toFragment({ text, machine, place }: Shared): Promise<string> {
+  const packed = new Blob([text]).stream().pipeThrough(new CompressionStream("deflate-raw"));
+  const data = new Uint8Array(await new Response(packed).arrayBuffer());
+  const code = btoa(Array.from(data, (byte) => String.fromCharCode(byte)).join(""))
+    .replaceAll("+", "-")
+    .replaceAll("/", "_")
+    .replace(/=+$/, "");
+  const parts = [`code=${code}`, machine === "" ? "" : `machine=${encodeURIComponent(machine)}`, place.replace(/^#/, "")];
+  return `#${parts.filter(Boolean).join("&")}`;
+}
+
+/** What a fragment says; null where it has no program, an Error where that cannot be read. */
+export async function fromFragment(fragment: string): Promise<Shared | null> {
+  const given = new URLSearchParams(fragment.replace(/^#/, ""));
+  const code = given.get("code");
+  if (code === null) return null;
+  const machine = given.get("machine") ?? "";
+  given.delete("code");
+  given.delete("machine");
+  const place = given.size > 0 ? `#${given.toString()}` : "";
+  let text: string;
+  try {
+    const binary = atob(code.replaceAll("-", "+").replaceAll("_", "/"));
+    const data = Uint8Array.from(binary, (one) => one.charCodeAt(0));
+    text = await bounded(new Blob([data]).stream().pipeThrough(new DecompressionStream("deflate-raw")));
+  } catch (error) {
+    throw new Error(`The program in this link cannot be read: it may have been cut (${error instanceof Error ? error.message : String(error)}).`);
+  }
+  return { text, machine, place };
+}
+
+async function bounded(stream: ReadableStream<Uint8Array>): Promise<string> {
+  const decoder = new TextDecoder("utf-8", { fatal: true });
+  const reader = stream.getReader();
+  let text = "";
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return text + decoder.decode();
+    text += decoder.decode(value, { stream: true });
+    if (text.length > MOST) throw new Error(`more than ${MOST} characters`);
+  }
+}

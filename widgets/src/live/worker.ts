@@ -1,0 +1,147 @@
+// The worker of a live page: it unpacks Python and the engine, starts them, and hands questions and answers through. Its
+// text is a script of its own (a page from a file starts no module worker); nothing here asks a network for anything.
+
+import { BESIDE, type Carried, ENGINE, LOCK, type FromWorker, type ToWorker } from "./protocol";
+
+const NOWHERE = "https://page.invalid/"; // where Pyodide thinks that its files are: they are in the page
+const HOME = "/page";
+
+interface Python {
+  FS: { mkdirTree(path: string): void; writeFile(path: string, data: Uint8Array): void };
+  unpackArchive(data: Uint8Array, format: string, options: { extractDir: string }): void;
+  runPython(code: string): unknown;
+}
+
+interface Serving {
+  open_file(trace: string, carried: string, recorded: string): string;
+  nothing(carried: string): string;
+  answer(question: string): string;
+  tell(message: string): void;
+  play(program: string, trace: string): string;
+}
+
+const held = new Map<string, Uint8Array>();
+let serving: Serving | null = null;
+let python: (Python & { FS: { readFile(path: string): Uint8Array; analyzePath(path: string): { exists: boolean } } }) | null = null;
+
+function say(what: FromWorker): void {
+  postMessage(what);
+}
+
+// *** unpacking ***
+
+function bytesOf(text: string): Uint8Array {
+  const native = (Uint8Array as unknown as { fromBase64?: (text: string) => Uint8Array }).fromBase64;
+  if (native !== undefined) return native.call(Uint8Array, text);
+  const binary = atob(text);
+  const data = new Uint8Array(binary.length);
+  for (let i = 0; i < binary.length; i += 1) data[i] = binary.charCodeAt(i);
+  return data;
+}
+
+async function unpack(files: Carried[]): Promise<void> {
+  const of = files.reduce((sum, { text }) => sum + text.length, 0);
+  let done = 0;
+  for (const { name, text } of files) {
+    say({ told: "progress", text: "unpacking Python", done: (done * 3) / 4, of: (of * 3) / 4 });
+    const stream = new Blob([bytesOf(text) as BlobPart]).stream().pipeThrough(new DecompressionStream("gzip"));
+    held.set(name, new Uint8Array(await new Response(stream).arrayBuffer()));
+    done += text.length;
+  }
+}
+
+/** Whatever asks for a file gets it out of the page, or is told that there is none. */
+function serveFromPage(): void {
+  globalThis.fetch = (input: RequestInfo | URL): Promise<Response> => {
+    const url = input instanceof Request ? input.url : String(input);
+    const data = held.get(url.slice(NOWHERE.length));
+    if (!url.startsWith(NOWHERE) || data === undefined) return Promise.reject(new TypeError(`${url}: a live page asks no network for anything`));
+    const type = url.endsWith(".wasm") ? "application/wasm" : "application/octet-stream";
+    return Promise.resolve(new Response(data as BodyInit, { headers: { "content-type": type } }));
+  };
+}
+
+function textOf(name: string): string {
+  return new TextDecoder().decode(held.get(name));
+}
+
+async function moduleOf(name: string): Promise<Record<string, unknown>> {
+  const url = URL.createObjectURL(new Blob([held.get(name)! as BlobPart], { type: "text/javascript" }));
+  try {
+    return (await import(url)) as Record<string, unknown>;
+  } finally {
+    URL.revokeObjectURL(url);
+  }
+}
+
+// *** starting ***
+
+async function start({ files, trace, recorded }: Extract<ToWorker, { do: "start" }>): Promise<void> {
+  const began = performance.now();
+  await unpack(files);
+  serveFromPage();
+  delete (globalThis as { importScripts?: unknown }).importScripts; // by which Pyodide knows, and refuses, classic workers
+  (globalThis as { importScripts?: unknown }).importScripts = undefined;
+  say({ told: "progress", text: "starting Python", done: 0, of: 0 });
+  const { loadPyodide } = (await moduleOf("pyodide.mjs")) as { loadPyodide(options: object): Promise<NonNullable<typeof python>> };
+  const loader = await moduleOf("pyodide.asm.mjs");
+  python = await loadPyodide({
+    indexURL: NOWHERE,
+    createPyodideModule: loader.default,
+    lockFileContents: JSON.parse(textOf(LOCK)) as object,
+    packageBaseUrl: NOWHERE,
+    env: { HOME, PYTHONDONTWRITEBYTECODE: "1", CACHELEVEL: "0" },
+    stdout: (line: string) => console.debug(line),
+    stderr: (line: string) => console.debug(line),
+  });
+  say({ told: "progress", text: "importing tinyexplore", done: 0, of: 0 });
+  python.FS.mkdirTree(HOME);
+  python.unpackArchive(held.get(ENGINE)!, "zip", { extractDir: "/engine" });
+  const make = python.runPython(
+    'import sys; sys.path.insert(0, "/engine"); from tinyexplore.explore.live.serving import Serving; Serving',
+  ) as (post: (told: "branches" | "working", data: string) => void) => Serving;
+  serving = make((told, data) => say({ told, data }));
+  const beside = textOf(BESIDE);
+  held.clear();
+  let told: string;
+  if (trace === null) told = serving.nothing(beside);
+  else {
+    say({ told: "progress", text: "making its kernels again", done: 0, of: 0 });
+    python.FS.writeFile(`${HOME}/trace.json.gz`, trace);
+    told = serving.open_file(`${HOME}/trace.json.gz`, beside, recorded);
+  }
+  say({ told: "ready", seconds: (performance.now() - began) / 1e3, ...(JSON.parse(told) as { python: string; live: boolean }) });
+}
+
+function play(id: number, program: string): void {
+  const path = `${HOME}/played.json.gz`;
+  const answer = serving!.play(program, path);
+  const found = python!.FS.analyzePath(path).exists && (JSON.parse(answer) as { trace?: boolean }).trace === true;
+  say({ told: "answer", id, answer, ...(found ? { trace: python!.FS.readFile(path) } : {}) });
+}
+
+// One thing after another: what comes while Python starts waits until it has.
+let turn: Promise<void> = Promise.resolve();
+
+onmessage = ({ data }: MessageEvent<ToWorker>): void => {
+  turn = turn.then(async () => {
+    try {
+      if (data.do === "start") await start(data);
+      else if (data.do === "ask") say({ told: "answer", id: data.id, answer: serving!.answer(data.question) });
+      else if (data.do === "tell") serving!.tell(data.message);
+      else play(data.id, data.program);
+    } catch (error) {
+      const text = error instanceof Error ? error.message : String(error);
+      if (data.do === "start") say({ told: "failed", text });
+      else if (data.do === "tell") say({ told: "working", data: JSON.stringify({ complaint: lastLine(text) }) });
+      else say({ told: "answer", id: data.id, answer: JSON.stringify({ error: lastLine(text) }) });
+    }
+  });
+};
+
+/** Of a Python traceback what went wrong. */
+function lastLine(text: string): string {
+  return text.trim().split("\n").at(-1) ?? text;
+}
+
+export default ""; // whoever imports it gets its own text (build.mjs)
