@@ -163,3 +163,35 @@ def test_what_would_take_minutes_is_refused() -> None:
     view.close()
     with pytest.raises(NotKeptError):
         view.caches(0)
+
+
+def test_two_models_are_aligned_buffer_by_buffer_loop_by_loop_and_line_by_line() -> None:
+    x, w = (Tensor.rand(N, N).realize() for _ in range(2))
+    view = explore(lambda: x @ w, repeat=1)
+    before, after = (view.caches(0, opts=opts) for opts in (["VECTOR(1, 16)"], ["VECTOR(1, 16)", "UPCAST(0, 4)"]))
+    found = before.compare(after)
+    rows = {of: [row for row in found.rows() if row.of == of] for of in ("buffer", "loop", "line")}
+    assert [row.name for row in rows["buffer"]] == ["data1", "data2", "data0"]
+    of_w = rows["buffer"][1]
+    assert of_w.before is not None and of_w.after is not None
+    assert of_w.before.touches == 4 * of_w.after.touches, "four rows use each vector that is loaded"
+    for of, shown in rows.items():
+        for model, traffics in ((before, [row.before for row in shown]), (after, [row.after for row in shown])):
+            there = [one for one in traffics if one is not None]
+            if of == "loop":
+                assert there == list(model.by_loop().values())
+            else:
+                assert sum(one.touches for one in there) == model.total.touches
+    texts = [row.name for row in rows["line"]]
+    assert all("load" in text or "store" in text for text in texts), texts
+    assert "buffer data2" in repr(found)
+    assert found.as_data()["rows"][1][3]["found"] == list(of_w.after.found)
+
+
+def test_a_loop_or_line_that_only_one_side_has_stands_alone() -> None:
+    x, w = (Tensor.rand(N, N).realize() for _ in range(2))
+    view = explore(lambda: x @ w, repeat=1)
+    rows = view.caches(0, opts=()).compare(view.caches(0, opts=["UPCAST(1, 4)", "UPCAST(0, 4)"])).rows()
+    alone = [row for row in rows if row.before is None or row.after is None]
+    assert alone and all((row.before is None) != (row.after is None) for row in alone)
+    assert {row.of for row in alone} == {"line"}

@@ -209,15 +209,37 @@ def test_both_panels_are_without_grave_findings(debugger: Any, scheme: str, widt
     assert findings(debugger) == []
 
 
-def test_caches_stand_before_and_after_with_the_lines_of_a_tile(browser: Any, tmp_path: Path) -> None:
+def test_caches_stand_before_and_after_row_by_row(browser: Any, tmp_path: Path) -> None:
     x, w = (Tensor(np.ones((64, 64), np.float32)).realize() for _ in range(2))
     product = explore(lambda: x @ w, repeat=1)
     tab = opened(browser, product, tmp_path, "caches")
-    tab.wait_for_selector(".caches .traffic")
-    before, after = (one.inner_text() for one in tab.query_selector_all(".caches section"))
-    assert "Without opts" in before and f"{product.caches(0, opts=()).total.touches:,}" in before
-    assert "As it is" in after and f"{product.caches(0).total.touches:,}" in after
-    assert "64 of 256 lines" in before, "a column of the second factor"
+    tab.wait_for_selector(".caches .pairs")
+    before, after = product.caches(0, opts=()), product.caches(0)
+    rows = [one.inner_text() for one in tab.query_selector_all(".caches .pairs .traffic")]
+    assert f"{before.total.touches:,}" in rows[0] and f"{after.total.touches:,}" in rows[1]
+    assert f"÷ {before.total.touches / after.total.touches:.1f}" in rows[1]
+    heads = tab.locator(".caches .pairs h6").all_inner_texts()
+    assert heads == ["by buffer", "by loop", "by line of the source"]
+    told = [(row.name, row.before, row.after) for row in before.compare(after).rows()]
+    assert len(rows) == 2 + 2 * len(told)
+    for (name, one, other), left, right in zip(told, rows[2::2], rows[3::2], strict=True):
+        for traffic, text in ((one, left), (other, right)):
+            assert name in text and ("not here" if traffic is None else f"{traffic.touches:,}") in text
+    assert "64 of 256 lines" in tab.inner_text(".caches"), "a column of the second factor"
+    bars = tab.locator(".caches .reuse rect.now title").all_text_contents()
+    assert any(f"for the first time: {after.total.reuse[-1]:,} touches after" == text for text in bars)
+    assert tab.locator(".caches .reuse .holds").count() == len(after.caches)
+    tab.fill(".caches [aria-label='Other opts to compare with']", "VECTOR(1, 16), UPCAST(0, 2)")
+    tab.keyboard.press("Enter")
+    tab.wait_for_function("document.querySelectorAll('.caches h5')[1].innerText.includes('UPCAST(0, 2)')")
+    wanted = product.caches(0, opts=["VECTOR(1, 16)", "UPCAST(0, 2)"]).total.touches
+    assert f"{wanted:,}" in tab.query_selector_all(".caches .pairs .traffic")[1].inner_text()
+    tab.select_option(".caches [aria-label='Opts before']", label="as captured")
+    tab.wait_for_function("document.querySelectorAll('.caches h5')[0].innerText.includes('THREAD')")
+    assert findings(tab) == []
+    tab.fill(".caches [aria-label='Other opts to compare with']", "VECTOR(9, 16)")
+    tab.keyboard.press("Enter")
+    assert "no axis 9" in tab.wait_for_selector(".caches [role=alert]").inner_text()
     tab.close()
 
 

@@ -23,7 +23,16 @@ MOST_STEPS = 1_000_000  # of one question: half a second, so that a notebook's k
 CELLS = 256  # of a tensor that are shown
 MOST_IN_ROW = 64
 
-_MISTAKES = (NotKeptError, DebuggerError, ConditionError, DataDependent, TooLong, ValueError)
+Opts = tuple[str, ...]
+
+_MISTAKES = (
+    NotKeptError,
+    DebuggerError,
+    ConditionError,
+    DataDependent,
+    TooLong,
+    ValueError,
+)
 
 
 class ByHandAnswers:
@@ -32,6 +41,7 @@ class ByHandAnswers:
     def __init__(self, explorer: ByHand) -> None:
         self._explorer = ref(explorer)
         self._debuggers: dict[int, Debugger] = {}
+        self._compared: dict[Any, dict[str, Any]] = {}  # of a kernel with these opts and those
 
     def answer(self, question: Mapping[str, Any]) -> dict[str, Any]:
         """The answer to one of `QUESTIONS`."""
@@ -41,10 +51,19 @@ class ByHandAnswers:
         kernel = int(question.get("kernel", 0))
         try:
             if question.get("ask") == "caches":
-                return caches_data(explorer, kernel)
+                return self._caches(explorer, kernel, question)
             return self._debug(explorer, kernel, question)
         except _MISTAKES as error:
             return {"error": str(error)}
+
+    def _caches(self, explorer: ByHand, kernel: int, question: Mapping[str, Any]) -> dict[str, Any]:
+        sides = [None if (opts := question.get(side, ())) is None else tuple(opts) for side in ("before", "after")]
+        if "after" not in question:
+            sides[1] = None
+        key = (kernel, *sides)
+        if key not in self._compared:
+            self._compared[key] = caches_data(explorer, kernel, *sides)
+        return self._compared[key]
 
     def _debug(self, explorer: ByHand, kernel: int, question: Mapping[str, Any]) -> dict[str, Any]:
         action = str(question.get("do", "look"))
@@ -169,14 +188,17 @@ def row_width(uops: tuple[UOp, ...], name: str, size: int) -> int:
     return max(fitting, default=min(size, 16) or 1)
 
 
-def caches_data(explorer: ByHand, kernel: int) -> dict[str, Any]:
-    """The caches of a kernel as it is and without opts, and the lines of one tile of each."""
-    after = explorer.caches(kernel)
-    before = explorer.caches(kernel, opts=()) if after.opts else None
-    return {
-        "after": {**after.as_data(), "tile": tile_data(after)},
-        "before": None if before is None else {**before.as_data(), "tile": tile_data(before)},
-    }
+def caches_data(explorer: ByHand, kernel: int, before: Opts | None = (), after: Opts | None = None) -> dict[str, Any]:
+    """The caches of a kernel with the opts `before` and those `after` (None: as captured) side by side, and the lines
+    of one tile of each. What is the same on both sides stands alone."""
+    later = explorer.caches(kernel, opts=after)
+    if before == after or (before is not None and tuple(before) == later.opts):
+        return {"before": None, "after": {**later.as_data(), "tile": tile_data(later)}, "rows": []}
+    earlier = explorer.caches(kernel, opts=before)
+    found = earlier.compare(later).as_data()
+    for side, model in (("before", earlier), ("after", later)):
+        found[side]["tile"] = tile_data(model)
+    return found
 
 
 def tile_data(model: CacheModel) -> dict[str, Any] | None:

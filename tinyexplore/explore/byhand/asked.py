@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tinyexplore.device import Device
 from tinyexplore.explore.kept import Kept
 from tinyexplore.explore.model import KernelInfo, Trace
 
@@ -71,7 +72,9 @@ class ByHand:
         """What a kernel's accesses do to its target's caches, or to `caches`. `opts`: as if it had these, () none."""
         from tinyexplore.explore.byhand.microscope import model_of
 
-        return model_of(self.kept(kernel), opts, caches)
+        kept = self.kept(kernel)
+        device = Device[self.trace.kernels[kept.number].device]
+        return model_of(kept, opts, caches, device.renderer.render if kept.spec.target == device.target else None)
 
 
 __all__ = ["ByHand", "NotKeptError"]

@@ -7,8 +7,9 @@ linear program (`streams.py`): no prefetching, no other cores. A touch is one ca
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import SequenceMatcher
 from typing import Any
 
 from tinyexplore.explore.byhand.lru import GROUPS, Cache, caches_of, simulator
@@ -100,15 +101,22 @@ class CacheModel:
         return found
 
     def by_line(self) -> dict[int, Traffic]:
-        """The traffic of each line of the source (from 1)."""
-        found: dict[int, Traffic] = {}
+        """The traffic of each line of the source (from 1): of an access that takes several, the last, which does it."""
         known = {touch.node: one.traffic for touch, one in zip(self.stream.accesses, self.accesses, strict=True)}
-        seen: set[UOp] = set()
-        for number, line in enumerate(self.source, 1):
-            here = [node for node in line.uops if node in known and node not in seen]
-            seen.update(here)
-            if here:
-                found[number] = _sum([known[node] for node in here])
+        lines = {node: number for number, line in enumerate(self.source, 1) for node in line.uops if node in known}
+        found: dict[int, list[Traffic]] = {}
+        for node, number in lines.items():
+            found.setdefault(number, []).append(known[node])
+        return {number: _sum(found[number]) for number in sorted(found)}
+
+    def by_code(self) -> list[tuple[Hashable, str, Traffic]]:
+        """Of each line of the source that accesses memory: which buffers (stored?), its text, its traffic."""
+        known = {touch.node: one for touch, one in zip(self.stream.accesses, self.accesses, strict=True)}
+        found: list[tuple[Hashable, str, Traffic]] = []
+        for number, traffic in self.by_line().items():
+            line = self.source[number - 1]
+            key = tuple((known[node].buffer, known[node].stored) for node in line.uops if node in known)
+            found.append((key, line.text.strip(), traffic))
         return found
 
     def by_buffer(self) -> dict[str, Traffic]:
@@ -128,15 +136,12 @@ class CacheModel:
     def as_data(self) -> dict[str, Any]:
         """All of it as plain data: what a view draws."""
 
-        def plain(traffic: Traffic) -> dict[str, Any]:
-            return {"found": list(traffic.found), "reuse": list(traffic.reuse)}
-
         return {
             "name": self.name,
             "opts": list(self.opts),
             "levels": list(self.levels),
             "caches": [[one.name, one.nbytes, one.ways, one.line_bytes] for one in self.caches],
-            "total": plain(self.total),
+            "total": _plain(self.total),
             "accesses": [
                 {
                     "place": one.place,
@@ -145,12 +150,12 @@ class CacheModel:
                     "stored": one.stored,
                     "nbytes": one.nbytes,
                     "loops": list(one.loops),
-                    **plain(one.traffic),
+                    **(_plain(one.traffic) or {}),
                 }
                 for one in self.accesses
             ],
-            "loops": [[name, plain(traffic)] for name, traffic in self.by_loop().items()],
-            "lines": [[number, plain(traffic)] for number, traffic in self.by_line().items()],
+            "loops": [[name, _plain(traffic)] for name, traffic in self.by_loop().items()],
+            "lines": [[number, _plain(traffic)] for number, traffic in self.by_line().items()],
             "footprint": [[name, nbytes] for name, nbytes in self.footprint.items()],
             "seconds": self.seconds,
         }
@@ -165,15 +170,36 @@ class CacheModel:
 
 
 @dataclass(frozen=True)
+class AlignedTraffic:
+    """The traffic of the same thing before and after; None where there is no such thing. `of`: "buffer", "loop" or
+    "line" (of the source)."""
+
+    of: str
+    name: str
+    before: Traffic | None
+    after: Traffic | None
+
+
+@dataclass(frozen=True)
 class CacheComparison:
     """The same kernel before and after: side by side, level by level."""
 
     before: CacheModel
     after: CacheModel
 
+    def rows(self) -> tuple[AlignedTraffic, ...]:
+        """Buffer by buffer, loop by loop (by name, in their order) and line by line (those that access the same
+        buffers, in order)."""
+        one, other = self.before, self.after
+        rows = _aligned("buffer", _named(one.by_buffer()), _named(other.by_buffer()))
+        rows += _aligned("loop", _named(one.by_loop()), _named(other.by_loop()))
+        rows += _aligned("line", one.by_code(), other.by_code())
+        return tuple(rows)
+
     def as_data(self) -> dict[str, Any]:
-        """Both as plain data."""
-        return {"before": self.before.as_data(), "after": self.after.as_data()}
+        """Both, and what is beside what, as plain data."""
+        rows = [[row.of, row.name, _plain(row.before), _plain(row.after)] for row in self.rows()]
+        return {"before": self.before.as_data(), "after": self.after.as_data(), "rows": rows}
 
     def __repr__(self) -> str:
         rows = [("", "before", "after", "")]
@@ -182,6 +208,10 @@ class CacheComparison:
             rows.append((name, f"{was:,}", f"{now:,}", _times(was, now)))
         was, now = self.before.total.touches, self.after.total.touches
         rows.append(("all", f"{was:,}", f"{now:,}", _times(was, now)))
+        for row in self.rows():
+            was, now = (0 if side is None else side.touches for side in (row.before, row.after))
+            texts = ["–" if side is None else f"{side.touches:,}" for side in (row.before, row.after)]
+            rows.append((f"{row.of} {row.name}"[:48], texts[0], texts[1], _times(was, now)))
         opts = " ".join(self.before.opts) or "no opts", " ".join(self.after.opts) or "no opts"
         return "\n".join([f"{self.before.name} ({opts[0]}) → {self.after.name} ({opts[1]})", *_columns(rows)])
 
@@ -249,6 +279,30 @@ def _sum(parts: Sequence[Traffic]) -> Traffic:
     return total
 
 
+def _plain(traffic: Traffic | None) -> dict[str, Any] | None:
+    return None if traffic is None else {"found": list(traffic.found), "reuse": list(traffic.reuse)}
+
+
+def _named(traffic: Mapping[str, Traffic]) -> list[tuple[Hashable, str, Traffic]]:
+    return [(name, name, one) for name, one in traffic.items()]
+
+
+def _aligned(
+    of: str, before: Sequence[tuple[Hashable, str, Traffic]], after: Sequence[tuple[Hashable, str, Traffic]]
+) -> list[AlignedTraffic]:
+    """Those with the same key stand in one row, in an order that keeps both; what only one side has stands alone."""
+    keys = [key for key, _, _ in before], [key for key, _, _ in after]
+    rows: list[AlignedTraffic] = []
+    for tag, first, end, start, stop in SequenceMatcher(None, *keys, autojunk=False).get_opcodes():
+        if tag == "equal":
+            pairs = zip(before[first:end], after[start:stop], strict=True)
+            rows += [AlignedTraffic(of, name, one, other) for (_, _, one), (_, name, other) in pairs]
+            continue
+        rows += [AlignedTraffic(of, name, one, None) for _, name, one in before[first:end]]
+        rows += [AlignedTraffic(of, name, None, other) for _, name, other in after[start:stop]]
+    return rows
+
+
 def _row(name: str, traffic: Traffic) -> tuple[str, ...]:
     most = traffic.touches or 1
     shares = [f"{count:,} {100 * count / most:.1f} %" if count else "–" for count in traffic.found]
@@ -266,4 +320,13 @@ def _times(was: int, now: int) -> str:
     return f"÷ {was / now:.1f}" if now < was else f"× {now / was:.1f}"
 
 
-__all__ = ["AccessTraffic", "CacheComparison", "CacheModel", "TooLong", "Traffic", "lines_touched", "model_caches"]
+__all__ = [
+    "AccessTraffic",
+    "AlignedTraffic",
+    "CacheComparison",
+    "CacheModel",
+    "TooLong",
+    "Traffic",
+    "lines_touched",
+    "model_caches",
+]

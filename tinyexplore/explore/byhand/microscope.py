@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from tinyexplore.codegen import lower
 from tinyexplore.explore.byhand.caches import CacheModel, model_caches
@@ -11,10 +11,20 @@ from tinyexplore.explore.kept import Kept
 from tinyexplore.explore.recording.drafts import opt_text
 from tinyexplore.explore.whatif.place import to_opt
 from tinyexplore.kernel import Kernel, Opt
+from tinyexplore.renderer import ProgramSpec
+from tinyexplore.uop import UOp
 
 
-def model_of(kept: Kept, opts: Iterable[Opt | str] | None = None, caches: Sequence[Cache] | None = None) -> CacheModel:
-    """The caches of one run of `kept`; with `opts`, of the program that it would be with these."""
+def model_of(
+    kept: Kept,
+    opts: Iterable[Opt | str] | None = None,
+    caches: Sequence[Cache] | None = None,
+    render: Callable[[str, Sequence[UOp]], ProgramSpec] | None = None,
+) -> CacheModel:
+    """The caches of one run of `kept`; with `opts`, of the program that it would be with these.
+
+    `render` gives that program its source, so that lines have traffic, too.
+    """
     spec, kernel = kept.spec, kept.make_kernel()
     known = dict(zip(spec.variables, kept.values))
     if opts is None:
@@ -23,7 +33,8 @@ def model_of(kept: Kept, opts: Iterable[Opt | str] | None = None, caches: Sequen
         other = Kernel(kernel.original, kernel.target, kernel.original, kernel.original)
         for opt in opts:
             other = other.apply(to_opt(opt) if isinstance(opt, str) else opt)
-        uops, source, name, applied = lower(other), (), other.name, other.applied
+        uops, name, applied = tuple(lower(other)), other.name, other.applied
+        source = () if render is None else render(name, uops).lines
     return model_caches(
         name,
         uops,

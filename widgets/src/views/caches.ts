@@ -1,12 +1,15 @@
-// The memory microscope: which level of the caches answers each load and store, by a model; as it is beside without opts,
-// and the cache lines that one pass of the innermost loop touches.
+// The memory microscope: which level of the caches answers each touch of memory, by a model; a kernel with any opts beside
+// itself with others, aligned buffer by buffer, loop by loop and line by line.
 
 import type { Ask } from "../asking";
-import { h, replaceChildren } from "../dom";
+import { h, replaceChildren, s } from "../dom";
 import type { Change, Store, View } from "../store";
+import { nameOf } from "../tuner/tree";
+import { isWhole, whatIfOf } from "../whatif";
 
 interface Counts {
   found: number[];
+  reuse: number[];
 }
 
 interface Model {
@@ -20,19 +23,28 @@ interface Model {
   tile: { counters: [string, number][]; buffers: [string, number[], number][] } | null;
 }
 
-/** `caches_data` in tinyexplore/explore/byhand/answers.py. */
+/** `caches_data` in tinyexplore/explore/byhand/answers.py; what is beside what: of a buffer, a loop or a line, its name. */
 interface Answer {
   after: Model;
   before: Model | null;
+  rows: [string, string, Counts | null, Counts | null][];
 }
 
+/** Opts to be looked at: null is as captured. */
+type Opts = string[] | null;
+
 const MOST_CELLS = 384; // of a buffer's lines that are drawn
+const HISTOGRAM = { width: 560, height: 150, left: 8, right: 8, top: 18, bottom: 30 };
 
 export class CachesView implements View {
   readonly element = h("div", { class: "caches scroll", tabindex: 0, role: "region", "aria-label": "Caches" });
   private kernel: number | null = null;
+  private sides: { before: Opts; after: Opts } = { before: [], after: null };
+  private isChosen = false;
+  private readonly stop: () => void;
 
   constructor(private readonly store: Store) {
+    this.stop = whatIfOf(store.index).listen(() => this.follow());
     this.draw();
   }
 
@@ -40,60 +52,212 @@ export class CachesView implements View {
     if (change.cursor) this.draw();
   }
 
+  destroy(): void {
+    this.stop();
+  }
+
   private draw(): void {
     const { cursor, ask } = this.store;
     const kernel = cursor.kernel ?? 0;
-    if (cursor.panel !== "caches" || kernel === this.kernel) return;
+    if (cursor.panel !== "caches") return;
+    if (kernel === this.kernel) return this.follow();
     if (ask === null) {
       replaceChildren(this.element, h("p", { class: "note" }, "The caches are modelled by Python. In a notebook this panel asks it; anywhere else: ", h("code", {}, `view.caches(${kernel})`)));
       return;
     }
     this.kernel = kernel;
-    void this.request(ask, kernel);
+    this.isChosen = false;
+    this.sides = { before: [], after: this.atHand() };
+    void this.request(ask);
   }
 
-  private async request(ask: Ask, kernel: number): Promise<void> {
-    replaceChildren(this.element, h("p", { class: "note", role: "status" }, "sending every load and store through the caches …"));
+  /** The opts of the branch at hand in the tuner; as captured where there is none. */
+  private atHand(): Opts {
+    const branch = this.kernel === null ? null : whatIfOf(this.store.index).at(this.kernel);
+    return branch === null || !isWhole(branch) || branch.kernels[0].opts.length === 0 ? null : branch.kernels[0].opts;
+  }
+
+  /** Goes with the tuner until the reader has chosen what to compare. */
+  private follow(): void {
+    const { cursor, ask } = this.store;
+    if (cursor.panel !== "caches" || ask === null || this.kernel === null || this.isChosen) return;
+    const now = this.atHand();
+    if (key(now) === key(this.sides.after)) return;
+    this.sides = { ...this.sides, after: now };
+    void this.request(ask);
+  }
+
+  private async request(ask: Ask): Promise<void> {
+    const { kernel } = this;
+    const { before, after } = this.sides;
+    const asked = JSON.stringify(this.sides);
+    if (this.element.querySelector(".sides") === null) replaceChildren(this.element, h("p", { class: "note", role: "status" }, "sending every load and store through the caches …"));
+    this.element.setAttribute("aria-busy", "true");
     try {
-      const found = (await ask({ ask: "caches", kernel })) as Answer;
-      if (kernel === this.kernel) this.show(found);
+      const found = (await ask({ ask: "caches", kernel, before, after })) as Answer;
+      if (kernel === this.kernel && asked === JSON.stringify(this.sides)) this.show(found);
     } catch (error) {
       if (kernel !== this.kernel) return;
-      replaceChildren(this.element, h("p", { class: "note", role: "alert" }, error instanceof Error ? error.message : String(error)));
-      this.kernel = null;
+      const alert = h("p", { class: "note", role: "alert" }, error instanceof Error ? error.message : String(error));
+      replaceChildren(this.element, this.choices(), alert);
+      if (!this.isChosen) this.kernel = null;
+    } finally {
+      this.element.removeAttribute("aria-busy");
     }
   }
 
-  private show({ after, before }: Answer): void {
-    const most = Math.max(sum(after.total), before === null ? 0 : sum(before.total));
+  /** What to compare with what: every branch of the tuner, or opts that are typed. */
+  private choices(): HTMLElement {
+    const known: [string, Opts][] = [["no opts", []], ["as captured", null]];
+    for (const branch of whatIfOf(this.store.index).of(this.kernel ?? 0)) {
+      if (branch.status !== "done" || branch.kernels.length === 0 || known.some(([, opts]) => key(opts) === key(branch.kernels[0].opts))) continue;
+      known.push([nameOf(branch), branch.kernels[0].opts]);
+    }
+    const side = (name: "before" | "after"): HTMLElement => {
+      const chosen = this.sides[name];
+      const all = known.some(([, opts]) => key(opts) === key(chosen)) ? known : [...known, [chosen!.join(" "), chosen] as [string, Opts]];
+      const options = all.map(([text, opts]) => h("option", { value: key(opts), selected: key(opts) === key(chosen) }, text));
+      const change = (event: Event): void => this.choose(name, JSON.parse((event.target as HTMLSelectElement).value) as Opts);
+      return h("label", {}, `${name} `, h("select", { "aria-label": `Opts ${name}`, "data-focus": name, onchange: change }, ...options));
+    };
+    const typed = h("input", {
+      type: "text",
+      placeholder: "VECTOR(1, 16), UPCAST(0, 4)",
+      "aria-label": "Other opts to compare with",
+      title: "Other opts, which stand on the right then (Enter)",
+      onkeydown: (event: KeyboardEvent) => {
+        event.stopPropagation();
+        const { value } = event.target as HTMLInputElement;
+        if (event.key === "Enter") this.choose("after", value.match(/\w+\s*\([^)]*\)/g) ?? []);
+      },
+    });
+    return h("div", { class: "steps" }, side("before"), side("after"), h("label", {}, "or ", typed));
+  }
+
+  private choose(side: "before" | "after", opts: Opts): void {
+    const { ask } = this.store;
+    this.isChosen = true;
+    this.sides = { ...this.sides, [side]: opts };
+    if (ask !== null) void this.request(ask);
+  }
+
+  private show({ after, before, rows }: Answer): void {
+    const focus = this.element.contains(document.activeElement) ? (document.activeElement as HTMLElement).dataset.focus : undefined;
     const said = after.caches.map(([name, nbytes, ways]) => `${name} ${nbytes >> 10} KiB, ${ways} ways`).join(" · ");
     const legend = after.levels.map((level, i) => h("span", { class: "key" }, h("span", { class: `swatch level${colour(i, after.levels)}` }), level));
     replaceChildren(
       this.element,
+      this.choices(),
       h("p", { class: "note" }, "Who answers each touch of a cache line: ", ...legend, h("span", { class: "faint" }, ` · ${said} · a model: least recently used goes, nothing is prefetched`)),
-      h("div", { class: "sides" }, before === null ? null : side("Without opts", before, most), side(before === null ? "This kernel has no opts" : "As it is", after, most)),
+      before === null ? h("div", { class: "sides" }, side("These opts alone", after)) : pairs(before, after, rows),
+      h("h6", {}, "reuse: touches by how many other lines were touched since that line was touched before"),
+      histogram(before, after),
+      before === null ? null : h("div", { class: "sides" }, tiles("before", before), tiles("after", after)),
     );
+    if (focus !== undefined) this.element.querySelector<HTMLElement>(`[data-focus="${focus}"]`)?.focus();
   }
 }
 
-function side(title: string, model: Model, most: number): HTMLElement {
-  const { accesses, loops, total, levels, tile } = model;
+function key(opts: Opts): string {
+  return JSON.stringify(opts);
+}
+
+// *** two beside each other ***
+
+function pairs(before: Model, after: Model, rows: Answer["rows"]): HTMLElement {
+  const { levels } = after;
+  const head = (title: string, { name, opts }: Model): HTMLElement => h("h5", {}, title, h("span", { class: "faint" }, ` · ${name} · ${opts.join(" ") || "no opts"}`));
+  const most = Math.max(1, sum(before.total), sum(after.total));
+  const parts: HTMLElement[] = [head("Before", before), head("After", after), ...pair("all", "every touch", before.total, after.total, levels, most)];
+  for (const [of, title] of [["buffer", "by buffer"], ["loop", "by loop"], ["line", "by line of the source"]]) {
+    const here = rows.filter(([kind]) => kind === of);
+    if (here.length === 0) continue;
+    parts.push(h("h6", { class: "wide" }, title));
+    const largest = Math.max(1, ...here.flatMap(([, , one, other]) => [one, other]).map((counts) => (counts === null ? 0 : sum(counts))));
+    for (const [, name, one, other] of here) parts.push(...pair(name, of === "line" ? name : `${of} ${name}`, one, other, levels, largest));
+  }
+  return h("div", { class: "sides pairs" }, ...parts);
+}
+
+function pair(name: string, title: string, before: Counts | null, after: Counts | null, levels: string[], most: number): HTMLElement[] {
+  const none = (): HTMLElement => h("div", { class: "traffic none", title }, h("span", { class: "name" }, name), h("span", { class: "faint" }, "not here"));
+  const ratio = before === null || after === null ? "" : times(sum(before), sum(after));
+  return [before === null ? none() : row(name, title, before, levels, most), after === null ? none() : row(name, title, after, levels, most, ratio)];
+}
+
+function times(was: number, now: number): string {
+  if (was === now || was === 0 || now === 0) return "";
+  return now < was ? `÷ ${(was / now).toFixed(1)}` : `× ${(now / was).toFixed(1)}`;
+}
+
+/** Touches by reuse distance, in powers of two, beside what each cache holds; the last bar is first touches. */
+function histogram(before: Model | null, after: Model): HTMLElement {
+  const { width, height, left, right, top, bottom } = HISTOGRAM;
+  const sides = before === null ? [after] : [before, after];
+  const last = after.total.reuse.length - 1;
+  const used = sides.map(({ total }) => total.reuse.slice(0, last).reduce((most, count, i) => (count > 0 ? i : most), 0));
+  const groups = Math.max(...used, ...after.caches.map(([, nbytes, , line]) => groupOf(nbytes / line))) + 1;
+  const each = (width - left - right) / (groups + 1.5);
+  const most = Math.max(1, ...sides.flatMap(({ total }) => total.reuse));
+  const tall = (count: number): number => (count === 0 ? 0 : Math.max(1.5, (Math.log2(1 + count) / Math.log2(1 + most)) * (height - top - bottom)));
+  const x = (group: number): number => left + (group === last ? groups + 0.5 : group) * each;
+  const bars = sides.flatMap(({ total }, k) =>
+    total.reuse.flatMap((count, group) => {
+      if (count === 0) return [];
+      const wide = (each - 3) / sides.length;
+      const cls = before !== null && k === 0 ? "was" : "now";
+      const text = `${group === last ? "for the first time" : `${distance(group)} lines between`}: ${count.toLocaleString("en")} touches${before === null ? "" : k === 0 ? " before" : " after"}`;
+      return [s("rect", { class: cls, x: (x(group) + k * wide).toFixed(1), y: (height - bottom - tall(count)).toFixed(1), width: wide.toFixed(1), height: tall(count).toFixed(1) }, s("title", {}, text))];
+    }),
+  );
+  const marks = after.caches.flatMap(([name, nbytes, , line]) => {
+    const at = x(groupOf(nbytes / line)) - 1.5;
+    return [s("path", { class: "holds", d: `M${at.toFixed(1)} ${top - 8}V${height - bottom}` }), s("text", { x: (at - 3).toFixed(1), y: top - 6, "text-anchor": "end" }, `fits in ${name}`)];
+  });
+  const ticks = Array.from({ length: groups }, (_, i) => i).filter((i) => i % Math.ceil(groups / 9) === 0);
+  const labels = ticks.map((group) => s("text", { x: (x(group) + each / 2).toFixed(1), y: height - bottom + 12, "text-anchor": "middle" }, distance(group)));
+  labels.push(s("text", { x: (x(last) + each / 2).toFixed(1), y: height - bottom + 12, "text-anchor": "middle" }, "first"));
+  const words = s("text", { class: "unit", x: width - right, y: height - 4, "text-anchor": "end" }, "other lines in between; heights are logarithmic");
+  const legend = before === null ? [] : [s("rect", { class: "was", x: left, y: height - 11, width: 9, height: 9 }), s("text", { x: left + 13, y: height - 3 }, "before"), s("rect", { class: "now", x: left + 58, y: height - 11, width: 9, height: 9 }), s("text", { x: left + 71, y: height - 3 }, "after")];
+  return h("figure", { class: "reuse" }, s("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "Touches by reuse distance" }, ...bars, ...marks, ...labels, words, ...legend));
+}
+
+/** The group of a distance: 0, 1, 2-3, 4-7 … */
+function groupOf(lines: number): number {
+  return lines < 1 ? 0 : Math.floor(Math.log2(lines)) + 1;
+}
+
+function distance(group: number): string {
+  const from = group === 0 ? 0 : 2 ** (group - 1);
+  return from < 1024 ? String(from) : from < 1 << 20 ? `${from >> 10}k` : `${from >> 20}M`;
+}
+
+// *** one alone ***
+
+function side(title: string, model: Model): HTMLElement {
+  const { accesses, loops, total, levels } = model;
   const largest = Math.max(1, ...accesses.map(sum));
   return h(
     "section",
     {},
     h("h5", {}, title, h("span", { class: "faint" }, ` · ${model.name}${model.opts.length === 0 ? "" : ` · ${model.opts.join(" ")}`}`)),
-    row("all", "every touch", total, levels, most),
+    row("all", "every touch", total, levels, Math.max(1, sum(total))),
     h("h6", {}, "by access"),
     ...accesses.map((one) => row(one.text, `${one.stored ? "stores to" : "loads from"} ${one.buffer}`, one, levels, largest)),
     h("h6", {}, "by loop"),
     ...loops.map(([name, counts]) => row(name, `inside ${name}`, counts, levels, Math.max(1, sum(total)))),
-    tile === null ? null : h("h6", {}, `cache lines of one pass at ${tile.counters.map(([name, value]) => `${name}=${value}`).join(", ")}`),
-    ...(tile?.buffers ?? []).map(([name, lines, of]) => strip(name, lines, of)),
+    tiles("", model),
   );
 }
 
-function row(name: string, title: string, counts: Counts, levels: string[], most: number): HTMLElement {
+function tiles(which: string, { tile }: Model): HTMLElement {
+  if (tile === null) return h("section", {});
+  const at = tile.counters.map(([name, value]) => `${name}=${value}`).join(", ");
+  const title = `${which === "" ? "" : `${which}: `}cache lines of one pass of the innermost loop, at ${at}`;
+  return h("section", {}, h("h6", {}, title), ...tile.buffers.map(([name, lines, of]) => strip(name, lines, of)));
+}
+
+function row(name: string, title: string, counts: Counts, levels: string[], most: number, more = ""): HTMLElement {
   const all = sum(counts);
   const shares = counts.found.map((count, i) => ({ count, level: levels[i], i })).filter(({ count }) => count > 0);
   const words = shares.map(({ count, level }) => `${level} ${((100 * count) / all).toFixed(1)} %`).join(", ");
@@ -103,7 +267,7 @@ function row(name: string, title: string, counts: Counts, levels: string[], most
     { class: "traffic", title },
     h("span", { class: "name" }, name),
     h("span", { class: "meter", role: "img", "aria-label": `${all.toLocaleString("en")} touches: ${words || "none"}` }, ...bars),
-    h("span", { class: "num" }, all.toLocaleString("en")),
+    h("span", { class: "num" }, all.toLocaleString("en"), more === "" ? null : h("b", {}, ` ${more}`)),
     h("span", { class: "words" }, words),
   );
 }
