@@ -168,12 +168,14 @@ class Compared:
 @dataclass(frozen=True, slots=True)
 class Decision:
     """The scheduler's word on a LazyBuffer: "realize" | "fuse" | "duplicate" | "keep" | "view" | "split", and why;
-    `compared`: the numbers that it looked at, in that order."""
+    `compared`: the numbers that it looked at, in that order. `obstacle`: what stands against computing it where it is
+    read; "" where it is, or where only its cost spoke against that."""
 
     node: NodeId
     decision: str
     reason: str
     compared: tuple[Compared, ...] = ()
+    obstacle: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -539,6 +541,80 @@ class RuleFiring:
 
 
 @dataclass(frozen=True, slots=True)
+class FusedKernel:
+    """A kernel (or copy) of a schedule in a branch: the LazyBuffers that it computes (`nodes`), stores (`roots`) and
+    reads from memory (`reads`). `kernel`: the captured one that is the same, None for one that is new.
+
+    `digest`: equal for equal kernels. Times are of a run of the whole schedule, in microseconds; None where it was not
+    run.
+    """
+
+    name: str
+    device: str
+    kernel: KernelId | None
+    digest: str
+    nodes: tuple[NodeId, ...]
+    roots: tuple[NodeId, ...]
+    reads: tuple[NodeId, ...]
+    flops: Count
+    bytes_moved: Count
+    median_us: Duration | None = None
+    low_us: Duration | None = None
+    high_us: Duration | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OutputCheck:
+    """An output of a schedule in a branch beside the same of the schedule as captured, both computed from the same made
+    up inputs. `difference`: the largest between two finite elements that were looked at; `same`: no more than rounding.
+    """
+
+    node: NodeId
+    difference: Duration
+    same: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleVariant:
+    """A schedule as it is in a branch. `stage`: the captured one; `cut`, `join`: the LazyBuffers that get memory, and
+    those that are fused, because the reader wants it.
+
+    `decisions`: the scheduler's last word on each LazyBuffer. `total_bytes`, `peak_bytes`: what the intermediates take,
+    each by itself, and where they share memory. `times_us`: of all kernels, one run after another; `base_times_us`:
+    those of the schedule as captured, run in turns with these. `verdict`: what these two say of each other: "faster" |
+    "slower" | "noise" | "unknown". `outputs`: what came of comparing the values.
+    """
+
+    stage: StageId
+    cut: tuple[NodeId, ...]
+    join: tuple[NodeId, ...]
+    kernels: tuple[FusedKernel, ...]
+    decisions: tuple[Decision, ...]
+    total_bytes: Count
+    peak_bytes: Count
+    times_us: tuple[Duration, ...] = ()
+    base_times_us: tuple[Duration, ...] = ()
+    median_us: Duration | None = None
+    low_us: Duration | None = None
+    high_us: Duration | None = None
+    base_median_us: Duration | None = None
+    base_low_us: Duration | None = None
+    base_high_us: Duration | None = None
+    verdict: Annotated[str, OneOf(("faster", "slower", "noise", "unknown"))] = "unknown"
+    outputs: tuple[OutputCheck, ...] = ()
+
+    @property
+    def bytes_moved(self) -> int:
+        """What all kernels read and write."""
+        return sum(kernel.bytes_moved for kernel in self.kernels)
+
+    @property
+    def flops(self) -> int:
+        """What all kernels compute."""
+        return sum(kernel.flops for kernel in self.kernels)
+
+
+@dataclass(frozen=True, slots=True)
 class CommandInfo:
     """A command of `explore.whatif` as data: its kind, and its arguments by name."""
 
@@ -596,7 +672,7 @@ class Branch:
     status: "done" | "failed", then `reason` says why; what was made until then is there all the same. `kernel`: the one
     that the command is about. `labels`: what it is known for ("as captured", "heuristics"). Of a command about a rule,
     `rule_law` and `rule_text` are what it states and its source code, `firings` its firings, each checked. `edited`:
-    where it is about a text that was edited, what became of that.
+    where it is about a text that was edited, what became of that. `schedule`: where it is about a schedule, likewise.
     """
 
     id: RowId
@@ -611,6 +687,7 @@ class Branch:
     rule_text: str = ""
     firings: tuple[RuleFiring, ...] = ()
     edited: Edited | None = None
+    schedule: ScheduleVariant | None = None
 
     def __str__(self) -> str:
         """One line: the command, what the kernel is by it, and how long that takes."""
@@ -623,6 +700,10 @@ class Branch:
         for variant in self.kernels[:1]:
             time = "not timed" if variant.median_us is None else duration_text(variant.median_us)
             parts += [f"{variant.name}: {' '.join(variant.opts) or 'no opts'}", time]
+        if self.schedule is not None:
+            time_us = self.schedule.median_us
+            parts.append(f"{len(self.schedule.kernels)} kernels")
+            parts.append("not timed" if time_us is None else duration_text(time_us))
         return " · ".join([*parts, *([self.reason] if self.reason else [])])
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:

@@ -27,6 +27,7 @@ from tinyexplore.explore.recording.build import build_trace
 from tinyexplore.explore.recording.drafts import KernelDraft
 from tinyexplore.explore.recording.listen import MOST_KERNELS, CaptureRecorder
 from tinyexplore.explore.recording.names import Names, names_here, names_in, names_of_arguments
+from tinyexplore.explore.recording.scheduled import Scheduled, kept_graphs
 from tinyexplore.explore.recording.scopes import Scopes
 from tinyexplore.explore.recording.sources import raised_in_compiler, source_text, user_code_here, user_frame_of
 from tinyexplore.explore.shown import shown
@@ -34,6 +35,7 @@ from tinyexplore.explore.whatif.branches import WhatIf
 from tinyexplore.explore.whatif.channel import Channel
 from tinyexplore.explore.whatif.door import WhatIfDoor
 from tinyexplore.kernel import Kernel
+from tinyexplore.lazy import LazyBuffer
 from tinyexplore.tensor import Tensor
 from tinyexplore.trace import Ran, StoodIn, UserFrame, active_recorder, recording
 from tinyexplore.util import Config, Context, config
@@ -42,6 +44,7 @@ from tinyexplore.util.config import check_option
 if TYPE_CHECKING:
     from tinyexplore.explore.parts import Parts
     from tinyexplore.explore.shapes.view import ShapeView
+    from tinyexplore.explore.whatif.board import FusionBoard
     from tinyexplore.explore.why.chosen import WhyOpts
     from tinyexplore.explore.why.fusions import WhyKernels
     from tinyexplore.explore.why.rules import WhyNot
@@ -99,6 +102,7 @@ class Explorer(WhatIfDoor, ByHand):
         self._settings = config()
         self._whatif: WhatIf | None = None
         self._kept: dict[int, Kept] = {}
+        self._schedules: list[Scheduled] = []  # until the trace is made
         self._contents: Mapping[Any, tuple[bytes | None, ...] | None] = {}  # of buffers, until the kernels are known
 
     # *** capturing ***
@@ -169,6 +173,7 @@ class Explorer(WhatIfDoor, ByHand):
             texts={file: source_text(file) for file in recorder.files()},
         )
         self._names = {}
+        self._schedules = recorder.schedules
         self._recorder = CaptureRecorder()  # of a capture that has ended
         kept = {held.buffer.id: held.buffer.nbytes for held in storage.values() if held is not None}
         if self.error is not None or sum(kept.values()) > KEPT_BYTES:
@@ -178,11 +183,15 @@ class Explorer(WhatIfDoor, ByHand):
         """Makes the trace, and lets go of all that was recorded."""
         assert self._untold is not None
         kernels: dict[int, Kernel] = {}
-        trace = self._trace = self._untold(kernels=kernels, see_kernels=self._keep)
+        numbers: dict[LazyBuffer, int] = {}
+        trace = self._trace = self._untold(kernels=kernels, lazybuffers=numbers, see_kernels=self._keep)
         self._untold = None
         if self.record_steps:
             trace = self._trace = self._recorded(trace, self.record_steps)
-        self._whatif = WhatIf(trace, kernels, self._settings, self._kept)
+        stages = [stage.id for stage in trace.stages if stage.name == "schedule"]
+        graphs = kept_graphs(self._schedules, stages, numbers)
+        self._schedules = []
+        self._whatif = WhatIf(trace, kernels, self._settings, self._kept, graphs)
         return trace
 
     def _keep(self, drafts: Sequence[KernelDraft]) -> None:
@@ -402,9 +411,17 @@ class Explorer(WhatIfDoor, ByHand):
     def tuner(self) -> PartWidget:
         """A kernel's loops, the opts that are legal now, and all that was tried, as a widget of their own
         (`branches`, `available_opts`, `apply` and `undo` have it as data)."""
-        if self.whatif.is_live and not self.whatif.branches:
+        if self.whatif.is_live and not any(branch.kernel is not None for branch in self.whatif.branches):
             self.whatif.begin(min(self.whatif.bench().subjects))
         return self._part().plain("tuner")
+
+    @property
+    def fusion(self) -> FusionBoard:
+        """Where the scheduler cut and joined, and what comes of it if it is otherwise: `cut`, `join`, `leave`, `undo`,
+        `edges`, `compare`."""
+        from tinyexplore.explore.whatif.board import FusionBoard
+
+        return FusionBoard(self)
 
     @property
     def timing(self) -> PartWidget:

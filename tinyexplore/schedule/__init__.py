@@ -10,31 +10,36 @@ from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule.ast import build_item
 from tinyexplore.schedule.fusion import Fusion
 from tinyexplore.schedule.item import Requirement, ScheduleItem
+from tinyexplore.schedule.overrides import NO_OVERRIDES, Overrides
 from tinyexplore.schedule.repeats import taken_over
 from tinyexplore.schedule.splitting import Split, split_reductions
 from tinyexplore.schedule.writes import NO_WRITES, Writes, decide_writes, graph_order, must_be_realized
-from tinyexplore.trace import staged
+from tinyexplore.trace import Permitted, active_recorder, staged
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.symbolic import bind_together
 from tinyexplore.util import toposort
 
 
-def create_schedule(outputs: Sequence[LazyBuffer], writes: Writes = NO_WRITES) -> tuple[ScheduleItem, ...]:
+def create_schedule(
+    outputs: Sequence[LazyBuffer], writes: Writes = NO_WRITES, overrides: Overrides = NO_OVERRIDES
+) -> tuple[ScheduleItem, ...]:
     """What must be done, in order, so that every one of `outputs` lies in memory. Nothing is computed or changed.
 
     Every item's outputs have got Buffers that nothing has been written to yet, but for what is written in place;
-    unless `writes` allow it, nothing is.
+    unless `writes` allow it, nothing is. `overrides`: where a user wants other kernels than the scheduler would make.
     """
     wanted = [node for node in dict.fromkeys(outputs) if node.buffer is None and node.size]
     if not wanted:
         return ()
-    return staged("schedule", tuple(wanted), lambda: _schedule(wanted, writes))
+    return staged("schedule", tuple(wanted), lambda: _schedule(wanted, writes, overrides))
 
 
-def _schedule(outputs: Sequence[LazyBuffer], writes: Writes) -> tuple[ScheduleItem, ...]:
+def _schedule(outputs: Sequence[LazyBuffer], writes: Writes, overrides: Overrides) -> tuple[ScheduleItem, ...]:
+    if writes is not NO_WRITES and (recorder := active_recorder()):
+        recorder.record(Permitted(writes))
     split = split_reductions(outputs, writes)
     writes = split.writes
-    fusion = Fusion(split.outputs, writes, split.told)
+    fusion = Fusion(split.outputs, writes, split.told, overrides.over(split.made))
     memory = {node: node.buffer for node in fusion.order if node.buffer is not None}
     realized = (node for node in fusion.order if node in fusion.realized)  # in the graph's order: the same every time
     for node in realized:
@@ -122,7 +127,9 @@ def _kernels_before_copies(
 
 
 __all__ = [
+    "NO_OVERRIDES",
     "NO_WRITES",
+    "Overrides",
     "Requirement",
     "ScheduleItem",
     "Writes",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tinyexplore.lazy import LazyBuffer
+from tinyexplore.schedule.overrides import NO_OVERRIDES, Overrides
 from tinyexplore.schedule.rows import STORED
 from tinyexplore.schedule.writes import is_leaf
 from tinyexplore.uop import Group, Ops
@@ -30,12 +31,13 @@ class Costs:
     them pays a part of: a channel's scale is made once for all its pixels.
     """
 
-    def __init__(self, order: Sequence[LazyBuffer]) -> None:
+    def __init__(self, order: Sequence[LazyBuffer], overrides: Overrides = NO_OVERRIDES) -> None:
         self.operations: dict[LazyBuffer, float] = {}
         self.counted_from: set[LazyBuffer] = set()
         readers = reader_counts(order)
         for node in order:
-            if is_leaf(node) or node.op in COUNTED_UP_TO:
+            is_stored = node.op in COUNTED_UP_TO and not (node.op is Ops.CONTIGUOUS and node in overrides.join)
+            if is_leaf(node) or is_stored or node in overrides.cut:
                 self.operations[node] = 0
                 self.counted_from.add(node)
                 continue

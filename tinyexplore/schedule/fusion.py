@@ -17,6 +17,7 @@ from tinyexplore.kernel.analysis.dot_products import DOTS, IN_A_WORD, has_dot
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule.costs import EXPENSIVE, Costs, operations_of
 from tinyexplore.schedule.indexing import ZERO, source_index
+from tinyexplore.schedule.overrides import NO_OVERRIDES, Overrides
 from tinyexplore.schedule.plan import KeptRow, KernelPlan, Visit, make_visit
 from tinyexplore.schedule.repeats import Piece, repeated_pieces
 from tinyexplore.schedule.rows import (
@@ -30,7 +31,7 @@ from tinyexplore.schedule.rows import (
     row_bytes,
     steps_between,
 )
-from tinyexplore.schedule.writes import NO_WRITES, Writes, graph_order, is_leaf, must_be_realized
+from tinyexplore.schedule.writes import NO_WRITES, Writes, graph_order, is_leaf, must_be_realized, needed_in_memory
 from tinyexplore.trace import Compared, Decided, active_recorder
 from tinyexplore.uop import AxisKind, Group, Ops, UOp
 from tinyexplore.uop.bounds import bounds
@@ -48,6 +49,7 @@ MOST_RELATED = 256  # operations looked through for what two reductions have in 
 MANY_USES = 8  # so often a product reads each element that a tile of it in registers pays
 COMPUTED = "times that each element would be computed"
 SHARED = "bytes that every row reads again"
+STORED_BY_READER = "stored by the kernel that reads it, which has the value at hand"
 MIN_ROWS = 16  # rows that must be left to divide among threads when a kernel holds a row's reduction and its use
 
 
@@ -56,7 +58,8 @@ class Fusion:
 
     old_values: of each WRITE that is not done in place, the copy of its target that it stores into.
     again: pieces that have no plan of their own, after the plan and the piece that they are the same as.
-    decisions: what becomes of each node that was decided on, and why. told: as which node that is told.
+    decisions: what becomes of each node that was decided on, and why. told: as which node that is told. overrides: what
+    the user decides instead.
     """
 
     def __init__(
@@ -64,7 +67,9 @@ class Fusion:
         outputs: Sequence[LazyBuffer],
         writes: Writes = NO_WRITES,
         told: Callable[[LazyBuffer], LazyBuffer] = lambda node: node,
+        overrides: Overrides = NO_OVERRIDES,
     ) -> None:
+        self.overrides = overrides
         self.recorder = active_recorder()
         self.compared: dict[str, Compared] = {}  # for the node that is being decided on, where somebody listens
         self.outputs = dict.fromkeys(outputs)
@@ -79,25 +84,27 @@ class Fusion:
         self.realized: set[LazyBuffer] = set()
         self.max_ops = config().MAX_KERNEL_OPS
         self.may_store_several = config().MULTIOUTPUT > 0
-        self.costs = Costs(self.order)
+        self.costs = Costs(self.order, overrides)
         self.users = Counter(src for node in self.order if node.buffer is None for src in set(node.src))
         self.dot_factors = {factor for node in self.order for factor in self.factors_of_dots(node)}
-        self.forced = must_be_realized(self.order, outputs) | writes.first
+        self.needed = needed_in_memory(self.order)
+        self.forced = must_be_realized(self.order, outputs, overrides) | writes.first
         self.again: list[tuple[KernelPlan, Piece, Piece]] = []
         self.first: dict[object, tuple[KernelPlan, Piece] | None] = {}
         self.read_again: set[LazyBuffer] = set()
         self.done: set[LazyBuffer] = set()
         self.pieces = repeated_pieces(self.order, self.forced, self.users)
-        self.decisions: dict[LazyBuffer, tuple[str, str]] = {}
+        self.decisions: dict[LazyBuffer, tuple[str, str, str]] = {}
         self.position = {node: place for place, node in enumerate(self.order)} if self.pieces else {}
         for node in reversed(self.order):
             if node not in self.done:
                 self.place(node)
 
-    def decide(self, node: LazyBuffer, decision: str, reason: str) -> None:
-        self.decisions[node] = decision, reason
+    def decide(self, node: LazyBuffer, decision: str, reason: str, obstacle: str = "") -> None:
+        self.decisions[node] = decision, reason, obstacle
         if self.recorder is not None:
-            self.recorder.record(Decided(self.told(node), decision, reason, tuple(self.compared.values())))
+            compared = tuple(self.compared.values())
+            self.recorder.record(Decided(self.told(node), decision, reason, compared, obstacle))
 
     def exceeds(self, what: str, value: float, bound: float) -> bool:
         """Whether `value` is more than `bound`: a number that a decision depends on, told with it."""
@@ -129,12 +136,13 @@ class Fusion:
         often = REPEAT_PADDED / 2 if several else REPEAT_PADDED
         if (
             node.op is Ops.PAD
+            and node not in self.overrides.join
             and self.reaches("times that each element is asked for", repeats, often)
             and self.exceeds("elements asked for", reads, READS_UNPADDED)
         ):
             self.realize(node, f"its use would ask {_times(repeats)} for each element whether it is padding")
             return
-        if self.is_rather_moved(node, visits):
+        if node not in self.overrides.join and self.is_rather_moved(node, visits):
             self.realize(node, "what it moves will be stored, and is read in this order")
             return
         if node.op in Group.MOVEMENT:
@@ -147,11 +155,15 @@ class Fusion:
         if row is not None:
             self.keep(node, visits, row)
             return
-        if reason is not None:
-            self.realize(node, reason)
+        obstacle = against_fusing(node)
+        is_joined = reason is not None and node in self.overrides.join and not obstacle
+        if reason is not None and not is_joined:
+            self.realize(node, reason, obstacle)
             return
         plans = {visit.plan for visit in visits}
-        if len(plans) > 1:
+        if is_joined:
+            self.decide(node, "duplicate" if len(plans) > 1 else "fuse", f"you joined here; otherwise stored: {reason}")
+        elif len(plans) > 1:
             self.decide(
                 node, "duplicate", f"light enough to be computed in each of the {len(plans)} kernels that read it"
             )
@@ -164,27 +176,25 @@ class Fusion:
         if node.op is Ops.COPY:
             self.realized.add(node)
             self.copies.append(node)
-            self.decide(node, "realize", f"copied from {node.arg} to {node.device}")
+            why = f"copied from {node.arg} to {node.device}"
+            self.decide(node, "realize", why, f"{why}: no kernel reads another device's memory")
             return
         if node.op is Ops.WRITE:
             self.place_write(node)
             return
-        why = "an output of the program" if node in self.outputs else "asked to be contiguous"
-        if node not in self.outputs and node.op is not Ops.CONTIGUOUS:
-            why = "copied, gathered from or written to, and so needed in memory"
-        if node in self.writes.first:
-            why = "read later, and what it is made from will be overwritten by then"
-        plan = self.plan_that_computes(node, visits)
+        why, must = self.reason_forced(node)
+        obstacle, reason = self.against_storing_by_reader(node, visits)
+        plan = None if obstacle or reason is not None else visits[0].plan
         if plan is None:
             piece = self.pieces.get(node)
             if piece is None:
-                self.realize(node, why)
+                self.realize(node, why, f"{must}: {obstacle}" if must and obstacle else "")
             else:
                 self.place_piece(node, piece, why)
             return
         self.realized.add(node)
         plan.stores.append(node)
-        self.decide(node, "realize", f"{why}; stored by the kernel that reads it, which has the value at hand")
+        self.decide(node, "realize", f"{why}; {STORED_BY_READER}")
         self.pass_on(node, visits[0])
 
     def place_piece(self, node: LazyBuffer, piece: Piece, why: str) -> None:
@@ -225,10 +235,11 @@ class Fusion:
         target, places, _ = node.src
         self.realized.add(node)
         why = self.writes.why.get(node, "")
+        must = "a write is to memory"
         if node in self.writes.in_place:
-            self.decide(node, "realize", f"stored into the memory of what it changes: {why}")
+            self.decide(node, "realize", f"stored into the memory of what it changes: {why}", must)
         else:
-            self.decide(node, "realize", f"stored into a copy of what it changes: {why}")
+            self.decide(node, "realize", f"stored into a copy of what it changes: {why}", must)
             copy = LazyBuffer(Ops.CONTIGUOUS, target.dtype, target.shape, (target,), None, target.device)
             self.old_values[node] = copy
             plan = KernelPlan.over(copy)
@@ -239,38 +250,59 @@ class Fusion:
         self.plans.append(plan)
         self.pass_on(node, make_visit(plan, plan.idxs, (), plan.loops))
 
-    def plan_that_computes(self, node: LazyBuffer, visits: list[Visit]) -> KernelPlan | None:
-        """The kernel that alone reads `node`, each element at its own place: it can store it as well.
+    def reason_forced(self, node: LazyBuffer) -> tuple[str, str]:
+        """Why `node` gets memory whatever its use is, and why it must; "" where only the user's word says so."""
+        must = "copied, gathered from or written to, and so needed in memory" if node in self.needed else ""
+        must = "an output of the program" if node in self.outputs else must
+        if node in self.writes.first:
+            return (must := "read later, and what it is made from will be overwritten by then"), must
+        why = must
+        if node.op is Ops.CONTIGUOUS and node not in self.outputs:
+            why = "asked to be contiguous"
+        if node in self.overrides.cut:
+            why = f"{why}, and you cut here" if why else "you cut here"
+        return why, must
+
+    def against_storing_by_reader(self, node: LazyBuffer, visits: list[Visit]) -> tuple[str, str | None]:
+        """What stands against the kernel that reads `node` storing it as well, and why it rather does not; it can where
+        it alone reads it, each element at its own place.
 
         What is copied to another device has a second reader, whose result that very kernel may need.
         """
-        if not self.may_store_several or len(visits) != 1 or node in self.copied or node in self.writes.apart:
-            return None
-        if node in self.read_again:
-            return None  # by further kernels
-        if node.device != visits[0].plan.device:
-            return None
-        visit = visits[0]
-        plan = visit.plan
-        if plan.stores[0].op in (Ops.SCATTER, Ops.WRITE):
-            return None  # its loops are not over places of the result
-        return plan if is_same_place(node, visit) and self.reason_to_realize(node, visits) is None else None
+        if not self.may_store_several:
+            return "MULTIOUTPUT=0 gives each output its own kernel", None
+        if node in self.copied:
+            return "the copy reads it as well", None
+        if node in self.writes.apart:
+            return "its kernel must run before memory that it reads is written to", None
+        if len(visits) != 1 or node in self.read_again:
+            return "several kernels or places read it" if visits else "no kernel here reads it", None
+        (visit,) = visits
+        if node.device != visit.plan.device:
+            return "another device reads it", None
+        if visit.plan.stores[0].op in (Ops.SCATTER, Ops.WRITE):
+            return "the loops of the kernel that reads it are not over places of its result", None
+        if not is_same_place(node, visit):
+            return "the kernel that reads it has another shape or order", None
+        if obstacle := against_fusing(node):
+            return obstacle, None
+        if node in self.overrides.cut:
+            return "", "you cut here"
+        return "", None if node in self.overrides.join else self.reason_to_realize(node, visits)
 
-    def realize(self, node: LazyBuffer, reason: str) -> None:
+    def realize(self, node: LazyBuffer, reason: str, obstacle: str = "") -> None:
         self.realized.add(node)
         plan = KernelPlan.over(node)
         self.plans.append(plan)
-        self.decide(node, "realize", reason)
+        self.decide(node, "realize", reason, obstacle)
         self.pass_on(node, make_visit(plan, plan.idxs, (), plan.loops))
 
     def reason_to_realize(self, node: LazyBuffer, visits: list[Visit]) -> str | None:
         """Why `node` must get memory of its own; None if it can be computed where it is read."""
         plans = {visit.plan for visit in visits}
         is_reduce = node.op is Ops.REDUCE_AXIS
-        if node.op is Ops.SCAN_AXIS:
-            return "a running result: its loop must go in order"
-        if node.op is Ops.SCATTER:
-            return "each of its places is written when its index comes up: only memory has them all"
+        if obstacle := against_fusing(node):
+            return obstacle
         work = node.src[0].size if is_reduce else node.size if node.op in Group.TRANSCENDENTAL else 0
         if any(goes_in_order(plan, sums_up=is_reduce) for plan in plans) and self.exceeds(
             "steps that would go one by one", work, IN_ORDER
@@ -524,6 +556,15 @@ class Fusion:
         own = Visit(visit.plan, visit.idxs, visit.conditions, visit.loops, visit.executions)
         known.append(own)
         return own
+
+
+def against_fusing(node: LazyBuffer) -> str:
+    """What stands against computing `node` inside another kernel, whoever wants it; "" for nothing."""
+    if node.op is Ops.SCAN_AXIS:
+        return "a running result: its loop must go in order"
+    if node.op is Ops.SCATTER:
+        return "each of its places is written when its index comes up: only memory has them all"
+    return ""
 
 
 def is_same_place(node: LazyBuffer, visit: Visit) -> bool:

@@ -39,15 +39,20 @@ _ONE_BY_ONE = (Group.ALU - Group.TRANSCENDENTAL) | Group.MOVEMENT | {Ops.CAST, O
 @dataclass(frozen=True, eq=False)
 class Split:
     """A graph with its reductions split: `outputs` and `writes` in it. original: of each of its nodes that stands for
-    one of the graph before, that one."""
+    one of the graph before, that one; instead: the other way round."""
 
     outputs: Sequence[LazyBuffer]
     writes: Writes
     original: Mapping[LazyBuffer, LazyBuffer] = field(default_factory=dict)
+    instead: Mapping[LazyBuffer, LazyBuffer] = field(default_factory=dict)
 
     def told(self, node: LazyBuffer) -> LazyBuffer:
         """What the user wrote of `node`; the node itself where splitting made it."""
         return self.original.get(node, node)
+
+    def made(self, node: LazyBuffer) -> LazyBuffer:
+        """What gets the memory of `node`, which the user wrote."""
+        return self.instead.get(node, node)
 
 
 def split_reductions(outputs: Sequence[LazyBuffer], writes: Writes) -> Split:
@@ -85,7 +90,8 @@ def split_reductions(outputs: Sequence[LazyBuffer], writes: Writes) -> Split:
         each(writes.first),
         each(writes.apart),
     )
-    return Split([_computed(made[node], node) for node in outputs], rewritten, original)
+    instead = {node: _computed(new, node) for node, new in made.items()}
+    return Split([instead[node] for node in outputs], rewritten, original, instead)
 
 
 def _computed(made: LazyBuffer, node: LazyBuffer) -> LazyBuffer:

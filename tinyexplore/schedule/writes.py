@@ -6,10 +6,11 @@ where all that reads the target is computed before, and nobody outside the graph
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tinyexplore.lazy import LazyBuffer
+from tinyexplore.schedule.overrides import NO_OVERRIDES, Overrides
 from tinyexplore.uop import Ops
 from tinyexplore.util import toposort
 
@@ -39,20 +40,27 @@ def graph_order(outputs: Sequence[LazyBuffer]) -> list[LazyBuffer]:
     return toposort(outputs, lambda node: () if node.buffer is not None else node.src)
 
 
-def must_be_realized(order: Iterable[LazyBuffer], outputs: Iterable[LazyBuffer]) -> set[LazyBuffer]:
-    """The nodes that get memory whatever else is decided: outputs, copies and what they copy, what is written to or
-    gathered from."""
-    forced = set(outputs)
+def must_be_realized(
+    order: Collection[LazyBuffer], outputs: Iterable[LazyBuffer], overrides: Overrides = NO_OVERRIDES
+) -> set[LazyBuffer]:
+    """The nodes that get memory whatever else is decided: outputs, what only memory will do for, what is asked to be
+    contiguous, and where the user cuts."""
+    forced = needed_in_memory(order).union(outputs, overrides.cut)
+    forced.update(node for node in order if node.op is Ops.CONTIGUOUS and node not in overrides.join)
+    return {node for node in forced if node.buffer is None}
+
+
+def needed_in_memory(order: Iterable[LazyBuffer]) -> set[LazyBuffer]:
+    """Copies and what they copy, what is written to or gathered from."""
+    needed: set[LazyBuffer] = set()
     for node in order:
         if node.buffer is not None:
             continue  # realised before: it has no sources any more
         if node.op in (Ops.COPY, Ops.WRITE):
-            forced.update((node, node.src[0]))
-        elif node.op is Ops.CONTIGUOUS:
-            forced.add(node)
+            needed.update((node, node.src[0]))
         elif node.op is Ops.GATHER and not is_leaf(node.src[0].base):
-            forced.add(node.src[0].base)
-    return {node for node in forced if node.buffer is None}
+            needed.add(node.src[0].base)
+    return needed
 
 
 def is_leaf(node: LazyBuffer) -> bool:

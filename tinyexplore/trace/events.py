@@ -91,12 +91,21 @@ class Asked:
 @dataclass(frozen=True, slots=True)
 class Decided:
     """The scheduler's word on one LazyBuffer: decision "realize" | "fuse" | "duplicate" | "keep" | "view" |
-    "split", and why; `compared`: the numbers that it looked at, in that order."""
+    "split", and why; `compared`: the numbers that it looked at, in that order. `obstacle`: what stands against
+    computing it where it is read; "" where it is, or where only its cost spoke against that."""
 
     lazybuffer: Any
     decision: str
     reason: str
     compared: tuple[Compared, ...] = ()
+    obstacle: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Permitted:
+    """What the scheduler may overwrite: the `Writes` with which the innermost open stage was asked for."""
+
+    writes: Any
 
 
 class Rewrote(NamedTuple):
@@ -284,6 +293,7 @@ Event = (
     | Weighed
     | Asked
     | Decided
+    | Permitted
     | Rewrote
     | Transformed
     | Rebuilt

@@ -84,12 +84,13 @@ export interface Compared {
   over: boolean;
 }
 
-/** The scheduler's word on a LazyBuffer: "realize" | "fuse" | "duplicate" | "keep" | "view" | "split", and why; `compared`: the numbers that it looked at, in that order. */
+/** The scheduler's word on a LazyBuffer: "realize" | "fuse" | "duplicate" | "keep" | "view" | "split", and why; `compared`: the numbers that it looked at, in that order. `obstacle`: what stands against computing it where it is read; "" where it is, or where only its cost spoke against that. */
 export interface Decision {
   node: number;
   decision: string;
   reason: string;
   compared: Compared[];
+  obstacle: string;
 }
 
 /** What a kind of opt does, in words, and as a loop nest before and after. */
@@ -340,6 +341,50 @@ export interface RuleFiring {
   has_become: string;
 }
 
+/** A kernel (or copy) of a schedule in a branch: the LazyBuffers that it computes (`nodes`), stores (`roots`) and reads from memory (`reads`). `kernel`: the captured one that is the same, None for one that is new. `digest`: equal for equal kernels. Times are of a run of the whole schedule, in microseconds; None where it was not run. */
+export interface FusedKernel {
+  name: string;
+  device: string;
+  kernel: number | null;
+  digest: string;
+  nodes: number[];
+  roots: number[];
+  reads: number[];
+  flops: number;
+  bytes_moved: number;
+  median_us: number | null;
+  low_us: number | null;
+  high_us: number | null;
+}
+
+/** An output of a schedule in a branch beside the same of the schedule as captured, both computed from the same made up inputs. `difference`: the largest between two finite elements that were looked at; `same`: no more than rounding. */
+export interface OutputCheck {
+  node: number;
+  difference: number;
+  same: boolean;
+}
+
+/** A schedule as it is in a branch. `stage`: the captured one; `cut`, `join`: the LazyBuffers that get memory, and those that are fused, because the reader wants it. `decisions`: the scheduler's last word on each LazyBuffer. `total_bytes`, `peak_bytes`: what the intermediates take, each by itself, and where they share memory. `times_us`: of all kernels, one run after another; `base_times_us`: those of the schedule as captured, run in turns with these. `verdict`: what these two say of each other: "faster" | "slower" | "noise" | "unknown". `outputs`: what came of comparing the values. */
+export interface ScheduleVariant {
+  stage: number;
+  cut: number[];
+  join: number[];
+  kernels: FusedKernel[];
+  decisions: Decision[];
+  total_bytes: number;
+  peak_bytes: number;
+  times_us: number[];
+  base_times_us: number[];
+  median_us: number | null;
+  low_us: number | null;
+  high_us: number | null;
+  base_median_us: number | null;
+  base_low_us: number | null;
+  base_high_us: number | null;
+  verdict: string;
+  outputs: OutputCheck[];
+}
+
 /** A command of `explore.whatif` as data: its kind, and its arguments by name. */
 export interface CommandInfo {
   kind: string;
@@ -377,7 +422,7 @@ export interface Edited {
   unprotected: string[];
 }
 
-/** What came of a command: the trace as it would be otherwise, from branch `parent` on (None: from the capture). status: "done" | "failed", then `reason` says why; what was made until then is there all the same. `kernel`: the one that the command is about. `labels`: what it is known for ("as captured", "heuristics"). Of a command about a rule, `rule_law` and `rule_text` are what it states and its source code, `firings` its firings, each checked. `edited`: where it is about a text that was edited, what became of that. */
+/** What came of a command: the trace as it would be otherwise, from branch `parent` on (None: from the capture). status: "done" | "failed", then `reason` says why; what was made until then is there all the same. `kernel`: the one that the command is about. `labels`: what it is known for ("as captured", "heuristics"). Of a command about a rule, `rule_law` and `rule_text` are what it states and its source code, `firings` its firings, each checked. `edited`: where it is about a text that was edited, what became of that. `schedule`: where it is about a schedule, likewise. */
 export interface Branch {
   id: number;
   parent: number | null;
@@ -391,6 +436,7 @@ export interface Branch {
   rule_text: string;
   firings: RuleFiring[];
   edited: Edited | null;
+  schedule: ScheduleVariant | null;
 }
 
 /** A loop of a linear program, and the lines of the listing at which it begins and ends. */
@@ -529,6 +575,7 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     decision: ["str"],
     reason: ["str"],
     compared: [{"many": {"row": "Compared"}}, []],
+    obstacle: ["str", ""],
   },
   OptLaw: {
     id: [{"id": true}],
@@ -732,6 +779,44 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     was: ["str", ""],
     has_become: ["str", ""],
   },
+  FusedKernel: {
+    name: ["str"],
+    device: ["str"],
+    kernel: [{"either": [{"index": "kernels", "before": false}, "null"]}],
+    digest: ["str"],
+    nodes: [{"many": {"index": "nodes", "before": false}}],
+    roots: [{"many": {"index": "nodes", "before": false}}],
+    reads: [{"many": {"index": "nodes", "before": false}}],
+    flops: [{"least": 0, "of": "int"}],
+    bytes_moved: [{"least": 0, "of": "int"}],
+    median_us: [{"either": [{"least": 0, "of": "float"}, "null"]}, null],
+    low_us: [{"either": [{"least": 0, "of": "float"}, "null"]}, null],
+    high_us: [{"either": [{"least": 0, "of": "float"}, "null"]}, null],
+  },
+  OutputCheck: {
+    node: [{"index": "nodes", "before": false}],
+    difference: [{"least": 0, "of": "float"}],
+    same: ["bool"],
+  },
+  ScheduleVariant: {
+    stage: [{"index": "stages", "before": false}],
+    cut: [{"many": {"index": "nodes", "before": false}}],
+    join: [{"many": {"index": "nodes", "before": false}}],
+    kernels: [{"many": {"row": "FusedKernel"}}],
+    decisions: [{"many": {"row": "Decision"}}],
+    total_bytes: [{"least": 0, "of": "int"}],
+    peak_bytes: [{"least": 0, "of": "int"}],
+    times_us: [{"many": {"least": 0, "of": "float"}}, []],
+    base_times_us: [{"many": {"least": 0, "of": "float"}}, []],
+    median_us: [{"either": [{"least": 0, "of": "float"}, "null"]}, null],
+    low_us: [{"either": [{"least": 0, "of": "float"}, "null"]}, null],
+    high_us: [{"either": [{"least": 0, "of": "float"}, "null"]}, null],
+    base_median_us: [{"either": [{"least": 0, "of": "float"}, "null"]}, null],
+    base_low_us: [{"either": [{"least": 0, "of": "float"}, "null"]}, null],
+    base_high_us: [{"either": [{"least": 0, "of": "float"}, "null"]}, null],
+    verdict: [{"words": ["faster", "slower", "noise", "unknown"]}, "unknown"],
+    outputs: [{"many": {"row": "OutputCheck"}}, []],
+  },
   CommandInfo: {
     kind: ["str"],
     arguments: [{"many": {"each": ["str", {"either": ["int", "str"]}]}}],
@@ -774,6 +859,7 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     rule_text: ["str", ""],
     firings: [{"many": {"row": "RuleFiring"}}, []],
     edited: [{"either": [{"row": "Edited"}, "null"]}, null],
+    schedule: [{"either": [{"row": "ScheduleVariant"}, "null"]}, null],
   },
   RecordedLoop: {
     begin: [{"least": 0, "of": "int"}],

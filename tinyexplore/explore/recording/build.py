@@ -56,6 +56,7 @@ from tinyexplore.trace import (
     Measured,
     OptApplied,
     OptRejected,
+    Permitted,
     Planned,
     Ran,
     RanAgain,
@@ -91,6 +92,7 @@ def build_trace(
     names: Mapping[int, str] | None = None,
     scopes: Scopes | None = None,
     kernels: dict[int, Kernel] | None = None,
+    lazybuffers: dict[LazyBuffer, int] | None = None,
     storage: Mapping[LazyBuffer, Held | None] | None = None,
     texts: Mapping[str, str] | None = None,
     see_kernels: Callable[[Sequence[KernelDraft]], None] | None = None,
@@ -100,7 +102,8 @@ def build_trace(
     `messages`: (level, text, the user's frame) of whatever its readers must know. `user_sources`: files to copy in
     even if no event names them. `listings`: gives further texts of a program (language, lines), such as its assembly.
     `names`: what the user calls LazyBuffers, by their numbers (`names.py`). `scopes`: the modules they are of.
-    `kernels` is filled with the kernels themselves, by their numbers in the trace.
+    `kernels` is filled with the kernels themselves, by their numbers in the trace; `lazybuffers` with the numbers of
+    the LazyBuffers.
     `storage` and `texts`: where their values lay, and what the user's files said, when the recording ended; else now.
     `see_kernels` is called with what the builder has of the kernels, in the order of `Trace.kernels`.
     """
@@ -115,6 +118,8 @@ def build_trace(
         builder.messages.append(Message(level, text, builder.frame(frame)))
     if kernels is not None:
         kernels.update({draft.number: draft.kernel for draft in builder.kernels if draft.kernel is not None})
+    if lazybuffers is not None:
+        lazybuffers.update({value: node for value, node in builder.node_ids.items() if isinstance(value, LazyBuffer)})
     if see_kernels is not None:
         see_kernels(builder.kernels)
     return builder.finish(title, tuple(options))
@@ -147,6 +152,7 @@ class Builder(Tables):
             told.Weighed: self._weighed,
             told.Asked: self._asked,
             Decided: self._decided,
+            Permitted: lambda event: None,
             Rewrote: self._rewrote,
             Transformed: self._transformed,
             Rebuilt: self._rebuilt,
@@ -381,7 +387,8 @@ class Builder(Tables):
                     self.node(event.lazybuffer),
                     event.decision,
                     event.reason,
-                    tuple([_row(one) for one in event.compared]),
+                    tuple([compared_row(one) for one in event.compared]),
+                    event.obstacle,
                 )
             )
 
@@ -420,7 +427,7 @@ class Builder(Tables):
 
     def _compared(self, event: told.Compared) -> None:
         if self.open and self.open[-1].choices:
-            self.open[-1].choices[-1].compared.append(_row(event))
+            self.open[-1].choices[-1].compared.append(compared_row(event))
 
     def _weighed(self, event: told.Weighed) -> None:
         if self.open and self.open[-1].choices:
@@ -558,7 +565,7 @@ class Builder(Tables):
         )
 
 
-def _row(told: tuple[str, float, float, bool]) -> Compared:
+def compared_row(told: tuple[str, float, float, bool]) -> Compared:
     what, value, bound, over = told
     return Compared(what, round(float(value), 4), round(float(bound), 4), over)
 

@@ -10,10 +10,11 @@ from typing import Any
 from tinyexplore.device import Buffer
 from tinyexplore.explore.kept import InputKeeper
 from tinyexplore.explore.recording.drafts import Held, held_by, roots_of
+from tinyexplore.explore.recording.scheduled import Scheduled
 from tinyexplore.explore.recording.scopes import Scopes
 from tinyexplore.explore.recording.sources import user_frame_here
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.trace import Event, Ran, RanAgain, Recorded, Recorder, StageBegan, StageEnded, UserFrame
+from tinyexplore.trace import Event, Permitted, Ran, RanAgain, Recorded, Recorder, StageBegan, StageEnded, UserFrame
 from tinyexplore.util import toposort
 
 RETIMING_LIMIT_S = 0.5  # for one kernel: a slow one is measured less often than asked for
@@ -42,6 +43,7 @@ class CaptureRecorder(Recorder):
         self.earlier = 0
         self.timed: set[object] = set()
         self.scopes = Scopes()
+        self.schedules: list[Scheduled] = []
         self._lock = RLock()  # threads that compile tell of it
 
     def about_to_run(self, exec_item: Any) -> None:
@@ -68,6 +70,10 @@ class CaptureRecorder(Recorder):
         elif kind is StageBegan:
             self._see_earlier(roots_of(event.root), None)  # type: ignore[union-attr]
             self.open_stages += 1
+            if event.stage == "schedule":  # type: ignore[union-attr]
+                self.schedules.append(Scheduled.of(tuple(roots_of(event.root))))  # type: ignore[union-attr]
+        elif kind is Permitted and self.schedules:
+            self.schedules[-1].writes = event.writes  # type: ignore[union-attr]
         self.open_stages -= kind is StageEnded
         self.ran += kind is Ran
         super().record(event)

@@ -7,14 +7,16 @@ from dataclasses import dataclass, replace
 from threading import Event, RLock
 
 from tinyexplore.explore.kept import Kept
-from tinyexplore.explore.model import Branch, KernelVariant, OptLaw, Run, Trace
+from tinyexplore.explore.model import Branch, KernelVariant, OptLaw, Run, ScheduleVariant, Trace
+from tinyexplore.explore.recording.scheduled import KeptGraph
 from tinyexplore.explore.recording.sources import rule_text
 from tinyexplore.explore.whatif.bench import Bench, Subject
-from tinyexplore.explore.whatif.commands import AsCaptured, HandCode, SetOpts, from_info, info_of
+from tinyexplore.explore.whatif.commands import AsCaptured, AsScheduled, HandCode, SetOpts, from_info, info_of
 from tinyexplore.explore.whatif.commands.rules import passes_of
 from tinyexplore.explore.whatif.editing.stages import stage_text
 from tinyexplore.explore.whatif.measure import Measure
-from tinyexplore.explore.whatif.place import Command, Outcome, Place, Refused, WhatIfError
+from tinyexplore.explore.whatif.place import Command, Outcome, Place, Refused, WhatIfError, schedule_of
+from tinyexplore.explore.whatif.rescheduled import Rescheduling
 from tinyexplore.kernel import Kernel, OptOps
 from tinyexplore.util import Config
 
@@ -34,8 +36,8 @@ class WhatIf:
     """The what-ifs of one capture: `do(command)` gives a branch, `branches` are all of them.
 
     kernels: the captured kernels by their numbers, none where a trace came from a file; kept: what else is kept of
-    them. Each kernel has a branch at which its reader is; commands go on from there, unless they are told another one.
-    One is carried out at a time.
+    them. graphs: those that were scheduled, by their stages. Each kernel and each schedule has a branch at which its
+    reader is; commands go on from there, unless they are told another one. One is carried out at a time.
     """
 
     def __init__(
@@ -44,12 +46,16 @@ class WhatIf:
         kernels: Mapping[int, Kernel] | None = None,
         settings: Config | None = None,
         kept: Mapping[int, Kept] | None = None,
+        graphs: Mapping[int, KeptGraph] | None = None,
     ) -> None:
         self.branches: list[Branch] = list(trace.branches)
         self.on_change: Callable[[Branch], None] | None = None
         self.on_progress: Callable[[Progress], None] | None = None
         self._cancelled = Event()
         self._count = len(trace.kernels)
+        self._trace = trace
+        told = [branch for branch in self.branches if branch.status == "done"]
+        self._at_schedule = {branch.schedule.stage: branch.id for branch in told if branch.schedule is not None}
         self._at: dict[int, int] = {branch.kernel: branch.id for branch in self.branches if branch.kernel is not None}
         self._turn = RLock()
         self._bench: Bench | None = None
@@ -58,6 +64,8 @@ class WhatIf:
             subjects = {number: Subject.of(trace.kernels[number].device, one) for number, one in kernels.items()}
             names = {info.id: tuple(trace.buffers[number].name for number in info.buffers) for info in trace.kernels}
             self._bench = Bench(subjects, settings, names, kept or {})
+            roots = {info.roots: info.id for info in reversed(trace.kernels)}
+            self._rescheduling = Rescheduling(graphs or {}, roots, self._bench.under_settings)
 
     def measure_with(self, measure: Measure) -> None:
         """From now on `measure` says how long kernels take."""
@@ -79,6 +87,28 @@ class WhatIf:
         """The branch at which the reader is; None where nothing was asked of that kernel yet."""
         number = self._at.get(kernel)
         return None if number is None else self.branches[number]
+
+    def of_schedule(self, schedule: int) -> tuple[Branch, ...]:
+        """The branches about one schedule."""
+        return tuple(branch for branch in self.branches if dict(branch.command.arguments).get("schedule") == schedule)
+
+    def at_schedule(self, schedule: int) -> Branch | None:
+        """The branch at which the reader of a schedule is; None where nothing was asked of it yet."""
+        number = self._at_schedule.get(schedule)
+        return None if number is None else self.branches[number]
+
+    @property
+    def schedules(self) -> tuple[int, ...]:
+        """The stages whose graphs can be scheduled again."""
+        return () if self._bench is None else tuple(self._rescheduling.graphs)
+
+    def schedule_of(self, src: int, dst: int) -> int | None:
+        """The schedule in which LazyBuffer `dst` reads `src`: the one that was asked last, of several."""
+        if self._bench is None or not 0 <= dst < len(self._trace.nodes) or src not in self._trace.nodes[dst].src:
+            return None
+        having = [stage for stage, graph in self._rescheduling.graphs.items() if dst in graph.computed]
+        asked = [stage for stage in having if stage in self._at_schedule]
+        return next(iter(asked or having), None)
 
     def bench(self, kernel: int | None = None) -> Bench:
         """What compiles; WhatIfError where this kernel cannot be compiled again."""
@@ -142,7 +172,8 @@ class WhatIf:
                 self.on_progress(Progress(text, done, of))
 
         is_cancelled, shown = self._cancelled.is_set, self.on_progress is not None
-        return Place(bench, self.branches, origin, candidate, progress, is_cancelled, shown)
+        trace = self._trace
+        return Place(bench, self._rescheduling, trace, self.branches, origin, candidate, progress, is_cancelled, shown)
 
     def cancel(self) -> None:
         """Ends the command that is being carried out, if it takes long."""
@@ -155,6 +186,10 @@ class WhatIf:
         self.do(HandCode(kernel), root)
         return self.go(root.id)
 
+    def schedule_places(self) -> dict[int, int]:
+        """Where the reader of each schedule is: a branch's number, by the schedule's."""
+        return dict(self._at_schedule)
+
     def places(self) -> dict[int, int]:
         """Where the reader of each kernel is: a branch's number, by the kernel's."""
         return dict(self._at)
@@ -164,6 +199,8 @@ class WhatIf:
         found = self._branch(branch)
         if found.kernel is not None:
             self._at[found.kernel] = found.id
+        elif found.schedule is not None:
+            self._at_schedule[found.schedule.stage] = found.id
         return found
 
     def whole(self, branch: Branch | int) -> Branch:
@@ -192,6 +229,8 @@ class WhatIf:
         """The kernel of `branch` compiled once more as a trace of its own: every stage, step and listing, and the times
         of the branch."""
         found = self._branch(branch)
+        if found.schedule is not None:
+            return self._schedule_trace(found, found.schedule)
         if not found.kernels or (found.kernel is None and not found.rule_law):
             raise WhatIfError(f"branch {found.id} has no kernel: {found.reason or 'it is about none'}")
         if found.edited is not None:
@@ -206,6 +245,12 @@ class WhatIf:
             return trace
         return replace(trace, runs=(Run(0, 0, variant.times_us, variant.median_us, variant.low_us, variant.high_us),))
 
+    def _schedule_trace(self, branch: Branch, variant: ScheduleVariant) -> Trace:
+        self.bench()
+        title = f"{self._trace.title} · branch {branch.id}"
+        names = {node.id: node.name for node in self._trace.nodes if node.name}
+        return self._rescheduling.trace_of(variant.stage, frozenset(variant.cut), frozenset(variant.join), title, names)
+
     # *** keeping ***
 
     def _branch(self, branch: Branch | int) -> Branch:
@@ -218,6 +263,9 @@ class WhatIf:
         """Where a command goes on from: the first one about a kernel is about the kernel as it was captured."""
         if parent is not None:
             return self._branch(parent)
+        schedule = schedule_of(command)
+        if schedule is not None and not isinstance(command, AsScheduled):
+            return self.at_schedule(schedule) or self.do(AsScheduled(schedule))
         if command.about is None or isinstance(command, AsCaptured):
             return None
         return self.at(command.about) or self.do(AsCaptured(command.about))
@@ -275,6 +323,7 @@ class WhatIf:
             rule_text="" if outcome.rule is None else rule_text(outcome.rule),
             firings=outcome.firings,
             edited=outcome.edited,
+            schedule=outcome.schedule,
         )
         self.branches.append(branch)
         if status == "done":

@@ -20,6 +20,8 @@ def branches_svg(trace: Trace) -> str:
 
     def walk(parent: int | None, depth: int) -> None:
         for branch in children.get(parent, []):
+            if branch.kernel is None:
+                continue
             rows.append(_row(trace, branch, depth, slowest))
             walk(branch.id, depth + 1)
 

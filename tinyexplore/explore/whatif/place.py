@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import Field, dataclass, replace
 from typing import Any, ClassVar, Protocol
 
-from tinyexplore.explore.model import Branch, Edited, KernelVariant, RuleFiring
+from tinyexplore.explore.model import Branch, Edited, KernelVariant, RuleFiring, ScheduleVariant, Trace
 from tinyexplore.explore.whatif.bench import Bench
+from tinyexplore.explore.whatif.rescheduled import Rescheduling
 from tinyexplore.kernel import Kernel, Opt, OptOps
 from tinyexplore.uop import Rule
 
@@ -33,7 +34,8 @@ class Cancelled(BaseException):
 
 @dataclass(frozen=True)
 class Place:
-    """What a command works on: the branches until now, the one to go on from, and what compiles and times.
+    """What a command works on: the trace, the branches until now, the one to go on from, and what compiles and times
+    kernels (`bench`) and whole schedules (`rescheduling`).
 
     What takes long says how far it is (`progress`: words, done, of how many), asks whether the reader has ended it
     (`is_cancelled`; then it raises Cancelled or Refused), and tells each thing that it tries (`candidate`: the kernel,
@@ -41,6 +43,8 @@ class Place:
     """
 
     bench: Bench
+    rescheduling: Rescheduling
+    trace: Trace
     branches: Sequence[Branch]
     parent: Branch | None
     candidate: Callable[[int, tuple[str, ...], float | None, str], None]
@@ -65,10 +69,12 @@ class Place:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a command made: kernels, or nothing new but an earlier branch (`same`). `note`: what a reader must know.
-    `rule`: the one that it is about, `firings` those of it. `edited`: of a text that was edited, what became of it."""
+    """What a command made: kernels, or a schedule, or nothing new but an earlier branch (`same`). `note`: what a reader
+    must know. `rule`: the one that it is about, `firings` those of it. `edited`: of a text that was edited, what became
+    of it."""
 
     kernels: tuple[KernelVariant, ...] = ()
+    schedule: ScheduleVariant | None = None
     same: Branch | None = None
     note: str = ""
     rule: Rule | None = None
@@ -96,6 +102,12 @@ class Command(Protocol):
         ...
 
 
+def schedule_of(command: Command) -> int | None:
+    """The stage that made the schedule that a command is about, if it is about one."""
+    found: int | None = getattr(command, "schedule", None)
+    return found
+
+
 def to_opt(text: str) -> Opt:
     """The Opt that a view writes so: "UPCAST(0, 4)"."""
     found = _OPT.fullmatch(text)
@@ -111,4 +123,4 @@ def to_opts(text: str) -> tuple[Opt, ...]:
     return tuple(to_opt(part) for part in parts)
 
 
-__all__ = ["Cancelled", "Command", "Outcome", "Place", "Refused", "WhatIfError", "to_opt", "to_opts"]
+__all__ = ["Cancelled", "Command", "Outcome", "Place", "Refused", "WhatIfError", "schedule_of", "to_opt", "to_opts"]

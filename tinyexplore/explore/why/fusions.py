@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
-from tinyexplore.explore.model import Compared, Decision, KernelInfo, Node, Trace
+from tinyexplore.explore.model import Compared, Decision, KernelInfo, Node, ScheduleVariant, Trace
 
 Mark = Literal["fused", "cut", "again", "read"]
 
@@ -18,7 +19,7 @@ class Edge:
     kernel stores it and another one reads it; "again", computed in several kernels; "read", it was in memory before.
 
     decision, reason, compared: the scheduler's word on `src`. kernels: those that compute `src`; `into`: those that
-    compute `dst`.
+    compute `dst`. against_cut, against_join: what stands against cutting here, and against joining; "" where one may.
     """
 
     src: int
@@ -29,6 +30,8 @@ class Edge:
     compared: tuple[Compared, ...]
     kernels: tuple[int, ...]
     into: tuple[int, ...]
+    against_cut: str = ""
+    against_join: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +61,24 @@ def compared_text(one: Compared) -> str:
 
 
 class Fusions:
-    """What the scheduler made of one trace's LazyBuffers."""
+    """What the scheduler made of one trace's LazyBuffers; or, in a branch, of those of one schedule (`variant`), whose
+    kernels are numbered in their order."""
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: Trace, variant: ScheduleVariant | None = None) -> None:
         self.trace = trace
         self.decisions: dict[int, Decision] = {}
-        for stage in trace.stages:
-            for decision in stage.decisions:
-                self.decisions[decision.node] = decision
+        told = [stage.decisions for stage in trace.stages] if variant is None else [variant.decisions]
+        for decisions in told:
+            self.decisions.update({decision.node: decision for decision in decisions})
+        made: list[tuple[int, tuple[int, ...]]] = []
+        if variant is None:
+            made = [(kernel.id, (*kernel.nodes, *kernel.roots)) for kernel in trace.kernels]
+        else:
+            made = [(place, (*one.nodes, *one.roots)) for place, one in enumerate(variant.kernels)]
         self.computed: dict[int, list[int]] = {}
-        for kernel in trace.kernels:
-            for node in dict.fromkeys((*kernel.nodes, *kernel.roots)):
-                self.computed.setdefault(node, []).append(kernel.id)
+        for number, nodes in made:
+            for node in dict.fromkeys(nodes):
+                self.computed.setdefault(node, []).append(number)
 
     def kernels(self, node: int) -> tuple[int, ...]:
         """The kernels that compute a LazyBuffer."""
@@ -83,14 +92,31 @@ class Fusions:
         if of:
             mark = "cut" if set(of).isdisjoint(into) else "again" if len(of) > 1 else "fused"
         word, reason = ("", "it lies in memory") if told is None else (told.decision, told.reason)
-        return Edge(src, dst, mark, word, reason, () if told is None else told.compared, of, into)
+        compared = () if told is None else told.compared
+        return Edge(src, dst, mark, word, reason, compared, of, into, *self._against(src, mark, told))
+
+    def _against(self, src: int, mark: Mark, told: Decision | None) -> tuple[str, str]:
+        """What stands against cutting an edge from `src`, and against joining there."""
+        node = self.trace.nodes[src]
+        if src in self._made_by_splitting:
+            why = "the scheduler made this when it split a reduction: SPLIT_REDUCEOP=0 leaves reductions whole"
+            return why, why
+        if mark == "read" or told is None:
+            constant = node.op in ("CONST", "IOTA")
+            why = "a constant, written into the kernels that use it" if constant else "it lies in memory already"
+            return why, why
+        if mark == "cut":
+            return f"it is cut already: {told.reason}", told.obstacle
+        return "", "it is joined already: computed where it is read"
+
+    @cached_property
+    def _made_by_splitting(self) -> frozenset[int]:
+        return frozenset(link.dst for link in self.trace.links if link.how == "split")
 
     def edges(self) -> tuple[Edge, ...]:
         """All edges between LazyBuffers that kernels compute or read."""
-        rows = [node for node in self.trace.nodes if node.kind == "lazybuffer"]
-        return tuple(
-            self.edge(src, node.id) for node in rows for src in dict.fromkeys(node.src) if node.id in self.computed
-        )
+        rows = [self.trace.nodes[number] for number in sorted(self.computed)]
+        return tuple(self.edge(src, node.id) for node in rows for src in dict.fromkeys(node.src))
 
     def why(self, a: int, b: int) -> WhyKernels:
         """Why one kernel, or two."""

@@ -13,11 +13,15 @@ from typing import Any
 from tinyexplore.explore.model import CommandInfo
 from tinyexplore.explore.whatif.commands.apply_opt import ApplyOpt
 from tinyexplore.explore.whatif.commands.as_captured import AsCaptured
+from tinyexplore.explore.whatif.commands.as_scheduled import AsScheduled
+from tinyexplore.explore.whatif.commands.cut import Cut
 from tinyexplore.explore.whatif.commands.disable_rule import DisableRule
 from tinyexplore.explore.whatif.commands.edit import Edit
 from tinyexplore.explore.whatif.commands.fire_rule import FireRule
 from tinyexplore.explore.whatif.commands.hand_code import HandCode
 from tinyexplore.explore.whatif.commands.insert_rule import InsertRule
+from tinyexplore.explore.whatif.commands.join import Join
+from tinyexplore.explore.whatif.commands.leave import Leave
 from tinyexplore.explore.whatif.commands.search import Search
 from tinyexplore.explore.whatif.commands.set_opts import SetOpts
 from tinyexplore.explore.whatif.commands.skip_firing import SkipFiring
@@ -36,6 +40,10 @@ COMMANDS: tuple[type[Command], ...] = (
     DisableRule,
     FireRule,
     SkipFiring,
+    AsScheduled,
+    Cut,
+    Join,
+    Leave,
 )
 
 _KINDS = {kind.__name__: kind for kind in COMMANDS}
@@ -88,12 +96,16 @@ __all__ = [
     "COMMANDS",
     "ApplyOpt",
     "AsCaptured",
+    "AsScheduled",
     "Command",
+    "Cut",
     "DisableRule",
     "FireRule",
     "Edit",
     "HandCode",
     "InsertRule",
+    "Join",
+    "Leave",
     "Search",
     "SetOpts",
     "SkipFiring",

@@ -34,7 +34,7 @@ class Search:
         except Cancelled:
             raise Refused(f"cancelled after {listener.tried} were tried; they stay") from None
         outcome = try_out(place, self.kernel, lambda: place.bench.with_opts(self.kernel, found.applied))
-        return Outcome(outcome.kernels, outcome.same, listener.reason)
+        return Outcome(outcome.kernels, same=outcome.same, note=listener.reason)
 
     def _searched(self, place: Place, listener: Listener) -> Kernel:
         subject = place.bench.subjects[self.kernel]

@@ -1,0 +1,224 @@
+"""The fusion board as data: edges and what stands against them, commands, branches, and what they are compared by."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from tinyexplore import Tensor, Trace, explore, nn
+from tinyexplore.explore import Explorer
+from tinyexplore.explore.model import CommandInfo
+from tinyexplore.explore.whatif import AsScheduled, Cut, Join, Leave, WhatIfError, from_json, rescheduled, to_json
+from tinyexplore.explore.why.fusions import Edge
+
+
+def softmax() -> Explorer:
+    x = Tensor.rand(64, 100).realize()
+    return explore(lambda: x.softmax(), repeat=1)
+
+
+def attention() -> Explorer:
+    q, k, v = (Tensor.rand(40, 16).realize() for _ in range(3))
+    return explore(lambda: (q @ k.T).softmax() @ v, repeat=1)
+
+
+@pytest.fixture(scope="module")
+def view() -> Explorer:
+    return attention()
+
+
+def edge_of(view: Explorer, op: str, mark: str | None = None) -> Edge:
+    nodes = view.trace.nodes
+    return next(e for e in view.fusion.edges() if nodes[e.src].op == op and mark in (None, e.mark))
+
+
+@pytest.mark.parametrize("command", [AsScheduled(0), Cut(0, 7, 8), Join(1, 2, 3), Leave(0, 7)])
+def test_a_command_is_data_there_and_back(command):
+    assert from_json(to_json(command)) == command
+
+
+def test_softmax_is_cut_and_joined_again():
+    view = softmax()
+    edge = edge_of(view, "EXP")
+    assert edge.mark == "fused" and edge.against_cut == ""
+    assert edge.against_join == "it is joined already: computed where it is read"
+    branch = view.fusion.cut(edge)
+    root = view.fusion.branches()[0]
+    assert root.command == CommandInfo("AsScheduled", (("schedule", 0),)) and root.labels == ("as captured",)
+    assert branch.parent == root.id and branch.command.kind == "Cut" and branch.kernel is None
+    found = branch.schedule
+    assert found.cut == (edge.src,) and found.join == () and len(found.kernels) == 2
+    assert [kernel.roots for kernel in found.kernels] == [(edge.src,), view.trace.kernels[0].roots]
+    assert root.schedule.kernels[0].kernel == 0 and {kernel.kernel for kernel in found.kernels} == {None}
+    assert found.peak_bytes == found.total_bytes == 64 * 100 * 4 and root.schedule.peak_bytes == 0
+    assert found.bytes_moved > root.schedule.bytes_moved
+    assert found.times_us and len(found.times_us) == len(found.base_times_us)
+    assert found.low_us <= found.median_us <= found.high_us
+    assert [check.same for check in found.outputs] == [True]
+    told = {decision.node: decision for decision in found.decisions}
+    assert (told[edge.src].decision, told[edge.src].reason) == ("realize", "you cut here")
+    again = next(e for e in view.fusion.edges(branch) if (e.src, e.dst) == (edge.src, edge.dst))
+    assert again.mark == "cut" and again.against_cut == "it is cut already: you cut here" and again.against_join == ""
+    assert view.fusion.leave(edge.src) == root and view.fusion.branch() == root
+
+
+def test_a_change_lists_the_kernels_that_appeared_and_vanished(view):
+    scores = edge_of(view, "REDUCE_AXIS", "cut")
+    branch = view.fusion.join(scores)
+    change = view.fusion.compare(branch)
+    assert change.before == view.fusion.branches()[0].schedule and change.after == branch.schedule
+    assert len(change.before.kernels) == len(change.kept) + len(change.vanished)
+    assert len(change.after.kernels) == len(change.kept) + len(change.appeared)
+    assert change.vanished and change.appeared
+    assert len(change.after.kernels) < len(change.before.kernels)
+    rows = {what: (before, after) for what, before, after in change.rows}
+    assert rows["kernels"] == (str(len(change.before.kernels)), str(len(change.after.kernels)))
+    assert change.after.peak_bytes < change.before.peak_bytes
+    assert all(kernel.kernel is not None for _, kernel in change.kept)
+
+
+def test_undo_goes_back_and_what_was_tried_is_known(view):
+    edge = edge_of(view, "EXP")
+    root = view.fusion.branches()[0]
+    view.fusion.go(root)
+    first = view.fusion.cut(edge)
+    count = len(view.branches())
+    assert view.fusion.undo() == root == view.fusion.branch()
+    assert view.fusion.cut(edge.src) == first and len(view.branches()) == count
+
+
+def test_what_is_not_legal_is_a_branch_that_failed_with_the_rule(view):
+    trace, here = view.trace, view.fusion.branch()
+    joined = edge_of(view, "EXPAND", "fused")
+    branch = view.fusion.join(joined)
+    assert (branch.status, branch.reason) == ("failed", "it is joined already: computed where it is read")
+    assert view.fusion.branch() == here
+    read = next(e for e in view.fusion.edges() if e.mark == "read" and trace.nodes[e.src].op == "BUFFER")
+    assert view.fusion.cut(read).reason == "it lies in memory already"
+
+
+def test_what_cannot_be_asked_is_an_error(view):
+    with pytest.raises(WhatIfError, match=r"no schedule of this capture has an edge 0 → 0"):
+        view.fusion.cut(0, 0)
+    with pytest.raises(WhatIfError, match="scheduled nothing"):
+        view.do(Cut(10_000, 0, 1))
+    with pytest.raises(WhatIfError, match="came from a file"):
+        Explorer(view.trace).fusion.cut(0, 1)
+
+
+def test_each_rule_is_named():
+    x = Tensor.rand(64, 32).realize()
+    view = explore(lambda: [x.cumsum(1) * 2, (table := x * 3)[:, 1:3].contiguous() + table.sum()], repeat=1)
+    nodes = view.trace.nodes
+    against = {nodes[e.src].op: e.against_join for e in view.fusion.edges() if e.mark == "cut"}
+    assert against["SCAN_AXIS"] == "a running result: its loop must go in order"
+    constants = [e for e in view.fusion.edges() if nodes[e.src].op == "CONST"]
+    assert {e.against_cut for e in constants} == {"a constant, written into the kernels that use it"}
+
+
+def test_a_copy_and_an_output_name_what_stands_against_them():
+    x = Tensor.rand(8, 8, device="PYTHON").realize()
+    view = explore(lambda: [y := x.to("LLVM") + 1, y.sum(0)], repeat=1, device="LLVM")
+    nodes = view.trace.nodes
+    against = {nodes[e.src].op: e.against_join for e in view.fusion.edges() if e.mark == "cut"}
+    assert against["COPY"] == "copied from PYTHON to LLVM: no kernel reads another device's memory"
+    assert against["ADD"].startswith("an output of the program: ")
+
+
+def test_of_several_schedules_each_edge_finds_its_own():
+    x = Tensor.rand(16, 16).realize()
+
+    def program():
+        first = (x * 2).exp().sum(0).realize()
+        return (first + 1).exp().sum()
+
+    view = explore(program, repeat=1)
+    assert len(view.fusion.schedules) == 2
+    exps = [e for e in view.fusion.edges() if view.trace.nodes[e.src].op == "EXP"]
+    stages = [view.fusion.cut(e).schedule.stage for e in exps]
+    assert stages == list(view.fusion.schedules)
+
+
+def test_writes_in_place_stay_what_they_were():
+    x = Tensor.rand(16, 16).realize()
+
+    def program():
+        before = (x * 2).exp()
+        x[2:4] = 7.0
+        return [x, before.sum(0) + x.sum(0)]
+
+    view = explore(program, repeat=1)
+    for edge in view.fusion.edges():
+        if not edge.against_cut:
+            branch = view.fusion.cut(edge, branch=view.fusion.branches()[0] if view.fusion.branches() else None)
+            assert branch.status == "done" and all(check.same for check in branch.schedule.outputs)
+
+
+def test_what_would_take_too_long_is_compiled_and_not_run(monkeypatch):
+    view = attention()
+    scores = edge_of(view, "REDUCE_AXIS", "cut")
+    monkeypatch.setattr(rescheduled, "MUCH_WORK", 1)
+    monkeypatch.setattr(rescheduled, "MUCH_MORE", 1)
+    branch = view.fusion.join(scores)
+    assert branch.status == "done" and branch.reason.startswith("not run: it would take ")
+    assert branch.schedule.median_us is None and branch.schedule.outputs == ()
+    assert len(branch.schedule.kernels) == 2
+
+
+def test_other_results_are_a_branch_that_failed(monkeypatch):
+    view = softmax()
+    view.fusion.branch()
+    monkeypatch.setattr(rescheduled, "differ", lambda *values: True)
+    branch = view.fusion.cut(edge_of(view, "EXP"))
+    assert branch.status == "failed" and branch.reason.startswith("its results are others than those of the captured")
+    assert branch.schedule is not None and not branch.schedule.outputs[0].same
+
+
+def test_a_branch_is_a_trace_of_its_own(view):
+    branch = view.fusion.cut(edge_of(view, "EXP"), branch=view.fusion.branches()[0])
+    trace = view.branch_trace(branch)
+    assert len(trace.kernels) == len(branch.schedule.kernels)
+    assert [kernel.name for kernel in trace.kernels] == [kernel.name for kernel in branch.schedule.kernels]
+    assert any(stage.steps for stage in trace.stages) and trace.runs
+
+
+def test_branches_are_kept_in_the_file_and_read_there(tmp_path, view):
+    view.fusion.cut(edge_of(view, "EXP"), branch=view.fusion.branches()[0])
+    trace = Trace.load(view.save(tmp_path / "trace.json.gz"))
+    assert trace.branches == view.trace.branches
+    board = Explorer(trace).fusion
+    last = [branch for branch in board.branches() if branch.status == "done"][-1]
+    assert board.edges(last) == view.fusion.edges(last.id)
+    assert str(board.compare(last)) == str(view.fusion.compare(last))
+    assert board.schedules == ()
+
+
+def test_the_commands_of_one_capture_are_replayed_on_another():
+    first, second = softmax(), softmax()
+    first.fusion.cut(edge_of(first, "EXP"))
+    made = second.whatif.replay(first.branches())
+    assert [branch.schedule.cut for branch in made] == [branch.schedule.cut for branch in first.branches()]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_small_network_computes_the_same_wherever_it_is_cut_or_joined(seed):
+    Tensor.manual_seed(seed)
+    x = Tensor.rand(4, 3, 12, 12).realize()
+    layer, scale = nn.Conv2d(3, 8, 3), nn.LayerNorm(8 * 5 * 5)
+
+    def program():
+        return scale(layer(x).relu().max_pool2d().flatten(1)).softmax()
+
+    view = explore(program, repeat=1)
+    chance = random.Random(seed)
+    edges = [e for e in view.fusion.edges() if not (e.against_cut and e.against_join)]
+    for edge in chance.sample(edges, 6):
+        now = view.fusion.edge(edge.src, edge.dst, view.fusion.branch())
+        if now.against_cut and now.against_join:
+            continue
+        branch = view.fusion.join(now) if now.against_cut else view.fusion.cut(now)
+        assert branch.status == "done", branch.reason
+        assert all(check.same for check in branch.schedule.outputs) and branch.schedule.outputs
+    assert np.isfinite(view.result.numpy()).all()

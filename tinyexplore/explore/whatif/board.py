@@ -1,0 +1,207 @@
+"""The fusion board as data: where the scheduler cut and joined, what may be otherwise, and what comes of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tinyexplore.explore.figures import duration_text
+from tinyexplore.explore.model import Branch, FusedKernel, Node, ScheduleVariant, Trace
+from tinyexplore.explore.whatif.commands import AsScheduled, Cut, Join, Leave
+from tinyexplore.explore.whatif.place import Command, WhatIfError
+from tinyexplore.explore.why.fusions import Edge, Fusions
+
+if TYPE_CHECKING:
+    from tinyexplore.explore.session import Explorer
+
+VERDICTS = {
+    "faster": "faster than captured",
+    "slower": "slower than captured",
+    "noise": "no more than noise",
+    "unknown": "too few runs to tell",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FusionChange:
+    """Two branches of one schedule: what `after` has that `before` has not. `kept`: kernels of both, as pairs;
+    `vanished`, `appeared`: those of one alone."""
+
+    before: ScheduleVariant
+    after: ScheduleVariant
+    kept: tuple[tuple[FusedKernel, FusedKernel], ...]
+    vanished: tuple[FusedKernel, ...]
+    appeared: tuple[FusedKernel, ...]
+
+    @property
+    def rows(self) -> tuple[tuple[str, str, str], ...]:
+        """What is counted and measured, as (what, before, after)."""
+        a, b = self.before, self.after
+        time = ("time", _time(a.median_us, a.low_us, a.high_us), _time(b.median_us, b.low_us, b.high_us))
+        if b.base_median_us is not None and not (a.cut or a.join):
+            time = ("time", _time(b.base_median_us, b.base_low_us, b.base_high_us), time[2])
+        return (
+            ("kernels", str(len(a.kernels)), str(len(b.kernels))),
+            ("bytes moved", f"{a.bytes_moved:,}", f"{b.bytes_moved:,}"),
+            ("operations", f"{a.flops:,}", f"{b.flops:,}"),
+            ("peak of intermediates", f"{a.peak_bytes:,} B", f"{b.peak_bytes:,} B"),
+            time,
+        )
+
+    def __str__(self) -> str:
+        lines = [f"{what:22} {before:>28} → {after}" for what, before, after in self.rows]
+        if self.after.median_us is not None and (self.after.cut or self.after.join):
+            lines[-1] += f" · {VERDICTS[self.after.verdict]}"
+        lines += [f"- {kernel.name}" for kernel in self.vanished]
+        lines += [f"+ {kernel.name}" for kernel in self.appeared]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def _time(median_us: float | None, low_us: float | None, high_us: float | None) -> str:
+    if median_us is None or low_us is None or high_us is None:
+        return "not run"
+    return f"{duration_text(median_us)} ({duration_text(low_us)} to {duration_text(high_us)})"
+
+
+def change(before: ScheduleVariant, after: ScheduleVariant) -> FusionChange:
+    """What became of the kernels of `before`: one that stores the same by the same loops is the same."""
+    left: dict[tuple[str, tuple[int, ...]], list[FusedKernel]] = {}
+    for kernel in before.kernels:
+        left.setdefault((kernel.digest, kernel.roots), []).append(kernel)
+    kept: list[tuple[FusedKernel, FusedKernel]] = []
+    appeared: list[FusedKernel] = []
+    for kernel in after.kernels:
+        same = left.get((kernel.digest, kernel.roots))
+        if same:
+            kept.append((same.pop(0), kernel))
+        else:
+            appeared.append(kernel)
+    vanished = [kernel for kernels in left.values() for kernel in kernels]
+    return FusionChange(before, after, tuple(kept), tuple(vanished), tuple(appeared))
+
+
+class FusionBoard:
+    """The kernels of a capture cut and joined otherwise: `cut`, `join`, `leave` and `undo` give a Branch each.
+
+    An edge is an `Edge` of `edges()`, a pair (src, dst) of LazyBuffers or their numbers, or one LazyBuffer, which means
+    the edges on which it is read. Where a capture scheduled several graphs, the edge says which; `schedule` asks for
+    another one than the first.
+    """
+
+    def __init__(self, explorer: Explorer) -> None:
+        self._explorer = explorer
+
+    @property
+    def _trace(self) -> Trace:
+        return self._explorer.trace
+
+    @property
+    def schedules(self) -> tuple[int, ...]:
+        """The stages whose graphs can be scheduled again, in their order; none where a trace came from a file."""
+        return self._explorer.whatif.schedules
+
+    # *** asking ***
+
+    def edges(self, branch: Branch | int | None = None) -> tuple[Edge, ...]:
+        """Every edge between LazyBuffers of the capture, or of a branch: what became of it, why, and what stands
+        against cutting (`against_cut`) and joining (`against_join`) there; "" where nothing does."""
+        return Fusions(self._trace, None if branch is None else self._variant(branch)).edges()
+
+    def edge(self, src: Node | int, dst: Node | int, branch: Branch | int | None = None) -> Edge:
+        """One of them."""
+        found = Fusions(self._trace, None if branch is None else self._variant(branch))
+        return found.edge(_number(src), _number(dst))
+
+    def branch(self, schedule: int | None = None) -> Branch:
+        """Where the reader of a schedule is: what the last command made of it, else the schedule as captured."""
+        number = self._first() if schedule is None else schedule
+        return self._explorer.whatif.at_schedule(number) or self._explorer.do(AsScheduled(number))
+
+    def branches(self, schedule: int | None = None) -> tuple[Branch, ...]:
+        """What was tried on one schedule, or on all."""
+        found = self._explorer.branches()
+        if schedule is not None:
+            return tuple(branch for branch in found if dict(branch.command.arguments).get("schedule") == schedule)
+        return tuple(branch for branch in found if "schedule" in dict(branch.command.arguments))
+
+    def compare(self, after: Branch | int | None = None, before: Branch | int | None = None) -> FusionChange:
+        """The schedule of a branch (by default where the reader is) beside another (by default as captured)."""
+        mine = self._variant(self.branch() if after is None else after)
+        if before is not None:
+            return change(self._variant(before), mine)
+        root = next(one for one in self.branches(mine.stage) if one.status == "done" and one.schedule is not None)
+        return change(self._variant(root), mine)
+
+    # *** doing ***
+
+    def cut(self, edge: Any, dst: Node | int | None = None, *, branch: Branch | int | None = None) -> Branch:
+        """Memory at an edge: `cut(edge)`, `cut(src, dst)`, or `cut(node)` for all edges on which it is read."""
+        schedule, src, into = self._place(edge, dst)
+        return self._do(Cut(schedule, src, into), branch)
+
+    def join(self, edge: Any, dst: Node | int | None = None, *, branch: Branch | int | None = None) -> Branch:
+        """No memory at an edge: what is read there is computed where it is read, whatever that costs."""
+        schedule, src, into = self._place(edge, dst)
+        return self._do(Join(schedule, src, into), branch)
+
+    def leave(self, node: Any, *, branch: Branch | int | None = None) -> Branch:
+        """Takes back the cut or join at a LazyBuffer, and leaves it to the scheduler."""
+        schedule, src, _ = self._place(node, None)
+        return self._do(Leave(schedule, src), branch)
+
+    def undo(self, schedule: int | None = None) -> Branch:
+        """Back to the branch that the one at hand came from."""
+        at = self.branch(schedule)
+        return at if at.parent is None else self._explorer.whatif.go(at.parent)
+
+    def go(self, branch: Branch | int) -> Branch:
+        """To another branch."""
+        return self._explorer.whatif.go(branch)
+
+    def _do(self, command: Command, branch: Branch | int | None) -> Branch:
+        return self._explorer.do(command, branch)
+
+    # *** finding ***
+
+    def _variant(self, branch: Branch | int) -> ScheduleVariant:
+        found = self._explorer.branches()[branch] if isinstance(branch, int) else branch
+        if found.schedule is None:
+            raise WhatIfError(f"branch {found.id} has no schedule: {found.reason or 'it is about a kernel'}")
+        return found.schedule
+
+    def _first(self) -> int:
+        self._explorer.whatif.bench()
+        if not self.schedules:
+            raise WhatIfError("this capture scheduled nothing")
+        return self.schedules[0]
+
+    def _place(self, edge: Any, dst: Node | int | None) -> tuple[int, int, int]:
+        """The schedule and the ends of an edge; of a node alone, those of the first edge on which it is read."""
+        self._first()
+        if isinstance(edge, Edge):
+            src, into = edge.src, edge.dst
+        elif isinstance(edge, tuple):
+            src, into = (_number(one) for one in edge)
+        elif dst is not None:
+            src, into = _number(edge), _number(dst)
+        else:
+            src = _number(edge)
+            into = next((one.id for one in self._trace.nodes if one.kind == "lazybuffer" and src in one.src), -1)
+        schedule = self._explorer.whatif.schedule_of(src, into)
+        if schedule is None:
+            raise WhatIfError(f"no schedule of this capture has an edge {src} → {into}; view.fusion.edges() has them")
+        return schedule, src, into
+
+    def __repr__(self) -> str:
+        if not self._explorer.whatif.is_live:
+            return f"FusionBoard({len(self.branches())} branches; nothing here can be scheduled again)"
+        return f"FusionBoard(\n{self.compare()}\n)"
+
+
+def _number(node: Node | int) -> int:
+    return node.id if isinstance(node, Node) else node
+
+
+__all__ = ["FusionBoard", "FusionChange", "change"]

@@ -1,0 +1,24 @@
+"""AsScheduled: a schedule as it was captured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tinyexplore.explore.whatif.commands.overriding import reschedule
+from tinyexplore.explore.whatif.place import Outcome, Place
+
+
+@dataclass(frozen=True, slots=True)
+class AsScheduled:
+    """The schedule as it was captured, run as all other branches are: the root of their tree."""
+
+    schedule: int
+    label: ClassVar[str] = "as captured"
+
+    @property
+    def about(self) -> None:
+        return None
+
+    def carry_out(self, place: Place) -> Outcome:
+        return reschedule(place, self.schedule, frozenset(), frozenset())

@@ -1,0 +1,30 @@
+"""Join: no memory between two LazyBuffers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tinyexplore.explore.whatif.commands.overriding import edge_at, overrides_at, reschedule
+from tinyexplore.explore.whatif.place import Outcome, Place, Refused
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """`src` is computed in the kernel that computes `dst`, and in every other one that reads it, at any cost."""
+
+    schedule: int
+    src: int
+    dst: int
+    label: ClassVar[str] = ""
+
+    @property
+    def about(self) -> None:
+        return None
+
+    def carry_out(self, place: Place) -> Outcome:
+        edge = edge_at(place, self.schedule, self.src, self.dst)
+        if edge.against_join:
+            raise Refused(edge.against_join)
+        cut, join = overrides_at(place)
+        return reschedule(place, self.schedule, cut - {self.src}, join | {self.src})

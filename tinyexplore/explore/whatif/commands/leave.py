@@ -1,0 +1,28 @@
+"""Leave: a LazyBuffer is the scheduler's business again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tinyexplore.explore.whatif.commands.overriding import overrides_at, reschedule
+from tinyexplore.explore.whatif.place import Outcome, Place, Refused
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """Neither cut nor joined at `src` any more: the scheduler decides."""
+
+    schedule: int
+    src: int
+    label: ClassVar[str] = ""
+
+    @property
+    def about(self) -> None:
+        return None
+
+    def carry_out(self, place: Place) -> Outcome:
+        cut, join = overrides_at(place)
+        if self.src not in cut | join:
+            raise Refused(f"node {self.src} is neither cut nor joined here: the scheduler decides on it")
+        return reschedule(place, self.schedule, cut - {self.src}, join - {self.src})

@@ -1,0 +1,43 @@
+"""What the commands share that override the scheduler."""
+
+from __future__ import annotations
+
+from tinyexplore.explore.whatif.place import Outcome, Place, Refused, WhatIfError
+from tinyexplore.explore.why.fusions import Edge, Fusions
+
+
+def overrides_at(place: Place) -> tuple[frozenset[int], frozenset[int]]:
+    """Where the branch to go on from is cut and joined."""
+    variant = None if place.parent is None else place.parent.schedule
+    return (frozenset(), frozenset()) if variant is None else (frozenset(variant.cut), frozenset(variant.join))
+
+
+def edge_at(place: Place, schedule: int, src: int, dst: int) -> Edge:
+    """The edge as it is in the branch to go on from; WhatIfError where there is none."""
+    rescheduling = place.rescheduling
+    if schedule not in rescheduling.graphs:
+        known = ", ".join(map(str, rescheduling.graphs))
+        raise WhatIfError(f"stage {schedule} scheduled nothing; these did: {known}")
+    fusions = Fusions(place.trace, None if place.parent is None else place.parent.schedule)
+    nodes = place.trace.nodes
+    if not 0 <= dst < len(nodes) or src not in nodes[dst].src:
+        raise WhatIfError(f"node {dst} does not read node {src}: view.fusion.edges() has all edges")
+    return fusions.edge(src, dst)
+
+
+def reschedule(place: Place, schedule: int, cut: frozenset[int], join: frozenset[int]) -> Outcome:
+    """The schedule with these overrides, compiled, compared and timed; or the branch that has it already."""
+    if schedule not in place.rescheduling.graphs:
+        raise WhatIfError(f"stage {schedule} scheduled nothing that could be scheduled again")
+    for branch in place.branches:
+        known = branch.schedule
+        if branch.status == "done" and known is not None and known.stage == schedule:
+            if (frozenset(known.cut), frozenset(known.join)) == (cut, join):
+                return Outcome(same=branch)
+    variant, note, lost = place.rescheduling.variant(schedule, cut, join)
+    if lost:
+        raise Refused(lost, rest=Outcome(schedule=variant))
+    return Outcome(schedule=variant, note=note)
+
+
+__all__ = ["edge_at", "overrides_at", "reschedule"]

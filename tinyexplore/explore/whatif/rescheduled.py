@@ -1,0 +1,269 @@
+"""A captured graph scheduled once more, with the reader's cuts and joins: compiled, run in turns with the schedule as
+it was captured, over the same made up inputs, and compared with it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+from time import perf_counter
+from typing import Any, TypeVar
+
+from tinyexplore.compile.candidate import differ, numbers, sampled
+from tinyexplore.device import Buffer
+from tinyexplore.engine import ExecItem, compile_many, further_listings, plan_memory, step_by_step
+from tinyexplore.explore.comparing.noise import Verdict, compare_times
+from tinyexplore.explore.model import Decision, FusedKernel, OutputCheck, Run, ScheduleVariant, Trace
+from tinyexplore.explore.recording.build import build_trace, compared_row
+from tinyexplore.explore.recording.drafts import quantile
+from tinyexplore.explore.recording.listen import CaptureRecorder
+from tinyexplore.explore.recording.scheduled import KeptGraph, Made
+from tinyexplore.lazy import LazyBuffer
+from tinyexplore.schedule import ScheduleItem, create_schedule
+from tinyexplore.trace import Decided, Recorder, recording
+
+R = TypeVar("R")
+SAMPLES = 20
+ENOUGH_S = 1.0  # of measuring both
+FEWEST, PATIENCE_S = 5, 4.0  # samples that a verdict needs, as long as they do not take longer
+MUCH_WORK = 1 << 32  # operations, from which on a schedule is run only if it has few more than the captured one
+MUCH_MORE = 4
+
+
+class NotRun(Exception):
+    """Why a schedule was not run."""
+
+
+@dataclass(eq=False)
+class Attempt:
+    """A schedule: its graph, its items, what was decided, and the items ready to run."""
+
+    made: Made
+    items: Sequence[ScheduleItem]
+    decisions: tuple[Decision, ...]
+    ready: list[ExecItem]
+
+    @property
+    def flops(self) -> int:
+        return sum(item.flops for item in self.ready)
+
+    def outputs(self) -> dict[LazyBuffer, Buffer]:
+        """What was asked for, and where it lies."""
+        memory = {node: buffer for item in self.items for node, buffer in zip(item.outputs, item.buffers, strict=False)}
+        return {node: memory[node] for node in self.made.outputs}
+
+    def fill(self) -> None:
+        """The inputs get numbers of a usual size, always the same."""
+        for seed, buffer in enumerate(self.made.inputs):
+            pattern = numbers(buffer.dtype, seed)
+            repeats = -(-buffer.nbytes // len(pattern))
+            buffer.allocate().copyin((pattern * repeats)[: buffer.nbytes])
+
+    def run(self) -> list[float]:
+        """Seconds of each item, run in order."""
+        return [item.measure(1)[0] for item in self.ready]
+
+
+@dataclass(frozen=True, eq=False)
+class Rescheduling:
+    """graphs: those of a capture, by the stage that scheduled each. kernels: of each captured kernel the LazyBuffers
+    that it stores. under: runs something under the settings of the capture."""
+
+    graphs: Mapping[int, KeptGraph]
+    kernels: Mapping[tuple[int, ...], int]
+    under: Callable[[Callable[[], Any]], Any]
+
+    def variant(self, stage: int, cut: frozenset[int], join: frozenset[int]) -> tuple[ScheduleVariant, str, str]:
+        """The schedule with these overrides; why it was not run; why it is no good at all."""
+        with recording(None):
+            found: tuple[ScheduleVariant, str, str] = self.under(lambda: self._variant(stage, cut, join))
+        return found
+
+    def _variant(self, stage: int, cut: frozenset[int], join: frozenset[int]) -> tuple[ScheduleVariant, str, str]:
+        graph = self.graphs[stage]
+        base = self.attempt(graph, frozenset(), frozenset())
+        captured = self._described(base, None)
+        mine = self.attempt(graph, cut, join)
+        known = {(kernel.digest, kernel.roots): kernel.kernel for kernel in captured}
+        plan = plan_memory(mine.items, list(mine.outputs().values()))
+        variant = ScheduleVariant(
+            stage=stage,
+            cut=tuple(sorted(cut)),
+            join=tuple(sorted(join)),
+            kernels=tuple(self._described(mine, known)),
+            decisions=mine.decisions,
+            total_bytes=plan.total_bytes,
+            peak_bytes=plan.peak_bytes,
+        )
+        try:
+            self._may_run(graph, base, mine)
+            checks = compared(base, mine)
+        except NotRun as error:
+            return variant, f"not run: {error}", ""
+        variant = replace(variant, outputs=tuple(checks))
+        if wrong := [check.node for check in checks if not check.same]:
+            nodes = ", ".join(map(str, wrong))
+            return variant, "", f"its results are others than those of the captured schedule (node {nodes})"
+        return timed(variant, base, mine), "", ""
+
+    def attempt(self, graph: KeptGraph, cut: frozenset[int], join: frozenset[int]) -> Attempt:
+        """`graph` scheduled and compiled."""
+        made = graph.made()
+        recorder = Recorder()
+        with recording(recorder):
+            items = create_schedule(made.outputs, made.writes, made.overrides(cut, join))
+        decisions = tuple(last_words(recorder, made.numbers))
+        return Attempt(made, items, decisions, compile_many(items))
+
+    def _described(
+        self, attempt: Attempt, known: Mapping[tuple[str, tuple[int, ...]], int | None] | None
+    ) -> list[FusedKernel]:
+        """Its kernels as data. known: the captured ones by their digests and what they store; None: these are they."""
+        numbers = attempt.made.numbers
+        found = []
+        for item in attempt.ready:
+            roots = known_of(item.item.outputs, numbers)
+            digest = "copy" if item.item.ast is None else item.item.ast.digest[:12]
+            captured = self.kernels.get(roots) if known is None else known.get((digest, roots))
+            found.append(
+                FusedKernel(
+                    name="copy" if item.runner is None else item.runner.spec.name,
+                    device=item.item.device,
+                    kernel=captured,
+                    digest=digest,
+                    nodes=tuple(sorted(known_of(item.item.members, numbers))),
+                    roots=roots,
+                    reads=known_of(item.item.reads, numbers),
+                    flops=item.flops,
+                    bytes_moved=item.bytes_moved,
+                )
+            )
+        return found
+
+    def _may_run(self, graph: KeptGraph, base: Attempt, mine: Attempt) -> None:
+        """NotRun where that takes too long, or too much memory, or cannot be."""
+        if obstacle := graph.obstacle():
+            raise NotRun(obstacle)
+        refusals = [item.runner.program.refusal for item in mine.ready if item.runner is not None]
+        if refusal := next(filter(None, refusals), ""):
+            raise NotRun(refusal)
+        if mine.flops > max(MUCH_WORK, MUCH_MORE * base.flops):
+            much = f"{mine.flops:.3g} operations, where the captured schedule has {base.flops:.3g}"
+            raise NotRun(f"it would take {much}")
+        needed = sum(buffer.nbytes for one in (base, mine) for item in one.ready for buffer in set(item.buffers))
+        if needed > physical_bytes() / 2:
+            raise NotRun(f"it would take {needed / 1e9:.3g} GB beside what the program has")
+
+    def trace_of(
+        self, stage: int, cut: frozenset[int], join: frozenset[int], title: str, names: Mapping[int, str]
+    ) -> Trace:
+        """The schedule made and run once more as a trace of its own. names: what the user calls its nodes."""
+        graph = self.graphs[stage]
+
+        def work() -> Trace:
+            recorder = CaptureRecorder(FEWEST)
+            with recording(None):
+                made = graph.made()
+                attempt = Attempt(made, (), (), [])
+                attempt.fill()
+            with step_by_step(), recording(recorder):
+                items = create_schedule(made.outputs, made.writes, made.overrides(cut, join))
+                for item in compile_many(items):
+                    item.run()
+            called = {node.number: names[number] for node, number in made.numbers.items() if names.get(number)}
+            return build_trace(recorder, title=title, listings=further_listings, names=called)
+
+        found: Trace = self.under(work)
+        return found
+
+
+def last_words(recorder: Recorder, numbers: Mapping[LazyBuffer, int]) -> Iterable[Decision]:
+    """What was decided on each LazyBuffer of the user's, the last that was told of it."""
+    found: dict[int, Decision] = {}
+    for event in recorder.events:
+        if isinstance(event, Decided) and event.lazybuffer in numbers:
+            number = numbers[event.lazybuffer]
+            rows = tuple([compared_row(one) for one in event.compared])
+            found[number] = Decision(number, event.decision, event.reason, rows, event.obstacle)
+    return found.values()
+
+
+def known_of(nodes: Iterable[LazyBuffer], numbers: Mapping[LazyBuffer, int]) -> tuple[int, ...]:
+    """The numbers of `nodes`, without what the scheduler made for itself."""
+    return tuple([numbers[node] for node in nodes if node in numbers])
+
+
+def compared(base: Attempt, mine: Attempt) -> list[OutputCheck]:
+    """Both run once, and their outputs held against each other."""
+    try:
+        import numpy
+    except ImportError:
+        raise NotRun("its values are compared by NumPy, which is not installed") from None
+    for attempt in (base, mine):
+        attempt.fill()
+        attempt.run()
+    found = []
+    for (node, right), (_, buffer) in zip(base.outputs().items(), mine.outputs().items(), strict=True):
+        expected, values = sampled(right), sampled(buffer)
+        with numpy.errstate(all="ignore"):
+            apart = numpy.abs(values.astype("float64") - expected.astype("float64"))
+            finite = apart[numpy.isfinite(apart)]
+        difference = float(finite.max()) if finite.size else 0.0
+        same = not differ(values, expected, buffer.dtype)
+        found.append(OutputCheck(base.made.numbers[node], difference, same))
+    return found
+
+
+def timed(variant: ScheduleVariant, base: Attempt, mine: Attempt) -> ScheduleVariant:
+    """`variant` with its times, and those of the schedule as captured, measured in turns."""
+    mine_s: list[list[float]] = []
+    base_s: list[list[float]] = []
+    began = perf_counter()
+    while len(mine_s) < SAMPLES:
+        base_s.append(base.run())
+        mine_s.append(mine.run())
+        elapsed_s = perf_counter() - began
+        if elapsed_s > (ENOUGH_S if len(mine_s) >= FEWEST else PATIENCE_S):
+            break
+    kernels = [
+        replace(kernel, **quartiles([sample[place] * 1e6 for sample in mine_s]))
+        for place, kernel in enumerate(variant.kernels)
+    ]
+    totals = tuple([round(sum(sample) * 1e6, 3) for sample in mine_s])
+    base_totals = tuple([round(sum(sample) * 1e6, 3) for sample in base_s])
+    verdict: Verdict = compare_times(run_of(base_totals), run_of(totals)).verdict
+    before = quartiles(base_totals)
+    return replace(
+        variant,
+        kernels=tuple(kernels),
+        times_us=totals,
+        base_times_us=base_totals,
+        **quartiles(totals),
+        **{f"base_{name}": time_us for name, time_us in before.items()},
+        verdict=verdict,
+    )
+
+
+def quartiles(times_us: Sequence[float]) -> dict[str, Any]:
+    ordered = sorted(times_us)
+    return {
+        "median_us": round(median(ordered), 3),
+        "low_us": round(quantile(ordered, 0.25), 3),
+        "high_us": round(quantile(ordered, 0.75), 3),
+    }
+
+
+def run_of(times_us: tuple[float, ...]) -> Run:
+    return Run(0, 0, times_us, **quartiles(times_us))
+
+
+def physical_bytes() -> float:
+    """This machine's memory; any amount where nobody tells."""
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (OSError, ValueError, AttributeError):
+        return float("inf")
+
+
+__all__ = ["NotRun", "Rescheduling"]
