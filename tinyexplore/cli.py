@@ -17,7 +17,7 @@ from typing import Any
 from tinyexplore.device import Device, DeviceUnavailable
 from tinyexplore.dtype import dtypes
 from tinyexplore.explore.comparing.comparison import compare
-from tinyexplore.explore.exports.export import BundleMissing, summary_text
+from tinyexplore.explore.exports.export import summary_text
 from tinyexplore.explore.exports.interchange import NoDotProgram
 from tinyexplore.explore.exports.perfetto import MissingPackage, to_perfetto
 from tinyexplore.explore.exports.scripts import reproducer
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return run_bench(words[1:])
         code: int = options.command(options)
         return code
-    except (UsageError, BundleMissing, PyodideMissing, ValueError, OSError) as error:
+    except (UsageError, PyodideMissing, ValueError, OSError) as error:
         print(f"tinyexplore {options.name}: {error}", file=sys.stderr)
         return MISUSED
 

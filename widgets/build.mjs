@@ -1,7 +1,7 @@
-// Builds the four bundles into ../tinyexplore/static (they are committed); `--check` compares instead of writing,
+// Builds the four bundles and the chunks into ../tinyexplore/static (they are committed); `--check` compares instead of writing,
 // `--tests` builds the unit tests into build/test, `--watch` rebuilds on every change.
-import { readFile, writeFile, mkdir } from "node:fs/promises";
-import { existsSync, readdirSync } from "node:fs";
+import { readFile, writeFile, mkdir, rm } from "node:fs/promises";
+import { existsSync, readdirSync, watch } from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
@@ -75,23 +75,95 @@ const packed = {
   },
 };
 
-const shared = { ...plain, plugins: [cssText, unit, packed, worker] };
-// Bytes that each bundle may have, in package.json. A notebook stores explorer.js once for each explorer, beside a trace
-// of 0.2 to 1 MB, and every page has standalone.js in it: 325 kB, 30 of them the tuner, 13 the shapes, are less than what they show, 110 kB
-// compressed, and parsed in the time of one frame or two. Views are in one file because a page asks for nothing. What
-// would break the budget is to be made smaller, or to come with the data it shows (as listings come highlighted).
+const common = { ...plain, plugins: [cssText, unit, packed, worker] };
+
+// Bytes that each file may have, in package.json. A notebook stores explorer.js once for each explorer, beside a trace of
+// 0.2 to 1 MB, and every page has standalone.js in it: both hold what the first look needs. A panel that one comes to
+// later is a chunk (src/chunks, one entry a chunk), which travels compressed and is parsed when it is first opened.
 const { budgets } = JSON.parse(await readFile(path.join(here, "package.json"), "utf8"));
-const bundles = [
-  { ...shared, entryPoints: ["src/anywidget.ts"], format: "esm", outfile: "../tinyexplore/static/explorer.js" },
-  { ...shared, entryPoints: ["src/part.ts"], format: "esm", outfile: "../tinyexplore/static/part.js" },
-  { ...shared, entryPoints: ["src/standalone.ts"], format: "iife", outfile: "../tinyexplore/static/standalone.js" },
-  { ...shared, entryPoints: ["src/live.ts"], format: "iife", outfile: "../tinyexplore/static/live.js" }, // only in live pages
+const entries = [
+  { entryPoints: ["src/anywidget.ts"], format: "esm", outfile: "../tinyexplore/static/explorer.js" },
+  { entryPoints: ["src/part.ts"], format: "esm", outfile: "../tinyexplore/static/part.js" },
+  { entryPoints: ["src/standalone.ts"], format: "iife", outfile: "../tinyexplore/static/standalone.js" },
+  { entryPoints: ["src/live.ts"], format: "iife", outfile: "../tinyexplore/static/live.js" }, // only in live pages
 ];
+const chunks = readdirSync(path.join(here, "src/chunks")).map((name) => path.basename(name, ".ts"));
+
+/** "core:shared" is an object of the modules in `names`, by their paths: what chunks get of the core. */
+const sharing = (names) => ({
+  name: "sharing",
+  setup(build) {
+    build.onResolve({ filter: /^core:shared$/ }, () => ({ path: "shared", namespace: "core" }));
+    build.onLoad({ filter: /.*/, namespace: "core" }, () => {
+      const imports = names.map((name, i) => `import * as m${i} from ${JSON.stringify(`./${name}`)};`);
+      const members = names.map((name, i) => `${JSON.stringify(name)}: m${i}`);
+      return { contents: `${imports.join("\n")}\nexport const shared = { ${members.join(", ")} };`, loader: "js", resolveDir: here };
+    });
+  },
+});
+
+/** In a chunk, the modules of the core are those that it is given; `exported`: what each one exports. */
+const taking = (exported) => ({
+  name: "taking",
+  setup(build) {
+    build.onResolve({ filter: /^\./ }, async ({ path: wanted, importer, resolveDir, kind, pluginData }) => {
+      if (pluginData === "resolving") return undefined;
+      const found = await build.resolve(wanted, { importer, resolveDir, kind, pluginData: "resolving" });
+      const name = path.relative(here, found.path);
+      return exported.has(name) ? { path: name, namespace: "given" } : found;
+    });
+    build.onLoad({ filter: /.*/, namespace: "given" }, ({ path: name }) => {
+      return { contents: `export const { ${exported.get(name).join(", ")} } = core[${JSON.stringify(name)}];`, loader: "js" };
+    });
+  },
+});
+
+/** What the core has that chunks use: its modules, and the names that each exports. What two chunks have in common belongs to the core. */
+async function sharedModules() {
+  const measured = async (entryPoints) => {
+    const options = { ...common, plugins: [...common.plugins, sharing([])], entryPoints, write: false, metafile: true, outdir: "out" };
+    return (await esbuild.build({ ...options, format: "esm" })).metafile;
+  };
+  const core = new Set(Object.keys((await measured(["src/anywidget.ts", "src/standalone.ts"])).inputs));
+  const users = new Map();
+  for (const chunk of chunks) {
+    const { inputs } = await measured([`src/chunks/${chunk}.ts`]);
+    const own = Object.keys(inputs).filter((name) => !core.has(name));
+    for (const name of own) {
+      for (const { path: used } of inputs[name].imports) {
+        if (!users.has(used)) users.set(used, new Set());
+        users.get(used).add(chunk);
+      }
+    }
+  }
+  const names = [...users.keys()].filter((name) => name.endsWith(".ts") && (core.has(name) || users.get(name).size > 1)).sort();
+  if (names.length === 0) return new Map();
+  const outputs = Object.values((await measured(names)).outputs);
+  return new Map(names.map((name) => [name, outputs.find(({ entryPoint }) => entryPoint === name).exports]));
+}
+
+/** Every file to build: its path, and how to make its text. */
+async function files() {
+  const exported = await sharedModules();
+  const plugins = [...common.plugins, sharing([...exported.keys()])];
+  const whole = entries.map((entry) => ({ file: entry.outfile, text: () => textOf({ ...common, ...entry, plugins }) }));
+  const pieces = chunks.map((name) => {
+    const options = { ...common, plugins: [taking(exported), ...common.plugins], entryPoints: [`src/chunks/${name}.ts`], format: "iife", globalName: "chunk" };
+    const text = async () => `export default(core)=>{${(await textOf(options)).trim()}return chunk};\n`;
+    return { file: `../tinyexplore/static/chunks/${name}.js`, text };
+  });
+  return [...whole, ...pieces];
+}
+
+async function textOf(options) {
+  const { outputFiles } = await esbuild.build({ ...options, write: false });
+  return outputFiles[0].text;
+}
 
 async function buildTests() {
   const tests = readdirSync(path.join(here, "test")).filter((name) => name.endsWith(".test.ts"));
   await esbuild.build({
-    ...shared,
+    ...common,
     minify: false,
     format: "esm",
     platform: "node",
@@ -105,31 +177,55 @@ async function buildTests() {
 
 async function check() {
   let stale = false;
-  for (const options of bundles) {
-    const file = path.resolve(here, options.outfile);
-    const { outputFiles } = await esbuild.build({ ...options, write: false });
-    const same = existsSync(file) && Buffer.compare(await readFile(file), Buffer.from(outputFiles[0].contents)) === 0;
+  const made = await files();
+  for (const { file, text } of made) {
+    const place = path.resolve(here, file);
+    const same = existsSync(place) && (await readFile(place, "utf8")) === (await text());
     if (same) continue;
     stale = true;
-    console.error(`${path.relative(process.cwd(), file)} is not what its sources build to; run: npm run build`);
+    console.error(`${path.relative(process.cwd(), place)} is not what its sources build to; run: npm run build`);
+  }
+  for (const left of leftOver(made)) {
+    stale = true;
+    console.error(`${path.relative(process.cwd(), left)} has no source any more; run: npm run build`);
   }
   process.exit(stale ? 1 : 0);
 }
 
+/** Chunks in the package of which there is no source. */
+function leftOver(made) {
+  const known = new Set(made.map(({ file }) => path.resolve(here, file)));
+  const folder = path.resolve(here, "../tinyexplore/static/chunks");
+  const there = existsSync(folder) ? readdirSync(folder).map((name) => path.join(folder, name)) : [];
+  return there.filter((file) => !known.has(file));
+}
+
 async function build() {
-  await mkdir(path.resolve(here, "../tinyexplore/static"), { recursive: true });
-  for (const options of bundles) {
-    const { outputFiles } = await esbuild.build({ ...options, write: false });
-    await writeFile(path.resolve(here, options.outfile), outputFiles[0].contents);
-    const name = path.basename(options.outfile);
-    const size = outputFiles[0].contents.length;
-    console.log(`${name}  ${(size / 1000).toFixed(1)} of ${budgets[name] / 1000} kB`);
-    if (size > budgets[name]) process.exitCode = 1;
+  const folder = path.resolve(here, "../tinyexplore/static");
+  await mkdir(path.join(folder, "chunks"), { recursive: true });
+  const made = await files();
+  for (const left of leftOver(made)) await rm(left);
+  for (const { file, text } of made) {
+    const contents = Buffer.from(await text());
+    await writeFile(path.resolve(here, file), contents);
+    const name = path.relative(folder, path.resolve(here, file)).replaceAll(path.sep, "/");
+    const limit = budgets[name];
+    console.log(`${name}  ${(contents.length / 1000).toFixed(1)} of ${limit === undefined ? "?" : limit / 1000} kB`);
+    if (limit === undefined) console.error(`${name} has no limit: give it one in "budgets" of package.json`);
+    if (limit === undefined || contents.length > limit) process.exitCode = 1;
   }
 }
 
 if (process.argv.includes("--tests")) await buildTests();
 else if (process.argv.includes("--check")) await check();
-else if (process.argv.includes("--watch")) {
-  for (const options of bundles) await (await esbuild.context({ ...options, logLevel: "info" })).watch();
-} else await build();
+else {
+  await build();
+  if (process.argv.includes("--watch")) {
+    console.log("watching src");
+    let waiting;
+    watch(path.join(here, "src"), { recursive: true }, () => {
+      clearTimeout(waiting);
+      waiting = setTimeout(() => void build().catch((error) => console.error(String(error))), 100);
+    });
+  }
+}

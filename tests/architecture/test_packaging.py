@@ -58,6 +58,7 @@ def test_the_wheel_carries_the_built_front_end(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         for name, least in {"explorer": 100_000, "standalone": 100_000, "part": 400}.items():
             assert archive.getinfo(f"tinyexplore/static/{name}.js").file_size > least, "run `make bundle`"
+        assert "tinyexplore/static/chunks/tuner.js" in archive.namelist()
 
 
 def test_the_wheel_works_in_a_new_environment(wheel: Path, tmp_path: Path) -> None:

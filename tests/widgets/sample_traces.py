@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from tinyexplore.explore.exports.export import chunk_scripts
 from tinyexplore.explore.model import (
     TRACE_VERSION,
     BufferInfo,
@@ -34,8 +35,8 @@ from tinyexplore.explore.model import (
     Step,
     Trace,
 )
+from tinyexplore.widgets.front_end import bundle
 
-STATIC = Path(__file__).resolve().parents[2] / "tinyexplore" / "static"
 
 OPT_LAWS = (
     OptLaw(
@@ -616,12 +617,13 @@ def gzipped(trace: Trace) -> bytes:
 
 def page(trace: Trace) -> str:
     """A page of the standalone viewer with this trace in it."""
-    script = (STATIC / "standalone.js").read_text(encoding="utf-8").replace("</script", "<\\/script")
+    script = bundle("standalone.js").replace("</script", "<\\/script")
     data = base64.b64encode(gzipped(trace)).decode()
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>trace</title>'
         '<meta name="viewport" content="width=device-width"></head><body><div id="explorer"></div>'
-        f'<script type="application/octet-stream+base64" id="trace">{data}</script><script>{script}</script>'
+        f'<script type="application/octet-stream+base64" id="trace">{data}</script>{chunk_scripts()}'
+        f"<script>{script}</script>"
         "</body></html>"
     )
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.panels import open_panel
 from tests.widgets.sample_traces import big_trace, unrolled_trace
 from tests.widgets.test_browser import TRACE, Open
 from tests.widgets.test_browser import open_page as open_page  # the fixture
@@ -47,7 +48,7 @@ def test_every_panel_and_both_graphs_are_without_grave_findings(open_page: Open,
         tab.click(".pane-a .line >> nth=4")
     told = {"tensors": findings(tab)}
     for panel in PANELS[1:]:
-        tab.click(f"[data-key={panel}]")
+        open_panel(tab, panel)
         told[panel] = findings(tab)
     tab.click("[data-place=passes]")
     tab.keyboard.press("ArrowRight")

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.panels import open_panel
 from tests.widgets.sample_traces import big_trace, page, sample_trace, unrolled_trace
 from tinyexplore.explore.figures import figures, summary
 from tinyexplore.explore.glossary import TERMS
@@ -243,7 +244,7 @@ def test_opening_another_kernel_brings_its_graph_where_a_selection_of_it_is_foun
     tab = open_page(replace(TRACE, stages=(*stages, twin)), busy=False)
     tab.evaluate(f"tinyexplore.handle.go({{stage: {first.id}, graph: 'uops', place: 'passes'}})")
     tab.click(".boxes .box:has-text('LOAD')")
-    tab.click("[data-key=kernels]")
+    open_panel(tab, "kernels")
     tab.evaluate("tinyexplore.handle.go({kernel: 1})")
     cursor = state(tab)["cursor"]
     assert (cursor["kernel"], cursor["stage"]) == (1, twin.id)
@@ -267,7 +268,7 @@ def test_opts_axes_columns_passes_and_operations_explain_themselves(open_page: O
     def title(where: str) -> str:
         return tab.locator(where).first.get_attribute("title") or ""
 
-    tab.click("[data-key=kernels]")
+    open_panel(tab, "kernels")
     opt = TRACE.kernels[0].opts[0]
     assert meaning("opt", re.split(r"\W", opt)[0]) in title(f".kernels .chip:text-is('{opt}')")
     assert meaning("column", "GB/s") in title(".kernels th button:has-text('GB/s')")
@@ -278,11 +279,11 @@ def test_opts_axes_columns_passes_and_operations_explain_themselves(open_page: O
     assert meaning("stage", "LazyBuffers") in title("[data-place=lazy]")
     assert meaning("option", "NOOPT") in title("header .chip:has-text('NOOPT')") or "noopt" in tab.inner_text("header")
     assert meaning("word", "idle") in title("[data-place=passes]") and "idle" in tab.inner_text("[data-place=passes]")
-    tab.click("[data-key=rewrites]")
+    open_panel(tab, "rewrites")
     assert meaning("pass", "simplify") in title(".passes .row:has-text('simplify')")
     box = tab.evaluate("document.querySelector('.boxes .box title').textContent")
     assert any(meaning("op", op) in box for op in ("BUFFER", "MUL"))
-    tab.click("[data-key=glossary]")
+    open_panel(tab, "glossary")
     tab.fill(".glossary input", "lanes of one vector")
     assert [word.inner_text() for word in tab.query_selector_all(".glossary dt")] == ["VECTOR"]
 
@@ -302,7 +303,7 @@ def test_python_names_stand_in_the_graph_the_listing_and_in_memory(open_page: Op
     tab.click("[data-place=passes]")
     drawn = tab.evaluate("[...document.querySelectorAll('.boxes .box text')].map((text) => text.textContent)")
     assert {"x", "w"} <= set(drawn) and any(text.startswith("x[") for text in drawn)
-    tab.click("[data-key=memory]")
+    open_panel(tab, "memory")
     lanes = [lane.inner_text() for lane in tab.query_selector_all(".memory .lane:not(.total) .label")]
     assert [lane.split(":")[0] for lane in lanes] == ["x", "w", "b", "result of kernel 0", "y, result of kernel 1"]
 
@@ -551,10 +552,10 @@ def test_symbolic_sizes_are_shown_as_they_are_written(open_page: Open) -> None:
 
 def test_timing_and_memory_are_drawn(open_page: Open) -> None:
     tab = open_page()
-    tab.click("[data-key=timing]")
+    open_panel(tab, "timing")
     assert "11.8 µs" in tab.inner_text(".timing")
     assert len(tab.query_selector_all(".timing .whisker")) == 2
-    tab.click("[data-key=memory]")
+    open_panel(tab, "memory")
     assert len(tab.query_selector_all(".memory .life")) == 5
     assert "34.9 kB alive at most" in tab.inner_text(".memory")
 

@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.support.panels import open_panel
 from tests.widgets.test_accessibility import findings
 from tests.widgets.test_why import MOUNT
 from tinyexplore import Tensor
 from tinyexplore.explore import Explorer, explore
 from tinyexplore.explore.byhand.answers import ByHandAnswers, debugger_data, row_widths
+from tinyexplore.explore.exports.export import chunk_scripts
 
 pytestmark = pytest.mark.browser
 
@@ -28,7 +30,8 @@ def view() -> Explorer:
 
 
 def opened(browser: Any, view: Explorer, folder: Path, panel: str) -> Any:
-    view.to_html(folder / "page.html")
+    code = chunk_scripts(["byhand"])  # what a page leaves out that has nobody to ask
+    (folder / "page.html").write_text(view.to_html().replace("</body>", f"{code}</body>"), encoding="utf-8")
     tab = browser.new_page(viewport={"width": 1280, "height": 1000})
     tab.add_init_script("localStorage.setItem('tinyexplore.mode', 'workbench')")
     tab.goto((folder / "page.html").as_uri())
@@ -36,7 +39,7 @@ def opened(browser: Any, view: Explorer, folder: Path, panel: str) -> Any:
     tab.expose_function("askPython", ByHandAnswers(view).answer)
     tab.evaluate(MOUNT)
     tab.wait_for_selector(".drawing .box", state="attached")
-    tab.click(f"[data-key={panel}]")
+    open_panel(tab, panel)
     return tab
 
 
@@ -156,7 +159,7 @@ def test_a_page_steps_the_recorded_iterations_without_python(browser: Any, view:
     tab.add_init_script("localStorage.setItem('tinyexplore.mode', 'workbench')")
     tab.goto((tmp_path / "page.html").as_uri())
     tab.wait_for_selector("html[data-tinyexplore=ready]", state="attached", timeout=15_000)
-    tab.click("[data-key=debugger]")
+    open_panel(tab, "debugger")
     tab.wait_for_selector(".debugger .program")
     assert "the first 400 steps of each kernel are recorded: 400 in all" in tab.inner_text(".banner")
     debugger = view.debug(0)
@@ -204,7 +207,7 @@ def test_both_panels_are_without_grave_findings(debugger: Any, scheme: str, widt
     debugger.click(".debugger .uop:has-text('= LOAD') >> nth=0")
     debugger.wait_for_selector(".debugger .element.loaded")
     assert findings(debugger) == []
-    debugger.click("[data-key=caches]")
+    open_panel(debugger, "caches")
     debugger.wait_for_selector(".caches .traffic")
     assert findings(debugger) == []
 
@@ -255,8 +258,8 @@ def test_a_page_without_an_engine_says_what_would_do(browser: Any, view: Explore
     tab.add_init_script("localStorage.setItem('tinyexplore.mode', 'workbench')")
     tab.goto((tmp_path / "page.html").as_uri())
     tab.wait_for_selector("html[data-tinyexplore=ready]", state="attached", timeout=15_000)
-    tab.click("[data-key=debugger]")
-    assert "iterations=2000" in tab.inner_text(".debugger")
-    tab.click("[data-key=caches]")
-    assert "view.caches(0)" in tab.inner_text(".caches")
+    open_panel(tab, "debugger")
+    assert "iterations=2000" in tab.inner_text(".low > .later:not([hidden])")
+    open_panel(tab, "caches")
+    assert "view.caches(0)" in tab.inner_text(".low > .later:not([hidden])")
     tab.close()

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from tests.support.panels import open_panel
 from tests.widgets.sample_traces import sample_trace
 from tests.widgets.test_browser import Open, open_page, state  # noqa: F401
 from tinyexplore import Tensor, Variable, explore
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.browser
 
 
 def panel(tab: Any, name: str) -> None:
-    tab.click(f".panel-tabs [data-key={name}]")
+    open_panel(tab, name)
 
 
 @pytest.fixture(scope="module")

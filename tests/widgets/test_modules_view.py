@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from tests.support.panels import open_panel
 from tests.widgets.sample_traces import sample_trace
 from tests.widgets.test_browser import Open, open_page, state  # noqa: F401
 from tinyexplore import Tensor, explore, nn
@@ -121,7 +122,7 @@ def test_the_tree_is_walked_by_keyboard(open_page: Open, trace: Trace) -> None: 
 def test_a_trace_without_modules_says_what_one_is(open_page: Open) -> None:  # noqa: F811
     tab = open_page(busy=False)
     assert state(tab)["cursor"]["panel"] == "rewrites"
-    tab.click(".panel-tabs [data-key=modules]")
+    open_panel(tab, "modules")
     assert "an object that holds Tensors" in tab.inner_text(".modules")
 
 

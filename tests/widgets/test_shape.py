@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.support.panels import open_panel
 from tests.widgets.test_accessibility import findings
 from tests.widgets.test_why import MOUNT
 from tinyexplore import Tensor
@@ -43,7 +44,7 @@ def page(browser: Any, view: Explorer, tmp_path: Path) -> Iterator[Callable[[boo
             tab.expose_function("askPython", lambda question: answer(view.trace, question))
             tab.evaluate(MOUNT)
         tab.wait_for_selector(".drawing .box", state="attached")
-        tab.click("[data-key=shape]")
+        open_panel(tab, "shape")
         tab.wait_for_selector(".shape .grids .place")
         return tab
 

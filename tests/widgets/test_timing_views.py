@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.panels import open_panel
 from tests.widgets.sample_traces import sample_trace
 from tests.widgets.test_browser import Open, open_page, state  # noqa: F401
 from tinyexplore import Tensor, explore
@@ -29,7 +30,7 @@ def trace() -> Trace:
 
 
 def panel(tab: Any, name: str) -> None:
-    tab.click(f".panel-tabs [data-key={name}]")
+    open_panel(tab, name)
     tab.wait_for_selector(f".{name} svg")
 
 

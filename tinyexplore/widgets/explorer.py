@@ -9,7 +9,8 @@ from uuid import uuid4
 
 import traitlets
 
-from tinyexplore.widgets.pictured import PicturedWidget, front_end
+from tinyexplore.widgets.front_end import bundle, packed_chunks
+from tinyexplore.widgets.pictured import PicturedWidget
 
 if TYPE_CHECKING:
     from tinyexplore.widgets.parts import PartWidget, PredictWidget
@@ -28,10 +29,12 @@ class ExplorerWidget(PicturedWidget):
     "story" (stage by stage) or "workbench" (all views); "" is as the reader last chose. `link`: set to "#stage=4&step=2"
     it goes there once. `tour`: notes on places, as data. `branches`: what was tried since the capture, as gzipped JSON;
     `working`: what is being done for the view, and how far it is; `is_live`: whether its commands (messages) are answered.
-    `answers`: whether somebody answers its questions (`answer_with`). `session` names what the widgets of this trace (`widgets.parts`) share in a page.
+    `answers`: whether somebody answers its questions (`answer_with`). `chunks`: the code of panels that are loaded when they
+    are first opened. `session` names what the widgets of this trace (`widgets.parts`) share in a page.
     """
 
-    _esm = traitlets.Unicode(front_end("explorer.js")).tag(sync=True)
+    _esm = traitlets.Unicode(bundle("explorer.js")).tag(sync=True)
+    chunks = traitlets.Bytes().tag(sync=True)
     session = traitlets.Unicode().tag(sync=True)
     payload = traitlets.Bytes(b"").tag(sync=True)
     selected = traitlets.List(traitlets.Int()).tag(sync=True)
@@ -62,6 +65,10 @@ class ExplorerWidget(PicturedWidget):
     def _hear(self, widget: Any, content: Any, buffers: Any) -> None:
         if self._answer is not None and isinstance(content, dict) and "question" in content:
             self.send({"id": content.get("id"), "answer": self._answer(content["question"])})
+
+    @traitlets.default("chunks")
+    def _all_chunks(self) -> bytes:
+        return packed_chunks()
 
     @traitlets.validate("payload")
     def _check_payload(self, proposal: dict[str, Any]) -> bytes:

@@ -14,7 +14,8 @@ import traitlets
 from ipywidgets import widget_serialization
 
 from tinyexplore.widgets.explorer import ExplorerWidget
-from tinyexplore.widgets.pictured import PicturedWidget, front_end, picture_html, show
+from tinyexplore.widgets.front_end import bundle
+from tinyexplore.widgets.pictured import PicturedWidget, picture_html, show
 
 
 class PartWidget(PicturedWidget):
@@ -23,7 +24,7 @@ class PartWidget(PicturedWidget):
     `pinned` to a place of their own. All three follow the reader, may be set, linked and observed. `height`: in CSS. `view`: which one.
     """
 
-    _esm = traitlets.Unicode(front_end("part.js")).tag(sync=True)
+    _esm = traitlets.Unicode(bundle("part.js")).tag(sync=True)
     explorer = traitlets.Instance(ExplorerWidget).tag(sync=True, **widget_serialization)
     view = traitlets.Unicode().tag(sync=True)
     pinned = traitlets.Dict().tag(sync=True)
@@ -217,7 +218,7 @@ class PredictWidget(PicturedWidget):
     `reveals`: the views stay away until the question is answered, and then stand under it.
     """
 
-    _esm = traitlets.Unicode(front_end("part.js")).tag(sync=True)
+    _esm = traitlets.Unicode(bundle("part.js")).tag(sync=True)
     explorer = traitlets.Instance(ExplorerWidget).tag(sync=True, **widget_serialization)
     view = traitlets.Unicode("question").tag(sync=True)
     question = traitlets.Dict().tag(sync=True)

@@ -5,19 +5,11 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Callable
 from html import escape
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import anywidget
 import traitlets
-
-STATIC = Path(__file__).resolve().parents[1] / "static"
-
-
-def front_end(name: str) -> str:
-    """The text of a bundle; not its path: anywidget has the contents of a file hold every widget that shows it."""
-    return (STATIC / name).read_text(encoding="utf-8")
 
 
 class PicturedWidget(anywidget.AnyWidget):
@@ -75,4 +67,4 @@ def picture_html(svg: str, name: str, text: str) -> str:
     )
 
 
-__all__ = ["PicturedWidget", "front_end", "picture_html", "show"]
+__all__ = ["PicturedWidget", "picture_html", "show"]

@@ -1,8 +1,12 @@
 // The anywidget entry: a session opens with the model, before anything is shown; what is shown are views of it.
 
+import { share } from "./chunks";
 import { type Model, Session } from "./session";
 import { forget, session } from "./sessions";
 import { hidePicture } from "./picture";
+import { shared } from "core:shared";
+
+share(shared);
 
 function initialize({ model }: { model: Model }): () => void {
   const name = String(model.get("session"));

@@ -2,36 +2,27 @@
 
 import type { Ask } from "./asking";
 import { divider } from "./divider";
-import { append, button, h, replaceChildren, tab, tabList } from "./dom";
+import { append, button, h } from "./dom";
 import { type Engine, connectEngine } from "./engine";
 import { meaning } from "./explaining";
 import { summary } from "./figures";
 import { bytes } from "./format";
+import { Later } from "./later";
 import { Trail, completed, linkOf, readLink } from "./links";
 import type { Trace } from "./model";
 import { TraceIndex } from "./provenance";
 import { type Theme, makeRoot, onKey } from "./root";
 import { type Cursor, PANELS, type Panel, Store, type View } from "./store";
-import { BiographyView } from "./views/biography";
-import { CachesView } from "./views/caches";
+import { makePanel } from "./panels";
 import { CodeView } from "./views/code";
-import { DebuggerView } from "./views/debugger";
-import { GlossaryView } from "./views/glossary";
 import { GraphView } from "./views/graph";
-import { KernelsView } from "./views/kernels";
-import { ModulesView } from "./views/modules";
+import { PanelTabs } from "./views/paneltabs";
 import { PipelineView } from "./views/pipeline";
 import { chapters } from "./story";
 import type { ShapeData } from "./shapes";
-import { RooflineView } from "./views/roofline";
-import { StepperView } from "./views/stepper";
+import type { StepperView } from "./views/stepper";
 import { StoryView } from "./views/story";
-import { TunerView } from "./tuner";
 import { type Stop, TourView } from "./views/tour";
-import { TimelineView } from "./views/timeline";
-import { MemoryView, TimingView } from "./views/timing";
-import { ShapeView } from "./views/shape";
-import { WhyView } from "./views/why";
 import { beginning } from "./walking";
 
 export interface MountOptions {
@@ -66,13 +57,16 @@ export type Mode = "story" | "workbench";
 
 export interface Handle {
   select(nodes: number[]): void;
-  go(cursor: Partial<Cursor>): void;
+  /** Resolves when the panel at that place is there: its code may have to be loaded first. So do `show` and `open`. */
+  go(cursor: Partial<Cursor>): Promise<void>;
   /** Changes between the story and the workbench. */
-  show(mode: Mode): void;
+  show(mode: Mode): Promise<void>;
   /** Goes to the place of a link: `#stage=4&step=2&node=17`. */
-  open(link: string): void;
+  open(link: string): Promise<void>;
   /** Leads through these stops from now on. */
   tour(stops: Stop[]): void;
+  /** Resolves when what is in sight is there. */
+  readonly ready: Promise<void>;
   readonly mode: Mode;
   readonly link: string;
   readonly state: { selected: number[]; related: number[]; cursor: Cursor };
@@ -128,27 +122,32 @@ export function mountOn(element: HTMLElement, store: Store, options: MountOption
   };
   const choose = (next: Mode): void => {
     remember(next);
-    handle.show(next);
+    void handle.show(next);
     options.onMode?.(next);
     root.focus({ preventScroll: true });
   };
   const handle: Handle = {
     select: (nodes) => store.select(nodes, true),
-    go: (cursor) => store.go(cursor, true),
+    go: (cursor) => {
+      store.go(cursor, true);
+      return handle.ready;
+    },
     show: (next) => {
-      if (next === mode) return;
+      if (next === mode) return handle.ready;
       mode = next;
       draw();
       trail.visit();
+      return handle.ready;
     },
     open: (link) => {
       const target = readLink(link);
-      if (target === null) return;
+      if (target === null) return handle.ready;
       store.go(completed(index, target.cursor));
       store.select(target.selected ?? []);
       if (target.story !== null) chapter = target.story;
-      handle.show(target.story === null ? "workbench" : "story");
+      void handle.show(target.story === null ? "workbench" : "story");
       if (target.story !== null) body?.story?.show(target.story);
+      return handle.ready;
     },
     tour: (stops) => {
       tour?.element.remove();
@@ -156,6 +155,9 @@ export function mountOn(element: HTMLElement, store: Store, options: MountOption
       if (tour === null) return;
       head.after(tour.element);
       tour.go(0);
+    },
+    get ready() {
+      return body?.ready() ?? Promise.resolve();
     },
     get mode() {
       return mode;
@@ -212,6 +214,7 @@ interface Body {
   story: StoryView | null;
   graph: GraphView | null;
   stepper: StepperView | null;
+  ready(): Promise<void>;
   destroy(): void;
 }
 
@@ -222,63 +225,50 @@ function storyBody(store: Store, leave: () => void, turned: (key: string) => voi
     store.drop([story]);
     story.element.remove();
   };
-  return { elements: [story.element], story, graph: null, stepper: null, destroy };
+  return { elements: [story.element], story, graph: null, stepper: null, ready: () => Promise.resolve(), destroy };
 }
 
 function workbench(store: Store, root: HTMLElement, size: number): Body {
   const graph = new GraphView(store);
-  const stepper = new StepperView(store);
   const code = new CodeView(store);
   const pipeline = new PipelineView(store);
-  const panels: Record<Panel, { element: HTMLElement }> = {
-    rewrites: stepper,
-    kernels: new KernelsView(store),
-    tuner: new TunerView(store),
-    modules: new ModulesView(store),
-    timing: new TimingView(store),
-    roofline: new RooflineView(store),
-    timeline: new TimelineView(store),
-    memory: new MemoryView(store),
-    biography: new BiographyView(store),
-    why: new WhyView(store),
-    debugger: new DebuggerView(store),
-    caches: new CachesView(store),
-    shape: new ShapeView(store),
-    glossary: new GlossaryView(),
-  };
-  const { glossary: _, ...shown } = panels; // it never changes
-  const views = [pipeline, graph, code, ...Object.values(shown)];
-  for (const view of views) store.add(view as View);
+  const made = PANELS.map((key) => [key, makePanel(store, key, () => store.cursor.panel === key)] as const);
+  const panels = Object.fromEntries(made) as Record<Panel, View>;
+  const stepper = panels.rewrites as StepperView;
+  const tabs = new PanelTabs(store);
+  const views = [pipeline, graph, code, tabs, ...Object.values(panels)];
+  for (const view of views) store.add(view);
 
-  const tabs = h("div", { class: "panel-tabs" });
-  const drawTabs = (): void => {
+  const showPanel = (): void => {
     const { panel } = store.cursor;
-    const all = PANELS.map((key) => tab(key, `${key[0].toUpperCase()}${key.slice(1)}`, key === panel, () => store.go({ panel: key })));
-    replaceChildren(tabs, tabList("Panels", ...all));
     for (const key of PANELS) panels[key].element.hidden = key !== panel;
     root.dataset.panel = panel;
   };
   let place = store.cursor.place;
-  const ownTabs: View = {
-    element: tabs,
+  const turner: View = {
+    element: root,
     update: (change) => {
       if (!change.cursor) return;
-      drawTabs();
+      showPanel();
       if (place !== store.cursor.place) code.showPlace();
       place = store.cursor.place;
     },
   };
-  store.add(ownTabs);
-  drawTabs();
+  store.add(turner);
+  showPanel();
 
   const main = h("div", { class: "main" }, graph.element, divider(root, "--split", "x"), code.element);
-  const low = h("div", { class: "low" }, tabs, ...PANELS.map((key) => panels[key].element));
+  const low = h("div", { class: "low" }, tabs.element, ...PANELS.map((key) => panels[key].element));
   const elements = [pipeline.element, main, divider(root, "--low", "y"), low, footer(store.index, size)];
+  const ready = (): Promise<void> => {
+    const panel = panels[store.cursor.panel];
+    return panel instanceof Later ? panel.ready : Promise.resolve();
+  };
   const destroy = (): void => {
-    store.drop([...views, ownTabs] as View[]);
+    store.drop([...views, turner]);
     for (const element of elements) element.remove();
   };
-  return { elements, story: null, graph, stepper, destroy };
+  return { elements, story: null, graph, stepper, ready, destroy };
 }
 
 const MODE_KEY = "tinyexplore.mode";

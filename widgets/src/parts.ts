@@ -1,17 +1,11 @@
 // One view as a widget of its own: the same classes as in the explorer, over a store that others share.
 
+import { makePanel } from "./panels";
 import { makeRoot, onKey } from "./root";
-import type { Store, View } from "./store";
-import { TunerView } from "./tuner";
+import type { Panel, Store, View } from "./store";
 import { CodeView } from "./views/code";
 import { GraphView } from "./views/graph";
-import { KernelsView } from "./views/kernels";
-import { ModulesView } from "./views/modules";
-import { RooflineView } from "./views/roofline";
-import { LoneShapeView } from "./views/shape";
 import { StepperView } from "./views/stepper";
-import { TimelineView } from "./views/timeline";
-import { MemoryView, TimingView } from "./views/timing";
 
 export type Kind = "graph" | "stepper" | "code" | "kernels" | "modules" | "timing" | "roofline" | "timeline" | "memory" | "tuner" | "shape";
 
@@ -21,18 +15,6 @@ export interface Look {
   pane?: string;
   look?: string;
 }
-
-const VIEWS: Record<Exclude<Kind, "graph" | "code">, new (store: Store) => View> = {
-  stepper: StepperView,
-  kernels: KernelsView,
-  modules: ModulesView,
-  timing: TimingView,
-  roofline: RooflineView,
-  timeline: TimelineView,
-  memory: MemoryView,
-  tuner: TunerView,
-  shape: LoneShapeView,
-};
 
 /** Draws one view into `element`. Returns how to take it away. */
 export function mountPart(element: HTMLElement, store: Store, kind: Kind, { height, pane = "", look = "" }: Look): () => void {
@@ -56,5 +38,7 @@ export function mountPart(element: HTMLElement, store: Store, kind: Kind, { heig
 
 function makeView(store: Store, kind: Kind, pane: string, look: string): View {
   if (kind === "graph") return new GraphView(store, look === "lazy" ? "role" : "kernel");
-  return kind === "code" ? new CodeView(store, pane) : new VIEWS[kind](store);
+  if (kind === "code") return new CodeView(store, pane);
+  const panel: Panel = kind === "stepper" ? "rewrites" : kind;
+  return makePanel(store, panel);
 }

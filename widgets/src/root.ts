@@ -1,10 +1,7 @@
 // The element around views: its theme, its width, and what keys do in it.
 
 import story from "./story.css";
-import byhand from "./byhand.css";
 import css from "./style.css";
-import shape from "./shape.css";
-import tuner from "./tuner/tuner.css";
 import { h } from "./dom";
 import type { Panel, Store } from "./store";
 import type { GraphView } from "./views/graph";
@@ -24,7 +21,7 @@ export function makeRoot(label: string, height: string | undefined, theme: Theme
     "data-lm-suppress-shortcuts": "true", // the notebook's own keys stay out of here
     style: height ? `--height:${height}` : null,
   });
-  root.append(h("style", {}, css + story + byhand + shape + tuner));
+  root.append(h("style", {}, css + story));
   const stopTheme = followTheme(root, theme);
   const sizes = new ResizeObserver(([entry]) => {
     const { width } = entry.contentRect;

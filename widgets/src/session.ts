@@ -1,6 +1,7 @@
 // What the widgets of one explorer share: the trace, read once, and one store, bound to the traits of the explorer.
 
 import { type Channel, askOver } from "./asking";
+import { Chunks } from "./chunks";
 import { h } from "./dom";
 import { hearWorking, takeBranches } from "./engine";
 import { type Handle, type Mode, mountOn, openStore } from "./explorer";
@@ -29,6 +30,8 @@ export class Session {
   private readonly redraws = new Set<() => void>();
   private readonly handles = new Set<Handle>();
   private readonly stops: (() => void)[];
+  private texts: Promise<Record<string, string>> | null = null;
+  private readonly chunks = new Chunks(async (name) => (await this.readChunks())[name] ?? null);
 
   constructor(private readonly model: Model) {
     this.opened = this.open();
@@ -54,12 +57,19 @@ export class Session {
     const trace = await readTrace(this.bytes);
     const initial = { selected: model.get("selected") as number[], cursor: model.get("cursor") as Partial<Cursor> };
     const store = openStore(trace, initial);
+    store.chunks = this.chunks;
     store.onSelect = (nodes) => save(model, { selected: nodes });
     store.onCursor = (cursor) => save(model, { cursor });
     if (model.get("answers") === true) store.ask = askOver(model as unknown as Channel);
     await this.takeBranches(store);
     this.connect(store);
     return store;
+  }
+
+  /** The texts of all chunks, read when one is first needed. */
+  private readChunks(): Promise<Record<string, string>> {
+    this.texts ??= readJson(bytesOf(this.model.get("chunks") as Payload)) as Promise<Record<string, string>>;
+    return this.texts;
   }
 
   /** The branches that were made since the capture. */

@@ -1,8 +1,12 @@
 // The entry for a page of its own: `tinyexplore.mount`, and a page that holds a trace mounts itself.
 
+import { share } from "./chunks";
 import type { Engine } from "./engine";
 import { type Handle, type MountOptions, mount } from "./explorer";
 import { fromBase64, readTrace } from "./payload";
+import { shared } from "core:shared";
+
+share(shared);
 
 const api = { mount, readTrace, fromBase64, handle: null as Handle | null };
 (globalThis as Record<string, unknown>).tinyexplore = api;
@@ -18,6 +22,7 @@ async function mountPage(): Promise<void> {
     const options = { ...JSON.parse(kept), ...JSON.parse(place.dataset.options ?? "{}") } as MountOptions;
     const engine = (globalThis as { tinyexploreEngine?: Engine }).tinyexploreEngine; // of a live page
     api.handle = mount(place, await readTrace(data), { size: data.byteLength, height: "100vh", page: true, engine, ...options });
+    await api.handle.ready;
     listenToPage(place.querySelector<HTMLElement>(".tinyexplore")!);
     document.documentElement.dataset.tinyexplore = "ready";
   } catch (error) {

@@ -1,12 +1,23 @@
 // What the views share: one selection, one cursor, one hover; whoever changes them tells all others.
 
 import type { Ask } from "./asking";
+import { type Chunks, chunksOfPage } from "./chunks";
 import type { TraceIndex } from "./provenance";
 import type { ShapeData } from "./shapes";
 
 export type Place = "python" | "lazy" | "kernels" | "passes" | "uops" | "code" | "run";
-export const PANELS = ["rewrites", "kernels", "tuner", "modules", "timing", "roofline", "timeline", "memory", "biography", "why", "debugger", "caches", "shape", "glossary"] as const;
-export type Panel = (typeof PANELS)[number];
+
+/** The panels by group, in the order of their tabs; `says` explains a group. */
+export const GROUPS = {
+  passes: { title: "Passes", says: "How the program was rewritten, step by step, and why", panels: ["rewrites", "why", "biography"] },
+  program: { title: "Program", says: "What the program consists of", panels: ["kernels", "modules"] },
+  whatif: { title: "What if", says: "Decide otherwise, and see what comes of it", panels: ["tuner"] },
+  byhand: { title: "By hand", says: "A kernel a step at a time, which cache answers, where elements lie", panels: ["debugger", "caches", "shape"] },
+  measure: { title: "Measure", says: "Time, rates and memory", panels: ["timing", "roofline", "timeline", "memory"] },
+  glossary: { title: "Glossary", says: "Every word of the explorer", panels: ["glossary"] },
+} as const;
+export type Panel = (typeof GROUPS)[keyof typeof GROUPS]["panels"][number];
+export const PANELS: readonly Panel[] = Object.values(GROUPS).flatMap(({ panels }): readonly Panel[] => panels);
 
 /** Where the reader is. It travels to Python as a dict, so it is plain data. */
 export interface Cursor {
@@ -50,6 +61,8 @@ export class Store {
   ask: Ask | null = null;
   /** What a page keeps of the shapes of nodes, for where nobody can be asked. */
   shapes: Record<string, ShapeData> = {};
+  /** Where the code of views comes from that are loaded when they are first opened. */
+  chunks: Chunks;
   private views: View[] = [];
   /** The stores that share one selection and one hover: this one, and those that were pinned to a place of their own. */
   protected readonly family: Set<Store>;
@@ -59,6 +72,7 @@ export class Store {
     this.cursor = cursor;
     this.family = relative?.family ?? new Set();
     this.family.add(this);
+    this.chunks = relative?.chunks ?? chunksOfPage;
     if (relative !== null) this.selected = relative.selected;
     this.relate();
   }

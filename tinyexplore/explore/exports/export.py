@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
-from pathlib import Path
 from typing import Any
 
 from tinyexplore.explore.codec import trace_to_bytes
 from tinyexplore.explore.figures import count_text, figures
 from tinyexplore.explore.model import Trace
 from tinyexplore.explore.shapes.of_trace import shapes_data
-
-STATIC = Path(__file__).resolve().parents[2] / "static"
 
 # nothing may be fetched: what the page shows is in the page
 _POLICY = (
@@ -36,10 +33,6 @@ body { margin: 0; font: 14px/1.45 system-ui, sans-serif; background: Canvas; col
 """
 
 
-class BundleMissing(RuntimeError):
-    """The front end was not built into this package."""
-
-
 def export_html(trace: Trace, tour: Sequence[dict[str, Any]] = (), *, engine: str = "") -> str:
     """The whole trace as one page: interactive with JavaScript, a picture and tables without.
 
@@ -50,7 +43,8 @@ def export_html(trace: Trace, tour: Sequence[dict[str, Any]] = (), *, engine: st
     script = script_text("standalone")
     title = escape(trace.title or "tinyexplore")
     options = f' data-options="{escape(json.dumps({"tour": list(tour)}))}"' if tour else ""
-    kept = json.dumps({"shapes": shapes_data(trace)}, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    shapes = shapes_data(trace)
+    kept = json.dumps({"shapes": shapes}, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -65,7 +59,7 @@ def export_html(trace: Trace, tour: Sequence[dict[str, Any]] = (), *, engine: st
 <noscript>{static_html(trace)}</noscript>
 <script type="application/octet-stream+base64" id="trace">{payload}</script>
 <script type="application/json" id="kept">{kept}</script>
-{engine}
+{engine or chunk_scripts(_chunks_for(trace, shapes))}
 <script>{script}</script>
 </body>
 </html>
@@ -74,23 +68,27 @@ def export_html(trace: Trace, tour: Sequence[dict[str, Any]] = (), *, engine: st
 
 def script_text(name: str) -> str:
     """A bundle of the front end, as it stands in a page: "standalone" mounts itself, "live" is a live page's engine."""
-    return bundle(name).replace("</script", "<\\/script")
+    from tinyexplore.widgets.front_end import bundle
+
+    return bundle(f"{name}.js").replace("</script", "<\\/script")
 
 
-def standalone_script() -> str:
-    """The front end as one script that mounts itself."""
-    return bundle("standalone")
+def chunk_scripts(names: Iterable[str] | None = None) -> str:
+    """The code of panels (by default of all), as inert texts: modules are made of them when panels are opened."""
+    from tinyexplore.widgets.front_end import chunk_names, packed_chunk
+
+    chosen = chunk_names() if names is None else names
+    texts = {name: b64encode(packed_chunk(name)).decode() for name in chosen}
+    kind = "application/octet-stream+base64"
+    return "\n".join(f'<script type="{kind}" data-chunk="{name}">{text}</script>' for name, text in texts.items())
 
 
-def bundle(name: str) -> str:
-    """A bundle of the front end."""
-    path = STATIC / f"{name}.js"
-    if not path.is_file():
-        raise BundleMissing(
-            f"{path.name} is not in {STATIC.name}/ of this installation: build the front end "
-            f"(npm ci && npm run build, in widgets/) or install a release, which has it"
-        )
-    return path.read_text(encoding="utf-8")
+def _chunks_for(trace: Trace, shapes: Mapping[str, Any]) -> list[str]:
+    """What a page can use: it has nobody to ask, so it shows what the trace has recorded and the page keeps."""
+    from tinyexplore.widgets.front_end import chunk_names
+
+    shows_something = {"byhand": trace.recordings, "tuner": trace.branches, "shape": shapes}
+    return [name for name in chunk_names() if shows_something.get(name, True)]
 
 
 def static_html(trace: Trace) -> str:

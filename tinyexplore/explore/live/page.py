@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tinyexplore.device import Device, DeviceUnavailable
-from tinyexplore.explore.exports.export import LIVE_POLICY, export_html, script_text
+from tinyexplore.explore.exports.export import LIVE_POLICY, chunk_scripts, export_html, script_text
 from tinyexplore.explore.kept import Kept
 from tinyexplore.explore.live.carried import Carried, carried_of
 from tinyexplore.explore.live.packing import block, packed_engine, pyodide_blocks
@@ -30,13 +30,13 @@ def live_html(
 
 
 def engine_elements(carried: Carried, pyodide: Path) -> str:
-    """The engine of a page, as elements that stand before the script that mounts it."""
+    """The engine of a page and the code of all panels, as elements that stand before the script that mounts it."""
     blocks = [
         pyodide_blocks(pyodide),
         block("tinyexplore.zip", packed_engine()),
         block("carried.json", carried.to_json().encode()),
     ]
-    return "\n".join([*blocks, f"<script>{script_text('live')}</script>"])
+    return "\n".join([*blocks, chunk_scripts(), f"<script>{script_text('live')}</script>"])
 
 
 # What a playground's kernels may be made for: all of it is said, so that a page is the same wherever it was made.

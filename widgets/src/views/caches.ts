@@ -59,12 +59,8 @@ export class CachesView implements View {
   private draw(): void {
     const { cursor, ask } = this.store;
     const kernel = cursor.kernel ?? 0;
-    if (cursor.panel !== "caches") return;
+    if (ask === null || cursor.panel !== "caches") return;
     if (kernel === this.kernel) return this.follow();
-    if (ask === null) {
-      replaceChildren(this.element, h("p", { class: "note" }, "The caches are modelled by Python. In a notebook this panel asks it; anywhere else: ", h("code", {}, `view.caches(${kernel})`)));
-      return;
-    }
     this.kernel = kernel;
     this.isChosen = false;
     this.sides = { before: [], after: this.atHand() };

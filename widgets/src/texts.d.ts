@@ -7,3 +7,7 @@ declare module "*.py" {
   const text: string;
   export default text;
 }
+
+declare module "core:shared" {
+  export const shared: Record<string, object>;
+}

@@ -1,0 +1,37 @@
+// Where the view of each panel comes from: the bundle, or a chunk that is loaded when the panel is first opened.
+
+import { Later, type Source } from "./later";
+import type { Panel, Store, View } from "./store";
+import { BiographyView } from "./views/biography";
+import { GlossaryView } from "./views/glossary";
+import { StepperView } from "./views/stepper";
+import { MemoryView, TimingView } from "./views/timing";
+
+const SOURCES: Record<Panel, (new (store: Store) => View) | Source> = {
+  rewrites: StepperView,
+  kernels: { chunk: "kernels" },
+  tuner: { chunk: "tuner", without: "Nothing was tried on a kernel of this trace, and a page cannot compile: a notebook can (view.tuner, view.apply)." },
+  modules: { chunk: "modules" },
+  timing: TimingView,
+  roofline: { chunk: "charts" },
+  timeline: { chunk: "charts" },
+  memory: MemoryView,
+  biography: BiographyView,
+  why: { chunk: "why" },
+  debugger: {
+    chunk: "byhand",
+    asks: ({ index }) => (index.trace.recordings.length > 0 ? null : ["Stepping takes Python. In a notebook this panel asks it; in a page, keep the first steps: ", "view.to_html(path, iterations=2000)"]),
+  },
+  caches: {
+    chunk: "byhand",
+    asks: ({ cursor }) => ["The caches are modelled by Python. In a notebook this panel asks it; anywhere else: ", `view.caches(${cursor.kernel ?? 0})`],
+  },
+  shape: { chunk: "shape", without: "No node of this trace shows memory otherwise than as it lies." },
+  glossary: GlossaryView,
+};
+
+/** The view of a panel; `isOpen` tells whether the reader looks at it, by default always: a widget of its own. */
+export function makePanel(store: Store, panel: Panel, isOpen?: () => boolean): View {
+  const source = SOURCES[panel];
+  return typeof source === "function" ? new source(store) : new Later(store, panel, source, isOpen ?? (() => true), isOpen === undefined);
+}

@@ -1,0 +1,80 @@
+// The tabs of the panels: a row of groups, and beside it the panels of the group that is open.
+
+import { h, tab, tabList } from "../dom";
+import { type Change, GROUPS, type Panel, type Store, type View } from "../store";
+
+const KEPT = "tinyexplore.panels"; // in the browser: which panel of each group was looked at last
+const NAMES = Object.keys(GROUPS) as (keyof typeof GROUPS)[];
+
+export class PanelTabs implements View {
+  readonly element: HTMLElement;
+  private readonly groups: HTMLElement[];
+  private readonly panels = new Map<string, HTMLElement>();
+  private readonly lists: HTMLElement[];
+  private readonly last = keptPanels();
+
+  constructor(private readonly store: Store) {
+    this.groups = NAMES.map((name) => tab(name, GROUPS[name].title, false, () => this.open(name), GROUPS[name].says));
+    this.lists = NAMES.map((name) => {
+      const tabs = GROUPS[name].panels.map((panel) => tab(panel, titleOf(panel), false, () => store.go({ panel })));
+      for (const one of tabs) this.panels.set(one.dataset.key!, one);
+      const list = tabList(`${GROUPS[name].title}: panels`, ...tabs);
+      list.dataset.group = name;
+      return list;
+    });
+    const groups = tabList("Groups of panels", ...this.groups);
+    groups.classList.add("groups");
+    this.element = h("div", { class: "panel-tabs" }, groups, ...this.lists);
+    this.mark();
+  }
+
+  update(change: Change): void {
+    if (change.cursor) this.mark();
+  }
+
+  /** The panel of a group that was looked at last, else its first. */
+  private open(name: keyof typeof GROUPS): void {
+    const panels: readonly Panel[] = GROUPS[name].panels;
+    const last = this.last[name] as Panel | undefined;
+    this.store.go({ panel: last !== undefined && panels.includes(last) ? last : panels[0] });
+  }
+
+  private mark(): void {
+    const { panel } = this.store.cursor;
+    const open = NAMES.find((name) => (GROUPS[name].panels as readonly Panel[]).includes(panel))!;
+    NAMES.forEach((name, i) => {
+      choose(this.groups[i], name === open);
+      this.lists[i].hidden = name !== open || titleOf(GROUPS[name].panels[0]) === GROUPS[name].title; // no second tab of one name
+    });
+    for (const [name, one] of this.panels) choose(one, name === panel);
+    if (this.last[open] === panel) return;
+    this.last[open] = panel;
+    keepPanels(this.last);
+  }
+}
+
+function titleOf(panel: Panel): string {
+  return `${panel[0].toUpperCase()}${panel.slice(1)}`;
+}
+
+function choose(one: HTMLElement, isChosen: boolean): void {
+  one.setAttribute("aria-selected", String(isChosen));
+  one.tabIndex = isChosen ? 0 : -1;
+}
+
+function keptPanels(): Record<string, string> {
+  try {
+    const kept: unknown = JSON.parse(localStorage.getItem(KEPT) ?? "{}");
+    return typeof kept === "object" && kept !== null ? (kept as Record<string, string>) : {};
+  } catch {
+    return {}; // a page from a file, or a notebook in a frame, may have no storage
+  }
+}
+
+function keepPanels(last: Record<string, string>): void {
+  try {
+    localStorage.setItem(KEPT, JSON.stringify(last));
+  } catch {
+    // then each group opens at its first panel
+  }
+}
