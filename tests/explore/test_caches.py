@@ -195,3 +195,17 @@ def test_a_loop_or_line_that_only_one_side_has_stands_alone() -> None:
     alone = [row for row in rows if row.before is None or row.after is None]
     assert alone and all((row.before is None) != (row.after is None) for row in alone)
     assert {row.of for row in alone} == {"line"}
+
+
+@pytest.mark.parametrize("noopt", [0, 1])
+def test_without_numpy_the_program_is_run_and_gives_the_same(noopt: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, w = Tensor.rand(12, 20).realize(), Tensor.rand(20, 8).realize()
+    view = explore(lambda: x @ w, repeat=1, noopt=noopt)
+    expected = view.caches(0)
+    counters = dict.fromkeys(list(expected.stream.loop_names.values())[:1], 1)
+    touched = expected.lines_of(**counters)
+    monkeypatch.setattr("tinyexplore.explore.byhand.streams.has_numpy", lambda: False)
+    monkeypatch.setattr("tinyexplore.explore.byhand.caches.simulator", PlainSimulator)
+    found = view.caches(0)
+    assert [one.traffic for one in found.accesses] == [one.traffic for one in expected.accesses]
+    assert found.lines_of(**counters) == touched and found.total == expected.total

@@ -113,6 +113,12 @@ def test_the_tuner_compiles_in_the_page_and_counts_uops(page: Any, view: Explore
     assert "interpreting one run took" in page.inner_text(".tuner-status")
 
 
+def test_the_caches_are_modelled_without_numpy(page: Any, view: Explorer) -> None:
+    page.evaluate("tinyexplore.handle.go({panel: 'caches', kernel: 1})")
+    page.wait_for_selector(".caches .traffic")
+    assert f"{view.caches(1).total.touches:,}" in page.inner_text(".caches .traffic >> nth=0 >> .num")
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_live_page_is_without_grave_findings(page: Any, scheme: str) -> None:
     page.emulate_media(color_scheme=scheme)

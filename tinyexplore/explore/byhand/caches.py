@@ -13,12 +13,13 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from tinyexplore.explore.byhand.lru import GROUPS, Cache, caches_of, simulator
-from tinyexplore.explore.byhand.streams import AddressStream, Touch
+from tinyexplore.explore.byhand.streams import AddressStream, Touch, has_numpy
 from tinyexplore.target import Target
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import UOp
 
 MOST_TOUCHES = 400_000_000  # some ten seconds
+MOST_INTERPRETED = 300_000  # without NumPy: as long in a browser
 
 
 class TooLong(ValueError):
@@ -235,9 +236,9 @@ def model_caches(
     caches = tuple(caches_of(target) if caches is None else caches)
     line = caches[0].line_bytes if caches else target.line_bytes
     stream = AddressStream(uops, values, unit=line, page=target.page_bytes, contents=contents)
-    expected = stream.most_touches()
-    if expected is not None and expected > MOST_TOUCHES:
-        raise TooLong(f"{name} touches memory about {expected:,} times; at most {MOST_TOUCHES:,} are modelled")
+    expected, most = stream.most_touches(), MOST_TOUCHES if has_numpy() else MOST_INTERPRETED
+    if expected is not None and expected > most:
+        raise TooLong(f"{name} touches memory about {expected:,} times; at most {most:,} are modelled here")
     run = simulator(caches, len(stream.accesses), stream.nbytes // line + 1)
     for chunk in stream.chunks():
         run.run(chunk.lines, chunk.columns)
@@ -258,11 +259,17 @@ def lines_touched(stream: AddressStream, counters: Mapping[str, int]) -> dict[st
     if unknown := [name for name in counters if name not in names]:
         raise ValueError(f"no loop {', '.join(unknown)}; there are {', '.join(names) or 'none'}")
     fixed = {stream.uops[names[name]]: value for name, value in counters.items()}
-    numbers, lines = stream.restricted(fixed).whole()
+    pieces: list[set[int]] = [set() for _ in stream.accesses]
+    for chunk in stream.restricted(fixed).chunks():
+        columns = chunk.columns.tolist()
+        for row in chunk.lines.tolist():
+            for line, access in zip(row, columns, strict=True):
+                if line >= 0:
+                    pieces[access].add(line)
     found: dict[str, list[int]] = {}
     for access, touch in enumerate(stream.accesses):
         base = stream.bases[touch.node.src[0].src[0]] // stream.unit
-        here = {int(piece) - base for piece in set(lines[numbers == access].tolist())}
+        here = {piece - base for piece in pieces[access]}
         found[touch.buffer] = sorted({*found.get(touch.buffer, ()), *here})
     return found
 

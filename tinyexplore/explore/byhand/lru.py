@@ -157,7 +157,7 @@ def simulator(caches: Sequence[Cache], accesses: int, lines: int) -> LRU:
     """The fastest that there is here. `accesses`: how many there are; `lines`: of memory, numbered from 0."""
     try:
         return NativeSimulator(caches, accesses, lines)
-    except DeviceUnavailable:
+    except (DeviceUnavailable, ModuleNotFoundError):  # no LLVM, no NumPy
         return PlainSimulator(caches, accesses, lines)
 
 

@@ -1,7 +1,8 @@
 """The address stream of a kernel: which bytes each load and store touches, in the order in which they do.
 
 Addresses come from the index expressions over the iteration space, by NumPy, in chunks of the outer loops. Where an
-index depends on what is loaded, the program is run instead (`explore/byhand/stepping.py`), which needs its inputs.
+index depends on what is loaded, the program is run instead (`explore/byhand/stepping.py`), which needs its inputs; and
+where there is no NumPy (in a browser), on zeros for want of others.
 
 Buffers lie one after the other, each from a new page on; the THREAD axis is walked in order, as one core would.
 """
@@ -12,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from tinyexplore.dtype import DType, PtrDType, dtypes
@@ -50,10 +52,23 @@ class Touch:
 
 @dataclass(frozen=True)
 class Chunk:
-    """A piece of the stream: `lines` row by row; column `i` of a row is touched by access `columns[i]`."""
+    """A piece of the stream: `lines` row by row; column `i` of a row is touched by access `columns[i]`. Without NumPy
+    they are `Plain` lists."""
 
     lines: Array
     columns: Array
+
+
+class Plain(list[Any]):
+    """A list for who asks an array for one."""
+
+    def tolist(self) -> list[Any]:
+        return self
+
+
+def has_numpy() -> bool:
+    """Whether there is NumPy here."""
+    return find_spec("numpy") is not None
 
 
 @dataclass
@@ -155,7 +170,7 @@ class AddressStream:
 
     def chunks(self) -> Iterator[Chunk]:
         """The stream in order. DataDependent where it takes inputs that are not there."""
-        if self.is_data_dependent:
+        if self.is_data_dependent or not has_numpy():
             yield from self._interpreted()
         else:
             yield from self._walked(self.tree, self.fixed)
@@ -321,30 +336,38 @@ class AddressStream:
     # *** by running it ***
 
     def _interpreted(self) -> Iterator[Chunk]:
-        import numpy as np
-
-        if self.fixed:
+        contents = self.contents
+        if self.is_data_dependent and self.fixed:
             raise DataDependent("where this kernel reads depends on what it reads: what one tile touches is not known")
-        if self.contents is None:
+        if self.is_data_dependent and contents is None:
             raise DataDependent(
                 "where this kernel reads depends on what it reads: capture with keep_inputs=True, so that it can be run"
             )
-        number = {touch.place: place for place, touch in enumerate(self.accesses)}
+        if contents is None:
+            contents = [None] * sum(node.op is Ops.DEFINE_GLOBAL for node in self.uops)
+        wanted = {self.uops.index(node): counter for node, counter in self.fixed.items()}
+        inside = [
+            (touch.place, number) for number, touch in enumerate(self.accesses) if wanted.keys() <= {*touch.loops}
+        ]
+        number = dict(inside)
         values = [self.values[node] for node in variable_arguments(self.uops)]
-        debugger = Debugger("kernel", self.uops, self.contents, values, log=1)
+        debugger = Debugger("kernel", self.uops, contents, values, log=1)
+        counters: dict[int, Any] = dict.fromkeys(wanted)
         lines: list[int] = []
         columns: list[int] = []
         for event in debugger.events():
+            if event[0] in wanted:
+                counters[event[0]] = event[1]
             access = number.get(event[0])
-            if access is None:
+            if access is None or counters != wanted:
                 continue
             found = self._pieces(self.accesses[access], event[2], event[3])
             lines += found
             columns += [access] * len(found)
             if len(lines) >= CHUNK:
-                yield Chunk(np.asarray([lines], np.int32), np.asarray(columns, np.int32))
+                yield _chunk(lines, columns)
                 lines, columns = [], []
-        yield Chunk(np.asarray([lines], np.int32), np.asarray(columns, np.int32))
+        yield _chunk(lines, columns)
 
     def _pieces(self, touch: Touch, position: int, mask: Any) -> list[int]:
         dtype = touch.node.dtype if touch.node.op is Ops.LOAD else touch.node.src[1].dtype
@@ -356,6 +379,16 @@ class AddressStream:
         size, base = dtype.scalar.itemsize, self.bases[touch.node.src[0].src[0]]
         low = (base + (position + valid[0]) * size) // self.unit
         return list(range(low, (base + (position + valid[-1]) * size + size - 1) // self.unit + 1))
+
+
+def _chunk(lines: list[int], columns: list[int]) -> Chunk:
+    """One row, by NumPy where there is one."""
+    if not has_numpy():
+        plain: Any = Plain
+        return Chunk(plain([lines]), plain(columns))
+    import numpy as np
+
+    return Chunk(np.asarray([lines], np.int32), np.asarray(columns, np.int32))
 
 
 def _element(access: UOp) -> DType:

@@ -41,9 +41,9 @@ def engine_elements(carried: Carried, pyodide: Path) -> str:
 
 # What a playground's kernels may be made for: all of it is said, so that a page is the same wherever it was made.
 MACHINES = (
-    ("for AVX2 (x86-64-v3)", "x86-64-v3,threads=1,l1=32K,l2=512K"),
-    ("for AVX-512 (x86-64-v4)", "x86-64-v4,threads=1,l1=32K,l2=1M"),
-    ("for Arm (Neoverse N1)", "neoverse-n1,threads=1,l1=64K,l2=1M"),
+    ("AVX2 · x86-64-v3", "x86-64-v3,threads=1,l1=32K,l2=512K"),
+    ("AVX-512 · x86-64-v4", "x86-64-v4,threads=1,l1=32K,l2=1M"),
+    ("Arm · Neoverse N1", "neoverse-n1,threads=1,l1=64K,l2=1M"),
 )
 
 
@@ -56,7 +56,7 @@ def playground_html(*, pyodide: str | Path | None = None) -> str:
                 targets[machine] = Device["LLVM"].target
         except DeviceUnavailable:
             continue  # without llvmlite there is the interpreter's own machine
-    offered = [("for the interpreter (scalars)", ""), *(one for one in MACHINES if one[1] in targets)]
+    offered = [("Interpreter · scalars", ""), *(one for one in MACHINES if one[1] in targets)]
     elements = engine_elements(Carried(targets), find_pyodide(pyodide))
     return f"""<!doctype html>
 <html lang="en">

@@ -32,6 +32,7 @@ export class Playground {
   private readonly machine: HTMLSelectElement;
   private handle: Handle | null = null;
   private wanted = "";
+  private count = 0; // of programs that were run
 
   constructor(
     root: HTMLElement,
@@ -99,6 +100,7 @@ export class Playground {
     } finally {
       this.runs.disabled = false;
       this.runs.textContent = "Run";
+      this.place.dataset.runs = String((this.count += 1));
     }
   }
 
@@ -111,9 +113,10 @@ export class Playground {
   private async explore(data: Uint8Array): Promise<void> {
     const explorer = (globalThis as unknown as { tinyexplore: Explorer }).tinyexplore;
     const trace = await explorer.readTrace(data);
+    const mode = this.handle?.mode; // as the reader looks at it now
     this.handle?.destroy();
     this.place.replaceChildren();
-    this.handle = explorer.handle = explorer.mount(this.place, trace, { engine: this.engine, size: data.byteLength, height: "100%", badge: false });
+    this.handle = explorer.handle = explorer.mount(this.place, trace, { engine: this.engine, size: data.byteLength, height: "100%", badge: false, mode });
     if (this.wanted !== "") this.handle.open(this.wanted);
     document.documentElement.dataset.tinyexplore = "ready";
   }

@@ -116,7 +116,8 @@ export class TunerView implements View {
     const before = variant === null ? null : whatIf.withOpts(kernel, variant.opts.slice(0, -1));
     undo.disabled = variant === null || variant.opts.length === 0 || !(before !== null || live);
     const beam = button(`BEAM ${BEAM_WIDTH}`, "Searches for the fastest opts by measuring; what it tries stands in the tree", () => whatIf.ask({ kind: "Search", kernel, width: BEAM_WIDTH }, "searching"));
-    beam.disabled = !live;
+    beam.disabled = !live || whatIf.inPage;
+    if (whatIf.inPage) beam.title = "A search measures: that takes the machine, and a page has none";
     const tools = at === null ? [] : [undo, jump("no opts", "No opts", "The loops as the scheduler wrote them", "SetOpts", { opts: "" }), jump("heuristics", "Heuristics", "What the heuristics choose, without measuring", "HandCode"), known("BEAM") === undefined ? beam : jump("BEAM", "BEAM’s", "The fastest that the search found", "Search", { width: BEAM_WIDTH })];
     replaceChildren(this.bar, choices.length > 1 ? select : kernelName(variant === null ? trace.kernels[kernel] : { ...trace.kernels[kernel], name: variant.name, axes: variant.axes }), ...(variant === null ? [] : this.facts(kernel, variant)), h("span", { class: "space" }), ...tools);
     this.drawStatus(at);
