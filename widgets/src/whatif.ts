@@ -73,7 +73,7 @@ export class WhatIf {
   /** The branch of `kernel` with exactly these opts, whole. */
   withOpts(kernel: number, opts: readonly string[]): Branch | null {
     const wanted = opts.join(";");
-    return this.of(kernel).find((branch) => isWhole(branch) && branch.kernels[0].opts.join(";") === wanted) ?? null;
+    return this.of(kernel).find((branch) => isWhole(branch) && branch.edited === null && branch.kernels[0].opts.join(";") === wanted) ?? null;
   }
 
   lawsOf(op: string): OptLaw[] {
@@ -94,7 +94,8 @@ export class WhatIf {
   undo(kernel: number): void {
     const at = this.at(kernel);
     if (at === null) return;
-    const known = this.withOpts(kernel, at.kernels[0].opts.slice(0, -1));
+    const before = at.edited === null || at.parent === null ? null : this.branches[at.parent];
+    const known = before ?? this.withOpts(kernel, at.kernels[0].opts.slice(0, -1));
     if (known !== null) this.go(known);
     else this.ask({ kind: "UndoOpt", kernel }, "compiling without the last opt");
   }

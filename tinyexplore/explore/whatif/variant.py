@@ -11,6 +11,7 @@ from tinyexplore.execute.runner import Runner
 from tinyexplore.explore.model import KernelVariant, Listing, StageTime, Trace
 from tinyexplore.explore.pictures.roofline import loaded_bytes
 from tinyexplore.explore.recording.drafts import quantile
+from tinyexplore.explore.whatif.editing.linear import program_text
 from tinyexplore.explore.whatif.nest import annotated_nest, cache_sizes
 from tinyexplore.explore.whatif.offers import offers_of
 from tinyexplore.kernel import Kernel
@@ -42,7 +43,10 @@ def variant_of(
         nest=tuple(annotated_nest(kernel, names)),
         offers=tuple(offers_of(kernel)),
         listings=tuple(
-            Listing(program.language, tuple(line.text for line in program.lines)) for program in trace.programs
+            Listing(program.language, tuple(line.text for line in program.lines))
+            if program.language != "uops"
+            else Listing("uops", tuple(program_text(runner.spec.uops).splitlines()))  # which can be changed
+            for program in trace.programs
         ),
         stages=tuple(StageTime(stage.name, max(0.0, stage.elapsed_us), len(stage.steps)) for stage in trace.stages),
         times_us=tuple(times_us),

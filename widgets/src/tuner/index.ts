@@ -23,7 +23,7 @@ export class TunerView implements View {
   private readonly figure = h("div", {});
   private readonly opts: OptButtons;
   private readonly tree: TreeList;
-  private readonly listing = new TunerListing();
+  private readonly listing: TunerListing;
   private readonly body: HTMLElement;
   private readonly stop: () => void;
   private drawn = "";
@@ -31,6 +31,7 @@ export class TunerView implements View {
   constructor(private readonly store: Store) {
     this.whatIf = whatIfOf(store.index);
     this.opts = new OptButtons(this.whatIf);
+    this.listing = new TunerListing(this.whatIf);
     this.tree = new TreeList(this.whatIf, () => this.draw(true));
     this.stop = this.whatIf.listen(() => this.draw(true));
     const tried = h("div", { class: "tuner-tried" }, this.tree.element, this.figure);
@@ -112,9 +113,9 @@ export class TunerView implements View {
       one.setAttribute("aria-pressed", String(there !== undefined && there.id === at?.id));
       return one;
     };
-    const undo = button("Undo", "Without the last opt", () => whatIf.undo(kernel));
+    const undo = button("Undo", "Without the last opt, or edit", () => whatIf.undo(kernel));
     const before = variant === null ? null : whatIf.withOpts(kernel, variant.opts.slice(0, -1));
-    undo.disabled = variant === null || variant.opts.length === 0 || !(before !== null || live);
+    if (at?.edited == null) undo.disabled = variant === null || variant.opts.length === 0 || !(before !== null || live);
     const beam = button(`BEAM ${BEAM_WIDTH}`, "Searches for the fastest opts by measuring; what it tries stands in the tree", () => whatIf.ask({ kind: "Search", kernel, width: BEAM_WIDTH }, "searching"));
     beam.disabled = !live || whatIf.inPage;
     if (whatIf.inPage) beam.title = "A search measures: that takes the machine, and a page has none";

@@ -5,20 +5,28 @@ import { languageName } from "../format";
 import { type LineChange, compareLines } from "../lines";
 import type { Branch } from "../model";
 import { tokenize } from "../tokens";
-import { variantOf } from "../whatif";
+import { type WhatIf, variantOf } from "../whatif";
+import { Editor } from "./editor";
 import { nameOf } from "./tree";
 
 const CONTEXT = 3; // lines around a difference, where only differences are shown
-const WANTED = ["c", "asm", "llvm-opt", "llvm", "uops", "python"];
+const WANTED = ["c", "asm", "llvm-opt", "llvm", "uops", "python", "opts"];
+const EDITABLE = ["c", "llvm", "uops", "opts"];
 const MOST_LINES = 3000; // of both listings: more are shown without a comparison
 
 export class TunerListing {
   readonly element = h("section", { class: "tuner-code", "aria-label": "Listings" });
   private language = "";
   private whole = false;
+  private editing = false;
+  private readonly editor: Editor;
+
+  constructor(private readonly whatIf: WhatIf) {
+    this.editor = new Editor(whatIf);
+  }
 
   draw(branch: Branch, base: Branch | null): void {
-    const listings = variantOf(branch)?.listings ?? [];
+    const listings = listingsOf(branch);
     const languages = WANTED.filter((one) => listings.some(({ language }) => language === one));
     if (!languages.includes(this.language)) this.language = languages[0] ?? "";
     const redraw = (): void => this.draw(branch, base);
@@ -29,7 +37,16 @@ export class TunerListing {
       }),
     );
     const lines = listings.find(({ language }) => language === this.language)?.lines ?? [];
-    const other = variantOf(base)?.listings.find(({ language }) => language === this.language)?.lines;
+    const edit = button("edit", this.whatIf.send === null ? "A page shows what was recorded; a notebook compiles what is changed here" : "Change this text: it is compiled, run apart, compared and timed", () => {
+      this.editing = !this.editing;
+      redraw();
+      if (this.editing) this.editor.focus();
+    }, "quiet toggle");
+    edit.hidden = !EDITABLE.includes(this.language);
+    edit.disabled = this.whatIf.send === null;
+    const isEdited = this.editing && !edit.hidden && !edit.disabled;
+    edit.setAttribute("aria-pressed", String(isEdited));
+    const other = listingsOf(base).find(({ language }) => language === this.language)?.lines;
     const comparable = other !== undefined && other.length + lines.length <= MOST_LINES;
     const changes = comparable ? compareLines(other, lines) : lines.map((text, i): LineChange => ({ kind: "same", text, a: null, b: i + 1 }));
     const fresh = changes.filter(({ kind }) => kind === "new").length;
@@ -41,7 +58,15 @@ export class TunerListing {
     toggle.setAttribute("aria-pressed", String(this.whole || !comparable));
     toggle.disabled = !comparable;
     const says = !comparable || base === null ? `${lines.length} lines` : `+${fresh} −${gone} against ${nameOf(base)}`;
-    const bar = h("div", { class: "bar" }, tabList("Listings", ...tabs), h("span", { class: "space" }), h("span", { class: "faint tuner-says", title: says }, says), toggle);
+    const bar = h("div", { class: "bar" }, tabList("Listings", ...tabs), h("span", { class: "space" }), h("span", { class: "faint tuner-says", title: says }, says), toggle, edit);
+    if (isEdited) {
+      toggle.hidden = true;
+      this.element.querySelector(".bar")?.remove();
+      if (this.editor.element.parentElement !== this.element) replaceChildren(this.element, this.editor.element);
+      this.element.prepend(bar);
+      this.editor.show(branch, this.language, lines.join("\n") + "\n");
+      return;
+    }
     const shown = this.whole || !comparable ? changes : around(changes);
     const body = h("div", { class: "listing scroll", tabindex: 0, role: "group", "aria-label": languageName(this.language) });
     if (comparable && fresh + gone === 0 && !this.whole) body.append(h("p", { class: "note" }, `The ${languageName(this.language)} is the same.`));
@@ -50,6 +75,12 @@ export class TunerListing {
     replaceChildren(this.element, bar, body);
     body.scrollTop = scrolled;
   }
+}
+
+/** The listings of a branch, and its opts as one. */
+function listingsOf(branch: Branch | null): readonly { language: string; lines: readonly string[] }[] {
+  const variant = variantOf(branch);
+  return variant === null ? [] : [...variant.listings, { language: "opts", lines: variant.opts }];
 }
 
 /** The differences with the lines around them; null where lines are left out. */

@@ -2,7 +2,7 @@
 
 import { button, h } from "../dom";
 import { optMeaning } from "../explaining";
-import { duration } from "../format";
+import { duration, languageName } from "../format";
 import type { Branch, KernelVariant } from "../model";
 import { type WhatIf, isWhole, variantOf } from "../whatif";
 
@@ -156,6 +156,7 @@ export function nameOf(branch: Branch): string {
   const values = Object.fromEntries(given);
   if (kind === "ApplyOpt") return String(values.opt);
   if (kind === "UndoOpt") return "one opt less";
+  if (kind === "Edit") return `edited ${languageName(String(values.stage))}`;
   if (branch.labels.length > 0) return branch.labels[0];
   return values.opts === undefined ? kind : String(values.opts) || "no opts";
 }

@@ -11,7 +11,7 @@ from tinyexplore.explore.model import Diagnostic, Edited, KernelVariant
 from tinyexplore.explore.recording.drafts import quantile
 from tinyexplore.explore.whatif.commands.opts import try_out
 from tinyexplore.explore.whatif.editing.asking import Text, Tried, check_signature, tried, verdict_words
-from tinyexplore.explore.whatif.editing.linear import ProgramError, check_program, parse_program, program_text
+from tinyexplore.explore.whatif.editing.linear import ProgramError, check_program, parse_program
 from tinyexplore.explore.whatif.editing.stages import base_program, stage_text, stages_of
 from tinyexplore.explore.whatif.place import Outcome, Place, Refused, WhatIfError, to_opts
 from tinyexplore.trace import recording
@@ -100,7 +100,7 @@ def variant_of_edit(place: Place, found: Tried, stage: str, text: str, uops: tup
     variant = place.parent.kernels[0]
     listings = found.listings
     if stage == "uops" and listings:
-        listings = (replace(listings[0], language="uops", lines=tuple(program_text(uops).splitlines())), *listings)
+        listings = (replace(listings[0], language="uops", lines=tuple(text.splitlines())), *listings)
     ordered = sorted(found.times_us)
     return replace(
         variant,

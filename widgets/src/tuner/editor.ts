@@ -1,0 +1,135 @@
+// A stage of a kernel as text that can be changed: coloured, numbered, with the compiler's words at their lines.
+
+import { button, h, oncePerFrame, replaceChildren } from "../dom";
+import { duration, languageName, spread } from "../format";
+import type { Branch, Diagnostic } from "../model";
+import { tokenize } from "../tokens";
+import { type WhatIf, variantOf } from "../whatif";
+
+const MOST_COLOURED = 3000; // lines
+
+export class Editor {
+  readonly element: HTMLElement;
+  private readonly area = h("textarea", { class: "edit-area", spellcheck: "false", autocomplete: "off", autocapitalize: "off", wrap: "off" });
+  private readonly paint = h("pre", { class: "edit-paint", "aria-hidden": "true" });
+  private readonly gutter = h("div", { class: "edit-gutter", "aria-hidden": "true" });
+  private readonly says = h("div", { class: "edit-says", role: "status", id: `edit-says-${Math.random().toString(36).slice(2)}` });
+  private readonly run: HTMLButtonElement;
+  private readonly reset: HTMLButtonElement;
+  private language = "";
+  private branch: Branch | null = null;
+  private original = "";
+  private asked = "";
+  private last: Branch | undefined;
+  private marked: readonly Diagnostic[] = [];
+  private readonly redraw = oncePerFrame(() => this.draw());
+
+  constructor(private readonly whatIf: WhatIf) {
+    this.run = button("Run", "Compiles, runs and compares this text (Ctrl+Enter)", () => this.ask(), "edit-run");
+    this.reset = button("Reset", "The text as it is in the branch at hand", () => this.load(this.original), "quiet");
+    this.area.addEventListener("input", this.redraw);
+    this.area.addEventListener("keydown", (event) => this.onKey(event));
+    this.area.setAttribute("aria-describedby", this.says.id);
+    const hint = h("span", { class: "faint edit-hint" }, "Ctrl+Enter runs · Esc, then Tab, leaves");
+    const text = h("div", { class: "edit-text" }, this.paint, this.area);
+    this.element = h("div", { class: "edit" }, h("div", { class: "bar edit-bar" }, this.run, this.reset, h("span", { class: "space" }), hint), h("div", { class: "edit-scroll scroll" }, this.gutter, text), this.says);
+  }
+
+  /** Shows `text`, the `language` of `branch`; what was typed stays. */
+  show(branch: Branch, language: string, text: string): void {
+    const other = language !== this.language || branch.id !== this.branch?.id;
+    const isDirty = language === this.language && this.area.value !== this.original;
+    this.branch = branch;
+    this.language = language;
+    this.original = text;
+    this.area.setAttribute("aria-label", `${languageName(language)} of the kernel, to be changed`);
+    if (other && !isDirty) this.load(text);
+    this.tell();
+  }
+
+  focus(): void {
+    this.area.focus();
+    this.area.setSelectionRange(0, 0);
+  }
+
+  private load(text: string): void {
+    this.area.value = text;
+    this.draw();
+  }
+
+  private ask(): void {
+    if (this.branch?.kernel == null || this.whatIf.send === null || this.whatIf.working !== null) return;
+    this.asked = this.area.value;
+    this.whatIf.ask({ kind: "Edit", kernel: this.branch.kernel, stage: this.language, text: this.asked }, "compiling and comparing the edit");
+  }
+
+  private onKey(event: KeyboardEvent): void {
+    event.stopPropagation(); // letters are letters here, not commands of the explorer
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) this.ask();
+    else if (event.key === "Escape") this.run.focus();
+    else if (event.key === "Tab" && !event.shiftKey) {
+      const { selectionStart, selectionEnd } = this.area;
+      this.area.setRangeText("  ", selectionStart, selectionEnd, "end");
+      this.redraw();
+    } else return;
+    event.preventDefault();
+  }
+
+  /** What became of the text: of the branch at hand, or of the last edit, where that failed. */
+  private tell(): void {
+    const { whatIf, branch } = this;
+    const mine = branch?.kernel == null ? [] : whatIf.of(branch.kernel).filter(({ command }) => command.kind === "Edit" && command.arguments.some(([name, value]) => name === "text" && value === this.asked));
+    const last = this.asked === "" ? undefined : mine.at(-1);
+    const told = last?.status === "failed" ? last : (branch?.edited ?? null) === null ? null : branch;
+    this.marked = told?.edited?.diagnostics ?? [];
+    const parts: Element[] = [];
+    if (whatIf.working !== null) parts.push(h("p", {}, `${whatIf.working.text}…`));
+    else if (told != null) {
+      const good = told.status === "done" && told.edited?.verdict !== "differs";
+      parts.push(h("p", { class: good ? "edit-good" : "edit-bad" }, `${good ? "✓" : "✕"} ${this.marked.length > 0 ? "It was not compiled" : told.reason}`));
+      parts.push(...times(told));
+      for (const gap of told.edited?.unprotected ?? []) parts.push(h("p", { class: "faint" }, `Not guarded here: ${gap}`));
+    }
+    for (const one of this.marked) parts.push(button(one.line > 0 ? `line ${one.line}${one.column > 0 ? `:${one.column}` : ""} · ${one.text}` : one.text, "Go there", () => this.goTo(one), `quiet edit-message ${one.level}`));
+    replaceChildren(this.says, ...parts);
+    this.says.hidden = parts.length === 0;
+    this.area.setAttribute("aria-invalid", String(this.marked.length > 0));
+    this.draw();
+    const first = this.marked[0]?.line ?? 0;
+    if (last !== this.last && first > 0) this.gutter.children[first - 1]?.scrollIntoView({ block: "nearest" });
+    this.last = last;
+  }
+
+  private goTo({ line, column }: Diagnostic): void {
+    if (line === 0) return;
+    const lines = this.area.value.split("\n");
+    const start = lines.slice(0, line - 1).reduce((sum, text) => sum + text.length + 1, 0);
+    const at = start + Math.max(0, column - 1);
+    this.area.focus();
+    this.area.setSelectionRange(column > 0 ? at : start, column > 0 ? at : start + (lines[line - 1]?.length ?? 0));
+    this.gutter.children[line - 1]?.scrollIntoView({ block: "nearest" });
+  }
+
+  private draw(): void {
+    const lines = this.area.value.split("\n");
+    const at = new Map(this.area.value === this.asked ? this.marked.map((one) => [one.line, one]) : []);
+    const colour = lines.length <= MOST_COLOURED;
+    replaceChildren(this.gutter, ...lines.map((_, i) => h("div", { class: at.has(i + 1) ? "bad" : "", title: at.get(i + 1)?.text }, String(i + 1))));
+    replaceChildren(this.paint, ...lines.map((text, i) => h("div", { class: at.has(i + 1) ? "bad" : "" }, ...(colour ? tokenize(this.language, text) : [["", text]]).map(([kind, part]) => h("span", { class: kind === "" ? "" : `t-${kind}` }, part)), "\u200b")));
+    this.element.style.setProperty("--lines", String(lines.length));
+    this.element.style.setProperty("--columns", String(lines.reduce((most, { length }) => Math.max(most, length), 0) + 2));
+    this.run.disabled = this.whatIf.working !== null || this.whatIf.send === null;
+    this.reset.disabled = this.area.value === this.original;
+  }
+}
+
+/** The time of an edit, and of the text before it, which was timed in turns with it. */
+function times(branch: Branch): Element[] {
+  const variant = variantOf(branch);
+  const before = [...(branch.edited?.before_us ?? [])].sort((a, b) => a - b);
+  if (variant?.median_us == null || variant.low_us === null || variant.high_us === null || before.length === 0) return [];
+  const quantile = (part: number): number => before[Math.min(before.length - 1, Math.floor(part * before.length))];
+  const { median_us, low_us, high_us, times_us } = variant;
+  const old = `${duration(quantile(0.5))}${spread({ low_us: quantile(0.25), high_us: quantile(0.75), times_us: before })}`;
+  return [h("p", {}, `before ${old} → `, h("b", {}, `${duration(median_us)}${spread({ low_us, high_us, times_us })}`))];
+}
