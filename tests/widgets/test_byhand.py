@@ -145,7 +145,7 @@ def test_one_lane_of_a_vector_is_shown(browser: Any, tmp_path: Path) -> None:
     until(tab, "at line")
     assert tab.inner_text(".debugger .uop[aria-current] .value").startswith("[0, 1")
     assert tab.locator(".debugger .element.loaded").count() == lanes
-    tab.select_option(".debugger .lane select", "3")
+    tab.select_option(".debugger .which-lane select", "3")
     tab.wait_for_function("document.querySelector('.debugger .uop[aria-current] .value').innerText === '3'")
     assert tab.locator(".debugger .element.loaded").count() == 1
     assert findings(tab) == []

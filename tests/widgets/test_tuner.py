@@ -14,6 +14,7 @@ import pytest
 
 from tinyexplore import Tensor, explore
 from tinyexplore.explore import Explorer
+from tinyexplore.explore.model import Ceiling
 from tinyexplore.kernel import Kernel
 from tinyexplore.kernel.search import neighbours
 from tinyexplore.kernel.transforms.axes import with_merged_axes, with_split_axes
@@ -220,3 +221,31 @@ def test_it_is_accessible_and_nothing_is_wider_than_its_place(live: Callable[...
         ".map((e) => parseFloat(getComputedStyle(e).fontSize)))"
     )
     assert smallest >= 11
+
+
+@pytest.mark.parametrize("measured", [True, False])
+def test_the_dots_stand_under_the_ceilings(browser: Any, tmp_path: Path, measured: bool) -> None:
+    """Those of the machine where they were measured, else the best of the trace's own kernels, dashed."""
+    view = product()
+    ceilings = (Ceiling("product", "arithmetic", 4000.0), Ceiling("memory", "memory", 20.0))
+    view.set_opts(0)
+    view.hand_code(0)
+    if measured:
+        view._take_ceilings(ceilings)
+    view.to_html(tmp_path / "page.html")
+    tab = browser.new_page(viewport={"width": 1280, "height": 1000})
+    tab.add_init_script("localStorage.setItem('tinyexplore.mode', 'workbench')")
+    tab.goto((tmp_path / "page.html").as_uri())
+    tab.wait_for_selector("html[data-tinyexplore=ready]", state="attached", timeout=15_000)
+    tab.click("[data-key=tuner]")
+    tab.wait_for_selector(".tuner-dots .dot")
+    titles = tab.locator(".tuner-dots .roof title").all_text_contents()
+    assert len(titles) >= 1 and (titles[0] == "product: 4,000 GFLOP/s") == measured
+    assert tab.locator(".tuner-dots .guessed").count() == (0 if measured else 1)
+    peak, dots = tab.evaluate(
+        "() => [Number(document.querySelector('.roof.arithmetic').getAttribute('d').match(/M[\\d.]+ ([\\d.]+)/)[1]),"
+        " [...document.querySelectorAll('.tuner-dots .dot')].map((dot) => Number(dot.getAttribute('cy')))]"
+    )
+    if measured:
+        assert all(dot > peak for dot in dots), "a lower place has a larger y"
+    tab.close()

@@ -409,8 +409,9 @@ class Explorer(WhatIfDoor, ByHand):
 
     @property
     def tuner(self) -> PartWidget:
-        """A kernel's loops, the opts that are legal now, and all that was tried, as a widget of their own
-        (`branches`, `available_opts`, `apply` and `undo` have it as data)."""
+        """A kernel's loops, the opts that are legal now, and all that was tried under this machine's ceilings (measured
+        for it), as a widget of their own (`branches`, `available_opts`, `apply` and `undo` have it as data)."""
+        self.measure_ceilings()
         if self.whatif.is_live and not any(branch.kernel is not None for branch in self.whatif.branches):
             self.whatif.begin(min(self.whatif.bench().subjects))
         return self._part().plain("tuner")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tinyexplore.kernel.analysis.dot_products import IN_A_WORD, dot_of
 from tinyexplore.kernel.analysis.product import find_product
-from tinyexplore.kernel.decisions.decision import Choice, Choices
+from tinyexplore.kernel.decisions.decision import Choice, Choices, exceeds, reaches, weigh
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opts import Opt, OptOps
 from tinyexplore.uop import Ops
@@ -22,7 +22,9 @@ def use_dot_instructions(kernel: Kernel) -> Choices:
         return
     (loop,) = product.reduce.src[1:]
     amount = IN_A_WORD[op]
-    if loop.size % amount and not config().TC_OPT:
+    if exceeds("places left over at the end of the sum", loop.size % amount, 0) and not config().TC_OPT:
         return
-    if any(axis.size >= kernel.lanes and product.rows_of(product.along(axis)) for axis in product.outputs):
+    across = [axis for axis in product.outputs if product.rows_of(product.along(axis))]
+    if any(reaches(f"results along {axis.arg.name}, against lanes", axis.size, kernel.lanes) for axis in across):
+        weigh("multiply-adds of a lane in one instruction", {op.name: amount, "MULACC": 1}, op.name)
         yield Choice(Opt(OptOps.TC, loop.arg.id, amount), f"{op.name} does {amount} multiply-adds a lane")

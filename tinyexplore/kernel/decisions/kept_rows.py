@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tinyexplore.kernel.analysis.memory import step_bytes
 from tinyexplore.kernel.analysis.scratch import keeps_row
-from tinyexplore.kernel.decisions.decision import Choice, Choices, block_of
+from tinyexplore.kernel.decisions.decision import Choice, Choices, block_of, exceeds, reaches, weigh
 from tinyexplore.kernel.decisions.threads import THREAD_STEPS
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opts import Opt, OptOps
@@ -14,6 +14,7 @@ from tinyexplore.uop import AxisKind, Ops, UOp
 WIDE_TILE = 4  # vectors side by side in the register tile of a row that is kept
 FEWEST_PIPED, MOST_PIPED = 8, 64  # rows in a block, the first of which is stored twice
 PIPED_BLOCKS = 8  # for each core
+TWICE = "rows in a block: rows that are stored twice, in no more blocks than cores want"
 APART_BYTES = 512  # within a page buffers start multiples of it apart; a few lines apart a store holds up the loads
 
 
@@ -70,9 +71,15 @@ def pipe_rows(kernel: Kernel) -> Choices:
         yield Choice(opt, "a row of results is stored while the next one is computed")
 
 
+def twice(size: int, rows: int) -> float:
+    """Rows of `size` that blocks of so many store twice: the first of each, and where the last one overlaps."""
+    blocks = -(-size // rows)
+    return blocks + blocks * rows - size
+
+
 def find_pipe(kernel: Kernel) -> Opt | None:
     """Rows in blocks: enough of these for the cores, and little done twice where the last one overlaps."""
-    if kernel.steps < THREAD_STEPS or not kernel.find(Ops.BARRIER):
+    if not kernel.find(Ops.BARRIER) or not reaches("steps", kernel.steps, THREAD_STEPS):
         return None
     for axis in kernel.output_axes:
         if isinstance(find_piped(kernel, axis), str):
@@ -81,6 +88,14 @@ def find_pipe(kernel: Kernel) -> Opt | None:
         rows = -(-axis.size // blocks)
         overlap = blocks * rows - axis.size
         apart = all(step_bytes(access, axis) % APART_BYTES == 0 for access in kernel.accesses if access.is_store)
-        if rows >= FEWEST_PIPED and 16 * overlap <= axis.size and apart:
+        if not reaches("rows in a block", rows, FEWEST_PIPED):
+            continue
+        if apart and not exceeds("rows that are done twice, times 16", 16 * overlap, axis.size):
+            weigh(
+                TWICE,
+                {str(size): twice(axis.size, size) for size in (rows // 2, rows, 2 * rows)},
+                str(rows),
+                least=True,
+            )
             return Opt(OptOps.PIPE, axis.arg.id, rows)
     return None

@@ -18,7 +18,7 @@ from tinyexplore.kernel.analysis.memory import (
     step_bytes,
 )
 from tinyexplore.kernel.analysis.strides import Access
-from tinyexplore.kernel.decisions.decision import Choice, Choices
+from tinyexplore.kernel.decisions.decision import Choice, Choices, exceeds, reaches, weigh
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opts import Opt, OptOps
 from tinyexplore.target import Target
@@ -33,13 +33,18 @@ MOST_READS = 5  # of an element, four and the overlap of last blocks: waiting fo
 MANY_PAGES, STRETCH_BYTES = 512, 256  # that a walk down passes, and reads of each: enough to look ahead along itself
 LONG_STEP_BYTES = 1024  # what is read of a page that takes long enough for the next pages to be asked for
 MANY_PARTS, BLOCKS_AHEAD = 8, 2
+AHEAD_BY = "the loop that looks ahead: bytes by which a step of it moves on in memory"
 
 
 def prefetch(kernel: Kernel) -> Choices:
     """AHEAD for the next row, where rows are read several times, or for the next lines, where a walk jumps from page to
     page: no prefetcher of the hardware follows these, and waiting for memory is what takes the time."""
-    pointers = {node for node in kernel.find(Ops.DEFINE_GLOBAL) if buffer_bytes(node) > kernel.target.l2_bytes}
-    if not pointers or kernel.result_copies or any(axis.arg.ahead for axis in kernel.axes):
+    memory = kernel.find(Ops.DEFINE_GLOBAL)
+    pointers = {node for node in memory if buffer_bytes(node) > kernel.target.l2_bytes}
+    largest = max(map(buffer_bytes, memory), default=0)
+    if not exceeds("bytes of the largest buffer, against L2", largest, kernel.target.l2_bytes):
+        return
+    if kernel.result_copies or any(axis.arg.ahead for axis in kernel.axes):
         return
     loads = [access for access in kernel.accesses if not access.is_store and access.node.src[0] in pointers]
     walked = {axis for reduce in kernel.plain_reduces for axis in reduce.src[1:]}
@@ -47,7 +52,17 @@ def prefetch(kernel: Kernel) -> Choices:
     loads = [load for load in loads if unwalked.isdisjoint(load.node.ranges)]
     choice = prefetched_row(kernel, loads) or prefetched_jump(kernel, loads) or prefetched_hop(kernel, loads)
     if choice is not None:
+        loops = {loop for load in loads for loop in load.node.ranges if loop.arg.kind in LOOPS}
+        steps = {
+            loop.arg.name: sum(step_bytes(load, loop) for load in loads) for loop in sorted(loops, key=loop_number)
+        }
+        chosen = next(loop.arg.name for loop in kernel.axes if loop.arg.id == choice.opt.axis)
+        weigh(AHEAD_BY, steps, chosen)
         yield choice
+
+
+def loop_number(loop: UOp) -> int:
+    return int(loop.arg.id)
 
 
 def prefetched_row(kernel: Kernel, loads: list[Access]) -> Choice | None:
@@ -96,7 +111,10 @@ def row_read_again(kernel: Kernel, loads: list[Access]) -> tuple[UOp, int] | Non
         walks: dict[UOp, set[frozenset[UOp]]] = {}
         for load in loads:
             row = bytes_inside(load, axis)
-            if shortest <= row <= kernel.target.l2_bytes // 16 and row <= 2 * step_bytes(load, axis):
+            if not reaches(f"bytes of a row in {axis.arg.name}", row, shortest):
+                continue
+            is_long = exceeds("bytes of that row, against a part of L2", row, kernel.target.l2_bytes // 16)
+            if not is_long and row <= 2 * step_bytes(load, axis):
                 steps = max(steps, -(-SHORTEST_ROW_BYTES // row))
                 walks.setdefault(load.node.src[0], set()).add(inside(load, axis))
         if axis.arg.kind in LOOPS and any(len(found) > 1 for found in walks.values()):
@@ -122,7 +140,10 @@ def jumping_walk(kernel: Kernel, load: Access) -> tuple[UOp, int] | None:
     target = kernel.target
     loops = sorted((axis for axis in load.node.ranges if axis.arg.kind in LOOPS), key=lambda axis: -axis.arg.id)
     jumping = next((axis for axis in loops if step_bytes(load, axis) >= target.page_bytes), None)
-    if jumping is None or bytes_inside(load, jumping) > min(target.page_bytes, step_bytes(load, jumping) // 2):
+    if jumping is None:
+        return None
+    read, most = bytes_inside(load, jumping), min(target.page_bytes, step_bytes(load, jumping) // 2)
+    if exceeds(f"bytes read of each page that {jumping.arg.name} steps into", read, most):
         return None
     l2_bytes, step = kernel.target.l2_bytes, bytes_inside(load, jumping)
     itemsize = int(load.node.src[0].dtype.base.itemsize)
@@ -130,7 +151,8 @@ def jumping_walk(kernel: Kernel, load: Access) -> tuple[UOp, int] | None:
     is_reduced = jumping.arg.kind is AxisKind.REDUCE and (comes_from_memory(load, target) or step >= LONG_STEP_BYTES)
     stretch = prod(axis.size for axis in inside(load, jumping) if axis.arg.kind is not AxisKind.UNROLL)
     is_only = len(kernel.plain_reduces) == 1  # of several walks down, the next column serves all
-    if is_only and is_reduced and jumping.size >= MANY_PAGES and stretch * itemsize >= STRETCH_BYTES:
+    is_long = is_only and is_reduced and reaches(f"pages that {jumping.arg.name} passes", jumping.size, MANY_PAGES)
+    if is_long and reaches("bytes read of each of them", stretch * itemsize, STRETCH_BYTES):
         return down
     for axis in loops:
         nearby, walk = step_bytes(load, axis), bytes_inside(load, axis)

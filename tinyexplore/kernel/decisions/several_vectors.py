@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tinyexplore.dtype import dtypes
 from tinyexplore.kernel.analysis.access import is_outer_of, outer_row_axis
 from tinyexplore.kernel.analysis.strides import Access
-from tinyexplore.kernel.decisions.decision import Choice, Choices, exceeds, reaches
+from tinyexplore.kernel.decisions.decision import Choice, Choices, exceeds, reaches, weigh
 from tinyexplore.kernel.decisions.kept_rows import find_pipe
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opts import Opt, OptOps
@@ -22,7 +22,13 @@ def pair_mirrored_places(kernel: Kernel) -> Choices:
     """UPCAST for axes of two steps of which both compute from the same two elements, as in a sorting network: each is
     loaded once then."""
     if not kernel.reduces:
-        for axis in mirrored_pairs(kernel):
+        loads = [access for access in kernel.accesses if not access.is_store]
+        pairs = mirrored_pairs(kernel)
+        if pairs:
+            once = len({access.node.src[0] for access in loads})
+            told = {"each pair at once": float(once), "one place at a time": float(len(loads))}
+            weigh("elements loaded for each result", told, "each pair at once", least=True)
+        for axis in pairs:
             reason = "both places of this axis are computed from the same two elements"
             yield Choice(Opt(OptOps.UPCAST, axis.arg.id, axis.size), reason)
 
@@ -45,7 +51,7 @@ def mirrored_pairs(kernel: Kernel) -> tuple[UOp, ...]:
         axis for axis in kernel.output_axes if axis.size == 2 and axis.is_static and axis.arg.kind is AxisKind.GLOBAL
     ]
     found = tuple(axis for axis in pairs if both_ways(axis))
-    return found if len(found) <= MIRRORED_AXES else ()
+    return () if found and exceeds("axes of mirrored pairs", len(found), MIRRORED_AXES) else found
 
 
 def take_several_vectors(kernel: Kernel) -> Choices:

@@ -1,8 +1,10 @@
-// Every attempt as a dot: how fast it is over how much it does with each byte that it loads.
+// Every attempt as a dot: how fast it is over how much it does with each byte that it loads, under what the machine does at
+// best (of a trace without measured ceilings, what its own kernels do).
 
 import { h, s } from "../dom";
 import { duration, figures } from "../format";
-import type { Branch } from "../model";
+import type { Branch, Ceiling } from "../model";
+import type { Roofline } from "../roofline";
 import { type WhatIf, variantOf } from "../whatif";
 import { Scale, nameOf } from "./tree";
 
@@ -21,12 +23,13 @@ interface Dot {
 }
 
 /** The dots of a kernel's branches, the way to the branch at hand joined; null where nothing can be drawn. */
-export function dots(whatIf: WhatIf, kernel: number): HTMLElement | null {
+export function dots(whatIf: WhatIf, kernel: number, { ceilings, measured }: Pick<Roofline, "ceilings" | "measured">): HTMLElement | null {
   const branches = whatIf.of(kernel);
   const found = branches.flatMap((branch) => dotOf(branch) ?? []);
   if (found.length === 0) return null;
   const x = axis(found.map(({ intensity }) => intensity), LEFT, WIDTH - RIGHT);
-  const y = axis(found.map(({ gflops }) => gflops), HEIGHT - BOTTOM, TOP);
+  const peak = Math.max(0, ...ceilings.filter(({ kind }) => kind === "arithmetic").map(({ rate }) => rate));
+  const y = axis([...found.map(({ gflops }) => gflops), ...(peak > 0 ? [peak] : [])], HEIGHT - BOTTOM, TOP);
   const at = whatIf.at(kernel);
   const scale = new Scale(branches);
   const grid = [
@@ -37,6 +40,7 @@ export function dots(whatIf: WhatIf, kernel: number): HTMLElement | null {
     s("text", { x: 4, y: 12, class: "unit" }, "GFLOP/s"),
     s("text", { x: WIDTH - RIGHT, y: HEIGHT - 3, class: "unit", "text-anchor": "end" }, "operations for each byte loaded"),
   ];
+  const roof = ceilings.flatMap((ceiling) => ceilingLine(ceiling, peak, x, y));
   const way = wayTo(whatIf, at).flatMap((branch) => found.find((dot) => dot.branch === branch) ?? []);
   const path = way.map((dot) => `${x.at(dot.intensity).toFixed(1)} ${y.at(dot.gflops).toFixed(1)}`).join("L");
   const marks = found.map((dot) => {
@@ -56,8 +60,29 @@ export function dots(whatIf: WhatIf, kernel: number): HTMLElement | null {
       s("title", {}, says),
     );
   });
-  const picture = s("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": `Speed over operations for each byte loaded, ${found.length} attempts; the largest dot is the one at hand` }, ...grid, path === "" ? null : s("path", { class: "trail", d: `M${path}` }), ...marks);
-  return h("figure", { class: "tuner-dots" }, picture);
+  const picture = s("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": `Speed over operations for each byte loaded, ${found.length} attempts; the largest dot is the one at hand` }, ...grid, ...roof, path === "" ? null : s("path", { class: "trail", d: `M${path}` }), ...marks);
+  const said = peak === 0 ? null : h("figcaption", { class: "faint" }, measured ? "under what this machine was measured to do at best" : "dashed: the best of this trace’s kernels as captured");
+  picture.classList.toggle("guessed", !measured);
+  return h("figure", { class: "tuner-dots" }, picture, said);
+}
+
+/** A ceiling as a line: what arithmetic allows is level; what memory allows rises with the work done for each byte, up to that. */
+function ceilingLine({ name, kind, rate }: Ceiling, peak: number, x: Axis, y: Axis): SVGElement[] {
+  const rise = (intensity: number): number => (kind === "arithmetic" ? rate : Math.min(rate * intensity, peak > 0 ? peak : Infinity));
+  const start = kind === "arithmetic" ? x.low : Math.max(x.low, y.low / rate);
+  const stop = kind === "arithmetic" ? x.high : Math.min(x.high, (peak > 0 ? Math.min(peak, y.high) : y.high) / rate);
+  if (start >= stop) return [];
+  const words = kind === "arithmetic" ? `${figures(rate)} GFLOP/s` : `${name} ${figures(rate)} GB/s`;
+  const title = kind === "arithmetic" ? `${name}: ${words}` : `${words}; loads that a nearer cache answers may pass it`;
+  const [left, right] = [x.at(start), x.at(stop)];
+  const [low, high] = [y.at(rise(start)), y.at(rise(stop))];
+  const line = s("path", { class: `roof ${kind}`, d: `M${left.toFixed(1)} ${low.toFixed(1)}L${right.toFixed(1)} ${high.toFixed(1)}` }, s("title", {}, title));
+  if (kind === "arithmetic") return [line, s("text", { class: "roof-text", x: (LEFT + 3).toFixed(1), y: (low - 3).toFixed(1) }, words)];
+  const angle = (Math.atan2(high - low, right - left) * 180) / Math.PI;
+  const along = right - left;
+  if (along < 40) return [line];
+  const at = [left + along * 0.06, low + (high - low) * 0.06 - 3];
+  return [line, s("text", { class: "roof-text", transform: `translate(${at[0].toFixed(1)} ${at[1].toFixed(1)}) rotate(${angle.toFixed(1)})` }, words)];
 }
 
 function dotOf(branch: Branch): Dot | null {
@@ -77,13 +102,20 @@ function wayTo(whatIf: WhatIf, branch: Branch | null): Branch[] {
   return way;
 }
 
-function axis(values: number[], start: number, stop: number): { at(value: number): number; ticks: number[] } {
+interface Axis {
+  at(value: number): number;
+  ticks: number[];
+  low: number;
+  high: number;
+}
+
+function axis(values: number[], start: number, stop: number): Axis {
   const low = Math.floor(Math.log2(Math.min(...values)) - 0.3);
   const high = Math.ceil(Math.log2(Math.max(...values)) + 0.3);
   const step = Math.ceil((high - low) / 5);
   const ticks: number[] = [];
   for (let exponent = low; exponent <= high; exponent += step) ticks.push(2 ** exponent);
-  return { at: (value) => start + ((Math.log2(value) - low) / (high - low)) * (stop - start), ticks };
+  return { at: (value) => start + ((Math.log2(value) - low) / (high - low)) * (stop - start), ticks, low: 2 ** low, high: 2 ** high };
 }
 
 function power(value: number): string {

@@ -3,6 +3,7 @@
 import { button, h, replaceChildren } from "../dom";
 import { duration, spread } from "../format";
 import type { Branch, KernelVariant } from "../model";
+import { roofline } from "../roofline";
 import type { Change, Store, View } from "../store";
 import { kernelName } from "../views/pipeline";
 import { type WhatIf, isWhole, variantOf, whatIfOf } from "../whatif";
@@ -71,7 +72,7 @@ export class TunerView implements View {
       return;
     }
     this.tree.draw(kernel);
-    const picture = dots(this.whatIf, kernel);
+    const picture = dots(this.whatIf, kernel, roofline(this.store.index.trace));
     replaceChildren(this.figure, picture);
     replaceChildren(this.nest, nestTable(variant, (axis) => this.opts.light(axis)));
     this.opts.draw(kernel, variant);

@@ -149,6 +149,7 @@ export class CachesView implements View {
       h("h6", {}, "reuse: touches by how many other lines were touched since that line was touched before"),
       histogram(before, after),
       before === null ? null : h("div", { class: "sides" }, tiles("before", before), tiles("after", after)),
+      before === null ? null : h("div", { class: "sides pairs lines" }, ...group("line", "by line of the source", rows, after.levels)),
     );
     if (focus !== undefined) this.element.querySelector<HTMLElement>(`[data-focus="${focus}"]`)?.focus();
   }
@@ -165,14 +166,18 @@ function pairs(before: Model, after: Model, rows: Answer["rows"]): HTMLElement {
   const head = (title: string, { name, opts }: Model): HTMLElement => h("h5", {}, title, h("span", { class: "faint" }, ` · ${name} · ${opts.join(" ") || "no opts"}`));
   const most = Math.max(1, sum(before.total), sum(after.total));
   const parts: HTMLElement[] = [head("Before", before), head("After", after), ...pair("all", "every touch", before.total, after.total, levels, most)];
-  for (const [of, title] of [["buffer", "by buffer"], ["loop", "by loop"], ["line", "by line of the source"]]) {
-    const here = rows.filter(([kind]) => kind === of);
-    if (here.length === 0) continue;
-    parts.push(h("h6", { class: "wide" }, title));
-    const largest = Math.max(1, ...here.flatMap(([, , one, other]) => [one, other]).map((counts) => (counts === null ? 0 : sum(counts))));
-    for (const [, name, one, other] of here) parts.push(...pair(name, of === "line" ? name : `${of} ${name}`, one, other, levels, largest));
-  }
+  const titles: [string, string][] = [["buffer", "by buffer"], ["loop", "by loop"]];
+  parts.push(...titles.flatMap(([of, title]) => group(of, title, rows, levels)));
   return h("div", { class: "sides pairs" }, ...parts);
+}
+
+/** The rows of one kind under their title. */
+function group(of: string, title: string, rows: Answer["rows"], levels: string[]): HTMLElement[] {
+  const here = rows.filter(([kind]) => kind === of);
+  if (here.length === 0) return [];
+  const largest = Math.max(1, ...here.flatMap(([, , one, other]) => [one, other]).map((counts) => (counts === null ? 0 : sum(counts))));
+  const lines = here.flatMap(([, name, one, other]) => pair(name, of === "line" ? name : `${of} ${name}`, one, other, levels, largest));
+  return [h("h6", { class: "wide" }, title), ...lines];
 }
 
 function pair(name: string, title: string, before: Counts | null, after: Counts | null, levels: string[], most: number): HTMLElement[] {

@@ -160,7 +160,7 @@ export class DebuggerView implements View {
     };
     const chosen = this.lane === null ? "all" : String(this.lane);
     const options = names.map((name) => h("option", { value: name, selected: name === chosen }, name));
-    return h("label", { class: "lane" }, "lane ", h("select", { "aria-label": "Lane of the vectors", "data-focus": "lane", onchange: choose }, ...options));
+    return h("label", { class: "which-lane" }, "lane ", h("select", { "aria-label": "Lane of the vectors", "data-focus": "lane", onchange: choose }, ...options));
   }
 
   /** The counters of the loops; a number typed into one jumps to that iteration, with those of the loops around it. */

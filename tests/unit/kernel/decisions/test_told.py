@@ -1,0 +1,84 @@
+"""Each decision tells the numbers that it compared and what it chose from, where it proposed something."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from tests.graphs import attention, from_numpy, numbers, softmax
+from tests.support.kernels import MACHINE, unread
+from tinyexplore import Context, Tensor, dtypes
+from tinyexplore.kernel import Kernel, OptOps, hand_coded
+from tinyexplore.lazy import LazyBuffer
+from tinyexplore.schedule import create_schedule
+from tinyexplore.trace import Asked, Compared, OptApplied, Recorder, Weighed, recording
+from tinyexplore.uop import Ops
+
+
+def mirrored() -> LazyBuffer:
+    x = unread(64, 2, 16)
+    return x.alu(Ops.MAX, x.flip((1,)))
+
+
+def causal() -> LazyBuffer:
+    """Enough rows for one kernel."""
+    sizes = ((684, 12), (192, 12), (192, 12))
+    return attention(*(from_numpy(numbers(*size)) for size in sizes), causal=True)
+
+
+def small_numbers() -> LazyBuffer:
+    a, b = (Tensor(np.zeros((64, 64), np.int8)) for _ in range(2))
+    return a.matmul(b.T, acc_dtype=dtypes.int32).lazydata
+
+
+PROGRAMS: dict[str, tuple[Callable[[], LazyBuffer], OptOps]] = {
+    "prefetch": (lambda: softmax(unread(4096, 4096)), OptOps.AHEAD),
+    "pipe_rows": (lambda: softmax(unread(4096, 1024)), OptOps.PIPE),
+    "cut_masked_loops": (causal, OptOps.CUT),
+    "use_dot_instructions": (small_numbers, OptOps.TC),
+    "pair_mirrored_places": (mirrored, OptOps.UPCAST),
+}
+
+
+def told(node: LazyBuffer, decision: str) -> list[object]:
+    """What one decision told while the opts of `node` were chosen."""
+    recorder = Recorder()
+    with Context(TC=2):
+        kernel = Kernel.of(create_schedule([node])[-1].ast, MACHINE)
+        with recording(recorder):
+            hand_coded(kernel)
+    found: list[object] = []
+    current = ""
+    for event in recorder.events:
+        if isinstance(event, Asked):
+            current = event.decision.name
+        elif current == decision:
+            found.append(event)
+    return found
+
+
+@pytest.mark.parametrize("decision", PROGRAMS)
+def test_it_tells_what_it_compared_and_the_next_best(decision: str) -> None:
+    make, opt = PROGRAMS[decision]
+    events = told(make(), decision)
+    assert opt in [event.opt.op for event in events if isinstance(event, OptApplied)]
+    (weighed,) = [event for event in events if isinstance(event, Weighed)]
+    scores = dict(weighed.options)
+    assert weighed.chosen in scores and len(scores) > 1, "there is a next best"
+    compared = [event for event in events if isinstance(event, Compared)]
+    assert compared or decision == "cut_masked_loops", "a mask is there or is not: there is no number"
+
+
+def test_a_pipe_tells_its_blocks_and_a_cut_what_it_leaves_out() -> None:
+    (blocks,) = [event for event in told(softmax(unread(4096, 1024)), "pipe_rows") if isinstance(event, Weighed)]
+    assert list(dict(blocks.options)) == [str(int(blocks.chosen) // 2), blocks.chosen, str(2 * int(blocks.chosen))]
+    (steps,) = [event for event in told(causal(), "cut_masked_loops") if isinstance(event, Weighed)]
+    assert dict(steps.options)["as far as each block sees"] * 2 == dict(steps.options)["to their ends"]
+
+
+def test_what_is_small_tells_why_nothing_is_prefetched() -> None:
+    (row,) = told(softmax(unread(64, 64)), "prefetch")
+    assert isinstance(row, Compared) and not row.over
+    assert (row.value, row.bound) == (64 * 64 * 4, 1 << 20)
