@@ -14,6 +14,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tinyexplore.explore.columns import packed, unpacked
 from tinyexplore.explore.model import TRACE_VERSION, Trace
 from tinyexplore.explore.valid import TraceFormatError, check_trace, constraint_of, hints_of, within
 from tinyexplore.util.untrusted import UntrustedError, bounded_gunzip, bounded_json
@@ -45,7 +46,7 @@ def trace_to_json(trace: Trace) -> str:
 
 
 def trace_from_json(text: str | bytes, limits: Limits = LIMITS) -> Trace:
-    """The trace that `trace_to_json` wrote; equal (`==`) to the one it was given.
+    """The trace that `trace_to_json` wrote, or `trace_to_bytes` (in columns); equal (`==`) to the one it was given.
 
     TraceFormatError for anything else, with the place and what is wrong there, and for what is larger than `limits`.
     """
@@ -67,7 +68,7 @@ def trace_from_json(text: str | bytes, limits: Limits = LIMITS) -> Trace:
             f"capture again, or open it with the release that wrote it"
         )
     try:
-        trace: Trace = _decode_dataclass(Trace)(data)
+        trace: Trace = _decode_dataclass(Trace)(unpacked(Trace, data))
     except TraceFormatError as error:
         raise TraceFormatError(str(error).removeprefix(".")) from None
     check_trace(trace)
@@ -88,8 +89,11 @@ def rows_from_data(kind: type[Row], data: list[Any]) -> tuple[Row, ...]:
 
 
 def trace_to_bytes(trace: Trace) -> bytes:
-    """The gzipped JSON: what travels in a widget, in an export and in a .json.gz file; equal for equal traces."""
-    return gzip.compress(trace_to_json(trace).encode(), compresslevel=9, mtime=0)
+    """The gzipped JSON, tables as columns: what travels in a widget, in an export and in a .json.gz file; equal for
+    equal traces."""
+    data = packed(Trace, _encoder(Trace)(trace))
+    text = json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return gzip.compress(text.encode(), compresslevel=9, mtime=0)
 
 
 def trace_from_bytes(data: bytes, limits: Limits = LIMITS) -> Trace:

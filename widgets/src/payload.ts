@@ -1,6 +1,7 @@
 // The trace as it travels: gzipped JSON, as bytes in a widget's trait or as base64 in a page.
 
 import { TRACE_VERSION, type Trace } from "./model";
+import { unpacked } from "./columns";
 import { PayloadError, validTrace } from "./valid";
 
 export { PayloadError };
@@ -25,7 +26,7 @@ export async function readTrace(data: Uint8Array): Promise<Trace> {
         "export the trace again with the tinyexplore that made this viewer.",
     );
   }
-  const valid = validTrace(trace);
+  const valid = validTrace(unpacked("Trace", trace));
   await breath();
   return valid;
 }

@@ -1,0 +1,34 @@
+// Tables in columns become the rows that they were made of; what are no columns is left for the check to refuse.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { unpacked } from "../src/columns";
+
+test("ids are summed up, lists of ids counted from their row, and all else taken as it is", () => {
+  const links = { rows: 4, columns: { src: [5, 1, -2, 0], dst: [7, 0, 0, 1], how: ["a", "a", "b", "b"], stage: [3, null, 0, -1] } };
+  const { links: rows } = unpacked("Trace", { links }) as { links: unknown };
+  assert.deepEqual(rows, [
+    { src: 5, dst: 7, how: "a", stage: 3 },
+    { src: 6, dst: 7, how: "a", stage: null },
+    { src: 4, dst: 7, how: "b", stage: 3 },
+    { src: 4, dst: 8, how: "b", stage: 2 },
+  ]);
+  const nodes = { rows: 3, columns: { id: [0, 1, 1], src: [[], [1], [1, 2]] } };
+  assert.deepEqual(unpacked("Trace", { nodes }), { nodes: [{ id: 0, src: [] }, { id: 1, src: [0] }, { id: 2, src: [1, 0] }] });
+});
+
+test("tables inside of rows and of columns are found", () => {
+  const steps = { rows: 2, columns: { before: [4, 1], after: [9, -1], rule: [0, null], at_us: [0.5, 0.75] } };
+  const wanted = [{ before: 4, after: 9, rule: 0, at_us: 0.5 }, { before: 5, after: 8, rule: null, at_us: 0.75 }];
+  assert.deepEqual(unpacked("Trace", { stages: [{ steps }] }), { stages: [{ steps: wanted }] });
+  assert.deepEqual(unpacked("Trace", { stages: { rows: 2, columns: { steps: [steps, []] } } }), { stages: [{ steps: wanted }, { steps: [] }] });
+});
+
+test("what is no table, or a column of another length or name, is not made rows of", () => {
+  for (const links of [5, null, "x", [1], { rows: 2 }, { rows: 2, columns: { src: [1] } }, { rows: 1, columns: {} }]) {
+    assert.deepEqual(unpacked("Trace", { links }), { links });
+  }
+  const rows = (unpacked("Trace", JSON.parse('{"links": {"rows": 1, "columns": {"src": [1], "__proto__": [{"dst": 2}]}}}')) as { links: object[] }).links;
+  assert.deepEqual(Object.keys(rows[0]), ["src"]);
+  assert.equal(Object.getPrototypeOf(rows[0]), Object.prototype);
+});
