@@ -310,6 +310,8 @@ def measure(rounds: int, say: Callable[[str], None]) -> Iterator[Figure]:
         yield from _why_not([trace for _, trace in traces])
         say("tuner")
         yield from _tuning(browser, folder)
+        say("live page")
+        yield from _live(browser, folder, rounds)
         say("10 000 nodes")
         yield from _large(browser, blocks(31), folder)
         for title, trace in traces:
@@ -398,6 +400,46 @@ def _tuning(browser: Any, folder: Path) -> Iterator[Figure]:
     yield Figure(
         "branch drawn, small kernel", max(drawn), "ms", None, f"nest, opts, tree and listings; most of {len(drawn)}"
     )
+
+
+def _live(browser: Any, folder: Path, rounds: int) -> Iterator[Figure]:
+    """A page that carries the engine: how large it is, when it first answers, and how fast it answers then."""
+    a, b = Tensor.rand(16, 16).realize(), Tensor.rand(16, 16).realize()
+    view = explore(lambda: a @ b, noopt=1, keep_inputs=True, repeat=1, title="live page")
+    path = folder / "live.html"
+    nbytes = len(view.to_html(path, live=True).encode())
+    yield Figure("live page, one file", nbytes / 1e6, "MB", 10.0, "engine, Python, front end and a trace of one kernel")
+    stage = next(stage for stage in view.trace.stages if any(step.rule is not None for step in stage.steps))
+    asked = {"ask": "why", "stage": stage.id, "step": 0, "node": stage.steps[0].before}
+    first, again = [], []
+    tab = None
+    for _ in range(rounds):
+        if tab is not None:
+            tab.close()
+        tab = browser.new_page(viewport={"width": 1280, "height": 800})
+        tab.goto(path.as_uri())
+        tab.wait_for_selector(READY, state="attached", timeout=60_000)
+        first.append(tab.evaluate(ASKED, asked) / 1e3)
+        again.append(tab.evaluate(ASKED, asked) / 1e3)
+    yield Figure(
+        "live page, first answer", median(first), "s", 6.0, "why not: unpacked, started, the kernel made again"
+    )
+    yield Figure("live page, the same question again", median(again), "s", 0.3)
+    assert tab is not None
+    start = {"ask": "debug", "kernel": 0, "do": "restart"}
+    tab.evaluate(ASKED, start)
+    took = tab.evaluate(ASKED, {**start, "do": "finish"})
+    count = tab.evaluate("async (asked) => (await tinyexploreEngine.ask(asked)).position", {**start, "do": "look"})
+    detail = f"{count:,} UOps of a product of 16 × 16; the aim is 60 000 a second"
+    yield Figure("live page, a UOp debugged", took * 1e3 / count, "µs", 1e6 / 60_000, detail)
+    tab.close()
+
+
+ASKED = """async (asked) => {
+  const began = performance.now();
+  await tinyexploreEngine.ask(asked);
+  return performance.now() - began;
+}"""
 
 
 def _near_450(traces: Sequence[Trace]) -> tuple[int, int, Trace, Stage]:
