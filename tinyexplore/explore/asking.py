@@ -3,14 +3,15 @@
 A notebook's view sends a question over its widget's channel; a page that carries the engine can call `answer` itself.
 `{"ask": "why", "node": 17, "stage": 4, "step": 2}` is answered by the fields of a `WhyNot`,
 `{"ask": "why kernels", "a": 3, "b": 9}` by those of a `WhyKernels`, `{"ask": "shape", "node": 5}` by what a node shows
-of memory; what cannot be answered by `{"error": "..."}`.
+of memory, `{"ask": "matches", "rule": "mul_one"}` by the places of a rule; what cannot be answered by
+`{"error": "..."}`.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
@@ -45,7 +46,56 @@ def _shape(trace: Trace, node: int | None = None, moves: Any = ()) -> Any:
     return shape_data(trace, node, moves)
 
 
-QUESTIONS: dict[str, Callable[..., Any]] = {"why": _why, "why kernels": _why_kernels, "shape": _shape}
+@dataclass(frozen=True)
+class Rows:
+    """The rules of the pipeline, and those written here."""
+
+    rows: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Found:
+    """The places at which a rule would fire."""
+
+    places: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Said:
+    """What the check says of a firing."""
+
+    status: str
+    says: str
+
+
+def _rules(trace: Trace) -> Rows:
+    from tinyexplore.explore.playground.door import rule_rows
+
+    return Rows(rule_rows(trace))
+
+
+def _matches(trace: Trace, rule: str) -> Found:
+    from tinyexplore.explore.playground.door import find_rule
+    from tinyexplore.explore.playground.matches import matches_of
+
+    return Found(tuple(matches_of(trace, find_rule(rule))))
+
+
+def _check(trace: Trace, stage: int, step: int) -> Said:
+    from tinyexplore.explore.playground.checking import check_firings
+
+    (found,) = check_firings(trace, stages=[stage], step=step)
+    return Said(found.verdict.status, str(found.verdict))
+
+
+QUESTIONS: dict[str, Callable[..., Any]] = {
+    "why": _why,
+    "why kernels": _why_kernels,
+    "shape": _shape,
+    "rules": _rules,
+    "matches": _matches,
+    "check": _check,
+}
 
 
 def answer(trace: Trace, question: Question) -> Answer:

@@ -61,6 +61,7 @@ class Parts:
             "memory": memory_svg,
             "stepper": passes_svg,
             "tuner": branches_svg,
+            "rules": branches_svg,
             "shape": self._shape,
         }
         made: type[PartWidget] = getattr(widgets, f"{kind.title()}Widget")

@@ -425,6 +425,12 @@ class Explorer(WhatIfDoor, ByHand):
         return FusionBoard(self)
 
     @property
+    def rules(self) -> PartWidget:
+        """The rules of the pipeline and one's own, where they would match, and what came of firing them, as a widget of
+        their own (`playground` is it as data)."""
+        return self._part().plain("rules")
+
+    @property
     def timing(self) -> PartWidget:
         """The kernels' times as a widget of their own (`trace.runs` has them as data)."""
         return self._part().plain("timing")

@@ -144,6 +144,13 @@ class TunerWidget(PartWidget):
     height = traitlets.Unicode("720px").tag(sync=True)
 
 
+class RulesWidget(PartWidget):
+    """The rules of the pipeline and one's own, where they would match, and what came of firing them."""
+
+    view = traitlets.Unicode("rules").tag(sync=True)
+    height = traitlets.Unicode("640px").tag(sync=True)
+
+
 class CodeWidget(PartWidget):
     """The listings side by side; `only(language)` is one of them."""
 
@@ -272,6 +279,7 @@ __all__ = [
     "PartWidget",
     "PredictWidget",
     "RooflineWidget",
+    "RulesWidget",
     "ShapeWidget",
     "StepperWidget",
     "TimelineWidget",

@@ -4,7 +4,7 @@
 import type { Compared } from "./model";
 
 export interface Question {
-  ask: "why" | "why kernels" | "debug" | "caches" | "shape";
+  ask: "why" | "why kernels" | "debug" | "caches" | "shape" | "rules" | "matches" | "check";
   [argument: string]: unknown;
 }
 

@@ -11,6 +11,7 @@ const SOURCES: Record<Panel, (new (store: Store) => View) | Source> = {
   rewrites: StepperView,
   kernels: { chunk: "kernels" },
   tuner: { chunk: "tuner", without: "Nothing was tried on a kernel of this trace, and a page cannot compile: a notebook can (view.tuner, view.apply)." },
+  rules: { chunk: "tuner", without: "No rule was tried on this trace, and rules are Python: a notebook fires them (view.playground)." },
   modules: { chunk: "modules" },
   timing: TimingView,
   roofline: { chunk: "charts" },

@@ -120,14 +120,15 @@ export class WhatIf {
     this.tell();
   }
 
-  /** Hands a command to Python; `text` says what is being done until it answers. */
-  ask(command: Command, text: string): void {
+  /** Hands a command to Python; `text` says what is being done until it answers. `from`: the branch to go on from, else
+   *  the one at which the reader of its kernel is. */
+  ask(command: Command, text: string, from?: number | null): void {
     if (this.send === null) return;
     const kernel = typeof command.kernel === "number" ? command.kernel : null;
     const at = kernel === null ? null : this.at(kernel);
     this.working = { text, done: 0, of: 0, cancel: false };
     this.complaint = "";
-    this.send({ do: "command", command, branch: at?.id ?? null });
+    this.send({ do: "command", command, branch: from === undefined ? (at?.id ?? null) : from });
     this.tell();
   }
 

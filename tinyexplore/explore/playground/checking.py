@@ -43,13 +43,21 @@ class CheckedFiring:
 
 
 def check_firings(
-    trace: Trace, *, stages: Iterable[int] | None = None, rule: str | None = None, samples: int = FIRING_SAMPLES
+    trace: Trace,
+    *,
+    stages: Iterable[int] | None = None,
+    step: int | None = None,
+    rule: str | None = None,
+    samples: int = FIRING_SAMPLES,
 ) -> tuple[CheckedFiring, ...]:
-    """All firings of a trace, or those of some stages or of one rule, each checked; equal ones are checked once."""
-    return tuple(_checked(trace, stages, rule, samples))
+    """All firings of a trace, or those of some stages (of one `step`, from 1) or of one rule, each checked; equal ones
+    are checked once."""
+    return tuple(_checked(trace, stages, step, rule, samples))
 
 
-def _checked(trace: Trace, stages: Iterable[int] | None, rule: str | None, samples: int) -> Iterator[CheckedFiring]:
+def _checked(
+    trace: Trace, stages: Iterable[int] | None, only: int | None, rule: str | None, samples: int
+) -> Iterator[CheckedFiring]:
     remade = Remade(trace)
     known: dict[tuple[str, UOp, UOp], Verdict] = {}
     wanted = None if stages is None else set(stages)
@@ -57,7 +65,7 @@ def _checked(trace: Trace, stages: Iterable[int] | None, rule: str | None, sampl
         if wanted is not None and stage.id not in wanted:
             continue
         for number, step in enumerate(stage.steps, 1):
-            if step.rule is None:
+            if step.rule is None or only not in (None, number):
                 continue
             name = trace.rules[step.rule].name
             if rule not in (None, name):

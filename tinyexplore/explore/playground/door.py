@@ -63,7 +63,7 @@ class Playground:
     def matches(self, rule: Rule | str, kernel: KernelInfo | int | None = None, stage: str | None = None) -> Places:
         """Every place where `rule` would fire, before it does: node by node, in the first pass that comes upon it (or
         in `stage`), with what it would make and whether that means the same."""
-        return matches_of(self._trace, _rule(rule), None if kernel is None else _number(kernel), stage)
+        return matches_of(self._trace, find_rule(rule), None if kernel is None else _number(kernel), stage)
 
     def fire(self, rule: Rule | str, place: Place, branch: Branch | int | None = None) -> Branch:
         """`rule` fired at one of its `matches`, then the rest of that pass and of the pipeline."""
@@ -136,7 +136,7 @@ def rule_rows(trace: Trace, stage: str | None = None) -> tuple[RuleRow, ...]:
     )
 
 
-def _rule(rule: Rule | str) -> Rule:
+def find_rule(rule: Rule | str) -> Rule:
     """A rule by its name: one written here, or the engine's."""
     if isinstance(rule, Rule):
         return rule
@@ -149,7 +149,7 @@ def _rule(rule: Rule | str) -> Rule:
 
 def _known(rule: Rule | str) -> Rule:
     """`rule` as commands know it, by its name."""
-    found = _rule(rule)
+    found = find_rule(rule)
     try:
         known = written(found.name).rule
     except KeyError:
@@ -161,4 +161,4 @@ def _number(kernel: KernelInfo | int) -> int:
     return kernel if isinstance(kernel, int) else kernel.id
 
 
-__all__ = ["Playground", "RuleRow", "rule_rows"]
+__all__ = ["Playground", "RuleRow", "find_rule", "rule_rows"]

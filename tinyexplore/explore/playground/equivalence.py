@@ -37,10 +37,12 @@ from tinyexplore.uop import Ops, UOp
 SAMPLES = 256
 MOST_OPERATIONS = 400  # of a sample on average: where it takes more, fewer samples are compared, `FEWEST` at least
 FEWEST = 2
-MOST_SIMPLIFIED, MOST_TRIES = 12, 120  # inputs of a counterexample for which simpler ones are tried; how often
+MOST_SIMPLIFIED, MOST_TRIES = 32, 240  # inputs of a counterexample for which simpler ones are tried; how often
 _ONLY_READ = frozenset({Ops.LOAD, Ops.REDUCE, Ops.RESULT, Ops.SCAN, Ops.DEFINE_ACC})
 _NEVER_CUT = frozenset({Ops.CONST, Ops.RANGE, Ops.DEFINE_VAR, Ops.BIND, Ops.VECTORIZE})
 _LONGEST = 60
+_ZEROS = ("0", "0.0", "False")
+MANY_ZEROS = 4  # elements of memory that are 0 in a counterexample: so many are not told one by one
 
 Status = Literal["proved", "agrees", "differs", "not checked"]
 
@@ -144,7 +146,10 @@ def _types_differ(before: UOp, after: UOp) -> str:
 
 def _cuts(before: UOp, after: UOp) -> list[frozenset[UOp]]:
     """What stands for any value: all that both have, then what is read and reduced of it, then nothing."""
-    common = set(before.toposort()) & set(after.toposort())
+    mine, others = set(before.toposort()), set(after.toposort())
+    common = mine & others
+    if all(node in common or node.op not in _ONLY_READ for node in others):
+        common |= {node for node in mine if node.op in _ONLY_READ}  # `after` does without
     values = {node for node in common if is_value(node) and node.op not in _NEVER_CUT}
     values = {node for node in values if all(is_loop(axis) or node.dtype.count == 1 for axis in node.ranges)}
     found = [frozenset(values), frozenset(node for node in values if node.op in _ONLY_READ), frozenset[UOp]()]
@@ -159,6 +164,7 @@ class _Pair:
         self.after = after
         self.cut = cut
         self.tolerance = tolerance
+        self.last: World
 
     def compared(self, samples: int) -> Verdict:
         first = World(lambda wanted: _zero(wanted.dtype), self.cut)
@@ -171,7 +177,7 @@ class _Pair:
         for choose in choices(inputs, most, usual=self.tolerance is not None):
             found = self.one(choose)
             if isinstance(found, Counterexample):
-                return Verdict("differs", compared, counterexample=self.simplified(choose, found))
+                return Verdict("differs", compared, counterexample=self.simplified(self.last, choose, found))
             if found:
                 skipped = found
             else:
@@ -182,10 +188,8 @@ class _Pair:
             return Verdict("not checked", reason=f"the graph before has no value on any sample: {skipped}")
         return Verdict("agrees", compared, tolerance=self.tolerance)
 
-    def simplified(self, choose: Choose, found: Counterexample) -> Counterexample:
-        """A counterexample with as many zeros and ones among its inputs as there can be."""
-        world = World(choose, self.cut)
-        self._results(world)
+    def simplified(self, world: World, choose: Choose, found: Counterexample) -> Counterexample:
+        """A counterexample with as many zeros and ones among its inputs as there can be. `world`: where it came up."""
         chosen = dict(world.chosen)
         tries = 0
         for wanted in [*list(chosen)[:MOST_SIMPLIFIED]] * 2:
@@ -202,7 +206,7 @@ class _Pair:
 
     def one(self, choose: Choose) -> Counterexample | str:
         """What one sample says: a counterexample, "" where they agree, or why there is nothing to compare."""
-        world = World(choose, self.cut)
+        world = self.last = World(choose, self.cut)
         before, after, faults = self._results(world)
         if faults[0]:
             return faults[0][0]
@@ -217,11 +221,12 @@ class _Pair:
         if len(before) != len(after):
             return self._counterexample(world, f"{len(before)} lanes", f"{len(after)} lanes")
         undefined = ""
-        for one, other in zip(before, after, strict=True):
+        for lane, (one, other) in enumerate(zip(before, after, strict=True)):
             if type(one) is NoValue:
                 undefined = str(one)
             elif not self._same(one, other, world.greatest):
-                return self._counterexample(world, before, after)
+                where = f"lane {lane}: " if count > 1 else ""
+                return self._counterexample(world, f"{where}{value_text(one)}", value_text(other))
         return undefined if all(type(one) is NoValue for one in before) else ""
 
     def _results(self, world: World) -> tuple[Any, Any, tuple[list[str], list[str]]]:
@@ -265,10 +270,11 @@ class _Pair:
         inputs: dict[str, list[str]] = {}
         for wanted, value in world.chosen.items():
             inputs.setdefault(_name(wanted, printer), []).append(value_text(value))
-        given = tuple(
-            [(name, values[0] if len(values) == 1 else f"[{', '.join(values)}]") for name, values in inputs.items()]
-        )
-        return Counterexample(given, lanes_text(before), lanes_text(after))
+        given = [(name, values[0] if len(values) == 1 else f"[{', '.join(values)}]") for name, values in inputs.items()]
+        zeros = [pair for pair in given if pair[0].endswith("]") and pair[1] in _ZEROS]
+        if len(zeros) >= MANY_ZEROS:
+            given = [pair for pair in given if pair not in zeros] + [("all else that is read", zeros[0][1])]
+        return Counterexample(tuple(given), lanes_text(before), lanes_text(after))
 
 
 def _mostly(given: Mapping[Wanted, Any], choose: Choose) -> Choose:

@@ -53,6 +53,8 @@ def name_of(branch: Branch) -> str:
         return f"edited {EDITED_NAMES.get(branch.edited.stage, branch.edited.stage)}"
     if branch.labels:
         return " · ".join(branch.labels)
+    if "rule" in given:
+        return f"{branch.command.kind} {given['rule']}"
     opts = branch.kernels[0].opts if branch.kernels else ()
     return opts[-1] if opts else branch.command.kind
 

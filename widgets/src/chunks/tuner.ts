@@ -1,6 +1,9 @@
-// The kernel tuner.
+// The kernel tuner, and the rule playground.
 
+import { RulesView } from "../rules";
+import rules from "../rules/rules.css";
 import { TunerView } from "../tuner";
+import tuner from "../tuner/tuner.css";
 
-export { default as css } from "../tuner/tuner.css";
-export const views = { tuner: TunerView };
+export const css = tuner + rules;
+export const views = { tuner: TunerView, rules: RulesView };

@@ -84,7 +84,7 @@ function listingsOf(branch: Branch | null): readonly { language: string; lines: 
 }
 
 /** The differences with the lines around them; null where lines are left out. */
-function around(changes: LineChange[]): (LineChange | null)[] {
+export function around(changes: LineChange[]): (LineChange | null)[] {
   const keep = changes.map(() => false);
   changes.forEach(({ kind }, i) => {
     if (kind === "same") return;
@@ -100,7 +100,7 @@ function around(changes: LineChange[]): (LineChange | null)[] {
 
 const SIGNS = { same: " ", gone: "−", new: "+" };
 
-function lineRow({ kind, text, a, b }: LineChange, language: string): HTMLElement {
+export function lineRow({ kind, text, a, b }: LineChange, language: string): HTMLElement {
   const tokens = tokenize(language, text).map(([token, part]) => (token === "" ? h("span", {}, part) : h("span", { class: `t-${token}` }, part)));
   return h("div", { class: `tuner-code-line ${kind}` }, h("span", { class: "tuner-number" }, String(b ?? a ?? "")), h("span", { class: "tuner-sign" }, SIGNS[kind]), h("code", {}, ...tokens));
 }

@@ -1,0 +1,178 @@
+"""The rule playground in a real browser: in a widget whose questions and commands Python answers, and in a page."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.widgets.test_tuner import BUNDLE, traits_of
+from tinyexplore import Tensor, explore
+from tinyexplore.explore import Explorer, playground
+from tinyexplore.explore.playground import UOp, check_firings, var
+from tinyexplore.uop import Rule
+
+AXE = (Path(__file__).parents[2] / "widgets/node_modules/axe-core/axe.min.js").resolve()
+
+# as in the tuner's test, and the replies to questions come back as messages
+MODEL = """async ([text, traits]) => {
+  const values = {}, handlers = {}, said = {};
+  const take = ({ state, replies }) => {
+    for (const [name, value] of Object.entries(state)) {
+      const bytes = value !== null && typeof value === 'object' && 'base64' in value;
+      if (said[name] === JSON.stringify(value)) continue;
+      said[name] = JSON.stringify(value);
+      values[name] = bytes ? new DataView(Uint8Array.from(atob(value.base64), (c) => c.charCodeAt(0)).buffer) : value;
+      for (const handler of handlers[`change:${name}`] ?? []) handler();
+    }
+    for (const reply of replies) for (const handler of [...(handlers['msg:custom'] ?? [])]) handler(reply);
+  };
+  take({ state: traits, replies: [] });
+  const model = {
+    get: (name) => values[name], set: (name, value) => { values[name] = value; }, save_changes: () => undefined,
+    on: (event, handler) => (handlers[event] ??= []).push(handler),
+    off: (event, handler) => { handlers[event] = handlers[event].filter((one) => one !== handler); },
+    send: async (message) => take(await hear(JSON.stringify(message))),
+  };
+  const url = URL.createObjectURL(new Blob([text], { type: 'text/javascript' }));
+  const { default: entry } = await import(url);
+  entry.initialize({ model });
+  const el = document.createElement('div');
+  document.body.replaceChildren(el);
+  await entry.render({ model, el });
+}"""
+
+pytestmark = pytest.mark.browser
+
+
+def shuffled() -> Explorer:
+    t = Tensor.rand(33, 64).realize()
+    return explore(lambda: [(t.permute(1, 0).reshape(33, 64) + 1).sum(0), t * 2], title="shuffled", repeat=1)
+
+
+def careless() -> Rule:
+    x, y, a = var("x"), var("y"), playground.cvar("a")
+
+    @playground.rule(x * a + y)
+    def careless(x: UOp, y: UOp) -> UOp:
+        """A constant factor is of no use: x * a + y is x + y."""
+        return x + y
+
+    return careless
+
+
+@pytest.fixture
+def live(browser: Any) -> Iterator[Callable[..., Any]]:
+    """Shows the widget of an Explorer at its rules; Python answers."""
+    tabs, errors = [], []
+
+    def show(view: Explorer, *, width: int = 1300, scheme: str = "light", **cursor: int) -> Any:
+        widget = view.widget
+        widget.mode, widget.height = "workbench", "860px"
+        widget.cursor = {"panel": "rules", "kernel": 0, **cursor}
+        replies: list[Any] = []
+        widget.send = lambda content, buffers=None: replies.append(content)
+        tab = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        tab.on("pageerror", lambda error: errors.append(str(error)))
+
+        def hear(text: str) -> dict[str, Any]:
+            widget._handle_custom_msg(json.loads(text), [])
+            told = [json.loads(json.dumps(reply)) for reply in replies]
+            replies.clear()
+            state = {key: value for key, value in traits_of(widget).items() if key in ("branches", "working")}
+            return {"state": state, "replies": told}
+
+        tab.expose_function("hear", hear)
+        tab.evaluate(MODEL, [BUNDLE.read_text(encoding="utf-8"), traits_of(widget)])
+        tab.wait_for_selector(".rules .rules-row")
+        tabs.append(tab)
+        return tab
+
+    yield show
+    for tab in tabs:
+        tab.close()
+    assert errors == []
+
+
+def test_a_rule_is_seen_before_it_fires_then_inserted_and_caught(live: Callable[..., Any]) -> None:
+    careless()
+    view = shuffled()
+    tab = live(view)
+    tab.click('.rules-row:has-text("careless")')
+    tab.wait_for_selector(".rules-place")
+    places = view.playground.matches("careless")
+    wrong = sum(place.verdict.status == "differs" for place in places)
+    assert f"Would fire at {len(places)} places · wrong at {wrong}" in tab.inner_text(".rules-body")
+    assert set(tab.evaluate("[...document.querySelectorAll('.rules-place dt')].map((one) => one.textContent)")) >= {"before", "after"}
+    tab.click(".rules-place .event >> nth=0")
+    tab.click('.rules-actions button:has-text("Insert at")')
+    tab.wait_for_selector(".rules-branch")
+    (branch,) = view.branches()
+    assert dict(branch.command.arguments) == {"rule": "careless", "stage": "simplify", "position": 0}
+    first = branch.firings[0]
+    values = tab.inner_text(".rules-branch .rules-values >> nth=0")
+    assert first.was in values and first.has_become in values
+    tab.click(".rules-kernel summary >> nth=0")
+    assert tab.query_selector(".rules-diff .tuner-code-line.new") and tab.query_selector(".rules-diff .tuner-code-line.gone")
+    assert "its results are wrong" in tab.inner_text(".rules-kernel summary >> nth=0")
+
+
+def test_a_rule_of_the_pipeline_is_disabled_and_one_place_is_fired(live: Callable[..., Any]) -> None:
+    careless()
+    view = shuffled()
+    tab = live(view)
+    tab.fill(".rules input", "accumulators")
+    assert tab.eval_on_selector_all(".rules-row b", "found => found.map((one) => one.textContent)") == ["accumulate", "carry"]
+    tab.click('.rules-row:has-text("accumulate")')
+    tab.click('.rules-actions button:has-text("Disable")')
+    tab.wait_for_selector(".rules-branch")
+    assert "cannot be compiled so" in tab.inner_text(".rules-branch")
+    tab.fill(".rules input", "")
+    tab.click('.rules-row:has-text("careless")')
+    tab.click(".rules-place button.quiet >> nth=0")
+    tab.wait_for_function("() => document.querySelectorAll('.rules-body > .event').length === 2")
+    assert dict(view.branches()[1].command.arguments)["node"] == view.playground.matches("careless")[0].digest
+
+
+def test_a_firing_of_the_capture_is_checked_where_the_reader_is(live: Callable[..., Any]) -> None:
+    view = shuffled()
+    stage = next(one for one in view.trace.stages if one.name == "simplify" and one.steps)
+    step = next(number for number, one in enumerate(stage.steps, 1) if one.rule is not None)
+    tab = live(view, stage=stage.id, step=step)
+    tab.wait_for_selector(".rules-here .verdict")
+    name = view.trace.rules[stage.steps[step - 1].rule].name
+    assert tab.inner_text(".rules-here").startswith(f"simplify, step {step}: {name} fired")
+    (checked,) = check_firings(view.trace, stages=[stage.id], step=step)
+    assert tab.inner_text(".rules-here").endswith(str(checked.verdict))
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_panel_is_without_grave_findings(live: Callable[..., Any], scheme: str) -> None:
+    careless()
+    view = shuffled()
+    view.playground.insert("careless", "simplify", 0)
+    tab = live(view, scheme=scheme)
+    tab.wait_for_selector(".rules-place")
+    tab.add_script_tag(path=str(AXE))
+    found = tab.evaluate("async () => (await axe.run('.rules')).violations")
+    assert [one["id"] for one in found if one["impact"] in ("serious", "critical")] == []
+
+
+def test_a_page_walks_what_was_recorded_and_says_what_needs_python(browser: Any, tmp_path: Path) -> None:
+    careless()
+    view = shuffled()
+    view.playground.insert("careless", "simplify", 0)
+    view.playground.disable("mul_one")
+    path = tmp_path / "page.html"
+    view.to_html(path)
+    tab = browser.new_page(viewport={"width": 1300, "height": 900})
+    tab.goto(path.as_uri() + "#panel=rules&kernel=0")
+    tab.wait_for_selector("html[data-tinyexplore=ready] .rules-branch", state="attached")
+    assert "a notebook fires them (view.playground)" in tab.inner_text(".rules-body")
+    tab.click('.rules-body > .event:has-text("careless in simplify")')
+    assert tab.query_selector(".rules-branch .rules-values")
+    assert tab.query_selector(".rules-actions") is None
+    tab.close()

@@ -1,0 +1,99 @@
+// What came of a command about a rule: its firings, each with its verdict, and the kernels that changed.
+
+import { h, tab, tabList } from "../dom";
+import { count, duration, languageName } from "../format";
+import { type LineChange, compareLines } from "../lines";
+import type { Branch, KernelVariant, RuleFiring, Trace } from "../model";
+import type { Store } from "../store";
+import { around, lineRow } from "../tuner/listing";
+import { codeBlock } from "../views/stepper";
+import { counterexample, verdictTag } from "./rows";
+
+const KINDS = new Set(["InsertRule", "DisableRule", "FireRule", "SkipFiring"]);
+const MOST_FIRINGS = 80;
+const WANTED = ["c", "uops", "llvm", "python", "asm"];
+
+export function isAboutRules({ command }: Branch): boolean {
+  return KINDS.has(command.kind);
+}
+
+/** The firings, wrong ones first. */
+export function firingsOf({ firings }: Branch): RuleFiring[] {
+  return [...firings].sort((a, b) => Number(b.verdict === "differs") - Number(a.verdict === "differs"));
+}
+
+export function titleOf({ command }: Branch): string {
+  const given = Object.fromEntries(command.arguments);
+  switch (command.kind) {
+    case "InsertRule":
+      return `${given.rule} in ${given.stage}`;
+    case "DisableRule":
+      return `without ${given.rule}`;
+    case "SkipFiring":
+      return `kernel ${given.kernel} without step ${given.step} of ${given.stage}`;
+    default:
+      return `${given.rule} fired ${given.node === "" ? "everywhere" : "once"} in kernel ${given.kernel}, ${given.stage}`;
+  }
+}
+
+export function branchView(store: Store, branch: Branch): HTMLElement {
+  const firings = firingsOf(branch);
+  return h(
+    "section",
+    { class: "rules-branch", "aria-label": titleOf(branch) },
+    h("p", { class: branch.status === "failed" ? "note tuner-complaint" : "note" }, branch.status === "failed" ? branch.reason : summary(branch)),
+    branch.rule_text === "" ? null : h("details", {}, h("summary", {}, "The rule as it was then"), codeBlock(branch.rule_text)),
+    ...firings.slice(0, MOST_FIRINGS).map((one) => firingRow(store, one)),
+    firings.length > MOST_FIRINGS ? h("p", { class: "note faint" }, `and ${count(firings.length - MOST_FIRINGS, "firing")} more`) : null,
+    ...branch.kernels.map((variant) => kernelView(store.index.trace, variant)),
+  );
+}
+
+function summary({ firings, kernels }: Branch): string {
+  const wrong = firings.filter(({ verdict }) => verdict === "differs").length;
+  const words = wrong > 0 ? `${wrong} of ${count(firings.length, "firing")} changed what is computed` : firings.length > 0 ? `${count(firings.length, "firing")}, none found wrong` : "no firing of it";
+  return `${words}; ${kernels.length === 0 ? "no kernel changed" : `${count(kernels.length, "kernel")} changed`}.`;
+}
+
+function firingRow(store: Store, one: RuleFiring): HTMLElement {
+  const { trace } = store.index;
+  const stage = trace.stages.find(({ name, kernel }) => name === one.stage && kernel === one.kernel);
+  const node = trace.nodes.find(({ digest }) => digest !== "" && one.node.startsWith(digest));
+  const go = (): void => {
+    if (stage !== undefined) store.go({ stage: stage.id, step: 0, graph: "uops" });
+    if (node !== undefined) store.select([node.id]);
+  };
+  const words = h("span", {}, h("span", { class: "gone" }, one.before), h("span", { class: "faint" }, " → "), h("span", { class: "come" }, one.after));
+  const head = h("button", { type: "button", class: "event", disabled: stage === undefined && node === undefined, onclick: go, title: node === undefined ? "A node that the capture has not" : "Show it in the graph" }, h("span", { class: "faint" }, `kernel ${one.kernel}, ${one.stage}, step ${one.step}`), words);
+  const says = one.verdict === "differs" ? (one.was === "" ? h("p", { class: "note" }, one.says) : counterexample(one.inputs, one.was, one.has_become)) : null;
+  return h("div", { class: "rules-place", title: one.says }, head, verdictTag(one.verdict), says);
+}
+
+function kernelView(trace: Trace, variant: KernelVariant): HTMLElement {
+  const { kernel, name, median_us: now, was_us: was, note } = variant;
+  const ratio = now === null || was === null ? "" : now <= was ? `${(was / now).toFixed(2)}× faster` : `${(now / was).toFixed(2)}× slower`;
+  const times = now === null || was === null ? "not timed" : `${duration(was)} → ${duration(now)}`;
+  const head = h("summary", {}, h("b", {}, `kernel ${kernel} · ${name}`), h("span", {}, times), ratio === "" ? null : h("span", { class: `tuner-ratio ${ratio.endsWith("faster") ? "faster" : "slower"}` }, ratio), note === "" ? null : h("span", { class: "rules-wrong" }, note));
+  const one = h("details", { class: "rules-kernel" }, head);
+  one.addEventListener("toggle", () => {
+    if (one.open && one.childElementCount === 1) one.append(difference(trace, variant));
+  });
+  return one;
+}
+
+/** The source beside that of the capture. */
+function difference(trace: Trace, variant: KernelVariant): HTMLElement {
+  const captured = trace.programs.filter(({ kernel }) => kernel === variant.kernel);
+  const languages = WANTED.filter((one) => variant.listings.some(({ language }) => language === one) && captured.some(({ language }) => language === one));
+  const body = h("div", { class: "rules-diff" });
+  const draw = (language: string): void => {
+    const before = captured.find((one) => one.language === language)!.lines.map(({ text }) => text);
+    const after = variant.listings.find((one) => one.language === language)!.lines;
+    const changes: (LineChange | null)[] = around(compareLines(before, [...after]));
+    const tabs = languages.map((one) => tab(one, languageName(one), one === language, () => draw(one)));
+    const lines = changes.map((change) => (change === null ? h("div", { class: "tuner-gap", "aria-hidden": "true" }, "⋯") : lineRow(change, language)));
+    body.replaceChildren(h("div", { class: "bar" }, tabList("Listings", ...tabs)), h("div", { class: "listing scroll", tabindex: 0, role: "group", "aria-label": languageName(language) }, ...lines));
+  };
+  if (languages.length > 0) draw(languages[0]);
+  return body;
+}

@@ -1,0 +1,254 @@
+// The rule playground: the rules of the pipeline and one's own, where one would match before it fires, and what came of
+// firing it, of having it in the pipeline, of having another one no more. Without Python the recorded branches are walked.
+
+import { button, h, replaceChildren } from "../dom";
+import { count, paragraphs } from "../format";
+import type { Branch } from "../model";
+import type { Change, Store, View } from "../store";
+import { codeBlock } from "../views/stepper";
+import { type Command, type WhatIf, whatIfOf } from "../whatif";
+import { branchView, firingsOf, isAboutRules, titleOf } from "./branch";
+import { type Match, type RuleRow, type Verdict, counterexample, recordedRules, verdictTag } from "./rows";
+
+const MOST_PLACES = 60;
+const DELAY_MS = 120;
+
+export class RulesView implements View {
+  readonly element = h("section", { class: "rules", "aria-label": "Rules" });
+  private readonly whatIf: WhatIf;
+  private readonly search = h("input", { type: "search", placeholder: "find a rule", "aria-label": "Find a rule" });
+  private readonly list = h("div", { class: "rules-list scroll", role: "listbox", "aria-label": "Rules", tabindex: 0 });
+  private readonly says = h("div", { class: "tuner-status", role: "status" });
+  private readonly here = h("p", { class: "note rules-here", role: "status" });
+  private readonly body = h("div", { class: "rules-body scroll", tabindex: 0, role: "region", "aria-label": "The rule, and what was tried" });
+  private readonly stop: () => void;
+  private rows: RuleRow[];
+  private chosen = "";
+  private branch: number | null = null;
+  private places: Match[] | string | null = null;
+  private pass = "simplify";
+  private asked = false;
+  private known = 0;
+
+  constructor(private readonly store: Store) {
+    this.whatIf = whatIfOf(store.index);
+    this.rows = recordedRules(store.index.trace);
+    this.stop = this.whatIf.listen(() => this.heard());
+    this.search.addEventListener("input", () => this.drawList());
+    const left = h("div", { class: "rules-left" }, this.search, this.list);
+    replaceChildren(this.element, this.says, h("div", { class: "rules-columns" }, left, h("div", { class: "rules-right" }, this.here, this.body)));
+    this.known = this.branches.length;
+    this.branch = this.branches.at(-1)?.id ?? null;
+    this.draw();
+    setTimeout(() => this.wake());
+  }
+
+  update(change: Change): void {
+    if (change.cursor) this.wake();
+  }
+
+  /** Asks Python as soon as there is somebody to show the answer to. */
+  private wake(): void {
+    if (this.element.offsetParent === null) return; // the panel is another one
+    if (!this.asked) void this.askRules();
+    void this.askHere();
+  }
+
+  destroy(): void {
+    this.stop();
+  }
+
+  private get branches(): Branch[] {
+    return this.whatIf.branches.filter(isAboutRules);
+  }
+
+  /** Something came of a command, or it is on its way. */
+  private heard(): void {
+    if (this.branches.length > this.known) this.branch = this.branches.at(-1)!.id;
+    if (this.branches.length !== this.known) void this.askRules();
+    this.known = this.branches.length;
+    this.draw();
+  }
+
+  // *** asking Python ***
+
+  private async askRules(): Promise<void> {
+    const { ask } = this.store;
+    if (ask === null) return;
+    this.asked = true;
+    const found = (await ask({ ask: "rules" }).catch(() => null)) as { rows: RuleRow[] } | null;
+    if (found === null) return;
+    this.rows = [...found.rows].sort((a, b) => Number(b.own) - Number(a.own) || b.firings - a.firings);
+    if (this.chosen === "") this.choose(this.rows.find(({ own }) => own)?.name ?? "");
+    else this.draw();
+  }
+
+  private choose(name: string, byReader = false): void {
+    this.chosen = name;
+    this.places = null;
+    this.draw();
+    if (this.row?.own) void this.askPlaces(byReader);
+  }
+
+  /** Where the rule would fire; these nodes are lit, and `show` brings the first of them into view. */
+  private async askPlaces(show: boolean): Promise<void> {
+    const { ask } = this.store;
+    if (ask === null) return;
+    const rule = this.chosen;
+    this.places = "asking Python where it matches …";
+    this.draw();
+    try {
+      const found = (await ask({ ask: "matches", rule })) as { places: Match[] };
+      if (rule !== this.chosen) return;
+      this.places = found.places;
+      if (show && found.places.length > 0) this.store.go({ stage: found.places[0].stage, step: found.places[0].step, graph: "uops" });
+      this.store.select(found.places.slice(0, MOST_PLACES).map(({ node }) => node));
+    } catch (error) {
+      this.places = error instanceof Error ? error.message : String(error);
+    }
+    this.draw();
+  }
+
+  /** The verdict of the firing at which the reader is. */
+  private async askHere(): Promise<void> {
+    const { ask, cursor, index } = this.store;
+    const stage = cursor.stage === null ? undefined : index.trace.stages[cursor.stage];
+    const fired = stage?.steps[cursor.step - 1];
+    const key = `${cursor.stage} ${cursor.step}`;
+    if (stage === undefined || fired === undefined || fired.rule === null) {
+      replaceChildren(this.here);
+      return;
+    }
+    const where = `${stage.name}, step ${cursor.step}: ${index.trace.rules[fired.rule].name} fired`;
+    replaceChildren(this.here, where);
+    if (ask === null) return;
+    await new Promise((resolve) => setTimeout(resolve, DELAY_MS)); // who walks on wants another one
+    if (key !== `${cursor.stage} ${this.store.cursor.step}` || cursor !== this.store.cursor) return;
+    const found = (await ask({ ask: "check", stage: stage.id, step: cursor.step }).catch(() => null)) as (Verdict & { says: string }) | null;
+    if (found !== null && cursor === this.store.cursor) replaceChildren(this.here, where, " ", verdictTag(found.status), ` ${found.says}`);
+  }
+
+  private do(command: Command, text: string): void {
+    this.whatIf.ask(command, text, null);
+  }
+
+  // *** drawing ***
+
+  private get row(): RuleRow | undefined {
+    return this.rows.find(({ name }) => name === this.chosen);
+  }
+
+  private draw(): void {
+    this.drawStatus();
+    this.drawList();
+    const { row } = this;
+    const tried = this.branches;
+    const shown = tried.find(({ id }) => id === this.branch);
+    replaceChildren(
+      this.body,
+      ...(row === undefined ? [this.invitation()] : this.about(row)),
+      tried.length === 0 ? null : h("h5", {}, "Tried"),
+      ...tried.map((branch) => this.triedRow(branch)),
+      shown === undefined ? null : branchView(this.store, shown),
+    );
+  }
+
+  private drawStatus(): void {
+    const { working, complaint } = this.whatIf;
+    const parts = working !== null ? [h("progress", { "aria-label": working.text }), h("span", {}, working.text)] : complaint === "" ? [] : [h("span", { class: "tuner-complaint" }, complaint)];
+    replaceChildren(this.says, ...parts);
+    this.says.hidden = parts.length === 0;
+  }
+
+  private drawList(): void {
+    const wanted = this.search.value.trim().toLowerCase();
+    const found = this.rows.filter(({ name, law, passes }) => `${name} ${law} ${passes.join(" ")}`.toLowerCase().includes(wanted));
+    const most = Math.max(1, ...found.map(({ firings }) => firings));
+    replaceChildren(
+      this.list,
+      ...found.map((row) =>
+        h(
+          "button",
+          { type: "button", class: `rules-row${row.own ? " own" : ""}${row.firings === 0 ? " idle" : ""}`, role: "option", "aria-selected": String(row.name === this.chosen), title: row.law, style: `--share:${row.firings / most}`, onclick: () => this.choose(row.name, true) },
+          h("b", {}, row.name),
+          h("span", { class: "faint" }, row.own ? "written here" : row.firings === 0 ? "–" : String(row.firings)),
+        ),
+      ),
+      found.length === 0 ? h("p", { class: "empty" }, "No rule says that.") : null,
+    );
+  }
+
+  private invitation(): HTMLElement {
+    const live = this.whatIf.send !== null;
+    const text = live ? "Write a rule in a cell, and it stands in the list; or choose one of the pipeline’s, and see what becomes of the kernels without it." : "The rules that fired here. Rules are Python: a notebook fires them (view.playground), this page has what was tried.";
+    return h("div", {}, h("p", { class: "note" }, text), live ? codeBlock('from tinyexplore.explore import playground\nfrom tinyexplore.explore.playground import var\n\nx, y = var("x"), var("y")\n\n@playground.rule(x + y)\ndef mine(x, y):\n    """x + y is …"""\n    return None') : null);
+  }
+
+  private about(row: RuleRow): (Element | null)[] {
+    const live = this.whatIf.send !== null && this.whatIf.working === null;
+    const { places } = this;
+    const list = Array.isArray(places) ? places : [];
+    const passes = [...new Set(this.rows.flatMap((one) => one.passes))];
+    const select = h("select", { "aria-label": "Pass" }, ...passes.map((name) => h("option", { value: name, selected: name === this.pass }, name)));
+    select.addEventListener("change", () => (this.pass = select.value));
+    const rule = row.name;
+    const buttons = row.own
+      ? [
+          button("Insert at", "All kernels through the pipeline with this rule, before the others of that pass", () => this.do({ kind: "InsertRule", rule, stage: this.pass, position: 0 }, `${rule} in ${this.pass}`)),
+          select,
+          button("Fire all", "Fires it wherever it matches in the first of its passes, kernel by kernel", () => this.fireAll(list)),
+        ]
+      : [button("Disable", "All kernels through the pipeline without this rule", () => this.do({ kind: "DisableRule", rule }, `without ${rule}`)), button("Where it would match", "Asks Python for every node that it would fire on", () => void this.askPlaces(true))];
+    for (const one of buttons) if (one instanceof HTMLButtonElement) one.disabled = !live || (one.textContent === "Fire all" && list.length === 0);
+    const wrong = list.filter(({ verdict }) => verdict.status === "differs").length;
+    return [
+      h("h4", {}, row.name, h("span", { class: "faint" }, row.own ? " written here" : ` ${row.passes.join(", ")} · ${count(row.firings, "firing")}`)),
+      h("div", { class: "law" }, row.law),
+      ...paragraphs(row.doc).map(({ text, formula }) => (formula ? h("div", { class: "law" }, text) : h("p", { class: "note" }, text))),
+      this.whatIf.send === null ? h("p", { class: "note faint" }, "Firing and inserting need Python: a notebook’s view.playground.") : h("div", { class: "rules-actions" }, ...buttons),
+      typeof places === "string" ? h("p", { class: "note", role: "status" }, places) : null,
+      Array.isArray(places) ? h("h5", {}, `Would fire at ${count(list.length, "place")}`, wrong > 0 ? h("span", { class: "rules-wrong" }, ` · wrong at ${wrong}`) : null) : null,
+      ...list.slice(0, MOST_PLACES).map((place) => this.place(place, live && row.own)),
+      list.length > MOST_PLACES ? h("p", { class: "note faint" }, `${list.length - MOST_PLACES} more; view.playground.matches(${JSON.stringify(rule)}) has all`) : null,
+    ];
+  }
+
+  private place(place: Match, live: boolean): HTMLElement {
+    const { kernel, name, stage, step, node, before, after, verdict } = place;
+    const go = (): void => {
+      this.store.go({ stage, step, graph: "uops" });
+      this.store.select([node]);
+    };
+    const fire = button("fire", "Fires it here, then the rest of the pipeline", () => this.do({ kind: "FireRule", rule: place.rule, kernel, stage: name, step, node: place.digest }, `firing ${place.rule}`), "quiet");
+    fire.disabled = !live;
+    return h(
+      "div",
+      { class: "rules-place" },
+      h("button", { type: "button", class: "event", onclick: go, title: "Show it in the graph" }, h("span", { class: "faint" }, `kernel ${kernel}, ${name}, step ${step}`), h("span", { class: "gone" }, before), h("span", { class: "faint" }, "→"), h("span", { class: "come" }, after)),
+      verdictTag(verdict.status),
+      live ? fire : null,
+      verdict.counterexample === null ? null : counterexample(verdict.counterexample.inputs, verdict.counterexample.before, verdict.counterexample.after),
+    );
+  }
+
+  private fireAll([first]: Match[]): void {
+    this.do({ kind: "FireRule", rule: first.rule, kernel: first.kernel, stage: first.name, step: first.step, node: "" }, `firing ${first.rule}`);
+  }
+
+  private triedRow(branch: Branch): HTMLElement {
+    const firings = firingsOf(branch);
+    const wrong = firings.filter(({ verdict }) => verdict === "differs").length;
+    const choose = (): void => {
+      this.branch = branch.id;
+      this.draw();
+    };
+    const worst = branch.status === "failed" ? "failed" : wrong > 0 ? "differs" : firings.length > 0 ? "agrees" : "";
+    return h(
+      "button",
+      { type: "button", class: "event", "aria-current": branch.id === this.branch ? "step" : null, onclick: choose },
+      h("b", {}, titleOf(branch)),
+      worst === "" ? null : verdictTag(worst),
+      h("span", { class: "faint" }, `${count(firings.length, "firing")}${wrong > 0 ? `, ${wrong} wrong` : ""} · ${count(branch.kernels.length, "kernel")} changed`),
+    );
+  }
+}
