@@ -312,6 +312,8 @@ def measure(rounds: int, say: Callable[[str], None]) -> Iterator[Figure]:
         yield from _tuning(browser, folder)
         say("live page")
         yield from _live(browser, folder, rounds)
+        say("edits")
+        yield from _editing()
         say("10 000 nodes")
         yield from _large(browser, blocks(31), folder)
         for title, trace in traces:
@@ -440,6 +442,29 @@ ASKED = """async (asked) => {
   await tinyexploreEngine.ask(asked);
   return performance.now() - began;
 }"""
+
+
+def _editing() -> Iterator[Figure]:
+    """Edits of a small kernel's C: compiled, run apart, compared, timed beside what it was; and some that crash."""
+    a, b = Tensor.rand(32, 48).realize(), Tensor.rand(48, 64).realize()
+    view = explore(lambda: (a @ b).relu(), keep_inputs=True)
+    text = view.edit_text(0, "c")
+    times, crashes = [], []
+    for number in range(6):
+        for taken, more in (
+            (times, ""),
+            (crashes, "__attribute__((constructor)) static void now(void) { __builtin_trap(); }\n"),
+        ):
+            began = time.perf_counter()
+            branch = view.edit(0, "c", f"{text}{more}// {number}\n")
+            taken.append(time.perf_counter() - began)
+            assert branch.status == ("failed" if more else "done"), branch.reason
+            view.whatif.go(0)
+    detail = (
+        f"compiled, run twice between guards, compared, timed: the most of {len(times) - 1}; {times[0]:.2f} s the first"
+    )
+    yield Figure("C edited, small kernel", max(times[1:]), "s", 1.0, detail)
+    yield Figure("edit that crashes, small kernel", max(crashes[1:]), "s", 1.0)
 
 
 def _near_450(traces: Sequence[Trace]) -> tuple[int, int, Trace, Stage]:

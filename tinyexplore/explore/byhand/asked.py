@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tinyexplore.explore.byhand.debugger import Debugger
     from tinyexplore.explore.byhand.lru import Cache
     from tinyexplore.explore.byhand.streams import AddressStream
+    from tinyexplore.explore.byhand.throughput import Throughput
     from tinyexplore.kernel import Opt
 
 
@@ -75,6 +76,18 @@ class ByHand:
         kept = self.kept(kernel)
         device = Device[self.trace.kernels[kept.number].device]
         return model_of(kept, opts, caches, device.renderer.render if kept.spec.target == device.target else None)
+
+    def throughput(self, kernel: int | KernelInfo = 0) -> Throughput:
+        """What bounds the busiest loop of a kernel on its CPU, as `llvm-mca` models it: ports, the front end, or
+        results that are waited for; per instruction its ports and cycles. ThroughputError where it is not installed."""
+        from tinyexplore.explore.byhand.throughput import ThroughputError, throughput
+
+        kept = self.kept(kernel)
+        found = [one for one in self.trace.programs if one.kernel == kept.number and one.language == "asm"]
+        if not found:
+            raise ThroughputError(f"kernel {kept.number} ({kept.spec.name}) has no assembly: it is no machine code")
+        times = [run.median_us for run in self.trace.runs if run.kernel == kept.number]
+        return throughput([line.text for line in found[0].lines], kept.spec.target, kept.uops, min(times, default=None))
 
 
 __all__ = ["ByHand", "NotKeptError"]

@@ -13,6 +13,7 @@ from tinyexplore.explore.recording.sources import rule_text
 from tinyexplore.explore.whatif.bench import Bench, Subject
 from tinyexplore.explore.whatif.commands import AsCaptured, AsScheduled, HandCode, SetOpts, from_info, info_of
 from tinyexplore.explore.whatif.commands.rules import passes_of
+from tinyexplore.explore.whatif.editing.asking import warm_up
 from tinyexplore.explore.whatif.editing.stages import stage_text
 from tinyexplore.explore.whatif.measure import Measure
 from tinyexplore.explore.whatif.place import Command, Outcome, Place, Refused, WhatIfError, schedule_of
@@ -214,6 +215,7 @@ class WhatIf:
         """The text of a stage that can be edited ("opts", "uops", "llvm", "c"), as it is in `branch`, or where the
         reader is."""
         bench = self.bench(kernel)
+        warm_up()
         origin = self.at(kernel) or self.do(AsCaptured(kernel)) if branch is None else self._branch(branch)
         return stage_text(self._place(bench, origin), kernel, stage)
 

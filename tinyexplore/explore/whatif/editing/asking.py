@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -84,8 +84,9 @@ def tried(text: Text, kept: Kept | None) -> Tried:
 
 
 def warm_up() -> None:
-    """Starts a worker, so that the first edit need not wait for it."""
-    _workers.put_back(_workers.take(""))
+    """Starts a worker where none is, so that the first edit need not wait for it."""
+    with suppress(OSError):  # no process starts here: the edit will say so
+        _workers.put_back(_workers.take(""))
 
 
 def dismiss() -> None:
