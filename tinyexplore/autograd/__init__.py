@@ -2,7 +2,7 @@
 
 from tinyexplore.autograd.again import FoundStep, Walk
 from tinyexplore.autograd.graph import Forgotten, OwnRule, OwnRuleAt, taped_graph
-from tinyexplore.autograd.places import picked_gradient
+from tinyexplore.autograd.places import picked_gradient, taken_gradient
 from tinyexplore.autograd.rules import (
     GRADIENTS,
     assigned_gradient,
@@ -37,5 +37,6 @@ __all__ = [
     "relu_gradient",
     "sigmoid_gradient",
     "stationary_gradient",
+    "taken_gradient",
     "taped_graph",
 ]

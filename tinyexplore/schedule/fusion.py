@@ -35,7 +35,7 @@ from tinyexplore.schedule.writes import NO_WRITES, Writes, graph_order, is_leaf,
 from tinyexplore.trace import Compared, Decided, active_recorder
 from tinyexplore.uop import AxisKind, Group, Ops, UOp
 from tinyexplore.uop.bounds import bounds
-from tinyexplore.uop.symbolic import as_size, product, simplified
+from tinyexplore.uop.symbolic import as_size, product, simplified, sint
 from tinyexplore.util import config
 
 REPEAT_REDUCE = 1.5  # how often, on average, a reduced element may be computed
@@ -50,6 +50,7 @@ MANY_USES = 8  # so often a product reads each element that a tile of it in regi
 COMPUTED = "times that each element would be computed"
 SHARED = "bytes that every row reads again"
 STORED_BY_READER = "stored by the kernel that reads it, which has the value at hand"
+ALIKE = (Ops.RESHAPE, Ops.CAST, Ops.BITCAST, Ops.CONTIGUOUS)  # element by element, as arithmetic is
 MIN_ROWS = 16  # rows that must be left to divide among threads when a kernel holds a row's reduction and its use
 
 
@@ -292,10 +293,30 @@ class Fusion:
 
     def realize(self, node: LazyBuffer, reason: str, obstacle: str = "") -> None:
         self.realized.add(node)
-        plan = KernelPlan.over(node)
+        plan = KernelPlan.over(node, self.bounds_of_reduced(node))
         self.plans.append(plan)
         self.decide(node, "realize", reason, obstacle)
         self.pass_on(node, make_visit(plan, plan.idxs, (), plan.loops))
+
+    def bounds_of_reduced(self, root: LazyBuffer) -> frozenset[int]:
+        """How many neighbouring elements of `root` share what was reduced and expanded in another shape of the same
+        memory: a group's mean, normalised as (groups, all of one) and stored as (channels, height, width). A loop for
+        each of them has the reduction outside of what uses it.
+        """
+        found: set[int] = set()
+        seen = {root}
+        todo = [(root, False)]
+        while todo and len(seen) <= MOST_RELATED:
+            node, is_reshaped = todo.pop()
+            if node.op is Ops.EXPAND:
+                found |= expanded_bounds(node) if is_reshaped and reduces_within(node) else set()
+            elif node.op in Group.ALU or node.op in ALIKE:
+                is_reshaped = is_reshaped or (node.op is Ops.RESHAPE and has_other_axes(node))
+                for src in node.src:
+                    if src not in seen and src.size == root.size and not is_leaf(src) and src not in self.forced:
+                        seen.add(src)
+                        todo.append((src, is_reshaped))
+        return frozenset(found)
 
     def reason_to_realize(self, node: LazyBuffer, visits: list[Visit]) -> str | None:
         """Why `node` must get memory of its own; None if it can be computed where it is read."""
@@ -565,6 +586,21 @@ def against_fusing(node: LazyBuffer) -> str:
     if node.op is Ops.SCATTER:
         return "each of its places is written when its index comes up: only memory has them all"
     return ""
+
+
+def expanded_bounds(node: LazyBuffer) -> set[int]:
+    """How many neighbouring elements of an EXPAND are one of its source; none where no neighbours are."""
+    alike: sint = 1
+    for size, own in zip(reversed(node.shape), reversed(node.src[0].shape)):
+        if own != 1:
+            break
+        alike = alike * size
+    return {alike} if isinstance(alike, int) and alike > 1 else set()
+
+
+def has_other_axes(node: LazyBuffer) -> bool:
+    """True for a reshape that does more than to add or remove axes of size 1."""
+    return [size for size in node.shape if size != 1] != [size for size in node.src[0].shape if size != 1]
 
 
 def is_same_place(node: LazyBuffer, visit: Visit) -> bool:

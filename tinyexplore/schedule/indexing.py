@@ -43,7 +43,7 @@ def source_index(node: LazyBuffer, idxs: Index) -> tuple[Index, Conditions]:
 
 
 def from_terms_of(*products: tuple[UOp, sint]) -> UOp:
-    """The sum of index * factor over `products`, like terms collected."""
+    """The sum of index * factor over `products`, like terms collected, and what was taken apart put together."""
     terms: dict[UOp, int] = {}
     constant = 0
     for idx, factor in products:
@@ -55,6 +55,20 @@ def from_terms_of(*products: tuple[UOp, sint]) -> UOp:
         constant += offset * factor
         for node, inner in found.items():
             terms[node] = terms.get(node, 0) + inner * factor
+    remainders = [node for node in terms if node.op is Ops.MOD]
+    while remainders:
+        node = remainders.pop()
+        whole, by = node.src
+        quotient = whole.alu(Ops.IDIV, by)
+        if by.op is not Ops.CONST or terms.get(quotient, 0) != terms.get(node, 0) * by.arg or node not in terms:
+            continue
+        factor = terms.pop(node)
+        del terms[quotient]
+        found, offset = linear_terms(whole)
+        constant += offset * factor
+        for part, inner in found.items():
+            terms[part] = terms.get(part, 0) + inner * factor
+        remainders = [part for part in terms if part.op is Ops.MOD]
     return from_terms(terms, constant)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.schedule.indexing import ZERO, Conditions, Index
+from tinyexplore.schedule.indexing import ZERO, Conditions, Index, from_terms_of
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp
 from tinyexplore.uop.symbolic import sint, variables
 
@@ -30,10 +30,11 @@ class KernelPlan:
     sums: list[LazyBuffer] = field(default_factory=list)
 
     @staticmethod
-    def over(root: LazyBuffer) -> KernelPlan:
+    def over(root: LazyBuffer, bounds: frozenset[int] = frozenset()) -> KernelPlan:
         """Loops over the elements of `root`, row-major; the axis of a scan goes in order, inside all others.
 
-        Of a scatter, over what is scattered, in order along its axis.
+        Of a scatter, over what is scattered, in order along its axis. An axis is two loops where one of `bounds`
+        (numbers of elements) lies inside it, of which a step of the outer loop is to take one.
         """
         in_order = root.arg[1] if root.op in (Ops.SCAN_AXIS, Ops.SCATTER) else None
         shape = root.src[-1].shape if root.op is Ops.SCATTER else root.shape
@@ -44,13 +45,32 @@ class KernelPlan:
             if shape[axis] == 1:
                 continue
             kind = AxisKind.SCAN if axis == in_order else AxisKind.GLOBAL
-            idxs[axis] = UOp.range(shape[axis], Axis(len(ranges), kind))
-            ranges.append(idxs[axis])
+            places = []
+            for size, step in digits(shape, axis, bounds):
+                ranges.append(UOp.range(size, Axis(len(ranges), kind)))
+                places.append((ranges[-1], step))
+            idxs[axis] = from_terms_of(*places)
         return KernelPlan(root.shape, root.device, tuple(idxs), tuple(ranges), len(ranges), [root])
 
     def inner_range(self, size: sint, kind: AxisKind) -> UOp:
         self.next_axis += 1
         return UOp.range(size, Axis(self.next_axis - 1, kind))
+
+
+def digits(shape: tuple[sint, ...], axis: int, bounds: frozenset[int]) -> list[tuple[sint, int]]:
+    """The loops of an axis, (size, step of its number), outermost first: one, or cut at those of `bounds` inside it."""
+    sizes = [size for size in shape[axis:] if isinstance(size, int)]
+    if not bounds or len(sizes) < len(shape) - axis:
+        return [(shape[axis], 1)]
+    found: list[tuple[sint, int]] = []
+    whole, inner = sizes[0], prod(sizes[1:])
+    step = 1
+    for bound in sorted(bounds):
+        by, left = divmod(bound, inner * step)
+        if left == 0 and 1 < by and whole % (step * by) == 0 and step * by < whole:
+            found.insert(0, (by, step))
+            step *= by
+    return [(whole // step, step), *found]
 
 
 @dataclass(eq=False, slots=True)

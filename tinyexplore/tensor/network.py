@@ -1,7 +1,8 @@
 """Sorting long axes by Batcher's bitonic network: log² n / 2 rounds in which each element meets one other.
 
 An element becomes one int64: its order in the upper half, its place in the lower. So equal elements keep their order
-by themselves, one `min` and one `max` exchange a pair together with its places, and nothing is ever gathered.
+by themselves, one `min` and one `max` exchange a pair together with its places, and nothing is ever gathered. Where
+only the elements are wanted, they are int32s without places.
 
     for m in 1 … log n:                  # pairs of sorted runs of 2^(m-1), one of each in descending order, are merged
         for bit in m-1 … 0:
@@ -15,6 +16,7 @@ it reads from memory: all merges are done by the same few kernels, one for each 
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from tinyexplore.dtype import dtypes
@@ -28,8 +30,10 @@ if TYPE_CHECKING:
 # common work is found again; above 3 that is more than fusion's limit for light repeats, and the memory traffic that
 # is left to save does not pay for the longer kernels. Without a cut every round would double the expression.
 ROUNDS = 3
-LANES = 8  # neighbours in memory that go through the network side by side
+LINE_BYTES = 64  # of neighbours in memory that go through the network side by side
 PLACE_BITS = 32
+LOWER = (1 << PLACE_BITS) - 1
+WORTH_TWO_LEVELS = 2  # so many times less must be looked at for the further kernels
 
 
 def places_in_order(x: Tensor, descending: bool) -> Tensor:
@@ -48,56 +52,114 @@ def places_in_order(x: Tensor, descending: bool) -> Tensor:
 def first_places(x: Tensor, count: int, descending: bool) -> Tensor:
     """The first `count` columns of `places_in_order`: each is the least of what comes after the one before.
 
-    For elements of less than 64 bits.
+    For elements of less than 64 bits. Of a long row they are looked for in `count` runs of it only: those with the
+    least first elements, for each run that has one of the first has its own least element among them.
     """
     key = ordered_int(x)
-    packed = _packed(key ^ -1 if descending else key).contiguous()
+    rows, length = x.shape
+    packed = _packed(key ^ -1 if descending else key)
+    size = run_size(length, count)
+    if size == 1:
+        return _least(packed.contiguous(), count) & LOWER
+    runs = -(-length // size)
+    padded = packed.pad(((0, 0), (0, runs * size - length)), value=dtypes.max(dtypes.int64))
+    least = padded.reshape((rows, runs, size)).min(2).contiguous()
+    chosen = (_least(least, count) & LOWER) // size
+    places = (chosen.unsqueeze(2) * size + chosen._counted(size, dtypes.int64)).reshape((rows, count * size))
+    inside = places < length
+    there = ordered_int(x.gather(1, places.minimum(length - 1)))
+    candidates = _at_places(there ^ -1 if descending else there, places)
+    return _least(inside.where(candidates, dtypes.max(dtypes.int64)).contiguous(), count) & LOWER
+
+
+def run_size(length: int, count: int) -> int:
+    """How long the runs of a row are, of which the least elements are found first; 1: the whole row is looked through.
+
+    The row once, then `count` times its runs and `count` times what `count` runs have: least at √(length / count).
+    """
+    size = math.isqrt(length // max(count, 1))
+    return size if length + 2 * count * count * size < count * length // WORTH_TWO_LEVELS else 1
+
+
+def _least(packed: Tensor, count: int) -> Tensor:
+    """The `count` least elements of each row, no two of which are equal, in order."""
     found = [packed.min(1, keepdim=True)]
     while len(found) < count:
         found.append((packed > found[-1]).where(packed, dtypes.max(dtypes.int64)).min(1, keepdim=True))
-    return found[0].cat(*found[1:], dim=1) & ((1 << PLACE_BITS) - 1)
+    return found[0].cat(*found[1:], dim=1)
+
+
+def in_order(x: Tensor, descending: bool) -> Tensor:
+    """Each row of `x` (rows, length) sorted, without the places: elements that are equal have no order, so that one of
+    32 bits need not be packed with its own. Every NaN becomes the same one.
+    """
+    key = _order(x)
+    rows = _sorted_rows(key ^ -1 if descending else key)
+    return _of_order(rows ^ -1 if descending else rows, x)
+
+
+def _order(x: Tensor) -> Tensor:
+    """int32s (for elements of 64 bits, int64s) that compare as the elements of `x` do, and -0.0 as less than 0.0; NaN
+    comes last. As many bits as floats have, from which `_of_order` makes them again."""
+    same = dtypes.int64 if x.dtype.itemsize == 8 else dtypes.int32
+    if dtypes.is_unsigned(x.dtype) and x.dtype.itemsize == same.itemsize:
+        return x.bitcast(same) ^ dtypes.min(same)
+    if not dtypes.is_float(x.dtype):
+        return x.cast(same)
+    x = x.cast(dtypes.float64 if same is dtypes.int64 else dtypes.float32)
+    return x.isnan().where(dtypes.max(same), _ascending(x.bitcast(same)))
+
+
+def _of_order(key: Tensor, like: Tensor) -> Tensor:
+    """What `_order` makes of the elements of `like`, made elements again."""
+    if dtypes.is_unsigned(like.dtype) and like.dtype.itemsize == key.dtype.itemsize:
+        return (key ^ dtypes.min(key.dtype)).bitcast(like.dtype)
+    if not dtypes.is_float(like.dtype):
+        return key.cast(like.dtype)
+    wide = dtypes.float64 if key.dtype is dtypes.int64 else dtypes.float32
+    return _ascending(key).bitcast(wide).cast(like.dtype)
+
+
+def _ascending(bits: Tensor) -> Tensor:
+    """The bits of floats, of which those of negative ones descend, as ints that ascend with them all; and back."""
+    return (bits < 0).where(bits ^ dtypes.max(bits.dtype), bits)
 
 
 def ordered_int(x: Tensor) -> Tensor:
-    """int64s that compare as the elements of `x` do: of 32 bits, unless `x` has 64. NaN comes last."""
-    dtype = x.dtype
-    if dtype is dtypes.uint64:
-        return x.bitcast(dtypes.int64) ^ dtypes.min(dtypes.int64)
-    if dtype is dtypes.uint32:
-        return x.cast(dtypes.int64) - (1 << 31)
-    if not dtypes.is_float(dtype):
-        return x.cast(dtypes.int64)
-    wide = dtypes.float64 if dtype is dtypes.float64 else dtypes.float32
-    same_bits = dtypes.int64 if wide is dtypes.float64 else dtypes.int32
-    largest = dtypes.max(same_bits)
-    x = x.cast(wide)
-    bits = (x == 0).where(0.0, x).bitcast(same_bits)  # -0.0 is 0.0
-    # the bits of floats ascend as the floats do; those of negative ones descend
-    ascending = (bits < 0).where(bits ^ largest, bits)
-    return x.isnan().where(largest, ascending).cast(dtypes.int64)
+    """int64s that compare as the elements of `x` do: of 32 bits, unless `x` has 64. NaN comes last, -0.0 is 0.0."""
+    one_zero = (x == 0).where(0, x) if dtypes.is_float(x.dtype) else x
+    return _order(one_zero).cast(dtypes.int64)
 
 
 def _packed(key: Tensor) -> Tensor:
     """Keys of 32 bits, each with its place below it."""
-    return (key << PLACE_BITS) | key._places(1, dtypes.int64)
+    return _at_places(key, key._places(1, dtypes.int64))
+
+
+def _at_places(key: Tensor, places: Tensor) -> Tensor:
+    return (key << PLACE_BITS) | places
 
 
 def _sorted_places(key: Tensor) -> Tensor:
     """Where the keys of each row, int64s of 32 bits, come from once they are sorted."""
-    rows, length = key.shape
+    return _sorted_rows(_packed(key)) & LOWER
+
+
+def _sorted_rows(x: Tensor) -> Tensor:
+    """The rows of `x`, int32s or int64s, each in order."""
+    rows, length = x.shape
     bits = max(1, (length - 1).bit_length())
     # What stands side by side in memory: the rows, and where these are few, columns that one row is cut into. Places in
     # the order are counted down the columns: most rounds then are between whole lines of memory, lane by lane.
     across = 0
-    while rows << across < LANES and across < bits // 2:
+    while rows << across < LINE_BYTES // x.dtype.itemsize and across < bits // 2:
         across += 1
     down = bits - across
-    padded = _packed(key).pad(((0, 0), (0, (1 << bits) - length)), value=dtypes.max(dtypes.int64))
+    padded = x.pad(((0, 0), (0, (1 << bits) - length)), value=dtypes.max(x.dtype))
     lines = padded.reshape((rows, 1 << down, 1 << across)).permute((1, 0, 2))
     # from here on in LazyBuffers: there are thousands of them, and no gradient of a place
     in_order = lines._wrap(_sorted_lines(lines.lazydata, down, bits))
-    in_order = in_order.permute((1, 2, 0)).reshape((rows, 1 << bits)).shrink(((0, rows), (0, length)))
-    return in_order & ((1 << PLACE_BITS) - 1)
+    return in_order.permute((1, 2, 0)).reshape((rows, 1 << bits)).shrink(((0, rows), (0, length)))
 
 
 def _sorted_lines(lines: LazyBuffer, down: int, bits: int) -> LazyBuffer:
@@ -168,7 +230,7 @@ def _exchanged(lines: LazyBuffer, axis: int, mirrored: tuple[int, ...]) -> LazyB
 def _orders(lines: LazyBuffer, count: int) -> LazyBuffer:
     """The place in the order of each element of `lines`, without its lowest bits: those are the axes 1 to `count`."""
     height, *middle, columns = lines.shape
-    places = LazyBuffer.iota(height * columns, dtypes.int64, lines.device)
+    places = LazyBuffer.iota(height * columns, lines.dtype, lines.device)
     return places.reshape((columns, height)).permute((1, 0)).reshape((height, *(1 for _ in middle), columns))
 
 

@@ -6,10 +6,11 @@ import math
 from math import prod
 from typing import TYPE_CHECKING
 
+from tinyexplore.autograd import taken_gradient
 from tinyexplore.dtype import dtypes
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.checks import need_int, shown
-from tinyexplore.tensor.network import first_places, places_in_order
+from tinyexplore.tensor.network import first_places, in_order, places_in_order
 from tinyexplore.uop import Ops
 
 if TYPE_CHECKING:
@@ -60,11 +61,20 @@ class Ordering:
         return ordered.transpose(axis, -1)
 
     def sort(self: Tensor, dim: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
-        """The elements in order along `dim`, and their places."""
+        """The elements in order along `dim`, and their places. Either is computed without the other: who asks for no
+        places has less to sort."""
         places = self.argsort(dim, descending)
         if self.ndim == 0:
             return self, places
-        return self.gather(dim, places), places
+        axis = self._axis(dim)
+        if not self.numel() or not self._is_long(axis):
+            return self.gather(dim, places), places
+        x = self.transpose(axis, -1)
+        rows = x.reshape((-1, x.shape[-1]))
+        numbers = places.transpose(axis, -1).reshape(rows.shape).lazydata
+        ordered = in_order(rows._value(), descending)
+        values = rows._by_own_rule(ordered.lazydata, taken_gradient, (rows,), (1, numbers))
+        return values.reshape(x.shape).transpose(axis, -1), places
 
     def topk(self: Tensor, k: int, dim: int = -1, largest: bool = True, sorted_: bool = True) -> tuple[Tensor, Tensor]:
         """The `k` largest (or smallest) elements along `dim`, in order, and their places."""

@@ -150,10 +150,14 @@ def _quotient(parts: tuple[Sum, Sum, int, int], divisor: int) -> UOp | None:
     if not common:
         return from_terms(*whole)
     has_whole = bool(whole[0]) or whole[1] != 0
-    if common == 1 and not has_whole:
-        return None
     small, divisor = from_terms(*rest), divisor // common
-    found = _or(quotient(small, divisor), Ops.IDIV, small, divisor)
+    digits = _digits(*rest, divisor) if common == 1 else None
+    if digits is not None:
+        small, _, unit = digits
+        divisor //= unit
+    elif common == 1 and not has_whole:
+        return None
+    found = small if divisor == 1 else _or(quotient(small, divisor), Ops.IDIV, small, divisor)
     return from_terms(*whole) + found if has_whole else found
 
 
@@ -161,13 +165,43 @@ def _remainder(parts: tuple[Sum, Sum, int, int], divisor: int) -> UOp | None:
     whole, rest, common, left_over = parts
     if not common:
         return from_terms(*rest)
+    small, divisor = from_terms(*rest), divisor // common
+    digits = _digits(*rest, divisor) if common == 1 else None
+    if digits is not None:
+        high, low, unit = digits
+        by = divisor // unit
+        if by == 1:
+            return low
+        return _or(remainder(high, by), Ops.MOD, high, by) * index_const(unit) + low
     if common == 1 and not whole[0] and not whole[1]:
         return None
-    small, divisor = from_terms(*rest), divisor // common
     found = _or(remainder(small, divisor), Ops.MOD, small, divisor)
     if common > 1:
         found = found * index_const(common)
     return found + index_const(left_over) if left_over else found
+
+
+def _digits(terms: dict[UOp, int], constant: int, divisor: int) -> tuple[UOp, UOp, int] | None:
+    """(high, low, unit): the sum is high * unit + low, unit divides the divisor, low is at least 0 and below unit.
+
+    So only high is divided: the row of (row * 48 + column) // 96 is row // 2. None where there are no such parts, or
+    high may be negative.
+    """
+    order = sorted(terms, key=lambda node: abs(terms[node]))
+    unit = divisor
+    for place in range(len(order) - 1, 0, -1):
+        unit = gcd(unit, terms[order[place]])
+        if unit == 1:
+            return None
+        low = {node: terms[node] for node in order[:place]}
+        least, greatest = _bounds_of(low, constant % unit)
+        if least < 0 or greatest >= unit:
+            continue
+        high = {node: terms[node] // unit for node in order[place:]}
+        if _bounds_of(high, constant // unit)[0] < 0:
+            return None
+        return from_terms(high, constant // unit), from_terms(low, constant % unit), unit
+    return None
 
 
 def _or(found: UOp | None, op: Ops, expr: UOp, divisor: int) -> UOp:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from tests.graphs import attention, from_numpy, matmul, numbers, softmax, to_numpy
+from tinyexplore import Tensor, nn
 from tinyexplore.device import Buffer
 from tinyexplore.dtype import dtypes
 from tinyexplore.engine import realize
@@ -52,6 +54,29 @@ def test_layernorm_is_one_kernel() -> None:
     centred = x.alu(Ops.ADD, mean(x).alu(Ops.NEG))
     (item,) = create_schedule([centred.alu(Ops.FDIV, mean(centred.alu(Ops.MUL, centred)).alu(Ops.SQRT))])
     assert sum(node.op is Ops.REDUCE for node in item.ast.toposort()) == 2
+
+
+@pytest.mark.parametrize(
+    ("shape", "groups"), [((4, 32, 6, 6), 8), ((20, 6, 5, 7), 3), ((32, 8, 9), 8), ((3, 4, 40), 4)]
+)
+def test_a_group_norm_is_one_kernel_without_a_division(shape: tuple[int, ...], groups: int) -> None:
+    """It is normalised as (batch, groups, all of a group) and stored as (batch, channels, …)."""
+    x = np.random.default_rng(0).standard_normal(shape, dtype=np.float32)
+    layer = nn.GroupNorm(groups, shape[1])
+    layer.weight, layer.bias = Tensor(numbers(shape[1])).realize(), Tensor(numbers(shape[1]) + 1).realize()
+    normal = layer(Tensor(x).realize())
+    items = normal.schedule()
+    if shape[0] * groups >= 16:  # rows enough for the cores
+        (item,) = items
+        nodes = item.ast.toposort()
+        assert sum(node.op is Ops.REDUCE for node in nodes) == 2
+        assert not any(node.op in (Ops.IDIV, Ops.MOD) for node in nodes)
+    rows = x.reshape(shape[0], groups, -1).astype(np.float64)
+    rows = (rows - rows.mean(-1, keepdims=True)) / np.sqrt(rows.var(-1, keepdims=True) + 1e-5)
+    per_channel = (-1, *(1,) * (len(shape) - 2))
+    weight, bias = (numbers(shape[1]) + more for more in (0, 1))
+    wanted = rows.reshape(shape) * weight.reshape(per_channel) + bias.reshape(per_channel)
+    np.testing.assert_allclose(layer(Tensor(x)).numpy(), wanted, rtol=1e-4, atol=1e-4)
 
 
 def test_what_a_row_is_read_for_twice_is_kept() -> None:

@@ -122,7 +122,7 @@ def lane_cost(product: Product, axis: UOp, tile: Tile) -> float:
             cost += LOAD / shared
         elif stride is not None and 1 < stride <= SHUFFLED_STRIDE and not is_masked(load):
             cost += STRIDED_LOAD / shared
-        elif rows >= PACKED_ROWS and not is_masked(load) and panel_fits(product, load, 1):
+        elif rows >= PACKED_ROWS and is_packable(product, load) and panel_fits(product, load, 1):
             cost += LOAD / shared + PACKING * packings / rows
         else:
             cost += LANE * kernel.lanes / shared
@@ -157,6 +157,16 @@ def reduced_cost(product: Product) -> float:
 
 def is_masked(access: Access) -> bool:
     return len(access.node.src) == 3
+
+
+def is_packable(product: Product, load: Access) -> bool:
+    """True for an operand of which `panels` can pack a panel for all rows: one loop of its columns at most is inside
+    theirs, which it changes places with."""
+    rows = product.rows_of([load])
+    if not rows or is_masked(load):
+        return False
+    first = min(row.arg.id for row in rows)
+    return len([axis for axis in product.outputs if axis in load.node.ranges and axis.arg.id > first]) <= 1
 
 
 def panel_fits(product: Product, load: Access, wide: int) -> bool:

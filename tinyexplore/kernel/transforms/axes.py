@@ -75,7 +75,7 @@ def in_order_and_inside(kernel: Kernel, axis: UOp) -> list[UOp]:
 
 
 def divided_axes(kernel: Kernel) -> list[tuple[UOp, int]]:
-    """Axes whose number is divided by a divisor of their size, and that divisor, each once.
+    """Axes whose number, or that and a constant, is divided by a divisor of their size, and that divisor, each once.
 
     Only the first where some loops go in order: their ids depend on it.
     """
@@ -84,6 +84,8 @@ def divided_axes(kernel: Kernel) -> list[tuple[UOp, int]]:
         if node.op not in (Ops.IDIV, Ops.MOD) or node.src[1].op is not Ops.CONST:
             continue
         axis, by = node.src[0], node.src[1].arg
+        if axis.op is Ops.ADD and axis.src[1].op is Ops.CONST:
+            axis = axis.src[0]
         if axis.op is Ops.RANGE and axis.arg.kind in (AxisKind.GLOBAL, AxisKind.REDUCE) and 1 < by < axis.size:
             if (axis, by) not in found and simplified(axis.src[0] % by) == 0:
                 found[axis, by] = None

@@ -27,3 +27,17 @@ def test_an_axis_divided_by_several_numbers_becomes_a_loop_for_each_digit() -> N
     (store,) = kernel.ast.src
     assert strides(store.src[0].src[1]) == {5: 24, 6: 4, 4: 1}
     assert strides(store.src[1].src[0].src[1]) == {5: 1, 6: 5, 4: 30}
+
+
+def test_an_axis_divided_after_a_step_is_split_as_well() -> None:
+    axis = UOp.range(64, Axis(0, AxisKind.GLOBAL))
+    result, source = (UOp(Ops.DEFINE_GLOBAL, PtrDType(dtypes.float32, 70), (), place) for place in range(2))
+    value = UOp(Ops.LOAD, dtypes.float32, (source.index((axis + 1) // 2 + (axis + 1) % 2 * 33),))
+    store = UOp(Ops.STORE, dtypes.void, (result.index(axis), value))
+    kernel = with_split_axes(Kernel.of(UOp.sink(store), MACHINE))
+    assert [loop.size for loop in kernel.axes] == [32, 2]
+    (store,) = kernel.ast.src
+    assert strides(store.src[0].src[1]) == {32: 2, 2: 1}
+    half, _ = kernel.axes
+    terms, _ = linear_terms(store.src[1].src[0].src[1])
+    assert terms[half] == 1 and not any(half in term.ranges for term in terms if term is not half)
