@@ -11,7 +11,7 @@ from tinyexplore.kernel.opts import Opt, OptOps
 from tinyexplore.kernel.opts.pipe import find_piped
 from tinyexplore.uop import AxisKind, Ops, UOp
 
-WIDE_TILE = 4  # vectors side by side in the register tile of a row that is kept
+WIDE_TILE = 4  # vectors side by side in the register tile of a row that is kept, where there are 32 registers
 FEWEST_PIPED, MOST_PIPED = 8, 64  # rows in a block, the first of which is stored twice
 PIPED_BLOCKS = 8  # for each core
 TWICE = "rows in a block: rows that are stored twice, in no more blocks than cores want"
@@ -27,12 +27,14 @@ def tile_kept_rows(kernel: Kernel) -> Choices:
     products = [reduce for reduce in kernel.reduces if rows in reduce.ranges and shared_with(reduce, rows)]
     if not products or any(lanes_of(reduce) is None for reduce in products):
         return
+    registers = kernel.target.vector_registers
+    widest = WIDE_TILE if registers >= 32 else WIDE_TILE // 2  # rather rows: each has the columns read once less
     for columns in {loop: None for reduce in products if (loop := vector_loop(kernel, lanes_of(reduce))) is not None}:
-        wide = block_of("vectors of columns", columns.size, WIDE_TILE, WIDE_TILE)
+        wide = block_of("vectors of columns", columns.size, widest, widest)
         if wide > 1:
             reason = f"{wide} vectors of columns share each row's load"
             yield Choice(Opt(OptOps.UPCAST, columns.arg.id, wide), reason)
-    tall = block_of("rows", rows.size, (kernel.target.vector_registers - 4) // WIDE_TILE, 6)
+    tall = block_of("rows", rows.size, (registers - 4) // widest, 6)
     if tall > 1:
         yield Choice(Opt(OptOps.UPCAST, rows.arg.id, tall), f"{tall} rows share each load of a column")
     yield Choice(Opt(OptOps.STAGE, rows.arg.id), "what all rows read is packed once, lanes side by side")

@@ -345,11 +345,21 @@ def is_worth_packing(product: Product, panel: Access, lanes: UOp, rows: list[UOp
     kernel = product.kernel
     repeats = prod(axis.size for axis in rows) // (1 if columns else parts(kernel))
     transposed = not 1 <= (panel.stride(lanes) or 0) <= SHUFFLED_STRIDE
-    large = buffer_bytes(panel) > kernel.target.l2_bytes and is_strided(product, panel) and repeats >= MANY_ROWS
+    far = buffer_bytes(panel) > kernel.target.l2_bytes or lies_in_one_set(product, panel)
+    large = far and is_strided(product, panel) and repeats >= MANY_ROWS
     panel_bytes = itemsize(panel) * prod(axis.size for axis in panel.node.ranges if axis.arg.kind in PACKING_ORDER)
     wide = panel_bytes // (product.steps * kernel.lanes * itemsize(panel))
     in_words = bool(words_in(product.reduce.src[0])) and repeats >= MANY_ROWS
     return not is_masked(panel) and panel_fits(product, panel, wide) and (transposed or large or in_words)
+
+
+def lies_in_one_set(product: Product, load: Access) -> bool:
+    """True where the lines that a reduction walks share one set of the L1 cache, more than that has room for: each
+    displaces another, and is on another page."""
+    target = product.kernel.target
+    innermost = max(product.reduce.src[1:], key=lambda loop: loop.arg.id)
+    step = (load.stride(innermost) or 0) * itemsize(load)
+    return step != 0 and step % target.way_bytes == 0 and innermost.size * target.way_bytes > target.l1_bytes
 
 
 def is_strided(product: Product, load: Access) -> bool:

@@ -87,3 +87,18 @@ def test_where_places_are_computed_with_squares_are_transposed(node: Callable[[]
     uops = lower(hand_coded(kernel_of(node())))
     assert any(one.op is Ops.DEFINE_LOCAL and one.arg.startswith("packed") for one in uops)
     assert not any(is_put_together(one) for one in uops)
+
+
+@pytest.mark.parametrize(("columns", "is_packed"), [(1024, True), (1040, False)])
+def test_columns_whose_lines_share_one_set_of_the_cache_are_packed(columns: int, is_packed: bool) -> None:
+    """Rows of 4 KiB: each step of the sum reads lines that displace those of the step before, whatever L2 holds."""
+    target = replace(MACHINE, l2_bytes=1 << 22)
+    assert packs(hand_coded(kernel_of(matmul(unread(256, 256), unread(256, columns)), target))) is is_packed
+
+
+@pytest.mark.parametrize(("registers", "tile"), [(16, [2, 6]), (32, [4, 6])])
+def test_rows_that_are_kept_have_a_tile_that_fits_the_registers(registers: int, tile: list[int]) -> None:
+    """Rather more rows than vectors side by side: each row more has the keys and values read once less."""
+    target = replace(MACHINE, vector_registers=registers)
+    kernel = hand_coded(kernel_of(attention(*(unread(512, 64) for _ in range(3))), target))
+    assert [opt.amount for opt in kernel.applied if opt.op is OptOps.UPCAST][-2:] == tile
