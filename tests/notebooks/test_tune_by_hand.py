@@ -54,6 +54,33 @@ def test_a_reader_makes_the_product_twenty_times_faster_by_clicking(lab: LabPage
     assert lab.foreign_requests == []
 
 
+def test_the_misses_vanish_and_the_dots_climb(lab: LabPage, screenshots: Path) -> None:
+    tuner = lab.page.locator(".tinyexplore:has(.tuner-nest)").first
+    roof, dots = lab.page.evaluate(
+        "() => { const figure = document.querySelector('.tuner-dots'); return ["
+        "[...figure.querySelectorAll('.roof title')].map((one) => one.textContent),"
+        "[...figure.querySelectorAll('.dot')].map("
+        "(one) => [Number(one.dataset.branch), Number(one.getAttribute('cy'))])]; }"
+    )
+    assert roof[0].startswith("product of 512×512 matrices: ") and len(roof) >= 2
+    heights = dict(dots)
+    plain = int(lab.python("plain.id"))
+    assert heights[plain] == max(heights.values()), "the loops as written are lowest: a larger y"
+    panel = lab.page.locator(".tinyexplore .caches").first
+    panel.locator(".pairs:not(.lines)").wait_for(timeout=60e3)
+    panel.scroll_into_view_if_needed()
+    opts = lab.python("' '.join(view.branch(0).kernels[0].opts)").strip("'")
+    panel.locator("h5", has_text=opts).wait_for(timeout=60e3)
+    before, after = (panel.locator(".pairs:not(.lines) .traffic").nth(side).inner_text() for side in (0, 1))
+    assert f"{int(lab.python('view.caches(0, opts=[]).total.touches')):,}" in before
+    assert "÷" in after
+    lab.page.screenshot(path=screenshots / "misses_vanish.png")
+    tuner.scroll_into_view_if_needed()
+    tuner.locator(".tuner-bar button", has_text="Undo").click()
+    fewer = lab.await_python("' '.join(view.branch(0).kernels[0].opts)", repr(opts.rpartition(" UPCAST")[0])).strip("'")
+    panel.locator("h5", has_text=fewer).wait_for(timeout=60e3)
+
+
 def test_a_search_goes_on_beside_the_notebook_and_is_cancelled(lab: LabPage) -> None:
     tuner = lab.page.locator(".tinyexplore:has(.tuner-nest)").first
     before = int(lab.python("len(view.branches(0))"))

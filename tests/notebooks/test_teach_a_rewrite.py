@@ -1,0 +1,86 @@
+"""The teacher's notebook in a real JupyterLab: the class guesses, looks, moves a tensor; the lesson plays offline."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.lab import LabPage, jupyterlab
+
+NOTEBOOK = "08_teach_a_rewrite.ipynb"
+
+pytestmark = [pytest.mark.browser, pytest.mark.notebook, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def lab(browser: Any, repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabPage]:
+    """The notebook, opened and run from top to bottom."""
+    root, state = tmp_path_factory.mktemp("root"), tmp_path_factory.mktemp("state")
+    shutil.copy(repository / "notebooks" / NOTEBOOK, root)
+    with jupyterlab(root, state) as address:
+        page = browser.new_page(viewport={"width": 1600, "height": 1100})
+        lab = LabPage(page, address)
+        lab.open(NOTEBOOK)
+        lab.run_all()
+        yield lab
+        page.close()
+
+
+def test_the_views_come_once_the_class_has_guessed(lab: LabPage, screenshots: Path) -> None:
+    assert lab.raised() == []
+    output = lab.page.locator(".jp-OutputArea-child:has(.asks)").first
+    output.scroll_into_view_if_needed()
+    assert output.locator(".tinyexplore:not(.asks)").count() == 0
+    right = int(lab.python("question.answer"))
+    output.locator(".choice").nth(right).click()
+    output.locator(".tinyexplore:not(.asks)").first.wait_for(timeout=20e3)
+    assert output.locator(".reveal").inner_text().startswith("Right.")
+    assert lab.await_python("asked.is_right", "True") == "True"
+    lab.page.screenshot(path=screenshots / "teach_question.png")
+
+
+def test_a_pupil_points_and_moves_the_tensor(lab: LabPage, screenshots: Path) -> None:
+    lab.python("view.show(turned)")  # whoever has guessed has been led elsewhere
+    shape = lab.page.locator(".tinyexplore.part-shape .shape").first
+    shape.locator(".grid .place").first.wait_for(timeout=30e3)
+    shape.scroll_into_view_if_needed()
+    shape.locator(".way", has_text="72×64").wait_for(timeout=20e3)
+    elements = shape.locator("figure").first
+    elements.locator(".place").nth(1).hover()
+    shape.locator(".said", has_text="[0, 1] lies at 72").wait_for(timeout=10e3)
+    shape.locator(".moves button", has_text="flip").click()
+    shape.locator(".moves input").fill("0")
+    shape.locator(".moves button", has_text="Apply").click()
+    shape.locator(".way .own", has_text="flip 0").wait_for(timeout=20e3)
+    assert elements.locator(".place").first.inner_text() == "71"
+    lab.page.screenshot(path=screenshots / "teach_shape.png")
+    lab.use_theme("JupyterLab Dark")
+    lab.page.screenshot(path=screenshots / "teach_shape_dark.png")
+    lab.use_theme("JupyterLab Light")
+    shape.locator(".way button", has_text="undo").click()
+    lab.page.wait_for_function("() => document.querySelector('.part-shape .shape .own') === null")
+    assert elements.locator(".place").first.inner_text() == "0"
+    assert lab.errors == [] and lab.foreign_requests == []
+
+
+def test_the_lesson_plays_offline(lab: LabPage, browser: Any) -> None:
+    path = lab.python("str(page)").strip("'")
+    context = browser.new_context(offline=True, viewport={"width": 1300, "height": 900})
+    tab = context.new_page()
+    errors: list[str] = []
+    tab.on("pageerror", lambda error: errors.append(str(error)))
+    tab.goto(Path(path).as_uri())
+    tab.wait_for_selector(".tour .note-text")
+    tab.wait_for_selector(".shape .grid .place")
+    assert "shrink" in tab.inner_text(".shape .way")
+    texts = {tab.inner_text(".tour .note-text")}
+    for _ in range(4):
+        tab.keyboard.press("]")
+        tab.wait_for_timeout(100)
+        texts.add(tab.inner_text(".tour"))
+    assert len(texts) == 5 and errors == []
+    context.close()
