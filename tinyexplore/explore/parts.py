@@ -21,7 +21,7 @@ from tinyexplore.explore.pictures.sheets import (
 from tinyexplore.explore.pictures.svg import graph_svg, pipeline_svg
 from tinyexplore.explore.pictures.timeline_picture import timeline_picture
 from tinyexplore.explore.shapes.of_trace import shape_of_node
-from tinyexplore.explore.whatif.picture import branches_svg
+from tinyexplore.explore.whatif.picture import branches_svg, schedules_svg
 
 if TYPE_CHECKING:
     from tinyexplore.widgets import CodeWidget, ExplorerWidget, GraphWidget, PartWidget
@@ -49,7 +49,7 @@ class Parts:
         return lambda: draw(self._trace())
 
     def plain(self, kind: str) -> PartWidget:
-        """The stepper, the tuner, or the table of kernels, times or buffers, or the roofline or the timeline."""
+        """The stepper, the tuner, the fusion board, a table (kernels, times, buffers), the roofline or the timeline."""
         from tinyexplore import widgets
 
         pictures = {
@@ -62,6 +62,7 @@ class Parts:
             "stepper": passes_svg,
             "tuner": branches_svg,
             "rules": branches_svg,
+            "fusion": schedules_svg,
             "shape": self._shape,
         }
         made: type[PartWidget] = getattr(widgets, f"{kind.title()}Widget")

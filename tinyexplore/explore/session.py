@@ -419,10 +419,16 @@ class Explorer(WhatIfDoor, ByHand):
     @property
     def fusion(self) -> FusionBoard:
         """Where the scheduler cut and joined, and what comes of it if it is otherwise: `cut`, `join`, `leave`, `undo`,
-        `edges`, `compare`."""
+        `edges`, `compare` as data; shown, a board to do it on."""
         from tinyexplore.explore.whatif.board import FusionBoard
 
         return FusionBoard(self)
+
+    def fusion_widget(self) -> PartWidget:
+        """The fusion board as a widget of its own; where it can be done, the first schedule is run as captured."""
+        if self.whatif.schedules and not self.fusion.branches():
+            self.fusion.branch()
+        return self._part().plain("fusion")
 
     @property
     def rules(self) -> PartWidget:

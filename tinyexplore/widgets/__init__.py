@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from tinyexplore.widgets.explorer import ExplorerWidget
     from tinyexplore.widgets.parts import (
         CodeWidget,
+        FusionWidget,
         GraphWidget,
         KernelsWidget,
         MemoryWidget,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CodeWidget",
     "ExplorerWidget",
+    "FusionWidget",
     "GraphWidget",
     "KernelsWidget",
     "MemoryWidget",

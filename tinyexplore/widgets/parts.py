@@ -151,6 +151,13 @@ class RulesWidget(PartWidget):
     height = traitlets.Unicode("640px").tag(sync=True)
 
 
+class FusionWidget(PartWidget):
+    """The LazyBuffers in the frames of their kernels, what may be cut and joined, and what comes of it."""
+
+    view = traitlets.Unicode("fusion").tag(sync=True)
+    height = traitlets.Unicode("760px").tag(sync=True)
+
+
 class CodeWidget(PartWidget):
     """The listings side by side; `only(language)` is one of them."""
 
@@ -272,6 +279,7 @@ class PredictWidget(PicturedWidget):
 
 __all__ = [
     "CodeWidget",
+    "FusionWidget",
     "GraphWidget",
     "KernelsWidget",
     "MemoryWidget",

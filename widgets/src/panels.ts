@@ -12,6 +12,7 @@ const SOURCES: Record<Panel, (new (store: Store) => View) | Source> = {
   kernels: { chunk: "kernels" },
   tuner: { chunk: "tuner", without: "Nothing was tried on a kernel of this trace, and a page cannot compile: a notebook can (view.tuner, view.apply)." },
   rules: { chunk: "tuner", without: "No rule was tried on this trace, and rules are Python: a notebook fires them (view.playground)." },
+  fusion: { chunk: "fusion", without: "Nothing was cut or joined in this trace, and a page cannot schedule: a notebook can (view.fusion.cut, view.fusion.join)." },
   modules: { chunk: "modules" },
   timing: TimingView,
   roofline: { chunk: "charts" },

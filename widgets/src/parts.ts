@@ -7,7 +7,7 @@ import { CodeView } from "./views/code";
 import { GraphView } from "./views/graph";
 import { StepperView } from "./views/stepper";
 
-export type Kind = "graph" | "stepper" | "code" | "kernels" | "modules" | "timing" | "roofline" | "timeline" | "memory" | "tuner" | "rules" | "shape";
+export type Kind = "graph" | "stepper" | "code" | "kernels" | "modules" | "timing" | "roofline" | "timeline" | "memory" | "tuner" | "rules" | "fusion" | "shape";
 
 /** How a part is drawn; `pane`: the only pane of the code; `look`: "lazy" for a graph coloured by role, without frames. */
 export interface Look {

@@ -11,7 +11,7 @@ export type Place = "python" | "lazy" | "kernels" | "passes" | "uops" | "code" |
 export const GROUPS = {
   passes: { title: "Passes", says: "How the program was rewritten, step by step, and why", panels: ["rewrites", "why", "biography"] },
   program: { title: "Program", says: "What the program consists of", panels: ["kernels", "modules"] },
-  whatif: { title: "What if", says: "Decide otherwise, and see what comes of it", panels: ["tuner", "rules"] },
+  whatif: { title: "What if", says: "Decide otherwise, and see what comes of it", panels: ["tuner", "rules", "fusion"] },
   byhand: { title: "By hand", says: "A kernel a step at a time, which cache answers, where elements lie", panels: ["debugger", "caches", "shape"] },
   measure: { title: "Measure", says: "Time, rates and memory", panels: ["timing", "roofline", "timeline", "memory"] },
   glossary: { title: "Glossary", says: "Every word of the explorer", panels: ["glossary"] },

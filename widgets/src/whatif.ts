@@ -1,7 +1,7 @@
 // The branches of a trace, and where each kernel's reader is. Commands go to Python where one answers; what was recorded
 // is walked without.
 
-import type { Branch, KernelVariant, OptLaw } from "./model";
+import type { Branch, KernelVariant, OptLaw, ScheduleVariant } from "./model";
 import type { TraceIndex } from "./provenance";
 
 /** A command of tinyexplore.explore.whatif: its kind, and its arguments by name. */
@@ -19,11 +19,12 @@ export interface Working {
   cancel: boolean;
 }
 
-/** What Python says: all branches, the laws of opts, and where the reader of each kernel is, as [kernel, branch]. */
+/** What Python says: all branches, the laws of opts, and where the reader of each kernel (and schedule) is, as [kernel, branch]. */
 export interface Recorded {
   branches: Branch[];
   laws: OptLaw[];
   at: [number, number][];
+  at_schedules?: [number, number][];
 }
 
 export class WhatIf {
@@ -37,6 +38,7 @@ export class WhatIf {
   /** What went wrong with the last command, if something did. */
   complaint = "";
   private readonly places = new Map<number, number>();
+  private readonly schedulePlaces = new Map<number, number>();
   private readonly bases = new Map<number, number>();
   private readonly listeners = new Set<() => void>();
 
@@ -44,12 +46,30 @@ export class WhatIf {
     this.branches = index.trace.branches;
     this.laws = index.trace.laws;
     for (const branch of this.branches) if (branch.kernel !== null && isWhole(branch)) this.places.set(branch.kernel, branch.id);
+    for (const branch of this.branches) if (branch.schedule !== null && branch.status === "done") this.schedulePlaces.set(branch.schedule.stage, branch.id);
   }
 
   // *** asking ***
 
   of(kernel: number): Branch[] {
     return this.branches.filter((branch) => branch.kernel === kernel);
+  }
+
+  /** The branches about a schedule, given by the stage that made it. */
+  ofSchedule(schedule: number): Branch[] {
+    return this.branches.filter(({ command }) => command.arguments.some(([name, value]) => name === "schedule" && value === schedule));
+  }
+
+  atSchedule(schedule: number): Branch | null {
+    return this.branches[this.schedulePlaces.get(schedule) ?? -1] ?? null;
+  }
+
+  /** The branch of a schedule with exactly these cuts and joins. */
+  withOverrides(schedule: number, cut: readonly number[], join: readonly number[]): Branch | null {
+    const text = (variant: Pick<ScheduleVariant, "cut" | "join">): string => JSON.stringify([variant.cut, variant.join]);
+    const sorted = (nodes: readonly number[]): number[] => [...new Set(nodes)].sort((a, b) => a - b);
+    const wanted = text({ cut: sorted(cut), join: sorted(join) });
+    return this.ofSchedule(schedule).find((one) => one.status === "done" && one.schedule !== null && text(one.schedule) === wanted) ?? null;
   }
 
   /** Where the reader of `kernel` is; null where nothing was asked of it yet. */
@@ -101,6 +121,7 @@ export class WhatIf {
   }
 
   go(branch: Branch): void {
+    if (branch.schedule !== null) this.goSchedule(branch, branch.schedule.stage);
     if (branch.kernel === null || branch.status === "failed" || branch.kernels.length === 0) return;
     if (!isWhole(branch)) {
       const opts = branch.kernels[0].opts.join(", ");
@@ -109,6 +130,14 @@ export class WhatIf {
     }
     if (this.places.get(branch.kernel) === branch.id) return;
     this.places.set(branch.kernel, branch.id);
+    this.send?.({ do: "go", branch: branch.id });
+    this.tell();
+  }
+
+  private goSchedule(branch: Branch, schedule: number): void {
+    if (branch.status === "failed" || this.schedulePlaces.get(schedule) === branch.id) return;
+    this.schedulePlaces.set(schedule, branch.id);
+    this.complaint = "";
     this.send?.({ do: "go", branch: branch.id });
     this.tell();
   }
@@ -125,7 +154,7 @@ export class WhatIf {
   ask(command: Command, text: string, from?: number | null): void {
     if (this.send === null) return;
     const kernel = typeof command.kernel === "number" ? command.kernel : null;
-    const at = kernel === null ? null : this.at(kernel);
+    const at = kernel !== null ? this.at(kernel) : typeof command.schedule === "number" ? this.atSchedule(command.schedule) : null;
     this.working = { text, done: 0, of: 0, cancel: false };
     this.complaint = "";
     this.send({ do: "command", command, branch: from === undefined ? (at?.id ?? null) : from });
@@ -151,10 +180,11 @@ export class WhatIf {
     this.tell();
   }
 
-  take({ branches, laws, at }: Recorded): void {
+  take({ branches, laws, at, at_schedules: schedules = [] }: Recorded): void {
     this.branches = branches;
     this.laws = laws;
     for (const [kernel, branch] of at) this.places.set(kernel, branch);
+    for (const [schedule, branch] of schedules) this.schedulePlaces.set(schedule, branch);
     this.tell();
   }
 

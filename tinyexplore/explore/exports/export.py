@@ -87,7 +87,8 @@ def _chunks_for(trace: Trace, shapes: Mapping[str, Any]) -> list[str]:
     """What a page can use: it has nobody to ask, so it shows what the trace has recorded and the page keeps."""
     from tinyexplore.widgets.front_end import chunk_names
 
-    shows_something = {"byhand": trace.recordings, "tuner": trace.branches, "shape": shapes}
+    fusion = any(branch.schedule is not None for branch in trace.branches)
+    shows_something = {"byhand": trace.recordings, "tuner": trace.branches, "fusion": fusion, "shape": shapes}
     return [name for name in chunk_names() if shows_something.get(name, True)]
 
 

@@ -13,6 +13,7 @@ from tinyexplore.explore.why.fusions import Edge, Fusions
 
 if TYPE_CHECKING:
     from tinyexplore.explore.session import Explorer
+    from tinyexplore.widgets import PartWidget
 
 VERDICTS = {
     "faster": "faster than captured",
@@ -87,7 +88,7 @@ class FusionBoard:
 
     An edge is an `Edge` of `edges()`, a pair (src, dst) of LazyBuffers or their numbers, or one LazyBuffer, which means
     the edges on which it is read. Where a capture scheduled several graphs, the edge says which; `schedule` asks for
-    another one than the first.
+    another one than the first. In a notebook the board shows itself.
     """
 
     def __init__(self, explorer: Explorer) -> None:
@@ -122,9 +123,8 @@ class FusionBoard:
     def branches(self, schedule: int | None = None) -> tuple[Branch, ...]:
         """What was tried on one schedule, or on all."""
         found = self._explorer.branches()
-        if schedule is not None:
-            return tuple(branch for branch in found if dict(branch.command.arguments).get("schedule") == schedule)
-        return tuple(branch for branch in found if "schedule" in dict(branch.command.arguments))
+        about = [(branch, dict(branch.command.arguments).get("schedule")) for branch in found]
+        return tuple(branch for branch, stage in about if stage is not None and schedule in (None, stage))
 
     def compare(self, after: Branch | int | None = None, before: Branch | int | None = None) -> FusionChange:
         """The schedule of a branch (by default where the reader is) beside another (by default as captured)."""
@@ -193,6 +193,18 @@ class FusionBoard:
         if schedule is None:
             raise WhatIfError(f"no schedule of this capture has an edge {src} → {into}; view.fusion.edges() has them")
         return schedule, src, into
+
+    # *** showing ***
+
+    @property
+    def widget(self) -> PartWidget:
+        """The board as a widget of its own."""
+        return self._explorer.fusion_widget()
+
+    def _ipython_display_(self) -> None:
+        from IPython.display import display
+
+        display(self.widget)
 
     def __repr__(self) -> str:
         if not self._explorer.whatif.is_live:

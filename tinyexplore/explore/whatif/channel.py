@@ -113,7 +113,6 @@ class Channel:
             "laws": [row_to_data(law) for law in self.laws],
             "at": list(self.whatif.places().items()),
             "at_schedules": list(self.whatif.schedule_places().items()),
-            "schedules": list(self.whatif.schedules),
         }
         text = json.dumps(data, separators=(",", ":"), ensure_ascii=False)
         self.widget.branches = gzip.compress(text.encode(), compresslevel=5, mtime=0)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from tinyexplore.explore.figures import duration_text
 from tinyexplore.explore.model import Branch, Trace
 from tinyexplore.explore.pictures.sheets import Bar, Cell, Column, sheet_svg
+from tinyexplore.explore.whatif.board import VERDICTS
+from tinyexplore.explore.why.fusions import name_of as name_of_node
 
 EDITED_NAMES = {"c": "C", "llvm": "LLVM IR", "uops": "UOps"}
 
@@ -36,6 +38,55 @@ def branches_svg(trace: Trace) -> str:
     return sheet_svg(f"Tried on {trace.title}".strip(), columns, rows, "" if rows else "nothing was tried on a kernel")
 
 
+def schedules_svg(trace: Trace) -> str:
+    """What was cut and joined, as a tree: kernels, bytes, peak memory and times."""
+    branches = [branch for branch in trace.branches if schedule_of(branch) is not None]
+    times = [one.schedule.median_us for one in branches if one.schedule and one.schedule.median_us is not None]
+    slowest = max(times, default=1.0) or 1.0
+    rows: list[tuple[Cell, ...]] = []
+
+    def walk(parent: int | None, depth: int) -> None:
+        for branch in branches:
+            if branch.parent == parent:
+                rows.append(_schedule_row(trace, branch, depth, slowest))
+                walk(branch.id, depth + 1)
+
+    walk(None, 0)
+    columns = (
+        Column("tried", mono=True),
+        Column("kernels", right=True),
+        Column("bytes moved", right=True),
+        Column("peak", right=True),
+        Column(""),
+        Column("median", right=True),
+        Column(""),
+    )
+    return sheet_svg(
+        f"Cut and joined in {trace.title}".strip(), columns, rows, "" if rows else "nothing was cut or joined"
+    )
+
+
+def schedule_of(branch: Branch) -> int | None:
+    """The schedule that a branch is about, if it is about one."""
+    found = dict(branch.command.arguments).get("schedule")
+    return found if isinstance(found, int) else None
+
+
+def _schedule_row(trace: Trace, branch: Branch, depth: int, slowest: float) -> tuple[Cell, ...]:
+    given = dict(branch.command.arguments)
+    src = given.get("src")
+    name = f"{branch.command.kind.lower()} {name_of_node(trace.nodes[src])}" if isinstance(src, int) else "as captured"
+    shown, variant = f"{'  ' * depth}{name}", branch.schedule
+    if variant is None:
+        return (shown, "", "", "", "", "failed", branch.reason)
+    median_us = variant.median_us
+    time = "failed" if branch.status == "failed" else "not run" if median_us is None else duration_text(median_us)
+    bar: Cell = "" if median_us is None else Bar(0.0, median_us / slowest)
+    sizes = (str(len(variant.kernels)), f"{variant.bytes_moved:,}", f"{variant.peak_bytes:,}")
+    said = VERDICTS.get(variant.verdict, "") if variant.cut or variant.join else ""
+    return (shown, *sizes, bar, time, branch.reason or said)
+
+
 def _row(trace: Trace, branch: Branch, depth: int, slowest: float) -> tuple[Cell, ...]:
     kernel = trace.kernels[branch.kernel].name if branch.kernel is not None and depth == 0 else ""
     median_us = branch.kernels[0].median_us if branch.kernels else None
@@ -59,4 +110,4 @@ def name_of(branch: Branch) -> str:
     return opts[-1] if opts else branch.command.kind
 
 
-__all__ = ["branches_svg", "name_of"]
+__all__ = ["branches_svg", "name_of", "schedules_svg"]

@@ -1,0 +1,92 @@
+// A schedule as it is in a branch, as an index of its own: the same nodes under other kernels, so that the graph draws it
+// as it draws what was captured.
+
+import { type Fate, against, fateOf } from "../fusions";
+import type { FusedKernel, KernelInfo, Run, ScheduleVariant, Trace } from "../model";
+import { TraceIndex } from "../provenance";
+import { Store, type Cursor } from "../store";
+
+export interface Edge extends Fate {
+  /** What stands against it; "" where one may. */
+  cut: string;
+  join: string;
+  /** What the reader decided on its source. */
+  override: "cut" | "join" | null;
+}
+
+/** The edges between LazyBuffers of one schedule, in the order of the graph. */
+export function edgesOf(index: TraceIndex, variant: ScheduleVariant | null, schedule: number): Edge[] {
+  const decided = new Set(index.trace.stages[schedule].decisions.map(({ node }) => node));
+  const found: Edge[] = [];
+  for (const node of index.trace.nodes) {
+    if (node.kind !== "lazybuffer" || !index.firstKernelOf.has(node.id) || !decided.has(node.id)) continue;
+    for (const src of new Set(node.src)) {
+      const fate = fateOf(index, src, node.id);
+      const override = variant === null ? null : variant.cut.includes(src) ? "cut" : variant.join.includes(src) ? "join" : null;
+      found.push({ ...fate, ...against(index, fate), override });
+    }
+  }
+  return found;
+}
+
+/** Kernels of two schedules: those of both, those of `before` alone, those of `after` alone. */
+export function changes(before: readonly FusedKernel[], after: readonly FusedKernel[]): { kept: FusedKernel[]; vanished: FusedKernel[]; appeared: FusedKernel[] } {
+  const key = ({ digest, roots }: FusedKernel): string => `${digest} ${roots.join()}`;
+  const left = new Map<string, FusedKernel[]>();
+  for (const kernel of before) left.set(key(kernel), [...(left.get(key(kernel)) ?? []), kernel]);
+  const [kept, appeared]: [FusedKernel[], FusedKernel[]] = [[], []];
+  for (const kernel of after) (left.get(key(kernel))?.shift() === undefined ? appeared : kept).push(kernel);
+  return { kept, vanished: [...left.values()].flat(), appeared };
+}
+
+/** A number for each kernel of `variant`: that of the captured one that it is, else of one that is gone, else a new one. */
+export function numbersOf(root: ScheduleVariant, variant: ScheduleVariant, count: number): number[] {
+  const own = root.kernels.flatMap(({ kernel }) => kernel ?? []);
+  const kept = new Set(variant.kernels.flatMap(({ kernel }) => kernel ?? []));
+  const free = own.filter((kernel) => !kept.has(kernel));
+  let next = count;
+  return variant.kernels.map(({ kernel }) => kernel ?? free.shift() ?? next++);
+}
+
+const made = new WeakMap<ScheduleVariant, TraceIndex>();
+
+/** `index` with the kernels and decisions of `variant` in place of those of its schedule. */
+export function indexOf(index: TraceIndex, root: ScheduleVariant, variant: ScheduleVariant): TraceIndex {
+  const known = made.get(variant);
+  if (known !== undefined) return known;
+  const { trace } = index;
+  const kernels: KernelInfo[] = trace.kernels.map((kernel) => (root.kernels.some((one) => one.kernel === kernel.id) ? { ...kernel, nodes: [], roots: [] } : kernel));
+  const runs: Run[] = trace.runs.filter((run) => kernels[run.kernel].roots.length > 0);
+  numbersOf(root, variant, kernels.length).forEach((id, place) => {
+    const one = variant.kernels[place];
+    const captured = one.kernel === null ? null : trace.kernels[one.kernel];
+    kernels[id] = captured ?? fresh(id, one);
+    if (one.median_us === null || one.low_us === null || one.high_us === null) return;
+    runs.push({ id: runs.length, kernel: id, times_us: [one.median_us], median_us: one.median_us, low_us: one.low_us, high_us: one.high_us, started_us: 0 });
+  });
+  const again = new Set(variant.decisions.map(({ node }) => node));
+  const stages = trace.stages.map((stage) =>
+    stage.id === variant.stage ? { ...stage, decisions: [...stage.decisions.filter(({ node }) => !again.has(node)), ...variant.decisions] } : stage,
+  );
+  const links = trace.links.filter(({ how }) => how === "split");
+  const found = new TraceIndex({ ...trace, kernels, runs, stages, links } satisfies Trace);
+  made.set(variant, found);
+  return found;
+}
+
+function fresh(id: number, { name, device, nodes, roots, flops, bytes_moved }: FusedKernel): KernelInfo {
+  const nothing = { buffers: [], opts: [], axes: [], calls: [], compile_us: 0, cached: false, same_as: null, known: "", code_bytes: 0, not_run: "" };
+  return { id, name, device, nodes, roots, flops, bytes_moved, ...nothing };
+}
+
+/** The store of the board's graph: it stays at the LazyBuffers, and shares the selection of `main`. */
+export class BoardStore extends Store {
+  constructor(index: TraceIndex, main: Store) {
+    super(index, { ...main.cursor, graph: "lazy", kernel: null, stage: null });
+    this.onSelect = (nodes) => main.select(nodes);
+  }
+
+  override go({ kernel }: Partial<Cursor>, silent = false): void {
+    if (kernel !== undefined) super.go({ kernel }, silent);
+  }
+}

@@ -1,0 +1,280 @@
+// The fusion board: where the scheduler cut and joined, what may be otherwise, and what comes of it.
+
+import { button, h, replaceChildren } from "../dom";
+import { comparisons } from "../fusions";
+import { bytes, count, duration, spread } from "../format";
+import type { Branch, FusedKernel, ScheduleVariant } from "../model";
+import type { TraceIndex } from "../provenance";
+import type { Change, Store, View } from "../store";
+import { kernelClass } from "../kernels";
+import { GraphView } from "../views/graph";
+import { type WhatIf, whatIfOf } from "../whatif";
+import { BoardStore, type Edge, changes, edgesOf, indexOf, numbersOf } from "./board";
+import { EdgeList, nodeName } from "./edges";
+import { tried } from "./tried";
+
+const VERDICTS: Record<string, string> = { noise: "no more than noise", unknown: "too few runs to tell" };
+
+export class FusionView implements View {
+  readonly element = h("section", { class: "tuner fusion", "aria-label": "Fusion board" });
+  private readonly whatIf: WhatIf;
+  private readonly bar = h("div", { class: "bar tuner-bar" });
+  private readonly says = h("div", { class: "tuner-status", role: "status" });
+  private readonly tree = h("div", { class: "tuner-tree scroll", role: "tree", "aria-label": "What was tried" });
+  private readonly edges: EdgeList;
+  private readonly canvas = h("div", { class: "fusion-graph" });
+  private readonly card = h("div", { class: "fusion-card", role: "group", "aria-label": "The edge at hand" });
+  private readonly table = h("div", { class: "fusion-table scroll", tabindex: 0, role: "group", "aria-label": "Before and after" });
+  private readonly body: HTMLElement;
+  private readonly stop: () => void;
+  private readonly sight: ResizeObserver;
+  private schedule: number | null = null;
+  private graph: { index: TraceIndex; store: BoardStore; view: GraphView } | null = null;
+  private drawn: Branch | null | undefined;
+  private all: Edge[] = [];
+  private lastEdge: [number, number] | null = null;
+
+  constructor(private readonly store: Store) {
+    this.whatIf = whatIfOf(store.index);
+    this.edges = new EdgeList((edge) => this.choose(edge), (edge) => this.act(edge, edge.cut === "" ? "cut" : "join"), (edge) => this.reachable(edge, edge.cut === "" ? "cut" : "join"));
+    this.stop = this.whatIf.listen(() => this.draw(true));
+    const left = h("div", { class: "tuner-tried" }, this.tree, this.edges.element);
+    this.body = h("div", { class: "tuner-body" }, left, this.canvas, h("div", { class: "fusion-side" }, this.card, this.table));
+    this.sight = new ResizeObserver(() => this.draw(false));
+    this.sight.observe(this.element);
+  }
+
+  update(change: Change): void {
+    if (change.selection && this.graph !== null) {
+      this.graph.store.select([...this.store.selected], true);
+      this.drawCard();
+    }
+  }
+
+  destroy(): void {
+    this.stop();
+    this.sight.disconnect();
+    this.forget();
+  }
+
+  private forget(): void {
+    this.graph?.store.destroy();
+    this.graph = null;
+  }
+
+  // *** drawing ***
+
+  /** Draws what is in sight: a graph that nobody sees has no size to fit. */
+  private draw(changed: boolean): void {
+    if (this.element.getClientRects().length === 0 || (!changed && this.drawn !== undefined)) return;
+    const { trace } = this.store.index;
+    const schedules = trace.stages.filter(({ name, decisions }) => name === "schedule" && decisions.length > 0);
+    if (schedules.length === 0) {
+      replaceChildren(this.element, h("p", { class: "empty" }, "This trace has no schedule."));
+      return;
+    }
+    this.schedule ??= (schedules.find(({ id }) => this.whatIf.atSchedule(id) !== null) ?? schedules[0]).id;
+    const at = this.whatIf.atSchedule(this.schedule);
+    const variant = at?.schedule ?? null;
+    this.drawBar(at, schedules.map(({ id }) => id));
+    if (this.body.parentElement !== this.element) replaceChildren(this.element, this.bar, this.says, this.body);
+    if (at !== this.drawn || this.graph === null) {
+      this.drawn = at;
+      this.drawGraph(variant);
+    }
+    const rows = tried(this.whatIf, this.store.index, this.schedule);
+    replaceChildren(this.tree, ...rows);
+    this.tree.hidden = rows.length === 0;
+    this.edges.draw(this.graph!.index, this.all, this.lastEdge);
+    this.drawTable(at, variant);
+    this.drawCard();
+  }
+
+  private get root(): ScheduleVariant | null {
+    const all = this.schedule === null ? [] : this.whatIf.ofSchedule(this.schedule);
+    return all.find(({ schedule }) => schedule !== null)?.schedule ?? null;
+  }
+
+  private drawGraph(variant: ScheduleVariant | null): void {
+    const { root, store } = this;
+    const index = variant === null || root === null ? store.index : indexOf(store.index, root, variant);
+    this.all = edgesOf(index, variant, this.schedule!);
+    this.forget();
+    const own = new BoardStore(index, store);
+    own.select([...store.selected], true);
+    const view = new GraphView(own);
+    own.add(view);
+    replaceChildren(this.canvas, view.element);
+    this.graph = { index, store: own, view };
+    view.fit();
+  }
+
+  private drawBar(at: Branch | null, schedules: number[]): void {
+    const { whatIf } = this;
+    const variant = at?.schedule ?? null;
+    const select = h("select", { "aria-label": "Schedule", class: "tuner-kernel" }, ...schedules.map((id, place) => h("option", { value: id, selected: id === this.schedule }, `schedule ${place + 1} of ${schedules.length}`)));
+    select.addEventListener("change", () => {
+      this.schedule = Number(select.value);
+      this.lastEdge = null;
+      this.draw(true);
+    });
+    const facts = variant === null ? [] : [h("b", { class: "tuner-now" }, count(variant.kernels.length, "kernel")), h("span", { class: "tuner-now" }, timeText(variant)), verdict(variant)];
+    const begin = button("Run it as captured", "Schedules, compiles and times this graph as it was captured: what cuts and joins are compared with", () => whatIf.ask({ kind: "AsScheduled", schedule: this.schedule! }, "scheduling, compiling and timing it as captured"), "tuner-begin");
+    begin.disabled = whatIf.working !== null;
+    const parent = at?.parent === null || at === null ? null : whatIf.branches[at.parent];
+    const undo = button("Undo", "Back to the branch that this one came from", () => parent !== null && whatIf.go(parent));
+    undo.disabled = parent === null;
+    const tools = at !== null ? [undo] : whatIf.send !== null ? [begin] : [];
+    replaceChildren(this.bar, schedules.length > 1 ? select : h("b", {}, "Fusion"), ...facts, h("span", { class: "space" }), ...tools);
+    this.drawStatus(at);
+  }
+
+  private drawStatus(at: Branch | null): void {
+    const { working, complaint, send } = this.whatIf;
+    const parts: (Element | string)[] = [];
+    if (working !== null) parts.push(h("progress", { "aria-label": working.text }), h("span", {}, working.text));
+    else if (complaint !== "") parts.push(h("span", { class: "tuner-complaint" }, complaint));
+    else if (at !== null && at.reason !== "") parts.push(h("span", {}, at.reason));
+    else if (send === null) parts.push(h("span", {}, at === null ? "Nothing was tried here. A page cannot schedule: a notebook can (view.fusion.cut, view.fusion.join)." : "A page cannot schedule anew: what was tried can be walked."));
+    else if (at === null) parts.push(h("span", {}, "Cut or join an edge of the graph: it is scheduled again, compiled, compared with what was captured, and timed."));
+    replaceChildren(this.says, ...parts);
+    this.says.hidden = parts.length === 0;
+  }
+
+  // *** edges ***
+
+  private edgeAtHand(): Edge | null {
+    const { selected } = this.store;
+    const of = (src: number, dst: number): Edge | undefined => this.all.find((edge) => edge.src === src && edge.dst === dst);
+    if (selected.size === 2) {
+      const [a, b] = [...selected];
+      const found = of(a, b) ?? of(b, a);
+      if (found !== undefined) this.lastEdge = [found.src, found.dst];
+    } else if (selected.size > 0) {
+      const found = this.all.find(({ src }) => selected.has(src));
+      if (found !== undefined) this.lastEdge = [found.src, found.dst];
+    }
+    return this.lastEdge === null ? null : (of(...this.lastEdge) ?? null);
+  }
+
+  private drawCard(): void {
+    const edge = this.edgeAtHand();
+    const index = this.graph?.index;
+    this.edges.mark(this.lastEdge);
+    if (edge === null || index === undefined) {
+      replaceChildren(this.card, h("p", { class: "faint" }, "Choose an edge: its mark in the graph, or a row of the list."));
+      return;
+    }
+    const others = this.all.filter(({ src }) => src === edge.src).length;
+    const marks = { fused: "fused", cut: "through memory", again: "computed again in each kernel", read: "read from memory" };
+    const { decision } = edge;
+    const overridden = edge.override !== null;
+    const do_ = (what: "cut" | "join", text: string, title: string): Element => {
+      const one = button(text, edge[what] || title, () => this.act(edge, what));
+      one.disabled = !this.reachable(edge, what);
+      return one;
+    };
+    const leave = button("Leave to the scheduler", "Takes the cut or join back", () => this.leave(edge));
+    leave.disabled = !overridden || (this.whatIf.send === null && this.without(edge) === null);
+    const obstacle = edge.mark === "cut" ? edge.join : edge.cut;
+    replaceChildren(
+      this.card,
+      h("h4", {}, `${nodeName(index, edge.src)} → ${nodeName(index, edge.dst)}`, h("span", { class: `chip ${edge.mark}` }, marks[edge.mark])),
+      decision === undefined ? null : h("p", {}, `${decision.decision}: ${decision.reason}`),
+      decision === undefined || decision.compared.length === 0 ? null : comparisons(decision),
+      h("div", { class: "fusion-tools" }, do_("cut", "✂ Cut", "A kernel stores it, and its readers read that"), do_("join", "⊕ Join", "Computed where it is read, whatever that costs"), overridden ? leave : null),
+      obstacle === "" ? null : h("p", { class: "fusion-obstacle" }, `${edge.mark === "cut" ? "Cannot be joined" : "Cannot be cut"}: ${obstacle}.`),
+      others > 1 && obstacle === "" ? h("p", { class: "faint" }, `${nodeName(index, edge.src)} is read on ${others} edges: memory is for all of them.`) : null,
+    );
+  }
+
+  private choose({ src, dst }: Edge): void {
+    this.lastEdge = [src, dst];
+    this.store.select([src, dst]);
+    this.drawCard();
+  }
+
+  private overridden({ src }: Edge, what: "cut" | "join" | null): [number[], number[]] {
+    const variant = this.drawn?.schedule;
+    const cut = (variant?.cut ?? []).filter((node) => node !== src);
+    const join = (variant?.join ?? []).filter((node) => node !== src);
+    return [what === "cut" ? [...cut, src] : cut, what === "join" ? [...join, src] : join];
+  }
+
+  private known(edge: Edge, what: "cut" | "join"): Branch | null {
+    return this.whatIf.withOverrides(this.schedule!, ...this.overridden(edge, what));
+  }
+
+  private without(edge: Edge): Branch | null {
+    return this.whatIf.withOverrides(this.schedule!, ...this.overridden(edge, null));
+  }
+
+  private reachable(edge: Edge, what: "cut" | "join"): boolean {
+    return edge[what] === "" && this.whatIf.working === null && (this.whatIf.send !== null || this.known(edge, what) !== null);
+  }
+
+  private act(edge: Edge, what: "cut" | "join"): void {
+    if (!this.reachable(edge, what)) return;
+    this.lastEdge = [edge.src, edge.dst];
+    const known = this.known(edge, what);
+    const kind = what === "cut" ? "Cut" : "Join";
+    if (known !== null) this.whatIf.go(known);
+    else this.whatIf.ask({ kind, schedule: this.schedule!, src: edge.src, dst: edge.dst }, "scheduling, compiling, comparing and timing");
+  }
+
+  private leave(edge: Edge): void {
+    const known = this.without(edge);
+    if (known !== null) this.whatIf.go(known);
+    else this.whatIf.ask({ kind: "Leave", schedule: this.schedule!, src: edge.src }, "scheduling, compiling, comparing and timing");
+  }
+
+  // *** before and after ***
+
+  private drawTable(at: Branch | null, variant: ScheduleVariant | null): void {
+    const { root } = this;
+    if (at === null || variant === null || root === null) {
+      replaceChildren(this.table);
+      return;
+    }
+    const isRoot = variant === root;
+    const sum = (of: ScheduleVariant, what: "bytes_moved" | "flops"): number => of.kernels.reduce((total, kernel) => total + kernel[what], 0);
+    const number = (value: number): string => value.toLocaleString("en");
+    const rows: [string, string, string][] = [
+      ["kernels", number(root.kernels.length), number(variant.kernels.length)],
+      ["bytes moved", bytes(sum(root, "bytes_moved")), bytes(sum(variant, "bytes_moved"))],
+      ["operations", number(sum(root, "flops")), number(sum(variant, "flops"))],
+      ["peak of intermediates", bytes(root.peak_bytes), bytes(variant.peak_bytes)],
+      ["time", baseText(variant), timeText(variant)],
+    ];
+    const lines = rows.map(([what, before, after]) => h("tr", { class: !isRoot && what !== "time" && before !== after ? "differs" : null }, h("th", { scope: "row" }, what), isRoot ? null : h("td", {}, before), h("td", {}, after)));
+    const head = h("tr", {}, h("th", {}), ...(isRoot ? [] : [h("th", { scope: "col" }, "as captured")]), h("th", { scope: "col" }, isRoot ? "as captured" : "here"));
+    const { kept, vanished, appeared } = changes(root.kernels, variant.kernels);
+    const numbers = numbersOf(root, variant, this.store.index.trace.kernels.length);
+    const numberOf = (kernel: FusedKernel): number | null => (variant.kernels.includes(kernel) ? numbers[variant.kernels.indexOf(kernel)] : kernel.kernel);
+    const row = (sign: string, kernel: FusedKernel): Element => {
+      const choose = (): void => this.store.select(kernel.roots);
+      const time = kernel.median_us === null ? "" : duration(kernel.median_us);
+      const words = [h("span", { class: "tuner-sign" }, sign), h("i", { class: `swatch ${kernelClass(numberOf(kernel) ?? 0)}` }), h("code", {}, kernel.name), h("span", { class: "space" }), h("span", { class: "num" }, bytes(kernel.bytes_moved)), h("span", { class: "num" }, time)];
+      return h("button", { type: "button", class: `fusion-kernel ${sign === "+" ? "new" : sign === "−" ? "gone" : ""}`, title: "Select what it stores", onclick: choose }, ...words);
+    };
+    const worst = Math.max(0, ...variant.outputs.map(({ difference }) => difference));
+    const equal = variant.outputs.length === 0 ? null : h("p", { class: "faint" }, isRoot ? "" : `${count(variant.outputs.length, "output")} compared with the captured schedule’s: equal${worst === 0 ? "" : `, the largest difference ${worst.toExponential(1)}`}.`);
+    replaceChildren(this.table, h("table", { class: "fusion-before" }, h("thead", {}, head), h("tbody", {}, ...lines)), isRoot ? null : h("p", {}, verdict(variant)), equal, ...vanished.map((kernel) => row("−", kernel)), ...appeared.map((kernel) => row("+", kernel)), ...kept.map((kernel) => row("", kernel)));
+  }
+}
+
+function timeText({ median_us, low_us, high_us, times_us }: ScheduleVariant): string {
+  return median_us === null || low_us === null || high_us === null ? "not run" : `${duration(median_us)}${spread({ low_us, high_us, times_us })}`;
+}
+
+function baseText({ base_median_us: median, base_low_us: low, base_high_us: high, base_times_us: times }: ScheduleVariant): string {
+  return median === null || low === null || high === null ? "not run" : `${duration(median)}${spread({ low_us: low, high_us: high, times_us: times })}`;
+}
+
+/** What the times say; nothing of the schedule as captured, which is compared with itself. */
+function verdict({ cut, join, verdict: said, median_us, base_median_us }: ScheduleVariant): HTMLElement {
+  if (cut.length + join.length === 0 || median_us === null || base_median_us === null) return h("span", {});
+  const ratio = base_median_us / median_us;
+  const words = VERDICTS[said] ?? (ratio >= 1 ? `${ratio.toFixed(2)}× faster than as captured` : `${(1 / ratio).toFixed(2)}× slower than as captured`);
+  return h("span", { class: `tuner-ratio ${said === "faster" || said === "slower" ? said : ""}` }, words);
+}

@@ -1,0 +1,68 @@
+// The tree of what was tried on a schedule: a command a row, its time as colour, failures with their reasons.
+
+import { h } from "../dom";
+import { duration } from "../format";
+import type { Branch } from "../model";
+import type { TraceIndex } from "../provenance";
+import type { WhatIf } from "../whatif";
+import { nodeName } from "./edges";
+
+export function tried(whatIf: WhatIf, index: TraceIndex, schedule: number): HTMLElement[] {
+  const branches = whatIf.ofSchedule(schedule);
+  const times = branches.flatMap(({ schedule: variant }) => variant?.median_us ?? []);
+  const [fastest, slowest] = [Math.min(...times), Math.max(...times)];
+  const heat = (us: number): number => (slowest > fastest ? Math.round((100 * Math.log(us / fastest)) / Math.log(slowest / fastest)) : 0);
+  const rows: HTMLElement[] = [];
+  const walk = (parent: number | null, depth: number): void => {
+    for (const branch of branches.filter((one) => one.parent === parent)) {
+      rows.push(row(whatIf, index, branch, depth, heat, whatIf.atSchedule(schedule)?.id === branch.id));
+      walk(branch.id, depth + 1);
+    }
+  };
+  walk(null, 0);
+  return rows;
+}
+
+function row(whatIf: WhatIf, index: TraceIndex, branch: Branch, depth: number, heat: (us: number) => number, active: boolean): HTMLElement {
+  const failed = branch.status === "failed";
+  const time = branch.schedule?.median_us ?? null;
+  const choose = (): void => whatIf.go(branch);
+  const attributes = {
+    class: `tuner-row ${failed ? "failed" : ""}`,
+    role: "treeitem",
+    tabindex: active ? 0 : -1,
+    "aria-selected": String(active),
+    "aria-level": depth + 1,
+    "data-branch": branch.id,
+    title: branch.reason || null,
+    style: `--depth:${depth}`,
+    onclick: choose,
+    onkeydown: (event: KeyboardEvent) => onKey(event, choose),
+  };
+  return h(
+    "div",
+    attributes,
+    h("span", { class: "tuner-heat", style: time === null || failed ? null : `--heat:${heat(time)}%`, "aria-hidden": "true" }, failed ? "✕" : ""),
+    h("span", { class: "tuner-opt" }, commandName(index, branch)),
+    h("span", { class: "space" }),
+    failed ? h("span", { class: "tuner-reason" }, branch.reason) : h("span", { class: "tuner-time num" }, time === null ? "not run" : duration(time)),
+  );
+}
+
+function onKey(event: KeyboardEvent, choose: () => void): void {
+  const step = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
+  if (event.key === "Enter") choose();
+  if (step === 0) return;
+  event.preventDefault();
+  event.stopPropagation();
+  const here = event.currentTarget as HTMLElement;
+  const next = (step > 0 ? here.nextElementSibling : here.previousElementSibling) as HTMLElement | null;
+  next?.focus();
+}
+
+/** "as captured", "cut EXP #7", "join SUM #3". */
+export function commandName(index: TraceIndex, { command, labels }: Branch): string {
+  if (labels.length > 0) return labels[0];
+  const given = Object.fromEntries(command.arguments);
+  return typeof given.src === "number" ? `${command.kind.toLowerCase()} ${nodeName(index, given.src)}` : command.kind;
+}
