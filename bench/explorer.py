@@ -314,6 +314,8 @@ def measure(rounds: int, say: Callable[[str], None]) -> Iterator[Figure]:
         yield from _live(browser, folder, rounds)
         say("edits")
         yield from _editing()
+        say("fusion board")
+        yield from _fusion(browser, folder)
         say("10 000 nodes")
         yield from _large(browser, blocks(31), folder)
         for title, trace in traces:
@@ -465,6 +467,29 @@ def _editing() -> Iterator[Figure]:
     )
     yield Figure("C edited, small kernel", max(times[1:]), "s", 1.0, detail)
     yield Figure("edit that crashes, small kernel", max(crashes[1:]), "s", 1.0)
+
+
+def _fusion(browser: Any, folder: Path) -> Iterator[Figure]:
+    """An edge cut: rescheduled, compiled, compared and timed; and its branch drawn."""
+    q, k, v = (Tensor.rand(40, 16).realize() for _ in range(3))
+    view = explore(lambda: (q @ k.T).softmax() @ v, title="attention")
+    root = view.fusion.branch()
+    edges = [edge for edge in view.fusion.edges() if not edge.against_cut][:6]
+    times = []
+    for edge in edges:
+        began = time.perf_counter()
+        branch = view.fusion.cut(edge, branch=root)
+        times.append(time.perf_counter() - began)
+        assert branch.status == "done", branch.reason
+    detail = f"an attention of 40 × 16, most of {len(times)} cuts: rescheduled, compiled, compared, timed"
+    yield Figure("edge cut, small graph", max(times), "s", 1.0, detail)
+    page = Page(browser, view.trace, folder)
+    page.tab.evaluate("tinyexplore.handle.go({panel: 'fusion'})")
+    page.tab.wait_for_selector(".fusion .tuner-row")
+    click = "document.querySelectorAll('.fusion .tuner-row')[{}].click()"
+    drawn = page.frames_ms(lambda i: page.tab.evaluate(click.format(i)), len(times) + 1)
+    page.close()
+    yield Figure("cut drawn, small graph", max(drawn), "ms", None, f"graph, edges, table; most of {len(drawn)}")
 
 
 def _near_450(traces: Sequence[Trace]) -> tuple[int, int, Trace, Stage]:

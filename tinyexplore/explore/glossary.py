@@ -94,6 +94,8 @@ TERMS: tuple[Term, ...] = (
         "On an edge between tensors (a dot): what is read is computed where it is read, without memory.",
     ),
     Term("word", "cut", "On an edge between tensors (two bars): one kernel stores what another one reads."),
+    Term("word", "join", "On the fusion board: a tensor is computed where it is read, though the scheduler stored it."),
+    Term("word", "fusion board", "Where the reader cuts and joins edges between tensors, and sees what comes of it."),
     Term(
         "word", "fused again", "On an edge between tensors (a ring): each kernel that reads it computes it for itself."
     ),

@@ -47,6 +47,8 @@ export const GLOSSARY: Readonly<Record<string, Group>> = {
       "biography": "The firings that led to a node, in order.",
       "fused": "On an edge between tensors (a dot): what is read is computed where it is read, without memory.",
       "cut": "On an edge between tensors (two bars): one kernel stores what another one reads.",
+      "join": "On the fusion board: a tensor is computed where it is read, though the scheduler stored it.",
+      "fusion board": "Where the reader cuts and joins edges between tensors, and sees what comes of it.",
       "fused again": "On an edge between tensors (a ring): each kernel that reads it computes it for itself.",
       "why": "Which rules could fire on a node at this step, which did, and what stopped the others, nearest miss first.",
       "median": "The time that half of the runs are below.",

@@ -1,0 +1,49 @@
+"""The notebook of the fusion board in a real JupyterLab: a reader cuts by clicking, and Python answers."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.lab import LabPage, jupyterlab
+
+NOTEBOOK = "05_fusion_board.ipynb"
+
+pytestmark = [pytest.mark.browser, pytest.mark.notebook, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def lab(browser: Any, repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabPage]:
+    """The notebook, opened and run from top to bottom."""
+    root, state = tmp_path_factory.mktemp("root"), tmp_path_factory.mktemp("state")
+    shutil.copy(repository / "notebooks" / NOTEBOOK, root)
+    with jupyterlab(root, state) as address:
+        page = browser.new_page(viewport={"width": 1600, "height": 1100})
+        lab = LabPage(page, address)
+        lab.open(NOTEBOOK)
+        lab.run_all()
+        yield lab
+        page.close()
+
+
+def test_a_reader_cuts_an_attention_and_goes_back_by_clicking(lab: LabPage, screenshots: Path) -> None:
+    assert lab.raised() == []
+    board = lab.page.locator(".tinyexplore:has(.fusion)").first
+    board.wait_for(timeout=30e3)
+    board.scroll_into_view_if_needed()
+    exp = lab.python('next(node.id for node in nodes if node.op == "EXP")')
+    board.locator(f'.fusion-edge[data-edge^="{exp}-"]').first.click()
+    board.locator(".fusion-tools button", has_text="Cut").click()
+    cut = f"{exp} in view.fusion.branch().schedule.cut"
+    assert lab.await_python(cut, "True", timeout_s=30) == "True"
+    board.locator(".tuner-row[aria-selected=true]", has_text=f"cut EXP #{exp}").wait_for(timeout=30e3)
+    lab.page.screenshot(path=screenshots / "fusion_board.png")
+    board.locator(".tuner-bar button", has_text="Undo").click()
+    assert lab.await_python(cut, "False") == "False"
+    lab.use_theme("JupyterLab Dark")
+    lab.page.screenshot(path=screenshots / "fusion_board_dark.png")
+    assert lab.foreign_requests == []
