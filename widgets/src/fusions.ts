@@ -64,21 +64,6 @@ export function fateBetween(index: TraceIndex, src: number[], through: number[],
   return fate === undefined || fate.mark === "read" || kernelsOf(index, fate.dst).size === 0 ? null : fate;
 }
 
-/** What stands against cutting an edge from `src`, and against joining there; "" where nothing does. */
-export function against(index: TraceIndex, { mark, src, decision }: Fate): { cut: string; join: string } {
-  if (index.trace.links.some((link) => link.how === "split" && link.dst === src)) {
-    const why = "the scheduler made this when it split a reduction: SPLIT_REDUCEOP=0 leaves reductions whole";
-    return { cut: why, join: why };
-  }
-  if (mark === "read" || decision === undefined) {
-    const isConstant = ["CONST", "IOTA"].includes(index.node(src).op);
-    const why = isConstant ? "a constant, written into the kernels that use it" : "it lies in memory already";
-    return { cut: why, join: why };
-  }
-  if (mark === "cut") return { cut: `it is cut already: ${decision.reason}`, join: decision.obstacle };
-  return { cut: "", join: "it is joined already: computed where it is read" };
-}
-
 /** "cut: it goes through memory …", and why: the scheduler's word on what is read, with the numbers that it compared. */
 export function fateText(index: TraceIndex, { mark, src, decision }: Fate): string {
   const why = decision === undefined ? [] : [`${nodeText(index.node(src))}: ${decision.decision}, ${decision.reason}`, ...decision.compared.map(comparedText)];

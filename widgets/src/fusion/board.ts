@@ -1,7 +1,7 @@
 // A schedule as it is in a branch, as an index of its own: the same nodes under other kernels, so that the graph draws it
 // as it draws what was captured.
 
-import { type Fate, against, fateOf } from "../fusions";
+import { type Fate, fateOf } from "../fusions";
 import type { FusedKernel, KernelInfo, Run, ScheduleVariant, Trace } from "../model";
 import { TraceIndex } from "../provenance";
 import { Store, type Cursor } from "../store";
@@ -12,6 +12,21 @@ export interface Edge extends Fate {
   join: string;
   /** What the reader decided on its source. */
   override: "cut" | "join" | null;
+}
+
+/** What stands against cutting an edge from `src`, and against joining there; "" where nothing does. */
+export function against(index: TraceIndex, { mark, src, decision }: Fate): { cut: string; join: string } {
+  if (index.trace.links.some((link) => link.how === "split" && link.dst === src)) {
+    const why = "the scheduler made this when it split a reduction: SPLIT_REDUCEOP=0 leaves reductions whole";
+    return { cut: why, join: why };
+  }
+  if (mark === "read" || decision === undefined) {
+    const isConstant = ["CONST", "IOTA"].includes(index.node(src).op);
+    const why = isConstant ? "a constant, written into the kernels that use it" : "it lies in memory already";
+    return { cut: why, join: why };
+  }
+  if (mark === "cut") return { cut: `it is cut already: ${decision.reason}`, join: decision.obstacle };
+  return { cut: "", join: "it is joined already: computed where it is read" };
 }
 
 /** The edges between LazyBuffers of one schedule, in the order of the graph. */
