@@ -129,6 +129,7 @@ def values(shell):
         tensor,
         lazybuffer,
         lazybuffer.st,
+        lazybuffer.st.views[-1],
         seen["item"],
         Kernel.of(seen["item"].ast, target),
         seen["item"].ast,

@@ -200,7 +200,7 @@ def test_the_expression_is_shown_before_and_after_the_rules():
 
 
 FORMULAS = {
-    "reshape": ((4, 3), "y[i0, i1] = x[(i0*3 + i1)//6, (i0*3 + i1)%6]"),
+    "reshape": ((4, 3), "y[i0, i1] = x[i0//2, i0%2*3 + i1]"),
     "permute": ((1, 0), "y[i0, i1] = x[i1, i0]"),
     "pad": (((0, 1), (2, 0)), "y[i0, i1] = x[i0, i1 - 2] where i0 < 2 and 2 <= i1, else 0"),
     "shrink": (((1, 2), (0, 6)), "y[i0, i1] = x[i0 + 1, i1]"),

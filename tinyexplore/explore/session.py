@@ -374,8 +374,10 @@ class Explorer(WhatIfDoor, ByHand):
             tour = [stop.as_data() for stop in self._tour]
             self._widget = ExplorerWidget(packed, selected=self._selected, tour=tour)
             self._packed = packed
-            self._widget.answer_with(Answers(_TraceOf(self), self))
+            later = _TraceOf(self)
+            self._widget.answer_with(Answers(later, self))
             Channel(self.whatif, self._widget, self.trace.laws)
+            self.whatif.ask_for_trace(later)
             shown.add(self, self._widget)
         return self._widget
 

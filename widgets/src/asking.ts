@@ -112,6 +112,8 @@ export interface Edge {
   compared: Compared[];
   kernels: number[];
   into: number[];
+  against_cut: string;
+  against_join: string;
 }
 
 export interface WhyKernels {

@@ -7,7 +7,6 @@ simulation takes, which is more than either only where an instruction waits for 
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -20,6 +19,7 @@ from typing import Any
 from tinyexplore.explore.comparing.instructions import instructions_of
 from tinyexplore.target import Target
 from tinyexplore.uop import AxisKind, Ops, UOp
+from tinyexplore.util.config import getenv
 
 HOW_TO_GET_IT = "llvm-mca is not installed; it comes with LLVM (apt install llvm, brew install llvm), or set LLVM_MCA"
 ITERATIONS = 500  # simulated: how the first ones differ no longer shows
@@ -88,7 +88,7 @@ class Throughput:
 
 def find_tool() -> str:
     """The program: what the environment variable LLVM_MCA names, else `llvm-mca`. ThroughputError where it is not."""
-    found = shutil.which(os.environ.get("LLVM_MCA", "llvm-mca"))
+    found = shutil.which(getenv("LLVM_MCA", "llvm-mca"))
     if found is None:
         raise ThroughputError(HOW_TO_GET_IT)
     return found

@@ -54,7 +54,7 @@ class WhatIf:
         self.on_progress: Callable[[Progress], None] | None = None
         self._cancelled = Event()
         self._count = len(trace.kernels)
-        self._trace = trace
+        self._again: Callable[[], Trace] = lambda: trace
         told = [branch for branch in self.branches if branch.status == "done"]
         self._at_schedule = {branch.schedule.stage: branch.id for branch in told if branch.schedule is not None}
         self._at: dict[int, int] = {branch.kernel: branch.id for branch in self.branches if branch.kernel is not None}
@@ -72,6 +72,14 @@ class WhatIf:
         """From now on `measure` says how long kernels take."""
         if self._bench is not None:
             self._bench = replace(self._bench, measure=measure)
+
+    def ask_for_trace(self, again: Callable[[], Trace]) -> None:
+        """From now on the trace is not held here: `again` gives it where a command needs it."""
+        self._again, self._extended = again, None
+
+    @property
+    def _trace(self) -> Trace:
+        return self._again()
 
     # *** asking ***
 
@@ -105,7 +113,10 @@ class WhatIf:
 
     def schedule_of(self, src: int, dst: int) -> int | None:
         """The schedule in which LazyBuffer `dst` reads `src`: the one that was asked last, of several."""
-        if self._bench is None or not 0 <= dst < len(self._trace.nodes) or src not in self._trace.nodes[dst].src:
+        if self._bench is None:
+            return None
+        nodes = self._trace.nodes
+        if not 0 <= dst < len(nodes) or src not in nodes[dst].src:
             return None
         having = [stage for stage, graph in self._rescheduling.graphs.items() if dst in graph.computed]
         asked = [stage for stage in having if stage in self._at_schedule]
@@ -249,8 +260,9 @@ class WhatIf:
 
     def _schedule_trace(self, branch: Branch, variant: ScheduleVariant) -> Trace:
         self.bench()
-        title = f"{self._trace.title} · branch {branch.id}"
-        names = {node.id: node.name for node in self._trace.nodes if node.name}
+        trace = self._trace
+        title = f"{trace.title} · branch {branch.id}"
+        names = {node.id: node.name for node in trace.nodes if node.name}
         return self._rescheduling.trace_of(variant.stage, frozenset(variant.cut), frozenset(variant.join), title, names)
 
     # *** keeping ***
