@@ -93,7 +93,8 @@ def work(build: Callable[[], list[LazyBuffer]], *, watched: bool) -> dict[str, A
     finally:
         Fusion.__init__, PatternMatcher.candidates = init, candidates  # type: ignore[method-assign]
     told = Counter(event.rule.name for event in recorder.events if isinstance(event, Rewrote))
-    heard = sorted((event.decision, event.reason) for event in recorder.events if isinstance(event, Decided))
+    decisions = (event for event in recorder.events if isinstance(event, Decided))
+    heard = sorted((event.decision, event.reason, event.obstacle) for event in decisions)
     return {
         "asts": [None if item.ast is None else item.ast.digest for item in items],
         "decisions": decided,

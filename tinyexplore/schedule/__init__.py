@@ -35,7 +35,8 @@ def create_schedule(
 
 
 def _schedule(outputs: Sequence[LazyBuffer], writes: Writes, overrides: Overrides) -> tuple[ScheduleItem, ...]:
-    if writes is not NO_WRITES and (recorder := active_recorder()):
+    recorder = active_recorder()
+    if recorder is not None and writes is not NO_WRITES:
         recorder.record(Permitted(writes))
     split = split_reductions(outputs, writes)
     writes = split.writes

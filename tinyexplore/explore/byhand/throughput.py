@@ -88,7 +88,7 @@ class Throughput:
 
 def find_tool() -> str:
     """The program: what the environment variable LLVM_MCA names, else `llvm-mca`. ThroughputError where it is not."""
-    found = shutil.which(getenv("LLVM_MCA", "llvm-mca"))
+    found = shutil.which(str(getenv("LLVM_MCA", "llvm-mca")))
     if found is None:
         raise ThroughputError(HOW_TO_GET_IT)
     return found
