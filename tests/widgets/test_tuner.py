@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.panels import open_panel
 from tinyexplore import Tensor, explore
 from tinyexplore.explore import Explorer
 from tinyexplore.explore.model import Ceiling
@@ -237,7 +238,7 @@ def test_the_dots_stand_under_the_ceilings(browser: Any, tmp_path: Path, measure
     tab.add_init_script("localStorage.setItem('tinyexplore.mode', 'workbench')")
     tab.goto((tmp_path / "page.html").as_uri())
     tab.wait_for_selector("html[data-tinyexplore=ready]", state="attached", timeout=15_000)
-    tab.click("[data-key=tuner]")
+    open_panel(tab, "tuner")
     tab.wait_for_selector(".tuner-dots .dot")
     titles = tab.locator(".tuner-dots .roof title").all_text_contents()
     assert len(titles) >= 1 and (titles[0] == "product: 4,000 GFLOP/s") == measured

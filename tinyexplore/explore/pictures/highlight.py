@@ -22,7 +22,7 @@ KINDS: dict[str, tuple[str, str, str, str]] = {
     "keyword": ("#8a3b9e", "#d6a0e6", "--jp-mirror-editor-keyword-color", "35"),
     "number": ("#0b63ce", "#8cc2ff", "--jp-mirror-editor-number-color", "34"),
     "call": ("#005f8f", "#7fd0f5", "--jp-mirror-editor-def-color", "36"),
-    "type": ("#00785a", "#6fdcb8", "--jp-mirror-editor-builtin-color", "32"),
+    "type": ("#00674d", "#6fdcb8", "--jp-mirror-editor-builtin-color", "32"),
     "register": ("#7a4a00", "#f0c48a", "--jp-mirror-editor-variable-2-color", "93"),
     "global": ("#7a4a00", "#f0c48a", "--jp-mirror-editor-variable-3-color", "93"),
     "label": ("#8a3b9e", "#d6a0e6", "--jp-mirror-editor-tag-color", "95"),
