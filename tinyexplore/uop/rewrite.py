@@ -78,8 +78,9 @@ def _rewrite(root: UOp, matcher: PatternMatcher, ctx: Any, recorder: Recorder | 
                             if after is not None:
                                 break
                     except Exception as error:
-                        if rule is not None and hasattr(error, "add_note"):
-                            error.add_note(f"in rule {rule.name} ({rule.file}:{rule.line}) on {current!r}")
+                        if rule is not None:  # a note of the exception's, on Python 3.10 too
+                            note = f"in rule {rule.name} ({rule.file}:{rule.line}) on {current!r}"
+                            error.__dict__.setdefault("__notes__", []).append(note)
                         raise
                 if after is None:
                     result = done[current] = current
