@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import re
+from base64 import b64decode
 from dataclasses import replace
 
 import pytest
@@ -128,16 +131,46 @@ def test_the_rank_test_is_that_of_mann_and_whitney(a, b, p_value):
 # *** page and command ***
 
 
+def unpacked(page: str) -> list[str]:
+    """What the sections hold that travel compressed."""
+    found = re.findall(r'<details class="packed">.*?base64">(.*?)</script>', page, re.DOTALL)
+    return [gzip.decompress(b64decode(data)).decode() for data in found]
+
+
 def test_the_page_stands_alone_and_names_each_change(plain, wider, tmp_path):
     found = compare(plain, wider)
     page = found.to_html(tmp_path / "page.html")
     assert (tmp_path / "page.html").read_text() == page
-    assert "<script" not in page
-    assert "http://" not in page.replace("http://www.w3.org/2000/svg", "")
+    assert len(unpacked(page)) == len(found.changed) - 1  # the first stands there for who has no JavaScript
+    whole = page + "".join(unpacked(page))
+    assert whole.count("<summary><code>uops</code></summary>") == len(found.changed)
+    assert "http://" not in whole.replace("http://www.w3.org/2000/svg", "")
     for number, pair in enumerate(found.kernels):
         assert f'id="kernel-{number}"' in page
         assert pair.times.words in page
     assert "4 rows with 8 rows" in page
+
+
+@pytest.mark.browser
+def test_a_kernels_listings_are_unpacked_by_a_link_by_a_click_and_by_the_button(plain, wider, browser, tmp_path):
+    found = compare(plain, wider)
+    found.to_html(tmp_path / "page.html")
+    last = len(found.kernels) - 1
+    shown = f"document.querySelectorAll('section:has(#kernel-{last}) table.lines').length"
+    errors = []
+    tab = browser.new_page()
+    tab.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    for reach in (f"a[href='#kernel-{last}']", f"section:has(#kernel-{last}) summary", "text=Open every kernel"):
+        tab.goto((tmp_path / "page.html").as_uri())
+        assert tab.evaluate(shown) == 0
+        tab.click(reach)
+        tab.wait_for_function(f"{shown} > 0")
+    tab.set_content(found._repr_html_())  # as in a notebook: in a frame of its own
+    frame = tab.frame_locator("iframe[title=comparison]")
+    frame.locator(f"a[href='#kernel-{last}']").click()
+    frame.locator(f"section:has(#kernel-{last}) table.lines").first.wait_for()
+    tab.close()
+    assert errors == []
 
 
 def test_titles_and_lines_are_text_in_the_page(plain):

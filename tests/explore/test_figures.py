@@ -10,7 +10,7 @@ import pytest
 
 from tests.widgets.sample_traces import sample_trace
 from tinyexplore import Tensor, explore
-from tinyexplore.explore.figures import count_text, duration_text, figures, summary
+from tinyexplore.explore.figures import count_text, duration_text, figures, figures_text, summary
 from tinyexplore.explore.model import Candidate, Stage, Trace
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "figures" / "texts.json"
@@ -20,6 +20,8 @@ def test_numbers_read_as_in_the_front_end() -> None:
     told = json.loads(FIXTURE.read_text(encoding="utf-8"))
     for time_us, text in told["durations"]:
         assert duration_text(time_us) == text
+    for value, text in told["figures"]:
+        assert figures_text(value) == text
     for count, one, many, text in told["counts"]:
         assert count_text(count, one, many) == text
 

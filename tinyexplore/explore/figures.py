@@ -204,17 +204,24 @@ def summary(trace: Trace) -> list[str]:
 
 def duration_text(time_us: float) -> str:
     """ "0.41 µs", "12.3 ms", "2.10 s": three figures and a unit that fits."""
-    if time_us < 1e3:
+    if time_us < 999.5:  # what would round to 1000 is one of the next unit
         return f"{figures_text(time_us)} µs"
-    return f"{figures_text(time_us / 1e3)} ms" if time_us < 1e6 else f"{figures_text(time_us / 1e6)} s"
+    return f"{figures_text(time_us / 1e3)} ms" if time_us < 999.5e3 else f"{figures_text(time_us / 1e6)} s"
 
 
 def figures_text(value: float) -> str:
-    """Three figures: "0.41", "12.3", "1,234"; halves go up."""
+    """Three figures of what it rounds to: "0.41", "10.0" (of 9.996), "100" (of 99.96), "1,234"; halves go up."""
     if value == 0:
         return "0"
-    places = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2
-    return f"{Decimal(value).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP):,}"
+    for places in (2, 1):
+        rounded = _rounded(value, places)
+        if abs(rounded) < 10 ** (3 - places):
+            return str(rounded)
+    return f"{_rounded(value, 0):,}"
+
+
+def _rounded(value: float, places: int) -> Decimal:
+    return Decimal(value).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP)
 
 
 def count_text(number: int, one: str, many: str = "") -> str:

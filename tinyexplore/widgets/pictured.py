@@ -31,14 +31,18 @@ class PicturedWidget(anywidget.AnyWidget):
 
     def _repr_mimebundle_(self, **options: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
         """The widget, with a stable text and the picture."""
+        bundle = self._view(**options)
+        if bundle is not None and (picture := self.svg()):
+            bundle[0]["image/svg+xml"] = picture
+        return bundle
+
+    def _view(self, **options: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        """The widget with a stable text, without its picture, which may take long to draw."""
         bundle = super()._repr_mimebundle_(**options)
         if bundle is None:
             return None
         data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
-        data["text/plain"] = repr(self)
-        if picture := self.svg():
-            data["image/svg+xml"] = picture
-        return data, metadata
+        return {**data, "text/plain": repr(self)}, metadata
 
     def _ipython_display_(self) -> None:
         show(self, self.svg(), repr(self))
@@ -50,12 +54,9 @@ def show(widget: PicturedWidget, picture: str, text: str) -> None:
 
     if picture:
         display({"text/html": picture_html(picture, widget.picture, text), "text/plain": text}, raw=True)
-    bundle = widget._repr_mimebundle_()
-    if bundle is None:
-        return
-    data, metadata = bundle
-    data = {kind: value for kind, value in data.items() if kind != "image/svg+xml"}
-    display({**data, "text/plain": text}, metadata=metadata, raw=True)
+    if (bundle := widget._view()) is not None:
+        data, metadata = bundle
+        display({**data, "text/plain": text}, metadata=metadata, raw=True)
 
 
 def picture_html(svg: str, name: str, text: str) -> str:

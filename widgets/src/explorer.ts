@@ -13,7 +13,7 @@ import type { Trace } from "./model";
 import { TraceIndex } from "./provenance";
 import { type Theme, makeRoot, onKey } from "./root";
 import { type Cursor, PANELS, type Panel, Store, type View } from "./store";
-import { makePanel } from "./panels";
+import { type WhenOpened, makePanel } from "./panels";
 import { CodeView } from "./views/code";
 import { GraphView } from "./views/graph";
 import { PanelTabs } from "./views/paneltabs";
@@ -213,7 +213,7 @@ interface Body {
   elements: Element[];
   story: StoryView | null;
   graph: GraphView | null;
-  stepper: StepperView | null;
+  stepper: (() => StepperView) | null;
   ready(): Promise<void>;
   destroy(): void;
 }
@@ -234,7 +234,6 @@ function workbench(store: Store, root: HTMLElement, size: number): Body {
   const pipeline = new PipelineView(store);
   const made = PANELS.map((key) => [key, makePanel(store, key, () => store.cursor.panel === key)] as const);
   const panels = Object.fromEntries(made) as Record<Panel, View>;
-  const stepper = panels.rewrites as StepperView;
   const tabs = new PanelTabs(store);
   const views = [pipeline, graph, code, tabs, ...Object.values(panels)];
   for (const view of views) store.add(view);
@@ -268,7 +267,7 @@ function workbench(store: Store, root: HTMLElement, size: number): Body {
     store.drop([...views, turner]);
     for (const element of elements) element.remove();
   };
-  return { elements, story: null, graph, stepper, ready, destroy };
+  return { elements, story: null, graph, stepper: () => (panels.rewrites as WhenOpened).made() as StepperView, ready, destroy };
 }
 
 const MODE_KEY = "tinyexplore.mode";

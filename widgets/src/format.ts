@@ -14,16 +14,19 @@ export function paragraphs(doc: string): { text: string; formula: boolean }[] {
 /** Microseconds with three figures and a unit that fits: 0.41 µs, 12.3 ms, 2.10 s. */
 export function duration(us: number): string {
   if (!Number.isFinite(us)) return "–";
-  if (us < 1000) return `${figures(us)} µs`;
-  if (us < 1e6) return `${figures(us / 1e3)} ms`;
+  if (us < 999.5) return `${figures(us)} µs`; // what would round to 1000 is one of the next unit
+  if (us < 999.5e3) return `${figures(us / 1e3)} ms`;
   return `${figures(us / 1e6)} s`;
 }
 
+/** Three figures of what it rounds to: 0.41, 10.0 (of 9.996), 100 (of 99.96), 1,234; halves go up. As figures_text in Python. */
 export function figures(value: number): string {
   if (value === 0) return "0";
-  const size = Math.abs(value);
-  if (size >= 100) return Math.round(value).toLocaleString("en-US");
-  return value.toFixed(size >= 10 ? 1 : 2);
+  for (const places of [2, 1]) {
+    const text = value.toFixed(places);
+    if (Math.abs(Number(text)) < 10 ** (3 - places)) return text;
+  }
+  return Number(value.toFixed(0)).toLocaleString("en-US");
 }
 
 export function bytes(count: number): string {
@@ -31,7 +34,7 @@ export function bytes(count: number): string {
   const units = ["kB", "MB", "GB", "TB"];
   let value = count;
   let unit = -1;
-  while (value >= 1000 && unit < units.length - 1) {
+  while ((unit < 0 || value >= 999.5) && unit < units.length - 1) {
     value /= 1000;
     unit += 1;
   }

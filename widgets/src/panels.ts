@@ -1,7 +1,8 @@
 // Where the view of each panel comes from: the bundle, or a chunk that is loaded when the panel is first opened.
 
+import { h } from "./dom";
 import { Later, type Source } from "./later";
-import type { Panel, Store, View } from "./store";
+import type { Change, Panel, Store, View } from "./store";
 import { BiographyView } from "./views/biography";
 import { GlossaryView } from "./views/glossary";
 import { StepperView } from "./views/stepper";
@@ -35,5 +36,38 @@ const SOURCES: Record<Panel, (new (store: Store) => View) | Source> = {
 /** The view of a panel; `isOpen` tells whether the reader looks at it, by default always: a widget of its own. */
 export function makePanel(store: Store, panel: Panel, isOpen?: () => boolean): View {
   const source = SOURCES[panel];
-  return typeof source === "function" ? new source(store) : new Later(store, panel, source, isOpen ?? (() => true), isOpen === undefined);
+  if (typeof source !== "function") return new Later(store, panel, source, isOpen ?? (() => true), isOpen === undefined);
+  return isOpen === undefined ? new source(store) : new WhenOpened(() => new source(store), isOpen);
+}
+
+/** A view that is made when it is first looked at. */
+export class WhenOpened implements View {
+  element: HTMLElement = h("div", { hidden: true });
+  private view: View | null = null;
+
+  constructor(
+    private readonly make: () => View,
+    private readonly isOpen: () => boolean,
+  ) {
+    if (isOpen()) this.made();
+  }
+
+  /** The view, made now if it was not. */
+  made(): View {
+    if (this.view !== null) return this.view;
+    this.view = this.make();
+    this.view.element.hidden = this.element.hidden;
+    this.element.replaceWith(this.view.element);
+    this.element = this.view.element;
+    return this.view;
+  }
+
+  update(change: Change): void {
+    if (this.view !== null) this.view.update(change);
+    else if (this.isOpen()) this.made();
+  }
+
+  destroy(): void {
+    this.view?.destroy?.();
+  }
 }

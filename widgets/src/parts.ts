@@ -26,7 +26,7 @@ export function mountPart(element: HTMLElement, store: Store, kind: Kind, { heig
   const view = makeView(store, kind, pane, look);
   store.add(view);
   const graph = view instanceof GraphView ? view : null;
-  const stepper = view instanceof StepperView ? view : null;
+  const stepper = view instanceof StepperView ? () => view : null;
   root.addEventListener("keydown", (event) => onKey(event, { store, graph, stepper, root, panels: false }));
   root.append(view.element);
   element.append(root);

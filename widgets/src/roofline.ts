@@ -33,7 +33,7 @@ export function roofline(trace: Trace): Roofline {
   const isPlaced = ({ flops, bytes_moved: moved }: KernelInfo): boolean => flops > 0 && moved > 0;
   const points = timed.filter(isPlaced).map(({ id, flops, bytes_moved: moved }): Point => {
     const us = times.get(id)!;
-    const byMemory = (bandwidth(ceilings, moved) * flops) / moved;
+    const byMemory = bandwidth(ceilings, moved) * (flops / moved);
     const isMemory = byMemory < peak * (1 - 1e-9); // where both are the same kernel's, rounding must not choose
     return { kernel: id, intensity: flops / moved, gflops: flops / us / 1e3, attainable: isMemory ? byMemory : peak, limit: isMemory ? "memory" : "arithmetic", us };
   });
@@ -59,7 +59,7 @@ function bandwidth(ceilings: readonly Ceiling[], bytes: number): number {
 export function pointWords(trace: Trace, { kernel, gflops, intensity, attainable, limit }: Point): string {
   const whose = trace.ceilings.length > 0 ? `what ${limit} allows` : `the best here, by ${limit}`;
   const rate = `${figures(gflops)} GFLOP/s at ${figures(intensity)} FLOP/B`;
-  return `kernel ${kernel} · ${trace.kernels[kernel].name}: ${rate}, ${figures((100 * gflops) / attainable)} % of ${whose}`;
+  return `kernel ${kernel} · ${trace.kernels[kernel].name}: ${rate}, ${figures(100 * (gflops / attainable))} % of ${whose}`;
 }
 
 export function noteWords({ measured, idle }: Roofline): string {

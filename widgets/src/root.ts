@@ -40,7 +40,8 @@ export function makeRoot(label: string, height: string | undefined, theme: Theme
 export interface KeyTargets {
   store: Store;
   graph: GraphView | null;
-  stepper: StepperView | null;
+  /** It is made when a key first asks for it. */
+  stepper: (() => StepperView) | null;
   root: HTMLElement;
   /** Whether there is a panel to change. */
   panels: boolean;
@@ -85,7 +86,7 @@ export function onKey(event: KeyboardEvent, { store, graph, stepper, root, panel
     root.focus();
   };
   const actionOf = (key: string): (() => void) | undefined => {
-    if (stepper !== null && ofStepper[key] !== undefined) return () => ofStepper[key](stepper);
+    if (stepper !== null && ofStepper[key] !== undefined) return () => ofStepper[key](stepper());
     if (graph !== null && ofGraph[key] !== undefined) return () => ofGraph[key](graph);
     if (key === "w") return toggle;
     if (story && (key === "ArrowLeft" || key === "ArrowRight")) return () => story.move(key === "ArrowLeft" ? -1 : 1);

@@ -23,91 +23,164 @@ type Shape =
 /** Where a check stands: the tables' sizes, and the place of the row that it is in. */
 interface Around {
   readonly sizes: Readonly<Record<string, number>>;
-  readonly row: number;
+  row: number;
+}
+
+/** Refuses a value that is not of its shape. Each shape has one, made when it is first met: a large trace has a million values. */
+type Check = (value: unknown, around: Around) => void;
+
+/** A value that was refused; its place is found on the way out, which valid values need not pay for. */
+class Refused extends Error {
+  path = "";
 }
 
 const LOOSE_SURROGATE = /\p{Surrogate}/u;
 
 /** `data` as a trace; fields that an older trace has not are put in. */
 export function validTrace(data: unknown): Trace {
-  const sizes: Record<string, number> = {};
-  for (const [name, value] of Object.entries((data ?? {}) as object)) if (Array.isArray(value)) sizes[name] = value.length;
-  check({ row: "Trace" }, data, "", { sizes, row: 0 });
+  checked(checkOf({ row: "Trace" }), data, "", { sizes: sizesOf(data), row: 0 });
   return data as Trace;
 }
 
 /** Rows of one table of `trace`, which came by themselves. */
 export function validRows(row: string, table: string, data: unknown, trace: Trace): void {
-  const sizes: Record<string, number> = {};
-  for (const [name, value] of Object.entries(trace)) if (Array.isArray(value)) sizes[name] = value.length;
+  const sizes = sizesOf(trace);
   if (Array.isArray(data)) sizes[table] = data.length;
-  check({ many: { row } }, data, table, { sizes, row: 0 });
+  checked(checkOf({ many: { row } }), data, table, { sizes, row: 0 });
 }
 
-function refuse(path: string, why: string): never {
-  throw new PayloadError(`${path.replace(/^\./, "")}: ${why}`);
+function sizesOf(trace: unknown): Record<string, number> {
+  const tables = Object.entries((trace ?? {}) as object).filter(([, value]) => Array.isArray(value));
+  return Object.fromEntries(tables.map(([name, value]) => [name, value.length]));
 }
 
-function check(shape: Shape, value: unknown, path: string, around: Around): void {
-  if (typeof shape === "string") {
-    if (!isOf(shape, value)) refuse(path, `expected ${shape}, found ${told(value)}`);
-  } else if ("row" in shape) {
-    checkRow(shape.row, value, path, around);
-  } else if ("many" in shape || "each" in shape) {
-    checkItems(shape, value, path, around);
-  } else if ("either" in shape) {
-    const scalars = shape.either.filter((one) => typeof one === "string");
-    if (scalars.some((one) => isOf(one, value))) return;
-    const other = shape.either.find((one) => typeof one !== "string");
-    if (other === undefined) refuse(path, `expected ${scalars.join(" or ")}, found ${told(value)}`);
-    check(other, value, path, around);
-  } else if ("least" in shape) {
-    check(shape.of, value, path, around);
-    if ((value as number) < shape.least) refuse(path, `${value} is below ${shape.least}`);
-  } else if ("words" in shape) {
-    if (!shape.words.includes(value as string)) refuse(path, `${told(value)} is none of ${shape.words.join(", ")}`);
-  } else {
-    check("int", value, path, around);
-    checkId(shape, value as number, path, around);
+function checked(check: Check, value: unknown, place: string, around: Around): void {
+  try {
+    check(value, around);
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    throw new PayloadError(`${`${place}${error.path}`.replace(/^\./, "")}: ${error.message}`);
   }
 }
 
-function checkId(shape: { id: true } | { index: string; before: boolean }, id: number, path: string, around: Around): void {
+function refuse(why: string): never {
+  throw new Refused(why);
+}
+
+/** The error of what is inside, with the way to there. */
+function inside(error: unknown, step: string): unknown {
+  if (error instanceof Refused) error.path = step + error.path;
+  return error;
+}
+
+function checkOf(shape: Shape): Check {
+  if (typeof shape === "string") return (value) => (isOf(shape, value) ? undefined : refuse(`expected ${shape}, found ${told(value)}`));
+  if ("row" in shape) return checkOfRow(shape.row);
+  if ("many" in shape) return checkOfMany(shape.many);
+  if ("each" in shape) return checkOfEach(shape.each.map(checkOf));
+  if ("either" in shape) return checkOfEither(shape.either);
+  if ("least" in shape) {
+    const { least, of } = shape;
+    const check = checkOf(of);
+    return (value, around) => {
+      check(value, around);
+      if ((value as number) < least) refuse(`${value} is below ${least}`);
+    };
+  }
+  if ("words" in shape) {
+    const words = new Set<unknown>(shape.words);
+    return (value) => (words.has(value) ? undefined : refuse(`${told(value)} is none of ${shape.words.join(", ")}`));
+  }
+  return checkOfId(shape);
+}
+
+function checkOfId(shape: { id: true } | { index: string; before: boolean }): Check {
+  const isNumber = checkOf("int");
   if ("id" in shape) {
-    if (id !== around.row) refuse(path, `${id} stands at place ${around.row}: ids count the rows`);
-    return;
+    return (value, around) => {
+      isNumber(value, around);
+      if (value !== around.row) refuse(`${value} stands at place ${around.row}: ids count the rows`);
+    };
   }
-  const end = shape.before ? around.row : (around.sizes[shape.index] ?? 0);
-  if (id >= 0 && id < end) return;
-  const what = shape.before ? `no earlier one of the ${shape.index}` : `none of the ${shape.index}`;
-  refuse(path, `${id} is ${what} (${end > 0 ? `0..${end - 1}` : "there are none"})`);
+  const { index, before } = shape;
+  const what = before ? `no earlier one of the ${index}` : `none of the ${index}`;
+  return (value, around) => {
+    isNumber(value, around);
+    const end = before ? around.row : (around.sizes[index] ?? 0);
+    const id = value as number;
+    if (id < 0 || id >= end) refuse(`${id} is ${what} (${end > 0 ? `0..${end - 1}` : "there are none"})`);
+  };
 }
 
-function checkRow(name: string, value: unknown, path: string, around: Around): void {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    refuse(path, `expected an object for ${name}, found ${told(value)}`);
-  }
-  const found = value as Record<string, unknown>;
-  for (const [field, [shape, ...otherwise]] of Object.entries(SHAPES[name] as Record<string, readonly unknown[]>)) {
-    if (Object.hasOwn(found, field)) check(shape as Shape, found[field], `${path}.${field}`, around);
-    else if (otherwise.length > 0) found[field] = otherwise[0];
-    else refuse(path, `${name} has no ${field}`);
-  }
+const rows = new Map<string, Check>();
+
+function checkOfRow(name: string): Check {
+  const known = rows.get(name);
+  if (known !== undefined) return known;
+  let fields: { field: string; check: Check; otherwise: readonly unknown[] }[] | null = null; // made later: rows hold rows of their kind
+  const check: Check = (value, around) => {
+    fields ??= Object.entries(SHAPES[name]).map(([field, [shape, ...otherwise]]) => ({ field, check: checkOf(shape as Shape), otherwise }));
+    if (typeof value !== "object" || value === null || Array.isArray(value)) refuse(`expected an object for ${name}, found ${told(value)}`);
+    const found = value as Record<string, unknown>;
+    for (const one of fields) {
+      const own = found[one.field]; // JSON has no undefined
+      if (own === undefined) {
+        if (one.otherwise.length === 0) refuse(`${name} has no ${one.field}`);
+        found[one.field] = one.otherwise[0];
+        continue;
+      }
+      try {
+        one.check(own, around);
+      } catch (error) {
+        throw inside(error, `.${one.field}`);
+      }
+    }
+  };
+  rows.set(name, check);
+  return check;
 }
 
-/** Rows of a table have their place as `row`; what is in a row has the place of that. */
-function checkItems(shape: { many: Shape } | { each: Shape[] }, value: unknown, path: string, around: Around): void {
-  if (!Array.isArray(value)) refuse(path, `expected an array, found ${told(value)}`);
-  if ("each" in shape) {
-    if (value.length !== shape.each.length) refuse(path, `expected ${shape.each.length} values, found ${value.length}`);
-    shape.each.forEach((one, place) => check(one, value[place], `${path}[${place}]`, around));
-    return;
-  }
-  const item = shape.many;
-  const rows = typeof item !== "string" && "row" in item && SHAPES[item.row]?.id !== undefined;
-  for (let place = 0; place < value.length; place += 1) {
-    check(item, value[place], `${path}[${place}]`, rows ? { sizes: around.sizes, row: place } : around);
-  }
+/** Rows of one table have their place as `row`; what is in a row has the place of that. */
+function checkOfMany(item: Shape): Check {
+  const isTable = typeof item !== "string" && "row" in item && SHAPES[item.row]?.id !== undefined;
+  const check = checkOf(item);
+  return (value, around) => {
+    if (!Array.isArray(value)) refuse(`expected an array, found ${told(value)}`);
+    const own = isTable ? { sizes: around.sizes, row: 0 } : around;
+    for (let place = 0; place < value.length; place += 1) {
+      if (isTable) own.row = place;
+      try {
+        check(value[place], own);
+      } catch (error) {
+        throw inside(error, `[${place}]`);
+      }
+    }
+  };
+}
+
+function checkOfEach(checks: Check[]): Check {
+  return (value, around) => {
+    if (!Array.isArray(value)) refuse(`expected an array, found ${told(value)}`);
+    if (value.length !== checks.length) refuse(`expected ${checks.length} values, found ${value.length}`);
+    checks.forEach((check, place) => {
+      try {
+        check(value[place], around);
+      } catch (error) {
+        throw inside(error, `[${place}]`);
+      }
+    });
+  };
+}
+
+function checkOfEither(either: Shape[]): Check {
+  const scalars = either.filter((one) => typeof one === "string");
+  const other = either.find((one) => typeof one !== "string");
+  const check = other === undefined ? null : checkOf(other);
+  return (value, around) => {
+    for (const scalar of scalars) if (isOf(scalar, value)) return;
+    if (check === null) refuse(`expected ${scalars.join(" or ")}, found ${told(value)}`);
+    check(value, around);
+  };
 }
 
 function isOf(kind: string, value: unknown): boolean {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { meaning, optMeaning } from "../src/explaining";
-import { bufferName, bytes, count, duration, kernelNameParts, paragraphs, spread, truncate } from "../src/format";
+import { bufferName, bytes, count, duration, figures, kernelNameParts, paragraphs, spread, truncate } from "../src/format";
 import type { KernelInfo, Node, Trace } from "../src/model";
 import { explain } from "../src/opcodes";
 import { parseQuery } from "../src/search";
@@ -217,6 +217,7 @@ test("what has a name in Python goes by it, in the tensors' graph, in a kernel a
 test("numbers read as in the static picture", () => {
   const told = JSON.parse(readFileSync(new URL("../../../tests/fixtures/figures/texts.json", import.meta.url), "utf8"));
   for (const [us, text] of told.durations) assert.equal(duration(us), text);
+  for (const [value, text] of told.figures) assert.equal(figures(value), text);
   for (const [n, one, many, text] of told.counts) assert.equal(count(n, one, many), text);
 });
 

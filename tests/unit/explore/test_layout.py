@@ -220,7 +220,7 @@ def test_ten_times_the_graph_takes_about_ten_times_as_long() -> None:
 
 
 def test_a_path_is_straight_down_or_an_s_curve() -> None:
-    assert edge_path([(1.0, 2.0), (1.0, 10.0), (5.0, 20.0)]) == "M1 2V10C1 15 5 15 5 20"
+    assert edge_path([(1.0, 2.0), (1.0, 10.0), (5.0, 20.0)]) == "M1 2v8c0 5 4 5 4 10"
 
 
 if __name__ == "__main__":

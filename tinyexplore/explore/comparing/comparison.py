@@ -97,7 +97,7 @@ class Comparison:
         return comparison_dict(self)
 
     def to_html(self, path: str | Path | None = None) -> str:
-        """One page without script or request; written to `path` if one is given."""
+        """One page without any request; written to `path` if one is given."""
         from tinyexplore.explore.comparing.comparison_page import comparison_html
 
         page = comparison_html(self)
@@ -107,7 +107,7 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         # a page inside the page, so that its style stays there
-        frame = 'style="width:100%;height:36rem;border:1px solid #8886;border-radius:6px" sandbox'
+        frame = 'style="width:100%;height:36rem;border:1px solid #8886;border-radius:6px" sandbox="allow-scripts"'
         return f'<iframe title="comparison" srcdoc="{escape(self.to_html())}" {frame}></iframe>'
 
 

@@ -1,9 +1,16 @@
-"""A comparison as one HTML page: the kernels in a table, then each one's graph and listings side by side; no script."""
+"""A comparison as one HTML page: the kernels in a table, then each one's graph and listings side by side.
+
+The first kernel that changed stands there for every reader, if it is not large. Those after it travel compressed,
+twenty lines in the room of one, and a few lines of script unpack one when it is opened (docs/decisions/0095).
+"""
 
 from __future__ import annotations
 
 import difflib
+import gzip
+from base64 import b64encode
 from collections.abc import Sequence
+from hashlib import sha256
 from html import escape
 
 from tinyexplore.explore.comparing.comparison import (
@@ -20,6 +27,7 @@ from tinyexplore.explore.pictures.highlight import lines_html, style_sheet
 from tinyexplore.explore.pictures.svg import graph_svg
 
 MAX_BOXES = 60  # of a graph in the page
+MAX_PLAIN = 200_000  # characters that stand in the page as they are
 MAX_PICTURES = 12  # kernels whose graphs are drawn: the page of a whole network must still open
 
 _STYLE = """
@@ -42,10 +50,56 @@ table { border-collapse: collapse; } th { text-align: left; font-weight: 600; }
 .side svg { max-width: 100%; height: auto; }
 details { margin: .5rem 0; border: 1px solid var(--line); border-radius: 6px; }
 summary { padding: .35rem .7rem; background: var(--soft); cursor: pointer; border-radius: 6px; }
+details.packed > div { padding: 0 .7rem; } details.packed > p { margin: .5rem .7rem; }
+button { font: inherit; color: inherit; padding: .2rem .8rem; margin: .6rem 0 0; cursor: pointer; }
+button { border: 1px solid var(--line); border-radius: 6px; background: var(--soft); }
 .lines { width: 100%; table-layout: fixed; } .lines td { padding: 0 .6rem; }
 .lines td.code { white-space: pre-wrap; overflow-wrap: anywhere; width: 50%; }
 .lines .out { background: var(--out); } .lines .in { background: var(--in); } .lines .none { background: var(--soft); }
 .lines .gap td { color: var(--ink2); background: var(--soft); text-align: center; font-size: 12px; }
+"""
+
+# unpacks what is opened: by a click, by a link of the table, by the button
+_SCRIPT = """
+const packed = [...document.querySelectorAll("details.packed")];
+async function unpack(part) {
+  const holder = part.querySelector("script");
+  if (holder === null) return;
+  holder.remove();
+  const bytes = Uint8Array.from(atob(holder.textContent), (one) => one.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  part.querySelector("div").innerHTML = await new Response(stream).text();
+}
+async function show(id) {
+  const section = document.getElementById(id)?.closest("section");
+  const part = section?.querySelector("details.packed");
+  if (part) {
+    part.open = true;
+    await unpack(part);
+  }
+  section?.scrollIntoView();
+}
+for (const part of packed) part.addEventListener("toggle", () => part.open && unpack(part));
+for (const link of document.querySelectorAll('a[href^="#"]')) {
+  link.addEventListener("click", (event) => {
+    if (location.protocol === "about:") event.preventDefault(); // in a notebook's frame it would lead to the notebook
+    show(link.hash.slice(1));
+  });
+}
+if (location.hash) show(location.hash.slice(1));
+if (packed.length > 0) {
+  const all = document.createElement("button");
+  all.textContent = "Open every kernel";
+  all.title = "To look for words in all of them";
+  all.onclick = async () => {
+    all.remove();
+    for (const part of packed) {
+      part.open = true;
+      await unpack(part);
+    }
+  };
+  document.getElementById("kernels").after(all);
+}
 """
 
 
@@ -58,19 +112,20 @@ def comparison_html(found: Comparison) -> str:
         _options(found),
         _kernels(found),
     ]
+    changed = [(number, pair) for number, pair in enumerate(found.kernels) if pair.change != "same"]
     body.extend(
-        _section(found, number, pair, number < MAX_PICTURES)
-        for number, pair in enumerate(found.kernels)
-        if pair.change != "same"
+        _section(found, number, pair, with_pictures=number < MAX_PICTURES, is_packed=place > 0)
+        for place, (number, pair) in enumerate(changed)
     )
-    policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+    runs = b64encode(sha256(_SCRIPT.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{runs}'"
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         f"<title>Compare: {title}</title>\n<style>{_STYLE}{style_sheet()}</style>\n</head>\n<body>\n<main>\n"
         + "\n".join(part for part in body if part)
-        + "\n</main>\n</body>\n</html>\n"
+        + f"\n</main>\n<script>{_SCRIPT}</script>\n</body>\n</html>\n"
     )
 
 
@@ -104,22 +159,33 @@ def _kernels(found: Comparison) -> str:
             f'<td class="{tone}">{escape(pair.times.words)}</td></tr>'
         )
     head = "<tr><th></th><th>kernel</th><th>program</th><th>time (median, quartiles)</th></tr>"
-    return f'<h2>Kernels</h2><div class="scroll"><table class="facts">{head}{"".join(rows)}</table></div>'
+    return f'<h2>Kernels</h2><div class="scroll" id="kernels"><table class="facts">{head}{"".join(rows)}</table></div>'
 
 
-def _section(found: Comparison, number: int, pair: KernelPair, with_pictures: bool) -> str:
+def _section(found: Comparison, number: int, pair: KernelPair, *, with_pictures: bool, is_packed: bool) -> str:
     parts = [f'<section><h2 id="kernel-{number}">{number} · <code>{escape(pair.name)}</code></h2>']
     if pair.first is not None:
         parts.append(f"<p>They part in stage <strong>{escape(pair.first.name)}</strong>: ")
         parts.append(f"{len(pair.only_a)} UOps of the program are only in a, {len(pair.only_b)} only in b.</p>")
     parts.append(f'<div class="side">{_facts("a", pair.a)}{_facts("b", pair.b)}</div>')
-    if with_pictures:
-        parts.append(_graphs(found, pair))
+    inside = [_graphs(found, pair)] if with_pictures else []
     is_open = True
     for listing in pair.listings:
-        parts.append(_listing(listing, is_open))
+        inside.append(_listing(listing, is_open))
         is_open = is_open and listing.same
-    return "\n".join([*parts, "</section>"])
+    body = "\n".join(inside)
+    return "\n".join([*parts, _packed(body) if is_packed or len(body) > MAX_PLAIN else body, "</section>"])
+
+
+def _packed(body: str) -> str:
+    """What is unpacked when it is opened."""
+    data = b64encode(gzip.compress(body.encode(), mtime=0)).decode()
+    without = "It takes JavaScript to unpack them; <code>tinyexplore compare A B</code> tells the differences as text."
+    return (
+        '<details class="packed"><summary>graphs and listings</summary>'
+        f"<noscript><p>{without}</p></noscript><div></div>"
+        f'<script type="application/octet-stream+base64">{data}</script></details>'
+    )
 
 
 def _facts(side: str, kernel: KernelInfo | None) -> str:

@@ -83,21 +83,24 @@ def layout(
 
 
 def edge_path(points: Sequence[Point]) -> str:
-    """An SVG path through the points: vertical where they stand above one another, else an S-curve."""
-    last_x, last_y = points[0]
-    path = f"M{_short(last_x)} {_short(last_y)}"
-    for x, y in points[1:]:
-        if x == last_x:
-            path += f"V{_short(y)}"
+    """An SVG path through the points, each told from the one before: vertical where they stand above one another, else
+    an S-curve."""
+    last_x, last_y = _tenths(points[0])
+    path = f"M{last_x / 10:g} {last_y / 10:g}"
+    for x, y in map(_tenths, points[1:]):
+        right, down = x - last_x, y - last_y
+        if right == 0:
+            path += f"v{down / 10:g}"
         else:
-            middle = _short((last_y + y) / 2)
-            path += f"C{_short(last_x)} {middle} {_short(x)} {middle} {_short(x)} {_short(y)}"
+            middle = f"{down / 20:.3g}"
+            path += f"c0 {middle} {right / 10:g} {middle} {right / 10:g} {down / 10:g}"
         last_x, last_y = x, y
     return path
 
 
-def _short(value: float) -> str:
-    return f"{math.floor(value * 10 + 0.5) / 10:g}" if abs(value) < 1e5 else f"{math.floor(value + 0.5)}"
+def _tenths(point: Point) -> tuple[int, int]:
+    """In tenths of a unit: what is told as a difference must not drift."""
+    return math.floor(point[0] * 10 + 0.5), math.floor(point[1] * 10 + 0.5)
 
 
 def _finish(layers: Layers, plane: Plane) -> Layout:

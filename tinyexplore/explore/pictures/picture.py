@@ -16,6 +16,7 @@ LABEL_PX = 6.65  # the width of a character of a label, and of a detail
 DETAIL_PX = 5.75
 MAX_LABEL = 30
 MAX_DETAIL = 38
+_PX = 11.0  # of a text
 TWO_LINES = 34.0
 ONE_LINE = 24.0
 
@@ -52,6 +53,7 @@ WORDS = {
     "const": "constant",
     "control": "control",
 }
+_SHADES = {"ink": "#1b2330", "ink2": "#5b6675", "brand": "#0b63ce"}
 KERNEL_HUES = 24  # of kernels, in turn: a golden angle apart, so that neighbours differ most
 
 
@@ -98,7 +100,7 @@ def style(kernels: int = 0) -> str:
     bands = "".join(f".tx .k-{i}{{fill:var(--k{i}f);stroke:var(--k{i})}}" for i in range(len(hues)))
     bands += "".join(f".tx .h-{i}{{stroke:var(--k{i}f)}}" for i in range(len(hues)))
     return (
-        f".tx{{{light}{_LIGHT}}}"
+        f".tx{{{light}{_LIGHT};fill:var(--ink)}}"
         f"@media(prefers-color-scheme:dark){{.tx{{{dark}{_DARK}}}}}"
         f"{boxes}{bands}"
         ".tx .card{fill:var(--bg);stroke:var(--line)}.tx .cell{fill:var(--bg1);stroke:var(--line)}"
@@ -112,8 +114,9 @@ def document(width: float, height: float, title: str, description: str, parts: I
     """A whole SVG file on a card of its own background, so that it reads on any page; `kernels` have colours in it."""
     body = "\n".join(part for part in parts if part)
     size = f'width="{_n(width)}" height="{_n(height)}" viewBox="0 0 {_n(width)} {_n(height)}"'
+    words = f'font-family="{SANS}" font-size="{_PX:g}" fill="{_SHADES["ink"]}"'  # of a text that says nothing else
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="tx" role="img" aria-label={quoteattr(title)} {size}>\n'
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="tx" role="img" aria-label={quoteattr(title)} {size} {words}>\n'
         f"<title>{escape(title)}</title>\n<desc>{escape(description)}</desc>\n<style>{style(kernels)}</style>\n"
         f'<rect class="card" x="0.5" y="0.5" width="{_n(width - 1)}" height="{_n(height - 1)}" rx="10" '
         f'fill="#fff" stroke="#dfe3e8"/>\n{body}\n</svg>\n'
@@ -125,21 +128,25 @@ def text(
     y: float,
     words: str,
     *,
-    size: float = 11,
+    size: float = _PX,
     shade: str = "ink",
-    anchor: str = "start",
+    anchor: str = "",
     bold: bool = False,
     mono: bool = False,
 ) -> str:
-    """One line of text; `shade`: "ink" | "ink2" | "brand"."""
-    fill = {"ink": "#1b2330", "ink2": "#5b6675", "brand": "#0b63ce"}[shade]
-    weight = ' font-weight="600"' if bold else ""
-    family = MONO if mono else SANS
-    keep = "" if words == " ".join(words.split()) else ' xml:space="preserve"'
-    return (
-        f'<text class="{shade}" x="{_n(x)}" y="{_n(y)}" font-family="{family}" font-size="{_n(size)}"{weight}{keep} '
-        f'text-anchor="{anchor}" fill="{fill}">{escape(words)}</text>'
-    )
+    """One line of text in a `document`; `shade`: "ink" | "ink2" | "brand"; "" is as around it."""
+    look = "" if size == _PX else f' font-size="{_n(size)}"'
+    if shade != "ink":
+        look += f' class="{shade}" fill="{_SHADES[shade]}"'
+    if mono:
+        look += f' font-family="{MONO}"'
+    if anchor:
+        look += f' text-anchor="{anchor}"'
+    if bold:
+        look += ' font-weight="600"'
+    if words != " ".join(words.split()):
+        look += ' xml:space="preserve"'
+    return f'<text x="{_n(x)}" y="{_n(y)}"{look}>{escape(words)}</text>'
 
 
 def shortened(words: str, limit: int) -> str:
@@ -154,8 +161,13 @@ def box_of(node: DrawnNode) -> Box:
     return Box(node.id, float(int(width + 0.5)), TWO_LINES if detail else ONE_LINE)
 
 
-def draw_box(node: DrawnNode, box: Box, x: float, y: float) -> str:
-    """The box of `node`, its centre at (x, y)."""
+def draw_boxes(boxes: Iterable[tuple[DrawnNode, Box, Point]]) -> str:
+    """The box of each node, with its centre at the point."""
+    drawn = "\n".join(_box(node, box, *centre) for node, box, centre in boxes)
+    return f'<g font-family="{MONO}" text-anchor="middle">{drawn}</g>' if drawn else ""
+
+
+def _box(node: DrawnNode, box: Box, x: float, y: float) -> str:
     colour = COLOURS.get(node.group, COLOURS["control"])
     name = node.group if node.group in COLOURS else "control"
     dash = f' stroke-dasharray="{colour.dash}"' if colour.dash else ""
@@ -164,12 +176,12 @@ def draw_box(node: DrawnNode, box: Box, x: float, y: float) -> str:
         f"<g><title>{escape(node.tooltip)}</title>",
         f'<rect class="g-{name}" x="{_n(x - box.width / 2)}" y="{_n(y - box.height / 2)}" width="{_n(box.width)}" '
         f'height="{_n(box.height)}" rx="6" fill="{colour.light_fill}" stroke="{colour.light}"{dash}/>',
-        text(x, y - 2.5 if detail else y + 4, label, anchor="middle", mono=True),
-        text(x, y + 10, detail, size=9.5, shade="ink2", anchor="middle", mono=True) if detail else "",
+        text(x, y - 2.5 if detail else y + 4, label),
+        text(x, y + 10, detail, size=9.5, shade="ink2") if detail else "",
     ]
     if node.hidden:
         words = f"+{node.hidden} hidden"
-        parts.append(text(x, y - box.height / 2 - 4, words, size=8.5, shade="ink2", anchor="middle"))
+        parts.append(text(x, y - box.height / 2 - 4, words, size=8.5, shade="ink2"))
     return "".join(parts) + "</g>"
 
 
@@ -226,7 +238,7 @@ def _moved(points: Sequence[Point], dx: float, dy: float) -> tuple[Point, ...]:
 
 def _arrow_head(tip: Point) -> str:
     x, y = tip
-    return f"M{_n(x)} {_n(y)}L{_n(x - 3.2)} {_n(y - 6)}L{_n(x + 3.2)} {_n(y - 6)}Z"
+    return f"M{_n(x)} {_n(y)}l-3.2-6h6.4z"
 
 
 def _n(value: float) -> str:

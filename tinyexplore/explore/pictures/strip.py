@@ -14,7 +14,7 @@ from tinyexplore.explore.pictures.picture import (
     LABEL_PX,
     box_of,
     document,
-    draw_box,
+    draw_boxes,
     draw_edges,
     kernel_colour,
     legend,
@@ -105,11 +105,9 @@ class _Plain:
         self.note = f"no kernels · {self.graph.note}" if self.graph.nodes else "no LazyBuffers, no kernels"
 
     def draw(self, dx: float, dy: float) -> str:
-        parts = [draw_edges(self.layout.edges, dx, dy)]
-        for node, box in zip(self.graph.nodes, self.boxes, strict=True):
-            x, y = self.layout.positions[node.id]
-            parts.append(draw_box(node, box, x + dx, y + dy))
-        return "\n".join(parts)
+        centres = [(x + dx, y + dy) for x, y in (self.layout.positions[node.id] for node in self.graph.nodes)]
+        placed = zip(self.graph.nodes, self.boxes, centres, strict=True)
+        return f"{draw_edges(self.layout.edges, dx, dy)}\n{draw_boxes(placed)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +239,7 @@ class _Kernels:
                 node_x, node_y = group.layout.positions[node.id]
                 place = (node_x + shift_x, node_y + shift_y)
                 places[group.kernel.id, node.id] = (node, box, place)
-                inner.append(draw_box(node, box, *place))
+            inner.append(draw_boxes(places[group.kernel.id, node.id] for node in group.graph.nodes))
         between = [edge for routed in self.layout.edges for edge in self._between(routed, places, dx, dy)]
         return "\n".join([*bands, draw_edges(between), *titles, *inner])
 

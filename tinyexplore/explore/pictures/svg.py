@@ -14,7 +14,7 @@ from tinyexplore.explore.pictures.layout import layout
 from tinyexplore.explore.pictures.picture import (
     box_of,
     document,
-    draw_box,
+    draw_boxes,
     draw_edges,
     draw_frame,
     legend,
@@ -75,11 +75,10 @@ def _graph_picture(graph: DrawnGraph, title: str, marked: Collection[int] = ()) 
     dx = (width - made.width) / 2 - made.left
     dy = _HEADER + 10 - made.top
     parts = [text(_MARGIN, 23, title, size=12.5, bold=True), draw_edges(made.edges, dx, dy)]
-    for node, box in zip(graph.nodes, boxes, strict=True):
-        x, y = made.positions[node.id]
-        if node.id in marked:
-            parts.append(draw_frame(box, x + dx, y + dy))
-        parts.append(draw_box(node, box, x + dx, y + dy))
+    centres = [(x + dx, y + dy) for x, y in (made.positions[node.id] for node in graph.nodes)]
+    placed = list(zip(graph.nodes, boxes, centres, strict=True))
+    parts.extend(draw_frame(box, *centre) for node, box, centre in placed if node.id in marked)
+    parts.append(draw_boxes(placed))
     parts.append(legend(groups, _MARGIN, height - 30))
     parts.append(text(_MARGIN, height - 12, graph.note, size=10, shade="ink2"))
     return document(width, height, title, f"{title}. {graph.note}. Sources stand above what reads them.", parts)

@@ -1,6 +1,7 @@
 // The code panes: the user's Python and every listing of the kernel, bound together by one selection, by mutual hover
 // and by soft bands of colour for lines that belong together.
 
+import { BAND_WORDS, type BandMode, bandOf } from "../bands";
 import { copyButton } from "../clipboard";
 import { button, h, replaceChildren, tab, tabList } from "../dom";
 import { languageName } from "../format";
@@ -9,15 +10,14 @@ import { kernelClass } from "../kernels";
 import { explain } from "../opcodes";
 import { type Piece, type Stop, framesOf, kernelOfFrame, pieces, rangesOf, stopsOf } from "../spans";
 import type { Change, Store, View } from "../store";
-import { type Token, tokenize, tokenizePython } from "../tokens";
-
-type BandMode = "role" | "line" | "off";
+import { InSight } from "../insight";
+import { tokenize, tokenizePython } from "../tokens";
 
 interface Listing {
   key: string;
   title: string;
   language: string;
-  lines: { tokens: Token[]; nodes: readonly number[]; first: string; parts: Piece[] }[];
+  lines: { words: string; nodes: readonly number[]; first: string; parts: Piece[] }[];
   text: string;
 }
 
@@ -36,16 +36,6 @@ export function paneOf(language: string): string {
 
 const NARROW = 900; // pixels
 const CHUNK = 64; // lines that the browser may skip together when they are out of sight
-const BAND_OF_GROUP: Record<string, string> = {
-  loop: "band-loop",
-  memory: "band-memory",
-  buffer: "band-memory",
-  reduce: "band-reduce",
-  alu: "band-alu",
-  movement: "band-alu",
-};
-const GROUP_WEIGHT = ["loop", "reduce", "memory", "alu", "movement", "buffer"];
-
 export class CodeView implements View {
   readonly element = h("section", { class: "codes", "aria-label": "Code" });
   private readonly panes: Record<string, CodePane>;
@@ -66,6 +56,7 @@ export class CodeView implements View {
 
   destroy(): void {
     this.sizes.disconnect();
+    for (const pane of Object.values(this.panes)) pane.destroy();
   }
 
   /** Three panes, or, where the explorer is narrow, one with all listings as tabs. */
@@ -86,8 +77,8 @@ export class CodeView implements View {
   }
 
   private cycle(): void {
-    const next: Record<BandMode, BandMode> = { role: "line", line: "off", off: "role" };
-    this.bands = next[this.bands];
+    const modes = Object.keys(BAND_WORDS) as BandMode[];
+    this.bands = modes[(modes.indexOf(this.bands) + 1) % modes.length];
     for (const pane of this.shown) pane.draw();
   }
 
@@ -114,6 +105,7 @@ class CodePane {
   private listing: Listing | null = null;
   private kernel: number | null = null;
   private lastScrolledFor: Set<number> | null = null;
+  private readonly coloured: InSight;
 
   constructor(
     private readonly key: string,
@@ -122,10 +114,15 @@ class CodePane {
     private readonly cycleBands: () => void,
   ) {
     this.element = h("div", { class: `code pane-${key}`, "data-pane": key }, this.bar, this.body);
+    this.coloured = new InSight(this.body, (chunk) => this.colour(chunk));
     this.body.addEventListener("mouseover", (event) => this.store.hover(this.nodesAt(event)));
     this.body.addEventListener("mouseleave", () => this.store.hover([]));
     this.body.addEventListener("click", (event) => this.choose(event));
     this.body.addEventListener("keydown", (event) => this.walk(event));
+  }
+
+  destroy(): void {
+    this.coloured.stop();
   }
 
   update(change: Change): void {
@@ -222,7 +219,7 @@ class CodePane {
     const ranges = rangesOf(this.store.index.trace.frames, id, text);
     const lines = tokenizePython(text).map((tokens, i) => {
       const parts = pieces(tokens, ranges.get(i + 1) ?? []);
-      return { tokens: [], nodes: this.store.index.nodesOfLine(id, i + 1), first: String(i + 1), parts };
+      return { words: "", nodes: this.store.index.nodesOfLine(id, i + 1), first: String(i + 1), parts };
     });
     return { key: `source ${id}`, title: source.name, language: "source", lines, text };
   }
@@ -232,25 +229,22 @@ class CodePane {
     const numbered = language === "uops";
     const lines = program.lines.map((line: Line, i) => {
       const own = numbered ? /^\s*(\d+)\s\s/.exec(line.text) : null; // the listing counts its lines itself
-      const text = own === null ? line.text : line.text.slice(own[0].length);
-      return { tokens: tokenize(language, text), nodes: line.nodes, first: own === null ? String(i + 1) : own[1], parts: [] };
+      const words = own === null ? line.text : line.text.slice(own[0].length);
+      return { words, nodes: line.nodes, first: own === null ? String(i + 1) : own[1], parts: [] };
     });
     const text = program.lines.map((line) => line.text).join("\n");
     return { key: language, title: languageName(language), language, lines, text };
   }
 
+  /** The lines, those near the head in colours; the others get theirs when they come near. */
   private writeLines(listing: Listing): void {
+    const { index, cursor } = this.store;
     const chunks: HTMLElement[] = [];
     this.parts = [];
-    listing.lines.forEach(({ tokens, nodes, first, parts }, i) => {
-      const spans: (string | HTMLElement)[] = parts.map((piece) => this.part(piece));
-      const words = tokens.flatMap(([kind, text]) => {
-        if (kind === "" || kind === "register") return this.named(text, kind, listing.language);
-        const meaning = kind === "call" ? explain(listing.language, text) : null;
-        return h("span", { class: `t-${kind}`, title: meaning && `${text.trim()}: ${meaning}` }, text);
-      });
-      const classes = ["line", this.band(listing, nodes), nodes.length > 0 ? "linked" : ""].filter(Boolean).join(" ");
-      const row = h("div", { class: classes, "data-line": i }, h("u", { "aria-hidden": "true" }, first), h("code", {}, ...spans, ...words));
+    listing.lines.forEach(({ words, nodes, first, parts }, i) => {
+      const text = parts.length > 0 ? parts.map((piece) => this.part(piece)) : [words];
+      const classes = ["line", bandOf(index, cursor.kernel, this.bands(), listing.language, nodes), nodes.length > 0 ? "linked" : ""].filter(Boolean).join(" ");
+      const row = h("div", { class: classes, "data-line": i }, h("u", { "aria-hidden": "true" }, first), h("code", {}, ...text));
       if (i % CHUNK === 0) chunks.push(h("div", { class: "chunk" }));
       chunks[chunks.length - 1].append(row);
       this.rows.push(row);
@@ -258,6 +252,20 @@ class CodePane {
     const width = Math.max(2, ...listing.lines.slice(-1).map((line) => line.first.length));
     this.body.style.setProperty("--gutter", `${width + 1}ch`);
     replaceChildren(this.body, ...chunks);
+    if (listing.language !== "source") this.coloured.watch(chunks);
+  }
+
+  private colour(chunk: HTMLElement): void {
+    const { language, lines } = this.listing!;
+    for (const row of [...chunk.children] as HTMLElement[]) {
+      const tokens = tokenize(language, lines[Number(row.dataset.line)].words);
+      const spans = tokens.flatMap(([kind, text]) => {
+        if (kind === "" || kind === "register") return this.named(text, kind, language);
+        const meaning = kind === "call" ? explain(language, text) : null;
+        return h("span", { class: `t-${kind}`, title: meaning && `${text.trim()}: ${meaning}` }, text);
+      });
+      row.lastElementChild!.replaceChildren(...spans);
+    }
   }
 
   /** A piece of the user's Python; one of a part that built something can be chosen by itself, and has its kernel's colour. */
@@ -282,21 +290,6 @@ class CodePane {
       if (says === "") return [kind === "" ? part : h("span", { class: `t-${kind}` }, part)];
       return [h("span", { class: `argument${kind === "" ? "" : ` t-${kind}`}`, title: `${part}: ${says}`, "data-name": says }, part)];
     });
-  }
-
-  private band(listing: Listing, nodes: readonly number[]): string {
-    const mode = this.bands();
-    if (mode === "off" || nodes.length === 0) return "";
-    const { index, cursor } = this.store;
-    if (mode === "line") {
-      const frame = index.frameOf(nodes[0], cursor.kernel);
-      return frame === null ? "" : `band-${(frame.line + frame.source * 3) % 6}`;
-    }
-    if (listing.language === "source") return "";
-    const groups = new Set(nodes.map((id) => (index.node(id).op === "STORE" ? "store" : index.node(id).group)));
-    if (groups.has("store")) return "band-store";
-    const best = GROUP_WEIGHT.find((group) => groups.has(group));
-    return best === undefined ? "" : (BAND_OF_GROUP[best] ?? "");
   }
 
   private mark(): void {
@@ -396,12 +389,6 @@ class CodePane {
     this.body.scrollLeft = 0;
   }
 }
-
-const BAND_WORDS: Record<BandMode, string> = {
-  role: "by role (loop, memory, arithmetic, reduction, store)",
-  line: "by the Python line that a line comes from",
-  off: "none",
-};
 
 function shortName(name: string): string {
   return name.split(/[\\/]/).pop() ?? name;

@@ -1,0 +1,35 @@
+// What is done to the parts of a long list when they come into sight: to the first one at once, for the first picture.
+
+export class InSight {
+  private observer: IntersectionObserver | null = null;
+
+  /** `scroller`: the element that scrolls; `prepare` is called once for each part, before it is seen. */
+  constructor(
+    private readonly scroller: HTMLElement,
+    private readonly prepare: (part: HTMLElement) => void,
+  ) {}
+
+  /** From now on these parts, and none from before. */
+  watch(parts: readonly HTMLElement[]): void {
+    this.stop();
+    const [first, ...others] = parts;
+    if (first !== undefined) this.prepare(first);
+    if (others.length === 0) return;
+    const observer = new IntersectionObserver((seen) => this.meet(seen), { root: this.scroller, rootMargin: "400px" });
+    for (const part of others) observer.observe(part);
+    this.observer = observer;
+  }
+
+  private meet(seen: readonly IntersectionObserverEntry[]): void {
+    for (const { target, isIntersecting } of seen) {
+      if (!isIntersecting) continue;
+      this.observer?.unobserve(target);
+      this.prepare(target as HTMLElement);
+    }
+  }
+
+  stop(): void {
+    this.observer?.disconnect();
+    this.observer = null;
+  }
+}
