@@ -17,6 +17,12 @@ def _open_clang() -> DeviceInterface:
     return open_clang()
 
 
+def _open_gpu() -> DeviceInterface:
+    from tinyexplore.runtime.opencl import open_gpu
+
+    return open_gpu()
+
+
 def _open_python() -> DeviceInterface:
     from tinyexplore.runtime.python import open_python
 
@@ -36,10 +42,11 @@ def _open_numpy(_: str) -> Storage:
 
 
 def register_devices() -> None:
-    """Makes LLVM, CLANG and PYTHON known to `Device`, and as storage DISK (files) and NPY (NumPy arrays)."""
+    """Makes LLVM, CLANG, PYTHON and GPU known to `Device`, and as storage DISK (files) and NPY (NumPy arrays)."""
     Device.register("LLVM", _open_llvm)
     Device.register("CLANG", _open_clang)
     Device.register("PYTHON", _open_python)
+    Device.register("GPU", _open_gpu)
     Device.register_storage("DISK", _open_disk)
     Device.register_storage("NPY", _open_numpy)
 

@@ -2,24 +2,43 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
 import tinyexplore.devices  # noqa: F401  makes the devices known
-from tinyexplore.device import Buffer, Device, DeviceInterface
+from tinyexplore.device import Buffer, Device, DeviceInterface, DeviceUnavailable
 from tinyexplore.dtype import DType, PtrDType, dtypes
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
 from tinyexplore.uop.semantics import from_bits, to_bits
+from tinyexplore.util import Context
 
 C_COMPILERS = tuple(name for name in ("clang", "gcc") if shutil.which(name))
 DEVICES = ("PYTHON", "LLVM", *(f"CLANG with {name}" for name in C_COMPILERS))
 
 
+def _has_gpu() -> bool:
+    try:
+        return bool(Device["GPU"])
+    except DeviceUnavailable:
+        if os.environ.get("TINYEXPLORE_REQUIRE_OPENCL", "") not in ("", "0"):
+            raise
+        return False
+
+
+GPUS = ("GPU",) if _has_gpu() else ()  # devices whose programs have no vectors
+EMULATED = "PYTHON for opencl"
+
+
 @cache
 def device(name: str) -> DeviceInterface:
-    """An open device; "CLANG with gcc" compiles by that compiler."""
+    """An open device; "CLANG with gcc" compiles by that compiler, "PYTHON for opencl" is open for that TARGET."""
+    head, _, target = name.partition(" for ")
+    if target:
+        with Context(TARGET=target):
+            return Device[head]
     head, _, compiler = name.partition(" with ")
     if not compiler:
         return Device[head]

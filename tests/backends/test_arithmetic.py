@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.backends.programs import DEVICES, call, compiled, elementwise
+from tests.backends.programs import DEVICES, EMULATED, GPUS, call, compiled, elementwise
 from tests.backends.programs import device as open_device
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.uop import Group, Ops, UOp
@@ -104,9 +104,11 @@ def program(device: str, dtype: DType, lanes: int) -> Any:
     return compiled(device, uops, f"all_of_{dtype.name}"), outputs
 
 
-@pytest.mark.parametrize("lanes", [1, 4])
+WITH_LANES = [*((device, lanes) for device in DEVICES for lanes in (1, 4)), *((gpu, 1) for gpu in (EMULATED, *GPUS))]
+
+
 @pytest.mark.parametrize("dtype", dtypes.all, ids=lambda dtype: dtype.name)
-@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("device, lanes", WITH_LANES)
 @settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_every_operation_means_the_same_everywhere(device: str, dtype: DType, lanes: int, data: st.DataObject) -> None:

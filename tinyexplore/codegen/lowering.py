@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 
 from tinyexplore.dtype import dtypes
-from tinyexplore.kernel import Kernel
+from tinyexplore.kernel import Kernel, OptOps
 from tinyexplore.target import Target
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.util import config
@@ -18,16 +18,19 @@ ARGUMENTS = (Ops.DEFINE_GLOBAL, Ops.DEFINE_VAR)  # what a call gives
 @dataclass(frozen=True)
 class Lowering:
     """One kernel on its way. `arguments`: those of the kernel as it was scheduled; one that simplification leaves
-    unused stays an argument. `numbers` gives the next accumulator's."""
+    unused stays an argument. `numbers` gives the next accumulator's. has_groups: the kernel says what is one work-group
+    of a GPU; else its runtime does."""
 
     target: Target
     arguments: tuple[UOp, ...] = ()
     numbers: Iterator[int] = field(default_factory=count)
+    has_groups: bool = True
 
     @staticmethod
     def of(kernel: Kernel) -> Lowering:
         given = [node for node in kernel.original.toposort() if node.op in ARGUMENTS]
-        return Lowering(kernel.target, tuple(given))
+        has_groups = all(opt.op is not OptOps.NOLOCALS for opt in kernel.applied)
+        return Lowering(kernel.target, tuple(given), has_groups=has_groups)
 
     @property
     def functions(self) -> Target:

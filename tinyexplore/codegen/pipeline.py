@@ -24,9 +24,11 @@ from tinyexplore.codegen.transforms.horizontal_reductions import join_horizontal
 from tinyexplore.codegen.transforms.interleave import interleave
 from tinyexplore.codegen.transforms.linearize import linearize
 from tinyexplore.codegen.transforms.logistic import fuse_logistic
+from tinyexplore.codegen.transforms.loop_barriers import end_steps_with_barriers
 from tinyexplore.codegen.transforms.loop_fission import split_shared_loops
 from tinyexplore.codegen.transforms.prefetch import prefetch_ahead
 from tinyexplore.codegen.transforms.wide_vectors import widen_vectors
+from tinyexplore.codegen.transforms.work_items import place_work_items
 from tinyexplore.kernel import Kernel
 from tinyexplore.uop import UOp
 from tinyexplore.uop.double import DOUBLE
@@ -47,7 +49,8 @@ from tinyexplore.uop.transcendental import TRANSCENDENTAL
 from tinyexplore.util import config
 
 PASSES: tuple[Pass, ...] = (
-    # loops that opts have made are unrolled, or become vectors
+    # loops that opts have made become work-items, are unrolled, or become vectors
+    Transform("work items", place_work_items, AST_SPEC, AST_SPEC),
     Rewrite("simplify", ALWAYS, AST_SPEC, AST_SPEC),
     Transform("wide vectors", widen_vectors, AST_SPEC, AST_SPEC),
     Transform("early vectorization", vectorize_early, AST_SPEC, TILES_SPEC),
@@ -79,6 +82,7 @@ PASSES: tuple[Pass, ...] = (
     Transform("prefetch", prefetch_ahead, REGISTERS_SPEC, REGISTERS_SPEC),
     Transform("linearize", linearize, REGISTERS_SPEC, LINEAR_SPEC),
     Transform("interleave", interleave, LINEAR_SPEC, LINEAR_SPEC),
+    Transform("loop barriers", end_steps_with_barriers, LINEAR_SPEC, LINEAR_SPEC),
 )
 
 

@@ -84,10 +84,10 @@ class Facts:
 
 def lowering_key(device: str, ast: UOp) -> str | None:
     """The name under which the lowering of `ast` is kept; None where it is not: no disk cache, or opts by measurement,
-    which are kept on their own, or a device that runs the UOps themselves."""
+    which are kept on their own, or a device that runs the UOps themselves, or needs them to launch its programs."""
     settings = config()
     renderer = Device[device].renderer
-    if settings.CACHELEVEL < 1 or settings.BEAM or renderer.language == "python":
+    if settings.CACHELEVEL < 1 or settings.BEAM or renderer.language == "python" or Device[device].target.has_local:
         return None
     parts = [FORMAT, device, _plain_target(Device[device].target), renderer.compiler, thread_count()]
     try:

@@ -16,6 +16,7 @@ from tinyexplore.execute.runner import Runner
 from tinyexplore.kernel import Kernel, Opt
 from tinyexplore.renderer import ProgramSpec
 from tinyexplore.renderer.c import CRenderer
+from tinyexplore.renderer.gpu import DIALECTS, GPURenderer
 from tinyexplore.renderer.program import StoredSpec
 from tinyexplore.trace import Compiled, Rendered, SourceLine, active_recorder, staged
 from tinyexplore.uop import UOp
@@ -166,11 +167,16 @@ def _alone(settings: Config, work: Callable[[], R]) -> R:
 
 
 def further_listings(spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, ...]]]:
-    """For display: the program as C, whatever the device's own language is, and what the device can show of it.
+    """For display: the program as C, whatever the device's own language is, and what the device can show of it; of a
+    GPU's program, the other languages of GPUs.
 
     Nothing of this happens while a program is recorded: who shows the recording asks for it.
     """
     interface = Device.made_for(spec.target)
+    if spec.target.has_local:
+        others = [one for one in DIALECTS if one != spec.language]
+        renderers = [GPURenderer(replace(spec.target, arch=one), "") for one in others]
+        return [(one.language, one.render(spec.name, spec.uops).lines) for one in renderers]
     listings = [(language, lines) for language, lines in interface.listings(spec) if language != spec.language]
     if "c" not in (spec.language, *(language for language, _ in listings)):
         listings.insert(0, ("c", CRenderer(spec.target).render(spec.name, spec.uops).lines))

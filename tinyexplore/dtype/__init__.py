@@ -43,7 +43,7 @@ class DType:
         return _restore, (self.name, self.count)
 
     def ptr(self, size: int, space: str = "global") -> PtrDType:
-        """The address of `size` elements; space: "global" | "local" | "reg"."""
+        """The address of `size` elements; space: "global" | "local" | "shared" | "reg"."""
         return PtrDType(self, size, space)
 
     def __call__(self) -> DType:
@@ -123,7 +123,10 @@ class _Referable:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PtrDType(_Referable):
-    """The address of `size` elements of `base`; space: "global" | "local" | "reg". Equal content is the same object."""
+    """The address of `size` elements of `base`; space: "global" | "local" | "shared" | "reg".
+
+    Equal content is the same object.
+    """
 
     base: DType
     size: int

@@ -133,8 +133,20 @@ TERMS: tuple[Term, ...] = (
     Term("opt", "UPCAST", "This many steps of an output axis are written out, so that what they share is done once."),
     Term("opt", "UNROLL", "This many steps of a reduction are written out, each with an accumulator of its own."),
     Term("opt", "THREAD", "The steps of the outermost output axis are divided among the cores."),
-    Term("opt", "LOCAL", "A block of this many steps of an output axis becomes a loop inside the other output loops."),
-    Term("opt", "GROUP", "A reduction is done in blocks of this many steps, each with a partial result."),
+    Term(
+        "opt",
+        "LOCAL",
+        "A block of this many steps of an output axis becomes a loop inside the others; on a GPU, a work-group.",
+    ),
+    Term(
+        "opt",
+        "GROUP",
+        "A reduction is done in blocks, each with a partial result; on a GPU, by the work-items of a group.",
+    ),
+    Term(
+        "opt", "GROUPTOP", "Each work-item of a group does a part of a reduction, from end to end; they meet in memory."
+    ),
+    Term("opt", "NOLOCALS", "The runtime of a GPU, and not the kernel, says what is a work-group."),
     Term("opt", "SWAP", "Two output axes change places."),
     Term("opt", "MERGE", "Two output axes become one, so that lanes need not end where a short row ends."),
     Term(
@@ -178,6 +190,9 @@ TERMS: tuple[Term, ...] = (
     Term("op", "BARRIER", "What was written to scratch memory is there from here on."),
     Term("op", "RANGE", "Opens a loop."),
     Term("op", "ENDRANGE", "Closes a loop."),
+    Term(
+        "op", "SPECIAL", "The number of a work-item in its group (lidx), or of the group in the grid (gidx), on a GPU."
+    ),
     Term("op", "REDUCE", "Combines the values of all steps of its loops: a sum, a product, a maximum or a minimum."),
     Term("op", "SCAN", "The running result along a loop."),
     Term("op", "VECTORIZE", "A vector of scalars, or one scalar in every lane."),
@@ -250,6 +265,7 @@ TERMS: tuple[Term, ...] = (
     Term("pass", "optimise", "Chooses the opts: by rules of thumb, or by a search (BEAM)."),
     Term("pass", "lower", "Turns a kernel's mathematics into a graph of UOps."),
     Term("pass", "simplify", "Arithmetic that is known while compiling is done, the rest made shorter."),
+    Term("pass", "work items", "On a GPU: output loops become a grid of work-groups, which share memory and barriers."),
     Term("pass", "wide vectors", "Merges lanes and a tile of whole vectors into one long vector."),
     Term(
         "pass",
@@ -281,6 +297,7 @@ TERMS: tuple[Term, ...] = (
     Term("pass", "prefetch", "Puts requests for cache lines before loads."),
     Term("pass", "linearize", "Puts the graph in order: the loop program."),
     Term("pass", "interleave", "Lets copies of a computation go in step, so that the processor need not wait."),
+    Term("pass", "loop barriers", "On a GPU: no step of a loop fills shared memory while another is still being read."),
     Term("pass", "render", "Writes the program as text for the compiler."),
     Term("pass", "compile", "The compiler makes machine code of it."),
     Term("pass", "list", "Texts in other languages, for the reader only: no program waits for them."),

@@ -12,7 +12,7 @@ from weakref import ref
 
 from tinyexplore.target import Target
 from tinyexplore.trace import SourceLine
-from tinyexplore.uop import AxisKind, Ops, UOp
+from tinyexplore.uop import AxisKind, Ops, UOp, index_const
 from tinyexplore.uop.bounds import bounds
 from tinyexplore.uop.symbolic import value_of
 
@@ -189,6 +189,49 @@ def global_buffers(uops: Sequence[UOp]) -> list[UOp]:
 def variable_arguments(uops: Sequence[UOp]) -> tuple[UOp, ...]:
     """The DEFINE_VARs, in the order of the arguments that they are."""
     return tuple(node for node in uops if node.op is Ops.DEFINE_VAR)
+
+
+def is_group_barrier(node: UOp) -> bool:
+    """True for a BARRIER that work-items of a GPU wait at: for shared memory, or at the end of a loop's step."""
+    if node.op is not Ops.BARRIER:
+        return False
+    first = node.src[0]
+    return first.op is Ops.RANGE or is_shared(first.src[0].src[0])
+
+
+def is_shared(memory: UOp) -> bool:
+    """True for memory that the work-items of a group share."""
+    return memory.op is Ops.DEFINE_LOCAL and memory.dtype.space == "shared"
+
+
+@dataclass(frozen=True)
+class Launch:
+    """How a GPU is to run a program, dimension by dimension, the fastest first. grid: how many groups (with Variables
+    in it, perhaps); group: how many work-items has each, None where the runtime may choose."""
+
+    grid: tuple[UOp, ...]
+    group: tuple[int, ...] | None
+    variables: tuple[UOp, ...] = ()
+
+    @staticmethod
+    def of(uops: Sequence[UOp]) -> Launch:
+        """That of a linear program, by its SPECIALs. What has none is done by one work-item."""
+        ends = {node.arg: node.src[0] for node in uops if node.op is Ops.SPECIAL}
+        chooses = any(name.startswith("idx") for name in ends)
+        grid = _dimensions(ends, "idx" if chooses else "gidx")
+        group = None if chooses else tuple(end.arg for end in _dimensions(ends, "lidx"))
+        return Launch(grid, group, variable_arguments(uops))
+
+    def sizes(self, values: Sequence[int] = ()) -> tuple[int, ...]:
+        """The grid for these values of the Variables."""
+        known = dict(zip(self.variables, values))
+        return tuple([end.arg if end.op is Ops.CONST else value_of(end, known) for end in self.grid])
+
+
+def _dimensions(ends: dict[str, UOp], name: str) -> tuple[UOp, ...]:
+    """The ends of name0, name1, …; 1 for one that is not used, and where there are none."""
+    count = max((int(key[len(name) :]) + 1 for key in ends if key.startswith(name)), default=1)
+    return tuple([ends.get(f"{name}{number}", index_const(1)) for number in range(count)])
 
 
 def spec_of(

@@ -16,6 +16,7 @@ from tinyexplore.renderer.llvm.arithmetic import DOT_FEATURES, SCALE_FEATURES
 from tinyexplore.renderer.program import CompileOptions, Effort, ProgramSpec, StoredSpec
 from tinyexplore.runtime.asm import assembly_lines, optimised_ir_lines
 from tinyexplore.runtime.cache import cached
+from tinyexplore.runtime.gpu import text_device
 from tinyexplore.runtime.host import HOST_ALLOCATOR
 from tinyexplore.runtime.linking import LIBRARY_BYTES, Library, Linker
 from tinyexplore.runtime.native import ForeignProgram, NativeProgram, cannot_run, cpu_target, function_bytes, refusal
@@ -244,7 +245,8 @@ def compiler_for(cpu: str) -> LLVMCompiler:
 def shared_compiler() -> LLVMCompiler:
     """What compiles this process's own helpers (the pool, the entries of replays), which are made once: for the TARGET
     that it was started with, or for this machine where that cannot run here."""
-    compiler = compiler_for(choice_of(process_config().TARGET).cpu)
+    choice = choice_of(process_config().TARGET)
+    compiler = compiler_for(NATIVE if choice.gpu else choice.cpu)
     return compiler_for(NATIVE) if compiler.refusal else compiler
 
 
@@ -258,8 +260,10 @@ def llvm_target(compiler: LLVMCompiler, choice: Choice) -> Target:
 
 
 def open_llvm() -> DeviceInterface:
-    """The LLVM device for the TARGET in force here. DeviceUnavailable where llvmlite is not installed."""
+    """The LLVM device for the TARGET in force here (of a GPU's: its texts). DeviceUnavailable without llvmlite."""
     choice = chosen()
+    if choice.gpu is not None:
+        return text_device("LLVM", choice)
     compiler = compiler_for(choice.cpu)
     target = llvm_target(compiler, choice)
     renderer = LLVMRenderer(target, compiler.version)

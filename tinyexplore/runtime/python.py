@@ -16,9 +16,11 @@ from tinyexplore.device import Buffer, DeviceInterface
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.renderer.program import ProgramSpec
 from tinyexplore.renderer.python import PythonRenderer, meaning_name, memory_format
+from tinyexplore.runtime.emulator import EmulatedGroups, bind
+from tinyexplore.runtime.gpu import gpu_target
 from tinyexplore.runtime.host import HOST_ALLOCATOR
 from tinyexplore.runtime.native import check_arguments
-from tinyexplore.target import Target, machine
+from tinyexplore.target import Target, chosen, machine
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import Group, Ops, UOp
 from tinyexplore.uop.semantics import bfloat16_bits, bfloat16_from_bits, from_bits, scalar_function, to_bits
@@ -109,6 +111,7 @@ class PythonProgram:
         namespace = names_for(spec.uops)
         exec(compile(spec.source, f"<kernel {spec.name}>", "exec"), namespace)
         self.function: Callable[..., None] = namespace[spec.name]
+        self.groups = EmulatedGroups(spec, self.function) if spec.target.has_local else None
         self.nbytes = PROGRAM_BYTES + 4 * len(spec.source)
 
     def __repr__(self) -> str:
@@ -117,6 +120,8 @@ class PythonProgram:
     def bind(self, buffers: Sequence[Buffer], values: Sequence[int] = ()) -> Callable[[int, int], None]:
         """A function of (start, stop) that interprets the program on `buffers`."""
         check_arguments(self.spec, buffers, values)
+        if self.groups is not None:
+            return bind(self.groups, buffers, values)
         views = [cast_view(buffer.allocate().memoryview(), memory_format(buffer.dtype)) for buffer in buffers]
         function = self.function
 
@@ -127,8 +132,14 @@ class PythonProgram:
 
 
 def open_python() -> DeviceInterface:
-    """The PYTHON device; it opens everywhere."""
+    """The PYTHON device; it opens everywhere. Where TARGET names a GPU, its programs are run as `emulator` does."""
     version = platform.python_version()
+    choice = chosen()
+    if choice.gpu is not None:
+        gpu = gpu_target("PYTHON", choice.gpu, choice.cpu, choice.text)
+        return DeviceInterface(
+            "PYTHON", gpu, HOST_ALLOCATOR, PythonRenderer(gpu, f"python {version}"), PythonProgram, _no_listings
+        )
     target = Target(
         name="PYTHON",
         arch=machine(),

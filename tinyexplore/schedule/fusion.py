@@ -447,6 +447,8 @@ class Fusion:
             reason is None and (len(visits) < 2 or node.op not in EXPENSIVE)
         ):
             return None
+        if Device[node.device].target.has_local:
+            return None  # work-items have no cache of their own that would hold a row
         row = common_row(node, visits)
         if row is None or self.exceeds("bytes of a row", row_bytes(node, row), ROW_BYTES):
             return None

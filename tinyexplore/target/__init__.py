@@ -17,6 +17,7 @@ from tinyexplore.target.choice import (
     machine,
     nearest_level,
 )
+from tinyexplore.target.gpus import GPU, GPUS
 from tinyexplore.uop import Ops
 from tinyexplore.util import config
 
@@ -38,6 +39,9 @@ class Target:
     scales: SCALE, and a TABLE as large as a register, are one instruction each on vectors. registers_per_op: how
     many registers a vector may take that is computed in one operation, which the device's compiler divides. chosen: the
     setting TARGET that it was made by.
+    has_local: it is a GPU: output axes are a grid of work-groups, whose work-items share `shared_bytes` of memory and
+    wait for each other at barriers; a group has at most `group_items`, of which `warp` go in step. lacks: dtypes that
+    it does not compute with.
     """
 
     name: str
@@ -63,6 +67,11 @@ class Target:
     way_bytes: int = 4096
     bytes_per_ns: int = 48
     flops_per_ns: int = 32
+    has_local: bool = False
+    shared_bytes: int = 0
+    group_items: int = 1
+    warp: int = 1
+    lacks: tuple[DType, ...] = ()
 
     @property
     def from_memory_bytes(self) -> int:
@@ -74,6 +83,9 @@ class Target:
         return max(1, self.vector_bytes // dtype.itemsize)
 
     def describe(self) -> str:
+        if self.has_local:
+            shared = f"{self.shared_bytes >> 10} KiB shared"
+            return f"{self.name} · {self.cpu} · groups of up to {self.group_items} work-items · {shared}"
         vectors = f"{self.vector_bytes * 8}-bit vectors" if self.vector_bytes else "scalars"
         return f"{self.name} · {self.cpu} · {vectors} · {self.threads} thread{'s' if self.threads != 1 else ''}"
 
@@ -93,6 +105,8 @@ def core_count() -> int:
 
 __all__ = [
     "FEATURES",
+    "GPU",
+    "GPUS",
     "LAST_CACHE_BYTES",
     "LEVELS",
     "NATIVE",

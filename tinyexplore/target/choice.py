@@ -4,7 +4,7 @@
 The caches are those of the CPU that is named, where they are known (`target/caches.py`). What a name does not say, the
 cores and a level's caches, is this machine's, unless it stands behind: `x86-64-v3,threads=8,l1=32K,l2=512K` depends on
 no machine. The last cache counts as 32 MiB unless the name or `l3=` says otherwise: what a system tells of it is
-shared with others.
+shared with others. A GPU is named alike: `sm_80`, `opencl` (`target/gpus.py`).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from functools import cache
 
 from tinyexplore.target.caches import CACHES
 from tinyexplore.target.cpus import AARCH64, RISCV64, X86_64
+from tinyexplore.target.gpus import GPU, GPUS
 from tinyexplore.util import config
 from tinyexplore.util.config import check_further
 
@@ -45,10 +46,17 @@ class Choice:
         return self.cpu == NATIVE
 
     @property
+    def gpu(self) -> GPU | None:
+        """The GPU that it is for, if it is."""
+        return GPUS.get(self.cpu)
+
+    @property
     def arch(self) -> str:
-        """The architecture, as LLVM calls it."""
+        """The architecture, as LLVM calls it; of a GPU, the language of its programs."""
         if self.is_native:
             return machine()
+        if self.gpu is not None:
+            return self.gpu.language
         return next(arch for arch, names in KNOWN.items() if self.cpu in names)
 
     @property
@@ -62,7 +70,7 @@ def choice_of(text: str) -> Choice:
     """The Choice that TARGET=`text` makes. UnknownTarget where it makes none."""
     cpu, *further = [part.strip() for part in text.split(",")]
     cpu = cpu.lower() or NATIVE
-    names = [NATIVE, *(name for names in KNOWN.values() for name in names)]
+    names = [NATIVE, *GPUS, *(name for names in KNOWN.values() for name in names)]
     if cpu not in names:
         import difflib  # noqa: PLC0415 (start-up: for a message only)
 

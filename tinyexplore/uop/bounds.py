@@ -43,7 +43,7 @@ def is_exact(node: UOp) -> bool:
     low, high = widest = limits(node.dtype)
     if bounds(node) != widest:
         return True  # narrower than the type: found by the interval
-    if node.op in (Ops.CONST, Ops.RANGE, Ops.DEFINE_VAR, Ops.BIND):
+    if node.op in (Ops.CONST, Ops.RANGE, Ops.SPECIAL, Ops.DEFINE_VAR, Ops.BIND):
         return True
     interval = _interval(node)
     return interval is not None and low <= interval[0] and interval[1] <= high
@@ -80,7 +80,7 @@ def _interval(node: UOp) -> Bounds | None:
         return _of_two(op, bounds(src[0]), bounds(src[1]), node.dtype)
     if op is Ops.CONST:
         return int(node.arg), int(node.arg)
-    if op is Ops.RANGE:
+    if op is Ops.RANGE or op is Ops.SPECIAL:
         return 0, max(0, bounds(src[0])[1] - 1)
     if op is Ops.DEFINE_VAR:
         return node.arg[1], node.arg[2]

@@ -32,6 +32,7 @@ class Ops(Named):
     # loops
     RANGE = auto()
     ENDRANGE = auto()
+    SPECIAL = auto()
     REDUCE = auto()
     SCAN = auto()
     # vectors
@@ -179,9 +180,9 @@ class AxisKind(Named):
 
     GLOBAL = "global"  # an ordinary output loop on a CPU, a grid dimension on a GPU
     THREAD = "thread"  # an output loop of which each call does the part start ≤ i < stop
-    LOCAL = "local"  # a workgroup dimension
+    LOCAL = "local"  # a loop over a block of the output on a CPU, a work-group dimension on a GPU
     REDUCE = "reduce"  # a loop that accumulates
-    GROUP = "group"  # a reduce axis shared by the lanes of a workgroup
+    GROUP = "group"  # a reduce axis in blocks on a CPU, shared by the work-items of a group on a GPU
     UNROLL = "unroll"  # a reduce axis written out: one accumulator each
     UPCAST = "upcast"  # an output axis written out: a register tile
     VECTOR = "vector"  # an axis done by the lanes of vector instructions

@@ -127,6 +127,7 @@ _COMMON: dict[Ops, Check] = {
     Ops.DEFINE_LOCAL: _pointer,
     Ops.DEFINE_VAR: lambda node: node.dtype is dtypes.index and len(node.arg) == 3,
     Ops.RANGE: _range,
+    Ops.SPECIAL: lambda node: isinstance(node.arg, str) and node.dtype is dtypes.index is node.src[0].dtype,
     Ops.INDEX: _index,
     Ops.BARRIER: lambda node: node.src[0].op is Ops.STORE and all(src.op in (Ops.STORE, Ops.RANGE) for src in node.src),
     Ops.LOAD: _load,
@@ -241,7 +242,13 @@ FUSED_SPEC = Spec("fused", {**VECTORS_SPEC.checks, **_REGISTERS})
 REGISTERS_SPEC = Spec("registers", {**_VECTORS, **_REGISTERS, Ops.SINK: _sink, Ops.PREFETCH: _prefetch})
 LINEAR_SPEC = Spec(
     "linear program",
-    {**_VECTORS, **_REGISTERS, Ops.PREFETCH: _prefetch, Ops.ENDRANGE: lambda node: node.src[0].op is Ops.RANGE},
+    {
+        **_VECTORS,
+        **_REGISTERS,
+        Ops.PREFETCH: _prefetch,
+        Ops.ENDRANGE: lambda node: node.src[0].op is Ops.RANGE,
+        Ops.BARRIER: lambda node: {src.op for src in node.src} <= {Ops.STORE, Ops.RANGE},
+    },
 )
 
 

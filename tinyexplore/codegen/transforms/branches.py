@@ -14,9 +14,10 @@ def branch_where_rare(sink: UOp, lowering: Lowering) -> UOp:
         r = where(c, rare, usual)  →  r = usual; for once in 0..any(c): r = where(c, rare, usual)
 
     WHEREs with one condition share the loop; what only they need stands in it (`codegen/transforms/linearize.py`).
+    On a GPU both sides are computed: what only some work-items do must have no barrier in it.
     """
     chosen = [node for node in sink.find(Ops.WHERE) if node.arg is RARELY]
-    if not chosen:
+    if not chosen or lowering.target.has_local:
         return sink
     number = 1 + max((loop.arg.id for loop in sink.find(Ops.RANGE)), default=-1)
     changes: dict[UOp, UOp] = {}

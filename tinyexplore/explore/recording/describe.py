@@ -76,7 +76,7 @@ _GROUPS: dict[Ops, str] = {
     **{op: "buffer" for op in (Ops.BUFFER, Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL)},
     **{op: "reduce" for op in (Ops.REDUCE, Ops.REDUCE_AXIS, Ops.SCAN, Ops.SCAN_AXIS, Ops.HREDUCE)},
     **{op: "reduce" for op in (Ops.DEFINE_ACC, Ops.ASSIGN, Ops.RESULT)},
-    **{op: "loop" for op in (Ops.RANGE, Ops.ENDRANGE)},
+    **{op: "loop" for op in (Ops.RANGE, Ops.ENDRANGE, Ops.SPECIAL)},
     **{op: "const" for op in (Ops.CONST, Ops.DEFINE_VAR, Ops.BIND, Ops.IOTA)},
     **{op: "movement" for op in (Ops.VECTORIZE, Ops.GEP, Ops.TABLE)},
     **{op: "control" for op in (Ops.SINK, Ops.BARRIER)},
@@ -125,6 +125,8 @@ def _uop_detail(uop: UOp, printer: Printer) -> str:
             return f"{uop.arg.name} < {printer.text(src[0])} · {walk_text(uop.arg)}"
         case Ops.ENDRANGE:
             return printer.text(src[0])
+        case Ops.SPECIAL:
+            return f"{uop.arg} < {printer.text(src[0])}"
         case Ops.DEFINE_VAR:
             name, low, high = uop.arg
             return f"{low} ≤ {name} ≤ {high}"
@@ -233,6 +235,8 @@ def operand_name(uop: UOp, position: int) -> str:
             return number_text(uop.arg)
         case Ops.RANGE:
             return str(uop.arg.name)
+        case Ops.SPECIAL:
+            return str(uop.arg)
         case Ops.DEFINE_GLOBAL:
             return f"data{uop.arg}"
         case Ops.DEFINE_LOCAL:
@@ -259,10 +263,13 @@ def _uop_line(uop: UOp, names: dict[UOp, str]) -> str:
             return f"for {names[uop]} in range({sources[0]}):{_LOOP_WORDS[uop.arg.kind]}{ahead}"
         case Ops.ENDRANGE:
             return f"end {sources[0]}"
+        case Ops.SPECIAL:
+            return f"SPECIAL {names[uop]} < {sources[0]}"
         case Ops.CONST:
             return f"CONST {names[uop]} : {kind}"
         case Ops.DEFINE_GLOBAL | Ops.DEFINE_LOCAL if isinstance(uop.dtype, PtrDType):
-            return f"{uop.op.name} {names[uop]} : {uop.dtype.base.name}[{uop.dtype.size}]"
+            shared = " shared" if uop.dtype.space == "shared" else ""
+            return f"{uop.op.name} {names[uop]} : {uop.dtype.base.name}[{uop.dtype.size}]{shared}"
         case Ops.DEFINE_VAR:
             return f"DEFINE_VAR {names[uop]} from {uop.arg[1]} to {uop.arg[2]}"
         case Ops.DEFINE_ACC:

@@ -1,4 +1,5 @@
-"""The hand-coded choice of Opts: a list of decisions, asked from top to bottom, for one vector machine with caches.
+"""The hand-coded choice of Opts: a list of decisions, asked from top to bottom, for a vector machine with caches, and
+another one for GPUs.
 
 Each is a function that proposes Opts for the kernel as it is by then, with a reason; its docstring says what it decides
 and why. Where several answer one question (which axis has the lanes, what the register tile is), the first that does
@@ -25,6 +26,7 @@ from tinyexplore.kernel.decisions.several_vectors import (
 from tinyexplore.kernel.decisions.streamed_rows import stream_rows
 from tinyexplore.kernel.decisions.threads import divide_among_threads
 from tinyexplore.kernel.decisions.transposition import tile_transposition
+from tinyexplore.kernel.decisions.work_groups import divide_into_groups, share_reductions, tile_items
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.transforms.axes import with_merged_axes, with_split_axes
 from tinyexplore.trace import Asked, active_recorder
@@ -50,13 +52,15 @@ DECISIONS = (
     Decision(cut_masked_loops),
 )
 
+GPU_DECISIONS = (Decision(share_reductions), Decision(tile_items), Decision(divide_into_groups))
+
 
 def hand_coded(kernel: Kernel, without: frozenset[str] = frozenset()) -> Kernel:
     """`kernel` with the Opts that the decisions come to; those of the names `without` are not asked."""
     kernel = with_merged_axes(with_split_axes(kernel))
     recorder = active_recorder()
     settled: dict[Question, str] = {}
-    for decision in DECISIONS:
+    for decision in GPU_DECISIONS if kernel.target.has_local else DECISIONS:
         if decision.name in without:
             continue
         by = next((settled[question] for question in decision.settles if question in settled), "")
@@ -70,4 +74,4 @@ def hand_coded(kernel: Kernel, without: frozenset[str] = frozenset()) -> Kernel:
     return kernel
 
 
-__all__ = ["DECISIONS", "Choice", "Decision", "Question", "hand_coded"]
+__all__ = ["DECISIONS", "GPU_DECISIONS", "Choice", "Decision", "Question", "hand_coded"]

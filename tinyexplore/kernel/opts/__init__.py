@@ -9,13 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tinyexplore.kernel.analysis.work_groups import group_dimensions, group_items, shared_bytes
 from tinyexplore.kernel.opts import (
     ahead,
     collect,
     cut,
     group,
+    grouptop,
     local,
     merge,
+    nolocals,
     pipe,
     stage,
     swap,
@@ -26,11 +29,14 @@ from tinyexplore.kernel.opts import (
     vector,
 )
 from tinyexplore.kernel.opts.kind import Law, OptError, OptKind
+from tinyexplore.trace import recording
 from tinyexplore.uop import UOp
 from tinyexplore.util.enums import Named, quick_members
 
 if TYPE_CHECKING:
     from tinyexplore.kernel.kernel import Kernel
+
+MOST_DIMENSIONS = 3  # of a work-group
 
 
 @quick_members
@@ -41,6 +47,8 @@ class OptOps(Named):
     THREAD = thread.KIND
     LOCAL = local.KIND
     GROUP = group.KIND
+    GROUPTOP = grouptop.KIND
+    NOLOCALS = nolocals.KIND
     SWAP = swap.KIND
     MERGE = merge.KIND
     STAGE = stage.KIND
@@ -92,7 +100,39 @@ def obstacle(kernel: Kernel, opt: Opt, axis: UOp) -> str | None:
     for done in kernel.applied:
         if done.op.kind.comes_last:
             return f"{done.op.kind.comes_last}: {done.op.name} comes last"
-    return opt.op.kind.obstacle(kernel, axis, opt.amount)
+    found = wrong_machine(kernel, opt.op) or opt.op.kind.obstacle(kernel, axis, opt.amount)
+    if found is None and kernel.target.has_local and opt.amount and opt.op.kind.partners is None:
+        return too_large_a_group(kernel, opt, axis)
+    return found
+
+
+def wrong_machine(kernel: Kernel, op: OptOps) -> str | None:
+    """What stands against a kind of Opt that is for other machines."""
+    target = kernel.target
+    if op.kind.machine == "gpu" and not target.has_local:
+        return f"{target.name} has no work-groups: this is for GPUs (TARGET=opencl, say)"
+    if op.kind.machine == "cpu" and target.has_local:
+        return f"this is for cores with caches and vectors, and {target.name} has work-groups"
+    return None
+
+
+def too_large_a_group(kernel: Kernel, opt: Opt, axis: UOp) -> str | None:
+    """What stands against the work-group that a kernel of a GPU would have after `opt`."""
+    target = kernel.target
+    with recording(None):
+        after = opt.op.kind.apply(kernel, axis, opt)
+    dimensions = group_dimensions(after)
+    if dimensions and any(done.op.kind.ends_groups for done in kernel.applied):
+        return "NOLOCALS leaves it to the runtime what is a work-group"
+    if len(dimensions) > MOST_DIMENSIONS:
+        return f"a work-group has {MOST_DIMENSIONS} dimensions at the most, and all are taken"
+    items, nbytes = group_items(after), shared_bytes(after)
+    if items > target.group_items:
+        return f"a work-group would have {items} work-items; {target.name} has {target.group_items} at the most"
+    if nbytes > target.shared_bytes:
+        have = f"{target.name} has {target.shared_bytes >> 10}"
+        return f"partial results would take {nbytes >> 10} KiB of shared memory; {have}"
+    return None
 
 
 __all__ = ["Law", "Opt", "OptError", "OptKind", "OptOps", "obstacle"]

@@ -87,4 +87,4 @@ def collected(name: str, value: UOp, copies: dict[UOp, UOp]) -> UOp:
     return UOp(Ops.LOAD, dtype, (scratch.index(place.substitute(copies)), filled))
 
 
-KIND = OptKind((LAW,), obstacle, apply)
+KIND = OptKind((LAW,), obstacle, apply, machine="cpu")

@@ -13,6 +13,7 @@ from math import inf, lcm, prod
 from typing import TYPE_CHECKING
 
 from tinyexplore.kernel.analysis.masks import hidden
+from tinyexplore.kernel.analysis.work_groups import group_dimensions
 from tinyexplore.kernel.opts.kind import Law, OptKind
 from tinyexplore.kernel.transforms.substitute import substitute_recorded
 from tinyexplore.uop import AxisKind, Ops, UOp
@@ -83,6 +84,8 @@ def obstacle(kernel: Kernel, rows: UOp, _: int = 0) -> str | None:
         return f"the axis is {rows.arg.kind.value}, and only output axes that are still loops do this"
     if kernel.result_copies:
         return "the steps of a scatter change what they read: none of them is left out"
+    if kernel.target.has_local and group_dimensions(kernel.ast):
+        return "the work-items of a group go through their loops together: none of them ends before the others"
     if any(opt.op.kind.moves for opt in kernel.applied):
         return "loops have changed places: which one a mask speaks of is not known any more"
     found = cut_loops(kernel, rows)

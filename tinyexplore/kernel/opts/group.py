@@ -1,13 +1,15 @@
-"""GROUP: a reduction is done in blocks, each with a partial result."""
+"""GROUP: a reduction is done in blocks, each with a partial result; on a GPU, by the work-items of a group."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tinyexplore.kernel.opts.kind import BLOCKS, Law, OptKind
-from tinyexplore.kernel.opts.obstacles import no_block, no_reduction
+from tinyexplore.kernel.analysis.work_groups import group_axis_of, grouped_reductions
+from tinyexplore.kernel.opts.kind import BLOCKS, ITEMS, Law, OptKind
+from tinyexplore.kernel.opts.obstacles import no_block, no_reduction, scatters_in_order
 from tinyexplore.kernel.transforms.split import in_blocks
 from tinyexplore.uop import AxisKind, UOp
+from tinyexplore.uop.symbolic import text
 
 if TYPE_CHECKING:
     from tinyexplore.kernel.kernel import Kernel
@@ -20,14 +22,43 @@ LAW = Law(
 for k in 0..8: part = 0; for q in 0..8: part += f(8*k+q)
                acc += part""",
 )
+GPU = Law(
+    "On a GPU: `amount` work-items of a group do neighbouring steps, and meet in shared memory",
+    before="for k in 0..64: acc += f(k)",
+    after="""\
+for k in 0..8: part += f(8*k+lidx0)
+shared[lidx0] = part; barrier
+for q in 0..8: acc += shared[q]""",
+)
 
 
 def obstacle(kernel: Kernel, axis: UOp, amount: int) -> str | None:
-    return no_block(kernel, axis, amount) or no_reduction(axis)
+    found = no_block(kernel, axis, amount) or no_reduction(axis)
+    return found or (no_meeting(kernel, axis, amount) if kernel.target.has_local else None)
+
+
+def no_meeting(kernel: Kernel, axis: UOp, amount: int) -> str | None:
+    """What stands against the work-items of a group sharing a reduction."""
+    if (found := scatters_in_order(kernel)) is not None:
+        return found
+    if axis.src[0].ranges:
+        return f"the axis ends at {text(axis.src[0])}: work-items would wait for others that have no further step"
+    users = [reduce for reduce in kernel.reduces if axis in reduce.src[1:]]
+    before = grouped_reductions(kernel.ast)
+    for reduce in users:
+        if group_axis_of(reduce) is not None:
+            return "the work-items share this reduction already"
+        inside = [other for other in before if axis in other.ranges]
+        if inside or any(loop.arg.kind is AxisKind.GROUP for loop in reduce.ranges):
+            return "one of two reductions, one inside the other, is shared by the work-items already"
+    sizes = {loop.size for reduce in before if (loop := group_axis_of(reduce)) is not None}
+    if sizes - {amount}:
+        return f"the work-group has {sizes.pop()} work-items along another reduction: choose that many"
+    return None
 
 
 def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     return in_blocks(kernel, axis, opt, AxisKind.GROUP)
 
 
-KIND = OptKind((LAW,), obstacle, apply, amounts=BLOCKS, splits=True)
+KIND = OptKind((LAW, GPU), obstacle, apply, amounts=BLOCKS, splits=True, items=ITEMS)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tinyexplore.kernel.opts import Opt
 
 BLOCKS = (2, 3, 4, 6, 8, 12, 16, 32)  # the usual sizes of a block of steps
+ITEMS = (64, 128, 256)  # and of a work-group
 ARROW = "  →  "
 
 
@@ -53,6 +54,8 @@ class OptKind:
     partners: (kernel, axis) → the ids of other axes, where the amount names one; `amounts` is empty then.
     splits: a step of the loop stands for `amount` steps afterwards. moves: loops change places or become one.
     comes_last: why nothing else may be done after it.
+    ends_groups: no work-group may be made after it.
+    machine: that it is for, "cpu" or "gpu", or "" for any. items: further amounts that are tried on a GPU.
     """
 
     laws: tuple[Law, ...]
@@ -63,7 +66,12 @@ class OptKind:
     splits: bool = False
     moves: bool = False
     comes_last: str = ""
+    ends_groups: bool = False
+    machine: str = ""
+    items: tuple[int, ...] = ()
 
     def tried(self, kernel: Kernel, axis: UOp) -> Sequence[int]:
         """The amounts that are tried on this axis."""
-        return self.amounts if self.partners is None else self.partners(kernel, axis)
+        if self.partners is not None:
+            return self.partners(kernel, axis)
+        return (*self.amounts, *self.items) if kernel.target.has_local else self.amounts

@@ -1,10 +1,10 @@
-"""LOCAL: a block of steps of an output axis becomes a loop inside the other output loops."""
+"""LOCAL: a block of steps of an output axis becomes a loop inside the other output loops; on a GPU, a work-group."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tinyexplore.kernel.opts.kind import BLOCKS, Law, OptKind
+from tinyexplore.kernel.opts.kind import BLOCKS, ITEMS, Law, OptKind
 from tinyexplore.kernel.opts.obstacles import no_block, no_output_loop, scatters_in_order
 from tinyexplore.kernel.transforms.split import in_blocks
 from tinyexplore.uop import AxisKind, UOp
@@ -19,6 +19,11 @@ LAW = Law(
     before="for i in 0..64: for j in 0..64: ...",
     after="for i in 0..8: for j in 0..64: for l in 0..8: ... 8*i+l ...",
 )
+GPU = Law(
+    "On a GPU: the work-items of a group do `amount` neighbouring steps of an output axis",
+    before="grid of 64: i = gidx0: ...",
+    after="grid of 8 groups of 8: i = 8*gidx0+lidx0: ...",
+)
 
 
 def obstacle(kernel: Kernel, axis: UOp, amount: int) -> str | None:
@@ -29,6 +34,10 @@ def obstacle(kernel: Kernel, axis: UOp, amount: int) -> str | None:
         return f"the axis has size {text(axis.src[0])}, and a workgroup has the same size in every call"
     if (found := no_output_loop(axis)) is not None:
         return found
+    if kernel.target.has_local:
+        if axis.arg.kind is AxisKind.LOCAL:
+            return "the axis is a dimension of the work-group already"
+        return None
     if any(other.arg.kind is AxisKind.SCAN for other in kernel.axes):
         return "the loop of a scan must stay innermost"
     if axis.size == amount:
@@ -40,4 +49,4 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     return in_blocks(kernel, axis, opt, AxisKind.LOCAL)
 
 
-KIND = OptKind((LAW,), obstacle, apply, amounts=BLOCKS, splits=True)
+KIND = OptKind((LAW, GPU), obstacle, apply, amounts=BLOCKS, splits=True, items=ITEMS)

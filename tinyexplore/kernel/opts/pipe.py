@@ -215,5 +215,10 @@ def tell(pairs: Iterable[tuple[UOp, UOp]], how: str) -> None:
 
 
 KIND = OptKind(
-    (LAW,), obstacle, apply, amounts=(4, 16, 128), comes_last="results are stored in the step after their own by now"
+    (LAW,),
+    obstacle,
+    apply,
+    amounts=(4, 16, 128),
+    comes_last="results are stored in the step after their own by now",
+    machine="cpu",
 )

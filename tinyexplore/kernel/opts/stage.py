@@ -152,4 +152,4 @@ def columns_at_a_time(lanes: int, itemsize: int) -> int:
     return lanes // 4 if lanes * itemsize == 64 and itemsize >= 4 else lanes
 
 
-KIND = OptKind((LAW,), obstacle, apply)
+KIND = OptKind((LAW,), obstacle, apply, machine="cpu")

@@ -79,4 +79,4 @@ def word_of(load: UOp, axis: UOp, start: UOp, amount: int) -> UOp:
     return word
 
 
-KIND = OptKind((LAW,), obstacle, apply, amounts=tuple(sorted(set(IN_A_WORD.values()))))
+KIND = OptKind((LAW,), obstacle, apply, amounts=tuple(sorted(set(IN_A_WORD.values()))), machine="cpu")

@@ -84,4 +84,4 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     return in_blocks(kernel, axis, opt, AxisKind.VECTOR)
 
 
-KIND = OptKind((PLAIN, SCANNED), obstacle, apply, amounts=BLOCKS, splits=True)
+KIND = OptKind((PLAIN, SCANNED), obstacle, apply, amounts=BLOCKS, splits=True, machine="cpu")

@@ -40,7 +40,12 @@ def split_output(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> dict[UO
     """What stands for `axis` after the split: outer * amount + inner, the last block so that it ends at the end.
 
     An axis of such blocks is split into blocks of them, which end there too: only the blocks of blocks overlap.
+    On a GPU the last block is masked instead (`with_edge`): two work-items must not store to one place.
     """
+    if kernel.target.has_local:
+        inner = UOp.range(opt.amount, Axis(kernel.next_id(), kind))
+        blocks = simplified((axis.src[0] + (opt.amount - 1)) // opt.amount)
+        return {axis: inner if blocks == 1 else UOp.range(blocks, axis.arg) * index_const(opt.amount) + inner}
     if not axis.is_static:
         return {axis: split_symbolic(kernel, axis, opt, kind)}
     size, amount = axis.size, opt.amount
@@ -98,11 +103,13 @@ def split_scan(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
 def with_edge(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> UOp:
     """The ast as the lanes of a vector need it, which may stand past the end of `axis`: a symbolic one, or a scan's.
 
-    Neighbours in memory are masked; where each lane reads by itself, it reads the last place once more.
+    Neighbours in memory are masked; where each lane reads by itself, it reads the last place once more. On a GPU every
+    block may end past the end, and all that it reads or stores there is masked.
     """
     end = axis.src[0]
+    has_items = kernel.target.has_local and axis.arg.kind is not AxisKind.SCAN
     overlaps = axis.arg.kind is not AxisKind.SCAN and (axis.is_static or bounds(end)[0] >= opt.amount)
-    if kind is not AxisKind.VECTOR or overlaps or simplified(end % opt.amount) == 0:
+    if simplified(end % opt.amount) == 0 or not (has_items or (kind is AxisKind.VECTOR and not overlaps)):
         return kernel.ast
     stored = {store.src[0] for store in kernel.ast.src}
     changes: dict[UOp, UOp] = {}
@@ -111,7 +118,7 @@ def with_edge(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> UOp:
             continue
         pointer, idx, *valid = (src.substitute(changes) for src in node.src)
         inside = axis < end
-        if node in stored or linear_terms(node.src[1])[0].get(axis) == 1:
+        if has_items or node in stored or linear_terms(node.src[1])[0].get(axis) == 1:
             changes[node] = pointer.index(idx, valid[0] & inside if valid else inside)
         else:
             there = {axis: axis.minimum(as_size(simplified(end - 1)))}
@@ -119,8 +126,11 @@ def with_edge(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> UOp:
     return substitute_recorded(kernel.ast, changes, f"{opt}, no further than {text(end)}")
 
 
-def split_reduce(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> UOp:
-    """Every REDUCE over `axis` done in blocks; what is left over in a REDUCE of its own."""
+def split_reduce(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind, *, on_top: bool = False) -> UOp:
+    """Every REDUCE over `axis` done in blocks; what is left over in a REDUCE of its own.
+
+    on_top: the new axis counts the blocks, and the old one the steps in a block.
+    """
     end, amount = simplified(axis.src[0]), opt.amount
     inner = UOp.range(amount, Axis(kernel.next_id(), kind))
     blocks, left = simplified(end // amount), simplified(end % amount)
@@ -130,14 +140,14 @@ def split_reduce(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> UOp:
     else:
         outer = UOp.range(blocks, axis.arg)
         loops = (outer, inner)
-        place = outer * index_const(amount) + inner
+        place = inner * as_size(blocks) + outer if on_top else outer * index_const(amount) + inner
     changes: dict[UOp, UOp] = {}
     for reduce in kernel.reduces:
         if axis not in reduce.src[1:]:
             continue
         others = tuple(loop for loop in reduce.src[1:] if loop is not axis)
         body = substitute_recorded(reduce.src[0], {**changes, axis: place}, str(opt))
-        if kind is AxisKind.GROUP and len(loops) == 2:
+        if kind is AxisKind.GROUP and len(loops) == 2 and not kernel.target.has_local:
             part = UOp(Ops.REDUCE, reduce.dtype, (body, inner), reduce.arg)
             after = UOp(Ops.REDUCE, reduce.dtype, (part, *others, outer), reduce.arg)
         else:

@@ -34,11 +34,13 @@ class CRenderer:
 
     def render(self, name: str, uops: Sequence[UOp]) -> ProgramSpec:
         """The `ProgramSpec` of a kernel called `name`."""
-        lines = _CWriter(uops).write(name)
+        lines = CWriter(uops).write(name)
         return spec_of(name, self.target, uops, self.language, lines, self.compiler)
 
 
-class _CWriter(CArithmetic):
+class CWriter(CArithmetic):
+    """Writes a C function node by node."""
+
     def write(self, name: str) -> list[SourceLine]:
         buffers = global_buffers(self.uops)
         written = {node.src[0].src[0] for node in self.uops if node.op is Ops.STORE}

@@ -11,7 +11,15 @@ import math
 from collections.abc import Sequence
 
 from tinyexplore.dtype import DType, PtrDType, dtypes
-from tinyexplore.renderer.program import ProgramSpec, RenderError, global_buffers, spec_of, variable_arguments
+from tinyexplore.renderer.program import (
+    ProgramSpec,
+    RenderError,
+    global_buffers,
+    is_group_barrier,
+    is_shared,
+    spec_of,
+    variable_arguments,
+)
 from tinyexplore.renderer.text import ATOM, LOOSE, SUM, TextWriter, infix, variable_name
 from tinyexplore.target import Target
 from tinyexplore.trace import SourceLine
@@ -45,7 +53,7 @@ class PythonRenderer:
 
     def render(self, name: str, uops: Sequence[UOp]) -> ProgramSpec:
         """The `ProgramSpec` of a function called `name`."""
-        lines = PythonWriter(uops).write(name)
+        lines = (WorkItemWriter if self.target.has_local else PythonWriter)(uops).write(name)
         return spec_of(name, self.target, uops, self.language, lines, self.compiler)
 
 
@@ -59,7 +67,7 @@ class PythonWriter(TextWriter):
         self.opened: dict[UOp, int] = {}
         variables = variable_arguments(self.uops)
         names = [f"data{node.arg}" for node in buffers] + [self.name(node, variable_name(node)) for node in variables]
-        parameters = ", ".join([*names, "start", "stop"])
+        parameters = ", ".join([*names, *self.further_parameters()])
         self.lines.append(SourceLine(f"def {name}({parameters}):", (*buffers, *variables)))
         if any(node.dtype is dtypes.float32 and node.op in _ROUNDED for node in self.uops):
             self.line('f32 = memoryview(bytearray(4)).cast("f")  # rounds what passes through it')
@@ -69,6 +77,10 @@ class PythonWriter(TextWriter):
         if len(self.lines) == 1:
             self.line("pass")
         return self.lines
+
+    def further_parameters(self) -> list[str]:
+        """What is given beside buffers and Variables."""
+        return ["start", "stop"]
 
     def constant(self, node: UOp) -> str:
         assert isinstance(node.dtype, DType)
@@ -282,6 +294,23 @@ class PythonWriter(TextWriter):
             return f"({text}) & {(1 << dtype.bits) - 1:#x}", LOOSE
         half = 1 << (dtype.bits - 1)
         return f"(({text} + {half:#x}) & {2 * half - 1:#x}) - {half:#x}", SUM
+
+
+class WorkItemWriter(PythonWriter):
+    """Writes what one work-item of a GPU does: a generator that stops at every barrier, if there are any, and a
+    function of its numbers and of the memory that its group shares."""
+
+    def further_parameters(self) -> list[str]:
+        shared = [str(node.arg) for node in self.uops if is_shared(node)]
+        return shared + [node.arg for node in self.uops if node.op is Ops.SPECIAL]
+
+    def write_node(self, node: UOp) -> None:
+        if node.op is Ops.SPECIAL or is_shared(node):
+            self.name(node, str(node.arg))
+        elif is_group_barrier(node):
+            self.line(f"yield {len(self.lines)}  # barrier")
+        else:
+            super().write_node(node)
 
 
 _ROUNDED = frozenset({Ops.ADD, Ops.MUL, Ops.MULACC})  # written as double arithmetic; the rest is exact or a call

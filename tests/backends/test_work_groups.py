@@ -1,0 +1,249 @@
+"""Kernels of GPUs: the same results whatever the work-groups, on the emulator, which watches memory, and on the GPU
+device where there is a driver; and what the emulator finds wrong."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.backends.programs import GPUS, call, compiled, device, linear, loop, pointer, store
+from tests.graphs import from_numpy, matmul, numbers, softmax
+from tinyexplore import Context, Tensor, Variable
+from tinyexplore.device import Buffer
+from tinyexplore.dtype import PtrDType, dtypes
+from tinyexplore.engine import compile_optimised
+from tinyexplore.execute.execitem import ExecItem
+from tinyexplore.kernel import Kernel, Opt, OptError, OptOps, hand_coded
+from tinyexplore.runtime.emulator import DivergenceError, RaceError
+from tinyexplore.schedule import ScheduleItem, create_schedule
+from tinyexplore.uop import AxisKind, Ops, UOp, index_const
+
+TARGET = "opencl"
+
+
+PROGRAMS = {
+    "elementwise": lambda: from_numpy(numbers(5, 37)).alu(Ops.MUL, from_numpy(numbers(5, 37, seed=1))),
+    "transpose": lambda: from_numpy(numbers(19, 23)).permute((1, 0)).contiguous(),
+    "matmul": lambda: matmul(from_numpy(numbers(12, 33)), from_numpy(numbers(33, 10))),
+    "row sum": lambda: from_numpy(numbers(6, 70)).reduce(Ops.ADD, (1,)),
+    "column max": lambda: from_numpy(numbers(29, 11)).reduce(Ops.MAX, (0,)),
+    "sum of both": lambda: from_numpy(numbers(15, 20)).reduce(Ops.ADD, (0, 1)),
+    "softmax": lambda: softmax(from_numpy(numbers(4, 41))),
+    "running sum": lambda: from_numpy(numbers(5, 37)).scan(Ops.ADD, 1),
+    "padded window": lambda: from_numpy(numbers(4, 40)).pad(((0, 0), (2, 3))).window(1, 3).reduce(Ops.ADD, (2,)),
+}
+
+
+def item_of(program: str) -> ScheduleItem:
+    """The one kernel of a program, as it is scheduled for a GPU."""
+    with Context(TARGET=TARGET):
+        *_, item = create_schedule([PROGRAMS[program]()])
+    assert item.ast is not None
+    return item
+
+
+def result(item: ScheduleItem, kernel: Kernel, on: str = "PYTHON") -> np.ndarray:
+    """What the kernel computes on a device, as a GPU where that is PYTHON."""
+    with Context(SPEC=1, TARGET=TARGET):
+        runner = compile_optimised(on, kernel)
+        item.buffers[0].allocate().copyin(b"\xff" * item.buffers[0].nbytes)
+        ExecItem(item, runner, None, item.buffers).run()
+    return np.frombuffer(item.buffers[0].copyout(), np.float32)
+
+
+def kernel_on(item: ScheduleItem, on: str = "PYTHON") -> Kernel:
+    assert item.ast is not None
+    with Context(TARGET=TARGET):
+        return Kernel.of(item.ast, device(on).target if on in GPUS else device("PYTHON for opencl").target)
+
+
+def expected_of(item: ScheduleItem) -> np.ndarray:
+    """The same by the LLVM device."""
+    assert item.ast is not None
+    runner = compile_optimised("LLVM", Kernel.of(item.ast, device("LLVM").target))
+    item.buffers[0].allocate()
+    ExecItem(item, runner, None, item.buffers).run()
+    return np.frombuffer(item.buffers[0].copyout(), np.float32).copy()
+
+
+@pytest.mark.parametrize("program", sorted(PROGRAMS))
+def test_any_sequence_of_legal_opts_gives_the_same_result_without_a_race(program: str) -> None:
+    item = item_of(program)
+    start, expected = kernel_on(item), expected_of(item)
+
+    @settings(max_examples=6, deadline=None)
+    @given(st.data())
+    def run(data: st.DataObject) -> None:
+        kernel = start
+        for _ in range(data.draw(st.integers(1, 4))):
+            kernel = kernel.apply(data.draw(st.sampled_from(few_copies(kernel))))
+            assert kernel.undo().applied == kernel.applied[:-1]
+        np.testing.assert_allclose(result(item, kernel), expected, rtol=1e-4, atol=1e-5)
+
+    run()
+
+
+def few_copies(kernel: Kernel) -> list[Opt]:
+    """The legal opts that write out no more than 32 steps."""
+    done = [axis.size for axis in kernel.axes if axis.arg.kind in (AxisKind.UPCAST, AxisKind.UNROLL)]
+    most = 32 // int(np.prod(done))
+    legal = kernel.available_opts()
+    return [opt for opt in legal if opt.op not in (OptOps.UPCAST, OptOps.UNROLL) or opt.amount <= most] or [*legal]
+
+
+@pytest.mark.parametrize("on", ["PYTHON", *GPUS])
+@pytest.mark.parametrize("program", sorted(PROGRAMS))
+def test_the_hand_coded_choice_gives_the_same_result(program: str, on: str) -> None:
+    item = item_of(program)
+    kernel = hand_coded(kernel_on(item, on))
+    np.testing.assert_allclose(result(item, kernel, on), expected_of(item), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("on", ["PYTHON", *GPUS])
+def test_a_model_in_whole_kernels(on: str) -> None:
+    """Convolution, pooling with its places, embedding, sorting, a loss and its gradients."""
+    rng = np.random.default_rng(0)
+    image, weight = rng.normal(size=(1, 2, 8, 8)).astype("f"), rng.normal(size=(3, 2, 3, 3)).astype("f")
+
+    def program(device: str) -> list[np.ndarray]:
+        x, w = (Tensor(array, device=device, requires_grad=True) for array in (image, weight))
+        hidden = x.conv2d(w, padding=1).relu().max_pool2d((2, 2)).flatten(1)
+        loss = hidden.log_softmax()[:, 3].neg().mean()
+        loss.backward()
+        table = Tensor(weight.reshape(-1, 3), device=device)
+        picked = table[Tensor([3, 1, 3, 0], device=device)]
+        ordered, places = hidden[0].sort()
+        found = (loss, x.grad, w.grad, hidden.argmax(1), picked, ordered, places, hidden.cumsum(1), hidden.half().sum())
+        return [one.numpy() for one in found]  # type: ignore[union-attr]
+
+    with Context(TARGET=TARGET if on == "PYTHON" else ""):
+        found = program(on)
+    for one, other in zip(found, program("LLVM"), strict=True):
+        np.testing.assert_allclose(one, other, rtol=2e-3 if one.dtype == np.float16 else 2e-4, atol=1e-4)
+
+
+# *** what is legal ***
+
+
+def applied(kernel: Kernel, *opts: Opt) -> Kernel:
+    for opt in opts:
+        kernel = kernel.apply(opt)
+    return kernel
+
+
+def test_work_items_that_met_in_a_rows_maximum_divide_the_row() -> None:
+    """The reductions of softmax and the row that is stored are one dimension of the group."""
+    kernel = hand_coded(kernel_on(item_of("softmax")))
+    kernel = kernel.restarted(kernel.start)
+    rows = [axis.arg.id for axis in kernel.axes]
+    kernel = applied(
+        kernel, Opt(OptOps.GROUP, rows[2], 8), Opt(OptOps.GROUP, rows[3], 8), Opt(OptOps.LOCAL, rows[1], 8)
+    )
+    with Context(TARGET=TARGET):
+        source = compile_optimised("PYTHON", kernel).spec.source
+    assert "lidx0" in source and "lidx1" not in source
+    assert source.count("yield") == 2
+
+
+@pytest.mark.parametrize(
+    "program, done, tried, words",
+    [
+        ("row sum", [], Opt(OptOps.THREAD, 0), "this is for cores with caches and vectors, and PYTHON has work-groups"),
+        ("row sum", [], Opt(OptOps.GROUP, 0, 2), "only reduce axes do this"),
+        ("row sum", [Opt(OptOps.GROUP, 1, 8)], Opt(OptOps.GROUP, 1, 4), "share this reduction already"),
+        ("softmax", [Opt(OptOps.GROUP, 2, 8)], Opt(OptOps.GROUP, 3, 4), "choose that many"),
+        ("row sum", [Opt(OptOps.NOLOCALS, 0)], Opt(OptOps.LOCAL, 0, 2), "NOLOCALS leaves it to the runtime"),
+        ("row sum", [Opt(OptOps.LOCAL, 0, 2)], Opt(OptOps.NOLOCALS, 0), "a work-group of its own by now"),
+        ("elementwise", [Opt(OptOps.LOCAL, 0, 2)], Opt(OptOps.LOCAL, 2, 2), "a dimension of the work-group already"),
+        ("transpose", [Opt(OptOps.LOCAL, 0, 19), Opt(OptOps.NOLOCALS, 0)], Opt(OptOps.LOCAL, 1, 23), "own by now"),
+        (
+            "transpose",
+            [Opt(OptOps.LOCAL, 0, 19)],
+            Opt(OptOps.LOCAL, 1, 16),
+            "would have 304 work-items; PYTHON has 256",
+        ),
+    ],
+)
+def test_what_stands_against_an_opt_is_said(program: str, done: list[Opt], tried: Opt, words: str) -> None:
+    kernel = kernel_on(item_of(program))
+    with pytest.raises(OptError, match=words):
+        applied(kernel, *done, tried)
+
+
+def test_a_cpu_has_no_work_groups() -> None:
+    item = item_of("row sum")
+    assert item.ast is not None
+    with pytest.raises(OptError, match="GROUPTOP axis 1 by 4: LLVM has no work-groups: this is for GPUs"):
+        Kernel.of(item.ast, device("LLVM").target).apply(Opt(OptOps.GROUPTOP, 1, 4))
+
+
+# *** what the emulator finds ***
+
+
+def special(name: str, size: int) -> UOp:
+    return UOp(Ops.SPECIAL, dtypes.index, (index_const(size),), name)
+
+
+SHARED = UOp(Ops.DEFINE_LOCAL, PtrDType(dtypes.int32, 8, "shared"), (), "shared0")
+
+
+def run(*stores: UOp) -> list[int]:
+    program = compiled("PYTHON for opencl", linear(pointer(0, dtypes.int32, 8), *stores))
+    (found,) = call(program, [(dtypes.int32, 8)], [])
+    return found
+
+
+def neighbour(item: UOp, *after: UOp) -> UOp:
+    """What the next work-item of the group put into shared memory."""
+    place = UOp(Ops.LOAD, dtypes.int32, (SHARED.index((item + 1) % 8), *after))
+    return store(pointer(0, dtypes.int32, 8), item, place)
+
+
+def test_a_barrier_orders_what_a_group_does_in_shared_memory() -> None:
+    item = special("lidx0", 8)
+    filled = UOp(Ops.BARRIER, dtypes.void, (store(SHARED, item, item.cast(dtypes.int32)),))
+    assert run(neighbour(item, filled)) == [1, 2, 3, 4, 5, 6, 7, 0]
+
+
+def test_shared_memory_without_a_barrier_is_a_race() -> None:
+    item = special("lidx0", 8)
+    fill = store(SHARED, item, item.cast(dtypes.int32))
+    words = r"work-item gidx0=0, lidx0=1 stores to shared0\[1\], which work-item gidx0=0, lidx0=0 has read; no barrier"
+    with pytest.raises(RaceError, match=words):
+        run(fill, neighbour(item))
+
+
+def test_two_groups_that_store_to_one_place_race_even_where_they_store_the_same() -> None:
+    group = special("gidx0", 4)
+    with pytest.raises(RaceError, match=r"gidx0=2, lidx0=0 stores to data0\[1\], which work-item gidx0=1, lidx0=0 has"):
+        run(store(pointer(0, dtypes.int32, 8), group.minimum(1), UOp.const(dtypes.int32, 7)))
+
+
+def test_a_barrier_that_not_all_come_to_is_found() -> None:
+    item = special("lidx0", 4)
+    steps = UOp.range(item, loop(1).arg)
+    filled = UOp(Ops.BARRIER, dtypes.void, (store(SHARED, item, steps.cast(dtypes.int32)),))
+    program = [SHARED, item, steps, *linear(filled), UOp(Ops.ENDRANGE, dtypes.void, (steps,))]
+    with pytest.raises(DivergenceError, match=r"lidx0=1 waits at the barrier of line \d+, and .* lidx0=0 .* has ended"):
+        run(*program)
+
+
+def test_values_of_variables_make_the_grid() -> None:
+    with Context(TARGET=TARGET):
+        x = Tensor(numbers(9), device="PYTHON")
+        size = Variable("size", 1, 9)
+        for bound in (1, 5, 9):
+            found = (x[: size.bind(bound)] * 2).sum().item()
+            assert found == pytest.approx(float(numbers(9)[:bound].sum() * 2), rel=1e-5)
+
+
+def test_buffers_of_a_gpu_program_are_checked() -> None:
+    item = special("lidx0", 8)
+    program = compiled(
+        "PYTHON for opencl",
+        linear(pointer(0, dtypes.int32, 8), store(pointer(0, dtypes.int32, 8), item, item.cast(dtypes.int32))),
+    )
+    with pytest.raises(ValueError, match="takes 1 buffers; 2 were given"):
+        program.bind([Buffer("PYTHON", 8, dtypes.int32), Buffer("PYTHON", 8, dtypes.int32)])

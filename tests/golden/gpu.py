@@ -1,0 +1,93 @@
+"""python -m tests.golden.gpu [--update]
+
+The texts of a fixed set of kernels in every language of GPUs, and the same of them for the emulator: compared with the
+golden files, or written.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+import numpy as np
+
+from tests.golden.__main__ import differences, path_of
+from tests.golden.record import Sections, read, written
+from tinyexplore import Tensor
+from tinyexplore.codegen import lower
+from tinyexplore.device import Device
+from tinyexplore.kernel import Kernel, Opt, OptOps, hand_coded
+from tinyexplore.renderer.gpu import DIALECTS
+from tinyexplore.schedule import create_schedule
+from tinyexplore.target import GPUS
+from tinyexplore.util import Context
+
+TARGETS = {GPUS[name].language: name for name in ("sm_80", *(one for one in GPUS if not one.startswith("sm_")))}
+
+
+def x(*shape: int, dtype: str = "float32") -> Tensor:
+    return Tensor(np.zeros(shape, dtype))
+
+
+PROGRAMS: dict[str, Callable[[], Tensor]] = {
+    "elementwise": lambda: (x(1000) * 2 + 1).exp(),
+    "half floats": lambda: x(64, 32, dtype="float16") * x(64, 32, dtype="float16"),
+    "reduce": lambda: x(8, 4096).sum(1),
+    "matmul": lambda: x(256, 128) @ x(128, 256),
+    "softmax": lambda: x(16, 512).softmax(),
+    "convolution": lambda: x(1, 4, 16, 16).conv2d(x(8, 4, 3, 3), padding=1),
+    "gather": lambda: x(100, 16)[x(40, dtype="int32")],
+}
+OPTS = {"matmul": [(OptOps.UPCAST, 0, 4), (OptOps.UPCAST, 1, 4), (OptOps.LOCAL, 0, 8), (OptOps.LOCAL, 1, 16)]}
+
+
+def kernels(name: str, target: str) -> list[Kernel]:
+    """Those of a program, with the opts that they get (of a matmul: those of a larger one)."""
+    with Context(TARGET=target, DEVICE="LLVM"):
+        items = create_schedule([PROGRAMS[name]().lazydata])
+        found = []
+        for item in items:
+            kernel = Kernel.of(item.ast, Device["LLVM"].target) if item.ast is not None else None
+            if kernel is None:
+                continue
+            if name in OPTS:
+                for opt in OPTS[name]:
+                    kernel = kernel.apply(Opt(*opt))
+                found.append(kernel)
+            else:
+                found.append(hand_coded(kernel))
+    return found
+
+
+def made(language: str) -> Sections:
+    """The text of every kernel in this language."""
+    found: Sections = {}
+    target = TARGETS[language]
+    for name in PROGRAMS:
+        for number, kernel in enumerate(kernels(name, target), 1):
+            with Context(TARGET=target, SPEC=1):
+                spec = Device["LLVM"].renderer.render(kernel.name, lower(kernel))
+            found[f"{name} · {number} {kernel.name}"] = spec.source.rstrip()
+    return found
+
+
+def head(language: str) -> str:
+    return f"Kernels for TARGET={TARGETS[language]}; made by `python -m tests.golden.gpu --update`."
+
+
+def main(arguments: list[str]) -> int:
+    """Exit status 1 where something differs and is not updated."""
+    count = 0
+    for language in DIALECTS:
+        after = made(language)
+        for difference in differences(read(path_of(language)), after):
+            count += 1
+            print(f"--- {language}\n{difference}\n")
+        if "--update" in arguments:
+            path_of(language).write_text(written(head(language), after), encoding="utf-8")
+    print(f"{len(DIALECTS)} languages: {f'{count} sections differ' if count else 'all equal'}")
+    return 1 if count and "--update" not in arguments else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,58 @@
+"""The texts for GPUs are as they were, and compilers that are here take them."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.golden.__main__ import differences, path_of
+from tests.golden.gpu import made
+from tests.golden.record import read
+from tinyexplore.renderer.gpu import DIALECTS
+
+# what clang has no headers for: the few words of CUDA that kernels are written with
+CUDA_WORDS = """\
+#define __global__ __attribute__((global))
+#define __device__ __attribute__((device))
+#define __shared__ __attribute__((shared))
+#define __forceinline__ inline __attribute__((always_inline))
+#define __launch_bounds__(most) __attribute__((launch_bounds(most)))
+struct uint3 { unsigned x, y, z; };
+extern const __device__ uint3 blockIdx, threadIdx, blockDim;
+__device__ void __syncthreads();
+__device__ float __int_as_float(int);
+__device__ extern "C" void* memcpy(void*, const void*, __SIZE_TYPE__);
+__device__ float expf(float); __device__ float exp2f(float); __device__ float logf(float);
+__device__ double floor(double); __device__ float floorf(float);
+"""
+FLAGS = {
+    "opencl": ["-x", "cl", "-cl-std=CL1.2", "-Xclang", "-finclude-default-header"],
+    "cuda": [
+        "-x",
+        "cuda",
+        "-nocudainc",
+        "-nocudalib",
+        "--cuda-device-only",
+        "--cuda-gpu-arch=sm_75",
+        "-Wno-unknown-cuda-version",
+    ],
+}
+HEADS = {"cuda": CUDA_WORDS}
+
+
+@pytest.mark.parametrize("language", DIALECTS)
+def test_texts_are_as_they_were(language: str) -> None:
+    found = "\n".join(differences(read(path_of(language)), made(language)))
+    assert not found, f"{found}\nwhere this is meant: python -m tests.golden.gpu --update"
+
+
+@pytest.mark.parametrize("language", FLAGS)
+def test_clang_takes_every_text(language: str, tmp_path: Path) -> None:
+    for number, text in enumerate(read(path_of(language)).values()):
+        path = tmp_path / f"{number}.txt"
+        path.write_text(HEADS.get(language, "") + text)
+        command = ["clang", *FLAGS[language], "-Wall", "-Werror", "-Wno-unused-variable", "-fsyntax-only", str(path)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{text}\n{done.stderr}"

@@ -1,0 +1,106 @@
+"""Pass "work items": on a GPU, output loops become a grid, and what a group shares a reduction in, shared memory."""
+
+from __future__ import annotations
+
+from itertools import count
+from math import prod
+
+from tinyexplore.codegen.lowering import Lowering
+from tinyexplore.dtype import PtrDType, dtypes
+from tinyexplore.kernel.analysis.scratch import row_major
+from tinyexplore.kernel.analysis.work_groups import grid_axes, group_axis_of, group_dimensions, grouped_reductions
+from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
+from tinyexplore.uop.symbolic import as_size, product
+
+MOST_DIMENSIONS = 3
+MOST_STEPS = 65535  # of a grid's second and third dimension
+WRITTEN_OUT = (AxisKind.UPCAST, AxisKind.UNROLL)
+
+
+def place_work_items(sink: UOp, lowering: Lowering) -> UOp:
+    """Makes output loops a grid of work-groups, and lets the work-items of a group meet in shared memory (a GPU only).
+
+        for g: for l (local): out[16*g + l] = f  →  out[16*gidx0 + lidx0] = f
+        acc = sum over k, q (group) of f  →  shared[lidx0] = sum over k of f; barrier; acc = sum over j of shared[j]
+
+    What no dimension of the group has a part in is stored by the first work-item of that dimension alone.
+    """
+    if not lowering.target.has_local:
+        return sink
+    dimensions = group_dimensions(sink)
+    items = [special(f"lidx{number}", index_const(axes[0].size)) for number, axes in enumerate(dimensions)]
+    places = grid_places(grid_axes(sink), "gidx" if lowering.has_groups else "idx")
+    for axes, item in zip(dimensions, items):
+        places.update(dict.fromkeys(axes, item))
+    stores = [with_gate(store, gate(dimensions, items, store)) for store in sink.src]
+    numbers = count(1 + max((axis.arg.id for axis in sink.find(Ops.RANGE)), default=-1))
+    meetings: dict[UOp, UOp] = {}
+    for number, reduce in enumerate(grouped_reductions(sink)):
+        part = reduce.substitute(meetings)  # which may read what other reductions came to
+        met = meeting(part, f"shared{number}", items[0], gate(dimensions[1:], items[1:], reduce), numbers)
+        meetings[reduce] = met
+    met_sink = UOp.sink(*stores).substitute(meetings, tell="in shared memory")
+    return met_sink.substitute(places, tell="a work-item")
+
+
+def special(name: str, end: UOp) -> UOp:
+    """The number of a work-item, or of its group, along one dimension."""
+    return UOp(Ops.SPECIAL, dtypes.index, (end,), name)
+
+
+def grid_places(axes: list[UOp], name: str) -> dict[UOp, UOp]:
+    """What stands for each axis of the grid: the innermost is the first dimension; where there are too many, or one is
+    too long, the digits of a single one."""
+    inside_out = list(reversed(axes))
+    if len(axes) <= MOST_DIMENSIONS and all(axis.size <= MOST_STEPS for axis in inside_out[1:]):
+        return {axis: special(f"{name}{number}", axis.src[0]) for number, axis in enumerate(inside_out)}
+    rest, places = special(f"{name}0", as_size(product(axis.src[0] for axis in axes))), {}
+    for axis in inside_out:
+        last = axis is axes[0]
+        places[axis] = rest if last else rest.alu(Ops.MOD, axis.src[0])
+        rest = rest.alu(Ops.IDIV, axis.src[0])
+    return places
+
+
+def gate(dimensions: list[list[UOp]], items: list[UOp], node: UOp) -> UOp | None:
+    """Where to do `node`: in the first work-item of each dimension of the group that it does not depend on."""
+    condition: UOp | None = None
+    for axes, item in zip(dimensions, items):
+        if node.ranges.isdisjoint(axes):
+            first = item.eq(0)
+            condition = first if condition is None else condition & first
+    return condition
+
+
+def with_gate(store: UOp, condition: UOp | None) -> UOp:
+    """`store`, where `condition` holds."""
+    if condition is None:
+        return store
+    place, *rest = store.src
+    pointer, idx, *valid = place.src
+    return store.replace(src=(pointer.index(idx, valid[0] & condition if valid else condition), *rest))
+
+
+def meeting(reduce: UOp, name: str, item: UOp, condition: UOp | None, numbers: count[int]) -> UOp:
+    """A reduction of the group: the part of each work-item in shared memory, and after a barrier all of them combined,
+    by each work-item for itself. `item`: its number along the reduction; `condition`: who stores its part."""
+    axis = group_axis_of(reduce)
+    assert axis is not None
+    alone = tuple(loop for loop in reduce.src[1:] if loop is not axis)
+    value = reduce.src[0].substitute({axis: item}, tell="a work-item's part")
+    part = UOp(Ops.REDUCE, reduce.dtype, (value, *alone), reduce.arg) if alone else value
+    tile = sorted((loop for loop in reduce.ranges if loop.arg.kind in WRITTEN_OUT), key=lambda loop: loop.arg.id)
+    local = sorted((loop for loop in reduce.ranges if loop.arg.kind is AxisKind.LOCAL), key=lambda loop: loop.arg.id)
+    every = [*local, *tile, axis]
+    space = UOp(Ops.DEFINE_LOCAL, PtrDType(reduce.dtype, prod(loop.size for loop in every), "shared"), (), name)
+    fresh = {loop: UOp.range(loop.size, Axis(next(numbers), AxisKind.UPCAST)) for loop in tile}
+    place = row_major(every)
+    at = space.index(place.substitute({axis: item, **fresh}))
+    store = with_gate(UOp(Ops.STORE, dtypes.void, (at, part.substitute(fresh, tell="a tile's parts"))), condition)
+    filled = UOp(Ops.BARRIER, dtypes.void, (store, *fresh.values()))
+    other = UOp.range(axis.size, Axis(next(numbers), AxisKind.REDUCE))
+    read = UOp(Ops.LOAD, reduce.dtype, (space.index(place.substitute({axis: other})), filled))
+    return UOp(Ops.REDUCE, reduce.dtype, (read, other), reduce.arg)
+
+
+__all__ = ["place_work_items"]

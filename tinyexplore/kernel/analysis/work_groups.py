@@ -1,0 +1,74 @@
+"""Work-groups: which output axes are a grid's, and which axes share a dimension of the group."""
+
+from __future__ import annotations
+
+from math import prod
+
+from tinyexplore.uop import AxisKind, Ops, UOp
+
+DONE_WHOLE = frozenset({Ops.REDUCE, Ops.SCAN, Ops.BARRIER})
+
+
+def grid_axes(ast: UOp) -> list[UOp]:
+    """The GLOBAL axes that are dimensions of the grid, outermost first. The others are loops of each work-item.
+
+    A step of a grid's axis shares nothing with another one: every store, every reduction and what fills scratch memory
+    depends on it. So nothing is computed twice, and no two work-items store to one place.
+    """
+    every = [*ast.src, *(node for node in ast.toposort() if node.op in DONE_WHOLE)]
+    shared = frozenset.intersection(*(node.ranges for node in every)) if every else frozenset[UOp]()
+    return sorted((axis for axis in shared if axis.arg.kind is AxisKind.GLOBAL), key=lambda axis: axis.arg.id)
+
+
+def group_dimensions(ast: UOp) -> list[list[UOp]]:
+    """The dimensions of the work-group, the fastest first: the axes that each of them walks.
+
+    All GROUP axes are one dimension, the first. A LOCAL axis of that size is the same one, where no reduction of the
+    group depends on it: the work-items that have met in a row's maximum then divide the row among themselves.
+    """
+    axes = [node for node in ast.toposort() if node.op is Ops.RANGE]
+    grouped = [axis for axis in axes if axis.arg.kind is AxisKind.GROUP]
+    local = sorted((axis for axis in axes if axis.arg.kind is AxisKind.LOCAL), key=lambda axis: -axis.arg.id)
+    if not grouped:
+        return [[axis] for axis in local]
+    around = frozenset[UOp]().union(*(reduce.ranges for reduce in grouped_reductions(ast)))
+    along = [axis for axis in local if axis.size == grouped[0].size and axis not in around][:1]
+    return [[*grouped, *along], *([axis] for axis in local if axis not in along)]
+
+
+def group_items(ast: UOp) -> int:
+    """How many work-items a group has."""
+    return prod(dimension[0].size for dimension in group_dimensions(ast))
+
+
+def group_axis_of(reduce: UOp) -> UOp | None:
+    """The axis of a reduction that the work-items of a group share."""
+    return next((axis for axis in reduce.src[1:] if axis.arg.kind is AxisKind.GROUP), None)
+
+
+def grouped_reductions(ast: UOp) -> list[UOp]:
+    """The reductions that the work-items of a group share, sources first."""
+    return [node for node in ast.toposort() if node.op is Ops.REDUCE and group_axis_of(node) is not None]
+
+
+def shared_bytes(ast: UOp) -> int:
+    """The shared memory that the grouped reductions take: a partial result of each work-item, for each step of a tile
+    that is written out."""
+    total = 0
+    written_out = (AxisKind.UPCAST, AxisKind.UNROLL, AxisKind.LOCAL)
+    for reduce in grouped_reductions(ast):
+        axis = group_axis_of(reduce)
+        assert axis is not None
+        steps = prod(other.size for other in reduce.ranges if other.arg.kind in written_out)
+        total += axis.size * steps * int(reduce.dtype.itemsize)
+    return total
+
+
+__all__ = [
+    "grid_axes",
+    "group_axis_of",
+    "group_dimensions",
+    "group_items",
+    "grouped_reductions",
+    "shared_bytes",
+]

@@ -1,0 +1,80 @@
+"""The work-groups of a GPU: who shares a reduction, a register tile of each work-item, and how a grid is divided."""
+
+from __future__ import annotations
+
+from math import prod
+
+from tinyexplore.kernel.analysis.access import is_inside_reduction, shares_loads
+from tinyexplore.kernel.analysis.work_groups import grid_axes, group_items
+from tinyexplore.kernel.decisions.decision import Choice, Choices, reaches
+from tinyexplore.kernel.kernel import Kernel
+from tinyexplore.kernel.opts import Opt, OptOps
+from tinyexplore.uop import AxisKind
+
+ENOUGH_ITEMS = 4096  # fewer leave most of a GPU idle
+LONG_REDUCTION = 64  # steps; a shorter one takes no longer than meeting in shared memory
+MOST_ITEMS = 256  # of a group: as many as every GPU runs, and enough to hide the way to memory
+TILE = 4  # rows, and columns, of what one work-item computes of a product
+SIDE = 16  # work-items of a group along each side of a product
+
+
+def power_below(most: int) -> int:
+    """The greatest power of two that is no more than `most`."""
+    return 1 << max(0, most.bit_length() - 1)
+
+
+def share_reductions(kernel: Kernel) -> Choices:
+    """GROUP for long reductions where the grid is small: a few work-items would do all of it, step after step. LOCAL
+    for the row that is walked again afterwards, by the work-items that have met."""
+    items = prod(axis.size for axis in grid_axes(kernel.ast))
+    loops = dict.fromkeys(max(reduce.src[1:], key=lambda loop: loop.arg.id) for reduce in kernel.reduces)
+    longest = max((loop.size for loop in loops), default=1)
+    if reaches("work-items in the grid", items, ENOUGH_ITEMS):
+        return
+    if not reaches("steps of the longest reduction", longest, LONG_REDUCTION):
+        return
+    most = power_below(min(longest // 2, MOST_ITEMS, kernel.target.group_items))
+    even = (most >> less for less in range(3) if all(loop.size % (most >> less) == 0 for loop in loops))
+    amount = next(even, most)  # what is left over of a reduction, each work-item does by itself
+    for loop in loops:
+        if loop.size >= amount:
+            reason = f"{items} work-items in the grid, and {loop.size} steps for each: {amount} of a group share them"
+            kernel = yield Choice(Opt(OptOps.GROUP, loop.arg.id, amount), reason)
+    if group_items(kernel.ast) < amount:
+        return
+    in_grid = grid_axes(kernel.ast)
+    again = [axis for axis in kernel.output_axes if axis.arg.kind is AxisKind.GLOBAL and axis not in in_grid]
+    if again and again[-1].is_static and again[-1].size >= amount:
+        reason = "the work-items that have met walk the row together"
+        yield Choice(Opt(OptOps.LOCAL, again[-1].arg.id, amount), reason)
+
+
+def tile_items(kernel: Kernel) -> Choices:
+    """UPCAST of axes along which a reduction reads the same: each value that is read serves a tile of results."""
+    loads = [access for access in kernel.accesses if not access.is_store and is_inside_reduction(access)]
+    for axis in grid_axes(kernel.ast)[-2:]:
+        items = prod(other.size for other in grid_axes(kernel.ast))
+        if not shares_loads(axis, loads) or not loads or axis.size % TILE:
+            continue
+        if reaches("work-items that are left", items // TILE, ENOUGH_ITEMS):
+            kernel = yield Choice(Opt(OptOps.UPCAST, axis.arg.id, TILE), "a tile of results shares what it reads")
+
+
+def divide_into_groups(kernel: Kernel) -> Choices:
+    """LOCAL for the grid, neighbours in memory first, so that the work-items that go in step touch one piece of it;
+    squares where rows and columns of a product are shared. NOLOCALS where no size is known before the call."""
+    axes = grid_axes(kernel.ast)
+    if not axes:
+        return
+    stores = [access for access in kernel.accesses if access.is_store]
+    inner = sorted(axes, key=lambda axis: (all(one.stride(axis) != 1 for one in stores), -axis.arg.id))
+    room = min(MOST_ITEMS, kernel.target.group_items) // group_items(kernel.ast)
+    square = bool(kernel.reduces) and len(axes) > 1
+    for axis in inner[:2]:
+        amount = power_below(min(axis.size, SIDE if square else room, room))
+        if amount > 1 and axis.is_static:
+            reason = f"{amount} neighbouring results are one side of a work-group"
+            kernel = yield Choice(Opt(OptOps.LOCAL, axis.arg.id, amount), reason)
+            room //= amount
+    if group_items(kernel.ast) == 1:
+        yield Choice(Opt(OptOps.NOLOCALS, kernel.axes[0].arg.id), "no axis has a size that a group could be made of")

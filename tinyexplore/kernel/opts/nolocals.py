@@ -1,0 +1,37 @@
+"""NOLOCALS: a kernel without work-groups of its own; the runtime makes them as it likes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tinyexplore.kernel.analysis.work_groups import group_dimensions
+from tinyexplore.kernel.opts.kind import Law, OptKind
+from tinyexplore.uop import UOp
+
+if TYPE_CHECKING:
+    from tinyexplore.kernel.kernel import Kernel
+    from tinyexplore.kernel.opts import Opt
+
+LAW = Law(
+    "The runtime divides the grid into work-groups, and no work-item knows of its group (`axis` and `amount` are not "
+    "used)",
+    before="grid of 64 groups of 1: i = gidx0: ...",
+    after="grid of 64 work-items, in groups of any size: i = idx0: ...",
+)
+
+
+def obstacle(kernel: Kernel, axis: UOp, _: int) -> str | None:
+    if any(opt.op.kind.ends_groups for opt in kernel.applied):
+        return "that has been said already"
+    if group_dimensions(kernel.ast):
+        return "the kernel has a work-group of its own by now (LOCAL or GROUP)"
+    if axis is not kernel.axes[0]:
+        return "it is said once, of the first axis: it is about all of them"
+    return None
+
+
+def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
+    return kernel.ast
+
+
+KIND = OptKind((LAW,), obstacle, apply, ends_groups=True, machine="gpu")

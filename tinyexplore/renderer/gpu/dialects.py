@@ -1,0 +1,119 @@
+"""What the languages of GPUs differ in, as data. All else is C, which `renderer/c` writes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tinyexplore.renderer.c.parts import CONVERSIONS
+
+_INTEGERS = {
+    "uint8_t": "uchar",
+    "int16_t": "short",
+    "uint16_t": "ushort",
+    "int32_t": "int",
+    "uint32_t": "uint",
+    "int64_t": "long",
+    "uint64_t": "ulong",
+}
+_FUNCTIONS = "sqrt exp exp2 log log2 sin cos tanh erf floor pow fmod ldexp".split()
+_PLAIN = {f"{name}f": name for name in _FUNCTIONS}  # one name for all widths
+
+
+def _portable(text: str) -> str:
+    """A helper without the type that only some C compilers have."""
+    head, found, rest = text.partition("#ifdef __FLT16_MAX__\n")
+    return head + rest.partition("#else\n")[2].replace("#endif\n", "") if found else text
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """A language of GPUs.
+
+    language: its short name. words: its full one. kernel, parameter, variable: how a kernel and what it is given are
+    declared ({type}, {name}, {number}); further: what it is given besides. shared, barrier: memory of a group, and
+    waiting for it. special: how a work-item knows its numbers, by the first letters of a SPECIAL ({d}: the dimension,
+    {x}: its letter). limit: how it is said that groups have so many work-items ({x}, {y}, {z}, {all}). names: its words
+    for those of C99. helper: how a helper is declared. conversions: helpers that are written in another way. bits: how
+    bits are taken for another type; "" for memcpy. head: lines that come first; double: one more where there are any.
+    guards: whole groups are run, also of a grid of which the program does not say what a group is.
+    """
+
+    language: str
+    words: str
+    kernel: str
+    parameter: str
+    variable: str
+    shared: str
+    barrier: str
+    special: Mapping[str, str]
+    names: Mapping[str, str]
+    limit: str = ""
+    further: tuple[str, ...] = ()
+    helper: str = "static inline"
+    conversions: Mapping[str, str] = field(default_factory=dict)
+    bits: str = ""
+    head: tuple[str, ...] = ()
+    double: str = ""
+    guards: bool = False
+
+
+OPENCL = Dialect(
+    language="opencl",
+    words="OpenCL C",
+    kernel="__kernel void",
+    parameter="__global {const}{type}* restrict {name}",
+    variable="const {type} {name}",
+    shared="__local",
+    barrier="barrier(CLK_LOCAL_MEM_FENCE);",
+    special={"gidx": "get_group_id({d})", "lidx": "get_local_id({d})", "idx": "get_global_id({d})"},
+    limit="__attribute__((reqd_work_group_size({x}, {y}, {z}))) ",
+    names={**_INTEGERS, **_PLAIN, "int8_t": "char", "INT64_MIN": "LONG_MIN", "ll": "L", "ull": "UL"},
+    conversions={
+        "bits_f32": "static inline uint bits_f32(float x) { return as_uint(x); }",
+        "f32_bits": "static inline float f32_bits(uint u) { return as_float(u); }",
+        "f16_to_f32": "static inline float f16_to_f32(ushort u) { return vload_half(0, (const half*)&u); }",
+        "f32_to_f16": (
+            "static inline ushort f32_to_f16(float x) { ushort u; vstore_half_rte(x, 0, (half*)&u); return u; }"
+        ),
+        "f64_to_f16": (
+            "static inline ushort f64_to_f16(double x) { ushort u; vstore_half_rte(x, 0, (half*)&u); return u; }"
+        ),
+    },
+    bits="as_{type}({value})",
+    double="#pragma OPENCL EXTENSION cl_khr_fp64 : enable",
+)
+
+CUDA = Dialect(
+    language="cuda",
+    words="CUDA C++",
+    kernel='extern "C" __global__ void',
+    parameter="{const}{type}* __restrict__ {name}",
+    variable="const {type} {name}",
+    shared="__shared__",
+    barrier="__syncthreads();",
+    special={"gidx": "blockIdx.{x}", "lidx": "threadIdx.{x}", "idx": "blockIdx.{x} * blockDim.{x} + threadIdx.{x}"},
+    limit="__launch_bounds__({all}) ",
+    names={
+        "uint8_t": "unsigned char",
+        "int8_t": "signed char",
+        "int16_t": "short",
+        "uint16_t": "unsigned short",
+        "int32_t": "int",
+        "uint32_t": "unsigned int",
+        "int64_t": "long long",
+        "uint64_t": "unsigned long long",
+        "INT64_MIN": "(-9223372036854775807LL - 1)",
+        "INFINITY": "__int_as_float(0x7f800000)",
+        "NAN": "__int_as_float(0x7fffffff)",
+        "ll": "LL",
+        "ull": "ULL",
+    },
+    helper="static __device__ __forceinline__",
+    conversions={name: _portable(text) for name, text in CONVERSIONS.items()},
+    guards=True,
+)
+
+DIALECTS = {dialect.language: dialect for dialect in (OPENCL, CUDA)}
+
+__all__ = ["CUDA", "DIALECTS", "OPENCL", "Dialect"]

@@ -1,0 +1,164 @@
+"""The linear program of a GPU in a C-like language: what one work-item does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from math import prod
+
+from tinyexplore.dtype import DType, PtrDType, dtypes
+from tinyexplore.renderer.c.parts import CONVERSIONS, CONVERSIONS_NEED, SCALAR, memory_name
+from tinyexplore.renderer.c.renderer import CWriter
+from tinyexplore.renderer.gpu.dialects import DIALECTS, Dialect
+from tinyexplore.renderer.program import (
+    Launch,
+    ProgramSpec,
+    RenderError,
+    global_buffers,
+    is_group_barrier,
+    is_shared,
+    spec_of,
+    variable_arguments,
+)
+from tinyexplore.renderer.text import variable_name
+from tinyexplore.target import Target
+from tinyexplore.trace import SourceLine
+from tinyexplore.uop import Ops, UOp
+from tinyexplore.uop.bounds import bounds
+from tinyexplore.uop.symbolic import text
+
+LETTERS = "xyz"  # of the dimensions, the fastest first
+_WORD = re.compile(r"\b(?:(\d+)(u?ll)|[A-Za-z_]\w*)\b")
+
+
+class GPURenderer:
+    """A kernel in the language of the target."""
+
+    def __init__(self, target: Target, compiler: str) -> None:
+        self.target = target
+        self.dialect = DIALECTS[target.arch]
+        self.language = self.dialect.language
+        self.compiler = compiler
+
+    def render(self, name: str, uops: Sequence[UOp]) -> ProgramSpec:
+        """The `ProgramSpec` of a kernel called `name`. RenderError where it has a type that the target lacks."""
+        for node in uops:
+            base = node.dtype.base if isinstance(node.dtype, PtrDType) else node.dtype
+            if base.scalar in self.target.lacks:
+                raise RenderError(
+                    f"{base.scalar.name}: {self.target.cpu} does not compute with it; cast to another type, or choose "
+                    "another device"
+                )
+        lines = _GPUWriter(uops, self.dialect).write(name)
+        return spec_of(name, self.target, uops, self.language, lines, self.compiler)
+
+
+class _GPUWriter(CWriter):
+    """C99 with a GPU's words in it, of which `words` then makes the dialect's."""
+
+    def __init__(self, uops: Sequence[UOp], dialect: Dialect) -> None:
+        super().__init__(uops)
+        self.dialect = dialect
+        self.names = dict(dialect.names)
+        if all(map(_is_short, uops)) and not variable_arguments(uops):
+            self.names["int64_t"] = dialect.names["int32_t"]  # no address needs more
+
+    def write(self, name: str) -> list[SourceLine]:
+        dialect, launch = self.dialect, Launch.of(self.uops)
+        buffers, variables = global_buffers(self.uops), variable_arguments(self.uops)
+        written = {node.src[0].src[0] for node in self.uops if node.op is Ops.STORE}
+        for node in variables:
+            self.name(node, variable_name(node))
+        for node in self.uops:
+            self.begin(node)
+            self.write_node(node)
+        parameters = []
+        for node in buffers:
+            assert isinstance(node.dtype, PtrDType)
+            how = {"const": "" if node in written else "const ", "type": memory_name(node.dtype.base)}
+            parameters.append(dialect.parameter.format(name=f"data{node.arg}", number=node.arg, **how))
+        for number, node in enumerate(variables, len(buffers)):
+            parameters.append(dialect.variable.format(type="int64_t", name=self.texts[node][0], number=number))
+        parameters += dialect.further
+        sizes = (*(launch.group or ()), 1, 1, 1)
+        limit = dialect.limit.format(x=sizes[0], y=sizes[1], z=sizes[2], all=prod(sizes))
+        has_limit = launch.group is not None
+        head = f"{dialect.kernel} {limit if has_limit else ''}{name}({', '.join(parameters)}) {{"
+        if dialect.limit.startswith("__attribute__") and has_limit:
+            head = f"{limit}{dialect.kernel} {name}({', '.join(parameters)}) {{"
+        roots = tuple(node for node in self.uops if node.op in (Ops.STORE, Ops.RANGE, Ops.SPECIAL))
+        first = [*dialect.head, *([dialect.double] if dialect.double and self.has_doubles() else [])]
+        lines = [
+            *(SourceLine(line, ()) for line in first),
+            *self.prelude(),
+            SourceLine(head, (*buffers, *variables, *roots)),
+            *self.lines,
+            SourceLine("}", ()),
+        ]
+        return [line._replace(text=self.words(line.text)) for line in lines]
+
+    def words(self, line: str) -> str:
+        """A line of C99 in the dialect's words."""
+        line = line.replace("static inline", self.dialect.helper).replace("static const", "const")
+
+        def word(found: re.Match[str]) -> str:
+            if found[1] is not None:
+                return found[1] + self.names[found[2]]
+            return self.names.get(found[0], found[0])
+
+        return _WORD.sub(word, line)
+
+    def has_doubles(self) -> bool:
+        return any(isinstance(node.dtype, DType) and node.dtype.scalar is dtypes.float64 for node in self.uops)
+
+    def write_node(self, node: UOp) -> None:
+        if node.op is Ops.SPECIAL:
+            self.special(node)
+        elif is_group_barrier(node):
+            self.line(self.dialect.barrier)
+        elif node.op is not Ops.DEFINE_VAR:
+            super().write_node(node)
+
+    def special(self, node: UOp) -> None:
+        """The number of a work-item or a group, with how many there are."""
+        kind, dimension = node.arg[:-1], int(node.arg[-1])
+        name, end = self.name(node, node.arg), node.src[0]
+        call = self.dialect.special[kind].format(d=dimension, x=LETTERS[dimension])
+        self.line(f"int64_t {name} = {call}; /* {text(end)} */")
+        if kind == "idx" and self.dialect.guards:
+            self.line(f"if ({name} >= {self.operand(end)}) return;")
+
+    def define_local(self, node: UOp) -> None:
+        assert isinstance(node.dtype, PtrDType)
+        space = f"{self.dialect.shared} " if is_shared(node) else ""
+        self.line(f"{space}{memory_name(node.dtype.base)} {self.name(node, str(node.arg))}[{node.dtype.size}];")
+
+    def conversion(self, name: str) -> str:
+        text = self.dialect.conversions.get(name, CONVERSIONS[name])
+        for needed in CONVERSIONS_NEED.get(name, ()):
+            if f"{needed}(" in text:
+                self.conversion(needed)
+        return self.needs(name, lambda: text)
+
+    def bitcast(self, text: str, source: DType, target: DType) -> str:
+        same = SCALAR[source] == SCALAR[target] or dtypes.is_bool(source) or dtypes.is_bool(target)
+        if same or not self.dialect.bits:
+            return super().bitcast(text, source, target)
+        if source.itemsize != target.itemsize:
+            raise RenderError(f"BITCAST of {source!r} to {target!r}: they must take the same number of bytes")
+        return self.dialect.bits.format(type=self.words(SCALAR[target]), value=text)
+
+    def vector(self, dtype: DType) -> str:
+        if dtype.count > 1:
+            raise RenderError(f"{dtype!r}: programs for GPUs have no vectors, for each work-item is a lane")
+        return super().vector(dtype)
+
+
+def _is_short(node: UOp) -> bool:
+    """False for a 64-bit integer that may need its 64 bits."""
+    if isinstance(node.dtype, PtrDType):
+        return node.dtype.base is not dtypes.int64
+    if node.dtype is not dtypes.int64:
+        return True
+    low, high = bounds(node)
+    return -(1 << 31) <= low and high < 1 << 31

@@ -1,0 +1,177 @@
+"""Work-groups on the PYTHON device: a GPU's programs, run work-item by work-item, and watched.
+
+Every work-item is a Python function, or, where there are barriers, a generator that stops at each. Those of a group go
+to the next barrier one after the other. Memory is watched element by element: two work-items that touch one element,
+one of them to store there, with no barrier between them, race, whatever comes of it here; and all work-items of a group
+must come to the same barrier. Barriers order what a group does in shared memory; nothing orders what work-items do in
+the buffers of a kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import product
+from math import prod
+from typing import Any
+
+from tinyexplore.device import Buffer
+from tinyexplore.dtype import PtrDType
+from tinyexplore.renderer.program import Launch, ProgramSpec, is_group_barrier, is_shared
+from tinyexplore.renderer.python import memory_format
+from tinyexplore.uop import Ops
+
+SEVERAL = -1  # readers
+
+
+class RaceError(RuntimeError):
+    """Two work-items touch one element of memory, and one of them stores there, with nothing that orders them."""
+
+
+class DivergenceError(RuntimeError):
+    """Some work-items of a group wait at a barrier that others do not come to."""
+
+
+class Items:
+    """The work-items of a launch, by number: `now` is the one at work."""
+
+    def __init__(self, kernel: str, grid: tuple[int, ...], group: tuple[int, ...] | None) -> None:
+        self.kernel = kernel
+        self.grid = grid
+        self.group = group
+        self.size = prod(group or ())
+        self.now = 0
+
+    def name(self, number: int) -> str:
+        """A work-item in words, as its program knows it."""
+        outer, inner = divmod(number, self.size)
+        names = [f"{'idx' if self.group is None else 'gidx'}{place}" for place in range(len(self.grid))]
+        numbers = [*_digits(outer, self.grid), *_digits(inner, self.group or ())]
+        names += [f"lidx{place}" for place in range(len(self.group or ()))]
+        return ", ".join(f"{name}={value}" for name, value in zip(names, numbers))
+
+
+class Watched:
+    """Memory that work-items share. It remembers who read and stored what, until `forget`."""
+
+    def __init__(self, view: memoryview, name: str, items: Items) -> None:
+        self.view = view
+        self.name = name
+        self.items = items
+        self.stored: dict[int, int] = {}
+        self.read: dict[int, int] = {}
+
+    def forget(self) -> None:
+        """A barrier: whatever was done is done."""
+        self.stored.clear()
+        self.read.clear()
+
+    def __getitem__(self, place: int) -> Any:
+        item = self.items.now
+        by = self.stored.get(place, item)
+        if by != item:
+            raise self.race(place, "reads", "stored", by)
+        if self.read.setdefault(place, item) != item:
+            self.read[place] = SEVERAL
+        return self.view[place]
+
+    def __setitem__(self, place: int, value: Any) -> None:
+        item = self.items.now
+        by = self.stored.setdefault(place, item)
+        if by != item:
+            raise self.race(place, "stores to", "stored to", by)
+        by = self.read.get(place, item)
+        if by != item:
+            raise self.race(place, "stores to", "read", by)
+        self.view[place] = value
+
+    def race(self, place: int, does: str, has_done: str, by: int) -> RaceError:
+        """The error of the work-item at work doing something that another one's deed stands against."""
+        name = self.items.name
+        other = "others have" if by == SEVERAL else f"work-item {name(by)} has"
+        what = f"{self.name}[{place}]"
+        return RaceError(
+            f"kernel {self.items.kernel}: work-item {name(self.items.now)} {does} {what}, which {other} {has_done}; no "
+            "barrier is between the two"
+        )
+
+
+class EmulatedGroups:
+    """A program of a GPU for the interpreter. `function`: what one work-item does."""
+
+    def __init__(self, spec: ProgramSpec, function: Callable[..., Any]) -> None:
+        self.name = spec.name
+        self.function = function
+        self.launch = Launch.of(spec.uops)
+        self.specials = [node.arg for node in spec.uops if node.op is Ops.SPECIAL]
+        self.shared = [(str(node.arg), node.dtype) for node in spec.uops if is_shared(node)]
+        self.has_barriers = any(map(is_group_barrier, spec.uops))
+
+    def run(self, views: Sequence[memoryview], values: Sequence[int]) -> None:
+        """Every work-item, group by group."""
+        grid, group = self.launch.sizes(values), self.launch.group
+        items = Items(self.name, grid, group)
+        buffers = [Watched(view, f"data{place}", items) for place, view in enumerate(views)]
+        for number, place in enumerate(_places(grid)):
+            shared = [Watched(fresh(dtype), name, items) for name, dtype in self.shared]
+            at_work: dict[int, Iterator[int]] = {}
+            for inner, local in enumerate(_places(group or ())):
+                items.now = number * items.size + inner
+                known = {f"{'idx' if group is None else 'gidx'}{d}": step for d, step in enumerate(place)}
+                known |= {f"lidx{d}": step for d, step in enumerate(local)}
+                started = self.function(*buffers, *values, *shared, *[known[name] for name in self.specials])
+                if self.has_barriers:
+                    at_work[items.now] = started
+            while at_work:
+                at_work = step_to_barrier(items, at_work)
+                for memory in shared:
+                    memory.forget()
+
+
+def step_to_barrier(items: Items, at_work: dict[int, Iterator[int]]) -> dict[int, Iterator[int]]:
+    """The work-items of a group, each gone on to its next barrier, which must be the same; none where all have
+    ended."""
+    came_to: dict[int | None, int] = {}  # a barrier, by its line (None: the end), and the first that came to it
+    for number, item in at_work.items():
+        items.now = number
+        came_to.setdefault(next(item, None), number)
+    if len(came_to) > 1:
+        (one, first), (_, other) = sorted(came_to.items(), key=lambda came: came[0] is None)[:2]
+        does = "has ended" if None in came_to else "waits at another"
+        raise DivergenceError(
+            f"kernel {items.kernel}: work-item {items.name(first)} waits at the barrier of line {one}, and work-item "
+            f"{items.name(other)} of its group {does}"
+        )
+    return {} if None in came_to else at_work
+
+
+def fresh(dtype: PtrDType) -> memoryview:
+    """Shared memory as a group finds it: full of what nobody meant to read (NaN, for floats)."""
+    return memoryview(bytearray(b"\xff" * (dtype.size * dtype.base.itemsize))).cast(memory_format(dtype.base))  # type: ignore[call-overload,no-any-return]
+
+
+def bind(program: EmulatedGroups, buffers: Sequence[Buffer], values: Sequence[int]) -> Callable[[int, int], None]:
+    """A function that runs `program` on `buffers`."""
+    views = [
+        buffer.allocate().memoryview().cast(memory_format(buffer.dtype))  # type: ignore[call-overload]
+        for buffer in buffers
+    ]
+
+    def run(start: int, stop: int) -> None:
+        program.run(views, values)
+
+    return run
+
+
+def _places(sizes: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """Every place of a grid, its first dimension the fastest."""
+    for place in product(*map(range, reversed(sizes))):
+        yield place[::-1]
+
+
+def _digits(number: int, sizes: Sequence[int]) -> Iterator[int]:
+    for size in sizes:
+        number, digit = divmod(number, size)
+        yield digit
+
+
+__all__ = ["DivergenceError", "EmulatedGroups", "RaceError", "bind"]

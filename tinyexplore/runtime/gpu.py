@@ -1,0 +1,63 @@
+"""What the devices have in common that programs for a GPU are made for: the target, and programs that are not run."""
+
+from __future__ import annotations
+
+from tinyexplore.device import DeviceInterface
+from tinyexplore.dtype import DType, dtypes
+from tinyexplore.renderer.gpu import GPURenderer
+from tinyexplore.renderer.program import ProgramSpec
+from tinyexplore.runtime.host import HOST_ALLOCATOR
+from tinyexplore.runtime.native import ForeignProgram
+from tinyexplore.target import GPU, Choice, Target
+from tinyexplore.trace import SourceLine
+from tinyexplore.uop import Group, Ops
+
+NATIVE_OPS = Group.TRANSCENDENTAL | {Ops.SQRT, Ops.FLOOR, Ops.MOD}
+
+
+def gpu_target(device: str, gpu: GPU, name: str, chosen: str, lacks: tuple[DType, ...] = ()) -> Target:
+    """`gpu`, called `name`, as code generators ask about it. `chosen`: the setting TARGET that it is made by."""
+    return Target(
+        name=device,
+        arch=gpu.language,
+        cpu=name,
+        features="",
+        vector_bytes=0,
+        vector_registers=0,
+        threads=1,
+        l1_bytes=32 << 10,
+        l2_bytes=4 << 20,
+        native_ops=NATIVE_OPS,
+        native_dtypes=(dtypes.float32, dtypes.float64),
+        fuses=True,
+        chosen=chosen,
+        bytes_per_ns=gpu.bytes_per_ns,
+        flops_per_ns=gpu.flops_per_ns,
+        has_local=True,
+        shared_bytes=gpu.shared_bytes,
+        group_items=gpu.group_items,
+        warp=gpu.warp,
+        lacks=lacks,
+    )
+
+
+def text_device(name: str, choice: Choice) -> DeviceInterface:
+    """The device `name` where TARGET names a GPU that this machine may not have: it writes programs and runs none."""
+    gpu = choice.gpu
+    assert gpu is not None
+    target = gpu_target(name, gpu, choice.cpu, choice.text)
+    refusal = f"programs for {choice.cpu} ({gpu.words}) are written here, not run; DEVICE=PYTHON emulates them"
+
+    def compiled(spec: ProgramSpec) -> ForeignProgram:
+        return ForeignProgram(spec, refusal, b"")
+
+    renderer = GPURenderer(target, f"none ({gpu.language})")
+    return DeviceInterface(name, target, HOST_ALLOCATOR, renderer, compiled, no_listings, refusal)
+
+
+def no_listings(spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, ...]]]:
+    """The source is all there is to show."""
+    return []
+
+
+__all__ = ["gpu_target", "no_listings", "text_device"]

@@ -1,0 +1,183 @@
+"""The GPU device: OpenCL C through pyopencl, on whatever driver there is (PoCL runs it on the CPU).
+
+Memory is the host's. A device that shares it (an integrated GPU, PoCL) computes where it lies; to any other each kernel
+has what it reads copied, and from there what it wrote.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from tinyexplore.device import Buffer, DeviceInterface, DeviceUnavailable
+from tinyexplore.dtype import dtypes
+from tinyexplore.renderer.gpu import GPURenderer
+from tinyexplore.renderer.program import Launch, ProgramSpec
+from tinyexplore.runtime.gpu import gpu_target, no_listings
+from tinyexplore.runtime.host import HOST_ALLOCATOR
+from tinyexplore.runtime.native import check_arguments
+from tinyexplore.target import GPUS, chosen
+
+PROGRAM_BYTES = 64 << 10  # what a driver keeps of a program, about
+NO_PACKAGE = "the GPU device needs pyopencl: pip install 'tinyexplore[opencl]'"
+NO_DRIVER = (
+    "the GPU device needs an OpenCL driver, and none was found: install that of your GPU, or PoCL, which runs OpenCL "
+    "on the CPU (Debian: apt-get install pocl-opencl-icd ocl-icd-libopencl1)"
+)
+
+
+class CompileError(RuntimeError):
+    """The OpenCL driver refused a program: its words, and the line of the source."""
+
+
+class OpenCL:
+    """An OpenCL device and its queue. `cl`: the module pyopencl."""
+
+    def __init__(self) -> None:
+        try:
+            import pyopencl as cl  # noqa: PLC0415 (a package that few have)
+        except ImportError as error:
+            raise DeviceUnavailable(f"{NO_PACKAGE} ({error})") from error
+        self.cl: Any = cl
+        try:
+            found = [device for platform in cl.get_platforms() for device in platform.get_devices()]
+        except cl.Error as error:
+            raise DeviceUnavailable(f"{NO_DRIVER} ({error})") from error
+        if not found:
+            raise DeviceUnavailable(NO_DRIVER)
+        self.device = min(found, key=lambda device: not device.type & cl.device_type.GPU)
+        self.context = cl.Context([self.device])
+        self.queue = cl.CommandQueue(self.context)
+        self.shares_memory = bool(self.device.host_unified_memory)
+        rounds = self.device.single_fp_config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT
+        self.options = ["-cl-std=CL1.2", *(["-cl-fp32-correctly-rounded-divide-sqrt"] if rounds else [])]
+
+    @property
+    def version(self) -> str:
+        """What compiles programs, with its options."""
+        return f"{self.device.platform.version} {self.device.driver_version} {' '.join(self.options)}"
+
+    def compile(self, spec: ProgramSpec) -> OpenCLProgram:
+        """`spec`, ready to run. CompileError where the driver refuses it."""
+        try:
+            built = self.cl.Program(self.context, spec.source).build(self.options)
+        except self.cl.RuntimeError as error:
+            raise CompileError(_explain(str(error), spec.source)) from error
+        return OpenCLProgram(self, spec, built)
+
+
+class OpenCLProgram:
+    """A program of the driver's."""
+
+    entry_address: int | None = None
+    nbytes = PROGRAM_BYTES
+    code_bytes = 0
+    refusal = ""
+
+    def __init__(self, opencl: OpenCL, spec: ProgramSpec, built: Any) -> None:
+        self.opencl = opencl
+        self.spec = spec
+        self.built = built
+        self.launch = Launch.of(spec.uops)
+
+    def __repr__(self) -> str:
+        return f"OpenCLProgram({self.spec.name!r})"
+
+    def bind(self, buffers: Sequence[Buffer], values: Sequence[int] = ()) -> Callable[[int, int], None]:
+        """A function that runs the program on `buffers` and waits for it."""
+        check_arguments(self.spec, buffers, values)
+        cl, opencl = self.opencl.cl, self.opencl
+        flags = cl.mem_flags
+        here: list[tuple[Any, memoryview | None]] = []
+        for place, buffer in enumerate(buffers):
+            view = buffer.allocate().memoryview() if buffer.nbytes else None
+            access = flags.READ_WRITE if place in self.spec.writes else flags.READ_ONLY
+            if view is None:
+                here.append((None, None))
+            elif opencl.shares_memory:
+                here.append((cl.Buffer(opencl.context, access | flags.USE_HOST_PTR, hostbuf=view), view))
+            else:
+                here.append((cl.Buffer(opencl.context, access, buffer.nbytes), view))
+        kernel = cl.Kernel(self.built, self.spec.name)
+        for place, (memory, _) in enumerate(here):
+            kernel.set_arg(place, memory)
+        for place, value in enumerate(values, len(here)):
+            kernel.set_arg(place, value.to_bytes(8, "little", signed=True))
+        grid, group = self.launch.sizes(values), self.launch.group
+        written = [here[place] for place in sorted(self.spec.writes)]
+        return _Bound(opencl, kernel, grid, group, here, written).run
+
+
+class _Bound:
+    """A kernel with its arguments. `here`: memory of the device's beside that of the host, for each of them."""
+
+    def __init__(
+        self,
+        opencl: OpenCL,
+        kernel: Any,
+        grid: Sequence[int],
+        group: Sequence[int] | None,
+        here: Sequence[tuple[Any, memoryview | None]],
+        written: Sequence[tuple[Any, memoryview | None]],
+    ) -> None:
+        self.opencl, self.kernel, self.here, self.written = opencl, kernel, here, written
+        dimensions = max(len(grid), len(group or ()))
+        self.group = None if group is None else (*group, *[1] * (dimensions - len(group)))
+        whole = (*grid, *[1] * (dimensions - len(grid)))
+        self.items = tuple(size * (1 if self.group is None else self.group[n]) for n, size in enumerate(whole))
+
+    def run(self, start: int, stop: int) -> None:
+        if 0 in self.items:
+            return
+        cl, queue = self.opencl.cl, self.opencl.queue
+        if not self.opencl.shares_memory:
+            for memory, view in self.here:
+                if memory is not None:
+                    cl.enqueue_copy(queue, memory, view, is_blocking=False)
+        cl.enqueue_nd_range_kernel(queue, self.kernel, self.items, self.group)
+        for memory, view in self.written:
+            if memory is None or view is None:
+                continue
+            if self.opencl.shares_memory:
+                mapped, _ = cl.enqueue_map_buffer(queue, memory, cl.map_flags.READ, 0, view.nbytes, "uint8")
+                mapped.base.release(queue)
+            else:
+                cl.enqueue_copy(queue, view, memory)
+        queue.finish()
+
+
+def _explain(words: str, source: str) -> str:
+    """The driver's first error with the line that it is about."""
+    place = re.search(r":(\d+):\d+: error", words)
+    lines = source.splitlines()
+    shown = ""
+    if place is not None and 1 <= int(place[1]) <= len(lines):
+        shown = f"\nline {place[1]}: {lines[int(place[1]) - 1].strip()}"
+    return f"the OpenCL driver could not compile the kernel:\n{words.strip()}{shown}"
+
+
+def open_gpu() -> DeviceInterface:
+    """The GPU device. DeviceUnavailable, with what would do, where a package or a driver is missing."""
+    choice = chosen()
+    if choice.gpu is not None and choice.gpu.language != "opencl":
+        raise DeviceUnavailable(
+            f"TARGET={choice.text!r}: the GPU device runs OpenCL, not {choice.gpu.language}; DEVICE=LLVM shows the "
+            "text, DEVICE=PYTHON emulates it"
+        )
+    opencl = OpenCL()
+    device = opencl.device
+    gpu = replace(
+        GPUS["opencl"],
+        shared_bytes=int(device.local_mem_size),
+        group_items=min(int(device.max_work_group_size), *map(int, device.max_work_item_sizes[:2]), 1024),
+    )
+    lacks = () if device.double_fp_config else (dtypes.float64,)
+    target = gpu_target("GPU", gpu, device.name.strip(), choice.text, lacks)
+    return DeviceInterface(
+        "GPU", target, HOST_ALLOCATOR, GPURenderer(target, opencl.version), opencl.compile, no_listings
+    )
+
+
+__all__ = ["CompileError", "OpenCL", "OpenCLProgram", "open_gpu"]
