@@ -121,6 +121,8 @@ def _value(node: LazyBuffer, src: list[np.ndarray]) -> Any:
         return np.where(inside, np.take_along_axis(table, np.where(inside, index, 0)[..., None], -1)[..., 0], 0)
     if op is Ops.SCATTER:
         return _scattered(arg[0], arg[1], *src)
+    if op is Ops.FETCH_ADD:
+        return _fetched(*src)
     if op is Ops.CONST:
         return np.full(shape, arg, numpy_dtype(node.dtype))
     if op is Ops.IOTA:
@@ -142,6 +144,16 @@ def _value(node: LazyBuffer, src: list[np.ndarray]) -> Any:
         whole.reshape(-1)[src[1]] = src[2]
         return whole
     raise NotImplementedError(f"no reference for {op}")
+
+
+def _fetched(counters: np.ndarray, index: np.ndarray) -> np.ndarray:
+    """The number that each of `index` names, before it is one more."""
+    counters, found = counters.copy(), np.zeros(index.shape, counters.dtype)
+    for place, name in np.ndenumerate(index):
+        if 0 <= name < counters.shape[-1]:
+            found[place] = counters[(*place[:-1], name)]
+            counters[(*place[:-1], name)] += 1
+    return found
 
 
 def _scattered(op: Ops | None, axis: int, x: np.ndarray, index: np.ndarray, values: np.ndarray) -> np.ndarray:

@@ -189,6 +189,19 @@ def scattered(random: Random, device: str) -> Tensor:
     return into.scatter_reduce(1, index.expand(outer, wanted, width), values, how, random.random() < 0.7)
 
 
+def numbered(random: Random, device: str) -> Tensor:
+    """Which of its kind each element of a row is, counted from some number on."""
+    outer, bins = sides(random, 2, STEPS // 8)
+    wanted = random.choice((1, 3, 16, 40))
+    first = filled(random, (outer, bins), device, "int32")
+    numbers = np.random.default_rng(random.getrandbits(32)).integers(-1, bins + 1, (outer, wanted), np.int32)
+    index = Tensor(numbers, device=device)
+    if random.random() < 0.3:
+        first = first.sum(0, keepdim=True).expand(outer, bins)
+    found = first._wrap(first.lazydata.fetch_add(index.lazydata))
+    return found * 2 if random.random() < 0.3 else found
+
+
 def product(random: Random, device: str) -> Tensor:
     m, k, n = sides(random, 3, STEPS)
     dtype = random.choice(("float32", "float32", "float32", "float64", "int32", "float16", "bfloat16"))
@@ -338,6 +351,7 @@ PROGRAMS: dict[str, Program] = {
         gathered,
         taken,
         scattered,
+        numbered,
         product,
         batched,
         vectors,

@@ -14,8 +14,8 @@ from tinyexplore import Tensor
 from tinyexplore.dtype import dtypes
 from tinyexplore.engine import schedule
 from tinyexplore.lazy.lazybuffer import ShapeError
-from tinyexplore.tensor import ordering
-from tinyexplore.tensor.network import run_size
+from tinyexplore.tensor import ordering, radix
+from tinyexplore.tensor.radix import digit_size, run_size
 from tinyexplore.uop import Ops
 
 
@@ -74,7 +74,7 @@ def long_arrays(draw: st.DrawFn, longest: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("device", ["LLVM", "PYTHON"])
-def test_the_network_agrees_with_numpy(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_radix_sort_agrees_with_numpy(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ordering, "SHORT", 1)
     monkeypatch.setattr(ordering, "FEW_COMPARISONS", 0)
 
@@ -91,7 +91,7 @@ def test_the_network_agrees_with_numpy(device: str, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("dtype", SORTABLE)
-def test_the_network_sorts_every_dtype(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_radix_sort_sorts_every_dtype(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ordering, "FEW_COMPARISONS", 0)
     x = tied_array((70,), dtype, 1)
     for descending in (False, True):
@@ -113,15 +113,27 @@ def test_long_axes_are_sorted_by_default_and_gradients_find_their_way() -> None:
     np.testing.assert_array_equal(best.numpy(), -np.sort(-x)[:5])
 
 
-def test_a_network_is_three_rounds_a_kernel_and_few_kernels_are_different() -> None:
+def test_a_pass_is_five_kernels_for_a_digit_and_all_passes_are_the_same_ones() -> None:
     items = schedule([Tensor(random_array((1 << 14,))).realize().argsort().lazydata])
-    # 2^11 lines of 2^3 columns: the first two merges are one kernel, the last three begin with one across the columns
-    down_the_lines = sum(-(-merged // 3) for merged in range(3, 12))
-    across_first = sum(1 + -(-11 // 3) for _ in range(12, 15))
-    packing, begun, places, lengths_of_runs = 1, 1, 1, 14 - 2
-    assert len(items) == packing + begun + down_the_lines + across_first + places + lengths_of_runs
-    # three bits of 11 at a time, or those across; how long the runs are, a kernel reads from memory
-    assert len({item.ast for item in items}) == packing + begun + 4 + 1 + places + 2
+    bits = digit_size(32, 1 << 14)
+    passes = -(-32 // bits)
+    packed, memory, first_shift, further_shifts, places = 1, 1, 1, passes - 1, 1
+    assert len(items) == packed + memory + first_shift + further_shifts + 5 * passes + places
+    assert len({item.ast for item in items}) == packed + memory + first_shift + 1 + 5 + places
+
+
+def test_digits_have_as_many_bits_as_take_the_least() -> None:
+    assert [digit_size(32, length) for length in (10, 100, 1000, 1 << 16)] == [4, 5, 8, 11]
+    assert digit_size(64, 1 << 16) == 11
+
+
+def test_long_rows_are_cut_into_blocks_and_padded_by_what_stays_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(radix, "SHORTEST_BLOCK", 100)
+    monkeypatch.setattr(ordering, "FEW_COMPARISONS", 0)
+    x = tied_array((3, 1001), "float32", 2)
+    np.testing.assert_array_equal(Tensor(x).argsort().numpy(), in_order(x, 1, False))
+    expected = np.take_along_axis(x, in_order(x, 1, True), 1)
+    np.testing.assert_array_equal(Tensor(x).sort(descending=True)[0].numpy(), expected)
 
 
 @pytest.mark.parametrize("dim", [0, 1])
@@ -134,7 +146,7 @@ def test_the_first_of_long_axes_are_those_of_a_sort(dim: int, largest: bool) -> 
     np.testing.assert_array_equal(places.numpy(), sorted_places.numpy().take(range(7), dim))
     np.testing.assert_array_equal(values.numpy(), sorted_values.numpy().take(range(7), dim))
     kernels = len(schedule([Tensor(x).realize().topk(7, dim, largest)[1].lazydata]))
-    assert kernels == {0: 9, 1: 17}[dim]  # no network; of the longer rows, first the runs that have them
+    assert kernels == {0: 9, 1: 17}[dim]  # no sort; of the longer rows, first the runs that have them
 
 
 @pytest.mark.parametrize("how", HOW)

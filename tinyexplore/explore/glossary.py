@@ -248,6 +248,7 @@ TERMS: tuple[Term, ...] = (
     Term("op", "DIAGONAL", "Two axes walked as one."),
     Term("op", "GATHER", "Elements picked by an index."),
     Term("op", "SCATTER", "Values combined into the places that an index names."),
+    Term("op", "FETCH_ADD", "The number that an index names, which is one more after each step that names it."),
     Term("op", "SCAN_AXIS", "The running result along an axis."),
     Term("op", "CONTIGUOUS", "Its values are to lie in memory, in order."),
     Term("op", "COPY", "The same values on another device."),

@@ -9,7 +9,7 @@ from math import prod
 
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.kernel.analysis.argextremes import ArgExtreme, find_argextremes
-from tinyexplore.kernel.analysis.scratch import copies_result, filling, keeps_row
+from tinyexplore.kernel.analysis.scratch import changes_in_steps, filling, keeps_row
 from tinyexplore.kernel.analysis.strides import Access, strides_of
 from tinyexplore.kernel.opts import Opt, OptError, OptOps, obstacle
 from tinyexplore.target import Target
@@ -157,8 +157,8 @@ class Kernel:
 
     @cached_property
     def result_copies(self) -> tuple[UOp, ...]:
-        """The BARRIERs of a scatter: its steps change what they name step by step, each of them once."""
-        return tuple(barrier for barrier in filling(self) if copies_result(barrier))
+        """The BARRIERs of a scatter or a FETCH_ADD: their steps change what they name one by one, each of them once."""
+        return tuple(barrier for barrier in filling(self) if changes_in_steps(barrier))
 
     def axis(self, axis_id: int) -> UOp:
         for axis in self.axes:

@@ -407,6 +407,18 @@ class LazyBuffer:
             return self
         return LazyBuffer(Ops.SCATTER, self.dtype, self.shape, (self, index, values), (op, axis), self.device)
 
+    def fetch_add(self, index: LazyBuffer) -> LazyBuffer:
+        """For each of `index` the number that it names in the last axis of this, which then is one more: so many of the
+        steps before named it as well. 0 where it is out of range.
+        """
+        if not self.shape or self.shape[:-1] != index.shape[:-1]:
+            raise ShapeError(f"fetch from {self.shape} and add, by an index of {index.shape}: need {self.shape[:-1]}")
+        if not dtypes.is_int(index.dtype) or not dtypes.is_int(self.dtype) or index.device != self.device:
+            raise TypeError(f"fetch {self.dtype.name} and add, by {index.dtype.name}: need ints on one device")
+        arg = (Ops.ADD, len(index.shape) - 1)
+        own = self.contiguous()  # each row its own numbers, to begin with
+        return LazyBuffer(Ops.FETCH_ADD, self.dtype, index.shape, (own, index), arg, self.device)
+
     def contiguous(self) -> LazyBuffer:
         """The same values, realised in row-major order."""
         node = self
@@ -442,7 +454,8 @@ class LazyBuffer:
         return waiting < MOST_WRITES and (waiting > 0 or node.buffer is not None or node.op is Ops.CONTIGUOUS)
 
     def written_at(self, places: LazyBuffer, value: LazyBuffer) -> LazyBuffer:
-        """This with `value` at the row-major `places` (ints, each once), which are movements of a counter."""
+        """This with `value` at the row-major `places` (ints, each once): movements of a counter, or what values say, of
+        which those out of range are nowhere."""
         if places.shape != value.shape or value.dtype is not self.dtype or value.device != self.device:
             raise ShapeError(f"write {value!r} at {places!r} of {self!r}: shapes, dtypes and devices must be equal")
         return LazyBuffer(Ops.WRITE, self.dtype, self.shape, (self, places, value), None, self.device)

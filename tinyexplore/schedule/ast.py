@@ -44,6 +44,7 @@ class AstBuilder:
         self.origins: list[tuple[LazyBuffer, UOp, str]] = []
         self.gathered: dict[UOp, UOp] = {}
         self.steps: dict[LazyBuffer, tuple[UOp, ...]] = {}  # where a scatter or a write stores, and after what
+        self.changes: list[UOp] = []  # of scratch memory, step by step
         self.recorder = active_recorder()
         self.memory_read: dict[LazyBuffer, None] = {}
 
@@ -65,7 +66,7 @@ class AstBuilder:
             for part in (target, place, *(r for r in plan.loops)):
                 self.note(node, part, "indexes")
             stores.append(store)
-        ast = UOp.sink(*stores)
+        ast = UOp.sink(*stores, *self.changes)
         nodes = ast.toposort()
         while any(node in self.gathered for node in nodes):
             ast = ast.substitute(self.gathered, tell="gathered")
@@ -184,7 +185,7 @@ class AstBuilder:
             return visit.idxs[0].cast(node.dtype)
         if node.op is Ops.WRITE:
             places, value = (self.source_value(*pair) for pair in zip(node.src[1:], visit.sources))
-            self.steps[node] = (self.pointer(node).index(places),)
+            self.steps[node] = (self.written(node, places),)
             return value
         src = [self.source_value(source, inner) for source, inner in zip(node.src, visit.sources)]
         if node.op is Ops.CONTIGUOUS:
@@ -197,6 +198,8 @@ class AstBuilder:
             return self.picked(node, visit, src[0], src[1])
         if node.op is Ops.SCATTER:
             return self.scattered(node, visit, *src)
+        if node.op is Ops.FETCH_ADD:
+            return self.fetched(node, visit, *src)
         if node.op is Ops.SCAN_AXIS:
             op, axis = node.arg
             loop = visit.idxs[axis]
@@ -245,6 +248,32 @@ class AstBuilder:
         before = UOp(Ops.LOAD, node.dtype, access)
         self.note(node, before, "is read")
         return before.alu(op, value)
+
+    def fetched(self, node: LazyBuffer, visit: Visit, copied: UOp, index: UOp) -> UOp:
+        """The number that `index` names in scratch memory, which is one more after this step."""
+        bins = node.src[0].shape[-1]
+        dtype = PtrDType(node.dtype, greatest(bins), "local")
+        scratch = UOp(Ops.DEFINE_LOCAL, dtype, (), f"counts{self.plan.rows}")
+        self.plan.rows += 1
+        store = UOp(Ops.STORE, dtypes.void, (scratch.index(visit.ranges[0]), copied))
+        filled = UOp(Ops.BARRIER, dtypes.void, (store, *visit.ranges))
+        place = index.cast(dtypes.index)
+        there = scratch.index(place, (place >= 0) & (place < as_size(bins)))
+        step = visit.idxs[-1]
+        before = UOp(Ops.LOAD, node.dtype, (there, filled, *((step,) if step.op is Ops.RANGE else ())))
+        change = UOp(Ops.STORE, dtypes.void, (there, before + 1))
+        self.changes.append(change)
+        for part, how in ((store, "copies"), (filled, "copies"), (there, "indexes"), (change, "adds one")):
+            self.note(node, part, how)
+        return before
+
+    def written(self, node: LazyBuffer, place: UOp) -> UOp:
+        """Where a WRITE stores: what values say is a place of its buffer or none."""
+        pointer = self.pointer(node)
+        if not place.find(Ops.LOAD):
+            return pointer.index(place)
+        place = place.cast(dtypes.index)
+        return pointer.index(place, (place >= 0) & (place < as_size(simplified(product(node.shape)))))
 
     def reduced(self, node: LazyBuffer, visit: Visit, value: UOp) -> UOp:
         op = node.arg[0]

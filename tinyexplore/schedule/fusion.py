@@ -18,7 +18,7 @@ from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule.costs import EXPENSIVE, Costs, operations_of
 from tinyexplore.schedule.indexing import ZERO, source_index
 from tinyexplore.schedule.overrides import NO_OVERRIDES, Overrides
-from tinyexplore.schedule.plan import KeptRow, KernelPlan, Visit, make_visit
+from tinyexplore.schedule.plan import IN_ORDER, KeptRow, KernelPlan, Visit, make_visit
 from tinyexplore.schedule.repeats import Piece, repeated_pieces
 from tinyexplore.schedule.rows import (
     MATRIX_BYTES,
@@ -43,7 +43,7 @@ REPEAT_EXPENSIVE = 2.5
 REPEAT_LIGHT = 4.0
 REPEAT_PADDED = 8.0  # a copy with its padding costs less than masks in an inner loop that reads everything so often
 READS_UNPADDED = 1 << 22  # up to here the masks cost less than another kernel
-IN_ORDER = 1 << 12  # from here on, what lanes could do together costs more one by one than another kernel
+ONE_BY_ONE = 1 << 12  # from here on, what lanes could do together costs more one by one than another kernel
 SMALL_WORK = 1 << 15  # below this many steps, loops that run one after another cost less than another kernel
 MOST_RELATED = 256  # operations looked through for what two reductions have in common
 MANY_USES = 8  # so often a product reads each element that a tile of it in registers pays
@@ -281,7 +281,7 @@ class Fusion:
         (visit,) = visits
         if node.device != visit.plan.device:
             return "another device reads it", None
-        if visit.plan.stores[0].op in (Ops.SCATTER, Ops.WRITE):
+        if visit.plan.stores[0].op in (Ops.SCATTER, Ops.FETCH_ADD, Ops.WRITE):
             return "the loops of the kernel that reads it are not over places of its result", None
         if not is_same_place(node, visit):
             return "the kernel that reads it has another shape or order", None
@@ -326,7 +326,7 @@ class Fusion:
             return obstacle
         work = node.src[0].size if is_reduce else node.size if node.op in Group.TRANSCENDENTAL else 0
         if any(goes_in_order(plan, sums_up=is_reduce) for plan in plans) and self.exceeds(
-            "steps that would go one by one", work, IN_ORDER
+            "steps that would go one by one", work, ONE_BY_ONE
         ):
             return "the loop that reads it goes element by element, in order: by itself it is done in vectors"
         if self.reaches("operations of the kernel that reads it", max([plan.op_count for plan in plans]), self.max_ops):
@@ -443,9 +443,7 @@ class Fusion:
 
     def row_to_keep(self, node: LazyBuffer, visits: list[Visit], reason: str | None) -> Row | None:
         """The row of `node` to compute once and keep, where fusing would compute it again and again; None: no row."""
-        if node.op in (Ops.SCAN_AXIS, Ops.SCATTER, Ops.GATHER) or (
-            reason is None and (len(visits) < 2 or node.op not in EXPENSIVE)
-        ):
+        if node.op in (*IN_ORDER, Ops.GATHER) or (reason is None and (len(visits) < 2 or node.op not in EXPENSIVE)):
             return None
         if Device[node.device].target.has_local:
             return None  # work-items have no cache of their own that would hold a row
@@ -535,6 +533,9 @@ class Fusion:
         if node.op is Ops.SCATTER:
             self.pass_on_scatter(node, visit)
             return
+        if node.op is Ops.FETCH_ADD:
+            self.pass_on_fetch(node, visit)
+            return
         inner = Visit(plan, visit.idxs, visit.conditions, visit.loops, visit.executions)
         sources = node.src[1:] if node.op is Ops.WRITE else node.src  # what is written to is not read
         visit.sources = tuple(self.add_visit(source, inner) for source in sources)
@@ -570,6 +571,16 @@ class Fusion:
         sources += [self.add_visit(source, make_visit(plan, visit.idxs, (), visit.loops)) for source in (index, values)]
         visit.sources = tuple(sources)
 
+    def pass_on_fetch(self, node: LazyBuffer, visit: Visit) -> None:
+        """The index is read like any operand; the numbers that it names are copied before, in a loop of their own."""
+        counters, index = node.src
+        row = visit.plan.inner_range(counters.shape[-1], AxisKind.ROW)
+        visit.ranges = (row,)
+        outer = tuple(loop for loop in visit.loops if loop in visit.idxs[:-1])
+        copy = make_visit(visit.plan, (*visit.idxs[:-1], row), (), (*outer, row))
+        at_index = make_visit(visit.plan, visit.idxs, (), visit.loops)
+        visit.sources = (self.add_visit(counters, copy), self.add_visit(index, at_index))
+
     def add_visit(self, node: LazyBuffer, visit: Visit) -> Visit:
         """The visit of `node` at that index for that kernel: the one made before, if there is one."""
         known = self.pending.setdefault(node, [])
@@ -587,6 +598,8 @@ def against_fusing(node: LazyBuffer) -> str:
         return "a running result: its loop must go in order"
     if node.op is Ops.SCATTER:
         return "each of its places is written when its index comes up: only memory has them all"
+    if node.op is Ops.FETCH_ADD:
+        return "a running number: its loop must go in order"
     return ""
 
 
@@ -615,7 +628,7 @@ def goes_in_order(plan: KernelPlan, *, sums_up: bool) -> bool:
     """True for a scan or a scatter along the axis that lies in memory step by step: nothing is left for the lanes of
     what it would read. Running sums and extremes have lanes of their own there, but for what sums up in others."""
     root = plan.stores[0]
-    if root.op not in (Ops.SCAN_AXIS, Ops.SCATTER):
+    if root.op not in IN_ORDER:
         return False
     if root.op is Ops.SCAN_AXIS and root.arg[0] in (Ops.ADD, Ops.MAX, Ops.MIN) and not sums_up:
         return False

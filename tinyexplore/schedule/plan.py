@@ -10,6 +10,8 @@ from tinyexplore.schedule.indexing import ZERO, Conditions, Index, from_terms_of
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp
 from tinyexplore.uop.symbolic import sint, variables
 
+IN_ORDER = (Ops.SCAN_AXIS, Ops.SCATTER, Ops.FETCH_ADD)
+
 
 @dataclass(eq=False)
 class KernelPlan:
@@ -36,7 +38,7 @@ class KernelPlan:
         Of a scatter, over what is scattered, in order along its axis. An axis is two loops where one of `bounds`
         (numbers of elements) lies inside it, of which a step of the outer loop is to take one.
         """
-        in_order = root.arg[1] if root.op in (Ops.SCAN_AXIS, Ops.SCATTER) else None
+        in_order = root.arg[1] if root.op in IN_ORDER else None
         shape = root.src[-1].shape if root.op is Ops.SCATTER else root.shape
         order = sorted(range(len(shape)), key=lambda axis: root.op is Ops.SCAN_AXIS and axis == in_order)
         idxs: list[UOp] = [ZERO] * len(shape)

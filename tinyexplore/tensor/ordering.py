@@ -10,16 +10,16 @@ from tinyexplore.autograd import taken_gradient
 from tinyexplore.dtype import dtypes
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.checks import need_int, shown
-from tinyexplore.tensor.network import first_places, in_order, places_in_order
+from tinyexplore.tensor.radix import first_places, in_order, places_in_order
 from tinyexplore.uop import Ops
 
 if TYPE_CHECKING:
     from tinyexplore.tensor.tensor import Tensor
 
 
-# Up to here a few kernels that compare all with all take less time than the many of a network take to be scheduled
-SHORT = 32
-FEW_COMPARISONS = 1 << 24
+# Up to here a few kernels that compare all with all take less time than the many passes through digits
+SHORT = 128
+FEW_COMPARISONS = 1 << 18
 FEW_WANTED = 16  # so many passes over the elements take less time than sorting them
 
 
@@ -97,7 +97,7 @@ class Ordering:
         return self.gather(dim, places), places
 
     def _is_long(self: Tensor, axis: int) -> bool:
-        """True where a network sorts this axis in less time than comparisons of all with all."""
+        """True where radix sort takes less time along this axis than comparisons of all with all."""
         length = self.shape[axis]
         return bool(length > SHORT and self.numel() * length > FEW_COMPARISONS)
 

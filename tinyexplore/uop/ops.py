@@ -93,6 +93,7 @@ class Ops(Named):
     DIAGONAL = auto()
     GATHER = auto()
     SCATTER = auto()
+    FETCH_ADD = auto()
     SCAN_AXIS = auto()
     CONTIGUOUS = auto()
     COPY = auto()

@@ -180,6 +180,7 @@ export const GLOSSARY: Readonly<Record<string, Group>> = {
       "DIAGONAL": "Two axes walked as one.",
       "GATHER": "Elements picked by an index.",
       "SCATTER": "Values combined into the places that an index names.",
+      "FETCH_ADD": "The number that an index names, which is one more after each step that names it.",
       "SCAN_AXIS": "The running result along an axis.",
       "CONTIGUOUS": "Its values are to lie in memory, in order.",
       "COPY": "The same values on another device.",

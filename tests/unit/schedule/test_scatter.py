@@ -58,6 +58,48 @@ def test_scatters_agree_with_numpy(data: st.DataObject) -> None:
         np.testing.assert_array_equal(to_numpy(node), evaluate(node))
 
 
+def _first_rows(x: LazyBuffer) -> LazyBuffer:
+    """The first row of all, for each."""
+    one = x.shrink((*((0, 1) for _ in x.shape[:-1]), (0, x.shape[-1])))
+    return one.expand(x.shape)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_a_number_is_fetched_and_one_is_added_step_by_step(data: st.DataObject) -> None:
+    outer = tuple(data.draw(st.lists(st.sampled_from([1, 2, 3, 8, 16]), max_size=2)))
+    bins, length = data.draw(st.integers(1, 20)), data.draw(st.sampled_from([1, 2, 5, 40]))
+    random = np.random.default_rng(data.draw(st.integers(0, 99)))
+    kind = data.draw(st.sampled_from([np.int32, np.int64, np.uint8]))
+    device = data.draw(st.sampled_from(["LLVM", "PYTHON"]))
+    counters = from_numpy(random.integers(0, 100, (*outer, bins)).astype(kind), device)
+    if data.draw(st.booleans()):
+        counters = data.draw(st.sampled_from([counters.alu(Ops.ADD, counters), _first_rows(counters)]))
+    index = from_numpy(random.integers(-1, bins + 1, (*outer, length)).astype(np.int32), device)
+    node = counters.fetch_add(index)
+    if data.draw(st.booleans()):
+        node = node.alu(Ops.ADD, node.reduce(Ops.ADD, (len(outer),)).expand(node.shape))
+    with Context(SPEC=1, NOOPT=data.draw(st.integers(0, 1))):
+        np.testing.assert_array_equal(to_numpy(node), evaluate(node))
+
+
+def test_threads_share_the_rows_of_what_is_fetched_in_order() -> None:
+    index = from_numpy(np.zeros((64, 4096), np.int32))
+    *_, item = create_schedule([LazyBuffer.const(0, dtypes.int32, "LLVM", (64, 9)).fetch_add(index)])
+    kernel = hand_coded(Kernel.of(item.ast, MACHINE))
+    kinds = {axis.arg.id: axis.arg.kind for axis in kernel.axes}
+    assert kinds[0] is AxisKind.THREAD and kinds[1] is AxisKind.SCAN
+    with pytest.raises(OptError, match="steps of a scatter come in order"):
+        kernel.apply(Opt(OptOps.VECTOR, 1, 16))
+
+
+def test_places_that_values_say_are_in_the_buffer_or_nowhere() -> None:
+    places = from_numpy(np.array([3, -1, 0, 7, 2], np.int32))
+    node = LazyBuffer.const(0, dtypes.float32, "LLVM", (5,)).contiguous().written_at(places, from_numpy(numbers(5)))
+    found = numbers(5)
+    np.testing.assert_array_equal(to_numpy(node), [found[2], 0, found[4], found[0], 0])
+
+
 def test_one_kernel_copies_and_then_goes_in_order() -> None:
     (item,) = create_schedule([rows_scattered(32, outer=3)])
     kernel = Kernel.of(item.ast, Device["LLVM"].target)

@@ -72,7 +72,7 @@ _GROUPS: dict[Ops, str] = {
     **{op: "alu" for op in Group.ALU},
     **{op: "movement" for op in Group.MOVEMENT},
     **{op: "memory" for op in (Ops.INDEX, Ops.LOAD, Ops.STORE, Ops.GATHER, Ops.SCATTER, Ops.CONTIGUOUS, Ops.COPY)},
-    **{op: "memory" for op in (Ops.WRITE, Ops.PREFETCH)},
+    **{op: "memory" for op in (Ops.WRITE, Ops.PREFETCH, Ops.FETCH_ADD)},
     **{op: "buffer" for op in (Ops.BUFFER, Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL)},
     **{op: "reduce" for op in (Ops.REDUCE, Ops.REDUCE_AXIS, Ops.SCAN, Ops.SCAN_AXIS, Ops.HREDUCE)},
     **{op: "reduce" for op in (Ops.DEFINE_ACC, Ops.ASSIGN, Ops.RESULT)},

@@ -18,11 +18,7 @@ from tinyexplore.kernel.decisions.lanes import choose_lanes
 from tinyexplore.kernel.decisions.prefetches import prefetch
 from tinyexplore.kernel.decisions.product_tile import tile_product
 from tinyexplore.kernel.decisions.register_tile import tile_registers
-from tinyexplore.kernel.decisions.several_vectors import (
-    pair_mirrored_places,
-    take_several_vectors,
-    take_several_vectors_of_rows,
-)
+from tinyexplore.kernel.decisions.several_vectors import take_several_vectors, take_several_vectors_of_rows
 from tinyexplore.kernel.decisions.streamed_rows import stream_rows
 from tinyexplore.kernel.decisions.threads import divide_among_threads
 from tinyexplore.kernel.decisions.transposition import tile_transposition
@@ -41,7 +37,6 @@ DECISIONS = (
     Decision(stream_rows, settles=TILE),
     Decision(block_columns, settles=TILE),
     Decision(tile_registers, settles=TILE),
-    Decision(pair_mirrored_places, settles=TILE),
     Decision(tile_transposition, settles=TILE),
     Decision(take_several_vectors, settles=TILE),
     Decision(take_several_vectors_of_rows, settles=TILE),

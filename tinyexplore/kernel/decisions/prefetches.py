@@ -21,7 +21,6 @@ from tinyexplore.kernel.analysis.strides import Access
 from tinyexplore.kernel.decisions.decision import Choice, Choices, exceeds, reaches, weigh
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opts import Opt, OptOps
-from tinyexplore.target import Target
 from tinyexplore.uop import AxisKind, Group, Ops, UOp
 
 SHORTEST_ROW_BYTES = 8192  # of shorter ones the next is on its way already
@@ -32,7 +31,6 @@ NEAR_BYTES = 64 << 10  # what a loop over rows looks ahead by
 MOST_READS = 5  # of an element, four and the overlap of last blocks: waiting for memory is what takes time
 MANY_PAGES, STRETCH_BYTES = 512, 256  # that a walk down passes, and reads of each: enough to look ahead along itself
 LONG_STEP_BYTES = 1024  # what is read of a page that takes long enough for the next pages to be asked for
-MANY_PARTS, BLOCKS_AHEAD = 8, 2
 AHEAD_BY = "the loop that looks ahead: bytes by which a step of it moves on in memory"
 
 
@@ -50,7 +48,7 @@ def prefetch(kernel: Kernel) -> Choices:
     walked = {axis for reduce in kernel.plain_reduces for axis in reduce.src[1:]}
     unwalked = {axis for reduce in kernel.reduces for axis in reduce.src[1:] if axis not in walked}
     loads = [load for load in loads if unwalked.isdisjoint(load.node.ranges)]
-    choice = prefetched_row(kernel, loads) or prefetched_jump(kernel, loads) or prefetched_hop(kernel, loads)
+    choice = prefetched_row(kernel, loads) or prefetched_jump(kernel, loads)
     if choice is not None:
         loops = {loop for load in loads for loop in load.node.ranges if loop.arg.kind in LOOPS}
         steps = {
@@ -80,16 +78,6 @@ def prefetched_jump(kernel: Kernel, loads: list[Access]) -> Choice | None:
             axis, steps = found
             reason = "each step is in another page, where no prefetcher of the hardware follows"
             return Choice(Opt(OptOps.AHEAD, axis.arg.id, steps), reason)
-    return None
-
-
-def prefetched_hop(kernel: Kernel, loads: list[Access]) -> Choice | None:
-    for load in loads:
-        if is_read_once(kernel, load) and (blocks := hopping_walk(kernel.target, load)) is not None:
-            reason = (
-                "each step reads a line of many parts of a page, and no prefetcher of the hardware goes on to the next"
-            )
-            return Choice(Opt(OptOps.AHEAD, blocks.arg.id, BLOCKS_AHEAD), reason)
     return None
 
 
@@ -163,21 +151,6 @@ def jumping_walk(kernel: Kernel, load: Access) -> tuple[UOp, int] | None:
             if in_memory and MOST_STEPS * steps <= axis.size and (steps + 1) * walk <= 6 * l2_bytes:
                 return axis, steps
     return down if is_reduced and down[1] >= 1 else None
-
-
-def hopping_walk(target: Target, load: Access) -> UOp | None:
-    """The loop over pages, or smaller blocks, that are cut into many parts; a loop inside takes a line of each."""
-    parts = [axis for axis in load.node.ranges if axis.arg.kind is AxisKind.UPCAST and step_bytes(load, axis)]
-    if prod(axis.size for axis in parts) < MANY_PARTS:
-        return None
-    loops = sorted((axis for axis in load.node.ranges if axis.arg.kind in LOOPS), key=lambda axis: -axis.arg.id)
-    if len(loops) < 2:
-        return None
-    lines, blocks = loops[:2]
-    if step_bytes(load, lines) < target.line_bytes or step_bytes(load, blocks) > target.page_bytes:
-        return None
-    within = step_bytes(load, lines) * lines.size <= min(step_bytes(load, axis) for axis in parts)
-    return blocks if within and blocks.size >= MOST_STEPS * BLOCKS_AHEAD else None
 
 
 __all__ = ["prefetch"]

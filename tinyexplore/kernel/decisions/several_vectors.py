@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from tinyexplore.dtype import dtypes
 from tinyexplore.kernel.analysis.access import is_outer_of, outer_row_axis
-from tinyexplore.kernel.analysis.strides import Access
-from tinyexplore.kernel.decisions.decision import Choice, Choices, exceeds, reaches, weigh
+from tinyexplore.kernel.decisions.decision import Choice, Choices, exceeds, reaches
 from tinyexplore.kernel.decisions.kept_rows import find_pipe
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opts import Opt, OptOps
@@ -15,43 +14,6 @@ from tinyexplore.uop import AxisKind, Ops, UOp
 
 FEWEST_STEPS = 1 << 12  # of fewer the call takes longer
 MOST_ARITHMETIC = 40  # operations of a step: of more, units are busy already
-MIRRORED_AXES = 4  # 16 places a step, a vector register each
-
-
-def pair_mirrored_places(kernel: Kernel) -> Choices:
-    """UPCAST for axes of two steps of which both compute from the same two elements, as in a sorting network: each is
-    loaded once then."""
-    if not kernel.reduces:
-        loads = [access for access in kernel.accesses if not access.is_store]
-        pairs = mirrored_pairs(kernel)
-        if pairs:
-            once = len({access.node.src[0] for access in loads})
-            told = {"each pair at once": float(once), "one place at a time": float(len(loads))}
-            weigh("elements loaded for each result", told, "each pair at once", least=True)
-        for axis in pairs:
-            reason = "both places of this axis are computed from the same two elements"
-            yield Choice(Opt(OptOps.UPCAST, axis.arg.id, axis.size), reason)
-
-
-def mirrored_pairs(kernel: Kernel) -> tuple[UOp, ...]:
-    """Output axes of size 2 that some buffer is read along both ways, as in a sorting network; few enough to unroll."""
-    by_buffer: dict[UOp, list[Access]] = {}
-    for access in kernel.accesses:
-        if not access.is_store:
-            by_buffer.setdefault(access.node.src[0], []).append(access)
-
-    def both_ways(axis: UOp) -> bool:
-        for group in by_buffer.values():
-            strides = {access.stride(axis) for access in group}
-            if any(stride and -stride in strides for stride in strides):
-                return True
-        return False
-
-    pairs = [
-        axis for axis in kernel.output_axes if axis.size == 2 and axis.is_static and axis.arg.kind is AxisKind.GLOBAL
-    ]
-    found = tuple(axis for axis in pairs if both_ways(axis))
-    return () if found and exceeds("axes of mirrored pairs", len(found), MIRRORED_AXES) else found
 
 
 def take_several_vectors(kernel: Kernel) -> Choices:

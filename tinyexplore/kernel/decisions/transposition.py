@@ -26,7 +26,7 @@ def tile_transposition(kernel: Kernel) -> Choices:
     """UPCAST for a square tile where loads walk memory across the stores, so that every cache line is used whole; and
     SWAP, LOCAL and AHEAD where memory rather than a cache has what is read."""
     vectors = [axis for axis in kernel.axes if axis.arg.kind is AxisKind.VECTOR]
-    if kernel.reduces or not vectors or not reaches("steps", kernel.steps, FEWEST_STEPS):
+    if kernel.reduces or kernel.result_copies or not vectors or not reaches("steps", kernel.steps, FEWEST_STEPS):
         return
     across = crossing_axis(kernel, vectors[0], kernel.accesses)
     if across is not None:

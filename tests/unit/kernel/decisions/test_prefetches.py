@@ -34,13 +34,6 @@ def centred_squares(x: LazyBuffer, function: Ops = Ops.NEG) -> LazyBuffer:
     return distance.alu(function).alu(Ops.MUL, distance).reduce(Ops.ADD, (1,))
 
 
-def with_mirrored(x: LazyBuffer) -> LazyBuffer:
-    """The greatest along three axes in the middle, in each of their places."""
-    for axis in (1, 2, 3):
-        x = x.alu(Ops.MAX, x.flip((axis,)))
-    return x
-
-
 def chosen(node: LazyBuffer) -> list[str]:
     return [str(opt) for opt in hand_coded(kernel_of(node)).applied if opt.op is OptOps.AHEAD]
 
@@ -68,9 +61,6 @@ def chosen(node: LazyBuffer) -> list[str]:
         (lambda: unread(64, 262144).reduce(Ops.ADD, (0,)), ["AHEAD(0, 8)"]),
         (lambda: unread(65536, 1024).reduce(Ops.ADD, (0,)), ["AHEAD(1, 42)"]),
         (lambda: unread(512, 512).reduce(Ops.ADD, (0,)), []),
-        (lambda: with_mirrored(unread(1024, 2, 2, 2, 8, 16)), ["AHEAD(0, 2)"]),  # eight parts of a page, line by line
-        (lambda: with_mirrored(unread(1024, 2, 2, 2, 64, 16)), []),  # of eight pages
-        (lambda: with_mirrored(unread(16384, 2, 2, 2, 16)), []),  # in order
         (lambda: centred_squares(unread(4096, 4096)), ["AHEAD(0, 1)"]),  # one number of each row, which is read twice
         (lambda: centred_squares(unread(16384, 1024)), []),
         (lambda: centred_squares(unread(4096, 4096), Ops.EXP), []),  # exp is dearer than waiting

@@ -14,12 +14,6 @@ from tinyexplore.kernel import Kernel, OptOps, hand_coded
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule import create_schedule
 from tinyexplore.trace import Asked, Compared, OptApplied, Recorder, Weighed, recording
-from tinyexplore.uop import Ops
-
-
-def mirrored() -> LazyBuffer:
-    x = unread(64, 2, 16)
-    return x.alu(Ops.MAX, x.flip((1,)))
 
 
 def causal() -> LazyBuffer:
@@ -38,7 +32,6 @@ PROGRAMS: dict[str, tuple[Callable[[], LazyBuffer], OptOps]] = {
     "pipe_rows": (lambda: softmax(unread(4096, 1024)), OptOps.PIPE),
     "cut_masked_loops": (causal, OptOps.CUT),
     "use_dot_instructions": (small_numbers, OptOps.TC),
-    "pair_mirrored_places": (mirrored, OptOps.UPCAST),
 }
 
 
