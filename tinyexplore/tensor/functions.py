@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 _RELU = OwnRuleAt(relu_gradient, 0)
 _SIGMOID = OwnRuleAt(sigmoid_gradient, 1, 1, 0, 0)
+NARROW = (dtypes.float16, dtypes.bfloat16, *dtypes.fp8s)  # activations of these are rounded once, at the end
 
 
 class Functions:
@@ -282,6 +283,8 @@ class Functions:
 
     def sigmoid(self: Tensor) -> Tensor:
         """1 / (1 + e⁻ˣ)"""
+        if self.dtype in NARROW:
+            return self.cast(dtypes.float32).sigmoid().cast(self.dtype)
         x = self._float()
         grown = x.lazydata.alu(Ops.NEG).alu(Ops.EXP)
         one = x._const(1.0).lazydata
@@ -291,6 +294,8 @@ class Functions:
 
     def silu(self: Tensor) -> Tensor:
         """x · sigmoid(x)"""
+        if self.dtype in NARROW:
+            return self.cast(dtypes.float32).silu().cast(self.dtype)
         return self * self.sigmoid()
 
     def swish(self: Tensor) -> Tensor:
@@ -301,6 +306,8 @@ class Functions:
         """x · Φ(x), with the normal distribution's Φ by its usual tanh formula, or exactly (`approximate="none"`)."""
         if approximate not in ("tanh", "none"):
             raise ValueError(f"gelu with approximate={approximate!r}: choose 'tanh' or 'none'")
+        if self.dtype in NARROW:
+            return self.cast(dtypes.float32).gelu(approximate).cast(self.dtype)
         x = self._float()
         if approximate == "none":
             return 0.5 * x * (1.0 + (x * math.sqrt(1 / 2)).erf())
@@ -309,10 +316,14 @@ class Functions:
 
     def quick_gelu(self: Tensor) -> Tensor:
         """x · sigmoid(1.702 x)"""
+        if self.dtype in NARROW:
+            return self.cast(dtypes.float32).quick_gelu().cast(self.dtype)
         return self * self.mul(1.702).sigmoid()
 
     def mish(self: Tensor) -> Tensor:
         """x · tanh(softplus(x))"""
+        if self.dtype in NARROW:
+            return self.cast(dtypes.float32).mish().cast(self.dtype)
         return self * self.softplus().tanh()
 
     def softplus(self: Tensor, beta: float = 1.0) -> Tensor:

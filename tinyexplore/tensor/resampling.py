@@ -52,6 +52,8 @@ class Resampling:
 
     def _resampled(self: Tensor, axis: int, count: int, mode: str, align_corners: bool) -> Tensor:
         have = self.shape[axis]
+        if mode.startswith("nearest") and count % have == 0:
+            return self.repeat_interleave(count // have, axis)
         place = self._counted(count, dtypes.default_int)
         if mode == "nearest":
             return self._taken(axis, place * have // count)
