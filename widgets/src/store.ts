@@ -94,6 +94,15 @@ export class Store {
     if (!silent) for (const store of this.family) store.onSelect?.(known);
   }
 
+  /** Adds nodes to the selection, or takes them out where all of them are in it. */
+  toggle(nodes: readonly number[]): void {
+    const next = new Set(this.selected);
+    const had = nodes.every((node) => next.has(node));
+    for (const node of nodes) if (had) next.delete(node);
+    else next.add(node);
+    this.select(next);
+  }
+
   /** Selects nodes, and lets the graph show only them and their neighbours. */
   isolate(nodes: readonly number[]): void {
     this.go({ graph: "lazy", place: "lazy" });

@@ -6,7 +6,7 @@ import { type LineChange, compareLines } from "../lines";
 import type { Branch, KernelVariant, RuleFiring, Trace } from "../model";
 import type { Store } from "../store";
 import { around, lineRow } from "../tuner/listing";
-import { codeBlock } from "../views/stepper";
+import { codeBlock } from "../views/steptext";
 import { counterexample, verdictTag } from "./rows";
 
 const KINDS = new Set(["InsertRule", "DisableRule", "FireRule", "SkipFiring"]);

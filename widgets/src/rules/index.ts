@@ -5,7 +5,7 @@ import { button, h, replaceChildren } from "../dom";
 import { count, paragraphs } from "../format";
 import type { Branch } from "../model";
 import type { Change, Store, View } from "../store";
-import { codeBlock } from "../views/stepper";
+import { codeBlock } from "../views/steptext";
 import { type Command, type WhatIf, whatIfOf } from "../whatif";
 import { branchView, firingsOf, isAboutRules, titleOf } from "./branch";
 import { type Match, type RuleRow, type Verdict, counterexample, recordedRules, verdictTag } from "./rows";

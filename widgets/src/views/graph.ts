@@ -1,39 +1,24 @@
 // The graph: boxes coloured by role or by kernel, framed by kernel where they are LazyBuffers, laid out in layers that
 // stay put from step to step.
 
-import { button, h, replaceChildren, s } from "../dom";
-import { meaning } from "../explaining";
-import { callName, count, duration, truncate } from "../format";
+import { button, h, replaceChildren } from "../dom";
+import { count } from "../format";
 import { type Frame, framedLayout } from "../frames";
 import { fateBetween, fateText, markOf } from "../fusions";
-import { KERNEL_HUES, kernelClass, kernelTitle } from "../kernels";
 import type { Layout } from "../layout";
 import { Layouter } from "../layouter";
-import { type Contracted, contract, contractKernels, contractTwins } from "../regions";
-import type { ShownGraph } from "../replay";
-import { type DrawnBox, type DrawnGraph, Graphs, type Region, countsOf, fold, wordsOf } from "../shown";
+import { type DrawnBox, type DrawnGraph, Graphs, countsOf, fold, wordsOf } from "../shown";
 import type { Change, Store, View } from "../store";
 import { nodeText } from "../tree";
 import { Camera, type Rectangle } from "./camera";
 import { Drawing, NOTHING, holds } from "./drawing";
 import { Finder } from "./finder";
+import { Regions } from "./folding";
+import { boxClass, drawFrame, frameTitle, hopChoice, kernelKeys, ownersOf, tooltip } from "./graphwords";
+import { type Direction, neighbourOf } from "./neighbours";
 import { NodeCard } from "./nodecard";
 
-/** How much of the LazyBuffer graph is drawn as boxes of their own, from the least to all. */
-type Detail = "kernels" | "lines" | "operations" | "views";
-
-const DETAILS: Record<Detail, string> = {
-  kernels: "a box a kernel",
-  lines: "a box a line",
-  operations: "operations",
-  views: "every node",
-};
 const BUDGET = 400;
-const CROWDED = 40; // operations on LazyBuffers; above, what one line made for one kernel is one box,
-const CROWDED_LINES = 60; // and where even those are more, a kernel is one
-const CROWDED_UOPS = 90;
-const MAX_LEGEND = 12;
-const HOPS = [1, 2, 3];
 const TITLE_CHARACTER = 7.4; // pixels, of a frame's heading
 
 export class GraphView implements View {
@@ -60,13 +45,9 @@ export class GraphView implements View {
   private isSamePass = false; // as what was drawn before: then boxes stay where they are
   private isFramed = false;
   private isTidied = false; // the reader wants it laid out anew
-  private showsTwins = false;
   private foldConstants = true;
   private foldIndex = true;
-  private detail: Detail | null = null; // null: as the size of the graph suggests
-  private drawnDetail: Detail = "operations";
-  private foldTwins: boolean | null = null;
-  private readonly opened = new Map<number, number[]>(); // nodes whose region is drawn one by one, with all of it
+  private readonly regions: Regions;
   private budget = BUDGET;
   private cone: Set<number> | null = null;
   private hops: number | null = null;
@@ -76,14 +57,15 @@ export class GraphView implements View {
     private colour: "kernel" | "role" = "kernel",
   ) {
     this.graphs = new Graphs(store.index);
+    this.regions = new Regions(store.index);
     this.drawing = new Drawing(store, {
-      boxClass: (box) => this.boxClass(box),
-      tooltip: (box) => this.tooltip(box),
+      boxClass: (box) => boxClass(store.index, box, this.colour === "kernel"),
+      tooltip: (box) => tooltip(store.index, box, this.regions.isOpened(box.node)),
       badge: (box) => this.badge(box),
       through: (nodes) => `through ${nodes.map((node) => nodeText(store.index.node(node))).join(" → ")}`,
-      frame: (frame) => this.frame(frame),
+      frame: (frame) => drawFrame(store, frame),
       markEdge: (edge, points) => {
-        if (!this.isLazy || this.drawnDetail === "kernels") return null; // there every edge is cut
+        if (!this.isLazy || this.regions.areKernels) return null; // there every edge is cut
         const [src, dst] = [edge.src, edge.dst].map((id) => this.byId.get(id)!.members);
         const fate = fateBetween(store.index, src, edge.through, dst);
         return fate === null ? null : markOf(fate, points, fateText(store.index, fate));
@@ -145,9 +127,8 @@ export class GraphView implements View {
     const { graph: whole, family, stage } = this.graphs.at(store.cursor);
     const steps = stage === null ? 0 : Math.min(store.cursor.step, stage.steps.length);
     const key = JSON.stringify([
-      family, stage?.id, stage?.id === store.cursor.stage ? steps : -1, this.foldConstants, this.foldIndex, this.budget,
-      this.detail, this.foldTwins, this.opened.size, this.hops,
-      this.cone && [...this.cone], this.colour, store.cursor.kernel,
+      family, stage?.id, stage?.id === store.cursor.stage ? steps : -1, this.foldConstants, this.foldIndex, this.budget, this.regions.key,
+      this.hops, this.cone && [...this.cone], this.colour, store.cursor.kernel,
     ]);
     if (key === this.drawnKey) {
       if (move === "fit" && this.working.hidden) this.fit();
@@ -158,19 +139,19 @@ export class GraphView implements View {
     if (isNewFamily) this.cone = null;
     this.isLazy = family === "lazy";
     this.isSamePass = !isNewFamily && stage?.id === this.drawnStage;
-    const { graph, members } = this.contracted(whole);
+    const { graph, members } = this.regions.contracted(whole, this.isLazy, this.isSamePass);
     const keep = new Set<number>();
     for (const [id, { node }] of graph.nodes) if (store.selected.has(node)) keep.add(id);
     const next = fold(store.index.trace, graph, {
       constants: this.foldConstants,
       index: this.foldIndex,
-      views: this.isLazy && this.drawnDetail !== "views",
+      views: this.isLazy && this.regions.detail !== "views",
       budget: this.budget,
       cone: this.cone,
       hops: this.hops,
       keep,
       words: (node) => wordsOf(store.index, node, stage?.kernel ?? null),
-      regions: this.describeRegions(whole, members),
+      regions: this.regions.described(whole, members),
     });
     this.place(next, isNewFamily, (placed, frames) => {
       [this.drawn, this.placed, this.family, this.drawnStage] = [next, placed, family, stage?.id];
@@ -195,30 +176,13 @@ export class GraphView implements View {
     });
   }
 
-  private contracted(whole: ShownGraph): Contracted {
-    const { index } = this.store;
-    const open = new Set(this.opened.keys());
-    if (!this.isLazy) {
-      // once in a pass, so that boxes do not come and go with a node more or less
-      this.showsTwins = this.foldTwins ?? (whole.nodes.size > CROWDED_UOPS || (this.isSamePass && this.showsTwins));
-      return this.showsTwins ? contractTwins(index, whole, open) : { graph: whole, members: new Map() };
-    }
-    const plain = (node: number): boolean => !["movement", "const"].includes(index.node(node).group);
-    const operations = [...whole.nodes.values()].filter(({ node }) => plain(node)).length;
-    const lines = this.detail === "lines" || (this.detail === null && operations > CROWDED) ? contract(index, whole, open) : null;
-    const tooMany = lines !== null && [...lines.graph.nodes.values()].filter(({ node }) => plain(node)).length > CROWDED_LINES;
-    this.drawnDetail = this.detail ?? (lines === null ? "operations" : tooMany && index.trace.kernels.length > 1 ? "kernels" : "lines");
-    if (this.drawnDetail === "kernels") return contractKernels(index, whole, open);
-    return lines ?? { graph: whole, members: new Map() };
-  }
-
   /** Lays the boxes out: LazyBuffers in the frames of their kernels. */
   private place(next: DrawnGraph, isNew: boolean, done: (placed: Layout, frames: Frame[]) => void): void {
     const { boxes, edges } = next;
     if (this.isLazy && this.colour === "kernel" && boxes.length <= BUDGET) {
-      const owners = this.owners(next);
+      const owners = ownersOf(this.store.index, next, this.regions.areKernels);
       const kernelOf = (id: number): number | null => owners.get(id) ?? null;
-      const made = framedLayout(boxes, edges, kernelOf, (kernel) => Math.max(...this.frameTitle(kernel).map((text) => text.length)) * TITLE_CHARACTER);
+      const made = framedLayout(boxes, edges, kernelOf, (kernel) => Math.max(...frameTitle(this.store.index, kernel).map((text) => text.length)) * TITLE_CHARACTER);
       if (made !== null) {
         this.layouter.cancel();
         done(made, made.frames);
@@ -237,49 +201,6 @@ export class GraphView implements View {
     this.working.hidden = boxes === null;
     const stop = button("stop", "Draw fewer boxes instead", () => this.spend(BUDGET), "quiet");
     replaceChildren(this.working, ...(boxes === null ? [] : [h("span", {}, `laying out ${boxes} boxes…`), stop]));
-  }
-
-  /** The kernel in whose frame a box belongs: its own, or, of one that no kernel claims, the one that alone reads it. */
-  private owners({ boxes, edges }: DrawnGraph): Map<number, number> {
-    const { index } = this.store;
-    const owners = new Map<number, number>();
-    const users = new Map<number, Set<number | undefined>>();
-    for (const box of [...boxes].reverse()) {
-      const isKernel = this.drawnDetail === "kernels" && box.members.length > 1;
-      const readers = [...(users.get(box.id) ?? [])];
-      const adopts = index.node(box.node).group !== "buffer" && readers.length === 1 ? readers[0] : undefined;
-      const kernel = isKernel ? undefined : (index.firstKernelOf.get(box.node) ?? adopts);
-      if (kernel !== undefined) owners.set(box.id, kernel);
-      for (const { src } of edges.filter(({ dst }) => dst === box.id)) users.set(src, (users.get(src) ?? new Set()).add(kernel));
-    }
-    return owners;
-  }
-
-  private describeRegions(graph: ShownGraph, members: Map<number, number[]>): Map<number, Region> {
-    const { trace } = this.store.index;
-    const regions = new Map<number, Region>();
-    for (const [box, ids] of members) {
-      const nodes = ids.map((id) => graph.nodes.get(id)!.node);
-      const last = trace.nodes[nodes[nodes.length - 1]];
-      if (last.kind === "uop") {
-        regions.set(box, { members: nodes, label: `${nodes.length} × ${last.label}`, detail: last.detail });
-        continue;
-      }
-      if (this.drawnDetail === "kernels") {
-        const [label, detail] = this.frameTitle(this.store.index.firstKernelOf.get(last.id)!);
-        regions.set(box, { members: nodes, label, detail });
-        continue;
-      }
-      const user = trace.nodes[nodes[0]].user;
-      const frame = user === null ? undefined : trace.frames[user];
-      const line = frame === undefined ? "" : (trace.sources[frame.source]?.text.split("\n")[frame.line - 1] ?? "").trim();
-      const detail = frame === undefined ? "" : `${frame.line}: ${line}`;
-      const calls = [...new Set(nodes.map((node) => trace.nodes[node].calls[0] ?? ""))];
-      const call = calls.length === 1 && calls[0] !== "" ? `${callName(calls[0])}: ` : "";
-      const when = calls.length === 1 && calls[0] === "" ? " from before" : "";
-      regions.set(box, { members: nodes, label: `${call}${nodes.length} nodes${when}`, detail });
-    }
-    return regions;
   }
 
   // *** words around the drawing ***
@@ -309,21 +230,14 @@ export class GraphView implements View {
     if (constants > 0) parts.push(`${constants} folded into labels`);
     if (folded.views > 0) parts.push(`${count(folded.views, "view")} folded into edges`);
     if (hidden > 0) parts.push(this.cone === null ? `${hidden} hidden` : `${hidden} outside the cone`);
-    const openRegions = new Set(this.opened.values()).size;
+    const openRegions = this.regions.openCount;
     const close = (): void => {
-      this.opened.clear();
+      this.regions.close();
       this.draw();
     };
-    const hop = (hops: number | null): HTMLElement => {
-      const text = hops === null ? "all" : String(hops);
-      const title = hops === null ? "Everything above and below" : `At most ${count(hops, "edge")} away`;
-      const choose = (): void => {
-        this.hops = hops;
-        this.draw("fit");
-      };
-      const made = button(text, title, choose, "quiet");
-      made.setAttribute("aria-pressed", String(this.hops === hops));
-      return made;
+    const go = (hops: number | null): void => {
+      this.hops = hops;
+      this.draw("fit");
     };
     replaceChildren(
       this.status,
@@ -331,7 +245,7 @@ export class GraphView implements View {
       openRegions > 0 ? button(`close ${count(openRegions, "region")}`, "Draw what was opened as one box again", close) : null,
       hidden > 0 && this.cone === null ? button("show all", "Draw every node", () => this.spend(Infinity)) : null,
       this.budget > BUDGET ? button(`at most ${BUDGET}`, "Draw fewer nodes", () => this.spend(BUDGET)) : null,
-      ...(this.cone === null ? [] : [h("span", { class: "hops" }, "edges away: ", ...[...HOPS, null].map(hop)), button("whole graph", "Leave the cone", () => this.isolate())]),
+      ...(this.cone === null ? [] : [hopChoice(this.hops, go), button("whole graph", "Leave the cone", () => this.isolate())]),
     );
   }
 
@@ -348,122 +262,41 @@ export class GraphView implements View {
     const constants = toggle("const", "Fold constants into the labels of their users", this.foldConstants, () => (this.foldConstants = !this.foldConstants));
     if (this.isLazy) {
       const byKernel = toggle("kernels", "Frame and colour by kernel instead of colouring by role", this.colour === "kernel", () => (this.colour = this.colour === "kernel" ? "role" : "kernel"));
-      replaceChildren(this.tools, this.detailChoice(), constants, byKernel);
+      replaceChildren(this.tools, this.regions.choice(() => this.draw("open")), constants, byKernel);
       return;
     }
-    const flipTwins = (): void => {
-      this.foldTwins = !this.showsTwins;
-      this.opened.clear();
+    const tidy = (): void => {
+      [this.isTidied, this.drawnKey] = [true, ""];
+      this.draw("fit");
     };
     replaceChildren(
       this.tools,
-      toggle("copies", "Draw the copies that unrolling made as one box; a double click opens one", this.showsTwins, flipTwins),
+      toggle("copies", "Draw the copies that unrolling made as one box; a double click opens one", this.regions.areTwinsOne, () => this.regions.flipTwins()),
       constants,
-      button("tidy", "Lay the graph out anew: from step to step boxes stay where they are", () => this.tidy(), "quiet"),
+      button("tidy", "Lay the graph out anew: from step to step boxes stay where they are", tidy, "quiet"),
       toggle("index", "Fold index arithmetic into the addresses that use it", this.foldIndex, () => (this.foldIndex = !this.foldIndex)),
     );
   }
 
-  /** The one control from few boxes to all of them. */
-  private detailChoice(): HTMLElement {
-    const options = (Object.keys(DETAILS) as Detail[]).map((key) => h("option", { value: key, selected: key === this.drawnDetail }, DETAILS[key]));
-    const choice = h("select", { class: "detail-choice", "aria-label": "How much is drawn", title: "How much is drawn: a box for each kernel, Python line, operation, or node" }, ...options);
-    choice.addEventListener("change", () => {
-      this.detail = choice.value as Detail;
-      this.opened.clear();
-      this.draw("open");
-    });
-    return choice;
-  }
-
   /** Which colour is which kernel, where colours are kernels and no frame says it. */
   private writeLegend(frames: readonly Frame[]): void {
-    const { index, cursor } = this.store;
-    const shown = new Set(this.drawn.boxes.map((box) => index.firstKernelOf.get(box.node)));
-    const isNeeded = this.isLazy && this.colour === "kernel" && frames.length === 0 && this.drawnDetail !== "kernels";
-    const kernels = isNeeded ? index.trace.kernels.filter(({ id }) => shown.has(id)) : [];
-    const keys = kernels.slice(0, MAX_LEGEND).map((kernel) => {
-      const choose = (): void => this.store.go({ kernel: kernel.id });
-      const key = button(truncate(this.frameTitle(kernel.id)[0], 26), `Show the code of ${kernelTitle(index.trace, kernel.id)}`, choose, `key ${kernelClass(kernel.id)}`);
-      key.setAttribute("aria-pressed", String(kernel.id === cursor.kernel));
-      return key;
-    });
-    const more = kernels.length - keys.length;
-    const repeats = kernels.length > KERNEL_HUES ? h("span", { class: "faint" }, `${KERNEL_HUES} colours, which repeat: the numbers tell kernels apart`) : null;
+    const isNeeded = this.isLazy && this.colour === "kernel" && frames.length === 0 && !this.regions.areKernels;
+    const keys = isNeeded ? kernelKeys(this.store, this.drawn) : [];
     this.legend.hidden = keys.length === 0;
-    replaceChildren(this.legend, ...keys, more > 0 ? h("span", { class: "faint" }, `and ${count(more, "kernel")} more`) : null, repeats);
-  }
-
-  /** A kernel's heading: its number and name; what it computes, of how many nodes, in what time. */
-  private frameTitle(id: number): [string, string] {
-    const { index } = this.store;
-    const kernel = index.trace.kernels[id];
-    const run = index.runOf(id);
-    const calls = truncate(kernel.calls.map(callName).join(", "), 24);
-    const facts = [calls, count(kernel.nodes.length, "node"), run === null ? "" : duration(run.median_us)].filter(Boolean);
-    return [`kernel ${id} · ${truncate(kernel.name, 28)}`, facts.join(" · ")];
-  }
-
-  /** A kernel's frame, and its heading, which is drawn over the edges. */
-  private frame({ kernel, left, top, width, height }: Frame): [SVGElement, SVGElement] {
-    const [title, facts] = this.frameTitle(kernel);
-    const on = kernel === this.store.cursor.kernel ? " on" : "";
-    const attributes = { class: `frame ${kernelClass(kernel)}${on}`, "data-kernel": kernel };
-    const says = (): SVGElement => s("title", {}, `Show the code of kernel ${kernel}, ${this.store.index.trace.kernels[kernel].name}`);
-    const [name, what] = [{ class: "name", x: left + 12, y: top + 18 }, { class: "facts", x: left + 12, y: top + 34 }];
-    return [
-      s("g", attributes, says(), s("rect", { x: left, y: top, width, height, rx: 9 })),
-      s("g", attributes, says(), s("text", name, title), s("text", what, facts)),
-    ];
-  }
-
-  private tooltip(box: DrawnBox): string {
-    if (box.members.length > 1) return `${box.members.length} nodes: ${box.label}, ${box.detail}\na double click draws them one by one`;
-    const { index } = this.store;
-    const node = index.node(box.node);
-    const role = meaning("role", node.group);
-    const does = [meaning("op", node.op), role === "" ? "" : `colour of ${node.group}: ${role}`].filter(Boolean).map((text) => `\n${text}`);
-    const hidden = box.hidden > 0 ? `\n${count(box.hidden, "neighbour")} not drawn` : "";
-    const name = node.name === "" ? "" : `\n${node.name} in Python`;
-    const owner = node.kind === "lazybuffer" ? index.firstKernelOf.get(node.id) : undefined;
-    const kernel = owner === undefined ? "" : `\nin ${kernelTitle(index.trace, owner)}`;
-    const made = node.calls.length > 0 ? `\nmade by ${node.calls.join(" → ")}` : "";
-    const open = this.opened.has(box.node) ? "\na double click draws its region as one box again" : "";
-    return `${nodeText(node)}${node.dtype ? `\n${node.dtype}` : ""}${node.arg ? `\narg ${node.arg}` : ""}${name}${made}${kernel}${hidden}${does.join("")}${open}`;
+    replaceChildren(this.legend, ...keys);
   }
 
   /** The number of a box's kernel, where colours are kernels and no frame says which. */
   private badge(box: DrawnBox): string {
     const { index } = this.store;
-    if (!this.isLazy || this.isFramed || this.colour !== "kernel" || this.drawnDetail === "kernels" || index.trace.kernels.length < 2) return "";
+    if (!this.isLazy || this.isFramed || this.colour !== "kernel" || this.regions.areKernels || index.trace.kernels.length < 2) return "";
     return String(index.firstKernelOf.get(box.node) ?? "");
-  }
-
-  private boxClass(box: DrawnBox): string {
-    const { index } = this.store;
-    const node = index.node(box.node);
-    const classes = ["box", `g-${node.group}`];
-    if (node.kind === "lazybuffer") {
-      const decision = index.decisionOf.get(node.id)?.decision;
-      if (decision !== undefined) classes.push(`d-${decision}`);
-      const kernel = index.firstKernelOf.get(node.id);
-      if (this.colour === "kernel") classes.push(kernel === undefined ? "no-kernel" : kernelClass(kernel));
-    }
-    if (box.members.length > 1) classes.push("region");
-    if (box.changed) classes.push("new");
-    return classes.join(" ");
   }
 
   // *** acting on it ***
 
   private mark(): void {
     this.drawing.mark(this.finder.hits);
-  }
-
-  private tidy(): void {
-    this.isTidied = true;
-    this.drawnKey = "";
-    this.draw("fit");
   }
 
   private spend(budget: number): void {
@@ -486,19 +319,14 @@ export class GraphView implements View {
     this.isolate();
   }
 
-  /** Draws the region of a box one by one, or, of a box of an opened region, that region as one again. */
-  private toggleRegion(box: DrawnBox): void {
-    const open = this.opened.get(box.node);
-    if (open !== undefined) for (const node of open) this.opened.delete(node);
-    else if (box.members.length > 1) for (const node of box.members) this.opened.set(node, box.members);
-    else return;
-    this.draw();
+  private toggleRegion(id: number): void {
+    if (this.regions.toggle(this.byId.get(id)!)) this.draw();
   }
 
   /** Opens or closes the region of the selection. */
   toggleSelected(): void {
     const [id] = this.litBoxes();
-    if (id !== undefined) this.toggleRegion(this.byId.get(id)!);
+    if (id !== undefined) this.toggleRegion(id);
   }
 
   private byNode(): Map<number, number> {
@@ -522,24 +350,11 @@ export class GraphView implements View {
   }
 
   /** Moves the selection along an edge: to a source (up), a user (down), or a neighbour on the same layer. */
-  walk(direction: "up" | "down" | "left" | "right"): void {
+  walk(direction: Direction): void {
     const lit = this.litBoxes();
     const [from] = lit.length > 0 ? lit : this.drawn.boxes.slice(-1).map((box) => box.id);
     if (from === undefined) return;
-    const place = this.placed.positions.get(from)!;
-    const distance = (id: number): number => Math.abs(this.placed.positions.get(id)!.x - place.x);
-    let candidates: number[];
-    if (direction === "up") candidates = this.drawn.edges.filter((edge) => edge.dst === from).map((edge) => edge.src);
-    else if (direction === "down") candidates = this.drawn.edges.filter((edge) => edge.src === from).map((edge) => edge.dst);
-    else {
-      const sign = direction === "left" ? -1 : 1;
-      candidates = this.drawn.boxes.map((box) => box.id).filter((id) => {
-        const { x, y } = this.placed.positions.get(id)!;
-        return Math.abs(y - place.y) < 12 && (x - place.x) * sign > 0;
-      });
-    }
-    candidates.sort((a, b) => distance(a) - distance(b));
-    const target = lit.length === 0 ? from : candidates[0];
+    const target = lit.length === 0 ? from : neighbourOf(from, direction, this.drawn, this.placed);
     if (target !== undefined) this.selectBox(target);
   }
 
@@ -559,7 +374,7 @@ export class GraphView implements View {
     svg.addEventListener("dblclick", (event) => {
       const id = this.boxAt(event);
       if (id === null) this.fit();
-      else this.toggleRegion(this.byId.get(id)!);
+      else this.toggleRegion(id);
     });
     svg.addEventListener("mouseover", (event) => {
       const id = this.boxAt(event);
@@ -579,14 +394,7 @@ export class GraphView implements View {
     if (id === null && frame) this.store.go({ kernel: Number(frame.dataset.kernel) });
     const fate = (event.target as Element).closest?.<SVGGElement>("g.fate");
     const members = fate ? [Number(fate.dataset.src), Number(fate.dataset.dst)] : id === null ? [] : this.byId.get(id)!.members;
-    if (!event.shiftKey || members.length === 0) {
-      this.store.select(members);
-      return;
-    }
-    const next = new Set(this.store.selected);
-    const had = members.every((node) => next.has(node));
-    for (const node of members) if (had) next.delete(node);
-    else next.add(node);
-    this.store.select(next);
+    if (event.shiftKey && members.length > 0) this.store.toggle(members);
+    else this.store.select(members);
   }
 }

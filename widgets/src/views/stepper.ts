@@ -2,16 +2,15 @@
 // transform of the whole graph, and its law.
 
 import { button, h, oncePerFrame, replaceChildren } from "../dom";
-import { meaning, optMeaning } from "../explaining";
-import { count, duration, languageName, paragraphs } from "../format";
-import type { Rule, Stage, Step, Transform } from "../model";
+import type { Stage, Step } from "../model";
 import type { Change, Store, View } from "../store";
-import { tokenize } from "../tokens";
-import { type TreeLine, nodeText, treeDiff, treeLines } from "../tree";
+import { treeDiff, treeLines } from "../tree";
 import { LONG, VirtualRows } from "../virtual";
 import { firingsUpTo, nextStop, stopsOf } from "../walking";
-import { paneOf } from "./code";
 import { PassTree } from "./passtree";
+import { type Shown, decisionsOf, optsOf, plainStage } from "./plainstages";
+import { passText, rebuiltText, ruleText, transformText } from "./steptext";
+import { pairOf, treeOf } from "./steptree";
 
 const ROW_HEIGHT = 25; // pixels, of a decision in a long list
 
@@ -45,10 +44,6 @@ export class StepperView implements View {
   private get stage(): Stage | null {
     const { cursor, index } = this.store;
     return cursor.stage === null ? null : (index.trace.stages[cursor.stage] ?? null);
-  }
-
-  private childrenOf(stage: Stage): Stage[] {
-    return this.store.index.children.get(stage.id) ?? [];
   }
 
   // *** walking, by buttons and by keys ***
@@ -149,9 +144,7 @@ export class StepperView implements View {
     }
     this.drawScrub(stage);
     if (stage.steps.length > 0) this.drawFiring(stage);
-    else if (stage.decisions.length > 0) this.drawDecisions(stage);
-    else if (stage.opts.length > 0 || stage.candidates.length > 0) this.drawOpts(stage);
-    else this.drawPlain(stage);
+    else this.drawShown(stage.decisions.length > 0 ? decisionsOf(this.store, stage) : hasOpts(stage) ? optsOf(this.store, stage) : plainStage(this.store, stage));
     this.mark();
   }
 
@@ -225,232 +218,33 @@ export class StepperView implements View {
   }
 
   private drawFiring(stage: Stage): void {
+    const { store } = this;
+    const { index } = store;
     const step = this.current();
-    const { trace } = this.store.index;
     if (step === null) {
-      const rows = stage.before.flatMap((root) => treeLines(trace, root));
-      const lines = rows.map((line) => this.treeCell(line, ""));
+      const rows = stage.before.flatMap((root) => treeLines(index.trace, root));
       const says = stage.transform === null ? "nothing has fired yet. → shows the first firing." : "→ shows what it makes of the whole graph.";
-      const head = h("p", { class: "note" }, `Before ${stage.name}: ${says}`);
-      replaceChildren(this.diff, head, h("div", { class: "tree" }, ...lines));
-      replaceChildren(this.detail, ...(stage.transform === null ? this.summary(stage) : this.transformText(stage)));
+      replaceChildren(this.diff, h("p", { class: "note" }, `Before ${stage.name}: ${says}`), treeOf(store, rows));
+      replaceChildren(this.detail, ...(stage.transform === null ? passText(index, stage, (to) => this.goTo(to)) : transformText(index, stage)));
       return;
     }
-    const rows = treeDiff(trace, step.before, step.after);
-    const cells = rows.flatMap(({ before, after, same }) => [
-      before === null ? h("div", { class: "cell none" }) : this.treeCell(before, same ? "" : "del"),
-      after === null ? h("div", { class: "cell none" }) : this.treeCell(after, same ? "" : "add"),
-    ]);
-    replaceChildren(this.diff, pair(cells));
-    const rule = step.rule === null ? null : trace.rules[step.rule];
-    const about = stage.transform !== null ? this.transformText(stage) : rule === null ? this.rebuilt(step) : this.ruleText(rule, stage, step);
+    replaceChildren(this.diff, pairOf(store, treeDiff(index.trace, step.before, step.after)));
+    const rule = step.rule === null ? null : index.trace.rules[step.rule];
+    const about = stage.transform !== null ? transformText(index, stage) : rule === null ? rebuiltText(index, step) : ruleText(store, rule, stage, step);
     replaceChildren(this.detail, ...about);
   }
 
-  private treeCell(line: TreeLine, cls: string): HTMLElement {
-    const node = this.store.index.node(line.node);
-    const folded = line.folded > 0 ? h("span", { class: "faint" }, `  + ${line.folded} below`) : null;
-    const mark = cls === "del" ? "−" : cls === "add" ? "+" : " ";
-    return h(
-      "div",
-      {
-        class: `cell linked ${cls}`,
-        "data-node": line.node,
-        title: `${nodeText(node)}${node.dtype ? ` : ${node.dtype}` : ""}`,
-        onclick: () => this.store.select([line.node]),
-        onmouseenter: () => this.store.hover([line.node]),
-        onmouseleave: () => this.store.hover([]),
-      },
-      h("span", { class: "sign", "aria-label": cls === "del" ? "removed" : cls === "add" ? "added" : null }, mark),
-      h("span", { class: "faint" }, line.prefix),
-      h("b", {}, node.label),
-      ` ${line.text.slice(node.label.length).trim()}`,
-      folded,
-    );
-  }
-
-  private ruleText(rule: Rule, stage: Stage, step: Step): (Element | null)[] {
-    const firings = stage.steps.filter((other) => other.rule === rule.id).length;
-    const next = stage.steps[this.store.cursor.step];
-    const took = (next?.at_us ?? stage.elapsed_us) - step.at_us;
-    const place = rule.file === "" ? "" : `${rule.file}:${rule.line} · `;
-    const nth = stage.steps.slice(0, this.store.cursor.step).filter((other) => other.rule === rule.id).length;
-    return [
-      h("h5", {}, rule.name),
-      rule.law === "" ? null : h("div", { class: "law" }, rule.law),
-      ...paragraphs(rule.doc).map(({ text, formula }) => (formula ? h("div", { class: "law" }, text) : h("p", {}, text))),
-      h("p", { class: "place" }, `${place}firing ${nth} of ${firings} here · ${duration(Math.max(0, took))} to the next step`),
-      rule.text === "" ? null : codeBlock(rule.text),
-    ];
-  }
-
-  /** What a transform does, in words and as source, and what it did to this graph. */
-  private transformText(stage: Stage): (Element | null)[] {
-    const { index } = this.store;
-    const transform: Transform = index.trace.transforms[stage.transform!];
-    const before = new Set(index.reachable(stage.before));
-    const after = new Set(index.reachable(stage.after));
-    const added = [...after].filter((node) => !before.has(node)).length;
-    const removed = [...before].filter((node) => !after.has(node)).length;
-    const nodes = added + removed > 0 ? `${before.size} → ${count(after.size, "node")}: ${added} added, ${removed} removed` : count(after.size, "node");
-    const did = index.changed(stage) ? nodes : "It changed nothing here";
-    return [
-      h("h5", {}, transform.name),
-      h("p", {}, h("span", { class: "tag d-keep" }, "transform"), " of the whole graph, in one step"),
-      ...paragraphs(transform.law).map(({ text, formula }) => (formula ? h("div", { class: "law" }, text) : h("p", {}, text))),
-      h("p", { class: "place" }, `${transform.file}:${transform.line} · ${did} · ${duration(stage.elapsed_us)}`),
-      transform.text === "" ? null : codeBlock(transform.text),
-    ];
-  }
-
-  private rebuilt(step: Step): Element[] {
-    const { index } = this.store;
-    const what = index.node(step.after).label;
-    return [
-      h("h5", {}, "made anew"),
-      h("p", {}, `No rule fired on this ${what}: its sources changed, so that an equal node over the new sources takes its place.`),
-    ];
-  }
-
-  private summary(stage: Stage): Element[] {
-    const { index } = this.store;
-    const counts = new Map<number, number>();
-    for (const step of stage.steps) if (step.rule !== null) counts.set(step.rule, (counts.get(step.rule) ?? 0) + 1);
-    const rows = [...counts].sort((a, b) => b[1] - a[1]).map(([rule, n]) => {
-      const open = (): void => this.goTo(stage.steps.findIndex((step) => step.rule === rule) + 1);
-      return h("button", { type: "button", class: "row", onclick: open }, h("span", { class: "name" }, index.trace.rules[rule].name), h("span", { class: "n" }, String(n)));
-    });
-    const does = meaning("pass", stage.name);
-    return [h("h5", {}, stage.name), ...(does === "" ? [] : [h("p", {}, does)]), h("p", {}, `${count(index.firings(stage), "firing")} of ${count(counts.size, "rule")} in ${duration(stage.elapsed_us)}`), ...rows];
-  }
-
-  // *** stages without firings ***
-
-  private drawDecisions(stage: Stage): void {
-    const { index } = this.store;
-    const row = (at: number): HTMLElement => {
-      const { node, decision, reason } = stage.decisions[at];
-      const { label, detail, name } = index.node(node);
-      const choose = (): void => this.store.select([node]);
-      return h(
-        "div",
-        {
-          class: "cell decision linked",
-          "data-node": node,
-          tabindex: 0,
-          title: reason,
-          onclick: choose,
-          onkeydown: (event: KeyboardEvent) => {
-            if (event.key === "Enter") choose();
-          },
-        },
-        h("span", { class: `tag d-${decision}`, title: meaning("decision", decision) || null }, decision),
-        h("b", {}, name === "" ? label : `${name} = ${label}`),
-        h("span", { class: "faint" }, detail),
-        h("span", { class: "why" }, reason),
-      );
-    };
-    if (stage.decisions.length > LONG) {
+  /** A stage without firings. */
+  private drawShown(shown: Shown): void {
+    replaceChildren(this.detail, ...shown.detail);
+    if ("body" in shown) replaceChildren(this.diff, ...shown.body);
+    else if (shown.count <= LONG) replaceChildren(this.diff, ...Array.from({ length: shown.count }, (_, at) => shown.row(at)));
+    else {
       replaceChildren(this.diff);
       this.diff.scrollTop = 0;
-      this.rows = new VirtualRows(this.diff, stage.decisions.length, ROW_HEIGHT, row, () => this.mark());
+      this.rows = new VirtualRows(this.diff, shown.count, ROW_HEIGHT, shown.row, () => this.mark());
       this.diff.append(this.rows.element);
-    } else replaceChildren(this.diff, ...stage.decisions.map((_, at) => row(at)));
-    const counts = tally(stage.decisions.map(({ decision }) => decision));
-    const text = Object.entries(counts).map(([decision, n]) => h("p", {}, h("span", { class: `tag d-${decision}` }, `${decision} ${n}`), ` ${meaning("decision", decision)}`));
-    replaceChildren(this.detail, h("h5", {}, stage.name), h("p", {}, `${count(stage.decisions.length, "decision")} in ${duration(stage.elapsed_us)}`), ...text);
-  }
-
-  private drawOpts(stage: Stage): void {
-    const rows = stage.opts.map(({ opt, applied, reason }) =>
-      h(
-        "div",
-        { class: `cell decision ${applied ? "" : "rejected"}` },
-        h("span", { class: `tag ${applied ? "d-fuse" : "d-view"}` }, applied ? "applied" : "rejected"),
-        h("b", { title: optMeaning(opt) || null }, opt),
-        h("span", { class: "why" }, reason),
-      ),
-    );
-    replaceChildren(this.diff, ...rows, ...candidateRows(stage), ...this.laws(stage));
-    const applied = stage.opts.filter((opt) => opt.applied).length;
-    const tried = stage.candidates.length > 0 ? `, ${count(stage.candidates.length, "candidate")} timed` : "";
-    const text = `${applied} applied, ${stage.opts.length - applied} rejected${tried}, in ${duration(stage.elapsed_us)}`;
-    replaceChildren(this.detail, h("h5", {}, stage.name), h("p", {}, text), ...this.axes(stage));
-  }
-
-  /** What each kind of opt of the stage does: its words, and a loop nest before and after. */
-  private laws(stage: Stage): Element[] {
-    const ids = new Set(stage.opts.flatMap((opt) => opt.laws));
-    return [...ids].flatMap((id) => {
-      const law = this.store.index.trace.laws[id]!;
-      const nests = [h("div", {}, law.before), h("div", { class: "faint" }, "→"), h("div", {}, law.after)];
-      const words = law.words.split("`").map((part, k) => (k % 2 === 1 ? h("code", {}, part) : part));
-      return [h("p", { class: "says" }, h("b", {}, law.name), " ", ...words, ":"), h("div", { class: "law nests" }, ...nests)];
-    });
-  }
-
-  private axes(stage: Stage): Element[] {
-    const kernel = stage.kernel === null ? undefined : this.store.index.trace.kernels[stage.kernel];
-    if (kernel === undefined || kernel.axes.length === 0) return [];
-    const nest = kernel.axes.map(([name, kind, size], depth) =>
-      h("div", { class: "cell", title: meaning("axis", kind) || null }, `${" ".repeat(depth * 2)}for `, h("b", { class: `axis-${kind}` }, name), ` in range(${size})  `, h("span", { class: "faint" }, kind)),
-    );
-    return [h("p", {}, "The loops of the kernel, outermost first:"), h("div", { class: "tree" }, ...nest)];
-  }
-
-  private drawPlain(stage: Stage): void {
-    const { index } = this.store;
-    const { trace } = index;
-    const inside = this.childrenOf(stage);
-    const took = `${duration(stage.elapsed_us)}${inside.length > 0 ? `, with ${count(inside.length, "stage")} inside` : ""}`;
-    const changed = index.changed(stage);
-    const [before] = stage.before;
-    const [after] = stage.after;
-    const isProgram = stage.after.length > 1 && (stage.before.length === 1 || stage.transform !== null); // nodes in order
-    if (isProgram) {
-      const lines = stage.after.map((node) => ({ node, prefix: "", text: nodeText(index.node(node)), folded: 0, hidden: "" }));
-      replaceChildren(this.diff, h("div", { class: "tree" }, ...lines.map((line) => this.treeCell(line, ""))));
-    } else if (changed && before !== undefined && after !== undefined && index.node(before).kind === index.node(after).kind) {
-      const cells = treeDiff(trace, before, after).flatMap(({ before: left, after: right, same }) => [
-        left === null ? h("div", { class: "cell none" }) : this.treeCell(left, same ? "" : "del"),
-        right === null ? h("div", { class: "cell none" }) : this.treeCell(right, same ? "" : "add"),
-      ]);
-      replaceChildren(this.diff, pair(cells));
-    } else if (after !== undefined) {
-      const lines = stage.after.slice(0, 4).flatMap((root) => treeLines(trace, root));
-      replaceChildren(this.diff, h("div", { class: "tree" }, ...lines.map((line) => this.treeCell(line, ""))));
-    } else if (this.listingsOf(stage).length > 0) {
-      replaceChildren(this.diff, ...this.listingsOf(stage));
-    } else {
-      replaceChildren(this.diff, h("p", { class: "empty" }, `${stage.name} has no graph of its own. It took ${duration(stage.elapsed_us)}.`));
     }
-    const verdict = this.diff.querySelector(".listed") !== null
-      ? "Every listing of this kernel; a click opens one."
-      : isProgram
-      ? `${count(stage.after.length, "UOp")} in order; the listings have them with their operands.`
-      : changed === false
-        ? "It changed nothing."
-        : changed === null
-          ? ""
-          : "The steps inside were not recorded.";
-    const last = inside.length === 0 && verdict !== "" ? h("p", {}, verdict) : null;
-    if (stage.transform === null) replaceChildren(this.detail, h("h5", {}, stage.name), h("p", {}, took), last);
-    else replaceChildren(this.detail, ...this.transformText(stage), changed === false ? null : last);
-  }
-
-  /** The kernel's program in every language, each a button that opens it. */
-  private listingsOf(stage: Stage): HTMLElement[] {
-    const { store } = this;
-    return store.index.programsOf(stage.kernel).map(({ language, lines }) => {
-      const open = (): void => store.go({ kernel: stage.kernel, tabs: { ...store.cursor.tabs, [paneOf(language)]: language, all: language } });
-      const text = `Shows ${languageName(language)} beside the graph`;
-      return h(
-        "button",
-        { type: "button", class: "event listed", title: text, onclick: open },
-        h("b", {}, languageName(language)),
-        h("span", { class: "faint" }, count(lines.length, "line")),
-      );
-    });
   }
 
   private mark(): void {
@@ -464,41 +258,10 @@ export class StepperView implements View {
   }
 }
 
-/** What a search timed, the fastest first; the length of the bar is the time. */
-function candidateRows(stage: Stage): Element[] {
-  const times = stage.candidates.map((candidate) => candidate.best_us).filter((us): us is number => us !== null);
-  const [fastest, slowest] = [Math.min(...times), Math.max(...times)];
-  const byTime = [...stage.candidates].sort((a, b) => (a.best_us ?? Infinity) - (b.best_us ?? Infinity));
-  return byTime.map(({ opts, best_us, note }) =>
-    h(
-      "div",
-      { title: note || null, class: `cell candidate${best_us === fastest ? " best" : ""}` },
-      h("span", { class: "num" }, best_us === null ? "failed" : duration(best_us)),
-      h("span", { class: "chart" }, h("span", { class: "median", style: `width:${((best_us ?? 0) / slowest) * 100}%` })),
-      h("span", {}, opts.length === 0 ? "no opts" : opts.join("  ")),
-    ),
-  );
-}
-
-function pair(cells: Element[]): HTMLElement {
-  const heads = ["before", "after"].map((text) => h("div", { class: "cell head" }, text));
-  return h("div", { class: "pair", role: "group", "aria-label": "Before and after" }, ...heads, ...cells);
-}
-
 function endStatus(): HTMLElement {
   return h("span", { class: "end", role: "status" });
 }
 
-export function codeBlock(text: string): HTMLElement {
-  const lines = text.split("\n").map((line) => {
-    const spans = tokenize("python", line).map(([kind, part]) => (kind === "" ? part : h("span", { class: `t-${kind}` }, part)));
-    return h("div", {}, ...spans, line === "" ? " " : null);
-  });
-  return h("pre", { class: "rule-source", tabindex: 0, role: "group", "aria-label": "Source of the rule" }, ...lines);
-}
-
-function tally(words: string[]): Record<string, number> {
-  const counts: Record<string, number> = {};
-  for (const word of words) counts[word] = (counts[word] ?? 0) + 1;
-  return counts;
+function hasOpts(stage: Stage): boolean {
+  return stage.opts.length > 0 || stage.candidates.length > 0;
 }

@@ -8,7 +8,7 @@ import { count, paragraphs, truncate } from "../format";
 import type { Change, Store, View } from "../store";
 import { nodeText } from "../tree";
 import { choiceRows } from "./choices";
-import { codeBlock } from "./stepper";
+import { codeBlock } from "./steptext";
 
 const FEW = 12; // stopped rules that are shown at once
 const ITS_OWN = new Set(["function", "nothing new", "error", "context"]); // the pattern matches; the rule itself says no

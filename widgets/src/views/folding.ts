@@ -1,0 +1,133 @@
+// Which nodes are drawn as one box: of LazyBuffers those of a kernel or of a line, of UOps the copies that unrolling
+// made; the reader chooses how much, and opens and closes single ones.
+
+import { h } from "../dom";
+import { callName } from "../format";
+import type { TraceIndex } from "../provenance";
+import { type Contracted, contract, contractKernels, contractTwins } from "../regions";
+import type { ShownGraph } from "../replay";
+import type { DrawnBox, Region } from "../shown";
+import { frameTitle } from "./graphwords";
+
+/** How much of the LazyBuffer graph is drawn as boxes of their own, from the least to all. */
+type Detail = "kernels" | "lines" | "operations" | "views";
+
+const DETAILS: Record<Detail, string> = {
+  kernels: "a box a kernel",
+  lines: "a box a line",
+  operations: "operations",
+  views: "every node",
+};
+const CROWDED = 40; // operations on LazyBuffers; above, what one line made for one kernel is one box,
+const CROWDED_LINES = 60; // and where even those are more, a kernel is one
+const CROWDED_UOPS = 90;
+
+export class Regions {
+  private chosen: Detail | null = null; // null: as the size of the graph suggests
+  private drawn: Detail = "operations";
+  private twins: boolean | null = null; // as the reader chose
+  private drawnTwins = false;
+  private readonly opened = new Map<number, number[]>(); // nodes whose region is drawn one by one, with all of it
+
+  constructor(private readonly index: TraceIndex) {}
+
+  get detail(): Detail {
+    return this.drawn;
+  }
+
+  get areKernels(): boolean {
+    return this.drawn === "kernels";
+  }
+
+  get areTwinsOne(): boolean {
+    return this.drawnTwins;
+  }
+
+  get openCount(): number {
+    return new Set(this.opened.values()).size;
+  }
+
+  /** What was chosen, to see whether it changed. */
+  get key(): unknown {
+    return [this.chosen, this.twins, this.opened.size];
+  }
+
+  isOpened(node: number): boolean {
+    return this.opened.has(node);
+  }
+
+  /** The graph with its regions as nodes. */
+  contracted(whole: ShownGraph, isLazy: boolean, isSamePass: boolean): Contracted {
+    const { index } = this;
+    const open = new Set(this.opened.keys());
+    if (!isLazy) {
+      // once in a pass, so that boxes do not come and go with a node more or less
+      this.drawnTwins = this.twins ?? (whole.nodes.size > CROWDED_UOPS || (isSamePass && this.drawnTwins));
+      return this.drawnTwins ? contractTwins(index, whole, open) : { graph: whole, members: new Map() };
+    }
+    const plain = (node: number): boolean => !["movement", "const"].includes(index.node(node).group);
+    const operations = [...whole.nodes.values()].filter(({ node }) => plain(node)).length;
+    const lines = this.chosen === "lines" || (this.chosen === null && operations > CROWDED) ? contract(index, whole, open) : null;
+    const tooMany = lines !== null && [...lines.graph.nodes.values()].filter(({ node }) => plain(node)).length > CROWDED_LINES;
+    this.drawn = this.chosen ?? (lines === null ? "operations" : tooMany && index.trace.kernels.length > 1 ? "kernels" : "lines");
+    if (this.areKernels) return contractKernels(index, whole, open);
+    return lines ?? { graph: whole, members: new Map() };
+  }
+
+  /** What each box of several nodes says. */
+  described(graph: ShownGraph, members: Map<number, number[]>): Map<number, Region> {
+    const of = ([box, ids]: [number, number[]]): [number, Region] => [box, this.region(ids.map((id) => graph.nodes.get(id)!.node))];
+    return new Map([...members].map(of));
+  }
+
+  private region(members: number[]): Region {
+    const { trace, firstKernelOf } = this.index;
+    const last = trace.nodes[members[members.length - 1]];
+    if (last.kind === "uop") return { members, label: `${members.length} × ${last.label}`, detail: last.detail };
+    if (this.areKernels) {
+      const [label, detail] = frameTitle(this.index, firstKernelOf.get(last.id)!);
+      return { members, label, detail };
+    }
+    const user = trace.nodes[members[0]].user;
+    const frame = user === null ? undefined : trace.frames[user];
+    const line = frame === undefined ? "" : (trace.sources[frame.source]?.text.split("\n")[frame.line - 1] ?? "").trim();
+    const detail = frame === undefined ? "" : `${frame.line}: ${line}`;
+    const calls = [...new Set(members.map((node) => trace.nodes[node].calls[0] ?? ""))];
+    const call = calls.length === 1 && calls[0] !== "" ? `${callName(calls[0])}: ` : "";
+    const when = calls.length === 1 && calls[0] === "" ? " from before" : "";
+    return { members, label: `${call}${members.length} nodes${when}`, detail };
+  }
+
+  // *** the reader's choice ***
+
+  /** Draws a box's region one by one, or, of a box of an opened region, that region as one again; whether it did. */
+  toggle(box: DrawnBox): boolean {
+    const open = this.opened.get(box.node);
+    if (open !== undefined) for (const node of open) this.opened.delete(node);
+    else if (box.members.length > 1) for (const node of box.members) this.opened.set(node, box.members);
+    else return false;
+    return true;
+  }
+
+  /** Each region as one box again. */
+  close(): void {
+    this.opened.clear();
+  }
+
+  flipTwins(): void {
+    this.twins = !this.drawnTwins;
+    this.close();
+  }
+
+  /** The one control from few boxes to all of them. */
+  choice(changed: () => void): HTMLElement {
+    const options = (Object.keys(DETAILS) as Detail[]).map((key) => h("option", { value: key, selected: key === this.drawn }, DETAILS[key]));
+    const choice = h("select", { class: "detail-choice", "aria-label": "How much is drawn", title: "How much is drawn: a box for each kernel, Python line, operation, or node" }, ...options);
+    choice.addEventListener("change", () => {
+      this.chosen = choice.value as Detail;
+      this.close();
+      changed();
+    });
+    return choice;
+  }
+}

@@ -1,0 +1,109 @@
+// What the graph's boxes and frames say: headings, tooltips, classes.
+
+import { button, h, s } from "../dom";
+import { meaning } from "../explaining";
+import { callName, count, duration, truncate } from "../format";
+import type { Frame } from "../frames";
+import { KERNEL_HUES, kernelClass, kernelTitle } from "../kernels";
+import type { TraceIndex } from "../provenance";
+import type { DrawnBox, DrawnGraph } from "../shown";
+import type { Store } from "../store";
+import { nodeText } from "../tree";
+
+const MAX_KEYS = 12;
+const HOPS = [1, 2, 3, null]; // null: all
+
+/** A kernel's heading: its number and name; what it computes, of how many nodes, in what time. */
+export function frameTitle(index: TraceIndex, id: number): [string, string] {
+  const kernel = index.trace.kernels[id];
+  const run = index.runOf(id);
+  const calls = truncate(kernel.calls.map(callName).join(", "), 24);
+  const facts = [calls, count(kernel.nodes.length, "node"), run === null ? "" : duration(run.median_us)].filter(Boolean);
+  return [`kernel ${id} · ${truncate(kernel.name, 28)}`, facts.join(" · ")];
+}
+
+/** A kernel's frame, and its heading, which is drawn over the edges. */
+export function drawFrame({ index, cursor }: Store, { kernel, left, top, width, height }: Frame): [SVGElement, SVGElement] {
+  const [title, facts] = frameTitle(index, kernel);
+  const on = kernel === cursor.kernel ? " on" : "";
+  const attributes = { class: `frame ${kernelClass(kernel)}${on}`, "data-kernel": kernel };
+  const says = (): SVGElement => s("title", {}, `Show the code of kernel ${kernel}, ${index.trace.kernels[kernel].name}`);
+  const [name, what] = [{ class: "name", x: left + 12, y: top + 18 }, { class: "facts", x: left + 12, y: top + 34 }];
+  return [
+    s("g", attributes, says(), s("rect", { x: left, y: top, width, height, rx: 9 })),
+    s("g", attributes, says(), s("text", name, title), s("text", what, facts)),
+  ];
+}
+
+/** A box's classes; of a LazyBuffer its decision and, where colours are kernels, its kernel. */
+export function boxClass(index: TraceIndex, box: DrawnBox, isByKernel: boolean): string {
+  const node = index.node(box.node);
+  const classes = ["box", `g-${node.group}`];
+  if (node.kind === "lazybuffer") {
+    const decision = index.decisionOf.get(node.id)?.decision;
+    if (decision !== undefined) classes.push(`d-${decision}`);
+    const kernel = index.firstKernelOf.get(node.id);
+    if (isByKernel) classes.push(kernel === undefined ? "no-kernel" : kernelClass(kernel));
+  }
+  if (box.members.length > 1) classes.push("region");
+  if (box.changed) classes.push("new");
+  return classes.join(" ");
+}
+
+/** All of a box in words; `isOpened`: it was drawn as part of a region before. */
+export function tooltip(index: TraceIndex, box: DrawnBox, isOpened: boolean): string {
+  if (box.members.length > 1) return `${box.members.length} nodes: ${box.label}, ${box.detail}\na double click draws them one by one`;
+  const node = index.node(box.node);
+  const role = meaning("role", node.group);
+  const does = [meaning("op", node.op), role === "" ? "" : `colour of ${node.group}: ${role}`].filter(Boolean).map((text) => `\n${text}`);
+  const hidden = box.hidden > 0 ? `\n${count(box.hidden, "neighbour")} not drawn` : "";
+  const name = node.name === "" ? "" : `\n${node.name} in Python`;
+  const owner = node.kind === "lazybuffer" ? index.firstKernelOf.get(node.id) : undefined;
+  const kernel = owner === undefined ? "" : `\nin ${kernelTitle(index.trace, owner)}`;
+  const made = node.calls.length > 0 ? `\nmade by ${node.calls.join(" → ")}` : "";
+  const open = isOpened ? "\na double click draws its region as one box again" : "";
+  return `${nodeText(node)}${node.dtype ? `\n${node.dtype}` : ""}${node.arg ? `\narg ${node.arg}` : ""}${name}${made}${kernel}${hidden}${does.join("")}${open}`;
+}
+
+/** The kernel in whose frame a box belongs: its own, or, of one that no kernel claims, the one that alone reads it. */
+export function ownersOf(index: TraceIndex, { boxes, edges }: DrawnGraph, areKernels: boolean): Map<number, number> {
+  const owners = new Map<number, number>();
+  const users = new Map<number, Set<number | undefined>>();
+  for (const box of [...boxes].reverse()) {
+    const isKernel = areKernels && box.members.length > 1;
+    const readers = [...(users.get(box.id) ?? [])];
+    const adopts = index.node(box.node).group !== "buffer" && readers.length === 1 ? readers[0] : undefined;
+    const kernel = isKernel ? undefined : (index.firstKernelOf.get(box.node) ?? adopts);
+    if (kernel !== undefined) owners.set(box.id, kernel);
+    for (const { src } of edges.filter(({ dst }) => dst === box.id)) users.set(src, (users.get(src) ?? new Set()).add(kernel));
+  }
+  return owners;
+}
+
+/** Which colour is which kernel: a key each, of a graph's kernels. */
+export function kernelKeys(store: Store, drawn: DrawnGraph): HTMLElement[] {
+  const { index, cursor } = store;
+  const shown = new Set(drawn.boxes.map((box) => index.firstKernelOf.get(box.node)));
+  const kernels = index.trace.kernels.filter(({ id }) => shown.has(id));
+  const keys: HTMLElement[] = kernels.slice(0, MAX_KEYS).map(({ id }) => {
+    const choose = (): void => store.go({ kernel: id });
+    const key = button(truncate(frameTitle(index, id)[0], 26), `Show the code of ${kernelTitle(index.trace, id)}`, choose, `key ${kernelClass(id)}`);
+    key.setAttribute("aria-pressed", String(id === cursor.kernel));
+    return key;
+  });
+  const more = kernels.length - keys.length;
+  if (more > 0) keys.push(h("span", { class: "faint" }, `and ${count(more, "kernel")} more`));
+  if (kernels.length > KERNEL_HUES) keys.push(h("span", { class: "faint" }, `${KERNEL_HUES} colours, which repeat: the numbers tell kernels apart`));
+  return keys;
+}
+
+/** How many edges away from what is isolated a box may be. */
+export function hopChoice(chosen: number | null, go: (hops: number | null) => void): HTMLElement {
+  const choices = HOPS.map((hops) => {
+    const title = hops === null ? "Everything above and below" : `At most ${count(hops, "edge")} away`;
+    const made = button(hops === null ? "all" : String(hops), title, () => go(hops), "quiet");
+    made.setAttribute("aria-pressed", String(hops === chosen));
+    return made;
+  });
+  return h("span", { class: "hops" }, "edges away: ", ...choices);
+}

@@ -1,0 +1,80 @@
+// What stands beside a step: the rule that fired, the transform, or the pass as a whole.
+
+import { h } from "../dom";
+import { meaning } from "../explaining";
+import { count, duration, paragraphs } from "../format";
+import type { Rule, Stage, Step, Transform } from "../model";
+import type { TraceIndex } from "../provenance";
+import type { Store } from "../store";
+import { tokenize } from "../tokens";
+
+export type Detail = (Element | null)[];
+
+/** A rule that fired: its law, its words, where it stands, and its source. */
+export function ruleText({ cursor }: Store, rule: Rule, stage: Stage, step: Step): Detail {
+  const firings = stage.steps.filter((other) => other.rule === rule.id).length;
+  const next = stage.steps[cursor.step];
+  const took = (next?.at_us ?? stage.elapsed_us) - step.at_us;
+  const place = rule.file === "" ? "" : `${rule.file}:${rule.line} · `;
+  const nth = stage.steps.slice(0, cursor.step).filter((other) => other.rule === rule.id).length;
+  return [
+    h("h5", {}, rule.name),
+    rule.law === "" ? null : h("div", { class: "law" }, rule.law),
+    ...paragraphs(rule.doc).map(({ text, formula }) => (formula ? h("div", { class: "law" }, text) : h("p", {}, text))),
+    h("p", { class: "place" }, `${place}firing ${nth} of ${firings} here · ${duration(Math.max(0, took))} to the next step`),
+    rule.text === "" ? null : codeBlock(rule.text),
+  ];
+}
+
+/** What a transform does, in words and as source, and what it did to this graph. */
+export function transformText(index: TraceIndex, stage: Stage): Detail {
+  const transform: Transform = index.trace.transforms[stage.transform!];
+  const before = new Set(index.reachable(stage.before));
+  const after = new Set(index.reachable(stage.after));
+  const added = [...after].filter((node) => !before.has(node)).length;
+  const removed = [...before].filter((node) => !after.has(node)).length;
+  const nodes = added + removed > 0 ? `${before.size} → ${count(after.size, "node")}: ${added} added, ${removed} removed` : count(after.size, "node");
+  const did = index.changed(stage) ? nodes : "It changed nothing here";
+  return [
+    h("h5", {}, transform.name),
+    h("p", {}, h("span", { class: "tag d-keep" }, "transform"), " of the whole graph, in one step"),
+    ...paragraphs(transform.law).map(({ text, formula }) => (formula ? h("div", { class: "law" }, text) : h("p", {}, text))),
+    h("p", { class: "place" }, `${transform.file}:${transform.line} · ${did} · ${duration(stage.elapsed_us)}`),
+    transform.text === "" ? null : codeBlock(transform.text),
+  ];
+}
+
+/** A node that was made anew over new sources. */
+export function rebuiltText(index: TraceIndex, step: Step): Detail {
+  const what = index.node(step.after).label;
+  return [
+    h("h5", {}, "made anew"),
+    h("p", {}, `No rule fired on this ${what}: its sources changed, so that an equal node over the new sources takes its place.`),
+  ];
+}
+
+/** A pass before its first step: how often which rule fires; `open` goes to a step. */
+export function passText(index: TraceIndex, stage: Stage, open: (step: number) => void): Detail {
+  const counts = new Map<number, number>();
+  for (const step of stage.steps) if (step.rule !== null) counts.set(step.rule, (counts.get(step.rule) ?? 0) + 1);
+  const rows = [...counts].sort((a, b) => b[1] - a[1]).map(([rule, n]) => {
+    const openFirst = (): void => open(stage.steps.findIndex((step) => step.rule === rule) + 1);
+    return h("button", { type: "button", class: "row", onclick: openFirst }, h("span", { class: "name" }, index.trace.rules[rule].name), h("span", { class: "n" }, String(n)));
+  });
+  const does = meaning("pass", stage.name);
+  return [
+    h("h5", {}, stage.name),
+    does === "" ? null : h("p", {}, does),
+    h("p", {}, `${count(index.firings(stage), "firing")} of ${count(counts.size, "rule")} in ${duration(stage.elapsed_us)}`),
+    ...rows,
+  ];
+}
+
+/** Python, highlighted. */
+export function codeBlock(text: string): HTMLElement {
+  const lines = text.split("\n").map((line) => {
+    const spans = tokenize("python", line).map(([kind, part]) => (kind === "" ? part : h("span", { class: `t-${kind}` }, part)));
+    return h("div", {}, ...spans, line === "" ? " " : null);
+  });
+  return h("pre", { class: "rule-source", tabindex: 0, role: "group", "aria-label": "Source of the rule" }, ...lines);
+}
