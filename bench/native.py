@@ -1,6 +1,7 @@
 """Loops that the machine itself limits, in LLVM IR: streams through memory and chains of multiply-adds.
 
-They are compiled by llvmlite for the CPU at hand. Pointers are aligned to 64 bytes, sizes whole numbers of CHUNKs.
+They are compiled by llvmlite for the CPU at hand, or for the TARGET in force. Pointers are aligned to 64 bytes, sizes
+whole numbers of CHUNKs.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
+
+from tinyexplore.target import chosen
 
 CHUNK = 4096  # bytes that one turn of a loop handles at least; sizes are rounded to it
 STREAMS = 8  # vectors that one turn of a loop handles
@@ -89,14 +92,20 @@ def _read_ir(vector: str, width: int) -> str:
     return text.replace("done:\n", "done:\n" + "\n".join([*last, *sums]) + "\n")
 
 
-def _fma_ir(lanes: int) -> str:
-    """`void fma(ptr at, i64 turns)`: CHAINS chains of `turns` multiply-adds; `at` holds factor, addend, and results."""
+def _fma_ir(lanes: int, fused: bool) -> str:
+    """`void fma(ptr at, i64 turns)`: CHAINS chains of `turns` multiply-adds; `at` holds factor, addend, and results.
+
+    `fused`: in one instruction.
+    """
     vector, width = f"<{lanes} x float>", 4 * lanes
     suffix = f"v{lanes}f32"
     phis, steps, ends = [], [], []
     for k in range(CHAINS):
         phis.append(f"  %a{k} = phi {vector} [%x, %entry], [%b{k}, %loop]")
-        steps.append(f"  %b{k} = call {vector} @llvm.fma.{suffix}({vector} %a{k}, {vector} %x, {vector} %y)")
+        if fused:
+            steps.append(f"  %b{k} = call {vector} @llvm.fma.{suffix}({vector} %a{k}, {vector} %x, {vector} %y)")
+        else:
+            steps.append(f"  %m{k} = fmul {vector} %a{k}, %x\n  %b{k} = fadd {vector} %m{k}, %y")
         ends.append(f"  %p{k} = getelementptr i8, ptr %at, i64 {(k + 2) * width}")
         ends.append(f"  store {vector} %b{k}, ptr %p{k}, align {width}")
     joined = ("\n".join(lines) for lines in (phis, steps, ends))
@@ -173,7 +182,7 @@ def _private_map(nbytes: int) -> mmap.mmap:
 
 
 class Loops:
-    """The loops, compiled; `vector_bytes` is the width that the CPU has."""
+    """The loops, compiled for the TARGET in force; `vector_bytes` is the width that it has."""
 
     def __init__(self) -> None:
         import llvmlite.binding as llvm
@@ -181,12 +190,17 @@ class Loops:
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
         llvm.initialize_native_asmparser()
+        choice = chosen()
         features = llvm.get_host_cpu_features()
-        self.cpu: str = llvm.get_host_cpu_name()
-        self.vector_bytes = 64 if features.get("avx512f") else 32 if features.get("avx") else 16
+        if choice.is_native:
+            self.cpu, flags = llvm.get_host_cpu_name(), features.flatten()
+            has = {name for name, there in features.items() if there}
+        else:
+            self.cpu, flags, has = choice.cpu, "", set(choice.features)
+        self.vector_bytes = 64 if "avx512f" in has else 32 if "avx" in has else 16
         self.lanes = self.vector_bytes // 4
         target = llvm.Target.from_default_triple()
-        machine = target.create_target_machine(cpu=self.cpu, features=features.flatten(), opt=3, codemodel="jitdefault")
+        machine = target.create_target_machine(cpu=self.cpu, features=flags, opt=3, codemodel="jitdefault")
         is_x86 = "x86_64" in machine.triple
         vector = f"<{self.lanes} x i32>"
         fence = "  call void @llvm.x86.sse.sfence()" if is_x86 else "  fence seq_cst"
@@ -195,7 +209,13 @@ class Loops:
         parts = [f"declare void @{name}()" for name in declared]
         parts.append(_meet_ir(pause))
         parts.extend(_copy_ir(name, vector, self.vector_bytes, fence) for name in _COPIES)
-        parts.extend([_read_ir(vector, self.vector_bytes), _fma_ir(self.lanes), "!0 = !{i32 1}"])
+        parts.extend(
+            [
+                _read_ir(vector, self.vector_bytes),
+                _fma_ir(self.lanes, fused=not is_x86 or "fma" in has),
+                "!0 = !{i32 1}",
+            ]
+        )
         module = llvm.parse_assembly("\n".join(parts))
         module.verify()
         self._engine = llvm.create_mcjit_compiler(module, machine)

@@ -2,32 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.support.lab import LabPage, jupyterlab
+from tests.support.lab import LabPage
 
 NOTEBOOK = "05_fusion_board.ipynb"
 
 pytestmark = [pytest.mark.browser, pytest.mark.notebook, pytest.mark.slow]
-
-
-@pytest.fixture(scope="module")
-def lab(browser: Any, repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabPage]:
-    """The notebook, opened and run from top to bottom."""
-    root, state = tmp_path_factory.mktemp("root"), tmp_path_factory.mktemp("state")
-    shutil.copy(repository / "notebooks" / NOTEBOOK, root)
-    with jupyterlab(root, state) as address:
-        page = browser.new_page(viewport={"width": 1600, "height": 1100})
-        lab = LabPage(page, address)
-        lab.open(NOTEBOOK)
-        lab.run_all()
-        yield lab
-        page.close()
 
 
 def test_a_reader_cuts_an_attention_and_goes_back_by_clicking(lab: LabPage, screenshots: Path) -> None:

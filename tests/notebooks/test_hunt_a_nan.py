@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.lab import LabPage, jupyterlab
+from tests.support.lab import LabPage
 from tests.support.panels import open_panel
 
 NOTEBOOK = "07_hunt_a_nan.ipynb"
 
 pytestmark = [pytest.mark.browser, pytest.mark.notebook, pytest.mark.slow]
-
-
-@pytest.fixture(scope="module")
-def lab(browser: Any, repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabPage]:
-    """The notebook, opened and run from top to bottom."""
-    root, state = tmp_path_factory.mktemp("root"), tmp_path_factory.mktemp("state")
-    shutil.copy(repository / "notebooks" / NOTEBOOK, root)
-    with jupyterlab(root, state) as address:
-        page = browser.new_page(viewport={"width": 1600, "height": 1100})
-        lab = LabPage(page, address)
-        lab.open(NOTEBOOK)
-        lab.run_all()
-        yield lab
-        page.close()
 
 
 def test_a_reader_finds_the_infinity_and_steps_back_from_it(lab: LabPage, screenshots: Path) -> None:

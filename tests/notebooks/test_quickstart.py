@@ -3,34 +3,25 @@
 from __future__ import annotations
 
 import re
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.lab import LabPage, jupyterlab
+from tests.support.lab import LabPage
 
 NOTEBOOK = "00_quickstart.ipynb"
+
+BEFORE = "localStorage.setItem('tinyexplore.mode', 'workbench')"  # as the reader chose before
 
 pytestmark = [pytest.mark.browser, pytest.mark.notebook, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
-def lab(browser: Any, repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabPage]:
-    """The notebook, opened and run from top to bottom, once for all the tests below."""
-    root, state = tmp_path_factory.mktemp("root"), tmp_path_factory.mktemp("state")
-    shutil.copy(repository / "notebooks" / NOTEBOOK, root)
-    with jupyterlab(root, state) as address:
-        page = browser.new_page(viewport={"width": 1500, "height": 1000})
-        page.add_init_script("localStorage.setItem('tinyexplore.mode', 'workbench')")  # as the reader chose before
-        lab = LabPage(page, address)
-        lab.open(NOTEBOOK)
-        lab.run_all()
-        page.locator(".asks .choice").first.click()  # the views come once there is a guess
-        yield lab
-        page.close()
+def lab(lab: LabPage) -> LabPage:
+    """The notebook, with an answer to its question: then the views come."""
+    lab.page.locator(".asks .choice").first.click()
+    return lab
 
 
 @pytest.fixture

@@ -149,6 +149,10 @@ class LabPage:
         self.page.wait_for_function("() => window.ranAllCells", timeout=RUN_TIMEOUT_S * 1e3)
         self.await_idle()
 
+    def shut_down(self) -> None:
+        """End the notebook's kernel: its memory is wanted."""
+        self.page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.shutdown()")
+
     def outputs(self) -> list[list[dict[str, Any]]]:
         """The outputs of each code cell, as the notebook file would have them."""
         return list(self.page.evaluate(_OUTPUTS))
