@@ -11,10 +11,11 @@ import pytest
 from tinyexplore import Tensor, explore
 from tinyexplore.explore import Explorer
 from tinyexplore.explore.model import Branch, Diagnostic
-from tinyexplore.explore.whatif import Edit, WhatIfError, from_json, to_json
+from tinyexplore.explore.whatif.commands import Edit, from_json, to_json
 from tinyexplore.explore.whatif.editing import faults, fences
 from tinyexplore.explore.whatif.editing.diagnostics import c_diagnostics, llvm_diagnostics
 from tinyexplore.explore.whatif.editing.faults import how_it_ended
+from tinyexplore.explore.whatif.place import WhatIfError
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="edits run in forked processes where there are any")
 

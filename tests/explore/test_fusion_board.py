@@ -10,7 +10,9 @@ import pytest
 from tinyexplore import Tensor, Trace, explore, nn
 from tinyexplore.explore import Explorer
 from tinyexplore.explore.model import CommandInfo
-from tinyexplore.explore.whatif import AsScheduled, Cut, Join, Leave, WhatIfError, from_json, rescheduled, to_json
+from tinyexplore.explore.whatif import rescheduled
+from tinyexplore.explore.whatif.commands import AsScheduled, Cut, Join, Leave, from_json, to_json
+from tinyexplore.explore.whatif.place import WhatIfError
 from tinyexplore.explore.why.fusions import Edge
 
 

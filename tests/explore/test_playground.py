@@ -9,7 +9,7 @@ from tinyexplore.codegen import PASSES, lower
 from tinyexplore.explore import Explorer, playground
 from tinyexplore.explore.playground import Ops, UOp, UPat, cvar, var
 from tinyexplore.explore.playground.pipeline import Disabled, Inserted, passes_with
-from tinyexplore.explore.whatif import WhatIfError
+from tinyexplore.explore.whatif.place import WhatIfError
 from tinyexplore.uop import Rule
 
 x, y, a = var("x"), var("y"), cvar("a")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import inspect
 import linecache
+import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -190,7 +191,7 @@ def counted_builds(monkeypatch) -> list[str]:
         built.append(options["title"])
         return build_trace(*args, **options)
 
-    monkeypatch.setattr(sys.modules[Explorer.__module__], "build_trace", build)
+    monkeypatch.setattr("tinyexplore.explore.recording.build.build_trace", build)
     return built
 
 
@@ -473,3 +474,20 @@ def test_a_link_says_where_the_reader_is_and_leads_there():
     session.widget.mode = "workbench"
     with pytest.raises(Exception, match="'story', 'workbench'"):
         session.widget.mode = "desk"
+
+
+def test_a_capture_loads_what_records_and_not_what_answers() -> None:
+    program = """
+import sys
+from tinyexplore import Tensor, explore
+view = explore(lambda: Tensor.ones(8).contiguous().softmax(), repeat=1)
+print(*(name for name in sys.modules if name.startswith("tinyexplore.explore.")))
+assert view.trace.kernels and view.branch().status == "done"
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    loaded = {name.removeprefix("tinyexplore.explore.") for name in ran.stdout.split()}
+    assert {"session", "recording.listen"} <= loaded
+    answering = {"model", "codec", "query", "recording.build"}
+    assert not {
+        name for name in loaded if name in answering or name.startswith(("pictures.", "exports.", "whatif.commands"))
+    }

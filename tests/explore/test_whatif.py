@@ -13,14 +13,13 @@ from IPython.lib.pretty import pretty
 from tinyexplore import Tensor, Trace, explore
 from tinyexplore.explore import Explorer
 from tinyexplore.explore.model import CommandInfo
-from tinyexplore.explore.whatif import (
+from tinyexplore.explore.whatif.commands import (
     COMMANDS,
     ApplyOpt,
     AsCaptured,
     HandCode,
     SetOpts,
     UndoOpt,
-    WhatIfError,
     from_info,
     from_json,
     info_of,
@@ -28,6 +27,7 @@ from tinyexplore.explore.whatif import (
 )
 from tinyexplore.explore.whatif.measure import Lost
 from tinyexplore.explore.whatif.nest import cache_of, touched_bytes
+from tinyexplore.explore.whatif.place import WhatIfError
 from tinyexplore.kernel import Opt, OptOps
 from tinyexplore.kernel.transforms.axes import with_merged_axes, with_split_axes
 from tinyexplore.target import Target

@@ -13,7 +13,7 @@ from typing import Any
 from tinyexplore.engine import further_listings
 from tinyexplore.explore.pictures.highlight import for_stream
 from tinyexplore.explore.recording.describe import describe, search_text, uops_listing
-from tinyexplore.explore.recording.drafts import roots_of
+from tinyexplore.explore.recording.held import roots_of
 from tinyexplore.explore.recording.realised import RealisedGraph
 from tinyexplore.schedule import ScheduleItem
 from tinyexplore.trace import (

@@ -1,4 +1,7 @@
-"""Capturing: `explore(f, *args)`, `with capture() as session:`, and the Explorer that both give."""
+"""Capturing: `explore(f, *args)`, `with capture() as session:`, and the Explorer that both give.
+
+What only a question or a picture needs is loaded when it is asked for: a first capture costs little more than a run.
+"""
 
 from __future__ import annotations
 
@@ -15,24 +18,14 @@ from weakref import ref
 
 from tinyexplore.device import Device, DeviceUnavailable
 from tinyexplore.engine import further_listings, measuring_on, step_by_step
-from tinyexplore.explore.asking import Answers
 from tinyexplore.explore.byhand.asked import ByHand
-from tinyexplore.explore.codec import Limits, trace_from_bytes, trace_to_bytes
-from tinyexplore.explore.exports.export import export_html, static_html, summary_text
 from tinyexplore.explore.kept import Kept, kept_kernels, limit_of
-from tinyexplore.explore.links import link_of
-from tinyexplore.explore.model import Ceiling, KernelInfo, Node, Search, Trace
-from tinyexplore.explore.predict import Stop, question
-from tinyexplore.explore.recording.build import build_trace
-from tinyexplore.explore.recording.drafts import KernelDraft
 from tinyexplore.explore.recording.listen import MOST_KERNELS, CaptureRecorder
 from tinyexplore.explore.recording.names import Names, names_here, names_in, names_of_arguments
 from tinyexplore.explore.recording.scheduled import Scheduled, kept_graphs
 from tinyexplore.explore.recording.scopes import Scopes
 from tinyexplore.explore.recording.sources import raised_in_compiler, source_text, user_code_here, user_frame_of
 from tinyexplore.explore.shown import shown
-from tinyexplore.explore.whatif.branches import WhatIf
-from tinyexplore.explore.whatif.channel import Channel
 from tinyexplore.explore.whatif.door import WhatIfDoor
 from tinyexplore.kernel import Kernel
 from tinyexplore.lazy import LazyBuffer
@@ -42,9 +35,13 @@ from tinyexplore.util import Config, Context, config
 from tinyexplore.util.config import check_option
 
 if TYPE_CHECKING:
+    from tinyexplore.explore.model import Ceiling, KernelInfo, Node, Search, Trace
     from tinyexplore.explore.parts import Parts
+    from tinyexplore.explore.predict import Stop
+    from tinyexplore.explore.recording.drafts import KernelDraft
     from tinyexplore.explore.shapes.view import ShapeView
     from tinyexplore.explore.whatif.board import FusionBoard
+    from tinyexplore.explore.whatif.branches import WhatIf
     from tinyexplore.explore.why.chosen import WhyOpts
     from tinyexplore.explore.why.fusions import WhyKernels
     from tinyexplore.explore.why.rules import WhyNot
@@ -58,7 +55,6 @@ _COUNTS = {
     "record_iterations": "how many steps of each kernel are recorded",
 }
 
-_OUR_OWN = Limits(1 << 62, 1 << 62)  # for bytes that this process packed
 _CONFIG_NAMES = {field.name.lower(): field.name for field in fields(Config)}
 
 
@@ -101,6 +97,7 @@ class Explorer(WhatIfDoor, ByHand):
         self._names: Names = {}
         self._settings = config()
         self._whatif: WhatIf | None = None
+        self._changeable: dict[str, Any] = {}  # what of the capture can be otherwise
         self._kept: dict[int, Kept] = {}
         self._schedules: list[Scheduled] = []  # until the trace is made
         self._contents: Mapping[Any, tuple[bytes | None, ...] | None] = {}  # of buffers, until the kernels are known
@@ -161,7 +158,7 @@ class Explorer(WhatIfDoor, ByHand):
             self._notes.append(("note", inputs.note(), None))
         storage = recorder.storage()
         self._untold = partial(
-            build_trace,
+            _build_trace,
             recorder,
             title=self.title,
             options=self._options,
@@ -191,7 +188,7 @@ class Explorer(WhatIfDoor, ByHand):
         stages = [stage.id for stage in trace.stages if stage.name == "schedule"]
         graphs = kept_graphs(self._schedules, stages, numbers)
         self._schedules = []
-        self._whatif = WhatIf(trace, kernels, self._settings, self._kept, graphs)
+        self._changeable = {"kernels": kernels, "settings": self._settings, "kept": self._kept, "graphs": graphs}
         return trace
 
     def _keep(self, drafts: Sequence[KernelDraft]) -> None:
@@ -232,7 +229,7 @@ class Explorer(WhatIfDoor, ByHand):
         """All that was captured, as plain data."""
         trace = self._trace if self._untold is None else self._tell()
         if trace is None and self._packed is not None:
-            trace = self._trace = trace_from_bytes(self._packed, _OUR_OWN)
+            trace = self._trace = _unpacked(self._packed)
         if trace is None:
             if self._is_closed:
                 raise CaptureError("this Explorer was closed: its trace is gone; save() keeps one in a file")
@@ -244,7 +241,9 @@ class Explorer(WhatIfDoor, ByHand):
         """The branches of this capture, and what makes more of them."""
         trace = self.trace
         if self._whatif is None:
-            self._whatif = WhatIf(trace)
+            from tinyexplore.explore.whatif.branches import WhatIf
+
+            self._whatif = WhatIf(trace, **self._changeable)
         return self._whatif
 
     def where(self, **conditions: Any) -> tuple[Node, ...]:
@@ -259,9 +258,9 @@ class Explorer(WhatIfDoor, ByHand):
 
     @selected.setter
     def selected(self, nodes: Iterable[Node | int] | Node | int) -> None:
-        if isinstance(nodes, (Node, int)):
+        if not isinstance(nodes, Iterable):
             nodes = (nodes,)
-        ids = [node.id if isinstance(node, Node) else node for node in nodes]
+        ids = [node if isinstance(node, int) else node.id for node in nodes]
         count = len(self.trace.nodes)
         if bad := [node for node in ids if not 0 <= node < count]:
             raise ValueError(f"no such nodes: {bad}; this trace has nodes 0 … {count - 1}")
@@ -287,7 +286,7 @@ class Explorer(WhatIfDoor, ByHand):
         chosen = self.selected[0] if node is None and self.selected else node
         if chosen is None:
             raise ValueError("no node was given, and none is selected in the views")
-        number = chosen.id if isinstance(chosen, Node) else chosen
+        number = chosen if isinstance(chosen, int) else chosen.id
         cursor = {} if self._widget is None else self._widget.cursor
         asked = explainer(self.trace)
         if stage is None:
@@ -299,7 +298,7 @@ class Explorer(WhatIfDoor, ByHand):
         """Why a kernel has its opts: see `explore.why_opts`."""
         from tinyexplore.explore.why.chosen import why_opts
 
-        return why_opts(self.trace, kernel.id if isinstance(kernel, KernelInfo) else kernel)
+        return why_opts(self.trace, kernel if isinstance(kernel, int) else kernel.id)
 
     def why_kernels(self, a: Node | int, b: Node | int) -> WhyKernels:
         """Why two LazyBuffers are computed by one kernel, or by two: see `explore.why_kernels`."""
@@ -315,6 +314,8 @@ class Explorer(WhatIfDoor, ByHand):
     def link(self, page: str | Path = "") -> str:
         """The link to where the reader is: `#stage=4&step=2&node=17`, for `open` and, after its name, for a page that
         `to_html` wrote."""
+        from tinyexplore.explore.links import link_of
+
         cursor = {} if self._widget is None else self._widget.cursor
         return f"{page}{link_of(cursor, [node.id for node in self.selected])}"
 
@@ -328,16 +329,18 @@ class Explorer(WhatIfDoor, ByHand):
 
         A stop is a text with a place (a link, nodes, or None for where one is), or a `question`.
         """
-        self._tour = tuple(stop if isinstance(stop, Stop) else self._note(*stop) for stop in stops)
+        self._tour = tuple(self._note(*stop) if isinstance(stop, tuple) else stop for stop in stops)
         if self._widget is not None:
             self._widget.tour = [stop.as_data() for stop in self._tour]
         return self
 
     def _note(self, text: str, place: str | Iterable[Node | int] | Node | int | None = None) -> Stop:
+        from tinyexplore.explore.predict import Stop
+
         if place is None or isinstance(place, str):
             return Stop(text, place or "")
-        nodes = [place] if isinstance(place, (Node, int)) else list(place)
-        ids = [node.id if isinstance(node, Node) else node for node in nodes]
+        nodes = list(place) if isinstance(place, Iterable) else [place]
+        ids = [node if isinstance(node, int) else node.id for node in nodes]
         if not ids:
             raise ValueError(f"the note {text!r} has no place: no nodes were given")
         kind = "lazy" if self.trace.nodes[ids[0]].kind == "lazybuffer" else "uops"
@@ -346,6 +349,8 @@ class Explorer(WhatIfDoor, ByHand):
     def question(self, about: str, *args: Any, **options: Any) -> Stop:
         """A question that the trace answers, for a `tour`: "kernels" (how many?), "next rule" (stage=, step=),
         "slowest" (which kernel?), "faster" (and another Explorer)."""
+        from tinyexplore.explore.predict import question
+
         others = [one.trace if isinstance(one, Explorer) else one for one in args]
         return question(self.trace, about, *others, **options)
 
@@ -368,6 +373,9 @@ class Explorer(WhatIfDoor, ByHand):
     def widget(self) -> Any:
         """The interactive views (needs anywidget)."""
         if self._widget is None:
+            from tinyexplore.explore.asking import Answers
+            from tinyexplore.explore.codec import trace_to_bytes
+            from tinyexplore.explore.whatif.channel import Channel
             from tinyexplore.widgets import ExplorerWidget
 
             packed = trace_to_bytes(self.trace)
@@ -491,6 +499,8 @@ class Explorer(WhatIfDoor, ByHand):
         assert self._trace is not None
         self._trace = replace(self._trace, ceilings=ceilings)
         if self._widget is not None:
+            from tinyexplore.explore.codec import trace_to_bytes
+
             self._packed = self._widget.payload = trace_to_bytes(self.trace)
 
     @property
@@ -507,7 +517,7 @@ class Explorer(WhatIfDoor, ByHand):
             self._widget.close()
         self._widget = self._parts = self._trace = self._untold = self._packed = self.result = self.error = None
         self._recorder = self._whatif = None
-        self._kept, self._contents = {}, {}
+        self._kept, self._contents, self._changeable = {}, {}, {}
         self._selected, self._is_closed = (), True
 
     def compress(self) -> None:
@@ -555,6 +565,8 @@ class Explorer(WhatIfDoor, ByHand):
 
             page = live_html(trace, self._kept, tour=tour, pyodide=pyodide)
         else:
+            from tinyexplore.explore.exports.export import export_html
+
             page = export_html(trace, tour=tour)
         if path is not None:
             Path(path).write_text(page, encoding="utf-8")
@@ -571,6 +583,8 @@ class Explorer(WhatIfDoor, ByHand):
             return "Explorer(closed)"
         if not self.has_trace:
             return "Explorer(capturing)" if self._recorder is not None else "Explorer(not started)"
+        from tinyexplore.explore.exports.export import summary_text
+
         return summary_text(self.trace)
 
     def _ipython_display_(self) -> None:
@@ -596,6 +610,8 @@ class Explorer(WhatIfDoor, ByHand):
         try:
             widget = self.widget
         except ImportError:
+            from tinyexplore.explore.exports.export import static_html
+
             data["text/html"] = static_html(self.trace)
             return data, metadata
         bundle = widget._repr_mimebundle_(include=include, exclude=exclude)
@@ -678,7 +694,20 @@ class _TraceOf:
         explorer = self._explorer()
         if explorer is not None:
             return explorer.trace
-        return trace_from_bytes(self._widget.payload, _OUR_OWN)
+        return _unpacked(self._widget.payload)
+
+
+def _unpacked(packed: bytes) -> Trace:
+    """The trace that this process packed, however large it is."""
+    from tinyexplore.explore.codec import Limits, trace_from_bytes
+
+    return trace_from_bytes(packed, Limits(1 << 62, 1 << 62))
+
+
+def _build_trace(recorder: CaptureRecorder, **told: Any) -> Trace:
+    from tinyexplore.explore.recording.build import build_trace
+
+    return build_trace(recorder, **told)
 
 
 # *** options ***

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from tinyexplore.device import Device
 from tinyexplore.explore.kept import Kept
-from tinyexplore.explore.model import KernelInfo, Trace
 
 if TYPE_CHECKING:
     from tinyexplore.explore.byhand.caches import CacheModel
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
     from tinyexplore.explore.byhand.lru import Cache
     from tinyexplore.explore.byhand.streams import AddressStream
     from tinyexplore.explore.byhand.throughput import Throughput
+    from tinyexplore.explore.model import KernelInfo, Trace
     from tinyexplore.kernel import Opt
 
 
@@ -39,7 +39,7 @@ class ByHand:
     def kept(self, kernel: int | KernelInfo = 0) -> Kept:
         """What the capture keeps of a kernel beside the trace: its program, and with `keep_inputs` what it read."""
         self._know_kernels()
-        number = kernel.id if isinstance(kernel, KernelInfo) else kernel
+        number = kernel if isinstance(kernel, int) else kernel.id
         found = self._kept.get(number)
         if found is not None:
             return found

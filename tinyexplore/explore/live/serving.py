@@ -22,7 +22,7 @@ from tinyexplore.explore.live.playing import offer, play
 from tinyexplore.explore.live.timing import interpreted
 from tinyexplore.explore.model import Branch, OptLaw, Trace
 from tinyexplore.explore.session import Explorer
-from tinyexplore.explore.whatif import WhatIf
+from tinyexplore.explore.whatif.branches import WhatIf
 from tinyexplore.explore.whatif.channel import Channel
 from tinyexplore.explore.why.rules import settings_of
 from tinyexplore.util import config

@@ -31,15 +31,8 @@ from tinyexplore.explore.model import (
     Weighed,
 )
 from tinyexplore.explore.recording.describe import search_text
-from tinyexplore.explore.recording.drafts import (
-    ChoiceDraft,
-    Held,
-    KernelDraft,
-    StageDraft,
-    buffer_key,
-    opt_text,
-    roots_of,
-)
+from tinyexplore.explore.recording.drafts import ChoiceDraft, KernelDraft, StageDraft, opt_text
+from tinyexplore.explore.recording.held import Held, buffer_key, roots_of
 from tinyexplore.explore.recording.names import assigned_names
 from tinyexplore.explore.recording.scopes import Scopes
 from tinyexplore.explore.recording.tables import Tables
@@ -110,7 +103,7 @@ def build_trace(
     builder = Builder(listings, names)
     builder.storage, builder.texts = storage or {}, texts or {}
     if scopes is not None:
-        builder.scopes, builder.scope_rows = scopes.of, tuple(scopes.rows)
+        builder.scopes, builder.scope_rows = scopes.of, tuple(Scope(*row) for row in scopes.rows)
     for file in user_sources:
         builder.source(file)
     builder.read(recorder)

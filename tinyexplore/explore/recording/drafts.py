@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Any, NamedTuple
+from typing import Any
 
-from tinyexplore.device import Buffer
 from tinyexplore.engine import ExecItem
 from tinyexplore.explore.model import (
     Candidate,
@@ -25,52 +24,17 @@ from tinyexplore.explore.model import (
     Weighed,
 )
 from tinyexplore.explore.recording.describe import expr_text, uops_listing
+from tinyexplore.explore.recording.held import roots_of
 from tinyexplore.kernel import Kernel
-from tinyexplore.lazy import LazyBuffer
 from tinyexplore.renderer import ProgramSpec
 from tinyexplore.schedule import ScheduleItem
 from tinyexplore.trace import Ran, SourceLine
 from tinyexplore.uop import Ops, UOp
 
-Roots = tuple[Any, ...]
-
-
-def roots_of(value: Any) -> Roots:
-    """The IR nodes that a value of any floor stands for: itself, its ast, its program, or those of its parts."""
-    match value:
-        case UOp() | LazyBuffer():
-            return (value,)
-        case Kernel(ast=ast) | ScheduleItem(ast=ast):
-            return () if ast is None else (ast,)
-        case ProgramSpec(uops=uops):
-            return uops
-        case tuple() | list():
-            return tuple(root for item in value for root in roots_of(item))
-        case _:
-            return ()
-
 
 def opt_text(opt: Any) -> str:
     """An Opt as the views write it: "UPCAST(0, 4)"."""
     return str(opt)
-
-
-def buffer_key(buffer: Any) -> Any:
-    """What names a buffer without keeping its memory: events carry it already."""
-    return buffer.key if isinstance(buffer, Buffer) else buffer
-
-
-class Held(NamedTuple):
-    """The buffer with a LazyBuffer's values: its own, or that of what it is a view of."""
-
-    buffer: Any
-    is_own: bool
-
-
-def held_by(value: LazyBuffer) -> Held | None:
-    """Where the values of a LazyBuffer lie now; None of one that is not computed."""
-    base = value.base
-    return None if base.buffer is None else Held(buffer_key(base.buffer), base is value)
 
 
 def quantile(values: Sequence[float], part: float) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 
 from tinyexplore.device import Buffer
 from tinyexplore.explore.kept import InputKeeper
-from tinyexplore.explore.recording.drafts import Held, held_by, roots_of
+from tinyexplore.explore.recording.held import Held, held_by, roots_of
 from tinyexplore.explore.recording.scheduled import Scheduled
 from tinyexplore.explore.recording.scopes import Scopes
 from tinyexplore.explore.recording.sources import user_frame_here

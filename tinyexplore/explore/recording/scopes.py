@@ -10,7 +10,6 @@ import sys
 from types import CodeType, FrameType
 from typing import Any, Literal
 
-from tinyexplore.explore.model import Scope
 from tinyexplore.explore.recording.names import SKIPPED, parts
 from tinyexplore.explore.recording.sources import is_ours
 from tinyexplore.lazy import LazyBuffer
@@ -31,7 +30,7 @@ class Scopes:
 
     def __init__(self, capturing: CodeType | None = None) -> None:
         self.capturing = capturing
-        self.rows: list[Scope] = []
+        self.rows: list[tuple[int, str, str, int | None, int]] = []  # what a Scope of the trace is made of
         self.objects: list[Any] = []  # of the rows: held, so that no other object gets their addresses
         self.ids: dict[tuple[int | None, int], int] = {}
         self.of: dict[int, tuple[int, bool]] = {}  # a LazyBuffer's number → its module, and whether it is a gradient
@@ -89,7 +88,7 @@ class Scopes:
             name = _variable(value, frame) if parent is None else _attribute(value, self.objects[parent])
             kind = type(value).__name__
             self.objects.append(value)
-            self.rows.append(Scope(found, name or kind, kind, parent, self.own_bytes(value)))
+            self.rows.append((found, name or kind, kind, parent, self.own_bytes(value)))
         return found
 
     def own_bytes(self, value: Any) -> int:

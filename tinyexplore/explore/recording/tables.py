@@ -8,7 +8,7 @@ from typing import Any
 
 from tinyexplore.explore.model import BufferInfo, Frame, Node, OptLaw, Rule, Source, Transform
 from tinyexplore.explore.recording.describe import Printer, describe, describe_memory
-from tinyexplore.explore.recording.drafts import Held, buffer_key, held_by, roots_of
+from tinyexplore.explore.recording.held import Held, buffer_key, held_by, roots_of
 from tinyexplore.explore.recording.sources import function_text, package_path, rule_text, source_name, source_text
 from tinyexplore.explore.recording.spans import Span, Spans
 from tinyexplore.lazy import LazyBuffer

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tinyexplore.explore.comparing.comparison import Comparison, compare
-from tinyexplore.explore.model import Branch, KernelInfo, Trace
-from tinyexplore.explore.whatif.commands import ApplyOpt, AsCaptured, Edit, HandCode, SetOpts, UndoOpt
-from tinyexplore.explore.whatif.offers import legal_opts
-
 if TYPE_CHECKING:
+    from tinyexplore.explore.comparing.comparison import Comparison
+    from tinyexplore.explore.model import Branch, KernelInfo, Trace
     from tinyexplore.explore.playground.door import Playground
     from tinyexplore.explore.whatif.branches import WhatIf
     from tinyexplore.explore.whatif.place import Command
@@ -43,29 +40,41 @@ class WhatIfDoor:
 
     def branch(self, kernel: KernelInfo | int = 0) -> Branch:
         """Where a kernel is now: what the last command made of it, else the kernel as it was captured."""
+        from tinyexplore.explore.whatif.commands import AsCaptured
+
         number = _number(kernel)
         return self.whatif.at(number) or self.do(AsCaptured(number))
 
     def available_opts(self, kernel: KernelInfo | int = 0) -> tuple[str, ...]:
         """The opts that are legal on a kernel as it is now, with the usual amounts; its branch's `offers` have the
         others too, with what stands against them."""
+        from tinyexplore.explore.whatif.offers import legal_opts
+
         (variant,) = self.whatif.whole(self.branch(kernel)).kernels
         return legal_opts(variant.offers)
 
     def apply(self, kernel: KernelInfo | int, opt: str) -> Branch:
         """One more opt: `view.apply(0, "UPCAST(0, 4)")`."""
+        from tinyexplore.explore.whatif.commands import ApplyOpt
+
         return self.do(ApplyOpt(_number(kernel), str(opt)))
 
     def undo(self, kernel: KernelInfo | int = 0) -> Branch:
         """Without the last opt."""
+        from tinyexplore.explore.whatif.commands import UndoOpt
+
         return self.do(UndoOpt(_number(kernel)))
 
     def set_opts(self, kernel: KernelInfo | int, opts: str = "") -> Branch:
         """With exactly these opts: `view.set_opts(0, "UPCAST(0, 4), VECTOR(1, 16)")`; none, to begin anew."""
+        from tinyexplore.explore.whatif.commands import SetOpts
+
         return self.do(SetOpts(_number(kernel), opts))
 
     def hand_code(self, kernel: KernelInfo | int = 0) -> Branch:
         """With the opts that the heuristics choose."""
+        from tinyexplore.explore.whatif.commands import HandCode
+
         return self.do(HandCode(_number(kernel)))
 
     def search(self, kernel: KernelInfo | int = 0, width: int = 2) -> Branch:
@@ -77,6 +86,8 @@ class WhatIfDoor:
     def edit(self, kernel: KernelInfo | int, stage: str, text: str) -> Branch:
         """With a stage as this text: "opts", "uops" (the linear program), "llvm" or "c", as `edit_text` gives it. What
         becomes of it is the branch's `edited`: the compiler's words at their lines, how the results compare, times."""
+        from tinyexplore.explore.whatif.commands import Edit
+
         return self.do(Edit(_number(kernel), stage, text))
 
     def edit_text(self, kernel: KernelInfo | int = 0, stage: str = "c", branch: Branch | int | None = None) -> str:
@@ -89,6 +100,8 @@ class WhatIfDoor:
 
     def compare_branches(self, a: Branch | int, b: Branch | int) -> Comparison:
         """The kernels of two branches side by side, listing by listing."""
+        from tinyexplore.explore.comparing.comparison import compare
+
         return compare(self.branch_trace(a), self.branch_trace(b))
 
 
