@@ -23,14 +23,14 @@ from bench.conversation import raised, serve
 
 def forget() -> None:
     """No compiled kernel and no memoised result is left: the next call does all the work again."""
+    from tinyexplore.compile.lowering import _programs  # not before hooks are taken out
+
+    _programs.clear()
     for name, module in list(sys.modules.items()):
-        if not name.startswith("tinyexplore."):
-            continue
-        for key, value in vars(module).items():
-            if key == "_programs":
-                value.clear()
-            elif not isinstance(value, type) and callable(clear := getattr(value, "cache_clear", None)):
-                clear()
+        if name.startswith("tinyexplore."):
+            for value in vars(module).values():
+                if not isinstance(value, type) and callable(clear := getattr(value, "cache_clear", None)):
+                    clear()
     gc.collect()
 
 
