@@ -29,6 +29,12 @@ def _open_python() -> DeviceInterface:
     return open_python()
 
 
+def _open_wasm() -> DeviceInterface:
+    from tinyexplore.runtime.wasm import open_wasm
+
+    return open_wasm()
+
+
 def _open_disk(path: str) -> Storage:
     from tinyexplore.runtime.disk import open_disk
 
@@ -42,11 +48,12 @@ def _open_numpy(_: str) -> Storage:
 
 
 def register_devices() -> None:
-    """Makes LLVM, CLANG, PYTHON and GPU known to `Device`, and as storage DISK (files) and NPY (NumPy arrays)."""
+    """Makes LLVM, CLANG, PYTHON, GPU and WASM known to `Device`, and as storage DISK (files) and NPY (NumPy arrays)."""
     Device.register("LLVM", _open_llvm)
     Device.register("CLANG", _open_clang)
     Device.register("PYTHON", _open_python)
     Device.register("GPU", _open_gpu)
+    Device.register("WASM", _open_wasm)
     Device.register_storage("DISK", _open_disk)
     Device.register_storage("NPY", _open_numpy)
 

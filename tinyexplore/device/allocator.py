@@ -30,7 +30,7 @@ DEFAULT_CACHE_BYTES = 1 << 30
 # Buffers walked together do not all start at the same place in a page, nor 1 to 4 lines apart: a load waits for a store
 # not long before it if only the pages differ in their addresses; of rows of a page each that is every one (layernorm
 # of 4 KiB rows in a cache takes 1.5 times as long at 2 lines, 1.1 at 4, and from 8 on no longer than at none).
-_STAGGER_LINES, _STAGGERS = 24, 8
+STAGGER_LINES, STAGGERS = 24, 8
 
 
 class Memory:
@@ -62,7 +62,7 @@ class Memory:
     @property
     def is_own(self) -> bool:
         """True for a block of an allocator, which nobody else has an address in."""
-        return isinstance(self.owner, _Block) and not self.readonly
+        return isinstance(self.owner, Block) and not self.readonly
 
     def part(self, start: int, nbytes: int, *, readonly: bool = False) -> Memory:
         """`nbytes` of this memory from `start` on; the whole lives as long as any part."""
@@ -121,7 +121,7 @@ class Allocator(Protocol):
         ...
 
 
-class _Block:
+class Block:
     """Raw memory of one size class."""
 
     __slots__ = ("address", "size", "owner")
@@ -153,7 +153,7 @@ class _Back(ref[Memory]):
     """The memory's own way back: when it is gone, its block lies among those to be given again."""
 
     __slots__ = ("block",)
-    block: _Block
+    block: Block
 
 
 class HostAllocator:
@@ -249,7 +249,7 @@ class HostAllocator:
                 blocks.clear()
         return freed
 
-    def _fresh(self, size: int) -> _Block:
+    def _fresh(self, size: int) -> Block:
         try:
             return self._map(size)
         except (MemoryError, OSError):
@@ -262,11 +262,11 @@ class HostAllocator:
                 "reuse were given back first; free tensors (del) or work in smaller pieces"
             ) from error
 
-    def _map(self, size: int) -> _Block:
+    def _map(self, size: int) -> Block:
         if size < MAPPED_FROM or mmap is None:
             owner = ctypes.create_string_buffer(size + ALIGNMENT)
             address = ctypes.addressof(owner)
-            return _Block(-(-address // ALIGNMENT) * ALIGNMENT, size, owner)
+            return Block(-(-address // ALIGNMENT) * ALIGNMENT, size, owner)
         span = size + 2 * HUGE_PAGE  # address space only: pages never touched take no memory
         if hasattr(mmap, "MAP_PRIVATE"):  # shared memory, the default, gets no huge pages
             mapped = mmap.mmap(-1, span, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
@@ -279,6 +279,4 @@ class HostAllocator:
                 pass  # a kernel built without huge pages: small ones serve as well, only slower
         self._mapped_count += 1
         start = -(-memory_address(memoryview(mapped)) // HUGE_PAGE) * HUGE_PAGE
-        return _Block(
-            start + self._mapped_count % _STAGGERS * _STAGGER_LINES % LINES_IN_A_PAGE * ALIGNMENT, size, mapped
-        )
+        return Block(start + self._mapped_count % STAGGERS * STAGGER_LINES % LINES_IN_A_PAGE * ALIGNMENT, size, mapped)

@@ -1,0 +1,89 @@
+"""The WASM device: its memory, what lies elsewhere, scratch memory, and a machine without wasmtime."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.backends.programs import HAS_WASMTIME
+from tinyexplore import Context, Device, Tensor, TinyJit, nn
+from tinyexplore.device import DeviceUnavailable
+from tinyexplore.runtime import wasm
+
+here = pytest.mark.skipif(not HAS_WASMTIME, reason="wasmtime is not installed")
+
+
+def test_without_wasmtime_the_device_says_what_would_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def without_wasmtime(name: str, *arguments: Any, **named: Any) -> Any:
+        if name.startswith("wasmtime"):
+            raise ImportError("No module named 'wasmtime'")
+        return real(name, *arguments, **named)
+
+    monkeypatch.setattr(builtins, "__import__", without_wasmtime)
+    with pytest.raises(DeviceUnavailable, match=r"pip install 'tinyexplore\[wasm\]'"):
+        wasm.Engine()
+
+
+@here
+def test_freed_memory_is_given_again_and_pieces_become_one() -> None:
+    memory = wasm.Engine().allocator
+    blocks = [memory.allocate(3 << 20) for _ in range(4)]
+    addresses = [block.address for block in blocks]
+    assert all(memory.holds(block) and block.address % 64 == 0 for block in blocks)
+    assert len({address % 4096 for address in addresses}) > 1  # not all at the same place in a page
+    end = memory._end
+    del blocks
+    again = memory.allocate(3 << 20)
+    assert again.address in addresses and memory._end == end
+    del again
+    memory.empty_cache()
+    assert memory.allocate(12 << 20).address <= max(addresses) and memory._end == end
+    with pytest.raises(MemoryError, match="cannot allocate 5,"):
+        memory.allocate(5 << 30)
+
+
+@here
+def test_arrays_of_numpy_are_read_and_written_where_they_lie() -> None:
+    numbers = np.arange(12, dtype=np.float32)
+    x = Tensor(numbers, device="WASM")
+    total = TinyJit(lambda x: (x * 2).realize())
+    for _ in range(4):
+        numbers += 1
+        np.testing.assert_array_equal(total(Tensor(numbers, device="WASM")).numpy(), numbers * 2)
+    np.testing.assert_array_equal((x + 1).numpy(), numbers + 1)
+    np.testing.assert_array_equal((x.to("LLVM") + x.to("WASM").to("LLVM")).numpy(), numbers * 2)
+
+
+@here
+def test_a_model_is_trained_as_elsewhere() -> None:
+    """The digits' network, for some steps: the weights stay those of the LLVM device."""
+    pictures = np.random.default_rng(0).random((3, 16, 1, 8, 8), dtype=np.float32)
+    labels = np.random.default_rng(1).integers(0, 10, (3, 16)).astype(np.int32)
+    found = {}
+    for device in ("LLVM", "WASM"):
+        with Context(DEVICE=device), Tensor.train():
+            Tensor.manual_seed(3)
+            first, last = nn.Conv2d(1, 8, 3, padding=1), nn.Linear(8 * 4 * 4, 10)
+            optimizer = nn.optim.Adam([first.weight, first.bias, last.weight, last.bias], lr=5e-3)
+            for batch, expected in zip(pictures, labels):
+                optimizer.zero_grad()
+                scores = last(first(Tensor(batch)).relu().max_pool2d(2).flatten(1))
+                loss = scores.sparse_categorical_crossentropy(Tensor(expected))
+                loss.backward()
+                optimizer.step()
+            assert last.weight.device == device
+            found[device] = [loss.item(), first.weight.numpy(), last.weight.numpy()]
+    for ours, theirs in zip(found["WASM"], found["LLVM"]):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
+
+
+@here
+def test_two_instances_share_programs_and_memory() -> None:
+    with Context(DEVICE="WASM:1"):
+        assert (Tensor([1.0, 2.0]) + 1).tolist() == [2.0, 3.0]
+    assert Device["WASM:1"] is Device["WASM"]

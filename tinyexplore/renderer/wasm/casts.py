@@ -1,0 +1,297 @@
+"""Conversions between the types of the linear program, and between lanes and registers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tinyexplore.dtype import DType, dtypes
+from tinyexplore.renderer.program import RenderError
+from tinyexplore.renderer.wasm.values import (
+    BITS_ONLY,
+    REGISTER_BYTES,
+    Value,
+    constant,
+    int_shape,
+    lane_bytes,
+    lanes_text,
+    low_halves,
+    registers,
+    scalar_type,
+    shape,
+    shuffled,
+    sign,
+)
+from tinyexplore.uop import Ops, UOp
+
+
+class Casts:
+    """What arithmetic stands on. A writer says what a node's value is, keeps values in locals, and adds helpers."""
+
+    narrow: set[UOp]
+
+    def operand(self, node: UOp) -> Value:
+        raise NotImplementedError
+
+    def held(self, value: Value) -> Value:
+        """`value` in locals: it can be named more than once."""
+        raise NotImplementedError
+
+    def needs(self, helper: str) -> str:
+        """The name of a helper, which then stands in the module."""
+        raise NotImplementedError
+
+    # *** scalars ***
+
+    def kind(self, node: UOp) -> str:
+        """The type of WebAssembly's that a scalar lies in."""
+        assert isinstance(node.dtype, DType)
+        return "i32" if node in self.narrow else scalar_type(node.dtype.scalar)
+
+    def number(self, node: UOp, kind: str) -> str:
+        """The text of a scalar, integers as wide as asked."""
+        if node.op is Ops.CONST and kind[0] == "i" and not dtypes.is_float(node.dtype):
+            return f"({kind}.const {int(node.arg)})"
+        text, have = self.operand(node).text, self.kind(node)
+        if have == kind:
+            return text
+        if (have, kind) == ("i32", "i64"):
+            return f"(i64.extend_i32_{'s' if node in self.narrow else sign(node.dtype)} {text})"
+        if (have, kind) == ("i64", "i32"):
+            return f"(i32.wrap_i64 {text})"
+        raise RenderError(f"{node!r} is {have}; {kind} is expected")
+
+    def wrapped(self, text: str, dtype: DType) -> str:
+        """The small integer of `dtype` that has the low bits of an i32."""
+        dtype = dtype.scalar
+        if dtypes.is_bool(dtype) or dtype.itemsize >= 4 or dtypes.is_float(dtype) and dtype not in BITS_ONLY:
+            return text
+        if sign(dtype) == "s":
+            return f"(i32.extend{dtype.bits}_s {text})"
+        return f"(i32.and {text} (i32.const {(1 << dtype.bits) - 1}))"
+
+    def cast_node(self, node: UOp, source: DType, target: DType) -> Value:
+        if target is dtypes.int64 and node in self.narrow:
+            return Value((self.number(node.src[0], "i32"),))
+        if source is dtypes.int64 and node.src[0] in self.narrow:
+            if dtypes.is_float(target) and target not in BITS_ONLY:
+                return Value((f"({scalar_type(target)}.convert_i32_s {self.operand(node.src[0]).text})",))
+            return self.cast(self.operand(node.src[0]), dtypes.int32, target)
+        return self.cast(self.operand(node.src[0]), source, target)
+
+    def cast(self, value: Value, source: DType, target: DType) -> Value:
+        """The conversion of C."""
+        if source is target:
+            return value
+        if source.count > 1:
+            return self.cast_lanes(value, source, target)
+        return Value((self.cast_scalar(value.text, source, target),))
+
+    def cast_scalar(self, text: str, source: DType, target: DType) -> str:
+        if source in BITS_ONLY:
+            single = self.from_bits(source, f"(i32x4.splat {text})")
+            return self.cast_scalar(f"(f32x4.extract_lane 0 {single})", dtypes.float32, target)
+        if target in BITS_ONLY:
+            return self.to_bits_scalar(text, source, target)
+        have, want = scalar_type(source), scalar_type(target)
+        if dtypes.is_bool(target):
+            return f"({have}.ne {text} ({have}.const 0))"
+        if dtypes.is_float(target):
+            if dtypes.is_float(source):
+                return text if have == want else f"({want}.{'demote_f64' if want == 'f32' else 'promote_f32'} {text})"
+            return f"({want}.convert_{have}_{sign(source)} {text})"
+        if dtypes.is_float(source):
+            return self.truncated(text, have, target)
+        if have != want:
+            name = "i32.wrap_i64" if want == "i32" else f"i64.extend_i32_{sign(source)}"
+            text = f"({name} {text})"
+        fits = have == want and source.itemsize < target.itemsize and (sign(source) == "u" or sign(target) == "s")
+        return text if fits or dtypes.is_bool(source) else self.wrapped(text, target)
+
+    def truncated(self, text: str, have: str, target: DType) -> str:
+        """A float as an integer, through a wider one where there is none, as x86 does it."""
+        if target is dtypes.uint64:
+            double = text if have == "f64" else f"(f64.promote_f32 {text})"
+            return f"(call ${self.needs('f64_to_u64')} {double})"
+        if target is dtypes.uint32:
+            return f"(i32.wrap_i64 (i64.trunc_sat_{have}_s {text}))"
+        return self.wrapped(f"({scalar_type(target)}.trunc_sat_{have}_s {text})", target)
+
+    def to_bits_scalar(self, text: str, source: DType, target: DType) -> str:
+        if source is dtypes.float64 and target is dtypes.float16:
+            single = f"(call ${self.needs('f64_to_odd_f32')} (f64x2.splat {text}))"
+        else:
+            single = f"(f32x4.splat {self.cast_scalar(text, source, dtypes.float32)})"
+        return f"(i32x4.extract_lane 0 (call ${self.needs(_to_bits_name(target))} {single}))"
+
+    def from_bits(self, source: DType, register: str) -> str:
+        """float32s of a register of 16-bit floats, each in 32 bits."""
+        if source.scalar is dtypes.bfloat16:
+            return f"(i32x4.shl {register} (i32.const 16))"
+        return f"(call ${self.needs('f16_to_f32')} {register})"
+
+    def bitcast(self, value: Value, source: DType, target: DType) -> Value:
+        if source.itemsize * source.count != target.itemsize * target.count:
+            raise RenderError(f"BITCAST of {source!r} to {target!r}: they must take the same number of bytes")
+        if dtypes.is_bool(source) or dtypes.is_bool(target):
+            return self.cast(value, source, target)
+        if source.count > 1 and target.count > 1:
+            return Value(value.parts, lane_bytes(target))
+        if source.count > 1 or target.count > 1:
+            raise RenderError(f"BITCAST of {source!r} to {target!r}: a vector and a scalar")
+        have, want = scalar_type(source), scalar_type(target)
+        if have == want:
+            return Value((self.wrapped(value.text, target),))
+        return Value((f"({want}.reinterpret_{have} {value.text})",))
+
+    # *** registers ***
+
+    def cast_lanes(self, value: Value, source: DType, target: DType) -> Value:
+        count, single = source.count, dtypes.float32.vec(source.count)
+        if dtypes.is_bool(target):
+            if source.scalar in BITS_ONLY:
+                return self.cast_lanes(self.cast_lanes(value, source, single), single, target)
+            zero = constant(0, source).parts[0]
+            return Value(tuple(f"({shape(source)}.ne {part} {zero})" for part in value.parts), lane_bytes(source))
+        if dtypes.is_bool(source):
+            if target.scalar in BITS_ONLY:
+                return self.cast_lanes(self.cast_lanes(value, source, single), single, target)
+            mask, one = self.resized(value, lane_bytes(target), count, signed=True), constant(1, target).parts[0]
+            return Value(tuple(f"(v128.and {part} {one})" for part in mask.parts), mask.lane)
+        if source.scalar in BITS_ONLY:
+            words = self.resized(value, 4, count, signed=False)
+            parts = tuple(self.from_bits(source, part) for part in words.parts)
+            return self.cast_lanes(Value(parts, 4), single, target) if target is not single else Value(parts, 4)
+        if target.scalar in BITS_ONLY:
+            return self.to_bits_lanes(value, source, target)
+        if dtypes.is_float(source) or dtypes.is_float(target):
+            return self.cast_float_lanes(value, source, target)
+        return self.resized(value, lane_bytes(target), count, signed=sign(source) == "s")
+
+    def to_bits_lanes(self, value: Value, source: DType, target: DType) -> Value:
+        single = dtypes.float32.vec(source.count)
+        if source.scalar is dtypes.float64 and target.scalar is dtypes.float16:
+            halves = [f"(call ${self.needs('f64_to_odd_f32')} {part})" for part in value.parts]
+            floats = self.in_pairs(halves)
+        else:
+            floats = self.cast(value, source, single).parts
+        name = self.needs(_to_bits_name(target))
+        words = Value(tuple(f"(call ${name} {part})" for part in floats), 4)
+        return self.resized(words, 2, source.count, signed=False)
+
+    def cast_float_lanes(self, value: Value, source: DType, target: DType) -> Value:
+        """Between floats, and between floats and integers; in 32 bits, or lane by lane."""
+        count, letter = source.count, sign(source)
+        int_type = target if dtypes.is_float(source) else source
+        ints = dtypes.int32.vec(count)
+        if not dtypes.is_float(int_type) and (int_type.scalar.itemsize == 8 or target.scalar is dtypes.uint32):
+            held = self.held(value)
+            scalars = [self.lane(held, lane, source.scalar) for lane in range(count)]
+            return self.put_together([self.cast_scalar(x, source.scalar, target.scalar) for x in scalars], target)
+        if not dtypes.is_float(source):
+            words = self.resized(value, 4, count, signed=letter == "s")
+            letter = letter if lane_bytes(source) == 4 else "s"
+            if target.scalar is dtypes.float32:
+                return Value(tuple(f"(f32x4.convert_i32x4_{letter} {part})" for part in words.parts), 4)
+            return self.doubled(words, count, lambda part: f"(f64x2.convert_low_i32x4_{letter} {part})")
+        if target.scalar is dtypes.float64:
+            return self.doubled(value, count, lambda part: f"(f64x2.promote_low_f32x4 {part})")
+        if target.scalar is dtypes.float32:
+            return Value(self.in_pairs([f"(f32x4.demote_f64x2_zero {part})" for part in value.parts]), 4)
+        if source.scalar is dtypes.float64:
+            words = Value(self.in_pairs([f"(i32x4.trunc_sat_f64x2_s_zero {part})" for part in value.parts]), 4)
+        else:
+            words = Value(tuple(f"(i32x4.trunc_sat_f32x4_s {part})" for part in value.parts), 4)
+        return words if target is ints else self.resized(words, lane_bytes(target), count, signed=True)
+
+    def in_pairs(self, halves: list[str]) -> tuple[str, ...]:
+        """Registers of which only the first half counts, two in one."""
+        if len(halves) == 1:
+            return tuple(halves)
+        return tuple(low_halves(x, y) for x, y in zip(halves[::2], halves[1::2]))
+
+    def doubled(self, value: Value, count: int, convert: Callable[[str], str]) -> Value:
+        """Each half of a register, converted to a whole one."""
+        if count == 2:
+            return Value((convert(value.text),), 8)
+        parts = []
+        for part in self.held(value).parts:
+            high = shuffled(part, part, [*range(8, 16), *range(8)])
+            parts += [convert(part), convert(high)]
+        return Value(tuple(parts), 8)
+
+    def mask(self, node: UOp, lane: int) -> Value:
+        """A vector of bools with lanes of so many bytes."""
+        assert isinstance(node.dtype, DType)
+        if node.op is Ops.CONST:
+            return constant(node.arg, node.dtype, lane)
+        return self.resized(self.operand(node), lane, node.dtype.count, signed=True)
+
+    def resized(self, value: Value, lane: int, count: int, *, signed: bool) -> Value:
+        """`count` integers with lanes of so many bytes: extended, or their low bits."""
+        while value.lane < lane:
+            name = f"{int_shape(2 * value.lane)}.extend_{{}}_{int_shape(value.lane)}_{'s' if signed else 'u'}"
+            wanted = registers(count, 2 * value.lane)
+            if wanted > 1:
+                value = self.held(value)
+            parts = [f"({name.format(half)} {part})" for part in value.parts for half in ("low", "high")]
+            value = Value(tuple(parts[:wanted]), 2 * value.lane)
+        while value.lane > lane:
+            half = value.lane // 2
+            taken = [byte for start in range(0, 2 * REGISTER_BYTES, value.lane) for byte in range(start, start + half)]
+            parts = list(value.parts)
+            if len(parts) % 2:
+                parts[-1:] = self.held(Value((parts[-1],), value.lane)).parts * 2
+            value = Value(tuple(shuffled(x, y, taken) for x, y in zip(parts[::2], parts[1::2])), half)
+        return value
+
+    def moved(self, value: Value, taken: list[int]) -> Value:
+        """One register with its bytes in another order."""
+        return Value((shuffled(value.text, value.text, taken),), value.lane)
+
+    # *** lanes ***
+
+    def lane_of(self, dtype: DType) -> int:
+        return 0 if dtype.count == 1 else lane_bytes(dtype)
+
+    def lane(self, value: Value, number: int, dtype: DType) -> str:
+        """The scalar in a lane."""
+        per = REGISTER_BYTES // value.lane
+        part, place = value.parts[number // per], number % per
+        if dtypes.is_bool(dtype):
+            text = f"({int_shape(value.lane)}.extract_lane{'_u' if value.lane < 4 else ''} {place} {part})"
+            if value.lane == 8:
+                text = f"(i32.wrap_i64 {text})"
+            return f"(i32.and {text} (i32.const 1))"
+        letter = f"_{sign(dtype)}" if dtype.itemsize < 4 else ""
+        return f"({shape(dtype)}.extract_lane{letter} {place} {part})"
+
+    def put_together(self, lanes: list[str], dtype: DType) -> Value:
+        """A vector of scalars' texts; bools are 0 or 1."""
+        lane = lane_bytes(dtype)
+        kind, per = shape(dtype), REGISTER_BYTES // lane
+        if dtypes.is_bool(dtype):
+            lanes = [f"(i32.sub (i32.const 0) {text})" for text in lanes]
+        parts = []
+        for start in range(0, len(lanes), per):
+            some = lanes[start : start + per]
+            numbers = [_constant_in(text) for text in some]
+            if all(number is not None for number in numbers):
+                filled = [str(number) for number in numbers] + ["0"] * (per - len(some))
+                parts.append(lanes_text(kind, filled))
+                continue
+            text = f"({kind}.splat {some[0]})"
+            if set(some) != {some[0]}:
+                for place, one in enumerate(some[1:], 1):
+                    text = f"({kind}.replace_lane {place} {text} {one})"
+            parts.append(text)
+        return Value(tuple(parts), lane)
+
+
+def _to_bits_name(target: DType) -> str:
+    return "f32_to_bf16" if target.scalar is dtypes.bfloat16 else "f32_to_f16"
+
+
+def _constant_in(text: str) -> str | None:
+    """The number in `(i32.const 3)`."""
+    head, _, rest = text[1:].partition(" ")
+    return rest[:-1] if head in ("i32.const", "i64.const", "f32.const", "f64.const") else None

@@ -1,0 +1,225 @@
+"""Loads and stores of the linear program: addresses, registers that are not full, and lanes under conditions."""
+
+from __future__ import annotations
+
+from tinyexplore.dtype import DType, PtrDType, dtypes
+from tinyexplore.renderer.program import RenderError
+from tinyexplore.renderer.wasm.casts import Casts
+from tinyexplore.renderer.wasm.uses import Place, Uses, place_of
+from tinyexplore.renderer.wasm.values import (
+    BITS_ONLY,
+    REGISTER_BYTES,
+    Value,
+    constant,
+    lane_bytes,
+    registers,
+    scalar_type,
+    sign,
+)
+from tinyexplore.uop import Ops, UOp
+
+MOST_LANES = 32  # under one mask, whose bits lie in an i32
+_ZERO = "(v128.const i32x4 0 0 0 0)"
+
+
+class Accesses(Casts):
+    """Memory, for a writer."""
+
+    uses: Uses
+    values: dict[UOp, Value]
+    addresses: dict[Place, str]
+
+    def also(self, *nodes: UOp) -> None:
+        raise NotImplementedError
+
+    def line(self, text: str) -> None:
+        raise NotImplementedError
+
+    def local(self, name: str, kind: str) -> str:
+        raise NotImplementedError
+
+    def define(self, node: UOp, value: Value) -> None:
+        raise NotImplementedError
+
+    # *** addresses ***
+
+    def write_addresses(self, node: UOp) -> None:
+        """The addresses that are known as soon as `node` is."""
+        for place in self.uses.places.get(node, ()):
+            if node.op is not Ops.DEFINE_ACC:
+                name = self.local("a", "i32")
+                self.line(f"(local.set {name} {self.computed(place)})")
+                self.addresses[place] = f"(local.get {name})"
+
+    def computed(self, place: Place) -> str:
+        buffer, varying = place
+        assert isinstance(buffer.dtype, PtrDType) and varying is not None
+        text, nbytes = self.number(varying, "i32"), buffer.dtype.base.itemsize
+        if nbytes > 1:
+            text = f"(i32.shl {text} (i32.const {nbytes.bit_length() - 1}))"
+        return f"(i32.add {self.start_of(buffer)} {text})"
+
+    def start_of(self, buffer: UOp) -> str:
+        found = self.values.get(buffer)
+        if found is not None:
+            return found.text
+        if buffer.op is not Ops.DEFINE_GLOBAL:
+            raise RenderError(f"{buffer!r} is used before it comes in the program")
+        return f"(local.get $data{buffer.arg})"
+
+    def address(self, index: UOp) -> tuple[str, int]:
+        """The address of an INDEX, and how many bytes further it is."""
+        place, further = place_of(index)
+        buffer, varying = place
+        self.also(index)
+        assert isinstance(buffer.dtype, PtrDType)
+        if varying is None:
+            text = self.start_of(buffer)
+            if further < 0:
+                return f"(i32.add {text} (i32.const {further * buffer.dtype.base.itemsize}))", 0
+        elif varying.op is Ops.DEFINE_ACC:
+            text = self.computed(place)
+        else:
+            text = self.addresses[place]
+        return text, further * buffer.dtype.base.itemsize
+
+    # *** loads ***
+
+    def load(self, node: UOp) -> None:
+        dtype, index = node.dtype, node.src[0]
+        assert isinstance(dtype, DType)
+        address, offset = self.address(index)
+        valid = index.src[2] if len(index.src) > 2 else None
+        if dtype.count == 1:
+            self.load_scalar(node, dtype, address, offset, valid)
+            return
+        texts = [_whole_load(address, at, nbytes) for at, nbytes in _pieces(dtype, offset)]
+        if valid is None:
+            self.define(node, self.loaded(Value(tuple(texts), lane_bytes(dtype)), dtype))
+            return
+        names = [self.local("t", "v128") for _ in texts]
+        parts = tuple(f"(local.get {name})" for name in names)
+        for name in names:
+            self.line(f"(local.set {name} {_ZERO})")
+        whole = " ".join([f"(local.set {name} {text})" for name, text in zip(names, texts)])
+        if valid.dtype.count == 1:
+            self.line(f"(if {self.operand(valid).text} (then {whole}))")
+        else:
+            bits = self.mask_bits(valid)
+            self.line(f"(if (i32.eq {bits} (i32.const {(1 << dtype.count) - 1})) (then {whole}) (else")
+            for lane in range(dtype.count):
+                part, place = divmod(lane, REGISTER_BYTES // lane_bytes(dtype))
+                at = offset + lane * lane_bytes(dtype)
+                name = f"v128.load{8 * lane_bytes(dtype)}_lane"
+                text = f"({name}{_offset(at)} {place} {address} {parts[part]})"
+                self.line(f"  (if {_bit(bits, lane)} (then (local.set {names[part]} {text})))")
+            self.line("))")
+        self.define(node, self.loaded(Value(parts, lane_bytes(dtype)), dtype))
+
+    def load_scalar(self, node: UOp, dtype: DType, address: str, offset: int, valid: UOp | None) -> None:
+        if node in self.uses.splatted:
+            name = self.local("v", "v128")
+            self.line(f"(local.set {name} (v128.load{dtype.bits}_splat{_offset(offset)} {address}))")
+            self.values[node] = Value((f"(local.get {name})",), dtype.itemsize)
+            return
+        kind = scalar_type(dtype)
+        part = f"{dtype.bits}_{sign(dtype)}" if dtype.itemsize < 4 else ""
+        text = f"({kind}.load{part}{_offset(offset)} {address})"
+        if dtypes.is_bool(dtype):
+            text = f"(i32.ne {text} (i32.const 0))"
+        if valid is not None:
+            zero = "0x0" if dtype in BITS_ONLY else "0"
+            test = self.operand(valid).text
+            text = f"(if (result {kind}) {test} (then {text}) (else ({kind}.const {zero})))"
+        self.define(node, Value((text,)))
+
+    def loaded(self, value: Value, dtype: DType) -> Value:
+        """Bytes in memory as what they are in registers: bools as masks."""
+        if not dtypes.is_bool(dtype):
+            return value
+        return Value(tuple(f"(i8x16.ne {part} {_ZERO})" for part in value.parts), 1)
+
+    # *** stores ***
+
+    def store(self, node: UOp) -> None:
+        index, value = node.src[:2]
+        dtype = value.dtype
+        assert isinstance(dtype, DType)
+        address, offset = self.address(index)
+        valid = index.src[2] if len(index.src) > 2 else None
+        if dtype.count == 1:
+            kind = scalar_type(dtype)
+            part = str(dtype.bits) if dtype.itemsize < 4 else ""
+            text = f"({kind}.store{part}{_offset(offset)} {address} {self.number(value, kind)})"
+            self.line(text if valid is None else f"(if {self.operand(valid).text} (then {text}))")
+            return
+        stored = self.stored(value, dtype)
+        lane = lane_bytes(dtype)
+        texts = [_whole_store(address, at, nbytes, part) for (at, nbytes), part in zip(_pieces(dtype, offset), stored)]
+        if valid is None:
+            for text in texts:
+                self.line(text)
+        elif valid.dtype.count == 1:
+            self.line(f"(if {self.operand(valid).text} (then {' '.join(texts)}))")
+        else:
+            bits = self.mask_bits(valid)
+            self.line(f"(if (i32.eq {bits} (i32.const {(1 << dtype.count) - 1})) (then {' '.join(texts)}) (else")
+            for number in range(dtype.count):
+                which, place = divmod(number, REGISTER_BYTES // lane)
+                name = f"v128.store{8 * lane}_lane{_offset(offset + number * lane)}"
+                text = f"({name} {place} {address} {stored[which]})"
+                self.line(f"  (if {_bit(bits, number)} (then {text}))")
+            self.line("))")
+
+    def stored(self, value: UOp, dtype: DType) -> tuple[str, ...]:
+        """The registers of a vector, as they lie in memory."""
+        if not dtypes.is_bool(dtype):
+            return self.held(self.operand(value)).parts
+        one = constant(1, dtypes.uint8.vec(REGISTER_BYTES)).text
+        mask = self.mask(value, 1)
+        return self.held(Value(tuple(f"(v128.and {part} {one})" for part in mask.parts), 1)).parts
+
+    def mask_bits(self, valid: UOp) -> str:
+        """A bit for each lane of a vector of bools, in an i32."""
+        count = valid.dtype.count
+        if count > MOST_LANES:
+            raise RenderError(f"{valid!r}: a mask of {count} lanes; here it has at most {MOST_LANES}")
+        texts = [f"(i8x16.bitmask {part})" for part in self.mask(valid, 1).parts]
+        text = texts[0] if len(texts) == 1 else f"(i32.or {texts[0]} (i32.shl {texts[1]} (i32.const 16)))"
+        if count < REGISTER_BYTES:
+            text = f"(i32.and {text} (i32.const {(1 << count) - 1}))"
+        name = self.local("m", "i32")
+        self.line(f"(local.set {name} {text})")
+        return f"(local.get {name})"
+
+
+def _pieces(dtype: DType, offset: int) -> list[tuple[int, int]]:
+    """Where each register's bytes begin, and how many they are."""
+    total = dtype.count * lane_bytes(dtype)
+    found = []
+    for number in range(registers(dtype.count, lane_bytes(dtype))):
+        start = number * REGISTER_BYTES
+        found.append((offset + start, min(REGISTER_BYTES, total - start)))
+    return found
+
+
+def _whole_load(address: str, offset: int, nbytes: int) -> str:
+    if nbytes == REGISTER_BYTES:
+        return f"(v128.load{_offset(offset)} {address})"
+    if nbytes in (4, 8):
+        return f"(v128.load{8 * nbytes}_zero{_offset(offset)} {address})"
+    return f"(v128.load{8 * nbytes}_lane{_offset(offset)} 0 {address} {_ZERO})"
+
+
+def _whole_store(address: str, offset: int, nbytes: int, part: str) -> str:
+    if nbytes == REGISTER_BYTES:
+        return f"(v128.store{_offset(offset)} {address} {part})"
+    return f"(v128.store{8 * nbytes}_lane{_offset(offset)} 0 {address} {part})"
+
+
+def _offset(nbytes: int) -> str:
+    return f" offset={nbytes}" if nbytes else ""
+
+
+def _bit(bits: str, number: int) -> str:
+    return f"(i32.and {bits} (i32.const {1 << number}))"

@@ -1,0 +1,132 @@
+"""What is asked of a linear program before it is written: what is used, how often, and which integers are small."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tinyexplore.dtype import DType, dtypes
+from tinyexplore.renderer.wasm.values import LEAST_I32, MOST_I32
+from tinyexplore.uop import Group, Ops, UOp
+from tinyexplore.uop.bounds import bounds
+
+_ROOTS = frozenset(
+    {
+        *(Ops.STORE, Ops.ASSIGN, Ops.RANGE, Ops.ENDRANGE, Ops.RESULT),
+        *(Ops.DEFINE_GLOBAL, Ops.DEFINE_VAR, Ops.DEFINE_ACC, Ops.DEFINE_LOCAL),
+    }
+)
+_OTHERS = frozenset({Ops.CONST, Ops.BARRIER, Ops.PREFETCH, Ops.LOAD, Ops.VECTORIZE, Ops.GEP, Ops.HREDUCE})
+_KNOWN = Group.ALU | _ROOTS | _OTHERS
+_NARROW_OPS = frozenset({Ops.ADD, Ops.MUL, Ops.IDIV, Ops.MOD, Ops.MAX, Ops.MIN, Ops.WHERE, Ops.NEG})
+_NAMED_TWICE = frozenset({Ops.MAX, Ops.MIN, Ops.RANGE})  # in the text of these an operand may stand more than once
+
+Place = tuple[UOp, UOp | None]  # of an address: the buffer, and what varies of the index
+
+
+class Uses:
+    """live: what has a part in some result. inlinable: what stands in the one expression that uses it. narrow: int64s
+    that fit 32 bits, computed from such. places: the addresses to be computed when what varies of them is known.
+    splatted: scalars read for nothing but to fill vectors."""
+
+    def __init__(self, uops: Sequence[UOp]) -> None:
+        self.narrow: set[UOp] = set()
+        for node in uops:
+            if _is_narrow(node, self.narrow):
+                self.narrow.add(node)
+        self.live: set[UOp] = set()
+        self.places: dict[UOp, list[Place]] = {}
+        self._users: dict[UOp, list[UOp]] = {}
+        for node in reversed(uops):
+            if node.op is Ops.INDEX:
+                continue  # its parts are asked for where memory is accessed
+            if node in self.live or node.op in _ROOTS or node.op not in _KNOWN:
+                self.live.add(node)
+                self._use(node)
+        self.splatted = {node for node in self.live if self._is_splatted(node)}
+        self.inlinable = self._inlinable(uops)
+
+    def _use(self, node: UOp) -> None:
+        used = node.src
+        if node.op in (Ops.LOAD, Ops.STORE):
+            index = node.src[0]
+            place, _ = place_of(index)
+            self.live.add(place[0])
+            used = (*index.src[2:], *(node.src[1:2] if node.op is Ops.STORE else ()))
+            varying = place[1]
+            if varying is not None:
+                self.live.add(varying)
+                known = self.places.setdefault(varying, [])
+                if varying.op is Ops.DEFINE_ACC:
+                    self._users.setdefault(varying, []).append(node)
+                elif place not in known:
+                    known.append(place)
+                    self._users.setdefault(varying, []).append(varying)
+        for src in used:
+            self.live.add(src)
+            self._users.setdefault(src, []).extend([node] * (2 if node.op in _NAMED_TWICE else 1))
+
+    def _is_splatted(self, node: UOp) -> bool:
+        if node.op is not Ops.LOAD or node.dtype.count > 1 or len(node.src[0].src) > 2 or dtypes.is_bool(node.dtype):
+            return False
+        users = self._users.get(node, ())
+        return bool(users) and all(user.op is Ops.VECTORIZE and set(user.src) == {node} for user in users)
+
+    def _inlinable(self, uops: Sequence[UOp]) -> set[UOp]:
+        """Scalar integers and conditions that are used once, in the loop they stand in, and read no register; and what
+        is assigned to a register before another one changes."""
+        loop_of: dict[UOp, UOp | None] = {}
+        loops: list[UOp] = []
+        changes = 0
+        changes_before: dict[UOp, int] = {}
+        for node in uops:
+            changes_before[node] = changes
+            changes += node.op in (Ops.ASSIGN, Ops.DEFINE_ACC)
+            if node.op is Ops.ENDRANGE:
+                loops.pop()
+            loop_of[node] = loops[-1] if loops else None
+            if node.op is Ops.RANGE:
+                loops.append(node)
+        found = set()
+        for node in uops:
+            users = self._users.get(node, ())
+            if node.op not in Group.ALU or len(users) != 1:
+                continue
+            if users[0].op is Ops.ASSIGN and changes_before[node] == changes_before[users[0]]:
+                found.add(node)
+                continue
+            if node.dtype.count > 1 or dtypes.is_float(node.dtype):
+                continue
+            if any(src.op in (Ops.DEFINE_ACC, Ops.RESULT) or dtypes.is_float(src.dtype) for src in node.src):
+                continue
+            if users[0].op is not Ops.ENDRANGE and loop_of[users[0]] is loop_of[node]:
+                found.add(node)
+        return found
+
+
+def place_of(index: UOp) -> tuple[Place, int]:
+    """The buffer of an INDEX, what varies of the position, and how many elements further it is."""
+    buffer, position = index.src[:2]
+    if position.op is Ops.CONST:
+        return (buffer, None), position.arg
+    if position.op is Ops.ADD:
+        for varying, further in (position.src, position.src[::-1]):
+            if further.op is Ops.CONST and further.arg >= 0 and bounds(varying)[0] >= 0:
+                return (buffer, varying), further.arg
+    return (buffer, position), 0
+
+
+def _is_narrow(node: UOp, narrow: set[UOp]) -> bool:
+    if node.dtype is not dtypes.int64:
+        return False
+    low, high = bounds(node)
+    if low < LEAST_I32 or high > MOST_I32:
+        return False
+    if node.op in (Ops.CONST, Ops.DEFINE_VAR):
+        return True
+    if node.op is Ops.RANGE:
+        return bounds(node.src[0])[1] <= MOST_I32
+    if node.op is Ops.CAST:
+        source = node.src[0].dtype
+        return isinstance(source, DType) and not dtypes.is_float(source) and source.itemsize <= 4
+    values = node.src[1:] if node.op is Ops.WHERE else node.src
+    return node.op in _NARROW_OPS and all(src in narrow for src in values)

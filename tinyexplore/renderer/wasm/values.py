@@ -1,0 +1,127 @@
+"""Values of the linear program as what WebAssembly has: scalars, and registers of 16 bytes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from tinyexplore.dtype import DType, dtypes
+from tinyexplore.renderer.program import RenderError
+from tinyexplore.uop.semantics import bfloat16_bits, float16, float32, to_bits
+
+REGISTER_BYTES = 16
+BITS_ONLY = (dtypes.float16, dtypes.bfloat16)
+LEAST_I32, MOST_I32 = -(1 << 31), (1 << 31) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """The text of a scalar, or of each register that the lanes of a vector lie in.
+
+    lane: bytes of a lane. A vector of bools is a mask, -1 or 0 in each lane, as wide as what was compared. Lanes beyond
+    the last hold anything.
+    """
+
+    parts: tuple[str, ...]
+    lane: int = 0
+
+    @property
+    def text(self) -> str:
+        assert len(self.parts) == 1, self.parts
+        return self.parts[0]
+
+
+def scalar_type(dtype: DType) -> str:
+    """What a scalar lies in: small integers, bools and the bits of 16-bit floats in an i32."""
+    if dtype is dtypes.float32:
+        return "f32"
+    if dtype is dtypes.float64:
+        return "f64"
+    return "i64" if dtype.itemsize == 8 else "i32"
+
+
+def lane_bytes(dtype: DType) -> int:
+    """Of a vector of `dtype` that is no mask."""
+    return dtype.scalar.itemsize
+
+
+def registers(count: int, lane: int) -> int:
+    """How many registers hold `count` lanes of so many bytes."""
+    return -(-count * lane // REGISTER_BYTES)
+
+
+def int_shape(lane: int) -> str:
+    """How instructions call a register of integers: i32x4."""
+    return f"i{8 * lane}x{REGISTER_BYTES // lane}"
+
+
+def shape(dtype: DType) -> str:
+    """How instructions call a register of `dtype`: f32x4, i8x16."""
+    if dtype.scalar is dtypes.float32:
+        return "f32x4"
+    return "f64x2" if dtype.scalar is dtypes.float64 else int_shape(lane_bytes(dtype))
+
+
+def sign(dtype: DType) -> str:
+    """The letter at the end of instructions that tell signed from unsigned integers."""
+    return "u" if dtypes.is_unsigned(dtype) or dtypes.is_bool(dtype) or dtype.scalar in BITS_ONLY else "s"
+
+
+def literal(value: Any, dtype: DType) -> str:
+    """A number as the text format writes it."""
+    dtype = dtype.scalar
+    if dtypes.is_bool(dtype):
+        return "1" if value else "0"
+    if dtype is dtypes.bfloat16:
+        return f"{bfloat16_bits(value):#x}"
+    if dtype is dtypes.float16:
+        return f"{to_bits(float16(value), dtype):#x}"
+    if not dtypes.is_float(dtype):
+        return str(int(value))
+    value = float32(value) if dtype is dtypes.float32 else float(value)
+    if math.isnan(value) or math.isinf(value):
+        return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
+    if dtype is dtypes.float64:
+        return _short(repr(value))
+    return _short(next(text for digits in range(1, 18) if float32(float(text := f"{value:.{digits}g}")) == value))
+
+
+def _short(text: str) -> str:
+    return text.removesuffix(".0").replace("e+", "e")
+
+
+def constant(value: Any, dtype: DType, lane: int = 0) -> Value:
+    """A constant, in every lane. `lane`: of a mask."""
+    if dtype.count == 1:
+        return Value((f"({scalar_type(dtype)}.const {literal(value, dtype)})",))
+    if dtypes.is_bool(dtype):
+        lane = lane or 1
+        text = lanes_text(int_shape(lane), ["-1" if value else "0"] * (REGISTER_BYTES // lane))
+    else:
+        lane = lane_bytes(dtype)
+        text = lanes_text(shape(dtype), [literal(value, dtype)] * (REGISTER_BYTES // lane))
+    return Value((text,) * registers(dtype.count, lane), lane)
+
+
+def lanes_text(kind: str, numbers: list[str]) -> str:
+    return f"(v128.const {kind} {' '.join(numbers)})"
+
+
+def shuffled(first: str, second: str, taken: list[int]) -> str:
+    """Bytes of two registers, by number; those of the second begin at 16."""
+    return f"(i8x16.shuffle {' '.join(map(str, taken))} {first} {second})"
+
+
+def low_halves(first: str, second: str, half: int = 8) -> str:
+    """The first `half` bytes of one register and then those of another."""
+    taken = [*range(half), *range(REGISTER_BYTES, REGISTER_BYTES + half)]
+    return shuffled(first, second, (taken * (REGISTER_BYTES // len(taken)))[:REGISTER_BYTES])
+
+
+def lacking(what: str) -> RenderError:
+    """The error of an operation that this renderer does not write."""
+    return RenderError(
+        f"{what}: WebAssembly has no such operation, and it is not written out in arithmetic; cast to float32, where "
+        "all are, or compute this on another device, x.to('LLVM')"
+    )

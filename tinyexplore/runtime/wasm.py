@@ -1,0 +1,246 @@
+"""The WASM device: kernels as WebAssembly modules, run by wasmtime in this process.
+
+All buffers of the device lie in one linear memory, which every module imports; an address in it is 32 bits wide. A
+buffer that wraps memory of somebody else's is copied there for the time of a call. wasmtime compiles a module to
+machine code, which is kept on disk (`runtime/cache.py`). Calls come one at a time: a Store of wasmtime's is for one
+thread.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable, Sequence
+from functools import cache
+from importlib.metadata import version
+from typing import Any
+
+from tinyexplore.device import Buffer, DeviceInterface, DeviceUnavailable, HostAllocator, Memory
+from tinyexplore.device.allocator import (
+    ALIGNMENT,
+    HUGE_PAGE,
+    LINES_IN_A_PAGE,
+    MAPPED_FROM,
+    STAGGER_LINES,
+    STAGGERS,
+    Block,
+)
+from tinyexplore.dtype import dtypes
+from tinyexplore.renderer.program import ProgramSpec
+from tinyexplore.renderer.wasm import WASMRenderer, assemble
+from tinyexplore.runtime.cache import cached
+from tinyexplore.runtime.native import check_arguments
+from tinyexplore.target import Target, chosen
+from tinyexplore.trace import SourceLine
+from tinyexplore.uop import Ops
+from tinyexplore.util.locks import new_in_children
+
+PAGE_BYTES = 64 << 10
+MOST_PAGES = 1 << 16
+INSTANCES = 10_000_000  # that a Store may have: they are small
+INSTANCE_BYTES = 16 << 10  # of a program beside its machine code
+MISSING = (
+    "the WASM device runs its kernels in wasmtime, which is not installed: pip install 'tinyexplore[wasm]', "
+    "or choose another device"
+)
+
+
+class LinearMemory(HostAllocator):
+    """The memory of all modules: 4 GiB at most. What is freed is kept for reuse, for none can be given back."""
+
+    def __init__(self, wasmtime: Any, store: Any) -> None:
+        super().__init__(cache_bytes=MOST_PAGES * PAGE_BYTES)
+        self._store = store
+        limits = wasmtime.Limits(1, MOST_PAGES)
+        self.memory = wasmtime.Memory(store, wasmtime.MemoryType(limits))
+        self.start = self._base()
+        self._end = PAGE_BYTES
+        self._count = 0
+        self._free = [(ALIGNMENT, PAGE_BYTES - ALIGNMENT)]  # address and size, in order; no buffer lies at 0
+
+    def _base(self) -> int:
+        found = ctypes.cast(self.memory.data_ptr(self._store), ctypes.c_void_p).value
+        assert found is not None
+        return found
+
+    def holds(self, memory: Memory) -> bool:
+        """True where a module can have the address of `memory`."""
+        return 0 <= memory.address - self.start <= self._end - memory.nbytes
+
+    def empty_cache(self) -> int:
+        """Makes one piece again of freed blocks that lie side by side."""
+        with self._lock:
+            freed = self.cached_bytes
+            pieces = list(self._free)
+            for blocks in self._kept.values():
+                pieces += [(back.block.address - self.start, back.block.size) for back in blocks]
+                blocks.clear()
+            self._free = _joined(pieces)
+        return freed
+
+    def _map(self, size: int) -> Block:
+        for place, (address, room) in enumerate(self._free):
+            gap = self._gap(address, size)
+            if room >= gap + size:
+                pieces = [(address, gap), (address + gap + size, room - gap - size)]
+                self._free[place : place + 1] = [piece for piece in pieces if piece[1]]
+                self._count += 1
+                return Block(self.start + address + gap, size, self)
+        self._grow(size + HUGE_PAGE)
+        return self._map(size)
+
+    def _gap(self, address: int, size: int) -> int:
+        """How far behind `address` a block begins: large ones not all at the same place in a page."""
+        if size < MAPPED_FROM:
+            return 0
+        place = self._count % STAGGERS * STAGGER_LINES % LINES_IN_A_PAGE * ALIGNMENT
+        return (place - address) % (LINES_IN_A_PAGE * ALIGNMENT)
+
+    def _grow(self, size: int) -> None:
+        """More pages, half as much again as there are where that is allowed."""
+        pages = self._end // PAGE_BYTES
+        more = min(max(-(-size // PAGE_BYTES), pages // 2), MOST_PAGES - pages)
+        if more * PAGE_BYTES < size:
+            raise MemoryError("a linear memory has at most 4 GiB")
+        self.memory.grow(self._store, more)
+        if self._base() != self.start:
+            raise MemoryError("wasmtime has moved the linear memory: buffers have lost their addresses")
+        self._free = _joined([*self._free, (self._end, more * PAGE_BYTES)])
+        self._end += more * PAGE_BYTES
+
+
+def _joined(pieces: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    found: list[tuple[int, int]] = []
+    for address, size in sorted(pieces):
+        if found and sum(found[-1]) == address:
+            found[-1] = found[-1][0], found[-1][1] + size
+        else:
+            found.append((address, size))
+    return found
+
+
+class Engine:
+    """wasmtime, with one store and one memory for all that this process runs."""
+
+    def __init__(self) -> None:
+        try:
+            import wasmtime  # noqa: PLC0415 (only who opens the device has it)
+        except ImportError as error:
+            raise DeviceUnavailable(MISSING) from error
+        self.wasmtime = wasmtime
+        settings = wasmtime.Config()
+        settings.cranelift_opt_level = "speed"
+        self.engine = wasmtime.Engine(settings)
+        self.store = wasmtime.Store(self.engine)
+        self.store.set_limits(instances=INSTANCES)
+        self.allocator = LinearMemory(wasmtime, self.store)
+        self.lock = threading.RLock()
+        self.version = f"wasmtime {version('wasmtime')}"
+        new_in_children(self, "lock")
+        new_in_children(self.allocator, "_lock")
+
+    def compile(self, spec: ProgramSpec) -> WASMProgram:
+        """`spec` as a module, compiled to machine code, or found on disk."""
+        return cached(spec.key, lambda: self._compiled(spec), lambda code: self._loaded(spec, code))
+
+    def _compiled(self, spec: ProgramSpec) -> bytes:
+        binary = assemble(spec.source)
+        module = self.wasmtime.Module(self.engine, binary)
+        return len(binary).to_bytes(4, "little") + bytes(module.serialize())
+
+    def _loaded(self, spec: ProgramSpec, code: bytes) -> WASMProgram:
+        with self.lock:
+            module = self.wasmtime.Module.deserialize(self.engine, code[4:])
+            instance = self.wasmtime.Instance(self.store, module, [self.allocator.memory])
+            exports: Any = instance.exports(self.store)
+            scratch = exports.get("scratch")
+            nbytes = 0 if scratch is None else scratch.value(self.store)
+            function = exports[spec.name]
+        return WASMProgram(self, spec, function, nbytes, len(code), int.from_bytes(code[:4], "little"))
+
+
+class WASMProgram:
+    """A function of a module. `code_bytes`: the module's size; `nbytes`: with its machine code."""
+
+    entry_address: int | None = None
+    refusal = ""
+
+    def __init__(
+        self, engine: Engine, spec: ProgramSpec, function: Any, scratch_bytes: int, nbytes: int, code_bytes: int
+    ) -> None:
+        self.engine = engine
+        self.spec = spec
+        self.function = function
+        self.scratch_bytes = scratch_bytes
+        self.nbytes = nbytes + INSTANCE_BYTES
+        self.code_bytes = code_bytes
+        self._scratch: Memory | None = None
+
+    def __repr__(self) -> str:
+        return f"WASMProgram({self.spec.name!r})"
+
+    def bind(self, buffers: Sequence[Buffer], values: Sequence[int] = ()) -> Callable[[int, int], None]:
+        """A function of (start, stop) that runs on `buffers`."""
+        check_arguments(self.spec, buffers, values)
+        memories = [buffer.allocate().memory for buffer in buffers]
+        engine, allocator = self.engine, self.engine.allocator
+        foreign = [place for place, memory in enumerate(memories) if not allocator.holds(memory)]
+        here = [allocator.allocate(x.nbytes) if place in foreign else x for place, x in enumerate(memories)]
+        if self.scratch_bytes and self._scratch is None:
+            self._scratch = allocator.allocate(self.scratch_bytes)
+        after = [] if self._scratch is None else [self._scratch.address - allocator.start]
+        arguments = [*(memory.address - allocator.start for memory in here), *values, *after]
+        written = [place for place in foreign if place in self.spec.writes]
+        threaded, function, store = self.spec.thread_end is not None, self.function, engine.store
+
+        def run(start: int, stop: int) -> None:
+            with engine.lock:
+                for place in foreign:
+                    _copy(here[place], memories[place])
+                function(store, *arguments, *((start, stop) if threaded else ()))
+                for place in written:
+                    _copy(memories[place], here[place])
+
+        return run
+
+
+def _copy(to: Memory, source: Memory) -> None:
+    source.check_backed()
+    ctypes.memmove(to.address, source.address, source.nbytes)
+
+
+@cache
+def _engine() -> Engine:
+    return Engine()
+
+
+def wasm_target(text: str = "") -> Target:
+    """What a module may use, whatever runs it. `text`: the setting TARGET in force."""
+    return Target(
+        name="WASM",
+        arch="wasm32",
+        cpu="wasm32",
+        features="+simd128",
+        vector_bytes=16,
+        vector_registers=16,
+        threads=1,
+        l1_bytes=32 << 10,
+        l2_bytes=256 << 10,
+        native_ops=frozenset({Ops.SQRT, Ops.FLOOR}),
+        native_dtypes=(dtypes.float32, dtypes.float64),
+        chosen=text,
+        flops_per_ns=8,
+    )
+
+
+def open_wasm() -> DeviceInterface:
+    """The WASM device. DeviceUnavailable where wasmtime is not installed."""
+    engine = _engine()
+    target = wasm_target(chosen().text)
+    renderer = WASMRenderer(target, engine.version)
+    return DeviceInterface("WASM", target, engine.allocator, renderer, engine.compile, _no_listings)
+
+
+def _no_listings(spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, ...]]]:
+    """The module is what there is to show; what wasmtime makes of it is its own."""
+    return []
