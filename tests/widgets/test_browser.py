@@ -722,3 +722,21 @@ def test_a_damaged_page_says_what_is_wrong_in_place_of_the_views(browser: Any, t
         told = tab.locator("#explorer[role=alert]").text_content()
         tab.close()
         assert told.startswith("The explorer cannot show this trace.") and why in told
+
+
+def test_lines_out_of_sight_are_coloured_when_they_come_near_and_panels_made_when_they_are_opened(open_page: Open) -> None:
+    long = [replace(program, lines=program.lines * 60) for program in TRACE.programs]
+    tab = open_page(replace(TRACE, programs=tuple(long)))
+    last = "document.querySelector('.pane-c .chunk:last-child .line:last-child code').textContent"
+    plain = tab.evaluate(last)
+    coloured = ".pane-c .chunk:{} .line code span[class^=t-]"
+    assert tab.query_selector(coloured.format("first-child")) is not None
+    assert plain and tab.query_selector(coloured.format("last-child")) is None
+    tab.evaluate("document.querySelector('.pane-c .listing').scrollTop = 1e6")
+    tab.wait_for_selector(coloured.format("last-child"), state="attached")
+    assert tab.evaluate(last) == plain
+    assert tab.query_selector(".glossary") is None
+    open_panel(tab, "glossary")
+    assert tab.is_visible(".glossary dt")
+    tab.keyboard.press("ArrowRight")  # the stepper answers, looked at or not
+    assert state(tab)["cursor"]["panel"] == "rewrites"

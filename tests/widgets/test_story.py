@@ -114,3 +114,20 @@ def test_pictures_of_the_story(open_page: Open, screenshots: Any, scheme: str, w
         tab.screenshot(path=screenshots / f"story_{title.lower()}_{scheme}_{width}.png")
         box = tab.locator(".story").bounding_box()
         assert tab.locator(".next").bounding_box()["x"] + 60 < box["x"] + box["width"]
+
+
+LATER = """async () => {
+  const trace = await tinyexplore.readTrace(tinyexplore.fromBase64(document.getElementById('trace').textContent));
+  const place = document.createElement('div');
+  place.id = 'later';
+  tinyexplore.mount(place, trace, { mode: 'story', height: '600px' });
+  for (let frame = 0; frame < 3; frame += 1) await new Promise(requestAnimationFrame);
+  document.body.append(place);
+}"""
+
+
+def test_a_story_is_told_whenever_the_notebook_puts_it_into_the_page(open_page: Open) -> None:  # noqa: F811
+    tab = open_page(busy=False)
+    tab.evaluate(LATER)
+    tab.wait_for_selector("#later .story .picture > *")
+    assert tab.inner_text("#later .sentence") != ""

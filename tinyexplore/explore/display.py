@@ -6,9 +6,11 @@ the one who loads the extension.
 
 from __future__ import annotations
 
+import importlib
 import shlex
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +53,8 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     register: Any = shell.register_magic_function  # its declared type is that of the decorator around it
     register(_explore_magic(shell), magic_kind="cell", magic_name="explore")
     register_reprs(shell)
+    with suppress(ImportError):  # who has no anywidget gets pictures
+        importlib.import_module("tinyexplore.widgets.explorer")  # now, not while somebody waits for the first view
 
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:

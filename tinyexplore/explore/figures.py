@@ -190,7 +190,7 @@ def summary(trace: Trace) -> list[str]:
     cached = sum(kernel.cached for kernel in trace.kernels)
     count = len(trace.kernels)
     facts = [
-        f"all {count:,} kernels" if count > 1 else count_text(count, "kernel"),
+        "both kernels" if count == 2 else f"all {count:,} kernels" if count > 1 else count_text(count, "kernel"),
         f"compiled in {duration_text(found.compile_us)}" if found.compile_us > 0 else "",
         f"searched for {duration_text(found.search_us)}" if found.search_us > 0 else "",
         f"{cached} from the cache" if cached else "",

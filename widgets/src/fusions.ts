@@ -1,5 +1,6 @@
 // What the scheduler made of each edge between LazyBuffers: the twin of tinyexplore/explore/why/fusions.py.
 
+import { grouped } from "./format";
 import { h, s } from "./dom";
 import type { Compared, Decision } from "./model";
 import type { TraceIndex } from "./provenance";
@@ -71,7 +72,7 @@ export function fateText(index: TraceIndex, { mark, src, decision }: Fate): stri
 }
 
 export function comparedText({ what, value, bound, over }: Compared): string {
-  const text = (number: number): string => number.toLocaleString("en", { maximumSignificantDigits: 6 });
+  const text = (number: number): string => grouped(Number(number.toPrecision(6)));
   return `${what}: ${text(value)}, ${over ? "over" : "within"} ${text(bound)}`;
 }
 

@@ -1,6 +1,6 @@
 // The way of a program told stage by stage, one sentence each; every word and figure follows from the trace.
 
-import { callName, count, duration, languageName, spread, truncate } from "./format";
+import { callName, count, duration, grouped, languageName, spread, truncate } from "./format";
 import type { KernelInfo, Node, Stage, Step, Trace } from "./model";
 import type { TraceIndex } from "./provenance";
 import type { Cursor } from "./store";
@@ -63,7 +63,7 @@ function python({ trace }: TraceIndex): string {
   const words = [...calls.slice(0, 3).map(([name, n]) => `${n} by ${name}`), ...(others > 0 ? [`${others} by others`] : [])];
   const which = words.length === 0 ? "" : `: ${listed(words)}`;
   const earlier = made.length - asked.length;
-  const before = earlier === 0 ? "" : ` ${earlier.toLocaleString("en-US")} more ${earlier === 1 ? "was" : "were"} there before.`;
+  const before = earlier === 0 ? "" : ` ${grouped(earlier)} more ${earlier === 1 ? "was" : "were"} there before.`;
   return `${count(lines.size, "line")} of your Python asked for ${count(asked.length, "operation on tensors", "operations on tensors")}${which}.${before}`;
 }
 

@@ -2,7 +2,7 @@
 
 import { button, h, replaceChildren } from "../dom";
 import { comparisons } from "../fusions";
-import { bytes, count, duration, spread } from "../format";
+import { bytes, count, duration, grouped, spread } from "../format";
 import type { Branch, FusedKernel, ScheduleVariant } from "../model";
 import type { TraceIndex } from "../provenance";
 import type { Change, Store, View } from "../store";
@@ -238,7 +238,7 @@ export class FusionView implements View {
     }
     const isRoot = variant === root;
     const sum = (of: ScheduleVariant, what: "bytes_moved" | "flops"): number => of.kernels.reduce((total, kernel) => total + kernel[what], 0);
-    const number = (value: number): string => value.toLocaleString("en");
+    const number = (value: number): string => grouped(value);
     const rows: [string, string, string][] = [
       ["kernels", number(root.kernels.length), number(variant.kernels.length)],
       ["bytes moved", bytes(sum(root, "bytes_moved")), bytes(sum(variant, "bytes_moved"))],

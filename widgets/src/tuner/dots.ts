@@ -2,7 +2,7 @@
 // best (of a trace without measured ceilings, what its own kernels do).
 
 import { h, s } from "../dom";
-import { duration, figures } from "../format";
+import { duration, figures, grouped } from "../format";
 import type { Branch, Ceiling } from "../model";
 import type { Roofline } from "../roofline";
 import { type WhatIf, variantOf } from "../whatif";
@@ -119,5 +119,5 @@ function axis(values: number[], start: number, stop: number): Axis {
 }
 
 function power(value: number): string {
-  return value >= 1 ? value.toLocaleString("en-US") : `1/${1 / value}`;
+  return value >= 1 ? grouped(value) : `1/${1 / value}`;
 }

@@ -2,7 +2,7 @@
 
 import { h } from "../dom";
 import { meaning } from "../explaining";
-import { bytes } from "../format";
+import { bytes, grouped } from "../format";
 import type { KernelVariant, NestLine, Touch } from "../model";
 
 const CACHES = ["L1", "L2", "L3", "memory"];
@@ -53,6 +53,6 @@ function statementRow(line: NestLine): HTMLElement {
 }
 
 function touchWords({ name, bytes: size, again, stride }: Touch): string {
-  const moved = again ? "the same each step" : stride === null ? "moved" : `moved by ${stride.toLocaleString("en-US")} each step`;
+  const moved = again ? "the same each step" : stride === null ? "moved" : `moved by ${grouped(stride)} each step`;
   return `${name}: ${bytes(size)}, ${moved}`;
 }

@@ -1,6 +1,7 @@
 // The memory microscope: which level of the caches answers each touch of memory, by a model; a kernel with any opts beside
 // itself with others, aligned buffer by buffer, loop by loop and line by line.
 
+import { grouped } from "../format";
 import type { Ask } from "../asking";
 import { h, replaceChildren, s } from "../dom";
 import type { Change, Store, View } from "../store";
@@ -207,7 +208,7 @@ function histogram(before: Model | null, after: Model): HTMLElement {
       if (count === 0) return [];
       const wide = (each - 3) / sides.length;
       const cls = before !== null && k === 0 ? "was" : "now";
-      const text = `${group === last ? "for the first time" : `${distance(group)} lines between`}: ${count.toLocaleString("en")} touches${before === null ? "" : k === 0 ? " before" : " after"}`;
+      const text = `${group === last ? "for the first time" : `${distance(group)} lines between`}: ${grouped(count)} touches${before === null ? "" : k === 0 ? " before" : " after"}`;
       return [s("rect", { class: cls, x: (x(group) + k * wide).toFixed(1), y: (height - bottom - tall(count)).toFixed(1), width: wide.toFixed(1), height: tall(count).toFixed(1) }, s("title", {}, text))];
     }),
   );
@@ -267,8 +268,8 @@ function row(name: string, title: string, counts: Counts, levels: string[], most
     "div",
     { class: "traffic", title },
     h("span", { class: "name" }, name),
-    h("span", { class: "meter", role: "img", "aria-label": `${all.toLocaleString("en")} touches: ${words || "none"}` }, ...bars),
-    h("span", { class: "num" }, all.toLocaleString("en"), more === "" ? null : h("b", {}, ` ${more}`)),
+    h("span", { class: "meter", role: "img", "aria-label": `${grouped(all)} touches: ${words || "none"}` }, ...bars),
+    h("span", { class: "num" }, grouped(all), more === "" ? null : h("b", {}, ` ${more}`)),
     h("span", { class: "words" }, words),
   );
 }
@@ -279,7 +280,7 @@ function strip(name: string, lines: number[], of: number): HTMLElement {
   const touched = new Set(lines.map((line) => Math.floor(line / each)));
   const cells = Array.from({ length: Math.ceil(of / each) }, (_, i) => h("span", { class: touched.has(i) ? "unit on" : "unit" }));
   const scale = each === 1 ? "" : ` · a cell is ${each} lines`;
-  const text = `${name}: ${lines.length.toLocaleString("en")} of ${of.toLocaleString("en")} lines${scale}`;
+  const text = `${name}: ${grouped(lines.length)} of ${grouped(of)} lines${scale}`;
   return h("figure", { class: "strip" }, h("figcaption", {}, text), h("div", { class: "units", role: "img", "aria-label": text }, ...cells));
 }
 

@@ -2,6 +2,7 @@
 // asks Python for every step, or walks those that the trace has recorded; the keys are those of the panel while it has the
 // focus.
 
+import { grouped } from "../format";
 import type { Ask } from "../asking";
 import { button, h, replaceChildren } from "../dom";
 import { type Action, RecordedRun, type State, type Tensor } from "../recorded";
@@ -143,7 +144,7 @@ export class DebuggerView implements View {
       control("⇥", "To the end (End)", { do: "finish" }),
       h("label", { class: "until" }, "until ", until),
       control("Run", "On until the condition holds (Enter)", { do: "run until", get condition() { return until.value; } }),
-      h("span", { class: "where", role: "status" }, `step ${state.position.toLocaleString("en")} · ${state.reason}`),
+      h("span", { class: "where", role: "status" }, `step ${grouped(state.position)} · ${state.reason}`),
       this.lanes(state),
       ...this.counters(state),
     );
@@ -216,7 +217,7 @@ function grid({ name, size, width, first, cells, lit, recent, stored }: Tensor):
     const kind = now.has(place) ? (stored ? "stored" : "loaded") : before.has(place) ? "recent" : "";
     return h("span", { class: `element ${kind}`, title: `${name}[${place}]` }, text);
   });
-  const shown = cells.length < size ? ` · ${first} … ${first + cells.length - 1} of ${size.toLocaleString("en")}` : ` · ${size}`;
+  const shown = cells.length < size ? ` · ${first} … ${first + cells.length - 1} of ${grouped(size)}` : ` · ${size}`;
   return h(
     "figure",
     { class: "tensor" },

@@ -3,7 +3,7 @@
 import { copyButton, saveFile } from "../clipboard";
 import { button, h, replaceChildren } from "../dom";
 import { meaning, nameMeaning, optMeaning } from "../explaining";
-import { bytes, callName, duration, figures } from "../format";
+import { bytes, callName, duration, figures, grouped } from "../format";
 import type { KernelInfo } from "../model";
 import { throughput } from "../provenance";
 import { hasReproducer, reproducer } from "../script";
@@ -57,7 +57,7 @@ export class KernelsView implements View {
       number("gbps", "GB/s", (k) => speed(k).gbps ?? -1, (k) => {
         return figure(speed(k).gbps);
       }),
-      number("flops", "FLOP", (k) => k.flops, (k) => k.flops.toLocaleString("en-US")),
+      number("flops", "FLOP", (k) => k.flops, (k) => grouped(k.flops)),
       number("bytes", "bytes", (k) => k.bytes_moved, (k) => bytes(k.bytes_moved)),
       number("compile", "compile", (k) => k.compile_us, (k) => duration(k.compile_us)),
       number("code", "code", (k) => k.code_bytes, (k) => (k.code_bytes === 0 ? "–" : bytes(k.code_bytes))),

@@ -1,6 +1,7 @@
 // A shape as grids: each element with the place at which it lies, beside memory with what is read of it. Movements are
 // buttons, and ask Python; hovering and scrolling are done here.
 
+import { grouped } from "../format";
 import type { Ask } from "../asking";
 import { button, h, replaceChildren } from "../dom";
 import { type Box, type Cell, type ShapeData, type ShapeStep, cellsOf, memoryWidth, memoryWindow, shownBox, sizesText, viewText } from "../shapes";
@@ -224,7 +225,7 @@ export class ShapeView implements View {
       };
       const slider = h("input", { type: "range", min: 0, max: shape[axis] - (stop - start), value: start, "data-focus": `axis ${axis}`, "aria-label": `First of axis ${axis}`, oninput: move });
       slider.addEventListener("keydown", (event) => event.stopPropagation());
-      return [h("label", { class: "slide" }, `i${axis} `, slider, h("span", { class: "faint" }, ` ${start} … ${stop - 1} of ${shape[axis].toLocaleString("en")}`))];
+      return [h("label", { class: "slide" }, `i${axis} `, slider, h("span", { class: "faint" }, ` ${start} … ${stop - 1} of ${grouped(shape[axis])}`))];
     });
   }
 
@@ -244,7 +245,7 @@ export class ShapeView implements View {
       this.places.set(at, element);
       return element;
     });
-    const part = stop - start < data.size ? ` · ${start} … ${stop - 1} of ${data.size.toLocaleString("en")}` : ` · ${data.size} places`;
+    const part = stop - start < data.size ? ` · ${start} … ${stop - 1} of ${grouped(data.size)}` : ` · ${data.size} places`;
     const slide = (event: Event): void => {
       this.firstPlace = Number((event.target as HTMLInputElement).value) * width;
       this.drawGrids();

@@ -2,7 +2,7 @@
 
 import { button, h, replaceChildren } from "../dom";
 import { optMeaning } from "../explaining";
-import { callName, count, paragraphs } from "../format";
+import { callName, count, grouped, paragraphs } from "../format";
 import { type Chapter, AXIS_WORDS, askingLines, chapters, typicalFiring } from "../story";
 import type { Change, Store, View } from "../store";
 import { type TreeLine, treeDiff } from "../tree";
@@ -33,8 +33,15 @@ export class StoryView implements View {
     const start = this.chapters.findIndex(({ key }) => key === first);
     this.at = Math.max(0, start);
     this.element.append(this.nav, this.sentence, this.picture, this.foot);
-    requestAnimationFrame(() => this.draw()); // a graph is laid out for the room that it has
+    this.room.observe(this.element);
   }
+
+  /** Draws it once it has room: a graph is laid out for that, and a notebook puts a view into the page when it comes to it. */
+  private readonly room = new ResizeObserver(() => {
+    if (this.element.clientWidth === 0) return;
+    this.room.disconnect();
+    requestAnimationFrame(() => this.draw());
+  });
 
   update(change: Change): void {
     this.shown?.update(change);
@@ -125,7 +132,7 @@ export class StoryView implements View {
       if (asked + earlier === 0) return h("div", { class: "asking plain" }, ...words);
       const choose = (): void => this.store.select(this.store.index.nodesOfLine(source, line));
       const bar = h("span", { class: "asked-bar", style: `width:${(asked / most) * 100}%` });
-      const before = earlier === 0 ? null : h("span", { class: "earlier", title: "Built before: this line is the first to use them" }, `+ ${earlier.toLocaleString("en-US")} from before`);
+      const before = earlier === 0 ? null : h("span", { class: "earlier", title: "Built before: this line is the first to use them" }, `+ ${grouped(earlier)} from before`);
       const says = h("span", { class: "faint" }, count(asked, "operation"), before);
       return h("button", { type: "button", class: "asking", title: "Select what this line asked for", onclick: choose }, ...words, h("span", { class: "asked-track" }, bar), says);
     });
@@ -172,6 +179,7 @@ export class StoryView implements View {
   }
 
   destroy(): void {
+    this.room.disconnect();
     this.shown?.destroy?.();
   }
 }

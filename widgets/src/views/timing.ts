@@ -1,7 +1,7 @@
 // Time and memory: the kernels' medians with their quartiles, and the life of every buffer.
 
 import { h, replaceChildren, s } from "../dom";
-import { bufferName, bytes, duration, figures, spread as spreadOf, truncate } from "../format";
+import { bufferName, bytes, duration, figures, grouped, spread as spreadOf, truncate } from "../format";
 import type { BufferInfo, KernelInfo } from "../model";
 import { throughput } from "../provenance";
 import type { Change, Store, View } from "../store";
@@ -115,7 +115,7 @@ export class MemoryView implements View {
     const life = `${buffer.allocated_us === null ? "before the trace" : duration(start)} – ${
       buffer.freed_us === null ? "outlives the trace" : duration(stop)
     }`;
-    const label = `${bufferName(buffer)}: ${buffer.dtype} × ${buffer.size.toLocaleString("en-US")}, ${bytes(buffer.bytes)}`;
+    const label = `${bufferName(buffer)}: ${buffer.dtype} × ${grouped(buffer.size)}, ${bytes(buffer.bytes)}`;
     const bar = h("span", {
       class: `life${mine ? " mine" : ""}${buffer.freed_us === null ? " open" : ""}`,
       style: `left:${(start / end) * 100}%;width:${Math.max(0.4, ((stop - start) / end) * 100)}%`,
