@@ -27,7 +27,7 @@ from tinyexplore.explore.live import PyodideMissing, write_playground
 from tinyexplore.explore.model import Trace
 from tinyexplore.explore.pictures.highlight import for_stream
 from tinyexplore.explore.session import Explorer, capture
-from tinyexplore.target import LEVELS, NATIVE, nearest_level
+from tinyexplore.target import GPUS, LEVELS, NATIVE, nearest_level
 from tinyexplore.util import Context, config
 
 OK, FAILED, MISUSED = 0, 1, 2
@@ -446,6 +446,7 @@ def _show_devices(as_json: bool) -> int:
         what += " · compiles, and does not run here" if row["refusal"] else ""
         print(f"{'*' if row['default'] else ' '} {row['name']:8} {what}")
     print("(* the default)")
+    print(f"GPUs that TARGET may name, written by LLVM, emulated by PYTHON: {', '.join(GPUS)}")
     print(_target_told())
     return OK
 
@@ -459,6 +460,8 @@ def _target_told() -> str:
             here = Device["LLVM"].target
     except DeviceUnavailable as error:
         return f"target: not known without the LLVM device ({error})"
+    if chosen.has_local:
+        return f"target: {chosen.describe()}; {refusal}"
     cache = f"{chosen.l1_bytes >> 10} KiB of L1 and {chosen.l2_bytes >> 10} KiB of L2 cache a core"
     told = f"target: {chosen.cpu}, {chosen.lanes(dtypes.float32)} floats a vector, {cache}"
     if refusal:

@@ -3,6 +3,9 @@ device where there is a driver; and what the emulator finds wrong."""
 
 from __future__ import annotations
 
+import sys
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,11 +14,14 @@ from hypothesis import strategies as st
 from tests.backends.programs import GPUS, call, compiled, device, linear, loop, pointer, store
 from tests.graphs import from_numpy, matmul, numbers, softmax
 from tinyexplore import Context, Tensor, Variable
-from tinyexplore.device import Buffer
+from tinyexplore.codegen import PASSES
+from tinyexplore.device import Buffer, DeviceUnavailable
 from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.engine import compile_optimised
 from tinyexplore.execute.execitem import ExecItem
 from tinyexplore.kernel import Kernel, Opt, OptError, OptOps, hand_coded
+from tinyexplore.renderer.program import RenderError
+from tinyexplore.runtime import opencl
 from tinyexplore.runtime.emulator import DivergenceError, RaceError
 from tinyexplore.schedule import ScheduleItem, create_schedule
 from tinyexplore.uop import AxisKind, Ops, UOp, index_const
@@ -30,6 +36,7 @@ PROGRAMS = {
     "row sum": lambda: from_numpy(numbers(6, 70)).reduce(Ops.ADD, (1,)),
     "column max": lambda: from_numpy(numbers(29, 11)).reduce(Ops.MAX, (0,)),
     "sum of both": lambda: from_numpy(numbers(15, 20)).reduce(Ops.ADD, (0, 1)),
+    "largest row sum": lambda: from_numpy(numbers(3, 7, 24)).reduce(Ops.ADD, (2,)).reduce(Ops.MAX, (1,)),
     "softmax": lambda: softmax(from_numpy(numbers(4, 41))),
     "running sum": lambda: from_numpy(numbers(5, 37)).scan(Ops.ADD, 1),
     "padded window": lambda: from_numpy(numbers(4, 40)).pad(((0, 0), (2, 3))).window(1, 3).reduce(Ops.ADD, (2,)),
@@ -78,7 +85,10 @@ def test_any_sequence_of_legal_opts_gives_the_same_result_without_a_race(program
     def run(data: st.DataObject) -> None:
         kernel = start
         for _ in range(data.draw(st.integers(1, 4))):
-            kernel = kernel.apply(data.draw(st.sampled_from(few_copies(kernel))))
+            legal = few_copies(kernel)
+            if not legal:
+                break
+            kernel = kernel.apply(data.draw(st.sampled_from(legal)))
             assert kernel.undo().applied == kernel.applied[:-1]
         np.testing.assert_allclose(result(item, kernel), expected, rtol=1e-4, atol=1e-5)
 
@@ -221,6 +231,18 @@ def test_two_groups_that_store_to_one_place_race_even_where_they_store_the_same(
         run(store(pointer(0, dtypes.int32, 8), group.minimum(1), UOp.const(dtypes.int32, 7)))
 
 
+def test_a_loop_that_fills_shared_memory_waits_at_the_end_of_each_step() -> None:
+    """Without that barrier a work-item stores for the next step what another one still reads."""
+    item = item_of("largest row sum")
+    kernel = kernel_on(item).apply(Opt(OptOps.GROUP, 2, 8))
+    np.testing.assert_allclose(result(item, kernel), expected_of(item), rtol=1e-5)
+    without = tuple(step for step in PASSES if step.name != "loop barriers")
+    with Context(TARGET=TARGET):
+        runner = compile_optimised("PYTHON", kernel, without)
+    with pytest.raises(RaceError, match=r"lidx0=1 reads shared0\[0\], which work-item gidx0=0, lidx0=0 has stored"):
+        ExecItem(item, runner, None, item.buffers).run()
+
+
 def test_a_barrier_that_not_all_come_to_is_found() -> None:
     item = special("lidx0", 4)
     steps = UOp.range(item, loop(1).arg)
@@ -247,3 +269,23 @@ def test_buffers_of_a_gpu_program_are_checked() -> None:
     )
     with pytest.raises(ValueError, match="takes 1 buffers; 2 were given"):
         program.bind([Buffer("PYTHON", 8, dtypes.int32), Buffer("PYTHON", 8, dtypes.int32)])
+
+
+# *** what a device lacks ***
+
+
+def test_a_missing_package_or_driver_is_said_with_what_would_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyopencl", None)
+    with pytest.raises(DeviceUnavailable, match=r"needs pyopencl: pip install 'tinyexplore\[opencl\]'"):
+        opencl.open_gpu()
+    without_driver = SimpleNamespace(Error=RuntimeError, get_platforms=list)
+    monkeypatch.setitem(sys.modules, "pyopencl", without_driver)
+    with pytest.raises(DeviceUnavailable, match="Debian: apt-get install pocl-opencl-icd ocl-icd-libopencl1"):
+        opencl.open_gpu()
+    with Context(TARGET="sm_80"), pytest.raises(DeviceUnavailable, match="the GPU device runs OpenCL, not cuda"):
+        opencl.open_gpu()
+
+
+def test_a_type_that_a_gpu_lacks_is_an_error_at_the_call() -> None:
+    with Context(TARGET="metal"), pytest.raises(RenderError, match="float64: metal does not compute with it; cast"):
+        (Tensor([1.0, 2.0], dtype=dtypes.float64, device="LLVM") * 2).realize()

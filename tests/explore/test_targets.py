@@ -7,8 +7,11 @@ import pytest
 
 from tinyexplore import Context, Tensor, TinyJit, explore
 from tinyexplore.device import DeviceUnavailable
+from tinyexplore.explore.byhand.asked import NotKeptError
 from tinyexplore.explore.model import KernelInfo, Trace
 from tinyexplore.explore.pictures.sheets import timing_svg
+from tinyexplore.explore.whatif.place import WhatIfError
+from tinyexplore.renderer.gpu import DIALECTS
 from tinyexplore.target import UnknownTarget, machine
 
 FOREIGN = "neoverse-n1" if machine() == "x86_64" else "znver3"
@@ -90,3 +93,19 @@ def test_numbers_in_the_operands_of_arm_stay() -> None:
     trace = explore(lambda: Tensor(A) @ Tensor(A.T), target="neoverse-n1").trace
     text = listing(trace, trace.kernels[0], "asm")
     assert "#" in text and not [line for line in text.splitlines() if line.endswith(",")]
+
+
+def test_a_gpus_kernel_is_shown_in_its_languages_and_takes_opts_of_its_own() -> None:
+    view = explore(lambda: Tensor(A).softmax(), target="sm_80")
+    np.testing.assert_allclose(view.result.numpy(), soft(A), rtol=1e-4)
+    (kernel,) = view.trace.kernels
+    assert "written here, not run; DEVICE=PYTHON emulates them" in kernel.not_run
+    assert {"uops", *DIALECTS} == {one.language for one in view.trace.programs}
+    assert "SPECIAL lidx0 < 32" in listing(view.trace, kernel, "uops")
+    assert "threadIdx.x" in listing(view.trace, kernel, "cuda")
+    view.set_opts(kernel.id, "")
+    assert {"NOLOCALS(0)", "GROUP(2, 8)", "GROUPTOP(2, 8)"} <= set(view.available_opts(kernel.id))
+    with pytest.raises(NotKeptError, match="many work-items go through it together"):
+        view.debug(kernel.id)
+    with pytest.raises(WhatIfError, match="no stage 'c' of kernel 0 can be edited; there are: opts, uops"):
+        view.edit_text(kernel.id, "c")

@@ -22,7 +22,7 @@ from tinyexplore.schedule import create_schedule
 from tinyexplore.target import GPUS
 from tinyexplore.util import Context
 
-TARGETS = {GPUS[name].language: name for name in ("sm_80", *(one for one in GPUS if not one.startswith("sm_")))}
+TARGETS = {GPUS[name].language: name for name in ("opencl", "sm_80", "gfx90a", "metal")}
 
 
 def x(*shape: int, dtype: str = "float32") -> Tensor:

@@ -27,6 +27,23 @@ __device__ extern "C" void* memcpy(void*, const void*, __SIZE_TYPE__);
 __device__ float expf(float); __device__ float exp2f(float); __device__ float logf(float);
 __device__ double floor(double); __device__ float floorf(float);
 """
+METAL_WORDS = """\
+#define kernel
+#define device
+#define constant
+#define threadgroup static
+#define LONG_MIN (-__LONG_MAX__ - 1)
+#define INFINITY __builtin_inff()
+typedef unsigned char uchar;
+typedef unsigned short ushort;
+typedef unsigned int uint;
+struct uint3 { uint x, y, z; };
+struct half { half(float); operator float() const; };
+template <typename T, typename S> T as_type(S);
+enum class mem_flags { mem_threadgroup };
+void threadgroup_barrier(mem_flags);
+float exp(float); float log(float); float exp2(float); float floor(float);
+"""
 FLAGS = {
     "opencl": ["-x", "cl", "-cl-std=CL1.2", "-Xclang", "-finclude-default-header"],
     "cuda": [
@@ -39,7 +56,9 @@ FLAGS = {
         "-Wno-unknown-cuda-version",
     ],
 }
-HEADS = {"cuda": CUDA_WORDS}
+FLAGS["hip"] = ["-x", "hip", "-nogpuinc", "-nogpulib", "--cuda-device-only", "--offload-arch=gfx90a"]
+FLAGS["metal"] = ["-x", "c++", "-std=c++14", "-fno-builtin", "-Wno-unknown-attributes", "-Wno-unused-parameter"]
+HEADS = {"cuda": CUDA_WORDS, "hip": CUDA_WORDS, "metal": METAL_WORDS}
 
 
 @pytest.mark.parametrize("language", DIALECTS)
@@ -52,6 +71,8 @@ def test_texts_are_as_they_were(language: str) -> None:
 def test_clang_takes_every_text(language: str, tmp_path: Path) -> None:
     for number, text in enumerate(read(path_of(language)).values()):
         path = tmp_path / f"{number}.txt"
+        for line in DIALECTS[language].head:
+            text = text.replace(f"{line}\n", "")
         path.write_text(HEADS.get(language, "") + text)
         command = ["clang", *FLAGS[language], "-Wall", "-Werror", "-Wno-unused-variable", "-fsyntax-only", str(path)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)

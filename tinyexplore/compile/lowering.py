@@ -16,7 +16,7 @@ from tinyexplore.execute.runner import Runner
 from tinyexplore.kernel import Kernel, Opt
 from tinyexplore.renderer import ProgramSpec
 from tinyexplore.renderer.c import CRenderer
-from tinyexplore.renderer.gpu import DIALECTS, GPURenderer
+from tinyexplore.renderer.gpu import in_other_languages
 from tinyexplore.renderer.program import StoredSpec
 from tinyexplore.trace import Compiled, Rendered, SourceLine, active_recorder, staged
 from tinyexplore.uop import UOp
@@ -174,9 +174,7 @@ def further_listings(spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, ...
     """
     interface = Device.made_for(spec.target)
     if spec.target.has_local:
-        others = [one for one in DIALECTS if one != spec.language]
-        renderers = [GPURenderer(replace(spec.target, arch=one), "") for one in others]
-        return [(one.language, one.render(spec.name, spec.uops).lines) for one in renderers]
+        return in_other_languages(spec)
     listings = [(language, lines) for language, lines in interface.listings(spec) if language != spec.language]
     if "c" not in (spec.language, *(language for language, _ in listings)):
         listings.insert(0, ("c", CRenderer(spec.target).render(spec.name, spec.uops).lines))

@@ -25,6 +25,7 @@ LANGUAGE_NAMES = {
     "ptx": "PTX",
     "cuda": "CUDA",
     "opencl": "OpenCL",
+    "hip": "HIP",
     "metal": "Metal",
     "wgsl": "WGSL",
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tinyexplore.device import DeviceInterface
-from tinyexplore.dtype import DType, dtypes
+from tinyexplore.dtype import dtypes
 from tinyexplore.renderer.gpu import GPURenderer
 from tinyexplore.renderer.program import ProgramSpec
 from tinyexplore.runtime.host import HOST_ALLOCATOR
@@ -15,7 +15,7 @@ from tinyexplore.uop import Group, Ops
 NATIVE_OPS = Group.TRANSCENDENTAL | {Ops.SQRT, Ops.FLOOR, Ops.MOD}
 
 
-def gpu_target(device: str, gpu: GPU, name: str, chosen: str, lacks: tuple[DType, ...] = ()) -> Target:
+def gpu_target(device: str, gpu: GPU, name: str, chosen: str) -> Target:
     """`gpu`, called `name`, as code generators ask about it. `chosen`: the setting TARGET that it is made by."""
     return Target(
         name=device,
@@ -27,7 +27,7 @@ def gpu_target(device: str, gpu: GPU, name: str, chosen: str, lacks: tuple[DType
         threads=1,
         l1_bytes=32 << 10,
         l2_bytes=4 << 20,
-        native_ops=NATIVE_OPS,
+        native_ops=NATIVE_OPS.difference(gpu.lacks_ops),
         native_dtypes=(dtypes.float32, dtypes.float64),
         fuses=True,
         chosen=chosen,
@@ -37,7 +37,7 @@ def gpu_target(device: str, gpu: GPU, name: str, chosen: str, lacks: tuple[DType
         shared_bytes=gpu.shared_bytes,
         group_items=gpu.group_items,
         warp=gpu.warp,
-        lacks=lacks,
+        lacks=gpu.lacks,
     )
 
 

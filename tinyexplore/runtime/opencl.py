@@ -171,10 +171,10 @@ def open_gpu() -> DeviceInterface:
     gpu = replace(
         GPUS["opencl"],
         shared_bytes=int(device.local_mem_size),
+        lacks=() if device.double_fp_config else (dtypes.float64,),
         group_items=min(int(device.max_work_group_size), *map(int, device.max_work_item_sizes[:2]), 1024),
     )
-    lacks = () if device.double_fp_config else (dtypes.float64,)
-    target = gpu_target("GPU", gpu, device.name.strip(), choice.text, lacks)
+    target = gpu_target("GPU", gpu, device.name.strip(), choice.text)
     return DeviceInterface(
         "GPU", target, HOST_ALLOCATOR, GPURenderer(target, opencl.version), opencl.compile, no_listings
     )

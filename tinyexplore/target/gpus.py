@@ -1,13 +1,17 @@
 """The GPUs that TARGET may name: what is known of each, as data.
 
-The limits of NVIDIA's are those of the CUDA C++ Programming Guide, "Compute Capabilities"; `opencl` has what the
-specification of OpenCL 1.2 promises of every device (section 4.2: 32 KiB of local memory), and groups of 256
-work-items, which every GPU of the last ten years runs.
+The limits of NVIDIA's are those of the CUDA C++ Programming Guide, "Compute Capabilities", of AMD's those of its
+documents of instruction sets, of Apple's those of the Metal Feature Set Tables. `opencl` has what the specification of
+OpenCL 1.2 promises of every device (section 4.2: 32 KiB of local memory), and groups of 256 work-items, which every GPU
+of the last ten years runs.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+from tinyexplore.dtype import DType, dtypes
+from tinyexplore.uop import Ops
 
 
 @dataclass(frozen=True)
@@ -15,7 +19,8 @@ class GPU:
     """A machine with work-groups. `words`: what it is. `language`: what its programs are written in.
 
     shared_bytes: of one group. group_items: the most of one group. warp: how many of them go in step. registers: 32-bit
-    ones of a multiprocessor; resident_items: the work-items that it holds at one time.
+    ones of a multiprocessor; resident_items: the work-items that it holds at one time. lacks: dtypes that it does not
+    compute with; lacks_ops: functions that its language has not.
     """
 
     words: str
@@ -27,6 +32,8 @@ class GPU:
     resident_items: int = 1024
     flops_per_ns: int = 10_000
     bytes_per_ns: int = 1_000
+    lacks: tuple[DType, ...] = ()
+    lacks_ops: tuple[Ops, ...] = ()
 
 
 def _cuda(words: str, resident_items: int) -> GPU:
@@ -42,6 +49,19 @@ GPUS = {
     "sm_89": _cuda("NVIDIA Ada (RTX 40, L4)", 1536),
     "sm_90": _cuda("NVIDIA Hopper (H100, H200)", 2048),
     "sm_100": _cuda("NVIDIA Blackwell (B200)", 2048),
+    "gfx90a": GPU("AMD CDNA 2 (MI200)", "hip", 64 << 10, 1024, 64, registers=128 << 10, resident_items=2048),
+    "gfx1100": GPU("AMD RDNA 3 (RX 7900)", "hip", 64 << 10, 1024, 32, registers=384 << 10, resident_items=2048),
+    "metal": GPU(
+        "an Apple GPU of family 7 or later (M1 …)",
+        "metal",
+        32 << 10,
+        1024,
+        32,
+        flops_per_ns=2_500,
+        bytes_per_ns=70,
+        lacks=(dtypes.float64,),
+        lacks_ops=(Ops.ERF,),
+    ),
 }
 
 __all__ = ["GPU", "GPUS"]

@@ -95,6 +95,7 @@ export const LANGUAGE_NAMES: Record<string, string> = {
   ptx: "PTX",
   cuda: "CUDA",
   opencl: "OpenCL",
+  hip: "HIP",
   metal: "Metal",
   wgsl: "WGSL",
 };

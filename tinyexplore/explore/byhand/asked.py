@@ -47,6 +47,17 @@ class ByHand:
             raise NotKeptError("no kernel of this Explorer can be run again: it was loaded or closed, or none ran")
         raise ValueError(f"kernel {number}: those of this capture that can run are {', '.join(map(str, self._kept))}")
 
+    def kept_of_a_core(self, kernel: int | KernelInfo = 0) -> Kept:
+        """The same, of a kernel that one core goes through from its first line to its last."""
+        kept = self.kept(kernel)
+        if kept.spec.target.has_local:
+            raise NotKeptError(
+                f"kernel {kept.number} ({kept.spec.name}) is a GPU's ({kept.spec.target.cpu}): many work-items go "
+                "through it together, and this looks at one core; capture it for a CPU, or run it on DEVICE=PYTHON, "
+                "which watches what the work-items do"
+            )
+        return kept
+
     def debug(
         self, kernel: int | KernelInfo = 0, inputs: Sequence[Any] | str | None = None, **options: Any
     ) -> Debugger:
@@ -54,13 +65,13 @@ class ByHand:
         run (anything with the buffer protocol, None for zeros), or "made up"; by default what `keep_inputs` kept."""
         from tinyexplore.explore.byhand.debugging import debugger_of
 
-        return debugger_of(self.kept(kernel), inputs, **options)
+        return debugger_of(self.kept_of_a_core(kernel), inputs, **options)
 
     def memory_stream(self, kernel: int | KernelInfo = 0, unit: int | None = None) -> AddressStream:
         """Which pieces of `unit` bytes each load and store of a kernel touches, in order: by default elements."""
         from tinyexplore.explore.byhand.streams import AddressStream
 
-        kept = self.kept(kernel)
+        kept = self.kept_of_a_core(kernel)
         known = dict(zip(kept.spec.variables, kept.values))
         return AddressStream(kept.uops, known, unit=unit, contents=kept.contents)
 
@@ -73,7 +84,7 @@ class ByHand:
         """What a kernel's accesses do to its target's caches, or to `caches`. `opts`: as if it had these, () none."""
         from tinyexplore.explore.byhand.microscope import model_of
 
-        kept = self.kept(kernel)
+        kept = self.kept_of_a_core(kernel)
         device = Device[self.trace.kernels[kept.number].device]
         return model_of(kept, opts, caches, device.renderer.render if kept.spec.target == device.target else None)
 

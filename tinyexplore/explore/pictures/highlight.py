@@ -37,6 +37,7 @@ _LEXERS = {
     "python": "python",
     "ptx": "ptx",
     "cuda": "cuda",
+    "hip": "cuda",
     "wgsl": "wgsl",
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tinyexplore.renderer.c.parts import CONVERSIONS
 
@@ -114,6 +114,33 @@ CUDA = Dialect(
     guards=True,
 )
 
-DIALECTS = {dialect.language: dialect for dialect in (OPENCL, CUDA)}
+HIP = replace(CUDA, language="hip", words="HIP C++")
 
-__all__ = ["CUDA", "DIALECTS", "OPENCL", "Dialect"]
+METAL = Dialect(
+    language="metal",
+    words="Metal",
+    kernel="kernel void",
+    parameter="device {const}{type}* {name} [[buffer({number})]]",
+    variable="constant {type}& {name} [[buffer({number})]]",
+    further=(
+        "uint3 group [[threadgroup_position_in_grid]]",
+        "uint3 item [[thread_position_in_threadgroup]]",
+        "uint3 place [[thread_position_in_grid]]",
+    ),
+    shared="threadgroup",
+    barrier="threadgroup_barrier(mem_flags::mem_threadgroup);",
+    special={"gidx": "group.{x}", "lidx": "item.{x}", "idx": "place.{x}"},
+    names={**_INTEGERS, **_PLAIN, "int8_t": "char", "INT64_MIN": "LONG_MIN", "ll": "L", "ull": "UL"},
+    conversions={
+        "bits_f32": "static inline uint bits_f32(float x) { return as_type<uint>(x); }",
+        "f32_bits": "static inline float f32_bits(uint u) { return as_type<float>(u); }",
+        "f16_to_f32": "static inline float f16_to_f32(ushort u) { return float(as_type<half>(u)); }",
+        "f32_to_f16": "static inline ushort f32_to_f16(float x) { return as_type<ushort>(half(x)); }",
+    },
+    bits="as_type<{type}>({value})",
+    head=("#include <metal_stdlib>", "using namespace metal;"),
+)
+
+DIALECTS = {dialect.language: dialect for dialect in (OPENCL, CUDA, HIP, METAL)}
+
+__all__ = ["CUDA", "DIALECTS", "HIP", "METAL", "OPENCL", "Dialect"]

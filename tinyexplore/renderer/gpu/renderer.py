@@ -21,7 +21,7 @@ from tinyexplore.renderer.program import (
     variable_arguments,
 )
 from tinyexplore.renderer.text import variable_name
-from tinyexplore.target import Target
+from tinyexplore.target import GPUS, Target
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.bounds import bounds
@@ -43,14 +43,30 @@ class GPURenderer:
     def render(self, name: str, uops: Sequence[UOp]) -> ProgramSpec:
         """The `ProgramSpec` of a kernel called `name`. RenderError where it has a type that the target lacks."""
         for node in uops:
-            base = node.dtype.base if isinstance(node.dtype, PtrDType) else node.dtype
-            if base.scalar in self.target.lacks:
+            if (missing := lacks(self.target.lacks, node)) is not None:
                 raise RenderError(
-                    f"{base.scalar.name}: {self.target.cpu} does not compute with it; cast to another type, or choose "
+                    f"{missing.name}: {self.target.cpu} does not compute with it; cast to another type, or choose "
                     "another device"
                 )
         lines = _GPUWriter(uops, self.dialect).write(name)
         return spec_of(name, self.target, uops, self.language, lines, self.compiler)
+
+
+def in_other_languages(spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, ...]]]:
+    """The same program in each other language of GPUs that has all its types and functions."""
+    found = []
+    for gpu in {one.language: one for one in GPUS.values()}.values():
+        if gpu.language != spec.language and not any(lacks(gpu.lacks, node) for node in spec.uops):
+            if not any(node.op in gpu.lacks_ops for node in spec.uops):
+                lines = _GPUWriter(spec.uops, DIALECTS[gpu.language]).write(spec.name)
+                found.append((gpu.language, tuple(lines)))
+    return found
+
+
+def lacks(missing: tuple[DType, ...], node: UOp) -> DType | None:
+    """The type of a node that is among those that are missing."""
+    base: DType = node.dtype.base if isinstance(node.dtype, PtrDType) else node.dtype
+    return base.scalar if base.scalar in missing else None
 
 
 class _GPUWriter(CWriter):

@@ -23,10 +23,10 @@ interface Listing {
 
 const PANES: Record<string, { label: string; wanted: string[] }> = {
   a: { label: "Python and UOps", wanted: ["source", "uops"] },
-  b: { label: "Source for the compiler", wanted: ["c", "llvm", "llvm-opt", "python", "cuda", "ptx", "opencl"] },
+  b: { label: "Source for the compiler", wanted: ["c", "llvm", "llvm-opt", "python", "cuda", "ptx", "opencl", "hip", "metal"] },
   c: { label: "Machine code", wanted: ["asm", "llvm-opt", "ptx", "llvm", "python", "c", "uops"] },
   // in a narrow explorer the only one
-  all: { label: "Code", wanted: ["source", "uops", "c", "llvm", "llvm-opt", "asm", "python", "cuda", "ptx", "opencl"] },
+  all: { label: "Code", wanted: ["source", "uops", "c", "llvm", "llvm-opt", "asm", "python", "cuda", "ptx", "opencl", "hip", "metal"] },
 };
 
 /** The pane that a listing of that language stands in. */

@@ -16,10 +16,13 @@ STAGES = ("opts", "uops", "llvm", "c")
 
 
 def stages_of(place: Place, kernel: int) -> tuple[str, ...]:
-    """Those that can be edited here: LLVM IR where that is what the device compiles, C where there is a compiler."""
+    """Those that can be edited here: LLVM IR where that is what the device compiles, C where there is a compiler; of a
+    GPU's kernel, neither."""
     device = place.bench.subjects[kernel].device
-    is_llvm = place.bench.under_settings(lambda: Device[device].renderer.language) == "llvm"
-    return tuple(stage for stage in STAGES if stage != "llvm" or is_llvm)
+    interface = place.bench.under_settings(lambda: Device[device])
+    if interface.target.has_local:
+        return STAGES[:2]
+    return tuple(stage for stage in STAGES if stage != "llvm" or interface.renderer.language == "llvm")
 
 
 def base_program(place: Place, number: int) -> tuple[Kernel, tuple[UOp, ...]]:

@@ -1,0 +1,33 @@
+"""What is chosen for a GPU, and why."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.graphs import matmul, softmax
+from tests.support.kernels import kernel_of, unread
+from tinyexplore.kernel import hand_coded
+from tinyexplore.lazy import LazyBuffer
+from tinyexplore.runtime.gpu import gpu_target
+from tinyexplore.target import GPUS
+from tinyexplore.uop import Ops
+
+TARGET = gpu_target("TEST", GPUS["opencl"], "opencl", "opencl")
+
+
+@pytest.mark.parametrize(
+    "node, opts",
+    [
+        (unread(1000).alu(Ops.NEG), ["LOCAL(0, 256)"]),
+        (unread(8, 4096).reduce(Ops.ADD, (1,)), ["GROUP(1, 256)"]),
+        (unread(8192, 16).reduce(Ops.ADD, (1,)), ["LOCAL(0, 256)"]),
+        (softmax(unread(16, 512)), ["GROUP(4, 256)", "GROUP(2, 256)", "LOCAL(1, 256)"]),
+        (
+            matmul(unread(256, 128), unread(128, 256)),
+            ["UPCAST(0, 4)", "UPCAST(1, 4)", "LOCAL(1, 16)", "LOCAL(0, 16)"],
+        ),
+    ],
+    ids=["elementwise", "long rows", "many rows", "softmax", "matmul"],
+)
+def test_a_grid_is_divided_and_a_long_reduction_shared(node: LazyBuffer, opts: list[str]) -> None:
+    assert [str(opt) for opt in hand_coded(kernel_of(node, TARGET)).applied] == opts
