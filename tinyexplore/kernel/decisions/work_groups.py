@@ -11,7 +11,8 @@ from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opts import Opt, OptOps
 from tinyexplore.uop import AxisKind
 
-ENOUGH_ITEMS = 4096  # fewer leave most of a GPU idle
+MANY_ITEMS = 1 << 15  # as many do a reduction each, and no GPU is idle
+ENOUGH_ITEMS = 4096  # fewer, with a tile of results each, leave most of one idle
 LONG_REDUCTION = 64  # steps; a shorter one takes no longer than meeting in shared memory
 MOST_ITEMS = 256  # of a group: as many as every GPU runs, and enough to hide the way to memory
 TILE = 4  # rows, and columns, of what one work-item computes of a product
@@ -23,19 +24,24 @@ def power_below(most: int) -> int:
     return 1 << max(0, most.bit_length() - 1)
 
 
+def sharers(steps: int, least: int, most: int) -> int:
+    """How many work-items share a reduction: a power of two for which each does the fewest steps. These are its part,
+    what is left over, which each does by itself, and one for each part when they meet."""
+    counts = [1 << bits for bits in range(least.bit_length() - 1, most.bit_length())]
+    return min(counts, key=lambda items: steps // items + steps % items + items)
+
+
 def share_reductions(kernel: Kernel) -> Choices:
     """GROUP for long reductions where the grid is small: a few work-items would do all of it, step after step. LOCAL
     for the row that is walked again afterwards, by the work-items that have met."""
     items = prod(axis.size for axis in grid_axes(kernel.ast))
     loops = dict.fromkeys(max(reduce.src[1:], key=lambda loop: loop.arg.id) for reduce in kernel.reduces)
     longest = max((loop.size for loop in loops), default=1)
-    if reaches("work-items in the grid", items, ENOUGH_ITEMS):
+    if reaches("work-items in the grid", items, MANY_ITEMS):
         return
     if not reaches("steps of the longest reduction", longest, LONG_REDUCTION):
         return
-    most = power_below(min(longest // 2, MOST_ITEMS, kernel.target.group_items))
-    even = (most >> less for less in range(3) if all(loop.size % (most >> less) == 0 for loop in loops))
-    amount = next(even, most)  # what is left over of a reduction, each work-item does by itself
+    amount = sharers(longest, kernel.target.warp, min(MOST_ITEMS, kernel.target.group_items))
     for loop in loops:
         if loop.size >= amount:
             reason = f"{items} work-items in the grid, and {loop.size} steps for each: {amount} of a group share them"
@@ -64,7 +70,7 @@ def divide_into_groups(kernel: Kernel) -> Choices:
     """LOCAL for the grid, neighbours in memory first, so that the work-items that go in step touch one piece of it;
     squares where rows and columns of a product are shared. NOLOCALS where no size is known before the call."""
     axes = grid_axes(kernel.ast)
-    if not axes:
+    if not axes or group_items(kernel.ast) >= kernel.target.warp:
         return
     stores = [access for access in kernel.accesses if access.is_store]
     inner = sorted(axes, key=lambda axis: (all(one.stride(axis) != 1 for one in stores), -axis.arg.id))

@@ -7,6 +7,7 @@ import pytest
 from tests.graphs import matmul, softmax
 from tests.support.kernels import kernel_of, unread
 from tinyexplore.kernel import hand_coded
+from tinyexplore.kernel.decisions.work_groups import sharers
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.runtime.gpu import gpu_target
 from tinyexplore.target import GPUS
@@ -15,13 +16,18 @@ from tinyexplore.uop import Ops
 TARGET = gpu_target("TEST", GPUS["opencl"], "opencl", "opencl")
 
 
+def test_as_many_share_a_reduction_as_do_the_fewest_steps() -> None:
+    """Their own part, what is left over, and one for each part when they meet."""
+    assert [sharers(steps, 32, 256) for steps in (64, 512, 4096, 4097, 15625)] == [32, 32, 64, 64, 128]
+
+
 @pytest.mark.parametrize(
     "node, opts",
     [
         (unread(1000).alu(Ops.NEG), ["LOCAL(0, 256)"]),
-        (unread(8, 4096).reduce(Ops.ADD, (1,)), ["GROUP(1, 256)"]),
+        (unread(8, 4096).reduce(Ops.ADD, (1,)), ["GROUP(1, 64)"]),
         (unread(8192, 16).reduce(Ops.ADD, (1,)), ["LOCAL(0, 256)"]),
-        (softmax(unread(16, 512)), ["GROUP(4, 256)", "GROUP(2, 256)", "LOCAL(1, 256)"]),
+        (softmax(unread(16, 512)), ["GROUP(4, 32)", "GROUP(2, 32)", "LOCAL(1, 32)"]),
         (
             matmul(unread(256, 128), unread(128, 256)),
             ["UPCAST(0, 4)", "UPCAST(1, 4)", "LOCAL(1, 16)", "LOCAL(0, 16)"],
