@@ -1,4 +1,4 @@
-"""Sums of rows out of memory: several rows, or pieces of one, side by side, each of them asked for ahead.
+"""Sums and extremes of rows out of memory: several rows, or pieces of one, side by side, each of them asked for ahead.
 
 Measured on a Zen 4 (`docs/performance.md`): half to three quarters of the time of a walk along one row after the other.
 Presumably more lines are on their way at a time: those asked for into the L2 cache are not counted among the few that a
@@ -26,14 +26,14 @@ BLOCKS = 4  # of rows for each core
 
 
 def stream_rows(kernel: Kernel) -> Choices:
-    """UPCAST (or UNROLL), GROUP and AHEAD for sums of rows that come from memory from end to end: several rows, or
+    """UPCAST (or UNROLL), GROUP and AHEAD for sums and extremes of rows that come from memory from end to end: several rows, or
     pieces of one, side by side, each of them prefetched."""
     reduced = find_reduced(kernel)
     rows = kernel.output_axes[-1] if kernel.output_axes else None
     if reduced is None or rows is None or rows.arg.kind is not AxisKind.GLOBAL or not rows.is_static:
         return
-    if len(kernel.reduces) != 1 or kernel.reduces[0].arg is not Ops.ADD:
-        return  # the NaNs of a maximum take longer than its memory
+    if len(kernel.reduces) != 1 or kernel.reduces[0].arg not in (Ops.ADD, Ops.MAX, Ops.MIN):
+        return
     (reduce,) = kernel.reduces
     loops = [axis for axis in reduce.src[1:] if axis is not reduced.lanes]
     streams = [load for load in reduced.loads if rows in load.node.ranges]

@@ -33,7 +33,7 @@ def times_vector(matrix: LazyBuffer, vector: LazyBuffer) -> LazyBuffer:
         (lambda: unread(65536, 256).reduce(*SUMS), []),  # short rows follow each other
         (lambda: unread(16, 1 << 20).reduce(*SUMS), []),  # too few
         (lambda: unread(4096, 4096).alu(Ops.EXP).reduce(*SUMS), []),  # takes longer than memory does
-        (lambda: unread(4096, 4096).reduce(Ops.MAX, (1,)), []),
+        (lambda: unread(4096, 4096).reduce(Ops.MAX, (1,)), ["UPCAST(0, 8)", "AHEAD(0, 1)"]),
     ],
     ids=lambda value: "" if isinstance(value, list) else None,
 )
@@ -54,7 +54,7 @@ def channels(*shape: int) -> LazyBuffer:
         (lambda: unread(4096, 4096).reduce(Ops.ADD, (0, 1)), ["UNROLL(1, 8)", "AHEAD(2, 32)"]),
         (lambda: unread(1 << 26).reduce(Ops.ADD, (0,)), ["UNROLL(1, 8)", "GROUP(2, 256)", "AHEAD(5, 32)"]),
         (lambda: unread(1 << 22).reduce(Ops.ADD, (0,)), ["UNROLL(1, 4)"]),  # a cache has it
-        (lambda: unread(1 << 24).reduce(Ops.MAX, (0,)), ["UNROLL(1, 4)"]),
+        (lambda: unread(1 << 24).reduce(Ops.MAX, (0,)), ["UNROLL(1, 8)", "AHEAD(2, 32)"]),
         (lambda: unread(1 << 24).alu(Ops.EXP).reduce(Ops.ADD, (0,)), ["UNROLL(1, 4)"]),  # dear
         (lambda: channels(32, 128, 56, 56), ["UNROLL(1, 8)", "AHEAD(2, 32)"]),
         (lambda: channels(36, 128, 56, 56), ["UNROLL(1, 4)", "AHEAD(2, 32)"]),
