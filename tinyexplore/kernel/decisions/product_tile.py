@@ -333,7 +333,7 @@ def panels(kernel: Kernel) -> Tiling:
         kernel = yield Choice(Opt(OptOps.SWAP, first.arg.id, row_id), reason)
     other = product.along(first)
     if len(rows) == len(columns) == len(other) == 1 and is_strided(product, other[0]):
-        if buffer_bytes(other[0]) > kernel.target.l2_bytes:
+        if is_far(product, other[0]):
             row_id = yield from packed_rows(kernel, min(axis.arg.id for axis in columns + rows), row_id)
     reason = "the panel is packed once, and read in order from then on, out of a cache"
     kernel = yield Choice(Opt(OptOps.STAGE, row_id), reason)
@@ -345,12 +345,17 @@ def is_worth_packing(product: Product, panel: Access, lanes: UOp, rows: list[UOp
     kernel = product.kernel
     repeats = prod(axis.size for axis in rows) // (1 if columns else parts(kernel))
     transposed = not 1 <= (panel.stride(lanes) or 0) <= SHUFFLED_STRIDE
-    far = buffer_bytes(panel) > kernel.target.l2_bytes or lies_in_one_set(product, panel)
-    large = far and is_strided(product, panel) and repeats >= MANY_ROWS
+    large = is_far(product, panel) and is_strided(product, panel) and repeats >= MANY_ROWS
     panel_bytes = itemsize(panel) * prod(axis.size for axis in panel.node.ranges if axis.arg.kind in PACKING_ORDER)
     wide = panel_bytes // (product.steps * kernel.lanes * itemsize(panel))
     in_words = bool(words_in(product.reduce.src[0])) and repeats >= MANY_ROWS
     return not is_masked(panel) and panel_fits(product, panel, wide) and (transposed or large or in_words)
+
+
+def is_far(product: Product, load: Access) -> bool:
+    """True for an operand that takes half of the L2 cache, where others are too, or whose walks the L1 cache does not
+    hold."""
+    return 2 * buffer_bytes(load) >= product.kernel.target.l2_bytes or lies_in_one_set(product, load)
 
 
 def lies_in_one_set(product: Product, load: Access) -> bool:

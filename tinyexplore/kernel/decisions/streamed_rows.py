@@ -26,8 +26,8 @@ BLOCKS = 4  # of rows for each core
 
 
 def stream_rows(kernel: Kernel) -> Choices:
-    """UPCAST (or UNROLL), GROUP and AHEAD for sums and extremes of rows that come from memory from end to end: several rows, or
-    pieces of one, side by side, each of them prefetched."""
+    """UPCAST (or UNROLL), GROUP and AHEAD for sums and extremes of rows that come from memory from end to end: several
+    rows, or pieces of one, side by side, each of them prefetched."""
     reduced = find_reduced(kernel)
     rows = kernel.output_axes[-1] if kernel.output_axes else None
     if reduced is None or rows is None or rows.arg.kind is not AxisKind.GLOBAL or not rows.is_static:

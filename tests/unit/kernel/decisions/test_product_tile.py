@@ -30,6 +30,16 @@ def test_a_product_with_a_transposed_factor_is_exact(dtype: type, rows: int, ste
     np.testing.assert_array_equal(found, x @ y.T)
 
 
+@pytest.mark.parametrize(("columns", "is_packed"), [(128, False), (256, True)])
+def test_operands_of_half_an_l2_cache_are_packed(columns: int, is_packed: bool) -> None:
+    """The columns, and rows that the sum walks in strides."""
+    assert MACHINE.l2_bytes == 1 << 20
+    plain = hand_coded(kernel_of(matmul(unread(512, 520), unread(520, columns))))
+    assert sum(opt.op is OptOps.STAGE for opt in plain.applied) == is_packed
+    turned = hand_coded(kernel_of(matmul(unread(520, 520).permute((1, 0)), unread(520, columns))))
+    assert sum(opt.op is OptOps.STAGE for opt in turned.applied) == 2 * is_packed
+
+
 def test_quarters_of_a_vector_are_read_of_each_row() -> None:
     """16 rows of 4: a quarter of the shuffles of a square, and a third of the program."""
     kernel = hand_coded(kernel_of(matmul(unread(512, 512), unread(512, 512).permute((1, 0)))))

@@ -54,7 +54,7 @@ def channels(*shape: int) -> LazyBuffer:
         (lambda: unread(4096, 4096).reduce(Ops.ADD, (0, 1)), ["UNROLL(1, 8)", "AHEAD(2, 32)"]),
         (lambda: unread(1 << 26).reduce(Ops.ADD, (0,)), ["UNROLL(1, 8)", "GROUP(2, 256)", "AHEAD(5, 32)"]),
         (lambda: unread(1 << 22).reduce(Ops.ADD, (0,)), ["UNROLL(1, 4)"]),  # a cache has it
-        (lambda: unread(1 << 24).reduce(Ops.MAX, (0,)), ["UNROLL(1, 8)", "AHEAD(2, 32)"]),
+        (lambda: unread(1 << 24).reduce(Ops.MAX, (0,)), ["UPCAST(0, 8)", "GROUP(1, 256)", "AHEAD(4, 32)"]),
         (lambda: unread(1 << 24).alu(Ops.EXP).reduce(Ops.ADD, (0,)), ["UNROLL(1, 4)"]),  # dear
         (lambda: channels(32, 128, 56, 56), ["UNROLL(1, 8)", "AHEAD(2, 32)"]),
         (lambda: channels(36, 128, 56, 56), ["UNROLL(1, 4)", "AHEAD(2, 32)"]),
