@@ -246,7 +246,7 @@ class Fusion:
             plan = KernelPlan.over(copy)
             self.plans.append(plan)
             self.pass_on(copy, make_visit(plan, plan.idxs, (), plan.loops))
-        plan = KernelPlan.over(places)
+        plan = KernelPlan.over(places.contiguous())  # in any order, however the places were computed
         plan.stores = [node]
         self.plans.append(plan)
         self.pass_on(node, make_visit(plan, plan.idxs, (), plan.loops))

@@ -316,14 +316,10 @@ class Functions:
 
     def quick_gelu(self: Tensor) -> Tensor:
         """x · sigmoid(1.702 x)"""
-        if self.dtype in NARROW:
-            return self.cast(dtypes.float32).quick_gelu().cast(self.dtype)
         return self * self.mul(1.702).sigmoid()
 
     def mish(self: Tensor) -> Tensor:
         """x · tanh(softplus(x))"""
-        if self.dtype in NARROW:
-            return self.cast(dtypes.float32).mish().cast(self.dtype)
         return self * self.softplus().tanh()
 
     def softplus(self: Tensor, beta: float = 1.0) -> Tensor:

@@ -1,7 +1,8 @@
 """Pass "prefetch": what a loop that looks ahead reads is prefetched some of its steps earlier.
 
 An address that moves by the same distance with each step has a PREFETCH of that many distances further on; it may lie
-past the end, since asking for a cache line never fails. Of loads out of one line, one asks.
+past the end, since asking for a cache line never fails. Of loads out of one line, one asks. Where values say what is
+stored to, those places are asked for, and nothing else.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ def prefetch_ahead(sink: UOp, lowering: Lowering) -> UOp:
         return sink
     loads = [load for load in sink.find(Ops.LOAD) if is_plain(load)]
     wanted = {load: axis for load in loads if (axis := looks_ahead(load)) is not None}
+    if places := places_ahead(sink):
+        return sink.substitute(places, tell="asked for ahead")
     kept = {load.src[0].src[0] for load in wanted if fills_row(load)}
     asked: set[object] = set()
     changes: dict[UOp, UOp] = {}
@@ -41,6 +44,19 @@ def prefetch_ahead(sink: UOp, lowering: Lowering) -> UOp:
         place = pointer.index(simplified(idx + index_const(axis.arg.ahead * distance)))
         changes[load] = load.replace(src=(load.src[0], UOp(Ops.PREFETCH, dtypes.void, (place,))))
     return sink.substitute(changes, tell="asked for ahead")
+
+
+def places_ahead(sink: UOp) -> dict[UOp, UOp]:
+    """Each load of a place that is stored to, with a PREFETCH of the place that a later step, or the last, loads."""
+    found = {}
+    for store in sink.src:
+        pointer, idx = store.src[0].src[:2]
+        for load in idx.find(Ops.LOAD):
+            if is_plain(load) and (axis := looks_ahead(load)) is not None:
+                later = axis.alu(Ops.ADD, index_const(axis.arg.ahead)).minimum(index_const(axis.size - 1))
+                place = pointer.index(simplified(idx.substitute({axis: later})))
+                found[load] = load.replace(src=(load.src[0], UOp(Ops.PREFETCH, dtypes.void, (place,))))
+    return found
 
 
 def is_plain(load: UOp) -> bool:

@@ -30,6 +30,7 @@ MOST_STEPS = 8
 NEAR_BYTES = 64 << 10  # what a loop over rows looks ahead by
 MOST_READS = 5  # of an element, four and the overlap of last blocks: waiting for memory is what takes time
 MANY_PAGES, STRETCH_BYTES = 512, 256  # that a walk down passes, and reads of each: enough to look ahead along itself
+STORES_AHEAD = 16
 LONG_STEP_BYTES = 1024  # what is read of a page that takes long enough for the next pages to be asked for
 AHEAD_BY = "the loop that looks ahead: bytes by which a step of it moves on in memory"
 
@@ -48,7 +49,7 @@ def prefetch(kernel: Kernel) -> Choices:
     walked = {axis for reduce in kernel.plain_reduces for axis in reduce.src[1:]}
     unwalked = {axis for reduce in kernel.reduces for axis in reduce.src[1:] if axis not in walked}
     loads = [load for load in loads if unwalked.isdisjoint(load.node.ranges)]
-    choice = prefetched_row(kernel, loads) or prefetched_jump(kernel, loads)
+    choice = prefetched_places(kernel) or prefetched_row(kernel, loads) or prefetched_jump(kernel, loads)
     if choice is not None:
         loops = {loop for load in loads for loop in load.node.ranges if loop.arg.kind in LOOPS}
         steps = {
@@ -57,6 +58,17 @@ def prefetch(kernel: Kernel) -> Choices:
         chosen = next(loop.arg.name for loop in kernel.axes if loop.arg.id == choice.opt.axis)
         weigh(AHEAD_BY, steps, chosen)
         yield choice
+
+
+def prefetched_places(kernel: Kernel) -> Choice | None:
+    """The loop that stores to places that values say: stores are done in order, and each would wait for its line."""
+    found = [store.src[0].src[1] for store in kernel.ast.src if store.src[0].src[1].find(Ops.LOAD)]
+    loops = [axis for place in found for axis in place.ranges if axis.arg.kind in LOOPS and axis.is_static]
+    inner = max(loops, key=loop_number, default=None)
+    if inner is None or inner.size <= STORES_AHEAD or kernel.reduces:
+        return None
+    reason = "stores to places that values say are done in order: each would wait for its line"
+    return Choice(Opt(OptOps.AHEAD, inner.arg.id, STORES_AHEAD), reason)
 
 
 def loop_number(loop: UOp) -> int:

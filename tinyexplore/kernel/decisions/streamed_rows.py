@@ -16,7 +16,7 @@ from tinyexplore.kernel.decisions.decision import Choice, Choices, exceeds, reac
 from tinyexplore.kernel.decisions.register_tile import find_reduced
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opts import Opt, OptOps
-from tinyexplore.uop import AxisKind, Group, Ops, UOp
+from tinyexplore.uop import AxisKind, Group, UOp
 
 STREAMS = 8  # rows side by side; of two operands, half as many of each
 VECTORS_IN_BLOCK = 256  # of a row, added up by themselves, where it has more than two blocks
@@ -32,7 +32,7 @@ def stream_rows(kernel: Kernel) -> Choices:
     rows = kernel.output_axes[-1] if kernel.output_axes else None
     if reduced is None or rows is None or rows.arg.kind is not AxisKind.GLOBAL or not rows.is_static:
         return
-    if len(kernel.reduces) != 1 or kernel.reduces[0].arg not in (Ops.ADD, Ops.MAX, Ops.MIN):
+    if len(kernel.reduces) != 1:
         return
     (reduce,) = kernel.reduces
     loops = [axis for axis in reduce.src[1:] if axis is not reduced.lanes]

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from tests.graphs import from_numpy, matmul, numbers, softmax
-from tests.support.kernels import kernel_of, unread
+from tests.support.kernels import MACHINE, kernel_of, unread
 from tinyexplore import Tensor, Variable
 from tinyexplore.codegen import lower
 from tinyexplore.device import Device
+from tinyexplore.dtype import dtypes
 from tinyexplore.engine import compile_optimised
 from tinyexplore.execute.execitem import ExecItem
 from tinyexplore.kernel import Kernel, Opt, OptError, OptOps, hand_coded
@@ -32,6 +33,19 @@ def centred_squares(x: LazyBuffer, function: Ops = Ops.NEG) -> LazyBuffer:
     """Of each row a sum over how far its elements are from the largest."""
     distance = x.alu(Ops.ADD, x.reduce(Ops.MAX, (1,)).alu(Ops.NEG).expand(x.shape))
     return distance.alu(function).alu(Ops.MUL, distance).reduce(Ops.ADD, (1,))
+
+
+def stored_at(places: np.ndarray) -> LazyBuffer:
+    """Numbers in the places that values say, some of which may be outside."""
+    memory = LazyBuffer.const(0, dtypes.float32, "LLVM", (places.size,)).contiguous()
+    return memory.written_at(from_numpy(places), from_numpy(numbers(places.size)))
+
+
+def test_places_that_values_say_are_asked_for_where_stores_would_wait() -> None:
+    for count, opts in ((1 << 20, ["AHEAD(0, 16)"]), (1 << 12, [])):
+        *_, item = create_schedule([stored_at(np.zeros(count, np.int32))])
+        kernel = hand_coded(Kernel.of(item.ast, MACHINE))
+        assert [str(opt) for opt in kernel.applied if opt.op is OptOps.AHEAD] == opts
 
 
 def chosen(node: LazyBuffer) -> list[str]:
@@ -138,6 +152,7 @@ PROGRAMS = {
     "column sum": lambda: from_numpy(numbers(45, 70)).reduce(Ops.ADD, (0,)),
     "padded": lambda: from_numpy(numbers(4, 40)).pad(((0, 0), (2, 3))).window(1, 3).reduce(Ops.ADD, (2,)),
     "flipped": lambda: from_numpy(numbers(7, 33)).flip((0, 1)).reduce(Ops.MAX, (1,)),
+    "stored where values say": lambda: stored_at(np.random.default_rng(0).permutation(40).astype(np.int32) - 2),
 }
 
 
@@ -148,7 +163,7 @@ def test_no_bit_of_a_result_changes(program: str, device: str) -> None:
         target = Device[device].target
     except Exception as error:
         pytest.skip(f"{device} is not here: {error}")
-    (item,) = create_schedule([PROGRAMS[program]()])
+    *_, item = create_schedule([PROGRAMS[program]()])
     item = replace(item, device=device)
     start = hand_coded(Kernel.of(item.ast, target))
     last = [opt for opt in start.available_opts() if opt.op is OptOps.AHEAD]
