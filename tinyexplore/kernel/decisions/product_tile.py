@@ -353,9 +353,9 @@ def is_worth_packing(product: Product, panel: Access, lanes: UOp, rows: list[UOp
 
 
 def is_far(product: Product, load: Access) -> bool:
-    """True for an operand that takes half of the L2 cache, where others are too, or whose walks the L1 cache does not
+    """True for an operand that takes a third of the L2 cache, where others are too, or whose walks the L1 cache does not
     hold."""
-    return 2 * buffer_bytes(load) >= product.kernel.target.l2_bytes or lies_in_one_set(product, load)
+    return 3 * buffer_bytes(load) >= product.kernel.target.l2_bytes or lies_in_one_set(product, load)
 
 
 def lies_in_one_set(product: Product, load: Access) -> bool:

@@ -30,8 +30,8 @@ def test_a_product_with_a_transposed_factor_is_exact(dtype: type, rows: int, ste
     np.testing.assert_array_equal(found, x @ y.T)
 
 
-@pytest.mark.parametrize(("columns", "is_packed"), [(128, False), (256, True)])
-def test_operands_of_half_an_l2_cache_are_packed(columns: int, is_packed: bool) -> None:
+@pytest.mark.parametrize(("columns", "is_packed"), [(160, False), (192, True)])
+def test_operands_of_a_third_of_an_l2_cache_are_packed(columns: int, is_packed: bool) -> None:
     """The columns, and rows that the sum walks in strides."""
     assert MACHINE.l2_bytes == 1 << 20
     plain = hand_coded(kernel_of(matmul(unread(512, 520), unread(520, columns))))
