@@ -294,8 +294,6 @@ class Functions:
 
     def silu(self: Tensor) -> Tensor:
         """x · sigmoid(x)"""
-        if self.dtype in NARROW:
-            return self.cast(dtypes.float32).silu().cast(self.dtype)
         return self * self.sigmoid()
 
     def swish(self: Tensor) -> Tensor:

@@ -174,11 +174,11 @@ def _in_order(x: LazyBuffer, lowest: int) -> LazyBuffer:
 
 def digit_size(bits: int, length: int) -> int:
     """How many bits a digit has, of blocks of `length` elements: a pass goes through these and through all counts."""
-    costs = {}
-    for size in range(1, MOST_DIGIT_BITS + 1):
-        passes = -(-bits // size)
-        costs[size] = passes * (STEP_COST * length + (COUNT_COST << size))
-    return min(costs, key=lambda size: costs[size])
+
+    def cost(size: int) -> int:
+        return -(-bits // size) * (STEP_COST * length + (COUNT_COST << size))
+
+    return min(range(1, MOST_DIGIT_BITS + 1), key=cost)
 
 
 def _places(digits: LazyBuffer, count: int, rows: int) -> LazyBuffer:

@@ -62,10 +62,10 @@ def prefetch(kernel: Kernel) -> Choices:
 
 def prefetched_places(kernel: Kernel) -> Choice | None:
     """The loop that stores to places that values say: stores are done in order, and each would wait for its line."""
-    found = [store.src[0].src[1] for store in kernel.ast.src if store.src[0].src[1].find(Ops.LOAD)]
-    loops = [axis for place in found for axis in place.ranges if axis.arg.kind in LOOPS and axis.is_static]
-    inner = max(loops, key=loop_number, default=None)
-    if inner is None or inner.size <= STORES_AHEAD or kernel.reduces:
+    places = [store.src[0].src[1] for store in kernel.ast.src]
+    found = [axis for place in places if place.find(Ops.LOAD) for axis in place.ranges]
+    inner = max(found, key=loop_number, default=None)
+    if inner is None or not inner.is_static or inner.size <= STORES_AHEAD:
         return None
     reason = "stores to places that values say are done in order: each would wait for its line"
     return Choice(Opt(OptOps.AHEAD, inner.arg.id, STORES_AHEAD), reason)

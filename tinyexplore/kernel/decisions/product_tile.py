@@ -353,8 +353,7 @@ def is_worth_packing(product: Product, panel: Access, lanes: UOp, rows: list[UOp
 
 
 def is_far(product: Product, load: Access) -> bool:
-    """True for an operand that takes a third of the L2 cache, where others are too, or whose walks the L1 cache does not
-    hold."""
+    """True for an operand that takes a third of the L2 cache, or whose walks the L1 cache does not hold."""
     return 3 * buffer_bytes(load) >= product.kernel.target.l2_bytes or lies_in_one_set(product, load)
 
 
