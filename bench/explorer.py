@@ -24,11 +24,13 @@ from typing import Any
 
 from bench.tasks import longest_task_ms
 from tinyexplore import Tensor, capture, explore, nn
+from tinyexplore.explore import playground
 from tinyexplore.explore.codec import trace_to_bytes, trace_to_json
 from tinyexplore.explore.comparing.comparison import compare
 from tinyexplore.explore.comparing.comparison_page import comparison_html
 from tinyexplore.explore.model import Stage, Trace
 from tinyexplore.explore.pictures.graphs import reachable
+from tinyexplore.explore.playground import Ops, UOp, UPat, check_firings
 from tinyexplore.explore.replay import Replay
 from tinyexplore.explore.why.rules import Explainer
 from tinyexplore.nn.optim import SGD
@@ -324,6 +326,8 @@ def measure(rounds: int, say: Callable[[str], None]) -> Iterator[Figure]:
         yield from _live(browser, folder, rounds)
         say("edits")
         yield from _editing()
+        say("rules")
+        yield from _rules([trace for _, trace in traces])
         say("fusion board")
         yield from _fusion(browser, folder)
         say("10 000 nodes")
@@ -484,6 +488,42 @@ def _editing() -> Iterator[Figure]:
     )
     yield Figure("C edited, small kernel", max(times[1:]), "s", 1.0, detail)
     yield Figure("edit that crashes, small kernel", max(crashes[1:]), "s", 1.0)
+
+
+def _rules(traces: Sequence[Trace]) -> Iterator[Figure]:
+    """A rule of one's own on a program, each firing checked: before it fires, fired wherever it matches, and in the
+    pipeline; and every firing of other programs checked."""
+    x, a = playground.var("x"), playground.cvar("a")
+
+    @playground.rule(UPat.of(Ops.MOD, x, a))
+    def remainder_written_out(x: UOp, a: UOp) -> UOp:
+        """x % a is x - x // a * a."""
+        return x + x.alu(Ops.IDIV, a) * (a * -1)
+
+    t = Tensor.rand(33, 64).realize()
+    view = explore(lambda: [(t.permute(1, 0).reshape(33, 64) + 1).sum(0), t * 2], title="shuffled")
+    began = time.perf_counter()
+    places = view.playground.matches(remainder_written_out)
+    detail = f"{len(places)} places in all passes, each checked: two kernels that divide their indices"
+    yield Figure("where a rule matches, small program", time.perf_counter() - began, "s", None, detail)
+    began = time.perf_counter()
+    fired = view.playground.fire_all(remainder_written_out, places[0].kernel, places[0].name)
+    detail = f"{len(fired.firings)} firings, checked; the rest of the pipeline, compiled and timed"
+    yield Figure("rule fired wherever it matches, small program", time.perf_counter() - began, "s", None, detail)
+    began = time.perf_counter()
+    branch = view.playground.insert(remainder_written_out, "simplify")
+    detail = f"{len(branch.firings)} firings, checked; {len(branch.kernels)} kernels compiled and timed"
+    yield Figure("rule in the pipeline, small program", time.perf_counter() - began, "s", None, detail)
+    count, wrong, took = 0, 0, 0.0
+    for trace in traces:
+        began = time.perf_counter()
+        found = check_firings(trace)
+        took += time.perf_counter() - began
+        count += len(found)
+        wrong += sum(one.verdict.status == "differs" for one in found)
+    names = " and ".join(trace.title for trace in traces)
+    detail = f"{count:,} firings of {names}, equal ones once: {took:.1f} s in all, {wrong} found wrong"
+    yield Figure("a firing checked", took * 1e3 / count, "ms", None, detail)
 
 
 def _fusion(browser: Any, folder: Path) -> Iterator[Figure]:

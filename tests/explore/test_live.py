@@ -8,6 +8,9 @@ import gzip
 import io
 import json
 import re
+import shutil
+import subprocess
+import sys
 import tarfile
 import zipfile
 from collections.abc import Iterator
@@ -17,16 +20,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tinyexplore import Device, Tensor, explore
+from tinyexplore import Device, Tensor, Variable, explore
 from tinyexplore.devices import register_devices
+from tinyexplore.dtype import dtypes
 from tinyexplore.explore import Explorer, Trace
 from tinyexplore.explore.asking import Answers
 from tinyexplore.explore.codec import trace_to_bytes
 from tinyexplore.explore.live import PYODIDE_VERSION, PyodideMissing, find_pyodide, pyodide
+from tinyexplore.explore.live.bytecode import as_bytecode, with_bytecode
 from tinyexplore.explore.live.carried import Carried, carried_of
+from tinyexplore.explore.live.graphs import graph_from_data, graph_to_data, is_plain
 from tinyexplore.explore.live.packing import PACKAGE, packed_engine, slim_stdlib
 from tinyexplore.explore.live.page import live_html
+from tinyexplore.explore.live.precompiled import precompiled
 from tinyexplore.explore.live.serving import Serving
+from tinyexplore.explore.whatif.editing.verdict import compared, compared_one_by_one
+from tinyexplore.util import cache_folder
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +58,7 @@ def served(view: Explorer, interpreted: None) -> tuple[Serving, list[tuple[str, 
     told: list[tuple[str, Any]] = []
     serving = Serving(lambda kind, data: told.append((kind, json.loads(data))))
     trace = view.trace
-    serving.open(trace_to_bytes(trace), carried_of(trace, view._kept).to_json())
+    serving.open(trace_to_bytes(trace), carried_of(trace, view._kept, view.whatif.graphs).to_json())
     return serving, told
 
 
@@ -113,6 +122,39 @@ def test_a_worker_started_anew_goes_on_from_the_branches_told(view: Explorer, se
     assert anew.explorer is not None and anew.explorer.branches() == serving.explorer.branches()
 
 
+def test_a_linear_program_is_edited_and_interpreted_and_c_says_what_it_takes(view: Explorer, served: Any) -> None:
+    explorer = served[0].explorer
+    text = explorer.edit_text(0, "uops")
+    same = explorer.edit(0, "uops", f"{text}# nothing else\n")
+    assert same.status == "done" and "the PYTHON device" in same.reason and same.kernels[0].median_us is None
+    lines = text.splitlines()
+    wrong = explorer.edit(0, "uops", "\n".join([*lines[:5], "no such thing", *lines[5:]]))
+    assert wrong.status == "failed" and wrong.edited.diagnostics[0].line == 6
+    other = explorer.edit(0, "uops", text.replace("0.0:float32", "0.5:float32"))
+    assert other.edited.verdict == "differs" and other.edited.first.found == "4.8125" and "first at" in other.reason
+    c = explorer.edit(0, "c", explorer.edit_text(0, "c") + "// more\n")
+    assert c.status == "failed" and c.reason.startswith("a page has no compiler for C")
+
+
+def test_a_schedule_is_cut_in_a_page_compared_and_not_timed(view: Explorer, served: Any) -> None:
+    board = served[0].explorer.fusion
+    edge = next(edge for edge in board.edges() if not edge.against_cut)
+    branch = board.cut(edge)
+    assert branch.status == "done" and all(output.same for output in branch.schedule.outputs)
+    native = view.fusion.cut(edge.src, edge.dst)
+    assert [one.digest for one in branch.schedule.kernels] == [one.digest for one in native.schedule.kernels]
+    assert branch.schedule.median_us is None and "has no times" in branch.reason
+
+
+def test_graphs_are_read_back_equal(view: Explorer) -> None:
+    (graph,) = view.whatif.graphs.values()
+    again = graph_from_data(json.loads(json.dumps(graph_to_data(graph))))
+    assert (again.rows, again.outputs, again.why) == (graph.rows, graph.outputs, graph.why)
+    n = Variable("n", 1, 9).bind(4)
+    changing = explore(lambda: Tensor.ones(9, 4).contiguous().shrink(((0, n), (0, 4))) + 1, repeat=1)
+    assert not all(is_plain(one) for one in changing.whatif.graphs.values())
+
+
 def test_a_page_of_a_trace_file_answers_as_far_as_the_file_goes(
     view: Explorer, interpreted: None, tmp_path: Path
 ) -> None:
@@ -129,8 +171,9 @@ def test_a_page_carries_engine_and_python_and_may_ask_nobody(view: Explorer) -> 
     assert {"pyodide.asm.wasm", "python_stdlib.zip", "tinyexplore.zip", "carried.json"} < set(names)
     assert "default-src 'none'" in page and "'unsafe-eval'" not in page
     assert len(page.encode()) < 10e6
+    assert shutil.which("node") is None or len(list(cache_folder().glob("live-*"))) == 1, "compiled ahead, and kept"
     assert view.to_html().find("data-carried") == -1
-    assert page == live_html(view.trace, view._kept)  # the same whenever it is made
+    assert page == live_html(view.trace, view._kept, graphs=view.whatif.graphs)  # the same whenever it is made
 
 
 def test_the_engine_is_packed_without_the_front_end() -> None:
@@ -138,6 +181,50 @@ def test_the_engine_is_packed_without_the_front_end() -> None:
         names = set(archive.namelist())
     assert f"{PACKAGE.name}/explore/live/serving.py" in names and f"{PACKAGE.name}/explore/byhand/lru.ll" in names
     assert not any("/static/" in name or "__pycache__" in name or "/widgets/" in name for name in names)
+
+
+def test_results_are_compared_without_numpy_as_with_it() -> None:
+    one = np.array([1, 2, np.nan, 4], np.float32)
+    names = [("data0", dtypes.float32)]
+    for other in ([1, 2, np.nan, 4], [1, 2.0000002, np.nan, 4], [1, 2, 3, 4], [1, 5, np.nan, np.inf]):
+        found = {0: np.array(other, np.float32).tobytes()}
+        assert compared_one_by_one(names, found, {0: one.tobytes()}) == compared(names, found, {0: one.tobytes()})
+
+
+# *** bytecode ***
+
+
+def archive_of(**texts: str) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, text in texts.items():
+            archive.writestr(name.replace("__", "/") + ".py", text)
+    return file.getvalue()
+
+
+def test_bytecode_is_imported_in_the_place_of_sources_or_beside_them(tmp_path: Path) -> None:
+    given = archive_of(alone='"""Words."""\nvalue = 7\n', inside__deep="value = __file__\n")
+    stdlib, engine = str(tmp_path / "stdlib.zip"), str(tmp_path / "engine")
+    loaded = [f"{stdlib}/alone.py", f"{engine}/inside/deep.py"]
+    (tmp_path / "stdlib.zip").write_bytes(as_bytecode(given, stdlib, loaded))
+    with zipfile.ZipFile(io.BytesIO(with_bytecode(given, engine, loaded))) as archive:
+        archive.extractall(tmp_path / "engine")
+    (cached,) = (tmp_path / "engine" / "inside" / "__pycache__").iterdir()
+    (tmp_path / "engine" / "inside" / "deep.py").write_text("value = 'compiled anew'\n")
+    places = [stdlib, engine]
+    program = (
+        f"import sys; sys.dont_write_bytecode = True; sys.path[:0] = {places!r}\n"
+        "import alone; print(alone.value, alone.__doc__); del sys.modules['alone']; sys.path.pop(0)\n"
+        "import inside.deep; print(inside.deep.value); import alone; print(alone.__doc__)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split("\n")[:3] == ["7 None", str(tmp_path / "engine" / "inside" / "deep.py"), "Words."]
+    assert cached.suffix == ".pyc"
+
+
+def test_without_node_a_page_carries_sources(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setenv("PATH", "")
+    assert precompiled(tmp_path, b"one", b"two") == (b"one", b"two")
 
 
 # *** where Pyodide comes from ***
@@ -195,7 +282,14 @@ def test_the_version_is_the_one_that_the_front_end_is_tested_with(repository: Pa
 def test_the_standard_library_is_carried_without_what_serves_nobody() -> None:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
-        for name in ("json/__init__.py", "unittest/mock.py", "pdb.py", "re/__init__.py"):
+        for name in (
+            "encodings/cp1251.py",
+            "encodings/utf_8.py",
+            "json/__init__.py",
+            "unittest/mock.py",
+            "pdb.py",
+            "re/__init__.py",
+        ):
             archive.writestr(name, name)
     with zipfile.ZipFile(io.BytesIO(slim_stdlib(file.getvalue()))) as archive:
-        assert archive.namelist() == ["json/__init__.py", "re/__init__.py"]
+        assert archive.namelist() == ["encodings/utf_8.py", "json/__init__.py", "re/__init__.py"]

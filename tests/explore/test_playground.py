@@ -203,3 +203,20 @@ def test_branches_of_rules_are_kept_in_the_file_and_done_again(view: Explorer, t
     other = shuffled()
     (again,) = other.whatif.replay([branch])
     assert [(one.step, one.before) for one in again.firings] == [(one.step, one.before) for one in branch.firings]
+
+
+def test_the_trace_of_a_branch_has_the_verdict_at_the_exact_step() -> None:
+    view = shuffled()
+    branch = view.playground.insert(factor_dropped(), "simplify")
+    trace = view.branch_trace(branch)
+    number = branch.kernels[0].kernel
+    mine = [one for one in branch.firings if one.kernel == number]
+    assert mine and len(trace.checks) == len(mine)
+    for check, firing in zip(trace.checks, mine):
+        step = trace.stages[check.stage].steps[check.step - 1]
+        assert trace.rules[step.rule].name == "factor_dropped"
+        assert firing.node.startswith(trace.nodes[step.before].digest)
+        assert (check.verdict, check.inputs, check.was) == (firing.verdict, firing.inputs, firing.was)
+    assert view.trace.checks == () and any(check.verdict == "differs" for check in trace.checks)
+    with pytest.raises(WhatIfError, match="is about"):
+        view.branch_trace(branch, kernel=99)

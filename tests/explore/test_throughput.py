@@ -9,8 +9,15 @@ import pytest
 from tests.support.kernels import MACHINE
 from tinyexplore import Tensor, explore
 from tinyexplore.explore.byhand import throughput as module
-from tinyexplore.explore.byhand.throughput import Throughput, ThroughputError, analyse, measured_cycles, model_for
-from tinyexplore.uop import AxisKind, Ops
+from tinyexplore.explore.byhand.throughput import (
+    InstructionCost,
+    Throughput,
+    ThroughputError,
+    analyse,
+    measured_cycles,
+    model_for,
+)
+from tinyexplore.uop import Axis, AxisKind, Ops
 
 needs_tool = pytest.mark.skipif(shutil.which("llvm-mca") is None, reason="llvm-mca is not installed")
 
@@ -100,3 +107,63 @@ def test_measured_cycles_are_time_by_clock_by_iterations(monkeypatch):
         None,
         "no cycles were measured: this system does not tell the clock of its CPU",
     )
+
+
+FOUND = Throughput(
+    lines=(4, 6),
+    instructions=(
+        InstructionCost("vfmadd231ps ymm0, ymm1, ymm2", 1, 4, 0.5, {"SKLPort0": 0.5, "SKLPort1": 0.5}, 4),
+        InstructionCost("add rax, 64", 1, 1, 0.25, {"SKLPort0": 0.5, "SKLPort1": 0.0, "SKLPort5": 0.5}, 5),
+        InstructionCost("jne .LBB0_1", 1, 1, 0.5, {"SKLPort6": 1.0}, 6),
+    ),
+    cycles=4.02,
+    reciprocal_throughput=1.0,
+    port_cycles={"SKLPort0": 1.0, "SKLPort1": 0.5, "SKLPort5": 0.5, "SKLPort6": 1.0, "SKLDivider": 0.0},
+    front_end_cycles=0.5,
+    bound="dependencies",
+    reason="instructions wait for each other's results; without that it took 1.00",
+    cpu="skylake",
+    tool="llvm-mca 14.0.6",
+    measured_cycles=4.4,
+    notes=("measured: 10 µs × 2000 MHz",),
+    kernel="r_64",
+)
+
+
+def test_a_loop_is_told_as_data_and_as_a_picture():
+    data = FOUND.as_data()
+    assert data["instructions"][0] == [
+        "vfmadd231ps ymm0, ymm1, ymm2", 1, 4, [("SKLPort0", 0.5), ("SKLPort1", 0.5)], 4
+    ]  # fmt: skip
+    assert data["ports"] == [["SKLPort0", 1.0], ["SKLPort1", 0.5], ["SKLPort5", 0.5], ["SKLPort6", 1.0]]
+    assert data["measured"] == 4.4 and data["bound"] == "dependencies"
+    picture = FOUND._repr_mimebundle_()["image/svg+xml"]
+    for words in ("r_64: 4.02 cycles an iteration, bound by dependencies", "SKLPort6", "measured: 4.40 cycles"):
+        assert words in picture
+    assert "SKLDivider" not in picture
+
+
+def test_what_was_asked_goes_with_a_page_and_a_kernel_of_threads_has_its_share_of_the_cycles(monkeypatch):
+    x = Tensor.rand(64, 64).realize()
+    view = explore(lambda: x.sum(0), repeat=1, noopt=1)
+    asked = []
+
+    def found(assembly, target, uops, time_us, *, threads, kernel):
+        asked.append((len(assembly), len(uops), threads, kernel))
+        return FOUND
+
+    monkeypatch.setattr(module, "throughput", found)
+    name = view.trace.kernels[0].name
+    assert '"throughputs":{}' in view.to_html() and 'data-chunk="throughput"' not in view.to_html()
+    assert view.throughput(0) is FOUND and asked[0][2:] == (1, name)
+    branch = view.set_opts(0, "UPCAST(0, 4)")
+    view.throughput(0, branch)
+    assert asked[1][0] > 0 and asked[1][1] != asked[0][1]
+    page = view.to_html()
+    assert '"throughputs":{"0":' in page and f'"0:{branch.id}":' in page and 'data-chunk="throughput"' in page
+    monkeypatch.setattr(module, "clock_mhz", lambda: 2000.0)
+    threaded = [
+        node.replace(arg=Axis(0, AxisKind.THREAD)) if node.op is Ops.RANGE else node for node in view.kept(0).uops
+    ]
+    cycles, how = measured_cycles(threaded, 10.0, threads=4)
+    assert cycles == round(10 * 2000 / 1024, 3) and "on each of 4 threads" in how

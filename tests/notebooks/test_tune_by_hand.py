@@ -74,3 +74,39 @@ def test_a_search_goes_on_beside_the_notebook_and_is_cancelled(lab: LabPage) -> 
     reason = "'cancelled after' in view.branches(0)[-1].reason"
     assert lab.await_python(reason, "True", timeout_s=60) == "True"
     tuner.locator(".tuner-complaint", has_text="cancelled after").wait_for(timeout=30e3)
+
+
+def test_a_reader_edits_the_c_is_told_its_mistake_at_the_line_and_a_crash_costs_the_worker_alone(lab: LabPage) -> None:
+    tuner = lab.page.locator(".tinyexplore:has(.tuner-nest)").first
+    tuner.scroll_into_view_if_needed()
+    tuner.locator(".tuner-bar button", has_text="No opts").click()
+    assert lab.await_python("view.branch(0).kernels[0].opts", "()") == "()"
+    tuner.locator('.tuner-code [role="tab"]', has_text="C").first.click()
+    tuner.locator(".tuner-code button", has_text="edit").click()
+    area = tuner.locator(".edit-area")
+    area.wait_for(timeout=30e3)
+    lines = area.input_value().splitlines()
+    name = lab.python("view.branch(0).kernels[0].name").strip("'")
+    number = next(number for number, line in enumerate(lines, 1) if line.startswith(f"void {name}("))
+    before = lab.python("view.branch(0).id")
+
+    def run(wrong: str) -> None:
+        area.fill("\n".join([*lines[:number], f"  {wrong}", *lines[number:]]) + "\n")
+        lab.page.keyboard.press("Control+Enter")
+
+    run("floaty wrong;")
+    message = tuner.locator(".edit-message", has_text="floaty")
+    message.wait_for(timeout=60e3)
+    assert message.inner_text().startswith(f"line {number + 1}:3 · ")
+    assert tuner.locator(".edit-gutter .bad").inner_text() == str(number + 1)
+    run("*(volatile int *)16 = 1;")
+    tuner.locator(".edit-bad", has_text="signal").wait_for(timeout=60e3)
+    assert lab.python("view.branch(0).id") == before, "the kernel of the notebook lives, and so does its reader's place"
+    run("// by hand")
+    tuner.locator(".edit-good").wait_for(timeout=60e3)
+    assert lab.await_python("view.branch(0).edited.verdict", "'same bits'") == "'same bits'"
+    assert lab.python("view.branch(0).kernels[0].median_us > 0 and len(view.branch(0).edited.before_us) > 0") == "True"
+    assert tuner.locator(".edit-says").inner_text().count("before ") == 1
+    tuner.locator(".tuner-code button", has_text="edit").click()
+    tuner.locator(".tuner-code-line.new", has_text="// by hand").wait_for(timeout=30e3)
+    assert lab.errors == []

@@ -120,6 +120,55 @@ def test_the_caches_are_modelled_without_numpy(page: Any, view: Explorer) -> Non
     assert f"{view.caches(1).total.touches:,}" in [text.split(" ")[0] for text in told[:2]]
 
 
+def test_an_edge_is_cut_in_the_page_and_its_results_compared(page: Any, view: Explorer) -> None:
+    page.evaluate("tinyexplore.handle.go({panel: 'fusion'})")
+    page.wait_for_selector(".fusion")
+    (schedule,) = view.whatif.schedules
+    edge = next(edge for edge in view.fusion.edges() if not edge.against_cut)
+    command = {"kind": "Cut", "schedule": schedule, "src": edge.src, "dst": edge.dst}
+    page.evaluate("(command) => tinyexploreEngine.send({do: 'command', command, branch: null})", command)
+    page.wait_for_selector(".fusion .tuner-row >> nth=1")
+    assert "the results are the same" in page.inner_text(".fusion")
+
+
+def test_uops_are_edited_in_the_page_and_c_says_what_is_missing(page: Any, view: Explorer) -> None:
+    page.evaluate("tinyexplore.handle.go({panel: 'tuner', kernel: 0})")
+    page.click('.tuner-code [role="tab"] >> text="C"')
+    edit = page.locator('.tuner-code button:text-is("edit")')
+    assert edit.is_disabled() and "has no compiler for C" in edit.get_attribute("title")
+    page.click('.tuner-code [role="tab"] >> text="UOps"')
+    edit.click()
+    text = page.input_value(".edit-area")
+    page.fill(".edit-area", f"{text}no such thing\n")
+    page.keyboard.press("Control+Enter")
+    page.wait_for_selector(f".edit-message:has-text('line {len(text.splitlines()) + 1}')")
+    page.fill(".edit-area", text.replace("0.0:float32", "0.5:float32"))
+    page.keyboard.press("Control+Enter")
+    page.wait_for_selector(".edit-bad:has-text('differs from the PYTHON device')")
+    edit.click()
+
+
+def test_rules_are_disabled_in_the_page_checked_and_stepped_through(page: Any, view: Explorer) -> None:
+    names = {view.trace.rules[step.rule].name for stage in view.trace.stages for step in stage.steps if step.rule is not None}
+    rule = next(name for name in sorted(names) if view.playground.disable(name).kernels)
+    page.evaluate("tinyexplore.handle.go({panel: 'rules', kernel: 0})")
+    page.click(f'.rules-row:has(b:text-is("{rule}"))')
+    page.click('.rules-actions button:has-text("Disable")')
+    page.click('.rules-branch button:text-is("Step through")')
+    page.wait_for_selector("header button:has-text('Back')")
+    assert page.locator(".stepper .scrub >> visible=true").count() == 1
+    page.click("header button:has-text('Back')")
+    stage, step, _, _ = firing(view)
+    page.evaluate(f"tinyexplore.handle.go({{stage: {stage}, step: {step + 1}, graph: 'uops', place: 'passes', panel: 'rewrites'}})")
+    page.click('.firing-check button:text-is("check it")')
+    page.wait_for_selector(".firing-check .verdict")
+
+
+def test_the_throughput_of_a_loop_says_that_no_browser_starts_the_tool(page: Any) -> None:
+    page.evaluate("tinyexplore.handle.go({panel: 'throughput', kernel: 0})")
+    page.wait_for_selector(".throughput [role=alert]:has-text('which no browser starts')")
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_live_page_is_without_grave_findings(page: Any, scheme: str) -> None:
     page.emulate_media(color_scheme=scheme)

@@ -161,6 +161,48 @@ def test_the_panel_is_without_grave_findings(live: Callable[..., Any], scheme: s
     assert [one["id"] for one in found if one["impact"] in ("serious", "critical")] == []
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_branch_is_stepped_through_with_the_counterexample_at_its_step(live: Callable[..., Any], scheme: str, screenshots: Path) -> None:
+    careless()
+    view = shuffled()
+    branch = view.playground.insert("careless", "simplify", 0)
+    tab = live(view, scheme=scheme)
+    tab.wait_for_selector(".rules-branch")
+    tab.click('.rules-branch button:text-is("Step through")')
+    tab.wait_for_selector('.firing-check[data-verdict="differs"]')
+    trace = view.branch_trace(branch)
+    first = next(check for check in trace.checks if check.verdict == "differs")
+    values = tab.inner_text(".firing-check .rules-values")
+    assert first.was in values and first.has_become in values and "careless" in tab.inner_text(".stepper .detail h5 >> visible=true")
+    assert tab.evaluate("document.querySelectorAll('.row.wrong').length") >= 1
+    tab.screenshot(path=screenshots / f"firing_check_{scheme}.png")
+    tab.add_script_tag(path=str(AXE))
+    found = tab.evaluate("async () => (await axe.run('.stepper')).violations")
+    assert [one["id"] for one in found if one["impact"] in ("serious", "critical")] == []
+    tab.click('header button:has-text("Back")')
+    tab.wait_for_selector(".rules-branch", state="visible")
+    assert tab.locator(".tinyexplore").count() == 1
+    firing = branch.firings[1]
+    tab.click(".rules-branch .rules-place >> nth=1 >> button.quiet")
+    tab.wait_for_selector(".firing-check")
+    said = tab.inner_text(".scrub .at >> visible=true")
+    place = next(check for check in trace.checks if check.step == firing.step and trace.stages[check.stage].name == firing.stage)
+    done = sum(step.rule is not None for step in trace.stages[place.stage].steps[: place.step])
+    assert said.startswith(f"{done} /")
+
+
+def test_the_stepper_checks_a_firing_of_the_capture_when_asked(live: Callable[..., Any]) -> None:
+    view = shuffled()
+    stage = next(one for one in view.trace.stages if one.name == "simplify" and one.steps)
+    step = next(number for number, one in enumerate(stage.steps, 1) if one.rule is not None)
+    tab = live(view, stage=stage.id, step=step)
+    tab.click(".panel-tabs [data-key=passes]")
+    tab.click('.firing-check button:text-is("check it")')
+    tab.wait_for_selector(".firing-check .verdict")
+    (checked,) = check_firings(view.trace, stages=[stage.id], step=step)
+    assert tab.inner_text(".firing-check").endswith(str(checked.verdict))
+
+
 def test_a_page_walks_what_was_recorded_and_says_what_needs_python(browser: Any, tmp_path: Path) -> None:
     careless()
     view = shuffled()

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from hashlib import blake2b
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Protocol
 
 from tinyexplore.compile.candidate import machine_of, request_of
@@ -288,6 +287,8 @@ def search_key(device: str, starts: Sequence[Kernel], width: int) -> str:
 
 @cache
 def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 (start-up: it loads a parser of mail)
+
     try:
         return version("tinyexplore")
     except PackageNotFoundError:  # a checkout that is not installed; the kernels in the key still tell most changes

@@ -3,13 +3,14 @@
 A notebook's view sends a question over its widget's channel; a page that carries the engine can call `answer` itself.
 `{"ask": "why", "node": 17, "stage": 4, "step": 2}` is answered by the fields of a `WhyNot`,
 `{"ask": "why kernels", "a": 3, "b": 9}` by those of a `WhyKernels`, `{"ask": "shape", "node": 5}` by what a node shows
-of memory, `{"ask": "matches", "rule": "mul_one"}` by the places of a rule; what cannot be answered by
-`{"error": "..."}`.
+of memory, `{"ask": "matches", "rule": "mul_one"}` by the places of a rule, `{"ask": "branch", "branch": 3}`
+by the trace of a branch; what cannot be answered by `{"error": "..."}`.
 """
 
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from tinyexplore.explore.byhand.answers import ByHandAnswers
     from tinyexplore.explore.byhand.asked import ByHand
 
+GONE = "the Explorer of this view is gone: keep it in a variable, and show it again"
 Question = Mapping[str, Any]
 Answer = dict[str, Any]
 
@@ -62,10 +64,13 @@ class Found:
 
 @dataclass(frozen=True)
 class Said:
-    """What the check says of a firing."""
+    """What the check says of a firing; where it is wrong, at which inputs, and what the two give there."""
 
     status: str
     says: str
+    inputs: tuple[tuple[str, str], ...] = ()
+    was: str = ""
+    has_become: str = ""
 
 
 def _rules(trace: Trace) -> Rows:
@@ -85,7 +90,10 @@ def _check(trace: Trace, stage: int, step: int) -> Said:
     from tinyexplore.explore.playground.checking import check_firings
 
     (found,) = check_firings(trace, stages=[stage], step=step)
-    return Said(found.verdict.status, str(found.verdict))
+    verdict, wrong = found.verdict, found.verdict.counterexample
+    if wrong is None:
+        return Said(verdict.status, str(verdict))
+    return Said(verdict.status, str(verdict), wrong.inputs, wrong.before, wrong.after)
 
 
 QUESTIONS: dict[str, Callable[..., Any]] = {
@@ -122,9 +130,26 @@ class Answers:
         self._by_hand: ByHandAnswers | None = None
 
     def __call__(self, question: Question) -> Answer:
-        if question.get("ask") in ("debug", "caches"):
+        if question.get("ask") in ("debug", "caches", "throughput"):
             return self._of_kernels(question)
+        if question.get("ask") == "branch":
+            return self._of_branch(question)
         return answer(self._trace(), question)
+
+    def _of_branch(self, question: Question) -> Answer:
+        """The trace of a branch, packed, to be stepped through in a view of its own."""
+        from tinyexplore.explore.codec import trace_to_bytes
+        from tinyexplore.explore.whatif.door import WhatIfDoor
+        from tinyexplore.explore.whatif.place import WhatIfError
+
+        explorer = self._explorer()
+        if not isinstance(explorer, WhatIfDoor):
+            return {"error": GONE}
+        try:
+            trace = explorer.branch_trace(int(question["branch"]), question.get("kernel"))
+        except (WhatIfError, ValueError, KeyError) as error:
+            return {"error": str(error)}
+        return {"trace": b64encode(trace_to_bytes(trace)).decode()}
 
     def _of_kernels(self, question: Question) -> Answer:
         from tinyexplore.explore.byhand.answers import ByHandAnswers
@@ -133,7 +158,7 @@ class Answers:
         if self._by_hand is None and explorer is not None:
             self._by_hand = ByHandAnswers(explorer)
         if self._by_hand is None:
-            return {"error": "the Explorer of this view is gone: keep it in a variable, and show it again"}
+            return {"error": GONE}
         return self._by_hand.answer(question)
 
 

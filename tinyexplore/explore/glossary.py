@@ -83,6 +83,20 @@ TERMS: tuple[Term, ...] = (
     Term("word", "lane", "One of the numbers that a vector instruction computes at once."),
     Term("word", "recording", "The first steps of a kernel, kept with the trace, so that a page can step them."),
     Term("word", "reuse distance", "How many other cache lines are touched before a line is touched again."),
+    Term(
+        "word",
+        "throughput",
+        "How many cycles an iteration of a loop takes when it goes on and on, and what bounds that.",
+    ),
+    Term(
+        "word", "port", "A part of a CPU that begins one small operation in a cycle; an instruction needs some of them."
+    ),
+    Term("word", "front end", "The part of a CPU that begins instructions: a few in a cycle, whatever the ports do."),
+    Term("word", "µop", "One of the small operations of which a CPU makes an instruction."),
+    Term("word", "branch", "What came of a command: kernels, or a schedule, as they would be otherwise."),
+    Term("word", "rule playground", "Where rules are written, tried and checked, and others of the pipeline left out."),
+    Term("word", "counterexample", "Values at which what a rule made is something else than what stood there before."),
+    Term("word", "edit", "A stage of a kernel changed as text: what comes after it is made anew, run and compared."),
     Term("word", "region", "Several nodes drawn as one box, with their number."),
     Term("word", "cone", "A node with all that it is made of and all that it leads to."),
     Term("word", "twins", "The copies that unrolling made of one computation."),

@@ -541,6 +541,23 @@ class RuleFiring:
 
 
 @dataclass(frozen=True, slots=True)
+class FiringCheck:
+    """What the check says of a firing of this trace: `step` (from 1) of `stage`.
+
+    verdict: "proved" | "agrees" | "differs" | "not checked"; `says` tells it in words. Where it differs, `inputs` are
+    the values at which, and `was` and `has_become` what the two give there.
+    """
+
+    stage: StageId
+    step: LineNumber
+    verdict: Annotated[str, OneOf(("proved", "agrees", "differs", "not checked"))]
+    says: str
+    inputs: tuple[tuple[str, str], ...] = ()
+    was: str = ""
+    has_become: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class FusedKernel:
     """A kernel (or copy) of a schedule in a branch: the LazyBuffers that it computes (`nodes`), stores (`roots`) and
     reads from memory (`reads`). `kernel`: the captured one that is the same, None for one that is new.
@@ -790,6 +807,7 @@ class Trace:
     branches: tuple[Branch, ...] = ()
     ceilings: tuple[Ceiling, ...] = ()
     recordings: tuple[Recording, ...] = ()
+    checks: tuple[FiringCheck, ...] = ()
 
     def __repr__(self) -> str:
         tables = ("nodes", "rules", "stages", "links", "kernels", "programs", "runs", "buffers", "messages")

@@ -18,7 +18,7 @@ from weakref import ref
 
 from tinyexplore.device import Device, DeviceUnavailable
 from tinyexplore.engine import further_listings, measuring_on, step_by_step
-from tinyexplore.explore.byhand.asked import ByHand
+from tinyexplore.explore.byhand.asked import ByHand, throughputs_data
 from tinyexplore.explore.kept import Kept, kept_kernels, limit_of
 from tinyexplore.explore.recording.listen import MOST_KERNELS, CaptureRecorder
 from tinyexplore.explore.recording.names import Names, names_here, names_in, names_of_arguments
@@ -99,6 +99,7 @@ class Explorer(WhatIfDoor, ByHand):
         self._whatif: WhatIf | None = None
         self._changeable: dict[str, Any] = {}  # what of the capture can be otherwise
         self._kept: dict[int, Kept] = {}
+        self._throughputs = {}
         self._schedules: list[Scheduled] = []  # until the trace is made
         self._contents: Mapping[Any, tuple[bytes | None, ...] | None] = {}  # of buffers, until the kernels are known
 
@@ -517,7 +518,7 @@ class Explorer(WhatIfDoor, ByHand):
             self._widget.close()
         self._widget = self._parts = self._trace = self._untold = self._packed = self.result = self.error = None
         self._recorder = self._whatif = None
-        self._kept, self._contents, self._changeable = {}, {}, {}
+        self._kept, self._contents, self._changeable, self._throughputs = {}, {}, {}, {}
         self._selected, self._is_closed = (), True
 
     def compress(self) -> None:
@@ -556,6 +557,7 @@ class Explorer(WhatIfDoor, ByHand):
         that is, a folder or a package file; else it is fetched, once (`explore.live.PyodideMissing` where it cannot).
         """
         trace, tour = self.trace, [stop.as_data() for stop in self._tour]
+        loops = throughputs_data(self._throughputs)
         if iterations or live:
             self._know_kernels()
         if iterations:
@@ -563,11 +565,13 @@ class Explorer(WhatIfDoor, ByHand):
         if live:
             from tinyexplore.explore.live import live_html
 
-            page = live_html(trace, self._kept, tour=tour, pyodide=pyodide)
+            page = live_html(
+                trace, self._kept, graphs=self.whatif.graphs, tour=tour, throughputs=loops, pyodide=pyodide
+            )
         else:
             from tinyexplore.explore.exports.export import export_html
 
-            page = export_html(trace, tour=tour)
+            page = export_html(trace, tour=tour, throughputs=loops)
         if path is not None:
             Path(path).write_text(page, encoding="utf-8")
         return page

@@ -22,6 +22,7 @@ import { chapters } from "./story";
 import type { ShapeData } from "./shapes";
 import type { StepperView } from "./views/stepper";
 import { StoryView } from "./views/story";
+import type { ThroughputData } from "./views/throughput";
 import { type Stop, TourView } from "./views/tour";
 import { beginning } from "./walking";
 
@@ -46,8 +47,12 @@ export interface MountOptions {
   ask?: Ask;
   /** The shapes of nodes, where nobody answers. */
   shapes?: Record<string, ShapeData>;
+  /** The throughputs of loops that were asked for before. */
+  throughputs?: Record<string, ThroughputData>;
   /** The engine in a live page: it answers, and carries out commands. */
   engine?: Engine;
+  /** Leads back to where this explorer was opened from. */
+  back?: () => void;
   /** Whether the engine's badge stands in the header (the page may have it elsewhere). */
   badge?: boolean;
 }
@@ -90,6 +95,7 @@ export function mount(element: HTMLElement, trace: Trace, options: MountOptions 
   store.onSelect = options.onSelect ?? null;
   store.onCursor = options.onCursor ?? null;
   store.shapes = options.shapes ?? {};
+  store.throughputs = options.throughputs ?? {};
   store.ask = options.ask ?? options.engine?.ask ?? null;
   if (options.engine !== undefined) connectEngine(store.index, options.engine);
   return mountOn(element, store, options);
@@ -176,7 +182,7 @@ export function mountOn(element: HTMLElement, store: Store, options: MountOption
     },
   };
   const choices = modeChoice(choose);
-  const head = header(trace, options.badge === false ? null : (options.engine?.badge ?? null), choices.element);
+  const head = header(trace, options.badge === false ? null : (options.engine?.badge ?? null), choices.element, options.back);
   append(root, [head, banner(trace, store)]);
   element.append(root);
   if (linked !== null) {
@@ -327,12 +333,12 @@ function firstCursor(index: TraceIndex): Cursor {
 /** What options are unless somebody asked: the story leaves these out. */
 const AS_EVER: Record<string, string> = { DEVICE: "LLVM", NOOPT: "0", BEAM: "0", repeat: "10" };
 
-function header(trace: Trace, badge: HTMLElement | null, modes: HTMLElement): HTMLElement {
+function header(trace: Trace, badge: HTMLElement | null, modes: HTMLElement, back: (() => void) | undefined): HTMLElement {
   const chips = trace.options.map(([name, value]) =>
     h("span", { class: AS_EVER[name] === value || name === "tinyexplore" ? "chip as-ever" : "chip", title: [`${name} = ${value}`, meaning("option", name)].filter(Boolean).join("\n") }, h("span", { class: "faint" }, `${name} `), value),
   );
   const options = h("span", { class: "chips", role: "group", "aria-label": "Options of this capture", tabindex: "0" }, ...chips); // a narrow one scrolls
-  return h("header", {}, h("b", { class: "name" }, trace.title), options, h("span", { class: "space" }), badge, modes);
+  return h("header", {}, back && button("← Back", "To the explorer that this was opened from", back), h("b", { class: "name" }, trace.title), options, h("span", { class: "space" }), badge, modes);
 }
 
 function banner(trace: Trace, store: Store): HTMLElement | null {

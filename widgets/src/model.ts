@@ -341,6 +341,17 @@ export interface RuleFiring {
   has_become: string;
 }
 
+/** What the check says of a firing of this trace: `step` (from 1) of `stage`. verdict: "proved" | "agrees" | "differs" | "not checked"; `says` tells it in words. Where it differs, `inputs` are the values at which, and `was` and `has_become` what the two give there. */
+export interface FiringCheck {
+  stage: number;
+  step: number;
+  verdict: string;
+  says: string;
+  inputs: [string, string][];
+  was: string;
+  has_become: string;
+}
+
 /** A kernel (or copy) of a schedule in a branch: the LazyBuffers that it computes (`nodes`), stores (`roots`) and reads from memory (`reads`). `kernel`: the captured one that is the same, None for one that is new. `digest`: equal for equal kernels. Times are of a run of the whole schedule, in microseconds; None where it was not run. */
 export interface FusedKernel {
   name: string;
@@ -500,6 +511,7 @@ export interface Trace {
   branches: Branch[];
   ceilings: Ceiling[];
   recordings: Recording[];
+  checks: FiringCheck[];
 }
 
 /** What each field must be, for valid.ts: [shape], or [shape, what a trace without that field means]. */
@@ -779,6 +791,15 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     was: ["str", ""],
     has_become: ["str", ""],
   },
+  FiringCheck: {
+    stage: [{"index": "stages", "before": false}],
+    step: [{"least": 1, "of": "int"}],
+    verdict: [{"words": ["proved", "agrees", "differs", "not checked"]}],
+    says: ["str"],
+    inputs: [{"many": {"each": ["str", "str"]}}, []],
+    was: ["str", ""],
+    has_become: ["str", ""],
+  },
   FusedKernel: {
     name: ["str"],
     device: ["str"],
@@ -913,5 +934,6 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     branches: [{"many": {"row": "Branch"}}, []],
     ceilings: [{"many": {"row": "Ceiling"}}, []],
     recordings: [{"many": {"row": "Recording"}}, []],
+    checks: [{"many": {"row": "FiringCheck"}}, []],
   },
 };

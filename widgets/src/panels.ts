@@ -19,6 +19,11 @@ const SOURCES: Record<Panel, (new (store: Store) => View) | Source> = {
   roofline: { chunk: "charts" },
   timeline: { chunk: "charts" },
   memory: MemoryView,
+  throughput: {
+    chunk: "throughput",
+    asks: ({ cursor, throughputs }) =>
+      Object.keys(throughputs).length > 0 ? null : ["What bounds a loop is asked of llvm-mca. In a notebook this panel does; what was asked there before goes with its pages: ", `view.throughput(${cursor.kernel ?? 0})`],
+  },
   biography: BiographyView,
   why: { chunk: "why" },
   debugger: {

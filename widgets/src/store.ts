@@ -4,6 +4,7 @@ import type { Ask } from "./asking";
 import { type Chunks, chunksOfPage } from "./chunks";
 import type { TraceIndex } from "./provenance";
 import type { ShapeData } from "./shapes";
+import type { ThroughputData } from "./views/throughput";
 
 export type Place = "python" | "lazy" | "kernels" | "passes" | "uops" | "code" | "run";
 
@@ -13,7 +14,7 @@ export const GROUPS = {
   program: { title: "Program", says: "What the program consists of", panels: ["kernels", "modules"] },
   whatif: { title: "What if", says: "Decide otherwise, and see what comes of it", panels: ["tuner", "rules", "fusion"] },
   byhand: { title: "By hand", says: "A kernel a step at a time, which cache answers, where elements lie", panels: ["debugger", "caches", "shape"] },
-  measure: { title: "Measure", says: "Time, rates and memory", panels: ["timing", "roofline", "timeline", "memory"] },
+  measure: { title: "Measure", says: "Time, rates and memory, and what bounds a loop", panels: ["timing", "roofline", "timeline", "memory", "throughput"] },
   glossary: { title: "Glossary", says: "Every word of the explorer", panels: ["glossary"] },
 } as const;
 export type Panel = (typeof GROUPS)[keyof typeof GROUPS]["panels"][number];
@@ -61,6 +62,8 @@ export class Store {
   ask: Ask | null = null;
   /** What a page keeps of the shapes of nodes, for where nobody can be asked. */
   shapes: Record<string, ShapeData> = {};
+  /** What a page keeps of the throughputs that were asked for: by kernel ("0"), or kernel and branch ("0:3"). */
+  throughputs: Record<string, ThroughputData> = {};
   /** Where the code of views comes from that are loaded when they are first opened. */
   chunks: Chunks;
   private views: View[] = [];

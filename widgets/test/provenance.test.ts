@@ -66,7 +66,7 @@ const TRACE: Trace = {
   runs: [{ id: 0, kernel: 0, times_us: [2], median_us: 2, low_us: 1, high_us: 3, started_us: 0 }],
   buffers: [],
   messages: [],
-  memory: [], scopes: [], branches: [], recordings: [],
+  memory: [], scopes: [], branches: [], recordings: [], checks: [],
 };
 
 const sorted = (ids: Iterable<number>): number[] => [...ids].sort((a, b) => a - b);

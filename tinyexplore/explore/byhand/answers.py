@@ -1,6 +1,7 @@
-"""What the panels of the debugger and of the memory microscope ask of Python, answered as plain data.
+"""What the panels of the debugger, the memory microscope and the throughput ask of Python, answered as plain data.
 
-`{"ask": "debug", "kernel": 0, "do": "step"}`, `{"ask": "caches", "kernel": 0}`; what cannot be is `{"error": "..."}`.
+`{"ask": "debug", "kernel": 0, "do": "step"}`, `{"ask": "caches", "kernel": 0}`,
+`{"ask": "throughput", "kernel": 0}`; what cannot be is `{"error": "..."}`.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from tinyexplore.explore.byhand.caches import CacheModel, TooLong
 from tinyexplore.explore.byhand.conditions import ConditionError
 from tinyexplore.explore.byhand.debugger import Debugger, DebuggerError, value_text
 from tinyexplore.explore.byhand.streams import DataDependent
+from tinyexplore.explore.byhand.throughput import ThroughputError
 from tinyexplore.explore.model import Node, Trace
 from tinyexplore.uop import Ops, UOp
 
-QUESTIONS = ("debug", "caches")
+QUESTIONS = ("debug", "caches", "throughput")
 MOST_STEPS = 1_000_000  # of one question: half a second, so that a notebook's kernel is never gone for long
 CELLS = 256  # of a tensor that are shown
 MOST_IN_ROW = 64
@@ -31,6 +33,7 @@ _MISTAKES = (
     ConditionError,
     DataDependent,
     TooLong,
+    ThroughputError,
     ValueError,
 )
 
@@ -52,6 +55,10 @@ class ByHandAnswers:
         try:
             if question.get("ask") == "caches":
                 return self._caches(explorer, kernel, question)
+            if question.get("ask") == "throughput":
+                branch = question.get("branch")
+                chosen = None if branch is None else explorer.trace.branches[int(branch)]
+                return explorer.throughput(kernel, chosen).as_data()
             return self._debug(explorer, kernel, question)
         except _MISTAKES as error:
             return {"error": str(error)}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tinyexplore.device import Device
+from tinyexplore.execute.threads import estimated_ns, parts_for
 from tinyexplore.explore.kept import Kept
+from tinyexplore.target import core_count
 
 if TYPE_CHECKING:
     from tinyexplore.explore.byhand.caches import CacheModel
@@ -14,8 +16,9 @@ if TYPE_CHECKING:
     from tinyexplore.explore.byhand.lru import Cache
     from tinyexplore.explore.byhand.streams import AddressStream
     from tinyexplore.explore.byhand.throughput import Throughput
-    from tinyexplore.explore.model import KernelInfo, Trace
+    from tinyexplore.explore.model import Branch, KernelInfo, Trace
     from tinyexplore.kernel import Opt
+    from tinyexplore.uop import UOp
 
 
 class NotKeptError(RuntimeError):
@@ -23,9 +26,11 @@ class NotKeptError(RuntimeError):
 
 
 class ByHand:
-    """The part of `Explorer` that runs kernels again. `_kept`: by their numbers in the trace."""
+    """The part of `Explorer` that runs kernels again. `_kept`: by their numbers in the trace. `_throughputs`:
+    those that were asked for, by kernel and branch."""
 
     _kept: dict[int, Kept]
+    _throughputs: dict[tuple[int, int | None], Throughput]
 
     @property
     def trace(self) -> Trace:
@@ -88,17 +93,67 @@ class ByHand:
         device = Device[self.trace.kernels[kept.number].device]
         return model_of(kept, opts, caches, device.renderer.render if kept.spec.target == device.target else None)
 
-    def throughput(self, kernel: int | KernelInfo = 0) -> Throughput:
+    def throughput(self, kernel: int | KernelInfo = 0, branch: Branch | None = None) -> Throughput:
         """What bounds the busiest loop of a kernel on its CPU, as `llvm-mca` models it: ports, the front end, or
-        results that are waited for; per instruction its ports and cycles. ThroughputError where it is not installed."""
-        from tinyexplore.explore.byhand.throughput import ThroughputError, throughput
+        results that are waited for; per instruction its ports and cycles. ThroughputError where it is not installed.
+
+        `branch`: as the kernel is there. What was asked goes with the pages that are made after.
+        """
+        from tinyexplore.explore.byhand.throughput import throughput
 
         kept = self.kept(kernel)
-        found = [one for one in self.trace.programs if one.kernel == kept.number and one.language == "asm"]
-        if not found:
-            raise ThroughputError(f"kernel {kept.number} ({kept.spec.name}) has no assembly: it is no machine code")
-        times = [run.median_us for run in self.trace.runs if run.kernel == kept.number]
-        return throughput([line.text for line in found[0].lines], kept.spec.target, kept.uops, min(times, default=None))
+        assembly, uops, time_us = self._captured(kept) if branch is None else self._branched(kept, branch)
+        threads = self._threads_of(kept)
+        found = throughput(assembly, kept.spec.target, uops, time_us, threads=threads, kernel=kept.spec.name)
+        self._throughputs[kept.number, None if branch is None else branch.id] = found
+        return found
+
+    def _threads_of(self, kept: Kept) -> int:
+        """How many threads a run was divided among."""
+        info, extent = self.trace.kernels[kept.number], kept.spec.thread_extent
+        threads = int(dict(self.trace.options).get("THREADS", "0")) or core_count()
+        if extent is None:
+            return 1
+        work_ns = estimated_ns(info.flops, info.bytes_moved, kept.spec.target)
+        return min(threads, max(1, parts_for(extent, work_ns, threads)))
+
+    def _captured(self, kept: Kept) -> tuple[Sequence[str], Sequence[UOp], float | None]:
+        """The assembly of a kernel, its linear program, and the time of a run."""
+        trace = self.trace
+        same_as = trace.kernels[kept.number].same_as
+        owner = kept.number if same_as is None else same_as
+        listed = [one.lines for one in trace.programs if one.kernel == owner and one.language == "asm"]
+        times = [run.median_us for run in trace.runs if run.kernel == kept.number]
+        lines = [line.text for line in listed[0]] if listed else []
+        return _assembly(kept, lines), kept.uops, min(times, default=None)
+
+    def _branched(self, kept: Kept, branch: Branch) -> tuple[Sequence[str], Sequence[UOp], float | None]:
+        from tinyexplore.explore.byhand.microscope import lowered
+
+        variant = next((one for one in branch.kernels if one.kernel == kept.number), None)
+        if variant is None:
+            raise ValueError(f"branch {branch.id} is not about kernel {kept.number}")
+        listed = next((one.lines for one in variant.listings if one.language == "asm"), ())
+        assembly = _assembly(kept, listed)
+        if branch.edited is not None:  # nobody knows the loops of a text
+            return assembly, (), None
+        return assembly, lowered(kept.make_kernel(), variant.opts)[1], variant.median_us
 
 
-__all__ = ["ByHand", "NotKeptError"]
+def _assembly(kept: Kept, lines: Sequence[str]) -> Sequence[str]:
+    from tinyexplore.explore.byhand.throughput import ThroughputError
+
+    if not lines:
+        raise ThroughputError(f"kernel {kept.number} ({kept.spec.name}) has no assembly: it is no machine code")
+    return lines
+
+
+def throughputs_data(found: Mapping[tuple[int, int | None], Throughput]) -> dict[str, Any]:
+    """What was asked of throughputs, for a page: by kernel ("0"), or kernel and branch ("0:3")."""
+    return {
+        str(kernel) if branch is None else f"{kernel}:{branch}": one.as_data()
+        for (kernel, branch), one in found.items()
+    }
+
+
+__all__ = ["ByHand", "NotKeptError", "throughputs_data"]

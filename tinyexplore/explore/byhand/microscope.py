@@ -30,10 +30,8 @@ def model_of(
     if opts is None:
         uops, source, name, applied = kept.uops, spec.lines, spec.name, kernel.applied
     else:
-        other = Kernel(kernel.original, kernel.target, kernel.original, kernel.original)
-        for opt in opts:
-            other = other.apply(to_opt(opt) if isinstance(opt, str) else opt)
-        uops, name, applied = tuple(lower(other)), other.name, other.applied
+        other, uops = lowered(kernel, opts)
+        name, applied = other.name, other.applied
         source = () if render is None else render(name, uops).lines
     return model_caches(
         name,
@@ -47,4 +45,12 @@ def model_of(
     )
 
 
-__all__ = ["model_of"]
+def lowered(kernel: Kernel, opts: Iterable[Opt | str]) -> tuple[Kernel, tuple[UOp, ...]]:
+    """`kernel` with `opts` in place of its own, and its linear program."""
+    other = Kernel(kernel.original, kernel.target, kernel.original, kernel.original)
+    for opt in opts:
+        other = other.apply(to_opt(opt) if isinstance(opt, str) else opt)
+    return other, tuple(lower(other))
+
+
+__all__ = ["lowered", "model_of"]

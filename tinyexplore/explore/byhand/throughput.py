@@ -10,18 +10,24 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from math import prod
 from typing import Any
 
+from tinyexplore.explore.byhand.throughput_picture import throughput_svg
 from tinyexplore.explore.comparing.instructions import instructions_of
 from tinyexplore.target import Target
 from tinyexplore.uop import AxisKind, Ops, UOp
 from tinyexplore.util.config import getenv
 
 HOW_TO_GET_IT = "llvm-mca is not installed; it comes with LLVM (apt install llvm, brew install llvm), or set LLVM_MCA"
+NOT_IN_A_BROWSER = (
+    "llvm-mca is a native program, which no browser starts; what a notebook asked before (view.throughput(0)) goes "
+    "with its pages"
+)
 ITERATIONS = 500  # simulated: how the first ones differ no longer shows
 NEAR = 1.1  # cycles this close to a bound are explained by it
 # of CPUs that a version of llvm-mca does not know: those to take in their place, by what they can do
@@ -40,13 +46,14 @@ class ThroughputError(RuntimeError):
 @dataclass(frozen=True, slots=True)
 class InstructionCost:
     """An instruction of the loop. `latency` and `reciprocal_throughput` in cycles; `ports`: the cycles that it keeps
-    each busy."""
+    each busy. `line`: where it stands in the listing, from 0; None where that is not known."""
 
     text: str
     uops: int
     latency: int
     reciprocal_throughput: float
     ports: dict[str, float]
+    line: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +77,33 @@ class Throughput:
     tool: str
     measured_cycles: float | None = None
     notes: tuple[str, ...] = field(default=())
+    kernel: str = ""
+
+    def as_data(self) -> dict[str, Any]:
+        """What the panel draws; ports that nothing uses are left out."""
+        return {
+            "kernel": self.kernel,
+            "lines": self.lines,
+            "instructions": [
+                [one.text, one.uops, one.latency, sorted(one.ports.items()), one.line] for one in self.instructions
+            ],
+            "cycles": self.cycles,
+            "ports": [[name, cycles] for name, cycles in self.port_cycles.items() if cycles],
+            "front_end": self.front_end_cycles,
+            "bound": self.bound,
+            "reason": self.reason,
+            "cpu": self.cpu,
+            "tool": self.tool,
+            "measured": self.measured_cycles,
+            "notes": self.notes,
+        }
+
+    def svg(self) -> str:
+        """The loop as a static picture."""
+        return throughput_svg(self)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"text/plain": str(self), "image/svg+xml": self.svg()}
 
     def __str__(self) -> str:
         """The loop as a table, the busiest ports first, and what bounds it."""
@@ -88,6 +122,8 @@ class Throughput:
 
 def find_tool() -> str:
     """The program: what the environment variable LLVM_MCA names, else `llvm-mca`. ThroughputError where it is not."""
+    if sys.platform == "emscripten":
+        raise ThroughputError(NOT_IN_A_BROWSER)
     found = shutil.which(str(getenv("LLVM_MCA", "llvm-mca")))
     if found is None:
         raise ThroughputError(HOW_TO_GET_IT)
@@ -187,25 +223,49 @@ def _bound(cycles: float, ports: dict[str, float], front: float, width: int) -> 
 
 
 def throughput(
-    assembly: Sequence[str], target: Target, uops: Sequence[UOp] = (), time_us: float | None = None, tool: str = ""
+    assembly: Sequence[str],
+    target: Target,
+    uops: Sequence[UOp] = (),
+    time_us: float | None = None,
+    *,
+    threads: int = 1,
+    tool: str = "",
+    kernel: str = "",
 ) -> Throughput:
     """The busiest loop of a kernel. assembly: its listing; uops: its linear program, time_us: the time of a run,
-    for the cycles that it was measured to take. ThroughputError where it has no loop, or there is no `llvm-mca`."""
+    threads: how many shared it, for the cycles that it was measured to take. ThroughputError where it has no loop, or
+    there is no `llvm-mca`."""
     tool = tool or find_tool()
     loop = instructions_of(assembly, target.arch, target.vector_bytes * 8).loop
     if loop is None:
         raise ThroughputError("this kernel's assembly has no loop")
     cpu, note = model_for(target, _known_cpus(tool, target.arch))
     found = analyse(assembly[loop[0] : loop[1] + 1], target.arch, cpu, tool)
-    measured, why = measured_cycles(uops, time_us)
+    measured, why = measured_cycles(uops, time_us, threads)
     notes = tuple(text for text in (note, why) if text)
-    values = {name: getattr(found, name) for name in Throughput.__slots__}
-    return Throughput(**{**values, "lines": loop, "measured_cycles": measured, "notes": notes})
+    return replace(
+        found,
+        lines=loop,
+        instructions=_placed(found.instructions, assembly, loop),
+        measured_cycles=measured,
+        notes=notes,
+        kernel=kernel,
+    )
 
 
-def measured_cycles(uops: Sequence[UOp], time_us: float | None) -> tuple[float | None, str]:
+def _placed(
+    costs: tuple[InstructionCost, ...], assembly: Sequence[str], loop: tuple[int, int]
+) -> tuple[InstructionCost, ...]:
+    """The instructions with their lines, where each line of the loop is one."""
+    lines = [place for place in range(loop[0], loop[1] + 1) if assembly[place][:1] == " "]
+    if len(lines) != len(costs):
+        return costs  # a directive is no instruction
+    return tuple(replace(cost, line=line) for cost, line in zip(costs, lines, strict=True))
+
+
+def measured_cycles(uops: Sequence[UOp], time_us: float | None, threads: int = 1) -> tuple[float | None, str]:
     """Cycles of one iteration of the loop that is done most often, by the time of a run and the clock that the system
-    tells; how that is estimated, or why it cannot be."""
+    tells; how that is estimated, or why it cannot be. threads: that share the kernel's THREAD axis."""
     if time_us is None or not uops:
         return None, ""
     clock = clock_mhz()
@@ -223,12 +283,13 @@ def measured_cycles(uops: Sequence[UOp], time_us: float | None) -> tuple[float |
             loops.pop()
     if most == 0:
         return None, ""
+    each = most
     if any(node.op is Ops.RANGE and node.arg.kind is AxisKind.THREAD for node in uops):
-        return None, "no cycles were measured: several threads share its loops"
-    how = f"measured: {time_us:.3g} µs × {clock:.0f} MHz, which the system tells, / {most:,} iterations"
-    return round(
-        time_us * clock / most, 3
-    ), f"{how} of the linear program; LLVM may have unrolled several into one, and the time has that of the call in it"
+        each = -(-most // threads)
+    on = f" on each of {threads} threads" if each != most else ""
+    how = f"measured: {time_us:.3g} µs × {clock:.0f} MHz, which the system tells, / {each:,} iterations{on}"
+    says = f"{how} of the linear program; LLVM may have unrolled several into one, and a call takes time, too"
+    return round(time_us * clock / each, 3), says
 
 
 def clock_mhz() -> float | None:
@@ -243,6 +304,7 @@ def clock_mhz() -> float | None:
 
 __all__ = [
     "HOW_TO_GET_IT",
+    "NOT_IN_A_BROWSER",
     "InstructionCost",
     "Throughput",
     "ThroughputError",

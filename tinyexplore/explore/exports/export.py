@@ -33,18 +33,26 @@ body { margin: 0; font: 14px/1.45 system-ui, sans-serif; background: Canvas; col
 """
 
 
-def export_html(trace: Trace, tour: Sequence[dict[str, Any]] = (), *, engine: str = "") -> str:
+def export_html(
+    trace: Trace,
+    tour: Sequence[dict[str, Any]] = (),
+    *,
+    throughputs: Mapping[str, Any] | None = None,
+    engine: str = "",
+) -> str:
     """The whole trace as one page: interactive with JavaScript, a picture and tables without.
 
-    `tour`: notes on places of the trace (`predict.Stop.as_data`), which the page leads through. `engine`: the elements
-    of a live page's engine (`explore/live`).
+    `tour`: notes on places of the trace (`predict.Stop.as_data`), which the page leads through. `throughputs`: those
+    that were asked for (`byhand/asked.throughputs_data`). `engine`: the elements of a live page's engine
+    (`explore/live`).
     """
     payload = b64encode(trace_to_bytes(trace)).decode()
     script = script_text("standalone")
     title = escape(trace.title or "tinyexplore")
     options = f' data-options="{escape(json.dumps({"tour": list(tour)}))}"' if tour else ""
     shapes = shapes_data(trace)
-    kept = json.dumps({"shapes": shapes}, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    known = {"shapes": shapes, "throughputs": dict(throughputs or {})}
+    kept = json.dumps(known, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -59,7 +67,7 @@ def export_html(trace: Trace, tour: Sequence[dict[str, Any]] = (), *, engine: st
 <noscript>{static_html(trace)}</noscript>
 <script type="application/octet-stream+base64" id="trace">{payload}</script>
 <script type="application/json" id="kept">{kept}</script>
-{engine or chunk_scripts(_chunks_for(trace, shapes))}
+{engine or chunk_scripts(_chunks_for(trace, known))}
 <script>{script}</script>
 </body>
 </html>
@@ -83,12 +91,18 @@ def chunk_scripts(names: Iterable[str] | None = None) -> str:
     return "\n".join(f'<script type="{kind}" data-chunk="{name}">{text}</script>' for name, text in texts.items())
 
 
-def _chunks_for(trace: Trace, shapes: Mapping[str, Any]) -> list[str]:
+def _chunks_for(trace: Trace, known: Mapping[str, Any]) -> list[str]:
     """What a page can use: it has nobody to ask, so it shows what the trace has recorded and the page keeps."""
     from tinyexplore.widgets.front_end import chunk_names
 
     fusion = any(branch.schedule is not None for branch in trace.branches)
-    shows_something = {"byhand": trace.recordings, "tuner": trace.branches, "fusion": fusion, "shape": shapes}
+    shows_something = {
+        "byhand": trace.recordings,
+        "tuner": trace.branches,
+        "fusion": fusion,
+        "shape": known["shapes"],
+        "throughput": known["throughputs"],
+    }
     return [name for name in chunk_names() if shows_something.get(name, True)]
 
 

@@ -11,25 +11,28 @@ from typing import Any
 
 from tinyexplore.device import Device, DeviceUnavailable
 from tinyexplore.dtype import dtypes
+from tinyexplore.explore.live.graphs import graph_from_data, graph_to_data, is_plain
 from tinyexplore.explore.model import Trace
+from tinyexplore.explore.recording.scheduled import KeptGraph
 from tinyexplore.target import Target
 from tinyexplore.uop import Ops
 
 CARRIED_BYTES = 2 << 20  # of what kernels read: a page is to stay small
 
-_OPS, _TYPES = ("native_ops", "dots"), ("native_dtypes", "storage_only")
+_OPS, _TYPES = ("native_ops", "dots"), ("native_dtypes", "storage_only", "lacks")
 Contents = tuple[bytes | None, ...]
 
 
 @dataclass(frozen=True)
 class Carried:
     """targets: by device. values: of a kernel's Variables, by its number. contents: what lay in its buffers before it
-    ran. left_out: how many kernels' contents are too much for a page."""
+    ran. left_out: how many kernels' contents are too much for a page. graphs: what was scheduled, by the stages."""
 
     targets: Mapping[str, Target] = field(default_factory=dict)
     values: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     contents: Mapping[int, Contents] = field(default_factory=dict)
     left_out: int = 0
+    graphs: Mapping[int, KeptGraph] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """As a page has it."""
@@ -38,7 +41,14 @@ class Carried:
             for number, parts in self.contents.items()
         }
         targets = {device: target_to_data(target) for device, target in self.targets.items()}
-        data = {"targets": targets, "values": dict(self.values), "contents": contents, "left_out": self.left_out}
+        graphs = {stage: graph_to_data(graph) for stage, graph in self.graphs.items()}
+        data = {
+            "targets": targets,
+            "values": dict(self.values),
+            "contents": contents,
+            "left_out": self.left_out,
+            "graphs": graphs,
+        }
         return json.dumps(data, separators=(",", ":"))
 
     @staticmethod
@@ -53,11 +63,13 @@ class Carried:
             {int(number): tuple(values) for number, values in data["values"].items()},
             contents,
             data["left_out"],
+            {int(stage): graph_from_data(graph) for stage, graph in data["graphs"].items()},
         )
 
 
-def carried_of(trace: Trace, kept: Mapping[int, Any]) -> Carried:
-    """What a page of `trace` carries. `kept`: `Kept` kernels by their numbers, none where it came from a file."""
+def carried_of(trace: Trace, kept: Mapping[int, Any], graphs: Mapping[int, KeptGraph] | None = None) -> Carried:
+    """What a page of `trace` carries. `kept`: `Kept` kernels by their numbers, none where it came from a file; so are
+    `graphs`, what was scheduled."""
     targets: dict[str, Target] = {}
     contents: dict[int, Contents] = {}
     room, left_out = CARRIED_BYTES, 0
@@ -76,7 +88,8 @@ def carried_of(trace: Trace, kept: Mapping[int, Any]) -> Carried:
         if (target := _described(device, described)) is not None:
             targets[device] = target
     values = {number: tuple(one.values) for number, one in kept.items() if one.values}
-    return Carried(targets, values, contents, left_out)
+    known = {stage: graph for stage, graph in (graphs or {}).items() if is_plain(graph)}
+    return Carried(targets, values, contents, left_out, known)
 
 
 def _family(device: str) -> str:

@@ -1,4 +1,4 @@
-"""What a live page carries as text: files, compressed, in base64, each in a block of its own that no browser runs."""
+"""What a live page carries as text: files, compressed, in base85, each in a block of its own that no browser runs."""
 
 from __future__ import annotations
 
@@ -6,19 +6,26 @@ import gzip
 import io
 import json
 import zipfile
-from base64 import b64encode
+from base64 import b85encode
 from collections.abc import Iterator
 from pathlib import Path
 
+from tinyexplore.explore.live.precompiled import precompiled
 from tinyexplore.explore.live.pyodide import PYODIDE_FILES, PYODIDE_LOCK
 
 PACKAGE = Path(__file__).resolve().parents[2]
 _LEFT_OUT = {"static", "widgets", "__pycache__"}  # the page has the front end already
-_STDLIB = "python_stdlib.zip"
-_OF_NO_USE = frozenset(  # servers and mail, tests, debuggers and prompts on a terminal
-    "bdb doctest ensurepip ftplib imaplib mailbox pdb poplib pydoc pydoc_data _pyrepl smtplib unittest wsgiref "
-    "xmlrpc".split()
+_STDLIB, _ENGINE = "python_stdlib.zip", "tinyexplore.zip"
+_OF_NO_USE = frozenset(  # servers and mail, tests, debuggers and prompts on a terminal, processes, files of settings
+    "antigravity bdb cmd code compileall configparser cProfile doctest ensurepip fileinput filecmp ftplib "
+    "getpass imaplib mailbox mailcap modulefinder multiprocessing netrc nturl2path optparse pdb pickletools plistlib "
+    "poplib profile pstats pty py_compile pyclbr pydoc pydoc_data _pyrepl rlcompleter runpy sched shelve smtplib "
+    "socketserver sqlite3 symtable tabnanny this tomllib trace tracemalloc tty turtle unittest wave webbrowser wsgiref "
+    "xmlrpc zipapp zoneinfo".split()
 )
+_PARTS_OF_NO_USE = ("xml/dom", "xml/etree", "http/server", "http/cookie", "logging/config", "logging/handlers")
+_CODE_PAGES = ("cp", "iso", "mac_", "koi8", "kz1048", "ptcp", "tis_", "hp_", "palmos")
+_NO_TAG = bytes.maketrans(b"<", b",")
 _BEFORE_ALL = (1980, 1, 1, 0, 0, 0)
 
 
@@ -40,10 +47,10 @@ def engine_files() -> Iterator[Path]:
             yield path
 
 
-def pyodide_blocks(folder: Path) -> str:
-    """Pyodide's files as blocks of a page."""
+def python_blocks(folder: Path) -> str:
+    """Pyodide's files and the engine as blocks of a page, compiled as far as that can be done here."""
     files = {name: (folder / name).read_bytes() for name in PYODIDE_FILES}
-    files[_STDLIB] = slim_stdlib(files[_STDLIB])
+    files[_STDLIB], files[_ENGINE] = precompiled(folder, slim_stdlib(files[_STDLIB]), packed_engine())
     lock = json.loads((folder / PYODIDE_LOCK).read_text(encoding="utf-8"))
     files[PYODIDE_LOCK] = json.dumps({"info": lock["info"], "packages": {}}).encode()  # there are no packages to load
     return "\n".join(block(name, data) for name, data in files.items())
@@ -54,15 +61,23 @@ def slim_stdlib(archive: bytes) -> bytes:
     file = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(archive)) as given, zipfile.ZipFile(file, "w") as kept:
         for name in sorted(given.namelist()):
-            if name.partition("/")[0].removesuffix(".py") not in _OF_NO_USE:
+            if _is_of_use(name):
                 kept.writestr(zipfile.ZipInfo(name, _BEFORE_ALL), given.read(name))
     return file.getvalue()
 
 
+def _is_of_use(name: str) -> bool:
+    top, _, inside = name.partition("/")
+    if top == "encodings":
+        return not inside.startswith(_CODE_PAGES) or inside == "cp437.py"  # which archives are written in
+    return top.removesuffix(".py") not in _OF_NO_USE and not name.startswith(_PARTS_OF_NO_USE)
+
+
 def block(name: str, data: bytes) -> str:
-    """`data` in a page, under `name`: widgets/src/live/engine.ts reads it."""
-    text = b64encode(gzip.compress(data, compresslevel=9, mtime=0)).decode()
-    return f'<script type="application/octet-stream+base64" data-carried="{name}">{text}</script>'
+    """`data` in a page, under `name`: compressed, each four bytes as five characters, of which none ends a script.
+    widgets/src/live/worker.ts reads it."""
+    text = b85encode(gzip.compress(data, compresslevel=9, mtime=0)).translate(_NO_TAG).decode()
+    return f'<script type="application/octet-stream+base85" data-carried="{name}">{text}</script>'
 
 
-__all__ = ["block", "engine_files", "packed_engine", "pyodide_blocks", "slim_stdlib"]
+__all__ = ["block", "engine_files", "packed_engine", "python_blocks", "slim_stdlib"]

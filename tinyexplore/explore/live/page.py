@@ -12,9 +12,10 @@ from tinyexplore.device import Device, DeviceUnavailable
 from tinyexplore.explore.exports.export import LIVE_POLICY, chunk_scripts, export_html, script_text
 from tinyexplore.explore.kept import Kept
 from tinyexplore.explore.live.carried import Carried, carried_of
-from tinyexplore.explore.live.packing import block, packed_engine, pyodide_blocks
+from tinyexplore.explore.live.packing import block, python_blocks
 from tinyexplore.explore.live.pyodide import find_pyodide
 from tinyexplore.explore.model import Trace
+from tinyexplore.explore.recording.scheduled import KeptGraph
 from tinyexplore.util import Context
 
 
@@ -22,18 +23,21 @@ def live_html(
     trace: Trace,
     kept: Mapping[int, Kept] | None = None,
     *,
+    graphs: Mapping[int, KeptGraph] | None = None,
     tour: Sequence[dict[str, Any]] = (),
+    throughputs: Mapping[str, Any] | None = None,
     pyodide: str | Path | None = None,
 ) -> str:
-    """The page of `trace`, with an engine. `kept`: what a capture kept of its kernels. `pyodide`: see find_pyodide."""
-    return export_html(trace, tour, engine=engine_elements(carried_of(trace, kept or {}), find_pyodide(pyodide)))
+    """The page of `trace`, with an engine. `kept`: what a capture kept of its kernels, `graphs`:
+    of its schedules. `pyodide`: see find_pyodide."""
+    engine = engine_elements(carried_of(trace, kept or {}, graphs), find_pyodide(pyodide))
+    return export_html(trace, tour, throughputs=throughputs, engine=engine)
 
 
 def engine_elements(carried: Carried, pyodide: Path) -> str:
     """The engine of a page and the code of all panels, as elements that stand before the script that mounts it."""
     blocks = [
-        pyodide_blocks(pyodide),
-        block("tinyexplore.zip", packed_engine()),
+        python_blocks(pyodide),
         block("carried.json", carried.to_json().encode()),
     ]
     return "\n".join([*blocks, chunk_scripts(), f"<script>{script_text('live')}</script>"])

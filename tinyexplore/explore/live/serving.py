@@ -17,9 +17,10 @@ from tinyexplore.explore.asking import Answers
 from tinyexplore.explore.codec import rows_from_data, trace_from_bytes, trace_to_bytes
 from tinyexplore.explore.live.again import KernelsAgain
 from tinyexplore.explore.live.carried import Carried
+from tinyexplore.explore.live.editing import tried_here
 from tinyexplore.explore.live.interpreted import interpret
 from tinyexplore.explore.live.playing import offer, play
-from tinyexplore.explore.live.timing import interpreted
+from tinyexplore.explore.live.timing import MOST_WORK, interpreted
 from tinyexplore.explore.model import Branch, OptLaw, Trace
 from tinyexplore.explore.session import Explorer
 from tinyexplore.explore.whatif.branches import WhatIf
@@ -93,7 +94,7 @@ class Serving:
         if played.error:
             told["failed"] = {"text": played.error, "line": played.line}
         if played.explorer is not None and played.explorer.trace.nodes:
-            played.explorer.whatif.measure_with(interpreted)
+            played.explorer.whatif.interpret(interpreted, tried_here, MOST_WORK)
             self.serve(played.explorer)
             Path(path).write_bytes(trace_to_bytes(played.explorer.trace))
             told["trace"] = True
@@ -131,8 +132,8 @@ def revived(trace: Trace, carried: Carried) -> Explorer:
     kernels, kept = again.kernels(), again.kept()
     settings = replace(config(), **settings_of(trace), DEVICE="", TARGET="", CACHELEVEL=0)
     explorer = Explorer(trace)
-    whatif = WhatIf(trace, kernels, settings, kept)
-    whatif.measure_with(interpreted)
+    whatif = WhatIf(trace, kernels, settings, kept, carried.graphs)
+    whatif.interpret(interpreted, tried_here, MOST_WORK)
     explorer.revive(kept, whatif)
     return explorer
 

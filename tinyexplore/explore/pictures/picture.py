@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from colorsys import hls_to_rgb
 from dataclasses import dataclass
-from xml.sax.saxutils import escape, quoteattr
+from html import escape
 
 from tinyexplore.explore.pictures.graphs import DrawnNode
 from tinyexplore.explore.pictures.layout import Box, Point, RoutedEdge, edge_path
@@ -116,8 +116,9 @@ def document(width: float, height: float, title: str, description: str, parts: I
     size = f'width="{_n(width)}" height="{_n(height)}" viewBox="0 0 {_n(width)} {_n(height)}"'
     words = f'font-family="{SANS}" font-size="{_PX:g}" fill="{_SHADES["ink"]}"'  # of a text that says nothing else
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="tx" role="img" aria-label={quoteattr(title)} {size} {words}>\n'
-        f"<title>{escape(title)}</title>\n<desc>{escape(description)}</desc>\n<style>{style(kernels)}</style>\n"
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="tx" role="img" aria-label="{escape(title)}" {size} {words}>\n'
+        f"<title>{escape(title, quote=False)}</title>\n<desc>{escape(description, quote=False)}</desc>\n"
+        f"<style>{style(kernels)}</style>\n"
         f'<rect class="card" x="0.5" y="0.5" width="{_n(width - 1)}" height="{_n(height - 1)}" rx="10" '
         f'fill="#fff" stroke="#dfe3e8"/>\n{body}\n</svg>\n'
     )
@@ -146,7 +147,7 @@ def text(
         look += ' font-weight="600"'
     if words != " ".join(words.split()):
         look += ' xml:space="preserve"'
-    return f'<text x="{_n(x)}" y="{_n(y)}"{look}>{escape(words)}</text>'
+    return f'<text x="{_n(x)}" y="{_n(y)}"{look}>{escape(words, quote=False)}</text>'
 
 
 def shortened(words: str, limit: int) -> str:
@@ -173,7 +174,7 @@ def _box(node: DrawnNode, box: Box, x: float, y: float) -> str:
     dash = f' stroke-dasharray="{colour.dash}"' if colour.dash else ""
     label, detail = shortened(node.label, MAX_LABEL), shortened(node.detail, MAX_DETAIL)
     parts = [
-        f"<g><title>{escape(node.tooltip)}</title>",
+        f"<g><title>{escape(node.tooltip, quote=False)}</title>",
         f'<rect class="g-{name}" x="{_n(x - box.width / 2)}" y="{_n(y - box.height / 2)}" width="{_n(box.width)}" '
         f'height="{_n(box.height)}" rx="6" fill="{colour.light_fill}" stroke="{colour.light}"{dash}/>',
         text(x, y - 2.5 if detail else y + 4, label),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from xml.sax.saxutils import escape
+from html import escape
 
 from tinyexplore.explore.exports.timeline import Span, Timeline, timeline
 from tinyexplore.explore.figures import duration_text
@@ -116,7 +116,8 @@ def _bar(span: Span, x: Axis, top: float) -> str:
     words = next((words for words in _shorter(span) if width > len(words) * _CHARACTER + 6), "")
     shown = text(left + 3, y + 10, words, size=9.5) if words else ""
     return (
-        f'<g><title>{escape(_told(span))}</title><rect class="{name}" x="{left:.1f}" y="{y:.1f}" width="{width:.1f}" '
+        f"<g><title>{escape(_told(span), quote=False)}</title>"
+        f'<rect class="{name}" x="{left:.1f}" y="{y:.1f}" width="{width:.1f}" '
         f'height="{_ROW - 2:g}" rx="1.5" fill="{colour.light_fill}" stroke="{colour.light}" stroke-width="0.8"/>'
         f"{shown}</g>"
     )

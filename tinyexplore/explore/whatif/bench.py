@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextvars
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from tinyexplore.codegen import PASSES, Pass
 from tinyexplore.compile.lowering import compile_optimised, further_listings
@@ -21,6 +21,9 @@ from tinyexplore.kernel.transforms.axes import with_merged_axes, with_split_axes
 from tinyexplore.trace import Recorder, active_recorder, recording, stage, staged
 from tinyexplore.uop import UOp
 from tinyexplore.util import Config, Context
+
+if TYPE_CHECKING:
+    from tinyexplore.explore.whatif.editing.asking import Text, Tried
 
 R = TypeVar("R")
 
@@ -42,13 +45,15 @@ class Subject:
 class Bench:
     """subjects: the captured kernels by their numbers. settings: those in force in the capture. names: what the user
     calls the buffers of a kernel, by its number. kept: what the capture keeps of a kernel beside that.
-    measure: what times a kernel, given another of the same results."""
+    measure: what times a kernel, given another of the same results. try_text: what tries edits, where no process can
+    (`editing.asking.tried` does)."""
 
     subjects: Mapping[int, Subject]
     settings: Config
     names: Mapping[int, tuple[str, ...]]
     kept: Mapping[int, Kept] = field(default_factory=dict)
     measure: Measure = measured
+    try_text: Callable[[Text, Kept | None], Tried] | None = None
 
     def under_settings(self, work: Callable[[], R]) -> R:
         """`work()` under the settings of the capture, heard by whoever listens here."""

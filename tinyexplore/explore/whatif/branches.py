@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from threading import Event, RLock
 
 from tinyexplore.explore.kept import Kept
-from tinyexplore.explore.model import Branch, KernelVariant, OptLaw, Run, ScheduleVariant, Trace
+from tinyexplore.explore.model import (
+    Branch,
+    FiringCheck,
+    KernelVariant,
+    OptLaw,
+    RuleFiring,
+    Run,
+    ScheduleVariant,
+    Stage,
+    Trace,
+)
 from tinyexplore.explore.recording.scheduled import KeptGraph
 from tinyexplore.explore.recording.sources import rule_text
 from tinyexplore.explore.whatif.bench import Bench, Subject
 from tinyexplore.explore.whatif.commands import AsCaptured, AsScheduled, HandCode, SetOpts, from_info, info_of
 from tinyexplore.explore.whatif.commands.rules import passes_of
-from tinyexplore.explore.whatif.editing.asking import warm_up
+from tinyexplore.explore.whatif.editing.asking import Text, Tried, warm_up
 from tinyexplore.explore.whatif.editing.stages import stage_text
 from tinyexplore.explore.whatif.measure import Measure
 from tinyexplore.explore.whatif.place import Command, Outcome, Place, Refused, WhatIfError, schedule_of
@@ -68,10 +78,17 @@ class WhatIf:
             roots = {info.roots: info.id for info in reversed(trace.kernels)}
             self._rescheduling = Rescheduling(graphs or {}, roots, self._bench.under_settings)
 
-    def measure_with(self, measure: Measure) -> None:
-        """From now on `measure` says how long kernels take."""
+    def interpret(self, measure: Measure, try_text: Callable[[Text, Kept | None], Tried], most_work: int) -> None:
+        """From now on nothing is native: `measure` says how long kernels take, `try_text` what becomes of edits, and
+        schedules of more than `most_work` operations are not run."""
         if self._bench is not None:
-            self._bench = replace(self._bench, measure=measure)
+            self._bench = replace(self._bench, measure=measure, try_text=try_text)
+            self._rescheduling = replace(self._rescheduling, interpreted=most_work)
+
+    @property
+    def graphs(self) -> Mapping[int, KeptGraph]:
+        """Those that can be scheduled again, by the stages that did."""
+        return {} if self._bench is None else self._rescheduling.graphs
 
     def ask_for_trace(self, again: Callable[[], Trace]) -> None:
         """From now on the trace is not held here: `again` gives it where a command needs it."""
@@ -238,23 +255,27 @@ class WhatIf:
             made[branch.id] = self.do(from_info(branch.command), parent)
         return tuple(made.values())
 
-    def trace_of(self, branch: Branch | int) -> Trace:
-        """The kernel of `branch` compiled once more as a trace of its own: every stage, step and listing, and the times
-        of the branch."""
+    def trace_of(self, branch: Branch | int, kernel: int | None = None) -> Trace:
+        """The kernel of `branch` compiled once more as a trace of its own: every stage, step and listing, the times of
+        the branch, and the verdicts on its firings at their steps. `kernel`: which of several, by default the first."""
         found = self._branch(branch)
         if found.schedule is not None:
             return self._schedule_trace(found, found.schedule)
-        if not found.kernels or (found.kernel is None and not found.rule_law):
+        numbers = [one.kernel or 0 for one in found.kernels] + [one.kernel for one in found.firings]
+        if not numbers or (found.kernel is None and not found.rule_law):
             raise WhatIfError(f"branch {found.id} has no kernel: {found.reason or 'it is about none'}")
+        if kernel is not None and kernel not in numbers:
+            raise WhatIfError(f"branch {found.id} is about {', '.join(map(str, dict.fromkeys(numbers)))}, not {kernel}")
         if found.edited is not None:
             raise WhatIfError(f"branch {found.id} is an edited text: its listings are all that there is of it")
-        variant = found.kernels[0]
-        number = variant.kernel or 0
+        number = numbers[0] if kernel is None else kernel
+        variant = next((one for one in found.kernels if (one.kernel or 0) == number), None)
         bench = self.bench(number)
         place = self._place(bench, found)
         passes = passes_of(from_info(found.command), place, number)
         trace, _, _ = bench.recorded(number, lambda: place.kernel(number), passes)
-        if variant.median_us is None or variant.low_us is None or variant.high_us is None:
+        trace = with_checks(trace, [one for one in found.firings if one.kernel == number])
+        if variant is None or variant.median_us is None or variant.low_us is None or variant.high_us is None:
             return trace
         return replace(trace, runs=(Run(0, 0, variant.times_us, variant.median_us, variant.low_us, variant.high_us),))
 
@@ -362,6 +383,23 @@ class WhatIf:
     def _tell(self, branch: Branch) -> None:
         if self.on_change is not None:
             self.on_change(branch)
+
+
+def with_checks(trace: Trace, firings: Sequence[RuleFiring]) -> Trace:
+    """`trace` with what the check says of `firings` of its kernel, each at its step."""
+    checks = []
+    for one in firings:
+        stage = next((stage.id for stage in trace.stages if _has_fired(trace, stage, one)), None)
+        if stage is not None:
+            checks.append(FiringCheck(stage, one.step, one.verdict, one.says, one.inputs, one.was, one.has_become))
+    return replace(trace, checks=tuple(checks))
+
+
+def _has_fired(trace: Trace, stage: Stage, firing: RuleFiring) -> bool:
+    if stage.name != firing.stage or not 0 < firing.step <= len(stage.steps):
+        return False
+    rule = stage.steps[firing.step - 1].rule
+    return rule is not None and trace.rules[rule].name == firing.rule
 
 
 def with_all_laws(laws: tuple[OptLaw, ...]) -> tuple[OptLaw, ...]:

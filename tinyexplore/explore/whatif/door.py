@@ -94,9 +94,10 @@ class WhatIfDoor:
         """The text of a stage as it is in `branch`, or where the kernel is now: change it, and give it to `edit`."""
         return self.whatif.text(_number(kernel), stage, branch)
 
-    def branch_trace(self, branch: Branch | int) -> Trace:
-        """The kernel of a branch as a trace of its own: `Explorer(view.branch_trace(branch))` shows every stage."""
-        return self.whatif.trace_of(branch)
+    def branch_trace(self, branch: Branch | int, kernel: int | None = None) -> Trace:
+        """The kernel of a branch as a trace of its own: `Explorer(view.branch_trace(branch))` shows every stage, and at
+        the firings of a rule what the check says of them. `kernel`: which one, where a branch changed several."""
+        return self.whatif.trace_of(branch, kernel)
 
     def compare_branches(self, a: Branch | int, b: Branch | int) -> Comparison:
         """The kernels of two branches side by side, listing by listing."""

@@ -19,6 +19,7 @@ from tinyexplore.explore.recording.build import build_trace, compared_row
 from tinyexplore.explore.recording.drafts import quantile
 from tinyexplore.explore.recording.listen import CaptureRecorder
 from tinyexplore.explore.recording.scheduled import KeptGraph, Made
+from tinyexplore.explore.whatif.editing.verdict import compared_one_by_one
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule import ScheduleItem, create_schedule
 from tinyexplore.trace import Decided, Recorder, recording
@@ -68,11 +69,14 @@ class Attempt:
 @dataclass(frozen=True, eq=False)
 class Rescheduling:
     """graphs: those of a capture, by the stage that scheduled each. kernels: of each captured kernel the LazyBuffers
-    that it stores. under: runs something under the settings of the capture."""
+    that it stores. under: runs something under the settings of the capture. interpreted: most operations that are
+    interpreted, where native code is not to be had; then there are no times.
+    """
 
     graphs: Mapping[int, KeptGraph]
     kernels: Mapping[tuple[int, ...], int]
     under: Callable[[Callable[[], Any]], Any]
+    interpreted: int | None = None
 
     def variant(self, stage: int, cut: frozenset[int], join: frozenset[int]) -> tuple[ScheduleVariant, str, str]:
         """The schedule with these overrides; why it was not run; why it is no good at all."""
@@ -105,6 +109,8 @@ class Rescheduling:
         if wrong := [check.node for check in checks if not check.same]:
             nodes = ", ".join(map(str, wrong))
             return variant, "", f"its results are others than those of the captured schedule (node {nodes})"
+        if self.interpreted is not None:
+            return variant, "the results are the same; a page interprets them, and has no times", ""
         return timed(variant, base, mine), "", ""
 
     def attempt(self, graph: KeptGraph, cut: frozenset[int], join: frozenset[int]) -> Attempt:
@@ -148,6 +154,8 @@ class Rescheduling:
         refusals = [item.runner.program.refusal for item in mine.ready if item.runner is not None]
         if refusal := next(filter(None, refusals), ""):
             raise NotRun(refusal)
+        if self.interpreted is not None and max(mine.flops, base.flops) > self.interpreted:
+            raise NotRun(f"{max(mine.flops, base.flops):,} operations are too many to interpret while somebody waits")
         if mine.flops > max(MUCH_WORK, MUCH_MORE * base.flops):
             much = f"{mine.flops:.3g} operations, where the captured schedule has {base.flops:.3g}"
             raise NotRun(f"it would take {much}")
@@ -196,13 +204,13 @@ def known_of(nodes: Iterable[LazyBuffer], numbers: Mapping[LazyBuffer, int]) -> 
 
 def compared(base: Attempt, mine: Attempt) -> list[OutputCheck]:
     """Both run once, and their outputs held against each other."""
-    try:
-        import numpy
-    except ImportError:
-        raise NotRun("its values are compared by NumPy, which is not installed") from None
     for attempt in (base, mine):
         attempt.fill()
         attempt.run()
+    try:
+        import numpy
+    except ImportError:
+        return _compared_one_by_one(base, mine)
     found = []
     for (node, right), (_, buffer) in zip(base.outputs().items(), mine.outputs().items(), strict=True):
         expected, values = sampled(right), sampled(buffer)
@@ -212,6 +220,14 @@ def compared(base: Attempt, mine: Attempt) -> list[OutputCheck]:
         difference = float(finite.max()) if finite.size else 0.0
         same = not differ(values, expected, buffer.dtype)
         found.append(OutputCheck(base.made.numbers[node], difference, same))
+    return found
+
+
+def _compared_one_by_one(base: Attempt, mine: Attempt) -> list[OutputCheck]:
+    found = []
+    for (node, right), (_, buffer) in zip(base.outputs().items(), mine.outputs().items(), strict=True):
+        told = compared_one_by_one([("", buffer.dtype)], {0: buffer.copyout()}, {0: right.copyout()})
+        found.append(OutputCheck(base.made.numbers[node], told["largest_error"] or 0.0, told["differing"] == 0))
     return found
 
 

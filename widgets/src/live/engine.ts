@@ -194,5 +194,5 @@ function carried(): Carried[] {
 }
 
 function carriedSize(): string {
-  return (blocks().reduce((sum, block) => sum + (block.textContent ?? "").length * 0.75, 0) / MEGABYTE).toFixed(1);
+  return (blocks().reduce((sum, block) => sum + (block.textContent ?? "").length * 0.8, 0) / MEGABYTE).toFixed(1);
 }

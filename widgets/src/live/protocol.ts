@@ -1,6 +1,6 @@
 // What a live page and its worker say to each other; both ends are ours, and all of it is plain data.
 
-/** A file that the page carries, compressed, in base64. */
+/** A file that the page carries, compressed, in base85. */
 export interface Carried {
   name: string;
   text: string;

@@ -8,7 +8,6 @@ const HOME = "/page";
 
 interface Python {
   FS: { mkdirTree(path: string): void; writeFile(path: string, data: Uint8Array): void };
-  unpackArchive(data: Uint8Array, format: string, options: { extractDir: string }): void;
   runPython(code: string): unknown;
 }
 
@@ -30,23 +29,57 @@ function say(what: FromWorker): void {
 
 // *** unpacking ***
 
+const DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;,=>?@^_`{|}~";
+
+/** Base85, as Python's b85encode writes it, with a comma in the place of "<": `block` in packing.py. */
 function bytesOf(text: string): Uint8Array {
-  const native = (Uint8Array as unknown as { fromBase64?: (text: string) => Uint8Array }).fromBase64;
-  if (native !== undefined) return native.call(Uint8Array, text);
-  const binary = atob(text);
-  const data = new Uint8Array(binary.length);
-  for (let i = 0; i < binary.length; i += 1) data[i] = binary.charCodeAt(i);
-  return data;
+  const digit = new Uint8Array(128);
+  for (let i = 0; i < DIGITS.length; i += 1) digit[DIGITS.charCodeAt(i)] = i;
+  const words = Math.ceil(text.length / 5);
+  const view = new DataView(new ArrayBuffer(4 * words));
+  for (let word = 0; word < words; word += 1) {
+    let value = 0;
+    for (let at = 5 * word; at < 5 * word + 5; at += 1) value = value * 85 + (at < text.length ? digit[text.charCodeAt(at)] : 84);
+    view.setUint32(4 * word, value);
+  }
+  return new Uint8Array(view.buffer, 0, 4 * words - (5 * words - text.length));
 }
 
 async function unpack(files: Carried[]): Promise<void> {
   const of = files.reduce((sum, { text }) => sum + text.length, 0);
   let done = 0;
-  for (const { name, text } of files) {
-    say({ told: "progress", text: "unpacking Python", done: (done * 3) / 4, of: (of * 3) / 4 });
+  const one = async ({ name, text }: Carried): Promise<void> => {
     const stream = new Blob([bytesOf(text) as BlobPart]).stream().pipeThrough(new DecompressionStream("gzip"));
     held.set(name, new Uint8Array(await new Response(stream).arrayBuffer()));
     done += text.length;
+    say({ told: "progress", text: "unpacking Python", done: (done * 4) / 5, of: (of * 4) / 5 });
+  };
+  await Promise.all(files.map(one));
+}
+
+/** The files of an archive in which nothing is compressed, by their names. */
+function filesOf(archive: Uint8Array): [name: string, data: Uint8Array][] {
+  const view = new DataView(archive.buffer, archive.byteOffset, archive.byteLength);
+  const end = archive.length - 22; // the archive's last record, which has no comment
+  let at = view.getUint32(end + 16, true);
+  return Array.from({ length: view.getUint16(end + 10, true) }, () => {
+    const [size, name, extra, comment] = [view.getUint32(at + 20, true), view.getUint16(at + 28, true), view.getUint16(at + 30, true), view.getUint16(at + 32, true)];
+    const place = view.getUint32(at + 42, true);
+    const start = place + 30 + view.getUint16(place + 26, true) + view.getUint16(place + 28, true);
+    const found: [string, Uint8Array] = [new TextDecoder().decode(archive.subarray(at + 46, at + 46 + name)), archive.subarray(start, start + size)];
+    at += 46 + name + extra + comment;
+    return found;
+  });
+}
+
+function writeAll(fs: Python["FS"], folder: string, archive: Uint8Array): void {
+  const made = new Set<string>();
+  for (const [name, data] of filesOf(archive)) {
+    const path = `${folder}/${name}`;
+    const parent = path.slice(0, path.lastIndexOf("/"));
+    if (!made.has(parent)) fs.mkdirTree(parent);
+    made.add(parent);
+    fs.writeFile(path, data);
   }
 }
 
@@ -96,7 +129,7 @@ async function start({ files, trace, recorded }: Extract<ToWorker, { do: "start"
   });
   say({ told: "progress", text: "importing tinyexplore", done: 0, of: 0 });
   python.FS.mkdirTree(HOME);
-  python.unpackArchive(held.get(ENGINE)!, "zip", { extractDir: "/engine" });
+  writeAll(python.FS, "/engine", held.get(ENGINE)!);
   const make = python.runPython(
     'import sys; sys.path.insert(0, "/engine"); from tinyexplore.explore.live.serving import Serving; Serving',
   ) as (post: (told: "branches" | "working", data: string) => void) => Serving;

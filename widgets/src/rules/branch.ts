@@ -1,13 +1,13 @@
 // What came of a command about a rule: its firings, each with its verdict, and the kernels that changed.
 
-import { h, tab, tabList } from "../dom";
+import { button, h, tab, tabList } from "../dom";
 import { count, duration, languageName } from "../format";
 import { type LineChange, compareLines } from "../lines";
 import type { Branch, KernelVariant, RuleFiring, Trace } from "../model";
 import type { Store } from "../store";
 import { around, lineRow } from "../tuner/listing";
 import { codeBlock } from "../views/steptext";
-import { counterexample, verdictTag } from "./rows";
+import { counterexample, verdictTag } from "../views/verdict";
 
 const KINDS = new Set(["InsertRule", "DisableRule", "FireRule", "SkipFiring"]);
 const MOST_FIRINGS = 80;
@@ -36,17 +36,26 @@ export function titleOf({ command }: Branch): string {
   }
 }
 
-export function branchView(store: Store, branch: Branch): HTMLElement {
+/** `step`: opens the branch as a trace of its own, at a firing. */
+export function branchView(store: Store, branch: Branch, step: (firing: RuleFiring | null) => void): HTMLElement {
   const firings = firingsOf(branch);
   return h(
     "section",
     { class: "rules-branch", "aria-label": titleOf(branch) },
     h("p", { class: branch.status === "failed" ? "note tuner-complaint" : "note" }, branch.status === "failed" ? branch.reason : summary(branch)),
+    stepping(store, branch, step),
     branch.rule_text === "" ? null : h("details", {}, h("summary", {}, "The rule as it was then"), codeBlock(branch.rule_text)),
-    ...firings.slice(0, MOST_FIRINGS).map((one) => firingRow(store, one)),
+    ...firings.slice(0, MOST_FIRINGS).map((one) => firingRow(store, one, step)),
     firings.length > MOST_FIRINGS ? h("p", { class: "note faint" }, `and ${count(firings.length - MOST_FIRINGS, "firing")} more`) : null,
     ...branch.kernels.map((variant) => kernelView(store.index.trace, variant)),
   );
+}
+
+/** The way into the branch, step by step: Python makes its steps. */
+function stepping({ ask }: Store, { id, kernels, firings, status }: Branch, step: (firing: null) => void): HTMLElement | null {
+  if (status === "failed" || kernels.length + firings.length === 0) return null;
+  if (ask === null) return h("p", { class: "note faint" }, "Every step of it takes Python: ", h("code", {}, `Explorer(view.branch_trace(${id}))`));
+  return h("div", { class: "rules-actions" }, button("Step through", "Its kernel with every step, in the place of this view; the check stands at each firing", () => step(null)));
 }
 
 function summary({ firings, kernels }: Branch): string {
@@ -55,7 +64,7 @@ function summary({ firings, kernels }: Branch): string {
   return `${words}; ${kernels.length === 0 ? "no kernel changed" : `${count(kernels.length, "kernel")} changed`}.`;
 }
 
-function firingRow(store: Store, one: RuleFiring): HTMLElement {
+function firingRow(store: Store, one: RuleFiring, step: (firing: RuleFiring) => void): HTMLElement {
   const { trace } = store.index;
   const stage = trace.stages.find(({ name, kernel }) => name === one.stage && kernel === one.kernel);
   const node = trace.nodes.find(({ digest }) => digest !== "" && one.node.startsWith(digest));
@@ -66,7 +75,8 @@ function firingRow(store: Store, one: RuleFiring): HTMLElement {
   const words = h("span", {}, h("span", { class: "gone" }, one.before), h("span", { class: "faint" }, " → "), h("span", { class: "come" }, one.after));
   const head = h("button", { type: "button", class: "event", disabled: stage === undefined && node === undefined, onclick: go, title: node === undefined ? "A node that the capture has not" : "Show it in the graph" }, h("span", { class: "faint" }, `kernel ${one.kernel}, ${one.stage}, step ${one.step}`), words);
   const says = one.verdict === "differs" ? (one.was === "" ? h("p", { class: "note" }, one.says) : counterexample(one.inputs, one.was, one.has_become)) : null;
-  return h("div", { class: "rules-place", title: one.says }, head, verdictTag(one.verdict), says);
+  const there = store.ask === null ? null : button("step", "This firing among the steps of its branch", () => step(one), "quiet");
+  return h("div", { class: "rules-place", title: one.says }, head, verdictTag(one.verdict), there, says);
 }
 
 function kernelView(trace: Trace, variant: KernelVariant): HTMLElement {

@@ -3,12 +3,14 @@
 
 import { button, h, replaceChildren } from "../dom";
 import { count, paragraphs } from "../format";
-import type { Branch } from "../model";
+import type { Branch, RuleFiring } from "../model";
 import type { Change, Store, View } from "../store";
 import { codeBlock } from "../views/steptext";
+import { counterexample, verdictTag } from "../views/verdict";
 import { type Command, type WhatIf, whatIfOf } from "../whatif";
 import { branchView, firingsOf, isAboutRules, titleOf } from "./branch";
-import { type Match, type RuleRow, type Verdict, counterexample, recordedRules, verdictTag } from "./rows";
+import { type Match, type RuleRow, type Verdict, recordedRules } from "./rows";
+import { stepThrough } from "./stepping";
 
 const MOST_PLACES = 60;
 const DELAY_MS = 120;
@@ -29,6 +31,8 @@ export class RulesView implements View {
   private pass = "simplify";
   private asked = false;
   private known = 0;
+  private loading = false;
+  private trouble = "";
 
   constructor(private readonly store: Store) {
     this.whatIf = whatIfOf(store.index);
@@ -149,13 +153,14 @@ export class RulesView implements View {
       ...(row === undefined ? [this.invitation()] : this.about(row)),
       tried.length === 0 ? null : h("h5", {}, "Tried"),
       ...tried.map((branch) => this.triedRow(branch)),
-      shown === undefined ? null : branchView(this.store, shown),
+      shown === undefined ? null : branchView(this.store, shown, (firing) => void this.stepThrough(shown, firing)),
     );
   }
 
   private drawStatus(): void {
-    const { working, complaint } = this.whatIf;
-    const parts = working !== null ? [h("progress", { "aria-label": working.text }), h("span", {}, working.text)] : complaint === "" ? [] : [h("span", { class: "tuner-complaint" }, complaint)];
+    const complaint = this.whatIf.complaint || this.trouble;
+    const working = this.whatIf.working?.text ?? (this.loading ? "making every step of this branch" : null);
+    const parts = working !== null ? [h("progress", { "aria-label": working }), h("span", {}, working)] : complaint === "" ? [] : [h("span", { class: "tuner-complaint" }, complaint)];
     replaceChildren(this.says, ...parts);
     this.says.hidden = parts.length === 0;
   }
@@ -229,6 +234,19 @@ export class RulesView implements View {
       live ? fire : null,
       verdict.counterexample === null ? null : counterexample(verdict.counterexample.inputs, verdict.counterexample.before, verdict.counterexample.after),
     );
+  }
+
+  private async stepThrough(branch: Branch, firing: RuleFiring | null): Promise<void> {
+    this.trouble = "";
+    this.loading = true;
+    this.drawStatus();
+    try {
+      await stepThrough(this.store, this.element.closest<HTMLElement>(".tinyexplore")!, branch, firing);
+    } catch (error) {
+      this.trouble = error instanceof Error ? error.message : String(error);
+    }
+    this.loading = false;
+    this.drawStatus();
   }
 
   private fireAll([first]: Match[]): void {

@@ -1,6 +1,5 @@
 // What Python says of rules (tinyexplore/explore/playground), and what a trace says without it.
 
-import { h } from "../dom";
 import type { Trace } from "../model";
 
 export interface RuleRow {
@@ -45,16 +44,4 @@ export function recordedRules(trace: Trace): RuleRow[] {
   }
   const rows = trace.rules.map(({ id, name, law, doc }) => ({ name, law, doc, passes: [...(passes.get(id) ?? [])], firings: firings.get(id) ?? 0, own: false }));
   return rows.filter((row) => row.firings > 0).sort((a, b) => b.firings - a.firings);
-}
-
-const WORDS: Record<string, string> = { proved: "proved", agrees: "agrees", differs: "wrong", "not checked": "not checked", failed: "failed" };
-
-export function verdictTag(status: string): HTMLElement {
-  return h("span", { class: `tag verdict v-${status.replace(" ", "-")}` }, WORDS[status] ?? status);
-}
-
-/** The inputs at which two graphs differ, and what each gives there. */
-export function counterexample(inputs: readonly (readonly [string, string])[], before: string, after: string): HTMLElement {
-  const given = inputs.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]);
-  return h("dl", { class: "values rules-values", "aria-label": "Counterexample" }, ...given, h("dt", {}, "before"), h("dd", { class: "come" }, before), h("dt", {}, "after"), h("dd", { class: "gone" }, after));
 }

@@ -12,6 +12,7 @@ import { nameOf } from "./tree";
 const CONTEXT = 3; // lines around a difference, where only differences are shown
 const WANTED = ["c", "asm", "llvm-opt", "llvm", "uops", "python", "opts"];
 const EDITABLE = ["c", "llvm", "uops", "opts"];
+const NATIVE = ["c", "llvm"]; // what a compiler outside of a browser makes code of
 const MOST_LINES = 3000; // of both listings: more are shown without a comparison
 
 export class TunerListing {
@@ -43,7 +44,9 @@ export class TunerListing {
       if (this.editing) this.editor.focus();
     }, "quiet toggle");
     edit.hidden = !EDITABLE.includes(this.language);
-    edit.disabled = this.whatIf.send === null;
+    const isNative = this.whatIf.inPage && NATIVE.includes(this.language);
+    if (isNative) edit.title = `A page has no compiler for ${languageName(this.language)}: a notebook has. Here the opts and the UOps can be edited`;
+    edit.disabled = this.whatIf.send === null || isNative;
     const isEdited = this.editing && !edit.hidden && !edit.disabled;
     edit.setAttribute("aria-pressed", String(isEdited));
     const other = listingsOf(base).find(({ language }) => language === this.language)?.lines;

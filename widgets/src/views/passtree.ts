@@ -106,6 +106,7 @@ export class PassTree {
     const active = stage.id === cursor.stage;
     const kernel = stage.kernel === null ? undefined : index.trace.kernels[stage.kernel];
     const parentKernel = stage.parent === null ? null : index.trace.stages[stage.parent].kernel;
+    const wrong = index.trace.checks.some((one) => one.stage === stage.id && one.verdict === "differs");
     const name = kernel !== undefined && stage.kernel !== parentKernel ? `${stage.name} ${kernel.id} · ${kernel.name}` : stage.name;
     const fold = (event: Event): void => {
       event.stopPropagation();
@@ -119,11 +120,11 @@ export class PassTree {
     return h(
       "div",
       {
-        class: `row${this.isUnchanged(stage) ? " dim" : ""}`,
+        class: `row${this.isUnchanged(stage) ? " dim" : ""}${wrong ? " wrong" : ""}`,
         role: "treeitem",
         tabindex: active ? 0 : -1,
         style: `padding-left:${6 + depth * 13}px`,
-        title: [`${name}: ${duration(stage.elapsed_us)}`, meaning("pass", stage.name), this.isUnchanged(stage) ? `idle: ${meaning("word", "idle")}` : ""].filter(Boolean).join("\n"),
+        title: [`${name}: ${duration(stage.elapsed_us)}`, meaning("pass", stage.name), this.isUnchanged(stage) ? `idle: ${meaning("word", "idle")}` : "", wrong ? "a firing here was found wrong" : ""].filter(Boolean).join("\n"),
         "aria-selected": String(active),
         "aria-expanded": inside ? String(open) : null,
         "aria-level": depth + 1,

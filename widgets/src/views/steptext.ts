@@ -1,17 +1,19 @@
 // What stands beside a step: the rule that fired, the transform, or the pass as a whole.
 
-import { h } from "../dom";
+import { button, h } from "../dom";
 import { meaning } from "../explaining";
 import { count, duration, paragraphs } from "../format";
 import type { Rule, Stage, Step, Transform } from "../model";
 import type { TraceIndex } from "../provenance";
 import type { Store } from "../store";
 import { tokenize } from "../tokens";
+import { verdictOf, wrongSteps } from "./verdict";
 
 export type Detail = (Element | null)[];
 
 /** A rule that fired: its law, its words, where it stands, and its source. */
-export function ruleText({ cursor }: Store, rule: Rule, stage: Stage, step: Step): Detail {
+export function ruleText(store: Store, rule: Rule, stage: Stage, step: Step): Detail {
+  const { cursor } = store;
   const firings = stage.steps.filter((other) => other.rule === rule.id).length;
   const next = stage.steps[cursor.step];
   const took = (next?.at_us ?? stage.elapsed_us) - step.at_us;
@@ -19,6 +21,7 @@ export function ruleText({ cursor }: Store, rule: Rule, stage: Stage, step: Step
   const nth = stage.steps.slice(0, cursor.step).filter((other) => other.rule === rule.id).length;
   return [
     h("h5", {}, rule.name),
+    verdictOf(store, stage, cursor.step),
     rule.law === "" ? null : h("div", { class: "law" }, rule.law),
     ...paragraphs(rule.doc).map(({ text, formula }) => (formula ? h("div", { class: "law" }, text) : h("p", {}, text))),
     h("p", { class: "place" }, `${place}firing ${nth} of ${firings} here · ${duration(Math.max(0, took))} to the next step`),
@@ -62,8 +65,10 @@ export function passText(index: TraceIndex, stage: Stage, open: (step: number) =
     return h("button", { type: "button", class: "row", onclick: openFirst }, h("span", { class: "name" }, index.trace.rules[rule].name), h("span", { class: "n" }, String(n)));
   });
   const does = meaning("pass", stage.name);
+  const wrong = wrongSteps(index, stage);
   return [
     h("h5", {}, stage.name),
+    wrong.length === 0 ? null : h("p", {}, button(`${count(wrong.length, "firing")} found wrong`, "To the first of them", () => open(wrong[0]), "wrong")),
     does === "" ? null : h("p", {}, does),
     h("p", {}, `${count(index.firings(stage), "firing")} of ${count(counts.size, "rule")} in ${duration(stage.elapsed_us)}`),
     ...rows,

@@ -14,6 +14,7 @@ from tinyexplore.explore.whatif.editing.asking import Text, Tried, check_signatu
 from tinyexplore.explore.whatif.editing.linear import ProgramError, check_program, parse_program
 from tinyexplore.explore.whatif.editing.stages import base_program, stage_text, stages_of
 from tinyexplore.explore.whatif.place import Outcome, Place, Refused, WhatIfError, to_opts
+from tinyexplore.explore.whatif.variant import executed
 from tinyexplore.trace import recording
 from tinyexplore.uop import UOp
 
@@ -77,7 +78,8 @@ class Edit:
         buffers = [node for node in base if node.op.name == "DEFINE_GLOBAL"]
         told = tuple(_buffer_name(place_of.arg, names) for place_of in buffers)
         text = Text(device, self.stage, kernel.name, self.text, bench.subjects[number].original, base, uops, told)
-        found = bench.under_settings(lambda: tried(text, bench.kept.get(number)))
+        attempt = bench.try_text or tried
+        found = bench.under_settings(lambda: attempt(text, bench.kept.get(number)))
         variant = variant_of_edit(place, found, self.stage, self.text, uops)
         if found.lost:
             raise Refused(found.lost, (variant,) if found.listings else (), Outcome(edited=found.edited))
@@ -107,6 +109,7 @@ def variant_of_edit(place: Place, found: Tried, stage: str, text: str, uops: tup
         listings=listings,
         stages=(),
         compile_us=found.compile_us,
+        uops=executed(uops) if uops else variant.uops,
         times_us=found.times_us,
         median_us=round(median(ordered), 3) if ordered else None,
         low_us=round(quantile(ordered, 0.25), 3) if ordered else None,

@@ -10,6 +10,8 @@ from typing import Any
 from tinyexplore.compile.candidate import TOLERANCE
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.explore.model import Difference
+from tinyexplore.renderer.python import memory_format
+from tinyexplore.runtime.python import cast_view
 
 
 def compared(
@@ -19,8 +21,10 @@ def compared(
 
     Two NaNs are equal. Floats may differ as far as another order of the same sums explains.
     """
-    import numpy
-
+    try:
+        import numpy
+    except ImportError:
+        return compared_one_by_one(names, found, right)
     count = differing = 0
     largest, same = 0.0, True
     first: Difference | None = None
@@ -55,6 +59,46 @@ def compared(
     }
 
 
+def compared_one_by_one(
+    names: Sequence[tuple[str, DType]], found: Mapping[int, bytes], right: Mapping[int, bytes]
+) -> dict[str, Any]:
+    """The same without NumPy, which a page has not."""
+    count = differing = 0
+    largest, same = 0.0, True
+    first: Difference | None = None
+    for position, expected in sorted(right.items()):
+        name, dtype = names[position]
+        mine, other = _elements(found[position], dtype), _elements(expected, dtype)
+        count += len(mine)
+        scale = max((abs(value) for value in other if math.isfinite(value)), default=1.0)
+        near = TOLERANCE.get(dtype, 0.0)
+        for place, (a, b) in enumerate(zip(mine, other)):
+            if a == b or (a != a and b != b):
+                continue
+            same = False
+            error = abs(a - b)
+            largest = max(largest, error) if math.isfinite(error) else math.nan
+            if not error <= near * (1e-2 * scale + abs(b)):
+                differing += 1
+                first = first or Difference(name, place, _said(a), _said(b))
+    return {
+        "verdict": "differs" if differing else "same bits" if same else "within rounding",
+        "compared": count,
+        "differing": differing,
+        "largest_error": largest if math.isfinite(largest) else None,
+        "first": None if first is None else asdict(first),
+    }
+
+
+def _elements(content: bytes, dtype: DType) -> Sequence[Any]:
+    found: list[Any] = cast_view(memoryview(bytearray(content)), memory_format(dtype)).tolist()
+    return found
+
+
+def _said(value: Any) -> str:
+    return f"{value:.9g}" if isinstance(value, float) else str(value)
+
+
 def _close(mine: Any, other: Any, dtype: DType) -> Any:
     import numpy
 
@@ -82,4 +126,4 @@ def _text(value: Any) -> str:
     return f"{value:.9g}" if getattr(value, "dtype", None) is not None and value.dtype.kind == "f" else str(value)
 
 
-__all__ = ["compared", "numbers"]
+__all__ = ["compared", "compared_one_by_one", "numbers"]

@@ -14,52 +14,35 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from tinyexplore.codegen import bytes_moved, flop_count
-from tinyexplore.compile.candidate import SAMPLE_S, alone, expendable, numbers, sample
-from tinyexplore.compile.lowering import compile_optimised, further_listings
-from tinyexplore.device import Buffer, CompiledProgram, Device
-from tinyexplore.dtype import DType
-from tinyexplore.execute.threads import estimated_ns, run_divided
-from tinyexplore.explore.kept import buffer_types
+from tinyexplore.compile.candidate import SAMPLE_S, alone, expendable, sample
+from tinyexplore.compile.lowering import further_listings
+from tinyexplore.device import CompiledProgram, Device
+from tinyexplore.execute.threads import run_divided
 from tinyexplore.explore.whatif.editing.apart import Tell, apart
 from tinyexplore.explore.whatif.editing.faults import Mailbox, limit, unprotected
 from tinyexplore.explore.whatif.editing.fences import Fenced, fenced
+from tinyexplore.explore.whatif.editing.subject import (
+    Subject,
+    Told,
+    language_device,
+    plain_buffers,
+    rendered,
+    subject_of,
+)
 from tinyexplore.explore.whatif.editing.verdict import compared
-from tinyexplore.kernel import Kernel
 from tinyexplore.renderer import ProgramSpec
-from tinyexplore.renderer.c import CRenderer
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import UOp
 from tinyexplore.uop.plain import from_plain
 from tinyexplore.util import Context
 
 COMPILE_S = 30.0
-MOST_WORK = 400_000  # operations that the PYTHON device is asked for: half a second or so
 SAMPLES, SAMPLING_S = 20, 0.3
 PATIENCE = 20  # as many times what the original takes
 REMEMBERED = 8  # kernels
-
-
-@dataclass(frozen=True, eq=False)
-class Subject:
-    """A kernel before the edit: its program, what it runs on, and what is right.
-
-    contents: of its buffers before it runs. right: what it must write, by the buffer's position; `against`: who says
-    so.
-    """
-
-    spec: ProgramSpec
-    program: CompiledProgram
-    values: tuple[int, ...]
-    names: tuple[tuple[str, DType], ...]
-    contents: tuple[bytes, ...]
-    right: Mapping[int, bytes]
-    against: str
-    seconds: float
-    work_ns: float
 
 
 class Bench:
@@ -73,7 +56,7 @@ class Bench:
         with Context(**request["settings"]):
             original, *uops = from_plain(request["graphs"])
             base, edited = tuple(uops[: request["base"]]), tuple(uops[request["base"] :])
-            subject = self.subjects.pop(request["key"], None) or subject_of(request, original, base)
+            subject = self.subjects.pop(request["key"], None) or _subject(request, original, base)
             self.subjects[request["key"]] = subject
             while len(self.subjects) > REMEMBERED:
                 del self.subjects[next(iter(self.subjects))]
@@ -86,60 +69,11 @@ class Bench:
             return {**reply, "ended": found.ended, "against": subject.against, "unprotected": unprotected()}
 
 
-def language_device(stage: str, device: str) -> str:
-    """The device that compiles a text."""
-    return "CLANG" if stage == "c" else device
-
-
-def rendered(stage: str, device: str, name: str, uops: Sequence[UOp]) -> ProgramSpec:
-    """The program as the text of a stage: C as the explorer lists it, else the device's own."""
-    renderer = Device[device].renderer
-    if stage == "c" and renderer.language != "c":
-        return CRenderer(Device[device].target, Device["CLANG"].renderer.compiler).render(name, uops)
-    spec: ProgramSpec = renderer.render(name, uops)
-    return spec
-
-
-def subject_of(request: Mapping[str, Any], original: UOp, base: tuple[UOp, ...]) -> Subject:
-    """The kernel of a request, compiled and run as it was before the edit."""
-    device, stage = request["device"], request["stage"]
-    spec = rendered(stage, device, request["name"], base)
-    program = Device[language_device(stage, device)].compile(spec)
-    types = buffer_types(base)
-    given = contents_of(request)
-    contents = []
-    for position, (dtype, size) in enumerate(types):
-        known = given[position] if given is not None else None
-        nbytes = size * dtype.itemsize
-        if known is None and position in spec.writes:
-            known = b"\xff" * nbytes  # every bit set: what is left out shows
-        elif known is None:
-            pattern = numbers(dtype, position)
-            known = (pattern * -(-nbytes // len(pattern)))[:nbytes]
-        contents.append(known)
-    values = tuple(request["values"])
-    flops, moved = flop_count(original), bytes_moved(original)
-    work = flops + moved // 4 if isinstance(flops, int) and isinstance(moved, int) else MOST_WORK + 1
-    work_ns = float("inf")
-    if isinstance(flops, int) and isinstance(moved, int):
-        work_ns = estimated_ns(flops, moved, spec.target)
-    subject = Subject(spec, program, values, tuple(zip(request["buffers"], [dtype for dtype, _ in types])),
-                      tuple(contents), {}, "", 0.0, work_ns)  # fmt: skip
-    began = time.perf_counter()
-    own = run_once(subject, spec, program)
-    seconds = time.perf_counter() - began
-    if work <= MOST_WORK and device != "PYTHON":
-        names = {variable.arg[0]: value for variable, value in zip(spec.variables, values)}
-        runner = compile_optimised("PYTHON", Kernel.of(original, Device["PYTHON"].target))
-        in_order = tuple(names[variable.arg[0]] for variable in runner.spec.variables)
-        reference = replace(subject, values=in_order)
-        return replace(
-            subject,
-            right=run_once(reference, runner.spec, runner.program),
-            against="the PYTHON device",
-            seconds=seconds,
-        )
-    return replace(subject, right=own, against="the kernel before the edit", seconds=seconds)
+def _subject(request: Mapping[str, Any], original: UOp, base: tuple[UOp, ...]) -> Subject:
+    told = Told(
+        request["device"], request["stage"], request["name"], tuple(request["buffers"]), tuple(request["values"])
+    )
+    return subject_of(told, original, base, contents_of(request))
 
 
 def contents_of(request: Mapping[str, Any]) -> list[bytes | None] | None:
@@ -151,23 +85,6 @@ def contents_of(request: Mapping[str, Any]) -> list[bytes | None] | None:
     with open(path, "rb") as file:
         for size in sizes:
             found.append(None if size is None else file.read(size))
-    return found
-
-
-def run_once(subject: Subject, spec: ProgramSpec, program: CompiledProgram) -> dict[int, bytes]:
-    """What a program writes, by the buffer's position."""
-    buffers = plain_buffers(subject)
-    program.bind(buffers, subject.values)(0, spec.extent(subject.values) or 1)
-    return {position: buffers[position].copyout() for position in sorted(subject.spec.writes)}
-
-
-def plain_buffers(subject: Subject) -> list[Buffer]:
-    """Memory as kernels usually have it."""
-    device = subject.spec.target.name
-    found = []
-    for (_, dtype), content in zip(subject.names, subject.contents):
-        buffer = Buffer(device, len(content) // dtype.itemsize, dtype).allocate()
-        found.append(buffer.copyin(content) if content else buffer)
     return found
 
 

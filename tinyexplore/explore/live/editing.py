@@ -1,0 +1,87 @@
+"""Edits in a live page: a linear program is interpreted, here; for C and LLVM IR there is no compiler here."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from tinyexplore.compile.lowering import further_listings
+from tinyexplore.device import Device
+from tinyexplore.explore.kept import Kept
+from tinyexplore.explore.live.interpreted import INTERPRETER
+from tinyexplore.explore.live.timing import MOST_WORK
+from tinyexplore.explore.model import Diagnostic, Difference, Edited, Listing
+from tinyexplore.explore.whatif.editing.asking import Text, Tried
+from tinyexplore.explore.whatif.editing.subject import Subject, Told, plain_buffers, rendered, run_once, subject_of
+from tinyexplore.explore.whatif.editing.verdict import compared
+from tinyexplore.explore.whatif.place import Refused
+from tinyexplore.explore.whatif.variant import executed
+from tinyexplore.renderer import ProgramSpec
+from tinyexplore.trace import SourceLine
+from tinyexplore.uop import Ops
+
+NAMES = {"c": "C", "llvm": "LLVM IR"}
+SAMPLES = 5
+
+
+def tried_here(text: Text, kept: Kept | None) -> Tried:
+    """A linear program interpreted, compared, and timed beside the one before where the interpreter is its device.
+    Refused where nothing can be tried here."""
+    if text.stage != "uops":
+        raise Refused(
+            f"a page has no compiler for {NAMES[text.stage]}, and a browser does not run machine code: a notebook does "
+            "both. Here opts and the linear program (UOps) can be edited"
+        )
+    if (work := max(executed(text.uops, lanes=True), executed(text.base, lanes=True))) > MOST_WORK:
+        raise Refused(f"not run: {work:,} operations, lane by lane, are too many to interpret while somebody waits")
+    variables = [node for node in text.base if node.op is Ops.DEFINE_VAR]
+    contents = None if kept is None else kept.contents
+    values = kept.values if kept is not None and contents is not None else tuple(node.arg[2] for node in variables)
+    told = Told(text.device, text.stage, text.name, text.names, values)
+    subject = subject_of(told, text.original, text.base, contents)
+    try:
+        return _tried(subject, text)
+    except Exception as error:  # whatever the program does, the reader has to know
+        words = f"{type(error).__name__}: {error}"
+        return Tried(Edited(text.stage, ended=words), (), (), 0.0, words)
+
+
+def _tried(subject: Subject, text: Text) -> Tried:
+    began = time.perf_counter()
+    try:
+        spec = rendered("uops", text.device, text.name, text.uops)
+        program = Device[text.device].compile(spec)
+    except Exception as error:
+        edited = Edited(text.stage, (Diagnostic(0, 0, "error", str(error)),))
+        return Tried(edited, (), (), 0.0, str(error))
+    compile_us = round((time.perf_counter() - began) * 1e6, 1)
+    found = run_once(subject, spec, program)
+    told = compared(subject.names, found, subject.right)
+    first = None if told["first"] is None else Difference(**told["first"])
+    edited = Edited(text.stage, against=subject.against, **{**told, "first": first})
+    times: tuple[float, ...] = ()
+    if text.device == INTERPRETER:
+        times, before = (_times(subject, one, made) for one, made in ((spec, program), (subject.spec, subject.program)))
+        edited = replace(edited, before_us=before)
+    return Tried(edited, tuple(_listings(spec)), times, compile_us, "")
+
+
+def _times(subject: Subject, spec: ProgramSpec, program: Any) -> tuple[float, ...]:
+    run = program.bind(plain_buffers(subject), subject.values)
+    found = []
+    for _ in range(SAMPLES):
+        began = time.perf_counter()
+        run(0, spec.extent(subject.values) or 1)
+        found.append(round((time.perf_counter() - began) * 1e6, 1))
+    return tuple(found)
+
+
+def _listings(spec: ProgramSpec) -> list[Listing]:
+    """The program in its device's language, and in those that it is shown in besides."""
+    listed: list[tuple[str, Sequence[SourceLine]]] = [(spec.language, spec.lines), *further_listings(spec)]
+    return [Listing(language, tuple(line.text for line in lines)) for language, lines in listed]
+
+
+__all__ = ["tried_here"]

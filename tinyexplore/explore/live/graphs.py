@@ -1,0 +1,97 @@
+"""A captured graph as plain data, and back: what a live page's fusion board schedules again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from tinyexplore.dtype import DType, dtypes
+from tinyexplore.explore.recording.scheduled import KeptGraph, Memory, Row
+from tinyexplore.uop import Ops
+
+_TYPES: Mapping[str, DType] = dtypes.fields()
+
+
+def is_plain(graph: KeptGraph) -> bool:
+    """Whether it can be told as data: not where its sizes change from call to call."""
+    try:
+        graph_to_data(graph)
+    except TypeError:
+        return False
+    return True
+
+
+def graph_to_data(graph: KeptGraph) -> dict[str, Any]:
+    """What JSON can write. TypeError for what is no plain value."""
+    return {
+        "rows": [_row_to_data(row) for row in graph.rows],
+        "outputs": graph.outputs,
+        "in_place": sorted(graph.in_place),
+        "why": list(graph.why.items()),
+        "first": sorted(graph.first),
+        "apart": sorted(graph.apart),
+    }
+
+
+def graph_from_data(data: Mapping[str, Any]) -> KeptGraph:
+    """The graph that `graph_to_data` told."""
+    return KeptGraph(
+        tuple([_row_from_data(row) for row in data["rows"]]),
+        tuple(data["outputs"]),
+        frozenset(data["in_place"]),
+        dict(data["why"]),
+        frozenset(data["first"]),
+        frozenset(data["apart"]),
+    )
+
+
+def _row_to_data(row: Row) -> list[Any]:
+    memory = row.memory
+    lies = None if memory is None else [memory.key, memory.device, memory.size, memory.dtype.name]
+    return [
+        row.node,
+        row.op.name,
+        row.dtype.name,
+        _plain(tuple(row.shape)),
+        row.src,
+        _plain(row.arg),
+        row.device,
+        lies,
+        row.calls,
+    ]
+
+
+def _row_from_data(data: Any) -> Row:
+    node, op, dtype, shape, src, arg, device, lies, calls = data
+    memory = None
+    if lies is not None:
+        key, where, size, kind = lies
+        memory = Memory(key, where, size, _TYPES[kind])
+    return Row(node, Ops[op], _TYPES[dtype], _value(shape), tuple(src), _value(arg), device, memory, tuple(calls))
+
+
+def _plain(value: Any) -> Any:
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return {"float": "nan" if math.isnan(value) else value.hex()}
+    if isinstance(value, Ops):
+        return {"op": value.name}
+    if isinstance(value, (tuple, list)):
+        return [_plain(one) for one in value]
+    raise TypeError(f"{type(value).__name__} is no plain value")
+
+
+def _value(data: Any) -> Any:
+    if isinstance(data, list):
+        return tuple([_value(one) for one in data])
+    if not isinstance(data, dict):
+        return data
+    ((kind, text),) = data.items()
+    if kind == "op":
+        return Ops[text]
+    return math.nan if text == "nan" else float.fromhex(text)
+
+
+__all__ = ["graph_from_data", "graph_to_data", "is_plain"]

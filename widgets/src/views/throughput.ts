@@ -1,0 +1,186 @@
+// The throughput of a kernel's busiest loop, by LLVM's model of the CPU: what bounds an iteration, and which ports each
+// instruction keeps busy, beside the cycles that were measured. Asked of Python; a page shows what was asked before.
+
+import { h, replaceChildren } from "../dom";
+import type { Change, Store, View } from "../store";
+import { nameOf } from "../tuner/tree";
+import { whatIfOf } from "../whatif";
+
+/** `Throughput.as_data` in tinyexplore/explore/byhand/throughput.py. */
+export interface ThroughputData {
+  kernel: string;
+  lines: [number, number] | null;
+  instructions: [text: string, uops: number, latency: number, ports: [string, number][], line: number | null][];
+  cycles: number;
+  ports: [string, number][];
+  front_end: number;
+  bound: "ports" | "front end" | "dependencies";
+  reason: string;
+  cpu: string;
+  tool: string;
+  measured: number | null;
+  notes: string[];
+}
+
+const WORDS = { ports: "the ports", "front end": "the front end", dependencies: "dependencies" };
+const LEAST_SHOWN = 0.005; // cycles
+
+export class ThroughputView implements View {
+  readonly element = h("div", { class: "throughput scroll", tabindex: 0, role: "region", "aria-label": "Throughput" });
+  private kernel: number | null = null;
+  private branch: number | null = null;
+  private asked = 0;
+  private readonly stop: () => void;
+
+  constructor(private readonly store: Store) {
+    this.stop = whatIfOf(store.index).listen(() => this.follow());
+    this.draw();
+  }
+
+  update(change: Change): void {
+    if (change.cursor) this.draw();
+  }
+
+  destroy(): void {
+    this.stop();
+  }
+
+  private draw(): void {
+    const { cursor } = this.store;
+    const kernel = cursor.kernel ?? 0;
+    if (cursor.panel !== "throughput" || kernel === this.kernel) return;
+    this.kernel = kernel;
+    this.branch = null;
+    void this.request();
+  }
+
+  /** New branches can be chosen. */
+  private follow(): void {
+    const head = this.element.querySelector(".steps");
+    if (head !== null) head.replaceWith(this.choices());
+  }
+
+  private async request(): Promise<void> {
+    const { kernel, branch } = this;
+    const mine = (this.asked += 1);
+    const kept = this.store.throughputs[branch === null ? String(kernel) : `${kernel}:${branch}`];
+    if (kept !== undefined) return this.show(kept);
+    if (this.store.ask === null) return this.say("This loop was not asked for before the page was made. In a notebook this panel asks llvm-mca, and so does ", `view.throughput(${kernel})`);
+    this.element.setAttribute("aria-busy", "true");
+    if (this.element.childElementCount === 0) replaceChildren(this.element, h("p", { class: "note", role: "status" }, "asking llvm-mca …"));
+    try {
+      const found = (await this.store.ask({ ask: "throughput", kernel, branch })) as ThroughputData;
+      if (mine === this.asked) this.show(found);
+    } catch (error) {
+      if (mine !== this.asked) return;
+      this.say(error instanceof Error ? error.message : String(error));
+      this.kernel = this.branch === null ? null : this.kernel; // it is asked again when the panel is opened again
+    } finally {
+      if (mine === this.asked) this.element.removeAttribute("aria-busy");
+    }
+  }
+
+  private say(text: string, code = ""): void {
+    replaceChildren(this.element, this.choices(), h("p", { class: "note", role: "alert" }, text, code === "" ? null : h("code", {}, code)));
+  }
+
+  /** The kernel as captured, or as it is in a branch of the tuner. */
+  private choices(): HTMLElement {
+    const { index } = this.store;
+    const branches = whatIfOf(index).of(this.kernel ?? 0).filter(({ status, kernels }) => status === "done" && kernels.some(({ listings }) => listings.some(({ language }) => language === "asm")));
+    const options = branches.map((branch) => h("option", { value: branch.id, selected: branch.id === this.branch }, `${nameOf(branch)} (branch ${branch.id})`));
+    const change = (event: Event): void => {
+      const { value } = event.target as HTMLSelectElement;
+      this.branch = value === "" ? null : Number(value);
+      void this.request();
+    };
+    const select = h("select", { "aria-label": "Which of the kernel's branches", onchange: change }, h("option", { value: "", selected: this.branch === null }, "as captured"), ...options);
+    return h("div", { class: "steps" }, h("b", {}, index.trace.kernels[this.kernel ?? 0]?.name ?? ""), branches.length === 0 ? null : select);
+  }
+
+  private show(found: ThroughputData): void {
+    const { kernel, cycles, bound, reason, cpu, tool, lines, notes } = found;
+    const where = lines === null ? "" : ` · lines ${lines[0] + 1} to ${lines[1] + 1} of the assembly`;
+    replaceChildren(
+      this.element,
+      this.choices(),
+      h("p", { class: "throughput-says" }, h("b", {}, `${cycles.toFixed(2)} cycles`), ` an iteration, bound by `, h("b", {}, WORDS[bound]), `: ${reason}.`),
+      h("div", { class: "bounds" }, ...bounds(found)),
+      h("div", { class: "costs" }, this.table(found)),
+      h("p", { class: "note" }, `The busiest loop of ${kernel}${where}, as ${tool} models ${cpu}: every load is answered by the nearest cache, every jump is foreseen.`),
+      ...notes.map((text) => h("p", { class: "note" }, sentence(text))),
+    );
+  }
+
+  private table({ instructions, ports }: ThroughputData): HTMLElement {
+    const most = Math.max(...ports.map(([, cycles]) => cycles), LEAST_SHOWN);
+    const largest = Math.max(...instructions.flatMap(([, , , used]) => used.map(([, cycles]) => cycles)), LEAST_SHOWN);
+    const head = ports.map(([name, cycles]) => h("th", { scope: "col", class: "num", title: `${name}: busy ${cycles.toFixed(2)} cycles an iteration` }, shortened(name, ports)));
+    const rows = instructions.map(([text, uops, latency, used, line]) => {
+      const own = new Map(used);
+      const cells = ports.map(([name]) => cell(own.get(name) ?? 0, largest));
+      const nodes = line === null || this.branch !== null ? [] : this.nodesAt(line);
+      const hover = (on: boolean) => (): void => this.store.hover(on ? nodes : []);
+      const acts = nodes.length === 0 ? {} : { onpointerenter: hover(true), onpointerleave: hover(false), onclick: () => this.store.select(nodes), class: "known" };
+      return h("tr", acts, h("th", { scope: "row" }, text), h("td", { class: "num" }, String(uops)), h("td", { class: "num" }, String(latency)), ...cells);
+    });
+    const sums = ports.map(([, cycles]) => h("td", { class: cycles > 0.95 * most ? "num strong" : "num" }, cycles.toFixed(2)));
+    const uops = instructions.reduce((sum, [, count]) => sum + count, 0);
+    return h(
+      "table",
+      {},
+      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "instruction"), h("th", { scope: "col", class: "num" }, "µops"), h("th", { scope: "col", class: "num", title: "Cycles until its result is there" }, "latency"), ...head)),
+      h("tbody", {}, ...rows),
+      h("tfoot", {}, h("tr", {}, h("th", { scope: "row" }, "an iteration"), h("td", { class: "num" }, String(uops)), h("td", {}), ...sums)),
+    );
+  }
+
+  /** The UOps that a line of the captured assembly came from. */
+  private nodesAt(line: number): number[] {
+    const listed = this.store.index.programsOf(this.kernel).find(({ language }) => language === "asm");
+    return listed?.lines[line]?.nodes ?? [];
+  }
+}
+
+/** What an iteration takes at least, by each bound; what the simulation says; what was measured. On one scale. */
+function bounds(found: ThroughputData): HTMLElement[] {
+  const { cycles, ports, front_end: front, bound, measured, instructions } = found;
+  const busiest = Math.max(...ports.map(([, used]) => used), 0);
+  const uops = instructions.reduce((sum, [, count]) => sum + count, 0);
+  const names = ports.filter(([, used]) => used > 0.95 * busiest).map(([name]) => shortened(name, ports));
+  const rows: [key: string, title: string, words: string, value: number][] = [
+    ["ports", "ports", `the busiest: ${names.slice(0, 4).join(", ")}${names.length > 4 ? ", …" : ""}`, busiest],
+    ["front end", "front end", `${uops} µops have to begin`, front],
+    ["dependencies", "simulated", bound === "dependencies" ? "results are waited for" : "with all that waits for each other", cycles],
+  ];
+  if (measured !== null) rows.push(["measured", "measured", "by the time of a run", measured]);
+  const most = Math.max(...rows.map(([, , , value]) => value), LEAST_SHOWN);
+  return rows.map(([key, title, words, value]) =>
+    h(
+      "div",
+      { class: `bound ${key === bound ? "binds" : ""}`.trim(), "data-bound": key },
+      h("span", { class: "name" }, title),
+      h("span", { class: "meter" }, h("span", { class: `level-${key.replace(" ", "-")}`, style: `width:${(100 * value) / most}%` })),
+      h("span", { class: "num" }, value.toFixed(2)),
+      h("span", { class: "words" }, words, key === bound ? h("b", {}, " · this bounds it") : null),
+    ),
+  );
+}
+
+function cell(cycles: number, largest: number): HTMLElement {
+  if (cycles < LEAST_SHOWN) return h("td", {});
+  return h("td", { class: "num used", style: `--share:${Math.round((100 * cycles) / largest)}%` }, cycles.toFixed(2));
+}
+
+/** "P0" for "SKXPort0", without what all names begin with for others. */
+function shortened(name: string, ports: ThroughputData["ports"]): string {
+  const port = /Port0*(\d+)$/.exec(name);
+  if (port !== null) return `P${port[1]}`;
+  const brand = /^[A-Z]+[a-z]?\d*(?=[A-Z])/.exec(name)?.[0] ?? "";
+  const isShared = ports.filter((one) => one[0].startsWith(brand)).length > ports.length / 2;
+  return isShared && brand.length < name.length ? name.slice(brand.length) : name;
+}
+
+function sentence(text: string): string {
+  return `${text[0].toUpperCase()}${text.slice(1)}.`;
+}

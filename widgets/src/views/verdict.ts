@@ -1,0 +1,58 @@
+// What the check says of a firing, at its step: as the trace has it, else Python is asked when the reader wants to know.
+
+import { button, h, replaceChildren } from "../dom";
+import type { FiringCheck, Stage } from "../model";
+import type { TraceIndex } from "../provenance";
+import type { Store } from "../store";
+
+type Said = Pick<FiringCheck, "says" | "inputs" | "was" | "has_become"> & { verdict: string };
+
+const WORDS: Record<string, string> = { differs: "wrong" };
+const asked = new WeakMap<object, Map<string, Said>>(); // by trace: what Python said
+
+export function verdictTag(status: string): HTMLElement {
+  return h("span", { class: `tag verdict v-${status.replace(" ", "-")}` }, WORDS[status] ?? status);
+}
+
+/** The inputs at which two graphs differ, and what each gives there. */
+export function counterexample(inputs: readonly (readonly [string, string])[], before: string, after: string): HTMLElement {
+  const given = inputs.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]);
+  return h("dl", { class: "values rules-values", "aria-label": "Counterexample" }, ...given, h("dt", {}, "before"), h("dd", { class: "come" }, before), h("dt", {}, "after"), h("dd", { class: "gone" }, after));
+}
+
+/** The verdicts on a pass's firings that are wrong, by their steps. */
+export function wrongSteps({ trace }: TraceIndex, stage: Stage): number[] {
+  return trace.checks.filter((one) => one.stage === stage.id && one.verdict === "differs").map(({ step }) => step);
+}
+
+/** The verdict on the firing that made `step`; a button that asks for it; nothing where nobody knows. */
+export function verdictOf(store: Store, stage: Stage, step: number): HTMLElement | null {
+  const { trace } = store.index;
+  const known = asked.get(trace)?.get(`${stage.id} ${step}`);
+  const told = trace.checks.find((one) => one.stage === stage.id && one.step === step) ?? known;
+  const place = h("div", { class: "firing-check", role: "status" });
+  if (told !== undefined) say(place, told);
+  else if (store.ask !== null) place.append(button("check it", "Computes both sides at many values: does what it made mean what stood there?", () => void check(store, stage, step, place)));
+  else return null;
+  return place;
+}
+
+function say(place: HTMLElement, { verdict, says, inputs, was, has_become: now }: Said): void {
+  const isShown = verdict === "differs" && was !== "";
+  replaceChildren(place, h("p", {}, verdictTag(verdict), isShown ? " here the two differ:" : ` ${says}`), isShown ? counterexample(inputs, was, now) : null);
+  place.dataset.verdict = verdict;
+}
+
+async function check(store: Store, stage: Stage, step: number, place: HTMLElement): Promise<void> {
+  replaceChildren(place, h("p", { class: "faint" }, "computing both sides …"));
+  try {
+    const found = (await store.ask!({ ask: "check", stage: stage.id, step })) as Omit<Said, "verdict"> & { status: string };
+    const told = { ...found, verdict: found.status };
+    const { trace } = store.index;
+    if (!asked.has(trace)) asked.set(trace, new Map());
+    asked.get(trace)!.set(`${stage.id} ${step}`, told);
+    say(place, told);
+  } catch (error) {
+    replaceChildren(place, h("p", { role: "alert" }, error instanceof Error ? error.message : String(error)));
+  }
+}
