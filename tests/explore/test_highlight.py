@@ -55,6 +55,21 @@ def kinds(language: str, line: str) -> list[tuple[str, str]]:
             " 3  for g0 in range(64):",
             [("comment", "3"), ("keyword", "for"), ("keyword", "in"), ("keyword", "range"), ("number", "64")],
         ),
+        (
+            "wat",
+            "(local.set $v1 (f32x4.mul (local.get $v0) (v128.const f32x4 0.5 1 -inf 2e9))) ;; twice",
+            [
+                ("call", "local.set"),
+                ("register", "$v1"),
+                ("call", "f32x4.mul"),
+                ("call", "local.get"),
+                ("register", "$v0"),
+                ("call", "v128.const"),
+                ("type", "f32x4"),
+                *[("number", number) for number in ("0.5", "1", "-inf", "2e9")],
+                ("comment", ";; twice"),
+            ],
+        ),
         ("c", "  f32x16 v0 = splat_f32x16(1.0f);", [("type", "f32x16"), ("call", "splat_f32x16"), ("number", "1.0f")]),
         (
             "llvm",

@@ -28,6 +28,7 @@ LANGUAGE_NAMES = {
     "hip": "HIP",
     "metal": "Metal",
     "wgsl": "WGSL",
+    "wat": "WebAssembly",
 }
 _IN_TITLE = {"llvm-opt": "LLVM IR"}  # two listings of one language
 

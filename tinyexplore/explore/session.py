@@ -549,16 +549,18 @@ class Explorer(WhatIfDoor, ByHand):
         iterations: int = 0,
         live: bool = False,
         pyodide: str | Path | None = None,
+        run_here: bool = False,
     ) -> str:
         """One HTML page that works offline, from a file; written to `path` if one is given. `iterations`: so many
         first steps of each kernel go with it, for its debugger (on made-up numbers without `keep_inputs`).
+        `run_here`: its readers can run and time its kernels, as WebAssembly; those of the WASM device they always can.
 
         `live`: it carries the engine, and answers what a notebook would (9 MB more). `pyodide`: where the Python for
         that is, a folder or a package file; else it is fetched, once (`explore.live.PyodideMissing` where it cannot).
         """
         trace, tour = self.trace, [stop.as_data() for stop in self._tour]
         loops = throughputs_data(self._throughputs)
-        if iterations or live:
+        if iterations or live or run_here:
             self._know_kernels()
         if iterations:
             trace = self._recorded(trace, iterations)
@@ -570,8 +572,10 @@ class Explorer(WhatIfDoor, ByHand):
             )
         else:
             from tinyexplore.explore.exports.export import export_html
+            from tinyexplore.explore.exports.runnable import runnable
 
-            page = export_html(trace, tour=tour, throughputs=loops)
+            modules = runnable(trace, self._kept, all_devices=run_here)
+            page = export_html(trace, tour=tour, throughputs=loops, runnable=modules)
         if path is not None:
             Path(path).write_text(page, encoding="utf-8")
         return page

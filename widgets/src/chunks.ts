@@ -2,6 +2,7 @@
 // that those exist once; its text lies in the page, or in a trait of the widget, and is imported from a Blob.
 
 import { fromBase64, unzipped } from "./payload";
+import type { Runnable } from "./runhere/protocol";
 import type { Panel, Store, View } from "./store";
 
 /** What an entry in src/chunks exports. */
@@ -10,6 +11,8 @@ export interface Chunk {
   /** Those that are other views as a widget of their own. */
   lone?: Partial<Record<Panel, new (store: Store) => View>>;
   css?: string;
+  /** Adds to a panel that the core has. */
+  attach?: (panel: HTMLElement, store: Store, runnable: readonly Runnable[]) => void;
 }
 
 /** Its text is not in the page. */

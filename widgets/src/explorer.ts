@@ -49,6 +49,8 @@ export interface MountOptions {
   shapes?: Record<string, ShapeData>;
   /** The throughputs of loops that were asked for before. */
   throughputs?: Record<string, ThroughputData>;
+  /** Adds to the panel of times. */
+  runHere?: Store["runHere"];
   /** The engine in a live page: it answers, and carries out commands. */
   engine?: Engine;
   /** Leads back to where this explorer was opened from. */
@@ -96,6 +98,7 @@ export function mount(element: HTMLElement, trace: Trace, options: MountOptions 
   store.onCursor = options.onCursor ?? null;
   store.shapes = options.shapes ?? {};
   store.throughputs = options.throughputs ?? {};
+  store.runHere = options.runHere ?? null;
   store.ask = options.ask ?? options.engine?.ask ?? null;
   if (options.engine !== undefined) connectEngine(store.index, options.engine);
   return mountOn(element, store, options);

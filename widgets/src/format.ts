@@ -98,6 +98,7 @@ export const LANGUAGE_NAMES: Record<string, string> = {
   hip: "HIP",
   metal: "Metal",
   wgsl: "WGSL",
+  wat: "WebAssembly",
 };
 
 export function languageName(language: string): string {

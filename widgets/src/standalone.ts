@@ -1,9 +1,11 @@
 // The entry for a page of its own: `tinyexplore.mount`, and a page that holds a trace mounts itself.
 
-import { share } from "./chunks";
+import { chunksOfPage, share } from "./chunks";
+import { h } from "./dom";
 import type { Engine } from "./engine";
 import { type Handle, type MountOptions, mount } from "./explorer";
 import { fromBase64, readTrace } from "./payload";
+import type { Runnable } from "./runhere/protocol";
 import { shared } from "core:shared";
 
 share(shared);
@@ -20,6 +22,15 @@ async function mountPage(): Promise<void> {
     const data = fromBase64(holder.textContent ?? "");
     const kept = document.getElementById("kept")?.textContent ?? "{}";
     const options = { ...JSON.parse(kept), ...JSON.parse(place.dataset.options ?? "{}") } as MountOptions;
+    const { runnable = [] } = options as { runnable?: Runnable[] };
+    if (runnable.length > 0) {
+      options.runHere = (panel, store) => {
+        void chunksOfPage.load("runhere").then(({ attach, css }) => {
+          if (document.getElementById("run-here-style") === null) document.head.append(h("style", { id: "run-here-style" }, css ?? ""));
+          attach?.(panel, store, runnable);
+        });
+      };
+    }
     const engine = (globalThis as { tinyexploreEngine?: Engine }).tinyexploreEngine; // of a live page
     api.handle = mount(place, await readTrace(data), { size: data.byteLength, height: "100vh", page: true, engine, ...options });
     await api.handle.ready;

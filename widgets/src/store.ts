@@ -60,6 +60,8 @@ export class Store {
   onCursor: ((cursor: Cursor) => void) | null = null;
   /** Asks whoever has the engine; null where nobody has. */
   ask: Ask | null = null;
+  /** What a page adds to the panel of times: kernels that it can run. */
+  runHere: ((panel: HTMLElement, store: Store) => void) | null = null;
   /** What a page keeps of the shapes of nodes, for where nobody can be asked. */
   shapes: Record<string, ShapeData> = {};
   /** What a page keeps of the throughputs that were asked for: by kernel ("0"), or kernel and branch ("0:3"). */

@@ -74,7 +74,18 @@ const UOPS = grammar(
   ["number", "-?\\b\\d+(?:\\.\\d+)?(?:e[+-]?\\d+)?\\b"],
 );
 
-const GRAMMARS: Record<string, Grammar> = { python: PYTHON, llvm: LLVM, "llvm-opt": LLVM, asm: ASM, ptx: ASM, uops: UOPS };
+const WAT = grammar(
+  ["comment", ";;.*"],
+  ["string", STRING],
+  ["register", "\\$[\\w.]+"],
+  ["keyword", words(`module memory import export func param result local global loop block if then else br br_if call
+    return select drop`)],
+  ["call", "\\b(?:[if](?:32|64|8x16|16x8|32x4|64x2)|v128|local)\\.\\w+"],
+  ["type", "\\b(?:[if](?:32|64|8x16|16x8|32x4|64x2)|v128)\\b"],
+  ["number", "-?\\b(?:0x[\\da-fA-F]+|\\d+(?:\\.\\d+)?(?:e[+-]?\\d+)?|inf|nan)\\b"],
+);
+
+const GRAMMARS: Record<string, Grammar> = { python: PYTHON, llvm: LLVM, "llvm-opt": LLVM, asm: ASM, ptx: ASM, uops: UOPS, wat: WAT };
 
 /** The tokens of one line; joined, their texts are the line. A kind of "" is plain text. */
 export function tokenize(language: string, line: string): Token[] {

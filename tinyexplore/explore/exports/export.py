@@ -19,7 +19,7 @@ _POLICY = (
     "img-src data: blob:; font-src data:"
 )
 POLICY = _POLICY.format(more="")
-LIVE_POLICY = _POLICY.format(more=" 'wasm-unsafe-eval'")  # Python in the page is WebAssembly
+LIVE_POLICY = _POLICY.format(more=" 'wasm-unsafe-eval'")  # Python in the page is WebAssembly, and so are kernels
 
 _STYLE = """
 :root { color-scheme: light dark; }
@@ -39,26 +39,27 @@ def export_html(
     *,
     throughputs: Mapping[str, Any] | None = None,
     engine: str = "",
+    runnable: Sequence[dict[str, Any]] = (),
 ) -> str:
     """The whole trace as one page: interactive with JavaScript, a picture and tables without.
 
     `tour`: notes on places of the trace (`predict.Stop.as_data`), which the page leads through. `throughputs`: those
     that were asked for (`byhand/asked.throughputs_data`). `engine`: the elements of a live page's engine
-    (`explore/live`).
+    (`explore/live`). `runnable`: kernels that the page can run (`runnable.py`).
     """
     payload = b64encode(trace_to_bytes(trace)).decode()
     script = script_text("standalone")
     title = escape(trace.title or "tinyexplore")
     options = f' data-options="{escape(json.dumps({"tour": list(tour)}))}"' if tour else ""
     shapes = shapes_data(trace)
-    known = {"shapes": shapes, "throughputs": dict(throughputs or {})}
+    known = {"shapes": shapes, "throughputs": dict(throughputs or {}), "runnable": list(runnable)}
     kept = json.dumps(known, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
     return f"""<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="{LIVE_POLICY if engine else POLICY}">
+<meta http-equiv="Content-Security-Policy" content="{LIVE_POLICY if engine or runnable else POLICY}">
 <title>{title}</title>
 <style>{_STYLE}</style>
 </head>
@@ -102,6 +103,7 @@ def _chunks_for(trace: Trace, known: Mapping[str, Any]) -> list[str]:
         "fusion": fusion,
         "shape": known["shapes"],
         "throughput": known["throughputs"],
+        "runhere": known["runnable"],
     }
     return [name for name in chunk_names() if shows_something.get(name, True)]
 

@@ -13,6 +13,7 @@ from tinyexplore.renderer import ProgramSpec
 from tinyexplore.renderer.c import CRenderer
 from tinyexplore.renderer.llvm import LLVMRenderer
 from tinyexplore.renderer.python import PythonRenderer
+from tinyexplore.renderer.wasm import WASMRenderer
 from tinyexplore.runtime.host import HOST_ALLOCATOR
 from tinyexplore.runtime.python import PythonProgram
 from tinyexplore.target import Target
@@ -30,7 +31,8 @@ def interpret(targets: Mapping[str, Target]) -> None:
 
 def open_interpreted(device: str, target: Target) -> DeviceInterface:
     """`device` as it is on `target`, but for what executes its programs."""
-    renderer: Renderer = CRenderer(target) if device == "CLANG" else LLVMRenderer(target)
+    written = {"CLANG": CRenderer, "WASM": WASMRenderer}.get(device, LLVMRenderer)
+    renderer: Renderer = written(target)
     return DeviceInterface(device, target, HOST_ALLOCATOR, renderer, partial(_program, target), _no_listings)
 
 

@@ -110,6 +110,8 @@ def lexer(language: str) -> Any:
     options = {"stripnl": False, "ensurenl": False}
     if language == "uops":
         return _uop_lexer()(**options)
+    if language == "wat":
+        return _wat_lexer()(**options)
     name = _LEXERS.get(language)
     return get_lexer_by_name(name, **options) if name is not None else _c_lexer()(**options)
 
@@ -139,6 +141,39 @@ def _uop_lexer() -> type[Any]:
         }
 
     return UOpLexer
+
+
+@cache
+def _wat_lexer() -> type[Any]:
+    """WebAssembly's text format, with its vectors, which Pygments does not know."""
+    from pygments.lexer import RegexLexer
+    from pygments.token import Comment, Keyword, Name, Number, Punctuation, String, Whitespace
+
+    shape = r"(?:[if](?:32|64|8x16|16x8|32x4|64x2)|v128)"
+
+    class WatLexer(RegexLexer):
+        name = "WebAssembly's text format"
+        aliases = ["wat"]
+        tokens = {
+            "root": [
+                (r"\s+", Whitespace),
+                (r";;.*", Comment),
+                (r'"[^"]*"', String),
+                (r"\$[\w.]+", Name.Variable),
+                (rf"\b(?:{shape}|local)\.\w+", Name.Function),
+                (rf"\b{shape}\b", Keyword.Type),
+                (
+                    r"\b(?:module|memory|import|export|func|param|result|local|global|loop|block|if|then|else|br|br_if|"
+                    r"call|return|select|drop)\b",
+                    Keyword,
+                ),
+                (r"-?\b(?:0x[\da-fA-F]+|\d+(?:\.\d+)?(?:e[+-]?\d+)?|inf|nan)\b", Number),
+                (r"\w+", Name),
+                (r".", Punctuation),
+            ]
+        }
+
+    return WatLexer
 
 
 @cache

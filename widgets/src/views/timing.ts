@@ -29,6 +29,7 @@ export class TimingView implements View {
     });
     if (timed.length === 0) {
       replaceChildren(this.element, h("p", { class: "empty" }, whyUntimed(index.trace.kernels)));
+      this.store.runHere?.(this.element, this.store);
       return;
     }
     // a single run that was disturbed must not flatten all other bars: whiskers past twice the longest median are cut
@@ -66,6 +67,7 @@ export class TimingView implements View {
     });
     const sum = `${duration(total)} in ${timed.length} kernels: the sum of the medians; whiskers are quartiles.`;
     replaceChildren(this.element, h("p", { class: "note" }, sum), ...rows);
+    this.store.runHere?.(this.element, this.store);
   }
 }
 

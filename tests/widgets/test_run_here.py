@@ -1,0 +1,107 @@
+"""A page runs its own kernels: WebAssembly in a worker, without a network, and its result is compared."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.backends.programs import HAS_WASMTIME
+from tinyexplore import Tensor
+from tinyexplore.explore import Explorer, Trace, explore
+from tinyexplore.explore.exports.export import export_html
+from tinyexplore.explore.exports.runnable import runnable
+
+pytestmark = pytest.mark.browser
+DONE = ".run-here [data-median-us], .run-here .wrong"
+
+
+def captured(device: str, **options: Any) -> Explorer:
+    numbers = np.random.default_rng(0).standard_normal((64, 48), dtype=np.float32)
+    x, w = Tensor(numbers, device=device), Tensor(numbers.T.copy(), device=device)
+    return explore(lambda: (x @ w).softmax(), device=device, repeat=1, **options)
+
+
+@pytest.fixture(scope="module")
+def view() -> Explorer:
+    return captured("LLVM", keep_inputs=True)
+
+
+@pytest.fixture
+def shown(browser: Any, tmp_path: Path) -> Iterator[Callable[[str], Any]]:
+    """The panel of times of a page, in a browser without a network."""
+    context = browser.new_context(offline=True)
+    context.add_init_script("localStorage.setItem('tinyexplore.mode', 'workbench')")
+    problems: list[str] = []
+
+    def show(html: str) -> Any:
+        path = tmp_path / "page.html"
+        path.write_text(html, encoding="utf-8")
+        tab = context.new_page()
+        tab.on("pageerror", lambda error: problems.append(str(error)))
+        tab.goto(path.as_uri())
+        tab.wait_for_selector("html[data-tinyexplore=ready]", state="attached")
+        tab.evaluate("tinyexplore.handle.go({panel: 'timing', kernel: 0})")
+        return tab
+
+    yield show
+    context.close()
+    assert problems == []
+
+
+def test_every_kernel_of_a_page_is_run_timed_and_compared(shown: Callable[[str], Any], view: Explorer) -> None:
+    tab = shown(view.to_html(run_here=True))
+    for kernel in range(len(view.trace.kernels)):
+        tab.evaluate(f"tinyexplore.handle.go({{kernel: {kernel}}})")
+        tab.get_by_role("button", name="Run here").click()
+        tab.wait_for_selector(DONE)
+        said = tab.inner_text(".run-here")
+        assert re.search(r"✓ [\d,]+ results as expected", said) and "× the captured median" in said
+        assert "on what it read when it was captured" in said
+        assert float(tab.get_attribute(".run-here [data-median-us]", "data-median-us")) > 0
+    assert tab.get_by_role("button", name="Run again").count() == 1
+
+
+def test_a_result_that_differs_is_told(shown: Callable[[str], Any], view: Explorer) -> None:
+    given = runnable(view.trace, {**view._kept}, all_devices=True)
+    other = given[0]["results"][0]["sample"]
+    given[0]["results"][0]["sample"] = ("A" if other[0] != "A" else "B") * 40 + other[40:]
+    tab = shown(export_html(view.trace, runnable=given))
+    tab.get_by_role("button", name="Run here").click()
+    tab.wait_for_selector(DONE)
+    assert re.search(r"✗ \d+ of [\d,]+ results differ", tab.inner_text(".run-here"))
+
+
+@pytest.mark.skipif(not HAS_WASMTIME, reason="wasmtime is not installed")
+def test_kernels_of_the_wasm_device_can_always_be_run(shown: Callable[[str], Any]) -> None:
+    view = captured("WASM")
+    kernels = view.trace.kernels
+    assert [one["kernel"] for one in runnable(view.trace)] == list(range(len(kernels)))  # as from a file
+    listings = {(one.kernel, one.language): one.lines for one in view.trace.programs}
+    assert all(kernel.code_bytes > 200 for kernel in kernels)
+    assert sum(bool(line.nodes) for line in listings[0, "wat"]) > 20
+    tab = shown(view.to_html())
+    assert tab.locator('.code [role="tab"]', has_text="WebAssembly").count() == 1
+    assert tab.locator('.listing[data-language="wat"] .t-call').count() > 20
+    tab.get_by_role("button", name="Run here").click()
+    tab.wait_for_selector(DONE)
+    assert "results as expected" in tab.inner_text(".run-here") and "made-up numbers" in tab.inner_text(".run-here")
+
+
+def test_a_page_that_runs_nothing_is_not_allowed_to(view: Explorer) -> None:
+    assert runnable(view.trace) == []
+    assert "wasm-unsafe-eval" not in view.to_html() and "wasm-unsafe-eval" in view.to_html(run_here=True)
+
+
+def test_what_a_file_says_is_enough_to_run_a_kernel() -> None:
+    """All a page needs is in the trace, but for what should come out."""
+    if not HAS_WASMTIME:
+        pytest.skip("wasmtime is not installed")
+    view = captured("WASM")
+    assert isinstance(view.trace, Trace)
+    known = [{key: one[key] for key in ("name", "wasm", "buffers")} for one in runnable(view.trace, view._kept)]
+    assert [{key: one[key] for key in ("name", "wasm", "buffers")} for one in runnable(view.trace)] == known

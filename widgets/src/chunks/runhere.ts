@@ -1,0 +1,18 @@
+// Kernels of a page, run by the reader's browser.
+
+import type { Runnable } from "../runhere/protocol";
+import { RunHere } from "../runhere/view";
+import type { Store } from "../store";
+
+export { default as css } from "../runhere/runhere.css";
+export const views = {};
+
+const made = new WeakMap<Store, RunHere>();
+
+/** Puts "run here" at the end of the panel of times. */
+export function attach(panel: HTMLElement, store: Store, runnable: readonly Runnable[]): void {
+  const found = made.get(store) ?? new RunHere(store, runnable);
+  made.set(store, found);
+  panel.append(found.element);
+  found.draw();
+}

@@ -1,0 +1,102 @@
+// "Run here": the chosen kernel, run and timed by the reader's browser, below the times that were captured.
+
+import { button, h, replaceChildren } from "../dom";
+import { duration, figures } from "../format";
+import { fromBase64 } from "../payload";
+import type { Store } from "../store";
+import { kernelName } from "../views/pipeline";
+import type { Outcome, Runnable, Task, Told } from "./protocol";
+import { WARM_UP_MS, work } from "./work";
+
+type State = { is: "running"; end: () => void } | { is: "done"; outcome: Outcome } | { is: "failed"; text: string };
+
+export class RunHere {
+  readonly element = h("section", { class: "run-here", "aria-label": "Run here", "aria-live": "polite" });
+  private readonly states = new Map<number, State>();
+
+  constructor(
+    private readonly store: Store,
+    private readonly runnable: readonly Runnable[],
+  ) {}
+
+  draw(): void {
+    const chosen = this.store.cursor.kernel ?? this.runnable[0]?.kernel;
+    const one = this.runnable.find(({ kernel }) => kernel === chosen);
+    const kernel = chosen === undefined ? undefined : this.store.index.trace.kernels[chosen];
+    const head = h("h3", {}, "In this browser");
+    if (one === undefined || kernel === undefined) {
+      replaceChildren(this.element, head, h("p", { class: "note" }, "The page has no WebAssembly of the chosen kernel."));
+      return;
+    }
+    const state = this.states.get(one.kernel);
+    const isRunning = state?.is === "running";
+    const title = "Runs the kernel as WebAssembly in a worker of this page, and times it";
+    const act = isRunning ? button("Stop", "Ends the worker", state.end) : button(state === undefined ? "Run here" : "Run again", title, () => this.run(one));
+    const row = h("div", { class: "run-row" }, kernelName(kernel), act, ...this.said(one, state));
+    replaceChildren(this.element, head, row, ...(state?.is === "done" ? [h("p", { class: "note" }, this.measured(one, state.outcome))] : []));
+  }
+
+  private said(one: Runnable, state: State | undefined): (HTMLElement | string)[] {
+    if (state === undefined) return [h("span", { class: "note" }, `${fromBase64(one.wasm).length.toLocaleString("en-US")} bytes of WebAssembly`)];
+    if (state.is === "running") return [h("span", { class: "note" }, "running …")];
+    if (state.is === "failed") return [h("span", { class: "wrong", role: "alert" }, state.text)];
+    const { low, median, high } = quartiles(state.outcome.times_us);
+    const run = this.store.index.runOf(one.kernel);
+    const against = run === null ? "" : ` · ${figures(median / run.median_us)} × the captured median`;
+    return [
+      h("span", { class: "num strong", "data-median-us": median }, duration(median)),
+      h("span", { class: "num" }, `quartiles ${duration(low)} – ${duration(high)}, n ${state.outcome.times_us.length}${against}`),
+      checked(state.outcome),
+    ];
+  }
+
+  private measured(one: Runnable, { calls }: Outcome): string {
+    const fed = one.inputs === undefined ? "made-up numbers (0, 1, 2 … 96, begun anew)" : "what it read when it was captured";
+    const each = calls === 1 ? "one call" : `${calls.toLocaleString("en-US")} calls in a row`;
+    return `One thread, vectors of 16 bytes, on ${fed}, warm; each sample is ${each}, by the clock of the page.`;
+  }
+
+  private run(one: Runnable): void {
+    const text = `const work = ${work.toString()};
+onmessage = ({ data }) => work(data, () => performance.now(), ${WARM_UP_MS}).then((outcome) => postMessage({ outcome }), (error) => postMessage({ error: String(error) }));`;
+    const url = URL.createObjectURL(new Blob([text], { type: "text/javascript" }));
+    const worker = new Worker(url);
+    const end = (state: State | null): void => {
+      worker.terminate();
+      URL.revokeObjectURL(url);
+      if (state === null) this.states.delete(one.kernel);
+      else this.states.set(one.kernel, state);
+      this.draw();
+    };
+    worker.onmessage = ({ data }: MessageEvent<Told>) => end("outcome" in data ? { is: "done", outcome: data.outcome } : { is: "failed", text: data.error });
+    worker.onerror = (event) => end({ is: "failed", text: event.message || "this browser starts no worker" });
+    worker.postMessage(taskOf(one));
+    this.states.set(one.kernel, { is: "running", end: () => end(null) });
+    this.draw();
+  }
+}
+
+export function taskOf(one: Runnable): Task {
+  return {
+    name: one.name,
+    wasm: fromBase64(one.wasm) as Uint8Array<ArrayBuffer>,
+    values: one.values,
+    buffers: one.buffers,
+    inputs: one.inputs?.map((text) => (text === null ? null : fromBase64(text))) ?? null,
+    results: (one.results ?? []).map(({ buffer, step, sample }) => ({ buffer, step, sample: fromBase64(sample) })),
+  };
+}
+
+export function quartiles(times: readonly number[]): { low: number; median: number; high: number } {
+  const sorted = [...times].sort((a, b) => a - b);
+  const at = (part: number): number => sorted[Math.round(part * (sorted.length - 1))];
+  return { low: at(0.25), median: at(0.5), high: at(0.75) };
+}
+
+function checked({ compared, differing, largest }: Outcome): HTMLElement {
+  const count = compared.toLocaleString("en-US");
+  if (compared === 0) return h("span", { class: "note" }, "nothing to compare the result with");
+  if (differing > 0) return h("span", { class: "wrong", role: "alert" }, `✗ ${differing.toLocaleString("en-US")} of ${count} results differ`);
+  const off = largest === 0 ? "exactly" : `off by at most ${largest.toExponential(1)} of the largest value`;
+  return h("span", { class: "right" }, `✓ ${count} results as expected, ${off}`);
+}
