@@ -50,6 +50,18 @@ def test_what_cannot_run_here_is_shown_and_says_why_it_has_no_times(target: str,
     assert "generated here" in view.to_html() and dict(trace.options)["TARGET"] == target
 
 
+def test_webassembly_is_a_target_that_needs_nothing_to_be_shown() -> None:
+    view = explore(lambda: (Tensor(A) @ Tensor(A.T)).softmax(), device="LLVM", target="wasm32")
+    np.testing.assert_allclose(view.result.numpy(), soft(A @ A.T), rtol=1e-4)
+    trace = view.trace
+    assert trace.runs == () and len(trace.kernels) == 2
+    for kernel in trace.kernels:
+        assert kernel.not_run.startswith("modules for wasm32 are written here, not run; the WASM device runs them")
+        assert kernel.code_bytes > 200 and "v128.store" in listing(trace, kernel, "wat")
+        assert {"uops", "wat", "c"} == {one.language for one in trace.programs if one.kernel == kernel.id}
+    assert "wasm-unsafe-eval" in view.to_html()  # its page runs them
+
+
 def test_a_target_that_runs_here_has_times() -> None:
     view = explore(lambda: Tensor(A) * 2, target="x86-64-v2" if machine() == "x86_64" else "native")
     (kernel,) = view.trace.kernels

@@ -22,7 +22,8 @@ from tinyexplore.runtime.linking import LIBRARY_BYTES, Library, Linker
 from tinyexplore.runtime.native import ForeignProgram, NativeProgram, cannot_run, cpu_target, function_bytes, refusal
 from tinyexplore.runtime.pool import make_pool_ahead
 from tinyexplore.runtime.side_by_side import emit_object, parsed, run_passes, verify
-from tinyexplore.target import NATIVE, Choice, Target, choice_of, chosen, machine
+from tinyexplore.runtime.wasm import wasm_text_device
+from tinyexplore.target import NATIVE, WASM32, Choice, Target, choice_of, chosen, machine
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import Group, Ops
 from tinyexplore.util.config import process_config
@@ -246,7 +247,7 @@ def shared_compiler() -> LLVMCompiler:
     """What compiles this process's own helpers (the pool, the entries of replays), which are made once: for the TARGET
     that it was started with, or for this machine where that cannot run here."""
     choice = choice_of(process_config().TARGET)
-    compiler = compiler_for(NATIVE if choice.gpu else choice.cpu)
+    compiler = compiler_for(NATIVE if choice.gpu or choice.cpu == WASM32 else choice.cpu)
     return compiler_for(NATIVE) if compiler.refusal else compiler
 
 
@@ -260,10 +261,13 @@ def llvm_target(compiler: LLVMCompiler, choice: Choice) -> Target:
 
 
 def open_llvm() -> DeviceInterface:
-    """The LLVM device for the TARGET in force here (of a GPU's: its texts). DeviceUnavailable without llvmlite."""
+    """The LLVM device for the TARGET in force here (of a GPU's, and of wasm32: its texts). DeviceUnavailable where
+    llvmlite is not installed."""
     choice = chosen()
     if choice.gpu is not None:
         return text_device("LLVM", choice)
+    if choice.cpu == WASM32:
+        return wasm_text_device("LLVM", choice.text)
     compiler = compiler_for(choice.cpu)
     target = llvm_target(compiler, choice)
     renderer = LLVMRenderer(target, compiler.version)

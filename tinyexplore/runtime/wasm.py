@@ -30,8 +30,9 @@ from tinyexplore.dtype import dtypes
 from tinyexplore.renderer.program import ProgramSpec
 from tinyexplore.renderer.wasm import WASMRenderer, assemble
 from tinyexplore.runtime.cache import cached
-from tinyexplore.runtime.native import check_arguments
-from tinyexplore.target import Target, chosen
+from tinyexplore.runtime.host import HOST_ALLOCATOR
+from tinyexplore.runtime.native import ForeignProgram, check_arguments
+from tinyexplore.target import WASM32, Target, chosen
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import Ops
 from tinyexplore.util.locks import new_in_children
@@ -236,12 +237,12 @@ def _engine() -> Engine:
     return Engine()
 
 
-def wasm_target(text: str = "") -> Target:
-    """What a module may use, whatever runs it. `text`: the setting TARGET in force."""
+def wasm_target(text: str = "", name: str = "WASM") -> Target:
+    """What a module may use, whatever runs it, for the device `name`. `text`: the setting TARGET in force."""
     return Target(
-        name="WASM",
-        arch="wasm32",
-        cpu="wasm32",
+        name=name,
+        arch=WASM32,
+        cpu=WASM32,
         features="+simd128",
         vector_bytes=16,
         vector_registers=16,
@@ -261,6 +262,25 @@ def open_wasm() -> DeviceInterface:
     target = wasm_target(chosen().text)
     renderer = WASMRenderer(target, engine.version)
     return DeviceInterface("WASM", target, engine.allocator, renderer, engine.compile, _no_listings)
+
+
+def wasm_text_device(name: str, text: str) -> DeviceInterface:
+    """The device `name` where TARGET is wasm32: it writes modules and runs none, with or without wasmtime."""
+    refusal = f"modules for {WASM32} are written here, not run; the WASM device runs them, device='WASM'"
+    target = wasm_target(text, name)
+
+    def compiled(spec: ProgramSpec) -> WASMText:
+        return WASMText(spec, refusal, assemble(spec.source))
+
+    return DeviceInterface(name, target, HOST_ALLOCATOR, WASMRenderer(target), compiled, _no_listings, refusal)
+
+
+class WASMText(ForeignProgram):
+    """A module that is there to be looked at."""
+
+    def __init__(self, spec: ProgramSpec, refusal: str, binary: bytes) -> None:
+        super().__init__(spec, refusal, b"")
+        self.code_bytes = len(binary)
 
 
 def _no_listings(spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, ...]]]:

@@ -4,7 +4,8 @@
 The caches are those of the CPU that is named, where they are known (`target/caches.py`). What a name does not say, the
 cores and a level's caches, is this machine's, unless it stands behind: `x86-64-v3,threads=8,l1=32K,l2=512K` depends on
 no machine. The last cache counts as 32 MiB unless the name or `l3=` says otherwise: what a system tells of it is
-shared with others. A GPU is named alike: `sm_80`, `opencl` (`target/gpus.py`).
+shared with others. A GPU is named alike: `sm_80`, `opencl` (`target/gpus.py`), and
+`wasm32`, which is what a browser runs.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from tinyexplore.util import config
 from tinyexplore.util.config import check_further
 
 NATIVE = "native"
+WASM32 = "wasm32"  # WebAssembly with vectors, whatever runs it
 LEVELS = ("x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4")
 KNOWN = {"x86_64": X86_64, "aarch64": AARCH64, "riscv64": RISCV64}  # names of CPUs by architecture, as LLVM calls it
 FEATURES = sorted({word for words in X86_64.values() for word in words.split()} - set(X86_64))
@@ -57,6 +59,8 @@ class Choice:
             return machine()
         if self.gpu is not None:
             return self.gpu.language
+        if self.cpu == WASM32:
+            return WASM32
         return next(arch for arch, names in KNOWN.items() if self.cpu in names)
 
     @property
@@ -70,7 +74,7 @@ def choice_of(text: str) -> Choice:
     """The Choice that TARGET=`text` makes. UnknownTarget where it makes none."""
     cpu, *further = [part.strip() for part in text.split(",")]
     cpu = cpu.lower() or NATIVE
-    names = [NATIVE, *GPUS, *(name for names in KNOWN.values() for name in names)]
+    names = [NATIVE, WASM32, *GPUS, *(name for names in KNOWN.values() for name in names)]
     if cpu not in names:
         import difflib  # noqa: PLC0415 (start-up: for a message only)
 
