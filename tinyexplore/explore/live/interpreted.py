@@ -16,7 +16,7 @@ from tinyexplore.renderer.python import PythonRenderer
 from tinyexplore.renderer.wasm import WASMRenderer
 from tinyexplore.runtime.host import HOST_ALLOCATOR
 from tinyexplore.runtime.python import PythonProgram
-from tinyexplore.target import Target
+from tinyexplore.target import WASM32, Target
 from tinyexplore.trace import SourceLine
 
 INTERPRETER = "PYTHON"  # whose time it is
@@ -31,8 +31,11 @@ def interpret(targets: Mapping[str, Target]) -> None:
 
 def open_interpreted(device: str, target: Target) -> DeviceInterface:
     """`device` as it is on `target`, but for what executes its programs."""
-    written = {"CLANG": CRenderer, "WASM": WASMRenderer}.get(device, LLVMRenderer)
-    renderer: Renderer = written(target)
+    renderer: Renderer = LLVMRenderer(target)
+    if device == "CLANG":
+        renderer = CRenderer(target)
+    elif target.arch == WASM32:
+        renderer = WASMRenderer(target)
     return DeviceInterface(device, target, HOST_ALLOCATOR, renderer, partial(_program, target), _no_listings)
 
 

@@ -1,0 +1,93 @@
+"""python -m bench.wasm: kernels as WebAssembly beside the same as machine code with vectors as wide, on one thread."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import median
+
+import numpy as np
+
+from tinyexplore import Context, Tensor, TinyJit
+
+NATIVE = "x86-64-v2,threads=1,l1=32K,l2=256K"  # vectors of 16 bytes and no fused multiply-add, as in WebAssembly
+SAMPLES = 41
+
+
+@dataclass(frozen=True)
+class Case:
+    """A program of one or more arrays. `shapes`: theirs."""
+
+    name: str
+    program: Callable[..., Tensor]
+    shapes: tuple[tuple[int, ...], ...]
+
+
+CASES = (
+    Case("matmul 512", lambda a, b: a @ b, ((512, 512), (512, 512))),
+    Case("softmax 1024 × 1024", lambda a: a.softmax(), ((1024, 1024),)),
+    Case("layernorm 1024 × 1024", lambda a: a.layernorm(), ((1024, 1024),)),
+    Case("a · b + a, 1 M", lambda a, b: a * b + a, ((1 << 20,), (1 << 20,))),
+    Case("exp, 1 M", lambda a: a.exp(), ((1 << 20,),)),
+    Case("sum, 1 M", lambda a: a.sum(), ((1 << 20,),)),
+)
+
+
+@dataclass(frozen=True)
+class Times:
+    """Medians, in µs of CPU time, of runs in turns; `apart`: how far the results are, at most."""
+
+    case: str
+    native_us: float
+    wasm_us: float
+    apart: float
+
+    @property
+    def ratio(self) -> float:
+        return self.wasm_us / self.native_us
+
+
+def measure(case: Case, samples: int = SAMPLES) -> Times:
+    """`case` on both, replayed by TinyJit."""
+    random = np.random.default_rng(0)
+    arrays = [random.standard_normal(shape, dtype=np.float32) for shape in case.shapes]
+    calls, results = [], []
+    for device, target in (("LLVM", NATIVE), ("WASM", "")):
+        call, result = _prepared(case, arrays, device, target)
+        calls.append(call)
+        results.append(result)
+    times: tuple[list[float], list[float]] = ([], [])
+    for _ in range(samples):
+        for call, mine in zip(calls, times):
+            start = time.thread_time()
+            call()
+            mine.append((time.thread_time() - start) * 1e6)
+    apart = float(np.abs(results[0] - results[1]).max())
+    return Times(case.name, median(times[0]), median(times[1]), apart)
+
+
+def _prepared(case: Case, arrays: list[np.ndarray], device: str, target: str) -> tuple[Callable[[], None], np.ndarray]:
+    """A replay of `case`, and its result."""
+    settings = {"DEVICE": device, "TARGET": target, "THREADS": 1}
+    with Context(**settings):
+        jitted = TinyJit(lambda *tensors: case.program(*tensors).realize())
+        given = [(Tensor(array) + 0).contiguous().realize() for array in arrays]
+        found = [jitted(*given).numpy() for _ in range(3)][-1]
+
+    def call() -> None:
+        with Context(**settings):
+            jitted(*given)
+
+    return call, found
+
+
+def main() -> None:
+    print("| one thread | native, x86-64-v2 | WebAssembly | ratio |\n|---|---|---|---|")
+    for case in CASES:
+        found = measure(case)
+        print(f"| {found.case} | {found.native_us:,.0f} µs | {found.wasm_us:,.0f} µs | {found.ratio:.2f} |")
+
+
+if __name__ == "__main__":
+    main()
