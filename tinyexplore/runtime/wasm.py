@@ -51,18 +51,18 @@ MISSING = (
 class LinearMemory(HostAllocator):
     """The memory of all modules: 4 GiB at most. What is freed is kept for reuse, for none can be given back."""
 
-    def __init__(self, wasmtime: Any, store: Any) -> None:
+    def __init__(self, engine: Engine) -> None:
         super().__init__(cache_bytes=MOST_PAGES * PAGE_BYTES)
-        self._store = store
-        limits = wasmtime.Limits(1, MOST_PAGES)
-        self.memory = wasmtime.Memory(store, wasmtime.MemoryType(limits))
+        self._engine = engine
+        wasmtime = engine.wasmtime
+        self.memory = wasmtime.Memory(engine.store, wasmtime.MemoryType(wasmtime.Limits(1, MOST_PAGES)))
         self.start = self._base()
         self._end = PAGE_BYTES
         self._count = 0
         self._free = [(ALIGNMENT, PAGE_BYTES - ALIGNMENT)]  # address and size, in order; no buffer lies at 0
 
     def _base(self) -> int:
-        found = ctypes.cast(self.memory.data_ptr(self._store), ctypes.c_void_p).value
+        found = ctypes.cast(self.memory.data_ptr(self._engine.store), ctypes.c_void_p).value
         assert found is not None
         return found
 
@@ -105,7 +105,11 @@ class LinearMemory(HostAllocator):
         more = min(max(-(-size // PAGE_BYTES), pages // 2), MOST_PAGES - pages)
         if more * PAGE_BYTES < size:
             raise MemoryError("a linear memory has at most 4 GiB")
-        self.memory.grow(self._store, more)
+        with self._engine.lock:  # no kernel may be running meanwhile
+            try:
+                self.memory.grow(self._engine.store, more)
+            except self._engine.wasmtime.WasmtimeError as error:
+                raise MemoryError(f"wasmtime gives the linear memory no {more} pages more") from error
         if self._base() != self.start:
             raise MemoryError("wasmtime has moved the linear memory: buffers have lost their addresses")
         self._free = _joined([*self._free, (self._end, more * PAGE_BYTES)])
@@ -136,8 +140,8 @@ class Engine:
         self.engine = wasmtime.Engine(settings)
         self.store = wasmtime.Store(self.engine)
         self.store.set_limits(instances=INSTANCES)
-        self.allocator = LinearMemory(wasmtime, self.store)
         self.lock = threading.RLock()
+        self.allocator = LinearMemory(self)
         self.version = f"wasmtime {version('wasmtime')}"
         new_in_children(self, "lock")
         new_in_children(self.allocator, "_lock")

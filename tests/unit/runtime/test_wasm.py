@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import threading
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,25 @@ def test_freed_memory_is_given_again_and_pieces_become_one() -> None:
     assert memory.allocate(12 << 20).address <= max(addresses) and memory._end == end
     with pytest.raises(MemoryError, match="cannot allocate 5,"):
         memory.allocate(5 << 30)
+
+
+@here
+def test_memory_grows_while_a_kernel_runs_on_another_thread() -> None:
+    x = Tensor(np.arange(1 << 18, dtype=np.float32), device="WASM") + 0
+    x.realize()
+    jitted = TinyJit(lambda x: (x * 2 + 1).realize())
+    found: list[float] = []
+
+    def run() -> None:
+        for _ in range(60):
+            found.append(jitted(x)[1000].item())
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    allocator = Device["WASM"].allocator
+    held = [allocator.allocate(5 << 20) for _ in range(20)]
+    thread.join()
+    assert found == [2001.0] * 60 and len({block.address for block in held}) == 20
 
 
 @here
