@@ -220,3 +220,12 @@ def test_the_trace_of_a_branch_has_the_verdict_at_the_exact_step() -> None:
     assert view.trace.checks == () and any(check.verdict == "differs" for check in trace.checks)
     with pytest.raises(WhatIfError, match="is about"):
         view.branch_trace(branch, kernel=99)
+
+
+def test_the_trace_of_a_branch_without_a_rule_is_made_without_it(view: Explorer) -> None:
+    names = {
+        view.trace.rules[step.rule].name for stage in view.trace.stages for step in stage.steps if step.rule is not None
+    }
+    name, branch = next((name, one) for name in sorted(names) if (one := view.playground.disable(name)).kernels)
+    trace = view.branch_trace(branch)
+    assert trace.kernels and name not in {rule.name for rule in trace.rules}

@@ -272,7 +272,8 @@ class WhatIf:
         variant = next((one for one in found.kernels if (one.kernel or 0) == number), None)
         bench = self.bench(number)
         place = self._place(bench, found)
-        passes = passes_of(from_info(found.command), place, number)
+        before = None if found.parent is None else self._branch(found.parent)
+        passes = passes_of(from_info(found.command), self._place(bench, before), number)
         trace, _, _ = bench.recorded(number, lambda: place.kernel(number), passes)
         trace = with_checks(trace, [one for one in found.firings if one.kernel == number])
         if variant is None or variant.median_us is None or variant.low_us is None or variant.high_us is None:
