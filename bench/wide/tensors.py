@@ -61,7 +61,7 @@ def cross_entropy(nn: Any, x: Inputs) -> Any:
 
 def upsample(nn: Any, x: Inputs) -> Any:
     height, width = x["x"].shape[2:]
-    return x["x"].interpolate((2 * height, 2 * width), mode="nearest")
+    return x["x"].interpolate((2 * height, 2 * width), mode="nearest").contiguous()
 
 
 def pairwise(nn: Any, x: Inputs) -> Any:
