@@ -130,7 +130,7 @@ def revived(trace: Trace, carried: Carried) -> Explorer:
     interpret(carried.targets)
     again = KernelsAgain(trace, carried)
     kernels, kept = again.kernels(), again.kept()
-    settings = replace(config(), **settings_of(trace), DEVICE="", TARGET="", CACHELEVEL=0)
+    settings = replace(config(), **{**settings_of(trace), "DEVICE": "", "TARGET": "", "CACHELEVEL": 0})
     explorer = Explorer(trace)
     whatif = WhatIf(trace, kernels, settings, kept, carried.graphs)
     whatif.interpret(interpreted, tried_here, MOST_WORK)
