@@ -82,9 +82,9 @@ def test_any_sequence_of_legal_opts_gives_the_same_result(program: str) -> None:
 
 
 def test_the_hand_coded_matmul_is_a_register_tile_on_threads() -> None:
-    kernel = hand_coded(kernel_of(matmul(from_numpy(numbers(512, 512)), from_numpy(numbers(512, 512)))))
+    kernel = hand_coded(kernel_of(matmul(from_numpy(numbers(256, 256)), from_numpy(numbers(256, 256)))))
     assert [str(opt) for opt in kernel.applied] == ["VECTOR(1, 16)", "UPCAST(1, 4)", "UPCAST(0, 6)", "THREAD(0)"]
-    assert kernel.name == "r_86_8_512_16_4_6"
+    assert kernel.name == "r_43_4_256_16_4_6"
 
 
 @pytest.mark.parametrize("rows", [50, 97])
@@ -202,16 +202,6 @@ def test_rows_of_an_elementwise_kernel_are_one_walk() -> None:
     x = from_numpy(numbers(8, 48))
     kernel = hand_coded(kernel_of(x.alu(Ops.ADD, x)))
     assert [axis.size for axis in kernel.axes if axis.arg.kind is AxisKind.GLOBAL] == [24]
-
-
-def test_a_pair_that_exchanges_is_one_step() -> None:
-    x = from_numpy(numbers(2, 640))
-    node = x.alu(Ops.MAX, x.flip((0,)))
-    assert [str(opt) for opt in hand_coded(kernel_of(node)).applied] == ["VECTOR(1, 16)", "UPCAST(0, 2)"]
-    (item,) = create_schedule([node])
-    target = Device["LLVM"].target
-    plain = result(item, Kernel.of(item.ast, target))
-    np.testing.assert_array_equal(result(item, hand_coded(Kernel.of(item.ast, target))), plain)
 
 
 def test_an_axis_of_heads_and_features_is_split_where_it_is_divided() -> None:
