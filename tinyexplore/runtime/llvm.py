@@ -99,7 +99,9 @@ class LLVMCompiler:
         machine_now = self._idle[CODE_LEVEL][0]
         self._triple, self._layout = machine_now.triple, str(machine_now.target_data)
         here = self._target_machine() if choice.arch == machine() else None  # None: nothing is linked
-        self.linker = Linker(partial(llvm.create_lljit_compiler, here), llvm.JITLibraryBuilder)
+        # JITLink lays what belongs together side by side; LLVM's older linker asks for each section's memory by itself,
+        # and aborts where the second comes to lie two GiB away, which others' reservations are enough for
+        self.linker = Linker(partial(llvm.create_lljit_compiler, here, use_jit_link=True), llvm.JITLibraryBuilder)
         self._half: list[bytes] = []  # the conversions of float16, for CPUs that have no instructions for them
         if choice.arch == "x86_64" and "+f16c" not in self.features:
             self._half = [

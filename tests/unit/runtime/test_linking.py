@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -80,3 +82,38 @@ def test_a_library_may_be_let_go_by_any_thread_while_others_link(compiler: LLVMC
     assert not failed
     compiler.linker.unload()
     assert compiler.linker.loaded == before
+
+
+IN_FEW_HOLES = """
+import ctypes, mmap, sys
+from tinyexplore.device import Device
+from tinyexplore.renderer import CompileOptions
+from tinyexplore.runtime.llvm import shared_compiler
+
+assert Device["LLVM"]
+code = shared_compiler().object_code(
+    "define float @scaled(float %x) {\\n %y = fmul float %x, 0x3FF19999A0000000\\n ret float %y\\n}", CompileOptions()
+)
+c = ctypes.CDLL(None)
+c.mmap.restype = ctypes.c_void_p
+c.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+c.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+PRIVATE = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | (0x4000 if sys.platform == "linux" else 0x40)  # and reserved only
+
+held = []
+for _ in range(4):
+    far = c.mmap(None, 3 << 30, 0, PRIVATE, -1, 0)
+    for size in (1 << 20, 1 << 16, mmap.PAGESIZE):  # all holes above it
+        while (place := c.mmap(None, size, 0, PRIVATE, -1, 0)) > far:
+            hole = place
+    c.munmap(hole, mmap.PAGESIZE)  # for one section, and none for the next
+    held.append(shared_compiler().link("scaled", [code], ["scaled"]))
+    scaled = ctypes.CFUNCTYPE(ctypes.c_float, ctypes.c_float)(held[-1]["scaled"])
+    assert abs(scaled(2.0) - 2.2) < 1e-6
+"""
+
+
+def test_sections_lie_side_by_side_however_little_of_the_address_space_is_left_there() -> None:
+    """Others reserve GiB: a WebAssembly memory does. LLVM would not fail but abort."""
+    done = subprocess.run([sys.executable, "-c", IN_FEW_HOLES], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]

@@ -52,7 +52,7 @@ def places_ahead(sink: UOp) -> dict[UOp, UOp]:
     for store in sink.src:
         pointer, idx = store.src[0].src[:2]
         for load in idx.find(Ops.LOAD):
-            if is_plain(load) and (axis := looks_ahead(load)) is not None:
+            if is_plain(load) and (axis := looks_ahead(load)) in idx.ranges:  # not one that a reduction ends
                 later = axis.alu(Ops.ADD, index_const(axis.arg.ahead)).minimum(index_const(axis.size - 1))
                 place = pointer.index(simplified(idx.substitute({axis: later})))
                 found[load] = load.replace(src=(load.src[0], UOp(Ops.PREFETCH, dtypes.void, (place,))))

@@ -75,7 +75,7 @@ def with_llvm(kernel: dict[str, Any]) -> tuple[int, Any]:
         manager = llvm.create_new_module_pass_manager()
         manager.add_simplify_cfg_pass()
         manager.run(module, llvm.create_pass_builder(machine, tuning))
-    jit = llvm.create_lljit_compiler(machine)
+    jit = llvm.create_lljit_compiler(machine, use_jit_link=True)
     library = llvm.JITLibraryBuilder().add_object_img(machine.emit_object(module)).add_current_process()
     tracker = library.export_symbol(f"{name}_entry").link(jit, name)
     return tracker[f"{name}_entry"], (tracker, jit)
