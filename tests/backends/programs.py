@@ -6,7 +6,6 @@ import os
 import shutil
 from collections.abc import Callable, Sequence
 from functools import cache
-from importlib.util import find_spec
 from typing import Any
 
 import tinyexplore.devices  # noqa: F401  makes the devices known
@@ -17,8 +16,7 @@ from tinyexplore.uop.semantics import from_bits, to_bits
 from tinyexplore.util import Context
 
 C_COMPILERS = tuple(name for name in ("clang", "gcc") if shutil.which(name))
-HAS_WASMTIME = find_spec("wasmtime") is not None
-DEVICES = ("PYTHON", "LLVM", *(f"CLANG with {name}" for name in C_COMPILERS), *(("WASM",) if HAS_WASMTIME else ()))
+DEVICES = ("PYTHON", "LLVM", *(f"CLANG with {name}" for name in C_COMPILERS), "WASM")
 
 
 def _has_gpu() -> bool:

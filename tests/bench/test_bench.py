@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +30,6 @@ from bench.tables import markdown, text, three_digits
 from bench.targets import aims, cases_with_aims, python_costs
 from bench.wasm import Case, measure
 from bench.worker import Worker, WrongResult, compare
-from tinyexplore.target import machine
 
 QUICK = Settings(rounds=2, slice_seconds=0.002, rest_seconds=0.0, setup_timeout=60)
 
@@ -502,7 +500,6 @@ def test_the_rewriter_is_measured_on_graphs_that_it_simplifies_rightly(graphs: r
         rewriting.measure(api, graphs, rounds=1)
 
 
-@pytest.mark.skipif(find_spec("wasmtime") is None or machine() != "x86_64", reason="needs wasmtime, and an x86-64")
 def test_webassembly_is_timed_beside_machine_code() -> None:
     found = measure(Case("softmax", lambda a: a.softmax(), ((8, 12),)), samples=3)
     assert found.apart < 1e-6 and found.native_us > 0 and found.ratio == found.wasm_us / found.native_us

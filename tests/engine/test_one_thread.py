@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from typing import Any
 import pytest
 
 import tinyexplore
+from tests.support.node import need_node
 
 ROOT = Path(tinyexplore.__file__).parents[1]
 PYODIDE = ROOT / "widgets" / "node_modules" / "pyodide"
@@ -55,9 +55,9 @@ def test_without_threads_all_values_kernels_and_firings_are_the_same(device: str
 
 
 def test_a_browsers_python_computes_trains_and_captures_as_cpython_does() -> None:
-    node = shutil.which("node")
-    if node is None or not PYODIDE.exists():
-        lacking = "Node" if node is None else f"{PYODIDE.relative_to(ROOT)} (cd widgets && npm ci)"
+    node = need_node()
+    if not PYODIDE.exists():
+        lacking = f"{PYODIDE.relative_to(ROOT)} (cd widgets && npm ci)"
         if os.environ.get("TINYEXPLORE_REQUIRE_BROWSER", "") not in ("", "0"):
             pytest.fail(f"TINYEXPLORE_REQUIRE_BROWSER is set, but there is no {lacking}")
         pytest.skip(f"a browser's Python needs {lacking}")

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.backends.programs import HAS_WASMTIME
 from tinyexplore import Tensor
 from tinyexplore.explore import Explorer, Trace, explore
 from tinyexplore.explore.exports.export import export_html
@@ -76,7 +75,6 @@ def test_a_result_that_differs_is_told(shown: Callable[[str], Any], view: Explor
     assert re.search(r"✗ \d+ of [\d,]+ results differ", tab.inner_text(".run-here"))
 
 
-@pytest.mark.skipif(not HAS_WASMTIME, reason="wasmtime is not installed")
 def test_kernels_of_the_wasm_device_can_always_be_run(shown: Callable[[str], Any]) -> None:
     view = captured("WASM")
     kernels = view.trace.kernels
@@ -99,8 +97,6 @@ def test_a_page_that_runs_nothing_is_not_allowed_to(view: Explorer) -> None:
 
 def test_what_a_file_says_is_enough_to_run_a_kernel() -> None:
     """All a page needs is in the trace, but for what should come out."""
-    if not HAS_WASMTIME:
-        pytest.skip("wasmtime is not installed")
     view = captured("WASM")
     assert isinstance(view.trace, Trace)
     known = [{key: one[key] for key in ("name", "wasm", "buffers")} for one in runnable(view.trace, view._kept)]

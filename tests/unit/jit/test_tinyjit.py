@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
-from tests.backends.programs import HAS_WASMTIME
 from tinyexplore import Context, Tensor, TinyJit
 from tinyexplore.engine import step_by_step
 from tinyexplore.jit import JitError
@@ -17,7 +16,7 @@ from tinyexplore.tensor.living import live_tensors
 from tinyexplore.trace import Ran, Recorder, recording
 
 
-@pytest.fixture(params=["LLVM", "CLANG", "PYTHON", *(["WASM"] if HAS_WASMTIME else [])], autouse=True)
+@pytest.fixture(params=["LLVM", "CLANG", "PYTHON", "WASM"], autouse=True)
 def device(request: pytest.FixtureRequest) -> Iterator[str]:
     with Context(DEVICE=request.param):
         yield request.param

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from functools import cache
 from pathlib import Path
 from random import Random
 
 import pytest
+import wasmtime
 
 from tests.backends.programs import elementwise, end, linear, load, loop, pointer, store
 from tests.fuzz.programs import PROGRAMS
+from tests.support.node import need_node
 from tinyexplore.codegen import lower
 from tinyexplore.dtype import dtypes
 from tinyexplore.kernel import Kernel, hand_coded
@@ -78,7 +79,6 @@ def test_every_line_is_a_statement_and_knows_its_uops() -> None:
 
 def test_the_binary_is_what_wabts_grammar_says() -> None:
     """Another assembler makes the same bytes, but for the names of things, which it keeps."""
-    wasmtime = pytest.importorskip("wasmtime")
     texts = {"scaled": SCALED, **kernel_texts()}
     texts["helpers"] = "\n".join(["(module", *HELPERS.values(), ")"])
     for name, text in texts.items():
@@ -103,7 +103,6 @@ def _without_names(binary: bytes) -> bytes:
 
 
 def test_every_instruction_has_its_number() -> None:
-    wasmtime = pytest.importorskip("wasmtime")
     for name, code in {**PLAIN, **MEMORY, **LANE, **MEMORY_LANE}.items():
         rest = " offset=3" if name in MEMORY or name in MEMORY_LANE else ""
         rest += " 1" if name in LANE or name in MEMORY_LANE else ""
@@ -115,9 +114,7 @@ def test_every_instruction_has_its_number() -> None:
 
 
 def test_nodes_validator_takes_the_kernels(tmp_path: Path) -> None:
-    node = shutil.which("node")
-    if node is None:
-        pytest.skip("node is not installed")
+    node = need_node()
     texts = kernel_texts()
     for number, text in enumerate(texts.values()):
         (tmp_path / f"{number}.wasm").write_bytes(assemble(text))

@@ -9,12 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.backends.programs import HAS_WASMTIME
 from tinyexplore import Context, Device, Tensor, TinyJit, nn
 from tinyexplore.device import DeviceUnavailable
 from tinyexplore.runtime import wasm
-
-here = pytest.mark.skipif(not HAS_WASMTIME, reason="wasmtime is not installed")
 
 
 def test_without_wasmtime_the_device_says_what_would_do(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,7 +27,6 @@ def test_without_wasmtime_the_device_says_what_would_do(monkeypatch: pytest.Monk
         wasm.Engine()
 
 
-@here
 def test_freed_memory_is_given_again_and_pieces_become_one() -> None:
     memory = wasm.Engine().allocator
     blocks = [memory.allocate(3 << 20) for _ in range(4)]
@@ -48,7 +44,6 @@ def test_freed_memory_is_given_again_and_pieces_become_one() -> None:
         memory.allocate(5 << 30)
 
 
-@here
 def test_memory_grows_while_a_kernel_runs_on_another_thread() -> None:
     x = Tensor(np.arange(1 << 18, dtype=np.float32), device="WASM") + 0
     x.realize()
@@ -67,7 +62,6 @@ def test_memory_grows_while_a_kernel_runs_on_another_thread() -> None:
     assert found == [2001.0] * 60 and len({block.address for block in held}) == 20
 
 
-@here
 def test_arrays_of_numpy_are_read_and_written_where_they_lie() -> None:
     numbers = np.arange(12, dtype=np.float32)
     x = Tensor(numbers, device="WASM")
@@ -79,7 +73,6 @@ def test_arrays_of_numpy_are_read_and_written_where_they_lie() -> None:
     np.testing.assert_array_equal((x.to("LLVM") + x.to("WASM").to("LLVM")).numpy(), numbers * 2)
 
 
-@here
 def test_a_model_is_trained_as_elsewhere() -> None:
     """The digits' network, for some steps: the weights stay those of the LLVM device."""
     pictures = np.random.default_rng(0).random((3, 16, 1, 8, 8), dtype=np.float32)
@@ -102,7 +95,6 @@ def test_a_model_is_trained_as_elsewhere() -> None:
         np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
 
 
-@here
 def test_two_instances_share_programs_and_memory() -> None:
     with Context(DEVICE="WASM:1"):
         assert (Tensor([1.0, 2.0]) + 1).tolist() == [2.0, 3.0]

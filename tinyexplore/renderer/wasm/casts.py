@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 from tinyexplore.dtype import DType, dtypes
@@ -24,21 +25,22 @@ from tinyexplore.renderer.wasm.values import (
 from tinyexplore.uop import Ops, UOp
 
 
-class Casts:
+class Casts(ABC):
     """What arithmetic stands on. A writer says what a node's value is, keeps values in locals, and adds helpers."""
 
     narrow: set[UOp]
 
+    @abstractmethod
     def operand(self, node: UOp) -> Value:
-        raise NotImplementedError
+        """The value of a source."""
 
+    @abstractmethod
     def held(self, value: Value) -> Value:
         """`value` in locals: it can be named more than once."""
-        raise NotImplementedError
 
+    @abstractmethod
     def needs(self, helper: str) -> str:
         """The name of a helper, which then stands in the module."""
-        raise NotImplementedError
 
     # *** scalars ***
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+
 from tinyexplore.dtype import DType, PtrDType, dtypes
 from tinyexplore.renderer.program import RenderError
 from tinyexplore.renderer.wasm.casts import Casts
@@ -29,17 +31,21 @@ class Accesses(Casts):
     values: dict[UOp, Value]
     addresses: dict[Place, str]
 
+    @abstractmethod
     def also(self, *nodes: UOp) -> None:
-        raise NotImplementedError
+        """The line under way comes of these, too."""
 
+    @abstractmethod
     def line(self, text: str) -> None:
-        raise NotImplementedError
+        """Writes a line."""
 
+    @abstractmethod
     def local(self, name: str, kind: str) -> str:
-        raise NotImplementedError
+        """The name of a new local of that type."""
 
+    @abstractmethod
     def define(self, node: UOp, value: Value) -> None:
-        raise NotImplementedError
+        """`value` is what `node` is from now on."""
 
     # *** addresses ***
 

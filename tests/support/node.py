@@ -1,0 +1,16 @@
+"""Node, which some tests run WebAssembly or a browser's Python in."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+
+
+def need_node() -> str:
+    """Where Node is; skips the test where there is none, or fails it where what browsers need is required."""
+    node = shutil.which("node")
+    if node is None and os.environ.get("TINYEXPLORE_REQUIRE_BROWSER", "") not in ("", "0"):
+        pytest.fail("TINYEXPLORE_REQUIRE_BROWSER is set, but there is no Node")
+    return node or pytest.skip("there is no Node")
