@@ -10,6 +10,7 @@ from hashlib import blake2b
 from typing import Any
 from weakref import ref
 
+from tinyexplore.dtype import DType
 from tinyexplore.target import Target
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import AxisKind, Ops, UOp, index_const
@@ -22,6 +23,12 @@ STACK_LIMIT_BYTES = 512 << 10  # scratch memory beyond this comes from the alloc
 
 class RenderError(ValueError):
     """A linear program that cannot be written: says which UOp, and what was expected of it."""
+
+
+def check_bitcast(source: DType, target: DType) -> None:
+    """RenderError where the two do not take the same number of bytes."""
+    if source.itemsize * source.count != target.itemsize * target.count:
+        raise RenderError(f"BITCAST of {source!r} to {target!r}: they must take the same number of bytes")
 
 
 class Effort(Enum):

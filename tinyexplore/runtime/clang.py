@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import re
 import shutil
 import subprocess
 import tempfile
@@ -18,6 +17,7 @@ from tinyexplore.renderer.c import CRenderer
 from tinyexplore.renderer.program import ProgramSpec
 from tinyexplore.runtime.asm import assembly_lines, program_roots
 from tinyexplore.runtime.cache import cached
+from tinyexplore.runtime.errors import CompileError, compile_error
 from tinyexplore.runtime.host import HOST_ALLOCATOR
 from tinyexplore.runtime.native import ForeignProgram, NativeProgram, cpu_target, function_bytes, refusal
 from tinyexplore.target import FEATURES, NATIVE, Choice, choice_of, chosen, machine
@@ -30,10 +30,6 @@ COMPILERS = ("clang", "gcc", "cc")
 FLAGS = ("-O2", "-std=gnu99", "-ffp-contract=fast", "-fno-math-errno", "-fwrapv", "-fno-unroll-loops", "-fPIC", "-w")
 LIBRARY_BYTES = 16 << 10  # what the system keeps of a shared object beside its contents
 _MACROS = {f"__{feature.upper().replace('.', '_')}__": feature for feature in FEATURES}
-
-
-class CompileError(RuntimeError):
-    """The C compiler refused a program: its words, and the line of the source."""
 
 
 class CCompiler:
@@ -75,7 +71,7 @@ class CCompiler:
         except OSError as error:
             raise DeviceUnavailable(f"the C compiler {self.path!r} does not start: {error}") from error
         except subprocess.CalledProcessError as error:
-            raise CompileError(_explain(error.stderr, source, self.path)) from error
+            raise compile_error(os.path.basename(self.path), error.stderr, source, r"<stdin>:(\d+)") from error
 
     def _macros(self) -> dict[str, str]:
         """What the compiler defines for its target."""
@@ -134,16 +130,6 @@ class CCompiler:
 def _features(macros: dict[str, str]) -> str:
     """The features that `macros` tell of, as LLVM lists them."""
     return ",".join(f"+{feature}" for macro, feature in _MACROS.items() if macro in macros)
-
-
-def _explain(words: str, source: str, path: str) -> str:
-    """The compiler's first error with the line that it is about."""
-    place = re.search(r"<stdin>:(\d+)", words)
-    lines = source.splitlines()
-    shown = ""
-    if place is not None and 1 <= int(place[1]) <= len(lines):
-        shown = f"\nline {place[1]}: {lines[int(place[1]) - 1].strip()}"
-    return f"{os.path.basename(path)} could not compile the kernel:\n{words.strip()}{shown}"
 
 
 def find_compiler() -> str:

@@ -6,7 +6,6 @@ has what it reads copied, and from there what it wrote.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,6 +14,7 @@ from tinyexplore.device import Buffer, DeviceInterface, DeviceUnavailable
 from tinyexplore.dtype import dtypes
 from tinyexplore.renderer.gpu import GPURenderer
 from tinyexplore.renderer.program import Launch, ProgramSpec
+from tinyexplore.runtime.errors import compile_error
 from tinyexplore.runtime.gpu import gpu_target, no_listings
 from tinyexplore.runtime.host import HOST_ALLOCATOR
 from tinyexplore.runtime.native import check_arguments
@@ -26,10 +26,6 @@ NO_DRIVER = (
     "the GPU device needs an OpenCL driver, and none was found: install that of your GPU, or PoCL, which runs OpenCL "
     "on the CPU (Debian: apt-get install pocl-opencl-icd ocl-icd-libopencl1)"
 )
-
-
-class CompileError(RuntimeError):
-    """The OpenCL driver refused a program: its words, and the line of the source."""
 
 
 class OpenCL:
@@ -64,7 +60,7 @@ class OpenCL:
         try:
             built = self.cl.Program(self.context, spec.source).build(self.options)
         except self.cl.RuntimeError as error:
-            raise CompileError(_explain(str(error), spec.source)) from error
+            raise compile_error("the OpenCL driver", str(error), spec.source, r":(\d+):\d+: error") from error
         return OpenCLProgram(self, spec, built)
 
 
@@ -148,16 +144,6 @@ class _Bound:
         queue.finish()
 
 
-def _explain(words: str, source: str) -> str:
-    """The driver's first error with the line that it is about."""
-    place = re.search(r":(\d+):\d+: error", words)
-    lines = source.splitlines()
-    shown = ""
-    if place is not None and 1 <= int(place[1]) <= len(lines):
-        shown = f"\nline {place[1]}: {lines[int(place[1]) - 1].strip()}"
-    return f"the OpenCL driver could not compile the kernel:\n{words.strip()}{shown}"
-
-
 def open_gpu() -> DeviceInterface:
     """The GPU device. DeviceUnavailable, with what would do, where a package or a driver is missing."""
     choice = chosen()
@@ -180,4 +166,4 @@ def open_gpu() -> DeviceInterface:
     )
 
 
-__all__ = ["CompileError", "OpenCL", "OpenCLProgram", "open_gpu"]
+__all__ = ["OpenCL", "OpenCLProgram", "open_gpu"]

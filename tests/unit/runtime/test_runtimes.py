@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import builtins
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.backends.programs import C_COMPILERS, call, device, elementwise, end, linear, load, loop, pointer, store
+from tests.support.missing import without_package
 from tinyexplore.device import Buffer, DeviceUnavailable
 from tinyexplore.dtype import dtypes
 from tinyexplore.renderer import ProgramSpec
@@ -35,14 +34,7 @@ def doubled() -> list[UOp]:
 def test_without_llvmlite_the_llvm_device_says_what_would_do(monkeypatch: pytest.MonkeyPatch) -> None:
     from tinyexplore.runtime.llvm import LLVMCompiler
 
-    real = builtins.__import__
-
-    def without_llvmlite(name: str, *arguments: Any, **named: Any) -> Any:
-        if name.startswith("llvmlite"):
-            raise ImportError("No module named 'llvmlite'")
-        return real(name, *arguments, **named)
-
-    monkeypatch.setattr(builtins, "__import__", without_llvmlite)
+    without_package(monkeypatch, "llvmlite")
     with pytest.raises(DeviceUnavailable, match="pip install llvmlite"):
         LLVMCompiler()
 

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import builtins
 import threading
-from typing import Any
 
 import numpy as np
 import pytest
 
+from tests.support.missing import without_package
 from tinyexplore import Context, Device, Tensor, TinyJit, nn
 from tinyexplore.device import DeviceUnavailable
 from tinyexplore.runtime import wasm
 
 
 def test_without_wasmtime_the_device_says_what_would_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = builtins.__import__
-
-    def without_wasmtime(name: str, *arguments: Any, **named: Any) -> Any:
-        if name.startswith("wasmtime"):
-            raise ImportError("No module named 'wasmtime'")
-        return real(name, *arguments, **named)
-
-    monkeypatch.setattr(builtins, "__import__", without_wasmtime)
+    without_package(monkeypatch, "wasmtime")
     with pytest.raises(DeviceUnavailable, match=r"pip install 'tinyexplore\[wasm\]'"):
         wasm.Engine()
 

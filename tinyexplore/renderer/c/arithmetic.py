@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.renderer.c import parts
 from tinyexplore.renderer.c.parts import BITS_ONLY, SCALAR, SHORT, short, type_name
-from tinyexplore.renderer.program import RenderError
+from tinyexplore.renderer.program import RenderError, check_bitcast
 from tinyexplore.renderer.text import ATOM, LOOSE, PRODUCT, SUM, TextWriter, infix
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import Group, Ops, UOp
@@ -307,8 +307,7 @@ class CArithmetic(TextWriter):
         return f"{lanes}({text})"
 
     def bitcast(self, text: str, source: DType, target: DType) -> str:
-        if source.itemsize * source.count != target.itemsize * target.count:
-            raise RenderError(f"BITCAST of {source!r} to {target!r}: they must take the same number of bytes")
+        check_bitcast(source, target)
         if dtypes.is_bool(source) or dtypes.is_bool(target):
             return self.cast(text, source, target)
         if source.count > 1 or target.count > 1:

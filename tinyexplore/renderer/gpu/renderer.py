@@ -14,6 +14,7 @@ from tinyexplore.renderer.program import (
     Launch,
     ProgramSpec,
     RenderError,
+    check_bitcast,
     global_buffers,
     is_group_barrier,
     is_shared,
@@ -160,8 +161,7 @@ class _GPUWriter(CWriter):
         same = SCALAR[source] == SCALAR[target] or dtypes.is_bool(source) or dtypes.is_bool(target)
         if same or not self.dialect.bits:
             return super().bitcast(text, source, target)
-        if source.itemsize != target.itemsize:
-            raise RenderError(f"BITCAST of {source!r} to {target!r}: they must take the same number of bytes")
+        check_bitcast(source, target)
         return self.dialect.bits.format(type=self.words(SCALAR[target]), value=text)
 
     def vector(self, dtype: DType) -> str:

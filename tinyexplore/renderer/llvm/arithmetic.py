@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from tinyexplore.dtype import DType, dtypes
-from tinyexplore.renderer.program import RenderError
+from tinyexplore.renderer.program import RenderError, check_bitcast
 from tinyexplore.target import Target
 from tinyexplore.trace import SourceLine, source_line
 from tinyexplore.uop import Group, Ops, UOp
@@ -461,8 +461,7 @@ class InstructionWriter:
             return value if dtypes.is_bool(target) else self.convert("zext", value, source, target)
         if dtypes.is_bool(target) and source.itemsize == 1:
             return self.compare(Ops.CMPNE, source, [value, literal(0, source)])
-        if source.itemsize * source.count != target.itemsize * target.count:
-            raise RenderError(f"BITCAST of {source!r} to {target!r}: they must take the same number of bytes")
+        check_bitcast(source, target)
         if register_type(source) == register_type(target):
             return value
         return self.convert("bitcast", value, source, target)

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 from tinyexplore.dtype import DType, dtypes
-from tinyexplore.renderer.program import RenderError
+from tinyexplore.renderer.program import RenderError, check_bitcast
 from tinyexplore.renderer.wasm.values import (
     BITS_ONLY,
     REGISTER_BYTES,
@@ -132,8 +132,7 @@ class Casts(ABC):
         return f"(call ${self.needs('f16_to_f32')} {register})"
 
     def bitcast(self, value: Value, source: DType, target: DType) -> Value:
-        if source.itemsize * source.count != target.itemsize * target.count:
-            raise RenderError(f"BITCAST of {source!r} to {target!r}: they must take the same number of bytes")
+        check_bitcast(source, target)
         if dtypes.is_bool(source) or dtypes.is_bool(target):
             return self.cast(value, source, target)
         if source.count > 1 and target.count > 1:

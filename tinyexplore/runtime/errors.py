@@ -1,0 +1,25 @@
+"""What a compiler says of a program that it refuses."""
+
+from __future__ import annotations
+
+import re
+
+
+class CompileError(RuntimeError):
+    """A compiler refused a program: its words, and the line of the source."""
+
+
+def compile_error(compiler: str, words: str, source: str, place: str) -> CompileError:
+    """The error of a `compiler` that said `words`, with the first line that it is about.
+
+    place: a regular expression that finds that line's number, its only group, in `words`.
+    """
+    found = re.search(place, words)
+    lines = source.splitlines()
+    shown = ""
+    if found is not None and 1 <= int(found[1]) <= len(lines):
+        shown = f"\nline {found[1]}: {lines[int(found[1]) - 1].strip()}"
+    return CompileError(f"{compiler} could not compile the kernel:\n{words.strip()}{shown}")
+
+
+__all__ = ["CompileError", "compile_error"]
