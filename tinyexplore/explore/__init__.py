@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tinyexplore.explore.comparing.comparison import Comparison, compare
     from tinyexplore.explore.comparing.difference import diff
     from tinyexplore.explore.comparing.machines import Machines, targets
+    from tinyexplore.explore.comparing.rosetta import Rosetta, RosettaError
     from tinyexplore.explore.exports.interchange import Graph, NoDotProgram
     from tinyexplore.explore.exports.perfetto import MissingPackage
     from tinyexplore.explore.exports.scripts import ReproducerError, reproducer
@@ -45,6 +46,8 @@ _HOMES = {
     "targets": "comparing.machines",
     "Comparison": "comparing.comparison",
     "compare": "comparing.comparison",
+    "Rosetta": "comparing.rosetta",
+    "RosettaError": "comparing.rosetta",
     "Access": "byhand.debugger",
     "Cache": "byhand.lru",
     "CacheComparison": "byhand.caches",
@@ -105,6 +108,8 @@ __all__ = [
     "MissingPackage",
     "NoDotProgram",
     "ReproducerError",
+    "Rosetta",
+    "RosettaError",
     "ShapeView",
     "Trace",
     "TraceFormatError",

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tinyexplore.explore.byhand.asked import ByHand
 
 GONE = "the Explorer of this view is gone: keep it in a variable, and show it again"
+BY_HAND = ("debug", "caches", "throughput", "rosetta")  # `byhand/answers.py` answers them
 Question = Mapping[str, Any]
 Answer = dict[str, Any]
 
@@ -130,7 +131,7 @@ class Answers:
         self._by_hand: ByHandAnswers | None = None
 
     def __call__(self, question: Question) -> Answer:
-        if question.get("ask") in ("debug", "caches", "throughput"):
+        if question.get("ask") in BY_HAND:
             return self._of_kernels(question)
         if question.get("ask") == "branch":
             return self._of_branch(question)

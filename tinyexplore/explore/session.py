@@ -100,6 +100,7 @@ class Explorer(WhatIfDoor, ByHand):
         self._changeable: dict[str, Any] = {}  # what of the capture can be otherwise
         self._kept: dict[int, Kept] = {}
         self._throughputs = {}
+        self._rosettas = {}
         self._schedules: list[Scheduled] = []  # until the trace is made
         self._contents: Mapping[Any, tuple[bytes | None, ...] | None] = {}  # of buffers, until the kernels are known
 
@@ -518,7 +519,8 @@ class Explorer(WhatIfDoor, ByHand):
             self._widget.close()
         self._widget = self._parts = self._trace = self._untold = self._packed = self.result = self.error = None
         self._recorder = self._whatif = None
-        self._kept, self._contents, self._changeable, self._throughputs = {}, {}, {}, {}
+        self._kept, self._contents, self._changeable = {}, {}, {}
+        self._throughputs, self._rosettas = {}, {}
         self._selected, self._is_closed = (), True
 
     def compress(self) -> None:

@@ -9,6 +9,7 @@ from tinyexplore.codegen.lowering import Lowering
 from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.kernel.analysis.scratch import row_major
 from tinyexplore.kernel.analysis.work_groups import grid_axes, group_axis_of, group_dimensions, grouped_reductions
+from tinyexplore.kernel.transforms.substitute import substitute_recorded, tell_derived
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
 from tinyexplore.uop.symbolic import as_size, product
 
@@ -33,14 +34,16 @@ def place_work_items(sink: UOp, lowering: Lowering) -> UOp:
     for axes, item in zip(dimensions, items):
         places.update(dict.fromkeys(axes, item))
     stores = [with_gate(store, gate(dimensions, items, store)) for store in sink.src]
+    tell_derived(zip(sink.src, stores), "by one work-item")
     numbers = count(1 + max((axis.arg.id for axis in sink.find(Ops.RANGE)), default=-1))
     meetings: dict[UOp, UOp] = {}
     for number, reduce in enumerate(grouped_reductions(sink)):
-        part = reduce.substitute(meetings)  # which may read what other reductions came to
+        part = reduce.substitute(meetings, tell="in shared memory")  # which may read what other reductions came to
         met = meeting(part, f"shared{number}", items[0], gate(dimensions[1:], items[1:], reduce), numbers)
+        tell_derived([(part, met)], "in shared memory")
         meetings[reduce] = met
     met_sink = UOp.sink(*stores).substitute(meetings, tell="in shared memory")
-    return met_sink.substitute(places, tell="a work-item")
+    return substitute_recorded(met_sink, places, "a work-item")
 
 
 def special(name: str, end: UOp) -> UOp:

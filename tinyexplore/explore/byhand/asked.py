@@ -16,9 +16,11 @@ if TYPE_CHECKING:
     from tinyexplore.explore.byhand.lru import Cache
     from tinyexplore.explore.byhand.streams import AddressStream
     from tinyexplore.explore.byhand.throughput import Throughput
+    from tinyexplore.explore.comparing.rosetta import Rosetta
     from tinyexplore.explore.model import Branch, KernelInfo, Trace
     from tinyexplore.kernel import Opt
     from tinyexplore.uop import UOp
+    from tinyexplore.util import Config
 
 
 class NotKeptError(RuntimeError):
@@ -27,9 +29,12 @@ class NotKeptError(RuntimeError):
 
 class ByHand:
     """The part of `Explorer` that runs kernels again. `_kept`: by their numbers in the trace. `_throughputs`:
-    those that were asked for, by kernel and branch."""
+    those that were asked for, by kernel and branch; `_rosettas`: the texts that were asked for, by kernel.
+    `_settings`: those of the capture."""
 
     _kept: dict[int, Kept]
+    _settings: Config
+    _rosettas: dict[int, Rosetta]
     _throughputs: dict[tuple[int, int | None], Throughput]
 
     @property
@@ -108,6 +113,23 @@ class ByHand:
         self._throughputs[kept.number, None if branch is None else branch.id] = found
         return found
 
+    def rosetta(self, kernel: int | KernelInfo = 0, targets: str | Iterable[str] | None = None) -> Rosetta:
+        """A kernel in other languages, for other machines, its lines aligned by the nodes of its ast: see
+        `explore.Rosetta`. `targets`: languages ("c", "llvm", "opencl", "cuda", "hip", "metal", "wasm"), machines
+        ("sm_90"), or both ("cuda:sm_90", "llvm:neoverse-n1"); by default every language. RosettaError for another.
+
+        Its machine's own text is as it was captured; for every other machine the heuristics choose the opts. What was
+        asked goes with the pages that are made after.
+        """
+        from tinyexplore.explore.comparing.languages import wanted
+        from tinyexplore.explore.comparing.translating import translate
+
+        kept = self.kept(kernel)
+        found = translate(kept, wanted(targets), self.trace, self._settings)
+        same_as = self.trace.kernels[kept.number].same_as
+        self._rosettas[kept.number if same_as is None else same_as] = found
+        return found
+
     def _threads_of(self, kept: Kept) -> int:
         """How many threads a run was divided among."""
         info, extent = self.trace.kernels[kept.number], kept.spec.thread_extent
@@ -156,4 +178,9 @@ def throughputs_data(found: Mapping[tuple[int, int | None], Throughput]) -> dict
     }
 
 
-__all__ = ["ByHand", "NotKeptError", "throughputs_data"]
+def rosettas_data(found: Mapping[int, Rosetta]) -> dict[str, Any]:
+    """The kernels that were asked for in other languages, for a page."""
+    return {str(kernel): one.as_data() for kernel, one in found.items()}
+
+
+__all__ = ["ByHand", "NotKeptError", "rosettas_data", "throughputs_data"]

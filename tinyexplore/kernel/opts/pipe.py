@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.kernel.analysis.scratch import filling, keeps_row, scratch_of
 from tinyexplore.kernel.opts.kind import Law, OptKind
-from tinyexplore.kernel.transforms.substitute import substitute_recorded
-from tinyexplore.trace import Derived, active_recorder
+from tinyexplore.kernel.transforms.substitute import substitute_recorded, tell_derived
 from tinyexplore.uop import Axis, AxisKind, Group, Ops, UOp, index_const
 from tinyexplore.uop.divmod import linear_terms
 from tinyexplore.uop.uop import ops_mask
@@ -196,22 +195,14 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
         kept = UOp(Ops.STORE, dtypes.void, (memory.index(step), number, filled))
         left = UOp(Ops.BARRIER, dtypes.void, (kept, step))
         end[value] = UOp(Ops.LOAD, value.dtype, (memory.index(last), left))
-    tell(((found.filled, filled), (found.filled, all_filled), (found.store, stored)), how)
-    tell([(value, made[value]) for made in (earlier, end) for value in (found.row, *found.left)], how)
+    tell_derived(((found.filled, filled), (found.filled, all_filled), (found.store, stored)), how)
+    tell_derived([(value, made[value]) for made in (earlier, end) for value in (found.row, *found.left)], how)
     return UOp.sink(substitute_recorded(found.store, end, how))
 
 
 def moved_in(loop: UOp) -> UOp:
     """The same axis with room for another one outside of it."""
     return loop.replace(arg=replace(loop.arg, id=loop.arg.id + 1))
-
-
-def tell(pairs: Iterable[tuple[UOp, UOp]], how: str) -> None:
-    """Tells a recorder what stands for what."""
-    recorder = active_recorder()
-    if recorder is not None:
-        for before, after in pairs:
-            recorder.record(Derived(before, after, how))
 
 
 KIND = OptKind(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from tinyexplore.trace import Derived, active_recorder
 from tinyexplore.uop import Ops, UOp
 
@@ -17,3 +19,12 @@ def substitute_recorded(root: UOp, changes: dict[UOp, UOp], how: str) -> UOp:
                 if part is after or part.op is Ops.RANGE:
                     recorder.record(Derived(before, part, how))
     return root.substitute(changes, tell=how)
+
+
+def tell_derived(pairs: Iterable[tuple[UOp, UOp]], how: str) -> None:
+    """Tells a recorder what stands for what, where the two differ."""
+    recorder = active_recorder()
+    if recorder is not None:
+        for before, after in pairs:
+            if before is not after:
+                recorder.record(Derived(before, after, how))

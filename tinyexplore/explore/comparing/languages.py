@@ -1,0 +1,134 @@
+"""The languages that a kernel can be written in, each with the machine that it is for: a renderer and a Target."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from tinyexplore.device import Device
+from tinyexplore.device.registry import Renderer
+from tinyexplore.renderer.c import CRenderer
+from tinyexplore.renderer.gpu import DIALECTS, GPURenderer
+from tinyexplore.renderer.llvm import LLVMRenderer
+from tinyexplore.renderer.wasm import WASMRenderer
+from tinyexplore.runtime.gpu import gpu_target
+from tinyexplore.target import GPUS, WASM32, Target, UnknownTarget, choice_of
+from tinyexplore.util import Context
+
+LANGUAGES = {  # by its short name: what it is called
+    "c": "C",
+    "llvm": "LLVM IR",
+    **{name: dialect.words for name, dialect in DIALECTS.items()},
+    "wasm": "WebAssembly text",
+}
+MACHINES = {"opencl": "opencl", "cuda": "sm_80", "hip": "gfx1100", "metal": "metal", "wasm": WASM32}
+OF_CPUS = ("c", "llvm")
+_TIDY = {"cpp": "c", "ir": "llvm", "llvm ir": "llvm", "opencl c": "opencl", "wat": "wasm", "webassembly": "wasm"}
+
+
+class RosettaError(ValueError):
+    """A language or a machine that nobody knows, or a machine that the language is not for."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A language, and the machine by the name that TARGET has for it; "": that of the capture, or a default."""
+
+    language: str
+    machine: str = ""
+
+    @property
+    def name(self) -> str:
+        """As it is asked for: "cuda", "cuda:sm_90"."""
+        return f"{self.language}:{self.machine}" if self.machine else self.language
+
+
+def wanted(targets: str | Iterable[str] | None) -> tuple[Wanted, ...]:
+    """What `targets` name: languages, machines (which say the language), or both as "cuda:sm_90"; None for every
+    language."""
+    if targets is None:
+        return tuple(map(Wanted, LANGUAGES))
+    words = [targets] if isinstance(targets, str) else targets
+    return tuple(dict.fromkeys(_wanted(word) for word in words))
+
+
+def _wanted(word: str) -> Wanted:
+    language, colon, machine = (part.strip().lower() for part in word.partition(":"))
+    language = _TIDY.get(language, language)
+    if language not in LANGUAGES and not colon:
+        language, machine = _language_of(language, word), language
+    if language not in LANGUAGES:
+        raise RosettaError(f"no language {language!r}; there are {', '.join(LANGUAGES)}")
+    if machine and _language_of(machine, word) != ("llvm" if language in OF_CPUS else language):
+        raise RosettaError(
+            f"{word!r}: {machine} is no machine of {LANGUAGES[language]}; it is one of {_language_of(machine, word)}"
+        )
+    return Wanted(language, machine)
+
+
+def _language_of(machine: str, word: str) -> str:
+    try:
+        choice = choice_of(machine)
+    except UnknownTarget as error:
+        close = difflib.get_close_matches(machine, [*LANGUAGES, *GPUS], 3, 0.5)
+        meant = f"; close to it: {', '.join(close)}" if close else ""
+        raise RosettaError(
+            f"{word!r} is neither a language ({', '.join(LANGUAGES)}) nor a machine that TARGET knows{meant}"
+        ) from error
+    if choice.gpu is not None:
+        return choice.gpu.language
+    return "wasm" if choice.cpu == WASM32 else "llvm"
+
+
+def target_of(asked: Wanted, captured: Target) -> Target:
+    """What programs of a language are made for. `captured`: what the kernel was made for, which counts where it is a
+    machine of that language and no other is asked for. DeviceUnavailable where nobody here knows the machine."""
+    language, machine = asked.language, asked.machine
+    if not machine and _speaks(captured, language):
+        return captured
+    machine = machine or MACHINES.get(language, "native")
+    if language in DIALECTS:
+        gpu = choice_of(machine).gpu
+        assert gpu is not None
+        return gpu_target("GPU", gpu, machine, machine)
+    if language == "wasm":
+        from tinyexplore.runtime.wasm import wasm_target  # noqa: PLC0415 (start-up: a device that few have)
+
+        return wasm_target(machine)
+    with Context(TARGET=machine):
+        return Device["LLVM"].target
+
+
+def _speaks(target: Target, language: str) -> bool:
+    if target.has_local:
+        return target.arch == language
+    if target.arch == WASM32:
+        return language == "wasm"
+    return language in OF_CPUS and target.name in ("LLVM", "CLANG")
+
+
+def renderer_of(language: str, target: Target) -> Renderer:
+    """What writes programs of a language for `target`."""
+    match language:
+        case "c":
+            return CRenderer(target)
+        case "llvm":
+            return LLVMRenderer(target)
+        case "wasm":
+            return WASMRenderer(target)
+        case _:
+            return GPURenderer(target, "none")
+
+
+def known(languages: Sequence[str], language: str) -> str:
+    """`language` as it is among those of a Rosetta; RosettaError where it is not."""
+    name = language.strip().lower()
+    name = _TIDY.get(name, name)
+    found = [one for one in languages if one == name] or [one for one in languages if one.partition(":")[0] == name]
+    if not found:
+        raise RosettaError(f"{language!r} was not asked for; there are {', '.join(languages)}")
+    return found[0]
+
+
+__all__ = ["LANGUAGES", "MACHINES", "RosettaError", "Wanted", "known", "renderer_of", "target_of", "wanted"]
