@@ -88,13 +88,13 @@ def test_what_is_no_command_is_refused_with_what_is_wrong(text, why):
 def test_opts_are_applied_undone_and_branched_from_and_each_is_timed(view):
     before = len(view.branches())
     root = view.set_opts(0)
-    first = view.apply(0, "VECTOR(1, 8)")
+    first = view.apply(0, "VECTOR(1, 4)")
     second = view.apply(0, "UPCAST(0, 4)")
     back = view.undo(0)
     other = view.apply(0, "UNROLL(2, 4)")
     assert back == first and view.branch(0) == other
     opts = [branch.kernels[0].opts for branch in (root, first, second, other)]
-    assert opts == [(), ("VECTOR(1, 8)",), ("VECTOR(1, 8)", "UPCAST(0, 4)"), ("VECTOR(1, 8)", "UNROLL(2, 4)")]
+    assert opts == [(), ("VECTOR(1, 4)",), ("VECTOR(1, 4)", "UPCAST(0, 4)"), ("VECTOR(1, 4)", "UNROLL(2, 4)")]
     assert [branch.parent for branch in (first, second, other)] == [root.id, first.id, first.id]
     assert len(view.branches()) <= before + 4
     for branch in (root, first, second, other):
@@ -191,15 +191,15 @@ def test_a_trace_without_branches_loads_as_before(view, tmp_path):
 
 def test_commands_are_replayed_on_another_capture(view):
     view.set_opts(0)
-    view.apply(0, "VECTOR(1, 8)")
+    view.apply(0, "VECTOR(1, 4)")
     again = product()
     made = again.whatif.replay([branch for branch in view.branches() if branch.status == "done"])
-    assert {branch.kernels[0].opts for branch in made} >= {(), ("VECTOR(1, 8)",)}
+    assert {branch.kernels[0].opts for branch in made} >= {(), ("VECTOR(1, 4)",)}
 
 
 def test_two_branches_are_compared_listing_by_listing(view):
     plain = view.set_opts(0)
-    wide = view.apply(0, "VECTOR(1, 8)")
+    wide = view.apply(0, "VECTOR(1, 4)")
     found = view.compare_branches(plain, wide)
     (pair,) = found.kernels
     assert pair.change == "changed" and "opts" in pair.reasons
@@ -257,7 +257,7 @@ def fake_search(tries):
     return searched
 
 
-VECTOR, UPCAST = Opt(OptOps.VECTOR, 1, 8), Opt(OptOps.UPCAST, 0, 2)
+VECTOR, UPCAST = Opt(OptOps.VECTOR, 1, 4), Opt(OptOps.UPCAST, 0, 2)
 
 
 def test_what_a_search_tries_are_branches_and_what_it_finds_is_whole(monkeypatch):
@@ -267,9 +267,9 @@ def test_what_a_search_tries_are_branches_and_what_it_finds_is_whole(monkeypatch
     plain = session.set_opts(0)
     found = session.search(0, 1)
     assert "BEAM" in found.labels and found.reason == "2.00× faster" and found.kernels[0].listings
-    assert found.kernels[0].opts == ("VECTOR(1, 8)", "UPCAST(0, 2)")
+    assert found.kernels[0].opts == ("VECTOR(1, 4)", "UPCAST(0, 2)")
     light, lost = session.branches(0)[-2:]
-    assert (light.kernels[0].opts, light.kernels[0].median_us, light.reason) == (("VECTOR(1, 8)",), 2.0, "given up")
+    assert (light.kernels[0].opts, light.kernels[0].median_us, light.reason) == (("VECTOR(1, 4)",), 2.0, "given up")
     assert light.parent == plain.id and not light.kernels[0].listings
     assert (lost.status, lost.reason, lost.kernels[0].times_us) == ("failed", "it crashed its worker", ())
     whole = session.whatif.whole(light)
@@ -283,7 +283,7 @@ def test_a_search_that_is_cancelled_keeps_what_it_tried(monkeypatch):
     session.whatif.on_change = lambda branch: session.whatif.cancel()
     branch = session.search(0, 1)
     assert (branch.status, branch.reason) == ("failed", "cancelled after 1 were tried; they stay")
-    assert session.branches(0)[-2].kernels[0].opts == ("VECTOR(1, 8)",)
+    assert session.branches(0)[-2].kernels[0].opts == ("VECTOR(1, 4)",)
 
 
 def test_while_a_command_is_carried_out_another_thread_is_told_so(monkeypatch):
@@ -303,7 +303,7 @@ def test_while_a_command_is_carried_out_another_thread_is_told_so(monkeypatch):
         thread.join()
 
     session.whatif.on_change = on_change
-    session.apply(0, "VECTOR(1, 8)")
+    session.apply(0, "VECTOR(1, 4)")
     assert complaints == ["another command is being carried out; view.whatif.cancel() ends a search"]
 
 
@@ -330,7 +330,7 @@ def test_the_nest_of_a_product_says_what_each_loop_reads_again(view):
 
 def test_a_tile_stands_inside_the_loop_that_reduces(view):
     view.set_opts(0)
-    view.apply(0, "VECTOR(1, 8)")
+    view.apply(0, "VECTOR(1, 4)")
     nest = view.apply(0, "UPCAST(0, 4)").kernels[0].nest
     loops = [line.kind for line in nest if line.axis is not None]
     assert loops == ["global", "global", "reduce", "upcast", "vector", "upcast", "vector"]
