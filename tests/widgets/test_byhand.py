@@ -232,15 +232,15 @@ def test_caches_stand_before_and_after_row_by_row(browser: Any, tmp_path: Path) 
     bars = tab.locator(".caches .reuse rect.now title").all_text_contents()
     assert any(f"for the first time: {after.total.reuse[-1]:,} touches after" == text for text in bars)
     assert tab.locator(".caches .reuse .holds").count() == len(after.caches)
-    tab.fill(".caches [aria-label='Other opts to compare with']", "VECTOR(1, 16), UPCAST(0, 2)")
+    tab.fill(".caches [aria-label='Other opts to compare with']", "VECTOR(1, 4), UPCAST(0, 2)")
     tab.keyboard.press("Enter")
     tab.wait_for_function("document.querySelectorAll('.caches h5')[1].innerText.includes('UPCAST(0, 2)')")
-    wanted = product.caches(0, opts=["VECTOR(1, 16)", "UPCAST(0, 2)"]).total.touches
+    wanted = product.caches(0, opts=["VECTOR(1, 4)", "UPCAST(0, 2)"]).total.touches
     assert f"{wanted:,}" in tab.query_selector_all(".caches .pairs .traffic")[1].inner_text()
     tab.select_option(".caches [aria-label='Opts before']", label="as captured")
     tab.wait_for_function("document.querySelectorAll('.caches h5')[0].innerText.includes('THREAD')")
     assert findings(tab) == []
-    tab.fill(".caches [aria-label='Other opts to compare with']", "VECTOR(9, 16)")
+    tab.fill(".caches [aria-label='Other opts to compare with']", "VECTOR(9, 4)")
     tab.keyboard.press("Enter")
     assert "no axis 9" in tab.wait_for_selector(".caches [role=alert]").inner_text()
     tab.close()
