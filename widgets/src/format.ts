@@ -29,7 +29,7 @@ export function figures(value: number): string {
   return grouped(Number(value.toFixed(0)));
 }
 
-/** 1,234,567. (`toLocaleString` would load the browser's tables of languages first: a quarter of the time to the first picture.) */
+/** 1,234,567. (`toLocaleString` would load the browser's tables of languages first.) */
 export function grouped(value: number): string {
   const [whole, part] = String(value).split(".");
   const text = whole.replace(/\B(?=(\d{3})+$)/g, ",");

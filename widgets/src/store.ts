@@ -11,10 +11,10 @@ export type Place = "python" | "lazy" | "kernels" | "passes" | "uops" | "code" |
 /** The panels by group, in the order of their tabs; `says` explains a group. */
 export const GROUPS = {
   passes: { title: "Passes", says: "How the program was rewritten, step by step, and why", panels: ["rewrites", "why", "biography"] },
-  program: { title: "Program", says: "What the program consists of", panels: ["kernels", "modules", "throughput"] },
+  program: { title: "Program", says: "What the program consists of, and what bounds a loop", panels: ["kernels", "modules", "throughput"] },
   whatif: { title: "What if", says: "Decide otherwise, and see what comes of it", panels: ["tuner", "rules", "fusion"] },
   byhand: { title: "By hand", says: "A kernel a step at a time, which cache answers, where elements lie", panels: ["debugger", "caches", "shape"] },
-  measure: { title: "Measure", says: "Time, rates and memory, and what bounds a loop", panels: ["timing", "roofline", "timeline", "memory"] },
+  measure: { title: "Measure", says: "Time, rates and memory", panels: ["timing", "roofline", "timeline", "memory"] },
   glossary: { title: "Glossary", says: "Every word of the explorer", panels: ["glossary"] },
 } as const;
 export type Panel = (typeof GROUPS)[keyof typeof GROUPS]["panels"][number];
