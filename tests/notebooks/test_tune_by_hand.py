@@ -14,7 +14,7 @@ NOTEBOOK = "04_tune_by_hand.ipynb"
 pytestmark = [pytest.mark.browser, pytest.mark.notebook, pytest.mark.slow]
 
 
-def test_a_reader_makes_the_product_twenty_times_faster_by_clicking(lab: LabPage, screenshots: Path) -> None:
+def test_a_reader_makes_the_product_many_times_faster_by_clicking(lab: LabPage, screenshots: Path) -> None:
     assert lab.raised() == []
     tuner = lab.page.locator(".tinyexplore:has(.tuner-nest)").first
     tuner.wait_for(timeout=30e3)
@@ -27,7 +27,7 @@ def test_a_reader_makes_the_product_twenty_times_faster_by_clicking(lab: LabPage
         expected = f"({', '.join(map(repr, opts))}{',' if len(opts) == 1 else ''})"
         assert lab.await_python("view.branch(0).kernels[0].opts", expected, timeout_s=30) == expected
         tuner.locator(".tuner-row[aria-selected=true]", has_text=opts[-1]).wait_for(timeout=30e3)
-    assert lab.python("plain.kernels[0].median_us / view.branch(0).kernels[0].median_us > 20") == "True"
+    assert lab.python("plain.kernels[0].median_us / view.branch(0).kernels[0].median_us > 1.25 * lanes") == "True"
     assert "faster than no opts" in tuner.locator(".tuner-bar").inner_text()
     lab.page.screenshot(path=screenshots / "tune_by_hand.png")
     tuner.locator(".tuner-bar button", has_text="Undo").click()
