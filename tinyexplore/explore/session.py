@@ -18,7 +18,7 @@ from weakref import ref
 
 from tinyexplore.device import Device, DeviceUnavailable
 from tinyexplore.engine import further_listings, measuring_on, step_by_step
-from tinyexplore.explore.byhand.asked import ByHand, throughputs_data
+from tinyexplore.explore.byhand.asked import ByHand, rosettas_data, throughputs_data
 from tinyexplore.explore.kept import Kept, kept_kernels, limit_of
 from tinyexplore.explore.recording.listen import MOST_KERNELS, CaptureRecorder
 from tinyexplore.explore.recording.names import Names, names_here, names_in, names_of_arguments
@@ -552,32 +552,43 @@ class Explorer(WhatIfDoor, ByHand):
         live: bool = False,
         pyodide: str | Path | None = None,
         run_here: bool = False,
+        rosetta: bool = False,
     ) -> str:
         """One HTML page that works offline, from a file; written to `path` if one is given. `iterations`: so many
         first steps of each kernel go with it, for its debugger (on made-up numbers without `keep_inputs`).
         `run_here`: its readers can run and time its kernels, as WebAssembly; those of the WASM device they always can.
+        `rosetta`: every kernel goes with it in every language, and not only those that were asked for.
 
         `live`: it carries the engine, and answers what a notebook would (9 MB more). `pyodide`: where the Python for
         that is, a folder or a package file; else it is fetched, once (`explore.live.PyodideMissing` where it cannot).
         """
         trace, tour = self.trace, [stop.as_data() for stop in self._tour]
         loops = throughputs_data(self._throughputs)
-        if iterations or live or run_here:
+        if iterations or live or run_here or rosetta:
             self._know_kernels()
+        if rosetta:
+            self._translate_all()
+        texts = rosettas_data(self._rosettas)
         if iterations:
             trace = self._recorded(trace, iterations)
         if live:
             from tinyexplore.explore.live import live_html
 
             page = live_html(
-                trace, self._kept, graphs=self.whatif.graphs, tour=tour, throughputs=loops, pyodide=pyodide
+                trace,
+                self._kept,
+                graphs=self.whatif.graphs,
+                tour=tour,
+                throughputs=loops,
+                rosettas=texts,
+                pyodide=pyodide,
             )
         else:
             from tinyexplore.explore.exports.export import export_html
             from tinyexplore.explore.exports.runnable import runnable
 
             modules = runnable(trace, self._kept, all_devices=run_here)
-            page = export_html(trace, tour=tour, throughputs=loops, runnable=modules)
+            page = export_html(trace, tour=tour, throughputs=loops, rosettas=texts, runnable=modules)
         if path is not None:
             Path(path).write_text(page, encoding="utf-8")
         return page

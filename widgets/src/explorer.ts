@@ -22,6 +22,7 @@ import { chapters } from "./story";
 import type { ShapeData } from "./shapes";
 import type { StepperView } from "./views/stepper";
 import { StoryView } from "./views/story";
+import type { RosettaData } from "./rosetta/view";
 import type { ThroughputData } from "./views/throughput";
 import { type Stop, TourView } from "./views/tour";
 import { beginning } from "./walking";
@@ -49,6 +50,8 @@ export interface MountOptions {
   shapes?: Record<string, ShapeData>;
   /** The throughputs of loops that were asked for before. */
   throughputs?: Record<string, ThroughputData>;
+  /** The kernels that were asked for in other languages before. */
+  rosettas?: Record<string, RosettaData>;
   /** Adds to the panel of times. */
   runHere?: Store["runHere"];
   /** The engine in a live page: it answers, and carries out commands. */
@@ -98,6 +101,7 @@ export function mount(element: HTMLElement, trace: Trace, options: MountOptions 
   store.onCursor = options.onCursor ?? null;
   store.shapes = options.shapes ?? {};
   store.throughputs = options.throughputs ?? {};
+  store.rosettas = options.rosettas ?? {};
   store.runHere = options.runHere ?? null;
   store.ask = options.ask ?? options.engine?.ask ?? null;
   if (options.engine !== undefined) connectEngine(store.index, options.engine);

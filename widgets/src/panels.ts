@@ -24,6 +24,11 @@ const SOURCES: Record<Panel, (new (store: Store) => View) | Source> = {
     asks: ({ cursor, throughputs }) =>
       Object.keys(throughputs).length > 0 ? null : ["What bounds a loop is asked of llvm-mca. In a notebook this panel does; what was asked there before goes with its pages: ", `view.throughput(${cursor.kernel ?? 0})`],
   },
+  rosetta: {
+    chunk: "rosetta",
+    asks: ({ cursor, rosettas }) =>
+      Object.keys(rosettas).length > 0 ? null : ["Python writes a kernel in other languages. In a notebook this panel asks it; for a page: ", `view.rosetta(${cursor.kernel ?? 0}) before, or view.to_html(path, rosetta=True)`],
+  },
   biography: BiographyView,
   why: { chunk: "why" },
   debugger: {

@@ -3,6 +3,7 @@
 import type { Ask } from "./asking";
 import { type Chunks, chunksOfPage } from "./chunks";
 import type { TraceIndex } from "./provenance";
+import type { RosettaData } from "./rosetta/view";
 import type { ShapeData } from "./shapes";
 import type { ThroughputData } from "./views/throughput";
 
@@ -11,7 +12,7 @@ export type Place = "python" | "lazy" | "kernels" | "passes" | "uops" | "code" |
 /** The panels by group, in the order of their tabs; `says` explains a group. */
 export const GROUPS = {
   passes: { title: "Passes", says: "How the program was rewritten, step by step, and why", panels: ["rewrites", "why", "biography"] },
-  program: { title: "Program", says: "What the program consists of, and what bounds a loop", panels: ["kernels", "modules", "throughput"] },
+  program: { title: "Program", says: "What the program consists of, what it is in other languages, and what bounds a loop", panels: ["kernels", "modules", "rosetta", "throughput"] },
   whatif: { title: "What if", says: "Decide otherwise, and see what comes of it", panels: ["tuner", "rules", "fusion"] },
   byhand: { title: "By hand", says: "A kernel a step at a time, which cache answers, where elements lie", panels: ["debugger", "caches", "shape"] },
   measure: { title: "Measure", says: "Time, rates and memory", panels: ["timing", "roofline", "timeline", "memory"] },
@@ -66,6 +67,8 @@ export class Store {
   shapes: Record<string, ShapeData> = {};
   /** What a page keeps of the throughputs that were asked for: by kernel ("0"), or kernel and branch ("0:3"). */
   throughputs: Record<string, ThroughputData> = {};
+  /** What a page keeps of the kernels that were asked for in other languages, by kernel ("0"). */
+  rosettas: Record<string, RosettaData> = {};
   /** Where the code of views comes from that are loaded when they are first opened. */
   chunks: Chunks;
   private views: View[] = [];

@@ -130,6 +130,12 @@ class ByHand:
         self._rosettas[kept.number if same_as is None else same_as] = found
         return found
 
+    def _translate_all(self) -> None:
+        """Every kernel in every language, those that were asked for as they are."""
+        for number in self._kept:
+            if self.trace.kernels[number].same_as is None and number not in self._rosettas:
+                self.rosetta(number)
+
     def _threads_of(self, kept: Kept) -> int:
         """How many threads a run was divided among."""
         info, extent = self.trace.kernels[kept.number], kept.spec.thread_extent

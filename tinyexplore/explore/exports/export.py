@@ -38,21 +38,27 @@ def export_html(
     tour: Sequence[dict[str, Any]] = (),
     *,
     throughputs: Mapping[str, Any] | None = None,
+    rosettas: Mapping[str, Any] | None = None,
     engine: str = "",
     runnable: Sequence[dict[str, Any]] = (),
 ) -> str:
     """The whole trace as one page: interactive with JavaScript, a picture and tables without.
 
     `tour`: notes on places of the trace (`predict.Stop.as_data`), which the page leads through. `throughputs`: those
-    that were asked for (`byhand/asked.throughputs_data`). `engine`: the elements of a live page's engine
-    (`explore/live`). `runnable`: kernels that the page can run (`runnable.py`).
+    that were asked for (`byhand/asked.throughputs_data`); `rosettas`: kernels in other languages. `engine`: the
+    elements of a live page's engine (`explore/live`). `runnable`: kernels that the page can run (`runnable.py`).
     """
     payload = b64encode(trace_to_bytes(trace)).decode()
     script = script_text("standalone")
     title = escape(trace.title or "tinyexplore")
     options = f' data-options="{escape(json.dumps({"tour": list(tour)}))}"' if tour else ""
     shapes = shapes_data(trace)
-    known = {"shapes": shapes, "throughputs": dict(throughputs or {}), "runnable": list(runnable)}
+    known = {
+        "shapes": shapes,
+        "throughputs": dict(throughputs or {}),
+        "rosettas": dict(rosettas or {}),
+        "runnable": list(runnable),
+    }
     kept = json.dumps(known, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
     return f"""<!doctype html>
 <html lang="en">
@@ -103,6 +109,7 @@ def _chunks_for(trace: Trace, known: Mapping[str, Any]) -> list[str]:
         "fusion": fusion,
         "shape": known["shapes"],
         "throughput": known["throughputs"],
+        "rosetta": known["rosettas"],
         "runhere": known["runnable"],
     }
     return [name for name in chunk_names() if shows_something.get(name, True)]

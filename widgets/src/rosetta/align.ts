@@ -1,0 +1,66 @@
+// The lines of several texts in rows, none of them moved; `aligned` in tinyexplore/explore/comparing/rosetta.py does the same.
+
+/** A line of a text: what it is aligned by, and all that it descends from, as places in the list of origins. */
+export type RosettaLine = [text: string, row: number | null, origins: number[]];
+export type Span = [first: number, end: number];
+
+export interface Row {
+  origin: number | null;
+  spans: Span[];
+  /** Of a text without lines here: whether others of its lines descend from the origin. */
+  elsewhere: boolean[];
+}
+
+type Run = [row: number | null, first: number, end: number];
+
+export function aligned(texts: readonly (readonly RosettaLine[])[]): Row[] {
+  let rows: { origin: number | null; spans: Span[] }[] = [];
+  texts.forEach((text, count) => {
+    const found = runs(text);
+    const pairs = matched(rows.map(({ origin }) => origin), found.map(([row]) => row));
+    rows = pairs.map(([row, run]) => {
+      const spans = row === null ? Array.from({ length: count }, (): Span => [0, 0]) : rows[row].spans;
+      const own: Span = run === null ? [0, 0] : [found[run][1], found[run][2]];
+      return { origin: row === null ? found[run!][0] : rows[row].origin, spans: [...spans, own] };
+    });
+  });
+  const everywhere = texts.map((text) => new Set(text.flatMap(([, , origins]) => origins)));
+  return rows.map(({ origin, spans }) => ({
+    origin,
+    spans,
+    elsewhere: spans.map(([first, end], i) => first === end && origin !== null && everywhere[i].has(origin)),
+  }));
+}
+
+/** Neighbouring lines of one row together. */
+function runs(lines: readonly RosettaLine[]): Run[] {
+  const found: Run[] = [];
+  lines.forEach(([, row], i) => {
+    const last = found.at(-1);
+    if (last !== undefined && last[0] === row) last[2] = i + 1;
+    else found.push([row, i, i + 1]);
+  });
+  return found;
+}
+
+/** Places of `a` and `b` in pairs, null where one has no partner: a common subsequence that has as many nodes of the ast as
+ *  can be, and then as much of the text that no UOp asked for. */
+function matched(a: readonly (number | null)[], b: readonly (number | null)[]): [number | null, number | null][] {
+  const width = b.length + 1;
+  const best = new Uint32Array((a.length + 1) * width);
+  for (let i = a.length - 1; i >= 0; i -= 1) {
+    for (let j = b.length - 1; j >= 0; j -= 1) {
+      const worth = a[i] === null ? 1 : a.length + b.length;
+      best[i * width + j] = a[i] === b[j] ? best[(i + 1) * width + j + 1] + worth : Math.max(best[(i + 1) * width + j], best[i * width + j + 1]);
+    }
+  }
+  const found: [number | null, number | null][] = [];
+  let i = 0;
+  let j = 0;
+  while (i < a.length || j < b.length) {
+    if (i < a.length && j < b.length && a[i] === b[j]) found.push([i++, j++]);
+    else if (j === b.length || (i < a.length && best[(i + 1) * width + j] >= best[i * width + j + 1])) found.push([i++, null]);
+    else found.push([null, j++]);
+  }
+  return found;
+}

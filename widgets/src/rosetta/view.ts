@@ -1,0 +1,247 @@
+// Rosetta: a kernel in two or three languages side by side, its lines aligned by the nodes of its ast. Asked of Python; a page
+// shows what was asked before.
+
+import { button, h, replaceChildren } from "../dom";
+import type { Change, Store, View } from "../store";
+import { tokenize } from "../tokens";
+import { type RosettaLine, type Row, aligned } from "./align";
+
+/** `Rosetta.as_data` in tinyexplore/explore/comparing/rosetta.py. */
+export interface RosettaData {
+  kernel: string;
+  origins: [label: string, detail: string, group: string, node: number | null, ends: boolean][];
+  translations: Translation[];
+}
+
+interface Translation {
+  target: string;
+  words: string;
+  machine: string;
+  language: string;
+  opts: string[];
+  lines: RosettaLine[];
+  refusal: string;
+}
+
+const FIRST = ["c", "cuda", "wasm"];
+const WIDE = 1000; // pixels: from here on there is room for three
+const FOLDED = 3; // lines before the function, from which on they are folded
+
+export class RosettaView implements View {
+  readonly element = h("div", { class: "rosetta scroll", tabindex: 0, role: "region", "aria-label": "Rosetta" });
+  private kernel: number | null = null;
+  private found: RosettaData | null = null;
+  private chosen: (string | null)[] | null = null;
+  private isUnfolded = false;
+  private asked = 0;
+  /** The origin under the pointer. */
+  private pointed: number | null = null;
+  private lines: { element: HTMLElement; row: number | null; origins: number[] }[] = [];
+
+  constructor(private readonly store: Store) {
+    this.element.addEventListener("mouseover", (event) => this.point(event));
+    this.element.addEventListener("mouseleave", () => this.pointAt(null));
+    this.element.addEventListener("click", (event) => this.choose(event));
+    this.element.addEventListener("keydown", (event) => this.walk(event));
+    this.draw();
+  }
+
+  update(change: Change): void {
+    if (change.cursor) this.draw();
+    if (change.selection || change.hover) this.mark();
+  }
+
+  private draw(): void {
+    const { cursor, index } = this.store;
+    const number = cursor.kernel ?? 0;
+    const kernel = index.trace.kernels[number]?.same_as ?? number;
+    if (cursor.panel !== "rosetta" || kernel === this.kernel) return;
+    this.kernel = kernel;
+    void this.request();
+  }
+
+  private async request(): Promise<void> {
+    const { kernel } = this;
+    const mine = (this.asked += 1);
+    await null; // a new view has its width once it stands in its place
+    if (mine !== this.asked) return;
+    const kept = this.store.rosettas[String(kernel)];
+    if (kept !== undefined) return this.show(kept);
+    if (this.store.ask === null) return this.say("This kernel was not translated before the page was made. In a notebook this panel does it, and so does ", `view.rosetta(${kernel})`);
+    this.element.setAttribute("aria-busy", "true");
+    if (this.element.childElementCount === 0) replaceChildren(this.element, h("p", { class: "note", role: "status" }, "translating …"));
+    try {
+      const found = (await this.store.ask({ ask: "rosetta", kernel })) as RosettaData;
+      if (mine === this.asked) this.show(found);
+    } catch (error) {
+      if (mine !== this.asked) return;
+      this.say(error instanceof Error ? error.message : String(error));
+      this.kernel = null; // it is asked again when the panel is opened again
+    } finally {
+      if (mine === this.asked) this.element.removeAttribute("aria-busy");
+    }
+  }
+
+  private say(text: string, code = ""): void {
+    this.found = null;
+    this.lines = [];
+    replaceChildren(this.element, h("p", { class: "note", role: "alert" }, text, code === "" ? null : h("code", {}, code)));
+  }
+
+  private show(found: RosettaData): void {
+    this.found = found;
+    this.pointed = null;
+    this.lines = [];
+    const columns = this.columns(found);
+    const rows = aligned(columns.map(({ lines }) => lines));
+    const heads = columns.map((column, place) => this.head(found, column, place));
+    const body = this.folded(rows, columns).map((row) => (row instanceof HTMLElement ? row : this.row(found, columns, row)));
+    const note = "A row stands for a node of the kernel's ast, before any opt: its lines descend from that. No line is moved; where a counterpart stands elsewhere, the gap says so.";
+    replaceChildren(
+      this.element,
+      h("div", { class: "steps" }, h("b", {}, found.kernel), columns.length < 3 ? this.third(found) : null),
+      h("table", { "data-columns": columns.length }, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, h("small", {}, "node of the ast")), ...heads)), h("tbody", {}, ...body)),
+      h("p", { class: "note" }, note),
+    );
+    this.mark();
+  }
+
+  /** The texts that are side by side: those that the reader chose, as far as they are there. */
+  private columns({ translations }: RosettaData): Translation[] {
+    const count = this.element.clientWidth >= WIDE ? 3 : 2;
+    const shown = translations.filter(({ refusal }) => refusal === "");
+    const first = [...FIRST.flatMap((name) => shown.filter(({ target }) => target === name)), ...shown].slice(0, count);
+    this.chosen ??= [...new Set(first)].map(({ target }) => target);
+    const chosen = this.chosen.flatMap((name) => translations.filter(({ target }) => target === name));
+    return chosen.length > 0 ? chosen : translations.slice(0, count);
+  }
+
+  private head(found: RosettaData, { target, opts, refusal }: Translation, place: number): HTMLElement {
+    const options = found.translations.map((one) => h("option", { value: one.target, selected: one.target === target }, `${one.words}${one.machine === "" ? "" : ` · ${one.machine}`}`));
+    const none = place < 2 ? [] : [h("option", { value: "" }, "no third column")];
+    const select = h("select", { "aria-label": `Language of column ${place + 1}`, onchange: (event: Event) => this.change(place, (event.target as HTMLSelectElement).value) }, ...options, ...none);
+    return h("th", { scope: "col" }, select, h("span", { class: "opts", title: opts.join(", ") }, refusal !== "" ? "" : opts.length > 0 ? opts.join(", ") : "no opts"));
+  }
+
+  private third(found: RosettaData): HTMLElement {
+    const next = found.translations.find(({ target, refusal }) => refusal === "" && !this.chosen!.includes(target)) ?? found.translations[0];
+    return button("add a column", "A third language beside these two", () => this.change(this.chosen!.length, next.target), "quiet");
+  }
+
+  private change(place: number, target: string): void {
+    const chosen = [...this.chosen!];
+    if (target === "") chosen.splice(place, 1);
+    else chosen[place] = target;
+    this.chosen = chosen;
+    if (this.found !== null) this.show(this.found);
+    this.element.querySelectorAll("select")[Math.min(place, chosen.length - 1)]?.focus();
+  }
+
+  /** What stands before the function is helpers and types: folded where it is long. */
+  private folded(rows: Row[], columns: Translation[]): (Row | HTMLElement)[] {
+    const start = rows.findIndex(({ origin }) => origin !== null);
+    const count = Math.max(0, ...rows.slice(0, start).flatMap(({ spans }) => spans.map(([first, end]) => end - first)));
+    if (start <= 0 || count <= FOLDED || this.isUnfolded) return rows;
+    const unfold = (): void => {
+      this.isUnfolded = true;
+      this.show(this.found!);
+    };
+    const cells = columns.map((_, i) => {
+      const lines = rows.slice(0, start).reduce((sum, { spans }) => sum + spans[i][1] - spans[i][0], 0);
+      const words = `${lines} line${lines === 1 ? "" : "s"} before the function`;
+      return h("td", { "data-language": columns[i].words }, lines === 0 ? null : button(words, "Types and helpers: show them", unfold, "quiet"));
+    });
+    return [h("tr", { class: "fold" }, h("th", {}), ...cells), ...rows.slice(start)];
+  }
+
+  private row({ origins }: RosettaData, columns: Translation[], { origin, spans, elsewhere }: Row): HTMLElement {
+    const [label, detail, group, , ends] = origin === null ? ["", "", "", null, false] : origins[origin];
+    const cells = columns.map((column, i) => {
+      const [first, end] = spans[i];
+      const said = { "data-language": column.words };
+      if (column.refusal !== "") return h("td", { ...said, class: "refused" }, i === 0 || origin === 0 ? column.refusal : "");
+      if (first === end) return h("td", { ...said, class: "gap" }, origin === null ? "" : elsewhere[i] ? "at another place" : "no counterpart");
+      return h("td", said, ...column.lines.slice(first, end).map((line) => this.line(column.language, line)));
+    });
+    const name = h("th", { scope: "row", class: group === "" ? null : `of-${group}`, title: detail }, ends ? `${label} ${detail}` : label);
+    if (detail !== "" && !ends) name.append(h("small", {}, detail));
+    return h("tr", origin === null ? {} : { "data-origin": origin }, name, ...cells);
+  }
+
+  private line(language: string, [text, row, origins]: RosettaLine): HTMLElement {
+    const indent = text.length - text.trimStart().length;
+    const parts = tokenize(language, text.trimStart()).map(([kind, part]) => (kind === "" ? part : h("span", { class: `t-${kind}` }, part)));
+    const element = h("div", { class: "line", style: `--indent: ${indent}` }, ...(parts.length === 0 ? ["\u00a0"] : parts));
+    this.lines.push({ element, row, origins });
+    return element;
+  }
+
+  // *** hovering and selecting ***
+
+  private originAt(event: Event): number | null {
+    const row = (event.target as Element | null)?.closest?.<HTMLElement>("tr[data-origin]");
+    return row === null || row === undefined ? null : Number(row.dataset.origin);
+  }
+
+  private nodesOf(origin: number | null): number[] {
+    const node = origin === null ? null : (this.found?.origins[origin][3] ?? null);
+    return node === null ? [] : [node];
+  }
+
+  private point(event: Event): void {
+    this.pointAt(this.originAt(event));
+  }
+
+  private pointAt(origin: number | null): void {
+    if (origin === this.pointed) return;
+    this.pointed = origin;
+    this.store.hover(this.nodesOf(origin));
+    this.mark();
+  }
+
+  private choose(event: Event): void {
+    const target = event.target as Element | null;
+    if ((getSelection()?.toString() ?? "") !== "" || target?.closest("select, button") != null) return;
+    const origin = this.originAt(event);
+    const nodes = this.nodesOf(origin);
+    if (nodes.length === 0) return;
+    this.store.select(nodes);
+    const gap = target?.closest<HTMLTableCellElement>("td.gap");
+    if (gap != null) this.reveal(gap.cellIndex, origin!);
+  }
+
+  /** Brings the first counterpart in a column into sight. */
+  private reveal(column: number, origin: number): void {
+    const found = this.lines.find(({ element, origins }) => origins.includes(origin) && element.closest("td")!.cellIndex === column);
+    found?.element.scrollIntoView({ block: "center" });
+  }
+
+  private walk(event: KeyboardEvent): void {
+    const step = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
+    if (step === 0 || (event.target as Element).closest("select") !== null) return;
+    event.preventDefault();
+    event.stopPropagation();
+    const rows = [...this.element.querySelectorAll<HTMLElement>("tr[data-origin]")].filter(({ dataset }) => this.nodesOf(Number(dataset.origin)).length > 0);
+    const at = rows.findIndex((row) => row.classList.contains("caret"));
+    const next = rows[at < 0 ? (step > 0 ? 0 : rows.length - 1) : at + step];
+    if (next === undefined) return;
+    for (const row of rows) row.classList.toggle("caret", row === next);
+    this.store.select(this.nodesOf(Number(next.dataset.origin)));
+    next.scrollIntoView({ block: "nearest" });
+  }
+
+  private mark(): void {
+    if (this.found === null) return;
+    const { selected, related, hovered, hoverRelated } = this.store;
+    const { origins } = this.found;
+    const nodeOf = (origin: number): number => origins[origin][3] ?? -1;
+    const isPointed = (origin: number): boolean => (this.pointed !== null ? origin === this.pointed : hovered.has(nodeOf(origin)) || (hoverRelated.size > 0 && hoverRelated.has(nodeOf(origin))));
+    for (const { element, row, origins: own } of this.lines) {
+      const isSelected = own.some((origin) => selected.has(nodeOf(origin)));
+      element.classList.toggle("sel", isSelected);
+      element.classList.toggle("rel", !isSelected && row !== null && related.has(nodeOf(row)));
+      element.classList.toggle("hov", own.some(isPointed));
+    }
+    for (const row of this.element.querySelectorAll<HTMLElement>("tr[data-origin]")) row.classList.toggle("hov", isPointed(Number(row.dataset.origin)));
+  }
+}
