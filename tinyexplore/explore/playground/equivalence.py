@@ -12,7 +12,7 @@ much of the greatest number that came up.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -30,19 +30,24 @@ from tinyexplore.explore.playground.meaning import (
     memory_name,
 )
 from tinyexplore.explore.playground.proof import Proof, proved
-from tinyexplore.explore.playground.samples import Choose, choices, simpler_values
+from tinyexplore.explore.playground.samples import Choose, choices, constants_of, simpler_values
 from tinyexplore.explore.recording.expression import Printer, dtype_text, number_text
 from tinyexplore.uop import Ops, UOp
+from tinyexplore.uop.bounds import bounds
+from tinyexplore.uop.semantics import to_dtype_range
 
 SAMPLES = 256
 MOST_OPERATIONS = 400  # of a sample on average: where it takes more, fewer samples are compared, `FEWEST` at least
 FEWEST = 2
-MOST_SIMPLIFIED, MOST_TRIES = 32, 240  # inputs of a counterexample for which simpler ones are tried; how often
+COMBINED = 8  # times as many samples where that gives every combination of odd values
+MOST_CARRIED = 6  # differences while parts stand for any value that are tried again with less of that
+MOST_TRIES = 320  # simpler inputs of a counterexample, fewer where a sample takes many operations
+MOST_SIMPLIFYING = 60_000  # operations, for all of these
 _ONLY_READ = frozenset({Ops.LOAD, Ops.REDUCE, Ops.RESULT, Ops.SCAN, Ops.DEFINE_ACC})
 _NEVER_CUT = frozenset({Ops.CONST, Ops.RANGE, Ops.DEFINE_VAR, Ops.BIND, Ops.VECTORIZE})
 _LONGEST = 60
-_ZEROS = ("0", "0.0", "False")
-MANY_ZEROS = 4  # elements of memory that are 0 in a counterexample: so many are not told one by one
+Carried = Mapping[tuple[UOp, int], Any]  # values by node and lane, and by memory and element
+MANY_ALIKE = 4  # elements of memory with the same value in a counterexample: so many are not told one by one
 
 Status = Literal["proved", "agrees", "differs", "not checked"]
 
@@ -94,14 +99,15 @@ def equivalent(
     """Whether `after` may stand wherever `before` does. `prove`: by z3 where it is installed and the types allow it."""
     if before is after:
         return Verdict("proved", reason="it is the same node")
-    types = _types_differ(before, after)
-    if types:
-        return Verdict("differs", reason=types)
+    if reason := _types_differ(before, after) or _order_differs(before, after):
+        return Verdict("differs", reason=reason)
     verdict = Verdict("not checked", reason="nothing was computed")
     doubt = ""
+    carried: list[Carried] = []
     for cut in _cuts(before, after):
+        pair = _Pair(before, after, cut, tolerance)
         try:
-            verdict = _Pair(before, after, cut, tolerance).compared(samples)
+            verdict = pair.compared(samples, carried)
         except NotEvaluated as error:
             more = f"; with anything in the place of its parts: {doubt:.200}" if doubt else ""
             return Verdict("not checked", reason=f"{error}{more}")
@@ -111,6 +117,7 @@ def equivalent(
                 return _after_proof(verdict, proof, before, after, cut)
             return verdict
         doubt = str(verdict.counterexample or verdict.reason)
+        carried = pair.carried
     return verdict
 
 
@@ -144,6 +151,23 @@ def _types_differ(before: UOp, after: UOp) -> str:
     return ""
 
 
+def _order_differs(before: UOp, after: UOp) -> str:
+    """Memory that is read without the barrier that the graph before waits for: no value of it can be relied on."""
+    waiting: dict[UOp, bool] = {}
+    for load in before.find(Ops.LOAD):
+        if load.src[0].op is Ops.INDEX:
+            pointer = load.src[0].src[0]
+            waiting[pointer] = waiting.get(pointer, True) and _waits(load)
+    for load in after.find(Ops.LOAD):
+        if load.src[0].op is Ops.INDEX and not _waits(load) and waiting.get(load.src[0].src[0]):
+            return f"{memory_name(load.src[0].src[0])} is read without waiting for the stores that fill it"
+    return ""
+
+
+def _waits(load: UOp) -> bool:
+    return any(src.op is Ops.BARRIER for src in load.src[1:])
+
+
 def _cuts(before: UOp, after: UOp) -> list[frozenset[UOp]]:
     """What stands for any value: all that both have, then what is read and reduced of it, then nothing."""
     mine, others = set(before.toposort()), set(after.toposort())
@@ -164,49 +188,87 @@ class _Pair:
         self.after = after
         self.cut = cut
         self.tolerance = tolerance
+        self.carried: list[Carried] = []  # of the differences found
         self.last: World
+        self.lane = 0  # in which the last difference came up
 
-    def compared(self, samples: int) -> Verdict:
+    def compared(self, samples: int, carried: Sequence[Carried] = ()) -> Verdict:
+        """On `samples` samples, or as many as there is time for. carried: where more stood for any value, these were
+        differences."""
         first = World(lambda wanted: _zero(wanted.dtype), self.cut)
         self._results(first)
         # loops and parts in the order in which they come up; what lies in memory depends on where is read
         inputs = [wanted for wanted in first.chosen if wanted.node.op not in (Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL)]
-        most = max(FEWEST, min(samples, MOST_OPERATIONS * samples // max(1, first.steps)))
+        room = MOST_OPERATIONS * samples // max(1, first.steps)
+        most = max(FEWEST, min(samples, room))
         compared = 0
         skipped = ""
-        for choose in choices(inputs, most, usual=self.tolerance is not None):
-            found = self.one(choose)
+        doubt: Counterexample | None = None
+        for choose, known in self._samples(carried, inputs, most, min(COMBINED * samples, max(most, room))):
+            found = self.one(choose, known)
             if isinstance(found, Counterexample):
-                return Verdict("differs", compared, counterexample=self.simplified(self.last, choose, found))
-            if found:
+                if not self.cut:
+                    return Verdict("differs", compared, counterexample=self.simplified(self.last, choose, found))
+                doubt = doubt or found
+                self.carried.append(_carried(self.last, self.lane))
+                if len(self.carried) == MOST_CARRIED:
+                    break
+            elif found:
                 skipped = found
             else:
                 compared += 1
-            if compared >= most:
-                break
+        if doubt is not None:
+            return Verdict("differs", compared, counterexample=doubt)
         if not compared:
             return Verdict("not checked", reason=f"the graph before has no value on any sample: {skipped}")
         return Verdict("agrees", compared, tolerance=self.tolerance)
 
+    def _samples(
+        self, carried: Sequence[Carried], inputs: Sequence[Wanted], most: int, room: int
+    ) -> Iterator[tuple[Choose, Carried]]:
+        for known in carried:
+            yield _given(known), known
+        usual = self.tolerance is not None
+        constants = constants_of(node.arg for root in (self.after, self.before) for node in root.find(Ops.CONST))
+        for choose in choices(inputs, most, usual=usual, constants=constants, room=room):
+            yield choose, {}
+
     def simplified(self, world: World, choose: Choose, found: Counterexample) -> Counterexample:
-        """A counterexample with as many zeros and ones among its inputs as there can be. `world`: where it came up."""
+        """A counterexample with as many zeros and ones among its inputs as there can be. `world`: where it came up.
+
+        First zeros for half of them, then for a quarter, …; then each by itself (delta debugging, Zeller 1999).
+        """
         chosen = dict(world.chosen)
         tries = 0
-        for wanted in [*list(chosen)[:MOST_SIMPLIFIED]] * 2:
-            for simple in simpler_values(wanted, chosen[wanted]):
-                tries += 1
-                given = {**chosen, wanted: simple}
-                other = self.one(_mostly(given, choose))
-                if isinstance(other, Counterexample):
-                    chosen, found = given, other
-                    break
-                if tries > MOST_TRIES:
-                    return found
+        most = max(8, min(MOST_TRIES, MOST_SIMPLIFYING // max(1, world.steps)))
+
+        def differs(given: Mapping[Wanted, Any]) -> bool:
+            nonlocal chosen, found, tries
+            tries += 1
+            other = self.one(_mostly(given, choose))
+            if not isinstance(other, Counterexample):
+                return False
+            chosen, found = {one: value for one, value in given.items() if one in self.last.chosen}, other
+            return True
+
+        size = len(chosen)
+        while size > 1 and tries < most:
+            names = list(chosen)
+            for start in range(0, len(names), size):
+                some = [one for one in names[start : start + size] if one in chosen and not _is_zero(one, chosen[one])]
+                if some and tries < most:
+                    differs({**chosen, **{one: _simplest(one) for one in some}})
+            size //= 2
+        for _ in range(2):
+            for wanted in [one for one in chosen if not _is_zero(one, chosen[one])]:
+                for simple in simpler_values(wanted, chosen[wanted]) if wanted in chosen else ():
+                    if tries >= most or differs({**chosen, wanted: simple}):
+                        break
         return found
 
-    def one(self, choose: Choose) -> Counterexample | str:
+    def one(self, choose: Choose, known: Carried | None = None) -> Counterexample | str:
         """What one sample says: a counterexample, "" where they agree, or why there is nothing to compare."""
-        world = self.last = World(choose, self.cut)
+        world = self.last = World(choose, self.cut, known)
         before, after, faults = self._results(world)
         if faults[0]:
             return faults[0][0]
@@ -215,7 +277,7 @@ class _Pair:
         if isinstance(before, dict):
             return self._effects_differ(world, before, after)
         if isinstance(before, Address):
-            before, after = _places(before), _places(after)
+            before, after = (tuple([_place_text(one) for one in _places(side)]) for side in (before, after))
         count = max(len(before), len(after))
         before, after = (lanes * count if len(lanes) == 1 else lanes for lanes in (before, after))
         if len(before) != len(after):
@@ -225,6 +287,7 @@ class _Pair:
             if type(one) is NoValue:
                 undefined = str(one)
             elif not self._same(one, other, world.greatest):
+                self.lane = lane
                 where = f"lane {lane}: " if count > 1 else ""
                 return self._counterexample(world, f"{where}{value_text(one)}", value_text(other))
         return undefined if all(type(one) is NoValue for one in before) else ""
@@ -271,14 +334,99 @@ class _Pair:
         for wanted, value in world.chosen.items():
             inputs.setdefault(_name(wanted, printer), []).append(value_text(value))
         given = [(name, values[0] if len(values) == 1 else f"[{', '.join(values)}]") for name, values in inputs.items()]
-        zeros = [pair for pair in given if pair[0].endswith("]") and pair[1] in _ZEROS]
-        if len(zeros) >= MANY_ZEROS:
-            given = [pair for pair in given if pair not in zeros] + [("all else that is read", zeros[0][1])]
+        given = _told_together(given)
         return Counterexample(tuple(given), lanes_text(before), lanes_text(after))
+
+
+def _told_together(given: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Inputs with elements of memory that are alike told together: those of the most frequent value as all else."""
+    alike: dict[str, list[str]] = {}
+    for name, value in given:
+        if name.endswith("]"):
+            alike.setdefault(value, []).append(name)
+    many = {value: names for value, names in alike.items() if len(names) >= MANY_ALIKE}
+    rest = max(many, key=lambda value: len(many[value]), default=None)
+    found = []
+    for name, value in given:
+        if not name.endswith("]") or value not in many:
+            found.append((name, value))
+        elif value != rest and name == many[value][0]:
+            found.append((f"{name}, {many[value][1]}, … {many[value][-1]}", value))
+    return found if rest is None else [*found, ("all else that is read", rest)]
 
 
 def _mostly(given: Mapping[Wanted, Any], choose: Choose) -> Choose:
     return lambda wanted: given[wanted] if wanted in given else choose(wanted)
+
+
+def _simplest(wanted: Wanted) -> Any:
+    zero = _zero(wanted.dtype)
+    return zero if dtypes.is_float(wanted.dtype) or wanted.low <= zero <= wanted.high else wanted.low
+
+
+def _is_zero(wanted: Wanted, value: Any) -> bool:
+    return repr(value) == repr(_simplest(wanted))
+
+
+def _carried(world: World, lane: int) -> Carried:
+    """What was chosen, that of `lane` first, and what must go into the parts of it for that to come out, as far as
+    this is easily said."""
+    found: dict[tuple[UOp, int], Any] = {}
+    chosen = sorted(world.chosen.items(), key=lambda one: one[0].lane != lane)
+    for wanted, value in chosen:
+        if wanted.node.op in (Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL):
+            found.setdefault((wanted.node, wanted.place or 0), value)
+            continue
+        parts = [(wanted.node, value)]
+        while parts:
+            node, value = parts.pop()
+            key = node, wanted.lane if lane_count(node) > 1 else 0
+            if key not in found:
+                found[key] = value
+                parts += _sources_for(node, value)
+    return found
+
+
+def _sources_for(node: UOp, value: Any) -> list[tuple[UOp, Any]]:
+    """Sources of `node` with values of which `value` may come: what does come of them is computed."""
+    if not node.src or not is_value(node.src[0]) or type(value) is bool:
+        return []
+    source, *others = node.src
+    kind = source.dtype.scalar
+    other = others[0] if others else source
+    by = other.arg if other.op is Ops.CONST else None
+    match node.op:
+        case Ops.REDUCE if node.arg is Ops.ADD:
+            return [(source, value)]  # this once, then zeros
+        case Ops.ADD if by is not None:
+            return [(source, to_dtype_range(value - by, kind))]
+        case Ops.ADD if dtypes.is_int(kind) and source.op is Ops.MUL and source.src[1].op is Ops.CONST:
+            step = abs(source.src[1].arg) or 1  # rows and columns of a place
+            return [(source, value - value % step), (other, value % step)]
+        case Ops.ADD if dtypes.is_int(kind):
+            least = bounds(other)[0]
+            return [(source, to_dtype_range(value - least, kind)), (other, least)]
+        case Ops.MIN | Ops.MAX if by is not None:
+            return [(source, value)]
+        case Ops.MUL if by:
+            return [(source, to_dtype_range(value / by if dtypes.is_float(kind) else value // by, kind))]
+        case Ops.NEG:
+            return [(source, to_dtype_range(-value, kind))]
+        case Ops.CAST if dtypes.is_float(kind):
+            return [(source, to_dtype_range(value, kind))]
+        case Ops.CAST if dtypes.is_int(kind) and math.isfinite(value):
+            return [(source, to_dtype_range(int(value), kind))]
+    return []
+
+
+def _given(known: Carried) -> Choose:
+    def choose(wanted: Wanted) -> Any:
+        key = wanted.node, wanted.lane
+        if wanted.node.op in (Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL):
+            key = wanted.node, wanted.place or 0
+        return known[key] if key in known else _simplest(wanted)
+
+    return choose
 
 
 def _places(address: Address) -> tuple[Any, ...]:
@@ -287,7 +435,18 @@ def _places(address: Address) -> tuple[Any, ...]:
     idx = address.idx * count if len(address.idx) == 1 else address.idx
     valid = address.valid or (True,)
     valid = valid * count if len(valid) == 1 else valid
-    return tuple([(memory_name(address.pointer), place) if allowed else None for place, allowed in zip(idx, valid)])
+    return tuple([(address.pointer, place) if allowed else None for place, allowed in zip(idx, valid)])
+
+
+def _place_text(place: tuple[UOp, Any] | None) -> str:
+    """An element as a reader finds it in the graph."""
+    if place is None:
+        return "nothing (masked)"
+    pointer, number = place
+    if type(number) is NoValue:
+        return f"{memory_name(pointer)} at no place: {number}"
+    size = pointer.dtype.size
+    return f"{memory_name(pointer)}[{number}]{'' if 0 <= number < size else f', outside of its {size}'}"
 
 
 def _name(wanted: Wanted, printer: Printer) -> str:

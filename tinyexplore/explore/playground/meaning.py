@@ -8,7 +8,7 @@ loops that are open, and nodes that are `cut`, of which only the type and the bo
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -62,11 +62,20 @@ class Wanted:
 
 
 class World:
-    """One choice of everything that is not computed. `choose` makes it; `chosen` are the choices until now."""
+    """One choice of everything that is not computed. `choose` makes it; `chosen` are the choices until now.
 
-    def __init__(self, choose: Callable[[Wanted], Any], cut: frozenset[UOp] = frozenset()) -> None:
+    loaded: what lanes of loads shall give, where nothing was chosen yet for the memory that they read.
+    """
+
+    def __init__(
+        self,
+        choose: Callable[[Wanted], Any],
+        cut: frozenset[UOp] = frozenset(),
+        loaded: Mapping[tuple[UOp, int], Any] | None = None,
+    ) -> None:
         self.choose = choose
         self.cut = cut
+        self.loaded = loaded or {}
         self.chosen: dict[Wanted, Any] = {}
         self.values: dict[Any, Lanes] = {}
         self.memory: Effects = {}
@@ -257,13 +266,20 @@ class World:
         if count == 1:
             count = max(len(address.idx), len(address.valid or ()))
         zero = reduce_identity(Ops.ADD, node.dtype.scalar).arg
-        found = []
+        found: list[Any] = []
         for place in self._places(address, count, "reads"):
-            if place is None or type(place) is NoValue:
-                found.append(zero if place is None else place)
+            if isinstance(place, int):
+                self._lay(address.pointer, place, self.loaded.get((node, len(found))))
+                found.append(self.element(address.pointer, place))
             else:
-                found.append(self.element(address.pointer, place))  # type: ignore[arg-type]
+                found.append(zero if place is None else place)
         return tuple(found)
+
+    def _lay(self, pointer: UOp, place: int, value: Any) -> None:
+        """Chooses what lies in memory, if a value is given and nothing was chosen yet."""
+        if value is not None and (pointer, place) not in self.memory:
+            kind = pointer.dtype.base
+            self.memory[pointer, place] = self.chosen[Wanted(pointer, kind, *_limits(kind), place)] = value
 
     def _store_all(self, root: UOp, at: Point, written: Effects) -> None:
         match root.op:
@@ -327,20 +343,42 @@ class World:
         return (self._halves(node.arg, node.dtype.scalar, row),)
 
     def _scan(self, node: UOp, at: Point) -> Lanes:
-        *factor, loop = node.src[1:]
-        if loop.op is not Ops.RANGE or not is_loop(loop) or any(one.op is Ops.RANGE for one in factor):
-            raise NotEvaluated("a running result along lanes")
-        (now,) = at.get(loop) or self._input(loop, {})
+        *factor, last = node.src[1:]
+        if last.op is not Ops.RANGE or not is_loop(last):
+            return self._scan_of_lanes(node, at)
+        if any(one.op is Ops.RANGE for one in factor):
+            raise NotEvaluated("a running result along two loops")
+        (now,) = at.get(last) or self._input(last, {})
         start = reduce_identity(Ops.ADD if factor else node.arg, node.dtype.scalar)
         held: Lanes = (start.arg,)
         for step in range(now + 1):
-            inside = {**at, loop: (step,)}
+            inside = {**at, last: (step,)}
             value = self.lanes(node.src[0], inside)
             if factor:
                 held = self._alu(Ops.MULACC, node.dtype, (node,) * 3, (held, self.lanes(factor[0], inside), value))
             else:
                 held = self._fold(node.arg, node.dtype, held, value)
         return held
+
+    def _scan_of_lanes(self, node: UOp, at: Point) -> Lanes:
+        """The lanes of each step in turn, each combined with all before it."""
+        *loops, lanes = node.src[1:]
+        if len(loops) > 1 or any(one.op is not Ops.RANGE for one in loops):
+            raise NotEvaluated("a running result with a factor, along lanes")
+        points = [at]
+        if loops:
+            (now,) = at.get(loops[0]) or self._input(loops[0], {})
+            points = [{**at, loops[0]: (step,)} for step in range(now + 1)]
+        count = lanes.size if lanes.op is Ops.RANGE else lanes.dtype.count
+        held: Lanes = (reduce_identity(node.arg, node.dtype.scalar).arg,)
+        row: list[Any] = []
+        for inside in points:
+            found = self.lanes(node.src[0], inside)
+            row = []
+            for value in found * count if len(found) == 1 else found:
+                held = self._fold(node.arg, node.dtype, held, (value,))
+                row += held
+        return tuple(row)
 
     def _result(self, node: UOp, at: Point) -> Lanes:
         register, assign, *axes = node.src

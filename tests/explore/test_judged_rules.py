@@ -1,0 +1,38 @@
+"""The equivalence check against rules by someone who had not seen it: each wrong one is found where it fires, in the
+rule playground as a reader uses it, and no true one is accused."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.explore.judged_rules import TRUE, WRONG, Judged
+from tinyexplore import explore
+from tinyexplore.explore.playground.equivalence import Verdict
+
+
+def verdicts(case: Judged) -> list[Verdict]:
+    """What the playground says of the places at which the rule would fire."""
+    places = explore(case.program, repeat=1).playground.matches(case.rule, stage=case.at)
+    assert len(places) > 0, f"{case.rule.name} does not fire"
+    return [place.verdict for place in places]
+
+
+@pytest.mark.parametrize("case", WRONG, ids=lambda case: case.rule.name)
+def test_a_wrong_rule_is_found_where_it_fires(case: Judged) -> None:
+    found = verdicts(case)
+    assert {verdict.status for verdict in found} == {"differs"}, [str(verdict) for verdict in found]
+    counterexample = found[0].counterexample
+    if counterexample is not None:
+        assert counterexample.before != counterexample.after
+        assert len(counterexample.inputs) <= 6, f"not as simple as it could be: {counterexample}"
+
+
+@pytest.mark.parametrize("case", TRUE, ids=lambda case: case.rule.name)
+def test_a_true_rule_is_not_accused(case: Judged) -> None:
+    found = verdicts(case)
+    assert all(verdict.holds for verdict in found), [str(verdict) for verdict in found]
+
+
+def test_there_are_many_of_either_kind() -> None:
+    assert len({case.rule.name for case in WRONG}) >= 90
+    assert len({case.rule.name for case in TRUE}) >= 35
