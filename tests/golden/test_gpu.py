@@ -10,7 +10,7 @@ import pytest
 from tests.golden.__main__ import differences, path_of
 from tests.golden.gpu import made
 from tests.golden.record import read
-from tinyexplore.renderer.gpu import DIALECTS
+from tinyexplore.renderer.gpu import DIALECTS, LANGUAGES
 
 # what clang has no headers for: the few words of CUDA that kernels are written with
 CUDA_WORDS = """\
@@ -61,7 +61,7 @@ FLAGS["metal"] = ["-x", "c++", "-std=c++14", "-fno-builtin", "-Wno-unknown-attri
 HEADS = {"cuda": CUDA_WORDS, "hip": CUDA_WORDS, "metal": METAL_WORDS}
 
 
-@pytest.mark.parametrize("language", DIALECTS)
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_texts_are_as_they_were(language: str) -> None:
     found = "\n".join(differences(read(path_of(language)), made(language)))
     assert not found, f"{found}\nwhere this is meant: python -m tests.golden.gpu --update"

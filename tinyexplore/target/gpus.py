@@ -3,7 +3,8 @@
 The limits of NVIDIA's are those of the CUDA C++ Programming Guide, "Compute Capabilities", of AMD's those of its
 documents of instruction sets, of Apple's those of the Metal Feature Set Tables. `opencl` has what the specification of
 OpenCL 1.2 promises of every device (section 4.2: 32 KiB of local memory), and groups of 256 work-items, which every GPU
-of the last ten years runs.
+of the last ten years runs. `webgpu` has the default limits of WebGPU (section "Limits"), and the types of WGSL without
+its extensions; how exact its functions are is in "Floating Point Accuracy": sine and cosine to 2^-11 between -π and π.
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ def _cuda(words: str, resident_items: int) -> GPU:
     return GPU(words, "cuda", 48 << 10, 1024, 32, resident_items=resident_items)
 
 
+_SMALL = (dtypes.int8, dtypes.uint8, dtypes.int16, dtypes.uint16, dtypes.float16, dtypes.bfloat16)
+
 GPUS = {
     "opencl": GPU("any GPU with OpenCL 1.2", "opencl", 32 << 10, 256, 32),
     "sm_75": _cuda("NVIDIA Turing (T4, RTX 20)", 1024),
@@ -60,6 +63,15 @@ GPUS = {
         flops_per_ns=2_500,
         bytes_per_ns=70,
         lacks=(dtypes.float64,),
+        lacks_ops=(Ops.ERF,),
+    ),
+    "webgpu": GPU(
+        "any GPU of WebGPU",
+        "wgsl",
+        16 << 10,
+        256,
+        32,
+        lacks=(dtypes.float64, dtypes.uint64, *_SMALL),
         lacks_ops=(Ops.ERF,),
     ),
 }

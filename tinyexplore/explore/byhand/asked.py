@@ -115,8 +115,9 @@ class ByHand:
 
     def rosetta(self, kernel: int | KernelInfo = 0, targets: str | Iterable[str] | None = None) -> Rosetta:
         """A kernel in other languages, for other machines, its lines aligned by the nodes of its ast: see
-        `explore.Rosetta`. `targets`: languages ("c", "llvm", "opencl", "cuda", "hip", "metal", "wasm"), machines
-        ("sm_90"), or both ("cuda:sm_90", "llvm:neoverse-n1"); by default every language. RosettaError for another.
+        `explore.Rosetta`. `targets`: languages ("c", "llvm", "opencl", "cuda", "hip", "metal", "wgsl", "wasm"),
+        machines ("sm_90"), or both ("cuda:sm_90", "llvm:neoverse-n1"); by default every language. RosettaError for
+        another.
 
         Its machine's own text is as it was captured; for every other machine the heuristics choose the opts. What was
         asked goes with the pages that are made after.

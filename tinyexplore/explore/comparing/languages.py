@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from tinyexplore.device import Device
 from tinyexplore.device.registry import Renderer
 from tinyexplore.renderer.c import CRenderer
-from tinyexplore.renderer.gpu import DIALECTS, GPURenderer
+from tinyexplore.renderer.gpu import LANGUAGES as OF_GPUS
+from tinyexplore.renderer.gpu import GPURenderer
 from tinyexplore.renderer.llvm import LLVMRenderer
 from tinyexplore.renderer.wasm import WASMRenderer
 from tinyexplore.runtime.gpu import gpu_target
@@ -19,10 +20,10 @@ from tinyexplore.util import Context
 LANGUAGES = {  # by its short name: what it is called
     "c": "C",
     "llvm": "LLVM IR",
-    **{name: dialect.words for name, dialect in DIALECTS.items()},
+    **OF_GPUS,
     "wasm": "WebAssembly text",
 }
-MACHINES = {"opencl": "opencl", "cuda": "sm_80", "hip": "gfx1100", "metal": "metal", "wasm": WASM32}
+MACHINES = {"opencl": "opencl", "cuda": "sm_80", "hip": "gfx1100", "metal": "metal", "wgsl": "webgpu", "wasm": WASM32}
 OF_CPUS = ("c", "llvm")
 _TIDY = {"cpp": "c", "ir": "llvm", "llvm ir": "llvm", "opencl c": "opencl", "wat": "wasm", "webassembly": "wasm"}
 
@@ -88,7 +89,7 @@ def target_of(asked: Wanted, captured: Target) -> Target:
     if not machine and _speaks(captured, language):
         return captured
     machine = machine or MACHINES.get(language, "native")
-    if language in DIALECTS:
+    if language in OF_GPUS:
         gpu = choice_of(machine).gpu
         assert gpu is not None
         return gpu_target("GPU", gpu, machine, machine)

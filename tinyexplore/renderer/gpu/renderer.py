@@ -1,4 +1,4 @@
-"""The linear program of a GPU in a C-like language: what one work-item does."""
+"""The linear program of a GPU in its language: what one work-item does."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from tinyexplore.dtype import DType, PtrDType, dtypes
 from tinyexplore.renderer.c.parts import CONVERSIONS, CONVERSIONS_NEED, SCALAR, memory_name
 from tinyexplore.renderer.c.renderer import CWriter
 from tinyexplore.renderer.gpu.dialects import DIALECTS, Dialect
+from tinyexplore.renderer.gpu.wgsl import WGSLWriter, is_short, too_wide
 from tinyexplore.renderer.program import (
     Launch,
     ProgramSpec,
@@ -25,9 +26,10 @@ from tinyexplore.renderer.text import variable_name
 from tinyexplore.target import GPUS, Target
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import Ops, UOp
-from tinyexplore.uop.bounds import bounds
 from tinyexplore.uop.symbolic import text
 
+WGSL = "wgsl"
+LANGUAGES = {**{name: dialect.words for name, dialect in DIALECTS.items()}, WGSL: "WGSL"}  # what each is called
 LETTERS = "xyz"  # of the dimensions, the fastest first
 _WORD = re.compile(r"\b(?:(\d+)(u?ll)|[A-Za-z_]\w*)\b")
 
@@ -37,8 +39,7 @@ class GPURenderer:
 
     def __init__(self, target: Target, compiler: str) -> None:
         self.target = target
-        self.dialect = DIALECTS[target.arch]
-        self.language = self.dialect.language
+        self.language = target.arch
         self.compiler = compiler
 
     def render(self, name: str, uops: Sequence[UOp]) -> ProgramSpec:
@@ -49,7 +50,9 @@ class GPURenderer:
                     f"{missing.name}: {self.target.cpu} does not compute with it; cast to another type, or choose "
                     "another device"
                 )
-        lines = _GPUWriter(uops, self.dialect).write(name)
+        if self.language == WGSL and (words := too_wide(uops)):
+            raise RenderError(f"{words}; cast to another type, or choose another device")
+        lines = written(self.language, name, uops)
         return spec_of(name, self.target, uops, self.language, lines, self.compiler)
 
 
@@ -57,11 +60,17 @@ def in_other_languages(spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, .
     """The same program in each other language of GPUs that has all its types and functions."""
     found = []
     for gpu in {one.language: one for one in GPUS.values()}.values():
-        if gpu.language != spec.language and not any(lacks(gpu.lacks, node) for node in spec.uops):
-            if not any(node.op in gpu.lacks_ops for node in spec.uops):
-                lines = _GPUWriter(spec.uops, DIALECTS[gpu.language]).write(spec.name)
-                found.append((gpu.language, tuple(lines)))
+        if gpu.language == spec.language or any(lacks(gpu.lacks, node) for node in spec.uops):
+            continue
+        if any(node.op in gpu.lacks_ops for node in spec.uops) or (gpu.language == WGSL and too_wide(spec.uops)):
+            continue
+        found.append((gpu.language, tuple(written(gpu.language, spec.name, spec.uops))))
     return found
+
+
+def written(language: str, name: str, uops: Sequence[UOp]) -> list[SourceLine]:
+    """The lines of a kernel called `name`."""
+    return (WGSLWriter(uops) if language == WGSL else _GPUWriter(uops, DIALECTS[language])).write(name)
 
 
 def lacks(missing: tuple[DType, ...], node: UOp) -> DType | None:
@@ -174,7 +183,4 @@ def _is_short(node: UOp) -> bool:
     """False for a 64-bit integer that may need its 64 bits."""
     if isinstance(node.dtype, PtrDType):
         return node.dtype.base is not dtypes.int64
-    if node.dtype is not dtypes.int64:
-        return True
-    low, high = bounds(node)
-    return -(1 << 31) <= low and high < 1 << 31
+    return node.dtype is not dtypes.int64 or is_short(node)

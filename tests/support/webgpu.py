@@ -1,0 +1,85 @@
+"""WGSL programs run through wgpu, on whatever Vulkan driver there is (Mesa's lavapipe runs on the CPU)."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tinyexplore import Tensor
+from tinyexplore.codegen import lower
+from tinyexplore.device import Device
+from tinyexplore.explore.kept import buffer_types
+from tinyexplore.kernel import Kernel, hand_coded
+from tinyexplore.renderer import ProgramSpec
+from tinyexplore.renderer.program import Launch
+from tinyexplore.schedule import create_schedule
+from tinyexplore.util import Context
+
+ITEMS = 64  # of a group that the program leaves to the runtime
+
+
+@cache
+def webgpu() -> Any:
+    """The device of wgpu, or the test is skipped: it needs the package and a Vulkan driver."""
+    os.environ.setdefault("XDG_RUNTIME_DIR", "/tmp")
+    try:
+        wgpu = importlib.import_module("wgpu")
+    except ImportError:
+        pytest.skip("wgpu is not installed: pip install 'tinyexplore[webgpu]'")
+    found = [one for one in wgpu.gpu.enumerate_adapters_sync() if one.info["backend_type"] == "Vulkan"]
+    if not found:
+        pytest.skip("no Vulkan driver; Debian: apt-get install mesa-vulkan-drivers")
+    return found[0].request_device_sync()
+
+
+def parsed(text: str) -> Any:
+    """A program as naga takes it; it raises wgpu.GPUValidationError, with naga's words, where it does not."""
+    return webgpu().create_shader_module(code=text)
+
+
+def run(spec: ProgramSpec, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """What the buffers of a program hold after it ran on these."""
+    device, launch = webgpu(), Launch.of(spec.uops)
+    usage = importlib.import_module("wgpu").BufferUsage
+    stage = {"module": parsed(spec.source), "entry_point": spec.name}
+    pipeline = device.create_compute_pipeline(layout="auto", compute=stage)
+    buffers = [device.create_buffer_with_data(data=one, usage=usage.STORAGE | usage.COPY_SRC) for one in arrays]
+    entries = [
+        {"binding": k, "resource": {"buffer": one, "offset": 0, "size": one.size}} for k, one in enumerate(buffers)
+    ]
+    encoder = device.create_command_encoder()
+    compute = encoder.begin_compute_pass()
+    compute.set_pipeline(pipeline)
+    compute.set_bind_group(0, device.create_bind_group(layout=pipeline.get_bind_group_layout(0), entries=entries))
+    grid = list(launch.sizes())
+    if launch.group is None:
+        grid[0] = -(-grid[0] // ITEMS)
+    compute.dispatch_workgroups(*[*grid, 1, 1][:3])
+    compute.end()
+    device.queue.submit([encoder.finish()])
+    return [np.frombuffer(device.queue.read_buffer(b), a.dtype) for b, a in zip(buffers, arrays, strict=True)]
+
+
+def computed(result: Tensor, *, with_opts: bool = True) -> np.ndarray:
+    """The elements of a tensor (made where TARGET=webgpu), computed by WGSL; its inputs lie in memory."""
+    known: dict[Any, np.ndarray] = {}
+    with Context(TARGET="webgpu", DEVICE="LLVM"):
+        items = create_schedule([result.lazydata])
+        for item in items:
+            kernel = Kernel.of(item.ast, Device["LLVM"].target)
+            kernel = hand_coded(kernel) if with_opts else kernel
+            spec = Device["LLVM"].renderer.render(kernel.name, lower(kernel))
+            arrays = []
+            for buffer, (dtype, size) in zip(item.buffers, buffer_types(spec.uops), strict=True):
+                if buffer not in known:
+                    content = bytes(buffer.copyout()) if buffer.is_allocated else bytes(size * dtype.itemsize)
+                    known[buffer] = np.frombuffer(content, dtype.fmt)
+                arrays.append(known[buffer])
+            known.update(zip(item.buffers, run(spec, arrays), strict=True))
+    return known[items[-1].buffers[0]]

@@ -1,0 +1,270 @@
+"""WGSL, the language of WebGPU: what one work-item does, by the C writer's way through a program.
+
+Its numbers have 32 bits: indices are i32, which the bounds of a program must allow, and memory has no smaller elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tinyexplore.dtype import DType, PtrDType, dtypes
+from tinyexplore.renderer.c.parts import literal, short
+from tinyexplore.renderer.c.renderer import CWriter
+from tinyexplore.renderer.program import (
+    Launch,
+    RenderError,
+    global_buffers,
+    is_group_barrier,
+    is_shared,
+    variable_arguments,
+)
+from tinyexplore.renderer.text import ATOM, LOOSE, SUM, variable_name
+from tinyexplore.trace import SourceLine
+from tinyexplore.uop import Group, Ops, UOp
+from tinyexplore.uop.bounds import bounds
+from tinyexplore.uop.symbolic import text as size_text
+
+TYPES = {
+    dtypes.bool: "bool",
+    dtypes.int32: "i32",
+    dtypes.uint32: "u32",
+    dtypes.int64: "i32",
+    dtypes.float32: "f32",
+}
+ITEMS = 64  # of a group, where the program leaves it to the runtime
+# how a work-item knows its numbers, by the first letters of a SPECIAL
+PLACES = {
+    "gidx": ("workgroup_id", "group"),
+    "lidx": ("local_invocation_id", "item"),
+    "idx": ("global_invocation_id", "place"),
+}
+# made of bits when the program runs: WGSL refuses constants that are not finite
+_NOT_FINITE = {"INFINITY": ("inf", "0x7f800000u"), "NAN": ("nan", "0x7fc00000u")}
+# of what lies below 0 WGSL knows no power
+_POW = """\
+fn pow_f32(x: f32, y: f32) -> f32 {{
+  let p: f32 = pow(abs(x), y);
+  let below: f32 = select({nan}, select(p, -p, y % 2.0f != 0.0f), y == floor(y));
+  return select(select(p, below, x < 0.0f), 1.0f, y == 0.0f);
+}}"""
+# by hyperbolic sine and cosine, say, which overflow
+_TANH = "fn tanh_f32(x: f32) -> f32 { return select(tanh(clamp(x, -10.0f, 10.0f)), x, x != x); }"
+_OF_BOOLS = {Ops.CMPLT: "!{0} & {1}", Ops.CMPLE: "!{0} | {1}", Ops.CMPEQ: "{0} == {1}", Ops.CMPNE: "{0} != {1}"}
+
+
+def too_wide(uops: Sequence[UOp]) -> str:
+    """Which numbers of a program WGSL has no type for, in words; "" where it has all."""
+    for node in uops:
+        base = node.dtype.base if isinstance(node.dtype, PtrDType) else node.dtype
+        if node.op is Ops.DEFINE_GLOBAL and base is dtypes.bool:
+            return "bool: elements of a buffer of bools have 8 bits, and memory of WGSL has none below 32"
+        if base is dtypes.int64 and (isinstance(node.dtype, PtrDType) or not is_short(node)):
+            return "int64: WGSL has integers of 32 bits, and these may need more"
+    return ""
+
+
+def is_short(node: UOp) -> bool:
+    """Whether 32 bits hold whatever an integer of 64 bits may be."""
+    low, high = bounds(node)
+    return -(1 << 31) <= low and high < 1 << 31
+
+
+class WGSLWriter(CWriter):
+    """The C writer's way through a program, written as WGSL."""
+
+    indent_text = "  "
+
+    def __init__(self, uops: Sequence[UOp]) -> None:
+        super().__init__(uops)
+        self.shared: list[SourceLine] = []
+
+    def write(self, name: str) -> list[SourceLine]:
+        launch = Launch.of(self.uops)
+        buffers, variables = global_buffers(self.uops), variable_arguments(self.uops)
+        written = {node.src[0].src[0] for node in self.uops if node.op is Ops.STORE}
+        for node in variables:
+            self.name(node, variable_name(node))
+        for node in self.uops:
+            self.begin(node)
+            self.write_node(node)
+        bindings = []
+        for node in buffers:
+            assert isinstance(node.dtype, PtrDType)
+            access = "read_write" if node in written else "read"
+            kind = f"var<storage, {access}> data{node.arg}: array<{TYPES[node.dtype.base]}>"
+            bindings.append(SourceLine(f"@group(0) @binding({node.arg}) {kind};", (node,)))
+        for number, node in enumerate(variables, len(buffers)):
+            kind = f"var<uniform> {self.texts[node][0]}: i32"
+            bindings.append(SourceLine(f"@group(0) @binding({number}) {kind};", (node,)))
+        roots = tuple(node for node in self.uops if node.op in (Ops.STORE, Ops.RANGE, Ops.SPECIAL))
+        kinds = {node.arg[:-1] for node in self.uops if node.op is Ops.SPECIAL}
+        given = [f"@builtin({what}) {name}: vec3<u32>" for kind, (what, name) in PLACES.items() if kind in kinds]
+        sizes = ", ".join(map(str, launch.group or (ITEMS,)))
+        return [
+            *bindings,
+            *self.shared,
+            *self.prelude(),
+            SourceLine(f"@compute @workgroup_size({sizes})", ()),
+            SourceLine(f"fn {name}({', '.join(given)}) {{", (*buffers, *variables, *roots)),
+            *self.lines,
+            SourceLine("}", ()),
+        ]
+
+    # *** statements ***
+
+    def write_node(self, node: UOp) -> None:
+        match node.op:
+            case Ops.SPECIAL:
+                self.special(node)
+            case Ops.DEFINE_VAR:
+                pass
+            case Ops.DEFINE_ACC:
+                value = self.operand(node.src[0])
+                self.line(f"var {self.name(node, f'acc{node.arg}')}: {self.type_of(node)} = {value};")
+            case Ops.RANGE:
+                name = self.name(node, node.arg.name)
+                self.line(f"for (var {name}: i32 = 0; {name} < {self.operand(node.src[0], ATOM)}; {name}++) {{")
+                self.depth += 1
+            case Ops.BARRIER if is_group_barrier(node):
+                self.line("workgroupBarrier();")
+            case _:
+                super().write_node(node)
+
+    def special(self, node: UOp) -> None:
+        """The number of a work-item or a group, with how many there are."""
+        kind, dimension = node.arg[:-1], "xyz"[int(node.arg[-1])]
+        name, end = self.name(node, node.arg), node.src[0]
+        self.line(f"let {name}: i32 = i32({PLACES[kind][1]}.{dimension}); // {size_text(end)}")
+        if kind == "idx":
+            self.line(f"if ({name} >= {self.operand(end)}) {{ return; }}")
+
+    def declare(self, node: UOp, text: str) -> None:
+        kind = self.type_of(node)
+        self.line(f"let {self.variable(node)}: {kind} = {text};")
+
+    def define_local(self, node: UOp) -> None:
+        assert isinstance(node.dtype, PtrDType)
+        kind = f"{self.name(node, str(node.arg))}: array<{TYPES[node.dtype.base]}, {node.dtype.size}>;"
+        if is_shared(node):
+            self.shared.append(SourceLine(f"var<workgroup> {kind}", (node,)))
+        else:
+            self.line(f"var {kind}")
+
+    def load(self, node: UOp) -> None:
+        dtype = node.dtype
+        assert isinstance(dtype, DType)
+        buffer, position, valid = self.place(node.src[0])
+        text = f"{buffer}[{position}]"
+        if valid is not None:  # an access beyond the end is defined in WGSL, and not used here
+            text = f"select({TYPES[dtype]}(0), {text}, {self.operand(valid)})"
+        self.declare(node, text)
+
+    def store(self, node: UOp) -> None:
+        index, value = node.src[:2]
+        buffer, position, valid = self.place(index)
+        text = f"{buffer}[{position}] = {self.operand(value)};"
+        self.line(text if valid is None else f"if ({self.operand(valid)}) {{ {text} }}")
+
+    # *** expressions ***
+
+    def vector(self, dtype: DType) -> str:
+        if dtype not in TYPES:
+            raise RenderError(f"{dtype!r}: WGSL has {', '.join(dict.fromkeys(TYPES.values()))}")
+        return TYPES[dtype]
+
+    def constant(self, node: UOp) -> str:
+        assert isinstance(node.dtype, DType)
+        text = literal(node.arg, node.dtype).removesuffix("ll")
+        name = text.lstrip("-")
+        return text.replace(name, self.not_finite(name)) if name in _NOT_FINITE else text
+
+    def not_finite(self, name: str) -> str:
+        function, bits = _NOT_FINITE[name]
+        body = f"var bits: u32 = {bits}; return bitcast<f32>(bits);"
+        return self.needs(function, lambda: f"fn {function}() -> f32 {{ {body} }}") + "()"
+
+    def alu(self, node: UOp) -> tuple[str, int]:
+        op, source = node.op, node.src[0].dtype
+        if op in (Ops.SHL, Ops.SHR):
+            left, right = (self.operand(src, ATOM) for src in node.src)
+            return f"{left} {'<<' if op is Ops.SHL else '>>'} u32({right})", LOOSE
+        if (rounded := _rounded(node)) is not None:
+            return f"round({self.operand(rounded)})", ATOM
+        if op in Group.COMPARE and source is dtypes.bool:
+            return _OF_BOOLS[op].format(*[self.operand(src, ATOM) for src in node.src]), LOOSE
+        return super().alu(node)
+
+    def arithmetic(self, op: Ops, dtype: DType, values: list[str]) -> tuple[str, int]:
+        if op is Ops.NEG and dtypes.is_unsigned(dtype):
+            return f"0u - {values[0]}", SUM
+        return super().arithmetic(op, dtype, values)
+
+    def bool_arithmetic(self, op: Ops, dtype: DType, values: list[str]) -> tuple[str, int]:
+        if op is Ops.XOR:
+            return f"{values[0]} != {values[1]}", LOOSE
+        return super().bool_arithmetic(op, dtype, values)
+
+    def where(self, node: UOp, source: DType, dtype: DType) -> str:
+        condition, yes, no = (self.operand(src) for src in node.src)
+        return f"select({no}, {yes}, {condition})"
+
+    def extreme(self, op: Ops, dtype: DType, values: list[str]) -> str:
+        name, kind = f"{op.name.lower()}_{short(dtype)}", TYPES[dtype]
+        # by its bits: compilers of WGSL may take it that no comparison meets NaN
+        nan = " || (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u" if dtypes.is_float(dtype) else ""
+        body = f"return select(y, x, x {'>' if op is Ops.MAX else '<'} y{nan});"
+        self.needs(name, lambda: f"fn {name}(x: {kind}, y: {kind}) -> {kind} {{ {body} }}")
+        return f"{name}({', '.join(values)})"
+
+    def libm(self, op: Ops, dtype: DType, values: list[str]) -> str:
+        if op is Ops.MOD:
+            return f"({values[0]} % {values[1]})"
+        if op is Ops.POW:
+            nan = self.not_finite("NAN")
+            name = self.needs("pow_f32", lambda: _POW.format(nan=nan))
+            return f"{name}({', '.join(values)})"
+        if op is Ops.TANH:
+            name = self.needs("tanh_f32", lambda: _TANH)
+            return f"{name}({values[0]})"
+        return f"{op.name.lower()}({', '.join(values)})"
+
+    def divide(self, node: UOp, op: Ops, dtype: DType) -> tuple[str, int]:
+        left, right = (self.operand(src, ATOM) for src in node.src)
+        symbol = "/" if op is Ops.IDIV else "%"
+        low, high = bounds(node.src[1])
+        if low > 0 or high < -1:
+            return f"{left} {symbol} {right}", LOOSE
+        name, kind = f"{op.name.lower()}_{short(dtype)}", TYPES[dtype]
+        text = f"x {symbol} y"
+        if not dtypes.is_unsigned(dtype):
+            text = f"select({text}, {'-x' if op is Ops.IDIV else '0'}, y == -1)"
+        body = f"return select({text}, {kind}(0), y == 0);"
+        self.needs(name, lambda: f"fn {name}(x: {kind}, y: {kind}) -> {kind} {{ {body} }}")
+        return f"{name}({left}, {right})", ATOM
+
+    def scalar_cast(self, text: str, source: DType, target: DType) -> str:
+        if dtypes.is_bool(target):
+            return f"({text} != {TYPES[source]}(0))"
+        if dtypes.is_float(source) and target is dtypes.uint32:  # what is below 0 wraps around
+            return f"select(u32({text}), u32(i32({text})), {text} < 0.0f)"
+        return text if TYPES[source] == TYPES[target] else f"{TYPES[target]}({text})"
+
+    def bitcast(self, text: str, source: DType, target: DType) -> str:
+        if dtypes.is_bool(source) or dtypes.is_bool(target) or source.itemsize != target.itemsize:
+            raise RenderError(f"BITCAST of {source!r} to {target!r}: WGSL has bits of numbers of 32 bits")
+        return text if source is target else f"bitcast<{TYPES[target]}>({text})"
+
+    def table(self, node: UOp) -> str:
+        raise RenderError(f"{node!r}: WGSL has no registers to look numbers up in")
+
+
+def _rounded(node: UOp) -> UOp | None:
+    """The x of (x + c) - c, where c is so large that the sum has no fraction: WGSL lets compilers cancel that."""
+    if node.op is not Ops.ADD or node.dtype is not dtypes.float32 or node.src[0].op is not Ops.ADD:
+        return None
+    (x, c), back = node.src[0].src, node.src[1]
+    is_large = c.op is back.op is Ops.CONST and c.arg == -back.arg and abs(c.arg) >= 1 << 23
+    return x if is_large else None
+
+
+__all__ = ["WGSLWriter", "too_wide"]
