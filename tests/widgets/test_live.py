@@ -169,6 +169,17 @@ def test_the_throughput_of_a_loop_says_that_no_browser_starts_the_tool(page: Any
     page.wait_for_selector(".throughput [role=alert]:has-text('which no browser starts')")
 
 
+def test_the_engine_in_the_page_writes_a_kernel_in_every_language(page: Any, view: Explorer) -> None:
+    ready(page)
+    page.evaluate("tinyexplore.handle.go({panel: 'rosetta', kernel: 0})")
+    page.wait_for_selector(".rosetta table")
+    asked = [one.target for one in view.rosetta(0).translations]
+    assert page.eval_on_selector_all(".rosetta select >> nth=0 >> option", "found => found.map((one) => one.value)") == asked
+    page.select_option(".rosetta select >> nth=1", "wgsl")
+    assert page.locator(".rosetta .line:has-text('@builtin(')").count() == 1
+    assert page.locator(".rosetta td.refused").count() == 0
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_live_page_is_without_grave_findings(page: Any, scheme: str) -> None:
     page.emulate_media(color_scheme=scheme)
