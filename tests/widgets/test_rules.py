@@ -215,6 +215,8 @@ def test_a_page_walks_what_was_recorded_and_says_what_needs_python(browser: Any,
     tab.wait_for_selector("html[data-tinyexplore=ready] .rules-branch", state="attached")
     assert "a notebook fires them (view.playground)" in tab.inner_text(".rules-body")
     tab.click('.rules-body > .event:has-text("careless in simplify")')
-    assert tab.query_selector(".rules-branch .rules-values")
+    body, values = (tab.locator(one).bounding_box() for one in (".rules-body", ".rules-branch .rules-values >> nth=0"))
+    assert body["y"] <= values["y"] < values["y"] + values["height"] <= body["y"] + body["height"]  # seen without scrolling
+    assert tab.evaluate("document.activeElement.getAttribute('aria-current')") == "step"
     assert tab.query_selector(".rules-actions") is None
     tab.close()

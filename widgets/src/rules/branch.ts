@@ -43,11 +43,12 @@ export function branchView(store: Store, branch: Branch, step: (firing: RuleFiri
     "section",
     { class: "rules-branch", "aria-label": titleOf(branch) },
     h("p", { class: branch.status === "failed" ? "note tuner-complaint" : "note" }, branch.status === "failed" ? branch.reason : summary(branch)),
-    stepping(store, branch, step),
-    branch.rule_text === "" ? null : h("details", {}, h("summary", {}, "The rule as it was then"), codeBlock(branch.rule_text)),
+    store.ask === null ? null : stepping(store, branch, step),
     ...firings.slice(0, MOST_FIRINGS).map((one) => firingRow(store, one, step)),
     firings.length > MOST_FIRINGS ? h("p", { class: "note faint" }, `and ${count(firings.length - MOST_FIRINGS, "firing")} more`) : null,
     ...branch.kernels.map((variant) => kernelView(store.index.trace, variant)),
+    branch.rule_text === "" ? null : h("details", {}, h("summary", {}, "The rule as it was then"), codeBlock(branch.rule_text)),
+    store.ask === null ? stepping(store, branch, step) : null,
   );
 }
 

@@ -68,10 +68,19 @@ export class RulesView implements View {
 
   /** Something came of a command, or it is on its way. */
   private heard(): void {
-    if (this.branches.length > this.known) this.branch = this.branches.at(-1)!.id;
+    const isNew = this.branches.length > this.known;
+    if (isNew) this.branch = this.branches.at(-1)!.id;
     if (this.branches.length !== this.known) void this.askRules();
     this.known = this.branches.length;
     this.draw();
+    if (isNew) this.reveal();
+  }
+
+  /** Brings what came of the chosen command into view: its row to the top, what it says below it. */
+  private reveal(): HTMLElement | null {
+    const row = this.body.querySelector<HTMLElement>(":scope > [aria-current]");
+    if (row !== null) this.body.scrollTop += row.getBoundingClientRect().top - this.body.getBoundingClientRect().top;
+    return row;
   }
 
   // *** asking Python ***
@@ -147,13 +156,11 @@ export class RulesView implements View {
     this.drawList();
     const { row } = this;
     const tried = this.branches;
-    const shown = tried.find(({ id }) => id === this.branch);
     replaceChildren(
       this.body,
       ...(row === undefined ? [this.invitation()] : this.about(row)),
       tried.length === 0 ? null : h("h5", {}, "Tried"),
-      ...tried.map((branch) => this.triedRow(branch)),
-      shown === undefined ? null : branchView(this.store, shown, (firing) => void this.stepThrough(shown, firing)),
+      ...tried.flatMap((branch) => [this.triedRow(branch), branch.id === this.branch ? branchView(this.store, branch, (firing) => void this.stepThrough(branch, firing)) : null]),
     );
   }
 
@@ -259,6 +266,7 @@ export class RulesView implements View {
     const choose = (): void => {
       this.branch = branch.id;
       this.draw();
+      this.reveal()?.focus({ preventScroll: true });
     };
     const worst = branch.status === "failed" ? "failed" : wrong > 0 ? "differs" : firings.length > 0 ? "agrees" : "";
     return h(

@@ -17,7 +17,7 @@ export function verdictTag(status: string): HTMLElement {
 /** The inputs at which two graphs differ, and what each gives there. */
 export function counterexample(inputs: readonly (readonly [string, string])[], before: string, after: string): HTMLElement {
   const given = inputs.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]);
-  return h("dl", { class: "values rules-values", "aria-label": "Counterexample" }, ...given, h("dt", {}, "before"), h("dd", { class: "come" }, before), h("dt", {}, "after"), h("dd", { class: "gone" }, after));
+  return h("dl", { class: "values rules-values", "aria-label": "Counterexample" }, ...given, h("dt", {}, "before"), h("dd", {}, before), h("dt", {}, "after"), h("dd", { class: "gone" }, after));
 }
 
 /** The verdicts on a pass's firings that are wrong, by their steps. */
