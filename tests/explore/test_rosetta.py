@@ -120,6 +120,15 @@ def test_what_nobody_knows_is_said(target, words):
         wanted(target)
 
 
+def test_a_cell_shows_a_table_of_the_first_two(sum_of_two):
+    found = sum_of_two.rosetta(0, ["metal", "wgsl", "cuda"])._repr_mimebundle_()
+    assert found["text/html"].count("<th style") == 3 + len(
+        sum_of_two.rosetta(0, ["metal", "wgsl"]).rows("metal", "wgsl")
+    )
+    assert "Metal · metal" in found["text/html"] and "CUDA" not in found["text/html"]
+    assert "WGSL · webgpu" in found["text/plain"] and "data0[v0] = v4;" in found["text/plain"]
+
+
 def test_machines_say_their_language(sum_of_two):
     assert [one.name for one in wanted(["sm_90", "x86-64-v4", "WASM32", "CUDA"])] == [
         "cuda:sm_90",

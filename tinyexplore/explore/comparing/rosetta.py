@@ -17,6 +17,9 @@ from tinyexplore.explore.pictures.highlight import lines_html
 
 AS_TEXT = 2  # columns of a printed Rosetta
 COLUMN = 58  # characters of each
+_TABLE = "table-layout:fixed;width:100%;border-collapse:collapse"
+_CELL = "text-align:left;vertical-align:top;padding:1px 8px"
+_LINES = "margin:0;white-space:pre-wrap;overflow-wrap:anywhere"
 Run = tuple[int | None, int, int]  # neighbouring lines of one row: the row, the first line, and the one after the last
 
 
@@ -124,16 +127,22 @@ class Rosetta:
         """The rows as a table of HTML; by default of the first two texts."""
         columns = [self[target] for target in targets or self._first()]
         colours = [lines_html(one.language, [line.text for line in one.lines], inline=True) for one in columns]
-        head = "".join(f"<th>{escape(one.head[0])}<br><small>{escape(one.head[1])}</small></th>" for one in columns)
+        head = "".join(
+            f'<th style="{_CELL}">{escape(one.head[0])}<br><small>{escape(one.head[1])}</small></th>' for one in columns
+        )
         body = []
         for row in aligned([one.lines for one in columns]):
             name = "" if row.origin is None else _name(self.origins[row.origin])
             cells = []
             for place, (start, stop) in enumerate(row.spans):
                 lines = "\n".join(colours[place][start:stop])
-                cells.append(f"<td><pre>{lines}</pre></td>" if stop > start else f"<td>{_blank(row, place)}</td>")
-            body.append(f"<tr><th><small>{escape(name)}</small></th>{''.join(cells)}</tr>")
-        return f"<table><thead><tr><th></th>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
+                shown = (
+                    f'<pre style="{_LINES}">{lines}</pre>' if stop > start else f"<small>{_blank(row, place)}</small>"
+                )
+                cells.append(f'<td style="{_CELL}">{shown}</td>')
+            body.append(f'<tr><th style="{_CELL}"><small>{escape(name)}</small></th>{"".join(cells)}</tr>')
+        table = f'<table style="{_TABLE}"><thead><tr><th style="width:7em"></th>'
+        return f"{table}{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         return {"text/plain": str(self), "text/html": self.to_html()}
