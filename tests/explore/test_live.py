@@ -30,7 +30,7 @@ from tinyexplore.explore.live import PYODIDE_VERSION, PyodideMissing, find_pyodi
 from tinyexplore.explore.live.bytecode import as_bytecode, with_bytecode
 from tinyexplore.explore.live.carried import Carried, carried_of
 from tinyexplore.explore.live.graphs import graph_from_data, graph_to_data, is_plain
-from tinyexplore.explore.live.packing import PACKAGE, packed_engine, slim_stdlib
+from tinyexplore.explore.live.packing import OF_NO_USE, PACKAGE, packed_engine, slim_stdlib
 from tinyexplore.explore.live.page import live_html
 from tinyexplore.explore.live.precompiled import precompiled
 from tinyexplore.explore.live.serving import Serving
@@ -293,3 +293,17 @@ def test_the_standard_library_is_carried_without_what_serves_nobody() -> None:
             archive.writestr(name, name)
     with zipfile.ZipFile(io.BytesIO(slim_stdlib(file.getvalue()))) as archive:
         assert archive.namelist() == ["encodings/utf_8.py", "json/__init__.py", "re/__init__.py"]
+
+
+def test_the_engine_runs_without_the_modules_that_a_page_leaves_out() -> None:
+    program = "Tensor.arange(6).reshape(2, 3)\\n# %%\\nnn.Linear(3, 2)(Tensor.ones(2, 3)).softmax()"
+    script = f"""
+import sys
+sys.modules.update(dict.fromkeys({sorted(OF_NO_USE)!r}))
+import tinyexplore.explore.live.serving
+from tinyexplore.explore.live.playing import play
+played = play("{program}")
+assert played.explorer is not None, played.error
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]

@@ -16,14 +16,14 @@ from tinyexplore.explore.live.pyodide import PYODIDE_FILES, PYODIDE_LOCK
 PACKAGE = Path(__file__).resolve().parents[2]
 _LEFT_OUT = {"static", "widgets", "__pycache__"}  # the page has the front end already
 _STDLIB, _ENGINE = "python_stdlib.zip", "tinyexplore.zip"
-_OF_NO_USE = frozenset(  # servers and mail, tests, debuggers and prompts on a terminal, processes, files of settings
+OF_NO_USE = frozenset(  # servers and mail, tests, debuggers and prompts on a terminal, processes, files of settings
     "antigravity bdb cmd code compileall configparser cProfile doctest ensurepip fileinput filecmp ftplib "
-    "getpass imaplib mailbox mailcap modulefinder multiprocessing netrc nturl2path optparse pdb pickletools plistlib "
+    "getpass imaplib mailbox mailcap modulefinder multiprocessing netrc nturl2path optparse pdb plistlib "
     "poplib profile pstats pty py_compile pyclbr pydoc pydoc_data _pyrepl rlcompleter runpy sched shelve smtplib "
     "socketserver sqlite3 symtable tabnanny this tomllib trace tracemalloc tty turtle unittest wave webbrowser wsgiref "
     "xmlrpc zipapp zoneinfo".split()
 )
-_PARTS_OF_NO_USE = ("xml/dom", "xml/etree", "http/server", "http/cookie", "logging/config", "logging/handlers")
+_PARTSOF_NO_USE = ("xml/dom", "xml/etree", "http/server", "http/cookie", "logging/config", "logging/handlers")
 _CODE_PAGES = ("cp", "iso", "mac_", "koi8", "kz1048", "ptcp", "tis_", "hp_", "palmos")
 _NO_TAG = bytes.maketrans(b"<", b",")
 _BEFORE_ALL = (1980, 1, 1, 0, 0, 0)
@@ -70,7 +70,7 @@ def _is_of_use(name: str) -> bool:
     top, _, inside = name.partition("/")
     if top == "encodings":
         return not inside.startswith(_CODE_PAGES) or inside == "cp437.py"  # which archives are written in
-    return top.removesuffix(".py") not in _OF_NO_USE and not name.startswith(_PARTS_OF_NO_USE)
+    return top.removesuffix(".py") not in OF_NO_USE and not name.startswith(_PARTSOF_NO_USE)
 
 
 def block(name: str, data: bytes) -> str:

@@ -166,15 +166,16 @@ onmessage = ({ data }: MessageEvent<ToWorker>): void => {
     } catch (error) {
       const text = error instanceof Error ? error.message : String(error);
       if (data.do === "start") say({ told: "failed", text });
-      else if (data.do === "tell") say({ told: "working", data: JSON.stringify({ complaint: lastLine(text) }) });
-      else say({ told: "answer", id: data.id, answer: JSON.stringify({ error: lastLine(text) }) });
+      else if (data.do === "tell") say({ told: "working", data: JSON.stringify({ complaint: whatWentWrong(text) }) });
+      else say({ told: "answer", id: data.id, answer: JSON.stringify({ error: whatWentWrong(text) }) });
     }
   });
 };
 
-/** Of a Python traceback what went wrong. */
-function lastLine(text: string): string {
-  return text.trim().split("\n").at(-1) ?? text;
+/** Of a Python traceback what went wrong: the line that names the exception. What follows it is advice. */
+function whatWentWrong(text: string): string {
+  const lines = text.trim().split("\n");
+  return lines.findLast((line) => /^[\w.]+(Error|Exception|Interrupt)\b/.test(line)) ?? lines.at(-1)!;
 }
 
 export default ""; // whoever imports it gets its own text (build.mjs)
