@@ -18,7 +18,7 @@ pytestmark = pytest.mark.browser
 
 
 def product() -> Explorer:
-    a, b = Tensor.rand(16, 16).realize(), Tensor.rand(16, 16).realize()
+    a, b = (Tensor.randint(16, 16, high=9).float().realize() for _ in range(2))  # sums of whole numbers are exact
     view = explore(lambda: a @ b, title="product", repeat=2, keep_inputs=True)
     view.branch(0)
     return view
