@@ -5,10 +5,12 @@
 #           make bundle (needs Node)   make wheel   make clean
 # Knobs:    ARGS="..." is passed on (make lab ARGS=--no-browser, make test ARGS="-k softmax -x")
 #           PYTHON=python3.12 chooses the interpreter, VENV=... the place of the environment
+#           WORKERS=2 processes run the tests; WORKERS=0 runs them in one (--pdb needs that)
 
 PYTHON ?= python3
 VENV   ?= .venv
 ARGS   ?=
+WORKERS ?= 2
 
 BIN      := $(VENV)/bin
 PY       := $(BIN)/python
@@ -20,7 +22,7 @@ NOTEBOOK ?= notebooks/00_quickstart.ipynb
 .PHONY: help lab test check torch models notebooks bundle wheel clean
 
 help:
-	@sed -n '1,7s/^# \{0,1\}//p' Makefile
+	@sed -n '1,8s/^# \{0,1\}//p' Makefile
 
 # ------------------------------------------------------------------------------------ the environment
 # A stamp for each set of extras, so that a second call starts at once; pyproject.toml is what can outdate them.
@@ -69,9 +71,10 @@ lab: $(VENV)/.stamp-lab
 	$(BIN)/jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) --notebook-dir=$(dir $(NOTEBOOK)) --LabApp.default_url=/lab/tree/$(notdir $(NOTEBOOK)) $(ARGS)
 
 # A browser is got where there is none and the machine allows it; where not, the report says what was left out.
+# The tests of a file stay in one process, which shares what they have in common; files go in the order of the folders.
 test: $(VENV)/.stamp-test
 	@[ -n "$(TINYEXPLORE_NO_BROWSER)" ] || $(PY) tests/support/chromium.py --install
-	$(PY) -m pytest $(ARGS)
+	$(PY) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 # Not part of the tests: none of them asks for PyTorch. `ARGS="--only conv2d --examples 200"` for a part of it.
 torch: $(VENV)/.stamp-torch

@@ -39,6 +39,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.stash[LEFT_OUT] = (len(browser_tests), reason)
 
 
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A process that runs tests for another one tells it what it left out."""
+    if hasattr(session.config, "workeroutput") and LEFT_OUT in session.config.stash:
+        session.config.workeroutput["left out"] = session.config.stash[LEFT_OUT]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Every such process has left out the same."""
+    if left_out := getattr(node, "workeroutput", {}).get("left out"):
+        node.config.stash[LEFT_OUT] = tuple(left_out)
+
+
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     if left_out := config.stash.get(LEFT_OUT, None):
         count, reason = left_out
