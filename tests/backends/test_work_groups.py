@@ -4,6 +4,7 @@ device where there is a driver; and what the emulator finds wrong."""
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -20,6 +21,7 @@ from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.engine import compile_optimised
 from tinyexplore.execute.execitem import ExecItem
 from tinyexplore.kernel import Kernel, Opt, OptError, OptOps, hand_coded
+from tinyexplore.kernel.opts.shared import odd_words
 from tinyexplore.renderer.program import RenderError
 from tinyexplore.runtime import opencl
 from tinyexplore.runtime.emulator import DivergenceError, RaceError
@@ -180,6 +182,65 @@ def test_what_stands_against_an_opt_is_said(program: str, done: list[Opt], tried
     kernel = kernel_on(item_of(program))
     with pytest.raises(OptError, match=words):
         applied(kernel, *done, tried)
+
+
+@pytest.mark.parametrize(
+    "program, done, tried, words",
+    [
+        ("matmul", [], Opt(OptOps.STAGE, 2, 8), "no work-group by now whose work-items could share it: LOCAL makes"),
+        ("matmul", [Opt(OptOps.LOCAL, 0, 4)], Opt(OptOps.STAGE, 0, 2), "only reduce axes do this"),
+        ("matmul", [Opt(OptOps.LOCAL, 0, 4)], Opt(OptOps.STAGE, 2, 0), "choose an amount from 2 to 33"),
+        ("matmul", [Opt(OptOps.LOCAL, 0, 4), Opt(OptOps.STAGE, 2, 8)], Opt(OptOps.UPCAST, 1, 2), "before STAGE"),
+        ("row sum", [Opt(OptOps.LOCAL, 0, 2)], Opt(OptOps.STAGE, 1, 8), "no two work-items of a group read the same"),
+        ("matmul", [], Opt(OptOps.PADTO, 0, 4), "the axis has size 12, a multiple of 4 already"),
+        ("matmul", [], Opt(OptOps.PADTO, 1, 32), "more than half of 32 steps would do nothing"),
+        ("matmul", [Opt(OptOps.LOCAL, 0, 4)], Opt(OptOps.PADTO, 3, 3), "that are still loops do this"),
+        ("matmul", [Opt(OptOps.LOCAL, 0, 4), Opt(OptOps.STAGE, 2, 8)], Opt(OptOps.PADTO, 2, 3), "before STAGE"),
+        ("running sum", [], Opt(OptOps.PADTO, 0, 2), "runs on from step to step"),
+    ],
+)
+def test_what_stands_against_staging_and_padding_is_said(program: str, done: list[Opt], tried: Opt, words: str) -> None:
+    kernel = applied(kernel_on(item_of(program)), *done)
+    with pytest.raises(OptError, match=words):
+        kernel.apply(tried)
+
+
+@pytest.mark.parametrize("on", ["PYTHON", *GPUS])
+def test_operands_of_a_product_are_copied_once_for_a_group(on: str) -> None:
+    """Tiles of awkward sizes: rows of 12 in groups of 5, 33 steps in blocks of 8, padded to 40 before."""
+    item = item_of("matmul")
+    opts = [Opt(OptOps.PADTO, 2, 8), Opt(OptOps.LOCAL, 0, 5), Opt(OptOps.LOCAL, 1, 4), Opt(OptOps.UPCAST, 1, 2)]
+    kernel = applied(kernel_on(item, on), *opts, Opt(OptOps.STAGE, 2, 8))
+    tiles = {str(node.arg): node.dtype.size for node in kernel.find(Ops.DEFINE_LOCAL)}
+    assert tiles == {"tile0": 8 * 5, "tile1": 8 * 2 * 4}
+    assert kernel.undo().ast is applied(kernel_on(item, on), *opts).ast
+    np.testing.assert_allclose(result(item, kernel, on), expected_of(item), rtol=1e-4)
+    assert {Opt(OptOps.UNROLL, 6, 4), Opt(OptOps.GROUP, 6, 4)} <= set(kernel.available_opts())
+
+
+def test_a_staged_tile_is_padded_where_a_warp_would_store_into_one_bank() -> None:
+    """a[i,k] is read along k by a warp that copies it: in the tile its rows lie an odd number of words apart."""
+    item = item_of("matmul")
+    by_dtype = {size: odd_words(size, 4) for size in (1, 16, 33, 64)}
+    assert by_dtype == {1: 1, 16: 17, 33: 33, 64: 65}
+    assert [odd_words(64, 2), odd_words(64, 8), odd_words(3, 1)] == [66, 65, 4]
+    kernel = applied(kernel_on(item), Opt(OptOps.LOCAL, 0, 4), Opt(OptOps.LOCAL, 1, 5), Opt(OptOps.STAGE, 2, 8))
+    (rows, columns) = (node.dtype.size for node in kernel.find(Ops.DEFINE_LOCAL))
+    assert (rows, columns) == (5 * 8, 5 * 8)  # a's: 4 rows, 5 apart; b's lie as they are read
+
+
+def test_a_large_product_is_staged_and_neighbours_store_neighbours() -> None:
+    with Context(TARGET="sm_80", DEVICE="LLVM"):
+        x = Tensor(np.zeros((512, 256), np.float32))
+        *_, item = create_schedule([(x @ x.transpose(0, 1).contiguous()).lazydata])
+        target = device("PYTHON for sm_80").target
+        assert item.ast is not None
+        opts = hand_coded(Kernel.of(item.ast, target)).applied
+        assert [str(opt) for opt in opts] == [
+            *("LOCAL(0, 16)", "LOCAL(1, 16)", "UPCAST(0, 4)", "UPCAST(1, 4)", "STAGE(2, 16)")
+        ]
+        elsewhere = hand_coded(Kernel.of(item.ast, replace(target, shared_is_near=False))).applied
+        assert OptOps.STAGE not in {opt.op for opt in elsewhere}
 
 
 def test_a_cpu_has_no_work_groups() -> None:

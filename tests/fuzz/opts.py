@@ -40,6 +40,9 @@ from tinyexplore.util import Context
 SEQUENCES = 4  # of opts for each kernel of a program
 MOST_OPTS = 6
 MOST_COPIES = 64
+RARE = (OptOps.CUT, OptOps.PIPE)  # few kernels allow them
+SHARES = (OptOps.GROUP, OptOps.GROUPTOP, OptOps.STAGE)
+UNUSUAL = (OptOps.UPCAST, OptOps.UNROLL, OptOps.LOCAL, OptOps.PIPE, OptOps.PADTO, *SHARES)
 PIECE = 50
 PAGE = mmap.PAGESIZE
 TOLERANCE = {dtypes.float16: 2e-2, dtypes.bfloat16: 6e-2, dtypes.float64: 1e-7}
@@ -51,11 +54,12 @@ class Mismatch(AssertionError):
 
 @dataclass
 class Tried:
-    """What has been tried: sequences of opts, and how often each kind of opt and each program was among them."""
+    """What has been tried: sequences of opts, and how often each kind of opt, program and GPU was among them."""
 
     sequences: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
     programs: Counter[str] = field(default_factory=Counter)
+    targets: Counter[str] = field(default_factory=Counter)
 
 
 def fenced(device: str, like: Buffer, *, at_start: bool = False) -> Buffer:
@@ -73,19 +77,19 @@ def fenced(device: str, like: Buffer, *, at_start: bool = False) -> Buffer:
     return Buffer(device, like.size, like.dtype, Memory(start, like.nbytes, region))
 
 
-def random_opts(random: Random, kernel: Kernel) -> Kernel:
+def random_opts(random: Random, kernel: Kernel, most: int = MOST_OPTS) -> Kernel:
     """`kernel` after some legal opts: every kind as likely as another, amounts usual and unusual."""
-    for _ in range(random.randint(0, MOST_OPTS)):
+    for _ in range(random.randint(0, most)):
         copies = math.prod(axis.size for axis in kernel.axes if axis.arg.kind in (AxisKind.UPCAST, AxisKind.UNROLL))
         legal = [opt for opt in kernel.available_opts() if not too_long(opt, copies)]
         if not legal:
             break
         kinds = sorted({opt.op for opt in legal}, key=lambda op: op.name)
-        last = [kind for kind in kinds if kind in (OptOps.CUT, OptOps.PIPE)]  # few kernels allow them
+        last = [kind for kind in kinds if kind in RARE or (kernel.target.has_local and kind in SHARES)]
         kind = random.choice(last if last and random.random() < 0.3 else kinds)
         opt = random.choice([opt for opt in legal if opt.op is kind])
-        if random.random() < 0.3 and kind in (OptOps.UPCAST, OptOps.UNROLL, OptOps.LOCAL, OptOps.GROUP, OptOps.PIPE):
-            unusual = Opt(kind, opt.axis, random.randint(2, kernel.axis(opt.axis).size))
+        if random.random() < 0.3 and kind in UNUSUAL:
+            unusual = Opt(kind, opt.axis, random.randint(2, max(2, kernel.axis(opt.axis).size)))
             opt = opt if too_long(unusual, copies) else unusual
         try:
             kernel = kernel.apply(opt)

@@ -330,7 +330,11 @@ def empty(random: Random, device: str) -> Tensor:
 def counted(random: Random, device: str) -> Tensor:
     n = random.choice(SIDES)
     return random.choice(
-        (Tensor.arange(n, device=device) * 3, Tensor.full((n, 3), 2.5, device=device).sum(0), Tensor.ones(n) + 1)
+        (
+            Tensor.arange(n, device=device) * 3,
+            Tensor.full((n, 3), 2.5, device=device).sum(0),
+            Tensor.ones(n, device=device) + 1,
+        )
     )
 
 

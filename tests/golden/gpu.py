@@ -36,11 +36,15 @@ PROGRAMS: dict[str, Callable[[], Tensor]] = {
     "half floats": lambda: x(64, 32, dtype="float16") * x(64, 32, dtype="float16"),
     "reduce": lambda: x(8, 4096).sum(1),
     "matmul": lambda: x(256, 128) @ x(128, 256),
+    "staged matmul": lambda: x(50, 40) @ x(40, 60),
     "softmax": lambda: x(16, 512).softmax(),
     "convolution": lambda: x(1, 4, 16, 16).conv2d(x(8, 4, 3, 3), padding=1),
     "gather": lambda: x(100, 16)[x(40, dtype="int32")],
 }
-OPTS = {"matmul": [(OptOps.UPCAST, 0, 4), (OptOps.UPCAST, 1, 4), (OptOps.LOCAL, 0, 8), (OptOps.LOCAL, 1, 16)]}
+OPTS = {
+    "staged matmul": [(OptOps.LOCAL, 0, 8), (OptOps.LOCAL, 1, 16), (OptOps.UPCAST, 0, 2), (OptOps.STAGE, 2, 8)],
+    "matmul": [(OptOps.UPCAST, 0, 4), (OptOps.UPCAST, 1, 4), (OptOps.LOCAL, 0, 8), (OptOps.LOCAL, 1, 16)],
+}
 
 
 def kernels(name: str, target: str) -> list[Kernel]:

@@ -161,13 +161,14 @@ TERMS: tuple[Term, ...] = (
         "opt", "GROUPTOP", "Each work-item of a group does a part of a reduction, from end to end; they meet in memory."
     ),
     Term("opt", "NOLOCALS", "The runtime of a GPU, and not the kernel, says what is a work-group."),
+    Term("opt", "PADTO", "An axis takes as many steps as a multiple of this number; those past its end do nothing."),
     Term("opt", "SWAP", "Two output axes change places."),
     Term("opt", "MERGE", "Two output axes become one, so that lanes need not end where a short row ends."),
     Term(
         "opt",
         "STAGE",
         "What every step of the axis reads alike is first copied into scratch memory, in the order in which "
-        "it is read.",
+        "it is read; on a GPU, what work-items of a group read alike, into shared memory.",
     ),
     Term(
         "opt",

@@ -160,7 +160,8 @@ def open_gpu() -> DeviceInterface:
         lacks=() if device.double_fp_config else (dtypes.float64,),
         group_items=min(int(device.max_work_group_size), *map(int, device.max_work_item_sizes[:2]), 1024),
     )
-    target = gpu_target("GPU", gpu, device.name.strip(), choice.text)
+    is_near = device.local_mem_type == opencl.cl.device_local_mem_type.LOCAL
+    target = replace(gpu_target("GPU", gpu, device.name.strip(), choice.text), shared_is_near=is_near)
     return DeviceInterface(
         "GPU", target, HOST_ALLOCATOR, GPURenderer(target, opencl.version), opencl.compile, no_listings
     )

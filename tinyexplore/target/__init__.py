@@ -41,8 +41,8 @@ class Target:
     many registers a vector may take that is computed in one operation, which the device's compiler divides. chosen: the
     setting TARGET that it was made by.
     has_local: it is a GPU: output axes are a grid of work-groups, whose work-items share `shared_bytes` of memory and
-    wait for each other at barriers; a group has at most `group_items`, of which `warp` go in step. lacks: dtypes that
-    it does not compute with.
+    wait for each other at barriers; a group has at most `group_items`, of which `warp` go in step. shared_is_near: that
+    memory is nearer than any other. lacks: dtypes that it does not compute with.
     """
 
     name: str
@@ -70,6 +70,7 @@ class Target:
     flops_per_ns: int = 32
     has_local: bool = False
     shared_bytes: int = 0
+    shared_is_near: bool = True
     group_items: int = 1
     warp: int = 1
     lacks: tuple[DType, ...] = ()

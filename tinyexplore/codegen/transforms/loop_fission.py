@@ -32,11 +32,19 @@ def with_one_loop_split(sink: UOp) -> UOp | None:
         if not clash:
             continue
         first = 1 + max(other.arg.id for other in sink.find(Ops.RANGE))
-        fresh = {loop: loop.replace(arg=replace(loop.arg, id=first + n)) for n, loop in enumerate(clash)}
         alike = [other for other in reduces if _loops_and_place(other) == key]
+        own = [*clash, *_filling_loops(alike, frozenset(clash))]
+        fresh = {loop: loop.replace(arg=replace(loop.arg, id=first + n)) for n, loop in enumerate(own)}
         changes = {other: other.substitute(fresh, tell="a loop of its own") for other in alike}
         return sink.substitute(changes, tell="a loop of its own")
     return None
+
+
+def _filling_loops(reduces: list[UOp], loops: frozenset[UOp]) -> list[UOp]:
+    """The loops that fill scratch memory anew in each step of `loops`: they stand in both places then."""
+    barriers = dict.fromkeys(barrier for reduce in reduces for barrier in reduce.find(Ops.BARRIER))
+    inside = [barrier for barrier in barriers if not loops.isdisjoint(barrier.ranges)]
+    return list(dict.fromkeys(src for barrier in inside for src in barrier.src if src.op is Ops.RANGE))
 
 
 def _loops_and_place(reduce: UOp) -> tuple[tuple[UOp, ...], int, frozenset[UOp]]:

@@ -8,7 +8,13 @@ from math import prod
 from tinyexplore.codegen.lowering import Lowering
 from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.kernel.analysis.scratch import row_major
-from tinyexplore.kernel.analysis.work_groups import grid_axes, group_axis_of, group_dimensions, grouped_reductions
+from tinyexplore.kernel.analysis.work_groups import (
+    fills_shared,
+    grid_axes,
+    group_axis_of,
+    group_dimensions,
+    grouped_reductions,
+)
 from tinyexplore.kernel.transforms.substitute import substitute_recorded, tell_derived
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
 from tinyexplore.uop.symbolic import as_size, product
@@ -23,6 +29,7 @@ def place_work_items(sink: UOp, lowering: Lowering) -> UOp:
 
         for g: for l (local): out[16*g + l] = f  →  out[16*gidx0 + lidx0] = f
         acc = sum over k, q (group) of f  →  shared[lidx0] = sum over k of f; barrier; acc = sum over j of shared[j]
+        for t: tile[t] = a[t]; barrier    →  for s: tile[16*s + lidx0] = a[16*s + lidx0]; barrier
 
     What no dimension of the group has a part in is stored by the first work-item of that dimension alone.
     """
@@ -37,6 +44,9 @@ def place_work_items(sink: UOp, lowering: Lowering) -> UOp:
     tell_derived(zip(sink.src, stores), "by one work-item")
     numbers = count(1 + max((axis.arg.id for axis in sink.find(Ops.RANGE)), default=-1))
     meetings: dict[UOp, UOp] = {}
+    for barrier in filter(fills_shared, sink.find(Ops.BARRIER)):
+        meetings[barrier] = filled_together(barrier, items, numbers)
+        tell_derived([(barrier, meetings[barrier])], "by all work-items of the group")
     for number, reduce in enumerate(grouped_reductions(sink)):
         part = reduce.substitute(meetings, tell="in shared memory")  # which may read what other reductions came to
         met = meeting(part, f"shared{number}", items[0], gate(dimensions[1:], items[1:], reduce), numbers)
@@ -82,6 +92,32 @@ def with_gate(store: UOp, condition: UOp | None) -> UOp:
     place, *rest = store.src
     pointer, idx, *valid = place.src
     return store.replace(src=(pointer.index(idx, valid[0] & condition if valid else condition), *rest))
+
+
+def filled_together(barrier: UOp, items: list[UOp], numbers: count[int]) -> UOp:
+    """Shared memory filled by all `items` of a group: neighbours copy neighbours, and each element is copied once."""
+    store, *loops = barrier.src
+    number, size = index_const(0), 1
+    for item in items:
+        number, size = number + item * index_const(size), size * item.src[0].arg
+    elements = prod(loop.size for loop in loops)
+    steps = -(-elements // size)
+    round_of = UOp.range(steps, Axis(next(numbers), AxisKind.COPY))
+    rest = number + round_of * index_const(size) if steps > 1 else number
+    inside = rest < elements if elements % size else None
+    places: dict[UOp, UOp] = {}
+    for loop in reversed(loops):
+        last = loop is loops[0]
+        places[loop] = rest if last else rest.alu(Ops.MOD, loop.src[0])
+        rest = rest.alu(Ops.IDIV, loop.src[0])
+    if inside is not None:  # what lies past the end of what is copied may lie past that of a buffer
+        for load in store.src[1].find(Ops.LOAD):
+            pointer, idx, *valid = load.src[0].src
+            places[load] = load.replace(src=(pointer.index(idx, valid[0] & inside if valid else inside),)).substitute(
+                {loop: places[loop] for loop in loops}
+            )
+    copied = with_gate(store.substitute(places, tell="a work-item's part"), inside)
+    return UOp(Ops.BARRIER, dtypes.void, (copied, *([round_of] if steps > 1 else [])))
 
 
 def meeting(reduce: UOp, name: str, item: UOp, condition: UOp | None, numbers: count[int]) -> UOp:

@@ -13,11 +13,21 @@ def grid_axes(ast: UOp) -> list[UOp]:
     """The GLOBAL axes that are dimensions of the grid, outermost first. The others are loops of each work-item.
 
     A step of a grid's axis shares nothing with another one: every store, every reduction and what fills scratch memory
-    depends on it. So nothing is computed twice, and no two work-items store to one place.
+    depends on it. So nothing is computed twice, and no two work-items store to one place. What is staged in shared
+    memory (STAGE) each group copies for itself.
     """
-    every = [*ast.src, *(node for node in ast.toposort() if node.op in DONE_WHOLE)]
+    every = [*ast.src, *(node for node in ast.toposort() if node.op in DONE_WHOLE and not fills_shared(node))]
     shared = frozenset.intersection(*(node.ranges for node in every)) if every else frozenset[UOp]()
     return sorted((axis for axis in shared if axis.arg.kind is AxisKind.GLOBAL), key=lambda axis: axis.arg.id)
+
+
+def fills_shared(node: UOp) -> bool:
+    """True for a BARRIER of shared memory, which the work-items of a group fill together (STAGE)."""
+    return node.op is Ops.BARRIER and is_shared(node.src[0].src[0].src[0])
+
+
+def is_shared(memory: UOp) -> bool:
+    return memory.op is Ops.DEFINE_LOCAL and bool(memory.dtype.space == "shared")
 
 
 def group_dimensions(ast: UOp) -> list[list[UOp]]:
@@ -52,9 +62,9 @@ def grouped_reductions(ast: UOp) -> list[UOp]:
 
 
 def shared_bytes(ast: UOp) -> int:
-    """The shared memory that the grouped reductions take: a partial result of each work-item, for each step of a tile
-    that is written out."""
-    total = 0
+    """The shared memory that a kernel takes: what is staged, and for the grouped reductions a partial result of each
+    work-item, for each step of a tile that is written out."""
+    total = sum(int(node.dtype.size * node.dtype.base.itemsize) for node in ast.toposort() if is_shared(node))
     written_out = (AxisKind.UPCAST, AxisKind.UNROLL, AxisKind.LOCAL)
     for reduce in grouped_reductions(ast):
         axis = group_axis_of(reduce)
@@ -65,6 +75,7 @@ def shared_bytes(ast: UOp) -> int:
 
 
 __all__ = [
+    "fills_shared",
     "grid_axes",
     "group_axis_of",
     "group_dimensions",

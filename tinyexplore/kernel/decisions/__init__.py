@@ -22,7 +22,12 @@ from tinyexplore.kernel.decisions.several_vectors import take_several_vectors, t
 from tinyexplore.kernel.decisions.streamed_rows import stream_rows
 from tinyexplore.kernel.decisions.threads import divide_among_threads
 from tinyexplore.kernel.decisions.transposition import tile_transposition
-from tinyexplore.kernel.decisions.work_groups import divide_into_groups, share_reductions, tile_items
+from tinyexplore.kernel.decisions.work_groups import (
+    divide_into_groups,
+    share_reductions,
+    tile_in_shared_memory,
+    tile_items,
+)
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.transforms.axes import with_merged_axes, with_split_axes
 from tinyexplore.trace import Asked, active_recorder
@@ -47,7 +52,12 @@ DECISIONS = (
     Decision(cut_masked_loops),
 )
 
-GPU_DECISIONS = (Decision(share_reductions), Decision(tile_items), Decision(divide_into_groups))
+GPU_DECISIONS = (
+    Decision(share_reductions),
+    Decision(tile_in_shared_memory, settles=TILE),
+    Decision(tile_items, settles=TILE),
+    Decision(divide_into_groups),
+)
 
 
 def hand_coded(kernel: Kernel, without: frozenset[str] = frozenset()) -> Kernel:

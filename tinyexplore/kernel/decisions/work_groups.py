@@ -9,7 +9,7 @@ from tinyexplore.kernel.analysis.work_groups import grid_axes, group_items
 from tinyexplore.kernel.decisions.decision import Choice, Choices, reaches
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opts import Opt, OptOps
-from tinyexplore.uop import AxisKind
+from tinyexplore.uop import AxisKind, UOp
 
 MANY_ITEMS = 1 << 15  # as many do a reduction each, and no GPU is idle
 ENOUGH_ITEMS = 4096  # fewer, with a tile of results each, leave most of one idle
@@ -17,6 +17,7 @@ LONG_REDUCTION = 64  # steps; a shorter one takes no longer than meeting in shar
 MOST_ITEMS = 256  # of a group: as many as every GPU runs, and enough to hide the way to memory
 TILE = 4  # rows, and columns, of what one work-item computes of a product
 SIDE = 16  # work-items of a group along each side of a product
+BLOCK = 16  # steps of a product's sum whose operands are in shared memory at one time
 
 
 def power_below(most: int) -> int:
@@ -55,6 +56,33 @@ def share_reductions(kernel: Kernel) -> Choices:
         yield Choice(Opt(OptOps.LOCAL, again[-1].arg.id, amount), reason)
 
 
+def tile_in_shared_memory(kernel: Kernel) -> Choices:
+    """LOCAL, UPCAST and STAGE for large products: a square of work-items with a tile of results each, of which rows
+    and columns lie a side of the group apart, so that neighbours read and store neighbours. What rows and columns read
+    is copied into shared memory once for the group. Where that is memory like any other (a CPU's), nothing is gained.
+    """
+    axes = grid_axes(kernel.ast)[-2:]
+    loads = [access for access in kernel.accesses if not access.is_store and is_inside_reduction(access)]
+    if not kernel.target.shared_is_near or len(axes) < 2 or len(loads) < 2 or len(kernel.reduces) != 1:
+        return
+    loop = max(kernel.reduces[0].src[1:], key=lambda loop: loop.size)
+    sides = [axis.size for axis in axes if axis.is_static and shares_loads(axis, loads)]
+    if len(sides) < 2 or loop.size < 2 * BLOCK or min(sides) < SIDE * TILE:
+        return
+    items = prod(axis.size for axis in grid_axes(kernel.ast)) // TILE**2
+    if not reaches("work-items with a tile of results each", items, ENOUGH_ITEMS):
+        return
+    stores = [access for access in kernel.accesses if access.is_store]
+    outer, inner = sorted(axes, key=lambda axis: (all(one.stride(axis) == 1 for one in stores), axis.arg.id))
+    for axis in (outer, inner):
+        kernel = yield Choice(Opt(OptOps.LOCAL, axis.arg.id, SIDE), f"{SIDE} neighbours are one side of a work-group")
+    for axis in (outer, inner):
+        reason = f"a tile of results, {SIDE} apart, shares what it reads"
+        kernel = yield Choice(Opt(OptOps.UPCAST, axis.arg.id, TILE), reason)
+    reason = f"{SIDE} work-items along each side read the same: it comes from memory once, not {SIDE} times"
+    yield Choice(Opt(OptOps.STAGE, loop.arg.id, BLOCK), reason)
+
+
 def tile_items(kernel: Kernel) -> Choices:
     """UPCAST of axes along which a reduction reads the same: each value that is read serves a tile of results."""
     loads = [access for access in kernel.accesses if not access.is_store and is_inside_reduction(access)]
@@ -76,11 +104,14 @@ def divide_into_groups(kernel: Kernel) -> Choices:
     inner = sorted(axes, key=lambda axis: (all(one.stride(axis) != 1 for one in stores), -axis.arg.id))
     room = min(MOST_ITEMS, kernel.target.group_items) // group_items(kernel.ast)
     square = bool(kernel.reduces) and len(axes) > 1
+    sides: list[tuple[UOp, int]] = []
     for axis in inner[:2]:
         amount = power_below(min(axis.size, SIDE if square else room, room))
         if amount > 1 and axis.is_static:
-            reason = f"{amount} neighbouring results are one side of a work-group"
-            kernel = yield Choice(Opt(OptOps.LOCAL, axis.arg.id, amount), reason)
+            sides.append((axis, amount))
             room //= amount
+    for axis, amount in reversed(sides):  # the last one is the fastest
+        reason = f"{amount} neighbouring results are one side of a work-group"
+        kernel = yield Choice(Opt(OptOps.LOCAL, axis.arg.id, amount), reason)
     if group_items(kernel.ast) == 1:
         yield Choice(Opt(OptOps.NOLOCALS, kernel.axes[0].arg.id), "no axis has a size that a group could be made of")

@@ -19,6 +19,7 @@ from tinyexplore.kernel.opts import (
     local,
     merge,
     nolocals,
+    padto,
     pipe,
     stage,
     swap,
@@ -49,6 +50,7 @@ class OptOps(Named):
     GROUP = group.KIND
     GROUPTOP = grouptop.KIND
     NOLOCALS = nolocals.KIND
+    PADTO = padto.KIND
     SWAP = swap.KIND
     MERGE = merge.KIND
     STAGE = stage.KIND
@@ -131,7 +133,7 @@ def too_large_a_group(kernel: Kernel, opt: Opt, axis: UOp) -> str | None:
         return f"a work-group would have {items} work-items; {target.name} has {target.group_items} at the most"
     if nbytes > target.shared_bytes:
         have = f"{target.name} has {target.shared_bytes >> 10}"
-        return f"partial results would take {nbytes >> 10} KiB of shared memory; {have}"
+        return f"it would take {nbytes >> 10} KiB of shared memory; {have}"
     return None
 
 

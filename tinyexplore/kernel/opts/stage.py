@@ -1,4 +1,5 @@
-"""STAGE: what every step of an output axis reads alike is copied into scratch memory, in the order of its reads."""
+"""STAGE: what every step of an output axis reads alike is copied into scratch memory, in the order of its reads; on a
+GPU, what work-items read alike, into shared memory (`shared.py`)."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.kernel.analysis.dot_products import first_load, words_in
 from tinyexplore.kernel.analysis.scratch import PACKING_ORDER, row_major
 from tinyexplore.kernel.analysis.strides import strides_of
+from tinyexplore.kernel.opts import shared
 from tinyexplore.kernel.opts.kind import Law, OptKind
 from tinyexplore.kernel.opts.obstacles import OUTPUT_KINDS, scatters_in_order
 from tinyexplore.kernel.transforms.substitute import substitute_recorded
@@ -59,7 +61,9 @@ def packed_bytes(load: UOp, axis: UOp) -> int:
     return prod(inner.size for inner in packed_axes(load, axis)) * size
 
 
-def obstacle(kernel: Kernel, axis: UOp, _: int) -> str | None:
+def obstacle(kernel: Kernel, axis: UOp, amount: int) -> str | None:
+    if kernel.target.has_local:
+        return shared.obstacle(kernel, axis, amount)
     if (found := scatters_in_order(kernel)) is not None:
         return found
     if axis.arg.kind not in (AxisKind.GLOBAL, AxisKind.LOCAL) or axis not in kernel.output_axes:
@@ -76,6 +80,8 @@ def obstacle(kernel: Kernel, axis: UOp, _: int) -> str | None:
 
 
 def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
+    if kernel.target.has_local:
+        return shared.apply(kernel, axis, opt)
     return substitute_recorded(kernel.ast, staged_loads(kernel, axis), str(opt))
 
 
@@ -152,4 +158,4 @@ def columns_at_a_time(lanes: int, itemsize: int) -> int:
     return lanes // 4 if lanes * itemsize == 64 and itemsize >= 4 else lanes
 
 
-KIND = OptKind((LAW,), obstacle, apply, machine="cpu")
+KIND = OptKind((LAW, shared.LAW), obstacle, apply, items=shared.AMOUNTS)

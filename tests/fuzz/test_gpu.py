@@ -1,0 +1,37 @@
+"""A slice of the fuzz of opts on GPUs: `python -m tests.fuzz.gpu --count 2000` is the whole of it."""
+
+from __future__ import annotations
+
+from itertools import count
+
+import pytest
+
+from tests.fuzz import gpu
+from tests.fuzz.gpu import TARGETS, Mismatch, Tried, run_case, run_cases
+from tests.fuzz.programs import PROGRAMS
+from tinyexplore.codegen import PASSES
+from tinyexplore.engine import compile_optimised
+from tinyexplore.kernel import Kernel, OptOps
+
+SEQUENCES = 60
+
+
+def test_opts_of_gpus_change_no_result_and_let_no_work_items_race() -> None:
+    tried = run_cases(count(100_000), SEQUENCES)
+    assert tried.sequences >= SEQUENCES
+    assert set(tried.targets) == set(TARGETS)
+    for_gpus = {op.name for op in OptOps if op.kind.machine != "cpu"} - {"CUT", "AHEAD", "VECTOR", "THREAD", "COLLECT"}
+    assert len(for_gpus & set(tried.kinds)) >= len(for_gpus) - 2, for_gpus - set(tried.kinds)
+    assert len(tried.programs) > len(PROGRAMS) // 3
+
+
+def test_a_race_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the barrier at the end of a step, a work-item fills shared memory for the next one while others read."""
+
+    def without_the_last_barrier(device: str, kernel: Kernel) -> object:
+        return compile_optimised(device, kernel, tuple(step for step in PASSES if step.name != "loop barriers"))
+
+    monkeypatch.setattr(gpu, "compile_optimised", without_the_last_barrier)
+    with pytest.raises(Mismatch, match=r"STAGE.*RaceError: .*tile0\[\d+\], which work-item .* has"):
+        for number in range(100_000, 100_200):
+            run_case(number, Tried(), "sm_90", ["small_product"])

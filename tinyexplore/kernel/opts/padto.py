@@ -1,0 +1,74 @@
+"""PADTO: an axis takes as many steps as a multiple of an amount; those past its end read nothing and store nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tinyexplore.kernel.opts.kind import Law, OptKind
+from tinyexplore.kernel.opts.obstacles import LOOP_KINDS, looks_ahead, scatters_in_order
+from tinyexplore.kernel.transforms.substitute import substitute_recorded, tell_derived
+from tinyexplore.uop import AxisKind, Ops, UOp
+from tinyexplore.uop.identity import reduce_identity
+from tinyexplore.uop.symbolic import text
+
+if TYPE_CHECKING:
+    from tinyexplore.kernel.kernel import Kernel
+    from tinyexplore.kernel.opts import Opt
+
+AMOUNTS = (8, 16, 32)
+LAW = Law(
+    "An axis takes as many steps as the next multiple of `amount`: those past its end read and store nothing, and a "
+    "reduction is left as it was by them",
+    before="""\
+for i in 0..50: for k in 0..50: acc += a[i,k]
+                out[i] = acc""",
+    after="""\
+for i in 0..50: for k in 0..64: acc += a[i,k] if k < 50 else 0
+                out[i] = acc""",
+)
+
+
+def padded(size: int, amount: int) -> int:
+    """The next multiple of `amount`."""
+    return -(-size // amount) * amount
+
+
+def obstacle(kernel: Kernel, axis: UOp, amount: int) -> str | None:
+    if (found := scatters_in_order(kernel) or looks_ahead(axis)) is not None:
+        return found
+    if axis.arg.kind not in (*LOOP_KINDS, AxisKind.REDUCE) or axis.arg.kind is AxisKind.LOCAL:
+        return f"the axis is {axis.arg.kind.value}, and only output axes and reductions that are still loops do this"
+    if not axis.is_static or axis.src[0].ranges:
+        return f"the axis has size {text(axis.src[0])}, which is known in each call only"
+    if axis in kernel.copied_along or any(axis in barrier.src for barrier in kernel.find(Ops.BARRIER)):
+        return "what is staged was staged for the steps that the axis has: do this before STAGE"
+    if kernel.find(Ops.SCAN):
+        return "a loop of the kernel runs on from step to step"
+    if amount < 2:
+        return "choose an amount from 2 on"
+    if axis.size % amount == 0:
+        return f"the axis has size {axis.size}, a multiple of {amount} already"
+    if padded(axis.size, amount) > 2 * axis.size:
+        return f"the axis has size {axis.size}: more than half of {padded(axis.size, amount)} steps would do nothing"
+    return None
+
+
+def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
+    """Every access in a step of `axis` is masked; a reduction over it adds its identity in steps past the end."""
+    after = UOp.range(padded(axis.size, opt.amount), axis.arg)
+    inside = after < axis.src[0]
+    changes: dict[UOp, UOp] = {axis: after}
+    for node in kernel.nodes:
+        if node.op is Ops.INDEX and axis in node.ranges:
+            pointer, idx, *valid = (src.substitute(changes) for src in node.src)
+            changes[node] = pointer.index(idx, valid[0] & inside if valid else inside)
+        elif node.op is Ops.REDUCE and axis in node.src[1:]:
+            value = node.src[0].substitute(changes, tell=str(opt))
+            kept = inside.where(value, reduce_identity(node.arg, node.dtype))
+            loops = tuple(after if loop is axis else loop for loop in node.src[1:])
+            changes[node] = UOp(Ops.REDUCE, node.dtype, (kept, *loops), node.arg)
+            tell_derived([(node, changes[node])], str(opt))
+    return substitute_recorded(kernel.ast, changes, str(opt))
+
+
+KIND = OptKind((LAW,), obstacle, apply, amounts=AMOUNTS, machine="gpu")

@@ -1,0 +1,145 @@
+"""STAGE on a GPU: what several work-items of a group read alike is copied into shared memory, a block at a time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tinyexplore.dtype import PtrDType, dtypes
+from tinyexplore.kernel.analysis.strides import strides_of
+from tinyexplore.kernel.analysis.work_groups import group_dimensions
+from tinyexplore.kernel.opts.kind import Law
+from tinyexplore.kernel.opts.obstacles import no_block, no_reduction, scatters_in_order
+from tinyexplore.kernel.transforms.split import split_reduce
+from tinyexplore.kernel.transforms.substitute import substitute_recorded
+from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
+from tinyexplore.uop.divmod import from_terms
+from tinyexplore.uop.symbolic import text
+
+if TYPE_CHECKING:
+    from tinyexplore.kernel.kernel import Kernel
+    from tinyexplore.kernel.opts import Opt
+
+AMOUNTS = (8, 16, 32)
+OF_ITEMS = (AxisKind.LOCAL, AxisKind.GROUP)
+IN_TILE = (*OF_ITEMS, AxisKind.UPCAST, AxisKind.UNROLL)
+WORD = 4  # bytes of a bank of shared memory
+FAR = 1 << 62  # a step that moves an address by nobody knows how much, or not at all
+LAW = Law(
+    "On a GPU (`axis` is a reduction's): the work-items of a group copy what several of them read in `amount` steps "
+    "into shared memory, each element once, and wait for each other before they read it there. Rows are padded so that "
+    "what a warp stores at one time lies in different banks",
+    before="""\
+for k in 0..64:
+  acc += a[i,k] * b[k,j]""",
+    after="""\
+for k in 0..4: for t (work-items): p[t] = a[...]; q[t] = b[...]
+               barrier
+               for l in 0..16: acc += p[i,l] * q[l,j]
+               barrier""",
+)
+
+
+def shared_reads(kernel: Kernel, axis: UOp) -> list[UOp]:
+    """The loads in reductions over `axis` that several work-items of a group do alike, each once, from memory that the
+    kernel does not write and at places that depend on no other load."""
+    items = [loop for loop in kernel.axes if loop.arg.kind in OF_ITEMS]
+    written = {store.src[0].src[0] for store in kernel.ast.src}
+    found: dict[UOp, None] = {}
+    for reduce in kernel.reduces:
+        if axis not in reduce.src[1:]:
+            continue
+        body = reduce.src[0]
+        for load in body.find(Ops.LOAD):
+            memory = load.src[0].src[0]
+            depends = any(src.find(Ops.LOAD) for src in load.src[0].src[1:])
+            if memory.op is not Ops.DEFINE_GLOBAL or memory in written or depends or len(load.src) > 1:
+                continue
+            alike = any(loop in body.ranges and loop not in load.ranges for loop in items)
+            if axis in load.ranges and alike and all(loop.is_static for loop in tile_axes(load, axis)):
+                found[load] = None
+    return list(found)
+
+
+def tile_axes(load: UOp, axis: UOp) -> list[UOp]:
+    """The loops of which a block has every step: the work-items', those that are written out, and reductions inside
+    `axis`. All others are loops around it."""
+    inside = [
+        loop
+        for loop in load.ranges
+        if loop.arg.kind in IN_TILE or (loop.arg.kind is AxisKind.REDUCE and loop.arg.id > axis.arg.id)
+    ]
+    return sorted(inside, key=lambda loop: loop.arg.id)
+
+
+def obstacle(kernel: Kernel, axis: UOp, amount: int) -> str | None:
+    if (found := scatters_in_order(kernel) or no_reduction(axis) or no_block(kernel, axis, amount)) is not None:
+        return found
+    if axis.src[0].ranges or not axis.is_static:
+        return f"the axis has size {text(axis.src[0])}, and a block has the same size in every call"
+    if any(opt.op.kind.ends_groups for opt in kernel.applied) or not group_dimensions(kernel.ast):
+        return "there is no work-group by now whose work-items could share it: LOCAL makes one"
+    if not shared_reads(kernel, axis):
+        return "no two work-items of a group read the same in it"
+    return None
+
+
+def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
+    """The reduction in blocks, and each load that work-items share read from shared memory."""
+    inner = UOp.range(opt.amount, Axis(kernel.next_id(), AxisKind.REDUCE))
+    blocks = axis.size // opt.amount
+    place = inner if blocks == 1 else UOp.range(blocks, axis.arg) * index_const(opt.amount) + inner
+    ast = split_reduce(kernel, axis, opt, AxisKind.REDUCE)
+    first = 1 + max(loop.arg.id for loop in ast.find(Ops.RANGE))
+    number = len(kernel.find(Ops.DEFINE_LOCAL))
+    changes: dict[UOp, UOp] = {}
+    for count, load in enumerate(shared_reads(kernel, axis), number):
+        in_block = load.substitute({axis: place})
+        changes[in_block] = from_shared(kernel, in_block, tile_axes(in_block, axis), count, first, str(opt))
+        first += len(load.ranges) + 1
+    return substitute_recorded(ast, changes, str(opt))
+
+
+def from_shared(kernel: Kernel, load: UOp, axes: list[UOp], number: int, first: int, how: str) -> UOp:
+    """The load from shared memory that stands for `load`, with the copy that it waits for, in the order of memory."""
+    strides = strides_of(load.src[0].src[1])
+    in_order = sorted(axes, key=lambda loop: (-abs(strides.get(loop) or FAR), loop.arg.id))
+    copies = {loop: UOp.range(loop.size, Axis(first + n, AxisKind.COPY)) for n, loop in enumerate(in_order)}
+    terms, size = layout(kernel, in_order, load.dtype.itemsize)
+    space = UOp(Ops.DEFINE_LOCAL, PtrDType(load.dtype, size, "shared"), (), f"tile{number}")
+    place = from_terms(terms, 0)
+    value = load.substitute(copies, tell=how)
+    store = UOp(Ops.STORE, dtypes.void, (space.index(place.substitute(copies)), value))
+    filled = UOp(Ops.BARRIER, dtypes.void, (store, *copies.values()))
+    return UOp(Ops.LOAD, load.dtype, (space.index(place), filled))
+
+
+def layout(kernel: Kernel, in_order: list[UOp], itemsize: int) -> tuple[dict[UOp, int], int]:
+    """How far apart the steps of each loop lie in shared memory, and how many elements all take.
+
+    Neighbouring work-items read neighbours, so that their reads are in different banks. What a warp stores at one time
+    are neighbours in memory, steps of the last loop of `in_order`: their distance is odd, in words of a bank.
+    """
+    dimensions = [loop for dimension in group_dimensions(kernel.ast) for loop in dimension]
+    rank = {loop: place for place, loop in enumerate(dimensions)}
+    kinds = (AxisKind.UPCAST, AxisKind.REDUCE, AxisKind.UNROLL)
+
+    def order(loop: UOp) -> tuple[bool, int, int]:
+        return loop not in rank, rank[loop] if loop in rank else kinds.index(loop.arg.kind), -loop.arg.id
+
+    terms: dict[UOp, int] = {}
+    stride = 1
+    for loop in sorted(in_order, key=order):
+        if loop is in_order[-1] and stride > 1:
+            stride = odd_words(stride, itemsize)
+        terms[loop] = stride
+        stride *= loop.size
+    return dict(reversed(terms.items())), stride
+
+
+def odd_words(elements: int, itemsize: int) -> int:
+    """No fewer elements, which take an odd number of words: steps so far apart lie in different banks."""
+    in_a_word = max(1, WORD // itemsize)
+    return (-(-elements // in_a_word) | 1) * in_a_word
+
+
+__all__ = ["AMOUNTS", "LAW", "apply", "obstacle", "odd_words", "shared_reads"]
