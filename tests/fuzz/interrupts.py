@@ -21,6 +21,7 @@ from types import FrameType
 
 import numpy as np
 
+from tests.backends.programs import GPUS
 from tests.support.interrupts import Interrupted
 from tinyexplore import Context, Tensor, TinyJit, Variable, nn
 from tinyexplore.engine import active_capture
@@ -28,6 +29,7 @@ from tinyexplore.nn.state import get_parameters
 from tinyexplore.tensor import changes
 from tinyexplore.trace import Recorder, active_recorder, recorder_variable
 
+NO_GPU = "in place, GPU: no OpenCL driver on this machine"
 Arrays = list[np.ndarray]
 
 
@@ -326,6 +328,8 @@ SCENES: dict[str, Callable[[], Scene]] = {
     "in place": InPlace,
     "in place, told": lambda: InPlace(told=True),
     "in place, PYTHON": lambda: InPlace("PYTHON"),
+    "in place, WASM": lambda: InPlace("WASM"),
+    "in place, GPU": lambda: InPlace("GPU"),
     "arguments changed": Given,
     "other arguments": Others,
     "Variable": Sizes,
@@ -486,6 +490,9 @@ def main() -> None:
     parser.add_argument("--only", help="one scene: " + ", ".join(SCENES))
     chosen = parser.parse_args()
     names = [chosen.only] if chosen.only else list(SCENES)
+    if not GPUS and "in place, GPU" in names:
+        names.remove("in place, GPU")
+        print(NO_GPU)
     signals = Signals(chosen.seed)
     each = -(-chosen.count // len(names))
     torn = sum(tried(name, each, signals) for name in names)

@@ -7,7 +7,8 @@ from random import Random
 
 import pytest
 
-from tests.fuzz.interrupts import SCENES, Pair, Search, left_behind
+from tests.backends.programs import GPUS
+from tests.fuzz.interrupts import NO_GPU, SCENES, Pair, Search, left_behind
 from tests.support.interrupts import Interrupter
 
 MOST = {
@@ -17,11 +18,15 @@ MOST = {
     "parts now": 60,
     "parts now, PYTHON": 60,
     "DISK": 60,
+    "in place, WASM": 100,
+    "in place, GPU": 40,
 }  # places tried
 
 
 @pytest.mark.parametrize("name", SCENES)
 def test_state_changes_as_one_or_not_at_all(name: str) -> None:
+    if name == "in place, GPU" and not GPUS:
+        pytest.skip(NO_GPU)
     pair, interrupter = Pair(name), Interrupter()
     counted: list[int] = []
 

@@ -125,8 +125,15 @@ class _Bound:
         self.items = tuple(size * (1 if self.group is None else self.group[n]) for n, size in enumerate(whole))
 
     def run(self, start: int, stop: int) -> None:
+        """Waits also where it is interrupted: the kernel must not write to memory that somebody has put right."""
         if 0 in self.items:
             return
+        try:
+            self._enqueue()
+        finally:
+            self.opencl.queue.finish()
+
+    def _enqueue(self) -> None:
         cl, queue = self.opencl.cl, self.opencl.queue
         if not self.opencl.shares_memory:
             for memory, view in self.here:
@@ -141,7 +148,6 @@ class _Bound:
                 mapped.base.release(queue)
             else:
                 cl.enqueue_copy(queue, view, memory)
-        queue.finish()
 
 
 def open_gpu() -> DeviceInterface:

@@ -163,16 +163,17 @@ class Engine:
             scratch = exports.get("scratch")
             nbytes = 0 if scratch is None else scratch.value(self.store)
             function = exports[spec.name]
-        return WASMProgram(self, spec, function, nbytes, len(code), int.from_bytes(code[:4], "little"))
+            kinds = [str(kind) for kind in function.type(self.store).params]
+        return WASMProgram(self, spec, function, kinds, nbytes, len(code), int.from_bytes(code[:4], "little"))
 
-    def quick_call(self, function: Any, arguments: Sequence[int]) -> Callable[[], bool] | None:
-        """A call of `function` with integers that become wasmtime's values once, not at each call: 10 µs in place of
-        200. It tells whether it went well; who calls wasmtime's own way afterwards learns what did not. None where this
-        version of wasmtime keeps elsewhere what that takes."""
+    def quick_call(self, function: Any, kinds: Sequence[str], arguments: Sequence[int]) -> Callable[[], bool] | None:
+        """A call of `function` with integers of these kinds that become wasmtime's values once, not at each call: 10 µs
+        in place of 200, and no objects with finalisers in Python, where an interrupt would be lost. It tells whether it
+        went well; who calls wasmtime's own way afterwards learns what did not. None where this version of wasmtime
+        keeps elsewhere what that takes."""
         try:
             raw = importlib.import_module("wasmtime._bindings")
             values = (raw.wasmtime_val_t * len(arguments))()
-            kinds = [str(kind) for kind in function.type(self.store).params]
             for value, number, kind in zip(values, arguments, kinds):
                 value.kind = _KINDS[kind]
                 setattr(value.of, kind, number)
@@ -185,17 +186,26 @@ class Engine:
 
 
 class WASMProgram:
-    """A function of a module. `code_bytes`: the module's size; `nbytes`: with its machine code."""
+    """A function of a module. `kinds`: those of its parameters; `code_bytes`: the module's size; `nbytes`: with its
+    machine code."""
 
     entry_address: int | None = None
     refusal = ""
 
     def __init__(
-        self, engine: Engine, spec: ProgramSpec, function: Any, scratch_bytes: int, nbytes: int, code_bytes: int
+        self,
+        engine: Engine,
+        spec: ProgramSpec,
+        function: Any,
+        kinds: Sequence[str],
+        scratch_bytes: int,
+        nbytes: int,
+        code_bytes: int,
     ) -> None:
         self.engine = engine
         self.spec = spec
         self.function = function
+        self.kinds = kinds
         self.scratch_bytes = scratch_bytes
         self.nbytes = nbytes + INSTANCE_BYTES
         self.code_bytes = code_bytes
@@ -217,7 +227,7 @@ class WASMProgram:
         arguments = [*(memory.address - allocator.start for memory in here), *values, *after]
         written = [place for place in foreign if place in self.spec.writes]
         threaded = self.spec.thread_end is not None
-        call = None if threaded else engine.quick_call(self.function, arguments)
+        call = None if threaded else engine.quick_call(self.function, self.kinds, arguments)
 
         def run(start: int, stop: int) -> None:
             with engine.lock:
