@@ -8,7 +8,6 @@ import gzip
 import io
 import json
 import re
-import shutil
 import subprocess
 import sys
 import tarfile
@@ -27,6 +26,7 @@ from tinyexplore.explore import Explorer, Trace
 from tinyexplore.explore.asking import Answers
 from tinyexplore.explore.codec import trace_to_bytes
 from tinyexplore.explore.live import PYODIDE_VERSION, PyodideMissing, find_pyodide, pyodide
+from tinyexplore.explore.live import precompiled as precompiled_module
 from tinyexplore.explore.live.bytecode import as_bytecode, with_bytecode
 from tinyexplore.explore.live.carried import Carried, carried_of
 from tinyexplore.explore.live.graphs import graph_from_data, graph_to_data, is_plain
@@ -35,7 +35,7 @@ from tinyexplore.explore.live.page import live_html
 from tinyexplore.explore.live.precompiled import precompiled
 from tinyexplore.explore.live.serving import Serving
 from tinyexplore.explore.whatif.editing.verdict import compared, compared_one_by_one
-from tinyexplore.util import cache_folder
+from tinyexplore.util import private
 
 
 @pytest.fixture(scope="module")
@@ -165,13 +165,13 @@ def test_a_page_of_a_trace_file_answers_as_far_as_the_file_goes(
     assert asked(serving, ask="debug", kernel=0, do="made up")["note"]
 
 
-def test_a_page_carries_engine_and_python_and_may_ask_nobody(view: Explorer) -> None:
+def test_a_page_carries_engine_and_python_and_may_ask_nobody(view: Explorer, monkeypatch: Any) -> None:
     page = view.to_html(live=True)
     names = re.findall(r'data-carried="([^"]+)"', page)
     assert {"pyodide.asm.wasm", "python_stdlib.zip", "tinyexplore.zip", "carried.json"} < set(names)
     assert "default-src 'none'" in page and "'unsafe-eval'" not in page
     assert len(page.encode()) < 10e6
-    assert shutil.which("node") is None or len(list(cache_folder().glob("live-*"))) == 1, "compiled ahead, and kept"
+    monkeypatch.setattr(precompiled_module, "_made", lambda *given: pytest.fail("compiled ahead, and not kept"))
     assert view.to_html().find("data-carried") == -1
     assert page == live_html(view.trace, view._kept, graphs=view.whatif.graphs)  # the same whenever it is made
 
@@ -249,6 +249,32 @@ def test_a_package_file_is_unpacked_into_the_cache(package: Path, tmp_path: Path
     assert (folder / "pyodide.asm.wasm").read_text() == "pyodide.asm.wasm" and folder == find_pyodide(package)
     monkeypatch.setenv("PYODIDE", str(folder))
     assert find_pyodide() == folder
+
+
+def test_what_others_may_have_unpacked_is_not_run(package: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    """A page carries it to others, and Node runs it here."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(private, "_told", set())
+    folder = find_pyodide(package)
+    (folder / "pyodide.mjs").write_text("something else")
+    folder.parent.parent.chmod(0o777)
+    with pytest.warns(RuntimeWarning, match=r"others may write there"):
+        again = find_pyodide(package)
+    assert again != folder and (again / "pyodide.mjs").read_text() == "pyodide.mjs"
+
+
+def test_bytecode_that_others_may_have_put_there_is_made_anew(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(precompiled_module.shutil, "which", lambda name: name)
+    (tmp_path / "package.json").write_text("{}")
+    made: list[Any] = []
+    monkeypatch.setattr(precompiled_module, "_made", lambda *given: made.append(given) or (b"stdlib", b"engine"))
+    for _ in range(2):
+        assert precompiled(tmp_path, b"one", b"two") == (b"stdlib", b"engine")
+    assert len(made) == 1
+    first, second = sorted((tmp_path / "cache" / "tinyexplore").glob("live-*"))
+    first.write_bytes(second.read_bytes())
+    assert precompiled(tmp_path, b"one", b"two") == (b"stdlib", b"engine") and len(made) == 2
 
 
 def test_what_is_no_pyodide_is_refused_with_what_would_do(tmp_path: Path) -> None:

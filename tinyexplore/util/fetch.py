@@ -45,7 +45,7 @@ def fetch(
     if not url.startswith(("http://", "https://")):
         raise ValueError(f"fetch {url!r}: need http://, https://, or a path that begins with / or .")
     told = hashlib.sha256(f"{url} {gunzip} {checksum}".encode()).hexdigest()[:32]
-    for downloads in _folders():
+    for downloads in kept_folders():
         path = downloads / (subdir or "") / (name or told)
         if not path.resolve().is_relative_to(downloads.resolve()):
             raise ValueError(f"fetch: name {name!r} in {subdir!r} leads out of the folder of downloads")
@@ -68,9 +68,9 @@ def fetch(
     return path
 
 
-def _folders() -> Iterator[Path]:
-    """Where downloads may lie: in the cache folder, unless others can write there or there is none, else in a folder
-    that goes when the process ends."""
+def kept_folders() -> Iterator[Path]:
+    """Where downloads may lie, which may be run: in the cache folder, unless others can write there or there is none,
+    else in a folder that goes when the process ends."""
     try:
         folder = cache_folder() / "downloads"
         make_private(folder.parent)

@@ -1,20 +1,20 @@
 """What a live page carries of Python, compiled ahead: a browser takes seconds for that, and a reader waits for them.
 
 Bytecode is of one version of Python, so the page's own makes it, under Node (once for an engine; it is kept in the
-cache folder). Where there is no Node a page carries sources, and its first answer comes some seconds later.
+disk cache, signed). Where there is no Node a page carries sources, and its first answer comes some seconds later.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 import subprocess
 import tempfile
+import zlib
+from collections.abc import Mapping
 from pathlib import Path
 
-from tinyexplore.util import cache_folder
-from tinyexplore.util.private import make_private
+from tinyexplore.runtime import cache
 
 ENGINE_ROOT = "/engine"  # where a page unpacks it: widgets/src/live/worker.ts
 _TIMEOUT_S = 180
@@ -51,44 +51,33 @@ def precompiled(pyodide: Path, stdlib: bytes, engine: bytes) -> tuple[bytes, byt
     digest = hashlib.sha256()
     for part in ((pyodide / "package.json").read_bytes(), compiler, stdlib, engine):
         digest.update(hashlib.sha256(part).digest())
-    folder = cache_folder() / f"live-{digest.hexdigest()[:16]}"
-    if not folder.is_dir() and not _make(node, pyodide, compiler, {"stdlib": stdlib, "engine": engine}, folder):
+    names = [f"live-{archive}-{digest.hexdigest()[:32]}" for archive in ("stdlib", "engine")]
+    found = [cache.find(name) for name in names]
+    if found[0] is not None and found[1] is not None:
+        return zlib.decompress(found[0]), zlib.decompress(found[1])
+    made = _made(node, pyodide, compiler, {"stdlib": stdlib, "engine": engine})
+    if made is None:
         return stdlib, engine
-    return (folder / "stdlib").read_bytes(), (folder / "engine").read_bytes()
+    for name, data in zip(names, made):
+        cache.keep(name, zlib.compress(data, 1))
+    return made
 
 
-def _make(node: str, pyodide: Path, compiler: bytes, archives: dict[str, bytes], folder: Path) -> bool:
-    """Compiles both into `folder`, whole or not at all; whether that came off."""
-    make_private(folder.parent)
-    with tempfile.TemporaryDirectory(dir=folder.parent) as name:
-        work, fresh = Path(name), Path(name) / "fresh"
-        (work / "bytecode.py").write_bytes(compiler)
-        (work / "compile.mjs").write_text(_SCRIPT, encoding="utf-8")
-        for archive, data in archives.items():
-            (work / archive).write_bytes(data)
-        command = [node, str(work / "compile.mjs"), str(pyodide), str(work), ENGINE_ROOT]
-        try:
-            done = subprocess.run(command, capture_output=True, timeout=_TIMEOUT_S)
-        except (OSError, subprocess.TimeoutExpired):
-            return False
-        if done.returncode:
-            return False
-        fresh.mkdir()
-        for archive in archives:
-            os.replace(work / f"{archive}.made", fresh / archive)
-        _forget_older(folder)
-        try:
-            os.replace(fresh, folder)
-        except OSError:  # another process made the same
-            return folder.is_dir()
-    return True
-
-
-def _forget_older(folder: Path) -> None:
-    """Those of earlier engines, and of this one's earlier versions."""
-    for path in folder.parent.glob("live-*"):
-        if path != folder:
-            shutil.rmtree(path, ignore_errors=True)
+def _made(node: str, pyodide: Path, compiler: bytes, archives: Mapping[str, bytes]) -> tuple[bytes, bytes] | None:
+    """Both, compiled; None where that does not come off."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="tinyexplore-") as name:
+            work = Path(name)
+            (work / "bytecode.py").write_bytes(compiler)
+            (work / "compile.mjs").write_text(_SCRIPT, encoding="utf-8")
+            for archive, data in archives.items():
+                (work / archive).write_bytes(data)
+            command = [node, str(work / "compile.mjs"), str(pyodide), str(work), ENGINE_ROOT]
+            if subprocess.run(command, capture_output=True, timeout=_TIMEOUT_S).returncode:
+                return None
+            return (work / "stdlib.made").read_bytes(), (work / "engine.made").read_bytes()
+    except (OSError, subprocess.TimeoutExpired):
+        return None
 
 
 __all__ = ["ENGINE_ROOT", "precompiled"]

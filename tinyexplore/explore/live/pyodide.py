@@ -11,9 +11,12 @@ import shutil
 import subprocess
 import tarfile
 import tempfile
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
-from tinyexplore.util import cache_folder, fetch, getenv
+from tinyexplore.util import fetch, getenv
+from tinyexplore.util.fetch import kept_folders
 from tinyexplore.util.private import make_private
 
 PYODIDE_VERSION = "314.0.7"
@@ -36,10 +39,7 @@ def find_pyodide(where: str | Path | None = None) -> Path:
         return _given(Path(given).expanduser())
     if not lacking(_checkout()):
         return _checkout()
-    folder = cache_folder() / f"pyodide-{PYODIDE_VERSION}"
-    if lacking(folder):
-        _keep(_fetched(), folder)
-    return folder
+    return _unpacked(PYODIDE_VERSION, _fetched)
 
 
 def _checkout() -> Path:
@@ -57,13 +57,25 @@ def lacking(folder: Path) -> str:
     return ""
 
 
+def _unpacked(name: str, package: Callable[[], bytes]) -> Path:
+    """The folder with `package`: unpacked earlier where nobody but this user can write, or now."""
+    folder = Path()
+    for place in kept_folders():
+        folder = place / f"pyodide-{name}"
+        if not lacking(folder):
+            return folder
+        with suppress(OSError):
+            make_private(place)
+        if os.access(place, os.W_OK):
+            break
+    _keep(package(), folder)
+    return folder
+
+
 def _given(path: Path) -> Path:
     if path.is_file():
         data = path.read_bytes()
-        folder = cache_folder() / f"pyodide-{hashlib.sha256(data).hexdigest()[:16]}"
-        if lacking(folder):
-            _keep(data, folder)
-        path = folder
+        path = _unpacked(hashlib.sha256(data).hexdigest()[:16], lambda: data)
     if reason := lacking(path):
         raise PyodideMissing(f"{reason}; give the folder of the npm package pyodide@{PYODIDE_VERSION}, unpacked")
     return path
@@ -108,7 +120,6 @@ def _by_https() -> bytes:
 
 def _keep(package: bytes, folder: Path) -> None:
     """Unpacks what live pages need of `package` into `folder`, whole or not at all."""
-    make_private(folder.parent)
     with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
         fresh = Path(temporary) / "fresh"
         fresh.mkdir()
