@@ -29,9 +29,9 @@ from tinyexplore.util.interpreter import collect_now, collecting_later
 def runner_key(item: ScheduleItem) -> RunnerKey:
     assert item.ast is not None
     settings = config()
-    opts = (settings.NOOPT, settings.BEAM, settings.BEAM_SEED, settings.TC, settings.TC_OPT, settings.TRANSCENDENTAL)
+    opts = (settings.NOOPT, settings.BEAM, settings.BEAM_SEED, settings.TC, settings.TC_OPT, settings.ALLOW_TF32)
     device = item.device.partition(":")[0]  # further instances of a device have its programs
-    return device, item.ast, (settings.TARGET, *opts), thread_count()
+    return device, item.ast, (settings.TARGET, settings.TRANSCENDENTAL, *opts), thread_count()
 
 
 _numbers = count()

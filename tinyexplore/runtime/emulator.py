@@ -4,12 +4,12 @@ Every work-item is a Python function, or, where there are barriers, a generator 
 to the next barrier one after the other. Memory is watched element by element: two work-items that touch one element,
 one of them to store there, with no barrier between them, race, whatever comes of it here; and all work-items of a group
 must come to the same barrier. Barriers order what a group does in shared memory; nothing orders what work-items do in
-the buffers of a kernel.
+the buffers of a kernel. A tensor core takes what all lanes of a warp hold, which must come to the same one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from itertools import product
 from math import prod
 from typing import Any
@@ -18,9 +18,13 @@ from tinyexplore.device import Buffer
 from tinyexplore.dtype import PtrDType
 from tinyexplore.renderer.program import Launch, ProgramSpec, is_group_barrier, is_shared
 from tinyexplore.renderer.python import memory_format
+from tinyexplore.target import TENSOR_CORES
+from tinyexplore.target.tensor_cores import multiplied
 from tinyexplore.uop import Ops
 
 SEVERAL = -1  # readers
+Stop = Any  # a barrier, by its line; (line, core, A, B, C) where a tensor core wants what a lane holds
+WorkItem = Generator[Stop, Any, None]
 
 
 class RaceError(RuntimeError):
@@ -28,7 +32,7 @@ class RaceError(RuntimeError):
 
 
 class DivergenceError(RuntimeError):
-    """Some work-items of a group wait at a barrier that others do not come to."""
+    """Some work-items of a group wait at a barrier, or at a tensor core, that others do not come to."""
 
 
 class Items:
@@ -104,7 +108,9 @@ class EmulatedGroups:
         self.launch = Launch.of(spec.uops)
         self.specials = [node.arg for node in spec.uops if node.op is Ops.SPECIAL]
         self.shared = [(str(node.arg), node.dtype) for node in spec.uops if is_shared(node)]
-        self.has_barriers = any(map(is_group_barrier, spec.uops))
+        cores = [TENSOR_CORES[node.arg] for node in spec.uops if node.op is Ops.WMMA]
+        self.lanes = cores[0].lanes if cores else 1
+        self.stops = bool(cores) or any(map(is_group_barrier, spec.uops))
 
     def run(self, views: Sequence[memoryview], values: Sequence[int]) -> None:
         """Every work-item, group by group."""
@@ -113,27 +119,29 @@ class EmulatedGroups:
         buffers = [Watched(view, f"data{place}", items) for place, view in enumerate(views)]
         for number, place in enumerate(_places(grid)):
             shared = [Watched(fresh(dtype), name, items) for name, dtype in self.shared]
-            at_work: dict[int, Iterator[int]] = {}
+            at_work: dict[int, WorkItem] = {}
             for inner, local in enumerate(_places(group or ())):
                 items.now = number * items.size + inner
                 known = {f"{'idx' if group is None else 'gidx'}{d}": step for d, step in enumerate(place)}
                 known |= {f"lidx{d}": step for d, step in enumerate(local)}
                 started = self.function(*buffers, *values, *shared, *[known[name] for name in self.specials])
-                if self.has_barriers:
+                if self.stops:
                     at_work[items.now] = started
             while at_work:
-                at_work = step_to_barrier(items, at_work)
+                at_work = step_to_barrier(items, at_work, self.lanes)
                 for memory in shared:
                     memory.forget()
 
 
-def step_to_barrier(items: Items, at_work: dict[int, Iterator[int]]) -> dict[int, Iterator[int]]:
+def step_to_barrier(items: Items, at_work: dict[int, WorkItem], lanes: int) -> dict[int, WorkItem]:
     """The work-items of a group, each gone on to its next barrier, which must be the same; none where all have
-    ended."""
+    ended. lanes: how many of them give a tensor core what they hold."""
     came_to: dict[int | None, int] = {}  # a barrier, by its line (None: the end), and the first that came to it
-    for number, item in at_work.items():
-        items.now = number
-        came_to.setdefault(next(item, None), number)
+    numbers = list(at_work)
+    for start in range(0, len(numbers), lanes):
+        warp = {number: at_work[number] for number in numbers[start : start + lanes]}
+        for number, stop in past_cores(items, warp, lanes).items():
+            came_to.setdefault(stop, number)
     if len(came_to) > 1:
         (one, first), (_, other) = sorted(came_to.items(), key=lambda came: came[0] is None)[:2]
         does = "has ended" if None in came_to else "waits at another"
@@ -142,6 +150,32 @@ def step_to_barrier(items: Items, at_work: dict[int, Iterator[int]]) -> dict[int
             f"{items.name(other)} of its group {does}"
         )
     return {} if None in came_to else at_work
+
+
+def past_cores(items: Items, warp: dict[int, WorkItem], lanes: int) -> dict[int, Stop]:
+    """Where each lane of a warp comes to, past every tensor core on its way: all lanes give that what they hold."""
+    given: dict[int, Any] = dict.fromkeys(warp)
+    while True:
+        stops: dict[int, Stop] = {}
+        for number, item in warp.items():
+            items.now = number
+            try:
+                stops[number] = item.send(given[number])
+            except StopIteration:
+                stops[number] = None
+        at_core = {number: stop for number, stop in stops.items() if isinstance(stop, tuple)}
+        if not at_core:
+            return stops
+        first, (line, name, *_) = next(iter(at_core.items()))
+        away = [number for number in warp if number not in at_core or at_core[number][0] != line]
+        if away or len(warp) != lanes:
+            other = f"lane {items.name(away[0])} of its warp is elsewhere" if away else f"its warp has {len(warp)} lanes"
+            raise DivergenceError(
+                f"kernel {items.kernel}: work-item {items.name(first)} gives {name} in line {line} what it holds, and "
+                f"{other}"
+            )
+        a, b, c = ([stop[place] for stop in at_core.values()] for place in (2, 3, 4))
+        given = dict(zip(warp, multiplied(TENSOR_CORES[name], a, b, c)))
 
 
 def fresh(dtype: PtrDType) -> memoryview:

@@ -38,6 +38,7 @@ def gpu_target(device: str, gpu: GPU, name: str, chosen: str) -> Target:
         group_items=gpu.group_items,
         warp=gpu.warp,
         lacks=gpu.lacks,
+        cores=gpu.cores,
     )
 
 

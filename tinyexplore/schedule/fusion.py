@@ -14,6 +14,7 @@ from math import prod
 from tinyexplore.device import Device
 from tinyexplore.dtype import dtypes
 from tinyexplore.kernel.analysis.dot_products import DOTS, IN_A_WORD, has_dot
+from tinyexplore.kernel.analysis.tensor_cores import usable_cores
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule.costs import EXPENSIVE, Costs, operations_of
 from tinyexplore.schedule.indexing import ZERO, source_index
@@ -422,8 +423,8 @@ class Fusion:
         )
 
     def factors_of_dots(self, node: LazyBuffer) -> tuple[LazyBuffer, ...]:
-        """The casts of small numbers whose product `node` sums, where the device has a dot instruction for these: they
-        are read as they lie in memory."""
+        """The casts of small numbers whose product `node` sums, where the device has a dot instruction, or a tensor core,
+        for these: they are read as they lie in memory."""
         if node.op is not Ops.REDUCE_AXIS or node.arg[0] is not Ops.ADD or node.src == () or not config().TC:
             return ()
         product = node.src[0]
@@ -434,10 +435,12 @@ class Fusion:
         small = {factor.src[0].dtype for factor in factors if factor.op is Ops.CAST and factor.buffer is None}
         if len(sizes) != 1 or len(small) != 1 or any(factor.op is not Ops.CAST for factor in factors):
             return ()
-        op = DOTS.get((small.pop(), node.dtype))
-        if op is None or not has_dot(Device[node.device].target, op) or type(sizes[0]) is not int:
+        target, dtype = Device[node.device].target, small.pop()
+        has_cores = any(usable_cores(target, dtype, node.dtype))
+        op = DOTS.get((dtype, node.dtype))
+        if type(sizes[0]) is not int or not (has_cores or (op is not None and has_dot(target, op))):
             return ()
-        if sizes[0] % IN_A_WORD[op] and not config().TC_OPT:
+        if op is not None and not has_cores and sizes[0] % IN_A_WORD[op] and not config().TC_OPT:
             return ()
         return factors if self.is_product(node, product.size) else ()
 

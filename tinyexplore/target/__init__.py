@@ -19,6 +19,7 @@ from tinyexplore.target.choice import (
     nearest_level,
 )
 from tinyexplore.target.gpus import GPU, GPUS
+from tinyexplore.target.tensor_cores import TENSOR_CORES, Layout, TensorCore
 from tinyexplore.uop import Ops
 from tinyexplore.util import config
 
@@ -42,7 +43,8 @@ class Target:
     setting TARGET that it was made by.
     has_local: it is a GPU: output axes are a grid of work-groups, whose work-items share `shared_bytes` of memory and
     wait for each other at barriers; a group has at most `group_items`, of which `warp` go in step. shared_is_near: that
-    memory is nearer than any other. lacks: dtypes that it does not compute with.
+    memory is nearer than any other. lacks: dtypes that it does not compute with. cores: its tensor cores, those to be
+    preferred first.
     """
 
     name: str
@@ -74,6 +76,7 @@ class Target:
     group_items: int = 1
     warp: int = 1
     lacks: tuple[DType, ...] = ()
+    cores: tuple[TensorCore, ...] = ()
 
     @property
     def from_memory_bytes(self) -> int:
@@ -112,9 +115,12 @@ __all__ = [
     "LAST_CACHE_BYTES",
     "LEVELS",
     "NATIVE",
+    "TENSOR_CORES",
     "WASM32",
     "Choice",
+    "Layout",
     "Target",
+    "TensorCore",
     "UnknownTarget",
     "choice_of",
     "chosen",

@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tinyexplore.dtype import DType, dtypes
+from tinyexplore.target.tensor_cores import AMPERE, APPLE, CDNA_2, RDNA_3, TURING, TensorCore
 from tinyexplore.uop import Ops
 
 
@@ -21,7 +22,7 @@ class GPU:
 
     shared_bytes: of one group. group_items: the most of one group. warp: how many of them go in step. registers: 32-bit
     ones of a multiprocessor; resident_items: the work-items that it holds at one time. lacks: dtypes that it does not
-    compute with; lacks_ops: functions that its language has not.
+    compute with; lacks_ops: functions that its language has not. cores: its tensor cores, the preferred first.
     """
 
     words: str
@@ -35,25 +36,26 @@ class GPU:
     bytes_per_ns: int = 1_000
     lacks: tuple[DType, ...] = ()
     lacks_ops: tuple[Ops, ...] = ()
+    cores: tuple[TensorCore, ...] = ()
 
 
-def _cuda(words: str, resident_items: int) -> GPU:
+def _cuda(words: str, resident_items: int, cores: tuple[TensorCore, ...] = AMPERE) -> GPU:
     """48 KiB of shared memory is what every kernel may have without asking for more at the launch."""
-    return GPU(words, "cuda", 48 << 10, 1024, 32, resident_items=resident_items)
+    return GPU(words, "cuda", 48 << 10, 1024, 32, resident_items=resident_items, cores=cores)
 
 
 _SMALL = (dtypes.int8, dtypes.uint8, dtypes.int16, dtypes.uint16, dtypes.float16, dtypes.bfloat16)
 
 GPUS = {
     "opencl": GPU("any GPU with OpenCL 1.2", "opencl", 32 << 10, 256, 32),
-    "sm_75": _cuda("NVIDIA Turing (T4, RTX 20)", 1024),
+    "sm_75": _cuda("NVIDIA Turing (T4, RTX 20)", 1024, TURING),
     "sm_80": _cuda("NVIDIA Ampere (A100)", 2048),
     "sm_86": _cuda("NVIDIA Ampere (RTX 30, A10)", 1536),
     "sm_89": _cuda("NVIDIA Ada (RTX 40, L4)", 1536),
     "sm_90": _cuda("NVIDIA Hopper (H100, H200)", 2048),
     "sm_100": _cuda("NVIDIA Blackwell (B200)", 2048),
-    "gfx90a": GPU("AMD CDNA 2 (MI200)", "hip", 64 << 10, 1024, 64, registers=128 << 10, resident_items=2048),
-    "gfx1100": GPU("AMD RDNA 3 (RX 7900)", "hip", 64 << 10, 1024, 32, registers=384 << 10, resident_items=2048),
+    "gfx90a": GPU("AMD CDNA 2 (MI200)", "hip", 64 << 10, 1024, 64, registers=128 << 10, resident_items=2048, cores=CDNA_2),
+    "gfx1100": GPU("AMD RDNA 3 (RX 7900)", "hip", 64 << 10, 1024, 32, registers=384 << 10, resident_items=2048, cores=RDNA_3),
     "metal": GPU(
         "an Apple GPU of family 7 or later (M1 …)",
         "metal",
@@ -64,6 +66,7 @@ GPUS = {
         bytes_per_ns=70,
         lacks=(dtypes.float64,),
         lacks_ops=(Ops.ERF,),
+        cores=APPLE,
     ),
     "webgpu": GPU(
         "any GPU of WebGPU",

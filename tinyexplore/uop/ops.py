@@ -40,6 +40,7 @@ class Ops(Named):
     GEP = auto()
     HREDUCE = auto()
     TABLE = auto()
+    WMMA = auto()
     # arithmetic, one source
     NEG = auto()
     SQRT = auto()
@@ -181,6 +182,7 @@ class AxisKind(Named):
 
     GLOBAL = "global"  # an ordinary output loop on a CPU, a grid dimension on a GPU
     THREAD = "thread"  # an output loop of which each call does the part start ≤ i < stop
+    WARP = "warp"  # the lanes of a warp, which hold the operands of a tensor core together (a GPU only)
     LOCAL = "local"  # a loop over a block of the output on a CPU, a work-group dimension on a GPU
     REDUCE = "reduce"  # a loop that accumulates
     GROUP = "group"  # a reduce axis in blocks on a CPU, shared by the work-items of a group on a GPU
@@ -218,6 +220,7 @@ _AXIS_LETTER = {
     AxisKind.GLOBAL: "g",
     AxisKind.THREAD: "t",
     AxisKind.LOCAL: "l",
+    AxisKind.WARP: "x",
     AxisKind.REDUCE: "r",
     AxisKind.GROUP: "q",
     AxisKind.UNROLL: "u",

@@ -2,7 +2,7 @@
 
 Between two passes a kernel has one of these forms, of which each says what the last passes have done away with:
 
-    AST        as it was scheduled, and with opts: loops of every kind, scalars
+    AST        as it was scheduled, and with opts: loops of every kind, scalars (and what a tensor core takes: a GPU)
     TILES      VECTOR axes that only walk memory are vectors
     LOOPS      no UPCAST axes: tiles are unrolled
     UNROLLED   no UNROLL axes either: reductions are
@@ -110,6 +110,12 @@ def _table(node: UOp) -> bool:
     return len(node.arg) & (len(node.arg) - 1) == 0 and index.dtype is index_type.vec(node.dtype.count)
 
 
+def _wmma(node: UOp) -> bool:
+    """Registers of A, B and C in each lane of a warp, for the core that `arg` names; what comes of C."""
+    a, b, c = node.src
+    return isinstance(node.arg, str) and a.dtype.scalar is b.dtype.scalar and c.dtype is node.dtype
+
+
 def _pointer(node: UOp) -> bool:
     return isinstance(node.dtype, PtrDType) and not node.src
 
@@ -132,6 +138,7 @@ _COMMON: dict[Ops, Check] = {
     Ops.BARRIER: lambda node: node.src[0].op is Ops.STORE and all(src.op in (Ops.STORE, Ops.RANGE) for src in node.src),
     Ops.LOAD: _load,
     Ops.STORE: _store,
+    Ops.WMMA: _wmma,
 }
 
 
@@ -222,8 +229,9 @@ _VECTORS: dict[Ops, Check] = {
     Ops.HREDUCE: _hreduce,
 }
 
-AST_SPEC = Spec("ast", {**_COMMON, Ops.SCAN: _scan, Ops.REDUCE: _reduce, Ops.SINK: _sink})
-TILES_SPEC = Spec("tiles", {**AST_SPEC.checks, Ops.VECTORIZE: _vectorize, Ops.GEP: _lane})
+_HELD = {Ops.VECTORIZE: _vectorize, Ops.GEP: _gep}  # in an ast: the registers of a tensor core's operands
+AST_SPEC = Spec("ast", {**_COMMON, **_HELD, Ops.SCAN: _scan, Ops.REDUCE: _reduce, Ops.SINK: _sink})
+TILES_SPEC = Spec("tiles", {**AST_SPEC.checks, Ops.GEP: _lane})
 LOOPS_SPEC = Spec("loops", {**TILES_SPEC.checks, Ops.RANGE: _range_but(AxisKind.UPCAST)})
 UNROLLED_SPEC = Spec("unrolled", {**TILES_SPEC.checks, Ops.RANGE: _range_but(AxisKind.UPCAST, AxisKind.UNROLL)})
 LANES_SPEC = Spec(

@@ -41,7 +41,8 @@ class Config:
     WINO: 1 computes convolutions with kernels of 3 places by Winograd's minimal filters.
     TC: 1 sums products of bfloat16 and of int8 by the dot instructions that the CPU has, 0 without, 2 in the same
     order, written out in plain arithmetic (on CPUs without them, too). TC_OPT: 0 where they divide the sum evenly, 1
-    also where something is left over.
+    also where something is left over. On a GPU, TC: 1 multiplies float16, bfloat16 and int8 on its tensor cores, 0 does
+    without; ALLOW_TF32: 1 lets them multiply float32 too where they read 10 bits of its fraction (other results).
     INTERPRETER_TRICKS: 0 does without all that leans on how CPython works inside (`util/interpreter.py`), from
     the start of the process on: the same results, by ways that take longer.
     THREEFRY: 1 computes random numbers where they are used, by Threefry; 0 draws them here (Mersenne Twister), as data.
@@ -69,6 +70,7 @@ class Config:
     GRAPHPATH: str = ""
     TC: int = 1
     TC_OPT: int = 0
+    ALLOW_TF32: int = 0
     THREEFRY: int = 1
     WINO: int = 0
     TARGET: str = ""

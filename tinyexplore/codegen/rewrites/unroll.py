@@ -127,9 +127,19 @@ def reduce_each(reduce: UOp, value: UOp) -> UOp | None:
         return None
     loops = tuple(axis for axis in reduce.src[1:] if axis.arg.kind is not AxisKind.UNROLL)
     parts = copies(value, axes)
+    if value.op is Ops.WMMA:
+        parts = [chained(parts)]
     if loops:
         parts = [UOp(Ops.REDUCE, reduce.dtype, (part, *loops), reduce.arg) for part in parts]
     return combined(reduce.arg, parts)
+
+
+def chained(parts: list[UOp]) -> UOp:
+    """Products of a tensor core, each added to the one before: the core adds, and one set of registers is enough."""
+    first, *others = parts
+    for part in others:
+        first = part.replace(src=(*part.src[:2], first))
+    return first
 
 
 def combined(op: Ops, parts: list[UOp]) -> UOp:

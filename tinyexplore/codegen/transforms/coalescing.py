@@ -25,6 +25,8 @@ def coalesce_accesses(sink: UOp, lowering: Lowering) -> UOp:
 
     This is what makes a transposition a matter of registers: 16 × 16 gathered scalars become 16 vector loads.
     """
+    if lowering.target.has_local:
+        return sink  # each work-item is a lane: what is a vector there are registers of a tensor core
     return store_neighbours_together(load_neighbours_together(sink))
 
 

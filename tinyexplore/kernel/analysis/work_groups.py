@@ -34,11 +34,13 @@ def group_dimensions(ast: UOp) -> list[list[UOp]]:
     """The dimensions of the work-group, the fastest first: the axes that each of them walks.
 
     All GROUP axes are one dimension, the first. A LOCAL axis of that size is the same one, where no reduction of the
-    group depends on it: the work-items that have met in a row's maximum then divide the row among themselves.
+    group depends on it: the work-items that have met in a row's maximum then divide the row among themselves. The
+    lanes of a warp are the first dimension, for a warp is made of neighbours in a group.
     """
     axes = [node for node in ast.toposort() if node.op is Ops.RANGE]
     grouped = [axis for axis in axes if axis.arg.kind is AxisKind.GROUP]
-    local = sorted((axis for axis in axes if axis.arg.kind is AxisKind.LOCAL), key=lambda axis: -axis.arg.id)
+    local = [axis for axis in axes if axis.arg.kind in (AxisKind.LOCAL, AxisKind.WARP)]
+    local.sort(key=lambda axis: (axis.arg.kind is AxisKind.LOCAL, -axis.arg.id))
     if not grouped:
         return [[axis] for axis in local]
     around = frozenset[UOp]().union(*(reduce.ranges for reduce in grouped_reductions(ast)))

@@ -31,7 +31,7 @@ from tinyexplore.kernel.opts import (
 )
 from tinyexplore.kernel.opts.kind import Law, OptError, OptKind
 from tinyexplore.trace import recording
-from tinyexplore.uop import UOp
+from tinyexplore.uop import Ops, UOp
 from tinyexplore.util.enums import Named, quick_members
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def obstacle(kernel: Kernel, opt: Opt, axis: UOp) -> str | None:
     for done in kernel.applied:
         if done.op.kind.comes_last:
             return f"{done.op.kind.comes_last}: {done.op.name} comes last"
-    found = wrong_machine(kernel, opt.op) or opt.op.kind.obstacle(kernel, axis, opt.amount)
+    found = wrong_machine(kernel, opt.op) or held_by_cores(kernel, opt, axis) or opt.op.kind.obstacle(kernel, axis, opt.amount)
     if found is None and kernel.target.has_local and opt.amount and opt.op.kind.partners is None:
         return too_large_a_group(kernel, opt, axis)
     return found
@@ -115,6 +115,17 @@ def wrong_machine(kernel: Kernel, op: OptOps) -> str | None:
         return f"{target.name} has no work-groups: this is for GPUs (TARGET=opencl, say)"
     if op.kind.machine == "cpu" and target.has_local:
         return f"this is for cores with caches and vectors, and {target.name} has work-groups"
+    return None
+
+
+def held_by_cores(kernel: Kernel, opt: Opt, axis: UOp) -> str | None:
+    """What stands against an Opt where tensor cores do the sum: it has their registers for each of its results."""
+    if not kernel.find(Ops.WMMA):
+        return None
+    if not opt.op.kind.on_cores:
+        return "tensor cores do the sum: do this before TC, or without"
+    if opt.op is OptOps.UNROLL and axis.is_static and opt.amount and axis.size % opt.amount:
+        return f"what is left over would be a sum of its own, of other registers: choose a divisor of {axis.size}"
     return None
 
 

@@ -55,6 +55,7 @@ class OptKind:
     splits: a step of the loop stands for `amount` steps afterwards. moves: loops change places or become one.
     comes_last: why nothing else may be done after it.
     ends_groups: no work-group may be made after it.
+    on_cores: it may be done to what TC has put on a GPU's tensor cores.
     machine: that it is for, "cpu" or "gpu", or "" for any. items: further amounts that are tried on a GPU.
     """
 
@@ -67,6 +68,7 @@ class OptKind:
     moves: bool = False
     comes_last: str = ""
     ends_groups: bool = False
+    on_cores: bool = False
     machine: str = ""
     items: tuple[int, ...] = ()
 

@@ -49,4 +49,4 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     return in_blocks(kernel, axis, opt, AxisKind.LOCAL)
 
 
-KIND = OptKind((LAW, GPU), obstacle, apply, amounts=BLOCKS, splits=True, items=ITEMS)
+KIND = OptKind((LAW, GPU), obstacle, apply, amounts=BLOCKS, splits=True, on_cores=True, items=ITEMS)

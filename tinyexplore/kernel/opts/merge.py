@@ -62,4 +62,4 @@ def apply(kernel: Kernel, outer: UOp, opt: Opt) -> UOp:
     return substitute_recorded(kernel.ast, parts, str(opt))
 
 
-KIND = OptKind((LAW,), obstacle, apply, amounts=(), partners=partners, moves=True)
+KIND = OptKind((LAW,), obstacle, apply, amounts=(), partners=partners, moves=True, on_cores=True)

@@ -48,4 +48,4 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     return substitute_recorded(kernel.ast, trade, str(opt))
 
 
-KIND = OptKind((LAW,), obstacle, apply, amounts=(), partners=partners, moves=True)
+KIND = OptKind((LAW,), obstacle, apply, amounts=(), partners=partners, moves=True, on_cores=True)

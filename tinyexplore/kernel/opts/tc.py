@@ -1,4 +1,5 @@
-"""TC: sums of products of small numbers, several to a word of 32 bits, as the dot instructions of a CPU take them."""
+"""TC: sums of products by the instructions that a machine has for them: of a CPU, the dot instructions, which take
+several small numbers to a word of 32 bits; of a GPU, the tensor cores, which a warp gives whole tiles of matrices."""
 
 from __future__ import annotations
 
@@ -6,9 +7,12 @@ from typing import TYPE_CHECKING
 
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.kernel.analysis.dot_products import IN_A_WORD, dot_of
+from tinyexplore.kernel.analysis.tensor_cores import fit_of
 from tinyexplore.kernel.opts.kind import Law, OptKind
 from tinyexplore.kernel.opts.obstacles import looks_ahead
 from tinyexplore.kernel.transforms.substitute import substitute_recorded
+from tinyexplore.kernel.transforms.tensor_cores import on_cores
+from tinyexplore.target import TENSOR_CORES
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
 
 if TYPE_CHECKING:
@@ -25,9 +29,27 @@ for k in 0..32: acc = dot(word(a[2*k], a[2*k+1]),
 )
 
 
+STEPS = tuple(sorted({core.dims[2] for core in TENSOR_CORES.values()}))
+CORES = Law(
+    "On a GPU: a warp does a sum of products on a tensor core that takes `amount` steps at a time; each lane reads the "
+    "elements of A and B that the core's map gives it, and stores those of C",
+    before="""\
+for i in 0..64: for j in 0..64:
+  for k in 0..64: acc += a[i,k] * b[k,j]
+  out[i,j] = acc""",
+    after="""\
+for i in 0..4: for j in 0..8: warp of 32 lanes x:
+  for k in 0..4: C = core(A = a[16*i+…x, 16*k+…x], B = b[16*k+…x, 8*j+…x], C)
+  out[16*i+…x, 8*j+…x] = C""",
+)
+
+
 def obstacle(kernel: Kernel, axis: UOp, amount: int) -> str | None:
     if (found := looks_ahead(axis)) is not None:
         return found
+    if kernel.target.has_local:
+        fit = fit_of(kernel, axis, amount)
+        return fit if isinstance(fit, str) else None
     if axis.arg.kind is not AxisKind.REDUCE or not axis.is_static:
         return f"the axis is {axis.arg.kind.value}, and only loops of sums do this, of a size that is known"
     users = [reduce for reduce in kernel.reduces if axis in reduce.src]
@@ -42,7 +64,10 @@ def obstacle(kernel: Kernel, axis: UOp, amount: int) -> str | None:
 
 
 def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
-    """The ast with every sum over `axis` as dot products of words; what is left over is summed as before."""
+    """The ast with every sum over `axis` as dot products of words; what is left over is summed as before. Of a GPU: on
+    its tensor cores."""
+    if kernel.target.has_local:
+        return on_cores(kernel, axis, opt)
     amount, first = opt.amount, kernel.next_id()
     words, left = divmod(axis.size, amount)
     changes: dict[UOp, UOp] = {}
@@ -79,4 +104,4 @@ def word_of(load: UOp, axis: UOp, start: UOp, amount: int) -> UOp:
     return word
 
 
-KIND = OptKind((LAW,), obstacle, apply, amounts=tuple(sorted(set(IN_A_WORD.values()))), machine="cpu")
+KIND = OptKind((LAW, CORES), obstacle, apply, amounts=tuple(sorted(set(IN_A_WORD.values()))), items=STEPS)

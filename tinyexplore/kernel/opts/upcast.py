@@ -31,4 +31,4 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     return in_blocks(kernel, axis, opt, AxisKind.UPCAST)
 
 
-KIND = OptKind((LAW,), obstacle, apply, amounts=BLOCKS, splits=True)
+KIND = OptKind((LAW,), obstacle, apply, amounts=BLOCKS, splits=True, on_cores=True)

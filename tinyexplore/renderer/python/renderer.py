@@ -297,8 +297,8 @@ class PythonWriter(TextWriter):
 
 
 class WorkItemWriter(PythonWriter):
-    """Writes what one work-item of a GPU does: a generator that stops at every barrier, if there are any, and a
-    function of its numbers and of the memory that its group shares."""
+    """Writes what one work-item of a GPU does: a generator that stops at every barrier, and where a tensor core wants
+    what all lanes of a warp hold, if there is either; a function of its numbers and of what its group shares."""
 
     def further_parameters(self) -> list[str]:
         shared = [str(node.arg) for node in self.uops if is_shared(node)]
@@ -309,6 +309,10 @@ class WorkItemWriter(PythonWriter):
             self.name(node, str(node.arg))
         elif is_group_barrier(node):
             self.line(f"yield {len(self.lines)}  # barrier")
+        elif node.op is Ops.WMMA:
+            held = ", ".join(self.operand(src) for src in node.src)
+            text = f"{self.variable(node)} = yield {len(self.lines)}, {node.arg!r}, {held}  # with all lanes of the warp"
+            self.line(text)
         else:
             super().write_node(node)
 

@@ -1,0 +1,116 @@
+"""Sums of products that a tensor core of the target does: which core, and which axes are its rows, columns and steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tinyexplore.target import Target, TensorCore
+from tinyexplore.uop import AxisKind, Ops, UOp
+from tinyexplore.util import config
+
+if TYPE_CHECKING:
+    from tinyexplore.dtype import DType
+    from tinyexplore.kernel.kernel import Kernel
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A sum of products on a core. a, b: the factors, of the dtype that the core takes. rows: the output axis along
+    which only A differs, columns: only B. steps: the axis of the sum that the core takes `k` steps of at a time."""
+
+    core: TensorCore
+    reduce: UOp
+    a: UOp
+    b: UOp
+    rows: UOp
+    columns: UOp
+    steps: UOp
+
+    @property
+    def axes(self) -> tuple[tuple[UOp, int], ...]:
+        """Rows, columns and steps, and how many of each the core does."""
+        return tuple(zip((self.rows, self.columns, self.steps), self.core.dims))
+
+    @property
+    def left_over(self) -> int:
+        """The rows, columns and steps that do not fill a core."""
+        return sum(axis.size % amount for axis, amount in self.axes)
+
+    @property
+    def work_done(self) -> float:
+        """How many multiply-adds the cores do for each that is wanted."""
+        done = 1.0
+        for axis, amount in self.axes:
+            done *= -(-axis.size // amount) * amount / axis.size
+        return done
+
+
+def usable_cores(target: Target, factor: DType, accumulator: DType) -> Iterator[TensorCore]:
+    """The cores of the target for such products that the settings allow, those to be preferred first."""
+    for core in target.cores if config().TC else ():
+        if core.factor is factor and core.accumulator is accumulator and (not core.mantissa or config().ALLOW_TF32):
+            yield core
+
+
+def fit_of(kernel: Kernel, steps: UOp, amount: int) -> Fit | str:
+    """How a core that takes `amount` steps at a time does the sum over `steps`; what stands against it, in words."""
+    target = kernel.target
+    if not target.cores:
+        return f"{target.cpu} has no tensor cores"
+    if not config().TC:
+        return "TC=0 does without tensor cores"
+    if steps.arg.kind is not AxisKind.REDUCE or not steps.is_static:
+        return f"the axis is {steps.arg.kind.value}, and only loops of sums do this, of a size that is known"
+    if len(kernel.reduces) != 1 or kernel.find(Ops.SCAN) or kernel.find(Ops.BARRIER):
+        return "tensor cores are for kernels that do one sum, and nothing else that goes on from step to step"
+    (reduce,) = kernel.reduces
+    if any(loop.arg.kind is not AxisKind.REDUCE for loop in reduce.src[1:]):
+        return "the sum is shared or written out already: do this before GROUP and UNROLL"
+    if reduce.arg is not Ops.ADD or reduce.src[0].op is not Ops.MUL:
+        return "it does not sum products of two factors"
+    found = list(fits(kernel, reduce, steps, amount))
+    return max(found, key=lambda fit: -fit.work_done) if found else no_fit(kernel, reduce, amount)
+
+
+def fits(kernel: Kernel, reduce: UOp, steps: UOp, amount: int) -> Iterator[Fit]:
+    """Every way: whichever factor is A, and whichever axes are rows and columns; the innermost ones first."""
+    first, second = reduce.src[0].src
+    stored = frozenset.intersection(*(store.ranges for store in kernel.ast.src))
+    axes = [axis for axis in reversed(kernel.output_axes) if axis.arg.kind is AxisKind.GLOBAL and axis.is_static]
+    axes = [axis for axis in axes if axis in stored and not axis.arg.ahead]
+    for left, right in ((first, second), (second, first)):
+        rows = [axis for axis in axes if axis in left.ranges and axis not in right.ranges]
+        columns = [axis for axis in axes if axis in right.ranges and axis not in left.ranges]
+        for core in usable_cores(kernel.target, read_as(left, right), reduce.dtype):
+            a, b = (factor if core.factor is reduce.dtype else factor.src[0] for factor in (left, right))
+            if core.dims[2] == amount:
+                yield from (Fit(core, reduce, a, b, row, column, steps) for row in rows for column in columns)
+
+
+def read_as(first: UOp, second: UOp) -> DType:
+    """The dtype of two factors before they are converted for the product; where they differ, that of the product."""
+    if first.op is Ops.CAST and second.op is Ops.CAST and first.src[0].dtype is second.src[0].dtype:
+        narrow: DType = first.src[0].dtype
+        return narrow
+    wide: DType = first.dtype
+    return wide
+
+
+def no_fit(kernel: Kernel, reduce: UOp, amount: int) -> str:
+    """Why no core of the target does this sum `amount` steps at a time."""
+    factor, accumulator = read_as(*reduce.src[0].src), reduce.dtype
+    alike = [core for core in kernel.target.cores if core.factor is factor and core.accumulator is accumulator]
+    if not alike:
+        have = ", ".join(dict.fromkeys(f"{core.factor.name} → {core.accumulator.name}" for core in kernel.target.cores))
+        return f"no core of {kernel.target.cpu} takes {factor.name} → {accumulator.name}; it has {have}"
+    if not any(usable_cores(kernel.target, factor, accumulator)):
+        return f"its cores read {alike[0].mantissa} bits of a float32's fraction: ALLOW_TF32=1 allows that"
+    sizes = sorted({core.dims[2] for core in usable_cores(kernel.target, factor, accumulator)})
+    if amount not in sizes:
+        return f"these cores do {' or '.join(map(str, sizes))} steps at a time"
+    return "no output axis changes one factor alone, for rows, and another one the other, for columns"
+
+
+__all__ = ["Fit", "fit_of", "usable_cores"]

@@ -1,0 +1,102 @@
+"""A sum of products on tensor cores: what each lane of a warp reads, multiplies together with the others, and stores."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tinyexplore.kernel.analysis.tensor_cores import Fit, fit_of
+from tinyexplore.kernel.transforms.split import with_edge
+from tinyexplore.kernel.transforms.substitute import tell_derived
+from tinyexplore.target import Layout
+from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
+
+if TYPE_CHECKING:
+    from tinyexplore.kernel.kernel import Kernel
+    from tinyexplore.kernel.opts import Opt
+
+
+def on_cores(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
+    """The ast with its sum of products on the core that takes `opt.amount` steps of `axis` at a time.
+
+    Of a last block of rows, columns or steps that is not full, what is missing is read as zero and not stored.
+    """
+    fit = fit_of(kernel, axis, opt.amount)
+    assert isinstance(fit, Fit)
+    for one, amount in fit.axes:
+        kernel = replace(kernel, ast=with_edge(kernel, one, replace(opt, amount=amount), AxisKind.WARP))
+    masked = fit_of(kernel, axis, opt.amount)
+    assert isinstance(masked, Fit)
+    return _rewritten(kernel, masked, str(opt))
+
+
+def _rewritten(kernel: Kernel, fit: Fit, how: str) -> UOp:
+    core = fit.core
+    lane = UOp.range(core.lanes, Axis(kernel.next_id(), AxisKind.WARP))
+    starts = {one: block(one, amount) for one, amount in fit.axes}
+    tell_derived([(one, start) for one, start in starts.items()], how)
+
+    def at(layout: Layout, register: int, rows: UOp, columns: UOp) -> dict[UOp, UOp]:
+        """What stands for two axes in the element that a lane holds in a register."""
+        bits = zip((rows, columns), (layout.rows, layout.columns))
+        return {one: starts[one] + coordinate(names, lane, register) for one, names in bits}
+
+    def held(factor: UOp, layout: Layout, rows: UOp, columns: UOp) -> UOp:
+        """The elements of a factor in the registers of a lane."""
+        within = inside(factor, fit)
+        parts = [
+            within.substitute(at(layout, register, rows, columns), tell=how) for register in range(layout.registers)
+        ]
+        return UOp(Ops.VECTORIZE, core.factor.vec(layout.registers), tuple(parts))
+
+    a, b = held(fit.a, core.a, fit.rows, fit.steps), held(fit.b, core.b, fit.steps, fit.columns)
+    kind = core.accumulator.vec(core.c.registers)
+    tile = UOp(Ops.WMMA, kind, (a, b, UOp.const(kind, 0)), core.name)
+    others = [loop for loop in fit.reduce.src[1:] if loop is not fit.steps]
+    loops = (*others, *(loop for loop in starts[fit.steps].ranges))
+    summed = UOp(Ops.REDUCE, kind, (tile, *loops), Ops.ADD) if loops else tile
+    tell_derived([(fit.reduce, summed)], how)
+    stores = []
+    for store in kernel.ast.src:
+        for register in range(core.c.registers):
+            result = UOp(Ops.GEP, core.accumulator, (summed,), register)
+            places = at(core.c, register, fit.rows, fit.columns)
+            stores.append(store.substitute({fit.reduce: result, **places}, tell=how))
+    return UOp.sink(*stores)
+
+
+def block(axis: UOp, amount: int) -> UOp:
+    """Where the block of `amount` steps of an axis starts that a warp is at."""
+    blocks = -(-axis.size // amount)
+    return index_const(0) if blocks == 1 else UOp.range(blocks, axis.arg) * index_const(amount)
+
+
+def coordinate(bits: tuple[str, ...], lane: UOp, register: int) -> UOp:
+    """The number that such bits of a lane and a register make (`target/tensor_cores.py`): neighbours as one field."""
+    total, constant = index_const(0), 0
+    place = 0
+    while place < len(bits):
+        first = int(bits[place][1:])
+        if bits[place][0] == "r":
+            constant += (register >> first & 1) << place
+            place += 1
+            continue
+        width = 1
+        while place + width < len(bits) and bits[place + width] == f"L{first + width}":
+            width += 1
+        field = lane // (1 << first) if first else lane
+        if 1 << (first + width) < lane.size:
+            field = field % (1 << width)
+        total = total + (field * (1 << place) if place else field)
+        place += width
+    return total + constant if constant else total
+
+
+def inside(factor: UOp, fit: Fit) -> UOp:
+    """A factor that is zero past the end of the sum, also where it is not just what was read there."""
+    if factor.op is Ops.LOAD or fit.steps.size % fit.core.dims[2] == 0:
+        return factor
+    return (fit.steps < fit.steps.src[0]).where(factor, UOp.const(factor.dtype, 0))
+
+
+__all__ = ["on_cores"]

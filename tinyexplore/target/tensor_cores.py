@@ -1,0 +1,221 @@
+"""Tensor cores as data: what a warp multiplies in one instruction, and which lane holds which element in which register.
+
+A core adds the product of A (m × k) and B (k × n) to C (m × n). No lane has a whole matrix: the elements lie in the
+registers of all lanes, as a permutation of bits says. `L2` is bit 2 of the lane's number, `r0` bit 0 of the register's,
+and a coordinate is a list of such bits, the lowest first: `rows=("L2", "L3", "L4", "r1")` means row = lane / 4 + 8 for
+the registers that have bit 1. A bit of the lane that neither coordinate names is one along which lanes hold the same.
+
+Sources: NVIDIA's PTX ISA, "Matrix Fragments for mma.m16n8k8" (…k16, …k32); AMD's "CDNA 2 Instruction Set Architecture"
+and its Matrix Instruction Calculator for MFMA; AMD's "RDNA 3 Instruction Set Architecture", section "Wave Matrix
+Multiply Accumulate". Apple documents no map for its simdgroup matrices: that one is what Apple's own MLX relies on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from tinyexplore.dtype import DType, dtypes
+from tinyexplore.uop.semantics import to_dtype_range
+
+Place = tuple[int, int]  # a row and a column
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which lane has an element of a matrix in which of its registers (element by element: 16-bit values, of which two
+    share a register of 32 bits, count as two). rows, columns: the bits of the two coordinates, the lowest first."""
+
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+
+    @property
+    def shape(self) -> Place:
+        return 1 << len(self.rows), 1 << len(self.columns)
+
+    @property
+    def registers(self) -> int:
+        """How many elements each lane holds."""
+        return 1 << sum(bit.startswith("r") for bit in (*self.rows, *self.columns))
+
+    def copies(self, lanes: int) -> int:
+        """How many of so many lanes hold each element."""
+        rows, columns = self.shape
+        return lanes * self.registers // (rows * columns)
+
+    def place(self, lane: int, register: int) -> Place:
+        """The row and the column of the element that `lane` holds in `register`."""
+
+        def number(bits: tuple[str, ...]) -> int:
+            held = {"L": lane, "r": register}
+            return sum((held[bit[0]] >> int(bit[1:]) & 1) << place for place, bit in enumerate(bits))
+
+        return number(self.rows), number(self.columns)
+
+
+@dataclass(frozen=True)
+class TensorCore:
+    """An instruction that a warp of `lanes` does together: C + A · B, of shapes m × n, m × k and k × n.
+
+    name: what the programs and the explorer call it. factor: the dtype of A and B in memory. accumulator: that of C.
+    mantissa: the bits of a factor's fraction that it multiplies (0: all of them). call: the instruction, in words of
+    the language: an instruction of PTX, a builtin of clang's for AMD, a function of Metal. source: who documents it.
+    """
+
+    name: str
+    factor: DType
+    accumulator: DType
+    lanes: int
+    a: Layout
+    b: Layout
+    c: Layout
+    call: str
+    source: str
+    mantissa: int = 0
+
+    @property
+    def dims(self) -> tuple[int, int, int]:
+        """m, n and k."""
+        return self.a.shape[0], self.b.shape[1], self.a.shape[1]
+
+    @property
+    def layouts(self) -> dict[str, Layout]:
+        return {"A": self.a, "B": self.b, "C": self.c}
+
+    def describe(self) -> str:
+        m, n, k = self.dims
+        return f"{self.name}: {m} × {n} × {k}, {self.factor.name} → {self.accumulator.name}, {self.lanes} lanes"
+
+
+def _layout(rows: str, columns: str) -> Layout:
+    return Layout(tuple(rows.split()), tuple(columns.split()))
+
+
+_PTX = 'PTX ISA, "Matrix Fragments for mma"'
+_PTX_C = _layout("L2 L3 L4 r1", "r0 L0 L1")
+_K8 = (_layout("L2 L3 L4 r1", "r0 L0 L1"), _layout("r0 L0 L1", "L2 L3 L4"), _PTX_C)
+_K16 = (_layout("L2 L3 L4 r1", "r0 L0 L1 r2"), _layout("r0 L0 L1 r1", "L2 L3 L4"), _PTX_C)
+_K32 = (_layout("L2 L3 L4 r2", "r0 r1 L0 L1 r3"), _layout("r0 r1 L0 L1 r2", "L2 L3 L4"), _PTX_C)
+_TF32 = (_layout("L2 L3 L4 r0", "L0 L1 r1"), _layout("L0 L1 r0", "L2 L3 L4"), _PTX_C)
+
+_CDNA = "CDNA 2 Instruction Set Architecture; Matrix Instruction Calculator"
+_MFMA_32 = (
+    _layout("L0 L1 L2 L3 L4", "r0 r1 L5"),
+    _layout("r0 r1 L5", "L0 L1 L2 L3 L4"),
+    _layout("r0 r1 L5 r2 r3", "L0 L1 L2 L3 L4"),
+)
+_MFMA_16 = (
+    _layout("L0 L1 L2 L3", "r0 r1 L4 L5"),
+    _layout("r0 r1 L4 L5", "L0 L1 L2 L3"),
+    _layout("r0 r1 L4 L5", "L0 L1 L2 L3"),
+)
+
+_RDNA = 'RDNA 3 Instruction Set Architecture, "Wave Matrix Multiply Accumulate"'
+_WMMA = (  # both halves of the warp hold the whole of A, and of B
+    _layout("L0 L1 L2 L3", "r0 r1 r2 r3"),
+    _layout("r0 r1 r2 r3", "L0 L1 L2 L3"),
+    _layout("L4 r0 r1 r2", "L0 L1 L2 L3"),
+)
+
+_MLX = "not documented by Apple; as its MLX relies on it (steel/gemm/mma.h)"
+_EIGHT = _layout("L1 L2 L4", "r0 L0 L3")
+_SIMDGROUP = (_EIGHT, _EIGHT, _EIGHT)
+
+_F16, _BF16, _F32 = dtypes.float16, dtypes.bfloat16, dtypes.float32
+_MMA = "mma.sync.aligned.{shape}.row.col.{c}.{ab}.{ab}.{c}"
+
+
+def _mma(shape: str, ab: str, factor: DType, layouts: tuple[Layout, Layout, Layout], mantissa: int = 0) -> TensorCore:
+    accumulator, c = (dtypes.int32, "s32") if factor is dtypes.int8 else (_F32, "f32")
+    call = _MMA.format(shape=shape, ab=ab, c=c)
+    return TensorCore(f"mma_{shape}_{ab}", factor, accumulator, 32, *layouts, call, _PTX, mantissa)
+
+
+def _amd(call: str, factor: DType, lanes: int, layouts: tuple[Layout, Layout, Layout], source: str) -> TensorCore:
+    return TensorCore(call, factor, _F32, lanes, *layouts, f"__builtin_amdgcn_{call}", source)
+
+
+def _simdgroup(name: str, factor: DType) -> TensorCore:
+    call = "simdgroup_multiply_accumulate"
+    return TensorCore(f"simdgroup_8x8x8_{name}", factor, _F32, 32, *_SIMDGROUP, call, _MLX)
+
+
+# of each GPU that has some, those that do more at a time first
+TURING = (_mma("m16n8k8", "f16", _F16, _K8),)
+AMPERE = (
+    _mma("m16n8k16", "f16", _F16, _K16),
+    *TURING,
+    _mma("m16n8k16", "bf16", _BF16, _K16),
+    _mma("m16n8k8", "bf16", _BF16, _K8),
+    _mma("m16n8k32", "s8", dtypes.int8, _K32),
+    _mma("m16n8k8", "tf32", _F32, _TF32, mantissa=10),
+)
+CDNA_2 = (
+    _amd("mfma_f32_16x16x16f16", _F16, 64, _MFMA_16, _CDNA),
+    _amd("mfma_f32_32x32x8f16", _F16, 64, _MFMA_32, _CDNA),
+    _amd("mfma_f32_16x16x16bf16_1k", _BF16, 64, _MFMA_16, _CDNA),
+    _amd("mfma_f32_32x32x8bf16_1k", _BF16, 64, _MFMA_32, _CDNA),
+)
+RDNA_3 = (
+    _amd("wmma_f32_16x16x16_f16_w32", _F16, 32, _WMMA, _RDNA),
+    _amd("wmma_f32_16x16x16_bf16_w32", _BF16, 32, _WMMA, _RDNA),
+)
+APPLE = (_simdgroup("f16", _F16), _simdgroup("bf16", _BF16), _simdgroup("f32", _F32))
+
+TENSOR_CORES = {core.name: core for core in (*AMPERE, *CDNA_2, *RDNA_3, *APPLE)}
+
+
+def multiplied(
+    core: TensorCore, a: Sequence[Sequence[float]], b: Sequence[Sequence[float]], c: Sequence[Sequence[float]]
+) -> list[list[float]]:
+    """What the instruction means: the registers of C of each lane afterwards, of those of A, B and C before.
+
+    Each result is computed without an error and rounded once. Hardware rounds in between, in an order that nobody
+    documents: this is what it comes close to. Floats that are not finite are added up in order.
+    """
+    rows, columns, steps = core.dims
+    left = matrix(core.a, a)
+    right = matrix(core.b, b)
+    if core.mantissa:
+        left = {place: with_mantissa(value, core.mantissa) for place, value in left.items()}
+        right = {place: with_mantissa(value, core.mantissa) for place, value in right.items()}
+    before, after = matrix(core.c, c), {}
+    for row in range(rows):
+        for column in range(columns):
+            terms = [left[row, k] * right[k, column] for k in range(steps)]
+            total = exact_sum((before[row, column], *terms))
+            after[row, column] = to_dtype_range(total, core.accumulator)
+    places = range(core.c.registers)
+    return [[after[core.c.place(lane, register)] for register in places] for lane in range(core.lanes)]
+
+
+def matrix(layout: Layout, held: Sequence[Sequence[float]]) -> dict[Place, float]:
+    """The matrix of which each lane holds these elements."""
+    return {
+        layout.place(lane, register): value
+        for lane, registers in enumerate(held)
+        for register, value in enumerate(registers)
+    }
+
+
+def exact_sum(terms: Sequence[float]) -> float:
+    """The sum of numbers, rounded once if they are floats."""
+    if any(isinstance(term, float) and not term - term == 0.0 for term in terms):
+        return sum(terms)  # infinity and NaN
+    total = sum(map(Fraction, terms))
+    return float(total) if any(isinstance(term, float) for term in terms) else int(total)
+
+
+def with_mantissa(value: float, bits: int) -> float:
+    """A float32 with so many bits of fraction: the nearest, of two as near the one away from zero (`cvt.rna.tf32`)."""
+    if value == 0.0 or not value - value == 0.0:
+        return value
+    from math import frexp, ldexp  # noqa: PLC0415
+
+    fraction, exponent = frexp(abs(value))
+    scaled = int(fraction * (1 << (bits + 1)) + 0.5)
+    return (1 if value > 0 else -1) * ldexp(scaled, exponent - bits - 1)
+
+
+__all__ = ["TENSOR_CORES", "Layout", "TensorCore", "multiplied", "with_mantissa"]
