@@ -37,6 +37,8 @@ PROGRAMS: dict[str, Callable[[], Tensor]] = {
     "reduce": lambda: x(8, 4096).sum(1),
     "matmul": lambda: x(256, 128) @ x(128, 256),
     "staged matmul": lambda: x(50, 40) @ x(40, 60),
+    "matmul of halves": lambda: x(64, 32, dtype="float16") @ x(32, 64, dtype="float16"),
+    "the same without tensor cores": lambda: x(64, 32, dtype="float16") @ x(32, 64, dtype="float16"),
     "softmax": lambda: x(16, 512).softmax(),
     "convolution": lambda: x(1, 4, 16, 16).conv2d(x(8, 4, 3, 3), padding=1),
     "gather": lambda: x(100, 16)[x(40, dtype="int32")],
@@ -49,7 +51,7 @@ OPTS = {
 
 def kernels(name: str, target: str) -> list[Kernel]:
     """Those of a program, with the opts that they get (of a matmul: those of a larger one)."""
-    with Context(TARGET=target, DEVICE="LLVM"):
+    with Context(TARGET=target, DEVICE="LLVM", TC=0 if "without" in name else 1):
         items = create_schedule([PROGRAMS[name]().lazydata])
         found = []
         for item in items:

@@ -11,6 +11,11 @@ from tests.golden.__main__ import differences, path_of
 from tests.golden.gpu import made
 from tests.golden.record import read
 from tinyexplore.renderer.gpu import DIALECTS, LANGUAGES
+from tinyexplore.renderer.gpu.cores import core_text, held_text, types_of
+from tinyexplore.renderer.gpu.renderer import _GPUWriter
+from tinyexplore.target import TENSOR_CORES
+
+FIRST_WITH_WMMA = 15  # of clang
 
 # what clang has no headers for: the few words of CUDA that kernels are written with
 CUDA_WORDS = """\
@@ -42,6 +47,10 @@ struct half { half(float); operator float() const; };
 template <typename T, typename S> T as_type(S);
 enum class mem_flags { mem_threadgroup };
 void threadgroup_barrier(mem_flags);
+struct bfloat { operator float() const; };
+template <typename T, int R, int C> struct simdgroup_matrix { T* thread_elements(); };
+template <typename C, typename T>
+void simdgroup_multiply_accumulate(C& d, const T& a, const T& b, const C& c);
 float exp(float); float log(float); float exp2(float); float floor(float);
 """
 FLAGS = {
@@ -65,6 +74,26 @@ HEADS = {"cuda": CUDA_WORDS, "hip": CUDA_WORDS, "metal": METAL_WORDS}
 def test_texts_are_as_they_were(language: str) -> None:
     found = "\n".join(differences(read(path_of(language)), made(language)))
     assert not found, f"{found}\nwhere this is meant: python -m tests.golden.gpu --update"
+
+
+@pytest.mark.parametrize("language", ["cuda", "hip", "metal"])
+def test_clang_takes_every_tensor_core(language: str, tmp_path: Path) -> None:
+    cores = [core for core in TENSOR_CORES.values() if core.language == language]
+    if language == "hip" and clang_version() < FIRST_WITH_WMMA:
+        cores = [core for core in cores if "mfma" in core.name]  # those of RDNA 3 came later
+    helpers = {dtype: held_text(dtype) for core in cores for dtype in types_of(core)}
+    text = "\n".join((*helpers.values(), *map(core_text, cores)))
+    writer = _GPUWriter([], DIALECTS[language])
+    path = tmp_path / "cores.txt"
+    path.write_text(HEADS[language] + "\n".join(map(writer.words, text.split("\n"))))
+    command = ["clang", *FLAGS[language], "-Wall", "-Werror", "-Wno-unused-function", "-fsyntax-only", str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{path.read_text()}\n{done.stderr}"
+
+
+def clang_version() -> int:
+    done = subprocess.run(["clang", "-dumpversion"], capture_output=True, text=True, check=True)
+    return int(done.stdout.partition(".")[0])
 
 
 @pytest.mark.parametrize("language", FLAGS)

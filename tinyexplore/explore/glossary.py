@@ -133,6 +133,7 @@ TERMS: tuple[Term, ...] = (
     Term("decision", "view", "It is another way to look at a buffer; nothing is computed."),
     Term("axis", "global", "An ordinary loop over the output; on a GPU a dimension of the grid."),
     Term("axis", "thread", "A loop over the output that is divided among the cores: each call does a part of it."),
+    Term("axis", "warp", "The lanes of a warp, which hold the operands of a tensor core together."),
     Term("axis", "local", "A loop over a block of the output; on a GPU a dimension of the workgroup."),
     Term("axis", "reduce", "A loop that accumulates."),
     Term("axis", "group", "A loop that accumulates in blocks, each with a partial result."),
@@ -179,7 +180,7 @@ TERMS: tuple[Term, ...] = (
     Term(
         "opt",
         "TC",
-        "This many small numbers of each factor lie in one word, as the machine's dot instruction takes them.",
+        "Sums of products by dot instructions, which take this many numbers a word; of a GPU, by tensor cores.",
     ),
     Term(
         "opt",
@@ -247,6 +248,7 @@ TERMS: tuple[Term, ...] = (
     Term("op", "SHR", "Bits moved down."),
     Term("op", "WHERE", "x where the condition holds, else y."),
     Term("op", "MULACC", "x · y + z in one instruction."),
+    Term("op", "WMMA", "A tensor core: C + A times B, of what all lanes of a warp hold of the three matrices."),
     Term("op", "DOT_BF16", "Adds products of pairs of bfloat16 to a float32."),
     Term("op", "DOT_I8", "Adds products of fours of int8 to an int32."),
     Term("op", "DOT_U8", "Adds products of fours of uint8 and int8 to an int32."),

@@ -169,7 +169,9 @@ def past_cores(items: Items, warp: dict[int, WorkItem], lanes: int) -> dict[int,
         first, (line, name, *_) = next(iter(at_core.items()))
         away = [number for number in warp if number not in at_core or at_core[number][0] != line]
         if away or len(warp) != lanes:
-            other = f"lane {items.name(away[0])} of its warp is elsewhere" if away else f"its warp has {len(warp)} lanes"
+            other = (
+                f"lane {items.name(away[0])} of its warp is elsewhere" if away else f"its warp has {len(warp)} lanes"
+            )
             raise DivergenceError(
                 f"kernel {items.kernel}: work-item {items.name(first)} gives {name} in line {line} what it holds, and "
                 f"{other}"

@@ -423,8 +423,8 @@ class Fusion:
         )
 
     def factors_of_dots(self, node: LazyBuffer) -> tuple[LazyBuffer, ...]:
-        """The casts of small numbers whose product `node` sums, where the device has a dot instruction, or a tensor core,
-        for these: they are read as they lie in memory."""
+        """The casts of small numbers whose product `node` sums, where the device has a dot instruction, or a tensor
+        core, for these: they are read as they lie in memory."""
         if node.op is not Ops.REDUCE_AXIS or node.arg[0] is not Ops.ADD or node.src == () or not config().TC:
             return ()
         product = node.src[0]

@@ -54,8 +54,12 @@ GPUS = {
     "sm_89": _cuda("NVIDIA Ada (RTX 40, L4)", 1536),
     "sm_90": _cuda("NVIDIA Hopper (H100, H200)", 2048),
     "sm_100": _cuda("NVIDIA Blackwell (B200)", 2048),
-    "gfx90a": GPU("AMD CDNA 2 (MI200)", "hip", 64 << 10, 1024, 64, registers=128 << 10, resident_items=2048, cores=CDNA_2),
-    "gfx1100": GPU("AMD RDNA 3 (RX 7900)", "hip", 64 << 10, 1024, 32, registers=384 << 10, resident_items=2048, cores=RDNA_3),
+    "gfx90a": GPU(
+        "AMD CDNA 2 (MI200)", "hip", 64 << 10, 1024, 64, registers=128 << 10, resident_items=2048, cores=CDNA_2
+    ),
+    "gfx1100": GPU(
+        "AMD RDNA 3 (RX 7900)", "hip", 64 << 10, 1024, 32, registers=384 << 10, resident_items=2048, cores=RDNA_3
+    ),
     "metal": GPU(
         "an Apple GPU of family 7 or later (M1 …)",
         "metal",

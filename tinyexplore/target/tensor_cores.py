@@ -1,4 +1,4 @@
-"""Tensor cores as data: what a warp multiplies in one instruction, and which lane holds which element in which register.
+"""Tensor cores as data: what a warp multiplies in one instruction, and which lane holds which element.
 
 A core adds the product of A (m × k) and B (k × n) to C (m × n). No lane has a whole matrix: the elements lie in the
 registers of all lanes, as a permutation of bits says. `L2` is bit 2 of the lane's number, `r0` bit 0 of the register's,
@@ -14,7 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
+from functools import cache
+from math import frexp, fsum, isfinite, ldexp
+from operator import mul
 
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.uop.semantics import to_dtype_range
@@ -60,7 +62,7 @@ class TensorCore:
 
     name: what the programs and the explorer call it. factor: the dtype of A and B in memory. accumulator: that of C.
     mantissa: the bits of a factor's fraction that it multiplies (0: all of them). call: the instruction, in words of
-    the language: an instruction of PTX, a builtin of clang's for AMD, a function of Metal. source: who documents it.
+    `language`: an instruction of PTX for cuda, a builtin of clang's for hip, a function of metal's. source: of the map.
     """
 
     name: str
@@ -71,6 +73,7 @@ class TensorCore:
     b: Layout
     c: Layout
     call: str
+    language: str
     source: str
     mantissa: int = 0
 
@@ -129,16 +132,16 @@ _MMA = "mma.sync.aligned.{shape}.row.col.{c}.{ab}.{ab}.{c}"
 def _mma(shape: str, ab: str, factor: DType, layouts: tuple[Layout, Layout, Layout], mantissa: int = 0) -> TensorCore:
     accumulator, c = (dtypes.int32, "s32") if factor is dtypes.int8 else (_F32, "f32")
     call = _MMA.format(shape=shape, ab=ab, c=c)
-    return TensorCore(f"mma_{shape}_{ab}", factor, accumulator, 32, *layouts, call, _PTX, mantissa)
+    return TensorCore(f"mma_{shape}_{ab}", factor, accumulator, 32, *layouts, call, "cuda", _PTX, mantissa)
 
 
 def _amd(call: str, factor: DType, lanes: int, layouts: tuple[Layout, Layout, Layout], source: str) -> TensorCore:
-    return TensorCore(call, factor, _F32, lanes, *layouts, f"__builtin_amdgcn_{call}", source)
+    return TensorCore(call, factor, _F32, lanes, *layouts, f"__builtin_amdgcn_{call}", "hip", source)
 
 
 def _simdgroup(name: str, factor: DType) -> TensorCore:
     call = "simdgroup_multiply_accumulate"
-    return TensorCore(f"simdgroup_8x8x8_{name}", factor, _F32, 32, *_SIMDGROUP, call, _MLX)
+    return TensorCore(f"simdgroup_8x8x8_{name}", factor, _F32, 32, *_SIMDGROUP, call, "metal", _MLX)
 
 
 # of each GPU that has some, those that do more at a time first
@@ -171,48 +174,47 @@ def multiplied(
 ) -> list[list[float]]:
     """What the instruction means: the registers of C of each lane afterwards, of those of A, B and C before.
 
-    Each result is computed without an error and rounded once. Hardware rounds in between, in an order that nobody
-    documents: this is what it comes close to. Floats that are not finite are added up in order.
+    Each result is a sum without an error, then rounded. Hardware rounds in between, in an order that nobody documents:
+    this is what it comes close to. Floats that are not finite are added up in order.
     """
-    rows, columns, steps = core.dims
-    left = matrix(core.a, a)
-    right = matrix(core.b, b)
+    left, right = matrix(core.a, a), list(zip(*matrix(core.b, b)))
     if core.mantissa:
-        left = {place: with_mantissa(value, core.mantissa) for place, value in left.items()}
-        right = {place: with_mantissa(value, core.mantissa) for place, value in right.items()}
-    before, after = matrix(core.c, c), {}
-    for row in range(rows):
-        for column in range(columns):
-            terms = [left[row, k] * right[k, column] for k in range(steps)]
-            total = exact_sum((before[row, column], *terms))
-            after[row, column] = to_dtype_range(total, core.accumulator)
-    places = range(core.c.registers)
-    return [[after[core.c.place(lane, register)] for register in places] for lane in range(core.lanes)]
+        left = [[with_mantissa(value, core.mantissa) for value in row] for row in left]
+        right = [tuple([with_mantissa(value, core.mantissa) for value in column]) for column in right]
+    after = []
+    for row, before in zip(left, matrix(core.c, c)):
+        sums = [exact_sum([start, *map(mul, row, column)]) for start, column in zip(before, right)]
+        after.append([to_dtype_range(total, core.accumulator) for total in sums])
+    return [[after[row][column] for row, column in places] for places in places_of(core.c, core.lanes)]
 
 
-def matrix(layout: Layout, held: Sequence[Sequence[float]]) -> dict[Place, float]:
-    """The matrix of which each lane holds these elements."""
-    return {
-        layout.place(lane, register): value
-        for lane, registers in enumerate(held)
-        for register, value in enumerate(registers)
-    }
+def matrix(layout: Layout, held: Sequence[Sequence[float]]) -> list[list[float]]:
+    """The matrix of which each lane holds these elements, row by row."""
+    rows, columns = layout.shape
+    found: list[list[float]] = [[0] * columns for _ in range(rows)]
+    for places, registers in zip(places_of(layout, len(held)), held):
+        for (row, column), value in zip(places, registers):
+            found[row][column] = value
+    return found
+
+
+@cache
+def places_of(layout: Layout, lanes: int) -> list[list[Place]]:
+    """Of each lane, what its registers hold."""
+    return [[layout.place(lane, register) for register in range(layout.registers)] for lane in range(lanes)]
 
 
 def exact_sum(terms: Sequence[float]) -> float:
-    """The sum of numbers, rounded once if they are floats."""
-    if any(isinstance(term, float) and not term - term == 0.0 for term in terms):
-        return sum(terms)  # infinity and NaN
-    total = sum(map(Fraction, terms))
-    return float(total) if any(isinstance(term, float) for term in terms) else int(total)
+    """The sum of integers, or of floats, these rounded once."""
+    if not isinstance(terms[0], float):
+        return sum(terms)
+    return fsum(terms) if all(map(isfinite, terms)) else sum(terms)
 
 
 def with_mantissa(value: float, bits: int) -> float:
     """A float32 with so many bits of fraction: the nearest, of two as near the one away from zero (`cvt.rna.tf32`)."""
-    if value == 0.0 or not value - value == 0.0:
+    if value == 0.0 or not isfinite(value):
         return value
-    from math import frexp, ldexp  # noqa: PLC0415
-
     fraction, exponent = frexp(abs(value))
     scaled = int(fraction * (1 << (bits + 1)) + 0.5)
     return (1 if value > 0 else -1) * ldexp(scaled, exponent - bits - 1)

@@ -80,6 +80,7 @@ export const GLOSSARY: Readonly<Record<string, Group>> = {
     "terms": {
       "global": "An ordinary loop over the output; on a GPU a dimension of the grid.",
       "thread": "A loop over the output that is divided among the cores: each call does a part of it.",
+      "warp": "The lanes of a warp, which hold the operands of a tensor core together.",
       "local": "A loop over a block of the output; on a GPU a dimension of the workgroup.",
       "reduce": "A loop that accumulates.",
       "group": "A loop that accumulates in blocks, each with a partial result.",
@@ -109,7 +110,7 @@ export const GLOSSARY: Readonly<Record<string, Group>> = {
       "STAGE": "What every step of the axis reads alike is first copied into scratch memory, in the order in which it is read; on a GPU, what work-items of a group read alike, into shared memory.",
       "COLLECT": "Results that lie apart in memory are put down in scratch memory first, and stored from there in order.",
       "CUT": "Loops end where a mask hides all that is left.",
-      "TC": "This many small numbers of each factor lie in one word, as the machine's dot instruction takes them.",
+      "TC": "Sums of products by dot instructions, which take this many numbers a word; of a GPU, by tensor cores.",
       "AHEAD": "What is read in the loop is asked for this many steps earlier, so that it is in the cache by then.",
       "PIPE": "The results of a step are stored while the next one is computed, in blocks of this many steps."
     }
@@ -173,6 +174,7 @@ export const GLOSSARY: Readonly<Record<string, Group>> = {
       "SHR": "Bits moved down.",
       "WHERE": "x where the condition holds, else y.",
       "MULACC": "x · y + z in one instruction.",
+      "WMMA": "A tensor core: C + A times B, of what all lanes of a warp hold of the three matrices.",
       "DOT_BF16": "Adds products of pairs of bfloat16 to a float32.",
       "DOT_I8": "Adds products of fours of int8 to an int32.",
       "DOT_U8": "Adds products of fours of uint8 and int8 to an int32.",

@@ -164,6 +164,7 @@ function time(index: TraceIndex, kernel: KernelInfo | null): string {
 export const AXIS_WORDS: Record<string, string> = {
   global: "an ordinary loop over results",
   thread: "shared among the cores: each does a part",
+  warp: "the lanes of a warp, which hold the operands of a tensor core together",
   local: "shared among the lanes of a workgroup",
   reduce: "accumulates: each step adds to what the one before left",
   group: "a reduction shared by the lanes of a workgroup",

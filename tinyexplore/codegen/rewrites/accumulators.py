@@ -70,7 +70,9 @@ def multiply_add(register: UOp, value: UOp) -> UOp | None:
     products of words and tensor cores, adds to the register."""
     if value.op is Ops.WMMA:
         before = value.src[2]
-        return value.replace(src=(*value.src[:2], register if before.op is Ops.CONST else multiply_add(register, before)))
+        return value.replace(
+            src=(*value.src[:2], register if before.op is Ops.CONST else multiply_add(register, before))
+        )
     if value.op in Group.DOT and value.src[2].op is Ops.CONST and value.src[2].arg == 0:
         return value.replace(src=(*value.src[:2], register))
     if value.op is not Ops.MUL or not dtypes.is_float(value.dtype):

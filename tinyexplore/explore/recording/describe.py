@@ -75,7 +75,7 @@ _GROUPS: dict[Ops, str] = {
     **{op: "memory" for op in (Ops.WRITE, Ops.PREFETCH, Ops.FETCH_ADD)},
     **{op: "buffer" for op in (Ops.BUFFER, Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL)},
     **{op: "reduce" for op in (Ops.REDUCE, Ops.REDUCE_AXIS, Ops.SCAN, Ops.SCAN_AXIS, Ops.HREDUCE)},
-    **{op: "reduce" for op in (Ops.DEFINE_ACC, Ops.ASSIGN, Ops.RESULT)},
+    **{op: "reduce" for op in (Ops.DEFINE_ACC, Ops.ASSIGN, Ops.RESULT, Ops.WMMA)},
     **{op: "loop" for op in (Ops.RANGE, Ops.ENDRANGE, Ops.SPECIAL)},
     **{op: "const" for op in (Ops.CONST, Ops.DEFINE_VAR, Ops.BIND, Ops.IOTA)},
     **{op: "movement" for op in (Ops.VECTORIZE, Ops.GEP, Ops.TABLE)},
@@ -138,6 +138,8 @@ def _uop_detail(uop: UOp, printer: Printer) -> str:
             return printer.text(uop)
         case Ops.STORE | Ops.PREFETCH:
             return printer.text(src[0])
+        case Ops.WMMA:
+            return str(uop.arg)
         case Ops.GEP:
             return f"lane {uop.arg}"
         case Ops.TABLE:
@@ -189,6 +191,7 @@ def describe_memory(value: LazyBuffer) -> Description:
 _LOOP_WORDS = {
     AxisKind.GLOBAL: "",
     AxisKind.THREAD: "  # split among threads",
+    AxisKind.WARP: "  # the lanes of a warp",
     AxisKind.LOCAL: "  # workgroup",
     AxisKind.REDUCE: "  # accumulates",
     AxisKind.GROUP: "  # accumulates across the workgroup",
@@ -287,6 +290,8 @@ def _uop_line(uop: UOp, names: dict[UOp, str]) -> str:
             return f"{names[uop]} = GEP {sources[0]} lane {uop.arg} : {kind}"
         case Ops.TABLE:
             return f"{names[uop]} = TABLE {sources[0]} of {len(uop.arg)} : {kind}"
+        case Ops.WMMA:
+            return f"{names[uop]} = WMMA {', '.join(sources)} by {uop.arg} : {kind}"
         case Ops.HREDUCE:
             return f"{names[uop]} = HREDUCE {uop.arg.name} {', '.join(sources)} : {kind}"
         case _ if uop.dtype is dtypes.void:

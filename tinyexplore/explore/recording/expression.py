@@ -141,6 +141,8 @@ class Printer:
                 return self._call(f"splat{uop.dtype.count}", src[:1])
             case Ops.VECTORIZE:
                 return self._call("vec", src)
+            case Ops.WMMA:
+                return self._call(uop.arg, src)
             case Ops.REDUCE | Ops.HREDUCE:
                 word = {Ops.ADD: "sum", Ops.MUL: "prod", Ops.MAX: "max", Ops.MIN: "min"}[uop.arg]
                 if op is Ops.HREDUCE and len(src) > 1:

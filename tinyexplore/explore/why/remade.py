@@ -111,7 +111,7 @@ def _argument(text: str, op: Ops, dtype: Any) -> Any:
         return Axis(int(number), AxisKind(kind), int(ahead or 0))
     if op in _OF_OPS:
         return Ops[text]
-    if op is Ops.DEFINE_LOCAL:
+    if op in (Ops.DEFINE_LOCAL, Ops.WMMA):
         return text
     if op is Ops.DEFINE_VAR:
         name, low, high = text[1:-1].rsplit(", ", 2)

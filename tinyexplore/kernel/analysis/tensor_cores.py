@@ -1,4 +1,4 @@
-"""Sums of products that a tensor core of the target does: which core, and which axes are its rows, columns and steps."""
+"""Sums of products that a tensor core of the target does: which core, and which axes are rows, columns and steps."""
 
 from __future__ import annotations
 

@@ -20,6 +20,7 @@ from tinyexplore.kernel.decisions.product_tile import tile_product
 from tinyexplore.kernel.decisions.register_tile import tile_registers
 from tinyexplore.kernel.decisions.several_vectors import take_several_vectors, take_several_vectors_of_rows
 from tinyexplore.kernel.decisions.streamed_rows import stream_rows
+from tinyexplore.kernel.decisions.tensor_cores import use_tensor_cores
 from tinyexplore.kernel.decisions.threads import divide_among_threads
 from tinyexplore.kernel.decisions.transposition import tile_transposition
 from tinyexplore.kernel.decisions.work_groups import (
@@ -53,6 +54,7 @@ DECISIONS = (
 )
 
 GPU_DECISIONS = (
+    Decision(use_tensor_cores, settles=TILE),
     Decision(share_reductions),
     Decision(tile_in_shared_memory, settles=TILE),
     Decision(tile_items, settles=TILE),

@@ -9,7 +9,7 @@ from tinyexplore.kernel.analysis.work_groups import grid_axes, group_items
 from tinyexplore.kernel.decisions.decision import Choice, Choices, reaches
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opts import Opt, OptOps
-from tinyexplore.uop import AxisKind, UOp
+from tinyexplore.uop import AxisKind, Ops, UOp
 
 MANY_ITEMS = 1 << 15  # as many do a reduction each, and no GPU is idle
 ENOUGH_ITEMS = 4096  # fewer, with a tile of results each, leave most of one idle
@@ -35,6 +35,8 @@ def sharers(steps: int, least: int, most: int) -> int:
 def share_reductions(kernel: Kernel) -> Choices:
     """GROUP for long reductions where the grid is small: a few work-items would do all of it, step after step. LOCAL
     for the row that is walked again afterwards, by the work-items that have met."""
+    if kernel.find(Ops.WMMA):
+        return  # the lanes of a warp share the sum already
     items = prod(axis.size for axis in grid_axes(kernel.ast))
     loops = dict.fromkeys(max(reduce.src[1:], key=lambda loop: loop.arg.id) for reduce in kernel.reduces)
     longest = max((loop.size for loop in loops), default=1)

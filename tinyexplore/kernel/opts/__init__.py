@@ -102,7 +102,11 @@ def obstacle(kernel: Kernel, opt: Opt, axis: UOp) -> str | None:
     for done in kernel.applied:
         if done.op.kind.comes_last:
             return f"{done.op.kind.comes_last}: {done.op.name} comes last"
-    found = wrong_machine(kernel, opt.op) or held_by_cores(kernel, opt, axis) or opt.op.kind.obstacle(kernel, axis, opt.amount)
+    found = (
+        wrong_machine(kernel, opt.op)
+        or held_by_cores(kernel, opt, axis)
+        or opt.op.kind.obstacle(kernel, axis, opt.amount)
+    )
     if found is None and kernel.target.has_local and opt.amount and opt.op.kind.partners is None:
         return too_large_a_group(kernel, opt, axis)
     return found

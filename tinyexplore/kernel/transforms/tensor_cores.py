@@ -1,4 +1,4 @@
-"""A sum of products on tensor cores: what each lane of a warp reads, multiplies together with the others, and stores."""
+"""A sum of products on tensor cores: what each lane of a warp reads, gives the core with all others, and stores."""
 
 from __future__ import annotations
 

@@ -69,6 +69,10 @@ class CArithmetic(TextWriter):
             users.append(self.node)
         return short(dtype)
 
+    def vector_type(self, dtype: DType) -> str:
+        """What defines a vector type."""
+        return parts.vector_type(dtype)
+
     def type_of(self, node: UOp) -> str:
         assert isinstance(node.dtype, DType)
         return self.vector(node.dtype)
@@ -92,7 +96,7 @@ class CArithmetic(TextWriter):
         """Vector types and helpers, each line with the UOps that asked for it."""
         found = []
         for dtype, users in self._types.items():
-            for text in parts.vector_type(dtype).split("\n"):
+            for text in self.vector_type(dtype).split("\n"):
                 found.append(SourceLine(text, tuple(dict.fromkeys(users))))
         for text, users in self._helpers.values():
             for line in text.split("\n"):

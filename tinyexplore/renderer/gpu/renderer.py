@@ -9,6 +9,7 @@ from math import prod
 from tinyexplore.dtype import DType, PtrDType, dtypes
 from tinyexplore.renderer.c.parts import CONVERSIONS, CONVERSIONS_NEED, SCALAR, memory_name
 from tinyexplore.renderer.c.renderer import CWriter
+from tinyexplore.renderer.gpu.cores import core_text, held_text, types_of
 from tinyexplore.renderer.gpu.dialects import DIALECTS, Dialect
 from tinyexplore.renderer.gpu.wgsl import WGSLWriter, is_short, too_wide
 from tinyexplore.renderer.program import (
@@ -22,8 +23,8 @@ from tinyexplore.renderer.program import (
     spec_of,
     variable_arguments,
 )
-from tinyexplore.renderer.text import variable_name
-from tinyexplore.target import GPUS, Target
+from tinyexplore.renderer.text import ATOM, variable_name
+from tinyexplore.target import GPUS, TENSOR_CORES, Target
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.symbolic import text
@@ -50,6 +51,10 @@ class GPURenderer:
                     f"{missing.name}: {self.target.cpu} does not compute with it; cast to another type, or choose "
                     "another device"
                 )
+            if node.op is Ops.WMMA and TENSOR_CORES[node.arg].language != self.language:
+                raise RenderError(
+                    f"{node.arg} is a tensor core of {TENSOR_CORES[node.arg].language}, not {self.language}"
+                )
         if self.language == WGSL and (words := too_wide(uops)):
             raise RenderError(f"{words}; cast to another type, or choose another device")
         lines = written(self.language, name, uops)
@@ -60,6 +65,8 @@ def in_other_languages(spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, .
     """The same program in each other language of GPUs that has all its types and functions."""
     found = []
     for gpu in {one.language: one for one in GPUS.values()}.values():
+        if any(node.op is Ops.WMMA for node in spec.uops):
+            continue  # each language has tensor cores of its own
         if gpu.language == spec.language or any(lacks(gpu.lacks, node) for node in spec.uops):
             continue
         if any(node.op in gpu.lacks_ops for node in spec.uops) or (gpu.language == WGSL and too_wide(spec.uops)):
@@ -85,6 +92,7 @@ class _GPUWriter(CWriter):
     def __init__(self, uops: Sequence[UOp], dialect: Dialect) -> None:
         super().__init__(uops)
         self.dialect = dialect
+        self.has_cores = any(node.op is Ops.WMMA for node in uops)
         self.names = dict(dialect.names)
         if all(map(_is_short, uops)) and not variable_arguments(uops):
             self.names["int64_t"] = dialect.names["int32_t"]  # no address needs more
@@ -142,6 +150,12 @@ class _GPUWriter(CWriter):
             self.special(node)
         elif is_group_barrier(node):
             self.line(self.dialect.barrier)
+        elif node.op is Ops.WMMA:
+            core = TENSOR_CORES[node.arg]
+            function = self.needs(core.name, lambda: core_text(core), types_of(core))
+            self.declare(node, f"{function}({', '.join(self.operand(src) for src in node.src)})")
+        elif node.op is Ops.GEP:
+            self.declare(node, f"{self.operand(node.src[0], ATOM)}.of[{node.arg}]")
         elif node.op is not Ops.DEFINE_VAR:
             super().write_node(node)
 
@@ -173,8 +187,19 @@ class _GPUWriter(CWriter):
         check_bitcast(source, target)
         return self.dialect.bits.format(type=self.words(SCALAR[target]), value=text)
 
+    def vectorize(self, node: UOp) -> None:
+        lanes = ", ".join(self.operand(src) for src in node.src)
+        self.declare(node, f"{self.type_of(node)}{{{{{lanes}}}}}")
+
+    def splat(self, text: str, dtype: DType) -> str:
+        return f"{self.vector(dtype)}{{{{{', '.join([text] * dtype.count)}}}}}"
+
+    def vector_type(self, dtype: DType) -> str:
+        return held_text(dtype)
+
     def vector(self, dtype: DType) -> str:
-        if dtype.count > 1:
+        """What a lane holds for a tensor core is the only vector there is."""
+        if dtype.count > 1 and not self.has_cores:
             raise RenderError(f"{dtype!r}: programs for GPUs have no vectors, for each work-item is a lane")
         return super().vector(dtype)
 

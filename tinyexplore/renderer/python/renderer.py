@@ -311,7 +311,9 @@ class WorkItemWriter(PythonWriter):
             self.line(f"yield {len(self.lines)}  # barrier")
         elif node.op is Ops.WMMA:
             held = ", ".join(self.operand(src) for src in node.src)
-            text = f"{self.variable(node)} = yield {len(self.lines)}, {node.arg!r}, {held}  # with all lanes of the warp"
+            text = (
+                f"{self.variable(node)} = yield {len(self.lines)}, {node.arg!r}, {held}  # with all lanes of the warp"
+            )
             self.line(text)
         else:
             super().write_node(node)

@@ -1,0 +1,77 @@
+"""Tensor cores for sums of products, where a GPU has them for such factors."""
+
+from __future__ import annotations
+
+from math import prod
+
+from tinyexplore.kernel.analysis.tensor_cores import Fit, fit_of
+from tinyexplore.kernel.analysis.work_groups import grid_axes
+from tinyexplore.kernel.decisions.decision import Choice, Choices, exceeds, reaches, weigh
+from tinyexplore.kernel.kernel import Kernel
+from tinyexplore.kernel.opts import Opt, OptOps
+from tinyexplore.uop import Ops, UOp
+from tinyexplore.util import config
+
+TILES = 4  # of a warp along rows, and along columns, at the most
+ACCUMULATORS = (
+    64  # registers of a lane that may hold results: as many again for the factors leave room for a second warp
+)
+ENOUGH_WARPS = 256  # fewer leave some multiprocessors of a large GPU without any
+WARPS = 2  # of a group along rows, and along columns: what they read meets in the cache
+
+
+def use_tensor_cores(kernel: Kernel) -> Choices:
+    """TC for a sum of products whose factors a tensor core takes as they are; then UPCAST, so that what a lane reads of
+    a factor serves several products, and LOCAL, for warps that read the same.
+
+    TC_OPT=0: where rows, columns and steps fill the cores; 1: also elsewhere. float32 only with ALLOW_TF32=1, where a
+    core reads less than all of its fraction: that changes results.
+    """
+    loops = [loop for reduce in kernel.reduces for loop in reduce.src[1:]]
+    sizes = dict.fromkeys(core.dims[2] for core in kernel.target.cores)
+    found = [fit for loop in loops for size in sizes if isinstance(fit := fit_of(kernel, loop, size), Fit)]
+    if not found:
+        return
+    order = list(kernel.target.cores)
+    fit = min(found, key=lambda fit: (fit.work_done, order.index(fit.core)))
+    if exceeds("rows, columns and steps that do not fill a core", fit.left_over, 0) and not config().TC_OPT:
+        return
+    m, n, k = fit.core.dims
+    each = {f"{one.core.name} along {one.steps.arg.name}": one.work_done for one in found}
+    weigh("multiply-adds done over those wanted", each, f"{fit.core.name} along {fit.steps.arg.name}", least=True)
+    reason = (
+        f"{fit.core.name} does {m} × {n} × {k} multiply-adds of {fit.core.factor.name} in one instruction of a warp"
+    )
+    kernel = yield Choice(Opt(OptOps.TC, fit.steps.arg.id, k), reason)
+    if kernel.find(Ops.WMMA):
+        yield from give_tiles(kernel, fit)
+
+
+def give_tiles(kernel: Kernel, fit: Fit) -> Choices:
+    """UPCAST of the blocks of rows and columns, and LOCAL of what is left of them."""
+    sides = (fit.columns.arg.id, fit.rows.arg.id)
+    held = fit.core.c.registers
+    for side in sides:
+        axis = axis_of(kernel, side)
+        if axis is None:
+            continue
+        room = min(TILES, ACCUMULATORS // held)
+        amount = next((tiles for tiles in (4, 2) if tiles <= room and axis.size % tiles == 0), 1)
+        if amount > 1 and reaches("warps that are left", warps_of(kernel) // amount, ENOUGH_WARPS):
+            reason = f"what a lane reads of a factor serves {amount} products"
+            kernel = yield Choice(Opt(OptOps.UPCAST, side, amount), reason)
+            held *= amount
+    for side in sides:
+        axis = axis_of(kernel, side)
+        if axis is not None and axis.size % WARPS == 0:
+            kernel = yield Choice(Opt(OptOps.LOCAL, side, WARPS), f"{WARPS} warps of a group read the same factor")
+
+
+def axis_of(kernel: Kernel, axis_id: int) -> UOp | None:
+    """The axis with this id, None where one block is all of it."""
+    return next((axis for axis in kernel.axes if axis.arg.id == axis_id), None)
+
+
+def warps_of(kernel: Kernel) -> int:
+    """How many warps the grid has."""
+    return prod(axis.size for axis in grid_axes(kernel.ast))

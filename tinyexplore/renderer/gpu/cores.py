@@ -1,0 +1,100 @@
+"""Tensor cores in the languages of GPUs: a function that takes and gives what one lane holds, for each core.
+
+What a lane holds of a matrix is a struct of its elements, `of`, in the order of the core's map; 16-bit floats are their
+bits. CUDA C++ gets an instruction of PTX, whose operands are words of 32 bits; HIP a builtin, whose operands are
+vectors; Metal a simdgroup matrix, whose elements in a lane are `thread_elements()`.
+"""
+
+from __future__ import annotations
+
+from tinyexplore.dtype import DType, dtypes
+from tinyexplore.renderer.c.parts import SCALAR, short
+from tinyexplore.target import Layout, TensorCore
+
+WORD_BYTES = 4
+
+
+def held_text(dtype: DType) -> str:
+    """The type of what a lane holds of a matrix."""
+    return f"struct {short(dtype)} {{ {SCALAR[dtype.scalar]} of[{dtype.count}]; }};"
+
+
+def types_of(core: TensorCore) -> tuple[DType, DType, DType]:
+    """What a lane holds of A, B and C."""
+    bits = dtypes.uint16 if core.factor in (dtypes.float16, dtypes.bfloat16) else core.factor
+    a, b = bits.vec(core.a.registers), bits.vec(core.b.registers)
+    return a, b, core.accumulator.vec(core.c.registers)
+
+
+def core_text(core: TensorCore) -> str:
+    """The function of a core, called by its name."""
+    a, b, c = map(short, types_of(core))
+    body = {"cuda": _cuda, "hip": _hip, "metal": _metal}[core.language](core)
+    lines = [f"static inline {c} {core.name}({a} a, {b} b, {c} c) {{", *(f"  {line}" for line in body)]
+    return "\n".join((*lines, "  return c;", "}"))
+
+
+def _cuda(core: TensorCore) -> list[str]:
+    lines, inputs = [], []
+    for name, layout in (("a", core.a), ("b", core.b)):
+        for number, word in enumerate(words(core, name, layout)):
+            lines.append(f"uint32_t {name}{number}{word}")
+            inputs.append(f'"r"({name}{number})')
+    letter = "r" if core.accumulator is dtypes.int32 else "f"
+    results = [f'"+{letter}"(c.of[{place}])' for place in range(core.c.registers)]
+    in_c = range(core.c.registers)
+    in_a = range(len(in_c), len(in_c) + sum("(a" in text for text in inputs))
+    in_b = range(in_a.stop, len(in_c) + len(inputs))
+    operands = ", ".join("{" + ", ".join(f"%{place}" for place in places) + "}" for places in (in_c, in_a, in_b, in_c))
+    instruction = f'"{core.call} {operands};"'
+    return [*lines, f"asm volatile({instruction}", f"  : {', '.join(results)} : {', '.join(inputs)});"]
+
+
+def words(core: TensorCore, name: str, layout: Layout) -> list[str]:
+    """How each 32-bit register of a factor is made: elements side by side, the first one lowest; or a float of fewer
+    bits, which an instruction rounds."""
+    if core.mantissa:
+        round_it = 'asm("cvt.rna.tf32.f32 %0, %1;"'
+        return [f'; {round_it} : "=r"({name}{n}) : "f"({name}.of[{n}]));' for n in range(layout.registers)]
+    each = WORD_BYTES // core.factor.itemsize
+    unsigned = "(uint32_t)(uint8_t)" if core.factor is dtypes.int8 else "(uint32_t)"  # a sign stays in its byte
+    found = []
+    for first in range(0, layout.registers, each):
+        parts = []
+        for place in range(each):
+            part = f"{unsigned}{name}.of[{first + place}]"
+            parts.append(f"{part} << {place * core.factor.bits}" if place else part)
+        found.append(f" = {' | '.join(parts)};")
+    return found
+
+
+def _hip(core: TensorCore) -> list[str]:
+    factor = "_Float16" if core.factor is dtypes.float16 else "short"
+    count, results = core.a.registers, core.c.registers
+    further = ", 0, 0, 0" if "mfma" in core.name else ""  # no broadcast, no other order of lanes
+    return [
+        f"typedef {factor} factor __attribute__((ext_vector_type({count})));",
+        f"typedef float sum __attribute__((ext_vector_type({results})));",
+        "factor x, y;",
+        "sum z;",
+        "__builtin_memcpy(&x, &a, sizeof(x));",
+        "__builtin_memcpy(&y, &b, sizeof(y));",
+        "__builtin_memcpy(&z, &c, sizeof(z));",
+        f"z = {core.call}(x, y, z{further});",
+        "__builtin_memcpy(&c, &z, sizeof(c));",
+    ]
+
+
+def _metal(core: TensorCore) -> list[str]:
+    kind = {dtypes.float16: "half", dtypes.bfloat16: "bfloat", dtypes.float32: "float"}[core.factor]
+    lines = [f"simdgroup_matrix<{kind}, 8, 8> x, y;", "simdgroup_matrix<float, 8, 8> z;"]
+    for place in range(core.a.registers):
+        for matrix, held in (("x", "a"), ("y", "b")):
+            value = f"{held}.of[{place}]" if kind == "float" else f"as_type<{kind}>({held}.of[{place}])"
+            lines.append(f"{matrix}.thread_elements()[{place}] = {value};")
+        lines.append(f"z.thread_elements()[{place}] = c.of[{place}];")
+    lines.append(f"{core.call}(z, x, y, z);")
+    return [*lines, *(f"c.of[{place}] = z.thread_elements()[{place}];" for place in range(core.c.registers))]
+
+
+__all__ = ["core_text", "held_text", "types_of"]
