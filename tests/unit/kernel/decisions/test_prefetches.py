@@ -153,6 +153,7 @@ PROGRAMS = {
     "padded": lambda: from_numpy(numbers(4, 40)).pad(((0, 0), (2, 3))).window(1, 3).reduce(Ops.ADD, (2,)),
     "flipped": lambda: from_numpy(numbers(7, 33)).flip((0, 1)).reduce(Ops.MAX, (1,)),
     "stored where values say": lambda: stored_at(np.random.default_rng(0).permutation(40).astype(np.int32) - 2),
+    "stored where sums say": lambda: Tensor(numbers(31, 2), device="LLVM").sort(1)[1].lazydata,
 }
 
 
