@@ -136,6 +136,28 @@ def test_a_linear_program_is_edited_and_interpreted_and_c_says_what_it_takes(vie
     assert c.status == "failed" and c.reason.startswith("a page has no compiler for C")
 
 
+def test_a_rule_is_written_in_a_page_and_what_is_wrong_with_it_told_at_its_line(view: Explorer, served: Any) -> None:
+    serving, _ = served
+    text = """from tinyexplore.explore import playground
+from tinyexplore.explore.playground import cvar, var
+
+x, c = var("x"), cvar("c")
+
+@playground.rule(x * c)
+def twice_as_much(x, c):
+    return x * (c.arg * 2) if isinstance(c.arg, int) and c.arg == 24 else None
+"""
+    assert asked(serving, ask="write", text=text) == {"rules": ["twice_as_much"]}
+    places = asked(serving, ask="matches", rule="twice_as_much")["places"]
+    assert "differs" in {place["verdict"]["status"] for place in places}
+    branch = serving.explorer.playground.insert("twice_as_much")
+    assert any(one.verdict == "differs" for one in branch.firings) and "[Errno" not in branch.reason
+    wrong = asked(serving, ask="write", text=text.replace("(x * c)", "(x * q)"))
+    assert wrong == {"error": "line 6: NameError: name 'q' is not defined"}
+    assert asked(serving, ask="write", text="x = = 1")["error"].startswith("line 1: SyntaxError: ")
+    assert "writes no rule" in asked(serving, ask="write", text="x = 1")["error"]
+
+
 def test_a_schedule_is_cut_in_a_page_compared_and_not_timed(view: Explorer, served: Any) -> None:
     board = served[0].explorer.fusion
     edge = next(edge for edge in board.edges() if not edge.against_cut)

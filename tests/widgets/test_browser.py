@@ -253,6 +253,20 @@ def test_opening_another_kernel_brings_its_graph_where_a_selection_of_it_is_foun
     assert state(tab)["cursor"]["stage"] == first.id
 
 
+def test_what_is_folded_into_a_label_is_said_to_be_in_the_graph(open_page: Open) -> None:
+    tab = open_page(busy=False)
+    first = next(stage for stage in TRACE.stages if stage.kernel == 0 and stage.steps)
+    nodes, open_nodes = set(), list(first.before)
+    while open_nodes:
+        node = open_nodes.pop()
+        nodes.add(node)
+        open_nodes += [source for source in TRACE.nodes[node].src if source not in nodes]
+    constant = next(node for node in sorted(nodes) if TRACE.nodes[node].op == "CONST")
+    tab.evaluate(f"tinyexplore.handle.go({{stage: {first.id}, step: 0, graph: 'uops', place: 'passes'}})")
+    tab.evaluate(f"tinyexplore.handle.select([{constant}])")
+    assert "in this graph without a box of its own" in tab.inner_text(".card")
+
+
 def test_a_listing_that_jumps_is_read_from_its_left_edge(open_page: Open) -> None:
     tab = open_page(width=1000, height=900)
     scrolled = "document.querySelector('.pane-b .listing').scrollLeft"

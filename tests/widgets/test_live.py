@@ -164,6 +164,26 @@ def test_rules_are_disabled_in_the_page_checked_and_stepped_through(page: Any, v
     page.wait_for_selector(".firing-check .verdict")
 
 
+def test_a_rule_is_written_in_the_page_and_a_wrong_one_gets_its_counterexample(page: Any) -> None:
+    page.evaluate("tinyexplore.handle.go({panel: 'rules', kernel: 0})")
+    page.click('.rules-left button:text-is("Write a rule")')
+    right = page.input_value(".rules-draft")
+    page.fill(".rules-draft", right.replace("x * c)", "x * q)"))
+    page.click('button:text-is("Add this rule")')
+    page.wait_for_selector(".rules-wrote:has-text(\"line 6: NameError: name 'q' is not defined\")")
+    page.fill(".rules-draft", right)
+    page.press(".rules-draft", "Control+Enter")
+    page.wait_for_selector('.rules-row[aria-selected="true"]:has-text("shift")')
+    page.wait_for_selector(".rules-place .v-agrees")
+    page.click('.rules-left button:text-is("Write a rule")')
+    page.fill(".rules-draft", right.replace("def shift", "def doubled").replace("c.arg.bit_length() - 1", "c.arg.bit_length()"))
+    page.click('button:text-is("Add this rule")')
+    page.wait_for_selector(".rules-place .v-differs")
+    page.click('.rules-actions button:text-is("Insert at")')
+    page.wait_for_selector(".rules-branch .rules-place .v-differs")
+    assert "not timed: a page has no times of the machine" in page.inner_text(".rules-kernel summary >> nth=0")
+
+
 def test_the_throughput_of_a_loop_says_that_no_browser_starts_the_tool(page: Any) -> None:
     page.evaluate("tinyexplore.handle.go({panel: 'throughput', kernel: 0})")
     page.wait_for_selector(".throughput [role=alert]:has-text('which no browser starts')")

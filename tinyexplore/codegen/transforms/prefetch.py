@@ -51,9 +51,10 @@ def places_ahead(sink: UOp) -> dict[UOp, UOp]:
     found = {}
     for store in sink.src:
         pointer, idx = store.src[0].src[:2]
-        if not all([node.ranges <= idx.ranges for node in idx.find(Ops.LOAD)]):
+        loads = idx.find(Ops.LOAD)
+        if not all([load.ranges <= idx.ranges for load in loads]):
             continue  # a reduction says the place: as much work again, and its loop would wait for itself
-        for load in idx.find(Ops.LOAD):
+        for load in loads:
             if is_plain(load) and (axis := looks_ahead(load)) is not None:
                 later = axis.alu(Ops.ADD, index_const(axis.arg.ahead)).minimum(index_const(axis.size - 1))
                 place = pointer.index(simplified(idx.substitute({axis: later})))

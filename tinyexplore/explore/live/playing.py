@@ -1,4 +1,4 @@
-"""A program that was typed into a page: run inside a capture, with what went wrong told at its line."""
+"""What was typed into a page: a program, run inside a capture, or a rule; what went wrong is told at its line."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
+from zlib import crc32
 
 from tinyexplore.device import Device, DeviceInterface
 from tinyexplore.explore.live.interpreted import INTERPRETER, open_interpreted
 from tinyexplore.explore.model import Message
+from tinyexplore.explore.playground.written import written_rules
 from tinyexplore.explore.recording.running import last_line, run_tree
 from tinyexplore.explore.session import Explorer, capture, realize_all
 from tinyexplore.target import Target
@@ -78,6 +80,25 @@ def play(text: str, machine: str = "") -> Played:
     return Played(_told(session), f"{_printed(output)}{_value_text(value)}")
 
 
+def write_rules(text: str) -> tuple[str, ...]:
+    """Runs a text that writes rules; their names. ValueError where it writes none, or raises: what, at which line."""
+    file = f"rule_{crc32(text.encode()):08x}.py"
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    before = written_rules()
+    try:
+        exec(compile(text, file, "exec"), {"__name__": "__main__"})
+    except Exception as error:
+        places = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+        line = error.lineno if isinstance(error, SyntaxError) else places[-1] if places else None
+        words = error.msg if isinstance(error, SyntaxError) else str(error)
+        where = "" if line is None else f"line {line}: "
+        raise ValueError(f"{where}{type(error).__name__}: {words}") from error
+    names = tuple(one.name for one in written_rules() if not any(one is known for known in before))
+    if not names:
+        raise ValueError("this writes no rule: it takes @playground.rule(pattern) above a function, or playground.law")
+    return names
+
+
 def _at_the_mark(tree: ast.Module, text: str) -> tuple[ast.Module, ast.Module]:
     """What stands before the last line `# %%`, which runs without being recorded, and the rest."""
     marks = [number for number, line in enumerate(text.splitlines(), 1) if line.startswith(MARK)]
@@ -129,4 +150,4 @@ def _what_went_wrong(error: BaseException) -> tuple[str, int | None]:
     return text, frames[own[-1]].lineno if own else None
 
 
-__all__ = ["Played", "offer", "play"]
+__all__ = ["Played", "offer", "play", "write_rules"]

@@ -19,7 +19,7 @@ from tinyexplore.explore.live.again import KernelsAgain
 from tinyexplore.explore.live.carried import Carried
 from tinyexplore.explore.live.editing import tried_here
 from tinyexplore.explore.live.interpreted import interpret
-from tinyexplore.explore.live.playing import offer, play
+from tinyexplore.explore.live.playing import offer, play, write_rules
 from tinyexplore.explore.live.timing import MOST_WORK, interpreted
 from tinyexplore.explore.model import Branch, OptLaw, Trace
 from tinyexplore.explore.session import Explorer
@@ -114,8 +114,13 @@ class Serving:
         """The answer to a question; what goes wrong is one, too."""
         if self._answers is None:
             return json.dumps({"error": "nothing is open here yet"})
+        asked = json.loads(question)
         try:
-            return json.dumps(self._answers(json.loads(question)))
+            if asked.get("ask") == "write":
+                return json.dumps({"rules": write_rules(str(asked["text"]))})
+            return json.dumps(self._answers(asked))
+        except ValueError as error:
+            return json.dumps({"error": str(error)})
         except Exception as error:  # whatever it is, the reader has to know
             return json.dumps({"error": f"{type(error).__name__}: {error}"})
 

@@ -13,7 +13,7 @@ from tinyexplore.explore.playground.equivalence import Verdict, equivalent
 from tinyexplore.explore.playground.written import tolerance_of_rule
 from tinyexplore.explore.recording.expression import Printer
 from tinyexplore.explore.whatif.bench import Bench
-from tinyexplore.explore.whatif.measure import Lost, Untimed, measured_us
+from tinyexplore.explore.whatif.measure import Lost, Untimed, measured, measured_us
 from tinyexplore.explore.whatif.variant import variant_of
 from tinyexplore.explore.why.matching import node_text
 from tinyexplore.kernel import Kernel
@@ -146,6 +146,8 @@ def _variant(bench: Bench, number: int, passes: Sequence[Pass]) -> KernelVariant
     times, was, note = [], None, ""
     with recording(None):
         try:
+            if bench.measure is not measured:
+                raise Untimed("not timed: a page has no times of the machine")
             times = bench.under_settings(lambda: measured_us(device, kernel, kernel, program))
             was = round(median(bench.under_settings(lambda: measured_us(device, kernel, kernel))), 3)
         except (Untimed, Lost) as error:

@@ -136,7 +136,7 @@ export class FusionView implements View {
     else if (complaint !== "") parts.push(h("span", { class: "tuner-complaint" }, complaint));
     else if (at !== null && at.reason !== "") parts.push(h("span", {}, at.reason));
     else if (send === null) parts.push(h("span", {}, at === null ? "Nothing was tried here. A page cannot schedule: a notebook can (view.fusion.cut, view.fusion.join)." : "A page cannot schedule anew: what was tried can be walked."));
-    else if (at === null) parts.push(h("span", {}, "Cut or join an edge of the graph: it is scheduled again, compiled, compared with what was captured, and timed."));
+    else if (at === null) parts.push(h("span", {}, `Cut or join an edge of the graph: it is scheduled again, compiled, ${this.whatIf.inPage ? "and compared with what was captured; a page has no times" : "compared with what was captured, and timed"}.`));
     replaceChildren(this.says, ...parts);
     this.says.hidden = parts.length === 0;
   }
@@ -246,7 +246,7 @@ export class FusionView implements View {
       ["peak of intermediates", bytes(root.peak_bytes), bytes(variant.peak_bytes)],
       ["time", baseText(variant), timeText(variant)],
     ];
-    const lines = rows.map(([what, before, after]) => h("tr", { class: !isRoot && what !== "time" && before !== after ? "differs" : null }, h("th", { scope: "row" }, what), isRoot ? null : h("td", {}, before), h("td", {}, after)));
+    const lines = rows.map(([what, before, after]) => h("tr", { class: !isRoot && what !== "time" && before !== after ? "differs" : null }, h("th", { scope: "row" }, what), isRoot ? null : h("td", {}, ...inPieces(before)), h("td", {}, ...inPieces(after))));
     const head = h("tr", {}, h("th", {}), ...(isRoot ? [] : [h("th", { scope: "col" }, "as captured")]), h("th", { scope: "col" }, isRoot ? "as captured" : "here"));
     const { kept, vanished, appeared } = changes(root.kernels, variant.kernels);
     const numbers = numbersOf(root, variant, this.store.index.trace.kernels.length);
@@ -263,12 +263,18 @@ export class FusionView implements View {
   }
 }
 
+/** A time and its spread, which a narrow column puts under it. */
+function inPieces(text: string): Element[] {
+  const [value, spread] = text.split(" ± ");
+  return [h("span", {}, value), ...(spread === undefined ? [] : [h("span", {}, ` ± ${spread}`)])];
+}
+
 function timeText({ median_us, low_us, high_us, times_us }: ScheduleVariant): string {
-  return median_us === null || low_us === null || high_us === null ? "not run" : `${duration(median_us)}${spread({ low_us, high_us, times_us })}`;
+  return median_us === null || low_us === null || high_us === null ? "no time" : `${duration(median_us)}${spread({ low_us, high_us, times_us })}`;
 }
 
 function baseText({ base_median_us: median, base_low_us: low, base_high_us: high, base_times_us: times }: ScheduleVariant): string {
-  return median === null || low === null || high === null ? "not run" : `${duration(median)}${spread({ low_us: low, high_us: high, times_us: times })}`;
+  return median === null || low === null || high === null ? "no time" : `${duration(median)}${spread({ low_us: low, high_us: high, times_us: times })}`;
 }
 
 /** What the times say; nothing of the schedule as captured, which is compared with itself. */

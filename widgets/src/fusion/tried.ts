@@ -45,7 +45,7 @@ function row(whatIf: WhatIf, index: TraceIndex, branch: Branch, depth: number, h
     h("span", { class: "tuner-heat", style: time === null || failed ? null : `--heat:${heat(time)}%`, "aria-hidden": "true" }, failed ? "✕" : ""),
     h("span", { class: "tuner-opt" }, commandName(index, branch)),
     h("span", { class: "space" }),
-    failed ? h("span", { class: "tuner-reason" }, branch.reason) : h("span", { class: "tuner-time num" }, time === null ? "not run" : duration(time)),
+    failed ? h("span", { class: "tuner-reason" }, branch.reason) : h("span", { class: "tuner-time num" }, time === null ? "no time" : duration(time)),
   );
 }
 

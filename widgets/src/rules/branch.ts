@@ -83,8 +83,9 @@ function firingRow(store: Store, one: RuleFiring, step: (firing: RuleFiring) => 
 function kernelView(trace: Trace, variant: KernelVariant): HTMLElement {
   const { kernel, name, median_us: now, was_us: was, note } = variant;
   const ratio = now === null || was === null ? "" : now <= was ? `${(was / now).toFixed(2)}× faster` : `${(now / was).toFixed(2)}× slower`;
-  const times = now === null || was === null ? "not timed" : `${duration(was)} → ${duration(now)}`;
-  const head = h("summary", {}, h("b", {}, `kernel ${kernel} · ${name}`), h("span", {}, times), ratio === "" ? null : h("span", { class: `tuner-ratio ${ratio.endsWith("faster") ? "faster" : "slower"}` }, ratio), note === "" ? null : h("span", { class: "rules-wrong" }, note));
+  const isUntimed = note.startsWith("not timed"); // nothing speaks against the kernel
+  const times = now === null || was === null ? (isUntimed ? note : "not timed") : `${duration(was)} → ${duration(now)}`;
+  const head = h("summary", {}, h("b", {}, `kernel ${kernel} · ${name}`), h("span", {}, times), ratio === "" ? null : h("span", { class: `tuner-ratio ${ratio.endsWith("faster") ? "faster" : "slower"}` }, ratio), note === "" || isUntimed ? null : h("span", { class: "rules-wrong" }, note));
   const one = h("details", { class: "rules-kernel" }, head);
   one.addEventListener("toggle", () => {
     if (one.open && one.childElementCount === 1) one.append(difference(trace, variant));

@@ -14,6 +14,17 @@ import { stepThrough } from "./stepping";
 
 const MOST_PLACES = 60;
 const DELAY_MS = 120;
+const EXAMPLE = `from tinyexplore.explore import playground
+from tinyexplore.explore.playground import cvar, var
+
+x, c = var("x"), cvar("c")
+
+@playground.rule(x * c)
+def shift(x, c):
+    """x * 2**n is x << n, for whole numbers."""
+    if not isinstance(c.arg, int) or c.arg < 2 or c.arg & (c.arg - 1):
+        return None
+    return x << (c.arg.bit_length() - 1)`;
 
 export class RulesView implements View {
   readonly element = h("section", { class: "rules", "aria-label": "Rules" });
@@ -23,6 +34,9 @@ export class RulesView implements View {
   private readonly says = h("div", { class: "tuner-status", role: "status" });
   private readonly here = h("p", { class: "note rules-here", role: "status" });
   private readonly body = h("div", { class: "rules-body scroll", tabindex: 0, role: "region", "aria-label": "The rule, and what was tried" });
+  private readonly draft = h("textarea", { class: "rules-draft", spellcheck: "false", autocapitalize: "off", wrap: "off", rows: 12, "aria-label": "A rule, in Python" });
+  private readonly wrote = h("span", { class: "rules-wrote", role: "status" });
+  private readonly another = button("Write a rule", "In this page, in Python", () => this.choose(""), "rules-another");
   private readonly stop: () => void;
   private rows: RuleRow[];
   private chosen = "";
@@ -39,7 +53,9 @@ export class RulesView implements View {
     this.rows = recordedRules(store.index.trace);
     this.stop = this.whatIf.listen(() => this.heard());
     this.search.addEventListener("input", () => this.drawList());
-    const left = h("div", { class: "rules-left" }, this.search, this.list);
+    this.draft.value = EXAMPLE;
+    this.draft.addEventListener("keydown", (event) => this.onKey(event));
+    const left = h("div", { class: "rules-left" }, this.search, this.another, this.list);
     replaceChildren(this.element, this.says, h("div", { class: "rules-columns" }, left, h("div", { class: "rules-right" }, this.here, this.body)));
     this.known = this.branches.length;
     this.branch = this.branches.at(-1)?.id ?? null;
@@ -85,6 +101,28 @@ export class RulesView implements View {
 
   // *** asking Python ***
 
+  private onKey(event: KeyboardEvent): void {
+    event.stopPropagation(); // letters are letters here, not commands of the explorer
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) void this.write();
+  }
+
+  /** What is typed becomes a rule of the page's Python. */
+  private async write(): Promise<void> {
+    const { ask } = this.store;
+    if (ask === null) return;
+    replaceChildren(this.wrote, "asking Python …");
+    this.draft.removeAttribute("aria-invalid");
+    try {
+      const { rules } = (await ask({ ask: "write", text: this.draft.value })) as { rules: string[] };
+      replaceChildren(this.wrote);
+      await this.askRules();
+      this.choose(rules[0], true);
+    } catch (error) {
+      this.draft.setAttribute("aria-invalid", "true");
+      replaceChildren(this.wrote, h("span", { class: "tuner-complaint" }, error instanceof Error ? error.message : String(error)));
+    }
+  }
+
   private async askRules(): Promise<void> {
     const { ask } = this.store;
     if (ask === null) return;
@@ -92,7 +130,8 @@ export class RulesView implements View {
     const found = (await ask({ ask: "rules" }).catch(() => null)) as { rows: RuleRow[] } | null;
     if (found === null) return;
     this.rows = [...found.rows].sort((a, b) => Number(b.own) - Number(a.own) || b.firings - a.firings);
-    if (this.chosen === "") this.choose(this.rows.find(({ own }) => own)?.name ?? "");
+    const own = this.rows.find((row) => row.own);
+    if (this.chosen === "" && own !== undefined && !this.whatIf.inPage) this.choose(own.name);
     else this.draw();
   }
 
@@ -154,6 +193,7 @@ export class RulesView implements View {
   private draw(): void {
     this.drawStatus();
     this.drawList();
+    this.another.hidden = !this.whatIf.inPage || this.chosen === "";
     const { row } = this;
     const tried = this.branches;
     replaceChildren(
@@ -192,8 +232,13 @@ export class RulesView implements View {
 
   private invitation(): HTMLElement {
     const live = this.whatIf.send !== null;
+    if (live && this.whatIf.inPage) {
+      const add = button("Add this rule", "Then it stands in the list, with the places where it would fire (Ctrl+Enter)", () => void this.write());
+      const says = "Write a rule here, and it stands in the list; or choose one of the pipeline’s, and see what becomes of the kernels without it.";
+      return h("div", {}, h("p", { class: "note" }, says), h("div", { class: "rules-actions" }, add, this.wrote), this.draft);
+    }
     const text = live ? "Write a rule in a cell, and it stands in the list; or choose one of the pipeline’s, and see what becomes of the kernels without it." : "The rules that fired here. Rules are Python: a notebook fires them (view.playground), this page has what was tried.";
-    return h("div", {}, h("p", { class: "note" }, text), live ? codeBlock('from tinyexplore.explore import playground\nfrom tinyexplore.explore.playground import var\n\nx, y = var("x"), var("y")\n\n@playground.rule(x + y)\ndef mine(x, y):\n    """x + y is …"""\n    return None') : null);
+    return h("div", {}, h("p", { class: "note" }, text), live ? codeBlock(EXAMPLE) : null);
   }
 
   private about(row: RuleRow): (Element | null)[] {
@@ -268,7 +313,7 @@ export class RulesView implements View {
       this.draw();
       this.reveal()?.focus({ preventScroll: true });
     };
-    const worst = branch.status === "failed" ? "failed" : wrong > 0 ? "differs" : firings.length > 0 ? "agrees" : "";
+    const worst = branch.status === "failed" ? "failed" : wrong > 0 ? "differs" : firings.length === 0 ? "" : firings.every(({ verdict }) => verdict === "proved") ? "proved" : firings.some(({ verdict }) => verdict === "not checked") ? "not checked" : "agrees";
     return h(
       "button",
       { type: "button", class: "event", "aria-current": branch.id === this.branch ? "step" : null, onclick: choose },

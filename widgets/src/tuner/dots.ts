@@ -23,10 +23,11 @@ interface Dot {
 }
 
 /** The dots of a kernel's branches, the way to the branch at hand joined; null where nothing can be drawn. */
-export function dots(whatIf: WhatIf, kernel: number, { ceilings, measured }: Pick<Roofline, "ceilings" | "measured">): HTMLElement | null {
+export function dots(whatIf: WhatIf, kernel: number, { ceilings: known, measured }: Pick<Roofline, "ceilings" | "measured">): HTMLElement | null {
   const branches = whatIf.of(kernel);
   const found = branches.flatMap((branch) => dotOf(branch) ?? []);
   if (found.length === 0) return null;
+  const ceilings = measured ? known : raised(known, found);
   const x = axis(found.map(({ intensity }) => intensity), LEFT, WIDTH - RIGHT);
   const peak = Math.max(0, ...ceilings.filter(({ kind }) => kind === "arithmetic").map(({ rate }) => rate));
   const y = axis([...found.map(({ gflops }) => gflops), ...(peak > 0 ? [peak] : [])], HEIGHT - BOTTOM, TOP);
@@ -40,7 +41,8 @@ export function dots(whatIf: WhatIf, kernel: number, { ceilings, measured }: Pic
     s("text", { x: 4, y: 12, class: "unit" }, "GFLOP/s"),
     s("text", { x: WIDTH - RIGHT, y: HEIGHT - 3, class: "unit", "text-anchor": "end" }, "operations for each byte loaded"),
   ];
-  const roof = ceilings.flatMap((ceiling) => ceilingLine(ceiling, peak, x, y));
+  const fastest = Math.max(0, ...ceilings.filter(({ kind }) => kind === "memory").map(({ rate }) => rate));
+  const roof = ceilings.flatMap((ceiling) => ceilingLine(ceiling, peak, x, y, ceiling.rate < fastest));
   const way = wayTo(whatIf, at).flatMap((branch) => found.find((dot) => dot.branch === branch) ?? []);
   const path = way.map((dot) => `${x.at(dot.intensity).toFixed(1)} ${y.at(dot.gflops).toFixed(1)}`).join("L");
   const marks = found.map((dot) => {
@@ -61,13 +63,20 @@ export function dots(whatIf: WhatIf, kernel: number, { ceilings, measured }: Pic
     );
   });
   const picture = s("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": `Speed over operations for each byte loaded, ${found.length} attempts; the largest dot is the one at hand` }, ...grid, ...roof, path === "" ? null : s("path", { class: "trail", d: `M${path}` }), ...marks);
-  const said = peak === 0 ? null : h("figcaption", { class: "faint" }, measured ? "under what this machine was measured to do at best" : "dashed: the best of this trace’s kernels as captured");
+  const said = peak === 0 ? null : h("figcaption", { class: "faint" }, measured ? "under what this machine was measured to do at best" : "dashed: the best of this trace’s kernels and of these attempts");
   picture.classList.toggle("guessed", !measured);
   return h("figure", { class: "tuner-dots" }, picture, said);
 }
 
-/** A ceiling as a line: what arithmetic allows is level; what memory allows rises with the work done for each byte, up to that. */
-function ceilingLine({ name, kind, rate }: Ceiling, peak: number, x: Axis, y: Axis): SVGElement[] {
+/** What nobody measured is at least what was reached. */
+function raised(ceilings: readonly Ceiling[], found: readonly Dot[]): Ceiling[] {
+  const reached: Record<string, number> = { arithmetic: Math.max(...found.map(({ gflops }) => gflops)), memory: Math.max(...found.map(({ gflops, intensity }) => gflops / intensity)) };
+  return ceilings.map((ceiling) => ({ ...ceiling, rate: Math.max(ceiling.rate, reached[ceiling.kind]) }));
+}
+
+/** A ceiling as a line: what arithmetic allows is level; what memory allows rises with the work done for each byte, up to that.
+ * The words of the fastest memory stand above its line, those of a slower one below, so that they never meet. */
+function ceilingLine({ name, kind, rate }: Ceiling, peak: number, x: Axis, y: Axis, below: boolean): SVGElement[] {
   const rise = (intensity: number): number => (kind === "arithmetic" ? rate : Math.min(rate * intensity, peak > 0 ? peak : Infinity));
   const start = kind === "arithmetic" ? x.low : Math.max(x.low, y.low / rate);
   const stop = kind === "arithmetic" ? x.high : Math.min(x.high, (peak > 0 ? Math.min(peak, y.high) : y.high) / rate);
@@ -81,7 +90,7 @@ function ceilingLine({ name, kind, rate }: Ceiling, peak: number, x: Axis, y: Ax
   const angle = (Math.atan2(high - low, right - left) * 180) / Math.PI;
   const along = right - left;
   if (along < 40) return [line];
-  const at = [left + along * 0.06, low + (high - low) * 0.06 - 3];
+  const at = [left + along * 0.06, low + (high - low) * 0.06 + (below ? 11 : -3)];
   return [line, s("text", { class: "roof-text", transform: `translate(${at[0].toFixed(1)} ${at[1].toFixed(1)}) rotate(${angle.toFixed(1)})` }, words)];
 }
 

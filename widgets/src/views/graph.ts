@@ -84,7 +84,7 @@ export class GraphView implements View {
       show: (box) => this.selectBox(box.id),
       leave: () => this.element.closest<HTMLElement>(".tinyexplore")?.focus(),
     });
-    this.card = new NodeCard(store, { isolate: () => this.isolate(), isIsolated: () => this.cone !== null });
+    this.card = new NodeCard(store, { graph: () => this.graphs.at(store.cursor).graph, isolate: () => this.isolate(), isIsolated: () => this.cone !== null });
     const more = button("⋯", "What is folded, and colours", () => this.tools.classList.toggle("open"), "quiet overflow");
     const fit = button("fit", "Fit the graph into the view (F)", () => this.fit(), "quiet");
     const space = h("span", { class: "space" });

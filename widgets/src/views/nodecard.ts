@@ -5,10 +5,12 @@ import { count, shapeText, truncate } from "../format";
 import { kernelTitle } from "../kernels";
 import { spanText } from "../spans";
 import { type Fate, comparisons, edgeBetween, fateText } from "../fusions";
+import type { ShownGraph } from "../replay";
 import type { Store } from "../store";
 import { nodeText } from "../tree";
 
 interface CardActions {
+  graph: () => ShownGraph;
   isolate: () => void;
   isIsolated: () => boolean;
 }
@@ -21,6 +23,11 @@ export class NodeCard {
     private readonly actions: CardActions,
   ) {
     this.element.hidden = true;
+  }
+
+  /** Whether one of these is in the graph in view, with a box or without. */
+  private isThere(nodes: Set<number>): boolean {
+    return [...this.actions.graph().nodes.values()].some(({ node }) => nodes.has(node));
   }
 
   /** The edge between two LazyBuffers, if these are all that is selected. */
@@ -81,7 +88,7 @@ export class NodeCard {
       decision ? row(decision.decision, decision.reason, ...(decision.compared.length > 0 ? [comparisons(decision)] : [])) : null,
       kernel !== undefined ? row("kernel", kernelTitle(index.trace, kernel)) : null,
       frame && source ? row("from", h("code", {}, `${source.name}:${frame.line}`), " ", h("code", {}, truncate(line, 60))) : null,
-      here === 0 ? row("note", "not in this graph, nor is anything it came from or became") : null,
+      here > 0 ? null : row("note", this.isThere(related) ? "in this graph without a box of its own: folded into another one’s label, or left out" : "not in this graph, nor is anything it came from or became"),
       actions,
     );
   }

@@ -24,6 +24,7 @@ export interface ThroughputData {
 
 const WORDS = { ports: "the ports", "front end": "the front end", dependencies: "dependencies" };
 const LEAST_SHOWN = 0.005; // cycles
+const MOST_BEYOND = 4; // times the simulated cycles: what was measured is drawn up to there
 
 export class ThroughputView implements View {
   readonly element = h("div", { class: "throughput scroll", tabindex: 0, role: "region", "aria-label": "Throughput" });
@@ -153,14 +154,14 @@ function bounds(found: ThroughputData): HTMLElement[] {
     ["front end", "front end", `${uops} µops have to begin`, front],
     ["dependencies", "simulated", bound === "dependencies" ? "results are waited for" : "with all that waits for each other", cycles],
   ];
-  if (measured !== null) rows.push(["measured", "measured", "by the time of a run", measured]);
-  const most = Math.max(...rows.map(([, , , value]) => value), LEAST_SHOWN);
+  const most = Math.max(...rows.map(([, , , value]) => value), LEAST_SHOWN, Math.min(measured ?? 0, MOST_BEYOND * cycles));
+  if (measured !== null) rows.push(["measured", "measured", measured > most ? "by the time of a run, which is not this loop’s alone; off this scale" : "by the time of a run", measured]);
   return rows.map(([key, title, words, value]) =>
     h(
       "div",
       { class: `bound ${key === bound ? "binds" : ""}`.trim(), "data-bound": key },
       h("span", { class: "name" }, title),
-      h("span", { class: "meter" }, h("span", { class: `level-${key.replace(" ", "-")}`, style: `width:${(100 * value) / most}%` })),
+      h("span", { class: "meter" }, h("span", { class: `level-${key.replace(" ", "-")}`, style: `width:${Math.min(100, (100 * value) / most)}%` })),
       h("span", { class: "num" }, value.toFixed(2)),
       h("span", { class: "words" }, words, key === bound ? h("b", {}, " · this bounds it") : null),
     ),
