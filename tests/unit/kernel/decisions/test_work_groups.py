@@ -29,11 +29,15 @@ def test_as_many_share_a_reduction_as_do_the_fewest_steps() -> None:
         (unread(8192, 16).reduce(Ops.ADD, (1,)), ["LOCAL(0, 256)"]),
         (softmax(unread(16, 512)), ["GROUP(4, 32)", "GROUP(2, 32)", "LOCAL(1, 32)"]),
         (
+            matmul(unread(256, 31), unread(31, 256)),
+            ["UPCAST(0, 4)", "UPCAST(1, 4)", "LOCAL(0, 16)", "LOCAL(1, 16)"],
+        ),
+        (
             matmul(unread(256, 128), unread(128, 256)),
-            ["UPCAST(0, 4)", "UPCAST(1, 4)", "LOCAL(1, 16)", "LOCAL(0, 16)"],
+            ["LOCAL(0, 16)", "LOCAL(1, 16)", "UPCAST(0, 4)", "UPCAST(1, 4)", "STAGE(2, 16)"],
         ),
     ],
-    ids=["elementwise", "long rows", "many rows", "softmax", "matmul"],
+    ids=["elementwise", "long rows", "many rows", "softmax", "short matmul", "matmul"],
 )
 def test_a_grid_is_divided_and_a_long_reduction_shared(node: LazyBuffer, opts: list[str]) -> None:
     assert [str(opt) for opt in hand_coded(kernel_of(node, TARGET)).applied] == opts
