@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.cases import Case
-from bench.harness import PeerProcess, Settings, WorkerLost, store
+from bench.harness import ROOT, PeerProcess, Settings, WorkerLost, store
 from bench.report import FirstRun
 
 COLD, WARM = "tinyexplore", "tinyexplore, warm disk"
@@ -58,7 +58,7 @@ def _measure(run: FirstRun, way: str, request: dict[str, Any], settings: Setting
     with tempfile.TemporaryDirectory(prefix="tinyexplore-bench-cache-") as cache:
         try:
             for kind in (way, WARM) if way == COLD else (way,):
-                seconds, before = _first_call(way, request, settings, cache)
+                seconds, before = first_call(way, request, settings, cache)
                 run.seconds[kind] = min(seconds, run.seconds.get(kind, seconds))
                 whole = before + seconds
                 run.with_imports[kind] = min(whole, run.with_imports.get(kind, whole))
@@ -70,10 +70,12 @@ def _measure(run: FirstRun, way: str, request: dict[str, Any], settings: Setting
     return seconds <= PATIENCE
 
 
-def _first_call(peer: str, request: dict[str, Any], settings: Settings, cache: str) -> tuple[float, float]:
+def first_call(
+    peer: str, request: dict[str, Any], settings: Settings, cache: str, root: Path = ROOT
+) -> tuple[float, float]:
     """Seconds of the first call, and of importing and putting the inputs in place before it."""
     before = 0.0
-    process = PeerProcess(peer, settings, variables=dict.fromkeys(CACHES, cache))
+    process = PeerProcess(peer, settings, variables=dict.fromkeys(CACHES, cache), root=root)
     try:
         for question in ({"do": "load", "threads": settings.thread_count}, {"do": "first", **request}):
             limit = settings.setup_timeout if question["do"] == "load" else min(settings.setup_timeout, LONGEST)

@@ -77,10 +77,15 @@ class WorkerLost(RuntimeError):
 
 
 class PeerProcess:
-    """A worker process and its conversation."""
+    """A worker process and its conversation. `root`: the checkout whose code it runs."""
 
     def __init__(
-        self, name: str, settings: Settings, module: str = "bench.worker", variables: Mapping[str, str] | None = None
+        self,
+        name: str,
+        settings: Settings,
+        module: str = "bench.worker",
+        variables: Mapping[str, str] | None = None,
+        root: Path = ROOT,
     ) -> None:
         self.name = name
         python = python_of(name, settings) if name in PEERS else sys.executable
@@ -91,8 +96,8 @@ class PeerProcess:
             stdout=subprocess.PIPE,
             stderr=self._errors,
             text=True,
-            cwd=ROOT,
-            env={**environment(settings.thread_count), **(variables or {})},
+            cwd=root,
+            env={**environment(settings.thread_count, root), **(variables or {})},
         )
         self._replies: queue.Queue[str] = queue.Queue()
         threading.Thread(target=self._listen, daemon=True).start()
@@ -148,7 +153,7 @@ def python_of(name: str, settings: Settings) -> str:
     return (settings.pythons.get("") if foreign else None) or sys.executable
 
 
-def environment(threads: int) -> dict[str, str]:
+def environment(threads: int, root: Path = ROOT) -> dict[str, str]:
     """Peers at their best: as many threads each, libraries that look at the CPU themselves, memory that is kept."""
     env = dict(os.environ)
     env.pop("OPENBLAS_CORETYPE", None)
@@ -158,7 +163,7 @@ def environment(threads: int) -> dict[str, str]:
     # big results come from the heap, which stays mapped, and on huge pages: else every one costs its page faults anew
     env["GLIBC_TUNABLES"] = "glibc.malloc.hugetlb=1:glibc.malloc.mmap_max=0:glibc.malloc.arena_max=1"
     env["MALLOC_TRIM_THRESHOLD_"] = env["MALLOC_TOP_PAD_"] = str(1 << 30)
-    env["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    env["PYTHONPATH"] = os.pathsep.join([str(root), *filter(None, [os.environ.get("PYTHONPATH")])])
     env["JAX_PLATFORMS"] = "cpu"
     return {**env, **peer_limits()}
 
@@ -191,7 +196,7 @@ class Harness:
         self._processes.clear()
 
     def _start(self, name: str) -> None:
-        process = PeerProcess(name, self.settings)
+        process = self._process(name)
         reply = process.ask(self.settings.setup_timeout, do="hello", threads=self.settings.thread_count)
         if not reply["ok"]:
             process.close()
@@ -200,10 +205,13 @@ class Harness:
         self._processes[name] = process
         self.versions[name] = f"{reply['version']} (Python {reply['python']})"
 
+    def _process(self, name: str) -> PeerProcess:
+        return PeerProcess(name, self.settings)
+
     def _leave_out(self, name: str, reason: str) -> None:
         self.left_out[name] = reason
         hint = ""
-        if "ModuleNotFoundError" in reason and PEERS[name].needs not in ("numpy", "llvmlite"):
+        if "ModuleNotFoundError" in reason and name in PEERS and PEERS[name].needs not in ("numpy", "llvmlite"):
             hint = "; install it with: pip install '.[bench]', or name an interpreter: --python PATH"
         self.say(f"!! {name} is LEFT OUT: {reason}{hint}")
 

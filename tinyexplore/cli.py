@@ -447,11 +447,11 @@ def _show_devices(as_json: bool) -> int:
         print(f"{'*' if row['default'] else ' '} {row['name']:8} {what}")
     print("(* the default)")
     print(f"GPUs that TARGET may name, written by LLVM, emulated by PYTHON: {', '.join(GPUS)}")
-    print(_target_told())
+    print(_target_text())
     return OK
 
 
-def _target_told() -> str:
+def _target_text() -> str:
     """For which CPU code is generated, and the levels that run on this machine."""
     try:
         chosen = Device["LLVM"].target

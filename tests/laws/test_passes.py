@@ -146,7 +146,7 @@ def assert_every_pass_keeps(item: ScheduleItem, kernel: Kernel, expected: list[A
         before, sink = sink, step.run(sink, lowering)
         verify(nodes_of(sink), step.after, step.name)
         if isinstance(step, Rewrite) and step.table.kinds != -1:
-            again = graph_rewrite(before, PatternMatcher(step.table.rules), step.told(lowering))
+            again = graph_rewrite(before, PatternMatcher(step.table.rules), step.context(lowering))
             assert again is sink, f"{step.name} missed a node"
         lanes = lanes or step.name == "vectorize memory"
         found = outcome(sink, item, lanes=lanes)

@@ -29,18 +29,18 @@ def functions(lowering: Lowering) -> Any:
 class Rewrite:
     """A pass that applies the rules of `table` bottom-up until none fires.
 
-    before, after: what a graph may look like. told: what of the lowering the rules are given.
+    before, after: what a graph may look like. context: what of the lowering the rules are given.
     """
 
     name: str
     table: PatternMatcher
     before: Spec
     after: Spec
-    told: Callable[[Lowering], Any] = whole
+    context: Callable[[Lowering], Any] = whole
 
     def run(self, form: Form, lowering: Lowering) -> Form:
         """What comes of `form`, told as a stage, firing by firing."""
-        return graph_rewrite(form, self.table, self.told(lowering), stage=self.name)
+        return graph_rewrite(form, self.table, self.context(lowering), stage=self.name)
 
 
 @dataclass(frozen=True)

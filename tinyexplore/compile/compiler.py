@@ -60,7 +60,7 @@ def compile_many(items: Sequence[ScheduleItem]) -> list[ExecItem]:
             with stage("kernel", item, number, item.ast):
                 if key in found or key in waiting:
                     continue
-                tell_known(number, key, kept)
+                record_known(number, key, kept)
                 prepared = prepare(key[0], key[1], partial(choose_opts, key[0], key[1]), may_reuse)
                 waiting[key] = compilers.submit(partial(prepared.compiled, number))
                 if prepared.keep is not None:
@@ -77,7 +77,7 @@ def compile_many(items: Sequence[ScheduleItem]) -> list[ExecItem]:
     return ready
 
 
-def tell_known(number: int, key: RunnerKey, kept: Kept) -> None:
+def record_known(number: int, key: RunnerKey, kept: Kept) -> None:
     """Where somebody listens to what is done step by step: whether the kernel would have been found otherwise."""
     if (recorder := active_recorder()) and kept.plans is None:
         lowering = lowering_key(key[0], key[1])
@@ -104,7 +104,7 @@ def run_item(item: ExecItem) -> ExecItem:
         native = compile_item(item.item)
         native.execute()
     if recorder := active_recorder():
-        recorder.tell_gone()
+        recorder.record_gone()
         recorder.record(StoodIn(item, refusal))
     return native
 

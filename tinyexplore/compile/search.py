@@ -87,7 +87,7 @@ def searched(device: str, kernel: Kernel, width: int) -> Kernel:
     result = find_kept(key, starts)
     if result is None:
         result = search(device, starts, width, key)
-    return told_again(kernel, starts, result)
+    return recorded_again(kernel, starts, result)
 
 
 def refusal_of(device: str) -> str:
@@ -117,7 +117,7 @@ def unsearched(kernel: Kernel, reason: str) -> Kernel:
     return chosen
 
 
-def told_again(kernel: Kernel, starts: Sequence[Kernel], result: SearchResult) -> Kernel:
+def recorded_again(kernel: Kernel, starts: Sequence[Kernel], result: SearchResult) -> Kernel:
     """The kernel that was found, made opt by opt, so that each is told."""
     if result.kernel.ast is starts[0].ast:
         return hand_coded(kernel)

@@ -124,9 +124,9 @@ class Buffer:
         self._memory = memory
         recorder = active_recorder()
         if recorder is not None:
-            recorder.tell_gone()
+            recorder.record_gone()
             recorder.record(Allocated(self.key))
-            recorder.told_when_gone(memory, Freed(self.key))
+            recorder.record_when_gone(memory, Freed(self.key))
         return self
 
     def memoryview(self) -> memoryview:

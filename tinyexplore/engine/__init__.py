@@ -131,7 +131,7 @@ def _compute_each(wanted: Sequence[LazyBuffer]) -> None:
     first = first_made(wanted) if active_capture() is None else 0
     with console():
         items = list(create_schedule(wanted, writes_now(wanted)))
-        tell_memory(items, wanted)
+        record_memory(items, wanted)
         ready = compile_many(items)
         items.clear()  # so that a buffer is let go after its last reader
         run_each(ready, Since(first) if first else None)
@@ -156,7 +156,7 @@ def run_each(items: list[ExecItem], since: Since | None = None) -> None:
                 note_since(node, since)
 
 
-def tell_memory(items: Sequence[ScheduleItem], outputs: Sequence[LazyBuffer]) -> None:
+def record_memory(items: Sequence[ScheduleItem], outputs: Sequence[LazyBuffer]) -> None:
     """Where somebody listens: what the intermediates need, which nobody asked for."""
     if recorder := active_recorder():
         kept = [buffer for item in items for node, buffer in zip(item.outputs, item.buffers) if node in outputs]

@@ -40,7 +40,7 @@ class ExecItem:
         seconds = time.perf_counter() - start
         GlobalCounters.add(1, self.flops, self.bytes_moved, seconds)
         if recorder is not None:
-            recorder.tell_gone()
+            recorder.record_gone()
             recorder.record(Ran(self, seconds, self.bytes_moved, self.flops))
 
     @property

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from tinyexplore.device import Buffer
 from tinyexplore.execute.capture import active_capture
 from tinyexplore.lazy import Known, LazyBuffer
-from tinyexplore.lazy.viewers import values_seen
+from tinyexplore.lazy.roots import root_values
 from tinyexplore.schedule import NO_WRITES, Writes, decide_writes, graph_order, must_be_realized
 from tinyexplore.uop import Ops
 from tinyexplore.util.interpreter import ASKING, TRICKS, references
@@ -101,7 +101,7 @@ def writes_now(outputs: Sequence[LazyBuffer]) -> Writes:
     if not any(node.op is Ops.WRITE and node.buffer is None for node in order):
         return NO_WRITES
     forced = must_be_realized(order, outputs)
-    seen = _seen_from(values_seen(), forced)
+    seen = _seen_from(root_values(), forced)
     buffers = {node.buffer for node in seen}
     capture = active_capture()
 

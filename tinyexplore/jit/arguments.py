@@ -104,8 +104,8 @@ class Arguments:
             before = captured.structure[name]
             if not _same(structure, before):
                 raise JitError(
-                    f"{name} was captured as {_told(before)}, and is now {_told(structure)}: only tensors may change "
-                    "between calls; pass a Tensor, use a TinyJit of its own for each value, or reset()"
+                    f"{name} was captured as {_described(before)}, and is now {_described(structure)}: only tensors "
+                    "may change between calls; pass a Tensor, use a TinyJit of its own for each value, or reset()"
                 )
 
 
@@ -147,7 +147,7 @@ def _same(now: Any, before: Any) -> bool:
         return False
 
 
-def _told(structure: Any) -> str:
+def _described(structure: Any) -> str:
     """As one would write it: a Variable by its name and bounds."""
     if isinstance(structure, UOp):
         bounds = ", ".join(

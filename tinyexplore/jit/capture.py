@@ -29,7 +29,7 @@ from tinyexplore.tensor.changes import Notes, undone_on_error
 from tinyexplore.tensor.living import live_tensors
 from tinyexplore.trace import Planned, active_recorder
 from tinyexplore.uop import Group, Ops, UOp
-from tinyexplore.uop.symbolic import hearing, is_symbolic, variables
+from tinyexplore.uop.symbolic import guarded, is_symbolic, variables
 from tinyexplore.util.interpreter import collect_young, collecting_later
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def _captured(
     notes = Notes(about_to_change=partial(_bring_into_memory, before=before, heard=heard))
     heard.given = _overwritable(in_part, before, notes)
     asked: list[UOp] = []
-    called = partial(_called, heard, notes, before, lambda: hearing(asked, partial(fxn, *args, **kwargs)))
+    called = partial(_called, heard, notes, before, lambda: guarded(asked, partial(fxn, *args, **kwargs)))
     result, names, changed, values = undone_on_error(notes, lambda: engine.capturing(heard, called))
     if not heard.items:
         raise JitError(

@@ -26,8 +26,8 @@ from tinyexplore.util.private import (
     cache_folder,
     is_private,
     make_private,
-    tell_once,
     user,
+    warn_once,
     why_not_private,
 )
 
@@ -174,7 +174,7 @@ def _opened(name: str, may_make: bool = False) -> _Store | None:
             return known
         reason = why_not_private(folder)
         if reason is not None:
-            tell_once(
+            warn_once(
                 f"The disk cache {folder} is not used: {reason}, and what lies there would be run. Make it yours alone "
                 "(chown, chmod go-w), choose another place (XDG_CACHE_HOME), or set CACHELEVEL=0."
             )

@@ -40,7 +40,7 @@ def _schedule(outputs: Sequence[LazyBuffer], writes: Writes, overrides: Override
         recorder.record(Permitted(writes))
     split = split_reductions(outputs, writes)
     writes = split.writes
-    fusion = Fusion(split.outputs, writes, split.told, overrides.over(split.made))
+    fusion = Fusion(split.outputs, writes, split.original_of, overrides.over(split.made))
     memory = {node: node.buffer for node in fusion.order if node.buffer is not None}
     realized = (node for node in fusion.order if node in fusion.realized)  # in the graph's order: the same every time
     for node in realized:
@@ -52,9 +52,9 @@ def _schedule(outputs: Sequence[LazyBuffer], writes: Writes, overrides: Override
         memory[node] = Buffer(node.device, node.size if source is None else source.size, node.dtype)
         if node in fusion.old_values:
             memory[fusion.old_values[node]] = memory[node]
-    items = [build_item(plan, memory, split.told) for plan in fusion.plans]
+    items = [build_item(plan, memory, split.original_of) for plan in fusion.plans]
     item_of = dict(zip(fusion.plans, items))
-    items += [taken_over(item_of[plan], piece, other, memory, split.told) for plan, piece, other in fusion.again]
+    items += [taken_over(item_of[plan], piece, other, memory, split.original_of) for plan, piece, other in fusion.again]
     for copy in fusion.copies:
         pair = (memory[copy], memory[copy.src[0]])
         items.append(ScheduleItem(copy.device, None, pair, (copy,), (copy,), reads=(copy.src[0],)))
@@ -71,10 +71,10 @@ def _of_the_user(item: ScheduleItem, split: Split) -> ScheduleItem:
         return item
     return replace(
         item,
-        outputs=tuple([split.told(node) for node in item.outputs]),
-        members=tuple(dict.fromkeys([split.told(node) for node in item.members])),
-        origins=tuple([(split.told(node), value, how) for node, value, how in item.origins]),
-        reads=tuple([split.told(node) for node in item.reads]),
+        outputs=tuple([split.original_of(node) for node in item.outputs]),
+        members=tuple(dict.fromkeys([split.original_of(node) for node in item.members])),
+        origins=tuple([(split.original_of(node), value, how) for node, value, how in item.origins]),
+        reads=tuple([split.original_of(node) for node in item.reads]),
     )
 
 

@@ -30,13 +30,13 @@ def constant(node: LazyBuffer) -> UOp:
 
 
 class AstBuilder:
-    """Writes one kernel: `memory` maps every LazyBuffer that has, or is about to get, memory to its Buffer; `told`: as
-    which node each is told."""
+    """Writes one kernel: `memory` maps every LazyBuffer that has, or is about to get, memory to its Buffer;
+    `original_of`: as which node each is recorded."""
 
     def __init__(
-        self, plan: KernelPlan, memory: Mapping[LazyBuffer, Buffer], told: Callable[[LazyBuffer], LazyBuffer]
+        self, plan: KernelPlan, memory: Mapping[LazyBuffer, Buffer], original_of: Callable[[LazyBuffer], LazyBuffer]
     ) -> None:
-        self.told = told
+        self.original_of = original_of
         self.plan = plan
         self.memory = memory
         self.buffers: dict[Buffer, UOp] = {}
@@ -126,7 +126,7 @@ class AstBuilder:
         origin = (node, value, how)
         self.origins.append(origin)
         if self.recorder is not None:
-            self.recorder.record(derived((self.told(node), value, how)))
+            self.recorder.record(derived((self.original_of(node), value, how)))
 
     def pointer(self, node: LazyBuffer) -> UOp:
         """The kernel's buffer, as large as it is for the greatest sizes."""
@@ -287,9 +287,9 @@ class AstBuilder:
 
 
 def build_item(
-    plan: KernelPlan, memory: Mapping[LazyBuffer, Buffer], told: Callable[[LazyBuffer], LazyBuffer]
+    plan: KernelPlan, memory: Mapping[LazyBuffer, Buffer], original_of: Callable[[LazyBuffer], LazyBuffer]
 ) -> ScheduleItem:
     """The kernel of `plan`, its buffers in the order in which it names them, outputs first."""
-    item = AstBuilder(plan, memory, told).build()
+    item = AstBuilder(plan, memory, original_of).build()
     plan.visits.clear()  # visits name their plan: without that circle, memory is freed as soon as nothing uses it
     return item

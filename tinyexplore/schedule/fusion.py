@@ -60,22 +60,22 @@ class Fusion:
 
     old_values: of each WRITE that is not done in place, the copy of its target that it stores into.
     again: pieces that have no plan of their own, after the plan and the piece that they are the same as.
-    decisions: what becomes of each node that was decided on, and why. told: as which node that is told. overrides: what
-    the user decides instead.
+    decisions: what becomes of each node that was decided on, and why. original_of: as which node that is
+    recorded. overrides: what the user decides instead.
     """
 
     def __init__(
         self,
         outputs: Sequence[LazyBuffer],
         writes: Writes = NO_WRITES,
-        told: Callable[[LazyBuffer], LazyBuffer] = lambda node: node,
+        original_of: Callable[[LazyBuffer], LazyBuffer] = lambda node: node,
         overrides: Overrides = NO_OVERRIDES,
     ) -> None:
         self.overrides = overrides
         self.recorder = active_recorder()
         self.compared: dict[str, Compared] = {}  # for the node that is being decided on, where somebody listens
         self.outputs = dict.fromkeys(outputs)
-        self.told = told
+        self.original_of = original_of
         self.order = graph_order(outputs)
         self.writes = writes
         self.pending: dict[LazyBuffer, list[Visit]] = {}
@@ -106,14 +106,14 @@ class Fusion:
         self.decisions[node] = decision, reason, obstacle
         if self.recorder is not None:
             compared = tuple(self.compared.values())
-            self.recorder.record(Decided(self.told(node), decision, reason, compared, obstacle))
+            self.recorder.record(Decided(self.original_of(node), decision, reason, compared, obstacle))
 
     def exceeds(self, what: str, value: float, bound: float) -> bool:
-        """Whether `value` is more than `bound`: a number that a decision depends on, told with it."""
+        """Whether `value` is more than `bound`: a number that a decision depends on, recorded with it."""
         return self.noted(what, value, bound, value > bound)
 
     def reaches(self, what: str, value: float, bound: float) -> bool:
-        """Whether `value` is at least `bound`, told as well."""
+        """Whether `value` is at least `bound`, recorded as well."""
         return self.noted(what, value, bound, value >= bound)
 
     def noted(self, what: str, value: float, bound: float, over: bool) -> bool:

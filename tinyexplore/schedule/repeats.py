@@ -87,15 +87,17 @@ def taken_over(
     from_piece: Piece,
     piece: Piece,
     memory: Mapping[LazyBuffer, Buffer],
-    told: Callable[[LazyBuffer], LazyBuffer],
+    original_of: Callable[[LazyBuffer], LazyBuffer],
 ) -> ScheduleItem:
-    """What `item` does for `from_piece`, done for `piece`, whose key is the same. Nodes are told of as `told` says."""
+    """What `item` does for `from_piece`, done for `piece`, whose key is the same.
+
+    original_of: as what each node is recorded."""
     nodes = dict(zip(from_piece.nodes, piece.nodes))
     buffers = {memory[known]: memory[node] for known, node in nodes.items() if known in memory}
     origins = tuple([(nodes[node], value, how) for node, value, how in item.origins])
     if recorder := active_recorder():
         for origin in origins:
-            recorder.record(derived((told(origin[0]), *origin[1:])))
+            recorder.record(derived((original_of(origin[0]), *origin[1:])))
     return replace(
         item,
         buffers=tuple([buffers[buffer] for buffer in item.buffers]),

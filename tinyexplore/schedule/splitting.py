@@ -1,7 +1,7 @@
 """Splitting: a large reduction to few results, and a long running sum, in parts that cores can share.
 
 A rewrite of the graph before fusion: what the user wrote stays as it is, and the kernels are made of another graph that
-computes the same. Each split is told as a decision, with its reason.
+computes the same. Each split is recorded as a decision, with its reason.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Split:
     original: Mapping[LazyBuffer, LazyBuffer] = field(default_factory=dict)
     instead: Mapping[LazyBuffer, LazyBuffer] = field(default_factory=dict)
 
-    def told(self, node: LazyBuffer) -> LazyBuffer:
+    def original_of(self, node: LazyBuffer) -> LazyBuffer:
         """What the user wrote of `node`; the node itself where splitting made it."""
         return self.original.get(node, node)
 

@@ -256,19 +256,19 @@ class Indexing:
             else type(self)(v, device=self.device, dtype=self.dtype)
         )
         if _is_whole_mask(indices, self.shape) and value.numel() == 1:
-            KeptViews.tell(self, self.lazydata, v)
+            KeptViews.warn_of(self, self.lazydata, v)
             note_change(self)
             self.lazydata = laid_out_as(indices.to(self.device).where(value.reshape(()), self).lazydata, self.lazydata)
             return
         if _is_whole_mask(indices, ()):
             indices, value = indices.to(self.device)._broadcast_to(self.shape), _fitted(value, self.shape)
-            KeptViews.tell(self, self.lazydata, v)
+            KeptViews.warn_of(self, self.lazydata, v)
             note_change(self)
             self.lazydata = laid_out_as(indices.where(value, self).lazydata, self.lazydata)
             return
         items = self._index_items(indices)
         plain = [slice(None) if _is_advanced(item) else item for item in items]
-        KeptViews.tell(self, self._basic_view(plain).lazydata, v, value)
+        KeptViews.warn_of(self, self._basic_view(plain).lazydata, v, value)
         if any(_is_advanced(item) for item in items):
             self._write_places(items, value)
         else:

@@ -27,7 +27,7 @@ class KeptViews:
     searches = 100
 
     @classmethod
-    def tell(cls, whole: Base, written: LazyBuffer, *own: Any) -> None:
+    def warn_of(cls, whole: Base, written: LazyBuffer, *own: Any) -> None:
         """Warns where somebody holds a view of `whole`, none of `own`, that shows something of what `written`, such a
         view too, is about to change."""
         root = ref(whole)  # one object, which all views have
@@ -79,7 +79,7 @@ def _bounds(view: LazyBuffer, root: LazyBuffer) -> tuple[tuple[int, int], ...] |
 
 
 def _calls_to_the_user() -> int:
-    """How many calls up from `KeptViews.tell` the code stands that is not this package's; 1 for its own."""
+    """How many calls up from `KeptViews.warn_of` the code stands that is not this package's; 1 for its own."""
     frame, calls = sys._getframe(1), 1
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("tinyexplore"):
         frame, calls = frame.f_back, calls + 1

@@ -10,7 +10,7 @@ from tinyexplore.autograd import taken_gradient
 from tinyexplore.dtype import dtypes
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.checks import need_int, shown
-from tinyexplore.tensor.radix import first_places, in_order, places_in_order
+from tinyexplore.tensor.radix import first_indices, in_order, sorted_indices
 from tinyexplore.uop import Ops
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Ordering:
         if x.numel() == 0:
             return self._const(0, dtypes.default_int)
         if x._is_long(x.ndim - 1):
-            places = places_in_order(x.reshape((x.numel() // length, length)), descending)
+            places = sorted_indices(x.reshape((x.numel() // length, length)), descending)
             return places.cast(dtypes.default_int).reshape(x.shape).transpose(axis, -1)
         ranks = x._ranks(descending)
         places = ranks._places(ranks.ndim - 1)._broadcast_to(ranks.shape)
@@ -88,7 +88,7 @@ class Ordering:
         if 0 < k <= FEW_WANTED and self._is_long(axis) and self.dtype.itemsize < 8:
             x = self._value().transpose(axis, -1)
             rows = x.reshape((-1, x.shape[-1]))
-            found = first_places(rows, k, largest).cast(dtypes.default_int)
+            found = first_indices(rows, k, largest).cast(dtypes.default_int)
             places = found.reshape((*x.shape[:-1], k)).transpose(axis, -1)
         else:
             bounds: list[tuple[int, int] | None] = [None] * self.ndim

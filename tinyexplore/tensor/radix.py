@@ -33,7 +33,7 @@ LOWER = (1 << PLACE_BITS) - 1
 WORTH_TWO_LEVELS = 2  # so many times less must be looked at for the further kernels
 
 
-def places_in_order(x: Tensor, descending: bool) -> Tensor:
+def sorted_indices(x: Tensor, descending: bool) -> Tensor:
     """For each row of `x` (rows, length) the places of its elements in order, as int64; equal ones keep their order."""
     key = ordered_int(x)
     if descending:
@@ -46,8 +46,8 @@ def places_in_order(x: Tensor, descending: bool) -> Tensor:
     return first.gather(1, second)
 
 
-def first_places(x: Tensor, count: int, descending: bool) -> Tensor:
-    """The first `count` columns of `places_in_order`: each is the least of what comes after the one before.
+def first_indices(x: Tensor, count: int, descending: bool) -> Tensor:
+    """The first `count` columns of `sorted_indices`: each is the least of what comes after the one before.
 
     For elements of less than 64 bits. Of a long row they are looked for in `count` runs of it only: those with the
     least first elements, for each run that has one of the first has its own least element among them.
@@ -65,7 +65,7 @@ def first_places(x: Tensor, count: int, descending: bool) -> Tensor:
     places = (chosen.unsqueeze(2) * size + chosen._counted(size, dtypes.int64)).reshape((rows, count * size))
     inside = places < length
     there = ordered_int(x.gather(1, places.minimum(length - 1)))
-    candidates = _at_places(there ^ -1 if descending else there, places)
+    candidates = _at_indices(there ^ -1 if descending else there, places)
     return _least(inside.where(candidates, dtypes.max(dtypes.int64)).contiguous(), count) & LOWER
 
 
@@ -130,10 +130,10 @@ def ordered_int(x: Tensor) -> Tensor:
 
 def _packed(key: Tensor) -> Tensor:
     """Keys of 32 bits, each with its place below it."""
-    return _at_places(key, key._places(1, dtypes.int64))
+    return _at_indices(key, key._places(1, dtypes.int64))
 
 
-def _at_places(key: Tensor, places: Tensor) -> Tensor:
+def _at_indices(key: Tensor, places: Tensor) -> Tensor:
     return (key << PLACE_BITS) | places
 
 

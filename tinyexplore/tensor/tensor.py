@@ -273,7 +273,7 @@ class Tensor(
         root = None if self._root is None else self._root()
         if root is not None and shows_a_part(self.lazydata):
             refuse_gradient_of_part(root, x)
-            KeptViews.tell(root, self.lazydata, self, x)
+            KeptViews.warn_of(root, self.lazydata, self, x)
             whole = laid_out_as(with_part(self.lazydata, root.lazydata, value), root.lazydata)
             note_change(root, in_part=True)
             note_change(self)

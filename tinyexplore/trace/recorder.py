@@ -44,16 +44,16 @@ class Recorder:
     def about_to_run(self, exec_item: Any) -> None:
         """Called before `exec_item` runs, for who wants to see its inputs; nothing is recorded."""
 
-    def told_when_gone(self, one: Any, event: Event) -> None:
-        """`event` is recorded when nobody has `one` any more: by the next `tell_gone`, or when the recording ends.
+    def record_when_gone(self, one: Any, event: Event) -> None:
+        """`event` is recorded when nobody has `one` any more: by the next `record_gone`, or when the recording ends.
 
         No Python runs when it goes: an interrupt that arrived then would be lost."""
         watch = _Watch(one, self._gone.append)
         watch.event = event
         self._watched.add(watch)
 
-    def tell_gone(self) -> None:
-        """Records what became of `told_when_gone`."""
+    def record_gone(self) -> None:
+        """Records what became of `record_when_gone`."""
         while self._gone:
             watch = self._gone.popleft()
             self._watched.discard(watch)
@@ -128,7 +128,7 @@ def recording(recorder: Recorder | None) -> Iterator[Recorder | None]:
     finally:
         _active.set(before)
         if recorder is not None:
-            recorder.tell_gone()
+            recorder.record_gone()
 
 
 @contextmanager

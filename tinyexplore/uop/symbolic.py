@@ -3,7 +3,7 @@
 A size is an int or a UOp of index type (`sint`). A Variable stands in a shape unbound (DEFINE_VAR) or with its value
 of this call (BIND). Questions about sizes are answered for every value that the Variables may have: what is built from
 the answer serves all of them. Where a program asks something that depends on the value (`if v.bind(4) > 0`), the value
-of this call answers, and whoever is `hearing` keeps that as a condition on the values of other calls.
+of this call answers, and inside `guarded` that is kept as a guard, a condition on the values of other calls.
 """
 
 from __future__ import annotations
@@ -216,14 +216,14 @@ def greatest(size: sint) -> int:
 
 
 def truth(node: UOp) -> bool:
-    """Whether a comparison of sizes holds, or a size is not 0: for all values, else for those bound now, which is told
-    to whoever is `hearing`. SymbolicError where it depends on a Variable without a value."""
+    """Whether a comparison of sizes holds, or a size is not 0: for all values, else for those bound now, which is a
+    guard inside `guarded`. SymbolicError where it depends on a Variable without a value."""
     answer = _decided(node)
     if answer is not None:
         return answer
     if not free_variables(node):
         answer = bool(value_of(node))
-        _tell(_claim(node, answer))
+        _guard(_claim(node, answer))
         return answer
     where = ", ".join(f"{name} in {low}..{high}" for name, low, high in sorted(var.arg for var in variables(node)))
     raise SymbolicError(
@@ -232,22 +232,22 @@ def truth(node: UOp) -> bool:
     )
 
 
-_heard: ContextVar[list[UOp] | None] = ContextVar("tinyexplore_heard_of_values", default=None)
+_guards: ContextVar[list[UOp] | None] = ContextVar("tinyexplore_guards", default=None)
 
 
-def hearing(conditions: list[UOp], work: Callable[[], T]) -> T:
+def guarded(conditions: list[UOp], work: Callable[[], T]) -> T:
     """What `work()` gives. What the program asks of the values of bound Variables meanwhile is added to `conditions`
     that hold for these values: what it does with other values that meet them all is the same."""
-    before = _heard.get()
+    before = _guards.get()
     try:
-        _heard.set(conditions)
+        _guards.set(conditions)
         return work()
     finally:
-        _heard.set(before)
+        _guards.set(before)
 
 
-def _tell(condition: UOp) -> None:
-    if (conditions := _heard.get()) is not None:
+def _guard(condition: UOp) -> None:
+    if (conditions := _guards.get()) is not None:
         conditions.append(unbound(condition))
 
 
@@ -260,11 +260,11 @@ def _claim(question: UOp, answer: bool) -> UOp:
     return question if answer else opposites[question.op]
 
 
-def told_value(size: UOp) -> int:
-    """`value_of`, asked by the program: whoever is `hearing` is told that it is this one."""
+def guarded_value(size: UOp) -> int:
+    """`value_of`, asked by the program: inside `guarded`, that it is this one is a guard."""
     value = value_of(size)
-    if _heard.get() is not None:
-        _tell(as_size(size).eq(value))
+    if _guards.get() is not None:
+        _guard(as_size(size).eq(value))
     return value
 
 

@@ -399,9 +399,9 @@ class UOp:
     def val(self) -> int:
         """What this bound Variable, or arithmetic with such, is worth now. A call that TinyJit captures is then for
         this value alone."""
-        from tinyexplore.uop.symbolic import told_value
+        from tinyexplore.uop.symbolic import guarded_value
 
-        return told_value(self)
+        return guarded_value(self)
 
     @property
     def expr(self) -> str:

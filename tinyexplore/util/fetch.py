@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from tinyexplore.util.private import cache_folder, make_private, tell_once, why_not_private
+from tinyexplore.util.private import cache_folder, make_private, warn_once, why_not_private
 
 _CHUNK_BYTES = 1 << 20
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")  # what a path of Windows begins with
@@ -80,7 +80,7 @@ def kept_folders() -> Iterator[Path]:
         if reason is None:
             yield folder
         else:
-            tell_once(
+            warn_once(
                 f"Downloads are not kept in {place}: {reason}. Make it yours alone (chown, chmod go-w), or choose "
                 "another place (XDG_CACHE_HOME)."
             )

@@ -78,11 +78,11 @@ def make_private(folder: str | Path) -> None:
         os.mkdir(folder, 0o700)
 
 
-_told: set[str] = set()
+_warned: set[str] = set()
 
 
-def tell_once(message: str) -> None:
+def warn_once(message: str) -> None:
     """A warning, the first time in this process."""
-    if message not in _told:
-        _told.add(message)
+    if message not in _warned:
+        _warned.add(message)
         warnings.warn(message, RuntimeWarning, stacklevel=2)

@@ -43,7 +43,7 @@ def test_a_large_reduction_to_few_results_has_partial_ones_in_memory(
     if partial is None:
         assert found is total and not split.original
         return
-    assert found.shape == total.shape and split.told(found) is total
+    assert found.shape == total.shape and split.original_of(found) is total
     assert found.src[0].base.shape == partial and found.src[0].base.op is Ops.CONTIGUOUS
     assert (total.src, total.arg) == (source, argument), "what the user wrote stays"
     with Context(SPLIT_REDUCEOP=0):
@@ -56,8 +56,8 @@ def test_who_reads_a_split_reduction_reads_the_split_one() -> None:
     centred = x.alu(Ops.MUL, total.expand((N,)))
     spread = centred.reduce(Ops.MAX, (0,))
     split = split_reductions([spread, total], NO_WRITES)
-    assert [split.told(node) for node in split.outputs] == [spread, total]
-    assert split.told(split.outputs[0].src[0].base.src[0].src[0].src[0]) is centred
+    assert [split.original_of(node) for node in split.outputs] == [spread, total]
+    assert split.original_of(split.outputs[0].src[0].base.src[0].src[0].src[0]) is centred
     outputs = {node for item in create_schedule([spread, total]) for node in item.outputs}
     assert {spread, total} <= outputs
 

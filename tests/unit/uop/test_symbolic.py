@@ -16,7 +16,7 @@ from tinyexplore.uop.symbolic import (
     Variable,
     bindings,
     concrete,
-    hearing,
+    guarded,
     holds,
     limits,
     rebound,
@@ -70,7 +70,7 @@ def test_the_normal_form_means_the_same_and_is_reached_at_once(size: Any) -> Non
 def test_an_answer_about_sizes_holds_for_every_value_that_meets_what_was_told(a: Any, b: Any) -> None:
     told: list[UOp] = []
     try:
-        answer = hearing(told, lambda: bool(a < b))
+        answer = guarded(told, lambda: bool(a < b))
     except SymbolicError:
         return  # depends on a Variable without a value: right by definition
     alike = [(v, w) for v in range(1, 7) for w in range(5) if all(at(condition, v, w) for condition in told)]
@@ -125,7 +125,7 @@ def test_a_bound_variable_is_compared_by_its_value(number: int) -> None:
 def test_what_is_asked_of_a_value_is_told_as_what_holds() -> None:
     v = V.bind(3)
     told: list[UOp] = []
-    hearing(told, lambda: (bool(v > 2), bool(v > 4), bool(v % 2), bool(v < 7), v.val, v.unbind(), v + 1))
+    guarded(told, lambda: (bool(v > 2), bool(v > 4), bool(v % 2), bool(v < 7), v.val, v.unbind(), v + 1))
     assert [text(condition) for condition in told] == ["v > 2", "v <= 4", "(v % 2) != 0", "v == 3", "v == 3"]
     assert bool(v > 2) and len(told) == 5
 

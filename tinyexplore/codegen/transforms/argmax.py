@@ -25,7 +25,7 @@ def fuse_argmax(sink: UOp, lowering: Lowering) -> UOp:
         return sink
     extremes = {sought.extreme: register_of(sought.extreme, lowering) for sought in every}
     changes = {extreme: changed_in(extreme, best, value) for extreme, (best, value) in extremes.items()}
-    places = {sought.place: place_found(sought, extremes, changes, lowering) for sought in every}
+    places = {sought.place: index_found(sought, extremes, changes, lowering) for sought in every}
     recorder = active_recorder()
     if recorder is not None:
         for before, after in (*changes.items(), *places.items()):
@@ -40,7 +40,7 @@ def register_of(extreme: UOp, lowering: Lowering) -> tuple[UOp, UOp]:
     return best, goes_beyond(value, best, extreme.arg).where(value, best)
 
 
-def place_found(
+def index_found(
     sought: ArgExtreme, extremes: Mapping[UOp, tuple[UOp, UOp]], changes: Mapping[UOp, UOp], lowering: Lowering
 ) -> UOp:
     """The place that is kept along with its extreme, or what stands for none where another extreme is that of all."""

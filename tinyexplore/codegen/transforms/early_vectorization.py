@@ -30,7 +30,7 @@ def vectorize_early(sink: UOp, lowering: Lowering) -> UOp:
     if not sink.mask & LANES_AXES:
         return sink
     nodes = sink.toposort()
-    walks = plain_walks(nodes)
+    walks = unit_stride_axes(nodes)
     if not walks:
         return sink
     recorder = active_recorder()
@@ -72,7 +72,7 @@ def in_lanes(node: UOp, axis: UOp) -> UOp:
 def columns(load: UOp, axis: UOp) -> UOp:
     """A vector with a lane from each of as many rows: the lane that the axis which walks the rows names."""
     place = load.src[0]
-    along = next(other for other in place.ranges if walks_rows(place, axis, other))
+    along = next(other for other in place.ranges if has_unit_stride_rows(place, axis, other))
     assert isinstance(load.dtype, DType)
     row_dtype = load.dtype.vec(along.size)
     start = place.replace(src=(place.src[0], first_lane(place.src[1], along)))
@@ -81,7 +81,7 @@ def columns(load: UOp, axis: UOp) -> UOp:
     return UOp(Ops.VECTORIZE, load.dtype.vec(axis.size), lanes)
 
 
-def walks_rows(place: UOp, axis: UOp, other: UOp) -> bool:
+def has_unit_stride_rows(place: UOp, axis: UOp, other: UOp) -> bool:
     """True where `other` walks neighbours in memory: as many as `axis` has lanes, or as registers transpose at once."""
     if other.arg.kind is not AxisKind.UPCAST or stride_along(place.src[1], other) != 1:
         return False
@@ -89,7 +89,7 @@ def walks_rows(place: UOp, axis: UOp, other: UOp) -> bool:
     return other.size == axis.size or other.size == columns_at_a_time(axis.size, itemsize)
 
 
-def plain_walks(nodes: list[UOp]) -> set[UOp]:
+def unit_stride_axes(nodes: list[UOp]) -> set[UOp]:
     """The VECTOR axes that nothing depends on but addresses that follow it, and what lies there.
 
     None where a tile's numbers are computed with: each copy of that has laws of its own.
@@ -105,7 +105,7 @@ def plain_walks(nodes: list[UOp]) -> set[UOp]:
             continue
         concerned = not (numbers.isdisjoint(node.src) and across.keys().isdisjoint(node.src))
         for place, source in enumerate(node.src) if concerned else ():
-            if source in across and not (op is Ops.STORE and place == 1 and is_walk(node, across[source])):
+            if source in across and not (op is Ops.STORE and place == 1 and has_unit_stride(node, across[source])):
                 walks.discard(across[source])
             if source not in numbers:
                 continue
@@ -119,7 +119,7 @@ def plain_walks(nodes: list[UOp]) -> set[UOp]:
             axis = vector_axis(node.src[0])
             if axis is not None and op is Ops.LOAD and is_across(node, axis):
                 across[node] = axis
-            elif axis is not None and not is_walk(node, axis):
+            elif axis is not None and not has_unit_stride(node, axis):
                 walks.discard(axis)
         elif op is Ops.SCAN:
             walks.difference_update(node.ranges)
@@ -136,7 +136,7 @@ def is_plain_use(node: UOp, place: int) -> bool:
     return node.op is Ops.REDUCE and place > 0 and source.arg.kind is not AxisKind.VECTOR
 
 
-def is_walk(node: UOp, axis: UOp) -> bool:
+def has_unit_stride(node: UOp, axis: UOp) -> bool:
     """True for an access to neighbours in neighbouring lanes that waits for nothing which they make."""
     place, *rest = node.src
     if stride_along(place.src[1], axis) != 1 or len(rest) > 1:
@@ -150,7 +150,7 @@ def is_across(load: UOp, axis: UOp) -> bool:
     stride = stride_along(place.src[1], axis)
     if stride is None or abs(stride) < axis.size or len(place.src) == 3 or len(load.src) > 1:
         return False
-    return any(walks_rows(place, axis, other) for other in place.ranges)
+    return any(has_unit_stride_rows(place, axis, other) for other in place.ranges)
 
 
 __all__ = ["vectorize_early"]

@@ -122,13 +122,13 @@ def passes_from(stage: str, root: UOp, firing: Rewrite | None = None) -> tuple[P
 def fired_once(stage: str, rule: Rule, node: UOp) -> Rewrite:
     """One firing of `rule`, on `node`."""
     step = pass_named(stage)
-    return Rewrite(f"fire {rule.name}", OnlyOn((rule,), node), step.before, step.before, step.told)
+    return Rewrite(f"fire {rule.name}", OnlyOn((rule,), node), step.before, step.before, step.context)
 
 
 def fired_everywhere(stage: str, rule: Rule) -> Rewrite:
     """`rule` wherever it matches, alone, until it does nowhere."""
     step = pass_named(stage)
-    return Rewrite(f"fire {rule.name}", PatternMatcher((rule,)), step.before, step.before, step.told)
+    return Rewrite(f"fire {rule.name}", PatternMatcher((rule,)), step.before, step.before, step.context)
 
 
 def passes_skipping(stage: str, rule: str, node: UOp) -> tuple[Pass, ...]:

@@ -348,7 +348,7 @@ def context_of(trace: Trace, stage: Stage, remade: Remade) -> Any:
         target = Device[trace.kernels[stage.kernel].device].target
     except (DeviceUnavailable, ValueError, KeyError):
         return NO_CONTEXT
-    return step.told(Lowering(target, tuple(_arguments(trace, stage.kernel, remade))))
+    return step.context(Lowering(target, tuple(_arguments(trace, stage.kernel, remade))))
 
 
 def _arguments(trace: Trace, kernel: int, remade: Remade) -> Iterator[UOp]:

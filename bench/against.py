@@ -1,0 +1,248 @@
+"""An older checkout beside this one: `python -m bench.against OLD_TREE [CASE...]`, without CASE the whole table.
+
+Each tree runs its own engine and its own `bench.worker`, with the same inputs, in turns: the warm rows, first runs on
+an empty disk, and what recording adds to compiling. A ratio is new / old. `git worktree add OLD_TREE COMMIT` makes
+the older one; it must speak the workers' protocol, as every commit since 3b1240c does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from math import exp, log
+from pathlib import Path
+from statistics import fmean, median
+from typing import Any
+
+from bench.awake import Awake
+from bench.cases import CASES, TINY, Case, UnknownCase, choose_cases
+from bench.first_run import first_call
+from bench.harness import ROOT, Harness, PeerProcess, Settings, WorkerLost, environment, store
+from bench.overhead import RECORDED
+from bench.peers import OURS
+
+WARM, FIRST, RECORDING = "warm", "first run", "recording / off"
+MOST = {WARM: 1.05, FIRST: 1.15}  # times the old tree's time
+MOST_RECORDING = 1.20  # times the same tree's time without a recorder
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Seconds of the two trees' samples for one row; of `RECORDING`, their ratios to not recording."""
+
+    part: str
+    name: str
+    old: tuple[float, ...]
+    new: tuple[float, ...]
+
+    @property
+    def ratio(self) -> float:
+        return min(self.new) / min(self.old)
+
+    @property
+    def median_ratio(self) -> float:
+        return median(self.new) / median(self.old)
+
+    @property
+    def is_over(self) -> bool:
+        """Beyond what is allowed by the minimum and by the median: one alone may be the machine's doing."""
+        if self.part == RECORDING:
+            return median(self.new) > MOST_RECORDING
+        return min(self.ratio, self.median_ratio) > MOST[self.part]
+
+
+@dataclass
+class Comparison:
+    """What was measured. `failed`: what a tree could not do, in words."""
+
+    pairs: list[Pair] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+
+    def text(self) -> str:
+        """The table, in Markdown, and what it comes to."""
+        lines = ["| | row | old | new | minima | medians | |", "|---|---|---:|---:|---:|---:|---|"]
+        for pair in self.pairs:
+            old, new = shown(pair.part, min(pair.old)), shown(pair.part, min(pair.new))
+            mark = "over" if pair.is_over else ""
+            ratios = f"{pair.ratio:.3f} | {pair.median_ratio:.3f}"
+            lines.append(f"| {pair.part} | {pair.name} | {old} | {new} | {ratios} | {mark} |")
+        return "\n".join([*lines, "", *self.summary(), *self.failed])
+
+    def summary(self) -> Iterator[str]:
+        for part in (WARM, FIRST, RECORDING):
+            found = [pair for pair in self.pairs if pair.part == part]
+            if not found:
+                continue
+            over = [pair.name for pair in found if pair.is_over]
+            bound = f"new ≤ {MOST_RECORDING}" if part == RECORDING else f"≤ {MOST[part]} × old"
+            mean, half = mean_of([pair.ratio for pair in found]), mean_of([pair.median_ratio for pair in found])
+            kept = f"{len(found) - len(over)} of {len(found)} {bound}"
+            named = f"; over: {', '.join(over)}" if over else ""
+            yield f"{part}: {kept}; geometric means {mean:.3f} of minima, {half:.3f} of medians{named}"
+
+
+def shown(part: str, value: float) -> str:
+    return f"{value:.3f}" if part == RECORDING else f"{value * 1e3:.4g} ms"
+
+
+def mean_of(ratios: Sequence[float]) -> float:
+    """The geometric mean."""
+    return exp(fmean(map(log, ratios)))
+
+
+class Trees(Harness):
+    """Both trees' ways of running a case, as peers: `old tinyexplore`, `new tinyexplore.jit`, …"""
+
+    def __init__(self, roots: dict[str, Path], settings: Settings, say: Say, cache: str) -> None:
+        super().__init__(OURS, settings, say)
+        self.roots, self.cache = roots, cache
+        self.names = [f"{side} {way}" for way in OURS for side in roots]
+
+    def _process(self, name: str) -> PeerProcess:
+        side, _, way = name.partition(" ")
+        cache = {"XDG_CACHE_HOME": os.path.join(self.cache, side)}
+        return PeerProcess(way, self.settings, variables=cache, root=self.roots[side])
+
+
+def measure_warm(
+    found: Comparison, cases: Sequence[Case], roots: dict[str, Path], settings: Settings, say: Say
+) -> None:
+    with tempfile.TemporaryDirectory(prefix="tinyexplore-bench-") as cache, Trees(roots, settings, say, cache) as trees:
+        found.failed += [f"{name}: {reason}" for name, reason in trees.left_out.items()]
+        for number, case in enumerate(cases, 1):
+            timings = trees.run(case)
+            for way in OURS:
+                sides = [timings.get(f"{side} {way}") for side in roots]
+                lost = [side.reason if side else "left out" for side in sides if side is None or not side.samples]
+                name = case.name if way == OURS[0] else f"{case.name}, {way.partition('.')[2]}"
+                if lost:
+                    found.failed.append(f"{name}: {'; '.join(lost)}")
+                    continue
+                pair = Pair(WARM, name, *[tuple(side.samples) for side in sides if side is not None])
+                found.pairs.append(pair)
+                say(f"{number}/{len(cases)} {name}: {pair.ratio:.3f}, medians {pair.median_ratio:.3f}")
+
+
+def measure_first(
+    found: Comparison, cases: Sequence[Case], roots: dict[str, Path], settings: Settings, repeats: int, say: Say
+) -> None:
+    for number, case in enumerate(cases, 1):
+        seconds: dict[str, list[float]] = {side: [] for side in roots}
+        with tempfile.TemporaryDirectory(prefix="tinyexplore-bench-") as folder:
+            request = store(case, Path(folder))
+            try:
+                for turn in range(repeats):
+                    for side in in_turn(list(roots), turn):
+                        with tempfile.TemporaryDirectory(prefix="tinyexplore-bench-cache-") as cache:
+                            first, _ = first_call(OURS[0], request, settings, cache, roots[side])
+                        seconds[side].append(first)
+            except WorkerLost as lost:
+                found.failed.append(f"{case.name}, first run: {side}: {lost}")
+                continue
+        pair = Pair(FIRST, case.name, *[tuple(samples) for samples in seconds.values()])
+        found.pairs.append(pair)
+        say(f"{number}/{len(cases)} {case.name}, first run: {pair.ratio:.3f}, medians {pair.median_ratio:.3f}")
+
+
+def measure_recording(
+    found: Comparison,
+    labels: Sequence[tuple[str, str]],
+    roots: dict[str, Path],
+    settings: Settings,
+    rounds: int,
+    say: Say,
+) -> None:
+    """Everything compiled anew with a recorder and without, in turns."""
+    with ExitStack() as stack:
+        processes = {}
+        for side, root in roots.items():
+            processes[side] = PeerProcess("plain", settings, "bench.compile_worker", root=root)
+            stack.callback(processes[side].close)
+
+        def ask(side: str, **request: Any) -> dict[str, Any]:
+            reply = processes[side].ask(settings.setup_timeout, **request)
+            if not reply["ok"]:
+                raise WorkerLost("error", f"{side}: {reply['reason']}")
+            return reply
+
+        for side in roots:
+            ask(side, do="hello")
+        for label, case in labels:
+            times: dict[tuple[str, str], list[float]] = {}
+            for side in roots:
+                ask(side, do="prepare", case=case)
+            turns = [(side, recording) for side in roots for recording in ("off", "on")]
+            for turn in range(rounds):
+                for side, recording in in_turn(turns, turn):
+                    reply = ask(side, do="cold", recording=recording)
+                    times.setdefault((side, recording), []).append(float(reply["seconds"]))
+            ratios = [tuple(on / off for on, off in zip(times[side, "on"], times[side, "off"])) for side in roots]
+            pair = Pair(RECORDING, label, *ratios)
+            found.pairs.append(pair)
+            say(f"{label}, recording / off: old {median(pair.old):.3f}, new {median(pair.new):.3f} (medians)")
+
+
+def in_turn(sides: Sequence[Any], turn: int) -> list[Any]:
+    """`sides` from another one on each turn."""
+    start = turn % len(sides)
+    return [*sides[start:], *sides[:start]]
+
+
+def checked(root: Path) -> Path:
+    """`root`, once a process that is started there is known to run its code and no other's."""
+    if not (root / "bench" / "worker.py").is_file():
+        raise ValueError(f"{root} is no checkout with a bench/: git worktree add {root} COMMIT")
+    program = "import tinyexplore; print(tinyexplore.__file__)"
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, cwd=root, env=environment(1, root), capture_output=True, text=True)
+    if not Path(done.stdout.strip()).resolve().is_relative_to(root):
+        raise ValueError(f"a process in {root} imports {done.stdout.strip() or done.stderr[-300:]}")
+    return root
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The exit status: 0; 1 where a row is over or failed; 2 for a wrong command."""
+    parser = argparse.ArgumentParser(prog="python -m bench.against", description=__doc__)
+    parser.add_argument("old", metavar="OLD_TREE", help="the older checkout")
+    parser.add_argument("cases", nargs="*", metavar="CASE", help="names or beginnings of names (default: the table)")
+    parser.add_argument("--rounds", type=int, default=10, help="slices for each tree and way (10)")
+    parser.add_argument("--slice-ms", type=float, default=30.0, help="how long a slice is (30)")
+    parser.add_argument("--first-runs", type=int, default=5, metavar="N", help="fresh processes a tree (5); 0: none")
+    parser.add_argument("--recording", type=int, default=8, metavar="N", help="rounds of recording (8); 0: none")
+    parser.add_argument("--out", metavar="FILE", help="write the table there, too")
+    options = parser.parse_args(arguments)
+    settings = Settings(rounds=max(1, options.rounds), slice_seconds=options.slice_ms / 1e3)
+    try:
+        cases = choose_cases(options.cases, (*CASES, *TINY), CASES)
+        roots = {"old": checked(Path(options.old).resolve()), "new": checked(ROOT)}
+    except (UnknownCase, ValueError) as error:
+        print(f"bench.against: {error}", file=sys.stderr)
+        return 2
+
+    def say(text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+    found = Comparison()
+    load = f"load at the start {os.getloadavg()[0]:.2f}" if hasattr(os, "getloadavg") else "load unknown"
+    with Awake(say, settles=2.0 if options.rounds >= 5 else 0.0):
+        measure_warm(found, cases, roots, settings, say)
+        if options.first_runs:
+            measure_first(found, cases, roots, settings, options.first_runs, say)
+        if options.recording:
+            measure_recording(found, RECORDED, roots, settings, options.recording, say)
+    text = f"{found.text()}\n({load}, {os.cpu_count()} cores)\n"
+    print(text)
+    if options.out:
+        Path(options.out).write_text(text, encoding="utf-8")
+    return 1 if found.failed or any(pair.is_over for pair in found.pairs) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

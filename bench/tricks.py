@@ -1,0 +1,540 @@
+"""What each trick gains that the engine has for speed alone: `python -m bench.tricks [NAME...]`.
+
+A trick is taken away, and the same work is done with it and without it in turns, in one process, or in fresh ones for
+what happens once in a process. Where a trick spares work, CPU time is compared, of all threads, which a busy machine
+leaves as it is; where it spares waiting, the clock on the wall, of which only the shortest counts: that needs a quiet
+machine. What gains less than 5 % of what a person notices is not worth its code (STYLE, habit 19).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from statistics import median
+from typing import Any, Literal
+
+import numpy as np
+
+from bench.compile_worker import forget
+from bench.harness import ROOT
+
+Work = Callable[[], Any]
+Clock = Literal["CPU", "wall"]
+CLOCKS: dict[Clock, Callable[[], float]] = {"CPU": time.process_time, "wall": time.perf_counter}
+WORTH = 1.05  # times as long without it
+
+
+@contextmanager
+def replaced(*places: tuple[Any, str, Any]) -> Iterator[None]:
+    """Other values for attributes: (owner, name, value)."""
+    before = [(owner, name, getattr(owner, name)) for owner, name, _ in places]
+    try:
+        for owner, name, value in places:
+            setattr(owner, name, value)
+        yield
+    finally:
+        for owner, name, value in before:
+            setattr(owner, name, value)
+
+
+@dataclass(frozen=True)
+class Trick:
+    """`noticed`: what a person waits for. `work`: makes the function that is timed. `without`: a context in which the
+    trick is not there. `calls`: how often the function is called for one sample."""
+
+    name: str
+    noticed: str
+    clock: Clock
+    work: Callable[[], Work]
+    without: Callable[[], Any]
+    calls: int = 1
+
+
+@dataclass(frozen=True)
+class Once:
+    """A trick of which a process has only one occasion. `program` prints milliseconds of CPU time and by the wall;
+    `without` is put before it."""
+
+    name: str
+    noticed: str
+    clock: Clock
+    program: str
+    without: str
+
+
+# *** what is done with a trick and without it ***
+
+
+def compiling(case: str) -> Callable[[], Work]:
+    """A call of a case for which every kernel is chosen, lowered and compiled anew."""
+
+    def made() -> Work:
+        from tinyexplore import Context
+
+        call = prepared(case)
+
+        def anew() -> None:
+            forget()
+            with Context(CACHELEVEL=0):
+                call()
+
+        return anew
+
+    return made
+
+
+def prepared(case: str, variant: str = "") -> Work:
+    from bench.cases import choose_cases
+    from bench.peers.tinyexplore import Engine
+
+    (found,) = choose_cases([case])
+    call = Engine(variant, os.cpu_count() or 1).prepare(found.family, found.make_inputs())
+    call()
+    call()
+    return call
+
+
+def calling(case: str, variant: str = "") -> Callable[[], Work]:
+    """A call of a case, of which everything is compiled."""
+    return lambda: prepared(case, variant)
+
+
+def compiling_from_disk(case: str) -> Callable[[], Work]:
+    """As `compiling`, in a process that finds on disk what an earlier one has left there."""
+
+    def made() -> Work:
+        call = prepared(case)
+
+        def anew() -> None:
+            forget()
+            call()
+
+        anew()
+        return anew
+
+    return made
+
+
+def recording(case: str) -> Callable[[], Work]:
+    """As `compiling`, for somebody who listens."""
+
+    def made() -> Work:
+        from tinyexplore.trace import Recorder
+        from tinyexplore.trace import recording as listening_to
+
+        anew = compiling(case)()
+
+        def heard() -> None:
+            with listening_to(Recorder()):
+                anew()
+
+        return heard
+
+    return made
+
+
+def sorting() -> Work:
+    """A sort whose passes are scheduled and compiled anew."""
+    from tinyexplore import Tensor
+
+    x = Tensor(np.random.default_rng(3).standard_normal((4, 2048), dtype=np.float32)).realize()
+
+    def anew() -> None:
+        forget()
+        x.sort(1)[0].realize()
+
+    return anew
+
+
+def chain_of_buffers() -> Work:
+    """A graph of many kernels, nobody holds what lies between."""
+    from tinyexplore import Tensor
+
+    x = Tensor(np.ones((64, 256), np.float32)).realize()
+
+    def run() -> None:
+        y = x
+        for _ in range(24):
+            y = (y + 1).contiguous()
+        y.realize()
+
+    return run
+
+
+def writing_a_part() -> Work:
+    """Two rows of 4 MiB are written, as a cache of keys and values is."""
+    from tinyexplore import Tensor
+
+    held = Tensor.zeros(4096, 256).contiguous().realize()
+    row = Tensor(np.ones((2, 256), np.float32)).realize()
+
+    def run() -> None:
+        held[7:9] = row
+        held.realize()
+
+    return run
+
+
+def stepping() -> Work:
+    """A small training step, recorded and run without TinyJit."""
+    from tinyexplore import Tensor
+    from tinyexplore.nn.optim import SGD
+
+    weights = [Tensor(np.ones((16, 16), np.float32) / 16, requires_grad=True) for _ in range(4)]
+    optimizer = SGD(weights, lr=0.01)
+    x = Tensor(np.ones((8, 16), np.float32)).realize()
+
+    def run() -> None:
+        with Tensor.train():
+            optimizer.zero_grad()
+            y = x
+            for weight in weights:
+                y = (y @ weight).relu()
+            y.sum().backward()
+            optimizer.step()
+
+    for _ in range(3):
+        run()
+    return run
+
+
+# *** how a trick is taken away ***
+
+
+def without_setting(name: str) -> Callable[[], Any]:
+    """One of the process's settings that compiling changes meanwhile stays as it is."""
+
+    def without() -> Any:
+        from tinyexplore.util import interpreter
+
+        setting = getattr(interpreter, name)
+        return replaced((setting, "_change", lambda: None), (setting, "_restore", lambda before: None))
+
+    return without
+
+
+def in_module(module: str, **values: Any) -> Callable[[], Any]:
+    """Other values for names of a module of the package."""
+
+    def without() -> Any:
+        found = __import__(f"tinyexplore.{module}", fromlist=["*"])
+        return replaced(*[(found, name, value) for name, value in values.items()])
+
+    return without
+
+
+@contextmanager
+def planning_anew(*places: tuple[str, str, Any]) -> Iterator[None]:
+    """Plans made without something: those made before and meanwhile are forgotten."""
+    from tinyexplore.execute.plan import plans
+
+    with ExitStack() as stack:
+        for module, name, value in places:
+            stack.enter_context(in_module(module, **{name: value})())
+        plans.cache_clear()
+        try:
+            yield
+        finally:
+            plans.cache_clear()
+
+
+def compiled_by_one() -> Any:
+    from tinyexplore.compile.threads import Compilers
+
+    return in_module("compile.compiler", Compilers=lambda at_once: Compilers(at_once=True))()
+
+
+def everybody_holds(nodes: Any, chosen: Any) -> tuple[int, ...]:
+    from tinyexplore.util.interpreter import MANY
+
+    return tuple([MANY for _ in chosen(nodes)])
+
+
+def without_plans() -> Any:
+    from tinyexplore.compile.cache import runners
+    from tinyexplore.compile.reuse import Kept
+
+    return in_module("compile.reuse", _of_process=Kept(runners, None))()
+
+
+def in_python() -> Any:
+    """Replays made without an entry in machine code; the one that was timed is made anew."""
+    return in_module("jit.tinyjit", make_entry=lambda replay: None)()
+
+
+TRICKS: tuple[Trick, ...] = (
+    Trick(
+        "no search for garbage while compiling",
+        "compiling an MLP's training step",
+        "CPU",
+        compiling("mlp_adam_128"),
+        without_setting("collecting_later"),
+    ),
+    Trick(
+        "no search for garbage, with a recorder",
+        "an MLP's training step compiled and recorded",
+        "CPU",
+        recording("mlp_adam_128"),
+        without_setting("collecting_later"),
+    ),
+    Trick(
+        "threads that take turns quickly",
+        "compiling an MLP's training step",
+        "wall",
+        compiling("mlp_adam_128"),
+        without_setting("switching_quickly"),
+    ),
+    Trick(
+        "LLVM without llvmlite's lock",
+        "compiling an MLP's training step",
+        "wall",
+        compiling("mlp_adam_128"),
+        in_module("runtime.side_by_side", TRICKS=False),
+    ),
+    Trick(
+        "threads that compile ahead",
+        "compiling an MLP's training step",
+        "wall",
+        compiling("mlp_adam_128"),
+        compiled_by_one,
+    ),
+    Trick(
+        "LLVM's effort by what is left to do",
+        "compiling an MLP's training step",
+        "CPU",
+        compiling("mlp_adam_128"),
+        lambda: in_module("renderer.llvm.renderer", effort_for=lambda uops, width: _full_effort())(),
+    ),
+    Trick(
+        "lowering kept on disk",
+        "a second process's training step",
+        "CPU",
+        compiling_from_disk("mlp_adam_128"),
+        in_module("compile.lowering", find_facts=lambda key: None),
+    ),
+    Trick(
+        "repeated pieces scheduled once",
+        "a first sort",
+        "CPU",
+        lambda: sorting(),
+        in_module("schedule.fusion", repeated_pieces=lambda *given: {}),
+    ),
+    Trick("plans", "a small training step", "CPU", stepping, without_plans, 10),
+    Trick(
+        "kernels in groups",
+        "24 small kernels in a row",
+        "CPU",
+        chain_of_buffers,
+        partial(planning_anew, ("execute.plan", "grouped", list)),
+        20,
+    ),
+    Trick(
+        "no buffers for what nobody holds",
+        "24 small kernels in a row",
+        "CPU",
+        chain_of_buffers,
+        partial(planning_anew, ("execute.plan", "reference_counts", everybody_holds)),
+        20,
+    ),
+    Trick(
+        "parts written in place, by numbers of references",
+        "two rows of 4 MiB written",
+        "CPU",
+        writing_a_part,
+        partial(planning_anew, ("execute.liveness", "TRICKS", False)),
+        20,
+    ),
+)
+
+
+def _full_effort() -> Any:
+    from tinyexplore.renderer.program import Effort
+
+    return Effort.FULL
+
+
+FIRST_KERNEL = """
+import os, time
+import numpy as np
+from tinyexplore import Context, Tensor
+with Context(CACHELEVEL={level}):
+    a = Tensor(np.ones((64, 64), np.float32)).realize()
+    {pause}
+    cpu, wall = time.process_time(), time.perf_counter()
+    (a @ a).relu().realize()
+    print((time.process_time() - cpu) * 1e3, (time.perf_counter() - wall) * 1e3)
+"""
+REPLAYING = """
+import time
+import numpy as np
+from tinyexplore import Tensor, TinyJit
+f = TinyJit(lambda a, b: (a + b).realize())
+a, b = [Tensor(np.ones(4, np.float32)).realize() for _ in range(2)]
+for _ in range(5):
+    f(a, b)
+cpu, wall = time.process_time(), time.perf_counter()
+for _ in range(100_000):
+    f(a, b)
+print((time.process_time() - cpu) * 1e3, (time.perf_counter() - wall) * 1e3)
+"""
+MAKING = """
+import time
+import numpy as np
+from tinyexplore import Tensor
+x = Tensor(np.ones(4, np.float32)).realize()
+for _ in range(200):
+    x + x
+cpu, wall = time.process_time(), time.perf_counter()
+for _ in range(50_000):
+    x + x
+print((time.process_time() - cpu) * 1e3, (time.perf_counter() - wall) * 1e3)
+"""
+ONCE: tuple[Once, ...] = (
+    Once(
+        "matching functions written out",
+        "a process's first kernel, nothing on disk",
+        "CPU",
+        FIRST_KERNEL.format(level=0, pause=""),
+        "import sys, types, tinyexplore.uop\n"
+        "sys.modules['tinyexplore.uop.pattern'].matchers = types.ModuleType('none')",
+    ),
+    Once(
+        "a loop compiled for nothing beside it",
+        "a process's first kernel, nothing on disk",
+        "wall",
+        FIRST_KERNEL.format(level=0, pause=""),
+        "from tinyexplore.runtime.llvm import LLVMCompiler\nLLVMCompiler.warm_up = lambda self: None",
+    ),
+    Once(
+        "a loop compiled for nothing, 0.1 s earlier",
+        "a process's first kernel after a while, nothing on disk",
+        "wall",
+        FIRST_KERNEL.format(level=0, pause="time.sleep(0.1)"),
+        "from tinyexplore.runtime.llvm import LLVMCompiler\nLLVMCompiler.warm_up = lambda self: None",
+    ),
+    Once(
+        "devices made ready when values are realised",
+        "a process's first kernel, on disk",
+        "wall",
+        FIRST_KERNEL.format(level=1, pause=""),
+        "import tinyexplore.compile.warm_up as w\n"
+        "w.is_as_written = w.engine_digest = w.wait_for_pool_ahead = lambda: None",
+    ),
+    Once(
+        "who refers to a class",
+        "an operation, recorded lazily",
+        "CPU",
+        MAKING,
+        "import os; os.environ['INTERPRETER_TRICKS'] = '0'",
+    ),
+    Once(
+        "replays that never enter Python",
+        "a replay of one small kernel",
+        "CPU",
+        REPLAYING,
+        "import tinyexplore.jit.tinyjit as t\nt.make_entry = lambda replay: None",
+    ),
+)
+
+
+# *** measuring ***
+
+
+@dataclass(frozen=True)
+class Found:
+    """Seconds of one trick, with it and without it."""
+
+    name: str
+    noticed: str
+    clock: Clock
+    having: tuple[float, ...]
+    lacking: tuple[float, ...]
+
+    @property
+    def ratio(self) -> float:
+        """How many times as long it takes without: by the shortest, and by the medians for CPU time."""
+        return min(self.lacking) / min(self.having)
+
+    def line(self) -> str:
+        longest = median(self.lacking) / median(self.having)
+        gain = "" if self.ratio >= WORTH else "less than 5 %"
+        least = f"{min(self.having) * 1e3:.4g} | {min(self.lacking) * 1e3:.4g}"
+        return f"| {self.name} | {self.noticed} | {self.clock} | {least} | {self.ratio:.2f} | {longest:.2f} | {gain} |"
+
+
+def measured(trick: Trick, rounds: int) -> Found:
+    """In turns in this process; the first call of each turn is not timed."""
+    clock = CLOCKS[trick.clock]
+    work = trick.work()
+    having: list[float] = []
+    lacking: list[float] = []
+
+    def sample(samples: list[float]) -> None:
+        if trick.calls > 1:
+            work()
+        start = clock()
+        for _ in range(trick.calls):
+            work()
+        samples.append((clock() - start) / trick.calls)
+
+    for turn in range(rounds):
+        for is_there in (True, False) if turn % 2 else (False, True):
+            if is_there:
+                sample(having)
+                continue
+            with trick.without():
+                sample(lacking)
+    return Found(trick.name, trick.noticed, trick.clock, tuple(having), tuple(lacking))
+
+
+def measured_once(trick: Once, rounds: int) -> Found:
+    """Each time in a fresh process; what is kept on disk is there in all but the first two."""
+    samples: dict[bool, list[float]] = {True: [], False: []}
+    with tempfile.TemporaryDirectory(prefix="tinyexplore-bench-") as cache:
+        env = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": cache}
+        for turn in range(rounds + 1):
+            for is_there in (True, False) if turn % 2 else (False, True):
+                program = trick.program if is_there else f"{trick.without}\n{trick.program}"
+                command = [sys.executable, "-W", "ignore", "-c", program]
+                done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, check=True)
+                cpu, wall = map(float, done.stdout.split())
+                if turn:
+                    samples[is_there].append((cpu if trick.clock == "CPU" else wall) / 1e3)
+    return Found(trick.name, trick.noticed, trick.clock, tuple(samples[True]), tuple(samples[False]))
+
+
+HEAD = """| trick | what a person notices | clock | with, ms | without, ms | ratio | of medians | |
+|---|---|---|---:|---:|---:|---:|---|"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Prints the table."""
+    parser = argparse.ArgumentParser(prog="python -m bench.tricks", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="parts of names (default: all)")
+    parser.add_argument("--rounds", type=int, default=8, help="samples with it and without it (8)")
+    options = parser.parse_args(arguments)
+    chosen = [
+        trick for trick in (*TRICKS, *ONCE) if not options.names or any(name in trick.name for name in options.names)
+    ]
+    print(HEAD, flush=True)
+    for trick in chosen:
+        if isinstance(trick, Once):
+            found = measured_once(trick, options.rounds)
+        else:
+            found = measured(trick, options.rounds)
+        print(found.line(), flush=True)
+    if hasattr(os, "getloadavg"):
+        print(f"\nload {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
