@@ -1,0 +1,103 @@
+"""Two checkouts beside each other, and what each trick gains: the measuring itself."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from bench import against
+from bench.against import FIRST, RECORDING, WARM, Comparison, Pair, in_turn, measure_warm
+from bench.cases import choose_cases
+from bench.harness import ROOT, Settings
+from bench.tricks import ONCE, TRICKS, Found, Trick, measured
+
+
+def test_a_row_is_over_by_the_minimum_and_by_the_median() -> None:
+    assert Pair(WARM, "slower", (1.0, 1.0, 1.0), (1.1, 1.1, 1.1)).is_over
+    assert not Pair(WARM, "held up", (1.0, 1.0, 1.0), (1.0, 2.0, 2.0)).is_over
+    assert not Pair(WARM, "lucky before", (0.5, 1.0, 1.0), (1.0, 1.0, 1.0)).is_over
+    assert not Pair(FIRST, "a little", (1.0,), (1.14,)).is_over
+    assert Pair(RECORDING, "dear", (1.0, 1.0), (1.3, 1.3)).is_over
+
+
+def test_the_table_says_what_is_over_and_what_failed() -> None:
+    pairs = [
+        Pair(WARM, "add", (1e-3,), (1e-3,)),
+        Pair(WARM, "sum", (1e-3,), (4e-3,)),
+        Pair(FIRST, "add", (0.02,), (0.02,)),
+    ]
+    assert Comparison(pairs, ["sort: died"]).text().splitlines() == [
+        "| | row | old | new | minima | medians | |",
+        "|---|---|---:|---:|---:|---:|---|",
+        "| warm | add | 1 ms | 1 ms | 1.000 | 1.000 |  |",
+        "| warm | sum | 1 ms | 4 ms | 4.000 | 4.000 | over |",
+        "| first run | add | 20 ms | 20 ms | 1.000 | 1.000 |  |",
+        "",
+        "warm: 1 of 2 ≤ 1.05 × old; geometric means 2.000 of minima, 2.000 of medians; over: sum",
+        "first run: 1 of 1 ≤ 1.15 × old; geometric means 1.000 of minima, 1.000 of medians",
+        "sort: died",
+    ]
+
+
+def test_who_begins_changes_from_turn_to_turn() -> None:
+    assert [in_turn(["old", "new"], turn) for turn in range(2)] == [["old", "new"], ["new", "old"]]
+
+
+def test_what_is_no_checkout_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert against.main([str(tmp_path)]) == 2
+    assert "git worktree add" in capsys.readouterr().err
+
+
+def test_two_trees_run_a_row_in_turns() -> None:
+    found = Comparison()
+    settings = Settings(rounds=2, slice_seconds=0.002, rest_seconds=0.0, setup_timeout=60)
+    measure_warm(found, choose_cases(["tiny_add"]), {"old": ROOT, "new": ROOT}, settings, lambda text: None)
+    assert found.failed == []
+    assert [(pair.part, pair.name) for pair in found.pairs] == [(WARM, "tiny_add"), (WARM, "tiny_add, jit")]
+    assert all(0 < min(pair.old) and 0 < min(pair.new) for pair in found.pairs)
+
+
+def test_a_trick_that_gains_is_told_from_one_that_does_not() -> None:
+    idle = [0.0]
+
+    @contextmanager
+    def slower():
+        idle[0] = 0.01
+        yield
+        idle[0] = 0.0
+
+    trick = Trick("a nap spared", "nothing", "wall", lambda: lambda: time.sleep(0.001 + idle[0]), slower)
+    assert measured(trick, 3).ratio > 2
+    assert "less than 5 %" in Found("nothing", "nothing", "CPU", (1.0,), (1.04,)).line()
+
+
+@pytest.mark.parametrize("trick", TRICKS, ids=lambda trick: trick.name)
+def test_what_is_taken_away_is_there_and_comes_back(trick: Trick) -> None:
+    with trick.without():
+        pass
+
+
+def test_what_is_taken_away_of_a_fresh_process_is_there() -> None:
+    program = """
+        from tinyexplore.compile import warm_up
+        from tinyexplore.jit import tinyjit
+        from tinyexplore.runtime.llvm import LLVMCompiler
+        from tinyexplore.uop import pattern
+
+        before = [
+            (pattern, "matchers"), (LLVMCompiler, "warm_up"), (tinyjit, "make_entry"),
+            (warm_up, "is_as_written"), (warm_up, "engine_digest"), (warm_up, "wait_for_pool_ahead"),
+        ]
+        values = [getattr(*place) for place in before]
+    """
+    after = "assert not any(getattr(*place) is value for place, value in zip(before, values))"
+    named = [trick.without for trick in ONCE if "INTERPRETER_TRICKS" not in trick.without]
+    whole = "\n".join([dedent(program), *named, after])
+    done = subprocess.run([sys.executable, "-c", whole], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
