@@ -141,19 +141,6 @@ def recording(case: str) -> Callable[[], Work]:
     return made
 
 
-def sorting() -> Work:
-    """A sort whose passes are scheduled and compiled anew."""
-    from tinyexplore import Tensor
-
-    x = Tensor(np.random.default_rng(3).standard_normal((4, 2048), dtype=np.float32)).realize()
-
-    def anew() -> None:
-        forget()
-        x.sort(1)[0].realize()
-
-    return anew
-
-
 def chain_of_buffers() -> Work:
     """A graph of many kernels, nobody holds what lies between."""
     from tinyexplore import Tensor
@@ -319,13 +306,6 @@ TRICKS: tuple[Trick, ...] = (
         "CPU",
         compiling_from_disk("mlp_adam_128"),
         in_module("compile.lowering", find_facts=lambda key: None),
-    ),
-    Trick(
-        "repeated pieces scheduled once",
-        "a first sort",
-        "CPU",
-        lambda: sorting(),
-        in_module("schedule.fusion", repeated_pieces=lambda *given: {}),
     ),
     Trick("plans", "a small training step", "CPU", stepping, without_plans, 10),
     Trick(

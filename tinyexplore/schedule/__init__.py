@@ -11,7 +11,6 @@ from tinyexplore.schedule.ast import build_item
 from tinyexplore.schedule.fusion import Fusion
 from tinyexplore.schedule.item import Requirement, ScheduleItem
 from tinyexplore.schedule.overrides import NO_OVERRIDES, Overrides
-from tinyexplore.schedule.repeats import taken_over
 from tinyexplore.schedule.splitting import Split, split_reductions
 from tinyexplore.schedule.writes import NO_WRITES, Writes, decide_writes, graph_order, must_be_realized
 from tinyexplore.trace import Permitted, active_recorder, staged
@@ -53,8 +52,6 @@ def _schedule(outputs: Sequence[LazyBuffer], writes: Writes, overrides: Override
         if node in fusion.old_values:
             memory[fusion.old_values[node]] = memory[node]
     items = [build_item(plan, memory, split.original_of) for plan in fusion.plans]
-    item_of = dict(zip(fusion.plans, items))
-    items += [taken_over(item_of[plan], piece, other, memory, split.original_of) for plan, piece, other in fusion.again]
     for copy in fusion.copies:
         pair = (memory[copy], memory[copy.src[0]])
         items.append(ScheduleItem(copy.device, None, pair, (copy,), (copy,), reads=(copy.src[0],)))

@@ -20,7 +20,6 @@ from tinyexplore.schedule.costs import EXPENSIVE, Costs, operations_of
 from tinyexplore.schedule.indexing import ZERO, source_index
 from tinyexplore.schedule.overrides import NO_OVERRIDES, Overrides
 from tinyexplore.schedule.plan import IN_ORDER, KeptRow, KernelPlan, Visit, make_visit
-from tinyexplore.schedule.repeats import Piece, repeated_pieces
 from tinyexplore.schedule.rows import (
     MATRIX_BYTES,
     ROW_BYTES,
@@ -59,7 +58,6 @@ class Fusion:
     """The decisions for one set of outputs: `plans` in no particular order, `realized` the nodes that get memory.
 
     old_values: of each WRITE that is not done in place, the copy of its target that it stores into.
-    again: pieces that have no plan of their own, after the plan and the piece that they are the same as.
     decisions: what becomes of each node that was decided on, and why. original_of: as which node that is
     recorded. overrides: what the user decides instead.
     """
@@ -91,16 +89,9 @@ class Fusion:
         self.dot_factors = {factor for node in self.order for factor in self.factors_of_dots(node)}
         self.needed = needed_in_memory(self.order)
         self.forced = must_be_realized(self.order, outputs, overrides) | writes.first
-        self.again: list[tuple[KernelPlan, Piece, Piece]] = []
-        self.first: dict[object, tuple[KernelPlan, Piece] | None] = {}
-        self.read_again: set[LazyBuffer] = set()
-        self.done: set[LazyBuffer] = set()
-        self.pieces = repeated_pieces(self.order, self.forced, self.users)
         self.decisions: dict[LazyBuffer, tuple[str, str, str]] = {}
-        self.position = {node: place for place, node in enumerate(self.order)} if self.pieces else {}
         for node in reversed(self.order):
-            if node not in self.done:
-                self.place(node)
+            self.place(node)
 
     def decide(self, node: LazyBuffer, decision: str, reason: str, obstacle: str = "") -> None:
         self.decisions[node] = decision, reason, obstacle
@@ -188,49 +179,12 @@ class Fusion:
         obstacle, reason = self.against_storing_by_reader(node, visits)
         plan = None if obstacle or reason is not None else visits[0].plan
         if plan is None:
-            piece = self.pieces.get(node)
-            if piece is None:
-                self.realize(node, why, f"{must}: {obstacle}" if must and obstacle else "")
-            else:
-                self.place_piece(node, piece, why)
+            self.realize(node, why, f"{must}: {obstacle}" if must and obstacle else "")
             return
         self.realized.add(node)
         plan.stores.append(node)
         self.decide(node, "realize", f"{why}; {STORED_BY_READER}")
         self.pass_on(node, visits[0])
-
-    def place_piece(self, node: LazyBuffer, piece: Piece, why: str) -> None:
-        """A piece that occurs several times, which ends in `node`: the first is decided on, the others are the same.
-
-        Not where it is more than one kernel, or where that kernel may store what it reads as well.
-        """
-        inside = [inner for inner in piece.nodes if inner is not node and inner not in piece.leaves]
-        known = self.first.get(piece.key)
-        if known is not None:
-            self.realized.add(node)
-            plan, first = known
-            self.again.append((plan, first, piece))
-            for same, other in zip(first.nodes, piece.nodes):
-                if other not in piece.leaves and same in self.decisions:
-                    self.decide(other, *self.decisions[same])
-            self.read_again |= piece.leaves
-            self.done.update(inside)
-            return
-        count = len(self.plans)
-        self.realize(node, why)
-        if piece.key in self.first:
-            return
-        for inner in sorted(inside, key=self.position.__getitem__, reverse=True):
-            self.place(inner)
-        self.done.update(inside)
-        plan = self.plans[count]
-        alone = len(self.plans) == count + 1 and not any(self.reads_in_place(plan, leaf) for leaf in piece.leaves)
-        self.first[piece.key] = (plan, piece) if alone else None
-
-    def reads_in_place(self, plan: KernelPlan, node: LazyBuffer) -> bool:
-        """True where `plan` reads each element of `node` at its own place and nowhere else, and so could store it."""
-        visits = [visit for visit in self.pending.get(node, ()) if visit.plan is plan]
-        return node.buffer is None and len(visits) == 1 and is_same_place(node, visits[0])
 
     def place_write(self, node: LazyBuffer) -> None:
         """A WRITE is a kernel over its value, which stores nothing else."""
@@ -277,7 +231,7 @@ class Fusion:
             return "the copy reads it as well", None
         if node in self.writes.apart:
             return "its kernel must run before memory that it reads is written to", None
-        if len(visits) != 1 or node in self.read_again:
+        if len(visits) != 1:
             return "several kernels or places read it" if visits else "no kernel here reads it", None
         (visit,) = visits
         if node.device != visit.plan.device:
