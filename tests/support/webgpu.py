@@ -11,15 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.support.kernels import computed_by
 from tinyexplore import Tensor
-from tinyexplore.codegen import lower
-from tinyexplore.device import Device
-from tinyexplore.explore.kept import buffer_types
-from tinyexplore.kernel import Kernel, hand_coded
 from tinyexplore.renderer import ProgramSpec
 from tinyexplore.renderer.program import Launch
-from tinyexplore.schedule import create_schedule
-from tinyexplore.util import Context
 
 ITEMS = 64  # of a group that the program leaves to the runtime
 
@@ -67,18 +62,4 @@ def run(spec: ProgramSpec, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
 
 def computed(result: Tensor, *, with_opts: bool = True) -> np.ndarray:
     """The elements of a tensor (made where TARGET=webgpu), computed by WGSL; its inputs lie in memory."""
-    known: dict[Any, np.ndarray] = {}
-    with Context(TARGET="webgpu", DEVICE="LLVM"):
-        items = create_schedule([result.lazydata])
-        for item in items:
-            kernel = Kernel.of(item.ast, Device["LLVM"].target)
-            kernel = hand_coded(kernel) if with_opts else kernel
-            spec = Device["LLVM"].renderer.render(kernel.name, lower(kernel))
-            arrays = []
-            for buffer, (dtype, size) in zip(item.buffers, buffer_types(spec.uops), strict=True):
-                if buffer not in known:
-                    content = bytes(buffer.copyout()) if buffer.is_allocated else bytes(size * dtype.itemsize)
-                    known[buffer] = np.frombuffer(content, dtype.fmt)
-                arrays.append(known[buffer])
-            known.update(zip(item.buffers, run(spec, arrays), strict=True))
-    return known[items[-1].buffers[0]]
+    return computed_by(run, "webgpu", result, with_opts=with_opts)

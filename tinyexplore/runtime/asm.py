@@ -16,12 +16,19 @@ _DEBUG = re.compile(r",? !dbg !(\d+)")
 _METADATA = re.compile(r", !(?!dbg)[\w.]+ !\d+")
 _LABEL = re.compile(r"^(\.?[\w.$]+):")
 _LOC = re.compile(r"^\s*\.loc\s+\d+\s+(\d+)")
+_COMMENTS = {"aarch64": "//", "hip": ";"}  # of ARM's operands, #4 is a number
 _BLOCK_COMMENT = re.compile(r"\s*; preds = .*$")
 
 
 def program_roots(uops: Sequence[UOp]) -> tuple[UOp, ...]:
     """What stands for the whole program where a line belongs to no single UOp: its stores and loops."""
     return tuple(node for node in uops if node.op in (Ops.STORE, Ops.RANGE))
+
+
+def program_head(uops: Sequence[UOp]) -> tuple[UOp, ...]:
+    """What the line belongs to that a GPU's kernel begins with: what it is given, its work-items, stores and loops."""
+    kinds = (Ops.DEFINE_GLOBAL, Ops.DEFINE_VAR, Ops.STORE, Ops.RANGE, Ops.SPECIAL)
+    return tuple(node for node in uops if node.op in kinds)
 
 
 def uop_of_line(spec: ProgramSpec) -> UopsOfLine:
@@ -61,7 +68,7 @@ def optimised_ir_lines(spec: ProgramSpec, ir: str) -> tuple[SourceLine, ...]:
 def assembly_lines(spec: ProgramSpec, assembly: str, find: UopsOfLine | None = None) -> tuple[SourceLine, ...]:
     """The kernel's instructions and the labels that they jump to; `find` turns `.loc` lines into UOps."""
     find = find or uop_of_line(spec)
-    comment = rf"\s+{'//' if spec.target.arch == 'aarch64' else '#'}"  # of ARM's operands, #4 is a number
+    comment = rf"\s+{_COMMENTS.get(spec.target.arch, '#')}"
     texts = assembly.splitlines()
     names = (f"{spec.name}:", f"_{spec.name}:")
     start = next(number for number, text in enumerate(texts) if text.startswith(names))
@@ -88,3 +95,27 @@ def assembly_lines(spec: ProgramSpec, assembly: str, find: UopsOfLine | None = N
         kept.append(SourceLine(f"    {mnemonic:<12} {operands.strip()}".rstrip(), find(line)))
     used = {word for line in kept if line.text[:1] == " " for word in re.findall(r"\.?[\w.$]+", line.text)}
     return tuple(line for line in kept if line.text[:1] == " " or line.text[:-1] in used or line.text[:-1] == spec.name)
+
+
+def ptx_lines(spec: ProgramSpec, text: str) -> tuple[SourceLine, ...]:
+    """A whole program of PTX, which ptxas takes: what is said of places goes into the lines, comments are left out."""
+    find = uop_of_line(spec)
+    head = program_head(spec.uops)
+    kept: list[SourceLine] = []
+    line: int | None = None
+    for long in text.splitlines():
+        location = _LOC.match(long)
+        if location is not None:
+            line = int(location[1])
+            continue
+        plain = long.split("//", 1)[0].rstrip()
+        if not plain or plain.lstrip().startswith((".file", ".section", "$L__tmp", "$L__func")):
+            continue
+        if ".entry" in plain:
+            kept.append(SourceLine(plain, head))
+        elif plain.startswith("\t") and line is not None:
+            mnemonic, _, operands = plain.strip().partition(" \t" if " \t" in plain else "\t")
+            kept.append(SourceLine(f"    {mnemonic:<16} {operands}".rstrip(), find(line) if line else ()))
+        else:
+            kept.append(SourceLine(plain.expandtabs(4), ()))
+    return tuple(kept)

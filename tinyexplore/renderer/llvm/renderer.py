@@ -6,7 +6,7 @@ index of its UOp in the program plus one, so that what the optimiser and the ass
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from tinyexplore.dtype import DType, PtrDType, dtypes
 from tinyexplore.renderer.llvm.arithmetic import InstructionWriter, literal, memory_type, register_type, suffix
@@ -58,18 +58,20 @@ class LLVMRenderer:
         """The `ProgramSpec` of a kernel called `name`: `define void @name(...)` and `@name_entry`."""
         streaming = streaming_stores(uops, self.target) if self.streaming else set()
         effort = effort_for(uops, self.target.vector_bytes)
-        writer = _FunctionWriter(self.target, streaming, effort)
+        writer = FunctionWriter(self.target, streaming, effort)
         lines = writer.write(name, uops)
         aligned = frozenset(node.src[0].src[0].arg for node in streaming)
         options = CompileOptions(effort, writer.has_branches)
         return spec_of(name, self.target, uops, self.language, lines, self.compiler, aligned, options)
 
 
-class _FunctionWriter(InstructionWriter):
+class FunctionWriter(InstructionWriter):
     """Walks the linear program once; `names` has the register, constant or pointer of each UOp (of an accumulator, what
     it is at this point of the program)."""
 
-    def __init__(self, target: Target, streaming: set[UOp], effort: Effort) -> None:
+    without_lines = WITHOUT_LINES
+
+    def __init__(self, target: Target, streaming: Collection[UOp] = (), effort: Effort = Effort.FULL) -> None:
         super().__init__(target)
         self.streaming = streaming
         self.effort = effort
@@ -98,15 +100,11 @@ class _FunctionWriter(InstructionWriter):
 
     def write(self, name: str, uops: Sequence[UOp]) -> list[SourceLine]:
         buffers = global_buffers(uops)
-        self.near, distances = _near_places(uops)
         attributes = self.attributes()
         is_final = self.effort is not Effort.FULL  # no pass changes what is written here
         self.hides_steps = is_final and self.has_long_vectors(uops)
         self.freezes = is_final and not self.hides_steps  # the vectorisers would not see through it
-        if self.freezes:
-            self.serving = {(index.src[0], index.src[1].src[0]) for index in self.near}
-        self.changed = _changed_in_loops(uops)
-        self.unwritten, self.distances = _only_shuffled(uops) | distances, distances
+        self.prepare(uops)
         self.write_nodes(uops)
         self.made_by = ()
         if self.streaming:
@@ -133,11 +131,19 @@ class _FunctionWriter(InstructionWriter):
             lines += [SourceLine(text, ()) for text in self.declared.values()]
         return lines
 
+    def prepare(self, uops: Sequence[UOp]) -> None:
+        """Finds out what has to be known of the whole program before its first line."""
+        self.near, distances = _near_places(uops)
+        if self.freezes:
+            self.serving = {(index.src[0], index.src[1].src[0]) for index in self.near}
+        self.changed = _changed_in_loops(uops)
+        self.unwritten, self.distances = _only_shuffled(uops) | distances, distances
+
     def write_nodes(self, nodes: Sequence[UOp]) -> None:
         """`nodes`, one after the other."""
-        names, unwritten, arithmetic = self.names, self.unwritten, Group.ALU
+        names, unwritten, arithmetic, without_lines = self.names, self.unwritten, Group.ALU, self.without_lines
         for node in nodes:
-            if node.op in WITHOUT_LINES or node in unwritten:
+            if node.op in without_lines or node in unwritten:
                 continue
             self.made_by = _written_with(node, self.distances)
             if node.op in arithmetic:
@@ -709,8 +715,9 @@ def _written_with(node: UOp, distances: set[UOp]) -> tuple[UOp, ...]:
     return tuple(found)
 
 
-def with_debug_info(spec: ProgramSpec) -> str:
-    """The IR of `spec` with the place of every instruction: line i + 1 is `spec.uops[i]`."""
+def with_debug_info(spec: ProgramSpec, kind: str = "LineTablesOnly") -> str:
+    """The IR of `spec` with the place of every instruction: line i + 1 is `spec.uops[i]`. `kind`: what LLVM is to make
+    of it, a DICompileUnit's emissionKind."""
     position = {node: number for number, node in enumerate(spec.uops)}
     texts = []
     used: set[int] = set()
@@ -720,7 +727,7 @@ def with_debug_info(spec: ProgramSpec) -> str:
             number = position[line.uops[0]] + 1
             used.add(number)
             text += f", !dbg !{number + 16}"
-        elif text.startswith(f"define void @{spec.name}("):
+        elif text.startswith("define ") and f" @{spec.name}(" in text:
             text = text.removesuffix("{") + "!dbg !3 {"
         elif text.startswith("  call") or text == "  ret void":
             text += ", !dbg !6" if "_entry" not in text else ""
@@ -733,7 +740,7 @@ def with_debug_info(spec: ProgramSpec) -> str:
         "!llvm.dbg.cu = !{!0}",
         "!llvm.module.flags = !{!4, !5}",
         '!0 = distinct !DICompileUnit(language: DW_LANG_C99, file: !1, producer: "tinyexplore", isOptimized: true, '
-        "runtimeVersion: 0, emissionKind: LineTablesOnly)",
+        f"runtimeVersion: 0, emissionKind: {kind})",
         '!1 = !DIFile(filename: "uops", directory: "")',
         "!2 = !DISubroutineType(types: !{})",
         f'!3 = distinct !DISubprogram(name: "{spec.name}", scope: !1, file: !1, line: 0, type: !2, scopeLine: 0, '

@@ -1,0 +1,104 @@
+"""LLVM IR made for a GPU, run on this machine's processor: what PTX and AMDGCN are made of can be checked without one.
+
+Each work-item of a group is a thread that waits at barriers; the numbers that a GPU tells it come from here. Memory of
+an address space is plain memory to a CPU.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import re
+import threading
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from tinyexplore.renderer.llvm.gpu import BACKENDS, GPUIRRenderer
+from tinyexplore.renderer.program import Launch, ProgramSpec, is_group_barrier
+
+ITEMS = 64  # of a group that the program leaves to the runtime
+_NUMBER = ctypes.CFUNCTYPE(ctypes.c_int32)
+_WAIT = ctypes.CFUNCTYPE(None)
+_here = threading.local()
+
+
+def _wait() -> None:
+    _here.barrier.wait(20)
+
+
+def _number(kind: str, dimension: int) -> Any:
+    return _NUMBER(lambda: getattr(_here, kind)[dimension])
+
+
+@cache
+def _functions() -> dict[str, Any]:
+    """What a program calls, by the name that it has on a GPU."""
+    found: dict[str, Any] = {"llvm.nvvm.barrier0": _WAIT(_wait), "llvm.amdgcn.s.barrier": _WAIT(_wait)}
+    for backend in BACKENDS.values():
+        for kind, name in [*backend.numbers.items(), *([("size", backend.size)] if backend.size else [])]:
+            found.update({name.format(x=letter): _number(kind, place) for place, letter in enumerate("xyz")})
+    return found
+
+
+@cache
+def _linked() -> Any:
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    for name, function in _functions().items():
+        address = ctypes.cast(function, ctypes.c_void_p).value
+        llvm.add_symbol(name.replace("llvm.", "gpu."), address)
+    return llvm
+
+
+def run(spec: ProgramSpec, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """What the buffers of a program hold after its IR ran on these."""
+    llvm = _linked()
+    ir = GPUIRRenderer(spec.target).render(spec.name, spec.uops).source
+    ir = re.sub(r"@llvm\.(nvvm|amdgcn)\.", r"@gpu.\1.", ir).replace(", addrspace(5)", "").replace(" convergent", "")
+    ir = re.sub("ptx_kernel |amdgpu_kernel |nneg ", "", ir).replace("addrspacecast ptr addrspace(5)", "bitcast ptr")
+    machine = llvm.Target.from_default_triple().create_target_machine(opt=1)
+    module = llvm.parse_assembly(ir, llvm.create_context())
+    module.verify()
+    engine = llvm.create_mcjit_compiler(module, machine)
+    engine.finalize_object()
+    held = [np.array(one) for one in arrays]
+    prototype = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(held))
+    function = prototype(engine.get_function_address(spec.name))
+    addresses = [one.ctypes.data for one in held]
+    launch = Launch.of(spec.uops)
+    grid = [*launch.sizes(), 1, 1][:3]
+    if launch.group is None:
+        size = [ITEMS if spec.target.arch == "cuda" else 256, 1, 1]
+        grid[0] = -(-grid[0] // size[0])
+    else:
+        size = [*launch.group, 1, 1][:3]
+    together = any(map(is_group_barrier, spec.uops))
+    for group in itertools.product(*map(range, reversed(grid))):
+        _run_group(function, addresses, group[::-1], size, together=together)
+    return held
+
+
+def _run_group(
+    function: Any, addresses: Sequence[int], group: Sequence[int], size: Sequence[int], *, together: bool
+) -> None:
+    items = [item[::-1] for item in itertools.product(*map(range, reversed(size)))]
+    barrier = threading.Barrier(len(items)) if together else None
+
+    def work(mine: Sequence[tuple[int, ...]]) -> None:
+        _here.gidx, _here.size, _here.barrier = group, size, barrier
+        for _here.lidx in mine:
+            function(*addresses)
+
+    if not together:
+        work(items)
+        return
+    threads = [threading.Thread(target=work, args=([item],)) for item in items]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()

@@ -1,0 +1,246 @@
+"""The linear program of a GPU as LLVM IR, for LLVM's targets of NVIDIA (PTX) and AMD (AMDGCN).
+
+Arithmetic, loops and accesses are written as for a CPU. What differs is data (`Backend`): how a kernel is marked, how a
+work-item knows its numbers, the barrier. Memory is accessed by plain pointers, into which those of an address space
+are cast once; LLVM finds from there which of them is global, shared or a work-item's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from tinyexplore.dtype import DType, PtrDType, dtypes
+from tinyexplore.renderer.llvm.arithmetic import memory_type
+from tinyexplore.renderer.llvm.renderer import WITHOUT_LINES, FunctionWriter
+from tinyexplore.renderer.program import (
+    Launch,
+    ProgramSpec,
+    RenderError,
+    global_buffers,
+    is_group_barrier,
+    is_shared,
+    spec_of,
+    variable_arguments,
+)
+from tinyexplore.target import Target
+from tinyexplore.trace import SourceLine, recording
+from tinyexplore.uop import Group, Ops, UOp, graph_rewrite
+from tinyexplore.uop.double import DOUBLE
+from tinyexplore.uop.remainder import REMAINDER
+from tinyexplore.uop.transcendental import TRANSCENDENTAL
+
+CHOSEN_ITEMS = 256  # of a group that the program leaves to the runtime, where a backend has to say it
+LETTERS = "xyz"
+FUNCTIONS = TRANSCENDENTAL + DOUBLE + REMAINDER
+_WRITTEN_OUT = Group.TRANSCENDENTAL | {Ops.MOD}
+# what has no formula here, and no instruction there: C's functions, which GPUs are not linked with
+_NOT_THERE = frozenset({Ops.ERF, Ops.POW, Ops.TANH, Ops.SIN, Ops.COS, Ops.EXP, Ops.EXP2, Ops.LOG, Ops.LOG2})
+
+
+@dataclass(frozen=True)
+class Backend:
+    """A target of LLVM's for GPUs.
+
+    language, words: its assembly's short name and full one. kernel: the calling convention of kernels. numbers: the
+    function that tells a work-item's number, by the first letters of a SPECIAL ({x}: its letter); size: how many
+    work-items a group has, "" where the program says so. barrier: instructions. private: the address space of what a
+    work-item alone has, "" where it is the general one. limit: how it is said that groups have so many work-items
+    ({x}, {y}, {z}, {all}). native: functions of float32 that are an instruction.
+    """
+
+    language: str
+    words: str
+    triple: str
+    kernel: str
+    numbers: Mapping[str, str]
+    size: str
+    barrier: tuple[str, ...]
+    private: str
+    limit: str
+    native: frozenset[Ops]
+
+
+PTX = Backend(
+    language="ptx",
+    words="PTX",
+    triple="nvptx64-nvidia-cuda",
+    kernel="ptx_kernel",
+    numbers={"gidx": "llvm.nvvm.read.ptx.sreg.ctaid.{x}", "lidx": "llvm.nvvm.read.ptx.sreg.tid.{x}"},
+    size="llvm.nvvm.read.ptx.sreg.ntid.{x}",
+    barrier=("call void @llvm.nvvm.barrier0()",),
+    private="",
+    limit='"nvvm.reqntid"="{x},{y},{z}"',
+    native=frozenset({Ops.EXP2}),
+)
+AMDGCN = Backend(
+    language="amdgcn",
+    words="AMDGCN assembly",
+    triple="amdgcn-amd-amdhsa",
+    kernel="amdgpu_kernel",
+    numbers={"gidx": "llvm.amdgcn.workgroup.id.{x}", "lidx": "llvm.amdgcn.workitem.id.{x}"},
+    size="",
+    barrier=(
+        'fence syncscope("workgroup") release',
+        "call void @llvm.amdgcn.s.barrier()",
+        'fence syncscope("workgroup") acquire',
+    ),
+    private="addrspace(5)",
+    limit='"amdgpu-flat-work-group-size"="{all},{all}" "uniform-work-group-size"="true"',
+    native=frozenset({Ops.EXP2, Ops.LOG2}),
+)
+BACKENDS = {"cuda": PTX, "hip": AMDGCN}  # by the language that a GPU's programs are written in
+
+
+class GPUIRRenderer:
+    """LLVM IR for a GPU that LLVM has a backend for. `compiler` names what compiles it, for cache keys."""
+
+    language = "llvm"
+
+    def __init__(self, target: Target, compiler: str = "llvm") -> None:
+        if target.arch not in BACKENDS:
+            raise RenderError(f"{target.cpu}: LLVM has no target for it; it has for {', '.join(BACKENDS)}")
+        self.target = target
+        self.backend = BACKENDS[target.arch]
+        self.compiler = compiler
+
+    def render(self, name: str, uops: Sequence[UOp]) -> ProgramSpec:
+        """The `ProgramSpec` of a kernel called `name`."""
+        lines = _KernelWriter(self.target, self.backend).write(name, uops)
+        return spec_of(name, self.target, uops, self.language, lines, self.compiler)
+
+
+class _KernelWriter(FunctionWriter):
+    """The way through a program that a CPU's has, with what a GPU's has besides."""
+
+    without_lines = WITHOUT_LINES - {Ops.BARRIER}
+
+    def __init__(self, target: Target, backend: Backend) -> None:
+        super().__init__(target)
+        self.backend = backend
+        self.formulas = replace(target, native_ops=backend.native, native_dtypes=(dtypes.float32,))
+        self.shared: list[SourceLine] = []
+        self.has_guard = False
+
+    def write(self, name: str, uops: Sequence[UOp]) -> list[SourceLine]:
+        buffers, variables = global_buffers(uops), variable_arguments(uops)
+        self.prepare(uops)
+        self.write_nodes(uops)
+        self.made_by = ()
+        if self.has_guard:
+            self.raw("  br label %outside")
+            self.label("outside")
+        parameters = []
+        for node in buffers:
+            assert isinstance(node.dtype, PtrDType)
+            given, size = f"{self.names[node]}.global", node.dtype.base.itemsize
+            parameters.append(f"ptr addrspace(1) noalias align {size} {given}")
+            self.entry_block.append(cast_line(self.names[node], "ptr addrspace(1)", given, node))
+        parameters += [f"i64 {self.names[node]}" for node in variables]
+        roots = [node for node in uops if node.op in (Ops.STORE, Ops.RANGE, Ops.SPECIAL)]
+        head = f"define {self.backend.kernel} void @{name}({', '.join(parameters)}) nounwind{self.limit(uops)} {{"
+        return [
+            *self.shared,
+            SourceLine(head, (*buffers, *variables, *roots)),
+            SourceLine("entry:", ()),
+            *self.entry_block,
+            *self.lines,
+            SourceLine("  ret void", ()),
+            SourceLine("}", ()),
+            SourceLine("", ()),
+            *[SourceLine(text, ()) for text in self.declared.values()],
+        ]
+
+    def limit(self, uops: Sequence[UOp]) -> str:
+        """How many work-items a group has, where that is known."""
+        group = Launch.of(uops).group
+        if group is None and not self.backend.size:
+            group = (CHOSEN_ITEMS,)
+        if group is None:
+            return ""
+        sizes = (*group, 1, 1)
+        return " " + self.backend.limit.format(x=sizes[0], y=sizes[1], z=sizes[2], all=prod(group))
+
+    def write_node(self, node: UOp) -> None:
+        if node.op is Ops.SPECIAL:
+            self.special(node)
+        elif is_group_barrier(node):
+            for text in self.backend.barrier:
+                if text.startswith("call"):
+                    name = text.partition("@")[2].partition("(")[0]
+                    self.declared[name] = f"declare void @{name}() convergent"
+                self.raw(f"  {text}")
+        elif node.op is not Ops.BARRIER:
+            super().write_node(node)
+
+    def special(self, node: UOp) -> None:
+        """The number of a work-item or a group; where the runtime chooses groups, some have work-items too many."""
+        kind, dimension, end = node.arg[:-1], int(node.arg[-1]), node.src[0]
+        if kind != "idx":
+            self.names[node] = self.number(kind, dimension)
+            return
+        group, item = self.number("gidx", dimension), self.number("lidx", dimension)
+        size = self.number("", dimension)
+        first = self.value(f"mul nuw nsw i64 {group}, {size}", "first")
+        found = self.names[node] = self.value(f"add nuw nsw i64 {first}, {item}", "idx")
+        inside = self.value(f"icmp slt i64 {found}, {self.operand(end)}", "inside")
+        self.has_guard = True
+        here = f"inside{len(self.lines)}"
+        self.raw(f"  br i1 {inside}, label %{here}, label %outside")
+        self.label(here)
+
+    def number(self, kind: str, dimension: int) -> str:
+        """A register with a number of the work-item's, its group's, or ("") of how many a group has."""
+        function = self.backend.numbers[kind] if kind else self.backend.size
+        if not function:
+            return str(CHOSEN_ITEMS if dimension == 0 else 1)
+        short = self.call("i32", function.format(x=LETTERS[dimension]), hint=kind or "size")
+        return self.value(f"zext nneg i32 {short} to i64", kind or "size")
+
+    def define_local(self, node: UOp) -> None:
+        assert isinstance(node.dtype, PtrDType)
+        kind = f"[{node.dtype.size} x {memory_type(node.dtype.base)}]"
+        name = self.unique(str(node.arg))
+        self.names[node] = f"%{name}"
+        if is_shared(node):
+            text = f"@{name} = internal addrspace(3) global {kind} poison, align 16"
+            self.shared.append(SourceLine(text, (node,)))
+            self.entry_block.append(cast_line(f"%{name}", "ptr addrspace(3)", f"@{name}", node))
+        elif space := self.backend.private:
+            self.entry_block.append(SourceLine(f"  %{name}.own = alloca {kind}, align 16, {space}", (node,)))
+            self.entry_block.append(cast_line(f"%{name}", f"ptr {space}", f"%{name}.own", node))
+        else:
+            self.entry_block.append(SourceLine(f"  %{name} = alloca {kind}, align 16", (node,)))
+
+    def alu(self, node: UOp, values: list[str]) -> str:
+        """As for a CPU; functions that the backend lacks are written out where they stand."""
+        dtype = node.dtype
+        assert isinstance(dtype, DType)
+        if dtype.count > 1:
+            raise RenderError(f"{dtype!r}: programs for GPUs have no vectors, for each work-item is a lane")
+        if node.op not in _WRITTEN_OUT or not dtypes.is_float(dtype):
+            return super().alu(node, values)
+        stands = [UOp(Ops.DEFINE_ACC, src.dtype, (), number) for number, src in enumerate(node.src)]
+        with recording(None):
+            formula = graph_rewrite(UOp(node.op, dtype, tuple(stands), node.arg), FUNCTIONS, self.formulas)
+        known = dict(zip(stands, values))
+        for inner in formula.toposort():
+            if inner.op is Ops.CONST or inner in known:
+                continue
+            sources = [known.get(src) or self.operand(src) for src in inner.src]
+            if inner.op in _NOT_THERE and not (inner.op in self.backend.native and inner.dtype is dtypes.float32):
+                raise RenderError(
+                    f"{inner.op.name} of {inner.dtype!r}: no function of it in {self.backend.words} without the "
+                    "vendor's library; cast to float32"
+                )
+            known[inner] = super().alu(inner, sources)
+        return known[formula]
+
+
+def cast_line(name: str, kind: str, value: str, node: UOp) -> SourceLine:
+    """A pointer into an address space as one that may point anywhere."""
+    return SourceLine(f"  {name} = addrspacecast {kind} {value} to ptr", (node,))
+
+
+__all__ = ["AMDGCN", "BACKENDS", "PTX", "Backend", "GPUIRRenderer"]

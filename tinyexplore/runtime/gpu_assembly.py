@@ -1,0 +1,77 @@
+"""Programs for GPUs as assembly, by LLVM's backends for them: PTX for NVIDIA's, AMDGCN for AMD's. Nothing is run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tinyexplore.device import DeviceUnavailable
+from tinyexplore.renderer.llvm import with_debug_info
+from tinyexplore.renderer.llvm.gpu import BACKENDS, GPUIRRenderer
+from tinyexplore.renderer.program import ProgramSpec, RenderError
+from tinyexplore.runtime.asm import assembly_lines, ptx_lines
+from tinyexplore.target import Target
+from tinyexplore.trace import SourceLine
+from tinyexplore.uop import UOp
+
+LEVEL = 3
+
+
+class GPUAssembler:
+    """What writes programs for a GPU that LLVM has a backend for as its assembly. A Renderer: each line has the UOp
+    that it comes from."""
+
+    def __init__(self, target: Target) -> None:
+        try:
+            import llvmlite.binding as llvm
+        except ImportError as error:
+            raise DeviceUnavailable(
+                f"assembly for {target.cpu} needs llvmlite, which does not import ({error}): pip install llvmlite"
+            ) from error
+        self.llvm = llvm
+        self.target = target
+        self.backend = BACKENDS[target.arch]
+        self.language = self.backend.language
+        self.compiler = f"llvm {'.'.join(map(str, llvm.llvm_version_info))}"
+        llvm.initialize_all_targets()
+        llvm.initialize_all_asmprinters()
+
+    def render(self, name: str, uops: Sequence[UOp]) -> ProgramSpec:
+        """The `ProgramSpec` of a kernel called `name`. RenderError where it needs what the backend lacks."""
+        ir = GPUIRRenderer(self.target, self.compiler).render(name, uops)
+        # places only, and no tables of them, so that PTX stays a program that ptxas takes as it is
+        text = self.assembled(with_debug_info(ir, "DebugDirectivesOnly"))
+        lines = ptx_lines(ir, text) if self.language == "ptx" else assembly_lines(ir, text)
+        return replace(ir, language=self.language, lines=lines)
+
+    def assembled(self, ir: str) -> str:
+        """What LLVM makes of a module."""
+        llvm = self.llvm
+        machine = llvm.Target.from_triple(self.backend.triple).create_target_machine(cpu=self.target.cpu, opt=LEVEL)
+        module = llvm.parse_assembly(ir, llvm.create_context())
+        module.triple, module.data_layout = machine.triple, str(machine.target_data)
+        module.verify()
+        tuning = llvm.create_pipeline_tuning_options(speed_level=LEVEL)
+        tuning.loop_unrolling = False  # opts unroll
+        builder = llvm.create_pass_builder(machine, tuning)
+        builder.getModulePassManager().run(module, builder)
+        text: str = machine.emit_assembly(module)
+        return text
+
+
+def assembly_listings(spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, ...]]]:
+    """A GPU's program as assembly, for display; where LLVM has no backend for it, or is not here: nothing. What the
+    backend lacks is said in place of a program."""
+    if spec.target.arch not in BACKENDS:
+        return []
+    try:
+        assembler = GPUAssembler(spec.target)
+    except DeviceUnavailable:
+        return []
+    try:
+        return [(assembler.language, assembler.render(spec.name, spec.uops).lines)]
+    except RenderError as error:
+        return [(assembler.language, (SourceLine(f"// {error}", ()),))]
+
+
+__all__ = ["GPUAssembler", "assembly_listings"]
