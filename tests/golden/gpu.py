@@ -1,7 +1,7 @@
 """python -m tests.golden.gpu [--update]
 
-The texts of a fixed set of kernels in every language of GPUs, and the same of them for the emulator: compared with the
-golden files, or written.
+The texts of a fixed set of kernels in every language of GPUs, and as the LLVM IR that PTX and AMDGCN are made of:
+compared with the golden files, or written.
 """
 
 from __future__ import annotations
@@ -19,12 +19,16 @@ from tinyexplore.device import Device
 from tinyexplore.kernel import Kernel, Opt, OptOps, hand_coded
 from tinyexplore.renderer import RenderError
 from tinyexplore.renderer.gpu import LANGUAGES
+from tinyexplore.renderer.llvm.gpu import GPUIRRenderer
 from tinyexplore.schedule import create_schedule
 from tinyexplore.target import GPUS
 from tinyexplore.util import Context
 
 REFUSED = "RenderError: "
 TARGETS = {GPUS[name].language: name for name in ("opencl", "sm_80", "gfx90a", "metal", "webgpu")}
+IR_TARGETS = {"ptx-ir": "sm_80", "amdgcn-ir": "gfx90a"}
+TARGETS |= IR_TARGETS
+TEXTS = (*LANGUAGES, *IR_TARGETS)
 
 
 def x(*shape: int, dtype: str = "float32") -> Tensor:
@@ -68,14 +72,16 @@ def kernels(name: str, target: str) -> list[Kernel]:
 
 
 def made(language: str) -> Sections:
-    """The text of every kernel in this language."""
+    """The text of every kernel in this language, one of TEXTS."""
     found: Sections = {}
     target = TARGETS[language]
     for name in PROGRAMS:
         for number, kernel in enumerate(kernels(name, target), 1):
             with Context(TARGET=target, SPEC=1):
                 try:
-                    text = Device["LLVM"].renderer.render(kernel.name, lower(kernel)).source.rstrip()
+                    of_device = Device["LLVM"]
+                    renderer = GPUIRRenderer(of_device.target) if language in IR_TARGETS else of_device.renderer
+                    text = renderer.render(kernel.name, lower(kernel)).source.rstrip()
                 except RenderError as error:  # of a type that the language has not
                     text = f"{REFUSED}{error}"
             found[f"{name} · {number} {kernel.name}"] = text
@@ -89,14 +95,14 @@ def head(language: str) -> str:
 def main(arguments: list[str]) -> int:
     """Exit status 1 where something differs and is not updated."""
     count = 0
-    for language in LANGUAGES:
+    for language in TEXTS:
         after = made(language)
         for difference in differences(read(path_of(language)), after):
             count += 1
             print(f"--- {language}\n{difference}\n")
         if "--update" in arguments:
             path_of(language).write_text(written(head(language), after), encoding="utf-8")
-    print(f"{len(LANGUAGES)} languages: {f'{count} sections differ' if count else 'all equal'}")
+    print(f"{len(TEXTS)} languages: {f'{count} sections differ' if count else 'all equal'}")
     return 1 if count and "--update" not in arguments else 0
 
 

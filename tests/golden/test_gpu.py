@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.golden.__main__ import differences, path_of
-from tests.golden.gpu import made
+from tests.golden.gpu import TEXTS, made
 from tests.golden.record import read
-from tinyexplore.renderer.gpu import DIALECTS, LANGUAGES
+from tinyexplore.renderer.gpu import DIALECTS
 from tinyexplore.renderer.gpu.cores import core_text, held_text, types_of
 from tinyexplore.renderer.gpu.renderer import _GPUWriter
 from tinyexplore.target import TENSOR_CORES
@@ -70,7 +70,7 @@ FLAGS["metal"] = ["-x", "c++", "-std=c++14", "-fno-builtin", "-Wno-unknown-attri
 HEADS = {"cuda": CUDA_WORDS, "hip": CUDA_WORDS, "metal": METAL_WORDS}
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("language", TEXTS)
 def test_texts_are_as_they_were(language: str) -> None:
     found = "\n".join(differences(read(path_of(language)), made(language)))
     assert not found, f"{found}\nwhere this is meant: python -m tests.golden.gpu --update"

@@ -16,10 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from tinyexplore.renderer.llvm.gpu import BACKENDS, GPUIRRenderer
+from tinyexplore.renderer.llvm.gpu import BACKENDS, CHOSEN_ITEMS, GPUIRRenderer
 from tinyexplore.renderer.program import Launch, ProgramSpec, is_group_barrier
 
-ITEMS = 64  # of a group that the program leaves to the runtime
 _NUMBER = ctypes.CFUNCTYPE(ctypes.c_int32)
 _WAIT = ctypes.CFUNCTYPE(None)
 _here = threading.local()
@@ -55,32 +54,40 @@ def _linked() -> Any:
     return llvm
 
 
+class Loaded:
+    """A program for a GPU, as machine code of this processor."""
+
+    def __init__(self, spec: ProgramSpec) -> None:
+        llvm = _linked()
+        ir = GPUIRRenderer(spec.target).render(spec.name, spec.uops).source
+        ir = re.sub(r"@llvm\.(nvvm|amdgcn)\.", r"@gpu.\1.", ir).replace(", addrspace(5)", "").replace(" convergent", "")
+        ir = re.sub("ptx_kernel |amdgpu_kernel ", "", ir).replace("addrspacecast ptr addrspace(5)", "bitcast ptr")
+        here = {"cpu": llvm.get_host_cpu_name(), "features": llvm.get_host_cpu_features().flatten()}
+        machine = llvm.Target.from_default_triple().create_target_machine(opt=1, **here)
+        module = llvm.parse_assembly(ir, llvm.create_context())
+        module.verify()
+        self.engine = llvm.create_mcjit_compiler(module, machine)
+        self.engine.finalize_object()
+        self.spec, self.launch = spec, Launch.of(spec.uops)
+        self.waits = any(map(is_group_barrier, spec.uops))
+        prototype = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * spec.n_buffers, *[ctypes.c_int64] * len(spec.variables))
+        self.function = prototype(self.engine.get_function_address(spec.name))
+
+    def __call__(self, arrays: Sequence[np.ndarray], values: Sequence[int] = ()) -> list[np.ndarray]:
+        """What the buffers hold after it ran on these."""
+        held = [np.array(one) for one in arrays]
+        arguments = [*[one.ctypes.data for one in held], *values]
+        grid, size = [*self.launch.sizes(values), 1, 1][:3], [*(self.launch.group or (CHOSEN_ITEMS,)), 1, 1][:3]
+        if self.launch.group is None:
+            grid[0] = -(-grid[0] // CHOSEN_ITEMS)
+        for group in itertools.product(*map(range, reversed(grid))):
+            _run_group(self.function, arguments, group[::-1], size, together=self.waits)
+        return held
+
+
 def run(spec: ProgramSpec, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
     """What the buffers of a program hold after its IR ran on these."""
-    llvm = _linked()
-    ir = GPUIRRenderer(spec.target).render(spec.name, spec.uops).source
-    ir = re.sub(r"@llvm\.(nvvm|amdgcn)\.", r"@gpu.\1.", ir).replace(", addrspace(5)", "").replace(" convergent", "")
-    ir = re.sub("ptx_kernel |amdgpu_kernel |nneg ", "", ir).replace("addrspacecast ptr addrspace(5)", "bitcast ptr")
-    machine = llvm.Target.from_default_triple().create_target_machine(opt=1)
-    module = llvm.parse_assembly(ir, llvm.create_context())
-    module.verify()
-    engine = llvm.create_mcjit_compiler(module, machine)
-    engine.finalize_object()
-    held = [np.array(one) for one in arrays]
-    prototype = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(held))
-    function = prototype(engine.get_function_address(spec.name))
-    addresses = [one.ctypes.data for one in held]
-    launch = Launch.of(spec.uops)
-    grid = [*launch.sizes(), 1, 1][:3]
-    if launch.group is None:
-        size = [ITEMS if spec.target.arch == "cuda" else 256, 1, 1]
-        grid[0] = -(-grid[0] // size[0])
-    else:
-        size = [*launch.group, 1, 1][:3]
-    together = any(map(is_group_barrier, spec.uops))
-    for group in itertools.product(*map(range, reversed(grid))):
-        _run_group(function, addresses, group[::-1], size, together=together)
-    return held
+    return Loaded(spec)(arrays)
 
 
 def _run_group(

@@ -1,38 +1,50 @@
-"""Tensors computed kernel by kernel, by whatever runs a program for a GPU that this machine may not have."""
+"""Kernels of a vector machine that nobody has, to look at and not to run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
-from tinyexplore import Tensor
 from tinyexplore.codegen import lower
-from tinyexplore.device import Device
-from tinyexplore.explore.kept import buffer_types
+from tinyexplore.device import Buffer, Device
+from tinyexplore.dtype import dtypes
+from tinyexplore.engine import Runner, compile_many
 from tinyexplore.kernel import Kernel, hand_coded
+from tinyexplore.lazy import LazyBuffer
 from tinyexplore.renderer import ProgramSpec
-from tinyexplore.schedule import create_schedule
+from tinyexplore.schedule import ScheduleItem, create_schedule
+from tinyexplore.target import Target
 from tinyexplore.util import Context
 
-Run = Callable[[ProgramSpec, Sequence[np.ndarray]], list[np.ndarray]]  # what the buffers of a program hold after it ran
+MACHINE = Target("TEST", "any", "any", "", 64, 32, 2, 32768, 1 << 20, frozenset(), ())
 
 
-def computed_by(run: Run, target: str, result: Tensor, *, with_opts: bool = True) -> np.ndarray:
-    """The elements of a tensor made where this TARGET is in force; its inputs lie in memory."""
-    known: dict[Any, np.ndarray] = {}
-    with Context(TARGET=target, DEVICE="LLVM"):
-        items = create_schedule([result.lazydata])
-        for item in items:
-            kernel = Kernel.of(item.ast, Device["LLVM"].target)
-            kernel = hand_coded(kernel) if with_opts else kernel
-            spec = Device["LLVM"].renderer.render(kernel.name, lower(kernel))
-            arrays = []
-            for buffer, (dtype, size) in zip(item.buffers, buffer_types(spec.uops), strict=True):
-                if buffer not in known:
-                    content = bytes(buffer.copyout()) if buffer.is_allocated else bytes(size * dtype.itemsize)
-                    known[buffer] = np.frombuffer(content, dtype.fmt)
-                arrays.append(known[buffer])
-            known.update(zip(item.buffers, run(spec, arrays), strict=True))
-    return known[items[-1].buffers[0]]
+WIDE = (
+    "x86-64-v4,threads=2,l1=32K,l2=1M"  # a TARGET with vectors of 16 floats and 32 registers, wherever it is asked for
+)
+
+
+def rendered(node: LazyBuffer, target: str = WIDE) -> ProgramSpec:
+    """The program of the one kernel that computes `node`, with the opts that it gets, for the LLVM device there."""
+    with Context(TARGET=target):
+        interface = Device["LLVM"]
+        kernel = hand_coded(kernel_of(node, interface.target))
+        spec: ProgramSpec = interface.renderer.render(kernel.name, lower(kernel))
+    return spec
+
+
+def unread(*shape: int) -> LazyBuffer:
+    """A LazyBuffer that nobody computes: it takes no memory."""
+    return LazyBuffer.from_buffer(Buffer("LLVM", int(np.prod(shape)), dtypes.float32), shape)
+
+
+def kernel_of(node: LazyBuffer, target: Target = MACHINE) -> Kernel:
+    """The one kernel that computes `node`, without opts."""
+    (item,) = create_schedule([node])
+    return Kernel.of(item.ast, target)
+
+
+def compile_all(items: Sequence[ScheduleItem]) -> list[Runner | None]:
+    """The runner of each item, None for copies."""
+    return [one.runner for one in compile_many(items)]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.support.kernels import computed_by
+from tests.support.item_by_item import computed_by
 from tinyexplore import Tensor
 from tinyexplore.renderer import ProgramSpec
 from tinyexplore.renderer.program import Launch

@@ -18,6 +18,7 @@ from tinyexplore.renderer import ProgramSpec
 from tinyexplore.renderer.c import CRenderer
 from tinyexplore.renderer.gpu import in_other_languages
 from tinyexplore.renderer.program import StoredSpec
+from tinyexplore.runtime.gpu_assembly import assembly_listings
 from tinyexplore.trace import Compiled, Rendered, SourceLine, active_recorder, staged
 from tinyexplore.uop import UOp
 from tinyexplore.uop.symbolic import sint
@@ -168,13 +169,13 @@ def _alone(settings: Config, work: Callable[[], R]) -> R:
 
 def further_listings(spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, ...]]]:
     """For display: the program as C, whatever the device's own language is, and what the device can show of it; of a
-    GPU's program, the other languages of GPUs.
+    GPU's program, its assembly where LLVM knows the GPU, and the other languages of GPUs.
 
     Nothing of this happens while a program is recorded: who shows the recording asks for it.
     """
     interface = Device.made_for(spec.target)
     if spec.target.has_local:
-        return in_other_languages(spec)
+        return [*assembly_listings(spec), *in_other_languages(spec)]
     listings = [(language, lines) for language, lines in interface.listings(spec) if language != spec.language]
     if "c" not in (spec.language, *(language for language, _ in listings)):
         listings.insert(0, ("c", CRenderer(spec.target).render(spec.name, spec.uops).lines))

@@ -23,6 +23,7 @@ LANGUAGE_NAMES = {
     "asm": "Assembly",
     "python": "Python program",
     "ptx": "PTX",
+    "amdgcn": "AMDGCN assembly",
     "cuda": "CUDA",
     "opencl": "OpenCL",
     "hip": "HIP",

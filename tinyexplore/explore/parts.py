@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 W = TypeVar("W")
 
 _PANE_A = ("source", "uops")
+_PANE_C = ("asm", "ptx", "amdgcn")
 
 
 class Parts:
@@ -120,7 +121,7 @@ class Parts:
         known = ["source", *dict.fromkeys(program.language for program in self._trace().programs)]
         if language not in known:
             raise ValueError(f"no listing {language!r} in this trace; there are: {', '.join(known)}")
-        pane = "a" if language in _PANE_A else "c" if language == "asm" else "b"
+        pane = "a" if language in _PANE_A else "c" if language in _PANE_C else "b"
         key = "source 0" if language == "source" else language
         picture = self._picture(partial(listing_svg, language=language))
         make = partial(CodeWidget, self._explorer, pane=pane, pinned={"tabs": {pane: key}}, static=picture)

@@ -97,6 +97,13 @@ def assembly_lines(spec: ProgramSpec, assembly: str, find: UopsOfLine | None = N
     return tuple(line for line in kept if line.text[:1] == " " or line.text[:-1] in used or line.text[:-1] == spec.name)
 
 
+def amdgcn_lines(spec: ProgramSpec, text: str) -> tuple[SourceLine, ...]:
+    """The instructions of a kernel for AMD's GPUs, without the tables around them."""
+    find = uop_of_line(spec)
+    head, *rest = assembly_lines(spec, text, lambda line: find(line) if line else ())
+    return (head._replace(uops=program_head(spec.uops)), *rest)
+
+
 def ptx_lines(spec: ProgramSpec, text: str) -> tuple[SourceLine, ...]:
     """A whole program of PTX, which ptxas takes: what is said of places goes into the lines, comments are left out."""
     find = uop_of_line(spec)

@@ -9,7 +9,7 @@ from tinyexplore.device import DeviceUnavailable
 from tinyexplore.renderer.llvm import with_debug_info
 from tinyexplore.renderer.llvm.gpu import BACKENDS, GPUIRRenderer
 from tinyexplore.renderer.program import ProgramSpec, RenderError
-from tinyexplore.runtime.asm import assembly_lines, ptx_lines
+from tinyexplore.runtime.asm import amdgcn_lines, ptx_lines
 from tinyexplore.target import Target
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import UOp
@@ -41,8 +41,8 @@ class GPUAssembler:
         ir = GPUIRRenderer(self.target, self.compiler).render(name, uops)
         # places only, and no tables of them, so that PTX stays a program that ptxas takes as it is
         text = self.assembled(with_debug_info(ir, "DebugDirectivesOnly"))
-        lines = ptx_lines(ir, text) if self.language == "ptx" else assembly_lines(ir, text)
-        return replace(ir, language=self.language, lines=lines)
+        lines = ptx_lines if self.language == "ptx" else amdgcn_lines
+        return replace(ir, language=self.language, lines=lines(ir, text))
 
     def assembled(self, ir: str) -> str:
         """What LLVM makes of a module."""

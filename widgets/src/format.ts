@@ -93,6 +93,7 @@ export const LANGUAGE_NAMES: Record<string, string> = {
   asm: "Assembly",
   python: "Python program",
   ptx: "PTX",
+  amdgcn: "AMDGCN assembly",
   cuda: "CUDA",
   opencl: "OpenCL",
   hip: "HIP",

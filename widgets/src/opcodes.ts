@@ -65,6 +65,48 @@ const ASM: [RegExp, string][] = [
   [/^mov|^ldr|^str|^ld1|^st1/, "moves between registers and memory"],
 ];
 
+const PTX: [RegExp, string][] = [
+  [/^mov/, "copies a register, or reads a number of the thread's (%tid, %ctaid)"],
+  [/^ld\.param/, "reads an argument of the kernel"],
+  [/^ld\.shared/, "reads memory that the threads of a block share"],
+  [/^st\.shared/, "writes memory that the threads of a block share"],
+  [/^ld\.global/, "reads the GPU's memory (.nc: through the cache for what nobody writes)"],
+  [/^st\.global/, "writes the GPU's memory"],
+  [/^(ld|st)\.local/, "a thread's own memory: an array, or registers that were too few"],
+  [/^bar/, "waits until every thread of the block is here"],
+  [/^fma/, "fused multiply-add: x * y + z rounded once"],
+  [/^mad|^mul\.wide/, "multiplies integers (.wide: into twice the bits)"],
+  [/^setp/, "compares into a predicate"],
+  [/^selp/, "one of two values, by a predicate"],
+  [/^bra/, "jumps"],
+  [/^cvta/, "makes an address of one memory into one that may be of any"],
+  [/^cvt/, "converts between types"],
+  [/^(ex2|lg2|sin|cos|rcp|rsqrt|sqrt)/, "a function of the special function unit, or (.rn) exactly rounded"],
+  [/^(min|max)/, "the smaller or larger (.NaN: NaN if one is)"],
+  [/^ret/, "the thread is done"],
+];
+
+const AMDGCN: [RegExp, string][] = [
+  [/^s_waitcnt/, "waits until memory has answered"],
+  [/^s_delay_alu/, "tells the scheduler how far a result is away"],
+  [/^s_barrier/, "waits until every wave of the group is here"],
+  [/^s_load/, "reads what is the same for the whole wave, as the kernel's arguments are"],
+  [/^s_endpgm/, "the wave is done"],
+  [/^s_c?branch/, "jumps, for the whole wave"],
+  [/^s_.*exec|saveexec/, "switches lanes off and on: how a wave branches"],
+  [/^ds_(read|load)/, "reads memory that the work-items of a group share"],
+  [/^ds_(write|store)/, "writes memory that the work-items of a group share"],
+  [/^(global|flat|buffer)_load/, "reads the GPU's memory"],
+  [/^(global|flat|buffer)_store/, "writes the GPU's memory"],
+  [/^(buffer|scratch)_/, "a work-item's own memory, or its caches"],
+  [/^v_(pk_)?(fma|fmac|mad)/, "multiply-add of every lane"],
+  [/^v_cndmask/, "one of two values in every lane, by a mask"],
+  [/^v_cmp/, "compares in every lane, into a mask"],
+  [/^v_(exp|log|rcp|rsq|sqrt|sin|cos)/, "a function of the transcendental unit, in every lane"],
+  [/^v_/, "an operation of every lane of the wave"],
+  [/^s_/, "an operation of the scalar unit: once for the whole wave"],
+];
+
 const LLVM: Record<string, string> = {
   getelementptr: "computes an address; touches no memory",
   phi: "a value that depends on where control came from: the loop's variables",
@@ -83,6 +125,6 @@ export function explain(language: string, word: string): string | null {
   const name = word.trim();
   if (language === "uops") return UOPS[name] ?? null;
   if (language.startsWith("llvm")) return LLVM[name] ?? null;
-  if (language === "asm") return ASM.find(([pattern]) => pattern.test(name))?.[1] ?? null;
-  return null;
+  const assembly = { asm: ASM, ptx: PTX, amdgcn: AMDGCN }[language];
+  return assembly?.find(([pattern]) => pattern.test(name))?.[1] ?? null;
 }

@@ -85,7 +85,7 @@ const WAT = grammar(
   ["number", "-?\\b(?:0x[\\da-fA-F]+|\\d+(?:\\.\\d+)?(?:e[+-]?\\d+)?|inf|nan)\\b"],
 );
 
-const GRAMMARS: Record<string, Grammar> = { python: PYTHON, llvm: LLVM, "llvm-opt": LLVM, asm: ASM, ptx: ASM, uops: UOPS, wat: WAT };
+const GRAMMARS: Record<string, Grammar> = { python: PYTHON, llvm: LLVM, "llvm-opt": LLVM, asm: ASM, ptx: ASM, amdgcn: ASM, uops: UOPS, wat: WAT };
 
 /** The tokens of one line; joined, their texts are the line. A kind of "" is plain text. */
 export function tokenize(language: string, line: string): Token[] {

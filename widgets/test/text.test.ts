@@ -61,6 +61,8 @@ test("tokens have the kinds that a reader expects", () => {
 test("operations are explained where there is something to say", () => {
   assert.match(explain("asm", "\tvfmadd231ps")!, /multiply-add/);
   assert.match(explain("asm", "jne")!, /if a condition/);
+  assert.match(explain("ptx", "ld.shared.b32")!, /share/);
+  assert.match(explain("amdgcn", "v_add_f32_e32")!, /every lane/);
   assert.match(explain("uops", "GEP")!, /lane/);
   assert.match(explain("llvm-opt", "phi")!, /control/);
   assert.equal(explain("c", "f"), null);

@@ -12,18 +12,31 @@ from tinyexplore.renderer.c import CRenderer
 from tinyexplore.renderer.gpu import LANGUAGES as OF_GPUS
 from tinyexplore.renderer.gpu import GPURenderer
 from tinyexplore.renderer.llvm import LLVMRenderer
+from tinyexplore.renderer.llvm.gpu import BACKENDS
 from tinyexplore.renderer.wasm import WASMRenderer
 from tinyexplore.runtime.gpu import gpu_target
+from tinyexplore.runtime.gpu_assembly import GPUAssembler
 from tinyexplore.target import GPUS, WASM32, Target, UnknownTarget, choice_of
 from tinyexplore.util import Context
 
+ASSEMBLIES = {backend.language: arch for arch, backend in BACKENDS.items()}  # of GPUs: by what else is for the machine
 LANGUAGES = {  # by its short name: what it is called
     "c": "C",
     "llvm": "LLVM IR",
     **OF_GPUS,
+    **{backend.language: backend.words for backend in BACKENDS.values()},
     "wasm": "WebAssembly text",
 }
-MACHINES = {"opencl": "opencl", "cuda": "sm_80", "hip": "gfx1100", "metal": "metal", "wgsl": "webgpu", "wasm": WASM32}
+MACHINES = {
+    "opencl": "opencl",
+    "cuda": "sm_80",
+    "ptx": "sm_80",
+    "hip": "gfx1100",
+    "amdgcn": "gfx1100",
+    "metal": "metal",
+    "wgsl": "webgpu",
+    "wasm": WASM32,
+}
 OF_CPUS = ("c", "llvm")
 _TIDY = {"cpp": "c", "ir": "llvm", "llvm ir": "llvm", "opencl c": "opencl", "wat": "wasm", "webassembly": "wasm"}
 
@@ -61,7 +74,8 @@ def _wanted(word: str) -> Wanted:
         language, machine = _language_of(language, word), language
     if language not in LANGUAGES:
         raise RosettaError(f"no language {language!r}; there are {', '.join(LANGUAGES)}")
-    if machine and _language_of(machine, word) != ("llvm" if language in OF_CPUS else language):
+    family = "llvm" if language in OF_CPUS else ASSEMBLIES.get(language, language)
+    if machine and _language_of(machine, word) != family:
         raise RosettaError(
             f"{word!r}: {machine} is no machine of {LANGUAGES[language]}; it is one of {_language_of(machine, word)}"
         )
@@ -89,7 +103,7 @@ def target_of(asked: Wanted, captured: Target) -> Target:
     if not machine and _speaks(captured, language):
         return captured
     machine = machine or MACHINES.get(language, "native")
-    if language in OF_GPUS:
+    if language in OF_GPUS or language in ASSEMBLIES:
         gpu = choice_of(machine).gpu
         assert gpu is not None
         return gpu_target("GPU", gpu, machine, machine)
@@ -103,14 +117,16 @@ def target_of(asked: Wanted, captured: Target) -> Target:
 
 def _speaks(target: Target, language: str) -> bool:
     if target.has_local:
-        return target.arch == language
+        return target.arch == ASSEMBLIES.get(language, language)
     if target.arch == WASM32:
         return language == "wasm"
     return language in OF_CPUS and target.name in ("LLVM", "CLANG")
 
 
 def renderer_of(language: str, target: Target) -> Renderer:
-    """What writes programs of a language for `target`."""
+    """What writes programs of a language for `target`. DeviceUnavailable where it needs what is not installed."""
+    if language in ASSEMBLIES:
+        return GPUAssembler(target)
     match language:
         case "c":
             return CRenderer(target)

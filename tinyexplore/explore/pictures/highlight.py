@@ -36,6 +36,7 @@ _LEXERS = {
     "asm": "nasm",  # the syntax of Intel, which is what listings have on x86
     "python": "python",
     "ptx": "ptx",
+    "amdgcn": "nasm",
     "cuda": "cuda",
     "hip": "cuda",
     "wgsl": "wgsl",

@@ -186,7 +186,7 @@ class _KernelWriter(FunctionWriter):
         found = self.names[node] = self.value(f"add nuw nsw i64 {first}, {item}", "idx")
         inside = self.value(f"icmp slt i64 {found}, {self.operand(end)}", "inside")
         self.has_guard = True
-        here = f"inside{len(self.lines)}"
+        here = f"item.at{len(self.lines)}"
         self.raw(f"  br i1 {inside}, label %{here}, label %outside")
         self.label(here)
 
@@ -243,4 +243,4 @@ def cast_line(name: str, kind: str, value: str, node: UOp) -> SourceLine:
     return SourceLine(f"  {name} = addrspacecast {kind} {value} to ptr", (node,))
 
 
-__all__ = ["AMDGCN", "BACKENDS", "PTX", "Backend", "GPUIRRenderer"]
+__all__ = ["AMDGCN", "BACKENDS", "CHOSEN_ITEMS", "PTX", "Backend", "GPUIRRenderer"]

@@ -21,17 +21,18 @@ interface Listing {
   text: string;
 }
 
+const MACHINE_CODE = ["asm", "ptx", "amdgcn"];
 const PANES: Record<string, { label: string; wanted: string[] }> = {
   a: { label: "Python and UOps", wanted: ["source", "uops"] },
-  b: { label: "Source for the compiler", wanted: ["c", "llvm", "llvm-opt", "python", "cuda", "ptx", "opencl", "hip", "metal"] },
-  c: { label: "Machine code", wanted: ["asm", "llvm-opt", "ptx", "llvm", "python", "c", "uops"] },
+  b: { label: "Source for the compiler", wanted: ["c", "llvm", "llvm-opt", "python", "cuda", "hip", "opencl", "metal"] },
+  c: { label: "Machine code", wanted: [...MACHINE_CODE, "llvm-opt", "llvm", "python", "c", "uops"] },
   // in a narrow explorer the only one
-  all: { label: "Code", wanted: ["source", "uops", "c", "llvm", "llvm-opt", "asm", "python", "cuda", "ptx", "opencl", "hip", "metal"] },
+  all: { label: "Code", wanted: ["source", "uops", "c", "llvm", "llvm-opt", ...MACHINE_CODE, "python", "cuda", "hip", "opencl", "metal"] },
 };
 
 /** The pane that a listing of that language stands in. */
 export function paneOf(language: string): string {
-  return ["b", "c"].find((key) => PANES[key].wanted[0] === language) ?? (language === "uops" ? "a" : "b");
+  return MACHINE_CODE.includes(language) ? "c" : language === "uops" ? "a" : "b";
 }
 
 const NARROW = 900; // pixels
