@@ -112,7 +112,7 @@ def test_a_gpus_kernel_is_shown_in_its_languages_and_takes_opts_of_its_own() -> 
     np.testing.assert_allclose(view.result.numpy(), soft(A), rtol=1e-4)
     (kernel,) = view.trace.kernels
     assert "written here, not run; DEVICE=PYTHON emulates them" in kernel.not_run
-    assert {"uops", *DIALECTS} == {one.language for one in view.trace.programs}
+    assert {"uops", "ptx", "wgsl", *DIALECTS} == {one.language for one in view.trace.programs}
     assert "SPECIAL lidx0 < 32" in listing(view.trace, kernel, "uops")
     assert "threadIdx.x" in listing(view.trace, kernel, "cuda")
     view.set_opts(kernel.id, "")

@@ -171,6 +171,8 @@ class _KernelWriter(FunctionWriter):
                     name = text.partition("@")[2].partition("(")[0]
                     self.declared[name] = f"declare void @{name}() convergent"
                 self.raw(f"  {text}")
+        elif node.op is Ops.WMMA:
+            raise RenderError(f"{node.arg}: tensor cores are written in {self.target.arch}'s source, not as LLVM IR")
         elif node.op is not Ops.BARRIER:
             super().write_node(node)
 
