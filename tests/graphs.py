@@ -9,6 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 import tinyexplore.devices  # noqa: F401  (makes the devices known)
+from tests.support.limits import has
 from tinyexplore.device import Buffer
 from tinyexplore.dtype import dtypes
 from tinyexplore.engine import read
@@ -70,7 +71,8 @@ def _factors(draw: Callable, size: int, count: int) -> tuple[int, ...]:
 @st.composite
 def graphs(draw: Callable, device: str = "LLVM", max_ops: int = 9) -> LazyBuffer:
     """Random programs: elementwise, reductions used twice, every movement, masks, windows, forced stores."""
-    dtype = draw(st.sampled_from([np.float32, np.float32, np.int32, np.float64]))
+    doubles = [np.float64] if has(device, dtypes.float64) else []
+    dtype = draw(st.sampled_from([np.float32, np.float32, np.int32, *doubles]))
     sizes = st.lists(st.sampled_from([0, 1, 2, 3, 4, 5, 8, 17, 20]), max_size=3)
     seeds = st.integers(0, 1 << 16)
 

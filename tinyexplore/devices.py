@@ -35,6 +35,12 @@ def _open_wasm() -> DeviceInterface:
     return open_wasm()
 
 
+def _open_webgpu() -> DeviceInterface:
+    from tinyexplore.runtime.webgpu import open_webgpu
+
+    return open_webgpu()
+
+
 def _open_disk(path: str) -> Storage:
     from tinyexplore.runtime.disk import open_disk
 
@@ -48,12 +54,14 @@ def _open_numpy(_: str) -> Storage:
 
 
 def register_devices() -> None:
-    """Makes LLVM, CLANG, PYTHON, GPU and WASM known to `Device`, and as storage DISK (files) and NPY (NumPy arrays)."""
+    """Makes LLVM, CLANG, PYTHON, GPU, WASM and WEBGPU known to `Device`, and as storage DISK (files) and NPY (NumPy
+    arrays)."""
     Device.register("LLVM", _open_llvm)
     Device.register("CLANG", _open_clang)
     Device.register("PYTHON", _open_python)
     Device.register("GPU", _open_gpu)
     Device.register("WASM", _open_wasm)
+    Device.register("WEBGPU", _open_webgpu)
     Device.register_storage("DISK", _open_disk)
     Device.register_storage("NPY", _open_numpy)
 

@@ -19,16 +19,17 @@ C_COMPILERS = tuple(name for name in ("clang", "gcc") if shutil.which(name))
 DEVICES = ("PYTHON", "LLVM", *(f"CLANG with {name}" for name in C_COMPILERS), "WASM")
 
 
-def _has_gpu() -> bool:
+def _opens(name: str, required: str) -> bool:
     try:
-        return bool(Device["GPU"])
+        return bool(Device[name])
     except DeviceUnavailable:
-        if os.environ.get("TINYEXPLORE_REQUIRE_OPENCL", "") not in ("", "0"):
+        if os.environ.get(required, "") not in ("", "0"):
             raise
         return False
 
 
-GPUS = ("GPU",) if _has_gpu() else ()  # devices whose programs have no vectors
+REQUIRED = {"GPU": "TINYEXPLORE_REQUIRE_OPENCL", "WEBGPU": "TINYEXPLORE_REQUIRE_VULKAN"}
+GPUS = tuple(name for name in REQUIRED if _opens(name, REQUIRED[name]))  # devices whose programs have no vectors
 EMULATED = "PYTHON for opencl"
 
 

@@ -12,7 +12,7 @@ from tests.reference import evaluate
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.util import Context
 
-EXAMPLES = {"LLVM": 400, "CLANG": 25, "PYTHON": 60, "WASM": 60}
+EXAMPLES = {"LLVM": 400, "CLANG": 25, "PYTHON": 60, "WASM": 60, "GPU": 6, "WEBGPU": 12}
 
 
 def check(node: LazyBuffer) -> None:

@@ -97,7 +97,8 @@ def test_html_makes_one_page_of_a_trace(tmp_path, capsys):
 def test_devices_lists_every_device(capsys):
     assert cli.main(["devices"]) == 0
     printed = capsys.readouterr().out
-    assert [line[2:].split()[0] for line in printed.splitlines()[:-3]] == ["LLVM", "CLANG", "PYTHON", "GPU", "WASM"]
+    names = ["LLVM", "CLANG", "PYTHON", "GPU", "WASM", "WEBGPU"]
+    assert [line[2:].split()[0] for line in printed.splitlines()[:-3]] == names
 
 
 def test_devices_tells_the_target_and_what_runs_here(capsys):

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from tinyexplore import Tensor
+from tests.support.limits import has
+from tinyexplore import Tensor, dtypes
 from tinyexplore.dtype import least_upper_dtype
 
 Array = np.ndarray
@@ -60,6 +61,7 @@ class Program:
     def __init__(self, seed: int, device: str, wide: bool = False) -> None:
         self.random = Random(seed)
         self.device = device
+        self.kinds = tuple(kind for kind in KINDS if has(device, dtypes.fields()[kind]))
         self.wide = wide
         self.most = MOST_WIDE_ELEMENTS if wide else MOST_ELEMENTS
         self.values: list[Value] = []
@@ -125,7 +127,7 @@ class Program:
 
     def leaf(self, shape: tuple[int, ...] | None = None, kind: str | None = None) -> Value:
         shape = self.shape() if shape is None else shape
-        value = self.made(self.numbers(shape, kind or self.random.choice(KINDS)))
+        value = self.made(self.numbers(shape, kind or self.random.choice(self.kinds)))
         self.values.append(value)
         return value
 
@@ -135,7 +137,7 @@ class Program:
         if fitting and self.random.random() < 0.6:
             return self.random.choice(fitting)
         shape = tuple(self.random.choice((1, size)) for size in x.x.shape[self.random.randint(0, x.x.ndim) :])
-        return self.made(self.numbers(shape, self.random.choice((x.kind, self.random.choice(KINDS)))))
+        return self.made(self.numbers(shape, self.random.choice((x.kind, self.random.choice(self.kinds)))))
 
     def axis(self, x: Value) -> int:
         return self.random.randint(-x.x.ndim, x.x.ndim - 1)
@@ -305,7 +307,7 @@ def floor(p: Program, x: Value) -> Value | None:
 
 @step
 def cast(p: Program, x: Value) -> Value | None:
-    kind = p.random.choice(KINDS)
+    kind = p.random.choice(p.kinds)
     target = np.dtype(kind)
     if x.is_float and target.kind == "u":
         return None  # of negative numbers: nobody's business

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
+from tests.backends.programs import GPUS
 from tests.ops.program import Program
-from tests.ops.programs import NAMES, check
+from tests.ops.programs import NAMES, check, is_wrong
 from tests.ops.support import HOW
 
-COUNTS = {"LLVM": 25, "CLANG": 4, "PYTHON": 40, "WASM": 12}
+COUNTS = {"LLVM": 25, "CLANG": 4, "PYTHON": 40, "WASM": 12, "GPU": 1, "WEBGPU": 4}
 
 
-LACKING = re.compile(r"RenderError: (SIN|COS|ERF|POW) of dtypes.float64: WebAssembly has no such operation")
-
-
-@pytest.mark.parametrize("device", [how for how in (*HOW, "WASM") if how in COUNTS])
+@pytest.mark.parametrize("device", [how for how in (*HOW, "WASM", *GPUS) if how in COUNTS])
 def test_random_programs_agree_with_numpy(device: str) -> None:
     first = 1_000_000  # seeds of their own: a long run starts at 0
     found = [(seed, check(seed, device)) for seed in range(first, first + COUNTS[device])]
-    wrong = [(seed, said) for seed, said in found if said is not None]
-    if device == "WASM":  # functions of float64 that it lacks are an error that says so
-        wrong = [(seed, said) for seed, said in wrong if not LACKING.match(said)]
-    assert wrong == []
+    assert [(seed, said) for seed, said in found if is_wrong(said, device)] == []
+    assert any(said is None for _, said in found)
 
 
 def test_wide_programs_agree_with_numpy() -> None:

@@ -71,7 +71,8 @@ class CompiledProgram(Protocol):
         `values` for its Variables.
 
         start and stop are the part of the THREAD axis to do, (0, its size) for all of it; without a THREAD axis they
-        are not looked at. Machine code runs without the GIL.
+        are not looked at. Machine code runs without the GIL. Where the device has a clock of its own, the function's
+        `seconds` are what the last call took by it.
         """
         ...
 

@@ -1,11 +1,13 @@
 """WGSL, the language of WebGPU: what one work-item does, by the C writer's way through a program.
 
-Its numbers have 32 bits: indices are i32, which the bounds of a program must allow, and memory has no smaller elements.
+Its numbers have 32 bits: indices are i32, which the bounds of a program must allow, and memory has no smaller elements:
+a bool in a buffer takes a word, which whoever fills the buffer sees to.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from tinyexplore.dtype import DType, PtrDType, dtypes
 from tinyexplore.renderer.c.parts import literal, short
@@ -32,6 +34,7 @@ TYPES = {
     dtypes.float32: "f32",
 }
 ITEMS = 64  # of a group, where the program leaves it to the runtime
+MOST_GROUPS = 65_535  # of one dimension, whatever the device
 # how a work-item knows its numbers, by the first letters of a SPECIAL
 PLACES = {
     "gidx": ("workgroup_id", "group"),
@@ -40,15 +43,35 @@ PLACES = {
 }
 # made of bits when the program runs: WGSL refuses constants that are not finite
 _NOT_FINITE = {"INFINITY": ("inf", "0x7f800000u"), "NAN": ("nan", "0x7fc00000u")}
+# by its bits: compilers of WGSL may take it that no value is NaN, and that no comparison meets one
+_IS_NAN = "fn is_nan(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u; }"
 # of what lies below 0 WGSL knows no power
 _POW = """\
 fn pow_f32(x: f32, y: f32) -> f32 {{
   let p: f32 = pow(abs(x), y);
-  let below: f32 = select({nan}, select(p, -p, y % 2.0f != 0.0f), y == floor(y));
-  return select(select(p, below, x < 0.0f), 1.0f, y == 0.0f);
+  let below: f32 = select({nan}, select(p, -p, y % 2.0f != 0.0f), y == floor(y) || abs(x) == {inf});
+  let all: f32 = select(select(p, below, x < 0.0f), {nan}, is_nan(x) || is_nan(y));
+  return select(all, 1.0f, y == 0.0f || x == 1.0f || (x == -1.0f && abs(y) == {inf}));
 }}"""
 # by hyperbolic sine and cosine, say, which overflow
-_TANH = "fn tanh_f32(x: f32) -> f32 { return select(tanh(clamp(x, -10.0f, 10.0f)), x, x != x); }"
+_TANH = "fn tanh_f32(x: f32) -> f32 { return select(tanh(clamp(x, -10.0f, 10.0f)), x, is_nan(x)); }"
+# exact, where WGSL's own x - y * trunc(x / y) is rounded: y times a power of 2, no less than half of what is left, goes
+# off until less than y is left; a y below the least normal number leaves 0
+_FMOD = """\
+fn fmod_f32(x: f32, y: f32) -> f32 {{
+  let b: u32 = bitcast<u32>(y) & 0x7fffffffu;
+  var r: u32 = bitcast<u32>(x) & 0x7fffffffu;
+  if (r >= 0x7f800000u || b > 0x7f800000u || b == 0u) {{ return {nan}; }}
+  if (b == 0x7f800000u || r < b) {{ return x; }}
+  if (b < 0x800000u) {{ return 0.0f * x; }}
+  while (r >= b) {{
+    let steps: u32 = (r >> 23u) - (b >> 23u) - u32((b & 0x7fffffu) > (r & 0x7fffffu) && (r >> 23u) > (b >> 23u));
+    let half: f32 = bitcast<f32>((steps / 2u + 127u) << 23u);
+    let rest: f32 = bitcast<f32>((steps - steps / 2u + 127u) << 23u);
+    r = bitcast<u32>(bitcast<f32>(r) - bitcast<f32>(b) * half * rest);
+  }}
+  return bitcast<f32>(r | (bitcast<u32>(x) & 0x80000000u));
+}}"""
 _OF_BOOLS = {Ops.CMPLT: "!{0} & {1}", Ops.CMPLE: "!{0} | {1}", Ops.CMPEQ: "{0} == {1}", Ops.CMPNE: "{0} != {1}"}
 
 
@@ -56,17 +79,38 @@ def too_wide(uops: Sequence[UOp]) -> str:
     """Which numbers of a program WGSL has no type for, in words; "" where it has all."""
     for node in uops:
         base = node.dtype.base if isinstance(node.dtype, PtrDType) else node.dtype
-        if node.op is Ops.DEFINE_GLOBAL and base is dtypes.bool:
-            return "bool: elements of a buffer of bools have 8 bits, and memory of WGSL has none below 32"
         if base is dtypes.int64 and (isinstance(node.dtype, PtrDType) or not is_short(node)):
             return "int64: WGSL has integers of 32 bits, and these may need more"
     return ""
+
+
+def is_spread(launch: Launch) -> bool:
+    """Whether a dimension may have more groups than any device allows: then all groups are counted in one number."""
+    most = [bounds(end)[1] for end in launch.grid]
+    if launch.group is None:
+        most[0] = -(-most[0] // ITEMS)
+    return max(most) > MOST_GROUPS
+
+
+def group_counts(launch: Launch, values: Sequence[int] = ()) -> tuple[int, ...]:
+    """How many groups are to be launched, by dimension, for these values of the Variables."""
+    sizes = launch.sizes(values)
+    if is_spread(launch):
+        total = prod(sizes) if launch.group is not None else -(-prod(sizes) // ITEMS)
+        return min(total, MOST_GROUPS), -(-total // MOST_GROUPS)
+    return (-(-sizes[0] // ITEMS), *sizes[1:]) if launch.group is None else sizes
 
 
 def is_short(node: UOp) -> bool:
     """Whether 32 bits hold whatever an integer of 64 bits may be."""
     low, high = bounds(node)
     return -(1 << 31) <= low and high < 1 << 31
+
+
+def in_words(index: UOp) -> bool:
+    """True for an element of a buffer of bools."""
+    buffer = index.src[0]
+    return buffer.op is Ops.DEFINE_GLOBAL and isinstance(buffer.dtype, PtrDType) and dtypes.is_bool(buffer.dtype.base)
 
 
 class WGSLWriter(CWriter):
@@ -77,6 +121,8 @@ class WGSLWriter(CWriter):
     def __init__(self, uops: Sequence[UOp]) -> None:
         super().__init__(uops)
         self.shared: list[SourceLine] = []
+        self.spread = is_spread(Launch.of(uops))
+        self.places = [node for node in uops if node.op is Ops.SPECIAL and not node.arg.startswith("lidx")]
 
     def write(self, name: str) -> list[SourceLine]:
         launch = Launch.of(self.uops)
@@ -91,14 +137,19 @@ class WGSLWriter(CWriter):
         for node in buffers:
             assert isinstance(node.dtype, PtrDType)
             access = "read_write" if node in written else "read"
-            kind = f"var<storage, {access}> data{node.arg}: array<{TYPES[node.dtype.base]}>"
+            element = "u32" if dtypes.is_bool(node.dtype.base) else TYPES[node.dtype.base]
+            kind = f"var<storage, {access}> data{node.arg}: array<{element}>"
             bindings.append(SourceLine(f"@group(0) @binding({node.arg}) {kind};", (node,)))
         for number, node in enumerate(variables, len(buffers)):
             kind = f"var<uniform> {self.texts[node][0]}: i32"
             bindings.append(SourceLine(f"@group(0) @binding({number}) {kind};", (node,)))
         roots = tuple(node for node in self.uops if node.op in (Ops.STORE, Ops.RANGE, Ops.SPECIAL))
         kinds = {node.arg[:-1] for node in self.uops if node.op is Ops.SPECIAL}
+        if self.spread:
+            kinds.add("gidx")
         given = [f"@builtin({what}) {name}: vec3<u32>" for kind, (what, name) in PLACES.items() if kind in kinds]
+        if self.spread:
+            given += ["@builtin(num_workgroups) groups: vec3<u32>", "@builtin(local_invocation_index) one: u32"]
         sizes = ", ".join(map(str, launch.group or (ITEMS,)))
         return [
             *bindings,
@@ -134,9 +185,25 @@ class WGSLWriter(CWriter):
         """The number of a work-item or a group, with how many there are."""
         kind, dimension = node.arg[:-1], "xyz"[int(node.arg[-1])]
         name, end = self.name(node, node.arg), node.src[0]
+        if self.spread and node in self.places:
+            self.share_of_number(node, name)
+            return
         self.line(f"let {name}: i32 = i32({PLACES[kind][1]}.{dimension}); // {size_text(end)}")
         if kind == "idx":
             self.line(f"if ({name} >= {self.operand(end)}) {{ return; }}")
+
+    def share_of_number(self, node: UOp, name: str) -> None:
+        """A place in one dimension of a grid, of which the groups, or the work-items, are counted in one number."""
+        size, is_item = self.operand(node.src[0], ATOM), node.arg.startswith("idx")
+        if node is self.places[0]:
+            number = "group.x + group.y * groups.x"
+            self.line(f"var rest: i32 = i32({f'({number}) * {ITEMS}u + one' if is_item else number});")
+        if node is self.places[-1]:
+            self.line(f"let {name}: i32 = rest; // {size_text(node.src[0])}")
+            self.line(f"if ({name} >= {size}) {{ return; }}")
+        else:
+            self.line(f"let {name}: i32 = rest % {size}; // {size_text(node.src[0])}")
+            self.line(f"rest = rest / {size};")
 
     def declare(self, node: UOp, text: str) -> None:
         kind = self.type_of(node)
@@ -155,6 +222,8 @@ class WGSLWriter(CWriter):
         assert isinstance(dtype, DType)
         buffer, position, valid = self.place(node.src[0])
         text = f"{buffer}[{position}]"
+        if in_words(node.src[0]):
+            text += " != 0u"
         if valid is not None:  # an access beyond the end is defined in WGSL, and not used here
             text = f"select({TYPES[dtype]}(0), {text}, {self.operand(valid)})"
         self.declare(node, text)
@@ -162,7 +231,8 @@ class WGSLWriter(CWriter):
     def store(self, node: UOp) -> None:
         index, value = node.src[:2]
         buffer, position, valid = self.place(index)
-        text = f"{buffer}[{position}] = {self.operand(value)};"
+        stored = f"u32({self.operand(value)})" if in_words(index) else self.operand(value)
+        text = f"{buffer}[{position}] = {stored};"
         self.line(text if valid is None else f"if ({self.operand(valid)}) {{ {text} }}")
 
     # *** expressions ***
@@ -178,6 +248,9 @@ class WGSLWriter(CWriter):
         name = text.lstrip("-")
         return text.replace(name, self.not_finite(name)) if name in _NOT_FINITE else text
 
+    def is_nan(self) -> str:
+        return self.needs("is_nan", lambda: _IS_NAN)
+
     def not_finite(self, name: str) -> str:
         function, bits = _NOT_FINITE[name]
         body = f"var bits: u32 = {bits}; return bitcast<f32>(bits);"
@@ -192,6 +265,8 @@ class WGSLWriter(CWriter):
             return f"round({self.operand(rounded)})", ATOM
         if op in Group.COMPARE and source is dtypes.bool:
             return _OF_BOOLS[op].format(*[self.operand(src, ATOM) for src in node.src]), LOOSE
+        if op is Ops.CMPNE and isinstance(source, DType) and dtypes.is_float(source):  # != says nothing of NaN
+            return "!({} == {})".format(*[self.operand(src, ATOM) for src in node.src]), ATOM
         return super().alu(node)
 
     def arithmetic(self, op: Ops, dtype: DType, values: list[str]) -> tuple[str, int]:
@@ -210,22 +285,22 @@ class WGSLWriter(CWriter):
 
     def extreme(self, op: Ops, dtype: DType, values: list[str]) -> str:
         name, kind = f"{op.name.lower()}_{short(dtype)}", TYPES[dtype]
-        # by its bits: compilers of WGSL may take it that no comparison meets NaN
-        nan = " || (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u" if dtypes.is_float(dtype) else ""
+        nan = f" || {self.is_nan()}(x)" if dtypes.is_float(dtype) else ""
         body = f"return select(y, x, x {'>' if op is Ops.MAX else '<'} y{nan});"
         self.needs(name, lambda: f"fn {name}(x: {kind}, y: {kind}) -> {kind} {{ {body} }}")
         return f"{name}({', '.join(values)})"
 
     def libm(self, op: Ops, dtype: DType, values: list[str]) -> str:
         if op is Ops.MOD:
-            return f"({values[0]} % {values[1]})"
-        if op is Ops.POW:
             nan = self.not_finite("NAN")
-            name = self.needs("pow_f32", lambda: _POW.format(nan=nan))
-            return f"{name}({', '.join(values)})"
+            return f"{self.needs('fmod_f32', lambda: _FMOD.format(nan=nan))}({', '.join(values)})"
+        if op is Ops.POW:
+            self.is_nan()
+            odd = {"nan": self.not_finite("NAN"), "inf": self.not_finite("INFINITY")}
+            return f"{self.needs('pow_f32', lambda: _POW.format(**odd))}({', '.join(values)})"
         if op is Ops.TANH:
-            name = self.needs("tanh_f32", lambda: _TANH)
-            return f"{name}({values[0]})"
+            self.is_nan()
+            return f"{self.needs('tanh_f32', lambda: _TANH)}({values[0]})"
         return f"{op.name.lower()}({', '.join(values)})"
 
     def divide(self, node: UOp, op: Ops, dtype: DType) -> tuple[str, int]:
@@ -267,4 +342,4 @@ def _rounded(node: UOp) -> UOp | None:
     return x if is_large else None
 
 
-__all__ = ["WGSLWriter", "too_wide"]
+__all__ = ["WGSLWriter", "group_counts", "is_spread", "too_wide"]

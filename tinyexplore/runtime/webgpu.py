@@ -1,0 +1,267 @@
+"""The WEBGPU device: WGSL through wgpu, on whatever driver of Vulkan, Metal or Direct3D 12 there is (Mesa's lavapipe
+runs it on the CPU).
+
+Memory is the host's: each kernel has what its buffers hold copied to the device, and from there what it wrote. Bools,
+for which WGSL has no memory, take a word each there. Calls come one at a time.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from tinyexplore.device import Buffer, DeviceInterface, DeviceUnavailable, Memory
+from tinyexplore.dtype import PtrDType, dtypes
+from tinyexplore.renderer.gpu import GPURenderer
+from tinyexplore.renderer.gpu.wgsl import group_counts
+from tinyexplore.renderer.program import Launch, ProgramSpec, global_buffers, variable_arguments
+from tinyexplore.runtime.errors import CompileError, compile_error
+from tinyexplore.runtime.gpu import gpu_target, no_listings
+from tinyexplore.runtime.host import HOST_ALLOCATOR
+from tinyexplore.runtime.native import check_arguments
+from tinyexplore.target import GPUS, chosen
+from tinyexplore.util.locks import new_in_children
+
+PROGRAM_BYTES = 64 << 10  # what a driver keeps of a program, about
+WORD = 4  # bytes of an element, and what sizes of buffers are multiples of
+TICKS = 16  # bytes of two timestamps
+KINDS = ("DiscreteGPU", "IntegratedGPU", "VirtualGPU", "CPU")  # of adapters, the one that is preferred first
+NO_PACKAGE = "the WEBGPU device needs wgpu: pip install 'tinyexplore[webgpu]'"
+NO_DRIVER = (
+    "the WEBGPU device needs a driver of Vulkan, Metal or Direct3D 12, and wgpu found none: install that of your GPU, "
+    "or Mesa's lavapipe, which runs Vulkan on the CPU (Debian: apt-get install mesa-vulkan-drivers)"
+)
+
+
+class WebGPU:
+    """A device of wgpu and its queue. `wgpu`: the module."""
+
+    def __init__(self) -> None:
+        try:
+            import wgpu  # noqa: PLC0415 (a package that few have; it loads drivers)
+        except ImportError as error:
+            raise DeviceUnavailable(f"{NO_PACKAGE} ({error})") from error
+        self.wgpu: Any = wgpu
+        with suppress(ImportError, KeyError, RuntimeError):  # OpenGL has no part in this, and says what it lacks
+            from wgpu.backends.wgpu_native.extras import set_instance_extras  # noqa: PLC0415
+
+            set_instance_extras(backends=["Primary"])
+        found = [one for one in wgpu.gpu.enumerate_adapters_sync() if one.info["backend_type"] != "OpenGL"]
+        if not found:
+            raise DeviceUnavailable(NO_DRIVER)
+        adapter = min(found, key=lambda one: [*KINDS, one.info["adapter_type"]].index(one.info["adapter_type"]))
+        self.name = str(adapter.info["device"])
+        self.version = f"wgpu {wgpu.__version__} {adapter.info['backend_type']} {adapter.info['description']}"
+        clock = {"timestamp-query"} & set(adapter.features)
+        try:
+            self.device = adapter.request_device_sync(required_features=clock, required_limits=adapter.limits)
+        except (wgpu.GPUError, RuntimeError) as error:
+            raise DeviceUnavailable(f"the WEBGPU device: {self.name} does not open: {error}") from error
+        self.limits: dict[str, int] = self.device.limits
+        self.nanoseconds = self._tick() if clock else 0.0  # of a tick of the device's clock; 0: it has none
+        self.most_bytes = min(self.limits["max-storage-buffer-binding-size"], self.limits["max-buffer-size"])
+        self.lock = threading.RLock()
+        new_in_children(self, "lock")
+
+    def _tick(self) -> float:
+        """What one of its timestamps counts, in ns."""
+        try:
+            from wgpu.backends.wgpu_native import lib  # noqa: PLC0415
+
+            return float(lib.wgpuQueueGetTimestampPeriod(self.device.queue._internal))
+        except (ImportError, AttributeError):  # an implementation that counts in ns, as the standard says
+            return 1.0
+
+    def compile(self, spec: ProgramSpec) -> WebGPUProgram:
+        """`spec`, ready to run. CompileError where wgpu refuses it."""
+        buffers, most = len(global_buffers(spec.uops)), self.limits["max-storage-buffers-per-shader-stage"]
+        if buffers > most:
+            raise CompileError(
+                f"the kernel {spec.name} takes {buffers} buffers, and {self.name} gives it {most} at most: "
+                "cut it with .contiguous() in between, or by a smaller MAX_KERNEL_OPS"
+            )
+        with self.lock:
+            try:
+                return WebGPUProgram(self, spec)
+            except self.wgpu.GPUError as error:
+                raise compile_error("wgpu", str(error), spec.source, r"wgsl:(\d+):\d+") from error
+
+    def new_buffer(self, nbytes: int, usage: int) -> Any:
+        """Memory of the device's. MemoryError where it has not so much for a kernel."""
+        if nbytes > self.most_bytes:
+            raise MemoryError(
+                f"{self.name} gives a kernel no buffer of {nbytes:,} bytes, {self.most_bytes:,} at most: work in "
+                "smaller pieces, or choose another device"
+            )
+        try:
+            return self.device.create_buffer(size=max(-(-nbytes // WORD) * WORD, WORD), usage=usage)
+        except self.wgpu.GPUError as error:
+            raise MemoryError(f"{self.name} gives no buffer of {nbytes:,} bytes: {error}") from error
+
+
+class WebGPUProgram:
+    """A pipeline, and how what it takes is bound."""
+
+    entry_address: int | None = None
+    nbytes = PROGRAM_BYTES
+    code_bytes = 0
+    refusal = ""
+
+    def __init__(self, webgpu: WebGPU, spec: ProgramSpec) -> None:
+        self.webgpu = webgpu
+        self.spec = spec
+        self.launch = Launch.of(spec.uops)
+        self.types = [node.dtype for node in global_buffers(spec.uops)]
+        device = webgpu.device
+        kinds = ["storage" if place in spec.writes else "read-only-storage" for place in range(len(self.types))]
+        kinds += ["uniform"] * len(variable_arguments(spec.uops))
+        stage = webgpu.wgpu.ShaderStage.COMPUTE
+        entries = [
+            {"binding": place, "visibility": stage, "buffer": {"type": kind}} for place, kind in enumerate(kinds)
+        ]
+        self.layout = device.create_bind_group_layout(entries=entries)
+        module = device.create_shader_module(code=spec.source)
+        self.pipeline = device.create_compute_pipeline(
+            layout=device.create_pipeline_layout(bind_group_layouts=[self.layout]),
+            compute={"module": module, "entry_point": spec.name},
+        )
+
+    def __repr__(self) -> str:
+        return f"WebGPUProgram({self.spec.name!r})"
+
+    def bind(self, buffers: Sequence[Buffer], values: Sequence[int] = ()) -> Callable[[int, int], None]:
+        """A function that runs the program on `buffers` and waits for it; its `seconds` are those of the last run by
+        the device's clock, 0 where it has none."""
+        check_arguments(self.spec, buffers, values)
+        usage = self.webgpu.wgpu.BufferUsage
+        there: list[_There] = []
+        with self.webgpu.lock:
+            for place, (buffer, kind) in enumerate(zip(buffers, self.types)):
+                assert isinstance(kind, PtrDType)
+                factor = WORD if kind.base is dtypes.bool else 1
+                how = usage.STORAGE | usage.COPY_DST | (usage.COPY_SRC if place in self.spec.writes else 0)
+                here = buffer.allocate().memory
+                there.append(_There(self.webgpu.new_buffer(here.nbytes * factor, how), here, factor))
+            uniforms = []
+            for value in values:
+                uniforms.append(self.webgpu.new_buffer(WORD, usage.UNIFORM | usage.COPY_DST))
+                self.webgpu.device.queue.write_buffer(uniforms[-1], 0, value.to_bytes(WORD, "little", signed=True))
+            return _Bound(self, there, uniforms, group_counts(self.launch, values))
+
+
+class _There:
+    """Memory of the device's beside that of the host, of which each byte is `factor` there."""
+
+    def __init__(self, memory: Any, here: Memory, factor: int) -> None:
+        self.memory, self.here, self.factor = memory, here, factor
+
+    def sent(self) -> Any:
+        """What the device is to have."""
+        self.here.check_backed()
+        view = self.here.view()
+        if self.factor == 1:
+            return view
+        wide = bytearray(len(view) * self.factor)
+        wide[:: self.factor] = view
+        return wide
+
+    def received(self, data: memoryview) -> None:
+        """Takes what the device has."""
+        self.here.view()[:] = data if self.factor == 1 else bytes(data)[:: self.factor]
+
+
+class _Bound:
+    """A program with its buffers. `counts`: its groups, by dimension."""
+
+    def __init__(
+        self, program: WebGPUProgram, there: Sequence[_There], uniforms: Sequence[Any], counts: Sequence[int]
+    ) -> None:
+        self.webgpu, self.program, self.there, self.counts = program.webgpu, program, there, tuple(counts)
+        self.seconds = 0.0
+        if 0 in self.counts:
+            return
+        device, usage = self.webgpu.device, self.webgpu.wgpu.BufferUsage
+        memories = [*(one.memory for one in there), *uniforms]
+        resources = [{"buffer": one, "offset": 0, "size": one.size} for one in memories]
+        entries = [{"binding": place, "resource": resource} for place, resource in enumerate(resources)]
+        self.group = device.create_bind_group(layout=program.layout, entries=entries)
+        self.written = [one for place, one in enumerate(there) if place in program.spec.writes and one.here.nbytes]
+        # what comes back lies one behind the other, timestamps first, and waits are for all of it together
+        size = sum([one.memory.size for one in self.written], TICKS)
+        self.back = device.create_buffer(size=size, usage=usage.MAP_READ | usage.COPY_DST)
+        self.marks: dict[str, Any] = {}
+        if self.webgpu.nanoseconds:
+            self.ticks = device.create_query_set(type="timestamp", count=2)
+            self.counted = device.create_buffer(size=TICKS, usage=usage.QUERY_RESOLVE | usage.COPY_SRC)
+            begins, ends = "beginning_of_pass_write_index", "end_of_pass_write_index"
+            self.marks = {"timestamp_writes": {"query_set": self.ticks, begins: 0, ends: 1}}
+
+    def __call__(self, start: int, stop: int) -> None:
+        if 0 in self.counts:
+            return
+        with self.webgpu.lock:
+            self._run()
+
+    def _run(self) -> None:
+        device = self.webgpu.device
+        for one in self.there:
+            if one.here.nbytes:
+                device.queue.write_buffer(one.memory, 0, one.sent())
+        encoder = device.create_command_encoder()
+        work = encoder.begin_compute_pass(**self.marks)
+        work.set_pipeline(self.program.pipeline)
+        work.set_bind_group(0, self.group)
+        work.dispatch_workgroups(*[*self.counts, 1, 1][:3])
+        work.end()
+        if self.marks:
+            encoder.resolve_query_set(self.ticks, 0, 2, self.counted, 0)
+            encoder.copy_buffer_to_buffer(self.counted, 0, self.back, 0, TICKS)
+        place = TICKS
+        for one in self.written:
+            encoder.copy_buffer_to_buffer(one.memory, 0, self.back, place, one.memory.size)
+            place += one.memory.size
+        device.queue.submit([encoder.finish()])
+        self.back.map_sync(self.webgpu.wgpu.MapMode.READ)
+        try:
+            self._receive(self.back.read_mapped(copy=False))
+        finally:
+            self.back.unmap()
+
+    def _receive(self, data: memoryview) -> None:
+        place = TICKS
+        for one in self.written:
+            one.received(data[place : place + one.here.nbytes * one.factor])
+            place += one.memory.size
+        if self.marks:
+            began, ended = memoryview(bytes(data[:TICKS])).cast("Q")
+            self.seconds = max(ended - began, 0) * self.webgpu.nanoseconds / 1e9
+
+
+def open_webgpu() -> DeviceInterface:
+    """The WEBGPU device. DeviceUnavailable, with what would do, where a package or a driver is missing."""
+    choice = chosen()
+    if choice.gpu is not None and choice.gpu is not GPUS["webgpu"]:
+        raise DeviceUnavailable(
+            f"TARGET={choice.text!r}: the WEBGPU device runs WGSL, not {choice.gpu.language}; DEVICE=LLVM shows the "
+            "text, DEVICE=PYTHON emulates it"
+        )
+    webgpu = WebGPU()
+    gpu = replace(
+        GPUS["webgpu"],
+        shared_bytes=webgpu.limits["max-compute-workgroup-storage-size"],
+        group_items=min(
+            webgpu.limits["max-compute-invocations-per-workgroup"],
+            webgpu.limits["max-compute-workgroup-size-x"],
+            webgpu.limits["max-compute-workgroup-size-y"],
+            1024,
+        ),
+    )
+    target = gpu_target("WEBGPU", gpu, webgpu.name, choice.text)
+    renderer = GPURenderer(target, webgpu.version)
+    return DeviceInterface("WEBGPU", target, HOST_ALLOCATOR, renderer, webgpu.compile, no_listings)
+
+
+__all__ = ["WebGPU", "WebGPUProgram", "open_webgpu"]
