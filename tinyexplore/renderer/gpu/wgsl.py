@@ -319,7 +319,7 @@ class WGSLWriter(CWriter):
 
     def scalar_cast(self, text: str, source: DType, target: DType) -> str:
         if dtypes.is_bool(target):
-            return f"({text} != {TYPES[source]}(0))"
+            return f"(!({text} == {TYPES[source]}(0)))"
         if dtypes.is_float(source) and target is dtypes.uint32:  # what is below 0 wraps around
             return f"select(u32({text}), u32(i32({text})), {text} < 0.0f)"
         return text if TYPES[source] == TYPES[target] else f"{TYPES[target]}({text})"
