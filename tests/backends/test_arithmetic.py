@@ -277,7 +277,7 @@ def test_bits_are_kept_by_bitcast(device: str, lanes: int) -> None:
         targets = [b for a, b in PAIRS if a is source]
         uops, outputs = elementwise([source], lambda x, to=targets: [x[0].bitcast(t.vec(lanes)) for t in to], 4, lanes)
         values = [0.5, -2.0, 1.0, -0.0] if dtypes.is_float(source) else [1, 100, 0, 27]
-        results = call(compiled(device, uops), [(out, 4) for out in outputs], [(source, values)])
+        results = call(compiled(device, uops, "bits"), [(out, 4) for out in outputs], [(source, values)])
         for target, found in zip(targets, results, strict=True):
             expected = [evaluate(Ops.BITCAST, target, value, src_dtypes=(source,)) for value in values]
             assert [repr(x) for x in found] == [repr(x) for x in expected]
