@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tinyexplore.explore.comparing.difference import diff
     from tinyexplore.explore.comparing.machines import Machines, targets
     from tinyexplore.explore.comparing.rosetta import Rosetta, RosettaError
+    from tinyexplore.explore.cores.view import TensorCores, tensor_cores
     from tinyexplore.explore.exports.interchange import Graph, NoDotProgram
     from tinyexplore.explore.exports.perfetto import MissingPackage
     from tinyexplore.explore.exports.scripts import ReproducerError, reproducer
@@ -48,6 +49,8 @@ _HOMES = {
     "compare": "comparing.comparison",
     "Rosetta": "comparing.rosetta",
     "RosettaError": "comparing.rosetta",
+    "TensorCores": "cores.view",
+    "tensor_cores": "cores.view",
     "Access": "byhand.debugger",
     "Cache": "byhand.lru",
     "CacheComparison": "byhand.caches",
@@ -111,6 +114,7 @@ __all__ = [
     "Rosetta",
     "RosettaError",
     "ShapeView",
+    "TensorCores",
     "Trace",
     "TraceFormatError",
     "Tried",
@@ -133,6 +137,7 @@ __all__ = [
     "rows_of",
     "shape",
     "targets",
+    "tensor_cores",
     "trace_from_json",
     "trace_lines",
     "trace_to_json",

@@ -106,7 +106,8 @@ def kernel_before(trace: Trace, stage: Stage) -> Kernel | None:
     """The kernel as the decisions got it; None where its device is not to be had."""
     assert stage.kernel is not None
     try:
-        target = Device[trace.kernels[stage.kernel].device].target
+        with Context(**settings_of(trace)):  # TARGET among them
+            target = Device[trace.kernels[stage.kernel].device].target
     except (DeviceUnavailable, ValueError, KeyError):
         return None
     (ast,) = stage.before
