@@ -22,7 +22,7 @@ from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.engine import compile_optimised
 from tinyexplore.execute.execitem import ExecItem
 from tinyexplore.kernel import Kernel, Opt, OptError, OptOps, hand_coded
-from tinyexplore.kernel.opts.shared import odd_words
+from tinyexplore.kernel.opts.shared import padded_row
 from tinyexplore.renderer.program import RenderError
 from tinyexplore.runtime import opencl
 from tinyexplore.runtime.emulator import DivergenceError, RaceError
@@ -216,21 +216,26 @@ def test_operands_of_a_product_are_copied_once_for_a_group(on: str) -> None:
     opts = [Opt(OptOps.PADTO, 2, 8), Opt(OptOps.LOCAL, 0, 5), Opt(OptOps.LOCAL, 1, 4), Opt(OptOps.UPCAST, 1, 2)]
     kernel = applied(kernel_on(item, on), *opts, Opt(OptOps.STAGE, 2, 8))
     tiles = {str(node.arg): node.dtype.size for node in kernel.find(Ops.DEFINE_LOCAL)}
-    assert tiles == {"tile0": 8 * 5, "tile1": 8 * 2 * 4}
+    assert tiles == {"tile0": 8 * 12, "tile1": 8 * 2 * 4}
     assert kernel.undo().ast is applied(kernel_on(item, on), *opts).ast
     np.testing.assert_allclose(result(item, kernel, on), expected_of(item), rtol=1e-4)
     assert {Opt(OptOps.UNROLL, 6, 4), Opt(OptOps.GROUP, 6, 4)} <= set(kernel.available_opts())
 
 
 def test_a_staged_tile_is_padded_where_a_warp_would_store_into_one_bank() -> None:
-    """a[i,k] is read along k by a warp that copies it: in the tile its rows lie an odd number of words apart."""
+    """a[i,k] is read along k by a warp that copies it, four rows of 8 at a time: in the tile the steps of k lie four
+    words apart, modulo 8, so that the warp stores into 32 banks."""
     item = item_of("matmul")
-    by_dtype = {size: odd_words(size, 4) for size in (1, 16, 33, 64)}
-    assert by_dtype == {1: 1, 16: 17, 33: 33, 64: 65}
-    assert [odd_words(64, 2), odd_words(64, 8), odd_words(3, 1)] == [66, 65, 4]
+    for rows, words in ((1, (1, 17, 33, 65)), (2, (2, 18, 34, 66)), (4, (4, 20, 36, 68))):
+        assert tuple(padded_row(size, 4, rows) for size in (1, 16, 33, 64)) == words
+        assert all(
+            len({(step * pitch + row) % 32 for step in range(32 // rows) for row in range(rows)}) == 32
+            for pitch in words
+        )
+    assert [padded_row(64, 2, 1), padded_row(64, 8, 1), padded_row(3, 1, 1)] == [66, 65, 4]
     kernel = applied(kernel_on(item), Opt(OptOps.LOCAL, 0, 4), Opt(OptOps.LOCAL, 1, 5), Opt(OptOps.STAGE, 2, 8))
     (rows, columns) = (node.dtype.size for node in kernel.find(Ops.DEFINE_LOCAL))
-    assert (rows, columns) == (5 * 8, 5 * 8)  # a's: 4 rows, 5 apart; b's lie as they are read
+    assert (rows, columns) == (4 * 8, 5 * 8)  # b's lie as they are read
 
 
 def test_a_large_product_is_staged_and_neighbours_store_neighbours() -> None:

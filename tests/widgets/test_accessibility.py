@@ -15,7 +15,7 @@ from tests.widgets.test_browser import open_page as open_page  # the fixture
 from tinyexplore.explore import Explorer
 
 AXE = Path(__file__).resolve().parents[2] / "widgets" / "node_modules" / "axe-core" / "axe.min.js"
-PANELS = ("rewrites", "kernels", "modules", "timing", "roofline", "timeline", "memory", "biography", "why", "rules", "debugger", "caches", "glossary")
+PANELS = ("rewrites", "kernels", "modules", "timing", "roofline", "timeline", "memory", "biography", "why", "rules", "debugger", "caches", "warps", "glossary")
 GRAVE = ("serious", "critical")
 
 pytestmark = pytest.mark.browser

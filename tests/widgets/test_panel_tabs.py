@@ -17,7 +17,7 @@ WORDS = """() => [...document.querySelectorAll('.panel-tabs .tab')].filter((tab)
   const { left, right, top, bottom } = tab.getBoundingClientRect();
   return [tab.textContent, left, right, (top + bottom) / 2, parseFloat(getComputedStyle(tab).fontSize), tab.scrollWidth > tab.clientWidth];
 })"""
-PANELS = ["rewrites", "biography", "why", "kernels", "modules", "rosetta", "tuner", "fusion", "debugger", "caches", "shape", "timing", "roofline", "timeline", "memory", "throughput", "glossary"]
+PANELS = ["rewrites", "biography", "why", "kernels", "modules", "rosetta", "tuner", "fusion", "debugger", "caches", "warps", "shape", "timing", "roofline", "timeline", "memory", "throughput", "glossary"]
 
 
 @pytest.mark.parametrize("width", [600, 900, 1280])

@@ -55,6 +55,7 @@ _HOMES = {
     "Cache": "byhand.lru",
     "CacheComparison": "byhand.caches",
     "CacheModel": "byhand.caches",
+    "GPUView": "byhand.gpu",
     "Debugger": "byhand.debugger",
     "DebuggerError": "byhand.debugger",
     "diff": "comparing.difference",

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tinyexplore.explore.byhand.asked import ByHand
 
 GONE = "the Explorer of this view is gone: keep it in a variable, and show it again"
-BY_HAND = ("debug", "caches", "throughput", "rosetta")  # `byhand/answers.py` answers them
+BY_HAND = ("debug", "caches", "gpu", "throughput", "rosetta")  # `byhand/answers.py` answers them
 Question = Mapping[str, Any]
 Answer = dict[str, Any]
 

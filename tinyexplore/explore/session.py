@@ -18,7 +18,7 @@ from weakref import ref
 
 from tinyexplore.device import Device, DeviceUnavailable
 from tinyexplore.engine import further_listings, measuring_on, step_by_step
-from tinyexplore.explore.byhand.asked import ByHand, rosettas_data, throughputs_data
+from tinyexplore.explore.byhand.asked import ByHand, gpus_data, rosettas_data, throughputs_data
 from tinyexplore.explore.kept import Kept, kept_kernels, limit_of
 from tinyexplore.explore.recording.listen import MOST_KERNELS, CaptureRecorder
 from tinyexplore.explore.recording.names import Names, names_here, names_in, names_of_arguments
@@ -101,6 +101,7 @@ class Explorer(WhatIfDoor, ByHand):
         self._kept: dict[int, Kept] = {}
         self._throughputs = {}
         self._rosettas = {}
+        self._gpus = {}
         self._schedules: list[Scheduled] = []  # until the trace is made
         self._contents: Mapping[Any, tuple[bytes | None, ...] | None] = {}  # of buffers, until the kernels are known
 
@@ -520,7 +521,7 @@ class Explorer(WhatIfDoor, ByHand):
         self._widget = self._parts = self._trace = self._untold = self._packed = self.result = self.error = None
         self._recorder = self._whatif = None
         self._kept, self._contents, self._changeable = {}, {}, {}
-        self._throughputs, self._rosettas = {}, {}
+        self._throughputs, self._rosettas, self._gpus = {}, {}, {}
         self._selected, self._is_closed = (), True
 
     def compress(self) -> None:
@@ -568,7 +569,8 @@ class Explorer(WhatIfDoor, ByHand):
             self._know_kernels()
         if rosetta:
             self._translate_all()
-        texts = rosettas_data(self._rosettas)
+        self._look_at_warps()
+        texts, warps = rosettas_data(self._rosettas), gpus_data(self._gpus)
         if iterations:
             trace = self._recorded(trace, iterations)
         if live:
@@ -581,6 +583,7 @@ class Explorer(WhatIfDoor, ByHand):
                 tour=tour,
                 throughputs=loops,
                 rosettas=texts,
+                gpus=warps,
                 pyodide=pyodide,
             )
         else:
@@ -588,7 +591,7 @@ class Explorer(WhatIfDoor, ByHand):
             from tinyexplore.explore.exports.runnable import runnable
 
             modules = runnable(trace, self._kept, all_devices=run_here)
-            page = export_html(trace, tour=tour, throughputs=loops, rosettas=texts, runnable=modules)
+            page = export_html(trace, tour, throughputs=loops, rosettas=texts, gpus=warps, runnable=modules)
         if path is not None:
             Path(path).write_text(page, encoding="utf-8")
         return page

@@ -21,8 +21,10 @@ class GPU:
     """A machine with work-groups. `words`: what it is. `language`: what its programs are written in.
 
     shared_bytes: of one group. group_items: the most of one group. warp: how many of them go in step. registers: 32-bit
-    ones of a multiprocessor; resident_items: the work-items that it holds at one time. lacks: dtypes that it does not
-    compute with; lacks_ops: functions that its language has not. cores: its tensor cores, the preferred first.
+    ones of a multiprocessor; resident_items: the work-items that it holds at one time, in at most `resident_groups`;
+    resident_shared_bytes: what these share of it, each with `group_overhead_bytes` more than it asks for (0, and no
+    groups: nobody tells). lacks: dtypes that it does not compute with; lacks_ops: functions that its language has not.
+    cores: its tensor cores, the preferred first.
     """
 
     words: str
@@ -32,6 +34,9 @@ class GPU:
     warp: int
     registers: int = 64 << 10
     resident_items: int = 1024
+    resident_groups: int = 0
+    resident_shared_bytes: int = 0
+    group_overhead_bytes: int = 0
     flops_per_ns: int = 10_000
     bytes_per_ns: int = 1_000
     lacks: tuple[DType, ...] = ()
@@ -39,27 +44,55 @@ class GPU:
     cores: tuple[TensorCore, ...] = ()
 
 
-def _cuda(words: str, resident_items: int, cores: tuple[TensorCore, ...] = AMPERE) -> GPU:
-    """48 KiB of shared memory is what every kernel may have without asking for more at the launch."""
-    return GPU(words, "cuda", 48 << 10, 1024, 32, resident_items=resident_items, cores=cores)
+def _cuda(
+    words: str, resident_items: int, resident_groups: int, shared_kib: int, cores: tuple[TensorCore, ...] = AMPERE
+) -> GPU:
+    """48 KiB of shared memory is what every kernel may have without asking for more at the launch. From compute
+    capability 8.0 on the system takes 1 KiB for each group."""
+    return GPU(
+        words,
+        "cuda",
+        48 << 10,
+        1024,
+        32,
+        resident_items=resident_items,
+        resident_groups=resident_groups,
+        resident_shared_bytes=shared_kib << 10,
+        group_overhead_bytes=0 if shared_kib == 64 else 1 << 10,
+        cores=cores,
+    )
+
+
+def _hip(
+    words: str, warp: int, kilo_registers: int, resident_groups: int, shared_kib: int, cores: tuple[TensorCore, ...]
+) -> GPU:
+    """Of a compute unit, or of the two that are one work-group processor."""
+    return GPU(
+        words,
+        "hip",
+        64 << 10,
+        1024,
+        warp,
+        registers=kilo_registers << 10,
+        resident_items=2048,
+        resident_groups=resident_groups,
+        resident_shared_bytes=shared_kib << 10,
+        cores=cores,
+    )
 
 
 _SMALL = (dtypes.int8, dtypes.uint8, dtypes.int16, dtypes.uint16, dtypes.float16, dtypes.bfloat16)
 
 GPUS = {
     "opencl": GPU("any GPU with OpenCL 1.2", "opencl", 32 << 10, 256, 32),
-    "sm_75": _cuda("NVIDIA Turing (T4, RTX 20)", 1024, TURING),
-    "sm_80": _cuda("NVIDIA Ampere (A100)", 2048),
-    "sm_86": _cuda("NVIDIA Ampere (RTX 30, A10)", 1536),
-    "sm_89": _cuda("NVIDIA Ada (RTX 40, L4)", 1536),
-    "sm_90": _cuda("NVIDIA Hopper (H100, H200)", 2048),
-    "sm_100": _cuda("NVIDIA Blackwell (B200)", 2048),
-    "gfx90a": GPU(
-        "AMD CDNA 2 (MI200)", "hip", 64 << 10, 1024, 64, registers=128 << 10, resident_items=2048, cores=CDNA_2
-    ),
-    "gfx1100": GPU(
-        "AMD RDNA 3 (RX 7900)", "hip", 64 << 10, 1024, 32, registers=384 << 10, resident_items=2048, cores=RDNA_3
-    ),
+    "sm_75": _cuda("NVIDIA Turing (T4, RTX 20)", 1024, 16, 64, TURING),
+    "sm_80": _cuda("NVIDIA Ampere (A100)", 2048, 32, 164),
+    "sm_86": _cuda("NVIDIA Ampere (RTX 30, A10)", 1536, 16, 100),
+    "sm_89": _cuda("NVIDIA Ada (RTX 40, L4)", 1536, 24, 100),
+    "sm_90": _cuda("NVIDIA Hopper (H100, H200)", 2048, 32, 228),
+    "sm_100": _cuda("NVIDIA Blackwell (B200)", 2048, 32, 228),
+    "gfx90a": _hip("AMD CDNA 2 (MI200)", 64, 128, 16, 64, CDNA_2),
+    "gfx1100": _hip("AMD RDNA 3 (RX 7900)", 32, 192, 32, 128, RDNA_3),
     "metal": GPU(
         "an Apple GPU of family 7 or later (M1 …)",
         "metal",

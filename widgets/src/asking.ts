@@ -4,7 +4,7 @@
 import type { Compared } from "./model";
 
 export interface Question {
-  ask: "why" | "why kernels" | "debug" | "caches" | "throughput" | "rosetta" | "shape" | "rules" | "matches" | "check" | "branch" | "write";
+  ask: "why" | "why kernels" | "debug" | "caches" | "gpu" | "throughput" | "rosetta" | "shape" | "rules" | "matches" | "check" | "branch" | "write";
   [argument: string]: unknown;
 }
 

@@ -24,6 +24,7 @@ import type { StepperView } from "./views/stepper";
 import { StoryView } from "./views/story";
 import type { RosettaData } from "./rosetta/view";
 import type { ThroughputData } from "./views/throughput";
+import type { GpuData } from "./views/warps";
 import { type Stop, TourView } from "./views/tour";
 import { beginning } from "./walking";
 
@@ -52,6 +53,8 @@ export interface MountOptions {
   throughputs?: Record<string, ThroughputData>;
   /** The kernels that were asked for in other languages before. */
   rosettas?: Record<string, RosettaData>;
+  /** The warps of the kernels of GPUs. */
+  gpus?: Record<string, GpuData>;
   /** Adds to the panel of times. */
   runHere?: Store["runHere"];
   /** The engine in a live page: it answers, and carries out commands. */
@@ -102,6 +105,7 @@ export function mount(element: HTMLElement, trace: Trace, options: MountOptions 
   store.shapes = options.shapes ?? {};
   store.throughputs = options.throughputs ?? {};
   store.rosettas = options.rosettas ?? {};
+  store.gpus = options.gpus ?? {};
   store.runHere = options.runHere ?? null;
   store.ask = options.ask ?? options.engine?.ask ?? null;
   if (options.engine !== undefined) connectEngine(store.index, options.engine);

@@ -39,6 +39,10 @@ const SOURCES: Record<Panel, (new (store: Store) => View) | Source> = {
     chunk: "byhand",
     asks: ({ cursor }) => ["The caches are modelled by Python. In a notebook this panel asks it; anywhere else: ", `view.caches(${cursor.kernel ?? 0})`],
   },
+  warps: {
+    chunk: "warps",
+    asks: ({ gpus }) => (Object.keys(gpus).length > 0 ? null : ["No kernel of this trace is a GPU's. One that is, from any machine: ", 'explore(f, target="sm_80")']),
+  },
   shape: { chunk: "shape", without: "No node of this trace shows memory otherwise than as it lies." },
   glossary: GlossaryView,
 };

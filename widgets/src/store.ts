@@ -6,6 +6,7 @@ import type { TraceIndex } from "./provenance";
 import type { RosettaData } from "./rosetta/view";
 import type { ShapeData } from "./shapes";
 import type { ThroughputData } from "./views/throughput";
+import type { GpuData } from "./views/warps";
 
 export type Place = "python" | "lazy" | "kernels" | "passes" | "uops" | "code" | "run";
 
@@ -14,7 +15,7 @@ export const GROUPS = {
   passes: { title: "Passes", says: "How the program was rewritten, step by step, and why", panels: ["rewrites", "why", "biography"] },
   program: { title: "Program", says: "What the program consists of, what it is in other languages, and what bounds a loop", panels: ["kernels", "modules", "rosetta", "throughput"] },
   whatif: { title: "What if", says: "Decide otherwise, and see what comes of it", panels: ["tuner", "rules", "fusion"] },
-  byhand: { title: "By hand", says: "A kernel a step at a time, which cache answers, where elements lie", panels: ["debugger", "caches", "shape"] },
+  byhand: { title: "By hand", says: "A kernel a step at a time, which cache answers, what a GPU's warps do, where elements lie", panels: ["debugger", "caches", "warps", "shape"] },
   measure: { title: "Measure", says: "Time, rates and memory", panels: ["timing", "roofline", "timeline", "memory"] },
   glossary: { title: "Glossary", says: "Every word of the explorer", panels: ["glossary"] },
 } as const;
@@ -69,6 +70,8 @@ export class Store {
   throughputs: Record<string, ThroughputData> = {};
   /** What a page keeps of the kernels that were asked for in other languages, by kernel ("0"). */
   rosettas: Record<string, RosettaData> = {};
+  /** What a page keeps of the kernels of GPUs, by kernel ("0"). */
+  gpus: Record<string, GpuData> = {};
   /** Where the code of views comes from that are loaded when they are first opened. */
   chunks: Chunks;
   private views: View[] = [];

@@ -1,7 +1,7 @@
 """What the panels of the debugger, the memory microscope, the throughput and Rosetta ask of Python, as plain data.
 
-`{"ask": "debug", "kernel": 0, "do": "step"}`, `{"ask": "caches", "kernel": 0}`, `{"ask": "throughput", "kernel": 0}`,
-`{"ask": "rosetta", "kernel": 0}`; what cannot be is `{"error": "..."}`.
+`{"ask": "debug", "kernel": 0, "do": "step"}`, `{"ask": "caches", "kernel": 0}`, `{"ask": "gpu", "kernel": 0}`,
+`{"ask": "throughput", "kernel": 0}`, `{"ask": "rosetta", "kernel": 0}`; what cannot be is `{"error": "..."}`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tinyexplore.explore.byhand.throughput import ThroughputError
 from tinyexplore.explore.model import Node, Trace
 from tinyexplore.uop import Ops, UOp
 
-QUESTIONS = ("debug", "caches", "throughput", "rosetta")
+QUESTIONS = ("debug", "caches", "gpu", "throughput", "rosetta")
 MOST_STEPS = 1_000_000  # of one question: half a second, so that a notebook's kernel is never gone for long
 CELLS = 256  # of a tensor that are shown
 MOST_IN_ROW = 64
@@ -55,6 +55,8 @@ class ByHandAnswers:
         try:
             if question.get("ask") == "caches":
                 return self._caches(explorer, kernel, question)
+            if question.get("ask") == "gpu":
+                return explorer.gpu(kernel).as_data()
             if question.get("ask") == "throughput":
                 branch = question.get("branch")
                 chosen = None if branch is None else explorer.trace.branches[int(branch)]

@@ -13,6 +13,7 @@ from tinyexplore.target import core_count
 if TYPE_CHECKING:
     from tinyexplore.explore.byhand.caches import CacheModel
     from tinyexplore.explore.byhand.debugger import Debugger
+    from tinyexplore.explore.byhand.gpu import GPUView
     from tinyexplore.explore.byhand.lru import Cache
     from tinyexplore.explore.byhand.streams import AddressStream
     from tinyexplore.explore.byhand.throughput import Throughput
@@ -30,12 +31,13 @@ class NotKeptError(RuntimeError):
 class ByHand:
     """The part of `Explorer` that runs kernels again. `_kept`: by their numbers in the trace. `_throughputs`:
     those that were asked for, by kernel and branch; `_rosettas`: the texts that were asked for, by kernel.
-    `_settings`: those of the capture."""
+    `_gpus`: the kernels of GPUs that were looked at. `_settings`: those of the capture."""
 
     _kept: dict[int, Kept]
     _settings: Config
     _rosettas: dict[int, Rosetta]
     _throughputs: dict[tuple[int, int | None], Throughput]
+    _gpus: dict[int, GPUView]
 
     @property
     def trace(self) -> Trace:
@@ -97,6 +99,22 @@ class ByHand:
         kept = self.kept_of_a_core(kernel)
         device = Device[self.trace.kernels[kept.number].device]
         return model_of(kept, opts, caches, device.renderer.render if kept.spec.target == device.target else None)
+
+    def gpu(self, kernel: int | KernelInfo = 0) -> GPUView:
+        """A GPU's kernel: its grid, what a warp asks of memory at each load and store (lane by lane: does it coalesce,
+        which banks conflict), and how many groups a multiprocessor holds. ValueError for one of a CPU."""
+        from tinyexplore.explore.byhand.gpu import gpu_view
+
+        kept = self.kept(kernel)
+        if kept.number not in self._gpus:
+            self._gpus[kept.number] = gpu_view(kept)
+        return self._gpus[kept.number]
+
+    def _look_at_warps(self) -> None:
+        """Every kernel of a GPU, for a page: it takes no time, and nobody can be asked there."""
+        for number, kept in self._kept.items():
+            if kept.spec.target.has_local and self.trace.kernels[number].same_as is None:
+                self.gpu(number)
 
     def throughput(self, kernel: int | KernelInfo = 0, branch: Branch | None = None) -> Throughput:
         """What bounds the busiest loop of a kernel on its CPU, as `llvm-mca` models it: ports, the front end, or
@@ -190,4 +208,9 @@ def rosettas_data(found: Mapping[int, Rosetta]) -> dict[str, Any]:
     return {str(kernel): one.as_data() for kernel, one in found.items()}
 
 
-__all__ = ["ByHand", "NotKeptError", "rosettas_data", "throughputs_data"]
+def gpus_data(found: Mapping[int, GPUView]) -> dict[str, Any]:
+    """The kernels of GPUs, for a page."""
+    return {str(kernel): one.as_data() for kernel, one in found.items()}
+
+
+__all__ = ["ByHand", "NotKeptError", "gpus_data", "rosettas_data", "throughputs_data"]

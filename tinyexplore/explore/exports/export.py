@@ -39,14 +39,16 @@ def export_html(
     *,
     throughputs: Mapping[str, Any] | None = None,
     rosettas: Mapping[str, Any] | None = None,
+    gpus: Mapping[str, Any] | None = None,
     engine: str = "",
     runnable: Sequence[dict[str, Any]] = (),
 ) -> str:
     """The whole trace as one page: interactive with JavaScript, a picture and tables without.
 
     `tour`: notes on places of the trace (`predict.Stop.as_data`), which the page leads through. `throughputs`: those
-    that were asked for (`byhand/asked.throughputs_data`); `rosettas`: kernels in other languages. `engine`: the
-    elements of a live page's engine (`explore/live`). `runnable`: kernels that the page can run (`runnable.py`).
+    that were asked for (`byhand/asked.throughputs_data`); `rosettas`: kernels in other languages. `gpus`: the
+    warps of kernels of GPUs. `engine`: the elements of a live page's engine (`explore/live`). `runnable`: kernels that
+    the page can run (`runnable.py`).
     """
     payload = b64encode(trace_to_bytes(trace)).decode()
     script = script_text("standalone")
@@ -57,6 +59,7 @@ def export_html(
         "shapes": shapes,
         "throughputs": dict(throughputs or {}),
         "rosettas": dict(rosettas or {}),
+        "gpus": dict(gpus or {}),
         "runnable": list(runnable),
     }
     kept = json.dumps(known, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
@@ -110,6 +113,7 @@ def _chunks_for(trace: Trace, known: Mapping[str, Any]) -> list[str]:
         "shape": known["shapes"],
         "throughput": known["throughputs"],
         "rosetta": known["rosettas"],
+        "warps": known["gpus"],
         "runhere": known["runnable"],
     }
     return [name for name in chunk_names() if shows_something.get(name, True)]

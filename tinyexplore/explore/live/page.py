@@ -27,12 +27,13 @@ def live_html(
     tour: Sequence[dict[str, Any]] = (),
     throughputs: Mapping[str, Any] | None = None,
     rosettas: Mapping[str, Any] | None = None,
+    gpus: Mapping[str, Any] | None = None,
     pyodide: str | Path | None = None,
 ) -> str:
     """The page of `trace`, with an engine. `kept`: what a capture kept of its kernels, `graphs`:
     of its schedules. `pyodide`: see find_pyodide."""
     engine = engine_elements(carried_of(trace, kept or {}, graphs), find_pyodide(pyodide))
-    return export_html(trace, tour, throughputs=throughputs, rosettas=rosettas, engine=engine)
+    return export_html(trace, tour, throughputs=throughputs, rosettas=rosettas, gpus=gpus, engine=engine)
 
 
 def engine_elements(carried: Carried, pyodide: Path) -> str:

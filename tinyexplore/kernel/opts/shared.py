@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 AMOUNTS = (8, 16, 32)
 OF_ITEMS = (AxisKind.LOCAL, AxisKind.GROUP)
 IN_TILE = (*OF_ITEMS, AxisKind.UPCAST, AxisKind.UNROLL)
-WORD = 4  # bytes of a bank of shared memory
+BANKS, WORD = 32, 4  # of shared memory: how many banks, and the bytes of each
 FAR = 1 << 62  # a step that moves an address by nobody knows how much, or not at all
 LAW = Law(
     "On a GPU (`axis` is a reduction's): the work-items of a group copy what several of them read in `amount` steps "
@@ -117,7 +117,7 @@ def layout(kernel: Kernel, in_order: list[UOp], itemsize: int) -> tuple[dict[UOp
     """How far apart the steps of each loop lie in shared memory, and how many elements all take.
 
     Neighbouring work-items read neighbours, so that their reads are in different banks. What a warp stores at one time
-    are neighbours in memory, steps of the last loop of `in_order`: their distance is odd, in words of a bank.
+    are neighbours in memory, steps of the last loop of `in_order`, and as many rows of them as 32 banks take.
     """
     dimensions = [loop for dimension in group_dimensions(kernel.ast) for loop in dimension]
     rank = {loop: place for place, loop in enumerate(dimensions)}
@@ -130,16 +130,19 @@ def layout(kernel: Kernel, in_order: list[UOp], itemsize: int) -> tuple[dict[UOp
     stride = 1
     for loop in sorted(in_order, key=order):
         if loop is in_order[-1] and stride > 1:
-            stride = odd_words(stride, itemsize)
+            stride = padded_row(stride, itemsize, max(1, BANKS // loop.size))
         terms[loop] = stride
         stride *= loop.size
     return dict(reversed(terms.items())), stride
 
 
-def odd_words(elements: int, itemsize: int) -> int:
-    """No fewer elements, which take an odd number of words: steps so far apart lie in different banks."""
+def padded_row(elements: int, itemsize: int, rows: int) -> int:
+    """No fewer elements, of which each step stores into other banks than the steps before: an odd number of words for
+    one row at a time, twice an odd number for two …"""
     in_a_word = max(1, WORD // itemsize)
-    return (-(-elements // in_a_word) | 1) * in_a_word
+    words = -(-elements // in_a_word)
+    rows = 1 << (rows.bit_length() - 1)
+    return (words + (rows - words) % (2 * rows)) * in_a_word
 
 
-__all__ = ["AMOUNTS", "LAW", "apply", "obstacle", "odd_words", "shared_reads"]
+__all__ = ["AMOUNTS", "LAW", "apply", "obstacle", "padded_row", "shared_reads"]

@@ -1,0 +1,192 @@
+"""A GPU's kernel by hand: what a warp asks of memory, its banks and the occupancy are what one computes on paper."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.backends.programs import linear, load, pointer, store
+from tinyexplore import Tensor, explore
+from tinyexplore.dtype import PtrDType, dtypes
+from tinyexplore.explore.byhand.answers import ByHandAnswers
+from tinyexplore.explore.byhand.gpu import GPUView
+from tinyexplore.explore.byhand.occupancy import live_registers, occupancy
+from tinyexplore.explore.byhand.warps import Request, Warps, loops_around
+from tinyexplore.target import GPUS
+from tinyexplore.uop import Ops, UOp, index_const
+from tinyexplore.util import Context
+
+F32 = dtypes.float32
+N = 32
+
+
+def special(name: str, size: int) -> UOp:
+    return UOp(Ops.SPECIAL, dtypes.index, (index_const(size),), name)
+
+
+X, Y, GROUP = special("lidx0", N), special("lidx1", N), special("gidx0", 4)
+
+
+def asked(*nodes: UOp, warp: int = 0) -> list[Request]:
+    """What a warp of the second group asks at each load and store."""
+    program = linear(*nodes)
+    warps = Warps(program, 32)
+    return [warps.request(node, (1,), warp, {}) for _, node, _ in loops_around(program)]
+
+
+def loaded(place: UOp | int) -> Request:
+    value = load(pointer(1, F32, 1 << 16), place)
+    return asked(store(pointer(0, F32, 1 << 16), GROUP * 1024 + Y * N + X, value))[0]
+
+
+def test_a_copy_coalesces() -> None:
+    """32 floats side by side: 128 bytes, which are four segments of 32 and one line of 128."""
+    found = loaded(GROUP * 1024 + Y * N + X)
+    assert (found.segments, found.least, found.lines, found.efficiency) == (4, 4, 1, 1.0)
+    assert found.addresses[:3] == (4096, 4100, 4104) and found.stride == 4
+    assert found.says == "coalesced"
+
+
+def test_a_transposed_read_takes_a_segment_for_each_lane() -> None:
+    found = loaded(X * 64 + Y)
+    assert (found.segments, found.least, found.lines, found.efficiency) == (32, 4, 32, 4 / 32)
+    assert found.says == "lanes lie 256 bytes apart"
+
+
+def test_one_address_for_all_is_one_segment() -> None:
+    found = loaded(Y * 64)
+    assert (found.segments, found.least, found.wanted) == (1, 1, 4)
+    assert found.says == "broadcast: one address for all"
+
+
+def test_an_offset_of_one_touches_a_segment_more() -> None:
+    assert (loaded(X + 1).segments, loaded(X + 8).segments) == (5, 4)
+
+
+def test_every_second_float_uses_half_of_what_moves() -> None:
+    found = loaded(X * 2)
+    assert (found.segments, found.efficiency) == (8, 0.5)
+
+
+def tile(words: int, place: UOp, base: Any = F32) -> Request:
+    shared = UOp(Ops.DEFINE_LOCAL, PtrDType(base, words, "shared"), (), "tile0")
+    value = UOp(Ops.LOAD, base, (shared.index(place),))
+    return asked(store(pointer(0, base, 1024), Y * N + X, value))[0]
+
+
+def test_a_column_of_a_tile_is_in_one_bank_and_padded_in_all() -> None:
+    column, padded = tile(32 * 32, X * 32 + Y), tile(32 * 33, X * 33 + Y)
+    assert (column.degree, column.says) == (32, "32-way bank conflict")
+    assert column.banks() == [32, *[0] * 31]
+    assert (padded.degree, padded.says, padded.banks()) == (1, "no bank conflict", [1] * 32)
+    assert (tile(1024, Y * 32 + X).degree, tile(2048, X * 2).degree) == (1, 2)
+    assert tile(1024, Y).says == "broadcast: one word for all"
+
+
+def test_narrow_elements_share_a_word_and_wide_ones_are_answered_in_halves() -> None:
+    assert tile(1024, X, dtypes.float16).banks() == [1] * 16 + [0] * 16
+    assert tile(1024, X, dtypes.float64).degree == 1, "two words a lane, 16 lanes at a time"
+    assert tile(1024, X * 32, dtypes.float16).degree == 16
+
+
+def test_masked_lanes_ask_for_nothing() -> None:
+    value = UOp(Ops.LOAD, F32, (pointer(1, F32, 64).index(X, X < 5),))
+    found = asked(store(pointer(0, F32, 1024), Y * N + X, value))[0]
+    assert found.addresses == (0, 4, 8, 12, 16, *[None] * 27) and (found.segments, found.wanted) == (1, 20)
+
+
+def test_another_warp_is_another_row() -> None:
+    program = store(pointer(0, F32, 4096), GROUP * 1024 + Y * N + X, UOp.const(F32, 0.0))
+    assert asked(program, warp=5)[0].addresses[0] == 4 * (1024 + 5 * 32)
+
+
+# *** occupancy ***
+
+
+def test_the_resource_that_allows_the_fewest_groups_is_the_limit() -> None:
+    """An A100 has 65 536 registers, 164 KiB of shared memory, 2048 work-items and 32 groups for each multiprocessor."""
+    plain = linear(store(pointer(0, F32, 1024), X, UOp.const(F32, 0.0)))
+    found = occupancy(plain, 32, GPUS["sm_80"])
+    assert found is not None and (found.groups, found.limit, found.share) == (32, "groups", 0.5)
+    found = occupancy(plain, 1024, GPUS["sm_80"])
+    assert found is not None and (found.groups, found.limit, found.share) == (2, "work-items", 1.0)
+    shared = UOp(Ops.DEFINE_LOCAL, PtrDType(F32, 10_000, "shared"), (), "tile0")
+    filled = linear(UOp(Ops.BARRIER, dtypes.void, (store(shared, X, UOp.const(F32, 0.0)),)))
+    found = occupancy(filled, 256, GPUS["sm_80"])
+    assert found is not None and (found.groups, found.limit) == (4, "bytes of shared memory"), "167 936 // 41 024"
+    assert found.says == "a multiprocessor holds 4 groups, 50% of its warps; bytes of shared memory allow no more"
+    assert occupancy(plain, 32, GPUS["webgpu"]) is None
+
+
+def test_registers_are_what_is_live_at_one_time() -> None:
+    """Eight values that are added at the end are live together; added one by one, two are, and their sum."""
+    values = [load(pointer(1, F32, 4096), X + 32 * k) for k in range(8)]
+    total = values[0]
+    for value in values[1:]:
+        total = total + value
+    out, one = pointer(0, F32, 32), pointer(1, F32, 4096)
+    late = linear(out, one, X, *values, total, store(out, X, total))
+    assert live_registers(late) >= 8 > live_registers(linear(out, one, store(out, X, values[0])))
+
+
+# *** a capture ***
+
+
+@pytest.fixture(scope="module")
+def view() -> Any:
+    zeros = np.zeros((256, 256), np.float32)
+    return explore(lambda: Tensor(zeros) @ Tensor(zeros), target="sm_80", title="product")
+
+
+def test_a_product_that_is_staged_coalesces_without_conflicts(view: Any) -> None:
+    found = view.gpu(0)
+    assert isinstance(found, GPUView) and view.gpu(0) is found
+    assert (found.grid, found.group, found.at) == ((4, 4), (16, 16), (2, 2))
+    assert found.says == "4 × 4 groups of 16 × 16 work-items: 8 warps of 32 in each"
+    by_space = {space: [one for one in found.accesses if one.space == space] for space in ("global", "shared")}
+    assert {one.says for one in by_space["global"]} == {"coalesced"}
+    assert {one.degree for one in by_space["shared"]} == {1}
+    assert {one.buffer for one in by_space["shared"]} == {"tile0", "tile1"}
+    assert found.shared_bytes == 4 * 16 * (66 + 64)
+    first = found.accesses[0]
+    assert first.source.startswith("float ") and "data1[" in first.source
+    assert found.request(first.place, r2=1).addresses[0] == found.request(first.place).addresses[0] + 64
+    with pytest.raises(ValueError, match="no loop r9 around line"):
+        found.request(first.place, r9=1)
+
+
+def test_a_view_reads_as_text_as_a_picture_and_as_data(view: Any) -> None:
+    found = view.gpu(0)
+    text = str(found)
+    assert "segments  bytes used  banks  a warp" in text and "4 of 4" in text and "registers allow no more" in text
+    assert found.svg().startswith("<svg") and "occupancy, bound by registers" in found.svg()
+    assert ByHandAnswers(view).answer({"ask": "gpu", "kernel": 0}) == found.as_data()
+    assert json.loads(json.dumps(found.as_data()))["accesses"][0]["lanes"][:2] == list(
+        found.accesses[0].shown.addresses[:2]
+    )
+
+
+def test_a_page_keeps_the_warps_of_its_kernels(view: Any) -> None:
+    kept = view.to_html().split('id="kept">')[1].split("</script>")[0]
+    assert json.loads(kept)["gpus"]["0"]["says"] == view.gpu(0).says
+
+
+def test_a_gather_needs_what_it_reads() -> None:
+    table, places = np.zeros((64, 32), np.float32), np.arange(32, dtype=np.int32) * 2
+    with Context(TARGET="sm_80", DEVICE="PYTHON"):
+        captured = [
+            explore(lambda: Tensor(table)[Tensor(places)], keep_inputs=keep, repeat=1) for keep in (False, True)
+        ]
+    without, known = (one.gpu(one.trace.kernels[-1].id) for one in captured)
+    assert [one.shown is None for one in without.accesses].count(True) == 1
+    assert any("keep_inputs=True" in one.says for one in without.accesses)
+    shown = next(one.shown for one in known.accesses if one.buffer == "data1")
+    assert shown is not None and shown.addresses[0] == 4 * 32 * int(places[8 * known.at[0]])
+
+
+def test_a_cpus_kernel_has_no_warps() -> None:
+    with pytest.raises(ValueError, match='it has no work-groups; capture it with explore\\(f, target="sm_80"\\), say'):
+        explore(lambda: Tensor(np.zeros(8, np.float32)) + 1, repeat=1).gpu(0)

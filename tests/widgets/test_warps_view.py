@@ -1,0 +1,76 @@
+"""The panel of a GPU's warps in a real browser: in a page that carries them, and asked of Python."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.support.panels import open_panel
+from tests.widgets.test_accessibility import findings
+from tests.widgets.test_throughput_view import opened
+from tests.widgets.test_why import MOUNT
+from tinyexplore import Tensor
+from tinyexplore.explore import Explorer, explore
+from tinyexplore.explore.byhand.answers import ByHandAnswers
+from tinyexplore.explore.exports.export import chunk_scripts
+
+pytestmark = pytest.mark.browser
+ROWS = "() => [...document.querySelectorAll('.warps tbody tr')].map((row) => [...row.cells].map((cell) => cell.innerText.replace(/\\s+/g, ' ').trim()))"
+
+
+@pytest.fixture(scope="module")
+def view() -> Explorer:
+    zeros = np.zeros((256, 256), np.float32)
+    return explore(lambda: Tensor(zeros) @ Tensor(zeros).T.contiguous(), target="sm_80", title="product and transpose")
+
+
+def place_of(view: Explorer, kernel: int, place: int) -> set[int]:
+    (listing,) = (one for one in view.trace.programs if one.kernel == kernel and one.language == "uops")
+    return set(listing.lines[place].nodes)
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 800)])
+def test_a_page_shows_what_a_warp_asks_lane_by_lane(
+    browser: Any, view: Explorer, tmp_path: Path, scheme: str, width: int, screenshots: Path
+) -> None:
+    transpose, product = (view.gpu(kernel.id) for kernel in view.trace.kernels)
+    tab = opened(browser, view.to_html(), tmp_path, color_scheme=scheme)
+    tab.set_viewport_size({"width": width, "height": 1200})
+    open_panel(tab, "warps")
+    tab.wait_for_selector(".warps table")
+    assert tab.inner_text(".warps-says").startswith(transpose.says)
+    assert [row[1:] for row in tab.evaluate(ROWS)] == [["32 of 4", "12.5 %", "lanes lie 1024 bytes apart"], ["4 of 4", "100 %", "coalesced"]]
+    assert tab.locator(".warps .request .way").count() == tab.locator(".warps .request .segment").count() == 32
+    tab.evaluate("tinyexplore.handle.go({kernel: 1})")
+    assert tab.inner_text(".warps-says").startswith(product.says)
+    assert tab.inner_text(".warps .bound.binds .name") == product.occupancy.limit
+    rows = tab.evaluate(ROWS)
+    assert sorted(row[-1] for row in rows) == ["coalesced"] * 3 + ["no bank conflict"] * 4
+    assert rows[-1][0].endswith("× 16"), "the stores of a tile are one row"
+    tab.click(".warps tbody button >> nth=1")
+    assert set(tab.evaluate("tinyexplore.handle.state.selected")) == place_of(view, 1, product.accesses[1].place)
+    assert tab.locator(".warps tr.sel").count() == 1 and tab.locator(".warps svg .conflict").count() == 0
+    assert tab.locator(".codes .line.sel, .codes .line.rel").count() > 0
+    tab.evaluate(f"tinyexplore.handle.select([...{sorted(place_of(view, 1, product.accesses[0].place))}])")
+    assert tab.get_attribute(".warps tbody button >> nth=0", "aria-pressed") == "true"
+    assert findings(tab) == []
+    tab.locator(".warps").screenshot(path=screenshots / f"warps_{scheme}.png")
+    tab.close()
+
+
+def test_python_is_asked_and_says_where_there_are_no_warps(browser: Any, view: Explorer, tmp_path: Path) -> None:
+    cpu = explore(lambda: Tensor(np.zeros(8, np.float32)) + 1, repeat=1)
+    page = cpu.to_html()
+    tab = opened(browser, page, tmp_path)
+    open_panel(tab, "warps")
+    assert tab.inner_text(".later:not([hidden]) code") == 'explore(f, target="sm_80")'
+    tab.close()
+    tab = opened(browser, page.replace("</body>", f"{chunk_scripts(['warps'])}</body>"), tmp_path)
+    tab.expose_function("askPython", ByHandAnswers(cpu).answer)
+    tab.evaluate(MOUNT)
+    open_panel(tab, "warps")
+    tab.wait_for_selector(".warps [role=alert]:has-text('it has no work-groups')")
+    tab.close()

@@ -1,0 +1,106 @@
+"""A GPU's kernel as a static picture: the grid, a group with its warps, and what a warp asks of memory by lane."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tinyexplore.explore.pictures.picture import COLOURS, document, shortened, text
+
+if TYPE_CHECKING:
+    from tinyexplore.explore.byhand.gpu import GPUView, WarpAccess
+
+MARGIN, ROW = 20.0, 30.0
+SIDE = 16  # groups, and work-items, that are drawn along each dimension
+CELL = 7.0
+PLOT_WIDTH, PLOT_HEIGHT = 128.0, 22.0
+COLUMNS = ("line", "of", "address over lane", "segments", "bytes used", "banks", "a warp")
+PLACES = (MARGIN, MARGIN + 44, MARGIN + 150, MARGIN + 300, MARGIN + 372, MARGIN + 446, MARGIN + 500)
+WIDTH = 900.0
+MOST_ROWS = 40
+
+
+def gpu_svg(view: GPUView) -> str:
+    """The grid and the group above, a row for each access below it."""
+    parts = [text(MARGIN, 26, f"{view.name} on {view.target}", size=13, bold=True), text(MARGIN, 44, view.says)]
+    top = 64.0
+    at = view.at if view.group is not None else ()
+    parts += cells(view.grid, MARGIN, top, "groups" if view.group is not None else "work-items", chosen=at)
+    if view.group is not None:
+        parts += cells(view.group, MARGIN + 180, top, f"work-items of one, by warp of {view.warp}", warp=view.warp)
+    found = view.occupancy
+    for number, line in enumerate([view.why] if found is None else occupancy_lines(view)):
+        parts.append(
+            text(MARGIN + 400, top + 8 + 17 * number, line, shade="ink2" if found is None or number else "ink")
+        )
+    y = top + SIDE * CELL + 52
+    parts += [text(x, y - 20, title, size=10.5, shade="ink2") for x, title in zip(PLACES, COLUMNS)]
+    shown = view.accesses[:MOST_ROWS]
+    for one in shown:
+        kind = "store" if one.stored else "load"
+        parts.append(text(PLACES[0], y, str(one.place), size=11, mono=True))
+        parts.append(text(PLACES[1], y, f"{kind} {one.buffer}", size=11, mono=True))
+        parts += dots(one, PLACES[2], y - 14)
+        parts += [text(x, y, words, size=11) for x, words in zip(PLACES[3:6], one.figures)]
+        parts.append(text(PLACES[6], y, shortened(one.says, 62), size=11))
+        y += ROW
+    if left := len(view.accesses) - len(shown):
+        parts.append(text(MARGIN, y, f"{left} more loads and stores not drawn", size=10, shade="ink2"))
+    return document(WIDTH, y + 4, f"{view.name} on {view.target}", str(view), parts)
+
+
+def occupancy_lines(view: GPUView) -> list[str]:
+    """What a multiprocessor holds, and how many groups each resource allows."""
+    found = view.occupancy
+    assert found is not None
+    rows = [f"{name}: {need:,} of {have:,} a group: {groups} groups" for name, need, have, groups in found.limits]
+    return [f"{found.share:.0%} occupancy, bound by {found.limit}", *rows]
+
+
+def cells(
+    sizes: Sequence[int], x: float, y: float, title: str, *, chosen: Sequence[int] = (), warp: int = 0
+) -> list[str]:
+    """A plane of cells, its first dimension to the right; `chosen` filled, or each warp in turn."""
+    across, down = [*sizes, 1, 1][:2]
+    parts = [text(x, y + SIDE * CELL + 14, f"{' × '.join(map(str, sizes))} {title}", size=10, shade="ink2")]
+    colour = COLOURS["memory"]
+    for row in range(min(down, SIDE)):
+        for column in range(min(across, SIDE)):
+            is_chosen = bool(chosen) and [*chosen, 0, 0][:2] == [column, row]
+            if warp:
+                is_chosen = (row * across + column) // warp % 2 == 0
+            look = 'class="g-memory"' if is_chosen else 'class="cell"'
+            fill = (
+                f'fill="{colour.light_fill}" stroke="{colour.light}"'
+                if is_chosen
+                else 'fill="#f7f8fa" stroke="#dfe3e8"'
+            )
+            place = f'x="{x + column * CELL:.1f}" y="{y + row * CELL:.1f}" width="{CELL - 1.5}" height="{CELL - 1.5}"'
+            parts.append(f"<rect {look} {place} {fill}/>")
+    if across > SIDE or down > SIDE:
+        parts.append(text(x + SIDE * CELL + 4, y + 8, "…", size=11, shade="ink2"))
+    return parts
+
+
+def dots(one: WarpAccess, x: float, y: float) -> list[str]:
+    """The address of each lane, from left to right, as high as it is far: neighbours are a flat line."""
+    place = f'x="{x:.1f}" y="{y:.1f}" width="{PLOT_WIDTH}" height="{PLOT_HEIGHT}"'
+    parts = [f'<rect class="cell" {place} fill="#f7f8fa" stroke="#dfe3e8" rx="2"/>']
+    if one.shown is None or not one.shown.asked:
+        return parts
+    lanes = one.shown.addresses
+    first = min(one.shown.asked)
+    far = max(4096, max(one.shown.asked) - first + one.nbytes)
+    colour = COLOURS["memory"]
+    for lane, address in enumerate(lanes):
+        if address is not None:
+            at = x + 3 + lane * (PLOT_WIDTH - 8) / max(1, len(lanes) - 1)
+            high = y + PLOT_HEIGHT - 4 - (address - first) / far * (PLOT_HEIGHT - 8)
+            parts.append(
+                f'<circle class="g-memory" cx="{at:.1f}" cy="{high:.1f}" r="1.5" fill="{colour.light_fill}" '
+                f'stroke="{colour.light}"/>'
+            )
+    return parts
+
+
+__all__ = ["gpu_svg"]

@@ -1,0 +1,347 @@
+// A GPU's kernel: its grid and groups, what a warp asks of memory at each load and store, lane by lane, and how many groups
+// a multiprocessor holds. Asked of Python; a page shows what it keeps.
+
+import { h, replaceChildren, s } from "../dom";
+import { grouped } from "../format";
+import type { Change, Store, View } from "../store";
+
+interface Access {
+  place: number;
+  text: string;
+  source: string;
+  buffer: string;
+  space: "global" | "shared";
+  stored: boolean;
+  nbytes: number;
+  loops: string[];
+  lanes: (number | null)[];
+  banks: number[];
+  segments: number;
+  lines: number;
+  requests: number;
+  mean: number;
+  least: number;
+  efficiency: number | null;
+  degree: number;
+  says: string;
+}
+
+/** `GPUView.as_data` in tinyexplore/explore/byhand/gpu.py. */
+export interface GpuData {
+  kernel: string;
+  target: string;
+  warp: number;
+  grid: number[];
+  group: number[] | null;
+  at: number[];
+  says: string;
+  accesses: Access[];
+  shared_bytes: number;
+  occupancy: { registers: number; groups: number; limit: string; share: number; limits: [name: string, need: number, have: number, groups: number][]; says: string } | null;
+  why: string;
+}
+
+const SIDE = 16; // groups, and work-items, that are drawn along each dimension
+const CELL = 7;
+const SEGMENT = 32;
+const LINE = 128;
+const BANKS = 32;
+const PICTURE = { width: 560, lanes: 18, gap: 76, low: 28 };
+const MOST_SEGMENTS = 64;
+
+export class WarpsView implements View {
+  readonly element = h("div", { class: "warps scroll", tabindex: 0, role: "region", "aria-label": "Warps" });
+  private kernel: number | null = null;
+  private asked = 0;
+  private found: GpuData | null = null;
+  private chosen = 0;
+  /** Accesses that do the same, as an unrolled loop has many, are one row. */
+  private groups: Access[][] = [];
+  private rows: HTMLElement[] = [];
+
+  constructor(private readonly store: Store) {
+    this.draw();
+  }
+
+  update(change: Change): void {
+    if (change.cursor) this.draw();
+    if (change.selection) this.follow();
+    if (change.selection || change.hover) this.mark();
+  }
+
+  private draw(): void {
+    const { cursor, index } = this.store;
+    const number = cursor.kernel ?? 0;
+    const kernel = index.trace.kernels[number]?.same_as ?? number;
+    if (cursor.panel !== "warps" || kernel === this.kernel) return;
+    this.kernel = kernel;
+    void this.request();
+  }
+
+  private async request(): Promise<void> {
+    const { kernel } = this;
+    const mine = (this.asked += 1);
+    const kept = this.store.gpus[String(kernel)];
+    if (kept !== undefined) return this.show(kept);
+    if (this.store.ask === null) return this.say("Kernel " + kernel + " is no GPU's: it has no work-groups. For one that has: ", 'explore(f, target="sm_80")');
+    this.element.setAttribute("aria-busy", "true");
+    if (this.element.childElementCount === 0) replaceChildren(this.element, h("p", { class: "note", role: "status" }, "following every lane …"));
+    try {
+      const found = (await this.store.ask({ ask: "gpu", kernel })) as GpuData;
+      if (mine === this.asked) this.show(found);
+    } catch (error) {
+      if (mine !== this.asked) return;
+      this.say(error instanceof Error ? error.message : String(error));
+      this.kernel = null; // it is asked again when the panel is opened again
+    } finally {
+      if (mine === this.asked) this.element.removeAttribute("aria-busy");
+    }
+  }
+
+  private say(text: string, code = ""): void {
+    this.found = null;
+    this.rows = [];
+    replaceChildren(this.element, h("p", { class: "note", role: "alert" }, text, code === "" ? null : h("code", {}, code)));
+  }
+
+  private show(found: GpuData): void {
+    this.found = found;
+    this.groups = alike(found.accesses);
+    this.chosen = Math.max(0, this.groups.findIndex((group) => this.isSelected(group)));
+    this.rows = this.groups.map((group, number) => this.row(group, number));
+    const head = HEADS.map(([text, title], i) => h("th", { scope: "col", class: i === 1 ? "num" : null, title }, text));
+    const where = found.group === null ? "The first warp of the grid" : `Every warp of the group at (${found.at.join(", ")})`;
+    replaceChildren(
+      this.element,
+      h("p", { class: "warps-says" }, h("b", {}, found.says), ` · ${found.target}`, found.occupancy === null ? null : ` · ${Math.round(100 * found.occupancy.share)} % occupancy`),
+      h(
+        "div",
+        { class: "warps-body" },
+        h(
+          "div",
+          { class: "accesses" },
+          h("table", {}, h("thead", {}, h("tr", {}, ...head)), h("tbody", {}, ...this.rows)),
+          h("p", { class: "note" }, `${where} was looked at, in the first and the middle step of its loops; drawn is the first. Memory moves segments of ${SEGMENT} bytes; shared memory has ${BANKS} banks, and each answers one word at a time.`),
+        ),
+        h("div", { class: "beside" }, h("div", { class: "lanes" }), h("div", { class: "warps-top" }, ...planes(found), held(found))),
+      ),
+    );
+    this.detail();
+    this.mark();
+  }
+
+  private row(group: Access[], number: number): HTMLElement {
+    const [one, ...more] = group;
+    const nodes = this.nodesOf(group);
+    const code = one.source === "" ? one.text : one.source;
+    const choose = (): void => {
+      this.chosen = number;
+      this.store.select(nodes);
+      this.detail();
+      this.mark();
+    };
+    const hover = (on: boolean) => (): void => this.store.hover(on ? nodes : []);
+    const title = `${one.stored ? "stores to" : "loads from"} ${one.buffer}${one.loops.length > 0 ? `, inside ${one.loops.join(", ")}` : ""}: ${code}`;
+    return h(
+      "tr",
+      { onclick: choose, onpointerenter: hover(true), onpointerleave: hover(false) },
+      h("th", { scope: "row" }, h("button", { type: "button", title }, h("span", { class: "kind" }, one.stored ? "store" : "load"), h("code", {}, code), more.length === 0 ? null : h("span", { class: "kind" }, `× ${group.length}`))),
+      h("td", { class: "num" }, one.space === "shared" ? "" : one.requests === 0 ? "?" : `${rounded(one.mean)} of ${rounded(one.least)}`),
+      h("td", {}, one.efficiency === null ? (one.space === "shared" ? h("span", { class: "faint" }, "shared") : null) : meter(one.efficiency)),
+      h("td", { class: `verdict ${verdict(one)}` }, one.says),
+    );
+  }
+
+  private nodesOf(group: Access[]): number[] {
+    return group.flatMap(({ place }) => this.nodesAt(place));
+  }
+
+  private isSelected(group: Access[]): boolean {
+    return this.nodesOf(group).some((node) => this.store.selected.has(node));
+  }
+
+  /** The UOps of a line of the listing. */
+  private nodesAt(place: number): number[] {
+    const listed = this.store.index.programsOf(this.kernel).find(({ language }) => language === "uops");
+    return listed?.lines[place]?.nodes ?? [];
+  }
+
+  /** What others select is shown here. */
+  private follow(): void {
+    if (this.found === null || this.groups.length === 0 || this.isSelected(this.groups[this.chosen])) return;
+    const number = this.groups.findIndex((group) => this.isSelected(group));
+    if (number < 0) return;
+    this.chosen = number;
+    this.detail();
+    this.rows[number].scrollIntoView({ block: "nearest" });
+  }
+
+  private mark(): void {
+    const { related, selected, hovered } = this.store;
+    this.rows.forEach((row, number) => {
+      const nodes = this.nodesOf(this.groups[number]);
+      const is = (set: Set<number>): boolean => nodes.some((node) => set.has(node));
+      row.classList.toggle("sel", is(selected));
+      row.classList.toggle("rel", !is(selected) && is(related));
+      row.classList.toggle("hov", is(hovered));
+      row.querySelector("button")!.setAttribute("aria-pressed", String(number === this.chosen));
+    });
+  }
+
+  private detail(): void {
+    const place = this.element.querySelector(".lanes");
+    const one = this.groups[this.chosen]?.[0];
+    if (place === null) return;
+    if (one === undefined) return replaceChildren(place, h("p", { class: "note" }, "No load and no store."));
+    const what = `${one.stored ? "Stores to" : "Loads from"} ${one.buffer}, ${one.nbytes} bytes a lane`;
+    const told = one.space === "shared" || one.lanes.length === 0 ? "" : ` · ${count(one.segments, "segment")} in ${count(one.lines, "line")} of ${LINE} bytes`;
+    replaceChildren(
+      place,
+      h("h6", {}, `${what}${told}`),
+      one.lanes.length === 0 ? h("p", { class: "note" }, one.says) : one.space === "shared" ? inBanks(one) : inSegments(one),
+    );
+  }
+}
+
+const HEADS = [
+  ["a work-item's access", "The line of the program that does it; × as often as there are more that do the same"],
+  ["segments", "Pieces of 32 bytes that memory answers a warp with, of those that would do"],
+  ["bytes used", "Of the bytes that move, the share that some lane wants"],
+  ["what a warp does", "What the lanes of the first warp do together"],
+];
+
+function alike(accesses: Access[]): Access[][] {
+  const found = new Map<string, Access[]>();
+  for (const one of accesses) {
+    const key = JSON.stringify([one.stored, one.buffer, one.loops, one.mean, one.least, one.degree, one.says]);
+    found.set(key, [...(found.get(key) ?? []), one]);
+  }
+  return [...found.values()];
+}
+
+function count(number: number, word: string): string {
+  return `${number} ${word}${number === 1 ? "" : "s"}`;
+}
+
+function rounded(count: number): string {
+  return String(Math.round(count * 10) / 10);
+}
+
+/** Good, worth a look, or bad: a word stands beside it. */
+function verdict(one: Access): string {
+  if (one.degree > 1) return one.degree > 4 ? "bad" : "worth";
+  if (one.requests === 0 || one.space === "shared" || one.mean <= one.least) return "good";
+  return one.mean > 2 * one.least ? "bad" : "worth";
+}
+
+function meter(share: number): HTMLElement {
+  const text = `${Number((100 * share).toPrecision(3))} %`;
+  return h("span", { class: "used" }, h("span", { class: "meter", role: "img", "aria-label": `${text} of the bytes are used` }, h("span", { style: `width:${100 * share}%` })), text);
+}
+
+// *** the grid, a group, and what a multiprocessor holds ***
+
+/** How a cell is drawn: what is looked at, and of two kinds of others one. */
+type Look = "on" | "other" | "";
+
+function planes({ grid, group, at, warp }: GpuData): HTMLElement[] {
+  const warpOf = (x: number, y: number, across: number): Look => {
+    const own = Math.floor((x + y * across) / warp);
+    return own === 0 ? "on" : own % 2 === 0 ? "other" : "";
+  };
+  if (group === null) return [plane(grid, "work-items in the grid, by warp", (x, y) => warpOf(x, y, grid[0]))];
+  const chosen = (x: number, y: number): Look => (x === at[0] && y === (at[1] ?? 0) ? "on" : "");
+  return [plane(grid, "groups in the grid", chosen), plane(group, `work-items in a group, by warp of ${warp}`, (x, y) => warpOf(x, y, group[0]))];
+}
+
+/** A plane of cells, around the group that is looked at where it is too large; what has one dimension goes on in the next row. */
+function plane(sizes: number[], words: string, look: (x: number, y: number) => Look): HTMLElement {
+  const [across, down] = [sizes[0] ?? 1, sizes[1] ?? 1];
+  const isLine = down === 1 && across > SIDE;
+  const columns = isLine ? 2 * SIDE : Math.min(across, SIDE);
+  const rows = Math.min(SIDE, isLine ? Math.ceil(across / columns) : down);
+  const [left, top] = isLine ? [0, 0] : [start(across, look), start(down, look)];
+  const cells = [];
+  for (let y = 0; y < rows; y++) {
+    for (let x = 0; x < columns; x++) {
+      const lit = isLine ? look(x + y * columns, 0) : look(x + left, y + top);
+      if (!isLine || x + y * columns < across) cells.push(s("rect", { class: lit, x: x * CELL, y: y * CELL, width: CELL - 1.5, height: CELL - 1.5 }));
+    }
+  }
+  const [wide, high] = [columns * CELL, rows * CELL];
+  const isWhole = isLine ? across <= columns * rows : across <= columns && down <= rows;
+  const text = `${sizes.map((size) => grouped(size)).join(" × ")} ${words}${isWhole ? "" : "; a part is drawn"}`;
+  return h("figure", { class: "plane" }, s("svg", { width: wide, height: high, viewBox: `0 0 ${wide} ${high}`, role: "img", "aria-label": text }, ...cells), h("figcaption", {}, text));
+}
+
+/** Where a plane that is too large begins to be drawn: the middle is in sight when only the middle is lit. */
+function start(size: number, look: (x: number, y: number) => Look): number {
+  return size <= SIDE || look(0, 0) !== "" ? 0 : Math.min(size - SIDE, (size >> 1) - SIDE / 2);
+}
+
+function held({ occupancy, why, shared_bytes }: GpuData): HTMLElement {
+  if (occupancy === null) return h("section", { class: "held" }, h("p", { class: "note" }, `${why[0].toUpperCase()}${why.slice(1)}.`));
+  const { share, limits, limit, registers, groups } = occupancy;
+  const most = Math.max(...limits.map(([, , , allowed]) => allowed));
+  const rows = limits.map(([name, need, have, allowed]) =>
+    h(
+      "div",
+      { class: `bound ${name === limit ? "binds" : ""}`.trim(), "data-bound": name },
+      h("span", { class: "name" }, name),
+      h("span", { class: "meter" }, h("span", { style: `width:${(100 * allowed) / most}%` })),
+      h("span", { class: "num" }, grouped(allowed)),
+      h("span", { class: "words" }, `${grouped(need)} of ${grouped(have)}`, name === limit ? h("b", {}, " · the limit") : null),
+    ),
+  );
+  const taken = `about ${registers} registers a work-item${shared_bytes > 0 ? `, ${grouped(shared_bytes)} bytes of shared memory a group` : ""}`;
+  return h("section", { class: "held" }, h("h6", {}, h("b", {}, `${Math.round(100 * share)} % occupancy`), ` · ${groups} ${groups === 1 ? "group" : "groups"} on a multiprocessor`), ...rows, h("p", { class: "note" }, `Groups that each resource allows; ${taken}, an estimate.`));
+}
+
+// *** the lanes ***
+
+/** Lanes above, the segments that they touch below, each lane's bytes where they lie. */
+function inSegments({ lanes, nbytes, says }: Access): HTMLElement {
+  const { width, lanes: tall, gap, low } = PICTURE;
+  const touched = [...new Set(lanes.flatMap((at) => (at === null ? [] : [Math.floor(at / SEGMENT), Math.floor((at + nbytes - 1) / SEGMENT)])))].sort((a, b) => a - b).slice(0, MOST_SEGMENTS);
+  const wide = Math.min(150, (width - 2) / Math.max(1, touched.length));
+  const left = (width - wide * touched.length) / 2;
+  const place = new Map(touched.map((segment, i) => [segment, left + i * wide]));
+  const x = (at: number): number => (place.get(Math.floor(at / SEGMENT)) ?? 0) + 1 + ((at % SEGMENT) / SEGMENT) * (wide - 2);
+  const y = tall + gap;
+  const boxes = touched.map((segment) => s("rect", { class: "segment", x: place.get(segment)! + 0.5, y, width: wide - 1, height: low }, s("title", {}, `bytes ${segment * SEGMENT} to ${segment * SEGMENT + SEGMENT - 1}`)));
+  const own = new Set(lanes.filter((at): at is number => at !== null));
+  const used = [...own].map((at) => s("rect", { class: "on", x: x(at), y: y + 3, width: Math.max(1.2, (nbytes / SEGMENT) * (wide - 2) - 0.6), height: low - 6 }));
+  const every = Math.max(1, Math.ceil(touched.length / 8));
+  const labels = touched.flatMap((segment, i) => (i % every === 0 ? [s("text", { x: place.get(segment)! + 1, y: y + low + 13 }, `+${grouped(segment * SEGMENT - touched[0] * SEGMENT)}`)] : []));
+  return picture(lanes, says, y + low + 18, (at) => [x(at) + Math.max(1.2, (nbytes / SEGMENT) * (wide - 2)) / 2, y + 3], boxes, used, labels);
+}
+
+/** Lanes above, the banks below: as many words of one bank as are stacked are answered one after the other. */
+function inBanks({ lanes, banks, degree, says }: Access): HTMLElement {
+  const { width, lanes: tall, gap } = PICTURE;
+  const each = width / BANKS;
+  const most = Math.min(8, degree);
+  const y = tall + gap;
+  const boxes = banks.flatMap((words, bank) => {
+    const shown = Math.min(words, most);
+    const frame = s("rect", { class: "segment", x: bank * each + 1, y, width: each - 2, height: 12 * most + 2 }, s("title", {}, `bank ${bank}: ${words} words`));
+    return [frame, ...Array.from({ length: shown }, (_, i) => s("rect", { class: words > 1 ? "conflict" : "on", x: bank * each + 3, y: y + 2 + 12 * i, width: each - 6, height: 9 }))];
+  });
+  const labels = banks.flatMap((words, bank) => (words > most ? [s("text", { x: (bank + 0.5) * each, y: y + 12 * most + 14, "text-anchor": "middle" }, `× ${words}`)] : bank % 8 === 0 ? [s("text", { x: bank * each + 2, y: y + 12 * most + 14 }, `bank ${bank}`)] : []));
+  return picture(lanes, says, y + 12 * most + 20, (at) => [((Math.floor(at / 4) % BANKS) + 0.5) * each, y], boxes, [], labels);
+}
+
+function picture(lanes: (number | null)[], says: string, height: number, to: (at: number) => [number, number], ...parts: SVGElement[][]): HTMLElement {
+  const { width, lanes: tall } = PICTURE;
+  const each = width / lanes.length;
+  const ways = lanes.flatMap((at, lane) => {
+    if (at === null) return [];
+    const [x, y] = to(at);
+    const from = (lane + 0.5) * each;
+    return [s("path", { class: "way", d: `M${from.toFixed(1)} ${tall}C${from.toFixed(1)} ${tall + 34},${x.toFixed(1)} ${y - 34},${x.toFixed(1)} ${y}` }, s("title", {}, `lane ${lane}: byte ${at}`))];
+  });
+  const boxes = lanes.map((at, lane) => s("rect", { class: at === null ? "masked" : "lane", x: lane * each + 1, y: 0.5, width: each - 2, height: tall - 1 }, s("title", {}, at === null ? `lane ${lane}: masked` : `lane ${lane}: byte ${at}`)));
+  const few = lanes.length > 32 ? 8 : 4;
+  const numbers = lanes.map((_, lane) => (lane % few === 0 ? s("text", { class: "number", x: (lane + 0.5) * each, y: tall - 5, "text-anchor": "middle" }, String(lane)) : null));
+  return h("figure", { class: "request" }, s("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Lanes and what they touch: ${says}` }, ...ways, ...boxes, ...numbers, ...parts.flat()), h("figcaption", {}, says));
+}
