@@ -28,14 +28,14 @@ from tinyexplore.explore.codec import trace_to_bytes
 from tinyexplore.explore.live import PYODIDE_VERSION, PyodideMissing, find_pyodide, pyodide
 from tinyexplore.explore.live import precompiled as precompiled_module
 from tinyexplore.explore.live.bytecode import as_bytecode, with_bytecode
-from tinyexplore.explore.live.carried import Carried, carried_of
+from tinyexplore.explore.live.carried import Carried, carried_of, target_from_data, target_to_data
 from tinyexplore.explore.live.graphs import graph_from_data, graph_to_data, is_plain
 from tinyexplore.explore.live.packing import OF_NO_USE, PACKAGE, packed_engine, slim_stdlib
 from tinyexplore.explore.live.page import live_html
 from tinyexplore.explore.live.precompiled import precompiled
 from tinyexplore.explore.live.serving import Serving
 from tinyexplore.explore.whatif.editing.verdict import compared, compared_one_by_one
-from tinyexplore.util import private
+from tinyexplore.util import Context, private
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +70,14 @@ def test_what_is_carried_is_read_back_equal(view: Explorer) -> None:
     carried = carried_of(view.trace, view._kept)
     assert carried.targets["LLVM"] == Device["LLVM"].target and carried.contents[0][1] is not None
     assert Carried.from_json(carried.to_json()) == carried
+
+
+@pytest.mark.parametrize("name", ["sm_80", "gfx90a"])
+def test_a_machine_is_carried_with_all_that_it_has(name: str) -> None:
+    with Context(TARGET=name):
+        target = Device["PYTHON"].target
+    assert target.cores
+    assert target_from_data(json.loads(json.dumps(target_to_data(target)))) == target
 
 
 def test_the_kernels_of_a_trace_are_made_again_node_for_node(view: Explorer, served: Any) -> None:
@@ -201,8 +209,11 @@ def test_a_page_carries_engine_and_python_and_may_ask_nobody(view: Explorer, mon
 def test_the_engine_is_packed_without_the_front_end() -> None:
     with zipfile.ZipFile(io.BytesIO(packed_engine())) as archive:
         names = set(archive.namelist())
-    assert f"{PACKAGE.name}/explore/live/serving.py" in names and f"{PACKAGE.name}/explore/byhand/lru.ll" in names
+    assert f"{PACKAGE.name}/explore/live/serving.py" in names
     assert not any("/static/" in name or "__pycache__" in name or "/widgets/" in name for name in names)
+    assert not any(name.endswith(".ll") or name.endswith("/cli.py") for name in names), (
+        "LLVM and a terminal are not there"
+    )
 
 
 def test_results_are_compared_without_numpy_as_with_it() -> None:

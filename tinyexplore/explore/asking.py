@@ -51,9 +51,10 @@ def _shape(trace: Trace, node: int | None = None, moves: Any = ()) -> Any:
 
 @dataclass(frozen=True)
 class Rows:
-    """The rules of the pipeline, and those written here."""
+    """The rules of the pipeline, and those written here. `proves`: whether firings are proved, or why not."""
 
     rows: tuple[Any, ...]
+    proves: str
 
 
 @dataclass(frozen=True)
@@ -76,8 +77,9 @@ class Said:
 
 def _rules(trace: Trace) -> Rows:
     from tinyexplore.explore.playground.door import rule_rows
+    from tinyexplore.explore.playground.proof import how_sure
 
-    return Rows(rule_rows(trace))
+    return Rows(rule_rows(trace), how_sure())
 
 
 def _matches(trace: Trace, rule: str) -> Found:

@@ -14,7 +14,7 @@ from tinyexplore.dtype import dtypes
 from tinyexplore.explore.live.graphs import graph_from_data, graph_to_data, is_plain
 from tinyexplore.explore.model import Trace
 from tinyexplore.explore.recording.scheduled import KeptGraph
-from tinyexplore.target import Target
+from tinyexplore.target import TENSOR_CORES, Target
 from tinyexplore.uop import Ops
 
 CARRIED_BYTES = 2 << 20  # of what kernels read: a page is to stay small
@@ -114,6 +114,8 @@ def target_to_data(target: Target) -> dict[str, Any]:
             value = sorted(op.name for op in value)
         elif one.name in _TYPES:
             value = [dtype.name for dtype in value]
+        elif one.name == "cores":
+            value = [core.name for core in value]
         found[one.name] = value
     return found
 
@@ -123,7 +125,8 @@ def target_from_data(data: Mapping[str, Any]) -> Target:
     types = dtypes.fields()
     ops = {name: frozenset(Ops[op] for op in _words(data[name])) for name in _OPS}
     kinds = {name: tuple(types[word] for word in _words(data[name])) for name in _TYPES}
-    return Target(**{**data, **ops, **kinds})
+    cores = tuple(TENSOR_CORES[name] for name in _words(data["cores"]))
+    return Target(**{**data, **ops, **kinds, "cores": cores})
 
 
 def _words(value: Iterable[str]) -> list[str]:

@@ -15,15 +15,17 @@ from tinyexplore.explore.live.pyodide import PYODIDE_FILES, PYODIDE_LOCK
 
 PACKAGE = Path(__file__).resolve().parents[2]
 _LEFT_OUT = {"static", "widgets", "__pycache__"}  # the page has the front end already
+_COMMAND = {"cli.py", "__main__.py"}  # and what LLVM alone compiles (.ll)
 _STDLIB, _ENGINE = "python_stdlib.zip", "tinyexplore.zip"
-OF_NO_USE = frozenset(  # servers and mail, tests, debuggers and prompts on a terminal, processes, files of settings
-    "antigravity bdb cmd code compileall configparser cProfile doctest ensurepip fileinput filecmp ftplib "
-    "getpass imaplib mailbox mailcap modulefinder multiprocessing netrc nturl2path optparse pdb plistlib "
-    "poplib profile pstats pty py_compile pyclbr pydoc pydoc_data _pyrepl rlcompleter runpy sched shelve smtplib "
-    "socketserver sqlite3 symtable tabnanny this tomllib trace tracemalloc tty turtle unittest wave webbrowser wsgiref "
-    "xmlrpc zipapp zoneinfo".split()
+OF_NO_USE = frozenset(  # servers and mail, tests, debuggers and prompts on a terminal, processes, files of settings,
+    # and what stands in for modules written in C
+    "_pydatetime _pyio antigravity argparse bdb cmd code compileall configparser cProfile doctest ensurepip fileinput "
+    "filecmp ftplib getpass gettext imaplib mailbox mailcap modulefinder multiprocessing netrc nturl2path optparse "
+    "pdb plistlib poplib profile pstats pty py_compile pyclbr pydoc pydoc_data _pyrepl rlcompleter runpy sched shelve "
+    "smtplib socketserver sqlite3 symtable tabnanny this tomllib trace tracemalloc tty turtle unittest wave "
+    "webbrowser wsgiref xmlrpc zipapp zoneinfo".split()
 )
-_PARTSOF_NO_USE = ("xml/dom", "xml/etree", "http/server", "http/cookie", "logging/config", "logging/handlers")
+_PARTSOF_NO_USE = ("xml/", "http/server", "http/cookie", "logging/config", "logging/handlers")
 _CODE_PAGES = ("cp", "iso", "mac_", "koi8", "kz1048", "ptcp", "tis_", "hp_", "palmos")
 _NO_TAG = bytes.maketrans(b"<", b",")
 _BEFORE_ALL = (1980, 1, 1, 0, 0, 0)
@@ -43,7 +45,8 @@ def engine_files() -> Iterator[Path]:
     """All that the engine and the explorer need to run."""
     for path in sorted(PACKAGE.rglob("*")):
         parts = path.relative_to(PACKAGE).parts
-        if path.is_file() and not _LEFT_OUT.intersection(parts) and path.suffix != ".pyc":
+        of_no_use = path.suffix in (".pyc", ".ll") or parts[0] in _COMMAND
+        if path.is_file() and not _LEFT_OUT.intersection(parts) and not of_no_use:
             yield path
 
 

@@ -11,7 +11,7 @@ from tinyexplore.explore.model import Branch, KernelInfo, Trace
 from tinyexplore.explore.playground.checking import CheckedFiring, check_firings
 from tinyexplore.explore.playground.matches import Place, Places, matches_of
 from tinyexplore.explore.playground.pipeline import rewrites
-from tinyexplore.explore.playground.proof import ABSENT, can_prove
+from tinyexplore.explore.playground.proof import how_sure
 from tinyexplore.explore.playground.written import write, written, written_rules
 from tinyexplore.explore.recording.sources import package_path
 from tinyexplore.explore.whatif.commands import DisableRule, FireRule, InsertRule, SkipFiring
@@ -54,7 +54,7 @@ class Playground:
     @property
     def proves(self) -> str:
         """Whether firings are proved, or why not."""
-        return "z3 proves what it can; samples are compared of everything else" if can_prove() else ABSENT
+        return how_sure()
 
     def rules(self, stage: str | None = None) -> tuple[RuleRow, ...]:
         """The rules of the pipeline (of one pass) in its order, and those written here."""

@@ -42,6 +42,11 @@ def can_prove() -> bool:
     return solver_module() is not None
 
 
+def how_sure() -> str:
+    """Whether anything is proved here, or why not, in words."""
+    return "z3 proves what it can; samples are compared of everything else" if can_prove() else ABSENT
+
+
 def proved(before: UOp, after: UOp, cut: frozenset[UOp]) -> Proof:
     """Whether the two are equal for all values of what is `cut`, of loops and of Variables, within their bounds."""
     z3 = solver_module()
@@ -221,4 +226,4 @@ class _Form:
         raise NotImplementedError(f"{op.name} of integers")
 
 
-__all__ = ["ABSENT", "Proof", "can_prove", "proved"]
+__all__ = ["ABSENT", "Proof", "can_prove", "how_sure", "proved"]

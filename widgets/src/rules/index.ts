@@ -47,6 +47,7 @@ export class RulesView implements View {
   private known = 0;
   private loading = false;
   private trouble = "";
+  private proves = ""; // whether Python proves anything
 
   constructor(private readonly store: Store) {
     this.whatIf = whatIfOf(store.index);
@@ -127,8 +128,9 @@ export class RulesView implements View {
     const { ask } = this.store;
     if (ask === null) return;
     this.asked = true;
-    const found = (await ask({ ask: "rules" }).catch(() => null)) as { rows: RuleRow[] } | null;
+    const found = (await ask({ ask: "rules" }).catch(() => null)) as { rows: RuleRow[]; proves: string } | null;
     if (found === null) return;
+    this.proves = found.proves;
     this.rows = [...found.rows].sort((a, b) => Number(b.own) - Number(a.own) || b.firings - a.firings);
     const own = this.rows.find((row) => row.own);
     if (this.chosen === "" && own !== undefined && !this.whatIf.inPage) this.choose(own.name);
@@ -265,6 +267,7 @@ export class RulesView implements View {
       this.whatIf.send === null ? h("p", { class: "note faint" }, "Firing and inserting need Python: a notebook’s view.playground.") : h("div", { class: "rules-actions" }, ...buttons),
       typeof places === "string" ? h("p", { class: "note", role: "status" }, places) : null,
       Array.isArray(places) ? h("h5", {}, `Would fire at ${count(list.length, "place")}`, wrong > 0 ? h("span", { class: "rules-wrong" }, ` · wrong at ${wrong}`) : null) : null,
+      Array.isArray(places) && this.proves !== "" ? h("p", { class: "note faint" }, `How each was checked: ${this.proves}.`) : null,
       ...list.slice(0, MOST_PLACES).map((place) => this.place(place, live && row.own)),
       list.length > MOST_PLACES ? h("p", { class: "note faint" }, `${list.length - MOST_PLACES} more; view.playground.matches(${JSON.stringify(rule)}) has all`) : null,
     ];

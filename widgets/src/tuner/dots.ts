@@ -14,6 +14,7 @@ const LEFT = 40;
 const RIGHT = 10;
 const TOP = 24;
 const BOTTOM = 30;
+const CHARACTER = 6; // how wide one is
 
 interface Dot {
   branch: Branch;
@@ -86,12 +87,13 @@ function ceilingLine({ name, kind, rate }: Ceiling, peak: number, x: Axis, y: Ax
   const [left, right] = [x.at(start), x.at(stop)];
   const [low, high] = [y.at(rise(start)), y.at(rise(stop))];
   const line = s("path", { class: `roof ${kind}`, d: `M${left.toFixed(1)} ${low.toFixed(1)}L${right.toFixed(1)} ${high.toFixed(1)}` }, s("title", {}, title));
-  if (kind === "arithmetic") return [line, s("text", { class: "roof-text", x: (LEFT + 3).toFixed(1), y: (low - 3).toFixed(1) }, words)];
+  if (kind === "arithmetic") return [line, s("text", { class: "roof-text", x: WIDTH - RIGHT - 3, y: (low - 3).toFixed(1), "text-anchor": "end" }, words)];
   const angle = (Math.atan2(high - low, right - left) * 180) / Math.PI;
   const along = right - left;
   if (along < 40) return [line];
+  const shown = words.length * CHARACTER <= Math.hypot(along, high - low) ? words : `${figures(rate)} GB/s`;
   const at = [left + along * 0.06, low + (high - low) * 0.06 + (below ? 11 : -3)];
-  return [line, s("text", { class: "roof-text", transform: `translate(${at[0].toFixed(1)} ${at[1].toFixed(1)}) rotate(${angle.toFixed(1)})` }, words)];
+  return [line, s("text", { class: "roof-text", transform: `translate(${at[0].toFixed(1)} ${at[1].toFixed(1)}) rotate(${angle.toFixed(1)})` }, shown)];
 }
 
 function dotOf(branch: Branch): Dot | null {
