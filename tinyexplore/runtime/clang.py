@@ -8,13 +8,16 @@ import shutil
 import subprocess
 import tempfile
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 
 from tinyexplore.device import DeviceInterface, DeviceUnavailable
 from tinyexplore.renderer.c import CRenderer
 from tinyexplore.renderer.program import ProgramSpec
+from tinyexplore.runtime import sanitized
 from tinyexplore.runtime.asm import assembly_lines, program_roots
 from tinyexplore.runtime.cache import cached
 from tinyexplore.runtime.errors import CompileError, compile_error
@@ -23,11 +26,12 @@ from tinyexplore.runtime.native import ForeignProgram, NativeProgram, cpu_target
 from tinyexplore.target import FEATURES, NATIVE, Choice, choice_of, chosen, machine
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import Group, Ops, UOp
-from tinyexplore.util import getenv
+from tinyexplore.util import config, getenv
 from tinyexplore.util.interpreter import SharedObject
 
 COMPILERS = ("clang", "gcc", "cc")
 FLAGS = ("-O2", "-std=gnu99", "-ffp-contract=fast", "-fno-math-errno", "-fwrapv", "-fno-unroll-loops", "-fPIC", "-w")
+SANITIZED = " under sanitizers"  # what a compiler's version ends in, of programs that are compiled so
 LIBRARY_BYTES = 16 << 10  # what the system keeps of a shared object beside its contents
 _MACROS = {f"__{feature.upper().replace('.', '_')}__": feature for feature in FEATURES}
 
@@ -63,11 +67,10 @@ class CCompiler:
         self._lock = threading.Lock()
         self._count = 0
 
-    def _run(self, arguments: list[str], source: str) -> subprocess.CompletedProcess[str]:
+    def _run(self, arguments: list[str], source: str, path: str = "") -> subprocess.CompletedProcess[str]:
+        command = [path or self.path, *self.flags, *arguments]
         try:
-            return subprocess.run(
-                [self.path, *self.flags, *arguments], input=source, capture_output=True, encoding="utf-8", check=True
-            )
+            return subprocess.run(command, input=source, capture_output=True, encoding="utf-8", check=True)
         except OSError as error:
             raise DeviceUnavailable(f"the C compiler {self.path!r} does not start: {error}") from error
         except subprocess.CalledProcessError as error:
@@ -93,9 +96,25 @@ class CCompiler:
         finally:
             path.unlink(missing_ok=True)
 
-    def compile(self, spec: ProgramSpec) -> NativeProgram | ForeignProgram:
+    def compile(self, spec: ProgramSpec) -> NativeProgram | ForeignProgram | sanitized.SanitizedProgram:
         """`spec` as machine code, ready to run, or to be looked at where this machine cannot execute it."""
+        if spec.compiler.endswith(SANITIZED) and not self.refusal:
+            return self._sanitized(spec)
         return cached(spec.key, lambda: self._shared_object(spec), lambda code: self._loaded(spec, code))
+
+    def _sanitized(self, spec: ProgramSpec) -> sanitized.SanitizedProgram:
+        path, gcc = self._new_path(spec.name), shutil.which("gcc")
+        text = spec.source + sanitized.driver(spec.name)
+        arguments = [*sanitized.FLAGS, "-x", "c", "-", "-o", str(path), "-lm"]
+        try:
+            self._run(arguments, text)
+        except CompileError as error:
+            if "cannot find" not in str(error):
+                raise
+            if gcc is None:
+                raise CompileError(f"{sanitized.NO_RUNTIME}\n{error}") from error
+            self._run(arguments, text, gcc)
+        return sanitized.SanitizedProgram(spec, path, self._folder)
 
     def _loaded(self, spec: ProgramSpec, code: bytes) -> NativeProgram | ForeignProgram:
         if self.refusal:
@@ -147,13 +166,21 @@ def find_compiler() -> str:
     )
 
 
+class _Renderer(CRenderer):
+    """The C renderer, whose programs say whether they are to be compiled under sanitizers."""
+
+    def render(self, name: str, uops: Sequence[UOp]) -> ProgramSpec:
+        spec = super().render(name, uops)
+        return replace(spec, compiler=spec.compiler + SANITIZED) if config().SANITIZE else spec
+
+
 def open_clang(path: str | None = None) -> DeviceInterface:
     """The CLANG device for the TARGET in force here, compiling with `path` (None: what `find_compiler` finds)."""
     choice = chosen()
     compiler = CCompiler(path or find_compiler(), choice)
     native_ops = Group.TRANSCENDENTAL | {Ops.SQRT, Ops.FLOOR}
     target = cpu_target("CLANG", os.path.basename(compiler.path), compiler.features, native_ops, (), choice)
-    renderer = CRenderer(target, compiler.version)
+    renderer = _Renderer(target, compiler.version)
     return DeviceInterface(
         "CLANG", target, HOST_ALLOCATOR, renderer, compiler.compile, compiler.listings, compiler.refusal
     )

@@ -45,6 +45,8 @@ class Config:
     without; ALLOW_TF32: 1 lets them multiply float32 too where they read 10 bits of its fraction (other results).
     INTERPRETER_TRICKS: 0 does without all that leans on how CPython works inside (`util/interpreter.py`), from
     the start of the process on: the same results, by ways that take longer.
+    SANITIZE: 1 runs each kernel of the CLANG device under AddressSanitizer and UndefinedBehaviorSanitizer, in a process
+    of its own: slow, and what reaches outside a buffer is an error with its line.
     THREEFRY: 1 computes random numbers where they are used, by Threefry; 0 draws them here (Mersenne Twister), as data.
     """
 
@@ -75,6 +77,7 @@ class Config:
     WINO: int = 0
     TARGET: str = ""
     INTERPRETER_TRICKS: int = 1
+    SANITIZE: int = 0
 
     @cached_property
     def values(self) -> tuple[Any, ...]:

@@ -1,0 +1,125 @@
+"""C kernels under AddressSanitizer and UndefinedBehaviorSanitizer: each run is a process of its own, with its buffers
+in blocks of exactly their sizes, so that what reaches beyond them is found and told with its line.
+
+The sanitizers' runtime must be there before anything else of a process, which in this one is too late.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import struct
+import subprocess
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from tinyexplore.device import Buffer
+from tinyexplore.renderer.program import ProgramSpec
+from tinyexplore.runtime.native import check_arguments
+
+FLAGS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer", "-g1")
+SYMBOLIZERS = ("llvm-symbolizer", "addr2line")  # what knows the lines of a program, the first that is there
+NO_RUNTIME = (
+    "SANITIZE=1: the C compiler lacks the runtime of its sanitizers (Debian: apt-get install libclang-rt-dev, or gcc, "
+    "which has its own)"
+)
+PROGRAM_BYTES = 16 << 10
+# Reads from its standard input start, stop, the numbers of buffers and of values, each buffer's size and content, and
+# the values; writes what is in the buffers afterwards.
+DRIVER = """
+#include <stdio.h>
+#include <stdlib.h>
+const char* __asan_default_options(void) {{
+  return "detect_leaks=0:handle_segv=1:allocator_may_return_null=0{symbolizer}";
+}}
+static int64_t tinyexplore_number(void) {{
+  int64_t number = 0;
+  if (fread(&number, sizeof number, 1, stdin) != 1) exit(3);
+  return number;
+}}
+int main(void) {{
+  int64_t start = tinyexplore_number(), stop = tinyexplore_number();
+  int64_t buffers = tinyexplore_number(), values = tinyexplore_number();
+  void** arguments = calloc(buffers + values + 1, sizeof(void*));
+  int64_t* sizes = calloc(buffers + 1, sizeof(int64_t));
+  for (int64_t i = 0; i < buffers; i++) {{
+    sizes[i] = tinyexplore_number();
+    if (posix_memalign(&arguments[i], 64, sizes[i])) exit(3);
+    if (sizes[i] && fread(arguments[i], sizes[i], 1, stdin) != 1) exit(3);
+  }}
+  for (int64_t i = 0; i < values; i++) arguments[buffers + i] = (void*)tinyexplore_number();
+  {name}_entry(arguments, start, stop);
+  for (int64_t i = 0; i < buffers; i++)
+    if (sizes[i] && fwrite(arguments[i], sizes[i], 1, stdout) != 1) exit(3);
+  return 0;
+}}
+"""
+_WORDS = (
+    r"runtime error: [^\n]*",
+    r"AddressSanitizer: [\w-]+",
+    r"(?:READ|WRITE) of size \d+",
+    r"is located \d+ bytes [\w ]+ of \d+-byte region",
+)
+
+
+class SanitizerError(RuntimeError):
+    """A kernel did what C does not define: what, and in which line of its text."""
+
+
+def driver(name: str) -> str:
+    """What stands behind the text of the kernel `name`, to make a program of it."""
+    symbolizer = shutil.which(SYMBOLIZERS[0]) or shutil.which(SYMBOLIZERS[1])
+    return DRIVER.format(name=name, symbolizer=f":external_symbolizer_path={symbolizer}" if symbolizer else "")
+
+
+class SanitizedProgram:
+    """A kernel as a program of its own at `path`. `owner` keeps it there."""
+
+    entry_address: int | None = None
+    nbytes = PROGRAM_BYTES
+    code_bytes = 0
+    refusal = ""
+
+    def __init__(self, spec: ProgramSpec, path: Path, owner: object) -> None:
+        self.spec = spec
+        self.source = spec.source
+        self.path = path
+        self.owner = owner
+
+    def __repr__(self) -> str:
+        return f"SanitizedProgram({self.spec.name!r})"
+
+    def bind(self, buffers: Sequence[Buffer], values: Sequence[int] = ()) -> Callable[[int, int], None]:
+        """A function of (start, stop) that runs on copies of `buffers`, and takes what it wrote."""
+        check_arguments(self.spec, buffers, values)
+        for buffer in buffers:
+            buffer.allocate()
+
+        def run(start: int, stop: int) -> None:
+            parts = [struct.pack("<4q", start, stop, len(buffers), len(values))]
+            for buffer in buffers:
+                parts += [struct.pack("<q", buffer.nbytes), buffer.copyout()]
+            parts.append(struct.pack(f"<{len(values)}q", *values))
+            done = subprocess.run([str(self.path)], input=b"".join(parts), capture_output=True, check=False)
+            if done.returncode:
+                raise self.complaint(done.stderr.decode(errors="replace"), done.returncode)
+            place = 0
+            for position, buffer in enumerate(buffers):
+                if position in self.spec.writes:
+                    buffer.copyin(done.stdout[place : place + buffer.nbytes])
+                place += buffer.nbytes
+
+        return run
+
+    def complaint(self, words: str, code: int) -> SanitizerError:
+        """What a sanitizer found, in a few words, with the line."""
+        found = [match[0] for pattern in _WORDS if (match := re.search(pattern, words))]
+        text = "; ".join(found) or f"it ended with {code}: {words.strip()[:400]}"
+        lines = self.source.splitlines()
+        numbers = [int(number) for number in re.findall(r"<stdin>:(\d+)", words)]
+        at = next((number for number in numbers if number <= len(lines)), None)
+        shown = f"\nline {at}: {lines[at - 1].strip()}" if at is not None else ""
+        return SanitizerError(f"the kernel {self.spec.name}, under SANITIZE=1: {text}{shown}")
+
+
+__all__ = ["FLAGS", "SanitizedProgram", "SanitizerError", "driver"]
