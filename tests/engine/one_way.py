@@ -1,23 +1,24 @@
-"""Schedules and compiles a few programs, watched or not, and prints what that came to."""
+"""Realises a few programs, as any program does or captured for the explorer, and prints what that came to."""
 
 from __future__ import annotations
 
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from hashlib import sha256
 from typing import Any
 
 import numpy as np
 
-from tinyexplore import Tensor, nn
-from tinyexplore.engine import compile_many, step_by_step
+from tinyexplore import Tensor, capture, engine, nn
+from tinyexplore.compile.cache import runners
+from tinyexplore.engine import ExecItem
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.schedule import create_schedule
+from tinyexplore.schedule import ScheduleItem
 from tinyexplore.schedule.fusion import Fusion
-from tinyexplore.trace import Decided, Recorder, Rewrote, recording
+from tinyexplore.trace import Decided, Rewrote, active_recorder
 from tinyexplore.uop import PatternMatcher, UOp
 
 
@@ -73,32 +74,41 @@ def counted(fired: Counter[str]) -> Callable[[PatternMatcher, UOp], Iterator[Any
 
 
 def work(build: Callable[[], list[LazyBuffer]], *, watched: bool) -> dict[str, Any]:
-    """What scheduling and compiling came to: decisions, asts, sources, and how often each rule fired. Watched, `told`
-    says whether the recorder heard just that."""
+    """What realising came to: decisions, asts, sources, and how often each rule fired. Watched, `told` says whether the
+    recorder heard just that."""
     fired: Counter[str] = Counter()
-    decided: list[list[tuple[str, str]]] = []
-    init, candidates = Fusion.__init__, PatternMatcher.candidates
+    decided: list[list[tuple[str, str, str]]] = []
+    ready: list[ExecItem] = []
+    init, candidates, compile_many = Fusion.__init__, PatternMatcher.candidates, engine.compile_many
 
     def noting(self: Fusion, *arguments: Any) -> None:
         init(self, *arguments)
         decided.append(sorted(self.decisions.values()))
 
+    def collecting(items: Sequence[ScheduleItem]) -> list[ExecItem]:
+        found = compile_many(items)
+        ready.extend(found)
+        return found
+
     outputs = build()
+    runners.cache_clear()  # each program finds nothing that one before it compiled
     Fusion.__init__, PatternMatcher.candidates = noting, counted(fired)  # type: ignore[method-assign, assignment]
+    engine.compile_many = collecting  # type: ignore[attr-defined]
     try:
-        recorder = Recorder()
-        with step_by_step(), recording(recorder) if watched else nullcontext():
-            items = create_schedule(outputs)
-            specs = [one.runner.spec for one in compile_many(items) if one.runner is not None]
+        with capture() if watched else nullcontext():
+            engine.realize(outputs)
+            recorder = active_recorder()
+            events = [] if recorder is None else list(recorder.events)
     finally:
         Fusion.__init__, PatternMatcher.candidates = init, candidates  # type: ignore[method-assign]
-    told = Counter(event.rule.name for event in recorder.events if isinstance(event, Rewrote))
-    decisions = (event for event in recorder.events if isinstance(event, Decided))
+        engine.compile_many = compile_many  # type: ignore[attr-defined]
+    told = Counter(event.rule.name for event in events if isinstance(event, Rewrote))
+    decisions = (event for event in events if isinstance(event, Decided))
     heard = sorted((event.decision, event.reason, event.obstacle) for event in decisions)
     return {
-        "asts": [None if item.ast is None else item.ast.digest for item in items],
+        "asts": [None if one.item.ast is None else one.item.ast.digest for one in ready],
         "decisions": decided,
-        "sources": [sha256(spec.source.encode()).hexdigest() for spec in specs],
+        "sources": [sha256(one.runner.spec.source.encode()).hexdigest() for one in ready if one.runner is not None],
         "fired": dict(sorted((name, count) for name, count in fired.items() if count)),
         "told": not watched or ([heard] == decided and told <= fired),
     }
