@@ -34,7 +34,8 @@ class Target:
     threads: cores that a THREAD axis may use (1: no THREAD axes). l1_bytes, l2_bytes: data cache per core; l3_bytes:
     the last cache, which cores share. line_bytes, page_bytes: of memory. way_bytes: places so far apart, or a multiple
     of it, share one set of the L1 cache. bytes_per_ns: of one core out of its caches; flops_per_ns: of one core with
-    vectors, when not all are multiply-adds.
+    vectors, when not all are multiply-adds. sums_in_flight: independent sums that keep a core's units busy, each of
+    which adds some cycles after it began.
     native_ops: transcendental ops that the device computes by itself for `native_dtypes`; the others are written
     out in arithmetic. storage_only: dtypes kept in memory and computed in float32. dots: sums of products of small
     numbers, several to a word, that it has instructions for. fuses: every MULACC of floats is rounded once.
@@ -70,6 +71,7 @@ class Target:
     way_bytes: int = 4096
     bytes_per_ns: int = 48
     flops_per_ns: int = 32
+    sums_in_flight: int = 8
     has_local: bool = False
     shared_bytes: int = 0
     shared_is_near: bool = True

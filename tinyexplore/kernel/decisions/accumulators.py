@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from tinyexplore.kernel.decisions.columns import ACCUMULATORS
 from tinyexplore.kernel.decisions.decision import Choice, Choices, exceeds
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opts import Opt, OptOps
@@ -31,17 +30,18 @@ def add_accumulators(kernel: Kernel) -> Choices:
             for loop in loops:
                 kernel = yield Choice(Opt(OptOps.UNROLL, loop.arg.id, loop.size), reason)
             continue
-        unrolled = independent_sums(reduce, loops)
+        unrolled = independent_sums(reduce, loops, kernel.target.sums_in_flight)
         if unrolled is not None:
             kernel = yield Choice(unrolled, "independent accumulators hide the latency of the sum")
 
 
-def independent_sums(reduce: UOp, loops: Sequence[UOp]) -> Opt | None:
-    """The longest of `loops`, and how many sums it should have; None where a register tile has enough."""
+def independent_sums(reduce: UOp, loops: Sequence[UOp], most: int) -> Opt | None:
+    """The longest of `loops`, and how many sums it should have; None where a register tile has enough.
+    most: as many keep a core busy."""
     apart = (*reduce.ranges, *reduce.src[1:])
     tiles = prod(axis.size for axis in apart if axis.arg.kind in (AxisKind.UPCAST, AxisKind.UNROLL))
-    wanted = min(ALONGSIDE, ACCUMULATORS // tiles)
-    exceeds("independent sums that the register tile has", tiles, ACCUMULATORS // 2)
+    wanted = min(ALONGSIDE, most // tiles)
+    exceeds("independent sums that the register tile has", tiles, most // 2)
     axis = max(loops, key=lambda axis: (axis.size, axis.arg.id), default=None)
     if wanted < 2 or axis is None or axis.size < 2:
         return None

@@ -11,7 +11,6 @@ from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opts import Opt, OptOps
 from tinyexplore.uop import AxisKind, UOp
 
-ACCUMULATORS = 8  # independent sums that keep two units with a latency of four cycles busy
 WHOLE_ROW = 32  # vectors of a row that is read whole, and as many accumulators
 LONG_ROW_BYTES, MANY_LONG_ROWS = 16 << 10, 512
 LONG_STEP = 16  # vectors out of a long row
@@ -33,14 +32,15 @@ def block_columns(kernel: Kernel) -> Choices:
     load = next((access for access in found if not access.is_store and loop in access.node.ranges), None)
     if is_plain and load is not None and columns.is_static:
         if is_read_in_order(kernel, load, columns, loop):
-            yield from whole_rows(columns, loop)
+            yield from whole_rows(columns, loop, kernel.target.sums_in_flight)
             return
         if takes_long_steps(kernel, load, columns.size, loop):
             wide = block_of("vectors of a row", columns.size, LONG_STEP, LONG_STEP)
             reason = f"{wide} vectors of each long row: there is time to ask for those of later rows"
             yield Choice(Opt(OptOps.UPCAST, columns.arg.id, wide), reason)
             return
-    wide = block_of("vectors of columns", columns.size, ACCUMULATORS, ACCUMULATORS)
+    busy = kernel.target.sums_in_flight
+    wide = block_of("vectors of columns", columns.size, busy, busy)
     if wide > 1:
         reason = "neighbouring columns use each row's cache lines while they are there"
         kernel = yield Choice(Opt(OptOps.UPCAST, columns.arg.id, wide), reason)
@@ -80,16 +80,17 @@ def is_read_in_order(kernel: Kernel, load: Access, columns: UOp, loop: UOp) -> b
         return False
     outer = [axis for axis in kernel.output_axes if axis.arg.kind is AxisKind.GLOBAL and axis is not columns]
     threads = kernel.target.threads
-    return threads < 2 or columns.size <= ACCUMULATORS or any(axis.size >= threads for axis in outer)
+    return threads < 2 or columns.size <= kernel.target.sums_in_flight or any(axis.size >= threads for axis in outer)
 
 
-def whole_rows(columns: UOp, loop: UOp) -> Choices:
-    """All vectors of a row in one step, so that prefetchers of the hardware see one walk; of short rows several."""
+def whole_rows(columns: UOp, loop: UOp, sums: int) -> Choices:
+    """All vectors of a row in one step, so that prefetchers of the hardware see one walk; of short rows
+    several, so that there are `sums` independent ones."""
     reason = "whole rows: memory is read from one end to the other"
     kernel = yield Choice(Opt(OptOps.UPCAST, columns.arg.id, columns.size), reason)
-    rows = ACCUMULATORS // columns.size
+    rows = sums // columns.size
     if rows >= 2 and loop.size >= MANY_ROWS * rows:
         yield from rows_together(kernel, loop, rows, f"{rows} short rows at a time: independent sums")
 
 
-__all__ = ["ACCUMULATORS", "LONG_STEP", "block_columns", "takes_long_steps"]
+__all__ = ["LONG_STEP", "block_columns", "takes_long_steps"]

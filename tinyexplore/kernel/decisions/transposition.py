@@ -19,7 +19,6 @@ from tinyexplore.uop.divmod import linear_terms
 STEPS_A_THREAD = 2  # of what may become the outermost loop
 PAIR, APART_BYTES, STEPS_AHEAD = 2, 512, 4  # lines of a row of the result; rows of it; steps that loads look ahead
 MOST_ROWS = 64  # read side by side
-MOST_WALKED_BYTES = 512 << 10  # of cache lines that a walk passes: more than half of an L2 cache
 
 
 def tile_transposition(kernel: Kernel) -> Choices:
@@ -105,11 +104,12 @@ def goes_past_caches(target: Target, store: Access, lanes: UOp) -> bool:
 
 
 def jumps_past_caches(target: Target, load: Access, rows: UOp, lanes: UOp) -> bool:
-    """True where a walk across is in another page with every step, or too long for the lines that it leaves half read
-    to be there when the next one comes. Steps of whole pages share few places of a cache."""
+    """True where a walk across is in another page with every step, or passes more cache lines than half of the L2
+    cache holds: those that it leaves half read are gone when the next one comes. Steps of whole pages share few places
+    of a cache."""
     step = step_bytes(load, lanes)
     walked = rows.size * lanes.size * target.line_bytes
-    return comes_from_memory(load, target) and (step > target.page_bytes or walked > MOST_WALKED_BYTES)
+    return comes_from_memory(load, target) and (step > target.page_bytes or walked > target.l2_bytes // 2)
 
 
 __all__ = ["tile_transposition"]
