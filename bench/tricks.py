@@ -124,17 +124,20 @@ def compiling_from_disk(case: str) -> Callable[[], Work]:
 
 
 def recording(case: str) -> Callable[[], Work]:
-    """As `compiling`, for somebody who listens."""
+    """As `compiling`, for somebody who listens, and keeps what was recorded until the next time."""
 
     def made() -> Work:
         from tinyexplore.trace import Recorder
         from tinyexplore.trace import recording as listening_to
 
         anew = compiling(case)()
+        kept: list[Recorder] = []
 
         def heard() -> None:
-            with listening_to(Recorder()):
+            recorder = Recorder()
+            with listening_to(recorder):
                 anew()
+            kept[:] = [recorder]
 
         return heard
 
