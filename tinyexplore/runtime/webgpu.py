@@ -54,6 +54,7 @@ class WebGPU:
             raise DeviceUnavailable(NO_DRIVER)
         adapter = min(found, key=lambda one: [*KINDS, one.info["adapter_type"]].index(one.info["adapter_type"]))
         self.name = str(adapter.info["device"])
+        self.is_cpu = adapter.info["adapter_type"] == "CPU"
         self.version = f"wgpu {wgpu.__version__} {adapter.info['backend_type']} {adapter.info['description']}"
         clock = {"timestamp-query"} & set(adapter.features)
         try:
@@ -259,7 +260,7 @@ def open_webgpu() -> DeviceInterface:
             1024,
         ),
     )
-    target = gpu_target("WEBGPU", gpu, webgpu.name, choice.text)
+    target = replace(gpu_target("WEBGPU", gpu, webgpu.name, choice.text), shared_is_near=not webgpu.is_cpu)
     renderer = GPURenderer(target, webgpu.version)
     return DeviceInterface("WEBGPU", target, HOST_ALLOCATOR, renderer, webgpu.compile, no_listings)
 

@@ -127,6 +127,14 @@ class GPUView:
         groups = f"{_times(self.grid)} group{'s' if prod(self.grid) != 1 else ''}"
         return f"{groups} of {_times(self.group)} work-items: {of} of {self.warp} in each{left}"
 
+    @property
+    def rows(self) -> list[tuple[WarpAccess, int]]:
+        """The accesses, those that do the same (an unrolled loop has many) once, with how many they are."""
+        found: dict[tuple[Any, ...], list[WarpAccess]] = {}
+        for one in self.accesses:
+            found.setdefault((one.stored, one.buffer, one.loops, *one.figures, one.says), []).append(one)
+        return [(alike[0], len(alike)) for alike in found.values()]
+
     def request(self, place: int, group: Sequence[int] = (), warp: int = 0, **counters: int) -> Request:
         """What another warp asks at the access in this line of the listing, in other steps of the loops around it
         (`r2=5`; 0 where a loop is not named)."""
@@ -179,10 +187,12 @@ class GPUView:
         return {"text/plain": str(self), "image/svg+xml": self.svg()}
 
     def __str__(self) -> str:
-        """The grid, a line for each access, and the occupancy."""
-        rows = [("line", "", "of", "segments", "bytes used", "banks", "a warp")]
-        for one in self.accesses:
-            rows.append((str(one.place), "store" if one.stored else "load", one.buffer, *one.figures, one.says))
+        """The grid, a line for the accesses that do the same, and the occupancy."""
+        rows = [("line", "", "of", "", "segments", "bytes used", "banks", "a warp")]
+        for one, count in self.rows:
+            times = f"× {count}" if count > 1 else ""
+            kind = "store" if one.stored else "load"
+            rows.append((str(one.place), kind, one.buffer, times, *one.figures, one.says))
         widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
         last = self.why if self.occupancy is None else self.occupancy.says

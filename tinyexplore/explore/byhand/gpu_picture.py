@@ -15,19 +15,19 @@ SIDE = 16  # groups, and work-items, that are drawn along each dimension
 CELL = 7.0
 PLOT_WIDTH, PLOT_HEIGHT = 128.0, 22.0
 COLUMNS = ("line", "of", "address over lane", "segments", "bytes used", "banks", "a warp")
-PLACES = (MARGIN, MARGIN + 44, MARGIN + 150, MARGIN + 300, MARGIN + 372, MARGIN + 446, MARGIN + 500)
+PLACES = (MARGIN, MARGIN + 44, MARGIN + 176, MARGIN + 326, MARGIN + 398, MARGIN + 472, MARGIN + 526)
 WIDTH = 900.0
 MOST_ROWS = 40
 
 
 def gpu_svg(view: GPUView) -> str:
-    """The grid and the group above, a row for each access below it."""
+    """The grid and the group above, a row for the accesses that do the same below."""
     parts = [text(MARGIN, 26, f"{view.name} on {view.target}", size=13, bold=True), text(MARGIN, 44, view.says)]
     top = 64.0
     at = view.at if view.group is not None else ()
     parts += cells(view.grid, MARGIN, top, "groups" if view.group is not None else "work-items", chosen=at)
     if view.group is not None:
-        parts += cells(view.group, MARGIN + 180, top, f"work-items of one, by warp of {view.warp}", warp=view.warp)
+        parts += cells(view.group, MARGIN + 150, top, f"work-items of one, by warp of {view.warp}", warp=view.warp)
     found = view.occupancy
     for number, line in enumerate([view.why] if found is None else occupancy_lines(view)):
         parts.append(
@@ -35,16 +35,16 @@ def gpu_svg(view: GPUView) -> str:
         )
     y = top + SIDE * CELL + 52
     parts += [text(x, y - 20, title, size=10.5, shade="ink2") for x, title in zip(PLACES, COLUMNS)]
-    shown = view.accesses[:MOST_ROWS]
-    for one in shown:
+    rows = view.rows
+    for one, count in rows[:MOST_ROWS]:
         kind = "store" if one.stored else "load"
         parts.append(text(PLACES[0], y, str(one.place), size=11, mono=True))
-        parts.append(text(PLACES[1], y, f"{kind} {one.buffer}", size=11, mono=True))
+        parts.append(text(PLACES[1], y, f"{kind} {one.buffer}{f' × {count}' if count > 1 else ''}", size=11, mono=True))
         parts += dots(one, PLACES[2], y - 14)
         parts += [text(x, y, words, size=11) for x, words in zip(PLACES[3:6], one.figures)]
         parts.append(text(PLACES[6], y, shortened(one.says, 62), size=11))
         y += ROW
-    if left := len(view.accesses) - len(shown):
+    if left := len(rows) - MOST_ROWS if len(rows) > MOST_ROWS else 0:
         parts.append(text(MARGIN, y, f"{left} more loads and stores not drawn", size=10, shade="ink2"))
     return document(WIDTH, y + 4, f"{view.name} on {view.target}", str(view), parts)
 
@@ -53,32 +53,39 @@ def occupancy_lines(view: GPUView) -> list[str]:
     """What a multiprocessor holds, and how many groups each resource allows."""
     found = view.occupancy
     assert found is not None
-    rows = [f"{name}: {need:,} of {have:,} a group: {groups} groups" for name, need, have, groups in found.limits]
+    rows = [f"{name}: {groups} groups of {need:,}, out of {have:,}" for name, need, have, groups in found.limits]
     return [f"{found.share:.0%} occupancy, bound by {found.limit}", *rows]
 
 
 def cells(
     sizes: Sequence[int], x: float, y: float, title: str, *, chosen: Sequence[int] = (), warp: int = 0
 ) -> list[str]:
-    """A plane of cells, its first dimension to the right; `chosen` filled, or each warp in turn."""
+    """A plane of cells, its first dimension to the right; `chosen` filled, or every second warp. Of a large one the
+    part around what is chosen."""
     across, down = [*sizes, 1, 1][:2]
+    is_line = down == 1 and across > SIDE  # it goes on in the next row
+    columns, rows = (2 * SIDE, -(-across // (2 * SIDE))) if is_line else (min(across, SIDE), down)
+    at = [*chosen, 0, 0][:2] if chosen and not is_line else [0, 0]
+    left, top = (max(0, min(size - SIDE, place - SIDE // 2)) for size, place in zip((across, down), at))
+    if is_line:
+        left = top = 0
     parts = [text(x, y + SIDE * CELL + 14, f"{' × '.join(map(str, sizes))} {title}", size=10, shade="ink2")]
     colour = COLOURS["memory"]
-    for row in range(min(down, SIDE)):
-        for column in range(min(across, SIDE)):
-            is_chosen = bool(chosen) and [*chosen, 0, 0][:2] == [column, row]
-            if warp:
-                is_chosen = (row * across + column) // warp % 2 == 0
-            look = 'class="g-memory"' if is_chosen else 'class="cell"'
+    for row in range(min(rows, SIDE)):
+        for column in range(columns):
+            number = row * columns + column if is_line else (row + top) * across + column + left
+            if is_line and number >= across:
+                break
+            own = sum(step * size for step, size in zip([*chosen, 0, 0], (1, across)))
+            is_lit = number // warp % 2 == 0 if warp else bool(chosen) and number == own
+            look = 'class="g-memory"' if is_lit else 'class="cell"'
             fill = (
-                f'fill="{colour.light_fill}" stroke="{colour.light}"'
-                if is_chosen
-                else 'fill="#f7f8fa" stroke="#dfe3e8"'
+                f'fill="{colour.light_fill}" stroke="{colour.light}"' if is_lit else 'fill="#f7f8fa" stroke="#dfe3e8"'
             )
             place = f'x="{x + column * CELL:.1f}" y="{y + row * CELL:.1f}" width="{CELL - 1.5}" height="{CELL - 1.5}"'
             parts.append(f"<rect {look} {place} {fill}/>")
-    if across > SIDE or down > SIDE:
-        parts.append(text(x + SIDE * CELL + 4, y + 8, "…", size=11, shade="ink2"))
+    if columns * min(rows, SIDE) < across * down:
+        parts.append(text(x + columns * CELL + 4, y + 8, "…", size=11, shade="ink2"))
     return parts
 
 
