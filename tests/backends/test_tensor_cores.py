@@ -4,6 +4,7 @@ fragments and the opts; what is legal; and what is chosen."""
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.backends.programs import call, compiled, linear, pointer, store
+from tests.support import nvidia
 from tinyexplore import Context, Device, Tensor, dtypes
 from tinyexplore.codegen import lower
 from tinyexplore.engine import compile_optimised
@@ -19,6 +21,7 @@ from tinyexplore.kernel import Kernel, Opt, OptError, OptOps, hand_coded
 from tinyexplore.renderer.gpu import GPURenderer
 from tinyexplore.renderer.program import RenderError
 from tinyexplore.runtime.emulator import DivergenceError
+from tinyexplore.runtime.gpu_assembly import GPUAssembler
 from tinyexplore.schedule import ScheduleItem
 from tinyexplore.target import GPUS, TensorCore
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
@@ -200,6 +203,23 @@ def test_one_language_does_not_write_the_core_of_another() -> None:
         target = Device["PYTHON"].target
     with pytest.raises(RenderError, match="mma_m16n8k16_f16 is a tensor core of cuda, not hip"):
         GPURenderer(target, "none").render("kernel", program)
+
+
+@pytest.mark.parametrize("core", [core for core in CORES if core.language != "metal"], ids=lambda core: core.name)
+def test_llvm_writes_the_instruction(core: TensorCore, tmp_path: Path) -> None:
+    """As PTX, which ptxas takes where it is there, and as AMDGCN, whose assembler is LLVM's own."""
+    machine = MACHINES[core.name]
+    with Context(TARGET=machine, ALLOW_TF32=1):
+        _, kernel, _ = product(core, 64, 64, 2 * core.dims[2])
+        kernel = kernel.apply(tc(core))
+        assert [node.arg for node in kernel.find(Ops.WMMA)] == [core.name]
+        spec = GPUAssembler(kernel.target).render(kernel.name, lower(kernel))
+    call = core.call if core.language == "cuda" else f"v_{core.name.replace('_w32', '')}"
+    assert len([line for line in spec.lines if call in line.text]) == 1
+    if core.language == "cuda":
+        (tmp_path / "kernel.ptx").write_text(spec.source)
+        command = [nvidia.tool("ptxas"), "-arch", machine, str(tmp_path / "kernel.ptx"), "-o", str(tmp_path / "out")]
+        assert not nvidia.refusal(command)
 
 
 # *** what the emulator finds ***

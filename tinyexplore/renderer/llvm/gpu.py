@@ -8,11 +8,12 @@ are cast once; LLVM finds from there which of them is global, shared or a work-i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import prod
 
 from tinyexplore.dtype import DType, PtrDType, dtypes
 from tinyexplore.renderer.llvm.arithmetic import memory_type
+from tinyexplore.renderer.llvm.cores import product_of
 from tinyexplore.renderer.llvm.renderer import WITHOUT_LINES, FunctionWriter
 from tinyexplore.renderer.program import (
     Launch,
@@ -24,7 +25,7 @@ from tinyexplore.renderer.program import (
     spec_of,
     variable_arguments,
 )
-from tinyexplore.target import Target
+from tinyexplore.target import TENSOR_CORES, Target
 from tinyexplore.trace import SourceLine, recording
 from tinyexplore.uop import Group, Ops, UOp, graph_rewrite
 from tinyexplore.uop.double import DOUBLE
@@ -47,7 +48,8 @@ class Backend:
     function that tells a work-item's number, by the first letters of a SPECIAL ({x}: its letter); size: how many
     work-items a group has, "" where the program says so. barrier: instructions. private: the address space of what a
     work-item alone has, "" where it is the general one. limit: how it is said that groups have so many work-items
-    ({x}, {y}, {z}, {all}). native: functions of float32 that are an instruction.
+    ({x}, {y}, {z}, {all}). native: functions of float32 that are an instruction. features: what is to be asked
+    of LLVM for some GPUs.
     """
 
     language: str
@@ -60,6 +62,7 @@ class Backend:
     private: str
     limit: str
     native: frozenset[Ops]
+    features: Mapping[str, str] = field(default_factory=dict)
 
 
 PTX = Backend(
@@ -73,6 +76,7 @@ PTX = Backend(
     private="",
     limit='"nvvm.reqntid"="{x},{y},{z}"',
     native=frozenset({Ops.EXP2}),
+    features={"sm_75": "+ptx65"},  # LLVM says 6.3 there, which has no tensor cores
 )
 AMDGCN = Backend(
     language="amdgcn",
@@ -172,7 +176,10 @@ class _KernelWriter(FunctionWriter):
                     self.declared[name] = f"declare void @{name}() convergent"
                 self.raw(f"  {text}")
         elif node.op is Ops.WMMA:
-            raise RenderError(f"{node.arg}: tensor cores are written in {self.target.arch}'s source, not as LLVM IR")
+            core = TENSOR_CORES[node.arg]
+            if core.language != self.target.arch:
+                raise RenderError(f"{node.arg} is a tensor core of {core.language}, not {self.target.arch}")
+            self.names[node] = product_of(self, core, node, [self.operand(src) for src in node.src])
         elif node.op is not Ops.BARRIER:
             super().write_node(node)
 

@@ -1,0 +1,72 @@
+"""Tensor cores in LLVM IR: for NVIDIA an instruction of PTX, as inline assembly, for AMD an intrinsic of LLVM's.
+
+What a lane holds is a vector; PTX takes it as words of 32 bits, and gives a struct of floats (or integers).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tinyexplore.dtype import dtypes
+from tinyexplore.renderer.llvm.arithmetic import InstructionWriter, register_type
+from tinyexplore.target import TensorCore
+from tinyexplore.uop import UOp
+
+Value = Callable[[str, str], str]  # writes an instruction into a register of this name
+
+
+def product_of(writer: InstructionWriter, core: TensorCore, node: UOp, values: Sequence[str]) -> str:
+    """The register of a WMMA whose sources are in `values`."""
+    kinds = [register_type(src.dtype) for src in node.src]
+    if core.language == "hip":
+        return _intrinsic(writer, core, kinds, values)
+    result = register_type(core.accumulator)
+    words = [word for place in (0, 1) for word in _words(writer.value, core, kinds[place], values[place])]
+    count = core.c.registers
+    parts = [writer.value(f"extractelement {kinds[2]} {values[2]}, i64 {place}", "c") for place in range(count)]
+    letter = "r" if core.accumulator is dtypes.int32 else "f"
+    a = len(_words_of(core, core.a.registers))
+    groups = (range(count), range(count, count + a), range(count + a, count + len(words)))
+    lists = [", ".join(f"${place}" for place in group) for group in groups]
+    lists.append(", ".join(f"${count + len(words) + place}" for place in range(count)))
+    text = f"{core.call} {', '.join(f'{{{one}}}' for one in lists)};"
+    constraints = ",".join([f"={letter}"] * count + ["r"] * len(words) + [letter] * count)
+    given = ", ".join([f"i32 {word}" for word in words] + [f"{result} {part}" for part in parts])
+    struct = f"{{ {', '.join([result] * count)} }}"
+    made = writer.value(f'call {struct} asm sideeffect "{text}", "{constraints}"({given}) convergent', "mma")
+    found = "poison"
+    for place in range(count):
+        part = writer.value(f"extractvalue {struct} {made}, {place}", "d")
+        found = writer.value(f"insertelement {kinds[2]} {found}, {result} {part}, i64 {place}", "held")
+    return found
+
+
+def _words_of(core: TensorCore, registers: int) -> range:
+    """The words that so many elements are."""
+    return range(registers * core.factor.itemsize // dtypes.uint32.itemsize)
+
+
+def _words(value: Value, core: TensorCore, kind: str, held: str) -> list[str]:
+    """A factor as words; a float of fewer bits is rounded first."""
+    count = int(kind[1:].partition(" ")[0])
+    if core.mantissa:
+        parts = [value(f"extractelement {kind} {held}, i64 {place}", "part") for place in range(count)]
+        rounding = 'call i32 asm "cvt.rna.tf32.f32 $0, $1;", "=r,f"'
+        return [value(f"{rounding}(float {part})", "tf32") for part in parts]
+    words = _words_of(core, count)
+    packed = value(f"bitcast {kind} {held} to <{len(words)} x i32>", "words")
+    return [value(f"extractelement <{len(words)} x i32> {packed}, i64 {place}", "word") for place in words]
+
+
+def _intrinsic(writer: InstructionWriter, core: TensorCore, kinds: Sequence[str], values: Sequence[str]) -> str:
+    """MFMA: without a broadcast, or another order of lanes; WMMA: the name says the types."""
+    name = core.name.replace("_w32", "").replace("_", ".")
+    arguments = list(zip(kinds, values))
+    if name.startswith("mfma"):
+        arguments += [("i32", "0")] * 3
+    else:
+        name += f".v{core.c.registers}f32.v{core.a.registers}{'f16' if core.factor is dtypes.float16 else 'i16'}"
+    return writer.call(kinds[2], f"llvm.amdgcn.{name}", *arguments, hint="mma")
+
+
+__all__ = ["product_of"]
