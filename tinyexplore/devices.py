@@ -23,6 +23,12 @@ def _open_gpu() -> DeviceInterface:
     return open_gpu()
 
 
+def _open_cuda(number: int = 0) -> DeviceInterface:
+    from tinyexplore.runtime.cuda import open_cuda
+
+    return open_cuda(number)
+
+
 def _open_python() -> DeviceInterface:
     from tinyexplore.runtime.python import open_python
 
@@ -54,12 +60,13 @@ def _open_numpy(_: str) -> Storage:
 
 
 def register_devices() -> None:
-    """Makes LLVM, CLANG, PYTHON, GPU, WASM and WEBGPU known to `Device`, and as storage DISK (files) and NPY (NumPy
-    arrays)."""
+    """Makes LLVM, CLANG, PYTHON, GPU, CUDA, WASM and WEBGPU known to `Device`, and as storage DISK (files) and NPY
+    (NumPy arrays)."""
     Device.register("LLVM", _open_llvm)
     Device.register("CLANG", _open_clang)
     Device.register("PYTHON", _open_python)
     Device.register("GPU", _open_gpu)
+    Device.register("CUDA", _open_cuda, _open_cuda)
     Device.register("WASM", _open_wasm)
     Device.register("WEBGPU", _open_webgpu)
     Device.register_storage("DISK", _open_disk)

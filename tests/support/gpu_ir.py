@@ -80,9 +80,13 @@ class Loaded:
         grid, size = [*self.launch.sizes(values), 1, 1][:3], [*(self.launch.group or (CHOSEN_ITEMS,)), 1, 1][:3]
         if self.launch.group is None:
             grid[0] = -(-grid[0] // CHOSEN_ITEMS)
+        self.start(grid, size, arguments)
+        return held
+
+    def start(self, grid: Sequence[int], size: Sequence[int], arguments: Sequence[int]) -> None:
+        """Every work-item of so many groups of this size; arguments: addresses, then integers."""
         for group in itertools.product(*map(range, reversed(grid))):
             _run_group(self.function, arguments, group[::-1], size, together=self.waits)
-        return held
 
 
 def run(spec: ProgramSpec, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:

@@ -129,21 +129,32 @@ class DeviceRegistry:
 
     def __init__(self) -> None:
         self._factories: dict[str, Callable[[], DeviceInterface]] = {}
+        self._further: dict[str, Callable[[int], DeviceInterface]] = {}  # of machines with several
         self._storages: dict[str, Callable[[str], Storage]] = {}
         self._open: dict[tuple[str, str], DeviceInterface] = {}  # by name, and the TARGET that it generates code for
         self._lock = threading.RLock()
         self._chosen: tuple[str, str] | None = None  # the default set by hand, and config().DEVICE at that time
 
-    def register(self, name: str, factory: Callable[[], DeviceInterface]) -> None:
-        """Makes a device known. `factory` opens it, once, and raises `DeviceUnavailable` where it cannot."""
+    def register(
+        self,
+        name: str,
+        factory: Callable[[], DeviceInterface],
+        further: Callable[[int], DeviceInterface] | None = None,
+    ) -> None:
+        """Makes a device known. `factory` opens it, once, and raises `DeviceUnavailable` where it cannot; `further`
+        opens the one that NAME:1 is, where a machine may have several. Without it, NAME:1 is NAME with memory of its
+        own."""
         with self._lock:
             self.forget(name)
             self._factories[name.upper()] = factory
+            if further is not None:
+                self._further[name.upper()] = further
 
     def forget(self, name: str) -> None:
         """Undoes `register`."""
         with self._lock:
             self._factories.pop(name.upper(), None)
+            self._further.pop(name.upper(), None)
             for opened in [opened for opened in self._open if opened[0] == name.upper()]:
                 del self._open[opened]
 
@@ -235,8 +246,11 @@ class DeviceRegistry:
         with self._lock:
             opened = (canonical, target)
             if opened not in self._open:
-                head = canonical.partition(":")[0]
-                self._open[opened] = self._factories[head]() if head == canonical else self[head]
+                head, _, number = canonical.partition(":")
+                if number and head in self._further:
+                    self._open[opened] = self._further[head](int(number))
+                else:
+                    self._open[opened] = self[head] if number else self._factories[head]()
             return self._open[opened]
 
     def made_for(self, target: Target) -> DeviceInterface:

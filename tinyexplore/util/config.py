@@ -103,8 +103,8 @@ class _Token:
 
 _tokens: WeakValueDictionary[tuple[Any, ...], _Token] = WeakValueDictionary()
 # variables that choose a device; one that is not here is an error when it is used (`Device.canonicalize`)
-FOREIGN_DEVICES = ("CUDA", "METAL", "AMD", "NV", "QCOM")
-DEVICE_FLAGS = ("LLVM", "CLANG", "PYTHON", "GPU", "WASM", "WEBGPU", "CPU", *FOREIGN_DEVICES)
+FOREIGN_DEVICES = ("METAL", "AMD", "NV", "QCOM")
+DEVICE_FLAGS = ("LLVM", "CLANG", "PYTHON", "GPU", "CUDA", "WASM", "WEBGPU", "CPU", *FOREIGN_DEVICES)
 
 
 FOREIGN_OPTIONS = frozenset(

@@ -1,0 +1,250 @@
+"""A stand-in for the package cuda-bindings (`cuda.bindings.driver` and `.nvrtc`): the same functions, parameters and
+results, on this machine's processor. A kernel that is launched is run as the LLVM IR of its program.
+
+`test_the_fake_is_like_the_package` compares the two where the package is installed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import enum
+import types
+from collections.abc import Iterator
+from typing import Any
+
+from tests.support.gpu_ir import Loaded
+from tinyexplore.renderer.program import ProgramSpec
+
+
+class CUresult(enum.IntEnum):
+    CUDA_SUCCESS = 0
+    CUDA_ERROR_INVALID_VALUE = 1
+    CUDA_ERROR_OUT_OF_MEMORY = 2
+    CUDA_ERROR_NO_DEVICE = 100
+    CUDA_ERROR_ILLEGAL_ADDRESS = 700
+
+
+class nvrtcResult(enum.IntEnum):
+    NVRTC_SUCCESS = 0
+    NVRTC_ERROR_COMPILATION = 6
+
+
+class CUdevice_attribute(enum.IntEnum):
+    CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK = 1
+    CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK = 8
+    CU_DEVICE_ATTRIBUTE_WARP_SIZE = 10
+    CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75
+    CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76
+
+
+class CUmemAttach_flags(enum.IntEnum):
+    CU_MEM_ATTACH_GLOBAL = 1
+
+
+class CUstream_flags(enum.IntEnum):
+    CU_STREAM_NON_BLOCKING = 1
+
+
+ENUMS = (CUresult, nvrtcResult, CUdevice_attribute, CUmemAttach_flags, CUstream_flags)
+OK = CUresult.CUDA_SUCCESS
+CUBIN = b"CUBIN of "
+GOOD = nvrtcResult.NVRTC_SUCCESS
+
+
+class Handle:
+    """What the driver gives to name a thing; a CUdeviceptr is an integer as well."""
+
+    def __init__(self, kind: str, value: Any = 0) -> None:
+        self.kind, self.value = kind, value
+
+    def __int__(self) -> int:
+        return int(self.value)
+
+
+class FakeCUDA:
+    """A machine with `count` GPUs, of so many bytes. calls: the names of all functions called, in order."""
+
+    def __init__(self, count: int = 1, *, memory_bytes: int = 1 << 30, has_driver: bool = True) -> None:
+        self.count, self.memory_bytes, self.has_driver = count, memory_bytes, has_driver
+        self.calls: list[str] = []
+        self.held: dict[int, Any] = {}
+        self.programs: dict[bytes, ProgramSpec] = {}  # by its source: what a launch does
+        self.launch_status = OK
+        self.log = b""
+        self.current: Any = None
+        public = [name for name in dir(self) if name.startswith(("cu", "nvrtc")) and callable(getattr(self, name))]
+        self.driver, self.nvrtc = types.ModuleType("cuda.bindings.driver"), types.ModuleType("cuda.bindings.nvrtc")
+        for name in public:
+            setattr(self.nvrtc if name.startswith("nvrtc") else self.driver, name, self.noted(name))
+        for one in ENUMS:
+            setattr(self.nvrtc if one is nvrtcResult else self.driver, one.__name__, one)
+
+    def noted(self, name: str) -> Any:
+        function = getattr(self, name)
+
+        def call(*arguments: Any) -> Any:
+            self.calls.append(name)
+            return function(*arguments)
+
+        call.__name__ = name
+        return call
+
+    @property
+    def modules(self) -> dict[str, types.ModuleType]:
+        """As they are imported."""
+        package, bindings = types.ModuleType("cuda"), types.ModuleType("cuda.bindings")
+        package.bindings, bindings.driver, bindings.nvrtc = bindings, self.driver, self.nvrtc  # type: ignore[attr-defined]
+        names = ("cuda", "cuda.bindings", "cuda.bindings.driver", "cuda.bindings.nvrtc")
+        return dict(zip(names, (package, bindings, self.driver, self.nvrtc)))
+
+    # *** the driver ***
+
+    def cuInit(self, Flags: int) -> Any:
+        if not self.has_driver:
+            raise RuntimeError('"cuda" is an NVIDIA driver library and can only be found via system search.\nmore')
+        return (OK if self.count else CUresult.CUDA_ERROR_NO_DEVICE,)
+
+    def cuDeviceGetCount(self) -> Any:
+        return OK, self.count
+
+    def cuDeviceGet(self, ordinal: int) -> Any:
+        assert 0 <= ordinal < self.count
+        return OK, Handle("CUdevice", ordinal)
+
+    def cuDeviceGetName(self, length: int, dev: Any) -> Any:
+        return OK, b"NVIDIA of paper".ljust(_integer(length), b"\0")
+
+    def cuDeviceGetAttribute(self, attrib: Any, dev: Any) -> Any:
+        known = {"MAX_THREADS_PER_BLOCK": 1024, "MAX_SHARED_MEMORY_PER_BLOCK": 48 << 10, "WARP_SIZE": 32}
+        known |= {"COMPUTE_CAPABILITY_MAJOR": 8, "COMPUTE_CAPABILITY_MINOR": 7}
+        return OK, known[CUdevice_attribute(attrib).name.removeprefix("CU_DEVICE_ATTRIBUTE_")]
+
+    def cuDevicePrimaryCtxRetain(self, dev: Any) -> Any:
+        return OK, Handle("CUcontext", dev.value)
+
+    def cuCtxSetCurrent(self, ctx: Any) -> Any:
+        self.current = _is("CUcontext", ctx)
+        return (OK,)
+
+    def cuStreamCreate(self, Flags: int) -> Any:
+        return OK, Handle("CUstream", self.current.value)
+
+    def cuStreamSynchronize(self, hStream: Any) -> Any:
+        _is("CUstream", hStream)
+        return (OK,)
+
+    def cuEventCreate(self, Flags: int) -> Any:
+        return OK, Handle("CUevent")
+
+    def cuEventRecord(self, hEvent: Any, hStream: Any) -> Any:
+        _is("CUevent", hEvent), _is("CUstream", hStream)
+        return (OK,)
+
+    def cuEventElapsedTime(self, hStart: Any, hEnd: Any) -> Any:
+        _is("CUevent", hStart), _is("CUevent", hEnd)
+        return OK, 0.25  # milliseconds
+
+    def cuMemAllocManaged(self, bytesize: int, flags: int) -> Any:
+        if sum(map(len, self.held.values())) + _integer(bytesize) > self.memory_bytes:
+            return CUresult.CUDA_ERROR_OUT_OF_MEMORY, None
+        room = ctypes.create_string_buffer(bytesize + 256)
+        address = -(-ctypes.addressof(room) // 256) * 256
+        self.held[address] = room
+        return OK, Handle("CUdeviceptr", address)
+
+    def cuMemFree(self, dptr: Any) -> Any:
+        del self.held[int(_is("CUdeviceptr", dptr))]
+        return (OK,)
+
+    def cuModuleLoadData(self, image: Any) -> Any:
+        assert isinstance(image, bytes)
+        is_ours = image.startswith(CUBIN)
+        return (OK, Handle("CUmodule", image[len(CUBIN) :])) if is_ours else (CUresult.CUDA_ERROR_INVALID_VALUE, None)
+
+    def cuModuleGetFunction(self, hmod: Any, name: bytes) -> Any:
+        source = _is("CUmodule", hmod).value
+        assert self.programs[source].name.encode() == name
+        return OK, Handle("CUfunction", source)
+
+    def cuLaunchKernel(
+        self,
+        f: Any,
+        gridDimX: int,
+        gridDimY: int,
+        gridDimZ: int,
+        blockDimX: int,
+        blockDimY: int,
+        blockDimZ: int,
+        sharedMemBytes: int,
+        hStream: Any,
+        kernelParams: Any,
+        extra: Any,
+    ) -> Any:
+        sizes = [_integer(one) for one in (gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ)]
+        assert _is("CUstream", hStream).value == self.current.value and sharedMemBytes == extra == 0
+        if self.launch_status is not OK:
+            return (self.launch_status,)
+        spec = self.programs[_is("CUfunction", f).value]
+        count = spec.n_buffers + len(spec.variables)
+        places = (ctypes.c_void_p * count).from_address(_integer(kernelParams))
+        arguments = [ctypes.c_int64.from_address(place).value for place in places]
+        Loaded(spec).start(sizes[:3], sizes[3:], arguments)
+        return (OK,)
+
+    def cuGetErrorString(self, error: Any) -> Any:
+        return OK, f"the words of {int(error)}".encode()
+
+    # *** NVRTC ***
+
+    def nvrtcVersion(self) -> Any:
+        return GOOD, 13, 0
+
+    def nvrtcCreateProgram(self, src: bytes, name: bytes, numHeaders: int, headers: Any, includeNames: Any) -> Any:
+        assert isinstance(src, bytes) and isinstance(name, bytes) and numHeaders == len(headers) == len(includeNames)
+        return GOOD, Handle("nvrtcProgram", src)
+
+    def nvrtcCompileProgram(self, prog: Any, numOptions: int, options: Any) -> Any:
+        assert numOptions == len(options) and all(isinstance(one, bytes) for one in options)
+        assert b"--gpu-architecture=sm_87" in options
+        return (nvrtcResult.NVRTC_ERROR_COMPILATION if self.log else GOOD,)
+
+    def nvrtcGetProgramLogSize(self, prog: Any) -> Any:
+        return GOOD, len(self.log) + 1
+
+    def nvrtcGetProgramLog(self, prog: Any, log: bytes) -> Any:
+        return _written(log, self.log + b"\0")
+
+    def nvrtcGetCUBINSize(self, prog: Any) -> Any:
+        return GOOD, len(CUBIN + _is("nvrtcProgram", prog).value)
+
+    def nvrtcGetCUBIN(self, prog: Any, cubin: bytes) -> Any:
+        return _written(cubin, CUBIN + prog.value)
+
+    def nvrtcDestroyProgram(self, prog: Any) -> Any:
+        _is("nvrtcProgram", prog)
+        return (GOOD,)
+
+
+def _is(kind: str, handle: Any) -> Any:
+    assert isinstance(handle, Handle) and handle.kind == kind, f"{handle!r} is no {kind}"
+    return handle
+
+
+def _integer(value: Any) -> int:
+    assert type(value) is int, f"{value!r} is no integer"
+    return value
+
+
+def _written(place: bytes, content: bytes) -> Any:
+    """As NVRTC does it: into the memory of an object of bytes."""
+    assert len(place) == len(content)
+    ctypes.memmove(place, content, len(content))
+    return (GOOD,)
+
+
+def functions(fake: FakeCUDA) -> Iterator[tuple[str, str]]:
+    """The module and the name of every function that there is."""
+    for module, found in (("driver", fake.driver), ("nvrtc", fake.nvrtc)):
+        for name in vars(found):
+            if name.startswith(("cu", "nvrtc")) and callable(getattr(FakeCUDA, name, None)):
+                yield module, name

@@ -1,0 +1,317 @@
+"""The CUDA device: CUDA C++ compiled by NVRTC and run by NVIDIA's driver, through the package cuda-bindings.
+
+Memory is managed memory: one address for the processor and for the GPU, between which the driver moves pages as they
+are used. So a buffer lies where every other device's does, and what is not the allocator's (an array of NumPy's) is
+copied there for a kernel, and back what it wrote.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any
+from weakref import ref
+
+from tinyexplore.device import Buffer, DeviceInterface, DeviceUnavailable
+from tinyexplore.device.allocator import Block, HostAllocator, Memory
+from tinyexplore.renderer.gpu import GPURenderer
+from tinyexplore.renderer.program import Launch, ProgramSpec
+from tinyexplore.runtime.cache import cached
+from tinyexplore.runtime.errors import compile_error
+from tinyexplore.runtime.gpu import gpu_target, no_listings
+from tinyexplore.runtime.native import check_arguments
+from tinyexplore.target import GPUS, chosen
+
+CHOSEN_ITEMS = 256  # of a group that the program leaves to the runtime
+MODULE_BYTES = 64 << 10  # what a driver keeps of a program besides its code, about
+SOURCE_NAME = b"kernel.cu"
+HOW = "pip install 'tinyexplore[cuda]'"
+NO_PACKAGE = f"the CUDA device needs NVIDIA's package cuda-bindings: {HOW}"
+NO_DRIVER = "the CUDA device needs NVIDIA's driver, and none was found: install that of your GPU"
+NO_COMPILER = f"the CUDA device needs NVRTC, which compiles CUDA C++, and it was not found: {HOW}"
+NO_DEVICE = "the CUDA device needs an NVIDIA GPU, and the driver finds none (nvidia-smi lists them)"
+
+
+class CUDAError(RuntimeError):
+    """A call of the driver that went wrong: which, and the driver's words."""
+
+
+class CUDA:
+    """GPU `number`: its context, a queue (a stream) and two events that time a launch."""
+
+    def __init__(self, number: int = 0) -> None:
+        try:
+            from cuda.bindings import driver, nvrtc  # noqa: PLC0415 (a package that few have)
+        except ImportError as error:
+            raise DeviceUnavailable(f"{NO_PACKAGE} ({error})") from error
+        self.driver: Any = driver
+        self.nvrtc: Any = nvrtc
+        try:
+            self.do(driver.cuInit, 0)
+            count = self.do(driver.cuDeviceGetCount)
+        except CUDAError as error:
+            raise DeviceUnavailable(f"{NO_DEVICE} ({error})") from error
+        except RuntimeError as error:  # the library itself is not there
+            raise DeviceUnavailable(f"{NO_DRIVER} ({first_line(error)})") from error
+        if number >= count:
+            names = ", ".join(device_name(place) for place in range(count))
+            raise DeviceUnavailable(f"{device_name(number)}: this machine has {names}" if count else NO_DEVICE)
+        try:
+            self.version = "NVRTC {}.{}".format(*self.do(nvrtc.nvrtcVersion))
+        except RuntimeError as error:
+            raise DeviceUnavailable(f"{NO_COMPILER} ({first_line(error)})") from error
+        self.device = self.do(driver.cuDeviceGet, number)
+        self.name = self.do(driver.cuDeviceGetName, 96, self.device).split(b"\0")[0].decode()
+        self.architecture = f"sm_{self.asked('COMPUTE_CAPABILITY_MAJOR')}{self.asked('COMPUTE_CAPABILITY_MINOR')}"
+        self.options = [b"--gpu-architecture=" + self.architecture.encode(), b"--std=c++17"]
+        self.context = self.do(driver.cuDevicePrimaryCtxRetain, self.device)
+        self.enter()
+        self.stream = self.do(driver.cuStreamCreate, driver.CUstream_flags.CU_STREAM_NON_BLOCKING.value)
+        self.begin, self.end = (self.do(driver.cuEventCreate, 0) for _ in range(2))
+        self.lock = threading.RLock()  # of the two events
+        self.allocator = ManagedMemory(self)
+
+    def do(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """What a function of the driver's or NVRTC's gives besides its status: nothing, a value, or a tuple of values.
+
+        MemoryError where there is no memory, else CUDAError.
+        """
+        status, *results = function(*arguments)
+        if status.value == 0:
+            return results[0] if len(results) == 1 else tuple(results) or None
+        if status.name == "CUDA_ERROR_OUT_OF_MEMORY":
+            raise MemoryError(f"{function.__name__}: the GPU's memory is used up")
+        raise CUDAError(f"{function.__name__}: {status.name}{self.words(status)}")
+
+    def words(self, status: Any) -> str:
+        """What the driver says of a status, in brackets."""
+        if not status.name.startswith("CUDA_"):
+            return ""
+        text = self.driver.cuGetErrorString(status)[1]
+        return f" ({text.decode()})" if text else ""
+
+    def asked(self, attribute: str) -> int:
+        """A number that the driver knows of the GPU."""
+        name = getattr(self.driver.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{attribute}")
+        found: int = self.do(self.driver.cuDeviceGetAttribute, name, self.device)
+        return found
+
+    def enter(self) -> None:
+        """Makes the GPU the one that this thread talks to."""
+        self.do(self.driver.cuCtxSetCurrent, self.context)
+
+    @property
+    def compiler(self) -> str:
+        """What compiles programs, with its options."""
+        return f"{self.version} {b' '.join(self.options).decode()}"
+
+    def compile(self, spec: ProgramSpec) -> CUDAProgram:
+        """`spec`, ready to run, compiled now or found on disk. CompileError where NVRTC refuses it."""
+        return cached(spec.key, lambda: self.machine_code(spec), lambda code: CUDAProgram(self, spec, code))
+
+    def machine_code(self, spec: ProgramSpec) -> bytes:
+        """The CUBIN of a program."""
+        nvrtc = self.nvrtc
+        program = self.do(nvrtc.nvrtcCreateProgram, spec.source.encode(), SOURCE_NAME, 0, [], [])
+        try:
+            self.do(nvrtc.nvrtcCompileProgram, program, len(self.options), self.options)
+            code = bytes(self.do(nvrtc.nvrtcGetCUBINSize, program))
+            self.do(nvrtc.nvrtcGetCUBIN, program, code)
+            return code
+        except CUDAError as error:
+            log = bytes(self.do(nvrtc.nvrtcGetProgramLogSize, program))
+            self.do(nvrtc.nvrtcGetProgramLog, program, log)
+            words = log.rstrip(b"\0").decode(errors="replace").strip() or str(error)
+            raise compile_error("NVRTC", words, spec.source, r"kernel\.cu\((\d+)\): error") from error
+        finally:
+            self.do(nvrtc.nvrtcDestroyProgram, program)
+
+
+class CUDAProgram:
+    """A kernel that the driver has loaded."""
+
+    entry_address: int | None = None
+    refusal = ""
+
+    def __init__(self, cuda: CUDA, spec: ProgramSpec, code: bytes) -> None:
+        self.cuda = cuda
+        self.spec = spec
+        self.code_bytes = len(code)
+        self.nbytes = len(code) + MODULE_BYTES
+        self.launch = Launch.of(spec.uops)
+        cuda.enter()
+        self.module = cuda.do(cuda.driver.cuModuleLoadData, code)
+        self.function = cuda.do(cuda.driver.cuModuleGetFunction, self.module, spec.name.encode())
+
+    def __repr__(self) -> str:
+        return f"CUDAProgram({self.spec.name!r})"
+
+    def bind(self, buffers: Sequence[Buffer], values: Sequence[int] = ()) -> Callable[[int, int], None]:
+        """A function that runs the program on `buffers` and waits for it; its `seconds` are those of the last run."""
+        check_arguments(self.spec, buffers, values)
+        memories = [buffer.allocate().memory for buffer in buffers]
+        return _Bound(self, memories, values)
+
+
+class _Bound:
+    """A kernel with its arguments. `copied`: memory that the GPU cannot reach, with a place that it can, and whether
+    the kernel writes there. seconds: what the last run took by the GPU's clock."""
+
+    def __init__(self, program: CUDAProgram, memories: Sequence[Memory], values: Sequence[int]) -> None:
+        self.program, self.cuda = program, program.cuda
+        self.seconds = 0.0
+        allocator = self.cuda.allocator
+        self.here = [one if is_managed(one) else allocator.allocate(one.nbytes) for one in memories]
+        pairs = enumerate(zip(memories, self.here))
+        self.copied = [(*pair, place in program.spec.writes) for place, pair in pairs if pair[0] is not pair[1]]
+        # the driver takes the addresses of the arguments
+        given = [ctypes.c_uint64(one.address) for one in self.here] + [ctypes.c_int64(value) for value in values]
+        self.given = given
+        self.arguments = (ctypes.c_void_p * max(1, len(given)))(*map(ctypes.addressof, given))
+        grid, group = [*program.launch.sizes(values), 1, 1][:3], program.launch.group
+        if group is None:
+            group = (CHOSEN_ITEMS,)
+            grid[0] = -(-grid[0] // CHOSEN_ITEMS)
+        self.sizes = (*grid, *[*group, 1, 1][:3])
+
+    def __call__(self, start: int, stop: int) -> None:
+        """Waits also where it is interrupted: the kernel must not write to memory that somebody has put right."""
+        if 0 in self.sizes:
+            return
+        for memory, place, _ in self.copied:
+            _copy(place, memory)
+        cuda, driver = self.cuda, self.cuda.driver
+        with cuda.lock:
+            cuda.enter()
+            try:
+                self.enqueue()
+            except CUDAError as error:
+                raise CUDAError(f"{self.program!r}: {error}") from error
+            finally:
+                cuda.do(driver.cuStreamSynchronize, cuda.stream)
+            self.seconds = cuda.do(driver.cuEventElapsedTime, cuda.begin, cuda.end) / 1e3
+        for memory, place, is_written in self.copied:
+            if is_written:
+                _copy(memory, place)
+
+    def enqueue(self) -> None:
+        """Puts the kernel into the queue, between the two events."""
+        cuda, driver = self.cuda, self.cuda.driver
+        cuda.do(driver.cuEventRecord, cuda.begin, cuda.stream)
+        arguments = ctypes.addressof(self.arguments)
+        cuda.do(driver.cuLaunchKernel, self.program.function, *self.sizes, 0, cuda.stream, arguments, 0)
+        cuda.do(driver.cuEventRecord, cuda.end, cuda.stream)
+
+
+def _copy(to: Memory, source: Memory) -> None:
+    source.check_backed()
+    ctypes.memmove(to.address, source.address, source.nbytes)
+
+
+class _Owner:
+    """Stands for a block of managed memory, which is given back when this is gone."""
+
+    __slots__ = ("__weakref__",)
+
+
+class _Gone(ref[_Owner]):
+    """What is left of an owner: the block's address."""
+
+    __slots__ = ("pointer",)
+    pointer: Any
+
+
+class ManagedMemory(HostAllocator):
+    """Memory that the processor and the GPU use by one address."""
+
+    def __init__(self, cuda: CUDA) -> None:
+        super().__init__()
+        self._cuda = cuda
+        self._blocks: set[_Gone] = set()
+        self._unused: deque[_Gone] = deque()  # of which nobody needs the memory any more
+
+    def empty_cache(self) -> int:
+        freed = super().empty_cache()
+        self._give_back()
+        return freed
+
+    def _map(self, size: int) -> Block:
+        self._give_back()
+        cuda = self._cuda
+        cuda.enter()
+        everywhere = cuda.driver.CUmemAttach_flags.CU_MEM_ATTACH_GLOBAL.value
+        pointer = cuda.do(cuda.driver.cuMemAllocManaged, size, everywhere)
+        owner = _Owner()
+        gone = _Gone(owner, self._unused.append)
+        gone.pointer = pointer
+        self._blocks.add(gone)
+        return Block(int(pointer), size, owner)
+
+    def _give_back(self) -> None:
+        while self._unused:
+            gone = self._unused.popleft()
+            self._blocks.discard(gone)
+            self._cuda.enter()
+            self._cuda.do(self._cuda.driver.cuMemFree, gone.pointer)
+
+
+def is_managed(memory: Memory) -> bool:
+    """True for memory of a `ManagedMemory`, or a part of such, which every GPU reaches."""
+    while isinstance(memory.owner, Memory):
+        memory = memory.owner
+    return isinstance(memory.owner, Block) and isinstance(memory.owner.owner, _Owner)
+
+
+def device_name(number: int) -> str:
+    """What GPU `number` is called here."""
+    return f"CUDA:{number}" if number else "CUDA"
+
+
+def first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0]
+
+
+@cache
+def _opened(number: int) -> CUDA:
+    return CUDA(number)
+
+
+def open_cuda(number: int = 0) -> DeviceInterface:
+    """The device CUDA, or CUDA:1, …. DeviceUnavailable, with what would do, where something is missing."""
+    choice = chosen()
+    if choice.gpu is not None and choice.gpu.language != "cuda":
+        raise DeviceUnavailable(
+            f"TARGET={choice.text!r}: the CUDA device runs CUDA C++, not {choice.gpu.language}; DEVICE=LLVM shows the "
+            "text, DEVICE=PYTHON emulates it"
+        )
+    cuda = _opened(number)
+    if choice.gpu is not None and choice.cpu != cuda.architecture:
+        raise DeviceUnavailable(
+            f"TARGET={choice.text!r}: this GPU ({cuda.name}) is {cuda.architecture}; unset TARGET, or DEVICE=LLVM "
+            "shows the text"
+        )
+    gpu = replace(
+        GPUS[nearest(cuda.architecture)],
+        words=cuda.name,
+        shared_bytes=cuda.asked("MAX_SHARED_MEMORY_PER_BLOCK"),
+        group_items=cuda.asked("MAX_THREADS_PER_BLOCK"),
+        warp=cuda.asked("WARP_SIZE"),
+    )
+    name = device_name(number)
+    target = gpu_target(name, gpu, cuda.architecture, choice.text)
+    renderer = GPURenderer(target, cuda.compiler)
+    return DeviceInterface(name, target, cuda.allocator, renderer, cuda.compile, no_listings)
+
+
+def nearest(architecture: str) -> str:
+    """The GPU of the table whose data hold for this one: itself, else the one before it."""
+    known = sorted(int(name[3:]) for name, gpu in GPUS.items() if gpu.language == "cuda")
+    number = int(architecture[3:])
+    return f"sm_{max([one for one in known if one <= number], default=known[0])}"
+
+
+__all__ = ["CUDA", "CUDAError", "CUDAProgram", "ManagedMemory", "open_cuda"]
