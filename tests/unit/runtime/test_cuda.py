@@ -26,6 +26,7 @@ from tinyexplore.runtime import cuda
 from tinyexplore.runtime.cuda import CUDA, CUDAError
 from tinyexplore.runtime.errors import CompileError
 from tinyexplore.util import Context
+from tinyexplore.util.config import DEVICE_FLAGS, config_from_environment
 
 NOT_INSTALLED = "NVIDIA's cuda-bindings is not installed: pip install 'tinyexplore[cuda]'"
 Machine = Callable[..., FakeCUDA]
@@ -142,6 +143,16 @@ def test_a_launch_that_fails_names_kernel_and_status(machine: Machine) -> None:
     ):
         (Tensor(A, device="CUDA") * 3).numpy()
     assert fake.calls[-1] == "cuGetErrorString" or "cuStreamSynchronize" in fake.calls[-3:]
+
+
+def test_the_flag_chooses_it(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = machine()
+    for name in (*DEVICE_FLAGS, "DEVICE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("CUDA", "1")
+    with Context(DEVICE=config_from_environment().DEVICE):
+        assert (Tensor([1.0, 2.0]) + 1).tolist() == [2.0, 3.0]
+    assert "cuLaunchKernel" in fake.calls
 
 
 def test_what_is_missing_is_said(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:

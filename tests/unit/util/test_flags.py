@@ -68,7 +68,7 @@ def test_every_option_is_read_by_the_engine_and_documented() -> None:
     assert [field.name for field in fields(Config) if field.name not in (Config.__doc__ or "")] == []
 
 
-@pytest.mark.parametrize("flag", ["PYTHON", "CUDA", "METAL", "AMD"])
+@pytest.mark.parametrize("flag", ["PYTHON", "NV", "METAL", "AMD"])
 def test_a_flag_selects_its_device_or_says_that_there_is_none(flag: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in (*DEVICE_FLAGS, "DEVICE"):
         monkeypatch.delenv(name, raising=False)
