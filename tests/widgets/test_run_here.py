@@ -101,3 +101,46 @@ def test_what_a_file_says_is_enough_to_run_a_kernel() -> None:
     assert isinstance(view.trace, Trace)
     known = [{key: one[key] for key in ("name", "wasm", "buffers")} for one in runnable(view.trace, view._kept)]
     assert [{key: one[key] for key in ("name", "wasm", "buffers")} for one in runnable(view.trace)] == known
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_page_of_a_matmul_has_it_in_every_language_and_runs_it(
+    browser: Any, tmp_path: Path, scheme: str, screenshots: Path
+) -> None:
+    """One file, opened without a network: Rosetta over nine targets at least, and the kernel run, timed and right."""
+    numbers = np.random.default_rng(0).standard_normal((64, 48), dtype=np.float32)
+    x, w = Tensor(numbers, device="LLVM"), Tensor(numbers.T.copy(), device="LLVM")
+    view = explore(lambda: x @ w, repeat=1, title="a product", keep_inputs=True)
+    kernel = len(view.trace.kernels) - 1
+    texts = {one.target: one.source.split("\n") for one in view.rosetta(kernel).translations}
+    assert len(texts) >= 9
+    path = tmp_path / "page.html"
+    path.write_text(view.to_html(run_here=True), encoding="utf-8")
+    context = browser.new_context(offline=True, color_scheme=scheme, viewport={"width": 1280, "height": 1000})
+    context.add_init_script("localStorage.setItem('tinyexplore.mode', 'workbench')")
+    asked: list[str] = []
+    tab = context.new_page()
+    tab.on("request", lambda request: asked.append(request.url))
+    tab.goto(path.as_uri())
+    tab.wait_for_selector("html[data-tinyexplore=ready]", state="attached")
+    tab.evaluate(f"tinyexplore.handle.go({{panel: 'rosetta', kernel: {kernel}}})")
+    tab.wait_for_selector(".rosetta table")
+    left = tab.locator(".rosetta select").first
+    for target, lines in texts.items():
+        left.select_option(target)
+        drawn = tab.eval_on_selector_all(
+            ".rosetta tbody td:nth-of-type(1) .line", "found => found.map((one) => one.textContent.trim())"
+        )
+        drawn, whole = [line for line in drawn if line], [line.strip() for line in lines if line.strip()]
+        assert len(drawn) > 5 and drawn == whole[-len(drawn) :], target  # what stands before the kernel is folded
+    tab.screenshot(path=screenshots / f"matmul_rosetta_{scheme}.png")
+    tab.evaluate("tinyexplore.handle.go({panel: 'timing'})")
+    tab.get_by_role("button", name="Run here").click()
+    tab.wait_for_selector(DONE)
+    said = tab.inner_text(".run-here")
+    assert re.search(r"✓ [\d,]+ results as expected", said), said
+    assert float(tab.get_attribute(".run-here [data-median-us]", "data-median-us")) > 0
+    tab.locator(".run-here").scroll_into_view_if_needed()
+    tab.screenshot(path=screenshots / f"matmul_run_here_{scheme}.png")
+    context.close()
+    assert [url for url in asked if not url.startswith(("file:", "blob:", "data:"))] == []

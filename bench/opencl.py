@@ -1,0 +1,82 @@
+"""python -m bench.opencl [CASE …]: kernels as OpenCL C on the GPU device (PoCL, say) beside the same as C on CLANG.
+
+Both run on the same cores, in turns; the processor's time of the whole process counts (PoCL's threads are its own), and
+the time on the clock stands beside it.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import median
+
+import numpy as np
+
+from bench.wasm import CASES, Case
+from tinyexplore import Context, Tensor, TinyJit
+
+SAMPLES = 15
+DEVICES = ("CLANG", "GPU")
+
+
+@dataclass(frozen=True)
+class Times:
+    """Medians in µs, of CLANG and of GPU; `apart`: how far the results are, at most."""
+
+    case: str
+    cpu_us: tuple[float, float]
+    wall_us: tuple[float, float]
+    apart: float
+
+    @property
+    def ratio(self) -> float:
+        """Of the processor's time."""
+        return self.cpu_us[1] / self.cpu_us[0]
+
+
+def measure(case: Case, samples: int = SAMPLES) -> Times:
+    """`case` on both, replayed by TinyJit."""
+    random = np.random.default_rng(0)
+    arrays = [random.standard_normal(shape, dtype=np.float32) for shape in case.shapes]
+    prepared = [_prepared(case, arrays, device) for device in DEVICES]
+    cpu: list[list[float]] = [[], []]
+    wall: list[list[float]] = [[], []]
+    for _ in range(samples):
+        for place, (call, _) in enumerate(prepared):
+            began, start = time.perf_counter(), time.process_time()
+            call()
+            cpu[place].append((time.process_time() - start) * 1e6)
+            wall[place].append((time.perf_counter() - began) * 1e6)
+    apart = float(np.abs(prepared[0][1] - prepared[1][1]).max())
+    mine, theirs = map(median, cpu)
+    return Times(case.name, (mine, theirs), (median(wall[0]), median(wall[1])), apart)
+
+
+def _prepared(case: Case, arrays: list[np.ndarray], device: str) -> tuple[Callable[[], None], np.ndarray]:
+    """A replay of `case`, and its result."""
+    with Context(DEVICE=device):
+        jitted = TinyJit(lambda *tensors: case.program(*tensors).realize())
+        given = [(Tensor(array) + 0).contiguous().realize() for array in arrays]
+        found = [jitted(*given).numpy() for _ in range(3)][-1]
+
+    def call() -> None:
+        with Context(DEVICE=device):
+            jitted(*given)
+
+    return call, found
+
+
+def main(names: list[str]) -> None:
+    print("| | CLANG: processor, clock | OpenCL: processor, clock | ratio |\n|---|---|---|---|")
+    for case in CASES:
+        if names and case.name not in names:
+            continue
+        found = measure(case)
+        (a, b), (c, d) = found.cpu_us, found.wall_us
+        print(f"| {found.case} | {a:,.0f}, {c:,.0f} µs | {b:,.0f}, {d:,.0f} µs | {found.ratio:.2f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
