@@ -15,8 +15,8 @@ SIDE = 16  # groups, and work-items, that are drawn along each dimension
 CELL = 7.0
 PLOT_WIDTH, PLOT_HEIGHT = 128.0, 22.0
 COLUMNS = ("line", "of", "address over lane", "segments", "bytes used", "banks", "a warp")
-PLACES = (MARGIN, MARGIN + 44, MARGIN + 176, MARGIN + 326, MARGIN + 398, MARGIN + 472, MARGIN + 526)
-WIDTH = 900.0
+PLACES = (MARGIN, MARGIN + 34, MARGIN + 156, MARGIN + 300, MARGIN + 366, MARGIN + 436, MARGIN + 488)
+WIDTH = 720.0
 MOST_ROWS = 40
 
 
@@ -27,11 +27,13 @@ def gpu_svg(view: GPUView) -> str:
     at = view.at if view.group is not None else ()
     parts += cells(view.grid, MARGIN, top, "groups" if view.group is not None else "work-items", chosen=at)
     if view.group is not None:
-        parts += cells(view.group, MARGIN + 150, top, f"work-items of one, by warp of {view.warp}", warp=view.warp)
+        parts += cells(view.group, MARGIN + 148, top, f"work-items of one, by warp of {view.warp}", warp=view.warp)
     found = view.occupancy
     for number, line in enumerate([view.why] if found is None else occupancy_lines(view)):
         parts.append(
-            text(MARGIN + 400, top + 8 + 17 * number, line, shade="ink2" if found is None or number else "ink")
+            text(
+                MARGIN + 390, top + 8 + 17 * number, line, size=10.5, shade="ink2" if found is None or number else "ink"
+            )
         )
     y = top + SIDE * CELL + 52
     parts += [text(x, y - 20, title, size=10.5, shade="ink2") for x, title in zip(PLACES, COLUMNS)]
@@ -42,7 +44,7 @@ def gpu_svg(view: GPUView) -> str:
         parts.append(text(PLACES[1], y, f"{kind} {one.buffer}{f' × {count}' if count > 1 else ''}", size=11, mono=True))
         parts += dots(one, PLACES[2], y - 14)
         parts += [text(x, y, words, size=11) for x, words in zip(PLACES[3:6], one.figures)]
-        parts.append(text(PLACES[6], y, shortened(one.says, 62), size=11))
+        parts.append(text(PLACES[6], y, shortened(one.says, 38), size=11))
         y += ROW
     if left := len(rows) - MOST_ROWS if len(rows) > MOST_ROWS else 0:
         parts.append(text(MARGIN, y, f"{left} more loads and stores not drawn", size=10, shade="ink2"))
@@ -53,7 +55,7 @@ def occupancy_lines(view: GPUView) -> list[str]:
     """What a multiprocessor holds, and how many groups each resource allows."""
     found = view.occupancy
     assert found is not None
-    rows = [f"{name}: {groups} groups of {need:,}, out of {have:,}" for name, need, have, groups in found.limits]
+    rows = [f"{name}: {groups} × {need:,} of {have:,}" for name, need, have, groups in found.limits]
     return [f"{found.share:.0%} occupancy, bound by {found.limit}", *rows]
 
 
