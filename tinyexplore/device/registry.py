@@ -220,8 +220,8 @@ class DeviceRegistry:
             known = ", ".join((*self.names(), *self._storages)) or "none"
             if head in FOREIGN_DEVICES:
                 raise UnknownDevice(
-                    f"unknown device {name!r}; known: {known}; this package computes on processors and has no runtime "
-                    f"for {head}: choose one of the known, and unset {head} in the environment"
+                    f"unknown device {name!r}; known: {known}; this package has no runtime for {head}: choose one of "
+                    f"the known, and unset {head} in the environment"
                 )
             raise UnknownDevice(f"unknown device {name!r}; known: {known}")
         if number and not number.isdecimal():

@@ -434,6 +434,11 @@ _PYTHON = {
     Ops.CMPLE: "({} <= {})",
     Ops.CMPEQ: "({} == {})",
     Ops.CMPNE: "({} != {})",
+    Ops.AND: "({} & {})",
+    Ops.OR: "({} | {})",
+    Ops.XOR: "({} ^ {})",
+    Ops.SHL: "({} << {})",
+    Ops.SHR: "({} >> {})",
 }
 
 
@@ -505,5 +510,10 @@ _SYMBOLS = {
     Ops.CMPLE: "<=",
     Ops.CMPEQ: "==",
     Ops.CMPNE: "!=",
+    Ops.AND: "&",
+    Ops.OR: "|",
+    Ops.XOR: "^",
+    Ops.SHL: "<<",
+    Ops.SHR: ">>",
 }
 _TURNED = {Ops.CMPLT: ">", Ops.CMPLE: ">="}

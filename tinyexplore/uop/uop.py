@@ -330,9 +330,13 @@ class UOp:
         return self._with(Ops.XOR, other)
 
     def __lshift__(self, other: Any) -> UOp:
+        if self.mask & _VARIABLE and not self.mask & NO_SIZE and type(other) is int:
+            return self * (1 << other)
         return self._with(Ops.SHL, other)
 
     def __rshift__(self, other: Any) -> UOp:
+        if self.mask & _VARIABLE and not self.mask & NO_SIZE and type(other) is int:
+            return self // (1 << other)
         return self._with(Ops.SHR, other)
 
     def __neg__(self) -> UOp:

@@ -103,7 +103,7 @@ class _Token:
 
 _tokens: WeakValueDictionary[tuple[Any, ...], _Token] = WeakValueDictionary()
 # variables that choose a device; one that is not here is an error when it is used (`Device.canonicalize`)
-FOREIGN_DEVICES = ("METAL", "AMD", "NV", "QCOM")
+FOREIGN_DEVICES = ("METAL", "AMD", "NV", "QCOM", "HIP", "HSA", "DSP", "CL")
 DEVICE_FLAGS = ("LLVM", "CLANG", "PYTHON", "GPU", "CUDA", "WASM", "WEBGPU", "CPU", *FOREIGN_DEVICES)
 
 

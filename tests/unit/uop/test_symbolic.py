@@ -95,6 +95,11 @@ WRITTEN: list[Callable[[Any], Any]] = [
     lambda v: sum([v, v, 1]),
     lambda v: max(v, 3),
     lambda v: min(4, v),
+    lambda v: (v - 9) << 2,
+    lambda v: (v - 9) >> 1,
+    lambda v: (v & 5) + (v | 8) - (v ^ 3),
+    lambda v: (v > 2) & (v < 5),
+    lambda v: (v < 2) | (v > 4),
 ]
 
 
@@ -102,6 +107,13 @@ WRITTEN: list[Callable[[Any], Any]] = [
 def test_arithmetic_means_what_python_makes_of_the_numbers(write: Callable[[Any], Any]) -> None:
     for number in range(1, 7):
         assert value_of(write(V.bind(number))) == write(number)
+    assert "UOp" not in repr(write(V.bind(3)))
+
+
+def test_two_conditions_are_asked_of_a_bound_variable_together() -> None:
+    told: list[UOp] = []
+    assert guarded(told, lambda: bool((V.bind(3) > 2) & (V.bind(3) < 5)))
+    assert [value_of(condition, {V: number}) for condition in told for number in (2, 3, 4, 5)] == [0, 1, 1, 0]
 
 
 @pytest.mark.parametrize("number", range(1, 7))
