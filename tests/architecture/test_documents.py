@@ -73,6 +73,16 @@ def test_files_that_the_documents_name_exist(repository: Path) -> None:
     assert lost == []
 
 
+def test_every_floor_and_every_package_of_the_explorer_is_on_the_page(repository: Path) -> None:
+    page = (repository / "docs" / "architecture.md").read_text(encoding="utf-8")
+    package = repository / "tinyexplore"
+    floors = {path.parent.name for path in package.glob("*/__init__.py")}
+    parts = {path.parent.name for path in (package / "explore").glob("*/__init__.py")}
+    named = [f"`{name}`" for name in sorted(floors)] + [f"`{name}/`" for name in sorted(parts)]
+    assert [name for name in named if name not in page] == []
+    assert len(page.split()) < 2200, "short enough to be read at once: what measures goes to performance.md"
+
+
 def test_decisions_say_whether_they_hold_and_all_are_listed(repository: Path) -> None:
     folder = repository / "docs" / "decisions"
     states = r"In force\b|(Withdrawn|Superseded in part) by \[(\d+)\]\((\d{4})-[\w-]+\.md\)"
