@@ -24,10 +24,10 @@ interface Listing {
 const MACHINE_CODE = ["asm", "ptx", "amdgcn"];
 const PANES: Record<string, { label: string; wanted: string[] }> = {
   a: { label: "Python and UOps", wanted: ["source", "uops"] },
-  b: { label: "Source for the compiler", wanted: ["c", "llvm", "llvm-opt", "python", "cuda", "hip", "opencl", "metal"] },
+  b: { label: "Source for the compiler", wanted: ["c", "llvm", "llvm-opt", "python", "cuda", "hip", "opencl", "metal", "wgsl"] },
   c: { label: "Machine code", wanted: [...MACHINE_CODE, "llvm-opt", "llvm", "python", "c", "uops"] },
   // in a narrow explorer the only one
-  all: { label: "Code", wanted: ["source", "uops", "c", "llvm", "llvm-opt", ...MACHINE_CODE, "python", "cuda", "hip", "opencl", "metal"] },
+  all: { label: "Code", wanted: ["source", "uops", "c", "llvm", "llvm-opt", ...MACHINE_CODE, "python", "cuda", "hip", "opencl", "metal", "wgsl"] },
 };
 
 /** The pane that a listing of that language stands in. */
