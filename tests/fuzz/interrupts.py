@@ -29,7 +29,7 @@ from tinyexplore.nn.state import get_parameters
 from tinyexplore.tensor import changes
 from tinyexplore.trace import Recorder, active_recorder, recorder_variable
 
-NO_GPU = "in place, GPU: no OpenCL driver on this machine"
+GPU_SCENES = {"in place, GPU": "GPU", "in place, WEBGPU": "WEBGPU"}
 Arrays = list[np.ndarray]
 
 
@@ -330,6 +330,7 @@ SCENES: dict[str, Callable[[], Scene]] = {
     "in place, PYTHON": lambda: InPlace("PYTHON"),
     "in place, WASM": lambda: InPlace("WASM"),
     "in place, GPU": lambda: InPlace("GPU"),
+    "in place, WEBGPU": lambda: InPlace("WEBGPU"),
     "arguments changed": Given,
     "other arguments": Others,
     "Variable": Sizes,
@@ -341,6 +342,12 @@ SCENES: dict[str, Callable[[], Scene]] = {
     "realize": Several,
     "DISK": Disk,
 }
+
+
+def missing(name: str) -> str:
+    """Why a scene cannot be tried on this machine; "" where it can."""
+    device = GPU_SCENES.get(name)
+    return "" if device is None or device in GPUS else f"{name}: no driver for {device} on this machine"
 
 
 def alike(found: Arrays, wanted: Arrays) -> bool:
@@ -490,9 +497,9 @@ def main() -> None:
     parser.add_argument("--only", help="one scene: " + ", ".join(SCENES))
     chosen = parser.parse_args()
     names = [chosen.only] if chosen.only else list(SCENES)
-    if not GPUS and "in place, GPU" in names:
-        names.remove("in place, GPU")
-        print(NO_GPU)
+    for name in [one for one in names if missing(one)]:
+        names.remove(name)
+        print(missing(name))
     signals = Signals(chosen.seed)
     each = -(-chosen.count // len(names))
     torn = sum(tried(name, each, signals) for name in names)

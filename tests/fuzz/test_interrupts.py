@@ -7,8 +7,7 @@ from random import Random
 
 import pytest
 
-from tests.backends.programs import GPUS
-from tests.fuzz.interrupts import NO_GPU, SCENES, Pair, Search, left_behind
+from tests.fuzz.interrupts import SCENES, Pair, Search, left_behind, missing
 from tests.support.interrupts import Interrupter
 
 MOST = {
@@ -20,13 +19,14 @@ MOST = {
     "DISK": 60,
     "in place, WASM": 100,
     "in place, GPU": 40,
+    "in place, WEBGPU": 40,
 }  # places tried
 
 
 @pytest.mark.parametrize("name", SCENES)
 def test_state_changes_as_one_or_not_at_all(name: str) -> None:
-    if name == "in place, GPU" and not GPUS:
-        pytest.skip(NO_GPU)
+    if reason := missing(name):
+        pytest.skip(reason)
     pair, interrupter = Pair(name), Interrupter()
     counted: list[int] = []
 

@@ -8,10 +8,12 @@ for which WGSL has no memory, take a word each there. Calls come one at a time.
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from tinyexplore.device import Buffer, DeviceInterface, DeviceUnavailable, Memory
 from tinyexplore.dtype import PtrDType, dtypes
@@ -24,7 +26,9 @@ from tinyexplore.runtime.host import HOST_ALLOCATOR
 from tinyexplore.runtime.native import check_arguments
 from tinyexplore.target import GPUS, chosen
 from tinyexplore.util.locks import new_in_children
+from tinyexplore.util.workers import Job, Workers
 
+T = TypeVar("T")
 PROGRAM_BYTES = 64 << 10  # what a driver keeps of a program, about
 WORD = 4  # bytes of an element, and what sizes of buffers are multiples of
 TICKS = 16  # bytes of two timestamps
@@ -65,6 +69,9 @@ class WebGPU:
         self.nanoseconds = self._tick() if clock else 0.0  # of a tick of the device's clock; 0: it has none
         self.most_bytes = min(self.limits["max-storage-buffer-binding-size"], self.limits["max-buffer-size"])
         self.lock = threading.RLock()
+        self._workers = Workers(1)
+        self._held: dict[weakref.ref[_Call], _Bound] = {}
+        self._gone: list[weakref.ref[_Call]] = []
         new_in_children(self, "lock")
 
     def _tick(self) -> float:
@@ -84,11 +91,29 @@ class WebGPU:
                 f"the kernel {spec.name} takes {buffers} buffers, and {self.name} gives it {most} at most: "
                 "cut it with .contiguous() in between, or by a smaller MAX_KERNEL_OPS"
             )
+        try:
+            return self.apart(partial(WebGPUProgram, self, spec))
+        except self.wgpu.GPUError as error:
+            raise compile_error("wgpu", str(error), spec.source, r"wgsl:(\d+):\d+") from error
+
+    def apart(self, work: Callable[[], T]) -> T:
+        """What `work` gives, done by a thread of this device's. wgpu is written in Python: an interrupt in the midst of
+        it would leave locks closed that nobody opens. So an interrupt waits for the end of `work`."""
+        job = Job(partial(self._alone, work))
+        self._workers.do([job], _nothing)
+        return job.result()
+
+    def _alone(self, work: Callable[[], T]) -> T:
         with self.lock:
-            try:
-                return WebGPUProgram(self, spec)
-            except self.wgpu.GPUError as error:
-                raise compile_error("wgpu", str(error), spec.source, r"wgsl:(\d+):\d+") from error
+            while self._gone:  # here, and not where they were let go: their finalisers are Python, too
+                del self._held[self._gone.pop()]
+            return work()
+
+    def held(self, bound: _Bound) -> _Call:
+        """A function that runs `bound`, whose end is left to the thread of this device's."""
+        call = _Call(bound)
+        self._held[weakref.ref(call, self._gone.append)] = bound
+        return call
 
     def new_buffer(self, nbytes: int, usage: int) -> Any:
         """Memory of the device's. MemoryError where it has not so much for a kernel."""
@@ -101,6 +126,10 @@ class WebGPU:
             return self.device.create_buffer(size=max(-(-nbytes // WORD) * WORD, WORD), usage=usage)
         except self.wgpu.GPUError as error:
             raise MemoryError(f"{self.name} gives no buffer of {nbytes:,} bytes: {error}") from error
+
+
+def _nothing() -> None:
+    """What the caller does meanwhile."""
 
 
 class WebGPUProgram:
@@ -137,20 +166,22 @@ class WebGPUProgram:
         """A function that runs the program on `buffers` and waits for it; its `seconds` are those of the last run by
         the device's clock, 0 where it has none."""
         check_arguments(self.spec, buffers, values)
+        memories = [buffer.allocate().memory for buffer in buffers]
+        return self.webgpu.apart(partial(self._bound, memories, values))
+
+    def _bound(self, memories: Sequence[Memory], values: Sequence[int]) -> _Call:
         usage = self.webgpu.wgpu.BufferUsage
         there: list[_There] = []
-        with self.webgpu.lock:
-            for place, (buffer, kind) in enumerate(zip(buffers, self.types)):
-                assert isinstance(kind, PtrDType)
-                factor = WORD if kind.base is dtypes.bool else 1
-                how = usage.STORAGE | usage.COPY_DST | (usage.COPY_SRC if place in self.spec.writes else 0)
-                here = buffer.allocate().memory
-                there.append(_There(self.webgpu.new_buffer(here.nbytes * factor, how), here, factor))
-            uniforms = []
-            for value in values:
-                uniforms.append(self.webgpu.new_buffer(WORD, usage.UNIFORM | usage.COPY_DST))
-                self.webgpu.device.queue.write_buffer(uniforms[-1], 0, value.to_bytes(WORD, "little", signed=True))
-            return _Bound(self, there, uniforms, group_counts(self.launch, values))
+        for place, (here, kind) in enumerate(zip(memories, self.types)):
+            assert isinstance(kind, PtrDType)
+            factor = WORD if kind.base is dtypes.bool else 1
+            how = usage.STORAGE | usage.COPY_DST | (usage.COPY_SRC if place in self.spec.writes else 0)
+            there.append(_There(self.webgpu.new_buffer(here.nbytes * factor, how), here, factor))
+        uniforms = []
+        for value in values:
+            uniforms.append(self.webgpu.new_buffer(WORD, usage.UNIFORM | usage.COPY_DST))
+            self.webgpu.device.queue.write_buffer(uniforms[-1], 0, value.to_bytes(WORD, "little", signed=True))
+        return self.webgpu.held(_Bound(self, there, uniforms, group_counts(self.launch, values)))
 
 
 class _There:
@@ -200,13 +231,7 @@ class _Bound:
             begins, ends = "beginning_of_pass_write_index", "end_of_pass_write_index"
             self.marks = {"timestamp_writes": {"query_set": self.ticks, begins: 0, ends: 1}}
 
-    def __call__(self, start: int, stop: int) -> None:
-        if 0 in self.counts:
-            return
-        with self.webgpu.lock:
-            self._run()
-
-    def _run(self) -> None:
+    def run(self) -> None:
         device = self.webgpu.device
         for one in self.there:
             if one.here.nbytes:
@@ -239,6 +264,22 @@ class _Bound:
         if self.marks:
             began, ended = memoryview(bytes(data[:TICKS])).cast("Q")
             self.seconds = max(ended - began, 0) * self.webgpu.nanoseconds / 1e9
+
+
+class _Call:
+    """What others have of a bound program."""
+
+    def __init__(self, bound: _Bound) -> None:
+        self._bound = bound
+
+    @property
+    def seconds(self) -> float:
+        """See `bind`."""
+        return self._bound.seconds
+
+    def __call__(self, start: int, stop: int) -> None:
+        if 0 not in self._bound.counts:
+            self._bound.webgpu.apart(self._bound.run)
 
 
 def open_webgpu() -> DeviceInterface:
