@@ -52,6 +52,12 @@ def test_a_node_has_the_users_call_first_and_those_inside_after_it(trace):
     assert {node.calls for node in trace.nodes if node.kind == "uop"} == {()}
 
 
+def test_a_kernel_is_not_of_a_call_whose_result_it_only_looks_at():
+    x, w, b = (Tensor.ones(*shape).contiguous().realize() for shape in ((16, 8), (8, 16), (16,)))
+    kernels = explore(lambda: (x @ w + b).softmax(), repeat=1).trace.kernels
+    assert [kernel.calls for kernel in kernels] == [("__matmul__",), ("__add__", "softmax")]
+
+
 def test_kernels_name_the_calls_that_they_compute(trace):
     softmax = next(kernel for kernel in trace.kernels if "softmax" in kernel.calls)
     assert f"<td>{', '.join(softmax.calls)}</td>" in static_html(trace)

@@ -6,12 +6,16 @@ import gzip
 import json
 import re
 from base64 import b64decode
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import combinations
 
 import pytest
 
 from tinyexplore import Tensor, cli, explore
 from tinyexplore.explore import Trace, compare
+from tinyexplore.explore.comparing import noise
 from tinyexplore.explore.comparing.noise import compare_times, rank_test
 from tinyexplore.explore.model import Run
 from tinyexplore.util import Context
@@ -106,6 +110,8 @@ def run(*times: float) -> Run:
         (range(10, 20), range(11, 21), "noise"),
         ([10.0] * 10, [10.0] * 10, "noise"),
         (range(10, 14), range(30, 34), "unknown"),
+        ([66.1, 66.6, 67.8, 66.0, 66.3], [3.7, 3.9, 6.7, 3.8, 3.9], "faster"),  # 17 times, in five runs each
+        ([1.0, 2.0, 3.0, 4.0, 9.0], [5.0, 6.0, 7.0, 8.0, 10.0], "unknown"),  # far apart, but for one of ten
     ],
 )
 def test_a_difference_of_times_is_told_from_noise(a, b, verdict):
@@ -113,7 +119,7 @@ def test_a_difference_of_times_is_told_from_noise(a, b, verdict):
 
 
 def test_what_did_not_run_has_no_verdict():
-    assert compare_times(None, run(1.0)).words == "not run → 1 µs (1 to 1)"
+    assert compare_times(None, run(1.0)).words == "not run → 1.00 µs (1.00 to 1.00 µs)"
 
 
 @pytest.mark.parametrize(
@@ -124,8 +130,31 @@ def test_what_did_not_run_has_no_verdict():
         ([5, 5, 5], [5, 5, 5], 1.0),
     ],
 )
-def test_the_rank_test_is_that_of_mann_and_whitney(a, b, p_value):
+def test_many_runs_are_ranked_by_the_normal_approximation(a, b, p_value, monkeypatch):
+    monkeypatch.setattr(noise, "COUNTED", 0)
     assert rank_test(a, b) == pytest.approx(p_value, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ([1, 2, 3, 4, 5], [6, 7, 8, 9, 10]),
+        ([1, 2, 2, 3, 9], [2, 4, 4, 8, 8]),
+        ([5, 5, 5], [5, 5, 5]),
+        ([3, 1, 4, 1, 5, 9], [2, 6, 5, 3]),
+    ],
+)
+def test_of_few_runs_every_way_to_deal_them_out_is_counted(a, b):
+    both = [*a, *b]
+
+    def distance(first: Sequence[int]) -> float:
+        """Of the pairs, a tie as a half: how far those that the first wins are from half of them."""
+        second = Counter(both) - Counter(first)
+        wins = sum((x > y) + (x == y) / 2 for x in first for y in second.elements())
+        return abs(wins - len(a) * len(b) / 2)
+
+    dealt = [distance(chosen) for chosen in combinations(both, len(a))]
+    assert rank_test(a, b) == pytest.approx(sum(one >= distance(a) for one in dealt) / len(dealt), abs=1e-12)
 
 
 # *** page and command ***
@@ -143,7 +172,7 @@ def test_the_page_stands_alone_and_names_each_change(plain, wider, tmp_path):
     assert (tmp_path / "page.html").read_text() == page
     assert len(unpacked(page)) == len(found.changed) - 1  # the first stands there for who has no JavaScript
     whole = page + "".join(unpacked(page))
-    assert whole.count("<summary><code>uops</code></summary>") == len(found.changed)
+    assert whole.count("<summary>UOps</summary>") == len(found.changed)
     assert "http://" not in whole.replace("http://www.w3.org/2000/svg", "")
     for number, pair in enumerate(found.kernels):
         assert f'id="kernel-{number}"' in page
@@ -194,3 +223,13 @@ def test_the_command_fails_where_kernels_changed(plain, wider, tmp_path, capsys)
 def test_what_is_no_capture_is_refused():
     with pytest.raises(TypeError, match="expected an Explorer, a Trace or the path"):
         compare(3, 4)
+
+
+def test_graphs_of_a_comparison_call_memory_as_the_program_does():
+    x = Tensor.ones(4, 4).contiguous().realize()
+    shapes = [explore(lambda rows=rows: (x[:rows] + 1).sum(), repeat=1) for rows in (4, 2)]
+    page = compare(*shapes).to_html()
+    graphs = "".join(re.findall(r"<svg.*?</svg>", page, re.DOTALL))
+    assert ">x<" in graphs
+    assert "data1" not in graphs
+    assert "<summary>UOps</summary>" in page

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 
 from tinyexplore import Tensor, explore
-from tinyexplore.explore.exports.timeline import save_chrome_trace, to_chrome_trace
+from tinyexplore.explore.exports.timeline import save_chrome_trace, timeline, to_chrome_trace
 
 
 def test_spans_nest_as_the_stages_do(tmp_path):
     trace = explore(lambda: Tensor.ones(4, 4).contiguous().sum(), title="sum").trace
-    timeline = json.loads(save_chrome_trace(trace, tmp_path / "sum.json").read_text())
-    spans = [event for event in timeline["traceEvents"] if event["ph"] == "X" and event["tid"] != 2]
+    saved = json.loads(save_chrome_trace(trace, tmp_path / "sum.json").read_text())
+    spans = [event for event in saved["traceEvents"] if event["ph"] == "X" and event["tid"] != 2]
     assert [span["name"] for span in spans] == [stage.name for stage in trace.stages]
     for stage, span in zip(trace.stages, spans, strict=True):
         assert (span["tid"] == 1) is (stage.thread == 0)
@@ -19,8 +19,17 @@ def test_spans_nest_as_the_stages_do(tmp_path):
             outer = spans[stage.parent]
             assert outer["ts"] <= span["ts"]
             assert span["ts"] + span["dur"] <= outer["ts"] + outer["dur"] + 0.1
-    runs = [event["name"] for event in timeline["traceEvents"] if event["ph"] == "X" and event["tid"] == 2]
+    runs = [event["name"] for event in saved["traceEvents"] if event["ph"] == "X" and event["tid"] == 2]
     assert runs == [kernel.name for kernel in trace.kernels]
+
+
+def test_memory_begins_with_what_was_there_before():
+    x = Tensor.ones(64).contiguous().realize()
+    trace = explore(lambda: x + 1, repeat=1).trace
+    (earlier,) = [buffer for buffer in trace.buffers if buffer.allocated_us is None]
+    levels = [level for _, level in timeline(trace).memory]
+    assert levels[0] == earlier.bytes
+    assert max(levels) == sum(buffer.bytes for buffer in trace.buffers)  # as the panel Memory says
 
 
 def test_memory_is_never_negative():

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
+from math import floor, log10
 from typing import Literal
 
 from tinyexplore.explore.model import KernelInfo, Run, Stage, Trace
@@ -32,6 +33,7 @@ LANGUAGE_NAMES = {
     "wat": "WebAssembly",
 }
 _IN_TITLE = {"llvm-opt": "LLVM IR"}  # two listings of one language
+_MOST_PLACES = 6  # behind the point
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,9 +215,12 @@ def duration_text(time_us: float) -> str:
 
 
 def figures_text(value: float) -> str:
-    """Three figures of what it rounds to: "0.41", "10.0" (of 9.996), "100" (of 99.96), "1,234"; halves go up."""
+    """Three figures of what it rounds to: "0.41", "10.0" (of 9.996), "100" (of 99.96), "1,234"; of less than a tenth
+    two: "0.0041". Halves go up."""
     if value == 0:
         return "0"
+    if abs(value) < 0.095:
+        return str(_rounded(value, min(_MOST_PLACES, 1 - floor(log10(abs(value))))))
     for places in (2, 1):
         rounded = _rounded(value, places)
         if abs(rounded) < 10 ** (3 - places):

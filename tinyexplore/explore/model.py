@@ -322,7 +322,8 @@ class KernelInfo:
     LazyBuffers it realises. `nodes`: all LazyBuffers fused into it. `same_as`: an earlier kernel whose program it
     reuses, else None. `calls`: the user's calls that these LazyBuffers are of, each once. `known`: "in this process" or
     "on disk" where it would have been found, had nobody wanted to see every stage. `code_bytes`: its machine code, 0
-    where nobody tells. `not_run`: why it has no times, where this machine cannot execute it.
+    where nobody tells. `not_run`: why it has no times, where this machine cannot execute it. `nest`: its loops and what
+    stands in them, as the program runs them, without touches.
     """
 
     id: RowId
@@ -342,6 +343,7 @@ class KernelInfo:
     known: str = ""
     code_bytes: Count = 0
     not_run: str = ""
+    nest: tuple[NestLine, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -431,10 +431,11 @@ class Fusion:
         plan.rows += 1
         for visit in visits:
             visit.kept = kept
-        size = row_bytes(node, row) / 1024
+        size = row_bytes(node, row)
         often = sum(steps_between(row, visit) for visit in visits)
+        long = f"{size} B" if size < 1024 else f"{size / 1024:.3g} KiB"
         self.decide(
-            node, "keep", f"read {_times(often)} by the loops of one kernel: a row of {size:.3g} KiB stays in the cache"
+            node, "keep", f"read {_times(often)} by the loops of one kernel: a row of {long} stays in the cache"
         )
         self.pass_on(node, filled)
 
@@ -593,4 +594,4 @@ def goes_in_order(plan: KernelPlan, *, sums_up: bool) -> bool:
 
 
 def _times(repeats: float) -> str:
-    return f"{repeats:.0f} times" if repeats >= 10 else f"{repeats:.1f} times"
+    return f"{repeats:.0f} times" if repeats >= 10 else f"{repeats:.2g} times"

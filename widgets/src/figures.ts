@@ -3,7 +3,7 @@
 // the stages inside; the parts add up to `compileUs`. A search's time and that of listings for the reader stand apart.
 
 import { count, duration, grouped, languageName, spread } from "./format";
-import type { KernelInfo, Stage, Trace } from "./model";
+import type { BufferInfo, KernelInfo, Stage, Trace } from "./model";
 import type { Place } from "./store";
 
 export interface Figure {
@@ -154,4 +154,18 @@ export function summary(trace: Trace): string[] {
     cached > 0 ? `${cached} from the cache` : "",
     runUs > 0 ? `run in ${duration(runUs)}` : "",
   ].filter(Boolean);
+}
+
+/** (time, bytes alive from then on), in order; from 0 on what was there before. */
+export function liveBytes(buffers: readonly BufferInfo[]): [number, number][] {
+  const changes = buffers.flatMap((buffer): [number, number][] => {
+    const start: [number, number] = [buffer.allocated_us ?? 0, buffer.bytes];
+    return buffer.freed_us === null ? [start] : [start, [buffer.freed_us, -buffer.bytes]];
+  });
+  changes.sort((a, b) => a[0] - b[0] || a[1] - b[1]);
+  let live = 0;
+  return changes.map(([at, change]) => {
+    live += change;
+    return [at, live];
+  });
 }

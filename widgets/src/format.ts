@@ -11,6 +11,8 @@ export function paragraphs(doc: string): { text: string; formula: boolean }[] {
   });
 }
 
+const MOST_PLACES = 6;
+
 /** Microseconds with three figures and a unit that fits: 0.41 µs, 12.3 ms, 2.10 s. */
 export function duration(us: number): string {
   if (!Number.isFinite(us)) return "–";
@@ -19,9 +21,10 @@ export function duration(us: number): string {
   return `${figures(us / 1e6)} s`;
 }
 
-/** Three figures of what it rounds to: 0.41, 10.0 (of 9.996), 100 (of 99.96), 1,234; halves go up. As figures_text in Python. */
+/** Three figures of what it rounds to: 0.41, 10.0 (of 9.996), 100 (of 99.96), 1,234; of less than a tenth two: 0.0041. Halves go up. As figures_text in Python. */
 export function figures(value: number): string {
   if (value === 0) return "0";
+  if (Math.abs(value) < 0.095) return value.toFixed(Math.min(MOST_PLACES, 1 - Math.floor(Math.log10(Math.abs(value)))));
   for (const places of [2, 1]) {
     const text = value.toFixed(places);
     if (Math.abs(Number(text)) < 10 ** (3 - places)) return text;

@@ -187,7 +187,7 @@ export interface Program {
   branches: boolean;
 }
 
-/** One kernel: what it computes (LazyBuffer ids), the opts applied, its axes and its cost. `axes`: (name, kind, size) outermost first; a size that Variables give is their arithmetic, as text. `roots`: LazyBuffers it realises. `nodes`: all LazyBuffers fused into it. `same_as`: an earlier kernel whose program it reuses, else None. `calls`: the user's calls that these LazyBuffers are of, each once. `known`: "in this process" or "on disk" where it would have been found, had nobody wanted to see every stage. `code_bytes`: its machine code, 0 where nobody tells. `not_run`: why it has no times, where this machine cannot execute it. */
+/** One kernel: what it computes (LazyBuffer ids), the opts applied, its axes and its cost. `axes`: (name, kind, size) outermost first; a size that Variables give is their arithmetic, as text. `roots`: LazyBuffers it realises. `nodes`: all LazyBuffers fused into it. `same_as`: an earlier kernel whose program it reuses, else None. `calls`: the user's calls that these LazyBuffers are of, each once. `known`: "in this process" or "on disk" where it would have been found, had nobody wanted to see every stage. `code_bytes`: its machine code, 0 where nobody tells. `not_run`: why it has no times, where this machine cannot execute it. `nest`: its loops and what stands in them, as the program runs them, without touches. */
 export interface KernelInfo {
   id: number;
   name: string;
@@ -206,6 +206,7 @@ export interface KernelInfo {
   known: string;
   code_bytes: number;
   not_run: string;
+  nest: NestLine[];
 }
 
 /** Timings of one kernel in microseconds, in the order measured; `median_us`, `low_us`, `high_us` (quartiles). `started_us`: when the first of these runs began, in microseconds since the trace began. */
@@ -681,6 +682,7 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     known: ["str", ""],
     code_bytes: [{"least": 0, "of": "int"}, 0],
     not_run: ["str", ""],
+    nest: [{"many": {"row": "NestLine"}}, []],
   },
   Run: {
     id: [{"id": true}],

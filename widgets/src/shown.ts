@@ -176,11 +176,19 @@ export function fold(trace: Trace, graph: ShownGraph, options: FoldOptions): Dra
     else if (hasSrc) cut.set(edge.src, (cut.get(edge.src) ?? 0) + 1);
     else if (hasDst) cut.set(edge.dst, (cut.get(edge.dst) ?? 0) + 1);
   }
+  /** The LazyBuffers that read one, where none of them has a box of its own: they are folded into an edge or are in a region. */
+  const readers = (id: number): Node[] => {
+    const found = users.get(id) ?? [];
+    if (!found.every((user) => views.has(user) || options.regions?.has(user))) return [];
+    const { node: own } = graph.nodes.get(id)!;
+    const within = (user: number): number[] => options.regions?.get(user)?.members.filter((one) => trace.nodes[one].src.includes(own)) ?? [graph.nodes.get(user)!.node];
+    return found.flatMap(within).map((one) => trace.nodes[one]);
+  };
   const boxes = [...shown].map((id) => {
     const { node, src } = graph.nodes.get(id)!;
     const region = options.regions?.get(id);
     if (region !== undefined) return regionBox(region, id, node, cut.get(id) ?? 0, graph.changed.has(id));
-    const words = inShape(trace, graph, views, users.get(id) ?? [], trace.nodes[node], options.words?.(trace.nodes[node]) ?? trace.nodes[node]);
+    const words = inShape(readers(id), trace.nodes[node], options.words?.(trace.nodes[node]) ?? trace.nodes[node]);
     return drawn(trace.nodes[node], words, id, src, constants, cut.get(id) ?? 0, graph.changed.has(id));
   });
   const weight = (id: number): number => options.regions?.get(id)?.members.length ?? 1;
@@ -195,20 +203,12 @@ export function fold(trace: Trace, graph: ShownGraph, options: FoldOptions): Dra
   };
 }
 
-/** Memory is a row of numbers; where the view that makes it a tensor is folded into
- * the edge (one that no call made: it was there before), the box has that view's shape. */
-function inShape(
-  trace: Trace,
-  graph: ShownGraph,
-  views: Set<number>,
-  readers: readonly number[],
-  node: Node,
-  words: { label: string; detail: string },
-): { label: string; detail: string } {
-  if (node.group !== "buffer" || readers.length === 0 || !readers.every((id) => views.has(id))) return words;
-  const first = readers.map((id) => trace.nodes[graph.nodes.get(id)!.node]);
-  const [{ op, shape }] = first;
-  if (op !== "RESHAPE" || shape === null || first.some((one) => one.op !== op || one.calls.length > 0 || String(one.shape) !== String(shape))) return words;
+/** Memory is a row of numbers; where the view that makes it a tensor has no box of its own (one that no call made: it was
+ * there before), the memory's box has that view's shape. */
+function inShape(readers: readonly Node[], node: Node, words: { label: string; detail: string }): { label: string; detail: string } {
+  if (node.group !== "buffer" || readers.length === 0) return words;
+  const [{ op, shape }] = readers;
+  if (op !== "RESHAPE" || shape === null || readers.some((one) => one.op !== op || one.calls.length > 0 || String(one.shape) !== String(shape))) return words;
   return { label: words.label, detail: words.detail.replace(` ${node.shape?.join("×")} `, ` ${shape.join("×")} `) };
 }
 

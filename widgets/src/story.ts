@@ -1,7 +1,7 @@
 // The way of a program told stage by stage, one sentence each; every word and figure follows from the trace.
 
-import { callName, count, duration, grouped, languageName, spread, truncate } from "./format";
-import type { KernelInfo, Node, Stage, Step, Trace } from "./model";
+import { callName, count, duration, figures, grouped, languageName, spread, truncate } from "./format";
+import type { KernelInfo, NestLine, Node, Stage, Step, Trace } from "./model";
 import type { TraceIndex } from "./provenance";
 import type { Cursor } from "./store";
 
@@ -102,11 +102,12 @@ function loops(index: TraceIndex, kernel: KernelInfo | null): Omit<Chapter, "ker
   if (kernel === null || kernel.axes.length === 0) return null;
   const stage = stagesOf(index, kernel).find(({ opts }) => opts.length > 0);
   const applied = stage?.opts.filter((opt) => opt.applied) ?? [];
-  const chosen = kernel.opts.length === 0 ? "as the scheduler wrote it" : `after ${count(kernel.opts.length, "optimisation")}: ${listed(kernel.opts.slice(0, 3))}${kernel.opts.length > 3 ? " …" : ""}`;
+  const few = kernel.opts.length <= 4 ? kernel.opts : [...kernel.opts.slice(0, 3), `${kernel.opts.length - 3} more`];
+  const chosen = kernel.opts.length === 0 ? "as the scheduler wrote it" : `after ${count(kernel.opts.length, "optimisation")}: ${listed(few)}`;
   const why = applied.length > 0 && applied[0].reason !== "" ? ` The optimiser on ${applied[0].opt}: “${applied[0].reason}”.` : "";
   const which = index.trace.kernels.length === 1 ? "The kernel" : index.runOf(kernel.id) === null || kernel !== slowest(index) ? `Kernel ${kernel.id}` : `Kernel ${kernel.id}, the slowest,`;
   const place: Partial<Cursor> = stage === undefined ? { place: "kernels" } : { place: "passes", stage: stage.id, graph: "uops", panel: "rewrites" };
-  return { key: "loops", title: "Loops", sentence: `${which} is a nest of ${count(kernel.axes.length, "loop")}, ${chosen}.${why}`, place };
+  return { key: "loops", title: "Loops", sentence: `${which} runs in ${count(kernel.axes.length, "loop")}, ${chosen}.${why}`, place };
 }
 
 /** The first firing of the rule that fired most on a kernel, of those whose law says more than their name. */
@@ -139,11 +140,16 @@ function rewrites(index: TraceIndex, kernel: KernelInfo | null): Omit<Chapter, "
 function code(index: TraceIndex, kernel: KernelInfo | null): Omit<Chapter, "kernel"> | null {
   const programs = index.programsOf(kernel?.id ?? null);
   if (kernel === null || programs.length === 0) return null;
-  const sizes = programs.map(({ language, lines }) => `${count(lines.length, "line")} of ${languageName(language)}`);
+  const sizes = programs.map(({ language, lines }) => `${count(lines.length, "line")} of ${languageWords(language)}`);
   const last = programs.find(({ language }) => language === "asm") ?? programs[programs.length - 1];
   const known = last.lines.filter(({ nodes }) => nodes.some((id) => index.frameOf(id, kernel.id) !== null)).length;
-  const linked = known === 0 ? "" : ` Of the ${languageName(last.language)}, ${count(known, "line")} ${known === 1 ? "knows" : "know"} the line of your Python behind ${known === 1 ? "it" : "them"}: click one.`;
-  return { key: "code", title: "Code", sentence: `The kernel written out: ${listed(sizes)}.${linked}`, place: { place: "code" } };
+  const linked = known === 0 ? "" : ` Of the ${languageWords(last.language)}, ${count(known, "line")} ${known === 1 ? "knows" : "know"} the line of your Python behind ${known === 1 ? "it" : "them"}: click one.`;
+  return { key: "code", title: "Code", sentence: `The kernel written out: ${listed(sizes)}.${linked}`, place: { place: "code", tabs: { all: last.language } } };
+}
+
+/** A language within a sentence. */
+function languageWords(language: string): string {
+  return { "llvm-opt": "optimised LLVM IR", asm: "assembly" }[language] ?? languageName(language);
 }
 
 function time(index: TraceIndex, kernel: KernelInfo | null): string {
@@ -156,8 +162,17 @@ function time(index: TraceIndex, kernel: KernelInfo | null): string {
   const times = run.times_us.length === 1 ? "one run" : `the median of ${run.times_us.length} runs`;
   const one = `${duration(run.median_us)}${spread(run)}, ${times}`;
   if (runs.length === 1) return `It takes ${one}.`;
-  const share = total > 0 ? `, ${Math.round((run.median_us / total) * 100)} % of it in kernel ${kernel.id} (${one})` : "";
+  const share = total > 0 ? `, ${figures((run.median_us / total) * 100)} % of it in kernel ${kernel.id} (${one})` : "";
   return `${runs.length === 2 ? "Both" : `All ${runs.length}`} kernels take ${duration(total)}${share}.`;
+}
+
+/** The loops of a kernel and what stands in them; of a trace that has only its axes, these in each other. */
+export function nestOf({ trace }: TraceIndex, kernel: KernelInfo): Pick<NestLine, "depth" | "text" | "kind">[] {
+  const { nest } = kernel.nest.length > 0 || kernel.same_as === null ? kernel : trace.kernels[kernel.same_as];
+  if (nest.length > 0) return nest;
+  const loops = kernel.axes.map(([name, kind, size], depth) => ({ depth, text: `for ${name} in range(${size})`, kind }));
+  const step = kernel.calls.length > 0 ? `one step of ${kernel.calls.map(callName).join(", ")}` : "one step";
+  return [...loops, { depth: loops.length, text: step, kind: "" }];
 }
 
 /** What an axis kind means, for those who do not know the words yet. */

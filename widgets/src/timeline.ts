@@ -1,6 +1,7 @@
 // A trace on a time axis: what the compiler did, when kernels ran, what memory held. The same spans as
 // tinyexplore/explore/exports/timeline.py.
 
+import { liveBytes } from "./figures";
 import { bufferName } from "./format";
 import type { Stage, Trace } from "./model";
 
@@ -30,7 +31,7 @@ export interface Life {
 export interface Timeline {
   rows: Map<number, string>;
   spans: Span[];
-  /** (time, bytes allocated from then on), in order. */
+  /** (time, bytes alive from then on), in order. */
   memory: [number, number][];
   lives: Life[];
   end: number;
@@ -55,19 +56,7 @@ export function timeline(trace: Trace): Timeline {
     spans.push({ row: DEVICE, name: trace.kernels[kernel].name, us, long: times[0], depth: 0, kernel, stage: null });
   }
   const end = spans.reduce((latest, span) => Math.max(latest, span.us + span.long), 0);
-  return { rows, spans, memory: memoryOf(trace), lives: livesOf(trace, end), end };
-}
-
-function memoryOf({ buffers }: Trace): [number, number][] {
-  const changes = buffers.flatMap(({ allocated_us: from, freed_us: to, bytes }): [number, number][] => {
-    return [...(from === null ? [] : [[from, bytes] as [number, number]]), ...(to === null ? [] : [[to, -bytes] as [number, number]])];
-  });
-  changes.sort((a, b) => a[0] - b[0] || a[1] - b[1]);
-  let total = 0;
-  return changes.map(([us, change]) => {
-    total += change;
-    return [us, Math.max(total, 0)]; // what was there before the trace began may be freed in it
-  });
+  return { rows, spans, memory: liveBytes(trace.buffers), lives: livesOf(trace, end), end };
 }
 
 function livesOf({ buffers }: Trace, end: number): Life[] {

@@ -1,3 +1,4 @@
+import { middleOfMost } from "../src/views/camera";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Node, Trace } from "../src/model";
@@ -93,4 +94,24 @@ test("memory is told in the shape of the tensor that the program has there", () 
   };
   assert.equal(draw([]), "float32 2×3 on LLVM");
   assert.equal(draw(["reshape"]), "float32 6 on LLVM"); // the program asked for that view of it
+});
+
+test("memory is told in that shape too where its view is in a region", () => {
+  const rest = { kind: "lazybuffer", dtype: "float32", user: 0, arg: "", digest: "", name: "", scope: null, backward: false, calls: [] };
+  const nodes = [
+    { ...rest, id: 0, op: "BUFFER", label: "BUFFER", group: "buffer", src: [], shape: [6], detail: "float32 6 on LLVM" },
+    { ...rest, id: 1, op: "RESHAPE", label: "RESHAPE", group: "movement", src: [0], shape: [2, 3], detail: "2×3" },
+    { ...rest, id: 2, op: "NEG", label: "NEG", group: "alu", src: [1], shape: [2, 3], detail: "2×3" },
+  ] as unknown as Node[];
+  const graph = { root: [2], nodes: new Map([[0, { node: 0, src: [] }], [2, { node: 2, src: [0] }]]), changed: new Set<number>() };
+  const regions = new Map([[2, { members: [1, 2], label: "2 nodes", detail: "" }]]);
+  const options = { constants: true, index: false, views: true, budget: 10, cone: null, hops: null, keep: new Set(), regions } as unknown as FoldOptions;
+  assert.equal(fold({ nodes } as unknown as Trace, graph, options).boxes[0].detail, "float32 2×3 on LLVM");
+});
+
+test("a graph too wide to be read whole opens where most boxes of its beginning are", () => {
+  const box = (left: number): [number, number, number, number] => [left, 0, left + 100, 40];
+  assert.equal(middleOfMost([box(0), box(120), box(900)], 300), 110); // not at 500, in the middle of them all, where nothing is
+  assert.equal(middleOfMost([box(0), box(120)], 1000), 110); // all of them where they fit
+  assert.equal(middleOfMost([box(0)], 50), null); // no box is whole
 });

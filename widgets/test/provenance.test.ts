@@ -60,6 +60,7 @@ const TRACE: Trace = {
     cached: false, known: "",
     code_bytes: 0,
     not_run: "",
+    nest: [],
     same_as: id === 1 ? 0 : null,
   })),
   programs: [{ id: 0, kernel: 0, language: "c", lines: [{ text: "x;", nodes: [3] }], effort: "", branches: false }],

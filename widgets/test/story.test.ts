@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Trail, linkOf, readLink } from "../src/links";
-import type { Trace } from "../src/model";
+import type { KernelInfo, Trace } from "../src/model";
 import { TraceIndex } from "../src/provenance";
 import { type Cursor, PANELS } from "../src/store";
-import { askingLines, chapters, slowest, typicalFiring } from "../src/story";
+import { askingLines, chapters, nestOf, slowest, typicalFiring } from "../src/story";
 
 function lazy(id: number, group: string, user: number | null, calls: string[] = []): object {
   return { id, kind: "lazybuffer", op: "X", src: [], group, user, calls, label: "X", detail: "", dtype: "", arg: "" };
@@ -44,10 +44,10 @@ test("each chapter says what is in the trace", () => {
     ["python", "2 lines of your Python asked for 3 operations on tensors: 2 by + and 1 by sum."],
     ["tensors", "They are a graph of 4 nodes: 1 is memory that holds values, 1 only looks at values in another shape and 2 compute."],
     ["kernels", "The scheduler makes 2 kernels of them: 1 result gets memory of its own, 1 is computed right where it is read and 1 is kept a row at a time, in scratch memory."],
-    ["loops", "Kernel 1, the slowest, is a nest of 1 loop, after 1 optimisation: VECTOR(0, 4). The optimiser on VECTOR(0, 4): “four at once”."],
+    ["loops", "Kernel 1, the slowest, runs in 1 loop, after 1 optimisation: VECTOR(0, 4). The optimiser on VECTOR(0, 4): “four at once”."],
     ["rewrites", "Rules rewrite the loops into what the machine can do: 3 firings of 2 rules in 1 pass. This is the first of mul_one, which fired once."],
     ["code", "The kernel written out: 2 lines of C. Of the C, 1 line knows the line of your Python behind it: click one."],
-    ["time", "Both kernels take 4.00 µs, 75 % of it in kernel 1 (3.00 µs, one run)."],
+    ["time", "Both kernels take 4.00 µs, 75.0 % of it in kernel 1 (3.00 µs, one run)."],
   ]);
 });
 
@@ -114,4 +114,26 @@ test("a trail goes back and on, and steps of one stage are one place", () => {
   trail.go(1);
   trail.go(-1);
   assert.equal(seen.at(-1), "#stage=2&step=0");
+});
+
+test("the loops of a kernel stand as the program runs them; of a trace without them, its axes in each other", () => {
+  const nest = [{ depth: 0, text: "for g0 in range(4)", kind: "global" }, { depth: 1, text: "data0[g0] = 1", kind: "" }];
+  const index = { trace: { kernels: [{ ...kernel(0, []), nest }, { ...kernel(1, []), nest: [], same_as: 0 }] } } as unknown as TraceIndex;
+  for (const one of index.trace.kernels) assert.deepEqual(nestOf(index, one), nest);
+  const old = { ...kernel(2, []), nest: [], calls: ["__matmul__"] } as unknown as KernelInfo;
+  assert.deepEqual(nestOf(index, old), [nest[0], { depth: 1, text: "one step of @", kind: "" }]);
+});
+
+test("more opts than a sentence has room for are counted", () => {
+  const opts = ["A(0, 1)", "B(0, 1)", "C(0, 1)", "D(0, 1)", "E(0, 1)"];
+  const index = new TraceIndex({ ...TRACE, kernels: [TRACE.kernels[0], { ...TRACE.kernels[1], opts }] } as Trace);
+  assert.match(chapters(index).find(({ key }) => key === "loops")!.sentence, /after 5 optimisations: A\(0, 1\), B\(0, 1\), C\(0, 1\) and 2 more\. /);
+});
+
+test("the code chapter shows the listing that it speaks of where only one has room, in words", () => {
+  const asm = { id: 1, kernel: 1, language: "asm", lines: [{ text: "ret", nodes: [3] }] };
+  const index = new TraceIndex({ ...TRACE, programs: [...TRACE.programs, asm] } as unknown as Trace);
+  const { sentence, place } = chapters(index).find(({ key }) => key === "code")!;
+  assert.match(sentence, /2 lines of C and 1 line of assembly\. Of the assembly, 1 line knows/);
+  assert.deepEqual(place.tabs, { all: "asm" });
 });

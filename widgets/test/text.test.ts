@@ -10,7 +10,7 @@ import { TraceIndex } from "../src/provenance";
 import { fold, wordsOf } from "../src/shown";
 import { tokenize, tokenizePython } from "../src/tokens";
 import { treeDiff, treeLines } from "../src/tree";
-import { liveBytes } from "../src/views/timing";
+import { liveBytes } from "../src/figures";
 
 function node(id: number, op: string, src: number[] = [], more: Partial<Node> = {}): Node {
   const base = { kind: "uop", dtype: "int64", shape: null, arg: "", digest: `d${id}`, user: null, detail: "", calls: [], name: "", scope: null, backward: false };

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import difflib
 import gzip
+import re
 from base64 import b64encode
 from collections.abc import Sequence
+from dataclasses import replace
 from hashlib import sha256
 from html import escape
 
@@ -21,11 +23,13 @@ from tinyexplore.explore.comparing.comparison import (
     change_words,
     first_words,
 )
+from tinyexplore.explore.figures import LANGUAGE_NAMES
 from tinyexplore.explore.model import KernelInfo, Node, Stage, Trace
 from tinyexplore.explore.pictures.graphs import reachable
 from tinyexplore.explore.pictures.highlight import lines_html, style_sheet
 from tinyexplore.explore.pictures.svg import graph_svg
 
+_DATA = re.compile(r"\bdata(\d+)\b")
 MAX_BOXES = 60  # of a graph in the page
 MAX_PLAIN = 200_000  # characters that stand in the page as they are
 MAX_PICTURES = 12  # kernels whose graphs are drawn: the page of a whole network must still open
@@ -47,7 +51,7 @@ table { border-collapse: collapse; } th { text-align: left; font-weight: 600; }
 .slower { color: var(--slower); } .faster { color: var(--faster); } .quiet { color: var(--ink2); }
 .side { display: grid; grid-template-columns: 1fr 1fr; gap: .8rem; align-items: start; }
 @media (max-width: 800px) { .side { grid-template-columns: 1fr; } }
-.side svg { max-width: 100%; height: auto; }
+.side > div { min-width: 0; } .side svg { display: block; }
 details { margin: .5rem 0; border: 1px solid var(--line); border-radius: 6px; }
 summary { padding: .35rem .7rem; background: var(--soft); cursor: pointer; border-radius: 6px; }
 details.packed > div { padding: 0 .7rem; } details.packed > p { margin: .5rem .7rem; }
@@ -155,11 +159,16 @@ def _kernels(found: Comparison) -> str:
             name = f'<a href="#kernel-{number}">{name}</a>'
         tone = pair.times.verdict if pair.times.verdict in ("slower", "faster") else "quiet"
         rows.append(
-            f"<tr><td>{number}</td><td>{name}</td><td>{escape(change_words(pair))}</td>"
+            f"<tr><td>{number}</td><td>{name}</td><td>{escape(_changes(pair))}</td>"
             f'<td class="{tone}">{escape(pair.times.words)}</td></tr>'
         )
     head = "<tr><th></th><th>kernel</th><th>program</th><th>time (median, quartiles)</th></tr>"
     return f'<h2>Kernels</h2><div class="scroll" id="kernels"><table class="facts">{head}{"".join(rows)}</table></div>'
+
+
+def _changes(pair: KernelPair) -> str:
+    """As `change_words`, with the languages as the tabs of a view call them."""
+    return change_words(replace(pair, reasons=tuple(LANGUAGE_NAMES.get(one, one) for one in pair.reasons)))
 
 
 def _section(found: Comparison, number: int, pair: KernelPair, *, with_pictures: bool, is_packed: bool) -> str:
@@ -182,7 +191,7 @@ def _packed(body: str) -> str:
     data = b64encode(gzip.compress(body.encode(), mtime=0)).decode()
     without = "It takes JavaScript to unpack them; <code>tinyexplore compare A B</code> tells the differences as text."
     return (
-        '<details class="packed"><summary>graphs and listings</summary>'
+        '<details class="packed"><summary>Graphs and listings</summary>'
         f"<noscript><p>{without}</p></noscript><div></div>"
         f'<script type="application/octet-stream+base64">{data}</script></details>'
     )
@@ -206,12 +215,25 @@ def _graphs(found: Comparison, pair: KernelPair) -> str:
     a, b = _after(found.a, pair.first.a, pair.a), _after(found.b, pair.first.b, pair.b)
     digests_a, digests_b = {node.digest for node in a}, {node.digest for node in b}
     pictures = []
-    for nodes, others in ((a, digests_b), (b, digests_a)):
-        marked = {node.id for node in nodes if node.digest not in others}
+    sides = ((a, digests_b, found.a, pair.a), (b, digests_a, found.b, pair.b))
+    for made, others, trace, kernel in sides:
+        marked = {node.id for node in made if node.digest not in others}
+        nodes = made if kernel is None else [_named(node, trace, kernel) for node in made]
         picture = graph_svg(nodes, max_nodes=MAX_BOXES, marked=marked) if nodes else ""
         pictures.append(f'<div class="scroll">{picture}</div>')
     words = f"Graphs after {escape(pair.first.name)}; framed: what the other does not have"
     return f'<details open><summary>{words}</summary><div class="side">{"".join(pictures)}</div></details>'
+
+
+def _named(node: Node, trace: Trace, kernel: KernelInfo) -> Node:
+    """With the Python names of the kernel's memory in place of data1."""
+
+    def name(found: re.Match[str]) -> str:
+        place = int(found[1])
+        known = trace.buffers[kernel.buffers[place]].name if place < len(kernel.buffers) else ""
+        return known or found[0]
+
+    return replace(node, label=_DATA.sub(name, node.label), detail=_DATA.sub(name, node.detail))
 
 
 def _after(trace: Trace, stage: Stage | None, kernel: KernelInfo | None) -> list[Node]:
@@ -225,15 +247,15 @@ def _after(trace: Trace, stage: Stage | None, kernel: KernelInfo | None) -> list
 
 
 def _listing(listing: ListingPair, is_open: bool) -> str:
-    name = escape(listing.language)
+    name = escape(LANGUAGE_NAMES.get(listing.language, listing.language))
     if listing.same:
-        return f'<p class="quiet"><code>{name}</code>: the same in both</p>'
+        return f'<p class="quiet">{name}: the same in both</p>'
     if listing.a is None or listing.b is None:
-        return f'<p class="quiet"><code>{name}</code>: only in {"b" if listing.a is None else "a"}</p>'
+        return f'<p class="quiet">{name}: only in {"b" if listing.a is None else "a"}</p>'
     rows = "".join(_rows(listing.language, listing.a, listing.b))
     opened = " open" if is_open else ""
     return (
-        f'<details{opened}><summary><code>{name}</code></summary><div class="scroll">'
+        f'<details{opened}><summary>{name}</summary><div class="scroll">'
         f'<table class="lines">{rows}</table></div></details>'
     )
 

@@ -47,8 +47,8 @@ class Life:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """`rows`: row → its name. `memory`: (microsecond, bytes allocated from then on), in order. `end_us`: of the last
-    span. The front end draws the same (widgets/src/timeline.ts)."""
+    """`rows`: row → its name. `memory`: (microsecond, bytes alive from then on), in order, from 0 on those that were
+    there before. `end_us`: of the last span. The front end draws the same (widgets/src/timeline.ts)."""
 
     rows: dict[int, str]
     spans: tuple[Span, ...]
@@ -122,13 +122,13 @@ def _stage_span(trace: Trace, stage: Stage, own_us: float, depth: int) -> Span:
 
 
 def _memory(trace: Trace) -> tuple[tuple[float, int], ...]:
-    changes = [(buffer.allocated_us, buffer.bytes) for buffer in trace.buffers if buffer.allocated_us is not None]
+    changes = [(buffer.allocated_us or 0.0, buffer.bytes) for buffer in trace.buffers]
     changes += [(buffer.freed_us, -buffer.bytes) for buffer in trace.buffers if buffer.freed_us is not None]
     total = 0
     points = []
     for time_us, change in sorted(changes):
         total += change
-        points.append((time_us, max(total, 0)))  # what was there before the trace began may be freed in it
+        points.append((time_us, total))
     return tuple(points)
 
 

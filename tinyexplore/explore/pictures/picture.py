@@ -12,12 +12,14 @@ from tinyexplore.explore.pictures.layout import Box, Point, RoutedEdge, edge_pat
 
 MONO = "'JetBrains Mono','SF Mono',Menlo,Consolas,'DejaVu Sans Mono',monospace"
 SANS = "Inter,system-ui,-apple-system,'Segoe UI','DejaVu Sans',sans-serif"
-LABEL_PX = 6.65  # the width of a character of a label, and of a detail
-DETAIL_PX = 5.75
+LABEL_PX = 7.25  # the width of a character of a label, and of a detail
+DETAIL_PX = 6.65
 MAX_LABEL = 30
 MAX_DETAIL = 38
-_PX = 11.0  # of a text
-TWO_LINES = 34.0
+_PX = 11.0  # of a text; none is smaller
+SANS_PX = 6.0  # the width of a character of such a text
+_LABEL_SIZE = 12.0
+TWO_LINES = 36.0
 ONE_LINE = 24.0
 
 
@@ -177,12 +179,12 @@ def _box(node: DrawnNode, box: Box, x: float, y: float) -> str:
         f"<g><title>{escape(node.tooltip, quote=False)}</title>",
         f'<rect class="g-{name}" x="{_n(x - box.width / 2)}" y="{_n(y - box.height / 2)}" width="{_n(box.width)}" '
         f'height="{_n(box.height)}" rx="6" fill="{colour.light_fill}" stroke="{colour.light}"{dash}/>',
-        text(x, y - 2.5 if detail else y + 4, label),
-        text(x, y + 10, detail, size=9.5, shade="ink2") if detail else "",
+        text(x, y - 3 if detail else y + 4, label, size=_LABEL_SIZE),
+        text(x, y + 11, detail, shade="ink2") if detail else "",
     ]
     if node.hidden:
         words = f"+{node.hidden} hidden"
-        parts.append(text(x, y - box.height / 2 - 4, words, size=8.5, shade="ink2"))
+        parts.append(text(x, y - box.height / 2 - 4, words, shade="ink2"))
     return "".join(parts) + "</g>"
 
 
@@ -224,13 +226,13 @@ def legend(groups: Iterable[str], x: float, y: float) -> str:
             f'<rect class="g-{group}" x="{_n(x)}" y="{_n(y - 8)}" width="14" height="9" rx="2.5" '
             f'fill="{colour.light_fill}" stroke="{colour.light}"{dash}/>'
         )
-        parts.append(text(x + 19, y, WORDS[group], size=10, shade="ink2"))
-        x += 19 + len(WORDS[group]) * 5.4 + 16
+        parts.append(text(x + 19, y, WORDS[group], shade="ink2"))
+        x += 19 + len(WORDS[group]) * SANS_PX + 16
     return "".join(parts)
 
 
 def legend_width(groups: Iterable[str]) -> float:
-    return sum(35 + len(WORDS[group]) * 5.4 for group in set(groups) if group in WORDS)
+    return sum(35 + len(WORDS[group]) * SANS_PX for group in set(groups) if group in WORDS)
 
 
 def _moved(points: Sequence[Point], dx: float, dy: float) -> tuple[Point, ...]:

@@ -141,7 +141,7 @@ def ceiling_lines(x: Scale, y: Scale, peaks: Mapping[str, float], bandwidths: Ma
         parts.append(_line(LEFT, y(gflops), right, y(gflops), 1.8))
         words = f"{name}: {gflops:,.0f} GFLOP/s"
         place, anchor = ((LEFT + 8, "start"), (right - 8, "end"))[number % 2]  # so that near ones can be told apart
-        parts.append(_on_lines(text(place, y(gflops) - 6, words, size=10.5, shade="ink2", anchor=anchor)))
+        parts.append(_on_lines(text(place, y(gflops) - 6, words, shade="ink2", anchor=anchor)))
     top = max(peaks.values())
     slope = math.degrees(math.atan2(y(2.0) - y(1.0), x(2.0) - x(1.0)))
     for number, (name, gb_per_s) in enumerate(bandwidths.items()):
@@ -151,7 +151,7 @@ def ceiling_lines(x: Scale, y: Scale, peaks: Mapping[str, float], bandwidths: Ma
             continue
         parts.append(_line(x(start), y(start * gb_per_s), x(end), y(end * gb_per_s), 1.4, dash="5 4"))
         place = start * (end / start) ** (0.22 + 0.14 * number)  # not one above the other
-        label = _on_lines(text(0, -6, f"{name}: {gb_per_s:,.0f} GB/s", size=10.5, shade="ink2", anchor="middle"))
+        label = _on_lines(text(0, -6, f"{name}: {gb_per_s:,.0f} GB/s", shade="ink2", anchor="middle"))
         at = f"translate({x(place):.1f} {y(place * gb_per_s):.1f}) rotate({slope:.1f})"
         parts.append(f'<g transform="{at}">{label}</g>')
     return parts
@@ -198,7 +198,7 @@ def _mark(left: float, top: float, number: int) -> str:
         f'<circle cx="{left:.1f}" cy="{top:.1f}" r="{_DOT}" fill="#0b63ce" stroke="#fff" stroke-width="1.5" '
         'style="fill:var(--brand);stroke:var(--bg)"/>'
     )
-    figure = text(left, top + 4, str(number), size=11, bold=True, anchor="middle")
+    figure = text(left, top + 4, str(number), bold=True, anchor="middle")
     return circle + figure.replace('class="ink"', 'style="fill:var(--bg)"').replace("#1b2330", "#fff")
 
 
@@ -213,5 +213,5 @@ def _key(dots: Sequence[Dot], peaks: Mapping[str, float]) -> list[str]:
         peak = dot.peak or highest
         share = 100 * dot.gflops / peaks[peak]
         words = f"{dot.gflops:,.3g} GFLOP/s · {share:.{0 if share >= 1 else 1}f} % of {peak}"
-        parts.append(text(left + 18, top + 14, words, size=10.5, shade="ink2"))
+        parts.append(text(left + 18, top + 14, words, shade="ink2"))
     return parts

@@ -119,13 +119,13 @@ def roofline_picture(trace: Trace) -> str:
         top = TOP + 14 + row * 34.0
         parts.append(_dot(point, left, top))
         name, _, rates = point_words(trace, point).partition(": ")
-        parts.append(text(left + 18, top - 1, shortened(name, 40), size=11, bold=True))
-        parts.append(text(left + 18, top + 13, rates, size=10.5, shade="ink2"))
+        parts.append(text(left + 18, top - 1, shortened(name, 40), bold=True))
+        parts.append(text(left + 18, top + 13, rates, shade="ink2"))
     note = note_words(found)
     if len(by_time) > _MOST_WORDS:
         note += f" · {len(by_time) - _MOST_WORDS} more kernels are points only"
     height = TOP + PLOT_HEIGHT + 74.0
-    parts.append(text(LEFT - 44, height - 12, note, size=10, shade="ink2"))
+    parts.append(text(LEFT - 44, height - 12, note, shade="ink2"))
     told = "; ".join(point_words(trace, point) for point in by_time)
     return document(left + _KEY_WIDTH, height, title, told, parts, len(trace.kernels))
 
@@ -136,7 +136,7 @@ def _dot(point: Point, left: float, top: float) -> str:
         f'<circle class="k-{point.kernel % KERNEL_HUES}" cx="{left:.1f}" cy="{top:.1f}" r="9.5" '
         f'fill="{colour.light_fill}" stroke="{colour.light}" stroke-width="1.6"/>'
     )
-    return circle + text(left, top + 3.7, str(point.kernel), size=10, bold=True, anchor="middle")
+    return circle + text(left, top + 3.7, str(point.kernel), bold=True, anchor="middle")
 
 
 __all__ = ["Point", "Roofline", "note_words", "point_words", "roofline", "roofline_picture"]

@@ -59,14 +59,14 @@ def sheet_svg(
     widths = [_width(column, [row[i] for row in shown]) for i, column in enumerate(columns)]
     has_head = any(column.title for column in columns)
     top = 46.0 + (_ROW if has_head else 0.0)
-    width = max(sum(widths) + _GAP * (len(columns) - 1), len(title) * 7.4, len(note) * 5.4) + 2 * _MARGIN
+    width = max(sum(widths) + _GAP * (len(columns) - 1), len(title) * 7.4, len(note) * _SANS_PX) + 2 * _MARGIN
     height = top + len(shown) * _ROW + (24.0 if note else 6.0)
     parts = [text(_MARGIN, 26, title, size=13, bold=True)]
     x = _MARGIN
     for i, column in enumerate(columns):
         at, anchor = (x + widths[i], "end") if column.right else (x, "start")
         if column.title:
-            parts.append(text(at, 48, column.title, size=10.5, shade="ink2", anchor=anchor))
+            parts.append(text(at, 48, column.title, shade="ink2", anchor=anchor))
         for k, row in enumerate(shown):
             y = top + k * _ROW
             cell = row[i]
@@ -76,10 +76,10 @@ def sheet_svg(
                 words = shortened(_words(cell), _MOST_CHARACTERS)
                 if isinstance(cell, Marked):
                     parts.extend(_underline(mark, x, y) for mark in cell.marks if mark.stop <= len(words))
-                parts.append(text(at, y, words, size=11, mono=column.mono, anchor=anchor))
+                parts.append(text(at, y, words, mono=column.mono, anchor=anchor))
         x += widths[i] + _GAP
     if note:
-        parts.append(text(_MARGIN, height - 11, note, size=10, shade="ink2"))
+        parts.append(text(_MARGIN, height - 11, note, shade="ink2"))
     return document(width, height, title, f"{title}. {note}", parts, kernels)
 
 
@@ -101,7 +101,7 @@ def _width(column: Column, cells: Sequence[Cell]) -> float:
     widths = [
         _BAR_WIDTH if isinstance(cell, Bar) else min(len(_words(cell)), _MOST_CHARACTERS) * pixels for cell in cells
     ]
-    return max([len(column.title) * 5.8, *widths])
+    return max([len(column.title) * _SANS_PX, *widths])
 
 
 def _bar(bar: Bar, x: float, y: float) -> str:

@@ -12,6 +12,7 @@ from tinyexplore.explore.pictures.layout import Box, Layout, Point, RoutedEdge, 
 from tinyexplore.explore.pictures.picture import (
     KERNEL_HUES,
     LABEL_PX,
+    SANS_PX,
     box_of,
     document,
     draw_boxes,
@@ -42,7 +43,7 @@ def pipeline_svg(trace: Trace) -> str:
     made = graph.layout
     facts = " · ".join(summary(trace))
     strip_width = sum(_width(cell) for cell in cells)
-    least = max(strip_width, legend_width(graph.groups), (len(graph.note) + len(facts)) * 5.4 + 30)
+    least = max(strip_width, legend_width(graph.groups), (len(graph.note) + len(facts)) * SANS_PX + 30)
     width = max(made.width, least) + 2 * _MARGIN
     top = 44.0
     has_graph = made.height > 0
@@ -53,8 +54,8 @@ def pipeline_svg(trace: Trace) -> str:
         dx = (width - made.width) / 2 - made.left
         parts.append(graph.draw(dx, top + _STRIP + 30.0 - made.top))
         parts.append(legend(graph.groups, _MARGIN, height - 32))
-    parts.append(text(_MARGIN, height - 13, graph.note, size=10, shade="ink2"))
-    parts.append(text(width - _MARGIN, height - 13, facts, size=10, shade="ink2", anchor="end"))
+    parts.append(text(_MARGIN, height - 13, graph.note, shade="ink2"))
+    parts.append(text(width - _MARGIN, height - 13, facts, shade="ink2", anchor="end"))
     steps = "; ".join(f"{cell.title}: {cell.words}{f', {cell.time}' if cell.time else ''}" for cell in cells)
     return document(width, height, title, f"{steps}. {graph.note}.", parts, len(trace.kernels))
 
@@ -63,7 +64,7 @@ def pipeline_svg(trace: Trace) -> str:
 
 
 def _width(cell: Figure) -> float:
-    return max(len(cell.title) * 7.2 + len(cell.time) * 5.8 + 10, len(cell.words) * 6.0) + 24
+    return max(len(cell.title) * 7.2 + len(cell.time) * SANS_PX + 10, len(cell.words) * SANS_PX) + 24
 
 
 def _draw_strip(cells: Sequence[Figure], x: float, y: float, width: float) -> str:
@@ -79,13 +80,13 @@ def _draw_strip(cells: Sequence[Figure], x: float, y: float, width: float) -> st
         )
         parts.append(text(x + 11, y + 20, cell.title, size=12, bold=True))
         if cell.time:
-            parts.append(text(x + cell_width - 10, y + 20, cell.time, size=10.5, shade="ink2", anchor="end"))
+            parts.append(text(x + cell_width - 10, y + 20, cell.time, shade="ink2", anchor="end"))
             bar = max(2.0, (cell_width - 1) * cell.time_us / longest)
             parts.append(
                 f'<rect class="brand" x="{x + 0.5:.1f}" y="{y + _STRIP - 3.5:.1f}" width="{bar:.1f}" height="3" '
                 f'fill="#0b63ce" opacity="0.55"/>'
             )
-        parts.append(text(x + 11, y + 37, cell.words, size=10.5, shade="ink2"))
+        parts.append(text(x + 11, y + 37, cell.words, shade="ink2"))
         x += cell_width
     return "\n".join(parts)
 
@@ -201,7 +202,7 @@ class _Kernels:
             facts.append(f"the program of kernel {kernel.same_as}")
         subtitle = " · ".join(facts)
         reads = tuple(dict.fromkeys(inputs.values()))
-        least = max(len(title) * (LABEL_PX + 0.6), len(subtitle) * 5.5)
+        least = max(len(title) * LABEL_PX, len(subtitle) * SANS_PX)
         if not is_open:
             width, height = least + 2 * _PADDING, _KERNEL_HEADER + 8
             return _Group(kernel, title, subtitle, None, (), None, inputs, reads, width, height)
@@ -228,7 +229,7 @@ class _Kernels:
             )
             halo = f'<g class="h-{band}" stroke="{colour.light_fill}" stroke-width="4" paint-order="stroke">'
             name = text(left + _PADDING, top + 18, group.title, size=11.5, bold=True, mono=True)
-            facts = text(left + _PADDING, top + 32, group.subtitle, size=10, shade="ink2")
+            facts = text(left + _PADDING, top + 32, group.subtitle, shade="ink2")
             titles.append(f"{halo}{name}{facts}</g>")  # so that an edge behind the words leaves them legible
             if group.layout is None or group.graph is None:
                 continue

@@ -12,6 +12,7 @@ from tinyexplore.explore.model import Node, Trace
 from tinyexplore.explore.pictures.graphs import DrawnGraph, Kind, Which, drawn_graph, reachable, roots_of_stage
 from tinyexplore.explore.pictures.layout import layout
 from tinyexplore.explore.pictures.picture import (
+    SANS_PX,
     box_of,
     document,
     draw_boxes,
@@ -28,7 +29,6 @@ __all__ = ["graph_svg", "pipeline_svg", "to_dot", "to_networkx"]
 _MARGIN = 24.0
 _HEADER = 34.0
 _FOOTER = 44.0
-_NOTE_PX = 5.4
 
 
 def graph_svg(
@@ -69,7 +69,7 @@ def _graph_picture(graph: DrawnGraph, title: str, marked: Collection[int] = ()) 
     boxes = [box_of(node) for node in graph.nodes]
     made = layout(boxes, [(src, node.id) for node in graph.nodes for src in node.src])
     groups = [node.group for node in graph.nodes]
-    least = max(len(title) * 7.4, len(graph.note) * _NOTE_PX, legend_width(groups))
+    least = max(len(title) * 7.4, len(graph.note) * SANS_PX, legend_width(groups))
     width = max(made.width, least) + 2 * _MARGIN
     height = made.height + _HEADER + _FOOTER + _MARGIN
     dx = (width - made.width) / 2 - made.left
@@ -80,5 +80,5 @@ def _graph_picture(graph: DrawnGraph, title: str, marked: Collection[int] = ()) 
     parts.extend(draw_frame(box, *centre) for node, box, centre in placed if node.id in marked)
     parts.append(draw_boxes(placed))
     parts.append(legend(groups, _MARGIN, height - 30))
-    parts.append(text(_MARGIN, height - 12, graph.note, size=10, shade="ink2"))
+    parts.append(text(_MARGIN, height - 12, graph.note, shade="ink2"))
     return document(width, height, title, f"{title}. {graph.note}. Sources stand above what reads them.", parts)

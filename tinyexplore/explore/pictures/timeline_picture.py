@@ -42,7 +42,7 @@ def timeline_picture(trace: Trace) -> str:
         parts += further
         note += f"; below, the {duration_text(axis.end_us - axis.begin_us)} in which they ran"
     parts.append(text(_MARGIN, 26, title, size=13, bold=True))
-    parts.append(text(_MARGIN, y + 38, note, size=10, shade="ink2"))
+    parts.append(text(_MARGIN, y + 38, note, shade="ink2"))
     told = f"{title}. {note}. {len(found.spans)} spans, {len(found.lives)} buffers."
     return document(_MARGIN + _LABEL + _WIDTH + _MARGIN, y + 50, title, told, parts, len(trace.kernels))
 
@@ -71,7 +71,7 @@ def _panel(found: Timeline, spans: tuple[Span, ...], x: Axis, top: float) -> tup
         own = [span for span in spans if span.row == row and span.depth < _DEPTHS]
         if not own:
             continue
-        parts.append(text(_MARGIN, y + 11, name, size=10.5, shade="ink2"))
+        parts.append(text(_MARGIN, y + 11, name, shade="ink2"))
         parts.extend(_bar(span, x, y) for span in own)
         y += (max(span.depth for span in own) + 1) * _ROW + _GAP
     parts.extend(_memory(found, x, y))
@@ -95,7 +95,7 @@ def _ticks(x: Axis, top: float, bottom: float) -> list[str]:
             f'<path class="outline" d="M{at:.1f} {top:.1f}V{bottom:.1f}" stroke="#dfe3e8" stroke-opacity="0.7"/>'
         )
         words = duration_text(number * step) if number else "0"
-        parts.append(text(at, bottom + 14, words, size=10, shade="ink2", anchor="middle"))
+        parts.append(text(at, bottom + 14, words, shade="ink2", anchor="middle"))
     return parts
 
 
@@ -114,7 +114,7 @@ def _bar(span: Span, x: Axis, top: float) -> str:
     else:
         colour, name = kernel_colour(span.kernel), f"k-{span.kernel % KERNEL_HUES}"
     words = next((words for words in _shorter(span) if width > len(words) * _CHARACTER + 6), "")
-    shown = text(left + 3, y + 10, words, size=9.5) if words else ""
+    shown = text(left + 3, y + 10, words) if words else ""
     return (
         f"<g><title>{escape(_told(span), quote=False)}</title>"
         f'<rect class="{name}" x="{left:.1f}" y="{y:.1f}" width="{width:.1f}" '
@@ -136,8 +136,8 @@ def _told(span: Span) -> str:
 def _memory(found: Timeline, x: Axis, top: float) -> list[str]:
     """What is allocated, as steps."""
     most = max((nbytes for _, nbytes in found.memory), default=0)
-    label = text(_MARGIN, top + 11, "memory", size=10.5, shade="ink2")
-    said = text(_MARGIN, top + 25, f"at most {most:,} B" if most else "none allocated", size=10, shade="ink2")
+    label = text(_MARGIN, top + 11, "memory", shade="ink2")
+    said = text(_MARGIN, top + 25, f"at most {most:,} B" if most else "none allocated", shade="ink2")
     if not most:
         return [label, said]
     bottom = top + _MEMORY

@@ -18,6 +18,7 @@ from tinyexplore.explore.model import (
     Candidate,
     Compared,
     Decision,
+    KernelInfo,
     Link,
     MemoryUse,
     Message,
@@ -192,8 +193,7 @@ class Builder(Tables):
             if draft.times_us:
                 runs.append(draft.run(len(runs)))
             info = draft.info(self.kernels, self.roots, self.buffer, self._lazybuffers_behind)
-            made = [self.nodes[node].calls for node in sorted(info.nodes)]
-            kernels.append(replace(info, calls=tuple(dict.fromkeys(calls[0] for calls in made if calls))))
+            kernels.append(replace(info, calls=self._calls_in(info)))
         self._name_buffers()
         return Trace(
             version=TRACE_VERSION,
@@ -232,6 +232,13 @@ class Builder(Tables):
             name = assigned[source].get(line, "")
             if name and name not in taken and not self.nodes[node].name:
                 self.nodes[node] = replace(self.nodes[node], name=name)
+
+    def _calls_in(self, kernel: KernelInfo) -> tuple[str, ...]:
+        """The user's calls that a kernel computes something of; of one that only moves values, those that move them."""
+        nodes = [self.nodes[node] for node in sorted(kernel.nodes)]
+        working = [node for node in nodes if node.group in ("alu", "reduce")]
+        made = [node.calls for node in working or nodes if node.calls]
+        return tuple(dict.fromkeys(calls[0] for calls in made))
 
     def _name_buffers(self) -> None:
         """What lies in a buffer is called as the LazyBuffer is whose values they are."""

@@ -23,8 +23,9 @@ from tinyexplore.explore.model import (
     Step,
     Weighed,
 )
-from tinyexplore.explore.recording.describe import expr_text, uops_listing
+from tinyexplore.explore.recording.describe import uops_listing
 from tinyexplore.explore.recording.held import roots_of
+from tinyexplore.explore.recording.loops import axis_size, plain_nest
 from tinyexplore.kernel import Kernel
 from tinyexplore.renderer import ProgramSpec
 from tinyexplore.schedule import ScheduleItem
@@ -230,6 +231,7 @@ class KernelDraft:
             known=self.known,
             code_bytes=self.code_bytes,
             not_run=self.not_run,
+            nest=plain_nest(self.kernel.ast) if self.kernel is not None else (),
         )
 
     @property
@@ -267,9 +269,3 @@ class KernelDraft:
             return None
         first = next(kernel.number for kernel in kernels if kernel.spec is self.spec)
         return first if first != self.number else None
-
-
-def axis_size(axis: UOp) -> int | str:
-    """How often a loop runs; where that is only known when it runs, the arithmetic that says it."""
-    end = axis.src[0]
-    return end.arg if end.op is Ops.CONST else expr_text(end)

@@ -7,36 +7,17 @@ register tile, the lanes of vectors).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from math import ceil
 
 from tinyexplore.dtype import PtrDType
 from tinyexplore.explore.model import NestLine, Touch
 from tinyexplore.explore.recording.describe import Printer
-from tinyexplore.explore.recording.drafts import axis_size
+from tinyexplore.explore.recording.loops import MAX_STATEMENT, Statement, common_depth, loop_line, statements_of
 from tinyexplore.kernel import Kernel
 from tinyexplore.kernel.analysis.strides import strides_of
 from tinyexplore.target import Target
-from tinyexplore.uop import AxisKind, Ops, UOp
-
-MAX_STATEMENT = 120  # characters of one operand
-WRITTEN_OUT = {AxisKind.UNROLL: 1, AxisKind.UPCAST: 1, AxisKind.VECTOR: 2}  # how far inside
-_RESULTS = {Ops.ADD: "total", Ops.MUL: "product", Ops.MAX: "most", Ops.MIN: "least"}
-_UPDATES = {
-    Ops.ADD: "{0} += {1}",
-    Ops.MUL: "{0} *= {1}",
-    Ops.MAX: "{0} = max({0}, {1})",
-    Ops.MIN: "{0} = min({0}, {1})",
-}
-
-
-@dataclass(frozen=True, eq=False)
-class Statement:
-    """What stands in a loop nest: its loops, outermost first, its text, and the INDEXes that it reads or writes."""
-
-    loops: tuple[UOp, ...]
-    text: str
-    accesses: tuple[UOp, ...]
+from tinyexplore.uop import Ops, UOp
 
 
 def annotated_nest(kernel: Kernel, names: Sequence[str] = ()) -> Iterator[NestLine]:
@@ -56,68 +37,16 @@ def annotated_nest(kernel: Kernel, names: Sequence[str] = ()) -> Iterator[NestLi
     for pointer in kernel.find(Ops.DEFINE_GLOBAL):
         if pointer.arg < len(names) and names[pointer.arg].isidentifier():
             printer.name(pointer, names[pointer.arg])
-    statements = list(_statements(kernel.ast, printer))
+    statements = list(statements_of(kernel.ast, printer))
     opened: tuple[UOp, ...] = ()
     for number, statement in enumerate(statements):
-        depth = _common(opened, statement.loops)
+        depth = common_depth(opened, statement.loops)
         for place in range(depth, len(statement.loops)):
             head = statement.loops[: place + 1]
             sharing = list(_sharing(statements[number:], head))
             yield _loop(head, sharing, kernel.target, printer, names)
         yield NestLine(len(statement.loops), statement.text)
         opened = statement.loops
-
-
-def _statements(sink: UOp, printer: Printer) -> Iterator[Statement]:
-    """Reductions, what fills scratch memory, and the stores, each after what it needs."""
-    count = 0
-    for node in sink.toposort():
-        if node.op is Ops.REDUCE:
-            name = f"{_RESULTS[node.arg]}{count}"
-            count += 1
-            text = _UPDATES[node.arg].format(name, printer.text(node.src[0]))
-            yield Statement(_nest(node.ranges, node.src[1:]), text, _accesses(node.src[:1]))
-            printer.name(node, name)
-        elif node.op is Ops.BARRIER:
-            stores = [src for src in node.src if src.op is Ops.STORE]
-            own = frozenset[UOp]().union(*(store.ranges for store in stores)) - node.ranges
-            for store in stores:
-                yield Statement(_nest(node.ranges, own & store.ranges), printer.text(store), _accesses(store.src))
-    for store in sink.src:
-        yield Statement(_nest(store.ranges, ()), printer.text(store), _accesses(store.src))
-
-
-def _nest(outer: Iterable[UOp], own: Iterable[UOp]) -> tuple[UOp, ...]:
-    """The loops around a statement, in the order in which they run."""
-    loops = [*_by_id(outer), *_by_id(set(own) - set(outer))]
-    return tuple(sorted(loops, key=lambda loop: WRITTEN_OUT.get(loop.arg.kind, 0)))
-
-
-def _by_id(loops: Iterable[UOp]) -> list[UOp]:
-    return sorted((loop for loop in loops if loop.op is Ops.RANGE), key=lambda loop: loop.arg.id)
-
-
-def _accesses(roots: Iterable[UOp]) -> tuple[UOp, ...]:
-    """The INDEXes below, but for those of other statements."""
-    found: dict[UOp, None] = {}
-    seen: set[UOp] = set()
-    stack = list(roots)
-    while stack:
-        node = stack.pop()
-        if node in seen or node.op in (Ops.REDUCE, Ops.BARRIER):
-            continue
-        seen.add(node)
-        if node.op is Ops.INDEX:
-            found[node] = None
-        stack.extend(node.src)
-    return tuple(found)
-
-
-def _common(opened: Sequence[UOp], loops: Sequence[UOp]) -> int:
-    depth = 0
-    while depth < min(len(opened), len(loops)) and opened[depth] is loops[depth]:
-        depth += 1
-    return depth
 
 
 def _sharing(statements: Iterable[Statement], head: tuple[UOp, ...]) -> Iterator[Statement]:
@@ -140,16 +69,8 @@ def _loop(
             known = touches.get(touch.name)
             touches[touch.name] = touch if known is None else _both(known, touch, _capacity(index, target))
     total = sum(touch.bytes for touch in touches.values())
-    return NestLine(
-        depth=depth,
-        text=f"for {loop.arg.name} in range({printer.text(loop.src[0])})",
-        axis=loop.arg.id,
-        kind=loop.arg.kind.value,
-        size=axis_size(loop),
-        touches=tuple(touches.values()),
-        bytes=total,
-        cache=cache_of(total, target),
-    )
+    line = loop_line(loop, depth, printer)
+    return replace(line, touches=tuple(touches.values()), bytes=total, cache=cache_of(total, target))
 
 
 def _touch(index: UOp, loop: UOp, inner: Sequence[UOp], target: Target, names: Sequence[str]) -> Touch:

@@ -94,7 +94,7 @@ def tiled(kernel: Kernel, tile: Tile, lanes: UOp, cost: float) -> Tiling:
         yield Choice(Opt(OptOps.UPCAST, tile.outer.arg.id, tile.merged), reason)
         kernel = yield Choice(Opt(OptOps.MERGE, block, lanes.arg.id), reason)
         count = kernel.lanes
-    reason = f"the least beside each multiply-add: {cost:.2f} instructions, itself included"
+    reason = f"no tile takes fewer instructions for each multiply-add: {cost:.2f}, itself included"
     kernel = yield Choice(Opt(OptOps.VECTOR, lanes.arg.id, count), reason)
     if tile.wide > 1:
         reason = f"{tile.wide} vectors share each row's load"

@@ -90,7 +90,7 @@ export function indexOf(index: TraceIndex, root: ScheduleVariant, variant: Sched
 }
 
 function fresh(id: number, { name, device, nodes, roots, flops, bytes_moved }: FusedKernel): KernelInfo {
-  const nothing = { buffers: [], opts: [], axes: [], calls: [], compile_us: 0, cached: false, same_as: null, known: "", code_bytes: 0, not_run: "" };
+  const nothing = { buffers: [], opts: [], axes: [], calls: [], compile_us: 0, cached: false, same_as: null, known: "", code_bytes: 0, not_run: "", nest: [] };
   return { id, name, device, nodes, roots, flops, bytes_moved, ...nothing };
 }
 

@@ -33,6 +33,7 @@ export class Camera {
   private y = 0;
   private bounds: Bounds = { left: 0, top: 0, width: 0, height: 0 };
   private focus: Rectangle | null = null;
+  private boxes: readonly Rectangle[] = [];
   private measured: { clientWidth: number; clientHeight: number } | null = null; // the canvas, until it changes size
   private untouched: "open" | "fit" | null = null; // until the reader pans or zooms, a new size means a new view
   private readonly sizes: ResizeObserver;
@@ -88,17 +89,20 @@ export class Camera {
     );
   }
 
-  /** The whole graph; of one too large to be read so, the part around `focus`, or where it begins. */
-  open(focus: Rectangle | null): void {
+  /** The whole graph; of one too large to be read so, the part around `focus`, or of its beginning where most `boxes` are. */
+  open(focus: Rectangle | null, boxes: readonly Rectangle[] = []): void {
     this.fit();
     this.focus = focus;
+    this.boxes = boxes;
     this.untouched = "open";
     if (this.zoom >= LEGIBLE) return;
     const { width, height } = this.size;
     const [left, top] = [this.bounds.left * LEGIBLE, this.bounds.top * LEGIBLE];
     const [wide, high] = [this.bounds.width * LEGIBLE, this.bounds.height * LEGIBLE];
     const [x0, y0, x1, y1] = (focus ?? [this.bounds.left + this.bounds.width / 2, this.bounds.top, 0, 0]).map((at) => at * LEGIBLE);
-    const atX = focus === null ? x0 : (x0 + x1) / 2;
+    const first = boxes.filter(([, boxTop]) => (boxTop - this.bounds.top) * LEGIBLE < height - 2 * MARGIN);
+    const middle = middleOfMost(first, (width - 2 * MARGIN) / LEGIBLE);
+    const atX = focus !== null ? (x0 + x1) / 2 : middle === null ? x0 : middle * LEGIBLE;
     const x = wide > width - 2 * MARGIN ? clamp(width / 2 - atX, width - MARGIN - left - wide, MARGIN - left) : width / 2 - left - wide / 2;
     const y = focus === null || high <= height - 2 * MARGIN ? MARGIN - top : clamp(height / 2 - (y0 + y1) / 2, height - 28 - top - high, MARGIN - top);
     this.moveTo(x, y, LEGIBLE);
@@ -174,7 +178,7 @@ export class Camera {
   private resized(): void {
     this.measured = null;
     if (this.untouched === "fit") this.fit();
-    else if (this.untouched === "open") this.open(this.focus);
+    else if (this.untouched === "open") this.open(this.focus, this.boxes);
     else this.settle();
   }
 
@@ -245,6 +249,17 @@ export class Camera {
     const whole = x0 <= left && y0 <= top && x1 >= left + width && y1 >= top + height;
     this.minimap.style.visibility = whole ? "hidden" : "";
   }
+}
+
+/** The middle of the span, of that width at most, in which most boxes are whole; of all boxes where they fit. */
+export function middleOfMost(boxes: readonly Rectangle[], width: number): number | null {
+  let best = { count: 0, middle: 0 };
+  for (const [from] of boxes) {
+    const within = boxes.filter(([left, , right]) => left >= from && right <= from + width);
+    const to = Math.max(...within.map(([, , right]) => right));
+    if (within.length > best.count) best = { count: within.length, middle: (from + to) / 2 };
+  }
+  return best.count === 0 ? null : best.middle;
 }
 
 function clamp(value: number, low: number, high: number): number {

@@ -316,7 +316,7 @@ class CodePane {
   private reveal(): void {
     if (this.store.selected.size === 0 && this.lastScrolledFor === null) {
       const first = this.firstLine();
-      if (first) this.body.scrollTop += first.getBoundingClientRect().top - this.body.getBoundingClientRect().top - 24;
+      if (first) this.body.scrollTop += first.getBoundingClientRect().top - this.body.getBoundingClientRect().top - first.offsetHeight; // a line above it, whole
     }
     if (this.store.selected === this.lastScrolledFor || this.store.selected.size === 0) return;
     this.lastScrolledFor = this.store.selected;
@@ -329,7 +329,8 @@ class CodePane {
       return box.top >= top && box.bottom <= bottom;
     };
     if (all.some(isSeen)) return;
-    this.body.scrollTop += all[0].getBoundingClientRect().top - top - this.body.clientHeight / 3;
+    const line = Math.max(1, all[0].offsetHeight);
+    this.body.scrollTop += all[0].getBoundingClientRect().top - top - Math.round(this.body.clientHeight / 3 / line) * line;
     this.body.scrollLeft = 0;
   }
 

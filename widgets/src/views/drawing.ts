@@ -164,8 +164,9 @@ export class Drawing {
     const { operands, through } = this.byEdge.get(key) ?? { operands: [], through: [] };
     const d = edgePath(edge.points);
     const user = this.byId.get(edge.dst)!;
-    const { op, src } = this.store.index.node(user.node);
-    const sources = this.drawn.boxes.length > CULL_ABOVE || COMMUTATIVE.has(op) ? 0 : src.length;
+    const { op, src, kind } = this.store.index.node(user.node);
+    const isMany = kind === "lazybuffer" && user.members.length > 1; // several operations, not one of several lanes
+    const sources = this.drawn.boxes.length > CULL_ABOVE || COMMUTATIVE.has(op) || isMany ? 0 : src.length;
     const isNumbered = sources >= 2 && edge.points.length > 0 && (user.members.length === 1 || operands.length <= 2);
     const number = isNumbered ? operandText(operands) : "";
     const says = [d, edge.long, through, number].join(" ");

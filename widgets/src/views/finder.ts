@@ -28,7 +28,7 @@ export class Finder {
     this.input = h("input", {
       type: "search",
       class: "search",
-      placeholder: "op:LOAD /re/ shape:8…",
+      placeholder: "find",
       "aria-label": "Search the graph: words, /regular expressions/, op: dtype: shape: group: arg:",
       title: "Words, /regular expressions/, op: dtype: shape: group: arg: detail:; Enter walks the matches",
     });

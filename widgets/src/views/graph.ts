@@ -170,7 +170,7 @@ export class GraphView implements View {
       this.mark();
       const changed = this.rectangles(next.boxes.filter((box) => box.changed).map((box) => box.id));
       if (move === "fit") this.fit();
-      else if (isNewFamily || move === "open") this.camera.open(move === "open" ? null : (changed[0] ?? null));
+      else if (isNewFamily || move === "open") this.camera.open(move === "open" ? null : (changed[0] ?? null), this.rectangles(next.boxes.map(({ id }) => id)));
       else this.camera.bringIntoSight(changed);
       this.card.draw(this.byNode());
     });

@@ -11,15 +11,16 @@ import type { Store } from "../store";
 import { nodeText } from "../tree";
 
 const MAX_KEYS = 12;
+const MAX_FACTS = 36; // characters of what a kernel's box says under its name
 const HOPS = [1, 2, 3, null]; // null: all
 
 /** A kernel's heading: its number and name; what it computes, of how many nodes, in what time. */
 export function frameTitle(index: TraceIndex, id: number): [string, string] {
   const kernel = index.trace.kernels[id];
   const run = index.runOf(id);
-  const calls = truncate(kernel.calls.map(callName).join(", "), 24);
-  const facts = [calls, count(kernel.nodes.length, "node"), run === null ? "" : duration(run.median_us)].filter(Boolean);
-  return [`kernel ${id} · ${truncate(kernel.name, 28)}`, facts.join(" · ")];
+  const facts = [count(kernel.nodes.length, "node"), ...(run === null ? [] : [duration(run.median_us)])].join(" · ");
+  const calls = truncate(kernel.calls.map(callName).join(", "), MAX_FACTS - facts.length - 3);
+  return [`kernel ${id} · ${truncate(kernel.name, 28)}`, calls === "" ? facts : `${calls} · ${facts}`];
 }
 
 /** A kernel's frame, and its heading, which is drawn over the edges. */

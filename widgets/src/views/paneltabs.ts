@@ -46,6 +46,7 @@ export class PanelTabs implements View {
       choose(this.groups[i], name === open);
       this.lists[i].hidden = name !== open || titleOf(GROUPS[name].panels[0]) === GROUPS[name].title; // no second tab of one name
     });
+    this.element.classList.toggle("is-single", this.lists.every(({ hidden }) => hidden)); // then nothing stands beside the groups
     for (const [name, one] of this.panels) choose(one, name === panel);
     if (this.last[open] === panel) return;
     this.last[open] = panel;

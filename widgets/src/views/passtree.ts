@@ -2,7 +2,7 @@
 
 import { h, replaceChildren } from "../dom";
 import { meaning } from "../explaining";
-import { duration } from "../format";
+import { count, duration } from "../format";
 import type { Stage } from "../model";
 import type { Store } from "../store";
 import { firingsUpTo } from "../walking";
@@ -76,8 +76,8 @@ export class PassTree {
       this.hideUnchanged = toggle.checked;
       this.draw();
     });
-    const says = hidden.length > 0 ? `hide ${hidden.length} unchanged` : "hide unchanged";
-    const bar = h("div", { class: "bar" }, h("b", {}, "Passes"), h("span", { class: "space" }), h("label", { title: says }, h("span", {}, says), toggle));
+    const says = `${count(hidden.length, "stage")} left the graph as it was`;
+    const bar = h("div", { class: "bar" }, h("b", {}, "Passes"), h("span", { class: "space" }), h("label", { title: says }, h("span", {}, "hide unchanged"), toggle));
     const rows = shown.map((stage) => this.treeRow(stage));
     const list = h("div", { class: "rows scroll", role: "tree", "aria-label": "Passes" }, ...rows);
     const old = this.element.querySelector(".rows");

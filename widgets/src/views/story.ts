@@ -2,8 +2,8 @@
 
 import { button, h, replaceChildren } from "../dom";
 import { optMeaning } from "../explaining";
-import { callName, count, grouped, paragraphs } from "../format";
-import { type Chapter, AXIS_WORDS, askingLines, chapters, typicalFiring } from "../story";
+import { count, grouped, paragraphs } from "../format";
+import { type Chapter, AXIS_WORDS, askingLines, chapters, nestOf, typicalFiring } from "../story";
 import type { Change, Store, View } from "../store";
 import { type TreeLine, treeDiff } from "../tree";
 import { CodeView } from "./code";
@@ -76,7 +76,7 @@ export class StoryView implements View {
     if (chapter === undefined || !this.element.isConnected) return;
     this.shown?.destroy?.();
     this.shown = null;
-    this.store.go(chapter.place, true);
+    this.store.go({ ...chapter.place, tabs: { ...this.store.cursor.tabs, ...chapter.place.tabs } }, true);
     const marks = this.chapters.map((one, i) => {
       const mark = button(one.title, `Chapter ${i + 1}: ${one.title}`, () => this.open(i), "chapter");
       if (i === this.at) mark.setAttribute("aria-current", "step");
@@ -140,14 +140,25 @@ export class StoryView implements View {
     return h("div", { class: "asked scroll", tabindex: 0, role: "group", "aria-label": "Lines of your Python" }, ...rows, rest);
   }
 
-  /** Loops in loops, coloured by how each is walked. */
+  /** Loops in loops, coloured by how each is walked, and what is done in them. */
   private nest(id: number): Element {
-    const kernel = this.store.index.trace.kernels[id];
-    const inner = h("div", { class: "loop body" }, kernel.calls.length > 0 ? `one step of ${kernel.calls.map(callName).join(", ")}` : "one step");
-    const nest = [...kernel.axes].reverse().reduce<Element>((inside, [name, kind, size]) => {
-      const head = h("div", { class: "loop-head" }, "for ", h("b", { class: `axis-${kind}` }, name), ` in range(${size})`, h("span", { class: "faint" }, ` ${kind} · ${AXIS_WORDS[kind] ?? ""}`));
-      return h("div", { class: `loop axis-${kind}` }, head, inside);
-    }, inner);
+    const { index } = this.store;
+    const kernel = index.trace.kernels[id];
+    const nest = h("div", { class: "loops" });
+    const open = [nest];
+    for (const { depth, text, kind } of nestOf(index, kernel)) {
+      const [, name, range] = /^for (\w+)( .*)$/.exec(text) ?? [];
+      const made =
+        kind === ""
+          ? h("div", { class: "loop body" }, index.withNames(text, id))
+          : h(
+              "div",
+              { class: `loop axis-${kind}` },
+              h("div", { class: "loop-head" }, "for ", h("b", { class: `axis-${kind}` }, name), range, h("span", { class: "faint" }, ` ${kind} · ${AXIS_WORDS[kind] ?? ""}`)),
+            );
+      open[depth].append(made);
+      open.splice(depth + 1, open.length, made);
+    }
     const opts = kernel.opts.map((opt) => h("p", { class: "opt-said" }, h("span", { class: "chip" }, opt), optMeaning(opt).replace(`${opt}: `, "")));
     return h("div", { class: "nest scroll", tabindex: 0, role: "group", "aria-label": "Loops of the kernel" }, nest, ...opts);
   }

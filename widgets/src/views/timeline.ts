@@ -209,7 +209,7 @@ export class TimelineView implements View {
     const found: SVGElement[] = [];
     for (let at = Math.ceil(this.from / step) * step; at <= this.to; at += step) {
       const x = this.x(at);
-      found.push(s("path", { class: "grid", d: `M${x} 2V${bottom + 3}` }), s("text", { x, y: bottom + 15, "text-anchor": "middle" }, tickWords(at, step)));
+      found.push(s("path", { class: "grid", d: `M${x} 2V${bottom + 3}` }), s("text", { x, y: bottom + 15, "text-anchor": x > this.width - 24 ? "end" : "middle" }, tickWords(at, step)));
     }
     return found;
   }

@@ -1,7 +1,8 @@
 // Time and memory: the kernels' medians with their quartiles, and the life of every buffer.
 
 import { h, replaceChildren, s } from "../dom";
-import { bufferName, bytes, duration, figures, grouped, spread as spreadOf, truncate } from "../format";
+import { liveBytes } from "../figures";
+import { bufferName, bytes, count, duration, figures, grouped, spread as spreadOf } from "../format";
 import type { BufferInfo, KernelInfo } from "../model";
 import { throughput } from "../provenance";
 import type { Change, Store, View } from "../store";
@@ -40,7 +41,7 @@ export class TimingView implements View {
       const { gflops, gbps } = throughput(kernel, run);
       const at = (us: number): string => `${(Math.min(us, longest) / longest) * 100}%`;
       const isCut = run.high_us > longest;
-      const spread = `quartiles ${duration(run.low_us)} – ${duration(run.high_us)}, n ${run.times_us.length}`;
+      const spread = `quartiles ${duration(run.low_us)} – ${duration(run.high_us)}, ${count(run.times_us.length, "run")}`;
       const chart = h(
         "span",
         { class: "chart", title: spread },
@@ -59,13 +60,14 @@ export class TimingView implements View {
         kernelName(kernel),
         chart,
         h("span", { class: "num strong" }, duration(run.median_us)),
-        h("span", { class: "num" }, `${spreadOf(run)} · n ${run.times_us.length}`.replace(/^ · /, "")),
+        h("span", { class: "num" }, `${spreadOf(run)} · ${count(run.times_us.length, "run")}`.replace(/^ · /, "")),
         h("span", { class: "num" }, `${figures((run.median_us / total) * 100)} %`),
         h("span", { class: "num" }, kernel.flops > 0 && gflops !== null ? `${figures(gflops)} GFLOP/s` : ""),
         h("span", { class: "num" }, gbps !== null ? `${figures(gbps)} GB/s` : ""),
       );
     });
-    const sum = `${duration(total)} in ${timed.length} kernels: the sum of the medians; whiskers are quartiles.`;
+    const whiskers = timed.some(({ run }) => run.times_us.length > 1) ? "; whiskers are quartiles" : "";
+    const sum = timed.length === 1 ? `${duration(total)}${whiskers}.` : `${duration(total)} in ${grouped(timed.length)} kernels: the sum of the medians${whiskers}.`;
     replaceChildren(this.element, h("p", { class: "note" }, sum), ...rows);
     this.store.runHere?.(this.element, this.store);
   }
@@ -108,7 +110,8 @@ export class MemoryView implements View {
     const text = `${trace.buffers.length} buffers, ${bytes(peak)} alive at most, over ${duration(end / 1.02)}.`;
     const rest = left > 0 ? ` The first ${MAX_LANES} are drawn, ${left} are not.` : "";
     const used = mine.size > 0 ? " Strong bars: buffers of the chosen kernel." : "";
-    replaceChildren(this.element, h("p", { class: "note" }, text + used + rest), area(steps, end, peak), ...lanes);
+    const open = shown.some(({ freed_us }) => freed_us === null) ? " A bar that fades outlives the trace." : "";
+    replaceChildren(this.element, h("p", { class: "note" }, text + used + open + rest), area(steps, end, peak), ...lanes);
   }
 
   private lane(buffer: BufferInfo, end: number, mine: boolean): HTMLElement {
@@ -122,23 +125,9 @@ export class MemoryView implements View {
       class: `life${mine ? " mine" : ""}${buffer.freed_us === null ? " open" : ""}`,
       style: `left:${(start / end) * 100}%;width:${Math.max(0.4, ((stop - start) / end) * 100)}%`,
     });
-    const what = h("span", { class: "label" }, truncate(label, 44));
+    const what = h("span", { class: "label" }, label);
     return h("div", { class: "lane", title: `${label} on ${buffer.device}; ${life}` }, what, h("span", { class: "track" }, bar));
   }
-}
-
-/** (time, bytes alive from then on), in order. */
-export function liveBytes(buffers: readonly BufferInfo[]): [number, number][] {
-  const changes = buffers.flatMap((buffer): [number, number][] => {
-    const start: [number, number] = [buffer.allocated_us ?? 0, buffer.bytes];
-    return buffer.freed_us === null ? [start] : [start, [buffer.freed_us, -buffer.bytes]];
-  });
-  changes.sort((a, b) => a[0] - b[0] || a[1] - b[1]);
-  let live = 0;
-  return changes.map(([at, change]) => {
-    live += change;
-    return [at, live];
-  });
 }
 
 function area(steps: [number, number][], end: number, peak: number): HTMLElement {

@@ -1,0 +1,114 @@
+"""A kernel's loops as the program runs them: output loops, those that reduce or fill scratch memory, and inside these
+what is written out (a register tile, the lanes of vectors)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from tinyexplore.explore.model import NestLine
+from tinyexplore.explore.recording.describe import Printer, expr_text
+from tinyexplore.uop import AxisKind, Ops, UOp
+
+MAX_STATEMENT = 120  # characters of one operand
+WRITTEN_OUT = {AxisKind.UNROLL: 1, AxisKind.UPCAST: 1, AxisKind.VECTOR: 2}  # how far inside
+_RESULTS = {Ops.ADD: "total", Ops.MUL: "product", Ops.MAX: "most", Ops.MIN: "least"}
+_UPDATES = {
+    Ops.ADD: "{0} += {1}",
+    Ops.MUL: "{0} *= {1}",
+    Ops.MAX: "{0} = max({0}, {1})",
+    Ops.MIN: "{0} = min({0}, {1})",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Statement:
+    """What stands in a loop nest: its loops, outermost first, its text, and the INDEXes that it reads or writes."""
+
+    loops: tuple[UOp, ...]
+    text: str
+    accesses: tuple[UOp, ...]
+
+
+def plain_nest(ast: UOp) -> tuple[NestLine, ...]:
+    """The loops and what stands in them, line by line::
+
+    for g0 in range(64)
+      for r2 in range(256)
+        for v3 in range(16)
+          total0 += data1[g0*256 + r2]*data2[r2*16 + v3]
+      for v3 in range(16)
+        data0[g0*16 + v3] = total0
+    """
+    printer = Printer(limit=MAX_STATEMENT, sizes=True)
+    lines: list[NestLine] = []
+    opened: tuple[UOp, ...] = ()
+    for statement in statements_of(ast, printer):
+        for depth in range(common_depth(opened, statement.loops), len(statement.loops)):
+            lines.append(loop_line(statement.loops[depth], depth, printer))
+        lines.append(NestLine(len(statement.loops), statement.text))
+        opened = statement.loops
+    return tuple(lines)
+
+
+def loop_line(loop: UOp, depth: int, printer: Printer) -> NestLine:
+    text = f"for {loop.arg.name} in range({printer.text(loop.src[0])})"
+    return NestLine(depth, text, axis=loop.arg.id, kind=loop.arg.kind.value, size=axis_size(loop))
+
+
+def axis_size(axis: UOp) -> int | str:
+    """How often a loop runs; where that is only known when it runs, the arithmetic that says it."""
+    end = axis.src[0]
+    return end.arg if end.op is Ops.CONST else expr_text(end)
+
+
+def statements_of(sink: UOp, printer: Printer) -> Iterator[Statement]:
+    """Reductions, what fills scratch memory, and the stores, each after what it needs."""
+    count = 0
+    for node in sink.toposort():
+        if node.op is Ops.REDUCE:
+            name = f"{_RESULTS[node.arg]}{count}"
+            count += 1
+            text = _UPDATES[node.arg].format(name, printer.text(node.src[0]))
+            yield Statement(_nest(node.ranges, node.src[1:]), text, _accesses(node.src[:1]))
+            printer.name(node, name)
+        elif node.op is Ops.BARRIER:
+            stores = [src for src in node.src if src.op is Ops.STORE]
+            own = frozenset[UOp]().union(*(store.ranges for store in stores)) - node.ranges
+            for store in stores:
+                yield Statement(_nest(node.ranges, own & store.ranges), printer.text(store), _accesses(store.src))
+    for store in sink.src:
+        yield Statement(_nest(store.ranges, ()), printer.text(store), _accesses(store.src))
+
+
+def _nest(outer: Iterable[UOp], own: Iterable[UOp]) -> tuple[UOp, ...]:
+    """The loops around a statement, in the order in which they run."""
+    loops = [*_by_id(outer), *_by_id(set(own) - set(outer))]
+    return tuple(sorted(loops, key=lambda loop: WRITTEN_OUT.get(loop.arg.kind, 0)))
+
+
+def _by_id(loops: Iterable[UOp]) -> list[UOp]:
+    return sorted((loop for loop in loops if loop.op is Ops.RANGE), key=lambda loop: loop.arg.id)
+
+
+def _accesses(roots: Iterable[UOp]) -> tuple[UOp, ...]:
+    """The INDEXes below, but for those of other statements."""
+    found: dict[UOp, None] = {}
+    seen: set[UOp] = set()
+    stack = list(roots)
+    while stack:
+        node = stack.pop()
+        if node in seen or node.op in (Ops.REDUCE, Ops.BARRIER):
+            continue
+        seen.add(node)
+        if node.op is Ops.INDEX:
+            found[node] = None
+        stack.extend(node.src)
+    return tuple(found)
+
+
+def common_depth(opened: Sequence[UOp], loops: Sequence[UOp]) -> int:
+    depth = 0
+    while depth < min(len(opened), len(loops)) and opened[depth] is loops[depth]:
+        depth += 1
+    return depth
