@@ -10,7 +10,7 @@ import pytest
 
 from tests.widgets.sample_traces import sample_trace
 from tinyexplore import Tensor, explore
-from tinyexplore.explore.figures import count_text, duration_text, figures, figures_text, summary
+from tinyexplore.explore.figures import call_text, count_text, duration_text, figures, figures_text, summary
 from tinyexplore.explore.model import Candidate, Stage, Trace
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "figures" / "texts.json"
@@ -77,3 +77,8 @@ def test_what_kernels_took_one_by_one_is_what_all_took() -> None:
     listed = sum(stage.elapsed_us for stage in trace.stages if stage.name == "list")
     all_us = sum(stage.elapsed_us for stage in trace.stages if stage.parent is None)
     assert whole.compile_us == pytest.approx(all_us - listed, rel=0.02)
+
+
+def test_a_call_reads_as_it_is_written():
+    names = ("__matmul__", "__rmul__", "__iadd__", "__invert__", "__rshift__", "__getitem__", "softmax", "__call__")
+    assert [call_text(name) for name in names] == ["@", "*", "+", "~", ">>", "[]", "softmax", "__call__"]

@@ -77,3 +77,23 @@ def test_the_story_says_only_the_options_that_somebody_chose(open_page: Open) ->
 def test_make_lab_prints_the_address_of_the_notebook(repository: Path) -> None:
     done = subprocess.run(["make", "--dry-run", "lab"], cwd=repository, capture_output=True, text=True, check=True)
     assert "default_url=/lab/tree/00_quickstart.ipynb" in done.stdout
+
+
+def test_in_a_cell_of_half_a_screen_nothing_lies_over_anything(open_page: Open) -> None:  # noqa: F811
+    tab = open_page(busy=False, width=380, height=980)
+    tab.locator(".is-tight").wait_for()
+    over = tab.evaluate(
+        """() => {
+          const box = (one) => one.getBoundingClientRect();
+          const [root, header] = [document.querySelector(".tinyexplore"), document.querySelector("header")].map(box);
+          const chips = [...document.querySelectorAll("header .chip")].map(box);
+          const outside = chips.filter((chip) => chip.bottom > header.bottom + 1 || chip.right > root.right + 1).length;
+          const [tree, steps, rule] = [...document.querySelector(".stepper").children].map(box);
+          const parts = [...document.querySelectorAll(".pipeline .part, .pipeline .scope")];
+          const cut = parts.filter((part) => part.scrollWidth > part.clientWidth + 1).length;
+          return { outside, cut, steps: steps.width, apart: tree.right <= steps.left + 1 && rule.top >= steps.bottom - 1 };
+        }"""
+    )
+    assert over["outside"] == over["cut"] == 0
+    assert over["apart"]
+    assert over["steps"] > 180

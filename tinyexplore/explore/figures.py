@@ -6,6 +6,7 @@ inside; the parts add up to `compile_us`. A search's time and that of listings m
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
@@ -33,6 +34,11 @@ LANGUAGE_NAMES = {
     "wat": "WebAssembly",
 }
 _IN_TITLE = {"llvm-opt": "LLVM IR"}  # two listings of one language
+_OPERATORS = {
+    **{"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**", "matmul": "@"},
+    **{"neg": "-", "invert": "~", "and": "&", "or": "|", "xor": "^", "lshift": "<<", "rshift": ">>", "abs": "abs"},
+    **{"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!=", "getitem": "[]", "setitem": "[]="},
+}
 _MOST_PLACES = 6  # behind the point
 
 
@@ -212,6 +218,22 @@ def duration_text(time_us: float) -> str:
     if time_us < 999.5:  # what would round to 1000 is one of the next unit
         return f"{figures_text(time_us)} µs"
     return f"{figures_text(time_us / 1e3)} ms" if time_us < 999.5e3 else f"{figures_text(time_us / 1e6)} s"
+
+
+def span_text(run: Run) -> str:
+    """ "12.1 µs (11.9 to 12.4 µs)": the median and the quartiles."""
+    low, high = duration_text(run.low_us), duration_text(run.high_us)
+    number, unit = low.split()
+    return f"{duration_text(run.median_us)} ({number if high.endswith(f' {unit}') else low} to {high})"
+
+
+def call_text(name: str) -> str:
+    """A call as it is written in Python: "@" for "__matmul__", "softmax" for itself."""
+    special = re.fullmatch(r"__([ri]?)(\w+?)__", name)
+    if special is None:
+        return name
+    reflected, word = special.groups()
+    return _OPERATORS.get(word) or _OPERATORS.get(f"{reflected}{word}") or name
 
 
 def figures_text(value: float) -> str:

@@ -25,6 +25,7 @@ export function makeRoot(label: string, height: string | undefined, theme: Theme
   const stopTheme = followTheme(root, theme);
   const sizes = new ResizeObserver(([entry]) => {
     const { width } = entry.contentRect;
+    root.classList.toggle("is-tight", width < 560);
     root.dataset.width = width < 900 ? "narrow" : width < 1120 ? "medium" : "wide";
   });
   sizes.observe(root);

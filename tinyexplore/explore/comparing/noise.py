@@ -9,7 +9,7 @@ from math import sqrt
 from statistics import NormalDist, median
 from typing import Literal
 
-from tinyexplore.explore.figures import duration_text
+from tinyexplore.explore.figures import span_text
 from tinyexplore.explore.model import Run
 
 Verdict = Literal["faster", "slower", "noise", "unknown"]
@@ -36,7 +36,7 @@ class Times:
     @property
     def words(self) -> str:
         """ "12.1 µs (11.9 to 12.4 µs) → 6.00 µs (5.90 to 6.10 µs): 2.02 times as fast"."""
-        spans = " → ".join("not run" if run is None else _span(run) for run in (self.a, self.b))
+        spans = " → ".join("not run" if run is None else span_text(run) for run in (self.a, self.b))
         match self.verdict, self.ratio:
             case "unknown", None:
                 return spans
@@ -50,12 +50,6 @@ class Times:
                 return f"{spans}: {1 / ratio:.2f} times as fast"
             case _, ratio:
                 return f"{spans}: takes {ratio:.2f} times as long"
-
-
-def _span(run: Run) -> str:
-    low, high = duration_text(run.low_us), duration_text(run.high_us)
-    number, unit = low.split()
-    return f"{duration_text(run.median_us)} ({number if high.endswith(f' {unit}') else low} to {high})"
 
 
 def compare_times(a: Run | None, b: Run | None) -> Times:

@@ -9,7 +9,7 @@ from html import escape
 from typing import Any
 
 from tinyexplore.explore.codec import trace_to_bytes
-from tinyexplore.explore.figures import count_text, figures
+from tinyexplore.explore.figures import call_text, count_text, figures, figures_text, span_text
 from tinyexplore.explore.model import Trace
 from tinyexplore.explore.shapes.of_trace import shapes_data
 
@@ -167,17 +167,15 @@ def _kernel_table(trace: Trace) -> str:
     rows = []
     for kernel in trace.kernels:
         run = medians.get(kernel.id)
-        time = (
-            f"{run.median_us:.1f} ({run.low_us:.1f} to {run.high_us:.1f}, {len(run.times_us)} runs)"
-            if run
-            else "not run"
-        )
-        rate = f"{kernel.flops / run.median_us / 1e3:.2f}" if run and run.median_us else ""
+        time = "not run" if run is None else f"{span_text(run)}, {count_text(len(run.times_us), 'run')}"
+        rate = figures_text(kernel.flops / run.median_us / 1e3) if run and run.median_us else ""
         rows.append(
             f"<tr><td>{kernel.id}</td><td><code>{escape(kernel.name)}</code></td><td>{escape(kernel.device)}</td>"
-            f"<td>{escape(', '.join(kernel.calls))}</td>"
+            f"<td>{escape(', '.join(map(call_text, kernel.calls)))}</td>"
             f"<td>{escape(', '.join(kernel.opts)) or 'none'}</td>"
             f'<td class="number">{time}</td><td class="number">{rate}</td></tr>'
         )
-    head = "".join(f"<th>{name}</th>" for name in ("", "kernel", "device", "of", "opts", "µs (median)", "GFLOP/s"))
+    head = "".join(
+        f"<th>{name}</th>" for name in ("", "kernel", "device", "of", "opts", "time (median, quartiles)", "GFLOP/s")
+    )
     return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
