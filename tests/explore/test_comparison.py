@@ -193,7 +193,7 @@ def test_a_kernels_listings_are_unpacked_by_a_link_by_a_click_and_by_the_button(
         tab.goto((tmp_path / "page.html").as_uri())
         assert tab.evaluate(shown) == 0
         tab.click(reach)
-        tab.wait_for_function(f"{shown} > 0")
+        tab.locator(f"section:has(#kernel-{last}) table.lines").first.wait_for(state="attached")
     tab.set_content(found._repr_html_())  # as in a notebook: in a frame of its own
     frame = tab.frame_locator("iframe[title=comparison]")
     frame.locator(f"a[href='#kernel-{last}']").click()
