@@ -1,4 +1,4 @@
-"""The GPU device (OpenCL): what an interrupt leaves."""
+"""The GPU device (OpenCL): what an interrupt leaves, and integers that wrap."""
 
 from __future__ import annotations
 
@@ -38,3 +38,17 @@ def test_a_kernel_that_was_interrupted_has_ended(monkeypatch: pytest.MonkeyPatch
         run(0, 0)
     content = bytes(out.copyout())
     assert np.frombuffer(content, np.float32).tolist() == [float(size)] * size * size
+
+
+def test_integers_wrap_as_a_compiler_of_c_may_not_know() -> None:
+    """It may take -x or x + 1 of a signed int for what it would be without a limit, and leave a comparison out."""
+    if "GPU" not in GPUS:
+        pytest.skip("GPU: no OpenCL driver on this machine")
+    for dtype in (np.int32, np.int64):
+        limits = np.iinfo(dtype)
+        x = np.array([limits.min, limits.max, -1, 5], dtype)
+        t = Tensor(x, device="GPU")
+        with np.errstate(over="ignore"):
+            np.testing.assert_array_equal((abs(t) % 9).numpy(), np.abs(x) % 9)
+            np.testing.assert_array_equal((t + 1 > t).numpy(), x + dtype(1) > x)
+            np.testing.assert_array_equal((t * t < 0).numpy(), x * x < 0)

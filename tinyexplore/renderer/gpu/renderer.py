@@ -23,15 +23,23 @@ from tinyexplore.renderer.program import (
     spec_of,
     variable_arguments,
 )
-from tinyexplore.renderer.text import ATOM, variable_name
+from tinyexplore.renderer.text import ATOM, SUM, variable_name
 from tinyexplore.target import GPUS, TENSOR_CORES, Target
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import Ops, UOp
+from tinyexplore.uop.bounds import is_exact
 from tinyexplore.uop.symbolic import text
 
 WGSL = "wgsl"
 LANGUAGES = {**{name: dialect.words for name, dialect in DIALECTS.items()}, WGSL: "WGSL"}  # what each is called
 LETTERS = "xyz"  # of the dimensions, the fastest first
+# what may wrap, and the type in which it does; shorter ones are computed as `int`, which holds all but uint16 products
+_UNSIGNED: dict[DType | PtrDType, str] = {
+    dtypes.int32: "uint32_t",
+    dtypes.int64: "uint64_t",
+    dtypes.uint16: "uint32_t",
+}
+_WRAPPING = {Ops.NEG: "-{}", Ops.ADD: "{} + {}", Ops.MUL: "{} * {}", Ops.SHL: "{} << {}", Ops.MULACC: "{} * {} + {}"}
 _WORD = re.compile(r"\b(?:(\d+)(u?ll)|[A-Za-z_]\w*)\b")
 
 
@@ -158,6 +166,15 @@ class _GPUWriter(CWriter):
             self.declare(node, f"{self.operand(node.src[0], ATOM)}.of[{node.arg}]")
         elif node.op is not Ops.DEFINE_VAR:
             super().write_node(node)
+
+    def alu(self, node: UOp) -> tuple[str, int]:
+        """Integers wrap, which signed ones of these languages need not: they are computed as unsigned ones."""
+        if node.op not in _WRAPPING or node.dtype not in _UNSIGNED or is_exact(node):
+            return super().alu(node)
+        assert isinstance(node.dtype, DType)
+        unsigned = _UNSIGNED[node.dtype]
+        values = [f"({unsigned}){self.operand(src, ATOM)}" for src in node.src]
+        return f"({SCALAR[node.dtype]})({_WRAPPING[node.op].format(*values)})", SUM
 
     def special(self, node: UOp) -> None:
         """The number of a work-item or a group, with how many there are."""
