@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.explore import toy
-from tests.support.limits import limited
+from tests.support.less_memory import limited
 from tinyexplore.explore import Limits, Trace, TraceFormatError, model, trace_from_json, trace_to_json
 from tinyexplore.explore.codec import trace_from_bytes, trace_to_bytes
 from tinyexplore.explore.model import (

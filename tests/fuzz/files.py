@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 
 from tests.explore import toy
-from tests.support.limits import set_limit
+from tests.support.less_memory import set_limit
 from tinyexplore import Tensor, explore
 from tinyexplore.explore import TraceFormatError, biography, diff, related, trace_to_json, where
 from tinyexplore.explore.codec import trace_from_bytes

@@ -22,7 +22,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.ops.support import HOW
-from tests.support.limits import limited
+from tests.support.less_memory import limited
 from tinyexplore import Tensor, dtypes
 from tinyexplore.nn.state import FormatError, get_state_dict, gguf_load, safe_load, safe_save, torch_load
 from tinyexplore.nn.state.gguf import QUANTISED
