@@ -34,7 +34,7 @@ with_owners = pytest.mark.skipif(private.user() is None, reason="no owners and m
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The folder of entries."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    private._told.clear()
+    private._warned.clear()
     monkeypatch.setattr(cache, "_stores", {})
     with Context(CACHELEVEL=1), warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
