@@ -37,7 +37,6 @@ from tinyexplore.explore.model import (
 )
 from tinyexplore.widgets.front_end import bundle
 
-
 OPT_LAWS = (
     OptLaw(
         0,

@@ -15,7 +15,22 @@ from tests.widgets.test_browser import open_page as open_page  # the fixture
 from tinyexplore.explore import Explorer
 
 AXE = Path(__file__).resolve().parents[2] / "widgets" / "node_modules" / "axe-core" / "axe.min.js"
-PANELS = ("rewrites", "kernels", "modules", "timing", "roofline", "timeline", "memory", "biography", "why", "rules", "debugger", "caches", "warps", "glossary")
+PANELS = (
+    "rewrites",
+    "kernels",
+    "modules",
+    "timing",
+    "roofline",
+    "timeline",
+    "memory",
+    "biography",
+    "why",
+    "rules",
+    "debugger",
+    "caches",
+    "warps",
+    "glossary",
+)
 GRAVE = ("serious", "critical")
 
 pytestmark = pytest.mark.browser
@@ -35,7 +50,9 @@ def findings(tab: Any) -> list[str]:
     grave = [one for one in found["violations"] if one["impact"] in GRAVE]
     return [
         f"{one['impact']} {one['id']} × {len(one['nodes'])}: "
-        + "; ".join(f"{node['target'][-1]} ({node['failureSummary'].splitlines()[-1].strip()})" for node in one["nodes"][:4])
+        + "; ".join(
+            f"{node['target'][-1]} ({node['failureSummary'].splitlines()[-1].strip()})" for node in one["nodes"][:4]
+        )
         for one in grave
     ]
 
@@ -81,7 +98,9 @@ def test_every_chapter_of_the_story_is_without_grave_findings(open_page: Open, s
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_tour_and_its_questions_are_without_grave_findings(browser: Any, tmp_path: Path, scheme: str) -> None:
     view = Explorer(TRACE)
-    view.tour([("This adds up.", view.where(op="REDUCE_AXIS")[0]), view.question("kernels")]).to_html(tmp_path / "tour.html")
+    view.tour([("This adds up.", view.where(op="REDUCE_AXIS")[0]), view.question("kernels")]).to_html(
+        tmp_path / "tour.html"
+    )
     tab = browser.new_page(color_scheme=scheme, viewport={"width": 1200, "height": 860})
     tab.goto((tmp_path / "tour.html").as_uri())
     tab.wait_for_selector(".tour .note-text")

@@ -51,7 +51,9 @@ def open_page(browser: Any, tmp_path: Path) -> Iterator[Open]:
         tab.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
         tab.on("request", lambda request: requests.append(request.url))
         if mode:
-            tab.add_init_script(f"localStorage.getItem('tinyexplore.mode') ?? localStorage.setItem('tinyexplore.mode', '{mode}')")
+            tab.add_init_script(
+                f"localStorage.getItem('tinyexplore.mode') ?? localStorage.setItem('tinyexplore.mode', '{mode}')"
+            )
         tab.goto(path.as_uri() + link)
         tab.wait_for_selector("html[data-tinyexplore=ready]", state="attached", timeout=15_000)
         pages.append(tab)
@@ -313,7 +315,9 @@ def test_python_names_stand_in_the_graph_the_listing_and_in_memory(open_page: Op
     assert {"x", "w", "b"} <= set(drawn) and "BUFFER" not in drawn
     argument = "[...document.querySelectorAll('.pane-b .argument')].map((one) => one.textContent + one.dataset.name)"
     assert {"data1x", "data2w", "data3b"} <= set(tab.evaluate(argument))
-    assert "‹x›" in tab.evaluate("getComputedStyle(document.querySelector('.argument[data-name=x]'), '::after').content")
+    assert "‹x›" in tab.evaluate(
+        "getComputedStyle(document.querySelector('.argument[data-name=x]'), '::after').content"
+    )
     tab.click("[data-place=passes]")
     drawn = tab.evaluate("[...document.querySelectorAll('.boxes .box text')].map((text) => text.textContent)")
     assert {"x", "w"} <= set(drawn) and any(text.startswith("x[") for text in drawn)
@@ -403,7 +407,7 @@ def test_a_transform_is_one_step_of_the_whole_graph_with_its_law_and_its_source(
     tab = open_page(replace(TRACE, stages=stages, transforms=(transform,)))
     tab.evaluate("(stage) => tinyexplore.handle.go({panel: 'rewrites', stage, step: 0, place: 'passes'})", old.id)
     assert "Before unroll" in tab.inner_text(".diff")
-    assert tab.inner_text(".graph .title") .startswith("UOp graph")
+    assert tab.inner_text(".graph .title").startswith("UOp graph")
     assert "before unroll" in tab.inner_text(".graph .title")
     tab.focus(".tinyexplore")
     tab.keyboard.press("ArrowRight")
@@ -418,7 +422,9 @@ def test_a_transform_is_one_step_of_the_whole_graph_with_its_law_and_its_source(
 
 def test_the_laws_of_opts_are_shown_as_loop_nests_before_and_after(open_page: Open) -> None:
     tab = open_page()
-    tab.evaluate("(stage) => tinyexplore.handle.go({panel: 'rewrites', stage, step: 0, place: 'passes'})", stage("optimise"))
+    tab.evaluate(
+        "(stage) => tinyexplore.handle.go({panel: 'rewrites', stage, step: 0, place: 'passes'})", stage("optimise")
+    )
     for law in TRACE.laws:
         assert f"{law.name} {law.words.replace('`', '')}:" in tab.inner_text(".diff")
     shown = [nests.inner_text().split("\n") for nests in tab.query_selector_all(".diff .nests")]
@@ -738,7 +744,9 @@ def test_a_damaged_page_says_what_is_wrong_in_place_of_the_views(browser: Any, t
         assert told.startswith("The explorer cannot show this trace.") and why in told
 
 
-def test_lines_out_of_sight_are_coloured_when_they_come_near_and_panels_made_when_they_are_opened(open_page: Open) -> None:
+def test_lines_out_of_sight_are_coloured_when_they_come_near_and_panels_made_when_they_are_opened(
+    open_page: Open,
+) -> None:
     long = [replace(program, lines=program.lines * 60) for program in TRACE.programs]
     tab = open_page(replace(TRACE, programs=tuple(long)))
     last = "document.querySelector('.pane-c .chunk:last-child .line:last-child code').textContent"

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.support.pages import wait_until
 from tests.support.panels import open_panel
 from tests.widgets.test_accessibility import findings
 from tests.widgets.test_why import MOUNT
@@ -103,7 +104,7 @@ def test_keys_step_forwards_and_backwards(debugger: Any) -> None:
     debugger.focus(".debugger")
     for _ in range(3):
         debugger.keyboard.press("ArrowRight")
-        debugger.wait_for_function("document.querySelector('.tinyexplore .debugger').ariaBusy === null")
+        wait_until(debugger, "document.querySelector('.tinyexplore .debugger').ariaBusy === null")
     until(debugger, "step 3")
     debugger.keyboard.press("ArrowLeft")
     until(debugger, "step 2 · back")
@@ -146,7 +147,7 @@ def test_one_lane_of_a_vector_is_shown(browser: Any, tmp_path: Path) -> None:
     assert tab.inner_text(".debugger .uop[aria-current] .value").startswith("[0, 1")
     assert tab.locator(".debugger .element.loaded").count() == lanes
     tab.select_option(".debugger .which-lane select", "3")
-    tab.wait_for_function("document.querySelector('.debugger .uop[aria-current] .value').innerText === '3'")
+    wait_until(tab, "document.querySelector('.debugger .uop[aria-current] .value').innerText === '3'")
     assert tab.locator(".debugger .element.loaded").count() == 1
     assert findings(tab) == []
     tab.close()
@@ -165,7 +166,15 @@ def test_a_page_steps_the_recorded_iterations_without_python(browser: Any, view:
     debugger = view.debug(0)
     widths = row_widths(view.trace, 0)
     tab.focus(".debugger")
-    for key, forwards in (("Right", 1), ("Right", 1), ("Down", 10), ("Down", 10), ("Left", -1), ("Down", 10), ("Up", -10)):
+    for key, forwards in (
+        ("Right", 1),
+        ("Right", 1),
+        ("Down", 10),
+        ("Down", 10),
+        ("Left", -1),
+        ("Down", 10),
+        ("Up", -10),
+    ):
         tab.keyboard.press(f"Arrow{key}")
         debugger.step(forwards) if forwards > 0 else debugger.back(-forwards)
         wanted = debugger_data(debugger, widths)
@@ -174,7 +183,11 @@ def test_a_page_steps_the_recorded_iterations_without_python(browser: Any, view:
         assert lines == [[place, text] for place, text in wanted["values"]], debugger.position
         assert open_loops == [[name, str(count)] for name, count in wanted["loops"]]
         assert lit == [f"{one['name']}[{place}]" for one in wanted["tensors"] for place in one["lit"]]
-        known = {f"{one['name']}[{k}]": text for one in wanted["tensors"] for k, text in enumerate(one["cells"], one["first"])}
+        known = {
+            f"{one['name']}[{k}]": text
+            for one in wanted["tensors"]
+            for k, text in enumerate(one["cells"], one["first"])
+        }
         assert cells == known
     tab.fill(".debugger [aria-label='Iteration of g1']", "1")
     tab.keyboard.press("Enter")
@@ -234,11 +247,11 @@ def test_caches_stand_before_and_after_row_by_row(browser: Any, tmp_path: Path) 
     assert tab.locator(".caches .reuse .holds").count() == len(after.caches)
     tab.fill(".caches [aria-label='Other opts to compare with']", "VECTOR(1, 4), UPCAST(0, 2)")
     tab.keyboard.press("Enter")
-    tab.wait_for_function("document.querySelectorAll('.caches h5')[1].innerText.includes('UPCAST(0, 2)')")
+    wait_until(tab, "document.querySelectorAll('.caches h5')[1].innerText.includes('UPCAST(0, 2)')")
     wanted = product.caches(0, opts=["VECTOR(1, 4)", "UPCAST(0, 2)"]).total.touches
     assert f"{wanted:,}" in tab.query_selector_all(".caches .pairs .traffic")[1].inner_text()
     tab.select_option(".caches [aria-label='Opts before']", label="as captured")
-    tab.wait_for_function("document.querySelectorAll('.caches h5')[0].innerText.includes('THREAD')")
+    wait_until(tab, "document.querySelectorAll('.caches h5')[0].innerText.includes('THREAD')")
     assert findings(tab) == []
     tab.fill(".caches [aria-label='Other opts to compare with']", "VECTOR(9, 4)")
     tab.keyboard.press("Enter")

@@ -77,9 +77,24 @@ def test_a_page_has_the_code_that_it_can_use_and_says_what_it_has_not(tab: Any, 
         return {name for name in chunk_names() if f'data-chunk="{name}"' in html}
 
     tried = Branch(0, None, 0, CommandInfo("SetOpts", (("kernel", 0), ("opts", ""))), "failed", "no", ())
-    assert carried(export_html(replace(TRACE, branches=(tried,)))) == {*chunk_names()} - {"byhand", "fusion", "rosetta", "runhere", "throughput", "warps"}
+    assert carried(export_html(replace(TRACE, branches=(tried,)))) == {*chunk_names()} - {
+        "byhand",
+        "fusion",
+        "rosetta",
+        "runhere",
+        "throughput",
+        "warps",
+    }
     plain = export_html(TRACE)
-    assert carried(plain) == {*chunk_names()} - {"byhand", "fusion", "rosetta", "runhere", "throughput", "tuner", "warps"}
+    assert carried(plain) == {*chunk_names()} - {
+        "byhand",
+        "fusion",
+        "rosetta",
+        "runhere",
+        "throughput",
+        "tuner",
+        "warps",
+    }
     show(tab, plain, tmp_path)
     tab.evaluate("tinyexplore.handle.go({panel: 'tuner'})")
     assert "a page cannot compile" in tab.inner_text(".later:not([hidden])")

@@ -95,7 +95,9 @@ def test_the_coloured_text_lies_under_what_is_typed(live: Callable[..., Any]) ->
     paint, area = (tab.locator(one).bounding_box() for one in (".edit-paint", ".edit-area"))
     assert paint["x"] == area["x"] and paint["y"] == area["y"]
     assert abs(area["height"] - paint["height"]) < 40 and area["width"] >= paint["width"] - 1
-    scroll = "() => { const area = document.querySelector('.edit-area'); return area.scrollHeight - area.clientHeight; }"
+    scroll = (
+        "() => { const area = document.querySelector('.edit-area'); return area.scrollHeight - area.clientHeight; }"
+    )
     assert tab.evaluate(scroll) <= 1
 
 
@@ -107,7 +109,9 @@ def test_the_editor_can_be_read_by_everybody(live: Callable[..., Any], scheme: s
     run(tab, text + "floaty x;\n")
     tab.wait_for_selector(".edit-message")
     tab.evaluate(AXE.read_text(encoding="utf-8"))
-    found = tab.evaluate("async () => (await axe.run('.tuner-code')).violations.map((one) => `${one.id}: ${one.nodes[0].html}`)")
+    found = tab.evaluate(
+        "async () => (await axe.run('.tuner-code')).violations.map((one) => `${one.id}: ${one.nodes[0].html}`)"
+    )
     assert found == []
 
 

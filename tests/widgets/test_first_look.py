@@ -20,8 +20,10 @@ TRACE = sample_trace()
 
 @pytest.mark.parametrize("width", [960, 1010, 1130, 1280])
 @pytest.mark.parametrize("place", ["lazy", "passes"])
-def test_the_bar_of_the_graph_shows_each_of_its_controls_or_has_it_in_a_menu(  # noqa: F811
-    open_page: Open, width: int, place: str
+def test_the_bar_of_the_graph_shows_each_of_its_controls_or_has_it_in_a_menu(
+    open_page: Open,  # noqa: F811
+    width: int,
+    place: str,
 ) -> None:
     tab = open_page(busy=False, width=width)
     tab.click(f"[data-place={place}]")
@@ -40,7 +42,9 @@ def test_the_bar_of_the_graph_shows_each_of_its_controls_or_has_it_in_a_menu(  #
 
 def test_words_of_the_glossary_stay_whole_under_the_rules_of_a_notebook(open_page: Open) -> None:  # noqa: F811
     tab = open_page(busy=False)
-    tab.add_style_tag(content="body dt { float: left; width: 20%; padding: 0 4px } body dd { width: 78%; padding-left: 24px }")
+    tab.add_style_tag(
+        content="body dt { float: left; width: 20%; padding: 0 4px } body dd { width: 78%; padding-left: 24px }"
+    )
     open_panel(tab, "glossary")
     lines = tab.evaluate(
         "[...document.querySelectorAll('.glossary dt span')].map((word) => [word.textContent, word.getClientRects().length])"
@@ -54,7 +58,9 @@ def test_opts_of_a_kernel_stand_beside_each_other(open_page: Open) -> None:  # n
     opts = ("VECTOR(1, 16)", "UPCAST(1, 2)", "UPCAST(0, 8)", "UNROLL(2, 4)")
     tab = open_page(replace(TRACE, kernels=(replace(first, opts=opts), *others)), busy=False, width=1010)
     open_panel(tab, "kernels")
-    tops = tab.evaluate("[...document.querySelectorAll('.kernels tr:first-child .chip')].map((e) => e.getBoundingClientRect().top)")
+    tops = tab.evaluate(
+        "[...document.querySelectorAll('.kernels tr:first-child .chip')].map((e) => e.getBoundingClientRect().top)"
+    )
     assert len(tops) == 4 and len(set(tops)) == 2
 
 

@@ -79,10 +79,19 @@ def test_a_reader_cuts_joins_undoes_and_leaves_it_to_the_scheduler(live: Callabl
     assert "you cut here" in tab.inner_text(".fusion-card")
     table = tab.inner_text(".fusion-before")
     assert "as captured" in table and "25.6 kB" in table
-    assert [row.inner_text().strip()[:1] for row in tab.query_selector_all(".fusion-kernel .tuner-sign")] == ["−", "+", "+"]
+    assert [row.inner_text().strip()[:1] for row in tab.query_selector_all(".fusion-kernel .tuner-sign")] == [
+        "−",
+        "+",
+        "+",
+    ]
     assert "equal" in tab.inner_text(".fusion-table")
     tab.set_viewport_size({"width": 1166, "height": 860})
-    assert tab.evaluate("(() => { const {scrollWidth, clientWidth} = document.querySelector('.fusion-table'); return scrollWidth - clientWidth; })()") <= 0
+    assert (
+        tab.evaluate(
+            "(() => { const {scrollWidth, clientWidth} = document.querySelector('.fusion-table'); return scrollWidth - clientWidth; })()"
+        )
+        <= 0
+    )
     tab.click('.fusion .tuner-bar button:has-text("Undo")')
     assert at_hand(tab) == "as captured" and frames(tab) == 1
     asked = len(view.branches())

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from tests.support.pages import wait_until
 from tests.support.panels import open_panel
 from tests.widgets.sample_traces import sample_trace
 from tests.widgets.test_browser import Open, open_page, state  # noqa: F401
@@ -28,7 +29,9 @@ def panel(tab: Any, name: str) -> None:
 def trace() -> Trace:
     x, w = Tensor.rand(64, 48).realize(), Tensor.rand(48, 32).realize()
     rows = Variable("rows", 1, 64).bind(5)
-    return explore(lambda: ((x @ w).softmax(), (w * 2).contiguous(), x.shrink(((0, rows), None)).sum(1)), repeat=1).trace
+    return explore(
+        lambda: ((x @ w).softmax(), (w * 2).contiguous(), x.shrink(((0, rows), None)).sum(1)), repeat=1
+    ).trace
 
 
 def test_the_button_gives_the_script_that_python_gives(open_page: Open, trace: Trace) -> None:  # noqa: F811
@@ -127,7 +130,7 @@ def test_the_wheel_scrolls_the_notebook_on_and_zooms_with_ctrl_only(open_page: O
     tab.mouse.move(box["x"] + 20, box["y"] + 20)
     before, at = tab.evaluate(zoom), tab.evaluate("scrollY")
     tab.mouse.wheel(0, 200)
-    tab.wait_for_function(f"scrollY > {at} + 100")
+    wait_until(tab, f"scrollY > {at} + 100")
     assert tab.evaluate(zoom) == before
     # a click inside, and the focus that it brings, change nothing of that
     tab.evaluate("document.querySelector('.tinyexplore').scrollIntoView()")
@@ -137,7 +140,7 @@ def test_the_wheel_scrolls_the_notebook_on_and_zooms_with_ctrl_only(open_page: O
     box = tab.query_selector(".graph .canvas").bounding_box()
     tab.mouse.move(box["x"] + 20, box["y"] + 20)
     tab.mouse.wheel(0, 200)
-    tab.wait_for_function(f"scrollY > {at} + 100")
+    wait_until(tab, f"scrollY > {at} + 100")
     assert tab.evaluate(zoom) == before
     tab.evaluate("document.querySelector('.tinyexplore').scrollIntoView()")
     at = tab.evaluate("scrollY")
@@ -146,5 +149,5 @@ def test_the_wheel_scrolls_the_notebook_on_and_zooms_with_ctrl_only(open_page: O
     tab.keyboard.down("Control")
     tab.mouse.wheel(0, 200)
     tab.keyboard.up("Control")
-    tab.wait_for_function(f"{zoom} !== {before!r}")
+    wait_until(tab, f"{zoom} !== {before!r}")
     assert tab.evaluate("scrollY") == at and state(tab)["selected"] != []

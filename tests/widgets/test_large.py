@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from bench.tasks import longest_task_ms
+from tests.support.pages import wait_until
 from tests.widgets.sample_traces import big_trace, page
 
 pytestmark = pytest.mark.browser
@@ -66,7 +67,9 @@ def test_ten_thousand_boxes_are_laid_out_while_the_page_goes_on(browser: Any, ta
 
 
 def test_a_newer_graph_takes_the_place_of_one_that_is_being_laid_out(tab: Any) -> None:
-    tab.evaluate("[...document.querySelectorAll('.status button')].find((one) => one.textContent === 'show all').click()")
+    tab.evaluate(
+        "[...document.querySelectorAll('.status button')].find((one) => one.textContent === 'show all').click()"
+    )
     assert "laying out" in tab.inner_text(".working")
     tab.evaluate("document.querySelector('.working button').click()")
     assert tab.is_hidden(".working")
@@ -120,9 +123,9 @@ def test_who_pans_or_zooms_moves_a_picture_of_the_boxes_and_changes_none(tab: An
     tab.keyboard.down("Control")
     tab.mouse.wheel(0, -100)
     tab.keyboard.up("Control")
-    tab.wait_for_function("document.querySelector('.drawing').style.transform !== ''")
+    wait_until(tab, "document.querySelector('.drawing').style.transform !== ''")
     zooming = tab.evaluate(WHERE)
-    tab.wait_for_function("document.querySelector('.drawing').style.transform === ''")
+    wait_until(tab, "document.querySelector('.drawing').style.transform === ''")
     zoomed = tab.evaluate(WHERE)
     assert zooming["width"] == pytest.approx(after["width"] * 1.1735, rel=0.01)
     assert zoomed["width"] == pytest.approx(zooming["width"], rel=0.01)
@@ -139,4 +142,4 @@ def test_what_comes_into_sight_is_drawn_and_what_left_goes(tab: Any) -> None:
         tab.mouse.down()
         tab.mouse.move(x - 250, y, steps=5)
         tab.mouse.up()
-    tab.wait_for_function(f"(first) => !({nodes}).some((one) => first.includes(one))", arg=sorted(first))
+    wait_until(tab, f"(first) => !({nodes}).some((one) => first.includes(one))", arg=sorted(first))

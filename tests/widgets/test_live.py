@@ -55,7 +55,9 @@ def ready(tab: Any) -> None:
     tab.wait_for_selector("html[data-tinyexplore=ready]", state="attached")
 
 
-def test_nothing_starts_before_somebody_asks_and_the_first_answer_comes_with_progress(page: Any, view: Explorer) -> None:
+def test_nothing_starts_before_somebody_asks_and_the_first_answer_comes_with_progress(
+    page: Any, view: Explorer
+) -> None:
     ready(page)
     assert page.get_attribute("html", "data-live") == "asleep"
     assert page.inner_text(".live") == "live page"
@@ -149,7 +151,9 @@ def test_uops_are_edited_in_the_page_and_c_says_what_is_missing(page: Any, view:
 
 
 def test_rules_are_disabled_in_the_page_checked_and_stepped_through(page: Any, view: Explorer) -> None:
-    names = {view.trace.rules[step.rule].name for stage in view.trace.stages for step in stage.steps if step.rule is not None}
+    names = {
+        view.trace.rules[step.rule].name for stage in view.trace.stages for step in stage.steps if step.rule is not None
+    }
     rule = next(name for name in sorted(names) if view.playground.disable(name).kernels)
     page.evaluate("tinyexplore.handle.go({panel: 'rules', kernel: 0})")
     page.click(f'.rules-row:has(b:text-is("{rule}"))')
@@ -159,7 +163,9 @@ def test_rules_are_disabled_in_the_page_checked_and_stepped_through(page: Any, v
     assert page.locator(".stepper .scrub >> visible=true").count() == 1
     page.click("header button:has-text('Back')")
     stage, step, _, _ = firing(view)
-    page.evaluate(f"tinyexplore.handle.go({{stage: {stage}, step: {step + 1}, graph: 'uops', place: 'passes', panel: 'rewrites'}})")
+    page.evaluate(
+        f"tinyexplore.handle.go({{stage: {stage}, step: {step + 1}, graph: 'uops', place: 'passes', panel: 'rewrites'}})"
+    )
     page.click('.firing-check button:text-is("check it")')
     page.wait_for_selector(".firing-check .verdict")
 
@@ -176,7 +182,10 @@ def test_a_rule_is_written_in_the_page_and_a_wrong_one_gets_its_counterexample(p
     page.wait_for_selector('.rules-row[aria-selected="true"]:has-text("shift")')
     page.wait_for_selector(".rules-place .v-agrees")
     page.click('.rules-left button:text-is("Write a rule")')
-    page.fill(".rules-draft", right.replace("def shift", "def doubled").replace("c.arg.bit_length() - 1", "c.arg.bit_length()"))
+    page.fill(
+        ".rules-draft",
+        right.replace("def shift", "def doubled").replace("c.arg.bit_length() - 1", "c.arg.bit_length()"),
+    )
     page.click('button:text-is("Add this rule")')
     page.wait_for_selector(".rules-place .v-differs")
     page.click('.rules-actions button:text-is("Insert at")')
@@ -194,7 +203,10 @@ def test_the_engine_in_the_page_writes_a_kernel_in_every_language(page: Any, vie
     page.evaluate("tinyexplore.handle.go({panel: 'rosetta', kernel: 0})")
     page.wait_for_selector(".rosetta table")
     asked = [one.target for one in view.rosetta(0).translations]
-    assert page.eval_on_selector_all(".rosetta select >> nth=0 >> option", "found => found.map((one) => one.value)") == asked
+    assert (
+        page.eval_on_selector_all(".rosetta select >> nth=0 >> option", "found => found.map((one) => one.value)")
+        == asked
+    )
     page.select_option(".rosetta select >> nth=1", "wgsl")
     assert page.locator(".rosetta .line:has-text('@builtin(')").count() == 1
     assert page.locator(".rosetta td.refused").count() == 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -54,7 +53,9 @@ def trace() -> Trace:
     return explore(step, repeat=2).trace
 
 
-ROWS = "[...document.querySelectorAll('[data-module]')].map((row) => [row.dataset.module, row.getAttribute('aria-label')])"
+ROWS = (
+    "[...document.querySelectorAll('[data-module]')].map((row) => [row.dataset.module, row.getAttribute('aria-label')])"
+)
 
 
 def told(module: Module) -> str:
@@ -87,7 +88,9 @@ def test_a_model_opens_by_module_with_the_figures_of_python(open_page: Open, tra
 def test_a_click_selects_and_a_double_click_isolates(open_page: Open, trace: Trace) -> None:  # noqa: F811
     tab = open_page(trace, busy=False)
     key, module = next(
-        (key, found) for key, found in ((key, at(trace.modules(), key)) for key, _ in tab.evaluate(ROWS)) if found.name == "head"
+        (key, found)
+        for key, found in ((key, at(trace.modules(), key)) for key, _ in tab.evaluate(ROWS))
+        if found.name == "head"
     )
     tab.click(f"[data-module='{key}'] .name b")
     assert state(tab)["selected"] == list(module.nodes)
@@ -108,7 +111,12 @@ def test_the_tree_is_walked_by_keyboard(open_page: Open, trace: Trace) -> None: 
     tab = open_page(trace, busy=False)
     focused = "document.activeElement.dataset.module"
     tab.focus("[data-module='0']")
-    for key, there in (("ArrowDown", "0.0"), ("ArrowDown", "0.0.0"), ("ArrowRight", "0.0.0"), ("ArrowRight", "0.0.0.0")):
+    for key, there in (
+        ("ArrowDown", "0.0"),
+        ("ArrowDown", "0.0.0"),
+        ("ArrowRight", "0.0.0"),
+        ("ArrowRight", "0.0.0.0"),
+    ):
         tab.keyboard.press(key)
         assert tab.evaluate(focused) == there
     tab.keyboard.press("ArrowLeft")

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.pages import wait_until
 from tests.support.panels import open_panel
 from tests.widgets.test_browser import Open, open_page, state
 
@@ -17,7 +18,26 @@ WORDS = """() => [...document.querySelectorAll('.panel-tabs .tab')].filter((tab)
   const { left, right, top, bottom } = tab.getBoundingClientRect();
   return [tab.textContent, left, right, (top + bottom) / 2, parseFloat(getComputedStyle(tab).fontSize), tab.scrollWidth > tab.clientWidth];
 })"""
-PANELS = ["rewrites", "biography", "why", "kernels", "modules", "rosetta", "tuner", "fusion", "debugger", "caches", "warps", "shape", "timing", "roofline", "timeline", "memory", "throughput", "glossary"]
+PANELS = [
+    "rewrites",
+    "biography",
+    "why",
+    "kernels",
+    "modules",
+    "rosetta",
+    "tuner",
+    "fusion",
+    "debugger",
+    "caches",
+    "warps",
+    "shape",
+    "timing",
+    "roofline",
+    "timeline",
+    "memory",
+    "throughput",
+    "glossary",
+]
 
 
 @pytest.mark.parametrize("width", [600, 900, 1280])
@@ -55,7 +75,9 @@ def test_a_group_opens_at_the_panel_that_was_looked_at_last(open_page: Open) -> 
     assert state(tab)["cursor"]["panel"] == "rewrites"
     tab.click(".panel-tabs [data-key=measure]")
     assert state(tab)["cursor"]["panel"] == "memory"
-    tab.wait_for_function("location.hash.includes('panel=memory')")  # a page opens where its address says, told a moment later
+    wait_until(
+        tab, "location.hash.includes('panel=memory')"
+    )  # a page opens where its address says, told a moment later
     tab.reload()
     tab.wait_for_selector("html[data-tinyexplore=ready]", state="attached")
     tab.click(".panel-tabs [data-key=byhand]")

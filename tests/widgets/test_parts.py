@@ -30,7 +30,17 @@ def stage(name: str) -> int:
 def all_parts(view: Explorer) -> list[PartWidget]:
     graphs = [view.graph, view.graph.lazy, view.graph.schedule, view.graph.uops()]
     listings = [view.code, view.code.only("source"), view.code.only("c")]
-    return [*graphs, *listings, view.stepper, view.kernels, view.modules, view.timing, view.roofline, view.timeline, view.memory]
+    return [
+        *graphs,
+        *listings,
+        view.stepper,
+        view.kernels,
+        view.modules,
+        view.timing,
+        view.roofline,
+        view.timeline,
+        view.memory,
+    ]
 
 
 def test_the_trace_and_the_code_travel_once(view: Explorer) -> None:
@@ -120,7 +130,7 @@ def test_every_view_has_a_picture(view: Explorer) -> None:
         texts[str(part)] = " ".join(picture.itertext())
     assert "r_64_32_48" in texts["KernelsWidget()"] and "GFLOP/s" in texts["KernelsWidget()"]
     assert "simplify" in texts["StepperWidget()"]
-    assert f"the sum of the medians" in texts["TimingWidget()"]
+    assert "the sum of the medians" in texts["TimingWidget()"]
     assert f"{TRACE.buffers[0].bytes:,} B" in texts["MemoryWidget()"]
     (c,) = [text for name, text in texts.items() if "'c'" in name]
     program = next(program for program in TRACE.programs if program.language == "c")

@@ -91,7 +91,11 @@ def test_in_marimo_it_draws_and_a_click_reaches_other_cells(
     with log.open("w") as stream:
         environment = {**os.environ, "XDG_CONFIG_HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path)}
         server = subprocess.Popen(
-            [*command, "--host=127.0.0.1", f"--port={port}"], cwd=tmp_path, env=environment, stdout=stream, stderr=stream
+            [*command, "--host=127.0.0.1", f"--port={port}"],
+            cwd=tmp_path,
+            env=environment,
+            stdout=stream,
+            stderr=stream,
         )
         try:
             await_server(server, address, log, "/health")
@@ -125,7 +129,9 @@ def test_what_the_widget_sends_is_json_or_bytes_and_its_code_is_one_module() -> 
 def test_the_front_end_asks_no_more_of_a_model_than_anywidget_has(repository: Path) -> None:
     asked: dict[str, set[str]] = {}
     for source in (repository / "widgets" / "src").rglob("*.ts"):
-        for word in re.findall(r"\b(?:model|explorer)\.(get|set|on|off|save_changes|send|\w*manager\w*|comm\w*|_\w+)\b", source.read_text()):
+        for word in re.findall(
+            r"\b(?:model|explorer)\.(get|set|on|off|save_changes|send|\w*manager\w*|comm\w*|_\w+)\b", source.read_text()
+        ):
             asked.setdefault(word, set()).add(source.name)
     assert set(asked) <= {"get", "set", "on", "off", "save_changes", "send", "widget_manager"}
     assert asked["widget_manager"] == {"part.ts"}  # a view of its own finds its explorer by it; the explorer needs none

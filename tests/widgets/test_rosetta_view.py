@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.pages import wait_until
 from tests.support.panels import open_panel
 from tests.widgets.test_accessibility import findings
 from tests.widgets.test_throughput_view import opened
@@ -47,7 +48,10 @@ def test_a_page_draws_the_texts_that_it_carries_side_by_side(
     load = tab.locator(".rosetta tr:has(th:text-is('MUL'))")
     load.scroll_into_view_if_needed()
     load.locator(".line").first.hover()
-    assert tab.eval_on_selector_all(".rosetta .line.hov", "found => found.map((one) => one.textContent.trim())") == ["float v3 = v2 * 2.0f;"] * 2
+    assert (
+        tab.eval_on_selector_all(".rosetta .line.hov", "found => found.map((one) => one.textContent.trim())")
+        == ["float v3 = v2 * 2.0f;"] * 2
+    )
     load.locator(".line").first.click()
     (selected,) = tab.evaluate("tinyexplore.handle.state.selected")
     assert view.trace.nodes[selected].op == "MUL" and view.trace.nodes[selected].kind == "uop"
@@ -77,14 +81,18 @@ def test_python_is_asked_and_gaps_lead_to_counterparts(browser: Any, view: Explo
     open_panel(tab, "rosetta")
     tab.wait_for_selector(".rosetta table")
     assert asked == [{"ask": "rosetta", "kernel": 0}] * 2
-    assert tab.eval_on_selector_all(".rosetta select", "found => found.map((one) => one.value)") == ["c", "cuda", "wasm"]
+    assert tab.eval_on_selector_all(".rosetta select", "found => found.map((one) => one.value)") == [
+        "c",
+        "cuda",
+        "wasm",
+    ]
     assert tab.locator(".rosetta .fold button").first.inner_text().endswith("lines before the function")
     tab.click(".rosetta .fold button >> nth=0")
     assert tab.locator(".rosetta .line:has-text('#include <math.h>')").count() == 1
     gap = tab.locator(".rosetta tr:has(th:text-is('STORE')) td.gap:text-is('at another place')").last
     gap.scroll_into_view_if_needed()
     gap.click()
-    tab.wait_for_function("tinyexplore.handle.state.selected.length === 1")
+    wait_until(tab, "tinyexplore.handle.state.selected.length === 1")
     counterpart = tab.locator(".rosetta .line.sel:has-text('data0[v0] = v4;')")
     box, panel = counterpart.bounding_box(), tab.locator(".rosetta").bounding_box()
     assert panel["y"] <= box["y"] and box["y"] + box["height"] <= panel["y"] + panel["height"]

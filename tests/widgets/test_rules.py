@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.pages import wait_until
 from tests.widgets.test_tuner import BUNDLE, traits_of
 from tinyexplore import Tensor, explore
 from tinyexplore.explore import Explorer, playground
@@ -107,7 +108,10 @@ def test_a_rule_is_seen_before_it_fires_then_inserted_and_caught(live: Callable[
     wrong = sum(place.verdict.status == "differs" for place in places)
     assert f"Would fire at {len(places)} places · wrong at {wrong}" in tab.inner_text(".rules-body")
     assert f"How each was checked: {view.playground.proves}." in tab.inner_text(".rules-body")
-    assert set(tab.evaluate("[...document.querySelectorAll('.rules-place dt')].map((one) => one.textContent)")) >= {"before", "after"}
+    assert set(tab.evaluate("[...document.querySelectorAll('.rules-place dt')].map((one) => one.textContent)")) >= {
+        "before",
+        "after",
+    }
     tab.click(".rules-place .event >> nth=0")
     tab.click('.rules-actions button:has-text("Insert at")')
     tab.wait_for_selector(".rules-branch")
@@ -117,7 +121,9 @@ def test_a_rule_is_seen_before_it_fires_then_inserted_and_caught(live: Callable[
     values = tab.inner_text(".rules-branch .rules-values >> nth=0")
     assert first.was in values and first.has_become in values
     tab.click(".rules-kernel summary >> nth=0")
-    assert tab.query_selector(".rules-diff .tuner-code-line.new") and tab.query_selector(".rules-diff .tuner-code-line.gone")
+    assert tab.query_selector(".rules-diff .tuner-code-line.new") and tab.query_selector(
+        ".rules-diff .tuner-code-line.gone"
+    )
     assert "its results are wrong" in tab.inner_text(".rules-kernel summary >> nth=0")
 
 
@@ -126,7 +132,10 @@ def test_a_rule_of_the_pipeline_is_disabled_and_one_place_is_fired(live: Callabl
     view = shuffled()
     tab = live(view)
     tab.fill(".rules input", "accumulators")
-    assert tab.eval_on_selector_all(".rules-row b", "found => found.map((one) => one.textContent)") == ["accumulate", "carry"]
+    assert tab.eval_on_selector_all(".rules-row b", "found => found.map((one) => one.textContent)") == [
+        "accumulate",
+        "carry",
+    ]
     tab.click('.rules-row:has-text("accumulate")')
     tab.click('.rules-actions button:has-text("Disable")')
     tab.wait_for_selector(".rules-branch")
@@ -134,7 +143,7 @@ def test_a_rule_of_the_pipeline_is_disabled_and_one_place_is_fired(live: Callabl
     tab.fill(".rules input", "")
     tab.click('.rules-row:has-text("careless")')
     tab.click(".rules-place button.quiet >> nth=0")
-    tab.wait_for_function("() => document.querySelectorAll('.rules-body > .event').length === 2")
+    wait_until(tab, "() => document.querySelectorAll('.rules-body > .event').length === 2")
     assert dict(view.branches()[1].command.arguments)["node"] == view.playground.matches("careless")[0].digest
 
 
@@ -163,7 +172,9 @@ def test_the_panel_is_without_grave_findings(live: Callable[..., Any], scheme: s
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_branch_is_stepped_through_with_the_counterexample_at_its_step(live: Callable[..., Any], scheme: str, screenshots: Path) -> None:
+def test_a_branch_is_stepped_through_with_the_counterexample_at_its_step(
+    live: Callable[..., Any], scheme: str, screenshots: Path
+) -> None:
     careless()
     view = shuffled()
     branch = view.playground.insert("careless", "simplify", 0)
@@ -174,7 +185,11 @@ def test_a_branch_is_stepped_through_with_the_counterexample_at_its_step(live: C
     trace = view.branch_trace(branch)
     first = next(check for check in trace.checks if check.verdict == "differs")
     values = tab.inner_text(".firing-check .rules-values")
-    assert first.was in values and first.has_become in values and "careless" in tab.inner_text(".stepper .detail h5 >> visible=true")
+    assert (
+        first.was in values
+        and first.has_become in values
+        and "careless" in tab.inner_text(".stepper .detail h5 >> visible=true")
+    )
     assert tab.evaluate("document.querySelectorAll('.row.wrong').length") >= 1
     tab.screenshot(path=screenshots / f"firing_check_{scheme}.png")
     tab.add_script_tag(path=str(AXE))
@@ -187,7 +202,9 @@ def test_a_branch_is_stepped_through_with_the_counterexample_at_its_step(live: C
     tab.click(".rules-branch .rules-place >> nth=1 >> button.quiet")
     tab.wait_for_selector(".firing-check")
     said = tab.inner_text(".scrub .at >> visible=true")
-    place = next(check for check in trace.checks if check.step == firing.step and trace.stages[check.stage].name == firing.stage)
+    place = next(
+        check for check in trace.checks if check.step == firing.step and trace.stages[check.stage].name == firing.stage
+    )
     done = sum(step.rule is not None for step in trace.stages[place.stage].steps[: place.step])
     assert said.startswith(f"{done} /")
 
@@ -217,7 +234,9 @@ def test_a_page_walks_what_was_recorded_and_says_what_needs_python(browser: Any,
     assert "a notebook fires them (view.playground)" in tab.inner_text(".rules-body")
     tab.click('.rules-body > .event:has-text("careless in simplify")')
     body, values = (tab.locator(one).bounding_box() for one in (".rules-body", ".rules-branch .rules-values >> nth=0"))
-    assert body["y"] <= values["y"] < values["y"] + values["height"] <= body["y"] + body["height"]  # seen without scrolling
+    assert (
+        body["y"] <= values["y"] < values["y"] + values["height"] <= body["y"] + body["height"]
+    )  # seen without scrolling
     assert tab.evaluate("document.activeElement.getAttribute('aria-current')") == "step"
     assert tab.query_selector(".rules-actions") is None
     tab.close()

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.support.pages import wait_until
 from tests.support.panels import open_panel
 from tests.widgets.test_accessibility import findings
 from tests.widgets.test_why import MOUNT
@@ -60,7 +61,7 @@ def places(tab: Any) -> list[str]:
 
 def test_pointing_at_an_element_lights_its_place_and_the_other_way_round(page: Callable[[bool], Any]) -> None:
     tab = page(False)
-    tab.evaluate("tinyexplore.handle.select([%d])" % _flip(tab))
+    tab.evaluate(f"tinyexplore.handle.select([{_flip(tab)}])")
     elements, memory = tab.locator(".shape figure").nth(0), tab.locator(".shape figure").nth(1)
     assert places(tab)[:7] == ["18", "19", "20", "21", "22", "23", "12"]
     elements.locator(".place").nth(1).hover()
@@ -79,19 +80,23 @@ def test_pointing_at_an_element_lights_its_place_and_the_other_way_round(page: C
 
 
 def _flip(tab: Any) -> int:
-    return int(tab.evaluate("Number(Object.entries(JSON.parse(document.getElementById('kept').textContent).shapes).find(([_, one]) => one.steps.at(-1).op === 'FLIP')[0])"))
+    return int(
+        tab.evaluate(
+            "Number(Object.entries(JSON.parse(document.getElementById('kept').textContent).shapes).find(([_, one]) => one.steps.at(-1).op === 'FLIP')[0])"
+        )
+    )
 
 
 def test_movements_are_buttons_and_can_be_undone(page: Callable[[bool], Any], view: Explorer) -> None:
     tab = page(True)
     (flip,) = view.trace.where(op="FLIP")
     tab.evaluate(f"tinyexplore.handle.select([{flip.id}])")
-    tab.wait_for_function("document.querySelector('.shape .place').innerText === '18'")
+    wait_until(tab, "document.querySelector('.shape .place').innerText === '18'")
     tab.click(".shape .moves >> text=pad")
     assert "zeros around" in tab.inner_text(".shape .moves")
     tab.fill(".shape .moves input", "(1, 0), (0, 2)")
     tab.click(".shape .moves >> text=Apply")
-    tab.wait_for_function("document.querySelectorAll('.shape .padding').length > 0")
+    wait_until(tab, "document.querySelectorAll('.shape .padding').length > 0")
     assert tab.locator(".shape .place.padding").count() == 5 * 8 - 24
     assert "y[i0, i1] = x[i0 - 1, i1] where 1 <= i0 and i1 < 6, else 0" in tab.inner_text(".shape .facts")
     assert "5×8" in tab.locator(".shape .way .own").inner_text()
@@ -104,7 +109,7 @@ def test_movements_are_buttons_and_can_be_undone(page: Callable[[bool], Any], vi
     tab.wait_for_selector(".shape [role=alert]")
     assert "40 elements, not 49" in tab.inner_text(".shape [role=alert]")
     tab.click(".shape .way >> text=undo")
-    tab.wait_for_function("document.querySelectorAll('.shape .padding').length === 0")
+    wait_until(tab, "document.querySelectorAll('.shape .padding').length === 0")
     assert places(tab)[0] == "18"
     assert findings(tab) == []
 
@@ -113,7 +118,7 @@ def test_other_views_of_the_same_memory_lie_over_it(page: Callable[[bool], Any],
     tab = page(True)
     (flip,) = view.trace.where(op="FLIP")
     tab.evaluate(f"tinyexplore.handle.select([{flip.id}])")
-    tab.wait_for_function("document.querySelector('.shape .place').innerText === '18'")
+    wait_until(tab, "document.querySelector('.shape .place').innerText === '18'")
     boxes = tab.locator(".shape .beside input")
     assert boxes.count() == 1 and boxes.first.is_checked()
     assert tab.locator(".shape .bars").count() == 24
@@ -125,7 +130,7 @@ def test_a_large_shape_is_windowed_and_scrolls(page: Callable[[bool], Any], view
     tab = page(False)
     (turned,) = [node for node in view.trace.where(op="PERMUTE") if node.shape == (500, 300)]
     tab.evaluate(f"tinyexplore.handle.select([{turned.id}])")
-    tab.wait_for_function("document.querySelector('.shape .way').innerText.includes('500×300')")
+    wait_until(tab, "document.querySelector('.shape .way').innerText.includes('500×300')")
     elements = tab.locator(".shape figure").first
     assert elements.locator(".place").count() == 16 * 16
     assert "[0:16, 0:16] of 500×300" in elements.inner_text()

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.pages import wait_until
 from tests.widgets.sample_traces import big_trace, sample_trace
 from tests.widgets.test_browser import Open, open_page, stage, state  # noqa: F401
 
@@ -78,16 +79,16 @@ def test_a_link_opens_its_place_and_back_and_forward_walk(open_page: Open) -> No
     assert (found["cursor"]["stage"], found["cursor"]["step"], found["selected"]) == (reduce, 1, [8])
     assert found["cursor"]["graph"] == "uops"
     tab.locator(".passes [role=treeitem]", has_text="simplify").first.click()
-    tab.wait_for_function(f"location.hash.includes('stage={simplify}&')")
+    wait_until(tab, f"location.hash.includes('stage={simplify}&')")
     step = state(tab)["cursor"]["step"]
     tab.keyboard.press("ArrowLeft")  # a step is no place of its own
-    tab.wait_for_function(f"!location.hash.includes('step={step}&')")
+    wait_until(tab, f"!location.hash.includes('step={step}&')")
     assert state(tab)["cursor"]["stage"] == simplify
     tab.go_back()
-    tab.wait_for_function(f"tinyexplore.handle.state.cursor.stage === {reduce}")
+    wait_until(tab, f"tinyexplore.handle.state.cursor.stage === {reduce}")
     assert state(tab)["selected"] == [8]
     tab.go_forward()
-    tab.wait_for_function(f"tinyexplore.handle.state.cursor.stage === {simplify}")
+    wait_until(tab, f"tinyexplore.handle.state.cursor.stage === {simplify}")
     tab.evaluate("tinyexplore.handle.open('#story=code')")
     assert now(tab) == "Code"
 

@@ -46,12 +46,19 @@ def test_a_page_draws_the_bounds_and_the_ports_that_it_keeps(
     open_panel(tab, "throughput")
     tab.wait_for_selector(".throughput .bound")
     told = {one.get_attribute("data-bound"): one.inner_text().split("\n") for one in tab.query_selector_all(".bound")}
-    assert [told[name][1] for name in ("ports", "front end", "dependencies", "measured")] == ["1.00", "0.50", "4.02", "4.40"]
+    assert [told[name][1] for name in ("ports", "front end", "dependencies", "measured")] == [
+        "1.00",
+        "0.50",
+        "4.02",
+        "4.40",
+    ]
     assert "this bounds it" in tab.inner_text(".bound.binds") and "simulated" in tab.inner_text(".bound.binds")
     assert "4.02 cycles an iteration, bound by dependencies" in tab.inner_text(".throughput-says")
     head = tab.eval_on_selector_all(".throughput thead th", "found => found.map((one) => one.textContent)")
     assert head == ["instruction", "µops", "latency", "P0", "P1", "P5", "P6"]
-    rows = tab.eval_on_selector_all(".throughput tbody tr", "found => found.map((row) => [...row.cells].map((one) => one.textContent))")
+    rows = tab.eval_on_selector_all(
+        ".throughput tbody tr", "found => found.map((row) => [...row.cells].map((one) => one.textContent))"
+    )
     assert rows[0] == ["vfmadd231ps ymm0, ymm1, ymm2", "1", "4", "0.50", "0.50", "", ""]
     assert rows[2] == ["jne .LBB0_1", "1", "1", "", "", "", "1.00"]
     assert findings(tab) == []

@@ -8,15 +8,16 @@ from typing import Any
 
 import pytest
 
+from tests.support.pages import wait_until
 from tests.support.panels import open_panel
 from tests.widgets.sample_traces import sample_trace
 from tests.widgets.test_browser import Open, open_page, state  # noqa: F401
 from tinyexplore import Tensor, explore
 from tinyexplore.explore import Explorer
+from tinyexplore.explore.exports.timeline import timeline
 from tinyexplore.explore.figures import duration_text
 from tinyexplore.explore.model import Ceiling, Trace
 from tinyexplore.explore.pictures.rooflines import note_words, point_words, roofline
-from tinyexplore.explore.exports.timeline import timeline
 
 pytestmark = pytest.mark.browser
 
@@ -43,7 +44,9 @@ def test_the_roofline_has_the_figures_of_python(open_page: Open, trace: Trace, c
     known = replace(trace, ceilings=ceilings)
     tab = open_page(known, busy=False)
     panel(tab, "roofline")
-    drawn = tab.evaluate("[...document.querySelectorAll('.roofline .dot')].map((dot) => dot.getAttribute('aria-label'))")
+    drawn = tab.evaluate(
+        "[...document.querySelectorAll('.roofline .dot')].map((dot) => dot.getAttribute('aria-label'))"
+    )
     found = roofline(known)
     assert set(drawn) == {point_words(known, point) for point in found.points} and len(drawn) > 1
     assert note_words(found) in tab.inner_text(".roofline")
@@ -78,10 +81,12 @@ def test_the_timeline_has_the_spans_of_python(open_page: Open, trace: Trace) -> 
     assert duration_text(timeline(trace).end_us) in tab.inner_text(".timeline-bar")
     most = max(nbytes for _, nbytes in timeline(trace).memory)
     assert most > 0 and tab.query_selector(".timeline .held") is not None
-    stages = tab.evaluate("[...document.querySelectorAll('.timeline .span[data-stage]')].map((span) => +span.dataset.stage)")
+    stages = tab.evaluate(
+        "[...document.querySelectorAll('.timeline .span[data-stage]')].map((span) => +span.dataset.stage)"
+    )
     assert len(stages) > 3
     tab.click(".timeline-bar button:text-is('runs')")
-    tab.wait_for_function("document.querySelector('.timeline .span[data-stage=\"0\"]') === null")
+    wait_until(tab, "document.querySelector('.timeline .span[data-stage=\"0\"]') === null")
     widths = tab.evaluate(
         "[...document.querySelectorAll('.timeline .span:not([data-stage]):not(.life-of) rect')].map((bar) => +bar.getAttribute('width'))"
     )
@@ -107,7 +112,9 @@ def test_the_pointer_reads_off_time_and_memory_and_ctrl_zooms_there(open_page: O
     box = tab.query_selector(".timeline svg").bounding_box()
     tab.mouse.move(box["x"] + box["width"] - 30, box["y"] + 30)
     assert "held" in tab.inner_text(".timeline-bar")
-    before = tab.evaluate("[...document.querySelectorAll('.timeline svg > text')].map((text) => text.textContent).join()")
+    before = tab.evaluate(
+        "[...document.querySelectorAll('.timeline svg > text')].map((text) => text.textContent).join()"
+    )
     tab.mouse.wheel(0, -300)  # a plain wheel only scrolls
     tab.wait_for_timeout(100)
     now = "[...document.querySelectorAll('.timeline svg > text')].map((text) => text.textContent).join()"
@@ -115,15 +122,21 @@ def test_the_pointer_reads_off_time_and_memory_and_ctrl_zooms_there(open_page: O
     tab.keyboard.down("Control")
     tab.mouse.wheel(0, -300)
     tab.keyboard.up("Control")
-    tab.wait_for_function(f"{now} !== {before!r}")
+    wait_until(tab, f"{now} !== {before!r}")
     tab.focus(".timeline")
     tab.keyboard.press("0")
-    tab.wait_for_function(f"{now} === {before!r}")
+    wait_until(tab, f"{now} === {before!r}")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [600, 1280])
-def test_pictures_of_roofline_and_timeline(open_page: Open, trace: Trace, screenshots: Path, scheme: str, width: int) -> None:  # noqa: F811
+def test_pictures_of_roofline_and_timeline(
+    open_page: Open,  # noqa: F811
+    trace: Trace,
+    screenshots: Path,
+    scheme: str,
+    width: int,
+) -> None:
     tab = open_page(replace(trace, ceilings=CEILINGS), busy=False, scheme=scheme, width=width, height=1000)
     for name in ("roofline", "timeline"):
         panel(tab, name)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.pages import wait_until
 from tests.support.panels import open_panel
 from tinyexplore import Tensor, explore
 from tinyexplore.explore import Explorer
@@ -123,9 +124,13 @@ def test_a_reader_opens_a_kernel_applies_opts_undoes_and_goes_another_way(live: 
     tab.hover('[data-opt="VECTOR(1, 4)"]')
     assert "vector" in tab.inner_text(".tuner-law").lower()
     tab.click('[data-opt="VECTOR(1, 4)"]')
-    tab.wait_for_function("() => document.querySelector('.tuner-row[aria-selected=\"true\"]')?.textContent.includes('VECTOR(1, 4)')")
+    wait_until(
+        tab, "() => document.querySelector('.tuner-row[aria-selected=\"true\"]')?.textContent.includes('VECTOR(1, 4)')"
+    )
     tab.click('[data-opt="UPCAST(0, 4)"]')
-    tab.wait_for_function("() => document.querySelector('.tuner-row[aria-selected=\"true\"]')?.textContent.includes('UPCAST(0, 4)')")
+    wait_until(
+        tab, "() => document.querySelector('.tuner-row[aria-selected=\"true\"]')?.textContent.includes('UPCAST(0, 4)')"
+    )
     assert view.branch(0).kernels[0].opts == ("VECTOR(1, 4)", "UPCAST(0, 4)")
     assert "than no opts" in tab.inner_text(".tuner-bar") and "than VECTOR(1, 4)" in tab.inner_text(".tuner-bar")
     assert tab.query_selector(".tuner-code-line.new") and tab.query_selector(".tuner-code-line.gone")
@@ -135,7 +140,9 @@ def test_a_reader_opens_a_kernel_applies_opts_undoes_and_goes_another_way(live: 
     known = tab.query_selector('[data-opt="UPCAST(0, 4)"]').get_attribute("class")
     assert known == "known"
     tab.click('[data-opt="UNROLL(2, 2)"]')
-    tab.wait_for_function("() => document.querySelector('.tuner-row[aria-selected=\"true\"]')?.textContent.includes('UNROLL(2, 2)')")
+    wait_until(
+        tab, "() => document.querySelector('.tuner-row[aria-selected=\"true\"]')?.textContent.includes('UNROLL(2, 2)')"
+    )
     assert len(tab.query_selector_all(".tuner-dots .dot")) == sum(b.status == "done" for b in view.branches(0))
     axes = tab.inner_text(".tuner-illegal summary")
     assert axes.endswith("not legal now, and why")
@@ -166,7 +173,9 @@ def endless_search(device: str, kernel: Kernel, width: int) -> Kernel:
     return kernel
 
 
-def test_a_search_fills_the_tree_and_can_be_cancelled(live: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_search_fills_the_tree_and_can_be_cancelled(
+    live: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("tinyexplore.explore.whatif.commands.search.searched", endless_search)
     view = product()
     view.whatif.begin(0)
@@ -174,14 +183,16 @@ def test_a_search_fills_the_tree_and_can_be_cancelled(live: Callable[..., Any], 
     tab.click('.tuner-bar button:has-text("BEAM 2")')
     until(tab, lambda: len(tab.query_selector_all(".tuner-row")) > 5)
     assert tab.query_selector(".tuner-status progress")
-    tab.click('.tuner-status button')
+    tab.click(".tuner-status button")
     until(tab, lambda: tab.query_selector(".tuner-status progress") is None)
     assert "cancelled after" in tab.inner_text(".tuner-status")
     tried = [branch for branch in view.branches(0) if branch.kernels and not branch.kernels[0].listings]
     assert tried
     light = next(branch for branch in tried if branch.status == "done")
     tab.evaluate(f"document.querySelector('.tuner-row[data-branch=\"{light.id}\"]').click()")
-    tab.wait_for_function(f"() => document.querySelector('.tuner-row[aria-selected=\"true\"]')?.dataset.branch === '{light.id}'")
+    wait_until(
+        tab, f"() => document.querySelector('.tuner-row[aria-selected=\"true\"]')?.dataset.branch === '{light.id}'"
+    )
     assert view.branch(0).kernels[0].listings
 
 
@@ -209,12 +220,16 @@ def test_a_page_walks_what_was_recorded_and_says_that_it_can_do_no_more(browser:
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1300, "light"), (1300, "dark"), (560, "light")])
-def test_it_is_accessible_and_nothing_is_wider_than_its_place(live: Callable[..., Any], width: int, scheme: str) -> None:
+def test_it_is_accessible_and_nothing_is_wider_than_its_place(
+    live: Callable[..., Any], width: int, scheme: str
+) -> None:
     view = product()
     view.whatif.begin(0)
     tab = live(view, width=width, scheme=scheme)
     tab.add_script_tag(path=AXE)
-    found = tab.evaluate("axe.run('.tuner').then(({ violations }) => violations.map(({ id, nodes }) => [id, nodes[0].html]))")
+    found = tab.evaluate(
+        "axe.run('.tuner').then(({ violations }) => violations.map(({ id, nodes }) => [id, nodes[0].html]))"
+    )
     assert found == []
     assert tab.evaluate("document.querySelector('.tuner').scrollWidth <= document.querySelector('.tuner').clientWidth")
     smallest = tab.evaluate(
@@ -228,7 +243,11 @@ def test_it_is_accessible_and_nothing_is_wider_than_its_place(live: Callable[...
 def test_the_dots_stand_under_the_ceilings(browser: Any, tmp_path: Path, measured: bool) -> None:
     """Those of the machine where they were measured, else the best of the trace's own kernels, dashed."""
     view = product()
-    ceilings = (Ceiling("product", "arithmetic", 4000.0), Ceiling("memory", "memory", 20.0), Ceiling("in the cache", "memory", 21.0))
+    ceilings = (
+        Ceiling("product", "arithmetic", 4000.0),
+        Ceiling("memory", "memory", 20.0),
+        Ceiling("in the cache", "memory", 21.0),
+    )
     view.set_opts(0)
     view.hand_code(0)
     if measured:

@@ -118,7 +118,10 @@ def test_an_answer_is_without_grave_findings(asking: Any, view: Explorer, scheme
     for row in asking.query_selector_all(".whys .tried summary")[:3]:
         row.click()
     assert findings(asking) == []
-    assert asking.evaluate("(({scrollWidth, clientWidth}) => scrollWidth - clientWidth)(document.querySelector('.whys'))") <= 0
+    assert (
+        asking.evaluate("(({scrollWidth, clientWidth}) => scrollWidth - clientWidth)(document.querySelector('.whys'))")
+        <= 0
+    )
 
 
 def test_a_step_further_is_asked_anew_and_an_answer_that_comes_late_is_dropped(asking: Any, view: Explorer):

@@ -25,12 +25,12 @@ class ExplorerWidget(PicturedWidget):
 
     `payload`: the trace as gzipped JSON; it travels with the notebook, so that a stored notebook stays interactive.
     `selected`: ids of the selected nodes. `cursor`: where the reader is ("stage", "step", "kernel", "graph", "panel",
-    "place", "tabs"). Both follow the reader and may be set from Python. `height`: of the view, in CSS. `mode`:
-    "story" (stage by stage) or "workbench" (all views); "" is as the reader last chose. `link`: set to "#stage=4&step=2"
-    it goes there once. `tour`: notes on places, as data. `branches`: what was tried since the capture, as gzipped JSON;
-    `working`: what is being done for the view, and how far it is; `is_live`: whether its commands (messages) are answered.
-    `answers`: whether somebody answers its questions (`answer_with`). `chunks`: the code of panels that are loaded when they
-    are first opened. `session` names what the widgets of this trace (`widgets.parts`) share in a page.
+    "place", "tabs"). Both follow the reader and may be set from Python. `height`: of the view, in CSS. `mode`: "story"
+    (stage by stage) or "workbench" (all views); "" is as the reader last chose. `link`: set to "#stage=4&step=2" it
+    goes there once. `tour`: notes on places, as data. `branches`: what was tried since the capture, as gzipped JSON;
+    `working`: what is being done for the view, and how far it is; `is_live`: whether its commands (messages) are
+    answered. `answers`: whether somebody answers its questions (`answer_with`). `chunks`: the code of panels that are
+    loaded when they are first opened. `session` names what the widgets of this trace (`widgets.parts`) share in a page.
     """
 
     _esm = traitlets.Unicode(bundle("explorer.js")).tag(sync=True)
@@ -50,9 +50,7 @@ class ExplorerWidget(PicturedWidget):
 
     def __init__(self, trace_json_gz: bytes, *, selected: Iterable[int] = (), static: str = "", **traits: Any) -> None:
         """`static`: an SVG picture for places where no widget runs; `traits`: first values of the other traits."""
-        super().__init__(
-            static=static, payload=trace_json_gz, selected=list(selected), session=uuid4().hex, **traits
-        )
+        super().__init__(static=static, payload=trace_json_gz, selected=list(selected), session=uuid4().hex, **traits)
         self._parts: list[PartWidget | PredictWidget] = []
         self._answer: Answering | None = None
 

@@ -15,7 +15,7 @@ class BundleMissing(FileNotFoundError):
 
 
 def bundle(name: str) -> str:
-    """The text of a bundle; a widget gets it, not its path: anywidget has the contents of a file hold every widget that shows it."""
+    """The text of a bundle. A widget gets it, not its path: anywidget has a file hold every widget that shows it."""
     path = STATIC / name
     if not path.is_file():
         raise BundleMissing(

@@ -21,7 +21,8 @@ from tinyexplore.widgets.pictured import PicturedWidget, picture_html, show
 class PartWidget(PicturedWidget):
     """One view. `selected`: ids of the selected nodes, the same in all views of a trace. `stage` and `step`: where the
     reader is (the number of a stage, and how many of its steps are done), the same in all views but those that are
-    `pinned` to a place of their own. All three follow the reader, may be set, linked and observed. `height`: in CSS. `view`: which one.
+    `pinned` to a place of their own. All three follow the reader, may be set, linked and observed. `height`: in CSS.
+    `view`: which one.
     """
 
     _esm = traitlets.Unicode(bundle("part.js")).tag(sync=True)
@@ -104,7 +105,9 @@ class GraphWidget(PartWidget):
     view = traitlets.Unicode("graph").tag(sync=True)
     height = traitlets.Unicode("460px").tag(sync=True)
 
-    def __init__(self, explorer: ExplorerWidget, *, at: Callable[..., GraphWidget] | None = None, **options: Any) -> None:
+    def __init__(
+        self, explorer: ExplorerWidget, *, at: Callable[..., GraphWidget] | None = None, **options: Any
+    ) -> None:
         """`at`: gives the graph at a place ("lazy", "schedule", or "uops" and a stage)."""
         super().__init__(explorer, **options)
         self._at = at
@@ -125,8 +128,8 @@ class GraphWidget(PartWidget):
         return self._graph_at("schedule")
 
     def uops(self, stage: Any = None, *, kernel: int | None = None) -> GraphWidget:
-        """The UOps after a stage: its number, its name ("simplify", "vector memory" ...) or itself; by default the last one of
-        `kernel` (by default the first)."""
+        """The UOps after a stage: its number, its name ("simplify", "vector memory" ...) or itself; by default the last
+        one of `kernel` (by default the first)."""
         return self._graph_at("uops", stage, kernel)
 
 
@@ -166,7 +169,12 @@ class CodeWidget(PartWidget):
     pane = traitlets.Unicode("").tag(sync=True)
 
     def __init__(
-        self, explorer: ExplorerWidget, *, pane: str = "", one: Callable[[str], CodeWidget] | None = None, **options: Any
+        self,
+        explorer: ExplorerWidget,
+        *,
+        pane: str = "",
+        one: Callable[[str], CodeWidget] | None = None,
+        **options: Any,
     ) -> None:
         """`pane`: the only pane to show, of "a" (Python, UOps), "b" (source) and "c" (machine code)."""
         super().__init__(explorer, **options)
@@ -271,7 +279,8 @@ class PredictWidget(PicturedWidget):
         shown = f"<br>{picture_html(self.svg(), self.picture, repr(self))}" if self.svg() else ""
         html = (
             f'<div class="tinyexplore-picture-{self.picture}"><p><strong>{escape(self.question["text"])}</strong></p>'
-            f"<ul>{choices}</ul><details><summary>The answer</summary>{escape(self.question['reveal'])}{shown}</details></div>"
+            f"<ul>{choices}</ul><details><summary>The answer</summary>"
+            f"{escape(self.question['reveal'])}{shown}</details></div>"
         )
         display({"text/html": html, "text/plain": repr(self)}, raw=True)
         show(self, "", "To guess here, run this cell where widgets are shown.")
