@@ -74,7 +74,7 @@ def test_a_number_without_a_line_of_its_own_gets_one():
         ("end g0", "end g1", "line 11, column 5: g1 is not defined above"),
         ("end g0\n", "", "line 4: the loop g0 is not ended: end g0"),
         ("range(64):", "range(64)", "line 4, column 20: expected ':' after the range"),
-        ("for g0", "for x0", "line 4, column 5: a loop's letter says its kind: g global, t thread"),
+        ("for g0", "for y0", "line 4, column 5: a loop's letter says its kind: g global, t thread"),
         ("2.0:float32 : float32", "2.0:float32 : int32", "line 8: the spec does not allow this MUL : int32 of LOAD"),
         ("%5, 2.0:float32", "%5, 2.0", "line 8, column 16: which type has it? 2.0:float32, say"),
         ("%8, %7", "%8, %7, %5", "line 10: the spec does not allow this STORE"),

@@ -172,7 +172,7 @@ OPTIONS: list[Case] = [
     (lambda: Tensor.ones(1, 2, 4, 4).conv2d(Tensor.ones(1, 2, 2, 2), padding="equal"), ValueError, "choose 'valid'"),
     (lambda: x().div(2, rounding_mode="up"), ArgumentError, "choose 'trunc', 'floor'"),  # type: ignore[arg-type]
     (lambda: Tensor.ones(2, 2).pad((1.0, 2.0)), TypeError, r"need ints, or one \(before, after\) or None per axis"),
-    (lambda: Context(NOPE=1), ValueError, "no such option; known: BEAM"),
+    (lambda: Context(NOPE=1), ValueError, "no such option; known: ALLOW_TF32, BEAM"),
 ]
 # what was given is of the wrong kind altogether: told at the call, not where it is first used
 KINDS: list[Case] = [

@@ -121,9 +121,8 @@ def test_a_rule_is_seen_before_it_fires_then_inserted_and_caught(live: Callable[
     values = tab.inner_text(".rules-branch .rules-values >> nth=0")
     assert first.was in values and first.has_become in values
     tab.click(".rules-kernel summary >> nth=0")
-    assert tab.query_selector(".rules-diff .tuner-code-line.new") and tab.query_selector(
-        ".rules-diff .tuner-code-line.gone"
-    )
+    for kind in ("new", "gone"):
+        tab.wait_for_selector(f".rules-diff .tuner-code-line.{kind}")
     assert "its results are wrong" in tab.inner_text(".rules-kernel summary >> nth=0")
 
 
@@ -168,7 +167,9 @@ def test_the_panel_is_without_grave_findings(live: Callable[..., Any], scheme: s
     tab.wait_for_selector(".rules-place")
     tab.add_script_tag(path=str(AXE))
     found = tab.evaluate("async () => (await axe.run('.rules')).violations")
-    assert [one["id"] for one in found if one["impact"] in ("serious", "critical")] == []
+    assert [one["id"] for one in found if one["impact"] in ("serious", "critical")] == [], [
+        (n["html"], n["failureSummary"]) for one in found for n in one["nodes"]
+    ]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -194,7 +195,9 @@ def test_a_branch_is_stepped_through_with_the_counterexample_at_its_step(
     tab.screenshot(path=screenshots / f"firing_check_{scheme}.png")
     tab.add_script_tag(path=str(AXE))
     found = tab.evaluate("async () => (await axe.run('.stepper')).violations")
-    assert [one["id"] for one in found if one["impact"] in ("serious", "critical")] == []
+    assert [one["id"] for one in found if one["impact"] in ("serious", "critical")] == [], [
+        (n["html"], n["failureSummary"]) for one in found for n in one["nodes"]
+    ]
     tab.click('header button:has-text("Back")')
     tab.wait_for_selector(".rules-branch", state="visible")
     assert tab.locator(".tinyexplore").count() == 1

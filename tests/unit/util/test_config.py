@@ -20,7 +20,7 @@ from tinyexplore.util.config import config_from_environment
         ({"THREADS": -2}, ValueError, "THREADS=-2: cannot be negative"),
         ({"NOOPT": 0.5}, TypeError, r"NOOPT=0.5 \(float\): need a whole number"),
         ({"DEVICE": 3}, TypeError, r"DEVICE=3 \(int\): need text"),
-        ({"BREAM": 2}, ValueError, "no such option; known: BEAM"),
+        ({"BREAM": 2}, ValueError, "no such option; known: ALLOW_TF32, BEAM"),
     ],
 )
 def test_a_context_refuses_what_no_option_can_be(changes: dict[str, Any], error: type[Exception], text: str) -> None:
