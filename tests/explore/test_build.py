@@ -192,10 +192,10 @@ def test_building_is_linear_in_firings(firings):
             recorder.record(Rebuilt(old, middle))
             recorder.record(Rewrote(toy.add_zero, middle, middle * 3))
             old = middle * 3
-        started = time.perf_counter()
+        started = time.thread_time()  # whatever else the machine does
         trace = build_trace(recorder)
         assert sum(step.rule is not None for step in trace.stages[0].steps) == count
-        return time.perf_counter() - started
+        return time.thread_time() - started
 
     small, large = (min(seconds(count) for _ in range(3)) for count in (firings // 10, firings))
     assert large < 30 * max(small, 0.005), f"{firings // 10} firings {small:.3f} s, {firings} firings {large:.3f} s"
