@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterator
 from random import Random
 
 import pytest
@@ -21,6 +22,16 @@ MOST = {
     "in place, GPU": 40,
     "in place, WEBGPU": 40,
 }  # places tried
+
+
+@pytest.fixture(autouse=True)
+def without_what_other_tests_left() -> Iterator[None]:
+    """Circles of other libraries' objects, as wasmtime's, would be found in the middle of a call, and their finalisers
+    interrupted."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 @pytest.mark.parametrize("name", SCENES)

@@ -45,7 +45,10 @@ class Interrupter:
     def run(self, work: Callable[[], Any], place: int) -> bool:
         """Calls `work`, interrupted at `place`. False where it was over before."""
         self._left = place
-        hook, sys.unraisablehook = sys.unraisablehook, lambda told: self.lost.append(repr(told.exc_value))
+        hook, sys.unraisablehook = (
+            sys.unraisablehook,
+            lambda told: self.lost.append(f"{told.exc_value!r} in {told.object!r}"),
+        )
         handler = signal.signal(signal.SIGINT, self._heard)
         sys.settrace(self._called)
         try:
