@@ -127,7 +127,7 @@ def loaded_together(loads: dict[int, UOp], count: int) -> dict[UOp, UOp]:
 
 
 def store_neighbours_together(sink: UOp) -> UOp:
-    """Lanes of several vectors that go to neighbours in memory are stored as vectors: interleaved in registers."""
+    """Lanes that go to neighbours in memory are stored as vectors: interleaved, or repeated, in registers."""
     scattered: dict[Place, dict[int, UOp]] = {}
     known: dict[UOp, Sum] = {}
     for store in sink.src:
@@ -138,8 +138,7 @@ def store_neighbours_together(sink: UOp) -> UOp:
     joined: dict[UOp, UOp | None] = {}
     for stores in scattered.values():
         for run in runs_of(stores):
-            vectors = {store.src[1].src[0] for store in run}
-            if len(run) >= WORTH_A_VECTOR and len(vectors) > 1:
+            if len(run) >= WORTH_A_VECTOR:
                 joined.update(dict.fromkeys(run))
                 joined[run[0]] = stored_together(run)
     if not joined:

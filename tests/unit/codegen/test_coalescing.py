@@ -1,0 +1,62 @@
+"""Neighbours in memory that are stored one by one become vector stores, whatever vectors their values come from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from tinyexplore import Tensor, explore
+from tinyexplore.codegen.lowering import Lowering
+from tinyexplore.codegen.transforms.coalescing import coalesce_accesses
+from tinyexplore.device import Device
+from tinyexplore.dtype import PtrDType, dtypes
+from tinyexplore.uop import Ops, UOp
+
+LOWERING = Lowering(Device["PYTHON"].target)
+COUNT = 8
+
+
+def stored(lanes: Sequence[tuple[int, int]]) -> UOp:
+    """A program that stores, one by one, these lanes of these vectors next to each other."""
+    out, source = (UOp(Ops.DEFINE_GLOBAL, PtrDType(dtypes.float32, 64), (), number) for number in (0, 1))
+    vectors = [
+        UOp(Ops.LOAD, dtypes.float32.vec(COUNT), (source.index(UOp.const(dtypes.index, COUNT * number)),))
+        for number in range(2)
+    ]
+    values = [UOp(Ops.GEP, dtypes.float32, (vectors[number],), lane) for number, lane in lanes]
+    places = [out.index(UOp.const(dtypes.index, place)) for place in range(len(lanes))]
+    return UOp.sink(*(UOp(Ops.STORE, dtypes.void, pair) for pair in zip(places, values)))
+
+
+@pytest.mark.parametrize(
+    "lanes",
+    [
+        pytest.param([(place % 2, place // 2) for place in range(2 * COUNT)], id="two vectors, interleaved"),
+        pytest.param([(0, place // 2) for place in range(2 * COUNT)], id="one vector, each lane twice"),
+        pytest.param([(0, COUNT - 1 - place) for place in range(COUNT)], id="one vector, backwards"),
+    ],
+)
+def test_neighbours_are_stored_as_vectors(lanes: list[tuple[int, int]]) -> None:
+    stores = coalesce_accesses(stored(lanes), LOWERING).src
+    assert len(stores) == len(lanes) // COUNT
+    taken = [(lane.src[0], lane.arg) for store in stores for lane in store.src[1].src]
+    vectors = sorted({vector for vector, _ in taken}, key=lambda vector: vector.src[0].src[1].arg)
+    assert [(vectors.index(vector), lane) for vector, lane in taken] == lanes
+
+
+@pytest.mark.parametrize("target", ["x86-64-v2", "x86-64-v3", "neoverse-n1"])
+def test_what_is_upsampled_is_stored_as_vectors(target: str) -> None:
+    x = Tensor.rand(2, 4, 16, 16).realize()
+    trace = explore(lambda: x.interpolate((32, 32), mode="nearest").contiguous(), target=target).trace
+    (llvm,) = (program for program in trace.programs if program.language == "llvm")
+    stores = [line.text.split()[1] for line in llvm.lines if line.text.lstrip().startswith("store ")]
+    assert stores and all(kind.startswith("<") for kind in stores)
+
+
+@pytest.mark.parametrize("scale", [2, 3, 4])
+def test_what_is_upsampled_is_right(scale: int) -> None:
+    values = np.arange(2 * 3 * 16 * 24, dtype=np.float32).reshape(2, 3, 16, 24)
+    found = Tensor(values).interpolate((16 * scale, 24 * scale), mode="nearest").contiguous().numpy()
+    assert np.array_equal(found, values.repeat(scale, 2).repeat(scale, 3))
