@@ -8,9 +8,12 @@ of this call answers, and inside `guarded` that is kept as a guard, a condition 
 
 from __future__ import annotations
 
+import dis
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from functools import lru_cache
+from types import CodeType
 from typing import Any, TypeVar
 
 from tinyexplore.dtype import dtypes
@@ -260,12 +263,40 @@ def _claim(question: UOp, answer: bool) -> UOp:
     return question if answer else opposites[question.op]
 
 
-def guarded_value(size: UOp) -> int:
-    """`value_of`, asked by the program: inside `guarded`, that it is this one is a guard."""
+def read_value(size: UOp) -> int:
+    """`value_of` for `size.val`: inside `guarded`, that it is this one is a guard. Where the program compares it with a
+    number at once (`size.val == 0`), and so learns no more than the answer, that is the guard."""
     value = value_of(size)
     if _guards.get() is not None:
-        _guard(as_size(size).eq(value))
+        frame = sys._getframe(2)
+        if compared := _comparison(frame.f_code, frame.f_lasti):
+            sign, number = compared
+            truth(_QUESTIONS[sign](size, number))
+        else:
+            _guard(as_size(size).eq(value))
     return value
+
+
+@lru_cache(1 << 10)
+def _comparison(code: CodeType, place: int) -> tuple[str, int] | None:
+    """`== 0` where `code` reads an attribute at `place` and does nothing with it but compare it with the number 0."""
+    every = list(dis.get_instructions(code))
+    first = sum([one.offset <= place for one in every]) - 1  # caches lie behind an instruction, and `place` in them
+    found = every[first : first + 3]
+    if [one.opname for one in found] not in _COMPARED or type(found[1].argval) is not int:
+        return None
+    return found[2].argval, found[1].argval
+
+
+_COMPARED = [["LOAD_ATTR", load, "COMPARE_OP"] for load in ("LOAD_CONST", "LOAD_SMALL_INT")]
+_QUESTIONS: dict[str, Callable[[UOp, int], UOp]] = {
+    "==": UOp.eq,
+    "!=": UOp.ne,
+    "<": lambda size, number: size < number,
+    "<=": lambda size, number: size <= number,
+    ">": lambda size, number: size > number,
+    ">=": lambda size, number: size >= number,
+}
 
 
 def _decided(node: UOp) -> bool | None:

@@ -402,10 +402,10 @@ class UOp:
     @property
     def val(self) -> int:
         """What this bound Variable, or arithmetic with such, is worth now. A call that TinyJit captures is then for
-        this value alone."""
-        from tinyexplore.uop.symbolic import guarded_value
+        this value alone; for those of the same answer where it is only compared with a number (`v.val == 0`)."""
+        from tinyexplore.uop.symbolic import read_value
 
-        return guarded_value(self)
+        return read_value(self)
 
     @property
     def expr(self) -> str:

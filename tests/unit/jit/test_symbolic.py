@@ -176,6 +176,22 @@ def test_a_value_that_was_read_when_captured_is_the_only_one() -> None:
             times(Tensor([1.0, 2.0]), size.bind(4))
 
 
+def test_a_value_that_was_compared_when_captured_may_be_any_of_the_same_answer() -> None:
+    place = Variable("place", 0, MOST - 1)
+    x = numbers(3, MOST)
+
+    def seen(t: Tensor, at: Variable) -> Tensor:
+        if at.val == 0:
+            return (t[:, 0] * 100).realize()
+        return t[:, : at + 1].sum(1).realize()
+
+    later = TinyJit(seen)
+    for value in (5, 3, 9, 1, MOST - 1):
+        np.testing.assert_allclose(later(Tensor(x), place.bind(value)).numpy(), x[:, : value + 1].sum(1), rtol=1e-4)
+    with pytest.raises(JitError, match="captured needs place != 0, which does not hold for place=0"):
+        later(Tensor(x), place.bind(0))
+
+
 def test_a_replay_asks_nothing_that_all_values_answer_alike() -> None:
     size = Variable("size", 1, MOST)
     total = TinyJit(lambda t, v: (t[:v] if v > 0 else t * 2).sum().realize())

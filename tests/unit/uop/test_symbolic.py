@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 import pytest
@@ -140,6 +141,25 @@ def test_what_is_asked_of_a_value_is_told_as_what_holds() -> None:
     guarded(told, lambda: (bool(v > 2), bool(v > 4), bool(v % 2), bool(v < 7), v.val, v.unbind(), v + 1))
     assert [text(condition) for condition in told] == ["v > 2", "v <= 4", "(v % 2) != 0", "v == 3", "v == 3"]
     assert bool(v > 2) and len(told) == 5
+
+
+def test_a_value_that_is_only_compared_is_asked_no_more_than_that() -> None:
+    v = V.bind(3)
+
+    def told(work: Callable[[], object]) -> list[str]:
+        conditions: list[UOp] = []
+        guarded(conditions, work)
+        return [text(condition) for condition in conditions]
+
+    assert told(lambda: v.val == 2) == told(lambda: v.val != 2) == ["v != 2"]
+    assert told(lambda: (v.val < 3, v.val <= 3, v.val > 2, v.val >= 5)) == ["v >= 3", "v <= 3", "v > 2", "v < 5"]
+    assert told(lambda: "no" if v.val == 3 else "yes") == ["v == 3"]
+    assert told(lambda: v.val == 0 or v.val > 6 or (v + 1).val == 9) == []  # so for all values
+    assert told(lambda: v.val + 1 == 2) == told(lambda: [v.val] == 2) == told(lambda: 2 < v.val < 5) == ["v == 3"]
+    assert told(lambda: 2 == v.val) == told(lambda: v.val == 2.0) == ["v == 3"]  # noqa: SIM300 (not understood)
+    assert told(lambda: max([v], key=attrgetter("val")).val == 2) == ["v == 3", "v != 2"]
+    with pytest.raises(SymbolicError, match="no value"):
+        guarded([], lambda: V.val == 2)
 
 
 def test_a_size_tells_its_name_its_bounds_and_how_it_is_written() -> None:
