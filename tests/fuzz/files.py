@@ -4,8 +4,9 @@
     python -m tests.fuzz.files --parser gguf --only 1234   one case again
 
 A case is known by its parser and number: a good file, damaged by flipped bits, cuts, splices, other numbers or, for
-traces, changes of the JSON's values. Each has `SECONDS` and each process `MEGABYTES` beyond what it starts with. What
-is loaded must then do all that is done with it: tensors are read, traces drawn, asked, replayed and written.
+traces, changes of the JSON's values; "columns" are traces as they travel, with tables that do not fit together. Each
+has `SECONDS` and each process `MEGABYTES` beyond what it starts with. What is loaded must then do all that is done
+with it: tensors are read, traces drawn, asked, replayed and written.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -36,7 +38,7 @@ from tests.explore import toy
 from tests.support.less_memory import set_limit
 from tinyexplore import Tensor, explore
 from tinyexplore.explore import TraceFormatError, biography, diff, related, trace_to_json, where
-from tinyexplore.explore.codec import trace_from_bytes
+from tinyexplore.explore.codec import trace_from_bytes, trace_to_bytes
 from tinyexplore.explore.exports.export import static_html
 from tinyexplore.explore.exports.timeline import to_chrome_trace
 from tinyexplore.explore.pictures.strip import pipeline_svg
@@ -173,6 +175,12 @@ def _traces() -> tuple[bytes, ...]:
     return tuple(trace_to_json(trace).encode() for trace in (toy.trace(), real))
 
 
+@cache
+def _columns() -> tuple[bytes, ...]:
+    """The same traces as they travel, without their compression."""
+    return tuple(gzip.decompress(trace_to_bytes(trace_from_bytes(content))) for content in _traces())
+
+
 # *** damage ***
 
 
@@ -215,6 +223,63 @@ def damaged_trace(content: bytes, random: Random) -> bytes:
     for _ in range(random.choice((1, 1, 1, 2, 5))):
         _change_somewhere(data, random, only_ids=kind >= 5)
     return json.dumps(data).encode()
+
+
+def damaged_columns(content: bytes, random: Random) -> bytes:
+    """As `damaged_trace`, or tables whose columns are lost, doubled, cut, moved, of another length or kind."""
+    if random.random() < 0.4:
+        return damaged_trace(content, random)
+    data = json.loads(content)
+    tables = list(_tables_in(data))
+    for _ in range(random.choice((1, 1, 1, 2, 4))):
+        _change_table(random.choice(tables), tables, random)
+    text = json.dumps(data).encode()
+    return gzip.compress(text) if random.random() < 0.2 else text
+
+
+def _tables_in(data: Any) -> Iterable[dict[str, Any]]:
+    """Every table of `data` that travels in columns, those in cells of others as well."""
+    if isinstance(data, dict):
+        if isinstance(data.get("columns"), dict):
+            yield data
+        data = list(data.values())
+    if isinstance(data, list):
+        for value in data:
+            yield from _tables_in(value)
+
+
+def _change_table(table: dict[str, Any], tables: list[dict[str, Any]], random: Random) -> None:
+    columns = table.get("columns")
+    if not isinstance(columns, dict) or not columns:
+        table["columns"] = {"id": [0]}
+        return
+    name = random.choice(list(columns))
+    column = columns[name]
+    place = random.randrange(len(column)) if isinstance(column, list) and column else None
+    match random.randrange(9):
+        case 0:
+            table["rows"] = random.choice((*VALUES, 3, 4, 7, 10**9))
+        case 1:
+            columns[random.choice(("extra", "id", "src", name))] = columns.pop(name)
+        case 2:
+            columns[name] = random.choice(VALUES)
+        case 3:
+            other_table = deepcopy(random.choice(tables))
+            table.clear()
+            table.update(other_table)
+        case 4 if place is not None:
+            for other in columns.values():  # one row less, everywhere
+                if isinstance(other, list) and place < len(other):
+                    del other[place]
+            table["rows"] = len(column)
+        case 5 if place is not None:
+            column.insert(place, column[place])
+        case 6 if place is not None:
+            column[place] = random.choice(VALUES)
+        case _ if place is not None and type(column[place]) is int:
+            column[place] += random.choice((-1, 1, 2, -40, 10**6, -(10**400)))
+        case _:
+            columns[name] = column[::-1] if isinstance(column, list) else [column]
 
 
 def _change_somewhere(data: Any, random: Random, only_ids: bool) -> None:
@@ -286,6 +351,7 @@ def use_trace(trace: Any, random: Random) -> None:
 
 
 PARSERS = {
+    "columns": Parser(_columns, trace_from_bytes, TraceFormatError, use_trace, damaged_columns),
     "trace": Parser(_traces, trace_from_bytes, TraceFormatError, use_trace, damaged_trace),
     "torch": Parser(_torch, lambda data: torch_load(_bytes(data)), FormatError, use_tensors, damaged),
     "safetensors": Parser(_safetensors, lambda data: safe_load(_bytes(data)), FormatError, use_tensors, damaged),
