@@ -11,6 +11,8 @@ export interface Chunk {
   /** Those that are other views as a widget of their own. */
   lone?: Partial<Record<Panel, new (store: Store) => View>>;
   css?: string;
+  /** What a word of a listing means, null where there is nothing to say. */
+  explain?: (language: string, word: string) => string | null;
   /** Adds to a panel that the core has. */
   attach?: (panel: HTMLElement, store: Store, runnable: readonly Runnable[]) => void;
 }

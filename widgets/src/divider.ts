@@ -14,10 +14,13 @@ interface Range {
 
 const RANGES: Record<"x" | "y", Range> = {
   x: { label: "Width of the graph", orientation: "vertical", unit: "%", low: 20, high: 80, start: 50, step: 2 },
-  y: { label: "Height of the lower panel", orientation: "horizontal", unit: "px", low: 90, high: 600, start: 240, step: 16 },
+  y: { label: "Height of the lower panel", orientation: "horizontal", unit: "px", low: 90, high: 900, start: 246, step: 16 },
 };
 
-export function divider(root: HTMLElement, variable: string, axis: "x" | "y"): HTMLElement {
+const MOST_LOW = 0.78; // of the height, for the lower part: what stands above it is still there
+
+/** `variable`: which one is set now. */
+export function divider(root: HTMLElement, variable: () => string, axis: "x" | "y"): HTMLElement {
   const { label, orientation, unit, low, high, start, step } = RANGES[axis];
   const bar = h("div", {
     class: `divider ${axis}`,
@@ -31,28 +34,33 @@ export function divider(root: HTMLElement, variable: string, axis: "x" | "y"): H
   });
   const set = (value: number, most = high): void => {
     const next = Math.round(Math.min(most, high, Math.max(low, value)));
-    root.style.setProperty(variable, `${next}${unit}`);
+    root.style.setProperty(variable(), `${next}${unit}`);
     bar.setAttribute("aria-valuenow", String(next));
   };
   const place = (event: PointerEvent): void => {
     const box = root.getBoundingClientRect();
     if (axis === "x") set(((event.clientX - box.left) / box.width) * 100);
-    else set(box.bottom - event.clientY - 27, box.height * 0.6);
+    else set(box.bottom - event.clientY - 27, box.height * MOST_LOW);
   };
+  const now = (): number => {
+    const set = parseFloat(root.style.getPropertyValue(variable()));
+    return set || (axis === "y" ? (bar.nextElementSibling as HTMLElement).offsetHeight : start);
+  };
+  bar.addEventListener("focus", () => bar.setAttribute("aria-valuenow", String(now())));
   bar.addEventListener("pointerdown", (event) => bar.setPointerCapture(event.pointerId));
   bar.addEventListener("pointermove", (event) => {
     if (bar.hasPointerCapture(event.pointerId)) place(event);
   });
   bar.addEventListener("dblclick", () => {
-    root.style.removeProperty(variable);
-    bar.setAttribute("aria-valuenow", String(start));
+    root.style.removeProperty(variable());
+    bar.setAttribute("aria-valuenow", String(now()));
   });
   bar.addEventListener("keydown", (event) => {
     const sign = { ArrowLeft: -1, ArrowUp: 1, ArrowRight: 1, ArrowDown: -1 }[event.key];
     if (sign === undefined) return;
     event.preventDefault();
     event.stopPropagation();
-    set((parseFloat(root.style.getPropertyValue(variable)) || start) + sign * step);
+    set(now() + sign * step, axis === "y" ? root.clientHeight * MOST_LOW : high);
   });
   return bar;
 }

@@ -225,12 +225,17 @@ export function mountOn(element: HTMLElement, store: Store, options: MountOption
   return handle;
 }
 
+/** Panels that are worked in, with programs and pictures of their own: they open higher than those beside the graph. */
+const ROOMY: ReadonlySet<Panel> = new Set(["tuner", "rules", "debugger", "caches", "warps", "shape", "rosetta", "throughput"]);
+
 /** What stands under the header: the story, or the workbench. */
 interface Body {
   elements: Element[];
   story: StoryView | null;
   graph: GraphView | null;
   stepper: (() => StepperView) | null;
+  /** Puts the panel in the place of the graph and the code, and back. */
+  fill: (() => void) | null;
   ready(): Promise<void>;
   destroy(): void;
 }
@@ -242,7 +247,7 @@ function storyBody(store: Store, leave: () => void, turned: (key: string) => voi
     store.drop([story]);
     story.element.remove();
   };
-  return { elements: [story.element], story, graph: null, stepper: null, ready: () => Promise.resolve(), destroy };
+  return { elements: [story.element], story, graph: null, stepper: null, fill: null, ready: () => Promise.resolve(), destroy };
 }
 
 function workbench(store: Store, root: HTMLElement, size: number): Body {
@@ -251,7 +256,11 @@ function workbench(store: Store, root: HTMLElement, size: number): Body {
   const pipeline = new PipelineView(store);
   const made = PANELS.map((key) => [key, makePanel(store, key, () => store.cursor.panel === key)] as const);
   const panels = Object.fromEntries(made) as Record<Panel, View>;
-  const tabs = new PanelTabs(store);
+  const fill = (filled = !root.classList.contains("is-filled")): void => {
+    root.classList.toggle("is-filled", filled);
+    tabs.filled(filled);
+  };
+  const tabs = new PanelTabs(store, () => fill());
   const views = [pipeline, graph, code, tabs, ...Object.values(panels)];
   for (const view of views) store.add(view);
 
@@ -259,6 +268,7 @@ function workbench(store: Store, root: HTMLElement, size: number): Body {
     const { panel } = store.cursor;
     for (const key of PANELS) panels[key].element.hidden = key !== panel;
     root.dataset.panel = panel;
+    root.classList.toggle("is-roomy", ROOMY.has(panel));
   };
   let place = store.cursor.place;
   const turner: View = {
@@ -266,16 +276,19 @@ function workbench(store: Store, root: HTMLElement, size: number): Body {
     update: (change) => {
       if (!change.cursor) return;
       showPanel();
-      if (place !== store.cursor.place) code.showPlace();
+      if (place !== store.cursor.place) {
+        fill(false);
+        code.showPlace();
+      }
       place = store.cursor.place;
     },
   };
   store.add(turner);
   showPanel();
 
-  const main = h("div", { class: "main" }, graph.element, divider(root, "--split", "x"), code.element);
+  const main = h("div", { class: "main" }, graph.element, divider(root, () => "--split", "x"), code.element);
   const low = h("div", { class: "low" }, tabs.element, ...PANELS.map((key) => panels[key].element));
-  const elements = [pipeline.element, main, divider(root, "--low", "y"), low, footer(store.index, size)];
+  const elements = [pipeline.element, main, divider(root, () => (ROOMY.has(store.cursor.panel) ? "--low-roomy" : "--low"), "y"), low, footer(store.index, size)];
   const ready = (): Promise<void> => {
     const panel = panels[store.cursor.panel];
     return panel instanceof Later ? panel.ready : Promise.resolve();
@@ -283,8 +296,9 @@ function workbench(store: Store, root: HTMLElement, size: number): Body {
   const destroy = (): void => {
     store.drop([...views, turner]);
     for (const element of elements) element.remove();
+    root.classList.remove("is-filled", "is-roomy");
   };
-  return { elements, story: null, graph, stepper: () => (panels.rewrites as WhenOpened).made() as StepperView, ready, destroy };
+  return { elements, story: null, graph, fill, stepper: () => (panels.rewrites as WhenOpened).made() as StepperView, ready, destroy };
 }
 
 const MODE_KEY = "tinyexplore.mode";

@@ -109,9 +109,21 @@ export function languageName(language: string): string {
   return LANGUAGE_NAMES[language] ?? language;
 }
 
-/** " ± 0.6 µs": half of what lies between the quartiles; nothing of a single run. */
-export function spread(run: { low_us: number; high_us: number; times_us: number[] }): string {
-  return run.times_us.length < 2 ? "" : ` ± ${duration((run.high_us - run.low_us) / 2)}`;
+/** Between which the middle half of the runs lies. */
+type Quartiles = { low_us: number; high_us: number; times_us: number[] };
+
+/** "11.9–12.4 µs": the quartiles; nothing of a single run. As quartiles_text in Python. */
+export function quartiles({ low_us, high_us, times_us }: Quartiles): string {
+  if (times_us.length < 2) return "";
+  const [low, high] = [duration(low_us), duration(high_us)];
+  const [number, unit] = low.split(" ");
+  return `${high.endsWith(` ${unit}`) ? number : low}–${high}`;
+}
+
+/** "12.1 µs (11.9–12.4 µs)": the median and the quartiles. */
+export function span(run: Quartiles & { median_us: number }): string {
+  const between = quartiles(run);
+  return `${duration(run.median_us)}${between && ` (${between})`}`;
 }
 
 /** As the user's Python calls it, else by the kernel that wrote it. */

@@ -15,7 +15,7 @@ export const GLOSSARY: Readonly<Record<string, Group>> = {
       "Passes": "The rewrites and transforms that turn a kernel's mathematics into a loop program.",
       "UOps": "The loop program, one operation a line, in the order in which it runs.",
       "Code": "The program as text for the compiler, and the machine code that it made of it.",
-      "Run": "One run of each kernel: the median of its timed runs."
+      "Run": "One run of each kernel: the median of its timed runs. Two times beside it are the quartiles."
     }
   },
   "word": {

@@ -3,10 +3,8 @@
 import { h } from "./dom";
 import { Later, type Source } from "./later";
 import type { Change, Panel, Store, View } from "./store";
-import { BiographyView } from "./views/biography";
-import { GlossaryView } from "./views/glossary";
 import { StepperView } from "./views/stepper";
-import { MemoryView, TimingView } from "./views/timing";
+import { TimingView } from "./views/timing";
 
 const SOURCES: Record<Panel, (new (store: Store) => View) | Source> = {
   rewrites: StepperView,
@@ -18,7 +16,7 @@ const SOURCES: Record<Panel, (new (store: Store) => View) | Source> = {
   timing: TimingView,
   roofline: { chunk: "charts" },
   timeline: { chunk: "charts" },
-  memory: MemoryView,
+  memory: { chunk: "charts" },
   throughput: {
     chunk: "throughput",
     asks: ({ cursor, throughputs }) =>
@@ -29,7 +27,7 @@ const SOURCES: Record<Panel, (new (store: Store) => View) | Source> = {
     asks: ({ cursor, rosettas }) =>
       Object.keys(rosettas).length > 0 ? null : ["Python writes a kernel in other languages. In a notebook this panel asks it; for a page: ", `view.rosetta(${cursor.kernel ?? 0}) before, or view.to_html(path, rosetta=True)`],
   },
-  biography: BiographyView,
+  biography: { chunk: "why" },
   why: { chunk: "why" },
   debugger: {
     chunk: "byhand",
@@ -44,7 +42,7 @@ const SOURCES: Record<Panel, (new (store: Store) => View) | Source> = {
     asks: ({ gpus }) => (Object.keys(gpus).length > 0 ? null : ["No kernel of this trace is a GPU's. One that is, from any machine: ", 'explore(f, target="sm_80")']),
   },
   shape: { chunk: "shape", without: "No node of this trace shows memory otherwise than as it lies." },
-  glossary: GlossaryView,
+  glossary: { chunk: "glossary" },
 };
 
 /** The view of a panel; `isOpen` tells whether the reader looks at it, by default always: a widget of its own. */

@@ -1,7 +1,7 @@
 // The debugger without Python: the steps that a trace has recorded, walked forwards and backwards in the page. It answers
 // what `debugger_data` in tinyexplore/explore/byhand/answers.py answers.
 
-import { grouped } from "./format";
+import { count } from "./format";
 import type { RecordedBuffer, RecordedStep, Recording } from "./model";
 
 export interface Tensor {
@@ -78,7 +78,7 @@ export class RecordedRun {
   private go(position: number, reason: string): void {
     const { steps, ended } = this.recording;
     this.position = Math.max(0, Math.min(position, steps.length));
-    this.reason = position <= steps.length ? reason : ended ? "at the end" : `the recording ends here, after ${grouped(steps.length)} steps`;
+    this.reason = position <= steps.length ? reason : ended ? "at the end" : `the recording ends here, after ${count(steps.length, "step")}`;
   }
 
   /** Forwards to the first step for which `test` holds. */
@@ -137,7 +137,7 @@ export class RecordedRun {
       now.set(slot, Number(value[0]));
       if (slot === innermost && wanted.every(({ begin, value: count }) => now.get(begin) === count)) return this.go(at + 1, text.join(", "));
     }
-    throw new Error(`${text.join(", ")} is not among the ${grouped(steps.length)} steps that were recorded`);
+    throw new Error(`${text.join(", ")} is not among the ${count(steps.length, "step")} that were recorded`);
   }
 
   // *** looking ***

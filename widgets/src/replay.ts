@@ -1,6 +1,8 @@
 // The intermediate graphs of a rewrite stage, replayed from its steps. The same algorithm as
 // tinyexplore/explore/replay.py; both are checked on the fixtures in tests/replay.
 
+import { count } from "./format";
+
 /** What replay reads of a Trace (see model.ts). */
 export interface ReplayTrace {
   readonly nodes: readonly { readonly src: readonly number[] }[];
@@ -46,7 +48,7 @@ export class Replay {
   constructor(trace: ReplayTrace, stageId: number) {
     const stage = trace.stages[stageId];
     if (stage === undefined) {
-      throw new RangeError(`stage ${stageId}: the trace has ${trace.stages.length} stages, numbered from 0`);
+      throw new RangeError(`stage ${stageId}: the trace has ${count(trace.stages.length, "stage")}, numbered from 0`);
     }
     this.sources = trace.nodes.map((node) => node.src);
     this.before = stage.before;

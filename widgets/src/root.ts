@@ -47,11 +47,13 @@ export interface KeyTargets {
   /** Whether there is a panel to change. */
   panels: boolean;
   story?: StoryView | null;
+  /** Gives the panel all the room, and takes it back. */
+  fill?: (() => void) | null;
   /** Changes between the story and the workbench. */
   toggle?: () => void;
 }
 
-export function onKey(event: KeyboardEvent, { store, graph, stepper, root, panels, story, toggle }: KeyTargets): void {
+export function onKey(event: KeyboardEvent, { store, graph, stepper, root, panels, story, fill, toggle }: KeyTargets): void {
   const target = event.composedPath()[0] as HTMLElement;
   const typing = (target instanceof HTMLInputElement && !["checkbox", "range"].includes(target.type)) || target instanceof HTMLSelectElement;
   event.stopPropagation();
@@ -91,6 +93,7 @@ export function onKey(event: KeyboardEvent, { store, graph, stepper, root, panel
     if (graph !== null && ofGraph[key] !== undefined) return () => ofGraph[key](graph);
     if (key === "w") return toggle;
     if (story && (key === "ArrowLeft" || key === "ArrowRight")) return () => story.move(key === "ArrowLeft" ? -1 : 1);
+    if (key === "p" && fill) return () => fill();
     if (key === "o") return () => showOrigin(store);
     if (panelOf[key] !== undefined && panels) return () => turnTo(panelOf[key]);
     return key === "Escape" ? leave : undefined;

@@ -1,6 +1,6 @@
 // The way of a program told stage by stage, one sentence each; every word and figure follows from the trace.
 
-import { callName, count, duration, figures, grouped, languageName, spread, truncate } from "./format";
+import { callName, count, duration, figures, grouped, languageName, span, truncate } from "./format";
 import type { KernelInfo, NestLine, Node, Stage, Step, Trace } from "./model";
 import type { TraceIndex } from "./provenance";
 import type { Cursor } from "./store";
@@ -87,7 +87,7 @@ function kernels({ trace }: TraceIndex): string {
   const decisions = trace.stages.flatMap((stage) => stage.decisions);
   const of = (word: string): number => decisions.filter(({ decision }) => decision === word).length;
   const [kept, fused, rows, parts, again] = ["realize", "fuse", "keep", "split", "duplicate"].map(of);
-  const number = trace.kernels.length === 1 ? "one kernel" : `${trace.kernels.length} kernels`;
+  const number = trace.kernels.length === 1 ? "one kernel" : count(trace.kernels.length, "kernel");
   const words = [
     kept > 0 ? `${count(kept, "result")} ${kept === 1 ? "gets" : "get"} memory of ${kept === 1 ? "its" : "their"} own` : "",
     fused > 0 ? `${fused} ${fused === 1 ? "is" : "are"} computed right where ${fused === 1 ? "it is" : "they are"} read` : "",
@@ -159,8 +159,8 @@ function time(index: TraceIndex, kernel: KernelInfo | null): string {
   if (kernel === null) return "";
   if (run === null) return kernel.not_run === "" ? "" : "It was compiled for another machine, and not timed.";
   const total = runs.reduce((sum, { median_us }) => sum + median_us, 0);
-  const times = run.times_us.length === 1 ? "one run" : `the median of ${run.times_us.length} runs`;
-  const one = `${duration(run.median_us)}${spread(run)}, ${times}`;
+  const times = run.times_us.length === 1 ? "one run" : `the median of ${count(run.times_us.length, "run")}`;
+  const one = `${span(run)}, ${times}`;
   if (runs.length === 1) return `It takes ${one}.`;
   const share = total > 0 ? `, ${figures((run.median_us / total) * 100)} % of it in kernel ${kernel.id} (${one})` : "";
   return `${runs.length === 2 ? "Both" : `All ${runs.length}`} kernels take ${duration(total)}${share}.`;

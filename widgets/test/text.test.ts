@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { meaning, optMeaning } from "../src/explaining";
-import { bufferName, bytes, count, duration, figures, kernelNameParts, paragraphs, spread, truncate } from "../src/format";
+import { bufferName, bytes, count, duration, figures, kernelNameParts, paragraphs, quartiles, span, truncate } from "../src/format";
 import type { KernelInfo, Node, Trace } from "../src/model";
 import { explain } from "../src/opcodes";
 import { parseQuery } from "../src/search";
@@ -177,9 +177,12 @@ test("bytes alive are the running sum of allocations and frees", () => {
   assert.deepEqual(liveBytes(buffers), [[0, 7], [1, 107], [5, 7], [5, 37]]);
 });
 
-test("a single run has no spread", () => {
-  assert.equal(spread({ low_us: 2, high_us: 2, times_us: [2] }), "");
-  assert.equal(spread({ low_us: 2, high_us: 3, times_us: [2, 2.5, 3] }), " ± 0.50 µs");
+test("a time stands with its quartiles, that of a single run without", () => {
+  assert.equal(quartiles({ low_us: 2, high_us: 2, times_us: [2] }), "");
+  assert.equal(quartiles({ low_us: 2, high_us: 3, times_us: [2, 2.5, 3] }), "2.00–3.00 µs");
+  assert.equal(quartiles({ low_us: 998, high_us: 1002, times_us: [998, 1000, 1002] }), "998 µs–1.00 ms");
+  assert.equal(span({ median_us: 2.5, low_us: 2, high_us: 3, times_us: [2, 2.5, 3] }), "2.50 µs (2.00–3.00 µs)");
+  assert.equal(span({ median_us: 2, low_us: 2, high_us: 2, times_us: [2] }), "2.00 µs");
 });
 
 test("what has a name in Python goes by it, in the tensors' graph, in a kernel and in memory; results by their kernel", () => {

@@ -239,7 +239,7 @@ def comparison_text(found: Comparison) -> str:
     """The first difference first, then a line a kernel, then the differing options."""
     titles = " with ".join(repr(trace.title) for trace in (found.a, found.b))
     count = len(found.kernels)
-    lines = [f"{titles}: {count} kernel{'' if count == 1 else 's'}, {len(found.changed)} changed"]
+    lines = [f"{titles}: {count_text(count, 'kernel')}, {len(found.changed)} changed"]
     lines.append(first_words(found.diff))
     lines.extend(f"{name}: {a} → {b}" for name, a, b in found.diff.options)
     for number, pair in enumerate(found.kernels):

@@ -23,7 +23,7 @@ from tinyexplore.explore.comparing.comparison import (
     change_words,
     first_words,
 )
-from tinyexplore.explore.figures import LANGUAGE_NAMES
+from tinyexplore.explore.figures import LANGUAGE_NAMES, count_text
 from tinyexplore.explore.model import KernelInfo, Node, Stage, Trace
 from tinyexplore.explore.pictures.graphs import reachable
 from tinyexplore.explore.pictures.highlight import lines_html, style_sheet
@@ -135,7 +135,7 @@ def comparison_html(found: Comparison) -> str:
 
 def _counts(found: Comparison) -> str:
     count, changed = len(found.kernels), len(found.changed)
-    return f"{count} kernel{'' if count == 1 else 's'}, {changed or 'none'} changed"
+    return f"{count_text(count, 'kernel')}, {changed or 'none'} changed"
 
 
 def _options(found: Comparison) -> str:
@@ -175,7 +175,7 @@ def _section(found: Comparison, number: int, pair: KernelPair, *, with_pictures:
     parts = [f'<section><h2 id="kernel-{number}">{number} · <code>{escape(pair.name)}</code></h2>']
     if pair.first is not None:
         parts.append(f"<p>They part in stage <strong>{escape(pair.first.name)}</strong>: ")
-        parts.append(f"{len(pair.only_a)} UOps of the program are only in a, {len(pair.only_b)} only in b.</p>")
+        parts.append(f"of the program, {count_text(len(pair.only_a), 'UOp')} only in a, {len(pair.only_b)} only in b.</p>")
     parts.append(f'<div class="side">{_facts("a", pair.a)}{_facts("b", pair.b)}</div>')
     inside = [_graphs(found, pair)] if with_pictures else []
     is_open = True

@@ -1,7 +1,10 @@
-// Kernels and stages as charts.
+// Kernels, stages and buffers as charts.
 
+import marks from "../marks.css";
+import charts from "../views/charts.css";
+import { MemoryView } from "../views/memory";
 import { RooflineView } from "../views/roofline";
 import { TimelineView } from "../views/timeline";
 
-export { default as css } from "../views/charts.css";
-export const views = { roofline: RooflineView, timeline: TimelineView };
+export const css = marks + charts;
+export const views = { roofline: RooflineView, timeline: TimelineView, memory: MemoryView };

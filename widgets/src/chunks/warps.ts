@@ -1,7 +1,8 @@
 // The warps of a GPU's kernel.
 
+import bounds from "../bounds.css";
 import { WarpsView } from "../views/warps";
 import warps from "../views/warps.css";
 
-export const css = warps;
+export const css = bounds + warps;
 export const views = { warps: WarpsView };

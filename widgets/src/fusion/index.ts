@@ -2,7 +2,7 @@
 
 import { button, h, replaceChildren } from "../dom";
 import { comparisons } from "../fusions";
-import { bytes, count, duration, grouped, spread } from "../format";
+import { bytes, count, duration, grouped, span } from "../format";
 import type { Branch, FusedKernel, ScheduleVariant } from "../model";
 import type { TraceIndex } from "../provenance";
 import type { Change, Store, View } from "../store";
@@ -184,7 +184,7 @@ export class FusionView implements View {
       decision === undefined || decision.compared.length === 0 ? null : comparisons(decision),
       h("div", { class: "fusion-tools" }, do_("cut", "✂ Cut", "A kernel stores it, and its readers read that"), do_("join", "⊕ Join", "Computed where it is read, whatever that costs"), overridden ? leave : null),
       obstacle === "" ? null : h("p", { class: "fusion-obstacle" }, `${edge.mark === "cut" ? "Cannot be joined" : "Cannot be cut"}: ${obstacle}.`),
-      others > 1 && obstacle === "" ? h("p", { class: "faint" }, `${nodeName(index, edge.src)} is read on ${others} edges: memory is for all of them.`) : null,
+      others > 1 && obstacle === "" ? h("p", { class: "faint" }, `${nodeName(index, edge.src)} is read on ${count(others, "edge")}: memory is for all of them.`) : null,
     );
   }
 
@@ -263,18 +263,17 @@ export class FusionView implements View {
   }
 }
 
-/** A time and its spread, which a narrow column puts under it. */
+/** A time and its quartiles, which a narrow column puts under it. */
 function inPieces(text: string): Element[] {
-  const [value, spread] = text.split(" ± ");
-  return [h("span", {}, value), ...(spread === undefined ? [] : [h("span", {}, ` ± ${spread}`)])];
+  return text.split(/(?= \()/).map((part) => h("span", {}, part));
 }
 
 function timeText({ median_us, low_us, high_us, times_us }: ScheduleVariant): string {
-  return median_us === null || low_us === null || high_us === null ? "no time" : `${duration(median_us)}${spread({ low_us, high_us, times_us })}`;
+  return median_us === null || low_us === null || high_us === null ? "no time" : span({ median_us, low_us, high_us, times_us });
 }
 
 function baseText({ base_median_us: median, base_low_us: low, base_high_us: high, base_times_us: times }: ScheduleVariant): string {
-  return median === null || low === null || high === null ? "no time" : `${duration(median)}${spread({ low_us: low, high_us: high, times_us: times })}`;
+  return median === null || low === null || high === null ? "no time" : span({ median_us: median, low_us: low, high_us: high, times_us: times });
 }
 
 /** What the times say; nothing of the schedule as captured, which is compared with itself. */

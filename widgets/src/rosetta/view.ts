@@ -1,7 +1,9 @@
 // Rosetta: a kernel in two or three languages side by side, its lines aligned by the nodes of its ast. Asked of Python; a page
 // shows what was asked before.
 
+import { Answering, note, programKernel } from "../answering";
 import { button, h, replaceChildren } from "../dom";
+import { count } from "../format";
 import type { Change, Store, View } from "../store";
 import { tokenize } from "../tokens";
 import { type RosettaLine, type Row, aligned } from "./align";
@@ -33,12 +35,14 @@ export class RosettaView implements View {
   private found: RosettaData | null = null;
   private chosen: (string | null)[] | null = null;
   private isUnfolded = false;
-  private asked = 0;
   /** The origin under the pointer. */
   private pointed: number | null = null;
   private lines: { element: HTMLElement; row: number | null; origins: number[] }[] = [];
 
+  private readonly answering: Answering;
+
   constructor(private readonly store: Store) {
+    this.answering = new Answering(store, this.element);
     this.element.addEventListener("mouseover", (event) => this.point(event));
     this.element.addEventListener("mouseleave", () => this.pointAt(null));
     this.element.addEventListener("click", (event) => this.choose(event));
@@ -52,40 +56,24 @@ export class RosettaView implements View {
   }
 
   private draw(): void {
-    const { cursor, index } = this.store;
-    const number = cursor.kernel ?? 0;
-    const kernel = index.trace.kernels[number]?.same_as ?? number;
-    if (cursor.panel !== "rosetta" || kernel === this.kernel) return;
+    const kernel = programKernel(this.store);
+    if (this.store.cursor.panel !== "rosetta" || kernel === this.kernel) return;
     this.kernel = kernel;
-    void this.request();
-  }
-
-  private async request(): Promise<void> {
-    const { kernel } = this;
-    const mine = (this.asked += 1);
-    await null; // a new view has its width once it stands in its place
-    if (mine !== this.asked) return;
-    const kept = this.store.rosettas[String(kernel)];
-    if (kept !== undefined) return this.show(kept);
-    if (this.store.ask === null) return this.say("This kernel was not translated before the page was made. In a notebook this panel does it, and so does ", `view.rosetta(${kernel})`);
-    this.element.setAttribute("aria-busy", "true");
-    if (this.element.childElementCount === 0) replaceChildren(this.element, h("p", { class: "note", role: "status" }, "translating …"));
-    try {
-      const found = (await this.store.ask({ ask: "rosetta", kernel })) as RosettaData;
-      if (mine === this.asked) this.show(found);
-    } catch (error) {
-      if (mine !== this.asked) return;
-      this.say(error instanceof Error ? error.message : String(error));
-      this.kernel = null; // it is asked again when the panel is opened again
-    } finally {
-      if (mine === this.asked) this.element.removeAttribute("aria-busy");
-    }
+    void this.answering.request<RosettaData>({
+      question: { ask: "rosetta", kernel },
+      kept: this.store.rosettas[String(kernel)],
+      meanwhile: "translating …",
+      nobody: ["This kernel was not translated before the page was made. In a notebook this panel does it, and so does ", `view.rosetta(${kernel})`],
+      show: (found) => this.show(found),
+      say: (text, code) => this.say(text, code),
+      refused: () => (this.kernel = null), // it is asked again when the panel is opened again
+    });
   }
 
   private say(text: string, code = ""): void {
     this.found = null;
     this.lines = [];
-    replaceChildren(this.element, h("p", { class: "note", role: "alert" }, text, code === "" ? null : h("code", {}, code)));
+    replaceChildren(this.element, note(text, code));
   }
 
   private show(found: RosettaData): void {
@@ -108,12 +96,12 @@ export class RosettaView implements View {
 
   /** The texts that are side by side: those that the reader chose, as far as they are there. */
   private columns({ translations }: RosettaData): Translation[] {
-    const count = this.element.clientWidth >= WIDE ? 3 : 2;
+    const most = this.element.clientWidth >= WIDE ? 3 : 2;
     const shown = translations.filter(({ refusal }) => refusal === "");
-    const first = [...FIRST.flatMap((name) => shown.filter(({ target }) => target === name)), ...shown].slice(0, count);
+    const first = [...FIRST.flatMap((name) => shown.filter(({ target }) => target === name)), ...shown].slice(0, most);
     this.chosen ??= [...new Set(first)].map(({ target }) => target);
     const chosen = this.chosen.flatMap((name) => translations.filter(({ target }) => target === name));
-    return chosen.length > 0 ? chosen : translations.slice(0, count);
+    return chosen.length > 0 ? chosen : translations.slice(0, most);
   }
 
   private head(found: RosettaData, { target, opts, refusal }: Translation, place: number): HTMLElement {
@@ -140,15 +128,15 @@ export class RosettaView implements View {
   /** What stands before the function is helpers and types: folded where it is long. */
   private folded(rows: Row[], columns: Translation[]): (Row | HTMLElement)[] {
     const start = rows.findIndex(({ origin }) => origin !== null);
-    const count = Math.max(0, ...rows.slice(0, start).flatMap(({ spans }) => spans.map(([first, end]) => end - first)));
-    if (start <= 0 || count <= FOLDED || this.isUnfolded) return rows;
+    const longest = Math.max(0, ...rows.slice(0, start).flatMap(({ spans }) => spans.map(([first, end]) => end - first)));
+    if (start <= 0 || longest <= FOLDED || this.isUnfolded) return rows;
     const unfold = (): void => {
       this.isUnfolded = true;
       this.show(this.found!);
     };
     const cells = columns.map((_, i) => {
       const lines = rows.slice(0, start).reduce((sum, { spans }) => sum + spans[i][1] - spans[i][0], 0);
-      const words = `${lines} line${lines === 1 ? "" : "s"} before the function`;
+      const words = `${count(lines, "line")} before the function`;
       return h("td", { "data-language": columns[i].words }, lines === 0 ? null : button(words, "Types and helpers: show them", unfold, "quiet"));
     });
     return [h("tr", { class: "fold" }, h("th", {}), ...cells), ...rows.slice(start)];

@@ -1,7 +1,7 @@
 // "Run here": the chosen kernel, run and timed by the reader's browser, below the times that were captured.
 
 import { button, h, replaceChildren } from "../dom";
-import { duration, figures } from "../format";
+import { count, duration, figures } from "../format";
 import { fromBase64 } from "../payload";
 import type { Store } from "../store";
 import { kernelName } from "../views/pipeline";
@@ -37,7 +37,7 @@ export class RunHere {
   }
 
   private said(one: Runnable, state: State | undefined): (HTMLElement | string)[] {
-    if (state === undefined) return [h("span", { class: "note" }, `${fromBase64(one.wasm).length.toLocaleString("en-US")} bytes of WebAssembly`)];
+    if (state === undefined) return [h("span", { class: "note" }, `${count(fromBase64(one.wasm).length, "byte")} of WebAssembly`)];
     if (state.is === "running") return [h("span", { class: "note" }, "running …")];
     if (state.is === "failed") return [h("span", { class: "wrong", role: "alert" }, state.text)];
     const { low, median, high } = quartiles(state.outcome.times_us);
@@ -52,7 +52,7 @@ export class RunHere {
 
   private measured(one: Runnable, { calls }: Outcome): string {
     const fed = one.inputs === undefined ? "made-up numbers (0, 1, 2 … 96, begun anew)" : "what it read when it was captured";
-    const each = calls === 1 ? "one call" : `${calls.toLocaleString("en-US")} calls in a row`;
+    const each = calls === 1 ? "one call" : `${count(calls, "call")} in a row`;
     return `One thread, vectors of 16 bytes, on ${fed}, warm; each sample is ${each}, by the clock of the page.`;
   }
 

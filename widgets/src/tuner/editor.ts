@@ -1,7 +1,7 @@
 // A stage of a kernel as text that can be changed: coloured, numbered, with the compiler's words at their lines.
 
 import { button, h, oncePerFrame, replaceChildren } from "../dom";
-import { duration, languageName, spread } from "../format";
+import { languageName, span } from "../format";
 import type { Branch, Diagnostic } from "../model";
 import { tokenize } from "../tokens";
 import { type WhatIf, variantOf } from "../whatif";
@@ -130,6 +130,6 @@ function times(branch: Branch): Element[] {
   if (variant?.median_us == null || variant.low_us === null || variant.high_us === null || before.length === 0) return [];
   const quantile = (part: number): number => before[Math.min(before.length - 1, Math.floor(part * before.length))];
   const { median_us, low_us, high_us, times_us } = variant;
-  const old = `${duration(quantile(0.5))}${spread({ low_us: quantile(0.25), high_us: quantile(0.75), times_us: before })}`;
-  return [h("p", {}, `before ${old} → `, h("b", {}, `${duration(median_us)}${spread({ low_us, high_us, times_us })}`))];
+  const old = span({ median_us: quantile(0.5), low_us: quantile(0.25), high_us: quantile(0.75), times_us: before });
+  return [h("p", {}, `before ${old} → `, h("b", {}, span({ median_us, low_us, high_us, times_us })))];
 }

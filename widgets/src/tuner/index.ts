@@ -1,7 +1,7 @@
 // The kernel tuner: the loops of a kernel, the opts that are legal now, everything that was tried, and what it changed.
 
 import { button, h, replaceChildren } from "../dom";
-import { duration, spread } from "../format";
+import { count, span } from "../format";
 import type { Branch, KernelVariant } from "../model";
 import { roofline } from "../roofline";
 import type { Change, Store, View } from "../store";
@@ -132,7 +132,7 @@ export class TunerView implements View {
     const plain = this.whatIf.of(kernel).find((branch) => branch.labels.includes("no opts"));
     const others = [...new Set([plain, base ?? undefined])].filter((other) => other !== undefined && other !== this.whatIf.at(kernel)) as Branch[];
     if (median_us === null || low_us === null || high_us === null) return this.counts(variant, others);
-    const facts = [h("b", { class: "tuner-now", title: `median of ${times_us.length} samples, in a process of its own` }, `${duration(median_us)}${spread({ low_us, high_us, times_us })}`)];
+    const facts = [h("b", { class: "tuner-now", title: `The median of ${count(times_us.length, "sample")} and the quartiles, in a process of its own` }, span({ median_us, low_us, high_us, times_us }))];
     for (const other of others) {
       const time = variantOf(other)?.median_us ?? null;
       if (time === null) continue;

@@ -1,7 +1,7 @@
 // The listings of a branch, line by line against those of another one.
 
 import { button, h, replaceChildren, tab, tabList } from "../dom";
-import { languageName } from "../format";
+import { count, languageName } from "../format";
 import { type LineChange, compareLines } from "../lines";
 import type { Branch } from "../model";
 import { tokenize } from "../tokens";
@@ -60,7 +60,7 @@ export class TunerListing {
     }, "quiet toggle");
     toggle.setAttribute("aria-pressed", String(this.whole || !comparable));
     toggle.disabled = !comparable;
-    const says = !comparable || base === null ? `${lines.length} lines` : `+${fresh} −${gone} against ${nameOf(base)}`;
+    const says = !comparable || base === null ? count(lines.length, "line") : `+${fresh} −${gone} against ${nameOf(base)}`;
     const bar = h("div", { class: "bar" }, tabList("Listings", ...tabs), h("span", { class: "space" }), h("span", { class: "faint tuner-says", title: says }, says), toggle, edit);
     if (isEdited) {
       toggle.hidden = true;

@@ -2,7 +2,7 @@
 
 import { button, h } from "../dom";
 import { optMeaning } from "../explaining";
-import { duration, grouped, languageName } from "../format";
+import { count, duration, languageName } from "../format";
 import type { Branch, KernelVariant } from "../model";
 import { type WhatIf, isWhole, variantOf } from "../whatif";
 
@@ -168,7 +168,7 @@ function timeText(variant: KernelVariant | null, time: number | null, counted: b
 
 /** "4,036 UOps" */
 export function uopsText(uops: number): string {
-  return `${grouped(uops)} UOp${uops === 1 ? "" : "s"}`;
+  return count(uops, "UOp");
 }
 
 function sorted(branches: Branch[], scale: Scale): Branch[] {

@@ -1,7 +1,7 @@
 // The memory microscope: which level of the caches answers each touch of memory, by a model; a kernel with any opts beside
 // itself with others, aligned buffer by buffer, loop by loop and line by line.
 
-import { grouped } from "../format";
+import { count, grouped } from "../format";
 import type { Ask } from "../asking";
 import { h, replaceChildren, s } from "../dom";
 import type { Change, Store, View } from "../store";
@@ -140,7 +140,7 @@ export class CachesView implements View {
 
   private show({ after, before, rows }: Answer): void {
     const focus = this.element.contains(document.activeElement) ? (document.activeElement as HTMLElement).dataset.focus : undefined;
-    const said = after.caches.map(([name, nbytes, ways]) => `${name} ${nbytes >> 10} KiB, ${ways} ways`).join(" · ");
+    const said = after.caches.map(([name, nbytes, ways]) => `${name} ${nbytes >> 10} KiB, ${count(ways, "way")}`).join(" · ");
     const legend = after.levels.map((level, i) => h("span", { class: "key" }, h("span", { class: `swatch level${colour(i, after.levels)}` }), level));
     replaceChildren(
       this.element,

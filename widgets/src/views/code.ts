@@ -7,7 +7,6 @@ import { button, h, replaceChildren, tab, tabList } from "../dom";
 import { languageName } from "../format";
 import type { Line, Program } from "../model";
 import { kernelClass } from "../kernels";
-import { explain } from "../opcodes";
 import { type Piece, type Stop, framesOf, kernelOfFrame, pieces, rangesOf, stopsOf } from "../spans";
 import type { Change, Store, View } from "../store";
 import { InSight } from "../insight";
@@ -117,6 +116,7 @@ class CodePane {
     this.element = h("div", { class: `code pane-${key}`, "data-pane": key }, this.bar, this.body);
     this.coloured = new InSight(this.body, (chunk) => this.colour(chunk));
     this.body.addEventListener("mouseover", (event) => this.store.hover(this.nodesAt(event)));
+    this.body.addEventListener("mouseover", (event) => void this.explain(event));
     this.body.addEventListener("mouseleave", () => this.store.hover([]));
     this.body.addEventListener("click", (event) => this.choose(event));
     this.body.addEventListener("keydown", (event) => this.walk(event));
@@ -262,17 +262,26 @@ class CodePane {
       const tokens = tokenize(language, lines[Number(row.dataset.line)].words);
       const spans = tokens.flatMap(([kind, text]) => {
         if (kind === "" || kind === "register") return this.named(text, kind, language);
-        const meaning = kind === "call" ? explain(language, text) : null;
-        return h("span", { class: `t-${kind}`, title: meaning && `${text.trim()}: ${meaning}` }, text);
+        return h("span", { class: `t-${kind}` }, text);
       });
       row.lastElementChild!.replaceChildren(...spans);
     }
   }
 
+  /** Says what the operation under the pointer does; the words for that come with the first one. */
+  private async explain(event: Event): Promise<void> {
+    const word = (event.target as Element).closest<HTMLElement>(".t-call:not([title])");
+    const { language } = this.listing ?? {};
+    if (word === null || language === undefined || language === "source") return;
+    const chunk = await this.store.chunks.load("opcodes").catch(() => null); // a page that lacks them goes without
+    const text = word.textContent!.trim();
+    const meaning = chunk?.explain?.(language, text) ?? null;
+    if (meaning !== null) word.title = `${text}: ${meaning}`;
+  }
+
   /** A piece of the user's Python; one of a part that built something can be chosen by itself, and has its kernel's colour. */
   private part({ token: [kind, text], frames }: Piece): HTMLElement | string {
-    const meaning = kind === "call" ? explain("python", text) : null;
-    const shown = kind === "" && frames.length === 0 ? text : h("span", { class: kind === "" ? null : `t-${kind}`, title: meaning && `${text.trim()}: ${meaning}` }, text);
+    const shown = kind === "" && frames.length === 0 ? text : h("span", { class: kind === "" ? null : `t-${kind}` }, text);
     if (typeof shown === "string" || frames.length === 0) return shown;
     const kernel = kernelOfFrame(this.store.index, frames[0]);
     shown.classList.add("piece", ...(kernel === null ? [] : kernelClass(kernel).split(" ")));

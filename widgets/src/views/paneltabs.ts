@@ -1,6 +1,6 @@
 // The tabs of the panels: a row of groups, and beside it the panels of the group that is open.
 
-import { h, tab, tabList } from "../dom";
+import { button, h, tab, tabList } from "../dom";
 import { type Change, GROUPS, type Panel, type Store, type View } from "../store";
 
 const KEPT = "tinyexplore.panels"; // in the browser: which panel of each group was looked at last
@@ -12,8 +12,13 @@ export class PanelTabs implements View {
   private readonly panels = new Map<string, HTMLElement>();
   private readonly lists: HTMLElement[];
   private readonly last = keptPanels();
+  private readonly filler: HTMLElement;
 
-  constructor(private readonly store: Store) {
+  /** `fill`: gives the panel the place of what is above it, and back. */
+  constructor(
+    private readonly store: Store,
+    fill: () => void,
+  ) {
     this.groups = NAMES.map((name) => tab(name, GROUPS[name].title, false, () => this.open(name), GROUPS[name].says));
     this.lists = NAMES.map((name) => {
       const tabs = GROUPS[name].panels.map((panel) => tab(panel, titleOf(panel), false, () => store.go({ panel })));
@@ -24,12 +29,19 @@ export class PanelTabs implements View {
     });
     const groups = tabList("Groups of panels", ...this.groups);
     groups.classList.add("groups");
-    this.element = h("div", { class: "panel-tabs" }, groups, ...this.lists);
+    this.filler = button("⤢", "The panel in the place of the graph and the code, and back (P)", fill, "quiet filler");
+    this.element = h("div", { class: "panel-tabs" }, groups, ...this.lists, h("span", { class: "space" }), this.filler);
+    this.filled(false);
     this.mark();
   }
 
   update(change: Change): void {
     if (change.cursor) this.mark();
+  }
+
+  /** Whether the panel is all there is. */
+  filled(is: boolean): void {
+    this.filler.setAttribute("aria-pressed", String(is));
   }
 
   /** The panel of a group that was looked at last, else its first. */

@@ -1,7 +1,7 @@
 // The roofline: each timed kernel by what it does with a byte and how fast, under the machine's ceilings.
 
 import { h, replaceChildren, s } from "../dom";
-import { figures } from "../format";
+import { count, figures } from "../format";
 import { kernelClass } from "../kernels";
 import { type Point, type Roofline, Scale, noteWords, pointWords, roofline } from "../roofline";
 import type { Change, Store, View } from "../store";
@@ -45,7 +45,7 @@ export class RooflineView implements View {
     const y = new Scale([...points.map(({ gflops }) => gflops), ...peaks], height - BOTTOM, TOP);
     const drawing = s(
       "svg",
-      { width, height, viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": `Roofline of ${points.length} kernels` },
+      { width, height, viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": `Roofline of ${count(points.length, "kernel")}` },
       ...this.axes(x, y, width, height),
       ...this.ceilings(x, y, width),
       ...[...points].sort((a, b) => b.us - a.us).map((point) => this.dot(point, x, y)),

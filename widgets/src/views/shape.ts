@@ -1,7 +1,7 @@
 // A shape as grids: each element with the place at which it lies, beside memory with what is read of it. Movements are
 // buttons, and ask Python; hovering and scrolling are done here.
 
-import { grouped } from "../format";
+import { count, grouped } from "../format";
 import type { Ask } from "../asking";
 import { button, h, replaceChildren } from "../dom";
 import { type Box, type Cell, type ShapeData, type ShapeStep, cellsOf, memoryWidth, memoryWindow, shownBox, sizesText, viewText } from "../shapes";
@@ -245,7 +245,7 @@ export class ShapeView implements View {
       this.places.set(at, element);
       return element;
     });
-    const part = stop - start < data.size ? ` · ${start} … ${stop - 1} of ${grouped(data.size)}` : ` · ${data.size} places`;
+    const part = stop - start < data.size ? ` · ${start} … ${stop - 1} of ${grouped(data.size)}` : ` · ${count(data.size, "place")}`;
     const slide = (event: Event): void => {
       this.firstPlace = Number((event.target as HTMLInputElement).value) * width;
       this.drawGrids();

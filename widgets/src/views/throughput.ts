@@ -1,6 +1,7 @@
 // The throughput of a kernel's busiest loop, by LLVM's model of the CPU: what bounds an iteration, and which ports each
 // instruction keeps busy, beside the cycles that were measured. Asked of Python; a page shows what was asked before.
 
+import { Answering, note } from "../answering";
 import { h, replaceChildren } from "../dom";
 import type { Change, Store, View } from "../store";
 import { nameOf } from "../tuner/tree";
@@ -30,10 +31,12 @@ export class ThroughputView implements View {
   readonly element = h("div", { class: "throughput scroll", tabindex: 0, role: "region", "aria-label": "Throughput" });
   private kernel: number | null = null;
   private branch: number | null = null;
-  private asked = 0;
   private readonly stop: () => void;
 
+  private readonly answering: Answering;
+
   constructor(private readonly store: Store) {
+    this.answering = new Answering(store, this.element);
     this.stop = whatIfOf(store.index).listen(() => this.follow());
     this.draw();
   }
@@ -52,7 +55,7 @@ export class ThroughputView implements View {
     if (cursor.panel !== "throughput" || kernel === this.kernel) return;
     this.kernel = kernel;
     this.branch = null;
-    void this.request();
+    this.request();
   }
 
   /** New branches can be chosen. */
@@ -61,28 +64,17 @@ export class ThroughputView implements View {
     if (head !== null) head.replaceWith(this.choices());
   }
 
-  private async request(): Promise<void> {
+  private request(): void {
     const { kernel, branch } = this;
-    const mine = (this.asked += 1);
-    const kept = this.store.throughputs[branch === null ? String(kernel) : `${kernel}:${branch}`];
-    if (kept !== undefined) return this.show(kept);
-    if (this.store.ask === null) return this.say("This loop was not asked for before the page was made. In a notebook this panel asks llvm-mca, and so does ", `view.throughput(${kernel})`);
-    this.element.setAttribute("aria-busy", "true");
-    if (this.element.childElementCount === 0) replaceChildren(this.element, h("p", { class: "note", role: "status" }, "asking llvm-mca …"));
-    try {
-      const found = (await this.store.ask({ ask: "throughput", kernel, branch })) as ThroughputData;
-      if (mine === this.asked) this.show(found);
-    } catch (error) {
-      if (mine !== this.asked) return;
-      this.say(error instanceof Error ? error.message : String(error));
-      this.kernel = this.branch === null ? null : this.kernel; // it is asked again when the panel is opened again
-    } finally {
-      if (mine === this.asked) this.element.removeAttribute("aria-busy");
-    }
-  }
-
-  private say(text: string, code = ""): void {
-    replaceChildren(this.element, this.choices(), h("p", { class: "note", role: "alert" }, text, code === "" ? null : h("code", {}, code)));
+    void this.answering.request<ThroughputData>({
+      question: { ask: "throughput", kernel, branch },
+      kept: this.store.throughputs[branch === null ? String(kernel) : `${kernel}:${branch}`],
+      meanwhile: "asking llvm-mca …",
+      nobody: ["This loop was not asked for before the page was made. In a notebook this panel asks llvm-mca, and so does ", `view.throughput(${kernel})`],
+      show: (found) => this.show(found),
+      say: (text, code) => replaceChildren(this.element, this.choices(), note(text, code)),
+      refused: () => (this.kernel = branch === null ? null : kernel), // as captured, it is asked again when the panel is opened again
+    });
   }
 
   /** The kernel as captured, or as it is in a branch of the tuner. */
@@ -93,7 +85,7 @@ export class ThroughputView implements View {
     const change = (event: Event): void => {
       const { value } = event.target as HTMLSelectElement;
       this.branch = value === "" ? null : Number(value);
-      void this.request();
+      this.request();
     };
     const select = h("select", { "aria-label": "Which of the kernel's branches", onchange: change }, h("option", { value: "", selected: this.branch === null }, "as captured"), ...options);
     return h("div", { class: "steps" }, h("b", {}, index.trace.kernels[this.kernel ?? 0]?.name ?? ""), branches.length === 0 ? null : select);

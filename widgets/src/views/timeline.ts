@@ -2,7 +2,7 @@
 
 import { nodesOfKernel, chooseKernel } from "../choosing";
 import { button, h, oncePerFrame, replaceChildren, s } from "../dom";
-import { bytes, duration } from "../format";
+import { bytes, count, duration } from "../format";
 import { kernelClass, kernelTitle } from "../kernels";
 import { placeOf } from "../links";
 import type { Change, Store, View } from "../store";
@@ -188,8 +188,8 @@ export class TimelineView implements View {
   private lanes(top: number): { drawn: SVGElement[]; height: number } {
     const { lives } = this.figure;
     const { trace } = this.store.index;
-    const count = lives.reduce((most, { lane }) => Math.max(most, lane + 1), 0);
-    if (count === 0) return { drawn: [], height: 0 };
+    const lanes = lives.reduce((most, { lane }) => Math.max(most, lane + 1), 0);
+    if (lanes === 0) return { drawn: [], height: 0 };
     const shown = lives.filter(({ lane, us, end }) => lane < MOST_LANES && end >= this.from && us <= this.to);
     const drawn = shown.map(({ buffer, name, bytes: size, us, end, lane }) => {
       const { maker } = trace.buffers[buffer];
@@ -198,9 +198,9 @@ export class TimelineView implements View {
       const box = { x: left, y: top + lane * LANE, width: Math.max(2, right - left), height: LANE - 2, rx: 2 };
       return s("g", { class: `span life-of ${maker === null ? "stage" : kernelClass(maker)}`, "data-kernel": maker, "data-says": says }, s("title", {}, says), s("rect", box));
     });
-    const left = count - MOST_LANES;
-    const more = left > 0 ? [s("text", { class: "row-name", x: 8, y: top + 26 }, `+ ${left} rows`)] : [];
-    return { drawn: [this.name("buffers", top), ...drawn, ...more], height: Math.max(Math.min(count, MOST_LANES) * LANE, left > 0 ? 30 : 16) + 2 };
+    const left = lanes - MOST_LANES;
+    const more = left > 0 ? [s("text", { class: "row-name", x: 8, y: top + 26 }, `+ ${count(left, "row")}`)] : [];
+    return { drawn: [this.name("buffers", top), ...drawn, ...more], height: Math.max(Math.min(lanes, MOST_LANES) * LANE, left > 0 ? 30 : 16) + 2 };
   }
 
   private ticks(bottom: number): SVGElement[] {

@@ -1,8 +1,9 @@
 // A GPU's kernel: its grid and groups, what a warp asks of memory at each load and store, lane by lane, and how many groups
 // a multiprocessor holds. Asked of Python; a page shows what it keeps.
 
+import { Answering, note, programKernel } from "../answering";
 import { h, replaceChildren, s } from "../dom";
-import { grouped } from "../format";
+import { count, grouped } from "../format";
 import type { Change, Store, View } from "../store";
 
 interface Access {
@@ -52,14 +53,16 @@ const MOST_SEGMENTS = 64;
 export class WarpsView implements View {
   readonly element = h("div", { class: "warps scroll", tabindex: 0, role: "region", "aria-label": "Warps" });
   private kernel: number | null = null;
-  private asked = 0;
   private found: GpuData | null = null;
   private chosen = 0;
   /** Accesses that do the same, as an unrolled loop has many, are one row. */
   private groups: Access[][] = [];
   private rows: HTMLElement[] = [];
 
+  private readonly answering: Answering;
+
   constructor(private readonly store: Store) {
+    this.answering = new Answering(store, this.element);
     this.draw();
   }
 
@@ -70,38 +73,24 @@ export class WarpsView implements View {
   }
 
   private draw(): void {
-    const { cursor, index } = this.store;
-    const number = cursor.kernel ?? 0;
-    const kernel = index.trace.kernels[number]?.same_as ?? number;
-    if (cursor.panel !== "warps" || kernel === this.kernel) return;
+    const kernel = programKernel(this.store);
+    if (this.store.cursor.panel !== "warps" || kernel === this.kernel) return;
     this.kernel = kernel;
-    void this.request();
-  }
-
-  private async request(): Promise<void> {
-    const { kernel } = this;
-    const mine = (this.asked += 1);
-    const kept = this.store.gpus[String(kernel)];
-    if (kept !== undefined) return this.show(kept);
-    if (this.store.ask === null) return this.say("Kernel " + kernel + " is no GPU's: it has no work-groups. For one that has: ", 'explore(f, target="sm_80")');
-    this.element.setAttribute("aria-busy", "true");
-    if (this.element.childElementCount === 0) replaceChildren(this.element, h("p", { class: "note", role: "status" }, "following every lane …"));
-    try {
-      const found = (await this.store.ask({ ask: "gpu", kernel })) as GpuData;
-      if (mine === this.asked) this.show(found);
-    } catch (error) {
-      if (mine !== this.asked) return;
-      this.say(error instanceof Error ? error.message : String(error));
-      this.kernel = null; // it is asked again when the panel is opened again
-    } finally {
-      if (mine === this.asked) this.element.removeAttribute("aria-busy");
-    }
+    void this.answering.request<GpuData>({
+      question: { ask: "gpu", kernel },
+      kept: this.store.gpus[String(kernel)],
+      meanwhile: "following every lane …",
+      nobody: [`Kernel ${kernel} is no GPU's: it has no work-groups. For one that has: `, 'explore(f, target="sm_80")'],
+      show: (found) => this.show(found),
+      say: (text, code) => this.say(text, code),
+      refused: () => (this.kernel = null), // it is asked again when the panel is opened again
+    });
   }
 
   private say(text: string, code = ""): void {
     this.found = null;
     this.rows = [];
-    replaceChildren(this.element, h("p", { class: "note", role: "alert" }, text, code === "" ? null : h("code", {}, code)));
+    replaceChildren(this.element, note(text, code));
   }
 
   private show(found: GpuData): void {
@@ -193,7 +182,7 @@ export class WarpsView implements View {
     const one = this.groups[this.chosen]?.[0];
     if (place === null) return;
     if (one === undefined) return replaceChildren(place, h("p", { class: "note" }, "No load and no store."));
-    const what = `${one.stored ? "Stores to" : "Loads from"} ${one.buffer}, ${one.nbytes} bytes a lane`;
+    const what = `${one.stored ? "Stores to" : "Loads from"} ${one.buffer}, ${count(one.nbytes, "byte")} a lane`;
     const told = one.space === "shared" || one.lanes.length === 0 ? "" : ` · ${count(one.segments, "segment")} in ${count(one.lines, "line")} of ${LINE} bytes`;
     replaceChildren(
       place,
@@ -217,10 +206,6 @@ function alike(accesses: Access[]): Access[][] {
     found.set(key, [...(found.get(key) ?? []), one]);
   }
   return [...found.values()];
-}
-
-function count(number: number, word: string): string {
-  return `${number} ${word}${number === 1 ? "" : "s"}`;
 }
 
 function rounded(count: number): string {
@@ -293,8 +278,8 @@ function held({ occupancy, why, shared_bytes }: GpuData): HTMLElement {
       h("span", { class: "words" }, `${grouped(need)} of ${grouped(have)}`, name === limit ? h("b", {}, " · the limit") : null),
     ),
   );
-  const taken = `about ${registers} registers a work-item${shared_bytes > 0 ? `, ${grouped(shared_bytes)} bytes of shared memory a group` : ""}`;
-  return h("section", { class: "held" }, h("h6", {}, h("b", {}, `${Math.round(100 * share)} % occupancy`), ` · ${groups} ${groups === 1 ? "group" : "groups"} on a multiprocessor`), ...rows, h("p", { class: "note" }, `Groups that each resource allows; ${taken}, an estimate.`));
+  const taken = `about ${count(registers, "register")} a work-item${shared_bytes > 0 ? `, ${count(shared_bytes, "byte")} of shared memory a group` : ""}`;
+  return h("section", { class: "held" }, h("h6", {}, h("b", {}, `${Math.round(100 * share)} % occupancy`), ` · ${count(groups, "group")} on a multiprocessor`), ...rows, h("p", { class: "note" }, `Groups that each resource allows; ${taken}, an estimate.`));
 }
 
 // *** the lanes ***
@@ -324,7 +309,7 @@ function inBanks({ lanes, banks, degree, says }: Access): HTMLElement {
   const y = tall + gap;
   const boxes = banks.flatMap((words, bank) => {
     const shown = Math.min(words, most);
-    const frame = s("rect", { class: "segment", x: bank * each + 1, y, width: each - 2, height: 12 * most + 2 }, s("title", {}, `bank ${bank}: ${words} words`));
+    const frame = s("rect", { class: "segment", x: bank * each + 1, y, width: each - 2, height: 12 * most + 2 }, s("title", {}, `bank ${bank}: ${count(words, "word")}`));
     return [frame, ...Array.from({ length: shown }, (_, i) => s("rect", { class: words > 1 ? "conflict" : "on", x: bank * each + 3, y: y + 2 + 12 * i, width: each - 6, height: 9 }))];
   });
   const labels = banks.flatMap((words, bank) => (words > most ? [s("text", { x: (bank + 0.5) * each, y: y + 12 * most + 14, "text-anchor": "middle" }, `× ${words}`)] : bank % 8 === 0 ? [s("text", { x: bank * each + 2, y: y + 12 * most + 14 }, `bank ${bank}`)] : []));

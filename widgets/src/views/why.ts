@@ -206,7 +206,7 @@ function differs({ passed, parts }: Tried, { kind, path, wanted, found, places }
   return [
     h("span", { class: "wants" }, h("span", { class: "faint" }, "wants "), wanted),
     h("span", { class: "is" }, h("span", { class: "faint" }, "is "), found),
-    h("span", { class: "faint" }, `${where} · ${passed} of ${parts} parts match`),
+    h("span", { class: "faint" }, `${where} · ${passed} of ${count(parts, "part")} ${passed === 1 ? "matches" : "match"}`),
   ];
 }
 

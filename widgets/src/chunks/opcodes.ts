@@ -1,0 +1,4 @@
+// What the operations of listings do.
+
+export { explain } from "../opcodes";
+export const views = {};
