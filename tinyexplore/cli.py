@@ -328,7 +328,7 @@ def run_code(options: argparse.Namespace) -> int:
     trace = _loaded(options.trace)
     programs = {program.language: program for program in trace.programs if program.kernel == options.kernel}
     if not programs:
-        raise UsageError(f"kernel {options.kernel} has no listings; the trace has {len(trace.kernels)} kernels, from 0")
+        raise UsageError(f"kernel {options.kernel} has no listings; kernels of the trace: {len(trace.kernels)}, from 0")
     language = options.language or next((name for name in programs if name != "uops"), "uops")
     if language not in programs:
         raise UsageError(f"kernel {options.kernel} has no {language!r}; it has {', '.join(programs)}")

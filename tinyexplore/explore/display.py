@@ -14,6 +14,7 @@ from contextlib import suppress
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from tinyexplore.explore.figures import count_text
 from tinyexplore.explore.pictures.highlight import lines_html
 from tinyexplore.explore.pictures.svg import graph_svg
 from tinyexplore.explore.recording.describe import Printer, arg_text, dtype_text, expr_text, shape_text, uops_listing
@@ -251,7 +252,7 @@ def _view_html(view: View) -> str:
 def _uop_html(uop: UOp) -> str:
     nodes = nodes_of((uop,))
     text = _listing("uops", loop_nest(uop) if uop.op is Ops.SINK else Printer().text(uop))
-    facts = [("dtype", dtype_text(uop.dtype)), ("graph", f"{len(nodes)} UOps")]
+    facts = [("dtype", dtype_text(uop.dtype)), ("graph", count_text(len(nodes), "UOp"))]
     return _page(f"UOp {uop.op.name}", facts, graph_svg(nodes), text)
 
 
@@ -278,7 +279,10 @@ def _item_html(item: ScheduleItem) -> str:
 def _program_html(program: ProgramSpec) -> str:
     facts = [
         ("for", program.target.describe()),
-        ("program", f"{len(program.uops)} UOps, {len(program.lines)} lines of {program.language}"),
+        (
+            "program",
+            f"{count_text(len(program.uops), 'UOp')}, {count_text(len(program.lines), 'line')} of {program.language}",
+        ),
         ("buffers", f"{program.n_buffers}, of which written: {', '.join(map(str, sorted(program.writes)))}"),
     ]
     linear = "\n".join(line.text for line in uops_listing(program.uops))

@@ -234,6 +234,17 @@ def quartiles_text(run: Run) -> str:
     return f"{number if high.endswith(f' {unit}') else low}–{high}"
 
 
+def argument_text(trace: Trace, kernel: KernelInfo, place: int) -> str:
+    """What lies in the buffer that a kernel knows as data0, data1, …: "x", "result", "result of kernel 2"; "" where
+    nothing is known of it. As `argumentText` in widgets/src/provenance.ts."""
+    if place >= len(kernel.buffers):
+        return ""
+    buffer = trace.buffers[kernel.buffers[place]]
+    if buffer.name or buffer.maker is None:
+        return buffer.name
+    return "result" if buffer.maker == kernel.id else f"result of kernel {buffer.maker}"
+
+
 def call_text(name: str) -> str:
     """A call as it is written in Python: "@" for "__matmul__", "softmax" for itself."""
     special = re.fullmatch(r"__([ri]?)(\w+?)__", name)

@@ -47,7 +47,9 @@ TERMS: tuple[Term, ...] = (
     Term("stage", "Passes", "The rewrites and transforms that turn a kernel's mathematics into a loop program."),
     Term("stage", "UOps", "The loop program, one operation a line, in the order in which it runs."),
     Term("stage", "Code", "The program as text for the compiler, and the machine code that it made of it."),
-    Term("stage", "Run", "One run of each kernel: the median of its timed runs. Two times beside it are the quartiles."),
+    Term(
+        "stage", "Run", "One run of each kernel: the median of its timed runs. Two times beside it are the quartiles."
+    ),
     Term(
         "word",
         "LazyBuffer",

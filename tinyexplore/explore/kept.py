@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tinyexplore.dtype import DType, PtrDType
+from tinyexplore.explore.figures import count_text
 from tinyexplore.renderer import ProgramSpec
 from tinyexplore.renderer.program import global_buffers
 from tinyexplore.uop import Ops, UOp
@@ -62,7 +63,7 @@ class InputKeeper:
     def note(self) -> str:
         """What the reader must know of it."""
         count = sum(found is not None for found in self.contents.values())
-        text = f"the inputs of {count} kernel{'s' if count != 1 else ''} are kept, {self.nbytes:,} bytes"
+        text = f"the inputs of {count_text(count, 'kernel')} are kept, {count_text(self.nbytes, 'byte')}"
         if self.left_out:
             text += f"; those of {self.left_out} more would pass the limit of {self.limit:,} bytes (keep_inputs=…)"
         return text

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from tinyexplore.explore.figures import count_text
 from tinyexplore.explore.model import Trace
 
 _KEPT_GRAPHS = 4
@@ -50,7 +51,9 @@ class Replay:
 
     def __init__(self, trace: Trace, stage_id: int) -> None:
         if not 0 <= stage_id < len(trace.stages):
-            raise IndexError(f"stage {stage_id}: the trace has {len(trace.stages)} stages, numbered from 0")
+            raise IndexError(
+                f"stage {stage_id}: the trace has {count_text(len(trace.stages), 'stage')}, numbered from 0"
+            )
         stage = trace.stages[stage_id]
         self.count = len(stage.steps)
         self._sources = [node.src for node in trace.nodes]

@@ -14,6 +14,7 @@ from typing import Any
 
 from tinyexplore.explore.byhand.lru import GROUPS, Cache, caches_of, simulator
 from tinyexplore.explore.byhand.streams import AddressStream, Touch, has_numpy
+from tinyexplore.explore.figures import count_text
 from tinyexplore.target import Target
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import UOp
@@ -238,7 +239,7 @@ def model_caches(
     stream = AddressStream(uops, values, unit=line, page=target.page_bytes, contents=contents)
     expected, most = stream.most_touches(), MOST_TOUCHES if has_numpy() else MOST_INTERPRETED
     if expected is not None and expected > most:
-        raise TooLong(f"{name} touches memory about {expected:,} times; at most {most:,} are modelled here")
+        raise TooLong(f"{name} touches memory about {count_text(expected, 'time')}; at most {most:,} are modelled here")
     run = simulator(caches, len(stream.accesses), stream.nbytes // line + 1)
     for chunk in stream.chunks():
         run.run(chunk.lines, chunk.columns)

@@ -15,6 +15,7 @@ from typing import Any
 from tinyexplore.dtype import DType, PtrDType, dtypes
 from tinyexplore.explore.byhand.conditions import Condition, lanes_of, read_condition
 from tinyexplore.explore.byhand.stepping import Event, SteppingProgram, element_view
+from tinyexplore.explore.figures import count_text
 from tinyexplore.explore.recording.describe import operand_name, uops_listing
 from tinyexplore.renderer.program import global_buffers, variable_arguments
 from tinyexplore.trace import SourceLine
@@ -244,7 +245,7 @@ class Debugger:
             return
         self._run_new(stops, test, goal)
         if is_bounded and not self.ended and self.position >= goal:
-            self.reason = f"paused after {most:,} steps: ask again to go on"
+            self.reason = f"paused after {count_text(most, 'step')}: ask again to go on"
 
     def _run_new(self, stops: frozenset[int] | None, test: Any, goal: float) -> None:
         registers, slots, keep = self._registers, self._slots, self._log.append

@@ -14,6 +14,7 @@ from typing import Any
 from tinyexplore.explore.byhand.gpu_picture import gpu_svg
 from tinyexplore.explore.byhand.occupancy import Occupancy, occupancy, shared_memory
 from tinyexplore.explore.byhand.warps import DataDependent, Request, Warps, loops_around
+from tinyexplore.explore.figures import count_text
 from tinyexplore.explore.kept import Kept
 from tinyexplore.explore.recording.describe import operand_name, uops_listing
 from tinyexplore.target import GPU, GPUS
@@ -121,11 +122,10 @@ class GPUView:
         if self.group is None:
             return f"{_times(self.grid)} work-items, in groups that the runtime makes"
         warps = -(-self.items // self.warp)
-        of = "1 warp" if warps == 1 else f"{warps} warps"
         idle = warps * self.warp - self.items
-        left = f", {idle} lanes of the last idle" if idle else ""
+        left = f", {count_text(idle, 'lane')} of the last idle" if idle else ""
         groups = f"{_times(self.grid)} group{'s' if prod(self.grid) != 1 else ''}"
-        return f"{groups} of {_times(self.group)} work-items: {of} of {self.warp} in each{left}"
+        return f"{groups} of {_times(self.group)} work-items: {count_text(warps, 'warp')} of {self.warp} in each{left}"
 
     @property
     def rows(self) -> list[tuple[WarpAccess, int]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from tinyexplore.explore.figures import count_text
 from tinyexplore.explore.pictures.picture import COLOURS, document, shortened, text
 
 if TYPE_CHECKING:
@@ -31,12 +32,10 @@ def gpu_svg(view: GPUView) -> str:
     found = view.occupancy
     for number, line in enumerate([view.why] if found is None else occupancy_lines(view)):
         parts.append(
-            text(
-                MARGIN + 390, top + 8 + 17 * number, line, size=10.5, shade="ink2" if found is None or number else "ink"
-            )
+            text(MARGIN + 390, top + 8 + 17 * number, line, size=11, shade="ink2" if found is None or number else "ink")
         )
     y = top + SIDE * CELL + 52
-    parts += [text(x, y - 20, title, size=10.5, shade="ink2") for x, title in zip(PLACES, COLUMNS)]
+    parts += [text(x, y - 20, title, size=11, shade="ink2") for x, title in zip(PLACES, COLUMNS)]
     rows = view.rows
     for one, count in rows[:MOST_ROWS]:
         kind = "store" if one.stored else "load"
@@ -47,7 +46,15 @@ def gpu_svg(view: GPUView) -> str:
         parts.append(text(PLACES[6], y, shortened(one.says, 38), size=11))
         y += ROW
     if left := len(rows) - MOST_ROWS if len(rows) > MOST_ROWS else 0:
-        parts.append(text(MARGIN, y, f"{left} more loads and stores not drawn", size=10, shade="ink2"))
+        parts.append(
+            text(
+                MARGIN,
+                y,
+                f"{count_text(left, 'more load or store', 'more loads and stores')} not drawn",
+                size=11,
+                shade="ink2",
+            )
+        )
     return document(WIDTH, y + 4, f"{view.name} on {view.target}", str(view), parts)
 
 
@@ -71,7 +78,7 @@ def cells(
     left, top = (max(0, min(size - SIDE, place - SIDE // 2)) for size, place in zip((across, down), at))
     if is_line:
         left = top = 0
-    parts = [text(x, y + SIDE * CELL + 14, f"{' × '.join(map(str, sizes))} {title}", size=10, shade="ink2")]
+    parts = [text(x, y + SIDE * CELL + 14, f"{' × '.join(map(str, sizes))} {title}", size=11, shade="ink2")]
     colour = COLOURS["memory"]
     for row in range(min(rows, SIDE)):
         for column in range(columns):

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tinyexplore.dtype import DType, PtrDType, dtypes
+from tinyexplore.explore.figures import count_text
 from tinyexplore.renderer.program import is_shared
 from tinyexplore.target import GPU
 from tinyexplore.uop import Ops, UOp
@@ -40,7 +41,7 @@ class Occupancy:
     def says(self) -> str:
         if not self.groups:
             return f"a multiprocessor does not hold one group: {self.limit} are too few"
-        held = "1 group" if self.groups == 1 else f"{self.groups} groups"
+        held = count_text(self.groups, "group")
         return f"a multiprocessor holds {held}, {self.share:.0%} of its warps; {self.limit} allow no more"
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from tinyexplore.explore.byhand.answers import row_width, row_widths
 from tinyexplore.explore.byhand.debugger import Debugger, value_text
 from tinyexplore.explore.byhand.debugging import MADE_UP, debugger_of
+from tinyexplore.explore.figures import count_text
 from tinyexplore.explore.kept import Kept
 from tinyexplore.explore.model import (
     Message,
@@ -38,7 +39,8 @@ def with_recordings(trace: Trace, kept: Mapping[int, Kept], steps: int) -> Trace
         left -= size
         recordings.append(replace(found, id=len(recordings)))
     count = sum(len(one.steps) for one in recordings)
-    text = f"the first {steps:,} steps of each kernel are recorded: {count:,} in all, a page steps them without Python"
+    first = f"the first {count_text(steps, 'step')} of each kernel are recorded"
+    text = f"{first}: {count:,} in all, a page steps them without Python"
     cut = missing + sum(not one.ended and len(one.steps) < steps for one in recordings)
     if cut:
         text += f"; those of {cut} are not, or not all, here: {MOST_TEXT >> 20} MiB of text is the limit"

@@ -19,6 +19,7 @@ from typing import Any
 
 from tinyexplore.explore.byhand.throughput_picture import throughput_svg
 from tinyexplore.explore.comparing.instructions import instructions_of
+from tinyexplore.explore.figures import count_text
 from tinyexplore.target import Target
 from tinyexplore.uop import AxisKind, Ops, UOp
 from tinyexplore.util.config import getenv
@@ -287,7 +288,7 @@ def measured_cycles(uops: Sequence[UOp], time_us: float | None, threads: int = 1
     if any(node.op is Ops.RANGE and node.arg.kind is AxisKind.THREAD for node in uops):
         each = -(-most // threads)
     on = f" on each of {threads} threads" if each != most else ""
-    how = f"measured: {time_us:.3g} µs × {clock:.0f} MHz, which the system tells, / {each:,} iterations{on}"
+    how = f"measured: {time_us:.3g} µs × {clock:.0f} MHz, which the system tells, / {count_text(each, 'iteration')}{on}"
     says = f"{how} of the linear program; LLVM may have unrolled several into one, and a call takes time, too"
     return round(time_us * clock / each, 3), says
 

@@ -23,14 +23,16 @@ from tinyexplore.explore.comparing.comparison import (
     change_words,
     first_words,
 )
-from tinyexplore.explore.figures import LANGUAGE_NAMES, count_text
+from tinyexplore.explore.figures import LANGUAGE_NAMES, argument_text, count_text
 from tinyexplore.explore.model import KernelInfo, Node, Stage, Trace
 from tinyexplore.explore.pictures.graphs import reachable
 from tinyexplore.explore.pictures.highlight import lines_html, style_sheet
-from tinyexplore.explore.pictures.svg import graph_svg
+from tinyexplore.explore.pictures.svg import graph_within
 
 _DATA = re.compile(r"\bdata(\d+)\b")
 MAX_BOXES = 60  # of a graph in the page
+LEAST_BOXES = 16  # of a graph beside another one, if it has as many
+HALF_PX, WHOLE_PX = 600.0, 1240.0  # of a page on a small screen: what fits is not scrolled, and its words stay legible
 MAX_PLAIN = 200_000  # characters that stand in the page as they are
 MAX_PICTURES = 12  # kernels whose graphs are drawn: the page of a whole network must still open
 
@@ -51,6 +53,8 @@ table { border-collapse: collapse; } th { text-align: left; font-weight: 600; }
 .slower { color: var(--slower); } .faster { color: var(--faster); } .quiet { color: var(--ink2); }
 .side { display: grid; grid-template-columns: 1fr 1fr; gap: .8rem; align-items: start; }
 @media (max-width: 800px) { .side { grid-template-columns: 1fr; } }
+.side.graphs { grid-template-columns: repeat(auto-fit, minmax(min(100%, 600px), 1fr)); }
+.side.stacked { grid-template-columns: 1fr; padding-top: .5rem; } .stacked strong { padding: 0 .7rem; }
 .side > div { min-width: 0; } .side svg { display: block; }
 details { margin: .5rem 0; border: 1px solid var(--line); border-radius: 6px; }
 summary { padding: .35rem .7rem; background: var(--soft); cursor: pointer; border-radius: 6px; }
@@ -175,7 +179,9 @@ def _section(found: Comparison, number: int, pair: KernelPair, *, with_pictures:
     parts = [f'<section><h2 id="kernel-{number}">{number} · <code>{escape(pair.name)}</code></h2>']
     if pair.first is not None:
         parts.append(f"<p>They part in stage <strong>{escape(pair.first.name)}</strong>: ")
-        parts.append(f"of the program, {count_text(len(pair.only_a), 'UOp')} only in a, {len(pair.only_b)} only in b.</p>")
+        parts.append(
+            f"of the program, {count_text(len(pair.only_a), 'UOp')} only in a, {len(pair.only_b)} only in b.</p>"
+        )
     parts.append(f'<div class="side">{_facts("a", pair.a)}{_facts("b", pair.b)}</div>')
     inside = [_graphs(found, pair)] if with_pictures else []
     is_open = True
@@ -214,24 +220,29 @@ def _graphs(found: Comparison, pair: KernelPair) -> str:
         return ""
     a, b = _after(found.a, pair.first.a, pair.a), _after(found.b, pair.first.b, pair.b)
     digests_a, digests_b = {node.digest for node in a}, {node.digest for node in b}
-    pictures = []
+    graphs = []
     sides = ((a, digests_b, found.a, pair.a), (b, digests_a, found.b, pair.b))
     for made, others, trace, kernel in sides:
         marked = {node.id for node in made if node.digest not in others}
-        nodes = made if kernel is None else [_named(node, trace, kernel) for node in made]
-        picture = graph_svg(nodes, max_nodes=MAX_BOXES, marked=marked) if nodes else ""
-        pictures.append(f'<div class="scroll">{picture}</div>')
+        graphs.append((made if kernel is None else [_named(node, trace, kernel) for node in made], marked))
+    halves = [graph_within(nodes, HALF_PX, LEAST_BOXES, MAX_BOXES, marked) for nodes, marked in graphs]
+    is_stacked = None in halves  # one beside the other there would be next to nothing of them
+    if is_stacked:
+        halves = [graph_within(nodes, WHOLE_PX, 1, MAX_BOXES, marked) for nodes, marked in graphs]
+    pictures = [
+        f'<div class="scroll">{f"<strong>{side}</strong>" if is_stacked else ""}{picture or ""}</div>'
+        for side, picture in zip("ab", halves)
+    ]
     words = f"Graphs after {escape(pair.first.name)}; framed: what the other does not have"
-    return f'<details open><summary>{words}</summary><div class="side">{"".join(pictures)}</div></details>'
+    look = f"side graphs{' stacked' if is_stacked else ''}"
+    return f'<details open><summary>{words}</summary><div class="{look}">{"".join(pictures)}</div></details>'
 
 
 def _named(node: Node, trace: Trace, kernel: KernelInfo) -> Node:
-    """With the Python names of the kernel's memory in place of data1."""
+    """With what lies in the kernel's memory in place of data1: its Python name, or which kernel made it."""
 
     def name(found: re.Match[str]) -> str:
-        place = int(found[1])
-        known = trace.buffers[kernel.buffers[place]].name if place < len(kernel.buffers) else ""
-        return known or found[0]
+        return argument_text(trace, kernel, int(found[1])) or found[0]
 
     return replace(node, label=_DATA.sub(name, node.label), detail=_DATA.sub(name, node.detail))
 

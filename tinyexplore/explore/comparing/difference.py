@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from tinyexplore.explore.figures import count_text
 from tinyexplore.explore.model import KernelInfo, Node, Stage, Trace
 
 
@@ -44,7 +45,7 @@ class TraceDiff:
         if self.same:
             parts = ["the same nodes in the same stages"]
         else:
-            parts = [f"{len(self.only_a)} nodes only in a, {len(self.only_b)} only in b"]
+            parts = [f"{count_text(len(self.only_a), 'node')} only in a, {len(self.only_b)} only in b"]
         if self.first is not None:
             where = "" if self.first.kernel is None else f" of kernel {self.first.kernel}"
             parts.append(f"they part in stage {self.first.name!r}{where}")

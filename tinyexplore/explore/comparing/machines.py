@@ -11,7 +11,7 @@ from typing import Any
 from tinyexplore.device import Device
 from tinyexplore.explore.comparing.difference import diff
 from tinyexplore.explore.comparing.instructions import Instructions, instructions_of
-from tinyexplore.explore.figures import duration_text
+from tinyexplore.explore.figures import count_text, duration_text
 from tinyexplore.explore.model import KernelInfo, Trace
 from tinyexplore.explore.session import explore
 from tinyexplore.target import Target, choice_of
@@ -169,7 +169,7 @@ FACTS: tuple[tuple[str, Callable[[ForMachine], str]], ...] = (
         "in the busiest loop",
         lambda one: f"{one.instructions.in_loop:,}, {one.instructions.vector_in_loop:,} on vectors",
     ),
-    ("machine code", lambda one: f"{one.kernel.code_bytes:,} bytes" if one.kernel.code_bytes else "not told"),
+    ("machine code", lambda one: count_text(one.kernel.code_bytes, "byte") if one.kernel.code_bytes else "not told"),
     ("time", time_words),
 )
 

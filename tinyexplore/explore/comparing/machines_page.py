@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from html import escape
 
 from tinyexplore.explore.comparing.machines import FACTS, ForMachine, Machines, Row, time_words, vectors_words
+from tinyexplore.explore.figures import count_text
 from tinyexplore.explore.pictures.highlight import lines_html, style_sheet
 from tinyexplore.explore.pictures.picture import COLOURS, document, shortened, text
 
@@ -58,13 +59,13 @@ def machines_svg(row: Row, title: str = "") -> str:
     for place, one in enumerate(shown):
         x = _MARGIN + place * (_COLUMN + _GAP)
         parts.append(text(x, 56, one.machine.name, size=12, bold=True, mono=True))
-        parts.append(text(x, 73, f"{one.machine.arch} · {vectors_words(one.machine)}", size=10.5, shade="ink2"))
+        parts.append(text(x, 73, f"{one.machine.arch} · {vectors_words(one.machine)}", size=11, shade="ink2"))
         parts.append(_registers(one, x, top))
         parts.append(_bars(one, x, foot, longest))
     words = "; ".join(_described(one) for one in shown)
     note = "vector registers, divided into floats; filled: used · bars: all instructions, dark: the busiest loop"
     height = foot + 100.0
-    parts.append(text(_MARGIN, height - 14, note, size=10, shade="ink2"))
+    parts.append(text(_MARGIN, height - 14, note, size=11, shade="ink2"))
     return document(max(width, 620.0), height, heading, f"{words}.", parts)
 
 
@@ -90,7 +91,7 @@ def _registers(one: ForMachine, x: float, y: float) -> str:
         size = f'x="{x:.1f}" y="{at:.1f}" width="{width:.1f}" height="{_REGISTER:.0f}" rx="1"'
         parts.append(f'<rect class="g-{name}" {look} {size} fill="{fill}" stroke="{colour.light}" stroke-width="0.6"/>')
     if not parts:
-        return text(x, y + 8, "one number at a time", size=10.5, shade="ink2")
+        return text(x, y + 8, "one number at a time", size=11, shade="ink2")
     bottom = y + len(parts) * _STEP - (_STEP - _REGISTER)
     lanes = [x + width * lane * 32 / bits for lane in range(1, bits // 32)]
     path = "".join(f"M{at:.1f} {y:.1f}V{bottom:.1f}" for at in lanes)
@@ -106,13 +107,13 @@ def _bars(one: ForMachine, x: float, y: float, longest: int) -> str:
         f'fill="{COLOURS["memory"].light_fill}" stroke="{COLOURS["memory"].light}" stroke-width="0.6"/>',
         f'<rect class="g-memory" style="fill:var(--memory)" x="{x:.1f}" y="{y:.1f}" width="{max(loop, 1.0):.1f}" '
         f'height="9" rx="2" fill="{COLOURS["memory"].light}"/>',
-        text(x, y + 24, f"{counted.total} instructions, {counted.in_loop} in the loop", size=10.5),
+        text(x, y + 24, f"{counted.total} instructions, {counted.in_loop} in the loop", size=11),
     ]
     used = (
         f"{len(counted.registers)} of {one.machine.registers} vector registers" if one.machine.registers else "scalars"
     )
-    parts.append(text(x, y + 39, used, size=10.5, shade="ink2"))
-    parts.append(text(x, y + 54, time_words(one), size=10.5, shade="ink2"))
+    parts.append(text(x, y + 39, used, size=11, shade="ink2"))
+    parts.append(text(x, y + 54, time_words(one), size=11, shade="ink2"))
     return "".join(parts)
 
 
@@ -184,7 +185,7 @@ def _listing(one: ForMachine) -> str:
     count = len(one.assembly)
     name = escape(one.machine.name)
     return (
-        f'<div class="listing"><h3><code>{name}</code> <span class="quiet">{count} lines</span></h3>'
+        f'<div class="listing"><h3><code>{name}</code> <span class="quiet">{count_text(count, "line")}</span></h3>'
         f'<div class="lines" tabindex="0" role="region" aria-label="Assembly for {name}">{lines}</div></div>'
     )
 

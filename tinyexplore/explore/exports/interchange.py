@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tinyexplore.explore.figures import count_text
 from tinyexplore.explore.model import Node, Trace
 from tinyexplore.explore.pictures.graphs import (
     DrawnGraph,
@@ -92,7 +93,7 @@ class Graph:
 
     def __repr__(self) -> str:
         where = "" if self.stage is None else f" {self.which} stage {self.stage} ({self.trace.stages[self.stage].name})"
-        return f"Graph({len(self.nodes)} nodes of {self.trace.title!r}{where})"
+        return f"Graph({count_text(len(self.nodes), 'node')} of {self.trace.title!r}{where})"
 
     def _drawn(self) -> DrawnGraph:
         return drawn_graph(self.nodes, [node.id for node in self.roots], self.max_nodes)

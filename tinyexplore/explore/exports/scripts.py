@@ -9,6 +9,7 @@ import ast
 import re
 from pathlib import Path
 
+from tinyexplore.explore.figures import count_text
 from tinyexplore.explore.model import KernelInfo, Node, Program, Trace
 from tinyexplore.renderer import Effort
 from tinyexplore.util import toposort
@@ -40,7 +41,7 @@ def reproducer(trace: Trace, kernel: int | KernelInfo = 0, path: str | Path | No
 def _kernel(trace: Trace, kernel: int | KernelInfo) -> KernelInfo:
     number = kernel.id if isinstance(kernel, KernelInfo) else kernel
     if not 0 <= number < len(trace.kernels):
-        raise IndexError(f"kernel {number}: the trace has {len(trace.kernels)} kernels, numbered from 0")
+        raise IndexError(f"kernel {number}: the trace has {count_text(len(trace.kernels), 'kernel')}, numbered from 0")
     return trace.kernels[number]
 
 

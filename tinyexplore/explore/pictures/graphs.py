@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from tinyexplore.explore.figures import count_text
 from tinyexplore.explore.model import Node, Trace
 from tinyexplore.util import consumers, toposort
 
@@ -42,10 +43,16 @@ class DrawnGraph:
     @property
     def note(self) -> str:
         """What a reader must know of what is not drawn, in words."""
-        parts = [f"{len(self.nodes)} boxes for {self.total} nodes" if self.total != 1 else "1 node"]
+        parts = [
+            f"{count_text(len(self.nodes), 'box', 'boxes')} for {self.total} nodes" if self.total != 1 else "1 node"
+        ]
         folded = [
-            f"{count} {word}{'s' if count != 1 and word != 'index maths' else ''}"
-            for count, word in ((self.constants, "constant"), (self.views, "view"), (self.index_maths, "index maths"))
+            count_text(count, *words)
+            for count, *words in (
+                (self.constants, "constant"),
+                (self.views, "view"),
+                (self.index_maths, *["index maths"] * 2),
+            )
             if count
         ]
         if folded:
@@ -64,7 +71,7 @@ def roots_of_stage(trace: Trace, stage: int | None, which: Which, kind: Kind) ->
     nodes = trace.nodes
     if stage is not None:
         if not 0 <= stage < len(trace.stages):
-            raise IndexError(f"stage {stage}: the trace has {len(trace.stages)} stages, numbered from 0")
+            raise IndexError(f"stage {stage}: the trace has {count_text(len(trace.stages), 'stage')}, numbered from 0")
         found = trace.stages[stage]
         ids = found.before if which == "before" else found.after or found.before
         return tuple(nodes[i] for i in dict.fromkeys(ids))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tinyexplore.explore.figures import duration_text
+from tinyexplore.explore.figures import count_text, duration_text
 from tinyexplore.explore.model import Program, Stage, Trace
 from tinyexplore.explore.pictures.picture import COLOURS, KERNEL_HUES, document, kernel_colour, shortened, text
 from tinyexplore.explore.recording.spans import Mark, marks
@@ -55,7 +55,7 @@ def sheet_svg(
     """A table as a picture; what is more than `MOST_ROWS` is counted in its last line. `kernels` have colours in it."""
     shown = rows[:MOST_ROWS]
     if left := len(rows) - len(shown):
-        note = f"{note} · {left} more rows not drawn" if note else f"{left} more rows not drawn"
+        note = " · ".join(part for part in (note, f"{count_text(left, 'more row')} not drawn") if part)
     widths = [_width(column, [row[i] for row in shown]) for i, column in enumerate(columns)]
     has_head = any(column.title for column in columns)
     top = 46.0 + (_ROW if has_head else 0.0)
@@ -142,7 +142,7 @@ def timing_svg(trace: Trace) -> str:
     slowest = max((run.median_us for run in trace.runs), default=1.0) or 1.0
     rows: list[tuple[Cell, ...]] = []
     for run in trace.runs:
-        spread = f"{duration_text(run.low_us)} to {duration_text(run.high_us)}, {len(run.times_us)} runs"
+        spread = f"{duration_text(run.low_us)} to {duration_text(run.high_us)}, {count_text(len(run.times_us), 'run')}"
         name = trace.kernels[run.kernel].name
         rows.append((str(run.kernel), name, Bar(0.0, run.median_us / slowest), duration_text(run.median_us), spread))
     total = sum(run.median_us for run in trace.runs)

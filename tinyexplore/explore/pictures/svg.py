@@ -5,6 +5,7 @@ They stand where no script runs: stored notebooks, GitHub, nbconvert, the fallba
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 
 from tinyexplore.explore.exports.interchange import to_dot, to_networkx
@@ -29,6 +30,7 @@ __all__ = ["graph_svg", "pipeline_svg", "to_dot", "to_networkx"]
 _MARGIN = 24.0
 _HEADER = 34.0
 _FOOTER = 44.0
+_LINE = 15.0
 
 
 def graph_svg(
@@ -53,7 +55,27 @@ def graph_svg(
     else:
         drawn = drawn_graph(graph, (), max_nodes)
         title = "UOp graph" if any(node.kind == "uop" for node in graph) else "LazyBuffer graph"
-    return _graph_picture(drawn, title, marked)
+    return _graph_picture(drawn, title, marked) or ""
+
+
+_FEWER = 0.75  # of the boxes are tried next, where a picture is too wide
+
+
+def graph_within(
+    nodes: Sequence[Node], width: float, least: int, most: int, marked: Collection[int] = ()
+) -> str | None:
+    """As `graph_svg` of nodes, not wider than `width` pixels: with `most` boxes, or as many fewer as that takes. None
+    where fewer than `least` would be left; "" of no nodes."""
+    if not nodes:
+        return ""
+    boxes = most
+    while boxes >= least:
+        drawn = drawn_graph(nodes, (), boxes)
+        picture = _graph_picture(drawn, "UOp graph", marked, width)
+        if picture is not None:
+            return picture
+        boxes = int(min(boxes, len(drawn.nodes)) * _FEWER)
+    return None
 
 
 def _title(trace: Trace, stage: int | None, which: Which, kind: Kind) -> str:
@@ -65,13 +87,17 @@ def _title(trace: Trace, stage: int | None, which: Which, kind: Kind) -> str:
     return name if found.after or which == "before" else f"before {found.name}, which did not finish"
 
 
-def _graph_picture(graph: DrawnGraph, title: str, marked: Collection[int] = ()) -> str:
+def _graph_picture(graph: DrawnGraph, title: str, marked: Collection[int] = (), most: float = math.inf) -> str | None:
+    """None where it is wider than `most`; its words go into as many lines as they take."""
     boxes = [box_of(node) for node in graph.nodes]
     made = layout(boxes, [(src, node.id) for node in graph.nodes for src in node.src])
     groups = [node.group for node in graph.nodes]
-    least = max(len(title) * 7.4, len(graph.note) * SANS_PX, legend_width(groups))
+    notes = _lines(graph.note, most - 2 * _MARGIN)
+    least = max(len(title) * 7.4, *(len(note) * SANS_PX for note in notes), legend_width(groups))
     width = max(made.width, least) + 2 * _MARGIN
-    height = made.height + _HEADER + _FOOTER + _MARGIN
+    if width > most:
+        return None
+    height = made.height + _HEADER + _FOOTER + _MARGIN + _LINE * (len(notes) - 1)
     dx = (width - made.width) / 2 - made.left
     dy = _HEADER + 10 - made.top
     parts = [text(_MARGIN, 23, title, size=12.5, bold=True), draw_edges(made.edges, dx, dy)]
@@ -79,6 +105,19 @@ def _graph_picture(graph: DrawnGraph, title: str, marked: Collection[int] = ()) 
     placed = list(zip(graph.nodes, boxes, centres, strict=True))
     parts.extend(draw_frame(box, *centre) for node, box, centre in placed if node.id in marked)
     parts.append(draw_boxes(placed))
-    parts.append(legend(groups, _MARGIN, height - 30))
-    parts.append(text(_MARGIN, height - 12, graph.note, shade="ink2"))
+    last = height - 12
+    parts.append(legend(groups, _MARGIN, last - 18 - _LINE * (len(notes) - 1)))
+    parts.extend(text(_MARGIN, last - _LINE * i, note, shade="ink2") for i, note in enumerate(reversed(notes)))
     return document(width, height, title, f"{title}. {graph.note}. Sources stand above what reads them.", parts)
+
+
+def _lines(note: str, width: float) -> list[str]:
+    """A note in lines of at most `width` pixels, broken between its facts."""
+    lines: list[str] = []
+    for fact in note.split(" · "):
+        joined = f"{lines[-1]} · {fact}" if lines else fact
+        if lines and len(joined) * SANS_PX <= width:
+            lines[-1] = joined
+        else:
+            lines.append(fact)
+    return lines

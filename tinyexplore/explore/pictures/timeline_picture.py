@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from html import escape
 
 from tinyexplore.explore.exports.timeline import Span, Timeline, timeline
-from tinyexplore.explore.figures import duration_text
+from tinyexplore.explore.figures import count_text, duration_text
 from tinyexplore.explore.model import Trace
 from tinyexplore.explore.pictures.picture import COLOURS, KERNEL_HUES, document, kernel_colour, text
 
@@ -43,7 +43,7 @@ def timeline_picture(trace: Trace) -> str:
         note += f"; below, the {duration_text(axis.end_us - axis.begin_us)} in which they ran"
     parts.append(text(_MARGIN, 26, title, size=13, bold=True))
     parts.append(text(_MARGIN, y + 38, note, shade="ink2"))
-    told = f"{title}. {note}. {len(found.spans)} spans, {len(found.lives)} buffers."
+    told = f"{title}. {note}. {count_text(len(found.spans), 'span')}, {count_text(len(found.lives), 'buffer')}."
     return document(_MARGIN + _LABEL + _WIDTH + _MARGIN, y + 50, title, told, parts, len(trace.kernels))
 
 

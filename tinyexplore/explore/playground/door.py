@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tinyexplore.explore.figures import count_text
 from tinyexplore.explore.model import Branch, KernelInfo, Trace
 from tinyexplore.explore.playground.checking import CheckedFiring, check_firings
 from tinyexplore.explore.playground.matches import Place, Places, matches_of
@@ -103,7 +104,7 @@ class Playground:
 
     def __repr__(self) -> str:
         own = ", ".join(one.name for one in written_rules()) or "none"
-        return f"Playground({len(self.rules())} rules; written here: {own}; {self.proves})"
+        return f"Playground({count_text(len(self.rules()), 'rule')}; written here: {own}; {self.proves})"
 
 
 def rule_rows(trace: Trace, stage: str | None = None) -> tuple[RuleRow, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tinyexplore.explore.figures import count_text
 from tinyexplore.explore.model import Stage, Trace
 from tinyexplore.explore.pictures.graphs import reachable
 from tinyexplore.explore.playground.equivalence import Verdict
@@ -44,7 +45,7 @@ class Places(tuple[Place, ...]):
 
     def __repr__(self) -> str:
         kernels = len({place.kernel for place in self})
-        head = f"{len(self)} place{'' if len(self) == 1 else 's'} in {kernels} kernel{'' if kernels == 1 else 's'}"
+        head = f"{count_text(len(self), 'place')} in {count_text(kernels, 'kernel')}"
         return "\n".join([head, *(f"  {place}" for place in self)])
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from tinyexplore.codegen import PASSES, Pass, lower
+from tinyexplore.explore.figures import count_text
 from tinyexplore.explore.model import KernelVariant, RuleFiring
 from tinyexplore.explore.playground.checking import tolerance_of
 from tinyexplore.explore.playground.equivalence import Verdict, equivalent
@@ -163,7 +164,7 @@ def told(outcomes: Sequence[Tried], rule: str, kernels: int) -> str:
     wrong = [one for one in firings if one.verdict == "differs"]
     unchecked = [one for one in firings if one.verdict == "not checked"]
     changed = [tried.variant for tried in outcomes if tried.variant is not None]
-    parts = [f"{rule}: {_count(len(firings), 'firing')}"]
+    parts = [f"{rule}: {count_text(len(firings), 'firing')}"]
     if wrong:
         first = wrong[0]
         parts.append(
@@ -171,13 +172,9 @@ def told(outcomes: Sequence[Tried], rule: str, kernels: int) -> str:
         )
     if unchecked:
         parts.append(f"{len(unchecked)} not checked")
-    parts.append(f"{len(changed)} of {_count(kernels, 'kernel')} changed")
+    parts.append(f"{len(changed)} of {count_text(kernels, 'kernel')} changed")
     parts += [f"kernel {one.kernel}: {one.note}" for one in changed if one.note]
     return "; ".join([*parts, *(tried.note for tried in outcomes if tried.note)])
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}{'' if number == 1 else 's'}"
 
 
 __all__ = ["Checks", "Fired", "Lowered", "Tried", "lowered_by", "told", "try_kernel"]

@@ -12,6 +12,7 @@ from math import isfinite
 from typing import Any
 
 from tinyexplore.dtype import PtrDType, dtypes
+from tinyexplore.explore.figures import count_text
 from tinyexplore.explore.recording.expression import MAX_EXPRESSION, Printer, dtype_text, expr_text, number_text
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.trace import Searched, SourceLine
@@ -145,7 +146,7 @@ def _uop_detail(uop: UOp, printer: Printer) -> str:
         case Ops.TABLE:
             return f"one of {len(uop.arg)} numbers"
         case Ops.SINK:
-            return f"{len(src)} store{'s' if len(src) != 1 else ''}"
+            return count_text(len(src), "store")
         case Ops.REDUCE:
             return f"over {', '.join(printer.text(axis) for axis in src[1:])}"
         case Ops.BARRIER:

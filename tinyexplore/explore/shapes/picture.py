@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tinyexplore.explore.figures import count_text
 from tinyexplore.explore.pictures.picture import COLOURS, document, shortened, text
 from tinyexplore.explore.shapes.cells import cells_of, memory_width, memory_window, shown_box
 from tinyexplore.explore.shapes.text import PADDING, planes_of, step_text, view_text, window_text
@@ -15,10 +16,10 @@ if TYPE_CHECKING:
     from tinyexplore.shape import ShapeTracker
 
 _MARGIN = 20.0
-_CELL = 20.0
+_CELL = 22.0
 _GAP = 36.0
-_HEAD = 16.0
-_DIGIT = 6.4
+_HEAD = 17.0
+_DIGIT = 6.8
 _MOST_LETTERS = 120
 _OTHERS = ("reduce", "loop", "control", "alu", "movement", "const")  # their colours, in turn
 
@@ -45,14 +46,14 @@ def shape_svg(view: ShapeView) -> str:
     element = _elements(view, _MARGIN, top)
     memory = _memory(view, counts, _MARGIN + element.width + _GAP, top)
     notes = [note for note in (view.law, window_text(view)) if note]
-    words = max([len(title) * 7.4, *(len(line) * 6.7 for line in lines), *(len(note) * 5.6 for note in notes)])
+    words = max([len(title) * 7.4, *(len(line) * 6.7 for line in lines), *(len(note) * 6.1 for note in notes)])
     width = max(element.width + _GAP + memory.width, words) + 2 * _MARGIN
     height = top + max(element.height, memory.height) + 12 + 16 * len(notes) + 8
     parts = [text(_MARGIN, 26, title, size=13, bold=True)]
     parts += [text(_MARGIN, 46 + 16 * row, line, size=11, mono=True) for row, line in enumerate(lines)]
     parts += [*element.parts, *memory.parts]
     parts += [
-        text(_MARGIN, height - 12 - 16 * row, note, size=10, shade="ink2") for row, note in enumerate(reversed(notes))
+        text(_MARGIN, height - 12 - 16 * row, note, size=11, shade="ink2") for row, note in enumerate(reversed(notes))
     ]
     return document(width, height, title, f"{title}. {'. '.join(lines)}", parts)
 
@@ -64,22 +65,22 @@ def _elements(view: ShapeView, x: float, y: float) -> _Grid:
     wide = _cell_width(max((cell.offset or 0 for cell in view.cells), default=0))
     row_start = box[-2][0] if len(box) > 1 else 0
     column_start = box[-1][0] if box else 0
-    label = 26.0
-    parts = [text(x, y, "elements: where each lies", size=10.5, shade="ink2")]
+    label = 32.0
+    parts = [text(x, y, "elements: where each lies", size=11, shade="ink2")]
     at = y + 8
-    widest = 150.0
+    widest = 165.0
     for index, rows in planes:
         if index:
             at += _HEAD
-            parts.append(text(x + label, at, f"[{', '.join(map(str, index))}, …]", size=10, shade="ink2", mono=True))
+            parts.append(text(x + label, at, f"[{', '.join(map(str, index))}, …]", size=11, shade="ink2", mono=True))
         at += _HEAD
         for column in range(len(rows[0]) if rows else 0):
             head = str(column + column_start)
-            parts.append(text(x + label + (column + 0.5) * wide, at - 4, head, size=9, shade="ink2", anchor="middle"))
+            parts.append(text(x + label + (column + 0.5) * wide, at - 4, head, size=11, shade="ink2", anchor="middle"))
         for number, row in enumerate(rows):
             if len(box) > 1:
-                middle = at + _CELL / 2 + 3.5
-                parts.append(text(x + label - 6, middle, str(number + row_start), size=9, shade="ink2", anchor="end"))
+                middle = at + _CELL / 2 + 3
+                parts.append(text(x + label - 6, middle, str(number + row_start), size=11, shade="ink2", anchor="end"))
             parts += [_cell(x + label + column * wide, at, wide, offset) for column, offset in enumerate(row)]
             at += _CELL
             widest = max(widest, label + len(row) * wide)
@@ -92,8 +93,10 @@ def _memory(view: ShapeView, counts: Counter[int], x: float, y: float) -> _Grid:
     width = memory_width([step.tracker for step in view.steps])
     start, stop = memory_window(view.size, width, min(counts, default=0))
     wide = _cell_width(stop)
-    head = f"{view.name}: {view.size:,} places" + ("" if (start, stop) == (0, view.size) else f", {start} … {stop - 1}")
-    parts = [text(x, y, head, size=10.5, shade="ink2")]
+    head = f"{view.name}: {count_text(view.size, 'place')}" + (
+        "" if (start, stop) == (0, view.size) else f", {start} … {stop - 1}"
+    )
+    parts = [text(x, y, head, size=11, shade="ink2")]
     beside = [_places(other.tracker) for other in view.others]
     top = y + 8 + _HEAD
     for place in range(start, stop):
@@ -102,13 +105,13 @@ def _memory(view: ShapeView, counts: Counter[int], x: float, y: float) -> _Grid:
         parts.append(_cell(left, above, wide, place, counts[place]))
         for number, places in enumerate(beside):
             if place in places:
-                parts.append(_bar(left + 2, above + _CELL - 3 - 3 * number, wide - 4, number))
+                parts.append(_bar(left + 2, above + _CELL - 4 - 3 * number, wide - 4, number))
     at = top + -(-(stop - start) // width) * _CELL
     for number, other in enumerate(view.others):
         at += 16
         parts.append(_bar(x, at - 6, 14, number))
-        parts.append(text(x + 20, at, other.name, size=10, shade="ink2"))
-    return _Grid(parts, max(width * wide, len(head) * 6), at - y + 6)
+        parts.append(text(x + 20, at, other.name, size=11, shade="ink2"))
+    return _Grid(parts, max(width * wide, len(head) * 6.4), at - y + 6)
 
 
 def _places(tracker: ShapeTracker) -> set[int]:
@@ -128,11 +131,11 @@ def _cell(x: float, y: float, width: float, offset: int | None, times: int = 1) 
     place = f'x="{x:.1f}" y="{y:.1f}" width="{width - 2:.1f}" height="{_CELL - 2:.1f}" rx="2.5"'
     if offset is None:
         dashed = f'<rect class="g-movement" {place} fill="none" stroke="{colour.light}" stroke-dasharray="2 2"/>'
-        return dashed + text(x + width / 2 - 1, y + 13, PADDING, size=10, shade="ink2", anchor="middle")
+        return dashed + text(x + width / 2 - 1, y + 14, PADDING, size=11, shade="ink2", anchor="middle")
     look = f'class="g-{name}"' if name else 'class="cell"'
     box = f'<rect {look} {place} fill="{colour.light_fill if name else "#f7f8fa"}" stroke="{colour.light}"/>'
     words = text(
-        x + width / 2 - 1, y + 13, str(offset), size=10, anchor="middle", mono=True, shade="ink" if times else "ink2"
+        x + width / 2 - 1, y + 14, str(offset), size=11, anchor="middle", mono=True, shade="ink" if times else "ink2"
     )
     title = f"<title>{offset}, read {times} times</title>" if times > 1 else ""
     return f"<g>{title}{box}{words}</g>"

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tinyexplore.compile.workers import FOLDER, Workers
+from tinyexplore.explore.figures import count_text
 from tinyexplore.explore.kept import Kept
 from tinyexplore.explore.model import Diagnostic, Difference, Edited, Listing
 from tinyexplore.explore.whatif.editing.diagnostics import c_diagnostics, llvm_diagnostics
@@ -158,11 +159,11 @@ def verdict_words(edited: Edited) -> str:
     if not edited.verdict:
         return ""
     if edited.verdict == "same bits":
-        return f"the same bits as {edited.against}, {edited.compared:,} elements"
+        return f"the same bits as {edited.against}, {count_text(edited.compared, 'element')}"
     error = "" if edited.largest_error is None else f", at most {edited.largest_error:.3g} apart"
     if edited.verdict == "within rounding":
-        return f"equal to {edited.against} within rounding{error}, {edited.compared:,} elements"
-    words = f"differs from {edited.against} in {edited.differing:,} of {edited.compared:,} elements{error}"
+        return f"equal to {edited.against} within rounding{error}, {count_text(edited.compared, 'element')}"
+    words = f"differs from {edited.against} in {edited.differing:,} of {count_text(edited.compared, 'element')}{error}"
     first = edited.first
     return (
         words

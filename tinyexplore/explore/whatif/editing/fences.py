@@ -18,6 +18,7 @@ from typing import Any
 from tinyexplore.device import Buffer
 from tinyexplore.device.allocator import Memory
 from tinyexplore.dtype import DType
+from tinyexplore.explore.figures import count_text
 
 PAGE = mmap.PAGESIZE
 GUARD_BYTES = 1 << 20  # on either side: rows further out are caught, too
@@ -131,7 +132,7 @@ def what_was_touched(places: Sequence[Sequence[Any]], address: int, verb: str) -
 
 def _words(verb: str, one: Fenced, offset: int, count: int) -> str:
     where = _near(verb, one.name, offset, one.nbytes, one.dtype.itemsize)
-    return where.replace(verb, f"{verb} {count} byte{'s' if count != 1 else ''}", 1)
+    return where.replace(verb, f"{verb} {count_text(count, 'byte')}", 1)
 
 
 def _near(verb: str, name: str, offset: int, nbytes: int, itemsize: int) -> str:
