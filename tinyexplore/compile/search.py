@@ -287,11 +287,11 @@ def search_key(device: str, starts: Sequence[Kernel], width: int) -> str:
 
 @cache
 def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 (start-up: it loads a parser of mail)
-
     try:
+        from importlib.metadata import version  # noqa: PLC0415 (start-up: it loads a parser of mail)
+
         return version("tinyexplore")
-    except PackageNotFoundError:  # a checkout that is not installed; the kernels in the key still tell most changes
+    except ImportError:  # not installed: a checkout, a page; the kernels in the key still tell most changes
         return ""
 
 

@@ -245,7 +245,7 @@ class Debugger:
             return
         self._run_new(stops, test, goal)
         if is_bounded and not self.ended and self.position >= goal:
-            self.reason = f"paused after {count_text(most, 'step')}: ask again to go on"
+            self.reason = f"paused after {count_text(most or 0, 'step')}: ask again to go on"
 
     def _run_new(self, stops: frozenset[int] | None, test: Any, goal: float) -> None:
         registers, slots, keep = self._registers, self._slots, self._log.append

@@ -46,15 +46,12 @@ class DrawnGraph:
         parts = [
             f"{count_text(len(self.nodes), 'box', 'boxes')} for {self.total} nodes" if self.total != 1 else "1 node"
         ]
-        folded = [
-            count_text(count, *words)
-            for count, *words in (
-                (self.constants, "constant"),
-                (self.views, "view"),
-                (self.index_maths, *["index maths"] * 2),
-            )
-            if count
-        ]
+        kinds = (
+            (self.constants, "constant", ""),
+            (self.views, "view", ""),
+            (self.index_maths, "index maths", "index maths"),
+        )
+        folded = [count_text(count, one, many) for count, one, many in kinds if count]
         if folded:
             parts.append(f"folded into labels: {', '.join(folded)}")
         if self.hidden:
