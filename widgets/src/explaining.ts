@@ -1,5 +1,6 @@
 // What the words of the explorer mean, for tooltips: all from the glossary.
 
+import type { Chunks } from "./chunks";
 import { GLOSSARY } from "./glossary";
 
 /** The meaning of a word of a group, "" for a word that has none. */
@@ -22,4 +23,14 @@ export function nameMeaning(name: string): string {
   if (name.startsWith("r_")) return "r: it reduces";
   if (name.startsWith("E_")) return "E: element by element";
   return "";
+}
+
+/** Says what the operation of a listing under the pointer does; the words for that come with the first one. */
+export async function explainWord(chunks: Chunks, language: string, event: Event): Promise<void> {
+  const word = (event.target as Element).closest<HTMLElement>(".t-call:not([title])");
+  if (word === null || language === "source") return;
+  const chunk = await chunks.load("opcodes").catch(() => null); // a page that lacks them goes without
+  const text = word.textContent!.trim();
+  const says = chunk?.explain?.(language, text) ?? null;
+  if (says !== null) word.title = `${text}: ${says}`;
 }

@@ -7,12 +7,12 @@ import { type Engine, connectEngine } from "./engine";
 import { meaning } from "./explaining";
 import { summary } from "./figures";
 import { bytes } from "./format";
-import { Later } from "./later";
+import type { Later } from "./later";
 import { Trail, completed, linkOf, readLink } from "./links";
 import type { Trace } from "./model";
 import { TraceIndex } from "./provenance";
 import { type Theme, makeRoot, onKey } from "./root";
-import { type Cursor, PANELS, type Panel, Store, type View } from "./store";
+import { type Cursor, PANELS, type Panel, ROOMY, Store, type View } from "./store";
 import { type WhenOpened, makePanel } from "./panels";
 import { CodeView } from "./views/code";
 import { GraphView } from "./views/graph";
@@ -225,9 +225,6 @@ export function mountOn(element: HTMLElement, store: Store, options: MountOption
   return handle;
 }
 
-/** Panels that are worked in, with programs and pictures of their own: they open higher than those beside the graph. */
-const ROOMY: ReadonlySet<Panel> = new Set(["tuner", "rules", "debugger", "caches", "warps", "shape", "rosetta", "throughput"]);
-
 /** What stands under the header: the story, or the workbench. */
 interface Body {
   elements: Element[];
@@ -256,11 +253,7 @@ function workbench(store: Store, root: HTMLElement, size: number): Body {
   const pipeline = new PipelineView(store);
   const made = PANELS.map((key) => [key, makePanel(store, key, () => store.cursor.panel === key)] as const);
   const panels = Object.fromEntries(made) as Record<Panel, View>;
-  const fill = (filled = !root.classList.contains("is-filled")): void => {
-    root.classList.toggle("is-filled", filled);
-    tabs.filled(filled);
-  };
-  const tabs = new PanelTabs(store, () => fill());
+  const tabs = new PanelTabs(store, root);
   const views = [pipeline, graph, code, tabs, ...Object.values(panels)];
   for (const view of views) store.add(view);
 
@@ -277,7 +270,7 @@ function workbench(store: Store, root: HTMLElement, size: number): Body {
       if (!change.cursor) return;
       showPanel();
       if (place !== store.cursor.place) {
-        fill(false);
+        tabs.fill(false);
         code.showPlace();
       }
       place = store.cursor.place;
@@ -289,16 +282,13 @@ function workbench(store: Store, root: HTMLElement, size: number): Body {
   const main = h("div", { class: "main" }, graph.element, divider(root, () => "--split", "x"), code.element);
   const low = h("div", { class: "low" }, tabs.element, ...PANELS.map((key) => panels[key].element));
   const elements = [pipeline.element, main, divider(root, () => (ROOMY.has(store.cursor.panel) ? "--low-roomy" : "--low"), "y"), low, footer(store.index, size)];
-  const ready = (): Promise<void> => {
-    const panel = panels[store.cursor.panel];
-    return panel instanceof Later ? panel.ready : Promise.resolve();
-  };
+  const ready = (): Promise<void> => (panels[store.cursor.panel] as Partial<Later>).ready ?? Promise.resolve();
   const destroy = (): void => {
     store.drop([...views, turner]);
     for (const element of elements) element.remove();
     root.classList.remove("is-filled", "is-roomy");
   };
-  return { elements, story: null, graph, fill, stepper: () => (panels.rewrites as WhenOpened).made() as StepperView, ready, destroy };
+  return { elements, story: null, graph, fill: () => tabs.fill(), stepper: () => (panels.rewrites as WhenOpened).made() as StepperView, ready, destroy };
 }
 
 const MODE_KEY = "tinyexplore.mode";

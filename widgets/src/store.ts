@@ -22,6 +22,9 @@ export const GROUPS = {
 export type Panel = (typeof GROUPS)[keyof typeof GROUPS]["panels"][number];
 export const PANELS: readonly Panel[] = Object.values(GROUPS).flatMap(({ panels }): readonly Panel[] => panels);
 
+/** Panels that are worked in, with programs and pictures of their own: they open higher than those beside the graph. */
+export const ROOMY: ReadonlySet<Panel> = new Set(["tuner", "rules", "debugger", "caches", "warps", "shape", "rosetta", "throughput"]);
+
 /** Where the reader is. It travels to Python as a dict, so it is plain data. */
 export interface Cursor {
   place: Place;

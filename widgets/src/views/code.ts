@@ -8,6 +8,7 @@ import { languageName } from "../format";
 import type { Line, Program } from "../model";
 import { kernelClass } from "../kernels";
 import { type Piece, type Stop, framesOf, kernelOfFrame, pieces, rangesOf, stopsOf } from "../spans";
+import { explainWord } from "../explaining";
 import type { Change, Store, View } from "../store";
 import { InSight } from "../insight";
 import { tokenize, tokenizePython } from "../tokens";
@@ -116,7 +117,7 @@ class CodePane {
     this.element = h("div", { class: `code pane-${key}`, "data-pane": key }, this.bar, this.body);
     this.coloured = new InSight(this.body, (chunk) => this.colour(chunk));
     this.body.addEventListener("mouseover", (event) => this.store.hover(this.nodesAt(event)));
-    this.body.addEventListener("mouseover", (event) => void this.explain(event));
+    this.body.addEventListener("mouseover", (event) => void explainWord(store.chunks, this.listing?.language ?? "source", event));
     this.body.addEventListener("mouseleave", () => this.store.hover([]));
     this.body.addEventListener("click", (event) => this.choose(event));
     this.body.addEventListener("keydown", (event) => this.walk(event));
@@ -266,17 +267,6 @@ class CodePane {
       });
       row.lastElementChild!.replaceChildren(...spans);
     }
-  }
-
-  /** Says what the operation under the pointer does; the words for that come with the first one. */
-  private async explain(event: Event): Promise<void> {
-    const word = (event.target as Element).closest<HTMLElement>(".t-call:not([title])");
-    const { language } = this.listing ?? {};
-    if (word === null || language === undefined || language === "source") return;
-    const chunk = await this.store.chunks.load("opcodes").catch(() => null); // a page that lacks them goes without
-    const text = word.textContent!.trim();
-    const meaning = chunk?.explain?.(language, text) ?? null;
-    if (meaning !== null) word.title = `${text}: ${meaning}`;
   }
 
   /** A piece of the user's Python; one of a part that built something can be chosen by itself, and has its kernel's colour. */

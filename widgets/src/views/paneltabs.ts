@@ -14,10 +14,9 @@ export class PanelTabs implements View {
   private readonly last = keptPanels();
   private readonly filler: HTMLElement;
 
-  /** `fill`: gives the panel the place of what is above it, and back. */
   constructor(
     private readonly store: Store,
-    fill: () => void,
+    private readonly root: HTMLElement,
   ) {
     this.groups = NAMES.map((name) => tab(name, GROUPS[name].title, false, () => this.open(name), GROUPS[name].says));
     this.lists = NAMES.map((name) => {
@@ -29,9 +28,9 @@ export class PanelTabs implements View {
     });
     const groups = tabList("Groups of panels", ...this.groups);
     groups.classList.add("groups");
-    this.filler = button("⤢", "The panel in the place of the graph and the code, and back (P)", fill, "quiet filler");
+    this.filler = button("⤢", "The panel in the place of the graph and the code, and back (P)", () => this.fill(), "quiet filler");
     this.element = h("div", { class: "panel-tabs" }, groups, ...this.lists, h("span", { class: "space" }), this.filler);
-    this.filled(false);
+    this.fill(false);
     this.mark();
   }
 
@@ -39,9 +38,10 @@ export class PanelTabs implements View {
     if (change.cursor) this.mark();
   }
 
-  /** Whether the panel is all there is. */
-  filled(is: boolean): void {
-    this.filler.setAttribute("aria-pressed", String(is));
+  /** Gives the panel the place of what is above it, and takes it back. */
+  fill(filled = !this.root.classList.contains("is-filled")): void {
+    this.root.classList.toggle("is-filled", filled);
+    this.filler.setAttribute("aria-pressed", String(filled));
   }
 
   /** The panel of a group that was looked at last, else its first. */
