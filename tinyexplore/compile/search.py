@@ -287,11 +287,11 @@ def search_key(device: str, starts: Sequence[Kernel], width: int) -> str:
 
 @cache
 def _version() -> str:
-    try:
-        from importlib.metadata import version  # noqa: PLC0415 (start-up: it loads a parser of mail)
+    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 (start-up: it loads a parser of mail)
 
+    try:
         return version("tinyexplore")
-    except ImportError:  # not installed: a checkout, a page; the kernels in the key still tell most changes
+    except PackageNotFoundError:  # a checkout that is not installed; the kernels in the key still tell most changes
         return ""
 
 
