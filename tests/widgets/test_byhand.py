@@ -276,3 +276,18 @@ def test_a_page_without_an_engine_says_what_would_do(browser: Any, view: Explore
     open_panel(tab, "caches")
     assert "view.caches(0)" in tab.inner_text(".low > .later:not([hidden])")
     tab.close()
+
+
+def test_a_page_shows_the_caches_that_were_asked_for(browser: Any, tmp_path: Path) -> None:
+    x, w = (Tensor.rand(*shape).realize() for shape in ((8, 12), (12, 16)))
+    view = explore(lambda: x @ w, repeat=1)
+    view.caches(0)
+    view.to_html(tmp_path / "page.html")
+    tab = browser.new_page()
+    tab.add_init_script("localStorage.setItem('tinyexplore.mode', 'workbench')")
+    tab.goto((tmp_path / "page.html").as_uri())
+    tab.wait_for_selector("html[data-tinyexplore=ready]", state="attached", timeout=15_000)
+    open_panel(tab, "caches")
+    names = [one.inner_text() for one in tab.wait_for_selector(".caches .pairs").query_selector_all(".name")]
+    assert {"all", "x · data1", "w · data2"} <= set(names)
+    tab.close()

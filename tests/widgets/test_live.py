@@ -45,6 +45,7 @@ def opened(browser: Any, file: Path) -> Iterator[Any]:
     tab.add_init_script("localStorage.setItem('tinyexplore.mode', 'workbench')")
     tab.goto(file.as_uri())
     tab.set_default_timeout(START_MS)
+    tab.wait_for_selector("html[data-tinyexplore=ready]", state="attached")
     yield tab
     context.close()
     assert errors == []

@@ -18,7 +18,7 @@ from weakref import ref
 
 from tinyexplore.device import Device, DeviceUnavailable
 from tinyexplore.engine import further_listings, measuring_on, step_by_step
-from tinyexplore.explore.byhand.asked import ByHand, gpus_data, rosettas_data, throughputs_data
+from tinyexplore.explore.byhand.asked import Asked, ByHand
 from tinyexplore.explore.figures import count_text
 from tinyexplore.explore.kept import Kept, kept_kernels, limit_of
 from tinyexplore.explore.recording.listen import MOST_KERNELS, CaptureRecorder
@@ -100,9 +100,7 @@ class Explorer(WhatIfDoor, ByHand):
         self._whatif: WhatIf | None = None
         self._changeable: dict[str, Any] = {}  # what of the capture can be otherwise
         self._kept: dict[int, Kept] = {}
-        self._throughputs = {}
-        self._rosettas = {}
-        self._gpus = {}
+        self._asked = Asked()
         self._schedules: list[Scheduled] = []  # until the trace is made
         self._contents: Mapping[Any, tuple[bytes | None, ...] | None] = {}  # of buffers, until the kernels are known
 
@@ -524,7 +522,7 @@ class Explorer(WhatIfDoor, ByHand):
         self._widget = self._parts = self._trace = self._untold = self._packed = self.result = self.error = None
         self._recorder = self._whatif = None
         self._kept, self._contents, self._changeable = {}, {}, {}
-        self._throughputs, self._rosettas, self._gpus = {}, {}, {}
+        self._asked = Asked()
         self._selected, self._is_closed = (), True
 
     def compress(self) -> None:
@@ -567,13 +565,12 @@ class Explorer(WhatIfDoor, ByHand):
         that is, a folder or a package file; else it is fetched, once (`explore.live.PyodideMissing` where it cannot).
         """
         trace, tour = self.trace, [stop.as_data() for stop in self._tour]
-        loops = throughputs_data(self._throughputs)
         if iterations or live or run_here or rosetta:
             self._know_kernels()
         if rosetta:
             self._translate_all()
         self._look_at_warps()
-        texts, warps = rosettas_data(self._rosettas), gpus_data(self._gpus)
+        asked = self._asked.as_data(self)
         if iterations:
             trace = self._recorded(trace, iterations)
         if live:
@@ -584,9 +581,7 @@ class Explorer(WhatIfDoor, ByHand):
                 self._kept,
                 graphs=self.whatif.graphs,
                 tour=tour,
-                throughputs=loops,
-                rosettas=texts,
-                gpus=warps,
+                asked=asked,
                 pyodide=pyodide,
             )
         else:
@@ -594,7 +589,7 @@ class Explorer(WhatIfDoor, ByHand):
             from tinyexplore.explore.exports.runnable import runnable
 
             modules = runnable(trace, self._kept, all_devices=run_here)
-            page = export_html(trace, tour, throughputs=loops, rosettas=texts, gpus=warps, runnable=modules)
+            page = export_html(trace, tour, asked=asked, runnable=modules)
         if path is not None:
             Path(path).write_text(page, encoding="utf-8")
         return page

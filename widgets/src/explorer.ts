@@ -23,6 +23,7 @@ import type { ShapeData } from "./shapes";
 import type { StepperView } from "./views/stepper";
 import { StoryView } from "./views/story";
 import type { RosettaData } from "./rosetta/view";
+import type { CachesData } from "./views/caches";
 import type { ThroughputData } from "./views/throughput";
 import type { GpuData } from "./views/warps";
 import { type Stop, TourView } from "./views/tour";
@@ -55,6 +56,8 @@ export interface MountOptions {
   rosettas?: Record<string, RosettaData>;
   /** The warps of the kernels of GPUs. */
   gpus?: Record<string, GpuData>;
+  /** What caches do, of kernels that were asked for. */
+  caches?: Record<string, CachesData>;
   /** Adds to the panel of times. */
   runHere?: Store["runHere"];
   /** The engine in a live page: it answers, and carries out commands. */
@@ -106,6 +109,7 @@ export function mount(element: HTMLElement, trace: Trace, options: MountOptions 
   store.throughputs = options.throughputs ?? {};
   store.rosettas = options.rosettas ?? {};
   store.gpus = options.gpus ?? {};
+  store.caches = options.caches ?? {};
   store.runHere = options.runHere ?? null;
   store.ask = options.ask ?? options.engine?.ask ?? null;
   if (options.engine !== undefined) connectEngine(store.index, options.engine);

@@ -35,7 +35,8 @@ const SOURCES: Record<Panel, (new (store: Store) => View) | Source> = {
   },
   caches: {
     chunk: "byhand",
-    asks: ({ cursor }) => ["The caches are modelled by Python. In a notebook this panel asks it; anywhere else: ", `view.caches(${cursor.kernel ?? 0})`],
+    asks: ({ cursor, caches }) =>
+      Object.keys(caches).length > 0 ? null : ["The caches are modelled by Python. In a notebook this panel asks it; what was asked there before goes with its pages: ", `view.caches(${cursor.kernel ?? 0})`],
   },
   warps: {
     chunk: "warps",

@@ -5,6 +5,7 @@ import { type Chunks, chunksOfPage } from "./chunks";
 import type { TraceIndex } from "./provenance";
 import type { RosettaData } from "./rosetta/view";
 import type { ShapeData } from "./shapes";
+import type { CachesData } from "./views/caches";
 import type { ThroughputData } from "./views/throughput";
 import type { GpuData } from "./views/warps";
 
@@ -75,6 +76,8 @@ export class Store {
   rosettas: Record<string, RosettaData> = {};
   /** What a page keeps of the kernels of GPUs, by kernel ("0"). */
   gpus: Record<string, GpuData> = {};
+  /** What a page keeps of the caches that were asked for, by kernel ("0"). */
+  caches: Record<string, CachesData> = {};
   /** Where the code of views comes from that are loaded when they are first opened. */
   chunks: Chunks;
   private views: View[] = [];

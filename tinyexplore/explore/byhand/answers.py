@@ -74,6 +74,7 @@ class ByHandAnswers:
         key = (kernel, *sides)
         if key not in self._compared:
             self._compared[key] = caches_data(explorer, kernel, *sides)
+        explorer._asked.caches[kernel] = (sides[0], sides[1])
         return self._compared[key]
 
     def _debug(self, explorer: ByHand, kernel: int, question: Mapping[str, Any]) -> dict[str, Any]:
@@ -202,10 +203,10 @@ def row_width(uops: tuple[UOp, ...], name: str, size: int) -> int:
 def caches_data(explorer: ByHand, kernel: int, before: Opts | None = (), after: Opts | None = None) -> dict[str, Any]:
     """The caches of a kernel with the opts `before` and those `after` (None: as captured) side by side, and the lines
     of one tile of each. What is the same on both sides stands alone."""
-    later = explorer.caches(kernel, opts=after)
+    later = explorer.cache_model(kernel, after)
     if before == after or (before is not None and tuple(before) == later.opts):
         return {"before": None, "after": {**later.as_data(), "tile": tile_data(later)}, "rows": []}
-    earlier = explorer.caches(kernel, opts=before)
+    earlier = explorer.cache_model(kernel, before)
     found = earlier.compare(later).as_data()
     for side, model in (("before", earlier), ("after", later)):
         found[side]["tile"] = tile_data(model)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tinyexplore.device import Device
@@ -28,16 +29,42 @@ class NotKeptError(RuntimeError):
     """A kernel was asked for that cannot be run again: its Explorer was loaded from a file, or closed."""
 
 
+Opts = tuple[str, ...] | None  # None: as captured
+
+
+@dataclass
+class Asked:
+    """Answers that go with the pages that are made after: by kernel, throughputs by kernel and branch (None: none);
+    `caches`: the opts before and after that were compared."""
+
+    throughputs: dict[tuple[int, int | None], Throughput] = field(default_factory=dict)
+    rosettas: dict[int, Rosetta] = field(default_factory=dict)
+    gpus: dict[int, GPUView] = field(default_factory=dict)
+    caches: dict[int, tuple[Opts, Opts]] = field(default_factory=dict)
+
+    def as_data(self, explorer: ByHand) -> dict[str, dict[str, Any]]:
+        """By the panel's name, then by kernel ("0"), or kernel and branch ("0:3")."""
+        from tinyexplore.explore.byhand.answers import caches_data
+
+        loops = {
+            str(kernel) if branch is None else f"{kernel}:{branch}": one.as_data()
+            for (kernel, branch), one in self.throughputs.items()
+        }
+        return {
+            "throughputs": loops,
+            "rosettas": {str(kernel): one.as_data() for kernel, one in self.rosettas.items()},
+            "gpus": {str(kernel): one.as_data() for kernel, one in self.gpus.items()},
+            "caches": {str(kernel): caches_data(explorer, kernel, *opts) for kernel, opts in self.caches.items()},
+        }
+
+
 class ByHand:
-    """The part of `Explorer` that runs kernels again. `_kept`: by their numbers in the trace. `_throughputs`:
-    those that were asked for, by kernel and branch; `_rosettas`: the texts that were asked for, by kernel.
-    `_gpus`: the kernels of GPUs that were looked at. `_settings`: those of the capture."""
+    """The part of `Explorer` that runs kernels again. `_kept`: by their numbers in the trace. `_asked`: what was
+    asked, which pages keep. `_settings`: those of the capture."""
 
     _kept: dict[int, Kept]
     _settings: Config
-    _rosettas: dict[int, Rosetta]
-    _throughputs: dict[tuple[int, int | None], Throughput]
-    _gpus: dict[int, GPUView]
+    _asked: Asked
 
     @property
     def trace(self) -> Trace:
@@ -93,7 +120,20 @@ class ByHand:
         opts: Iterable[Opt | str] | None = None,
         caches: Sequence[Cache] | None = None,
     ) -> CacheModel:
-        """What a kernel's accesses do to its target's caches, or to `caches`. `opts`: as if it had these, () none."""
+        """What a kernel's accesses do to its target's caches, or to `caches`. `opts`: as if it had these, () none.
+
+        Pages that are made after have the kernel beside itself without opts; where `opts` were given, beside these.
+        """
+        given = None if opts is None else tuple(map(str, opts))
+        found = self.cache_model(kernel, given, caches)
+        if caches is None:
+            self._asked.caches[self.kept(kernel).number] = ((), None) if given is None else (None, given)
+        return found
+
+    def cache_model(
+        self, kernel: int | KernelInfo = 0, opts: Opts = None, caches: Sequence[Cache] | None = None
+    ) -> CacheModel:
+        """The same, of which no page has to know."""
         from tinyexplore.explore.byhand.microscope import model_of
 
         kept = self.kept_of_a_core(kernel)
@@ -106,9 +146,9 @@ class ByHand:
         from tinyexplore.explore.byhand.gpu import gpu_view
 
         kept = self.kept(kernel)
-        if kept.number not in self._gpus:
-            self._gpus[kept.number] = gpu_view(kept)
-        return self._gpus[kept.number]
+        if kept.number not in self._asked.gpus:
+            self._asked.gpus[kept.number] = gpu_view(kept)
+        return self._asked.gpus[kept.number]
 
     def _look_at_warps(self) -> None:
         """Every kernel of a GPU, for a page: it takes no time, and nobody can be asked there."""
@@ -128,7 +168,7 @@ class ByHand:
         assembly, uops, time_us = self._captured(kept) if branch is None else self._branched(kept, branch)
         threads = self._threads_of(kept)
         found = throughput(assembly, kept.spec.target, uops, time_us, threads=threads, kernel=kept.spec.name)
-        self._throughputs[kept.number, None if branch is None else branch.id] = found
+        self._asked.throughputs[kept.number, None if branch is None else branch.id] = found
         return found
 
     def rosetta(self, kernel: int | KernelInfo = 0, targets: str | Iterable[str] | None = None) -> Rosetta:
@@ -146,13 +186,13 @@ class ByHand:
         kept = self.kept(kernel)
         found = translate(kept, wanted(targets), self.trace, self._settings)
         same_as = self.trace.kernels[kept.number].same_as
-        self._rosettas[kept.number if same_as is None else same_as] = found
+        self._asked.rosettas[kept.number if same_as is None else same_as] = found
         return found
 
     def _translate_all(self) -> None:
         """Every kernel in every language, those that were asked for as they are."""
         for number in self._kept:
-            if self.trace.kernels[number].same_as is None and number not in self._rosettas:
+            if self.trace.kernels[number].same_as is None and number not in self._asked.rosettas:
                 self.rosetta(number)
 
     def _threads_of(self, kept: Kept) -> int:
@@ -195,22 +235,4 @@ def _assembly(kept: Kept, lines: Sequence[str]) -> Sequence[str]:
     return lines
 
 
-def throughputs_data(found: Mapping[tuple[int, int | None], Throughput]) -> dict[str, Any]:
-    """What was asked of throughputs, for a page: by kernel ("0"), or kernel and branch ("0:3")."""
-    return {
-        str(kernel) if branch is None else f"{kernel}:{branch}": one.as_data()
-        for (kernel, branch), one in found.items()
-    }
-
-
-def rosettas_data(found: Mapping[int, Rosetta]) -> dict[str, Any]:
-    """The kernels that were asked for in other languages, for a page."""
-    return {str(kernel): one.as_data() for kernel, one in found.items()}
-
-
-def gpus_data(found: Mapping[int, GPUView]) -> dict[str, Any]:
-    """The kernels of GPUs, for a page."""
-    return {str(kernel): one.as_data() for kernel, one in found.items()}
-
-
-__all__ = ["ByHand", "NotKeptError", "gpus_data", "rosettas_data", "throughputs_data"]
+__all__ = ["Asked", "ByHand", "NotKeptError"]

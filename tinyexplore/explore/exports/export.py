@@ -37,18 +37,15 @@ def export_html(
     trace: Trace,
     tour: Sequence[dict[str, Any]] = (),
     *,
-    throughputs: Mapping[str, Any] | None = None,
-    rosettas: Mapping[str, Any] | None = None,
-    gpus: Mapping[str, Any] | None = None,
+    asked: Mapping[str, Mapping[str, Any]] | None = None,
     engine: str = "",
     runnable: Sequence[dict[str, Any]] = (),
 ) -> str:
     """The whole trace as one page: interactive with JavaScript, a picture and tables without.
 
-    `tour`: notes on places of the trace (`predict.Stop.as_data`), which the page leads through. `throughputs`: those
-    that were asked for (`byhand/asked.throughputs_data`); `rosettas`: kernels in other languages. `gpus`: the
-    warps of kernels of GPUs. `engine`: the elements of a live page's engine (`explore/live`). `runnable`: kernels that
-    the page can run (`runnable.py`).
+    `tour`: notes on places of the trace (`predict.Stop.as_data`), which the page leads through. `asked`: answers
+    that it keeps (`byhand.asked.Asked.as_data`). `engine`: the elements of a live page's engine (`explore/live`).
+    `runnable`: kernels that the page can run (`runnable.py`).
     """
     payload = b64encode(trace_to_bytes(trace)).decode()
     script = script_text("standalone")
@@ -57,9 +54,7 @@ def export_html(
     shapes = shapes_data(trace)
     known = {
         "shapes": shapes,
-        "throughputs": dict(throughputs or {}),
-        "rosettas": dict(rosettas or {}),
-        "gpus": dict(gpus or {}),
+        **{panel: dict((asked or {}).get(panel, {})) for panel in ("throughputs", "rosettas", "gpus", "caches")},
         "runnable": list(runnable),
     }
     kept = json.dumps(known, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
@@ -107,7 +102,7 @@ def _chunks_for(trace: Trace, known: Mapping[str, Any]) -> list[str]:
 
     fusion = any(branch.schedule is not None for branch in trace.branches)
     shows_something = {
-        "byhand": trace.recordings,
+        "byhand": trace.recordings or known["caches"],
         "tuner": trace.branches,
         "fusion": fusion,
         "shape": known["shapes"],

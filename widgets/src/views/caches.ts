@@ -1,9 +1,10 @@
 // The memory microscope: which level of the caches answers each touch of memory, by a model; a kernel with any opts beside
 // itself with others, aligned buffer by buffer, loop by loop and line by line.
 
-import { count, grouped } from "../format";
+import { bufferName, count, grouped } from "../format";
 import type { Ask } from "../asking";
 import { h, replaceChildren, s } from "../dom";
+import type { TraceIndex } from "../provenance";
 import type { Change, Store, View } from "../store";
 import { nameOf } from "../tuner/tree";
 import { isWhole, whatIfOf } from "../whatif";
@@ -25,7 +26,7 @@ interface Model {
 }
 
 /** `caches_data` in tinyexplore/explore/byhand/answers.py; what is beside what: of a buffer, a loop or a line, its name. */
-interface Answer {
+export interface CachesData {
   after: Model;
   before: Model | null;
   rows: [string, string, Counts | null, Counts | null][];
@@ -60,12 +61,22 @@ export class CachesView implements View {
   private draw(): void {
     const { cursor, ask } = this.store;
     const kernel = cursor.kernel ?? 0;
-    if (ask === null || cursor.panel !== "caches") return;
+    if (cursor.panel !== "caches") return;
+    if (ask === null) return this.showKept(kernel);
     if (kernel === this.kernel) return this.follow();
     this.kernel = kernel;
     this.isChosen = false;
     this.sides = { before: [], after: this.atHand() };
     void this.request(ask);
+  }
+
+  /** In a page: what was asked before. */
+  private showKept(kernel: number): void {
+    const kept = this.store.caches[String(kernel)];
+    const asks = ["This kernel's caches were not asked for before the page was made. In a notebook this panel does, and so does ", h("code", {}, `view.caches(${kernel})`)];
+    if (kept === undefined) replaceChildren(this.element, h("p", { class: "note" }, ...asks));
+    else if (kernel !== this.kernel) this.show(kept);
+    this.kernel = kept === undefined ? null : kernel;
   }
 
   /** The opts of the branch at hand in the tuner; as captured where there is none. */
@@ -91,7 +102,7 @@ export class CachesView implements View {
     if (this.element.querySelector(".sides") === null) replaceChildren(this.element, h("p", { class: "note", role: "status" }, "sending every load and store through the caches …"));
     this.element.setAttribute("aria-busy", "true");
     try {
-      const found = (await ask({ ask: "caches", kernel, before, after })) as Answer;
+      const found = (await ask({ ask: "caches", kernel, before, after })) as CachesData;
       if (kernel === this.kernel && asked === JSON.stringify(this.sides)) this.show(found);
     } catch (error) {
       if (kernel !== this.kernel) return;
@@ -138,13 +149,14 @@ export class CachesView implements View {
     if (ask !== null) void this.request(ask);
   }
 
-  private show({ after, before, rows }: Answer): void {
+  private show(found: CachesData): void {
+    const { after, before, rows } = withNames(found, (name) => named(name, this.store.index, this.store.cursor.kernel ?? 0));
     const focus = this.element.contains(document.activeElement) ? (document.activeElement as HTMLElement).dataset.focus : undefined;
     const said = after.caches.map(([name, nbytes, ways]) => `${name} ${nbytes >> 10} KiB, ${count(ways, "way")}`).join(" · ");
     const legend = after.levels.map((level, i) => h("span", { class: "key" }, h("span", { class: `swatch level${colour(i, after.levels)}` }), level));
     replaceChildren(
       this.element,
-      this.choices(),
+      this.store.ask === null ? null : this.choices(),
       h("p", { class: "note" }, "Who answers each touch of a cache line: ", ...legend, h("span", { class: "faint" }, ` · ${said} · a model: least recently used goes, nothing is prefetched`)),
       before === null ? h("div", { class: "sides" }, side("These opts alone", after)) : pairs(before, after, rows),
       h("h6", {}, "reuse: touches by how many other lines were touched since that line was touched before"),
@@ -156,13 +168,28 @@ export class CachesView implements View {
   }
 }
 
+/** The same, its buffers called as `called` has them. */
+function withNames(found: CachesData, called: (name: string) => string): CachesData {
+  const model = <M extends Model | null>(side: M): M =>
+    side === null || side.tile === null ? side : { ...side, tile: { ...side.tile, buffers: side.tile.buffers.map(([name, ...lines]) => [called(name), ...lines]) } };
+  const rows = found.rows.map(([of, name, ...counts]): CachesData["rows"][number] => [of, of === "buffer" ? called(name) : name, ...counts]);
+  return { after: model(found.after), before: model(found.before), rows };
+}
+
+/** "x · data1": as the user's Python calls what the program calls data1. */
+function named(name: string, { trace }: TraceIndex, kernel: number): string {
+  const parameter = /^data(\d+)$/.exec(name);
+  const buffer = parameter === null ? undefined : trace.buffers[trace.kernels[kernel].buffers[Number(parameter[1])]];
+  return buffer === undefined ? name : `${bufferName(buffer)} · ${name}`;
+}
+
 function key(opts: Opts): string {
   return JSON.stringify(opts);
 }
 
 // *** two beside each other ***
 
-function pairs(before: Model, after: Model, rows: Answer["rows"]): HTMLElement {
+function pairs(before: Model, after: Model, rows: CachesData["rows"]): HTMLElement {
   const { levels } = after;
   const head = (title: string, { name, opts }: Model): HTMLElement => h("h5", {}, title, h("span", { class: "faint" }, ` · ${name} · ${opts.join(" ") || "no opts"}`));
   const most = Math.max(1, sum(before.total), sum(after.total));
@@ -173,7 +200,7 @@ function pairs(before: Model, after: Model, rows: Answer["rows"]): HTMLElement {
 }
 
 /** The rows of one kind under their title. */
-function group(of: string, title: string, rows: Answer["rows"], levels: string[]): HTMLElement[] {
+function group(of: string, title: string, rows: CachesData["rows"], levels: string[]): HTMLElement[] {
   const here = rows.filter(([kind]) => kind === of);
   if (here.length === 0) return [];
   const largest = Math.max(1, ...here.flatMap(([, , one, other]) => [one, other]).map((counts) => (counts === null ? 0 : sum(counts))));

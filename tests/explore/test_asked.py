@@ -1,0 +1,53 @@
+"""What was asked of a capture goes with the pages that are made after, and only that."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from tinyexplore import Tensor, explore
+from tinyexplore.explore.byhand.answers import ByHandAnswers
+from tinyexplore.explore.session import Explorer
+
+
+@pytest.fixture
+def view() -> Explorer:
+    x, w = (Tensor.rand(*shape).realize() for shape in ((8, 12), (12, 16)))
+    return explore(lambda: x @ w)
+
+
+def kept(view: Explorer) -> dict[str, Any]:
+    """What a page keeps beside its trace."""
+    found = re.search(r'id="kept">(.*?)</script>', view.to_html(), re.DOTALL)
+    assert found is not None
+    return json.loads(found[1])
+
+
+def test_a_page_keeps_no_answers_that_nobody_asked_for(view: Explorer) -> None:
+    known = kept(view)
+    assert [known[panel] for panel in ("throughputs", "rosettas", "gpus", "caches")] == [{}, {}, {}, {}]
+    assert 'data-chunk="byhand"' not in view.to_html()
+
+
+def test_a_page_keeps_what_caches_do_beside_the_same_kernel_without_opts(view: Explorer) -> None:
+    model = view.caches(0)
+    (found,) = kept(view)["caches"].values()
+    assert found["after"]["total"] == model.as_data()["total"]
+    assert found["before"]["opts"] == [] and sum(found["before"]["total"]["found"]) == 2 * 8 * 12 * 16 + 8 * 16
+    assert 'data-chunk="byhand"' in view.to_html()
+
+
+def test_the_opts_that_were_asked_for_stand_beside_the_captured_ones(view: Explorer) -> None:
+    view.caches(0, ["UPCAST(0, 4)"])
+    (found,) = kept(view)["caches"].values()
+    assert found["after"]["opts"] == ["UPCAST(0, 4)"]
+    assert found["before"]["opts"] == list(view.trace.kernels[0].opts)
+
+
+def test_what_the_panel_compared_last_is_what_the_page_shows(view: Explorer) -> None:
+    ByHandAnswers(view).answer({"ask": "caches", "kernel": 0, "before": ["UPCAST(1, 2)"], "after": []})
+    (found,) = kept(view)["caches"].values()
+    assert (found["before"]["opts"], found["after"]["opts"]) == (["UPCAST(1, 2)"], [])
