@@ -265,8 +265,9 @@ def test_inputs_that_were_not_kept_are_made_up_on_request(browser: Any, tmp_path
     assert "keep_inputs=True" in tab.wait_for_selector(".debugger [role=alert]").inner_text()
 
 
-def test_a_page_without_an_engine_says_what_would_do(browser: Any, view: Explorer, tmp_path: Path) -> None:
-    view.to_html(tmp_path / "page.html")
+def test_a_page_without_an_engine_says_what_would_do(browser: Any, tmp_path: Path) -> None:
+    x = Tensor.rand(8, 12).realize()
+    explore(lambda: x + 1, repeat=1).to_html(tmp_path / "page.html")  # of which nothing was asked before
     tab = browser.new_page()
     tab.add_init_script("localStorage.setItem('tinyexplore.mode', 'workbench')")
     tab.goto((tmp_path / "page.html").as_uri())
