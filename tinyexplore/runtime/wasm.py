@@ -11,10 +11,11 @@ from __future__ import annotations
 import ctypes
 import importlib
 import threading
+from _thread import start_new_thread
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.metadata import version
-from typing import Any
+from typing import Any, TypeVar
 
 from tinyexplore.device import Buffer, DeviceInterface, DeviceUnavailable, HostAllocator, Memory
 from tinyexplore.device.allocator import (
@@ -36,6 +37,8 @@ from tinyexplore.target import WASM32, Target, chosen
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import Ops
 from tinyexplore.util.locks import new_in_children
+
+T = TypeVar("T")
 
 PAGE_BYTES = 64 << 10
 _KINDS = {"i32": 0, "i64": 1}  # of wasmtime's values
@@ -148,7 +151,11 @@ class Engine:
 
     def compile(self, spec: ProgramSpec) -> WASMProgram:
         """`spec` as a module, compiled to machine code, or found on disk."""
-        return cached(spec.key, lambda: self._compiled(spec), lambda code: self._loaded(spec, code))
+        return cached(
+            spec.key,
+            lambda: _where_no_signal_is_heard(lambda: self._compiled(spec)),
+            lambda code: _where_no_signal_is_heard(lambda: self._loaded(spec, code)),
+        )
 
     def _compiled(self, spec: ProgramSpec) -> bytes:
         binary = assemble(spec.source)
@@ -246,9 +253,35 @@ def _copy(to: Memory, source: Memory) -> None:
     ctypes.memmove(to.address, source.address, source.nbytes)
 
 
+def _where_no_signal_is_heard(work: Callable[[], T]) -> T:
+    """What `work` gives, done by a thread of its own, while this one waits and hears signals: objects of wasmtime have
+    finalisers in Python, and what a signal's handler raises in one of these is printed and lost."""
+    found: list[T] = []
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            found.append(work())
+        except BaseException as error:
+            failed.append(error)
+        finally:
+            done.release()
+
+    done = threading.Lock()
+    done.acquire()
+    try:
+        start_new_thread(run, ())  # a Thread has weak references, whose callbacks are interrupted as well
+    except RuntimeError:  # there is no further thread
+        return work()
+    done.acquire()
+    if failed:
+        raise failed[0]
+    return found[0]
+
+
 @cache
 def _engine() -> Engine:
-    return Engine()
+    return _where_no_signal_is_heard(Engine)
 
 
 def wasm_target(text: str = "", name: str = "WASM") -> Target:

@@ -7,9 +7,12 @@ import threading
 import numpy as np
 import pytest
 
+from tests.support.interrupts import Interrupter
+from tests.support.kernels import compile_all
 from tests.support.missing import without_package
 from tinyexplore import Context, Device, Tensor, TinyJit, nn
 from tinyexplore.device import DeviceUnavailable
+from tinyexplore.engine import schedule
 from tinyexplore.runtime import wasm
 
 
@@ -85,6 +88,18 @@ def test_a_model_is_trained_as_elsewhere() -> None:
             found[device] = [loss.item(), first.weight.numpy(), last.weight.numpy()]
     for ours, theirs in zip(found["WASM"], found["LLVM"]):
         np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
+
+
+def test_an_interrupt_while_a_kernel_is_compiled_is_heard() -> None:
+    """wasmtime's finalisers, in which it would be lost, run in another thread."""
+    items = schedule([(Tensor.empty(5, 7, device="WASM").realize() * 3).sum(1).lazydata])
+    with Context(CACHELEVEL=0):
+        (runner,) = compile_all(items)
+        assert runner is not None
+        spec, interrupter = runner.spec, Interrupter()
+        places = interrupter.count(lambda: Device["WASM"].compile(spec))
+        heard = [interrupter.run(lambda: Device["WASM"].compile(spec), place) for place in range(1, places + 1, 3)]
+    assert sum(heard) > 10 and interrupter.lost == []
 
 
 def test_two_instances_share_programs_and_memory() -> None:
