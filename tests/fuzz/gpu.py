@@ -21,17 +21,16 @@ from random import Random
 
 import numpy as np
 
-from tests.fuzz.opts import Mismatch, Tried, compare, random_opts, results_bytes, start_of
+from tests.fuzz.opts import Mismatch, Tried, drawn, random_opts, start_of
 from tests.fuzz.programs import PROGRAMS, filled
-from tests.reference import evaluate
 from tinyexplore import Tensor
-from tinyexplore.device import Buffer, Device
+from tinyexplore.device import Buffer
 from tinyexplore.engine import compile_optimised
 from tinyexplore.kernel import Kernel, Opt, OptOps
 from tinyexplore.kernel.analysis.work_groups import group_items
 from tinyexplore.kernel.opts import obstacle
 from tinyexplore.renderer.program import RenderError
-from tinyexplore.schedule import ScheduleItem, create_schedule
+from tinyexplore.schedule import ScheduleItem
 from tinyexplore.util import Context
 
 TARGETS = ("opencl", "sm_75", "sm_90", "gfx90a", "gfx1100", "metal", "webgpu")
@@ -114,42 +113,28 @@ def run_case(number: int, tried: Tried, target: str = "", names: Iterable[str] =
     name = random.choice([*names] or NAMES)
     with Context(SPEC=1, CACHELEVEL=0, TARGET=target), np.errstate(all="ignore"):
         node = EVERY[name](random, "PYTHON").lazydata
-        if node.buffer is not None or node.size == 0:
-            return
-        memory: dict[int, np.ndarray] = {}
-        for item in create_schedule([node.base if node.base.size == node.size else node]):
-            if item.ast is None:
+
+        def draw(plain: Kernel) -> Kernel:
+            return random_opts(random, in_groups(random, start_of(random, plain)))
+
+        for one in drawn(node, draw, SEQUENCES, MOST_STEPS):
+            if is_too_long(one.kernel):
                 continue
-            for buffer in item.buffers[len(item.outputs) :]:
-                if buffer.id not in memory:
-                    memory[buffer.id] = np.frombuffer(buffer.allocate().copyout(), np.uint8)
-            expected = [evaluate(output) for output in item.outputs]
-            plain = Kernel.of(item.ast, Device[item.device].target)
-            done = set()
-            for _ in range(SEQUENCES if plain.steps <= MOST_STEPS else 0):
-                kernel = random_opts(random, in_groups(random, start_of(random, plain)))
-                if kernel.ast in done or is_too_long(kernel):
-                    continue
-                done.add(kernel.ast)
-                opts = ", ".join(map(str, kernel.applied)) or "no opts"
-                where = f"case {number}, {name} on {target}: {opts}"
-                try:
-                    results = run_emulated(item, kernel, memory)
-                except RenderError as error:
-                    if "does not compute with" in str(error) or "in float64" in str(error):
-                        return  # a declared limit of this GPU
-                    raise Mismatch(f"{where}: {type(error).__name__}: {error}") from error
-                except Exception as error:
-                    raise Mismatch(f"{where}: {type(error).__name__}: {error}") from error
-                for output, found, values in zip(item.outputs, results, expected):
-                    if words := compare(found, output, values):
-                        raise Mismatch(f"{where}: {words}")
-                tried.sequences += 1
-                tried.programs[name] += 1
-                tried.targets[target] += 1
-                tried.kinds.update(opt.op.name for opt in kernel.applied)
-            for output, buffer, values in zip(item.outputs, item.buffers, expected):
-                memory[buffer.id] = results_bytes(values, output)
+            where = f"case {number}, {name} on {target}: {one.opts}"
+            try:
+                results = run_emulated(one.item, one.kernel, one.memory)
+            except RenderError as error:
+                if "does not compute with" in str(error) or "in float64" in str(error):
+                    return  # a declared limit of this GPU
+                raise Mismatch(f"{where}: {type(error).__name__}: {error}") from error
+            except Exception as error:
+                raise Mismatch(f"{where}: {type(error).__name__}: {error}") from error
+            if words := one.difference(results):
+                raise Mismatch(f"{where}: {words}")
+            tried.sequences += 1
+            tried.programs[name] += 1
+            tried.targets[target] += 1
+            tried.kinds.update(opt.op.name for opt in one.kernel.applied)
 
 
 def run_cases(numbers: Iterable[int], wanted: int, *, announce: bool = False) -> Tried:

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
@@ -141,46 +141,69 @@ def compare(found: np.ndarray, node: LazyBuffer, expected: np.ndarray) -> str:
     return ""
 
 
+@dataclass(frozen=True)
+class Drawn:
+    """A kernel of a program under opts that were drawn: `memory` has what it reads, by the buffers' ids, and `expected`
+    what NumPy has for its outputs."""
+
+    item: ScheduleItem
+    kernel: Kernel
+    memory: dict[int, np.ndarray]
+    expected: list[np.ndarray]
+
+    @property
+    def opts(self) -> str:
+        return ", ".join(map(str, self.kernel.applied)) or "no opts"
+
+    def difference(self, results: Sequence[np.ndarray]) -> str:
+        """ "" where the bytes of its outputs are the expected values, else what differs."""
+        found = map(compare, results, self.item.outputs, self.expected)
+        return next((words for words in found if words), "")
+
+
+def drawn(
+    node: LazyBuffer, draw: Callable[[Kernel], Kernel], count: int, most_steps: float = math.inf
+) -> Iterator[Drawn]:
+    """Each kernel of the graph behind `node`, `count` times as `draw` gives it, but no two that are alike; those of
+    more steps not at all. What a kernel reads of another's results is what NumPy expects of them."""
+    if node.buffer is not None or node.size == 0:
+        return
+    memory: dict[int, np.ndarray] = {}
+    for item in create_schedule([node.base if node.base.size == node.size else node]):
+        if item.ast is None:
+            continue
+        for buffer in item.buffers[len(item.outputs) :]:
+            if buffer.id not in memory:
+                memory[buffer.id] = np.frombuffer(buffer.allocate().copyout(), np.uint8)
+        expected = [evaluate(output) for output in item.outputs]
+        plain = Kernel.of(item.ast, Device[item.device].target)
+        done = set()
+        for _ in range(count if plain.steps <= most_steps else 0):
+            kernel = draw(plain)
+            if kernel.ast not in done:
+                done.add(kernel.ast)
+                yield Drawn(item, kernel, memory, expected)
+        for output, buffer, values in zip(item.outputs, item.buffers, expected):
+            memory[buffer.id] = results_bytes(values, output)
+
+
 def run_case(number: int, device: str, tried: Tried, names: Sequence[str] = ()) -> None:
     """The program (of `names`, or any) and the opts with this number; Mismatch where NumPy says otherwise."""
     random = Random(number)
     name = random.choice(names or sorted(PROGRAMS))
-    tensor = PROGRAMS[name](random, device)
-    node = tensor.lazydata
-    if node.buffer is not None or node.size == 0:
-        return
-    items = create_schedule([node.base if node.base.size == node.size else node])
-    memory: dict[int, np.ndarray] = {}
+    node = PROGRAMS[name](random, device).lazydata
     with Context(SPEC=1, CACHELEVEL=0), np.errstate(all="ignore"):
-        for item in items:
-            if item.ast is None:
-                continue
-            for buffer in item.buffers[len(item.outputs) :]:
-                if buffer.id not in memory:
-                    memory[buffer.id] = np.frombuffer(buffer.allocate().copyout(), np.uint8)
-            expected = [evaluate(output) for output in item.outputs]
-            plain = Kernel.of(item.ast, Device[item.device].target)
-            done = set()
-            for _ in range(SEQUENCES):
-                kernel = random_opts(random, start_of(random, plain))
-                if kernel.ast in done:
-                    continue
-                done.add(kernel.ast)
-                tried.sequences += 1
-                tried.programs[name] += 1
-                tried.kinds.update(opt.op.name for opt in kernel.applied)
-                opts = ", ".join(map(str, kernel.applied)) or "no opts"
-                try:
-                    results = run_fenced(item, kernel, memory, at_start=tried.sequences % 2 == 0)
-                except Exception as error:
-                    raise Mismatch(
-                        f"case {number}, {name} on {device}: {opts}: {type(error).__name__}: {error}"
-                    ) from error
-                for output, found, values in zip(item.outputs, results, expected):
-                    if words := compare(found, output, values):
-                        raise Mismatch(f"case {number}, {name} on {device}: {opts}: {words}")
-            for output, buffer, values in zip(item.outputs, item.buffers, expected):
-                memory[buffer.id] = results_bytes(values, output)
+        for one in drawn(node, lambda plain: random_opts(random, start_of(random, plain)), SEQUENCES):
+            tried.sequences += 1
+            tried.programs[name] += 1
+            tried.kinds.update(opt.op.name for opt in one.kernel.applied)
+            where = f"case {number}, {name} on {device}: {one.opts}"
+            try:
+                results = run_fenced(one.item, one.kernel, one.memory, at_start=tried.sequences % 2 == 0)
+            except Exception as error:
+                raise Mismatch(f"{where}: {type(error).__name__}: {error}") from error
+            if words := one.difference(results):
+                raise Mismatch(f"{where}: {words}")
 
 
 def results_bytes(values: np.ndarray, node: LazyBuffer) -> np.ndarray:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import sys
 
-from tests.golden.__main__ import differences, path_of
 from tests.golden.gpu import PROGRAMS
-from tests.golden.record import Sections, read, written
+from tests.golden.record import Sections
+from tests.golden.texts import main
 from tinyexplore.codegen import lower
 from tinyexplore.device import Device
 from tinyexplore.explore.comparing.languages import renderer_of
@@ -37,24 +37,5 @@ def made(language: str) -> Sections:
     return found
 
 
-def head(language: str) -> str:
-    return f"Kernels for TARGET={TARGETS[language]}; made by `python -m tests.golden.cpu --update`."
-
-
-def main(arguments: list[str]) -> int:
-    """Exit status 1 where something differs and is not updated."""
-    count = 0
-    for language in TARGETS:
-        after = made(language)
-        before = read(path_of(language)) if path_of(language).exists() else {}
-        for difference in differences(before, after):
-            count += 1
-            print(f"--- {language}\n{difference}\n")
-        if "--update" in arguments:
-            path_of(language).write_text(written(head(language), after), encoding="utf-8")
-    print(f"{len(TARGETS)} languages: {f'{count} sections differ' if count else 'all equal'}")
-    return 1 if count and "--update" not in arguments else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(sys.argv[1:], "tests.golden.cpu", TARGETS, made))

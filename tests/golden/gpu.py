@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tests.golden.__main__ import differences, path_of
-from tests.golden.record import Sections, read, written
+from tests.golden.record import Sections
+from tests.golden.texts import main
 from tinyexplore import Tensor
 from tinyexplore.codegen import lower
 from tinyexplore.device import Device
@@ -88,23 +88,5 @@ def made(language: str) -> Sections:
     return found
 
 
-def head(language: str) -> str:
-    return f"Kernels for TARGET={TARGETS[language]}; made by `python -m tests.golden.gpu --update`."
-
-
-def main(arguments: list[str]) -> int:
-    """Exit status 1 where something differs and is not updated."""
-    count = 0
-    for language in TEXTS:
-        after = made(language)
-        for difference in differences(read(path_of(language)), after):
-            count += 1
-            print(f"--- {language}\n{difference}\n")
-        if "--update" in arguments:
-            path_of(language).write_text(written(head(language), after), encoding="utf-8")
-    print(f"{len(TEXTS)} languages: {f'{count} sections differ' if count else 'all equal'}")
-    return 1 if count and "--update" not in arguments else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(sys.argv[1:], "tests.golden.gpu", TARGETS, made))
